@@ -1,0 +1,106 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Settings of every Swift target: complete concurrency checking, imports that do not leak,
+/// `any` written out, and async functions that stay on their caller's actor.
+let settings: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+]
+
+func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+  .target(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .testTarget(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+extension Target.Dependency {
+  static let nio: [Target.Dependency] = [
+    .product(name: "NIOCore", package: "swift-nio"),
+    .product(name: "NIOPosix", package: "swift-nio"),
+    .product(name: "NIOHTTP1", package: "swift-nio"),
+    .product(name: "NIOWebSocket", package: "swift-nio"),
+  ]
+  static let embedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
+  static let log: Target.Dependency = .product(name: "Logging", package: "swift-log")
+  static let lifecycle: Target.Dependency = .product(
+    name: "ServiceLifecycle", package: "swift-service-lifecycle")
+  static let unixSignals: Target.Dependency = .product(
+    name: "UnixSignals", package: "swift-service-lifecycle")
+  static let arguments: Target.Dependency = .product(
+    name: "ArgumentParser", package: "swift-argument-parser")
+  static let configuration: Target.Dependency = .product(
+    name: "Configuration", package: "swift-configuration")
+  static let jwt: Target.Dependency = .product(name: "JWTKit", package: "jwt-kit")
+  static let histogram: Target.Dependency = .product(
+    name: "Histogram", package: "hdrhistogram-swift")
+  static let deque: Target.Dependency = .product(
+    name: "DequeModule", package: "swift-collections")
+}
+
+let package = Package(
+  name: "callmesh",
+  platforms: [.macOS(.v26)],
+  products: [
+    .executable(name: "callnode", targets: ["callnode"]),
+    .executable(name: "callctl", targets: ["callctl"]),
+    .executable(name: "callload", targets: ["callload"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-nio.git", from: "2.101.2"),
+    .package(url: "https://github.com/apple/swift-log.git", from: "1.16.2"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.13.0"),
+    .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.8.2"),
+    .package(
+      url: "https://github.com/apple/swift-configuration.git", from: "1.4.0",
+      traits: [.defaults, "CommandLineArguments"]),
+    .package(url: "https://github.com/vapor/jwt-kit.git", from: "5.7.1"),
+    .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift.git", from: "0.2.0"),
+    .package(url: "https://github.com/apple/swift-collections.git", from: "1.6.0"),
+  ],
+  targets: [
+    .systemLibrary(name: "CNATS", pkgConfig: "libnats", providers: [.apt(["libnats-dev"])]),
+    .systemLibrary(
+      name: "CProtobufC", pkgConfig: "libprotobuf-c", providers: [.apt(["libprotobuf-c-dev"])]),
+    .target(name: "CCallProto", dependencies: ["CProtobufC"]),
+
+    library("CallCore"),
+    library("CallTelemetry", [.log]),
+    library("CallWire", ["CallCore", "CCallProto", "CProtobufC"]),
+    library("CallBus", ["CallCore", "CallTelemetry", .deque]),
+    library("NATSBus", ["CallBus", "CallCore", "CallTelemetry", "CNATS"]),
+    library(
+      "CallCoordinator", ["CallCore", "CallWire", "CallBus", "CallTelemetry", .log, .lifecycle]),
+    library(
+      "CallEdge",
+      ["CallCore", "CallWire", "CallBus", "CallTelemetry", .log, .lifecycle, .jwt, .deque]
+        + Target.Dependency.nio),
+    library("CallClient", ["CallCore", "CallWire", .log] + Target.Dependency.nio),
+    library(
+      "CallTestKit",
+      ["CallCore", "CallWire", "CallBus", "CallCoordinator", "CallEdge", "CallClient"]),
+
+    .executableTarget(
+      name: "callnode",
+      dependencies: [
+        "CallCoordinator", "CallEdge", "NATSBus", "CallBus", "CallWire", "CallCore",
+        "CallTelemetry", .arguments, .configuration, .lifecycle, .unixSignals, .log, .jwt,
+      ], swiftSettings: settings),
+    .executableTarget(
+      name: "callctl",
+      dependencies: [
+        "NATSBus", "CallBus", "CallWire", "CallCore", "CallTelemetry", .arguments, .log, .jwt,
+        .configuration,
+      ], swiftSettings: settings),
+    .executableTarget(
+      name: "callload",
+      dependencies: [
+        "CallClient", "CallWire", "CallCore", .arguments, .histogram, .log, .jwt,
+      ] + Target.Dependency.nio, swiftSettings: settings),
+  ]
+)

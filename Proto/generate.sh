@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Writes Sources/CCallProto from the schemas beside this file. With --check: says whether what is
+# committed matches, and changes nothing.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+target="$here/../Sources/CCallProto"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+command -v protoc-c >/dev/null || {
+  echo "generate.sh: protoc-c is missing; install Debian's protobuf-c-compiler" >&2
+  exit 2
+}
+mkdir -p "$work/include"
+protoc-c --proto_path="$here" --c_out="$work" "$here"/callmesh/v1/*.proto
+mv "$work"/callmesh "$work/include/"
+mv "$work"/include/callmesh/v1/*.c "$work/"
+{
+  echo "#pragma once"
+  for file in "$here"/callmesh/v1/*.proto; do
+    echo "#include \"callmesh/v1/$(basename "$file" .proto).pb-c.h\""
+  done
+} >"$work/include/callproto.h"
+if [[ "${1:-}" == "--check" ]]; then
+  if diff -r "$work" "$target" >/dev/null; then
+    echo "generated code matches Proto/"
+  else
+    diff -rq "$work" "$target" || true
+    echo "generate.sh: Sources/CCallProto does not match Proto/; run Proto/generate.sh" >&2
+    exit 1
+  fi
+else
+  rm -rf "$target"
+  mkdir -p "$target"
+  cp -r "$work"/. "$target/"
+  echo "wrote Sources/CCallProto"
+fi

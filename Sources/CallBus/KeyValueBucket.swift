@@ -1,0 +1,63 @@
+/// The seam to a key-value bucket with revisions and compare-and-set.
+///
+/// Keys are made of `[-/_=.a-zA-Z0-9]`; `Subjects.keyPart` encodes anything else.
+public protocol KeyValueBucket: Sendable {
+  /// Starts a write. `completion` is called exactly once, on the bus's thread.
+  /// - Parameter expecting: the revision that the key must have (0: it must not exist, or its last
+  ///   entry is a deletion); nil writes whatever is there.
+  func put(
+    _ key: String, _ value: [UInt8], expecting: UInt64?,
+    completion: @escaping @Sendable (AppendResult) -> Void)
+
+  /// Starts a deletion that leaves a marker.
+  func delete(_ key: String, completion: @escaping @Sendable (AppendResult) -> Void)
+
+  /// The key's present entry; nil when it has none or was deleted.
+  func get(_ key: String) async throws -> KeyValueEntry?
+
+  /// All present entries whose keys match a filter such as `12.>` or `>`.
+  func entries(matching filter: String) async throws -> [KeyValueEntry]
+
+  /// Calls `handler` on the bus's thread for every present entry that matches, then for every
+  /// change. A deletion has a nil value.
+  func watch(
+    _ filter: String, handler: @escaping @Sendable (KeyValueEntry) -> Void
+  ) async throws -> any BusSubscription
+}
+
+public struct KeyValueEntry: Sendable, Equatable {
+  public var key: String
+  /// nil: deleted.
+  public var value: [UInt8]?
+  public var revision: UInt64
+  public init(key: String, value: [UInt8]?, revision: UInt64) {
+    self.key = key
+    self.value = value
+    self.revision = revision
+  }
+}
+
+/// All that a node needs of the cluster's engine.
+public protocol ClusterBus: MessageBus {
+  associatedtype JournalType: Journal
+  associatedtype BucketType: KeyValueBucket
+  /// Opens the journal, creating its streams where they are missing.
+  func openJournal(_ options: JournalOptions) async throws -> JournalType
+  /// Opens a bucket, creating it where it is missing.
+  func openBucket(_ name: String, _ options: BucketOptions) async throws -> BucketType
+}
+
+public struct JournalOptions: Sendable, Equatable {
+  public var replicas = 1
+  /// In memory instead of on disk: for tests that do not restart the server.
+  public var inMemory = false
+  /// How long an append waits for its answer.
+  public var appendTimeout: Duration = .seconds(2)
+  public init() {}
+}
+
+public struct BucketOptions: Sendable, Equatable {
+  public var replicas = 1
+  public var inMemory = false
+  public init() {}
+}

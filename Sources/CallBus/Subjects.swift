@@ -1,0 +1,53 @@
+/// The names on the bus. All begin with the cluster's name, so that several clusters can share a
+/// NATS account.
+public struct Subjects: Sendable {
+  public let cluster: String
+  private let commandTable: [String]
+
+  public init(cluster: String, shardCount: Int) {
+    self.cluster = cluster
+    commandTable = (0..<shardCount).map { "\(cluster).shard.\($0).commands" }
+  }
+
+  /// Commands to a shard, from edges. `CommandBatch`.
+  public func commands(shard: Int) -> String { commandTable[shard] }
+  /// Replies and deliveries to an edge. `EdgeBatch`.
+  public func edge(_ number: UInt64) -> String { "\(cluster).edge.\(number)" }
+  /// Heartbeats of all nodes. `Heartbeat`.
+  public var heartbeats: String { "\(cluster).heartbeat" }
+  /// A shard's new owner asks all edges for their sessions. `AnnounceRequest`.
+  public var announceRequests: String { "\(cluster).announce" }
+  /// Edges say that they announced all. `AnnounceDone`.
+  public func announceDone(shard: Int) -> String { "\(cluster).shard.\(shard).announced" }
+  /// Operators' questions; the answer is JSON. Every node answers.
+  public var adminStatus: String { "\(cluster).admin.status" }
+  public var adminCall: String { "\(cluster).admin.call" }
+  public var adminUser: String { "\(cluster).admin.user" }
+
+  public var leaseBucket: String { "\(cluster)-leases" }
+  public var registrationBucket: String { "\(cluster)-registrations" }
+  public var journalStream: String { "\(cluster)-journal" }
+  public var checkpointStream: String { "\(cluster)-checkpoints" }
+
+  /// The registration key of a device: shard, app, user, device, each encoded.
+  public static func registrationKey(shard: Int, app: String, user: String, device: String)
+    -> String
+  {
+    "\(shard).\(keyPart(app)).\(keyPart(user)).\(keyPart(device))"
+  }
+
+  /// Encodes text as one part of a key: letters, digits and `-` stand for themselves, every other
+  /// byte is `_` and two hex digits, so that the parts can be told apart and read back.
+  public static func keyPart(_ text: String) -> String {
+    var out = ""
+    for byte in text.utf8 {
+      switch byte {
+      case 48...57, 65...90, 97...122, 45: out.unicodeScalars.append(Unicode.Scalar(byte))
+      default:
+        out += "_"
+        out += byte < 16 ? "0" + String(byte, radix: 16) : String(byte, radix: 16)
+      }
+    }
+    return out
+  }
+}

@@ -1,0 +1,139 @@
+/// A refusal, as a device sees it: a stable number, a stable name, and a sentence for a person.
+///
+/// Expected outcomes of calls (busy, declined, unanswered) are not errors; they are `EndReason`s.
+public struct CallError: Error, Hashable, Sendable, CustomStringConvertible {
+  public let code: Code
+  public let message: String
+  /// How long to wait before trying again; 0 where trying again does not help.
+  public let retryAfterMilliseconds: UInt32
+
+  public init(_ code: Code, _ message: String? = nil, retryAfterMilliseconds: UInt32 = 0) {
+    self.code = code
+    self.message = message ?? code.sentence
+    self.retryAfterMilliseconds = retryAfterMilliseconds
+  }
+
+  public var description: String { "\(code.rawValue) \(code.name): \(message)" }
+
+  /// The table of the wire: 1xx protocol, 2xx authentication, 3xx registration, 4xx call,
+  /// 5xx cluster. Numbers are never used again for another meaning.
+  public enum Code: UInt16, Sendable, CaseIterable {
+    case malformedFrame = 100
+    case frameTooLarge = 101
+    case unknownCommand = 102
+    case wrongFrameType = 103
+    case notAttached = 104
+    case alreadyAttached = 105
+    case invalidField = 106
+    case rateLimited = 107
+    case unsupportedSubprotocol = 108
+    case noSuchResource = 109
+    case methodNotAllowed = 110
+
+    case notAccepted = 200
+    case expired = 201
+    case forbidden = 202
+
+    case invalidDevice = 300
+    case invalidPushToken = 301
+    case unknownDevice = 302
+
+    case unknownCall = 400
+    case callIDTaken = 401
+    case notParty = 402
+    case callEnded = 403
+    case wrongState = 404
+    case tooManyCalls = 405
+    case tooManyLiveCalls = 406
+    case headersTooLarge = 407
+    case descriptionTooLarge = 408
+    case tooManySignals = 409
+    case invalidCallee = 410
+    case invalidRingTimeout = 411
+
+    case internalError = 500
+    case tryAgain = 501
+    case draining = 502
+    case overloaded = 503
+  }
+}
+
+extension CallError.Code {
+  /// The code's stable name.
+  public var name: String {
+    switch self {
+    case .malformedFrame: "malformedFrame"
+    case .frameTooLarge: "frameTooLarge"
+    case .unknownCommand: "unknownCommand"
+    case .wrongFrameType: "wrongFrameType"
+    case .notAttached: "notAttached"
+    case .alreadyAttached: "alreadyAttached"
+    case .invalidField: "invalidField"
+    case .rateLimited: "rateLimited"
+    case .unsupportedSubprotocol: "unsupportedSubprotocol"
+    case .noSuchResource: "noSuchResource"
+    case .methodNotAllowed: "methodNotAllowed"
+    case .notAccepted: "notAccepted"
+    case .expired: "expired"
+    case .forbidden: "forbidden"
+    case .invalidDevice: "invalidDevice"
+    case .invalidPushToken: "invalidPushToken"
+    case .unknownDevice: "unknownDevice"
+    case .unknownCall: "unknownCall"
+    case .callIDTaken: "callIdTaken"
+    case .notParty: "notParty"
+    case .callEnded: "callEnded"
+    case .wrongState: "wrongState"
+    case .tooManyCalls: "tooManyCalls"
+    case .tooManyLiveCalls: "tooManyLiveCalls"
+    case .headersTooLarge: "headersTooLarge"
+    case .descriptionTooLarge: "descriptionTooLarge"
+    case .tooManySignals: "tooManySignals"
+    case .invalidCallee: "invalidCallee"
+    case .invalidRingTimeout: "invalidRingTimeout"
+    case .internalError: "internalError"
+    case .tryAgain: "tryAgain"
+    case .draining: "draining"
+    case .overloaded: "overloaded"
+    }
+  }
+
+  /// What the code means, where the place that raises it has nothing more exact to say.
+  public var sentence: String {
+    switch self {
+    case .malformedFrame: "The frame could not be read."
+    case .frameTooLarge: "The frame is larger than 128 kB."
+    case .unknownCommand: "The frame holds no command that this server knows."
+    case .wrongFrameType: "This subprotocol uses the other kind of WebSocket frame."
+    case .notAttached: "Send attach first."
+    case .alreadyAttached: "This session is attached already."
+    case .invalidField: "A field of the command is not valid."
+    case .rateLimited: "Too many commands: 20 a second, 60 at once."
+    case .unsupportedSubprotocol: "Offer the subprotocol callmesh.v1.pb or callmesh.v1.json."
+    case .noSuchResource: "There is nothing at this path."
+    case .methodNotAllowed: "This path does not take that method."
+    case .notAccepted: "The token was not accepted."
+    case .expired: "The token has expired."
+    case .forbidden: "This belongs to another user."
+    case .invalidDevice: "A device id is 1 to 64 bytes of printable text."
+    case .invalidPushToken: "A push token is 1 to 1024 bytes, with its provider."
+    case .unknownDevice: "This user has no such device."
+    case .unknownCall: "There is no such call, or it ended long ago."
+    case .callIDTaken: "This call id is in use for a call with other content."
+    case .notParty: "This device has no part in the call."
+    case .callEnded: "The call has ended."
+    case .wrongState: "The call is not in a state that allows this."
+    case .tooManyCalls: "At most 10 calls a minute from one caller to one callee."
+    case .tooManyLiveCalls: "At most 5 live calls on one device."
+    case .headersTooLarge: "At most 32 headers, 4 kB in all."
+    case .descriptionTooLarge: "A session description is at most 64 kB."
+    case .tooManySignals: "At most 128 descriptions and candidates wait for one device."
+    case .invalidCallee: "A user id is 1 to 128 bytes of printable text."
+    case .invalidRingTimeout: "The ring timeout is 5 to 180 seconds."
+    case .internalError: "The server failed. The command may or may not have been carried out."
+    case .tryAgain: "The cluster cannot answer just now. Send the same command again."
+    case .draining: "This node takes no new work. Connect to another."
+    case .overloaded: "The cluster has too much to do. Send the same command again later."
+    }
+  }
+}

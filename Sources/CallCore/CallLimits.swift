@@ -1,0 +1,39 @@
+/// The numbers of the rules. Defaults are the product's; an app may have its own where its
+/// configuration says so.
+public struct CallLimits: Sendable, Equatable {
+  public var ringTimeout: Span = .seconds(30)
+  public var ringTimeoutMinimum: Span = .seconds(5)
+  public var ringTimeoutMaximum: Span = .seconds(180)
+  /// From the answer until both sides report connected.
+  public var connectGrace: Span = .seconds(15)
+  /// For a caller whose session broke while it rings.
+  public var resumeGraceRinging: Span = .seconds(15)
+  /// For either side of an answered call.
+  public var resumeGraceAnswered: Span = .seconds(60)
+  /// Before a delivery is said again: first, second, … time. After the last it is given up until
+  /// the device attaches again.
+  public var deliveryRepeats: [Span] = [
+    .milliseconds(500), .seconds(1), .seconds(2), .seconds(4),
+  ]
+  /// How long an ended call is kept, so that a late device gets a distinct answer.
+  public var endedCallKept: Span = .seconds(600)
+  public var registrationLifetime: Span = .seconds(90 * 86_400)
+  public var devicesPerUser = 10
+  public var liveCallsPerDevice = 5
+  public var callsPerPairPerMinute = 10
+  public var headersCount = 32
+  public var headersBytes = 4096
+  public var descriptionBytes = 65_536
+  /// Descriptions and candidates kept for one side of one call.
+  public var signalsWaiting = 128
+  public var signalBytes = 16_384
+  /// How long alerting, connected, descriptions and candidates may wait for company in an append.
+  public var lazyAppend: Span = .milliseconds(5)
+  /// Calls one shard holds, ended ones included. Policy: refuse (`overloaded`).
+  public var callsPerShard = 200_000
+  /// A user in an answered call is busy for further calls; else it rings and the app does call
+  /// waiting.
+  public var busyWhileInCall = false
+
+  public init() {}
+}

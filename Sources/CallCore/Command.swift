@@ -1,0 +1,199 @@
+/// A command to a shard: who says it, where the reply goes, and what is asked.
+///
+/// The edge has authenticated `user` and `device`; the core trusts them, and nothing else.
+public struct Command: Sendable, Equatable {
+  /// Where the reply goes.
+  public var session: SessionRef
+  /// The device's own number for the command, echoed in the reply; 0 where no reply is wanted.
+  public var request: UInt64
+  public var user: UserKey
+  public var device: DeviceID
+  /// Whose shard this goes to. The sender's own for everything but calls that the sender placed.
+  public var callee: UserKey
+  public var body: Body
+
+  public init(
+    session: SessionRef, request: UInt64, user: UserKey, device: DeviceID, callee: UserKey,
+    body: Body
+  ) {
+    self.session = session
+    self.request = request
+    self.user = user
+    self.device = device
+    self.callee = callee
+    self.body = body
+  }
+
+  public enum Body: Sendable, Equatable {
+    /// The device's session begins.
+    case attach(Attach)
+    /// The session ended. `graceful`: the device said so; else its socket broke.
+    case sessionClosed(graceful: Bool)
+    /// The session that placed these calls broke.
+    case callerGone([CallID])
+    case register(RegistrationRequest)
+    /// Removes the registration of a device of the sender.
+    case unregister(DeviceID)
+    case place(PlaceRequest)
+    /// Deliveries arrived. Never answered.
+    case ack([Acknowledgement])
+    case alerting(CallID)
+    case answer(CallID, description: String)
+    case decline(CallID, DeclineScope)
+    /// This device is busy; the others ring on.
+    case busy(CallID)
+    case cancel(CallID)
+    case connected(CallID)
+    case hangUp(CallID)
+    case signal(CallID, SignalKind, body: String)
+    /// The caller's device is back, on this session.
+    case resume(CallID)
+    case query(CallID)
+  }
+}
+
+public struct Attach: Sendable, Equatable {
+  /// The call of which a push spoke.
+  public var forCall: CallID?
+  public var deviceName: String
+  /// The SDK's name and version, for operators.
+  public var client: String
+  /// Said again by the edge, to a shard's new owner; never answered.
+  public var announce: Bool
+  /// When the session was attached, by the edge's clock. Of two announced sessions of a device the
+  /// later one counts.
+  public var attachedAt: Timestamp
+
+  public init(
+    forCall: CallID? = nil, deviceName: String = "", client: String = "", announce: Bool = false,
+    attachedAt: Timestamp = Timestamp(microseconds: 0)
+  ) {
+    self.forCall = forCall
+    self.deviceName = deviceName
+    self.client = client
+    self.announce = announce
+    self.attachedAt = attachedAt
+  }
+}
+
+public enum DeclineScope: UInt8, Sendable, CaseIterable {
+  /// For the user: the call ends.
+  case everywhere = 0
+  /// For this device: it stops, the others ring on.
+  case here = 1
+}
+
+public struct Acknowledgement: Sendable, Equatable {
+  public var call: CallID
+  public var version: UInt64
+  public init(call: CallID, version: UInt64) {
+    self.call = call
+    self.version = version
+  }
+}
+
+public struct CustomHeader: Sendable, Hashable {
+  public var name: String
+  public var value: String
+  public init(name: String, value: String) {
+    self.name = name
+    self.value = value
+  }
+}
+
+public struct PlaceRequest: Sendable, Equatable {
+  public var call: CallID
+  /// 0 stands for the app's default.
+  public var ringTimeoutSeconds: UInt32
+  public var description: String
+  public var headers: [CustomHeader]
+  public var video: Bool
+  /// How the caller's device is called, as its session said.
+  public var deviceName: String
+
+  public init(
+    call: CallID, ringTimeoutSeconds: UInt32 = 0, description: String = "",
+    headers: [CustomHeader] = [], video: Bool = false, deviceName: String = ""
+  ) {
+    self.call = call
+    self.ringTimeoutSeconds = ringTimeoutSeconds
+    self.description = description
+    self.headers = headers
+    self.video = video
+    self.deviceName = deviceName
+  }
+}
+
+public enum SignalKind: UInt8, Sendable, CaseIterable {
+  case candidate = 0
+  case description = 1
+}
+
+public enum PushProvider: UInt8, Sendable, CaseIterable {
+  case none = 0
+  case apns = 1
+  case fcm = 2
+  case webPush = 3
+
+  public var name: String {
+    switch self {
+    case .none: "none"
+    case .apns: "apns"
+    case .fcm: "fcm"
+    case .webPush: "webPush"
+    }
+  }
+}
+
+/// A push token as the device gave it. Its text goes to no log, metric or error.
+public struct PushToken: Sendable, Hashable {
+  public var provider: PushProvider
+  public var environment: String
+  public var topic: String
+  public var token: String
+  public init(provider: PushProvider, environment: String, topic: String, token: String) {
+    self.provider = provider
+    self.environment = environment
+    self.topic = topic
+    self.token = token
+  }
+}
+
+public struct RegistrationRequest: Sendable, Hashable {
+  public var deviceName: String
+  public var voipToken: PushToken?
+  public var alertToken: PushToken?
+  public var dialect: String
+  public var sdkName: String
+  public var sdkVersion: String
+  public init(
+    deviceName: String = "", voipToken: PushToken? = nil, alertToken: PushToken? = nil,
+    dialect: String = "", sdkName: String = "", sdkVersion: String = ""
+  ) {
+    self.deviceName = deviceName
+    self.voipToken = voipToken
+    self.alertToken = alertToken
+    self.dialect = dialect
+    self.sdkName = sdkName
+    self.sdkVersion = sdkVersion
+  }
+}
+
+/// What the cluster keeps of a device.
+public struct Registration: Sendable, Hashable {
+  public var user: UserKey
+  public var device: DeviceID
+  public var request: RegistrationRequest
+  public var registeredAt: Timestamp
+  public var seenAt: Timestamp
+  public init(
+    user: UserKey, device: DeviceID, request: RegistrationRequest, registeredAt: Timestamp,
+    seenAt: Timestamp
+  ) {
+    self.user = user
+    self.device = device
+    self.request = request
+    self.registeredAt = registeredAt
+    self.seenAt = seenAt
+  }
+}

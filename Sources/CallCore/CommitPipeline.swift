@@ -1,0 +1,62 @@
+/// Decide, append, then speak: holds back what was decided until the journal has it.
+///
+/// One append is in flight at a time; what is decided meanwhile goes into the next one. Effects leave
+/// only with the acknowledgement of an append that was started after they were decided, also when
+/// there is nothing to record: a former owner that wakes up late is refused and speaks to nobody.
+public struct CommitPipeline: Sendable {
+  public let epoch: UInt64
+  public let writer: String
+  /// The sequence of the shard's last record.
+  public private(set) var lastSequence: UInt64
+  public private(set) var lastNumber: UInt64 = 0
+  public private(set) var inFlight = false
+
+  private var entries: [JournalEntry] = []
+  private var effects: [Effect] = []
+  private var inFlightEffects: [Effect] = []
+  private var due: Timestamp = .distantFuture
+
+  public init(epoch: UInt64, writer: String, lastSequence: UInt64) {
+    self.epoch = epoch
+    self.writer = writer
+    self.lastSequence = lastSequence
+  }
+
+  /// Takes what was decided at `now`. Empties `outcome`.
+  public mutating func add(_ outcome: inout Outcome, now: Timestamp, lazyAppend: Span) {
+    guard !outcome.isEmpty else { return }
+    let wanted = outcome.urgent ? now : now + lazyAppend
+    if wanted < due { due = wanted }
+    entries.append(contentsOf: outcome.entries)
+    effects.append(contentsOf: outcome.effects)
+    outcome.removeAll()
+  }
+
+  /// When `nextAppend` has something to give, unless an append is in flight.
+  public var nextDeadline: Timestamp { inFlight ? .distantFuture : due }
+
+  /// How many effects wait for the journal.
+  public var waiting: Int { effects.count + inFlightEffects.count }
+
+  /// The next record, to be appended behind `lastSequence`; nil while one is in flight or nothing
+  /// is due.
+  public mutating func nextAppend(now: Timestamp) -> JournalRecord? {
+    guard !inFlight, due <= now else { return nil }
+    inFlight = true
+    due = .distantFuture
+    lastNumber += 1
+    let record = JournalRecord(
+      epoch: epoch, number: lastNumber, writer: writer, at: now, entries: entries)
+    entries.removeAll(keepingCapacity: true)
+    swap(&effects, &inFlightEffects)
+    return record
+  }
+
+  /// The append is in the journal: what it held back may leave.
+  public mutating func appended(sequence: UInt64, release: (Effect) -> Void) {
+    lastSequence = sequence
+    inFlight = false
+    for effect in inFlightEffects { release(effect) }
+    inFlightEffects.removeAll(keepingCapacity: true)
+  }
+}

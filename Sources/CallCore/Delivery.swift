@@ -1,0 +1,169 @@
+/// Who did something: a device, its user, and what the user calls the device.
+public struct Party: Sendable, Hashable {
+  public var user: String
+  public var device: DeviceID
+  public var deviceName: String
+  public init(user: String, device: DeviceID, deviceName: String = "") {
+    self.user = user
+    self.device = device
+    self.deviceName = deviceName
+  }
+}
+
+/// What a device is told of a call. Sent again until the device acknowledges its version.
+public struct Delivery: Sendable, Equatable {
+  public var call: CallID
+  /// The callee's user id: with `call` the call's address.
+  public var callee: String
+  /// Greater than that of every earlier delivery of this call to this device.
+  public var version: UInt64
+  public var at: Timestamp
+  public var event: Event
+
+  public init(call: CallID, callee: String, version: UInt64, at: Timestamp, event: Event) {
+    self.call = call
+    self.callee = callee
+    self.version = version
+    self.at = at
+    self.event = event
+  }
+
+  public enum Event: Sendable, Equatable {
+    /// To a callee's device: ring.
+    case invite(Invite)
+    /// To the caller: a device alerts its user.
+    case ringing(by: Party)
+    /// To the caller: somebody answered.
+    case answered(Answered)
+    /// To any side: it is over for this device.
+    case stop(Stop)
+    /// A description or candidate of the other side.
+    case signal(Signal)
+  }
+}
+
+public struct Invite: Sendable, Equatable {
+  public var caller: Party
+  /// When ringing ends by itself, by the cluster's clock.
+  public var deadline: Timestamp
+  public var video: Bool
+  public var description: String
+  public var headers: [CustomHeader]
+  /// What the caller sent since, in order.
+  public var signals: [Signal]
+  public init(
+    caller: Party, deadline: Timestamp, video: Bool = false, description: String = "",
+    headers: [CustomHeader] = [], signals: [Signal] = []
+  ) {
+    self.caller = caller
+    self.deadline = deadline
+    self.video = video
+    self.description = description
+    self.headers = headers
+    self.signals = signals
+  }
+}
+
+public struct Answered: Sendable, Equatable {
+  public var by: Party
+  public var description: String
+  /// What the winner sent before it answered, in order.
+  public var signals: [Signal]
+  public init(by: Party, description: String = "", signals: [Signal] = []) {
+    self.by = by
+    self.description = description
+    self.signals = signals
+  }
+}
+
+public struct Stop: Sendable, Equatable {
+  public var reason: EndReason
+  /// Who caused it; nil where nobody did (a timeout).
+  public var by: Party?
+  /// For the callee: this is a missed call.
+  public var missed: Bool
+  public init(reason: EndReason, by: Party? = nil, missed: Bool = false) {
+    self.reason = reason
+    self.by = by
+    self.missed = missed
+  }
+}
+
+/// A session description or an ICE candidate, opaque to the cluster.
+public struct Signal: Sendable, Equatable {
+  /// Counts from 1 per call and sending device, so that a repeat is recognised.
+  public var index: UInt64
+  public var kind: SignalKind
+  public var body: String
+  public init(index: UInt64, kind: SignalKind, body: String) {
+    self.index = index
+    self.kind = kind
+    self.body = body
+  }
+}
+
+/// A call as one device may see it.
+public struct CallState: Sendable, Equatable {
+  public var call: CallID
+  public var callee: String
+  public var phase: CallPhase
+  public var version: UInt64
+  /// Set when `phase` is `ended`: for this device, so "answered elsewhere" while the call goes on.
+  public var reason: EndReason?
+  /// The winner, or who ended the call.
+  public var by: Party?
+  public var at: Timestamp
+  /// While it rings.
+  public var deadline: Timestamp?
+  public var missed: Bool
+  public init(
+    call: CallID, callee: String, phase: CallPhase, version: UInt64 = 0, reason: EndReason? = nil,
+    by: Party? = nil, at: Timestamp = Timestamp(microseconds: 0), deadline: Timestamp? = nil,
+    missed: Bool = false
+  ) {
+    self.call = call
+    self.callee = callee
+    self.phase = phase
+    self.version = version
+    self.reason = reason
+    self.by = by
+    self.at = at
+    self.deadline = deadline
+    self.missed = missed
+  }
+}
+
+/// The answer to a command.
+public enum Reply: Sendable, Equatable {
+  case error(CallError)
+  case done
+  case attached(forCall: CallState?)
+  case registered(expiresAt: Timestamp, removed: [DeviceID])
+  case call(CallState)
+  case answer(won: Bool, CallState)
+}
+
+/// What a session is told beside calls.
+public struct Notice: Sendable, Equatable {
+  public enum Kind: UInt8, Sendable, CaseIterable {
+    case sessionReplaced = 1
+    case deviceRemoved = 2
+    case goAway = 3
+
+    public var name: String {
+      switch self {
+      case .sessionReplaced: "sessionReplaced"
+      case .deviceRemoved: "deviceRemoved"
+      case .goAway: "goAway"
+      }
+    }
+  }
+  public var kind: Kind
+  public var message: String
+  public var retryAfterMilliseconds: UInt32
+  public init(kind: Kind, message: String, retryAfterMilliseconds: UInt32 = 0) {
+    self.kind = kind
+    self.message = message
+    self.retryAfterMilliseconds = retryAfterMilliseconds
+  }
+}

@@ -1,0 +1,138 @@
+/// What a shard asks its driver to do, once the journal has what was decided.
+public enum Effect: Sendable, Equatable {
+  case reply(SessionRef, request: UInt64, Reply)
+  case deliver(SessionRef, Delivery)
+  case notice(SessionRef, Notice)
+  /// Say why, then close the session.
+  case close(SessionRef, Notice)
+  /// Write a registration; answer with `registrationStored`.
+  case store(Registration, token: UInt64)
+  /// Remove a registration; answer with `registrationStored`.
+  case remove(UserKey, DeviceID, token: UInt64)
+}
+
+/// A fact of a shard's history. Applying a shard's entries in order rebuilds its calls.
+public struct JournalEntry: Sendable, Equatable {
+  public var call: CallID
+  public var change: Change
+  public init(call: CallID, change: Change) {
+    self.call = call
+    self.change = change
+  }
+
+  public enum Change: Sendable, Equatable {
+    case placed(PlacedFacts)
+    /// A device joined while it rang.
+    case legJoined(Party)
+    case alerting(DeviceID)
+    case answered(AnsweredFacts)
+    case legEnded(DeviceID, LegEnd)
+    case connected(caller: Bool)
+    case ended(EndedFacts)
+    case signal(fromCaller: Bool, DeviceID, SignalKind, body: String)
+    /// A side's session broke: until when it may come back; nil once it is back.
+    case callerLost(until: Timestamp?)
+    case winnerLost(until: Timestamp?)
+    /// Kept long enough after its end.
+    case forgotten
+  }
+}
+
+public struct PlacedFacts: Sendable, Equatable {
+  public var callee: UserKey
+  public var caller: Party
+  public var placedAt: Timestamp
+  public var deadline: Timestamp
+  public var video: Bool
+  public var description: String
+  public var headers: [CustomHeader]
+  public var legs: [Party]
+  /// Tells a repeated `place` from another call with the same id.
+  public var fingerprint: UInt64
+  public init(
+    callee: UserKey, caller: Party, placedAt: Timestamp, deadline: Timestamp, video: Bool,
+    description: String, headers: [CustomHeader], legs: [Party], fingerprint: UInt64
+  ) {
+    self.callee = callee
+    self.caller = caller
+    self.placedAt = placedAt
+    self.deadline = deadline
+    self.video = video
+    self.description = description
+    self.headers = headers
+    self.legs = legs
+    self.fingerprint = fingerprint
+  }
+}
+
+public struct AnsweredFacts: Sendable, Equatable {
+  public var by: Party
+  public var at: Timestamp
+  public var description: String
+  public var connectDeadline: Timestamp
+  public init(by: Party, at: Timestamp, description: String, connectDeadline: Timestamp) {
+    self.by = by
+    self.at = at
+    self.description = description
+    self.connectDeadline = connectDeadline
+  }
+}
+
+public struct EndedFacts: Sendable, Equatable {
+  public var reason: EndReason
+  public var by: Party?
+  public var at: Timestamp
+  public var missed: Bool
+  public init(reason: EndReason, by: Party?, at: Timestamp, missed: Bool) {
+    self.reason = reason
+    self.by = by
+    self.at = at
+    self.missed = missed
+  }
+}
+
+/// How a leg ended before its call did. Raw values are the journal's.
+public enum LegEnd: UInt8, Sendable, CaseIterable {
+  case declinedHere = 1
+  case busy = 2
+  /// Its session went and nothing can wake it.
+  case gone = 3
+}
+
+/// The journal's unit: what one append holds.
+public struct JournalRecord: Sendable, Equatable {
+  public var epoch: UInt64
+  /// Counts the writer's records in this epoch, from 1.
+  public var number: UInt64
+  /// The node that wrote it: how a writer that lost an acknowledgement knows its own record again.
+  public var writer: String
+  public var at: Timestamp
+  /// Empty for a fence: written so that what was decided may be said.
+  public var entries: [JournalEntry]
+  /// The writer gives the shard up.
+  public var released: Bool
+  public init(
+    epoch: UInt64, number: UInt64, writer: String, at: Timestamp, entries: [JournalEntry],
+    released: Bool = false
+  ) {
+    self.epoch = epoch
+    self.number = number
+    self.writer = writer
+    self.at = at
+    self.entries = entries
+    self.released = released
+  }
+}
+
+/// A shard's calls, as the fewest entries that rebuild them.
+public struct Checkpoint: Sendable, Equatable {
+  /// The last journal sequence that it includes.
+  public var sequence: UInt64
+  public var epoch: UInt64
+  public var entries: [JournalEntry]
+  public init(sequence: UInt64, epoch: UInt64, entries: [JournalEntry]) {
+    self.sequence = sequence
+    self.epoch = epoch
+    self.entries = entries
+  }
+}

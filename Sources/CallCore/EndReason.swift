@@ -1,0 +1,68 @@
+/// Why a call, or one leg of it, ended. Raw values are those of the wire.
+public enum EndReason: UInt8, Sendable, CaseIterable {
+  /// Another of the user's devices won.
+  case answeredElsewhere = 1
+  /// A device declined for the user.
+  case declined = 2
+  /// The caller gave up before an answer.
+  case cancelled = 3
+  /// The ring timeout passed.
+  case unanswered = 4
+  /// Every leg was busy, or the user takes no second call.
+  case busy = 5
+  /// No device could be reached.
+  case unreachable = 6
+  /// Either side ended an answered call.
+  case hungUp = 7
+  /// Answered but never connected, or both sides vanished.
+  case failed = 8
+  /// Merged into the crossing call.
+  case glare = 9
+
+  /// The reason's name on the wire (JSON) and in logs.
+  public var name: String {
+    switch self {
+    case .answeredElsewhere: "answeredElsewhere"
+    case .declined: "declined"
+    case .cancelled: "cancelled"
+    case .unanswered: "unanswered"
+    case .busy: "busy"
+    case .unreachable: "unreachable"
+    case .hungUp: "hungUp"
+    case .failed: "failed"
+    case .glare: "glare"
+    }
+  }
+
+  /// Whether a call that ended so is a missed call for the callee.
+  ///
+  /// Unreachable counts as missed too: nothing told the user that somebody called.
+  public var isMissedCall: Bool {
+    switch self {
+    case .cancelled, .unanswered, .busy, .unreachable: true
+    case .answeredElsewhere, .declined, .hungUp, .failed, .glare: false
+    }
+  }
+}
+
+/// Where a call stands. Raw values are those of the wire.
+public enum CallPhase: UInt8, Sendable, CaseIterable {
+  /// Never existed, or forgotten.
+  case unknown = 0
+  /// Accepted; no device has said that it alerts its user.
+  case placed = 1
+  /// At least one device alerts its user.
+  case ringing = 2
+  case answered = 3
+  case ended = 4
+
+  public var name: String {
+    switch self {
+    case .unknown: "unknown"
+    case .placed: "placed"
+    case .ringing: "ringing"
+    case .answered: "answered"
+    case .ended: "ended"
+    }
+  }
+}

@@ -1,0 +1,33 @@
+/// Which shard a user belongs to, for ever.
+///
+/// FNV-1a, 64 bit, over the UTF-8 bytes of the app, one zero byte, and the user; the result is mixed
+/// by one round of the SplitMix64 finaliser, since the low bits of FNV alone are uneven for short
+/// keys; then taken modulo the shard count. docs/architecture.md has test vectors.
+public enum ShardHash {
+  public static func hash(_ key: UserKey) -> UInt64 {
+    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+    for byte in key.app.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+    hash = hash &* 0x100_0000_01b3
+    for byte in key.user.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+    return mix(hash)
+  }
+
+  public static func shard(of key: UserKey, count: Int) -> Int {
+    Int(hash(key) % UInt64(count))
+  }
+
+  /// The rendezvous weight of a node for a shard; the living node with the greatest weight owns it.
+  public static func weight(node: String, shard: Int) -> UInt64 {
+    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+    for byte in node.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+    return mix(hash ^ mix(UInt64(shard) &+ 0x9e37_79b9_7f4a_7c15))
+  }
+
+  /// The SplitMix64 finaliser.
+  static func mix(_ value: UInt64) -> UInt64 {
+    var z = value
+    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+    return z ^ (z >> 31)
+  }
+}
