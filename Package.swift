@@ -71,6 +71,7 @@ let package = Package(
 
     library("CallCore"),
     library("CallTelemetry", [.log]),
+    library("CallAuth", [.jwt]),
     library("CallWire", ["CallCore", "CCallProto", "CProtobufC"]),
     library("CallBus", ["CallCore", "CallTelemetry", .deque]),
     library("NATSBus", ["CallBus", "CallCore", "CallTelemetry", "CNATS"]),
@@ -78,7 +79,7 @@ let package = Package(
       "CallCoordinator", ["CallCore", "CallWire", "CallBus", "CallTelemetry", .log, .lifecycle]),
     library(
       "CallEdge",
-      ["CallCore", "CallWire", "CallBus", "CallTelemetry", .log, .lifecycle, .jwt, .deque]
+      ["CallCore", "CallWire", "CallBus", "CallTelemetry", .log, .lifecycle, "CallAuth", .deque]
         + Target.Dependency.nio),
     library("CallClient", ["CallCore", "CallWire", .log] + Target.Dependency.nio),
     library(
@@ -89,18 +90,38 @@ let package = Package(
       name: "callnode",
       dependencies: [
         "CallCoordinator", "CallEdge", "NATSBus", "CallBus", "CallWire", "CallCore",
-        "CallTelemetry", .arguments, .configuration, .lifecycle, .unixSignals, .log, .jwt,
+        "CallTelemetry", "CallAuth", .arguments, .configuration, .lifecycle, .unixSignals, .log,
       ], swiftSettings: settings),
     .executableTarget(
       name: "callctl",
       dependencies: [
-        "NATSBus", "CallBus", "CallWire", "CallCore", "CallTelemetry", .arguments, .log, .jwt,
-        .configuration,
+        "NATSBus", "CallBus", "CallWire", "CallCore", "CallTelemetry", "CallAuth", .arguments, .log,
       ], swiftSettings: settings),
     .executableTarget(
       name: "callload",
       dependencies: [
-        "CallClient", "CallWire", "CallCore", .arguments, .histogram, .log, .jwt,
+        "CallClient", "CallWire", "CallCore", "CallAuth", .arguments, .histogram, .log, .lifecycle,
+        .unixSignals,
       ] + Target.Dependency.nio, swiftSettings: settings),
+
+    tests("CallCoreTests", ["CallCore"]),
+    tests("CallWireTests", ["CallWire", "CallCore"]),
+    tests("CallAuthTests", ["CallAuth"]),
+    tests("CallBusTests", ["CallBus", "CallCore"]),
+    tests("NATSBusTests", ["NATSBus", "CallBus", "CallCore", "CallTestKit"]),
+    tests(
+      "CallCoordinatorTests",
+      ["CallCoordinator", "CallBus", "CallWire", "CallCore", "CallTelemetry", "CallTestKit", .log]),
+    tests(
+      "CallEdgeTests",
+      ["CallEdge", "CallAuth", "CallBus", "CallWire", "CallCore", "CallTelemetry", "CallTestKit",
+        .log, .embedded] + Target.Dependency.nio),
+    tests("CallClientTests", ["CallClient", "CallWire", "CallCore", .embedded]),
+    tests("CallLoadTests", ["callload", "CallClient", "CallWire", "CallCore", "CallTestKit"]),
+    tests("CallTelemetryTests", ["CallTelemetry"]),
+    tests(
+      "IntegrationTests",
+      ["CallClient", "CallAuth", "CallWire", "CallCore", "CallTelemetry", "CallTestKit", "NATSBus",
+        "CallBus", .log]),
   ]
 )

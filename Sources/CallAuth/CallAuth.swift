@@ -1,0 +1,15 @@
+/// Who a device is, as its token says. Signature and expiry have been checked.
+public struct DeviceClaims: Sendable, Equatable {
+  public var app: String
+  public var user: String
+  /// Where set, the token is good for this device only.
+  public var device: String?
+  /// Seconds since 1970.
+  public var expiresAtSeconds: Int64
+  public init(app: String, user: String, device: String?, expiresAtSeconds: Int64) {
+    self.app = app
+    self.user = user
+    self.device = device
+    self.expiresAtSeconds = expiresAtSeconds
+  }
+}

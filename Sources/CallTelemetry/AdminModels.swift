@@ -1,0 +1,252 @@
+/// What nodes answer to operators' questions, as JSON on the bus. JSON and not protobuf so that any
+/// NATS tool can ask, and a person can read the answer. Times are milliseconds since 1970.
+
+/// One node's answer to `<cluster>.admin.status`.
+public struct NodeStatus: Codable, Sendable, Equatable {
+  public var node: String
+  public var role: String
+  /// starting, serving or leaving.
+  public var state: String
+  public var version: String
+  public var processID: Int32
+  public var uptimeSeconds: Double
+  /// Of the whole process since its start.
+  public var cpuSeconds: Double
+  public var memoryBytes: UInt64
+  public var shardCount: Int
+  public var bus: BusHealth
+  public var edge: EdgeStatus?
+  public var coordinator: CoordinatorStatus?
+
+  public init(
+    node: String, role: String, state: String, version: String, processID: Int32,
+    uptimeSeconds: Double, cpuSeconds: Double, memoryBytes: UInt64, shardCount: Int,
+    bus: BusHealth, edge: EdgeStatus? = nil, coordinator: CoordinatorStatus? = nil
+  ) {
+    self.node = node
+    self.role = role
+    self.state = state
+    self.version = version
+    self.processID = processID
+    self.uptimeSeconds = uptimeSeconds
+    self.cpuSeconds = cpuSeconds
+    self.memoryBytes = memoryBytes
+    self.shardCount = shardCount
+    self.bus = bus
+    self.edge = edge
+    self.coordinator = coordinator
+  }
+}
+
+public struct BusHealth: Codable, Sendable, Equatable {
+  public var connected = false
+  public var server = ""
+  public var serverVersion = ""
+  public var reconnects: UInt64 = 0
+  public var messagesIn: UInt64 = 0
+  public var messagesOut: UInt64 = 0
+  public var dropped: UInt64 = 0
+  public init() {}
+}
+
+/// A latency in microseconds since the node's start.
+public struct LatencySummary: Codable, Sendable, Equatable {
+  public var count: UInt64
+  public var p50: Int64
+  public var p90: Int64
+  public var p99: Int64
+  public var max: Int64
+  public init(count: UInt64, p50: Int64, p90: Int64, p99: Int64, max: Int64) {
+    self.count = count
+    self.p50 = p50
+    self.p90 = p90
+    self.p99 = p99
+    self.max = max
+  }
+  public init(_ histogram: LatencyHistogram) {
+    self.init(
+      count: histogram.count, p50: histogram.percentile(0.5), p90: histogram.percentile(0.9),
+      p99: histogram.percentile(0.99), max: histogram.percentile(1))
+  }
+}
+
+public struct EdgeStatus: Codable, Sendable, Equatable {
+  public var incarnation: UInt64 = 0
+  public var connections = 0
+  public var sessions = 0
+  public var commandsTotal: UInt64 = 0
+  public var commandsRetriedTotal: UInt64 = 0
+  public var commandsTimedOutTotal: UInt64 = 0
+  public var deliveriesTotal: UInt64 = 0
+  public var errorsTotal: UInt64 = 0
+  /// From a command's arrival to its reply leaving.
+  public var commandLatency: LatencySummary?
+  public init() {}
+}
+
+public struct CoordinatorStatus: Codable, Sendable, Equatable {
+  public var shards: [ShardStatus] = []
+  public var commandsTotal: UInt64 = 0
+  /// From an append's start to its acknowledgement.
+  public var appendLatency: LatencySummary?
+  /// From placing to the last leg's acknowledgement of the invite.
+  public var ringLatency: LatencySummary?
+  public var appendsTotal: UInt64 = 0
+  public var appendsRefusedTotal: UInt64 = 0
+  public var appendsUnknownTotal: UInt64 = 0
+  public var journalMessages: UInt64 = 0
+  public var journalBytes: UInt64 = 0
+  public init() {}
+}
+
+public struct ShardStatus: Codable, Sendable, Equatable {
+  public var shard: Int
+  /// recovering, serving or releasing.
+  public var state: String
+  public var epoch: UInt64
+  public var sequence: UInt64
+  public var placed: Int
+  public var ringing: Int
+  public var answered: Int
+  public var endedKept: Int
+  public var sessions: Int
+  public var registrations: Int
+  public var callsPlacedTotal: UInt64
+  public var callsAnsweredTotal: UInt64
+  public var callsEndedTotal: UInt64
+  public var deliveriesTotal: UInt64
+  public var deliveryRepeatsTotal: UInt64
+  public init(
+    shard: Int, state: String, epoch: UInt64, sequence: UInt64, placed: Int, ringing: Int,
+    answered: Int, endedKept: Int, sessions: Int, registrations: Int, callsPlacedTotal: UInt64,
+    callsAnsweredTotal: UInt64, callsEndedTotal: UInt64, deliveriesTotal: UInt64,
+    deliveryRepeatsTotal: UInt64
+  ) {
+    self.shard = shard
+    self.state = state
+    self.epoch = epoch
+    self.sequence = sequence
+    self.placed = placed
+    self.ringing = ringing
+    self.answered = answered
+    self.endedKept = endedKept
+    self.sessions = sessions
+    self.registrations = registrations
+    self.callsPlacedTotal = callsPlacedTotal
+    self.callsAnsweredTotal = callsAnsweredTotal
+    self.callsEndedTotal = callsEndedTotal
+    self.deliveriesTotal = deliveriesTotal
+    self.deliveryRepeatsTotal = deliveryRepeatsTotal
+  }
+}
+
+/// Body of `<cluster>.admin.call`: `{"call":"<uuid>"}`; of `<cluster>.admin.user`: app and user.
+/// Nodes that do not own the call or user answer with `found: false`, so that whoever asks need not
+/// wait for a timeout.
+public struct AdminQuery: Codable, Sendable, Equatable {
+  public var call: String?
+  public var app: String?
+  public var user: String?
+  public init(call: String? = nil, app: String? = nil, user: String? = nil) {
+    self.call = call
+    self.app = app
+    self.user = user
+  }
+}
+
+public struct CallReport: Codable, Sendable, Equatable {
+  public struct Party: Codable, Sendable, Equatable {
+    public var user: String
+    public var device: String
+    public var deviceName: String
+    public init(user: String, device: String, deviceName: String) {
+      self.user = user
+      self.device = device
+      self.deviceName = deviceName
+    }
+  }
+  public struct Leg: Codable, Sendable, Equatable {
+    public var party: Party
+    public var state: String
+    /// Edge number and session number; nil without a session.
+    public var session: String?
+    public init(party: Party, state: String, session: String?) {
+      self.party = party
+      self.state = state
+      self.session = session
+    }
+  }
+  public struct Event: Codable, Sendable, Equatable {
+    /// Microseconds since 1970.
+    public var atMicroseconds: Int64
+    public var device: String?
+    public var what: String
+    public init(atMicroseconds: Int64, device: String?, what: String) {
+      self.atMicroseconds = atMicroseconds
+      self.device = device
+      self.what = what
+    }
+  }
+  public var found: Bool
+  public var node: String
+  public var shard: Int?
+  public var app: String?
+  public var call: String?
+  public var callee: String?
+  public var caller: Party?
+  public var phase: String?
+  public var reason: String?
+  public var by: Party?
+  public var deadlineMilliseconds: Int64?
+  public var legs: [Leg]?
+  public var timeline: [Event]?
+  public init(found: Bool, node: String) {
+    self.found = found
+    self.node = node
+  }
+}
+
+public struct UserReport: Codable, Sendable, Equatable {
+  public struct Device: Codable, Sendable, Equatable {
+    public var device: String
+    public var name: String
+    public var session: String?
+    public var client: String
+    public var attachedAtMilliseconds: Int64?
+    public var registeredAtMilliseconds: Int64?
+    public var pushProviders: [String]
+    public init(
+      device: String, name: String, session: String?, client: String,
+      attachedAtMilliseconds: Int64?, registeredAtMilliseconds: Int64?, pushProviders: [String]
+    ) {
+      self.device = device
+      self.name = name
+      self.session = session
+      self.client = client
+      self.attachedAtMilliseconds = attachedAtMilliseconds
+      self.registeredAtMilliseconds = registeredAtMilliseconds
+      self.pushProviders = pushProviders
+    }
+  }
+  public struct Call: Codable, Sendable, Equatable {
+    public var call: String
+    public var phase: String
+    public var reason: String?
+    public init(call: String, phase: String, reason: String?) {
+      self.call = call
+      self.phase = phase
+      self.reason = reason
+    }
+  }
+  public var found: Bool
+  public var node: String
+  public var shard: Int?
+  public var app: String?
+  public var user: String?
+  public var devices: [Device]?
+  public var calls: [Call]?
+  public init(found: Bool, node: String) {
+    self.found = found
+    self.node = node
+  }
+}

@@ -1,0 +1,110 @@
+public import CallCore
+
+/// A call as devices name it. An empty callee means the sender's own user.
+public struct CallAddress: Hashable, Sendable {
+  public var callee: String
+  public var call: CallID
+  public init(callee: String = "", call: CallID) {
+    self.callee = callee
+    self.call = call
+  }
+}
+
+/// What a device says: one command, with the device's own number for it.
+public struct ClientFrame: Sendable, Equatable {
+  public var id: UInt64
+  public var command: ClientCommand
+  public init(id: UInt64, command: ClientCommand) {
+    self.id = id
+    self.command = command
+  }
+}
+
+public enum ClientCommand: Sendable, Equatable {
+  case attach(AttachRequest)
+  case detach
+  case register(RegistrationRequest)
+  /// nil: this device.
+  case unregister(DeviceID?)
+  /// The call id stands in both; the address's counts.
+  case place(CallAddress, PlaceRequest)
+  case ack([AckItem])
+  case alerting(CallAddress)
+  case answer(CallAddress, description: String)
+  case decline(CallAddress, DeclineScope)
+  case busy(CallAddress)
+  case cancel(CallAddress)
+  case connected(CallAddress)
+  case hangUp(CallAddress)
+  case signal(CallAddress, SignalKind, body: String)
+  case resume(CallAddress)
+  case query(CallAddress)
+}
+
+public struct AttachRequest: Sendable, Equatable {
+  /// Bearer JWT; empty when the Authorization header carried it.
+  public var token: String
+  /// Empty when the token names it.
+  public var device: String
+  public var forCall: CallID?
+  public var deviceName: String
+  public var client: String
+  public init(
+    token: String = "", device: String = "", forCall: CallID? = nil, deviceName: String = "",
+    client: String = ""
+  ) {
+    self.token = token
+    self.device = device
+    self.forCall = forCall
+    self.deviceName = deviceName
+    self.client = client
+  }
+}
+
+public struct AckItem: Sendable, Equatable {
+  public var call: CallAddress
+  public var version: UInt64
+  public init(call: CallAddress, version: UInt64) {
+    self.call = call
+    self.version = version
+  }
+}
+
+/// What an edge says to a device.
+public enum ServerFrame: Sendable, Equatable {
+  /// `id` is 0 where a frame could not be read far enough to know it.
+  case reply(id: UInt64, ServerReply)
+  case delivery(Delivery)
+  case notice(Notice)
+}
+
+/// A reply as the device sees it: the shard's, with what the edge adds to it.
+public enum ServerReply: Sendable, Equatable {
+  case error(CallError)
+  case done
+  case attached(AttachedInfo)
+  case registered(device: DeviceID, expiresAt: Timestamp, removed: [DeviceID])
+  case call(CallState)
+  case answer(won: Bool, CallState)
+}
+
+public struct AttachedInfo: Sendable, Equatable {
+  /// Opaque; names the session in logs.
+  public var session: String
+  public var user: String
+  public var device: DeviceID
+  public var pingSeconds: UInt32
+  public var serverTime: Timestamp
+  public var forCall: CallState?
+  public init(
+    session: String, user: String, device: DeviceID, pingSeconds: UInt32, serverTime: Timestamp,
+    forCall: CallState? = nil
+  ) {
+    self.session = session
+    self.user = user
+    self.device = device
+    self.pingSeconds = pingSeconds
+    self.serverTime = serverTime
+    self.forCall = forCall
+  }
+}
