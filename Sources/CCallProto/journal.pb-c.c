@@ -502,49 +502,49 @@ void   callmesh__v1__signal_entry__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__signal_entry__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
-void   callmesh__v1__forgotten_entry__init
-                     (Callmesh__V1__ForgottenEntry         *message)
+void   callmesh__v1__settled_entry__init
+                     (Callmesh__V1__SettledEntry         *message)
 {
-  static const Callmesh__V1__ForgottenEntry init_value = CALLMESH__V1__FORGOTTEN_ENTRY__INIT;
+  static const Callmesh__V1__SettledEntry init_value = CALLMESH__V1__SETTLED_ENTRY__INIT;
   *message = init_value;
 }
-size_t callmesh__v1__forgotten_entry__get_packed_size
-                     (const Callmesh__V1__ForgottenEntry *message)
+size_t callmesh__v1__settled_entry__get_packed_size
+                     (const Callmesh__V1__SettledEntry *message)
 {
-  assert(message->base.descriptor == &callmesh__v1__forgotten_entry__descriptor);
+  assert(message->base.descriptor == &callmesh__v1__settled_entry__descriptor);
   return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
 }
-size_t callmesh__v1__forgotten_entry__pack
-                     (const Callmesh__V1__ForgottenEntry *message,
+size_t callmesh__v1__settled_entry__pack
+                     (const Callmesh__V1__SettledEntry *message,
                       uint8_t       *out)
 {
-  assert(message->base.descriptor == &callmesh__v1__forgotten_entry__descriptor);
+  assert(message->base.descriptor == &callmesh__v1__settled_entry__descriptor);
   return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
 }
-size_t callmesh__v1__forgotten_entry__pack_to_buffer
-                     (const Callmesh__V1__ForgottenEntry *message,
+size_t callmesh__v1__settled_entry__pack_to_buffer
+                     (const Callmesh__V1__SettledEntry *message,
                       ProtobufCBuffer *buffer)
 {
-  assert(message->base.descriptor == &callmesh__v1__forgotten_entry__descriptor);
+  assert(message->base.descriptor == &callmesh__v1__settled_entry__descriptor);
   return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
 }
-Callmesh__V1__ForgottenEntry *
-       callmesh__v1__forgotten_entry__unpack
+Callmesh__V1__SettledEntry *
+       callmesh__v1__settled_entry__unpack
                      (ProtobufCAllocator  *allocator,
                       size_t               len,
                       const uint8_t       *data)
 {
-  return (Callmesh__V1__ForgottenEntry *)
-     protobuf_c_message_unpack (&callmesh__v1__forgotten_entry__descriptor,
+  return (Callmesh__V1__SettledEntry *)
+     protobuf_c_message_unpack (&callmesh__v1__settled_entry__descriptor,
                                 allocator, len, data);
 }
-void   callmesh__v1__forgotten_entry__free_unpacked
-                     (Callmesh__V1__ForgottenEntry *message,
+void   callmesh__v1__settled_entry__free_unpacked
+                     (Callmesh__V1__SettledEntry *message,
                       ProtobufCAllocator *allocator)
 {
   if(!message)
     return;
-  assert(message->base.descriptor == &callmesh__v1__forgotten_entry__descriptor);
+  assert(message->base.descriptor == &callmesh__v1__settled_entry__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   callmesh__v1__lost_entry__init
@@ -897,13 +897,13 @@ static const ProtobufCFieldDescriptor callmesh__v1__journal_entry__field_descrip
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
-    "forgotten",
+    "settled",
     9,
     PROTOBUF_C_LABEL_NONE,
     PROTOBUF_C_TYPE_MESSAGE,
     offsetof(Callmesh__V1__JournalEntry, change_case),
-    offsetof(Callmesh__V1__JournalEntry, forgotten),
-    &callmesh__v1__forgotten_entry__descriptor,
+    offsetof(Callmesh__V1__JournalEntry, settled),
+    &callmesh__v1__settled_entry__descriptor,
     NULL,
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
@@ -952,10 +952,10 @@ static const unsigned callmesh__v1__journal_entry__field_indices_by_name[] = {
   10,   /* field[10] = caller_lost */
   5,   /* field[5] = connected */
   6,   /* field[6] = ended */
-  8,   /* field[8] = forgotten */
   4,   /* field[4] = leg_ended */
   9,   /* field[9] = leg_joined */
   1,   /* field[1] = placed */
+  8,   /* field[8] = settled */
   7,   /* field[7] = signal */
   11,   /* field[11] = winner_lost */
 };
@@ -1594,22 +1594,22 @@ const ProtobufCMessageDescriptor callmesh__v1__signal_entry__descriptor =
   (ProtobufCMessageInit) callmesh__v1__signal_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-#define callmesh__v1__forgotten_entry__field_descriptors NULL
-#define callmesh__v1__forgotten_entry__field_indices_by_name NULL
-#define callmesh__v1__forgotten_entry__number_ranges NULL
-const ProtobufCMessageDescriptor callmesh__v1__forgotten_entry__descriptor =
+#define callmesh__v1__settled_entry__field_descriptors NULL
+#define callmesh__v1__settled_entry__field_indices_by_name NULL
+#define callmesh__v1__settled_entry__number_ranges NULL
+const ProtobufCMessageDescriptor callmesh__v1__settled_entry__descriptor =
 {
   PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
-  "callmesh.v1.ForgottenEntry",
-  "ForgottenEntry",
-  "Callmesh__V1__ForgottenEntry",
+  "callmesh.v1.SettledEntry",
+  "SettledEntry",
+  "Callmesh__V1__SettledEntry",
   "callmesh.v1",
-  sizeof(Callmesh__V1__ForgottenEntry),
+  sizeof(Callmesh__V1__SettledEntry),
   0,
-  callmesh__v1__forgotten_entry__field_descriptors,
-  callmesh__v1__forgotten_entry__field_indices_by_name,
-  0,  callmesh__v1__forgotten_entry__number_ranges,
-  (ProtobufCMessageInit) callmesh__v1__forgotten_entry__init,
+  callmesh__v1__settled_entry__field_descriptors,
+  callmesh__v1__settled_entry__field_indices_by_name,
+  0,  callmesh__v1__settled_entry__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__settled_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__lost_entry__field_descriptors[1] =

@@ -25,7 +25,12 @@ public struct CommitPipeline: Sendable {
   /// Takes what was decided at `now`. Empties `outcome`.
   public mutating func add(_ outcome: inout Outcome, now: Timestamp, lazyAppend: Span) {
     guard !outcome.isEmpty else { return }
-    let wanted = outcome.urgent ? now : now + lazyAppend
+    let wanted =
+      switch outcome.urgency {
+      case .urgent: now
+      case .lazy: now + lazyAppend
+      case .idle: now + .seconds(1)
+      }
     if wanted < due { due = wanted }
     entries.append(contentsOf: outcome.entries)
     effects.append(contentsOf: outcome.effects)

@@ -33,8 +33,8 @@ public struct JournalEntry: Sendable, Equatable {
     /// A side's session broke: until when it may come back; nil once it is back.
     case callerLost(until: Timestamp?)
     case winnerLost(until: Timestamp?)
-    /// Kept long enough after its end.
-    case forgotten
+    /// Every device acknowledged the end: a new owner need not say it again.
+    case settled
   }
 }
 

@@ -4,8 +4,17 @@
 public struct Outcome: Sendable {
   public var entries: [JournalEntry] = []
   public var effects: [Effect] = []
-  /// Whether the next append need not wait for company.
-  public var urgent = false
+  /// How soon the journal must have it.
+  public var urgency = Urgency.idle
+
+  public enum Urgency: Int, Comparable, Sendable {
+    /// With the next append that happens anyway, or within a second.
+    case idle
+    /// May wait a few milliseconds for company.
+    case lazy
+    case urgent
+    public static func < (a: Self, b: Self) -> Bool { a.rawValue < b.rawValue }
+  }
 
   public init() {}
 
@@ -14,6 +23,11 @@ public struct Outcome: Sendable {
   public mutating func removeAll() {
     entries.removeAll(keepingCapacity: true)
     effects.removeAll(keepingCapacity: true)
-    urgent = false
+    urgency = .idle
+  }
+
+  /// Raises the urgency, never lowers it.
+  public mutating func raise(to urgency: Urgency) {
+    if urgency > self.urgency { self.urgency = urgency }
   }
 }

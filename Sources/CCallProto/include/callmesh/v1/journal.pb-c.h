@@ -27,7 +27,7 @@ typedef struct Callmesh__V1__LegEndedEntry Callmesh__V1__LegEndedEntry;
 typedef struct Callmesh__V1__ConnectedEntry Callmesh__V1__ConnectedEntry;
 typedef struct Callmesh__V1__EndedEntry Callmesh__V1__EndedEntry;
 typedef struct Callmesh__V1__SignalEntry Callmesh__V1__SignalEntry;
-typedef struct Callmesh__V1__ForgottenEntry Callmesh__V1__ForgottenEntry;
+typedef struct Callmesh__V1__SettledEntry Callmesh__V1__SettledEntry;
 typedef struct Callmesh__V1__LostEntry Callmesh__V1__LostEntry;
 typedef struct Callmesh__V1__Checkpoint Callmesh__V1__Checkpoint;
 typedef struct Callmesh__V1__RegistrationRecord Callmesh__V1__RegistrationRecord;
@@ -83,7 +83,7 @@ typedef enum {
   CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CONNECTED = 6,
   CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ENDED = 7,
   CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SIGNAL = 8,
-  CALLMESH__V1__JOURNAL_ENTRY__CHANGE_FORGOTTEN = 9,
+  CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SETTLED = 9,
   CALLMESH__V1__JOURNAL_ENTRY__CHANGE_LEG_JOINED = 10,
   CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CALLER_LOST = 11,
   CALLMESH__V1__JOURNAL_ENTRY__CHANGE_WINNER_LOST = 12
@@ -103,7 +103,7 @@ struct  Callmesh__V1__JournalEntry
     Callmesh__V1__ConnectedEntry *connected;
     Callmesh__V1__EndedEntry *ended;
     Callmesh__V1__SignalEntry *signal;
-    Callmesh__V1__ForgottenEntry *forgotten;
+    Callmesh__V1__SettledEntry *settled;
     Callmesh__V1__LegJoinedEntry *leg_joined;
     Callmesh__V1__LostEntry *caller_lost;
     Callmesh__V1__LostEntry *winner_lost;
@@ -227,12 +227,12 @@ struct  Callmesh__V1__SignalEntry
     , 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string }
 
 
-struct  Callmesh__V1__ForgottenEntry
+struct  Callmesh__V1__SettledEntry
 {
   ProtobufCMessage base;
 };
-#define CALLMESH__V1__FORGOTTEN_ENTRY__INIT \
- { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__forgotten_entry__descriptor) \
+#define CALLMESH__V1__SETTLED_ENTRY__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__settled_entry__descriptor) \
      }
 
 
@@ -495,24 +495,24 @@ Callmesh__V1__SignalEntry *
 void   callmesh__v1__signal_entry__free_unpacked
                      (Callmesh__V1__SignalEntry *message,
                       ProtobufCAllocator *allocator);
-/* Callmesh__V1__ForgottenEntry methods */
-void   callmesh__v1__forgotten_entry__init
-                     (Callmesh__V1__ForgottenEntry         *message);
-size_t callmesh__v1__forgotten_entry__get_packed_size
-                     (const Callmesh__V1__ForgottenEntry   *message);
-size_t callmesh__v1__forgotten_entry__pack
-                     (const Callmesh__V1__ForgottenEntry   *message,
+/* Callmesh__V1__SettledEntry methods */
+void   callmesh__v1__settled_entry__init
+                     (Callmesh__V1__SettledEntry         *message);
+size_t callmesh__v1__settled_entry__get_packed_size
+                     (const Callmesh__V1__SettledEntry   *message);
+size_t callmesh__v1__settled_entry__pack
+                     (const Callmesh__V1__SettledEntry   *message,
                       uint8_t             *out);
-size_t callmesh__v1__forgotten_entry__pack_to_buffer
-                     (const Callmesh__V1__ForgottenEntry   *message,
+size_t callmesh__v1__settled_entry__pack_to_buffer
+                     (const Callmesh__V1__SettledEntry   *message,
                       ProtobufCBuffer     *buffer);
-Callmesh__V1__ForgottenEntry *
-       callmesh__v1__forgotten_entry__unpack
+Callmesh__V1__SettledEntry *
+       callmesh__v1__settled_entry__unpack
                      (ProtobufCAllocator  *allocator,
                       size_t               len,
                       const uint8_t       *data);
-void   callmesh__v1__forgotten_entry__free_unpacked
-                     (Callmesh__V1__ForgottenEntry *message,
+void   callmesh__v1__settled_entry__free_unpacked
+                     (Callmesh__V1__SettledEntry *message,
                       ProtobufCAllocator *allocator);
 /* Callmesh__V1__LostEntry methods */
 void   callmesh__v1__lost_entry__init
@@ -606,8 +606,8 @@ typedef void (*Callmesh__V1__EndedEntry_Closure)
 typedef void (*Callmesh__V1__SignalEntry_Closure)
                  (const Callmesh__V1__SignalEntry *message,
                   void *closure_data);
-typedef void (*Callmesh__V1__ForgottenEntry_Closure)
-                 (const Callmesh__V1__ForgottenEntry *message,
+typedef void (*Callmesh__V1__SettledEntry_Closure)
+                 (const Callmesh__V1__SettledEntry *message,
                   void *closure_data);
 typedef void (*Callmesh__V1__LostEntry_Closure)
                  (const Callmesh__V1__LostEntry *message,
@@ -636,7 +636,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__leg_ended_entry__descripto
 extern const ProtobufCMessageDescriptor callmesh__v1__connected_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__ended_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__signal_entry__descriptor;
-extern const ProtobufCMessageDescriptor callmesh__v1__forgotten_entry__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__settled_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__lost_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__checkpoint__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__registration_record__descriptor;
