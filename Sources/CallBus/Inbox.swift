@@ -1,0 +1,152 @@
+internal import Synchronization
+
+/// A bounded queue from any number of threads to one task, which takes all that is there at once.
+///
+/// Policy when full: refuse, and count. Offering never blocks; a wake-up of the consumer costs one
+/// resumption per batch, not per element.
+public final class Inbox<Element: Sendable>: Sendable {
+  public let capacity: Int
+
+  private struct State {
+    var elements: [Element] = []
+    var waiter: UnsafeContinuation<Void, Never>?
+    var waitsUntil: ContinuousClock.Instant?
+    /// The time for which the timer's slot is armed. It may be earlier than `waitsUntil`: the timer
+    /// then finds that out and is armed again, which is cheaper than moving it for every wait.
+    var armedFor: ContinuousClock.Instant?
+    var timerSlot: Int?
+    var closed = false
+    var dropped: UInt64 = 0
+  }
+  private let state = Mutex(State())
+
+  public init(capacity: Int) {
+    self.capacity = capacity
+  }
+
+  deinit {
+    if let slot = state.withLock({ $0.timerSlot }) { TimerThread.shared.unregister(slot) }
+  }
+
+  /// Queues an element and wakes the consumer. False when the inbox is full (the element is dropped
+  /// and counted) or closed.
+  @discardableResult
+  public func offer(_ element: Element) -> Bool {
+    let (taken, waiter) = state.withLock { state in
+      guard admit(1, &state) == 1 else { return (false, nil as UnsafeContinuation<Void, Never>?) }
+      state.elements.append(element)
+      return (true, state.waiter.take())
+    }
+    waiter?.resume()
+    return taken
+  }
+
+  /// Queues as many of the elements, from the first, as there is room for, and wakes the consumer.
+  /// Returns how many were taken; the others are dropped and counted.
+  @discardableResult
+  public func offer(contentsOf elements: some Collection<Element>) -> Int {
+    let (taken, waiter) = state.withLock { state in
+      let taken = admit(elements.count, &state)
+      state.elements.append(contentsOf: elements.prefix(taken))
+      return (taken, taken > 0 ? state.waiter.take() : nil)
+    }
+    waiter?.resume()
+    return taken
+  }
+
+  /// Queues an element without waking the consumer: for a producer that hands over a burst and
+  /// calls `wake()` behind it.
+  @discardableResult
+  public func offerQuietly(_ element: Element) -> Bool {
+    state.withLock { state in
+      guard admit(1, &state) == 1 else { return false }
+      state.elements.append(element)
+      return true
+    }
+  }
+
+  /// Wakes the consumer if there is something for it.
+  public func wake() {
+    state.withLock { $0.elements.isEmpty ? nil : $0.waiter.take() }?.resume()
+  }
+
+  /// Takes everything that is queued; waits for something when there is nothing.
+  ///
+  /// Returns an empty array at the deadline (nil: none), when the task is cancelled, and when the
+  /// inbox is closed and empty. One task at a time may wait here.
+  public func next(until deadline: ContinuousClock.Instant?) async -> [Element] {
+    let ready = takeAll()
+    if let ready { return ready }
+    await withTaskCancellationHandler {
+      await withUnsafeContinuation { wait($0, until: deadline) }
+    } onCancel: {
+      state.withLock { $0.waiter.take() }?.resume()
+    }
+    return takeAll() ?? []
+  }
+
+  /// Refuses further elements and wakes the consumer, which still gets what is queued.
+  public func close() {
+    state.withLock { state in
+      state.closed = true
+      return state.waiter.take()
+    }?.resume()
+  }
+
+  public var isClosed: Bool { state.withLock { $0.closed } }
+  /// How many elements were refused because the inbox was full or closed.
+  public var dropped: UInt64 { state.withLock { $0.dropped } }
+  /// How many elements wait.
+  public var depth: Int { state.withLock { $0.elements.count } }
+
+  private func admit(_ count: Int, _ state: inout State) -> Int {
+    let taken = state.closed ? 0 : min(count, capacity - state.elements.count)
+    state.dropped += UInt64(count - taken)
+    return taken
+  }
+
+  private func takeAll() -> [Element]? {
+    state.withLock { state in
+      if state.elements.isEmpty { return state.closed ? [] : nil }
+      var taken: [Element] = []
+      swap(&taken, &state.elements)
+      return taken
+    }
+  }
+
+  private func wait(
+    _ continuation: UnsafeContinuation<Void, Never>, until deadline: ContinuousClock.Instant?
+  ) {
+    let waits = state.withLock { state in
+      // A cancellation that came before this lock found no waiter: it is noticed here.
+      guard state.elements.isEmpty, !state.closed, !Task.isCancelled else { return false }
+      if let deadline, deadline <= .now { return false }
+      precondition(state.waiter == nil, "an inbox has one consumer")
+      state.waiter = continuation
+      state.waitsUntil = deadline
+      if let deadline { arm(for: deadline, &state) }
+      return true
+    }
+    if !waits { continuation.resume() }
+  }
+
+  /// Lock order: an inbox's, then the timer's. The timer calls actions without its lock.
+  private func arm(for deadline: ContinuousClock.Instant, _ state: inout State) {
+    if let armedFor = state.armedFor, armedFor <= deadline { return }
+    let slot =
+      state.timerSlot ?? TimerThread.shared.register { [weak self] in self?.timerFired() }
+    state.timerSlot = slot
+    state.armedFor = deadline
+    TimerThread.shared.arm(slot, at: deadline)
+  }
+
+  private func timerFired() {
+    state.withLock { state -> UnsafeContinuation<Void, Never>? in
+      state.armedFor = nil
+      guard state.waiter != nil, let deadline = state.waitsUntil else { return nil }
+      if deadline <= .now { return state.waiter.take() }
+      arm(for: deadline, &state)
+      return nil
+    }?.resume()
+  }
+}

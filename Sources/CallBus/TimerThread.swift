@@ -1,0 +1,89 @@
+internal import Synchronization
+
+/// One thread that wakes many waiters at their deadlines.
+///
+/// A waiter owns a slot for its whole life and re-arms it at will: a wait costs a lock and, only
+/// when its deadline is the earliest of all, a wake-up of the thread. No allocation per wait, and
+/// nothing that outlives it. Finding the earliest is a scan, right for some thousands of slots.
+package final class TimerThread: Sendable {
+  /// Never stops; lives as long as the process.
+  package static let shared = TimerThread()
+
+  private struct Slot {
+    var deadline: ContinuousClock.Instant?
+    var action: (@Sendable () -> Void)?
+  }
+  private struct State {
+    var slots: [Slot] = []
+    var free: [Int] = []
+    /// What the thread sleeps towards; nil when it sleeps until it is signalled.
+    var target: ContinuousClock.Instant?
+  }
+
+  private let state = Mutex(State())
+  private let signal = ThreadSignal()
+
+  private init() {
+    startThread(named: "callmesh-timer") { [self] in run() }
+  }
+
+  /// Takes a slot. `action` runs on the timer's thread: short, and without waiting.
+  package func register(_ action: @escaping @Sendable () -> Void) -> Int {
+    state.withLock { state in
+      if let slot = state.free.popLast() {
+        state.slots[slot] = Slot(deadline: nil, action: action)
+        return slot
+      }
+      state.slots.append(Slot(deadline: nil, action: action))
+      return state.slots.count - 1
+    }
+  }
+
+  package func unregister(_ slot: Int) {
+    state.withLock { state in
+      state.slots[slot] = Slot()
+      state.free.append(slot)
+    }
+  }
+
+  /// Sets the slot's deadline, in place of a former one. Its action runs once, at or after it.
+  package func arm(_ slot: Int, at deadline: ContinuousClock.Instant) {
+    let mustWake = state.withLock { state in
+      state.slots[slot].deadline = deadline
+      guard let target = state.target else {
+        state.target = deadline
+        return true
+      }
+      guard deadline < target else { return false }
+      state.target = deadline
+      return true
+    }
+    if mustWake { signal.signal() }
+  }
+
+  private func run() {
+    var due: [@Sendable () -> Void] = []
+    while true {
+      let target = state.withLock { state in
+        let now = ContinuousClock.now
+        state.target = nil
+        for index in state.slots.indices {
+          guard let deadline = state.slots[index].deadline else { continue }
+          if deadline <= now {
+            state.slots[index].deadline = nil
+            if let action = state.slots[index].action { due.append(action) }
+          } else if state.target.map({ deadline < $0 }) ?? true {
+            state.target = deadline
+          }
+        }
+        return state.target
+      }
+      guard due.isEmpty else {
+        for action in due { action() }
+        due.removeAll(keepingCapacity: true)
+        continue
+      }
+      signal.wait(atMost: target.map { $0 - .now })
+    }
+  }
+}
