@@ -187,6 +187,141 @@ void   callmesh__v1__session_closed__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__session_closed__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__place_command__init
+                     (Callmesh__V1__PlaceCommand         *message)
+{
+  static const Callmesh__V1__PlaceCommand init_value = CALLMESH__V1__PLACE_COMMAND__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__place_command__get_packed_size
+                     (const Callmesh__V1__PlaceCommand *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__place_command__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__place_command__pack
+                     (const Callmesh__V1__PlaceCommand *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__place_command__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__place_command__pack_to_buffer
+                     (const Callmesh__V1__PlaceCommand *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__place_command__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__PlaceCommand *
+       callmesh__v1__place_command__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__PlaceCommand *)
+     protobuf_c_message_unpack (&callmesh__v1__place_command__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__place_command__free_unpacked
+                     (Callmesh__V1__PlaceCommand *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__place_command__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__ack_command__init
+                     (Callmesh__V1__AckCommand         *message)
+{
+  static const Callmesh__V1__AckCommand init_value = CALLMESH__V1__ACK_COMMAND__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__ack_command__get_packed_size
+                     (const Callmesh__V1__AckCommand *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__ack_command__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__ack_command__pack
+                     (const Callmesh__V1__AckCommand *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__ack_command__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__ack_command__pack_to_buffer
+                     (const Callmesh__V1__AckCommand *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__ack_command__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__AckCommand *
+       callmesh__v1__ack_command__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__AckCommand *)
+     protobuf_c_message_unpack (&callmesh__v1__ack_command__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__ack_command__free_unpacked
+                     (Callmesh__V1__AckCommand *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__ack_command__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__acknowledgement__init
+                     (Callmesh__V1__Acknowledgement         *message)
+{
+  static const Callmesh__V1__Acknowledgement init_value = CALLMESH__V1__ACKNOWLEDGEMENT__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__acknowledgement__get_packed_size
+                     (const Callmesh__V1__Acknowledgement *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__acknowledgement__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__acknowledgement__pack
+                     (const Callmesh__V1__Acknowledgement *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__acknowledgement__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__acknowledgement__pack_to_buffer
+                     (const Callmesh__V1__Acknowledgement *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__acknowledgement__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__Acknowledgement *
+       callmesh__v1__acknowledgement__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__Acknowledgement *)
+     protobuf_c_message_unpack (&callmesh__v1__acknowledgement__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__acknowledgement__free_unpacked
+                     (Callmesh__V1__Acknowledgement *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__acknowledgement__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__answer_command__init
                      (Callmesh__V1__AnswerCommand         *message)
 {
@@ -862,7 +997,7 @@ static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[2
     PROTOBUF_C_TYPE_MESSAGE,
     offsetof(Callmesh__V1__Command, body_case),
     offsetof(Callmesh__V1__Command, place),
-    &callmesh__v1__place__descriptor,
+    &callmesh__v1__place_command__descriptor,
     NULL,
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
@@ -874,7 +1009,7 @@ static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[2
     PROTOBUF_C_TYPE_MESSAGE,
     offsetof(Callmesh__V1__Command, body_case),
     offsetof(Callmesh__V1__Command, ack),
-    &callmesh__v1__ack__descriptor,
+    &callmesh__v1__ack_command__descriptor,
     NULL,
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
@@ -1196,6 +1331,198 @@ const ProtobufCMessageDescriptor callmesh__v1__session_closed__descriptor =
   callmesh__v1__session_closed__field_indices_by_name,
   1,  callmesh__v1__session_closed__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__session_closed__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descriptors[6] =
+{
+  {
+    "call",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlaceCommand, call),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "ring_timeout_seconds",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlaceCommand, ring_timeout_seconds),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "description",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlaceCommand, description),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "headers",
+    4,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__PlaceCommand, n_headers),
+    offsetof(Callmesh__V1__PlaceCommand, headers),
+    &callmesh__v1__header__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "video",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlaceCommand, video),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "device_name",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlaceCommand, device_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__place_command__field_indices_by_name[] = {
+  0,   /* field[0] = call */
+  2,   /* field[2] = description */
+  5,   /* field[5] = device_name */
+  3,   /* field[3] = headers */
+  1,   /* field[1] = ring_timeout_seconds */
+  4,   /* field[4] = video */
+};
+static const ProtobufCIntRange callmesh__v1__place_command__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 6 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.PlaceCommand",
+  "PlaceCommand",
+  "Callmesh__V1__PlaceCommand",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__PlaceCommand),
+  6,
+  callmesh__v1__place_command__field_descriptors,
+  callmesh__v1__place_command__field_indices_by_name,
+  1,  callmesh__v1__place_command__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__place_command__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__ack_command__field_descriptors[1] =
+{
+  {
+    "items",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AckCommand, n_items),
+    offsetof(Callmesh__V1__AckCommand, items),
+    &callmesh__v1__acknowledgement__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__ack_command__field_indices_by_name[] = {
+  0,   /* field[0] = items */
+};
+static const ProtobufCIntRange callmesh__v1__ack_command__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__ack_command__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.AckCommand",
+  "AckCommand",
+  "Callmesh__V1__AckCommand",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__AckCommand),
+  1,
+  callmesh__v1__ack_command__field_descriptors,
+  callmesh__v1__ack_command__field_indices_by_name,
+  1,  callmesh__v1__ack_command__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__ack_command__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__acknowledgement__field_descriptors[2] =
+{
+  {
+    "call",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Acknowledgement, call),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "version",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Acknowledgement, version),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__acknowledgement__field_indices_by_name[] = {
+  0,   /* field[0] = call */
+  1,   /* field[1] = version */
+};
+static const ProtobufCIntRange callmesh__v1__acknowledgement__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__acknowledgement__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.Acknowledgement",
+  "Acknowledgement",
+  "Callmesh__V1__Acknowledgement",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__Acknowledgement),
+  2,
+  callmesh__v1__acknowledgement__field_descriptors,
+  callmesh__v1__acknowledgement__field_indices_by_name,
+  1,  callmesh__v1__acknowledgement__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__acknowledgement__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__answer_command__field_descriptors[2] =

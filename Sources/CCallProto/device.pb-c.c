@@ -3658,13 +3658,13 @@ static const ProtobufCFieldDescriptor callmesh__v1__signal_item__field_descripto
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
-    "description",
+    "kind",
     2,
     PROTOBUF_C_LABEL_NONE,
-    PROTOBUF_C_TYPE_BOOL,
+    PROTOBUF_C_TYPE_ENUM,
     0,   /* quantifier_offset */
-    offsetof(Callmesh__V1__SignalItem, description),
-    NULL,
+    offsetof(Callmesh__V1__SignalItem, kind),
+    &callmesh__v1__signal_kind__descriptor,
     NULL,
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
@@ -3684,8 +3684,8 @@ static const ProtobufCFieldDescriptor callmesh__v1__signal_item__field_descripto
 };
 static const unsigned callmesh__v1__signal_item__field_indices_by_name[] = {
   2,   /* field[2] = body */
-  1,   /* field[1] = description */
   0,   /* field[0] = index */
+  1,   /* field[1] = kind */
 };
 static const ProtobufCIntRange callmesh__v1__signal_item__number_ranges[1 + 1] =
 {
@@ -3836,47 +3836,23 @@ const ProtobufCMessageDescriptor callmesh__v1__delivery__descriptor =
   (ProtobufCMessageInit) callmesh__v1__delivery__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[8] =
+static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[6] =
 {
   {
     "caller",
     1,
     PROTOBUF_C_LABEL_NONE,
-    PROTOBUF_C_TYPE_STRING,
+    PROTOBUF_C_TYPE_MESSAGE,
     0,   /* quantifier_offset */
     offsetof(Callmesh__V1__Invite, caller),
+    &callmesh__v1__party__descriptor,
     NULL,
-    &protobuf_c_empty_string,
-    0,             /* flags */
-    0,NULL,NULL    /* reserved1,reserved2, etc */
-  },
-  {
-    "caller_device",
-    2,
-    PROTOBUF_C_LABEL_NONE,
-    PROTOBUF_C_TYPE_STRING,
-    0,   /* quantifier_offset */
-    offsetof(Callmesh__V1__Invite, caller_device),
-    NULL,
-    &protobuf_c_empty_string,
-    0,             /* flags */
-    0,NULL,NULL    /* reserved1,reserved2, etc */
-  },
-  {
-    "caller_name",
-    3,
-    PROTOBUF_C_LABEL_NONE,
-    PROTOBUF_C_TYPE_STRING,
-    0,   /* quantifier_offset */
-    offsetof(Callmesh__V1__Invite, caller_name),
-    NULL,
-    &protobuf_c_empty_string,
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
     "deadline_ms",
-    4,
+    2,
     PROTOBUF_C_LABEL_NONE,
     PROTOBUF_C_TYPE_INT64,
     0,   /* quantifier_offset */
@@ -3888,7 +3864,7 @@ static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[8]
   },
   {
     "video",
-    5,
+    3,
     PROTOBUF_C_LABEL_NONE,
     PROTOBUF_C_TYPE_BOOL,
     0,   /* quantifier_offset */
@@ -3900,7 +3876,7 @@ static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[8]
   },
   {
     "description",
-    6,
+    4,
     PROTOBUF_C_LABEL_NONE,
     PROTOBUF_C_TYPE_STRING,
     0,   /* quantifier_offset */
@@ -3912,7 +3888,7 @@ static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[8]
   },
   {
     "headers",
-    7,
+    5,
     PROTOBUF_C_LABEL_REPEATED,
     PROTOBUF_C_TYPE_MESSAGE,
     offsetof(Callmesh__V1__Invite, n_headers),
@@ -3924,7 +3900,7 @@ static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[8]
   },
   {
     "signals",
-    8,
+    6,
     PROTOBUF_C_LABEL_REPEATED,
     PROTOBUF_C_TYPE_MESSAGE,
     offsetof(Callmesh__V1__Invite, n_signals),
@@ -3937,18 +3913,16 @@ static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[8]
 };
 static const unsigned callmesh__v1__invite__field_indices_by_name[] = {
   0,   /* field[0] = caller */
-  1,   /* field[1] = caller_device */
-  2,   /* field[2] = caller_name */
-  3,   /* field[3] = deadline_ms */
-  5,   /* field[5] = description */
-  6,   /* field[6] = headers */
-  7,   /* field[7] = signals */
-  4,   /* field[4] = video */
+  1,   /* field[1] = deadline_ms */
+  3,   /* field[3] = description */
+  4,   /* field[4] = headers */
+  5,   /* field[5] = signals */
+  2,   /* field[2] = video */
 };
 static const ProtobufCIntRange callmesh__v1__invite__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 8 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__invite__descriptor =
 {
@@ -3958,7 +3932,7 @@ const ProtobufCMessageDescriptor callmesh__v1__invite__descriptor =
   "Callmesh__V1__Invite",
   "callmesh.v1",
   sizeof(Callmesh__V1__Invite),
-  8,
+  6,
   callmesh__v1__invite__field_descriptors,
   callmesh__v1__invite__field_indices_by_name,
   1,  callmesh__v1__invite__number_ranges,
@@ -4331,6 +4305,34 @@ const ProtobufCEnumDescriptor callmesh__v1__end_reason__descriptor =
   callmesh__v1__end_reason__enum_values_by_name,
   1,
   callmesh__v1__end_reason__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCEnumValue callmesh__v1__signal_kind__enum_values_by_number[2] =
+{
+  { "SIGNAL_KIND_CANDIDATE", "CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_CANDIDATE", 0 },
+  { "SIGNAL_KIND_DESCRIPTION", "CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_DESCRIPTION", 1 },
+};
+static const ProtobufCIntRange callmesh__v1__signal_kind__value_ranges[] = {
+{0, 0},{0, 2}
+};
+static const ProtobufCEnumValueIndex callmesh__v1__signal_kind__enum_values_by_name[2] =
+{
+  { "SIGNAL_KIND_CANDIDATE", 0 },
+  { "SIGNAL_KIND_DESCRIPTION", 1 },
+};
+const ProtobufCEnumDescriptor callmesh__v1__signal_kind__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "callmesh.v1.SignalKind",
+  "SignalKind",
+  "Callmesh__V1__SignalKind",
+  "callmesh.v1",
+  2,
+  callmesh__v1__signal_kind__enum_values_by_number,
+  2,
+  callmesh__v1__signal_kind__enum_values_by_name,
+  1,
+  callmesh__v1__signal_kind__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
 static const ProtobufCEnumValue callmesh__v1__notice_kind__enum_values_by_number[4] =

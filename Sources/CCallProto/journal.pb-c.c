@@ -1544,13 +1544,13 @@ static const ProtobufCFieldDescriptor callmesh__v1__signal_entry__field_descript
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
-    "description",
+    "kind",
     3,
     PROTOBUF_C_LABEL_NONE,
-    PROTOBUF_C_TYPE_BOOL,
+    PROTOBUF_C_TYPE_ENUM,
     0,   /* quantifier_offset */
-    offsetof(Callmesh__V1__SignalEntry, description),
-    NULL,
+    offsetof(Callmesh__V1__SignalEntry, kind),
+    &callmesh__v1__signal_kind__descriptor,
     NULL,
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
@@ -1570,9 +1570,9 @@ static const ProtobufCFieldDescriptor callmesh__v1__signal_entry__field_descript
 };
 static const unsigned callmesh__v1__signal_entry__field_indices_by_name[] = {
   3,   /* field[3] = body */
-  2,   /* field[2] = description */
   1,   /* field[1] = device */
   0,   /* field[0] = from_caller */
+  2,   /* field[2] = kind */
 };
 static const ProtobufCIntRange callmesh__v1__signal_entry__number_ranges[1 + 1] =
 {

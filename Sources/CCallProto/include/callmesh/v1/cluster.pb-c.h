@@ -20,6 +20,9 @@ typedef struct Callmesh__V1__CommandBatch Callmesh__V1__CommandBatch;
 typedef struct Callmesh__V1__Command Callmesh__V1__Command;
 typedef struct Callmesh__V1__AttachCommand Callmesh__V1__AttachCommand;
 typedef struct Callmesh__V1__SessionClosed Callmesh__V1__SessionClosed;
+typedef struct Callmesh__V1__PlaceCommand Callmesh__V1__PlaceCommand;
+typedef struct Callmesh__V1__AckCommand Callmesh__V1__AckCommand;
+typedef struct Callmesh__V1__Acknowledgement Callmesh__V1__Acknowledgement;
 typedef struct Callmesh__V1__AnswerCommand Callmesh__V1__AnswerCommand;
 typedef struct Callmesh__V1__DeclineCommand Callmesh__V1__DeclineCommand;
 typedef struct Callmesh__V1__SignalCommand Callmesh__V1__SignalCommand;
@@ -117,8 +120,8 @@ struct  Callmesh__V1__Command
     Callmesh__V1__SessionClosed *session_closed;
     Callmesh__V1__Register *register_;
     Callmesh__V1__Unregister *unregister;
-    Callmesh__V1__Place *place;
-    Callmesh__V1__Ack *ack;
+    Callmesh__V1__PlaceCommand *place;
+    Callmesh__V1__AckCommand *ack;
     /*
      * Bare 16-byte call ids from here on.
      */
@@ -166,6 +169,47 @@ struct  Callmesh__V1__SessionClosed
 #define CALLMESH__V1__SESSION_CLOSED__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__session_closed__descriptor) \
     , 0 }
+
+
+struct  Callmesh__V1__PlaceCommand
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData call;
+  uint32_t ring_timeout_seconds;
+  char *description;
+  size_t n_headers;
+  Callmesh__V1__Header **headers;
+  protobuf_c_boolean video;
+  /*
+   * Of the caller's device, as its session said.
+   */
+  char *device_name;
+};
+#define CALLMESH__V1__PLACE_COMMAND__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__place_command__descriptor) \
+    , {0,NULL}, 0, (char *)protobuf_c_empty_string, 0,NULL, 0, (char *)protobuf_c_empty_string }
+
+
+struct  Callmesh__V1__AckCommand
+{
+  ProtobufCMessage base;
+  size_t n_items;
+  Callmesh__V1__Acknowledgement **items;
+};
+#define CALLMESH__V1__ACK_COMMAND__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__ack_command__descriptor) \
+    , 0,NULL }
+
+
+struct  Callmesh__V1__Acknowledgement
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData call;
+  uint64_t version;
+};
+#define CALLMESH__V1__ACKNOWLEDGEMENT__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__acknowledgement__descriptor) \
+    , {0,NULL}, 0 }
 
 
 struct  Callmesh__V1__AnswerCommand
@@ -408,6 +452,63 @@ Callmesh__V1__SessionClosed *
 void   callmesh__v1__session_closed__free_unpacked
                      (Callmesh__V1__SessionClosed *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__PlaceCommand methods */
+void   callmesh__v1__place_command__init
+                     (Callmesh__V1__PlaceCommand         *message);
+size_t callmesh__v1__place_command__get_packed_size
+                     (const Callmesh__V1__PlaceCommand   *message);
+size_t callmesh__v1__place_command__pack
+                     (const Callmesh__V1__PlaceCommand   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__place_command__pack_to_buffer
+                     (const Callmesh__V1__PlaceCommand   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__PlaceCommand *
+       callmesh__v1__place_command__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__place_command__free_unpacked
+                     (Callmesh__V1__PlaceCommand *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__AckCommand methods */
+void   callmesh__v1__ack_command__init
+                     (Callmesh__V1__AckCommand         *message);
+size_t callmesh__v1__ack_command__get_packed_size
+                     (const Callmesh__V1__AckCommand   *message);
+size_t callmesh__v1__ack_command__pack
+                     (const Callmesh__V1__AckCommand   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__ack_command__pack_to_buffer
+                     (const Callmesh__V1__AckCommand   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__AckCommand *
+       callmesh__v1__ack_command__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__ack_command__free_unpacked
+                     (Callmesh__V1__AckCommand *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__Acknowledgement methods */
+void   callmesh__v1__acknowledgement__init
+                     (Callmesh__V1__Acknowledgement         *message);
+size_t callmesh__v1__acknowledgement__get_packed_size
+                     (const Callmesh__V1__Acknowledgement   *message);
+size_t callmesh__v1__acknowledgement__pack
+                     (const Callmesh__V1__Acknowledgement   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__acknowledgement__pack_to_buffer
+                     (const Callmesh__V1__Acknowledgement   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__Acknowledgement *
+       callmesh__v1__acknowledgement__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__acknowledgement__free_unpacked
+                     (Callmesh__V1__Acknowledgement *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__AnswerCommand methods */
 void   callmesh__v1__answer_command__init
                      (Callmesh__V1__AnswerCommand         *message);
@@ -631,6 +732,15 @@ typedef void (*Callmesh__V1__AttachCommand_Closure)
 typedef void (*Callmesh__V1__SessionClosed_Closure)
                  (const Callmesh__V1__SessionClosed *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__PlaceCommand_Closure)
+                 (const Callmesh__V1__PlaceCommand *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__AckCommand_Closure)
+                 (const Callmesh__V1__AckCommand *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__Acknowledgement_Closure)
+                 (const Callmesh__V1__Acknowledgement *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__AnswerCommand_Closure)
                  (const Callmesh__V1__AnswerCommand *message,
                   void *closure_data);
@@ -676,6 +786,9 @@ extern const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__attach_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__session_closed__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__ack_command__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__acknowledgement__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__answer_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__decline_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__signal_command__descriptor;

@@ -92,6 +92,11 @@ typedef enum _Callmesh__V1__EndReason {
   CALLMESH__V1__END_REASON__END_REASON_GLARE = 9
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__END_REASON)
 } Callmesh__V1__EndReason;
+typedef enum _Callmesh__V1__SignalKind {
+  CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_CANDIDATE = 0,
+  CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_DESCRIPTION = 1
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__SIGNAL_KIND)
+} Callmesh__V1__SignalKind;
 typedef enum _Callmesh__V1__NoticeKind {
   CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_UNSPECIFIED = 0,
   /*
@@ -553,7 +558,7 @@ struct  Callmesh__V1__Registered
 
 
 /*
- * Who ended or answered a call.
+ * Who placed, answered or ended a call.
  */
 struct  Callmesh__V1__Party
 {
@@ -613,16 +618,16 @@ struct  Callmesh__V1__AnswerResult
 struct  Callmesh__V1__SignalItem
 {
   ProtobufCMessage base;
-  uint64_t index;
   /*
-   * Else a candidate.
+   * Counts from 1 per call and sending device.
    */
-  protobuf_c_boolean description;
+  uint64_t index;
+  Callmesh__V1__SignalKind kind;
   char *body;
 };
 #define CALLMESH__V1__SIGNAL_ITEM__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__signal_item__descriptor) \
-    , 0, 0, (char *)protobuf_c_empty_string }
+    , 0, CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_CANDIDATE, (char *)protobuf_c_empty_string }
 
 
 typedef enum {
@@ -661,23 +666,21 @@ struct  Callmesh__V1__Delivery
 struct  Callmesh__V1__Invite
 {
   ProtobufCMessage base;
-  char *caller;
-  char *caller_device;
-  char *caller_name;
+  Callmesh__V1__Party *caller;
   int64_t deadline_ms;
   protobuf_c_boolean video;
   char *description;
   size_t n_headers;
   Callmesh__V1__Header **headers;
   /*
-   * Candidates that came before.
+   * What the caller sent since, in order.
    */
   size_t n_signals;
   Callmesh__V1__SignalItem **signals;
 };
 #define CALLMESH__V1__INVITE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__invite__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL }
+    , NULL, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL }
 
 
 struct  Callmesh__V1__Ringing
@@ -1553,6 +1556,7 @@ extern const ProtobufCEnumDescriptor    callmesh__v1__push_provider__descriptor;
 extern const ProtobufCEnumDescriptor    callmesh__v1__decline_scope__descriptor;
 extern const ProtobufCEnumDescriptor    callmesh__v1__call_phase__descriptor;
 extern const ProtobufCEnumDescriptor    callmesh__v1__end_reason__descriptor;
+extern const ProtobufCEnumDescriptor    callmesh__v1__signal_kind__descriptor;
 extern const ProtobufCEnumDescriptor    callmesh__v1__notice_kind__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__client_frame__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__call_ref__descriptor;

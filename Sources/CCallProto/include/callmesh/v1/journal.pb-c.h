@@ -219,12 +219,12 @@ struct  Callmesh__V1__SignalEntry
   ProtobufCMessage base;
   protobuf_c_boolean from_caller;
   char *device;
-  protobuf_c_boolean description;
+  Callmesh__V1__SignalKind kind;
   char *body;
 };
 #define CALLMESH__V1__SIGNAL_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__signal_entry__descriptor) \
-    , 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string }
+    , 0, (char *)protobuf_c_empty_string, CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_CANDIDATE, (char *)protobuf_c_empty_string }
 
 
 struct  Callmesh__V1__SettledEntry
