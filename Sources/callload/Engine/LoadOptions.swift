@@ -1,0 +1,36 @@
+package import CallWire
+
+/// What a load run is to do.
+package struct LoadOptions: Sendable {
+  /// Devices to connect.
+  package var devices = 10_000
+  package var devicesPerUser = 3
+  /// Calls a second. Arrivals do not wait for anything: the load is open loop.
+  package var rate: Double = 200
+  package var durationSeconds: Double = 30
+  /// Connections begun a second; nil: as fast as `connectsInFlight` allows.
+  package var rampPerSecond: Double?
+  package var connectsInFlight = 64
+  /// `ws://host:port`, with an optional path (default `/v1/connect`). Devices spread over them.
+  package var edges: [String] = []
+  package var scenario: Scenario = .default
+  package var codec: DeviceCodec = .protobuf
+  /// Decides who calls whom, which part is played, and all delays.
+  package var seed: UInt64 = 1
+  /// How the app's name stands in tokens.
+  package var app = "load"
+  /// Makes the bearer token of a device.
+  package var mintToken: @Sendable (_ user: String, _ device: String) throws -> String
+  /// How long after the last arrival calls may take to end, beyond what their part plans.
+  package var settleSeconds: Double = 15
+  /// The ramp is given up after this long; what is connected then is what takes part.
+  package var rampTimeoutSeconds: Double = 180
+
+  package init(
+    edges: [String],
+    mintToken: @escaping @Sendable (_ user: String, _ device: String) throws -> String
+  ) {
+    self.edges = edges
+    self.mintToken = mintToken
+  }
+}
