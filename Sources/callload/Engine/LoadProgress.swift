@@ -32,5 +32,5 @@ package final class LoadProgress: Sendable {
 
   package var snapshot: Snapshot { state.withLock { $0 } }
 
-  func update(_ change: (inout sending Snapshot) -> Void) { state.withLock(change) }
+  func update(_ change: (inout Snapshot) -> Void) { state.withLock { change(&$0) } }
 }
