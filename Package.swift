@@ -37,6 +37,7 @@ extension Target.Dependency {
   static let configuration: Target.Dependency = .product(
     name: "Configuration", package: "swift-configuration")
   static let jwt: Target.Dependency = .product(name: "JWTKit", package: "jwt-kit")
+  static let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
   static let histogram: Target.Dependency = .product(
     name: "Histogram", package: "hdrhistogram-swift")
   static let deque: Target.Dependency = .product(
@@ -60,6 +61,7 @@ let package = Package(
       url: "https://github.com/apple/swift-configuration.git", from: "1.4.0",
       traits: [.defaults, "CommandLineArguments"]),
     .package(url: "https://github.com/vapor/jwt-kit.git", from: "5.7.1"),
+    .package(url: "https://github.com/apple/swift-crypto.git", from: "4.5.2"),
     .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift.git", from: "0.2.0"),
     .package(url: "https://github.com/apple/swift-collections.git", from: "1.6.0"),
   ],
@@ -71,7 +73,7 @@ let package = Package(
 
     library("CallCore"),
     library("CallTelemetry", [.log]),
-    library("CallAuth", [.jwt]),
+    library("CallAuth", [.jwt, .crypto]),
     library("CallWire", ["CallCore", "CCallProto", "CProtobufC"]),
     library("CallBus", ["CallCore", "CallTelemetry", .deque]),
     library("NATSBus", ["CallBus", "CallCore", "CallTelemetry", "CNATS"]),
@@ -106,7 +108,7 @@ let package = Package(
 
     tests("CallCoreTests", ["CallCore"]),
     tests("CallWireTests", ["CallWire", "CallCore"]),
-    tests("CallAuthTests", ["CallAuth"]),
+    tests("CallAuthTests", ["CallAuth", .jwt, .crypto]),
     tests("CallBusTests", ["CallBus", "CallCore"]),
     tests("NATSBusTests", ["NATSBus", "CallBus", "CallCore", "CallTestKit"]),
     tests(
@@ -118,7 +120,9 @@ let package = Package(
         .log, .embedded] + Target.Dependency.nio),
     tests("CallClientTests", ["CallClient", "CallWire", "CallCore", .embedded]),
     tests("CallLoadTests", ["callload", "CallClient", "CallWire", "CallCore", "CallTestKit"]),
-    tests("CallTelemetryTests", ["CallTelemetry"]),
+    tests("CallTelemetryTests", ["CallTelemetry", .log]),
+    tests("CallNodeTests", ["callnode", "CallCore", "CallTelemetry", .log]),
+    tests("CallCtlTests", ["callctl", "CallCore", "CallTelemetry"]),
     tests(
       "IntegrationTests",
       ["CallClient", "CallAuth", "CallWire", "CallCore", "CallTelemetry", "CallTestKit", "NATSBus",

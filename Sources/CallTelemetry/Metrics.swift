@@ -19,10 +19,11 @@ public final class Gauge: Sendable {
   public var value: Int64 { storage.load(ordering: .relaxed) }
 }
 
-/// Durations in buckets a quarter of a power of two wide, from 1 µs to over an hour: percentiles to
-/// within 19 %, without a lock.
+/// Durations in buckets a quarter of a power of two wide, from 1 µs to over two hours, without a
+/// lock. A percentile is the upper bound of its bucket: never below the true value, and at most a
+/// quarter above it.
 public final class LatencyHistogram: Sendable {
-  private static let bucketCount = 132
+  package static let bucketCount = 132
   private let buckets: [Counter] = (0..<bucketCount).map { _ in Counter() }
   private let sum = Counter()
   public init() {}
@@ -36,7 +37,8 @@ public final class LatencyHistogram: Sendable {
   public var count: UInt64 { buckets.reduce(0) { $0 + $1.value } }
   public var sumMicroseconds: UInt64 { sum.value }
 
-  /// The upper bound of the bucket that holds the given quantile (0...1); 0 when nothing was recorded.
+  /// The upper bound of the bucket that holds the given quantile (0...1); 0 when nothing was
+  /// recorded.
   public func percentile(_ quantile: Double) -> Int64 {
     let counts = buckets.map(\.value)
     let total = counts.reduce(0, +)
@@ -61,24 +63,29 @@ public final class LatencyHistogram: Sendable {
     return out
   }
 
-  static func bucket(of value: UInt64) -> Int {
-    let exponent = 63 - value.leadingZeroBitCount
+  /// Buckets are open below and closed above, as Prometheus has them, so that whole powers of two
+  /// are bounds: 4 is in the bucket (3, 4], 5 in (4, 5].
+  package static func bucket(of value: UInt64) -> Int {
+    let below = max(2, value) - 1
+    let exponent = 63 - below.leadingZeroBitCount
     let quarter =
       exponent >= 2
-      ? Int((value >> UInt64(exponent - 2)) & 3) : Int((value << UInt64(2 - exponent)) & 3)
+      ? Int((below >> UInt64(exponent - 2)) & 3) : Int((below << UInt64(2 - exponent)) & 3)
     return min(bucketCount - 1, exponent * 4 + quarter)
   }
 
-  static func upperBound(_ index: Int) -> Int64 {
-    let exponent = index / 4
-    let quarter = Int64(index % 4)
-    return (Int64(5 + quarter) << Int64(exponent)) / 4
+  /// The greatest value of a bucket.
+  package static func upperBound(_ index: Int) -> Int64 {
+    let quarters = Int64(5 + index % 4) << Int64(index / 4)
+    return (quarters + 3) / 4
   }
 }
 
 /// All metrics of a node, and their text for Prometheus.
 ///
-/// Handles are made once, at start. Ids of users, devices and calls are never labels.
+/// Handles are made once, at start; asking for the same name and labels again gives the same handle,
+/// so that two roles in one process can share a registry. Ids of users, devices and calls are never
+/// labels.
 public final class MetricsRegistry: Sendable {
   private enum Source: Sendable {
     case counter(Counter)
@@ -90,33 +97,39 @@ public final class MetricsRegistry: Sendable {
     var name: String
     var help: String
     var labels: [(String, String)]
+    /// When it was added, among all.
+    var order: Int
     var source: Source
   }
-  private let entries = Mutex<[Entry]>([])
+  /// By name with labels.
+  private let entries = Mutex<[String: Entry]>([:])
 
   public init() {}
 
   public func counter(_ name: String, _ help: String, labels: [(String, String)] = []) -> Counter {
-    let counter = Counter()
-    add(name, help, labels, .counter(counter))
-    return counter
+    let made = Counter()
+    if case .counter(let counter) = add(name, help, labels, .counter(made)) { return counter }
+    return made
   }
 
   public func gauge(_ name: String, _ help: String, labels: [(String, String)] = []) -> Gauge {
-    let gauge = Gauge()
-    add(name, help, labels, .gauge(gauge))
-    return gauge
+    let made = Gauge()
+    if case .gauge(let gauge) = add(name, help, labels, .gauge(made)) { return gauge }
+    return made
   }
 
   public func histogram(_ name: String, _ help: String, labels: [(String, String)] = [])
     -> LatencyHistogram
   {
-    let histogram = LatencyHistogram()
-    add(name, help, labels, .histogram(histogram))
-    return histogram
+    let made = LatencyHistogram()
+    if case .histogram(let histogram) = add(name, help, labels, .histogram(made)) {
+      return histogram
+    }
+    return made
   }
 
-  /// A value read when somebody asks. `type` is `gauge` or `counter`.
+  /// A value read when somebody asks. `type` is `gauge` or `counter`. Under a name and labels that
+  /// are taken, the first reading stays.
   public func reading(
     _ name: String, _ help: String, type: String = "gauge", labels: [(String, String)] = [],
     _ read: @escaping @Sendable () -> Double
@@ -124,22 +137,29 @@ public final class MetricsRegistry: Sendable {
     add(name, help, labels, .reading(read, type: type))
   }
 
+  /// The source that stands under the name and labels: the given one, unless there was one.
+  @discardableResult
   private func add(
     _ name: String, _ help: String, _ labels: [(String, String)], _ source: Source
-  ) {
-    entries.withLock {
-      $0.append(Entry(name: name, help: help, labels: labels, source: source))
+  ) -> Source {
+    let series = name + Self.text(labels)
+    return entries.withLock { entries in
+      if let known = entries[series] { return known.source }
+      entries[series] = Entry(
+        name: name, help: help, labels: labels, order: entries.count, source: source)
+      return source
     }
   }
 
   /// The Prometheus text format, version 0.0.4. Histograms are in seconds.
   public func render() -> String {
-    let all = entries.withLock { $0 }
+    let all = entries.withLock { Array($0.values) }
     var out = ""
     var described: Set<String> = []
-    for entry in all.sorted(by: { $0.name < $1.name }) {
+    for entry in all.sorted(by: { ($0.name, $0.order) < ($1.name, $1.order) }) {
       if described.insert(entry.name).inserted {
-        out += "# HELP \(entry.name) \(entry.help)\n# TYPE \(entry.name) \(Self.type(entry.source))\n"
+        out +=
+          "# HELP \(entry.name) \(entry.help)\n# TYPE \(entry.name) \(Self.type(entry.source))\n"
       }
       Self.render(entry, into: &out)
     }
@@ -162,7 +182,7 @@ public final class MetricsRegistry: Sendable {
     case .gauge(let gauge):
       out += "\(entry.name)\(text(entry.labels)) \(gauge.value)\n"
     case .reading(let read, _):
-      out += "\(entry.name)\(text(entry.labels)) \(read())\n"
+      out += "\(entry.name)\(text(entry.labels)) \(text(read()))\n"
     case .histogram(let histogram):
       for (upper, count) in histogram.cumulative {
         let labels = entry.labels + [("le", "\(Double(upper) / 1e6)")]
@@ -177,6 +197,12 @@ public final class MetricsRegistry: Sendable {
 
   private static func text(_ labels: [(String, String)]) -> String {
     if labels.isEmpty { return "" }
-    return "{" + labels.map { "\($0.0)=\"\($0.1)\"" }.joined(separator: ",") + "}"
+    return "{" + labels.map { "\($0.0)=\"\(JSONText.escaped($0.1))\"" }.joined(separator: ",") + "}"
+  }
+
+  private static func text(_ value: Double) -> String {
+    if value.isNaN { return "NaN" }
+    if value.isInfinite { return value < 0 ? "-Inf" : "+Inf" }
+    return value == value.rounded() && abs(value) < 1e15 ? "\(Int64(value))" : "\(value)"
   }
 }

@@ -1,0 +1,40 @@
+public import Logging
+
+/// The keys of log metadata. One vocabulary, so that a query that finds a call in one node's log
+/// finds it in all of them.
+///
+/// Ids of users, devices and calls go to logs, never to metric labels. Tokens go nowhere.
+public enum LogKey: String, CaseIterable, Sendable {
+  // Where.
+  case node, role, cluster, version, shard, epoch, edge, session, subject, bucket
+  // Whom and what.
+  case app, user, device, call, request, reason, state
+  // What happened.
+  case error, count, code, milliseconds, sequence, owner, signal
+  // The outside.
+  case nats, host, port, path, key, client
+}
+
+extension Dictionary where Key == String, Value == Logger.MetadataValue {
+  /// Metadata from typed keys: `metadata: .keys([.shard: "\(shard)"])`.
+  public static func keys(_ pairs: KeyValuePairs<LogKey, Logger.MetadataValue>) -> Self {
+    var out = Self(minimumCapacity: pairs.count)
+    for (key, value) in pairs { out[key.rawValue] = value }
+    return out
+  }
+}
+
+extension Logger {
+  /// Metadata that every line of this logger carries.
+  public subscript(key: LogKey) -> Logger.MetadataValue? {
+    get { self[metadataKey: key.rawValue] }
+    set { self[metadataKey: key.rawValue] = newValue }
+  }
+
+  /// This logger with more metadata on every line.
+  public func with(_ pairs: KeyValuePairs<LogKey, Logger.MetadataValue>) -> Logger {
+    var copy = self
+    for (key, value) in pairs { copy[key] = value }
+    return copy
+  }
+}

@@ -1,0 +1,91 @@
+internal import Logging
+
+/// One log event as text: no clock, no output.
+package enum LogLine {
+  /// `2026-01-02T03:04:05.678Z info  callnode: shard taken over  epoch=4 shard=17`
+  ///
+  /// Control characters are escaped, so that nothing that came in from outside can begin a line of
+  /// its own.
+  package static func text(
+    milliseconds: Int64, level: String, label: String, message: String,
+    metadata: [(key: String, value: String)]
+  ) -> String {
+    var line = CalendarTime.text(milliseconds: milliseconds)
+    line += " "
+    line += level
+    line += String(repeating: " ", count: max(1, 8 - level.utf8.count))
+    line += label
+    line += ": "
+    line += JSONText.escaped(message, quotes: false)
+    if !metadata.isEmpty { line += " " }
+    for (key, value) in metadata {
+      line += " "
+      line += key
+      line += "="
+      line += isPlain(value) ? value : "\"\(JSONText.escaped(value))\""
+    }
+    line += "\n"
+    return line
+  }
+
+  /// One JSON object: time, level, logger, message, then the metadata as strings. A metadata key
+  /// that has the name of one of the four gets a trailing `_`.
+  package static func json(
+    milliseconds: Int64, level: String, label: String, message: String,
+    metadata: [(key: String, value: String)]
+  ) -> String {
+    var line = #"{"time":""# + CalendarTime.text(milliseconds: milliseconds)
+    line += #"","level":""# + level
+    line += #"","logger":""# + JSONText.escaped(label)
+    line += #"","message":""# + JSONText.escaped(message) + "\""
+    for (key, value) in metadata {
+      line += ",\""
+      line += JSONText.escaped(key)
+      if ["time", "level", "logger", "message"].contains(key) { line += "_" }
+      line += "\":\""
+      line += JSONText.escaped(value)
+      line += "\""
+    }
+    line += "}\n"
+    return line
+  }
+
+  private static func isPlain(_ value: String) -> Bool {
+    !value.isEmpty
+      && value.unicodeScalars.allSatisfy {
+        $0.value > 32 && !JSONText.isControl($0) && $0 != "\"" && $0 != "\\"
+      }
+  }
+}
+
+/// The little of JSON that is written by hand.
+package enum JSONText {
+  /// Text as it stands between the quotes of a JSON string.
+  /// - Parameter quotes: whether `"` and `\` are escaped, too; else only control characters are.
+  package static func escaped(_ text: String, quotes: Bool = true) -> String {
+    // A second byte that could be a C1 control character follows 0xC2.
+    let clean = text.utf8.allSatisfy {
+      $0 >= 32 && $0 != 127 && $0 != 34 && $0 != 92 && $0 != 0xC2
+    }
+    if clean { return text }
+    var out = ""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"": out += quotes ? "\\\"" : "\""
+      case "\\": out += quotes ? "\\\\" : "\\"
+      case "\n": out += "\\n"
+      case "\r": out += "\\r"
+      case "\t": out += "\\t"
+      case _ where isControl(scalar):
+        let digits = String(scalar.value, radix: 16)
+        out += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+      default: out.unicodeScalars.append(scalar)
+      }
+    }
+    return out
+  }
+
+  static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+    scalar.value < 32 || (127..<160).contains(scalar.value)
+  }
+}
