@@ -1,0 +1,85 @@
+internal import Crypto
+internal import FoundationEssentials
+internal import JWTKit
+
+/// Checks bearer tokens: JWTs signed with HS256 or ES256 by one of an app's keys.
+///
+/// JWTKit reads the token; the signature is checked here, with the key that the app and `kid` select
+/// and with that key's algorithm only, whatever the token's header says. JWTKit's own key collection
+/// is an actor, and a hop per attach is more than the check costs.
+public struct TokenVerifier: Sendable {
+  /// Longer tokens are refused unread.
+  public static let tokenBytesMax = 4096
+
+  private let keys: AppKeys
+  private let parser = DefaultJWTParser()
+
+  public init(keys: AppKeys) { self.keys = keys }
+
+  /// - Parameters:
+  ///   - token: the token alone, without `Bearer`.
+  ///   - now: seconds since 1970.
+  /// - Returns: whose token it is.
+  /// - Throws: `expired` for a token that would be good if it were not for its `exp`; else
+  ///   `notAccepted`.
+  public func verify(_ token: String, now: Int64) throws(AuthFailure) -> DeviceClaims {
+    let bytes = Array(token.utf8)
+    guard bytes.count <= Self.tokenBytesMax, let lastDot = bytes.lastIndex(of: UInt8(ascii: "."))
+    else { throw .notAccepted }
+    guard let parsed = try? parser.parse(bytes, as: TokenPayload.self),
+      // Nothing marked critical is understood here (RFC 7515, 4.1.11).
+      parsed.header.fields["crit"] == nil,
+      let app = keys.apps[parsed.payload.app],
+      let key = key(of: app, kid: parsed.header.kid),
+      parsed.header.alg == key.algorithm,
+      key.accepts(signature: parsed.signature, of: bytes[..<lastDot])
+    else { throw .notAccepted }
+    // From here on the claims are the app's own words.
+    guard let expiry = parsed.payload.expirySeconds,
+      IdentifierRules.isUser(parsed.payload.sub),
+      parsed.payload.device.map(IdentifierRules.isDevice) ?? true
+    else { throw .notAccepted }
+    guard now < expiry else { throw .expired }
+    if let start = parsed.payload.nbf, start > Double(now) { throw .notAccepted }
+    return DeviceClaims(
+      app: app.name, user: parsed.payload.sub, device: parsed.payload.device,
+      expiresAtSeconds: expiry)
+  }
+
+  /// A token without `kid` is good where the app has one key only.
+  private func key(of app: AppKeys.App, kid: String?) -> AppKeys.Key? {
+    if let kid { return app.keys.first { $0.kid == kid } }
+    return app.keys.count == 1 ? app.keys[0] : nil
+  }
+}
+
+extension AppKeys.Key {
+  fileprivate func accepts(signature: Data, of text: ArraySlice<UInt8>) -> Bool {
+    switch material {
+    case .hs256(let secret):
+      return HMAC<SHA256>.isValidAuthenticationCode(
+        signature, authenticating: text, using: secret)
+    case .es256(let publicKey, _):
+      guard let signature = try? P256.Signing.ECDSASignature(rawRepresentation: signature)
+      else { return false }
+      return publicKey.isValidSignature(signature, for: text)
+    }
+  }
+}
+
+/// The claims. `exp` is whole seconds when we write it; others may write fractions.
+struct TokenPayload: JWTPayload {
+  var app: String
+  var sub: String
+  var exp: Double
+  var nbf: Double?
+  var device: String?
+
+  /// nil where the number means no time at all.
+  var expirySeconds: Int64? {
+    exp.isFinite && exp > 0 && exp < 9_007_199_254_740_992 ? Int64(exp) : nil
+  }
+
+  /// The verifier has checked all of it; JWTKit asks for this method.
+  func verify(using algorithm: some JWTAlgorithm) async throws {}
+}

@@ -1,0 +1,80 @@
+import CallAuth
+import Crypto
+import Foundation
+import Testing
+
+@Suite struct AppKeysTests {
+  private func failure(_ text: String) -> AppKeysError? {
+    do {
+      _ = try AppKeys(json: Array(text.utf8), file: "keys.json")
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  private func file(_ key: String) -> String { #"{"apps":[{"app":"demo","keys":[\#(key)]}]}"# }
+
+  @Test func developmentKeysReadBackTheSame() async throws {
+    let (keys, json) = AppKeys.generateDevelopment(app: "demo")
+    let read = try AppKeys(json: Array(json.utf8))
+    #expect(read.appNames == ["demo"])
+    for kid in ["dev-hs256", "dev-es256"] {
+      let token = try await TokenMinter(keys: keys).mint(
+        kid: kid, app: "demo", user: "ann", lifetimeSeconds: 60, now: 1000)
+      #expect(try TokenVerifier(keys: read).verify(token, now: 1000).user == "ann")
+    }
+  }
+
+  @Test func errorsNameFileAppKeyFaultAndRemedy() throws {
+    let short = Data([UInt8](repeating: 1, count: 31)).base64EncodedString()
+    let error = try #require(failure(file(#"{"kid":"k1","alg":"HS256","secret":"\#(short)"}"#)))
+    #expect(error.file == "keys.json" && error.app == "demo" && error.kid == "k1")
+    #expect(
+      error.description == """
+        keys.json, app "demo", key "k1": the secret has 31 bytes; HS256 is as weak as a short \
+        secret; make one of 32 bytes or more with: openssl rand -base64 32
+        """)
+    // The secret itself is never in an error.
+    #expect(!error.description.contains(short))
+  }
+
+  @Test(arguments: [
+    #"{"kid":"k1","alg":"none"}"#, #"{"kid":"k1","alg":"RS256","publicKey":"x"}"#,
+    #"{"kid":"k1","alg":"HS256"}"#, #"{"kid":"k1","alg":"HS256","secret":"*"}"#,
+    #"{"kid":"k1","alg":"ES256"}"#, #"{"kid":"k1","alg":"ES256","publicKey":"x"}"#,
+    #"{"kid":"k1","alg":"ES256","privateKey":"x"}"#, #"{"kid":"","alg":"HS256"}"#,
+    #"{"alg":"HS256"}"#, #"{"kid":1,"alg":"HS256"}"#, "",
+  ])
+  func badKeysAreRefused(key: String) throws {
+    let error = try #require(failure(file(key)))
+    #expect(!error.what.isEmpty && !error.remedy.isEmpty && error.file == "keys.json")
+  }
+
+  @Test func publicAndPrivateKeyMustBelongTogether() throws {
+    let one = P256.Signing.PrivateKey().publicKey.pemRepresentation.replacing("\n", with: "\\n")
+    let two = P256.Signing.PrivateKey().pemRepresentation.replacing("\n", with: "\\n")
+    let error = try #require(
+      failure(file(#"{"kid":"k","alg":"ES256","publicKey":"\#(one)","privateKey":"\#(two)"}"#)))
+    #expect(error.what.contains("do not belong together"))
+  }
+
+  @Test func doubledNamesAreRefused() throws {
+    let key = #"{"kid":"k1","alg":"HS256","secret":"\#(Data(count: 32).base64EncodedString())"}"#
+    #expect(failure(file(key)) == nil)
+    #expect(failure(file("\(key),\(key)"))?.kid == "k1")
+    let app = #"{"app":"demo","keys":[\#(key)]}"#
+    #expect(failure(#"{"apps":[\#(app),\#(app)]}"#)?.app == "demo")
+    #expect(failure(#"{"apps":[{"app":"de mo","keys":[\#(key)]}]}"#)?.app == "de mo")
+  }
+
+  @Test(arguments: ["", "{}", "[]", #"{"apps":[]}"#, #"{"apps":[{"app":"demo"}]}"#])
+  func otherFilesAreRefused(text: String) { #expect(failure(text) != nil) }
+
+  @Test func missingFileIsNamed() {
+    let error = #expect(throws: AppKeysError.self) {
+      try AppKeys.load(path: "/nonexistent/keys.json")
+    }
+    #expect(error?.file == "/nonexistent/keys.json")
+  }
+}

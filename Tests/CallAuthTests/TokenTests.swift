@@ -1,0 +1,229 @@
+import CallAuth
+import Crypto
+import Foundation
+import JWTKit
+import Testing
+
+private let now: Int64 = 1_800_000_000
+
+private struct Payload: JWTPayload {
+  var app: String? = "demo"
+  var sub: String? = "ann"
+  var exp: Double? = Double(now + 60)
+  var nbf: Double?
+  var device: String?
+  func verify(using algorithm: some JWTAlgorithm) async throws {}
+}
+
+private func base64URL(_ bytes: some Sequence<UInt8>) -> String {
+  Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_")
+    .replacing("=", with: "")
+}
+
+/// A token with exactly this header and payload, signed with HMAC over `secret`.
+private func forge(header: String, payload: String, secret: [UInt8]) -> String {
+  let text = base64URL(header.utf8) + "." + base64URL(payload.utf8)
+  let code = HMAC<SHA256>.authenticationCode(
+    for: Array(text.utf8), using: SymmetricKey(data: secret))
+  return text + "." + base64URL(code)
+}
+
+private let secret = [UInt8](0..<32)
+private let pair = P256.Signing.PrivateKey()
+private let otherSecret = [UInt8](100..<132)
+
+private func keyFile() -> AppKeys {
+  let secretText = Data(secret).base64EncodedString()
+  let otherText = Data(otherSecret).base64EncodedString()
+  let pem = pair.publicKey.pemRepresentation.replacing("\n", with: "\\n")
+  let privatePEM = pair.pemRepresentation.replacing("\n", with: "\\n")
+  let text = """
+    {"apps":[
+      {"app":"demo","keys":[
+        {"kid":"k1","alg":"HS256","secret":"\(secretText)"},
+        {"kid":"k2","alg":"ES256","publicKey":"\(pem)","privateKey":"\(privatePEM)"}]},
+      {"app":"other","keys":[{"kid":"k1","alg":"HS256","secret":"\(otherText)"}]}
+    ]}
+    """
+  return try! AppKeys(json: Array(text.utf8))
+}
+
+@Suite struct TokenTests {
+  let keys = keyFile()
+  var verifier: TokenVerifier { TokenVerifier(keys: keys) }
+  var minter: TokenMinter { TokenMinter(keys: keys) }
+
+  private func payload(_ extra: String = "") -> String {
+    #"{"app":"demo","sub":"ann","exp":\#(now + 60)\#(extra)}"#
+  }
+
+  @Test(arguments: ["k1", "k2"])
+  func mintedTokensAreAccepted(kid: String) async throws {
+    let token = try await minter.mint(
+      kid: kid, app: "demo", user: "ann", device: "phone", lifetimeSeconds: 60, now: now)
+    let claims = try verifier.verify(token, now: now + 59)
+    #expect(
+      claims
+        == DeviceClaims(app: "demo", user: "ann", device: "phone", expiresAtSeconds: now + 60))
+    #expect(throws: AuthFailure.expired) { try verifier.verify(token, now: now + 60) }
+  }
+
+  @Test func expiryIsWrittenAsAWholeNumber() async throws {
+    let token = try await minter.mint(app: "demo", user: "ann", lifetimeSeconds: 60, now: now)
+    var part = String(token.split(separator: ".")[1])
+      .replacing("-", with: "+").replacing("_", with: "/")
+    while part.utf8.count % 4 != 0 { part += "=" }
+    let text = String(decoding: try #require(Data(base64Encoded: part)), as: UTF8.self)
+    #expect(text.contains(#""exp":\#(now + 60)"#) && !text.contains(".0"))
+  }
+
+  @Test func jwtKitsOwnTokensAreAccepted() async throws {
+    let collection = await JWTKeyCollection()
+      .add(hmac: HMACKey(from: secret), digestAlgorithm: .sha256)
+    let token = try await collection.sign(Payload(), header: ["kid": "k1"])
+    #expect(try verifier.verify(token, now: now).user == "ann")
+  }
+
+  @Test func fractionsOfSecondsInExpiryAreRoundedDown() throws {
+    let token = forge(
+      header: #"{"alg":"HS256","kid":"k1"}"#,
+      payload: #"{"app":"demo","sub":"ann","exp":\#(now).9}"#, secret: secret)
+    #expect(throws: AuthFailure.expired) { try verifier.verify(token, now: now) }
+    #expect(try verifier.verify(token, now: now - 1).expiresAtSeconds == now)
+  }
+
+  // MARK: What is not accepted
+
+  @Test func algorithmNoneIsNotAccepted() {
+    for name in ["none", "None", "NONE", ""] {
+      let text =
+        base64URL(#"{"alg":"\#(name)","kid":"k1"}"#.utf8) + "." + base64URL(payload().utf8)
+      for token in [text + ".", text, text + "." + base64URL([0])] {
+        #expect(throws: AuthFailure.notAccepted) { try verifier.verify(token, now: now) }
+      }
+    }
+  }
+
+  /// An HMAC with the ES256 key's public text as its secret: the classic confusion.
+  @Test func publicKeyIsNoSecret() {
+    for bytes in [
+      Array(pair.publicKey.pemRepresentation.utf8), Array(pair.publicKey.x963Representation),
+      Array(pair.publicKey.rawRepresentation), Array(pair.publicKey.derRepresentation),
+    ] {
+      let token = forge(
+        header: #"{"alg":"HS256","kid":"k2"}"#, payload: payload(), secret: bytes)
+      #expect(throws: AuthFailure.notAccepted) { try verifier.verify(token, now: now) }
+    }
+  }
+
+  @Test func algorithmMustBeThatOfTheKey() {
+    for name in ["HS384", "HS512", "ES256", "hs256"] {
+      let token = forge(
+        header: #"{"alg":"\#(name)","kid":"k1"}"#, payload: payload(), secret: secret)
+      #expect(throws: AuthFailure.notAccepted) { try verifier.verify(token, now: now) }
+    }
+  }
+
+  @Test func headersThatAreNotUnderstoodAreNotAccepted() {
+    for header in [
+      #"{"alg":"HS256","kid":"k9"}"#, #"{"alg":"HS256"}"#, #"{"kid":"k1"}"#, "[]", "{",
+      #"{"alg":"HS256","kid":"k1","crit":["exp"]}"#, #"{"alg":"HS256","kid":"k1","crit":true}"#,
+    ] {
+      let token = forge(header: header, payload: payload(), secret: secret)
+      #expect(throws: AuthFailure.notAccepted) { try verifier.verify(token, now: now) }
+    }
+  }
+
+  @Test func claimsMustBeWhole() {
+    let long = String(repeating: "u", count: 129)
+    for text in [
+      #"{"sub":"ann","exp":\#(now + 60)}"#, #"{"app":"demo","exp":\#(now + 60)}"#,
+      #"{"app":"demo","sub":"ann"}"#, #"{"app":"demo","sub":"ann","exp":"soon"}"#,
+      #"{"app":"demo","sub":"ann","exp":1e300}"#, #"{"app":"demo","sub":"ann","exp":-1}"#,
+      #"{"app":"demo","sub":"","exp":\#(now + 60)}"#,
+      #"{"app":"demo","sub":"\#(long)","exp":\#(now + 60)}"#,
+      #"{"app":"demo","sub":"a\nb","exp":\#(now + 60)}"#,
+      #"{"app":"nobody","sub":"ann","exp":\#(now + 60)}"#,
+      payload(#","device":"""#), payload(#","device":7"#),
+      payload(#","device":"\#(String(repeating: "d", count: 65))""#),
+      payload(#","nbf":\#(now + 1)"#), "[]", "not json",
+    ] {
+      let token = forge(header: #"{"alg":"HS256","kid":"k1"}"#, payload: text, secret: secret)
+      #expect(throws: AuthFailure.notAccepted, "\(text)") {
+        try verifier.verify(token, now: now)
+      }
+    }
+  }
+
+  /// The same kid in two apps: neither's secret signs for the other.
+  @Test func keyOfAnotherAppIsNotAccepted() async throws {
+    let token = forge(
+      header: #"{"alg":"HS256","kid":"k1"}"#, payload: payload(), secret: otherSecret)
+    #expect(throws: AuthFailure.notAccepted) { try verifier.verify(token, now: now) }
+    let good = try await minter.mint(app: "other", user: "ann", lifetimeSeconds: 60, now: now)
+    #expect(try verifier.verify(good, now: now).app == "other")
+  }
+
+  @Test(arguments: ["k1", "k2"])
+  func tamperedTokensAreNotAccepted(kid: String) async throws {
+    let token = try await minter.mint(
+      kid: kid, app: "demo", user: "ann", lifetimeSeconds: 60, now: now)
+    let parts = token.split(separator: ".").map(String.init)
+    let other = base64URL(#"{"app":"demo","sub":"eve","exp":\#(now + 60)}"#.utf8)
+    for text in [
+      [parts[0], other, parts[2]], [parts[0], parts[1], String(parts[2].dropLast(4))],
+      [parts[0], parts[1], ""], [parts[0], parts[1]], [parts[0], parts[1], parts[2], parts[2]],
+      [parts[0], parts[1], String(parts[2].reversed())],
+    ] {
+      #expect(throws: AuthFailure.notAccepted) {
+        try verifier.verify(text.joined(separator: "."), now: now)
+      }
+    }
+  }
+
+  /// An expired token says so only if it is genuine.
+  @Test func forgedExpiredTokensAreNotAccepted() {
+    let token = forge(
+      header: #"{"alg":"HS256","kid":"k1"}"#, payload: payload(), secret: otherSecret)
+    #expect(throws: AuthFailure.notAccepted) { try verifier.verify(token, now: now + 1000) }
+  }
+
+  @Test func whatIsNoTokenIsNotAccepted() {
+    for text in [
+      "", ".", "..", "...", "a.b.c", "Bearer x", String(repeating: "a.", count: 4000),
+      String(repeating: "x", count: 1 << 20), "\u{0}\u{0}.\u{0}.\u{0}", "é.é.é",
+    ] {
+      #expect(throws: AuthFailure.notAccepted) { try verifier.verify(text, now: now) }
+    }
+  }
+
+  @Test func tokenWithoutKidNeedsAnAppWithOneKey() {
+    let text = #"{"app":"other","sub":"ann","exp":\#(now + 60)}"#
+    let token = forge(header: #"{"alg":"HS256"}"#, payload: text, secret: otherSecret)
+    #expect((try? verifier.verify(token, now: now))?.user == "ann")
+  }
+
+  @Test func mintingRefusesWhatCouldNotBeVerified() async {
+    await #expect(throws: TokenMinterError.self) {
+      try await minter.mint(app: "nobody", user: "ann", lifetimeSeconds: 60, now: now)
+    }
+    await #expect(throws: TokenMinterError.self) {
+      try await minter.mint(app: "demo", user: "", lifetimeSeconds: 60, now: now)
+    }
+    await #expect(throws: TokenMinterError.self) {
+      try await minter.mint(app: "demo", user: "ann", lifetimeSeconds: .max, now: now)
+    }
+  }
+
+  @Test func costOfVerification() async throws {
+    for kid in ["k1", "k2"] {
+      let token = try await minter.mint(
+        kid: kid, app: "demo", user: "ann", device: "phone", lifetimeSeconds: 60, now: now)
+      let count = 2000
+      let start = ContinuousClock.now
+      for _ in 0..<count { _ = try verifier.verify(token, now: now) }
+      let each = (ContinuousClock.now - start) / count
+      print("verification with \(kid): \(each)")
+    }
+  }
+}
