@@ -1,8 +1,22 @@
-/// One shard: its users' sessions and registrations, and their calls. Does no I/O, reads no clock.
+/// One shard: its users' sessions and registrations, and the calls to them. Does no I/O, reads no
+/// clock.
+///
+/// The shard of the callee owns the call, so every race of a call is decided here, in one order.
+/// What the shard decides goes into an `Outcome`: facts for the journal, and effects, which the
+/// driver carries out once the journal has the facts.
 public struct ShardMachine: Sendable {
   public let shard: Int
   public let epoch: UInt64
   public let limits: CallLimits
+
+  var calls: [CallID: Call] = [:]
+  var users: [UserKey: User] = [:]
+  var pendingStores: [UInt64: PendingStore] = [:]
+  var lastStoreToken: UInt64 = 0
+  var tally = ShardCounts()
+  /// False until every edge has announced its sessions: until then nobody is told anything.
+  var isServing = false
+  private var deadlines = DeadlineQueue<CallID>()
 
   public init(shard: Int, epoch: UInt64, limits: CallLimits) {
     self.shard = shard
@@ -10,126 +24,212 @@ public struct ShardMachine: Sendable {
     self.limits = limits
   }
 
+  func context(_ now: Timestamp) -> CallContext {
+    CallContext(now: now, limits: limits, epoch: epoch)
+  }
+
+  // MARK: Recovery
+
   /// Takes in what the store has, before the first command.
   public mutating func restore(
     checkpoint: [JournalEntry], registrations: [Registration], now: Timestamp
-  ) {}
+  ) {
+    for registration in registrations {
+      users[registration.user, default: User()].withDevice(registration.device) {
+        $0.registration = registration
+        $0.name = registration.request.deviceName
+      }
+      tally.registrations += 1
+    }
+    replay(checkpoint, now: now)
+  }
 
   /// Replays one journal record, in order, after `restore`.
-  public mutating func replay(_ entries: [JournalEntry], now: Timestamp) {}
+  public mutating func replay(_ entries: [JournalEntry], now: Timestamp) {
+    let epoch = epoch
+    for entry in entries {
+      if case .placed(let facts) = entry.change {
+        guard calls[entry.call] == nil else { continue }
+        var call = Call(id: entry.call, facts: facts, callerSession: nil, epoch: epoch)
+        // Whoever was invited before the takeover may ring: it is told what became of the call.
+        for leg in call.legs.indices { call.legs[leg].told = true }
+        insert(call)
+      } else if calls[entry.call] != nil {
+        mutate(entry.call) { call in
+          call.apply(entry.change, at: now, epoch: epoch)
+          if case .legJoined(let party) = entry.change, let leg = call.legIndex(party.device) {
+            call.legs[leg].told = true
+          }
+        }
+      }
+    }
+  }
 
   /// After all edges have announced their sessions: tells every device the present state of its
   /// calls and begins to keep time.
-  public mutating func begin(now: Timestamp, into outcome: inout Outcome) {}
+  public mutating func begin(now: Timestamp, into outcome: inout Outcome) {
+    isServing = true
+    let context = context(now)
+    for id in calls.values.filter({ $0.isForgettable(context) }).map(\.id) { forget(id) }
+    for id in Array(calls.keys) {
+      guard let call = calls[id], !call.settled else {
+        rearm(id)
+        continue
+      }
+      takeOver(id, context, into: &outcome)
+    }
+    expireRegistrations(now: now, into: &outcome)
+    if !outcome.isEmpty { outcome.raise(to: .urgent) }
+  }
 
-  public mutating func handle(_ command: Command, now: Timestamp, into outcome: inout Outcome) {}
+  private mutating func takeOver(
+    _ id: CallID, _ context: CallContext, into outcome: inout Outcome
+  ) {
+    let devices = calls[id].flatMap { users[$0.facts.callee] }?.devices ?? []
+    mutate(id) { call in
+      call.takeOver(devices: devices, context, into: &outcome)
+    }
+  }
+
+  // MARK: Commands
+
+  public mutating func handle(_ command: Command, now: Timestamp, into outcome: inout Outcome) {
+    let context = context(now)
+    switch command.body {
+    case .attach(let attach): self.attach(command, attach, context, into: &outcome)
+    case .sessionClosed(let graceful):
+      sessionClosed(command.user, command.session, graceful: graceful, context, into: &outcome)
+    case .callerGone(let ids):
+      for id in ids {
+        mutate(id) { $0.callerSessionLost(command.session, context, into: &outcome) }
+      }
+    case .register(let request): register(command, request, context, into: &outcome)
+    case .unregister(let device): unregister(command, device, into: &outcome)
+    case .place(let request): place(command, request, context, into: &outcome)
+    case .ack(let items):
+      for item in items {
+        mutate(item.call) { call in
+          let role = call.role(of: command.user, command.device)
+          call.acknowledge(role, item.version, context, into: &outcome)
+        }
+      }
+    case .alerting, .answer, .decline, .busy, .cancel, .connected, .hangUp, .signal, .resume,
+      .query:
+      handleCallCommand(command, context, into: &outcome)
+    }
+  }
 
   /// An edge is gone, and its sessions with it.
-  public mutating func edgeLost(_ edge: UInt64, now: Timestamp, into outcome: inout Outcome) {}
+  public mutating func edgeLost(_ edge: UInt64, now: Timestamp, into outcome: inout Outcome) {
+    let context = context(now)
+    for key in Array(users.keys) {
+      let dropped = users[key]?.dropSessions { $0.edge == edge } ?? []
+      for session in dropped {
+        tally.sessions -= 1
+        calleeSessionLost(key, session, graceful: false, context, into: &outcome)
+      }
+      if !dropped.isEmpty { tidy(key) }
+    }
+    for (id, call) in calls where call.caller.session?.edge == edge {
+      guard let session = call.caller.session else { continue }
+      mutate(id) { $0.callerSessionLost(session, context, into: &outcome) }
+    }
+  }
 
-  /// A `store` or `remove` effect was carried out, or could not be.
-  public mutating func registrationStored(
-    token: UInt64, ok: Bool, now: Timestamp, into outcome: inout Outcome
-  ) {}
-
-  /// Carries out what is due.
-  public mutating func fire(now: Timestamp, into outcome: inout Outcome) {}
+  // MARK: Time
 
   /// When `fire` is due next.
-  public var nextDeadline: Timestamp { .distantFuture }
+  public var nextDeadline: Timestamp { isServing ? deadlines.next : .distantFuture }
+
+  /// Carries out what is due.
+  public mutating func fire(now: Timestamp, into outcome: inout Outcome) {
+    guard isServing else { return }
+    let context = context(now)
+    while let due = deadlines.popDue(now: now) {
+      guard let call = calls[due.key], call.armedAt == due.at else { continue }
+      if call.isForgettable(context) {
+        forget(due.key)
+        continue
+      }
+      var repeated = 0
+      mutate(due.key) { call in
+        call.armedAt = .distantFuture
+        repeated = call.tick(context, into: &outcome)
+      }
+      tally.deliveryRepeatsTotal += UInt64(repeated)
+    }
+  }
+
+  // MARK: Keeping calls
+
+  mutating func insert(_ call: Call) {
+    calls[call.id] = call
+    users[call.facts.callee, default: User()].calls.append(call.id)
+    tally.add(call.phase, 1)
+    rearm(call.id)
+  }
+
+  /// Changes a call in place, keeps the gauges and the armed deadline right. Nothing for an unknown
+  /// call.
+  mutating func mutate(_ id: CallID, _ body: (inout Call) -> Void) {
+    guard let index = calls.index(forKey: id) else { return }
+    let before = calls.values[index].phase
+    body(&calls.values[index])
+    let after = calls.values[index].phase
+    if before != after {
+      tally.add(before, -1)
+      tally.add(after, 1)
+      if after == .answered { tally.callsAnsweredTotal += 1 }
+      if after == .ended { tally.callsEndedTotal += 1 }
+    }
+    arm(index)
+  }
+
+  private mutating func rearm(_ id: CallID) {
+    guard let index = calls.index(forKey: id) else { return }
+    calls.values[index].armedAt = .distantFuture
+    arm(index)
+  }
+
+  /// Arms an earlier deadline at once; a later one only when the armed one fires.
+  private mutating func arm(_ index: Dictionary<CallID, Call>.Index) {
+    let next = calls.values[index].nextDeadline(limits)
+    guard next < calls.values[index].armedAt else { return }
+    calls.values[index].armedAt = next
+    deadlines.insert(calls.values[index].id, at: next)
+  }
+
+  mutating func forget(_ id: CallID) {
+    guard let call = calls.removeValue(forKey: id) else { return }
+    tally.add(call.phase, -1)
+    users[call.facts.callee]?.calls.removeAll { $0 == id }
+    tidy(call.facts.callee)
+  }
+
+  mutating func tidy(_ key: UserKey) {
+    users[key]?.prune()
+    if users[key]?.isEmpty == true { users[key] = nil }
+  }
+
+  // MARK: For the driver
 
   /// The fewest entries that rebuild every call.
-  public func checkpointEntries() -> [JournalEntry] { [] }
+  public func checkpointEntries() -> [JournalEntry] {
+    var entries: [JournalEntry] = []
+    for call in calls.values { call.appendFacts(to: &entries) }
+    return entries
+  }
 
-  // MARK: For operators
-
-  public var counts: ShardCounts { ShardCounts() }
-  public func inspect(call: CallID) -> CallInspection? { nil }
-  public func inspect(user: UserKey) -> UserInspection? { nil }
+  public var counts: ShardCounts { tally }
 }
 
-/// Gauges and counters of one shard. Counters count since the shard was claimed.
-public struct ShardCounts: Sendable, Equatable {
-  public var placed = 0
-  public var ringing = 0
-  public var answered = 0
-  /// Ended, but kept for late devices.
-  public var endedKept = 0
-  public var sessions = 0
-  public var registrations = 0
-  public var callsPlacedTotal: UInt64 = 0
-  public var callsAnsweredTotal: UInt64 = 0
-  public var callsEndedTotal: UInt64 = 0
-  public var deliveriesTotal: UInt64 = 0
-  public var deliveryRepeatsTotal: UInt64 = 0
-  public init() {}
-}
-
-/// "Why did my phone not ring": a call, its legs, and what happened when, per device.
-public struct CallInspection: Sendable, Equatable {
-  public struct Leg: Sendable, Equatable {
-    public var party: Party
-    /// waking, delivered, alerting, won, declined, busy, ignored or stopped.
-    public var state: String
-    public var session: SessionRef?
-    public init(party: Party, state: String, session: SessionRef?) {
-      self.party = party
-      self.state = state
-      self.session = session
-    }
+/// A registration on its way to the store.
+struct PendingStore: Sendable {
+  enum What: Sendable {
+    case register(Registration, removed: [DeviceID])
+    case remove(UserKey, DeviceID)
   }
-  public struct Event: Sendable, Equatable {
-    public var at: Timestamp
-    /// nil: of the call as a whole.
-    public var device: DeviceID?
-    /// placed, delivered, repeated, acknowledged, alerting, answered, declined, stopped, …
-    public var what: String
-    public init(at: Timestamp, device: DeviceID?, what: String) {
-      self.at = at
-      self.device = device
-      self.what = what
-    }
-  }
-  public var state: CallState
-  public var app: String
-  public var caller: Party
-  public var legs: [Leg]
-  public var timeline: [Event]
-  public init(state: CallState, app: String, caller: Party, legs: [Leg], timeline: [Event]) {
-    self.state = state
-    self.app = app
-    self.caller = caller
-    self.legs = legs
-    self.timeline = timeline
-  }
-}
-
-public struct UserInspection: Sendable, Equatable {
-  public struct Device: Sendable, Equatable {
-    public var device: DeviceID
-    public var name: String
-    public var session: SessionRef?
-    public var client: String
-    public var attachedAt: Timestamp?
-    public var registration: Registration?
-    public init(
-      device: DeviceID, name: String, session: SessionRef?, client: String,
-      attachedAt: Timestamp?, registration: Registration?
-    ) {
-      self.device = device
-      self.name = name
-      self.session = session
-      self.client = client
-      self.attachedAt = attachedAt
-      self.registration = registration
-    }
-  }
-  public var user: UserKey
-  public var devices: [Device]
-  public var calls: [CallState]
-  public init(user: UserKey, devices: [Device], calls: [CallState]) {
-    self.user = user
-    self.devices = devices
-    self.calls = calls
-  }
+  var what: What
+  /// Where the reply goes; nil where nobody asked.
+  var reply: (session: SessionRef, request: UInt64)?
 }

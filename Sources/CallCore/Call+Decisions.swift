@@ -1,0 +1,260 @@
+/// What a call does with what devices say of it. Each decision changes facts through `commit`, then
+/// tells who must hear of it.
+extension Call {
+  /// Who speaks, as this call knows them.
+  enum Role {
+    case caller
+    case leg(Int)
+    /// A device of the callee without a leg: it may join.
+    case calleeDevice
+    case stranger
+  }
+
+  func role(of user: UserKey, _ device: DeviceID) -> Role {
+    guard user.app == facts.callee.app else { return .stranger }
+    // The caller first: who calls oneself speaks as the caller from the device that placed.
+    if user.user == facts.caller.user, device == facts.caller.device { return .caller }
+    guard user.user == facts.callee.user else { return .stranger }
+    if let leg = legIndex(device) { return .leg(leg) }
+    return .calleeDevice
+  }
+
+  mutating func commit(
+    _ change: JournalEntry.Change, _ urgency: Outcome.Urgency, _ context: CallContext,
+    into outcome: inout Outcome
+  ) {
+    outcome.entries.append(JournalEntry(call: id, change: change))
+    outcome.raise(to: urgency)
+    apply(change, at: context.now, epoch: context.epoch)
+  }
+
+  // MARK: The callee's devices
+
+  mutating func alerting(_ leg: Int, _ context: CallContext, into outcome: inout Outcome) -> Reply {
+    legs[leg].endpoint.acknowledgeInvite()
+    guard case .ringing = stage, legs[leg].state.isLive else { return .call(state(for: .leg(leg))) }
+    if legs[leg].state != .alerting {
+      let first = !legs.contains { $0.state == .alerting }
+      commit(.alerting(legs[leg].party.device), .lazy, context, into: &outcome)
+      if first { tellCaller(.ringing(by: legs[leg].party), context, into: &outcome) }
+    }
+    return .call(state(for: .leg(leg)))
+  }
+
+  mutating func answer(
+    _ leg: Int, description: String, _ context: CallContext, into outcome: inout Outcome
+  ) -> Reply {
+    legs[leg].endpoint.acknowledgeInvite()
+    if case .ringing = stage {
+      guard legs[leg].state.isLive else {
+        return .error(CallError(.wrongState, "This device declined, was busy or left."))
+      }
+      win(leg, description: description, context, into: &outcome)
+    }
+    return .answer(won: legs[leg].state == .won, state(for: .leg(leg)))
+  }
+
+  private mutating func win(
+    _ leg: Int, description: String, _ context: CallContext, into outcome: inout Outcome
+  ) {
+    let losers = legs.indices.filter { $0 != leg && legs[$0].state.isLive }
+    let facts = AnsweredFacts(
+      by: legs[leg].party, at: context.now, description: description,
+      connectDeadline: context.now + context.limits.connectGrace)
+    let early = legs[leg].signals
+    commit(.answered(facts), .urgent, context, into: &outcome)
+    tellCaller(
+      .answered(Answered(by: facts.by, description: description, signals: early)), context,
+      into: &outcome)
+    for loser in losers {
+      stop(leg: loser, Stop(reason: .answeredElsewhere, by: facts.by), context, into: &outcome)
+    }
+    legs[leg].signals = []
+    callerSignals = []
+    if callerLostUntil != nil {
+      commit(
+        .callerLost(until: context.now + context.limits.resumeGraceAnswered), .urgent, context,
+        into: &outcome)
+    }
+  }
+
+  mutating func decline(
+    _ leg: Int, _ scope: DeclineScope, _ context: CallContext, into outcome: inout Outcome
+  ) -> Reply {
+    legs[leg].endpoint.acknowledgeInvite()
+    guard case .ringing = stage, legs[leg].state.isLive else {
+      return lateRefusal(leg)
+    }
+    switch scope {
+    case .everywhere:
+      end(.declined, by: legs[leg].party, silent: .leg(leg), context, into: &outcome)
+    case .here:
+      commit(.legEnded(legs[leg].party.device, .declinedHere), .urgent, context, into: &outcome)
+      endIfNobodyIsLeft(context, into: &outcome)
+    }
+    return .call(state(for: .leg(leg)))
+  }
+
+  mutating func busy(_ leg: Int, _ context: CallContext, into outcome: inout Outcome) -> Reply {
+    legs[leg].endpoint.acknowledgeInvite()
+    guard case .ringing = stage, legs[leg].state.isLive else {
+      return lateRefusal(leg)
+    }
+    commit(.legEnded(legs[leg].party.device, .busy), .urgent, context, into: &outcome)
+    endIfNobodyIsLeft(context, into: &outcome)
+    return .call(state(for: .leg(leg)))
+  }
+
+  /// A decline or busy that comes too late changes nothing; the winner is told how to end its call.
+  private func lateRefusal(_ leg: Int) -> Reply {
+    if case .answered = stage, legs[leg].state == .won {
+      return .error(CallError(.wrongState, "This device answered the call: hang up to end it."))
+    }
+    return .call(state(for: .leg(leg)))
+  }
+
+  // MARK: The caller
+
+  mutating func cancel(_ context: CallContext, into outcome: inout Outcome) -> Reply {
+    if case .ringing = stage {
+      end(.cancelled, by: facts.caller, silent: .caller, context, into: &outcome)
+    }
+    return .call(state(for: .caller))
+  }
+
+  // MARK: Both sides
+
+  mutating func hangUp(_ role: Role, _ context: CallContext, into outcome: inout Outcome) -> Reply {
+    switch (stage, role) {
+    case (.ringing, .caller): return cancel(context, into: &outcome)
+    case (.ringing, .leg), (.ringing, .calleeDevice):
+      return .error(CallError(.wrongState, "The call is not answered: decline it instead."))
+    case (.answered, .caller):
+      end(.hungUp, by: facts.caller, silent: .caller, context, into: &outcome)
+    case (.answered, .leg(let leg)) where legs[leg].state == .won:
+      end(.hungUp, by: legs[leg].party, silent: .leg(leg), context, into: &outcome)
+    case (.answered, _), (.ended, _), (.ringing, .stranger): break
+    }
+    return .call(state(for: role))
+  }
+
+  mutating func connected(_ role: Role, _ context: CallContext, into outcome: inout Outcome)
+    -> Reply
+  {
+    switch (stage, role) {
+    case (.answered, .caller):
+      if !callerConnected { commit(.connected(caller: true), .lazy, context, into: &outcome) }
+      return .done
+    case (.answered, .leg(let leg)) where legs[leg].state == .won:
+      if !winnerConnected { commit(.connected(caller: false), .lazy, context, into: &outcome) }
+      return .done
+    case (.ringing, _): return .error(CallError(.wrongState, "Nobody has answered yet."))
+    case (.answered, _), (.ended, _): return .call(state(for: role))
+    }
+  }
+
+  /// A description or candidate: to the other side, or kept until there is one.
+  ///
+  /// Those of a leg that lost, and those after the end, are dropped: nobody could use them.
+  mutating func signal(
+    _ role: Role, _ kind: SignalKind, _ body: String, _ context: CallContext,
+    into outcome: inout Outcome
+  ) -> Reply {
+    switch (stage, role) {
+    case (.ringing, .caller):
+      guard callerSignals.count < context.limits.signalsWaiting else {
+        return .error(CallError(.tooManySignals))
+      }
+      commit(
+        .signal(fromCaller: true, facts.caller.device, kind, body: body), .lazy, context,
+        into: &outcome)
+      let signal = Signal(index: callerSignalCount, kind: kind, body: body)
+      for leg in legs.indices where legs[leg].state.isLive && legs[leg].told {
+        tell(leg: leg, .signal(signal), context, into: &outcome)
+      }
+    case (.ringing, .leg(let leg)) where legs[leg].state.isLive:
+      guard legs[leg].signals.count < context.limits.signalsWaiting else {
+        return .error(CallError(.tooManySignals))
+      }
+      commit(
+        .signal(fromCaller: false, legs[leg].party.device, kind, body: body), .lazy, context,
+        into: &outcome)
+    case (.answered, .caller):
+      guard let winner, legs[winner].endpoint.outbox.count < context.limits.signalsWaiting else {
+        return .error(CallError(.tooManySignals))
+      }
+      commit(
+        .signal(fromCaller: true, facts.caller.device, kind, body: body), .lazy, context,
+        into: &outcome)
+      legs[winner].endpoint.sendKept(context, into: &outcome)
+    case (.answered, .leg(let leg)) where legs[leg].state == .won:
+      guard caller.outbox.count < context.limits.signalsWaiting else {
+        return .error(CallError(.tooManySignals))
+      }
+      commit(
+        .signal(fromCaller: false, legs[leg].party.device, kind, body: body), .lazy, context,
+        into: &outcome)
+      caller.sendKept(context, into: &outcome)
+    case (.ringing, _), (.answered, _), (.ended, _): break
+    }
+    return .done
+  }
+
+  // MARK: Ends
+
+  /// Ends the call and tells every device that has to hear it, except the one that caused it and
+  /// learns it from its reply.
+  mutating func end(
+    _ reason: EndReason, by: Party?, silent: Role? = nil, _ context: CallContext,
+    into outcome: inout Outcome
+  ) {
+    let live = legs.indices.filter { legs[$0].state.isLive }
+    let winner = winner
+    let end = EndedFacts(
+      reason: reason, by: by, at: context.now, missed: reason.isMissedCall)
+    commit(.ended(end), .urgent, context, into: &outcome)
+    if case .caller = silent {
+      caller.clear()
+    } else {
+      caller.clear()
+      tellCaller(.stop(Stop(reason: reason, by: by)), context, into: &outcome)
+    }
+    for leg in live {
+      if case .leg(leg) = silent {
+        legs[leg].endpoint.clear()
+      } else {
+        stop(
+          leg: leg, Stop(reason: reason, by: by, missed: end.missed), context, into: &outcome)
+      }
+    }
+    if let winner {
+      legs[winner].endpoint.clear()
+      if case .leg(winner) = silent {
+      } else {
+        tell(leg: winner, .stop(Stop(reason: reason, by: by)), context, into: &outcome)
+      }
+    }
+    settleIfAllHeard(context, into: &outcome)
+  }
+
+  /// When every leg has refused, the call ends at once: as declined where a person said so, as busy
+  /// where a device did, else as unreachable.
+  mutating func endIfNobodyIsLeft(_ context: CallContext, into outcome: inout Outcome) {
+    guard case .ringing = stage, !legs.contains(where: { $0.state.isLive }) else { return }
+    if let decliner = legs.last(where: { $0.state == .declined }) {
+      end(.declined, by: decliner.party, context, into: &outcome)
+    } else if let busy = legs.last(where: { $0.state == .busy }) {
+      end(.busy, by: busy.party, context, into: &outcome)
+    } else {
+      end(.unreachable, by: nil, context, into: &outcome)
+    }
+  }
+
+  /// Once nobody has to be told any more, a new owner of the shard need not tell them either.
+  mutating func settleIfAllHeard(_ context: CallContext, into outcome: inout Outcome) {
+    guard isEnded, !settled, caller.isSettled, legs.allSatisfy({ $0.endpoint.isSettled }) else {
+      return
+    }
+    commit(.settled, .idle, context, into: &outcome)
+  }
+}

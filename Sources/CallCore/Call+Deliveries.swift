@@ -1,0 +1,225 @@
+/// What the devices of a call are told, and how they see it.
+extension Call {
+  mutating func tellCaller(
+    _ event: Delivery.Event, _ context: CallContext, into outcome: inout Outcome
+  ) {
+    let delivery = delivery(event, at: context.now, epoch: context.epoch)
+    caller.deliver(delivery, context, into: &outcome)
+  }
+
+  mutating func tell(
+    leg: Int, _ event: Delivery.Event, _ context: CallContext, into outcome: inout Outcome
+  ) {
+    let delivery = delivery(event, at: context.now, epoch: context.epoch)
+    legs[leg].endpoint.deliver(delivery, context, into: &outcome)
+  }
+
+  /// Rings a device: the invite, with all that the caller sent so far.
+  mutating func invite(leg: Int, _ context: CallContext, into outcome: inout Outcome) {
+    guard legs[leg].endpoint.session != nil else { return }
+    legs[leg].endpoint.clear()
+    legs[leg].told = true
+    let invite = Invite(
+      caller: facts.caller, deadline: facts.deadline, video: facts.video,
+      description: facts.description, headers: facts.headers, signals: callerSignals)
+    tell(leg: leg, .invite(invite), context, into: &outcome)
+    timeline.note(.invited, UInt8(clamping: leg), at: context.now)
+  }
+
+  /// Stops a device that rang. One that was never told has nothing to stop.
+  mutating func stop(leg: Int, _ stop: Stop, _ context: CallContext, into outcome: inout Outcome) {
+    legs[leg].endpoint.clear()
+    guard legs[leg].told else { return }
+    tell(leg: leg, .stop(stop), context, into: &outcome)
+    timeline.note(.stopped, UInt8(clamping: leg), at: context.now)
+  }
+
+  mutating func acknowledge(
+    _ role: Role, _ version: UInt64, _ context: CallContext, into outcome: inout Outcome
+  ) {
+    switch role {
+    case .caller:
+      if caller.acknowledge(version) != nil {
+        timeline.note(.acknowledged, CallTimeline.caller, at: context.now)
+      }
+    case .leg(let leg):
+      guard let event = legs[leg].endpoint.acknowledge(version) else { return }
+      timeline.note(.acknowledged, UInt8(clamping: leg), at: context.now)
+      if case .invite = event, legs[leg].state == .waking { legs[leg].state = .delivered }
+    case .calleeDevice, .stranger: return
+    }
+    settleIfAllHeard(context, into: &outcome)
+  }
+
+  // MARK: Sessions
+
+  /// A device of the callee has a session, perhaps a new one: it hears the present state.
+  mutating func attached(
+    _ party: Party, _ session: SessionRef, _ context: CallContext, into outcome: inout Outcome
+  ) {
+    if case .caller = role(of: facts.callee, party.device) { return }
+    guard let leg = legIndex(party.device) else {
+      if case .ringing = stage { join(party, session, context, into: &outcome) }
+      return
+    }
+    let same = legs[leg].endpoint.session == session
+    legs[leg].endpoint.session = session
+    legsLostUntil = nil
+    if !party.deviceName.isEmpty { legs[leg].party.deviceName = party.deviceName }
+    if same { return }
+    timeline.note(.attached, UInt8(clamping: leg), at: context.now)
+    switch stage {
+    case .ringing:
+      if legs[leg].state == .gone { legs[leg].state = .waking }
+      if legs[leg].state.isLive { invite(leg: leg, context, into: &outcome) }
+    case .answered(let answer):
+      if legs[leg].state == .won {
+        if winnerLostUntil != nil {
+          commit(.winnerLost(until: nil), .urgent, context, into: &outcome)
+        }
+        if legs[leg].endpoint.isSettled {
+          tell(leg: leg, .answered(Answered(by: answer.by)), context, into: &outcome)
+          return
+        }
+      }
+      legs[leg].endpoint.sayAgain(context, into: &outcome)
+    case .ended: legs[leg].endpoint.sayAgain(context, into: &outcome)
+    }
+  }
+
+  /// A late attach: one more device rings.
+  private mutating func join(
+    _ party: Party, _ session: SessionRef, _ context: CallContext, into outcome: inout Outcome
+  ) {
+    guard legs.count < context.limits.devicesPerUser * 2 else { return }
+    commit(.legJoined(party), .urgent, context, into: &outcome)
+    guard let leg = legIndex(party.device) else { return }
+    legs[leg].endpoint.session = session
+    legsLostUntil = nil
+    invite(leg: leg, context, into: &outcome)
+  }
+
+  /// A session of the callee's is gone.
+  mutating func calleeSessionLost(
+    _ session: SessionRef, graceful: Bool, _ context: CallContext, into outcome: inout Outcome
+  ) {
+    guard let leg = legs.firstIndex(where: { $0.endpoint.session == session }) else { return }
+    legs[leg].endpoint.session = nil
+    timeline.note(.sessionLost, UInt8(clamping: leg), at: context.now)
+    switch stage {
+    case .ringing:
+      guard legs[leg].state.isLive else { return }
+      if graceful {
+        commit(.legEnded(legs[leg].party.device, .gone), .urgent, context, into: &outcome)
+        endIfNobodyIsLeft(context, into: &outcome)
+      }
+      if case .ringing = stage { watchLegs(context) }
+    case .answered where legs[leg].state == .won:
+      commit(
+        .winnerLost(until: context.now + context.limits.resumeGraceAnswered), .urgent, context,
+        into: &outcome)
+    case .answered, .ended: break
+    }
+  }
+
+  /// While no device of the callee has a session, the call lasts only as long as one may come back.
+  mutating func watchLegs(_ context: CallContext) {
+    let reachable = legs.contains { $0.state.isLive && $0.endpoint.session != nil }
+    legsLostUntil = reachable ? nil : context.now + context.limits.resumeGraceRinging
+  }
+
+  mutating func callerSessionLost(
+    _ session: SessionRef, _ context: CallContext, into outcome: inout Outcome
+  ) {
+    guard caller.session == session else { return }
+    caller.session = nil
+    timeline.note(.sessionLost, CallTimeline.caller, at: context.now)
+    switch stage {
+    case .ringing:
+      commit(
+        .callerLost(until: context.now + context.limits.resumeGraceRinging), .urgent, context,
+        into: &outcome)
+    case .answered:
+      commit(
+        .callerLost(until: context.now + context.limits.resumeGraceAnswered), .urgent, context,
+        into: &outcome)
+    case .ended: break
+    }
+  }
+
+  /// The caller's device is back, or says again that it is there.
+  mutating func callerAttached(
+    _ session: SessionRef, _ context: CallContext, into outcome: inout Outcome
+  ) {
+    let same = caller.session == session
+    caller.session = session
+    if callerLostUntil != nil, !isEnded {
+      commit(.callerLost(until: nil), .urgent, context, into: &outcome)
+    }
+    if !same {
+      timeline.note(.attached, CallTimeline.caller, at: context.now)
+      caller.sayAgain(context, into: &outcome)
+    }
+  }
+
+  // MARK: Views
+
+  /// The call as one device sees it.
+  func state(for role: Role) -> CallState {
+    var state = CallState(
+      call: id, callee: facts.callee.user, phase: phase, version: version, at: facts.placedAt)
+    switch stage {
+    case .ringing:
+      state.deadline = facts.deadline
+      if case .leg(let leg) = role { refineRinging(&state, legs[leg]) }
+    case .answered(let answer):
+      state.by = answer.by
+      state.at = answer.at
+      if !sees(role, answer) { state.lost(to: answer) }
+    case .ended(let end, let answer):
+      if let answer, !sees(role, answer) {
+        state.lost(to: answer)
+      } else {
+        state.reason = end.reason
+        state.by = end.by
+        state.at = end.at
+        if case .caller = role {} else { state.missed = end.missed }
+      }
+    }
+    return state
+  }
+
+  /// Whether the answered call is this device's call.
+  private func sees(_ role: Role, _ answer: AnsweredFacts) -> Bool {
+    switch role {
+    case .caller, .stranger: true
+    case .leg(let leg): legs[leg].party.device == answer.by.device
+    case .calleeDevice: false
+    }
+  }
+
+  /// A leg that ended while the call rings on.
+  private func refineRinging(_ state: inout CallState, _ leg: Leg) {
+    let reason: EndReason
+    switch leg.state {
+    case .waking, .delivered, .alerting, .won: return
+    case .declined: reason = .declined
+    case .busy: reason = .busy
+    case .gone: reason = .unreachable
+    case .stopped: reason = .answeredElsewhere
+    }
+    state.phase = .ended
+    state.reason = reason
+    state.by = leg.party
+    state.deadline = nil
+  }
+}
+
+extension CallState {
+  fileprivate mutating func lost(to answer: AnsweredFacts) {
+    phase = .ended
+    reason = .answeredElsewhere
+    by = answer.by
+    at = answer.at
+  }
+}

@@ -1,0 +1,154 @@
+/// What a shard's new owner does with a call that it did not see placed.
+extension Call {
+  var callerKey: UserKey { UserKey(app: facts.callee.app, user: facts.caller.user) }
+
+  /// The sessions are known now: every device hears the present state, and whoever has no session
+  /// gets a grace from now on.
+  mutating func takeOver(
+    devices: [User.Device], _ context: CallContext, into outcome: inout Outcome
+  ) {
+    timeline.note(.takenOver, CallTimeline.call, at: context.now)
+    for leg in legs.indices {
+      let device = devices.first { $0.id == legs[leg].party.device }
+      legs[leg].endpoint.session = device?.session
+    }
+    switch stage {
+    case .ringing: takeOverRinging(devices, context, into: &outcome)
+    case .answered(let answer): takeOverAnswered(answer, context, into: &outcome)
+    case .ended(let end, let answer): sayEnd(end, answer, context, into: &outcome)
+    }
+  }
+
+  private mutating func takeOverRinging(
+    _ devices: [User.Device], _ context: CallContext, into outcome: inout Outcome
+  ) {
+    for leg in legs.indices where legs[leg].state.isLive {
+      invite(leg: leg, context, into: &outcome)
+    }
+    for device in devices {
+      guard let session = device.session, legIndex(device.id) == nil else { continue }
+      let party = Party(user: facts.callee.user, device: device.id, deviceName: device.name)
+      attached(party, session, context, into: &outcome)
+    }
+    watchLegs(context)
+    if caller.session == nil, callerLostUntil == nil {
+      callerLostUntil = context.now + context.limits.resumeGraceRinging
+    }
+    if let ringing = legs.first(where: { $0.state == .alerting }) {
+      tellCaller(.ringing(by: ringing.party), context, into: &outcome)
+    }
+  }
+
+  private mutating func takeOverAnswered(
+    _ answer: AnsweredFacts, _ context: CallContext, into outcome: inout Outcome
+  ) {
+    for leg in legs.indices where legs[leg].state == .stopped {
+      stop(leg: leg, Stop(reason: .answeredElsewhere, by: answer.by), context, into: &outcome)
+    }
+    if let winner {
+      legs[winner].endpoint.sayAgain(context, into: &outcome)
+      if legs[winner].endpoint.session == nil, winnerLostUntil == nil {
+        winnerLostUntil = context.now + context.limits.resumeGraceAnswered
+      }
+    }
+    let late = caller
+    caller.clear()
+    tellCaller(
+      .answered(Answered(by: answer.by, description: answer.description)), context, into: &outcome)
+    for pending in late.outbox { caller.keep(pending.delivery) }
+    caller.sendKept(context, into: &outcome)
+    if caller.session == nil, callerLostUntil == nil {
+      callerLostUntil = context.now + context.limits.resumeGraceAnswered
+    }
+  }
+
+  private mutating func sayEnd(
+    _ end: EndedFacts, _ answer: AnsweredFacts?, _ context: CallContext,
+    into outcome: inout Outcome
+  ) {
+    for leg in legs.indices {
+      switch legs[leg].state {
+      case .stopped:
+        let mine = answer.map { Stop(reason: .answeredElsewhere, by: $0.by) }
+        stop(
+          leg: leg, mine ?? Stop(reason: end.reason, by: end.by, missed: end.missed), context,
+          into: &outcome)
+      case .won where end.by?.device != legs[leg].party.device:
+        legs[leg].told = true
+        stop(leg: leg, Stop(reason: end.reason, by: end.by), context, into: &outcome)
+      case .waking, .delivered, .alerting, .won, .declined, .busy, .gone: break
+      }
+    }
+    let byCaller = end.by?.user == facts.caller.user && end.by?.device == facts.caller.device
+    if !byCaller {
+      tellCaller(.stop(Stop(reason: end.reason, by: end.by)), context, into: &outcome)
+    }
+    settleIfAllHeard(context, into: &outcome)
+  }
+
+  // MARK: Checkpoints
+
+  /// The fewest entries that rebuild this call.
+  func appendFacts(to entries: inout [JournalEntry]) {
+    func add(_ change: JournalEntry.Change) {
+      entries.append(JournalEntry(call: id, change: change))
+    }
+    var placed = facts
+    placed.legs = legs.map(\.party)
+    add(.placed(placed))
+    for leg in legs {
+      switch leg.state {
+      case .alerting: add(.alerting(leg.party.device))
+      case .declined where !isDeclinedForAll(leg): add(.legEnded(leg.party.device, .declinedHere))
+      case .busy: add(.legEnded(leg.party.device, .busy))
+      case .gone: add(.legEnded(leg.party.device, .gone))
+      case .waking, .delivered, .won, .stopped, .declined: break
+      }
+      for signal in leg.signals where leg.state.isLive {
+        add(.signal(fromCaller: false, leg.party.device, signal.kind, body: signal.body))
+      }
+    }
+    for signal in callerSignals {
+      add(.signal(fromCaller: true, facts.caller.device, signal.kind, body: signal.body))
+    }
+    appendStage(add)
+    if settled { add(.settled) }
+  }
+
+  private func isDeclinedForAll(_ leg: Leg) -> Bool {
+    if case .ended(let end, _) = stage, end.reason == .declined {
+      return end.by?.device == leg.party.device
+    }
+    return false
+  }
+
+  private func appendStage(_ add: (JournalEntry.Change) -> Void) {
+    switch stage {
+    case .ringing: break
+    case .answered(let answer): appendAnswer(answer, add)
+    case .ended(let end, let answer):
+      if let answer { add(.answered(answer)) }
+      add(.ended(end))
+    }
+    if !isEnded {
+      if let callerLostUntil { add(.callerLost(until: callerLostUntil)) }
+      if let winnerLostUntil { add(.winnerLost(until: winnerLostUntil)) }
+    }
+  }
+
+  private func appendAnswer(_ answer: AnsweredFacts, _ add: (JournalEntry.Change) -> Void) {
+    add(.answered(answer))
+    if callerConnected { add(.connected(caller: true)) }
+    if winnerConnected { add(.connected(caller: false)) }
+    // Late signals that nobody has acknowledged yet.
+    for (fromCaller, outbox) in [
+      (true, winner.map { legs[$0].endpoint.outbox } ?? []), (false, caller.outbox),
+    ] {
+      for pending in outbox {
+        guard case .signal(let signal) = pending.delivery.event else { continue }
+        let device = fromCaller ? facts.caller.device : answer.by.device
+        add(.signal(fromCaller: fromCaller, device, signal.kind, body: signal.body))
+      }
+    }
+  }
+}

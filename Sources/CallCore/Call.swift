@@ -1,0 +1,218 @@
+/// One call, from its placing until it is forgotten. Does no I/O and reads no clock.
+///
+/// Every change of what must survive a crash goes through `apply`, whether it is decided now or read
+/// back from the journal; `Call+Decisions.swift` decides, `Call+Deliveries.swift` tells the devices.
+struct Call: Sendable {
+  enum Stage: Sendable {
+    /// Becomes answered or ended.
+    case ringing
+    /// Becomes ended.
+    case answered(AnsweredFacts)
+    /// Final. `answer` tells who had won.
+    case ended(EndedFacts, answer: AnsweredFacts?)
+  }
+
+  let id: CallID
+  var facts: PlacedFacts
+  var stage: Stage = .ringing
+  var legs: [Leg] = []
+  var caller: Endpoint
+  /// What the caller sent before anybody answered, in order, for legs that join late.
+  var callerSignals: [Signal] = []
+  var callerSignalCount: UInt64 = 0
+  var callerConnected = false
+  var winnerConnected = false
+  /// Until when a side whose session broke may come back.
+  var callerLostUntil: Timestamp?
+  var winnerLostUntil: Timestamp?
+  /// No leg has a session: until when one may come back. Not journalled: a new owner counts anew.
+  var legsLostUntil: Timestamp?
+  /// Of the newest delivery.
+  var version: UInt64
+  /// Every device acknowledged the end.
+  var settled = false
+  /// The deadline that stands in the shard's queue.
+  var armedAt: Timestamp = .distantFuture
+  var timeline: CallTimeline
+
+  init(id: CallID, facts: PlacedFacts, callerSession: SessionRef?, epoch: UInt64) {
+    self.id = id
+    self.facts = facts
+    self.caller = Endpoint(session: callerSession)
+    self.version = epoch << 20
+    self.timeline = CallTimeline(start: facts.placedAt)
+    self.legs = facts.legs.map { Leg(party: $0, session: nil) }
+    timeline.note(.placed, CallTimeline.caller, at: facts.placedAt)
+  }
+
+  func legIndex(_ device: DeviceID) -> Int? {
+    legs.firstIndex { $0.party.device == device }
+  }
+
+  var winner: Int? {
+    legs.firstIndex { $0.state == .won }
+  }
+
+  var isEnded: Bool {
+    if case .ended = stage { true } else { false }
+  }
+
+  var isRinging: Bool {
+    if case .ringing = stage { true } else { false }
+  }
+
+  var phase: CallPhase {
+    switch stage {
+    case .ringing: legs.contains { $0.state == .alerting } ? .ringing : .placed
+    case .answered: .answered
+    case .ended: .ended
+    }
+  }
+
+  // MARK: Facts
+
+  /// Takes in one fact. Applied twice, it changes nothing more; a fact that no longer fits is left
+  /// alone, since the journal's order is the truth.
+  mutating func apply(_ change: JournalEntry.Change, at now: Timestamp, epoch: UInt64) {
+    switch change {
+    case .placed: break
+    case .legJoined(let party):
+      if legIndex(party.device) == nil {
+        legs.append(Leg(party: party, session: nil))
+        timeline.note(.joined, UInt8(clamping: legs.count - 1), at: now)
+      }
+    case .alerting(let device): applyAlerting(device, at: now)
+    case .answered(let answer): applyAnswered(answer)
+    case .legEnded(let device, let end): applyLegEnded(device, end, at: now)
+    case .connected(let fromCaller):
+      if fromCaller { callerConnected = true } else { winnerConnected = true }
+      timeline.note(.connected, fromCaller ? CallTimeline.caller : winnerNumber, at: now)
+    case .ended(let end): applyEnded(end)
+    case .signal(let fromCaller, let device, let kind, let body):
+      applySignal(fromCaller: fromCaller, device, kind, body, at: now, epoch: epoch)
+    case .callerLost(let until): callerLostUntil = until
+    case .winnerLost(let until): winnerLostUntil = until
+    case .settled: settled = true
+    }
+  }
+
+  private var winnerNumber: UInt8 { winner.map { UInt8(clamping: $0) } ?? CallTimeline.call }
+
+  private mutating func applyAlerting(_ device: DeviceID, at now: Timestamp) {
+    guard let leg = legIndex(device), legs[leg].state.isLive else { return }
+    legs[leg].state = .alerting
+    timeline.note(.alerting, UInt8(clamping: leg), at: now)
+  }
+
+  private mutating func applyAnswered(_ answer: AnsweredFacts) {
+    guard case .ringing = stage else { return }
+    if legIndex(answer.by.device) == nil { legs.append(Leg(party: answer.by, session: nil)) }
+    for index in legs.indices {
+      if legs[index].party.device == answer.by.device {
+        legs[index].state = .won
+        timeline.note(.answered, UInt8(clamping: index), at: answer.at)
+      } else {
+        if legs[index].state.isLive { legs[index].state = .stopped }
+        legs[index].signals = []
+      }
+    }
+    stage = .answered(answer)
+  }
+
+  private mutating func applyLegEnded(_ device: DeviceID, _ end: LegEnd, at now: Timestamp) {
+    guard let leg = legIndex(device), legs[leg].state.isLive else { return }
+    switch end {
+    case .declinedHere:
+      legs[leg].state = .declined
+      timeline.note(.declinedHere, UInt8(clamping: leg), at: now)
+    case .busy:
+      legs[leg].state = .busy
+      timeline.note(.busy, UInt8(clamping: leg), at: now)
+    case .gone:
+      legs[leg].state = .gone
+      timeline.note(.left, UInt8(clamping: leg), at: now)
+    }
+    legs[leg].endpoint.clear()
+    legs[leg].signals = []
+  }
+
+  private mutating func applyEnded(_ end: EndedFacts) {
+    let answer: AnsweredFacts?
+    switch stage {
+    case .ringing: answer = nil
+    case .answered(let facts): answer = facts
+    case .ended: return
+    }
+    for index in legs.indices where legs[index].state.isLive {
+      let declined = end.reason == .declined && legs[index].party.device == end.by?.device
+      legs[index].state = declined ? .declined : .stopped
+    }
+    stage = .ended(end, answer: answer)
+    noteEnd(end)
+    releaseMemory()
+  }
+
+  private mutating func noteEnd(_ end: EndedFacts) {
+    let by = end.by.flatMap { party -> UInt8? in
+      if party.user == facts.caller.user, party.device == facts.caller.device {
+        return CallTimeline.caller
+      }
+      return legIndex(party.device).map { UInt8(clamping: $0) }
+    }
+    let what: CallTimeline.What =
+      switch end.reason {
+      case .declined: .declined
+      case .cancelled: .cancelled
+      case .hungUp: .hungUp
+      case .answeredElsewhere, .unanswered, .busy, .unreachable, .failed, .glare: .ended
+      }
+    timeline.note(what, by ?? CallTimeline.call, at: end.at)
+  }
+
+  /// What an ended call is kept for needs no descriptions and candidates.
+  private mutating func releaseMemory() {
+    callerSignals = []
+    facts.description = ""
+    facts.headers = []
+    for index in legs.indices { legs[index].signals = [] }
+    if case .ended(let end, answer: .some(var answer)) = stage {
+      answer.description = ""
+      stage = .ended(end, answer: answer)
+    }
+  }
+
+  private mutating func applySignal(
+    fromCaller: Bool, _ device: DeviceID, _ kind: SignalKind, _ body: String, at now: Timestamp,
+    epoch: UInt64
+  ) {
+    switch stage {
+    case .ringing:
+      if fromCaller {
+        callerSignalCount += 1
+        callerSignals.append(Signal(index: callerSignalCount, kind: kind, body: body))
+      } else if let leg = legIndex(device), legs[leg].state.isLive {
+        legs[leg].signalCount += 1
+        legs[leg].signals.append(Signal(index: legs[leg].signalCount, kind: kind, body: body))
+      }
+    case .answered:
+      guard let winner else { return }
+      if fromCaller {
+        callerSignalCount += 1
+        let signal = Signal(index: callerSignalCount, kind: kind, body: body)
+        legs[winner].endpoint.keep(delivery(.signal(signal), at: now, epoch: epoch))
+      } else if legs[winner].party.device == device {
+        legs[winner].signalCount += 1
+        let signal = Signal(index: legs[winner].signalCount, kind: kind, body: body)
+        caller.keep(delivery(.signal(signal), at: now, epoch: epoch))
+      }
+    case .ended: break
+    }
+  }
+
+  /// A delivery with the next version.
+  mutating func delivery(_ event: Delivery.Event, at now: Timestamp, epoch: UInt64) -> Delivery {
+    version = max(version, epoch << 20) + 1
+    return Delivery(
+      call: id, callee: facts.callee.user, version: version, at: now, event: event)
+  }
+}

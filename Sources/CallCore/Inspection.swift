@@ -1,0 +1,132 @@
+/// Gauges and counters of one shard. Counters count since the shard was claimed.
+public struct ShardCounts: Sendable, Equatable {
+  public var placed = 0
+  public var ringing = 0
+  public var answered = 0
+  /// Ended, but kept for late devices.
+  public var endedKept = 0
+  public var sessions = 0
+  public var registrations = 0
+  public var callsPlacedTotal: UInt64 = 0
+  public var callsAnsweredTotal: UInt64 = 0
+  public var callsEndedTotal: UInt64 = 0
+  public var deliveriesTotal: UInt64 = 0
+  public var deliveryRepeatsTotal: UInt64 = 0
+  public init() {}
+
+  mutating func add(_ phase: CallPhase, _ change: Int) {
+    switch phase {
+    case .placed: placed += change
+    case .ringing: ringing += change
+    case .answered: answered += change
+    case .ended: endedKept += change
+    case .unknown: break
+    }
+  }
+}
+
+/// "Why did my phone not ring": a call, its legs, and what happened when, per device.
+public struct CallInspection: Sendable, Equatable {
+  public struct Leg: Sendable, Equatable {
+    public var party: Party
+    /// waking, delivered, alerting, won, declined, busy, ignored or stopped.
+    public var state: String
+    public var session: SessionRef?
+    public init(party: Party, state: String, session: SessionRef?) {
+      self.party = party
+      self.state = state
+      self.session = session
+    }
+  }
+  public struct Event: Sendable, Equatable {
+    public var at: Timestamp
+    /// nil: of the call as a whole.
+    public var device: DeviceID?
+    /// placed, delivered, repeated, acknowledged, alerting, answered, declined, stopped, …
+    public var what: String
+    public init(at: Timestamp, device: DeviceID?, what: String) {
+      self.at = at
+      self.device = device
+      self.what = what
+    }
+  }
+  public var state: CallState
+  public var app: String
+  public var caller: Party
+  public var legs: [Leg]
+  public var timeline: [Event]
+  public init(state: CallState, app: String, caller: Party, legs: [Leg], timeline: [Event]) {
+    self.state = state
+    self.app = app
+    self.caller = caller
+    self.legs = legs
+    self.timeline = timeline
+  }
+}
+
+public struct UserInspection: Sendable, Equatable {
+  public struct Device: Sendable, Equatable {
+    public var device: DeviceID
+    public var name: String
+    public var session: SessionRef?
+    public var client: String
+    public var attachedAt: Timestamp?
+    public var registration: Registration?
+    public init(
+      device: DeviceID, name: String, session: SessionRef?, client: String,
+      attachedAt: Timestamp?, registration: Registration?
+    ) {
+      self.device = device
+      self.name = name
+      self.session = session
+      self.client = client
+      self.attachedAt = attachedAt
+      self.registration = registration
+    }
+  }
+  public var user: UserKey
+  public var devices: [Device]
+  public var calls: [CallState]
+  public init(user: UserKey, devices: [Device], calls: [CallState]) {
+    self.user = user
+    self.devices = devices
+    self.calls = calls
+  }
+}
+
+extension ShardMachine {
+  /// A call as operators see it; nil when this shard does not hold it.
+  public func inspect(call id: CallID) -> CallInspection? {
+    guard let call = calls[id] else { return nil }
+    let legs = call.legs.map {
+      CallInspection.Leg(
+        party: $0.party, state: $0.state.name, session: $0.endpoint.session)
+    }
+    let timeline = call.timeline.events.map { event in
+      let device: DeviceID? =
+        switch event.who {
+        case CallTimeline.call: nil
+        case CallTimeline.caller: call.facts.caller.device
+        default:
+          call.legs.indices.contains(Int(event.who)) ? call.legs[Int(event.who)].party.device : nil
+        }
+      return CallInspection.Event(
+        at: call.timeline.time(event), device: device, what: event.what.name)
+    }
+    return CallInspection(
+      state: call.state(for: .caller), app: call.facts.callee.app, caller: call.facts.caller,
+      legs: legs, timeline: timeline)
+  }
+
+  /// A user as operators see it; nil when this shard knows nothing of it.
+  public func inspect(user key: UserKey) -> UserInspection? {
+    guard let user = users[key] else { return nil }
+    let devices = user.devices.map {
+      UserInspection.Device(
+        device: $0.id, name: $0.name, session: $0.session, client: $0.client,
+        attachedAt: $0.session == nil ? nil : $0.attachedAt, registration: $0.registration)
+    }
+    let states = user.calls.compactMap { calls[$0]?.state(for: .caller) }
+    return UserInspection(user: key, devices: devices, calls: states)
+  }
+}

@@ -1,0 +1,237 @@
+/// Commands that concern one call.
+extension ShardMachine {
+  // MARK: Placing
+
+  mutating func place(
+    _ command: Command, _ request: PlaceRequest, _ context: CallContext,
+    into outcome: inout Outcome
+  ) {
+    let fingerprint = Self.fingerprint(command, request)
+    if let call = calls[request.call] {
+      guard call.facts.fingerprint == fingerprint, call.facts.callee == command.callee else {
+        return Self.reply(command, .error(CallError(.callIDTaken)), .urgent, into: &outcome)
+      }
+      mutate(request.call) { $0.callerAttached(command.session, context, into: &outcome) }
+      let state = state(of: request.call, seenBy: command)
+      return Self.reply(command, .call(state), .urgent, into: &outcome)
+    }
+    if let refusal = refusal(of: request) ?? admission(of: command, context) {
+      return Self.reply(command, .error(refusal), .urgent, into: &outcome)
+    }
+    let facts = PlacedFacts(
+      callee: command.callee,
+      caller: Party(
+        user: command.user.user, device: command.device, deviceName: request.deviceName),
+      placedAt: context.now,
+      deadline: context.now + ringTimeout(request),
+      video: request.video, description: request.description, headers: request.headers,
+      legs: [], fingerprint: fingerprint)
+    ring(facts, request.call, command, context, into: &outcome)
+  }
+
+  /// Accepts the call: its legs are the callee's devices that have a session.
+  private mutating func ring(
+    _ facts: PlacedFacts, _ id: CallID, _ command: Command, _ context: CallContext,
+    into outcome: inout Outcome
+  ) {
+    let user = users[facts.callee]
+    let attached = (user?.devices ?? []).filter {
+      $0.session != nil && !(facts.caller.user == facts.callee.user && $0.id == facts.caller.device)
+    }
+    let free = attached.filter { liveCalls(of: $0.id, facts.callee) < limits.liveCallsPerDevice }
+    let inCall = limits.busyWhileInCall && isInCall(facts.callee)
+    var facts = facts
+    if !inCall {
+      facts.legs = free.map {
+        Party(user: facts.callee.user, device: $0.id, deviceName: $0.name)
+      }
+    }
+    outcome.entries.append(JournalEntry(call: id, change: .placed(facts)))
+    tally.callsPlacedTotal += 1
+    var call = Call(id: id, facts: facts, callerSession: command.session, epoch: epoch)
+    for leg in call.legs.indices { call.legs[leg].endpoint.session = free[leg].session }
+    insert(call)
+    let refused: EndReason = attached.isEmpty ? .unreachable : .busy
+    mutate(id) { call in
+      if call.legs.isEmpty { call.end(refused, by: nil, context, into: &outcome) }
+      Self.reply(command, .call(call.state(for: .caller)), .urgent, into: &outcome)
+      if call.isRinging {
+        for leg in call.legs.indices { call.invite(leg: leg, context, into: &outcome) }
+      }
+    }
+    outcome.raise(to: .urgent)
+  }
+
+  private func refusal(of request: PlaceRequest) -> CallError? {
+    let seconds = Span.seconds(Int64(request.ringTimeoutSeconds))
+    if request.ringTimeoutSeconds != 0,
+      seconds < limits.ringTimeoutMinimum || seconds > limits.ringTimeoutMaximum
+    {
+      return CallError(.invalidRingTimeout)
+    }
+    let headerBytes = request.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
+    if request.headers.count > limits.headersCount || headerBytes > limits.headersBytes {
+      return CallError(.headersTooLarge)
+    }
+    if request.description.utf8.count > limits.descriptionBytes {
+      return CallError(.descriptionTooLarge)
+    }
+    return nil
+  }
+
+  private mutating func admission(of command: Command, _ context: CallContext) -> CallError? {
+    if calls.count >= limits.callsPerShard {
+      return CallError(.overloaded, retryAfterMilliseconds: 1000)
+    }
+    let admits = users[command.callee, default: User()].admitsPlacing(
+      by: command.user.user, now: context.now, perMinute: limits.callsPerPairPerMinute)
+    return admits ? nil : CallError(.tooManyCalls, retryAfterMilliseconds: 60_000)
+  }
+
+  private func ringTimeout(_ request: PlaceRequest) -> Span {
+    request.ringTimeoutSeconds == 0
+      ? limits.ringTimeout : .seconds(Int64(request.ringTimeoutSeconds))
+  }
+
+  private func liveCalls(of device: DeviceID, _ user: UserKey) -> Int {
+    var count = 0
+    for id in users[user]?.calls ?? [] {
+      guard let call = calls[id], !call.isEnded, let leg = call.legIndex(device) else { continue }
+      if call.legs[leg].state.isLive || call.legs[leg].state == .won { count += 1 }
+    }
+    return count
+  }
+
+  private func isInCall(_ user: UserKey) -> Bool {
+    (users[user]?.calls ?? []).contains { calls[$0]?.phase == .answered }
+  }
+
+  /// Tells a repeated `place` from another call with the same id.
+  static func fingerprint(_ command: Command, _ request: PlaceRequest) -> UInt64 {
+    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+    func mix(_ text: String) {
+      for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+      hash = (hash ^ 0xff) &* 0x100_0000_01b3
+    }
+    mix(command.user.app)
+    mix(command.user.user)
+    mix(command.device.text)
+    mix(command.callee.user)
+    mix(request.description)
+    for header in request.headers {
+      mix(header.name)
+      mix(header.value)
+    }
+    hash = ShardHash.mix(hash ^ UInt64(request.ringTimeoutSeconds) << 1 ^ (request.video ? 1 : 0))
+    return hash
+  }
+
+  // MARK: The rest
+
+  mutating func handleCallCommand(
+    _ command: Command, _ context: CallContext, into outcome: inout Outcome
+  ) {
+    guard let id = command.body.call else { return }
+    if case .query = command.body {
+      return Self.reply(command, .call(state(of: id, seenBy: command)), .urgent, into: &outcome)
+    }
+    guard let call = calls[id], call.facts.callee == command.callee else {
+      return Self.reply(command, .error(CallError(.unknownCall)), .urgent, into: &outcome)
+    }
+    var role = call.role(of: command.user, command.device)
+    if case .calleeDevice = role, command.body.joins, call.isRinging {
+      role = join(command, context, into: &outcome)
+    }
+    var answer = Reply.error(CallError(.notParty))
+    mutate(id) { call in
+      answer = Self.carryOut(command, &call, role, context, into: &outcome)
+      call.settleIfAllHeard(context, into: &outcome)
+    }
+    Self.reply(command, answer, command.body.urgency, into: &outcome)
+  }
+
+  /// A device that a push woke may answer or decline before it has attached.
+  private mutating func join(
+    _ command: Command, _ context: CallContext, into outcome: inout Outcome
+  ) -> Call.Role {
+    var role = Call.Role.calleeDevice
+    guard let id = command.body.call else { return role }
+    let device = users[command.user]?.device(command.device)
+    let party = Party(
+      user: command.user.user, device: command.device, deviceName: device?.name ?? "")
+    mutate(id) { call in
+      call.commit(.legJoined(party), .urgent, context, into: &outcome)
+      if let leg = call.legIndex(command.device) {
+        call.legs[leg].endpoint.session = device?.session
+        role = .leg(leg)
+      }
+    }
+    return role
+  }
+
+  private static func carryOut(
+    _ command: Command, _ call: inout Call, _ role: Call.Role, _ context: CallContext,
+    into outcome: inout Outcome
+  ) -> Reply {
+    switch (command.body, role) {
+    case (_, .stranger): return .error(CallError(.notParty))
+    case (.alerting, .leg(let leg)): return call.alerting(leg, context, into: &outcome)
+    case (.answer(_, let description), .leg(let leg)):
+      return call.answer(leg, description: description, context, into: &outcome)
+    case (.decline(_, let scope), .leg(let leg)):
+      return call.decline(leg, scope, context, into: &outcome)
+    case (.busy, .leg(let leg)): return call.busy(leg, context, into: &outcome)
+    case (.answer, .calleeDevice):
+      return .answer(won: false, call.state(for: role))
+    case (.alerting, .calleeDevice), (.decline, .calleeDevice), (.busy, .calleeDevice):
+      return .call(call.state(for: role))
+    case (.alerting, .caller), (.answer, .caller), (.decline, .caller), (.busy, .caller):
+      return .error(CallError(.notParty, "The caller's device cannot do this: cancel or hang up."))
+    case (.cancel, .caller): return call.cancel(context, into: &outcome)
+    case (.cancel, _): return .error(CallError(.notParty, "Only the caller's device can cancel."))
+    case (.connected, _): return call.connected(role, context, into: &outcome)
+    case (.hangUp, _): return call.hangUp(role, context, into: &outcome)
+    case (.signal(_, let kind, let body), _):
+      return call.signal(role, kind, body, context, into: &outcome)
+    case (.resume, .caller):
+      call.callerAttached(command.session, context, into: &outcome)
+      return .call(call.state(for: .caller))
+    case (.resume, _): return .call(call.state(for: role))
+    case (.attach, _), (.sessionClosed, _), (.callerGone, _), (.register, _), (.unregister, _),
+      (.place, _), (.ack, _), (.query, _):
+      return .error(CallError(.internalError))
+    }
+  }
+}
+
+extension Command.Body {
+  /// The call that the command is about.
+  var call: CallID? {
+    switch self {
+    case .alerting(let id), .answer(let id, _), .decline(let id, _), .busy(let id), .cancel(let id),
+      .connected(let id), .hangUp(let id), .signal(let id, _, _), .resume(let id), .query(let id):
+      id
+    case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .ack: nil
+    }
+  }
+
+  /// Whether a device of the callee without a leg gets one by saying this.
+  var joins: Bool {
+    switch self {
+    case .alerting, .answer, .decline, .busy: true
+    case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .ack, .cancel,
+      .connected, .hangUp, .signal, .resume, .query:
+      false
+    }
+  }
+
+  /// How long its reply may wait for company.
+  var urgency: Outcome.Urgency {
+    switch self {
+    case .alerting, .connected, .signal: .lazy
+    case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .ack, .answer,
+      .decline, .busy, .cancel, .hangUp, .resume, .query:
+      .urgent
+    }
+  }
+}

@@ -1,0 +1,94 @@
+/// Sessions: which device is reached where. Soft state, announced anew to a shard's new owner.
+extension ShardMachine {
+  mutating func attach(
+    _ command: Command, _ attach: Attach, _ context: CallContext, into outcome: inout Outcome
+  ) {
+    var replaced: SessionRef?
+    var ignored = false
+    users[command.user, default: User()].withDevice(command.device) { device in
+      if attach.announce, let present = device.session, present != command.session,
+        device.attachedAt > attach.attachedAt
+      {
+        ignored = true  // The device has attached elsewhere since.
+        return
+      }
+      if device.session == nil { tally.sessions += 1 }
+      if let present = device.session, present != command.session { replaced = present }
+      device.session = command.session
+      device.attachedAt = attach.attachedAt
+      device.client = attach.client
+      if !attach.deviceName.isEmpty { device.name = attach.deviceName }
+    }
+    if ignored { return }
+    if let replaced {
+      let notice = Notice(
+        kind: .sessionReplaced, message: "This device has attached with another session.")
+      outcome.effects.append(.close(replaced, notice))
+      outcome.raise(to: .urgent)
+    }
+    if !attach.announce {
+      let state = attach.forCall.map { self.state(of: $0, seenBy: command) }
+      Self.reply(command, .attached(forCall: state), .urgent, into: &outcome)
+    }
+    if isServing { ringAttached(command, context, into: &outcome) }
+  }
+
+  /// The device hears the present state of its user's calls.
+  private mutating func ringAttached(
+    _ command: Command, _ context: CallContext, into outcome: inout Outcome
+  ) {
+    guard let user = users[command.user], !user.calls.isEmpty else { return }
+    let name = user.device(command.device)?.name ?? ""
+    let party = Party(user: command.user.user, device: command.device, deviceName: name)
+    let before = outcome.effects.count
+    for id in user.calls {
+      mutate(id) { $0.attached(party, command.session, context, into: &outcome) }
+    }
+    if outcome.effects.count > before { outcome.raise(to: .urgent) }
+  }
+
+  mutating func sessionClosed(
+    _ key: UserKey, _ session: SessionRef, graceful: Bool, _ context: CallContext,
+    into outcome: inout Outcome
+  ) {
+    let dropped = users[key]?.dropSessions { $0 == session } ?? []
+    if !dropped.isEmpty {
+      tally.sessions -= 1
+      calleeSessionLost(key, session, graceful: graceful, context, into: &outcome)
+    }
+    tidy(key)
+  }
+
+  mutating func calleeSessionLost(
+    _ key: UserKey, _ session: SessionRef, graceful: Bool, _ context: CallContext,
+    into outcome: inout Outcome
+  ) {
+    for id in users[key]?.calls ?? [] {
+      mutate(id) {
+        $0.calleeSessionLost(session, graceful: graceful, context, into: &outcome)
+      }
+    }
+  }
+
+  static func reply(
+    _ command: Command, _ reply: Reply, _ urgency: Outcome.Urgency, into outcome: inout Outcome
+  ) {
+    guard command.request != 0 else { return }
+    outcome.effects.append(.reply(command.session, request: command.request, reply))
+    outcome.raise(to: urgency)
+  }
+
+  func state(of id: CallID, seenBy command: Command) -> CallState {
+    guard let call = calls[id] else {
+      return CallState(call: id, callee: command.callee.user, phase: .unknown)
+    }
+    let role = call.role(of: command.user, command.device)
+    if case .stranger = role, command.user != call.facts.callee,
+      command.user != call.callerKey
+    {
+      return CallState(call: id, callee: command.callee.user, phase: .unknown)
+    }
+    if case .stranger = role { return call.state(for: .caller) }
+    return call.state(for: role)
+  }
+}

@@ -1,0 +1,59 @@
+/// What a shard knows of one of its users.
+struct User: Sendable {
+  struct Device: Sendable {
+    var id: DeviceID
+    var name = ""
+    var client = ""
+    /// nil: not attached.
+    var session: SessionRef?
+    var attachedAt = Timestamp(microseconds: 0)
+    var registration: Registration?
+  }
+
+  private(set) var devices: [Device] = []
+  /// The calls to this user that the shard holds, in the order of their placing.
+  var calls: [CallID] = []
+  private var placings: [String: [Timestamp]] = [:]
+
+  /// Nothing left that is worth keeping.
+  var isEmpty: Bool { devices.isEmpty && calls.isEmpty }
+
+  func device(_ id: DeviceID) -> Device? { devices.first { $0.id == id } }
+
+  func device(of session: SessionRef) -> Device? { devices.first { $0.session == session } }
+
+  mutating func withDevice<R>(_ id: DeviceID, _ body: (inout Device) -> R) -> R {
+    if let index = devices.firstIndex(where: { $0.id == id }) { return body(&devices[index]) }
+    devices.append(Device(id: id))
+    return body(&devices[devices.count - 1])
+  }
+
+  /// Forgets devices that are neither attached nor registered.
+  mutating func prune() {
+    devices.removeAll { $0.session == nil && $0.registration == nil }
+  }
+
+  /// The devices of a session's edge, or one session, lose it. Returns those sessions.
+  mutating func dropSessions(where matches: (SessionRef) -> Bool) -> [SessionRef] {
+    var dropped: [SessionRef] = []
+    for index in devices.indices {
+      guard let session = devices[index].session, matches(session) else { continue }
+      devices[index].session = nil
+      dropped.append(session)
+    }
+    return dropped
+  }
+
+  /// Counts one more call of a caller to this user, unless there were too many in the last minute.
+  mutating func admitsPlacing(by caller: String, now: Timestamp, perMinute: Int) -> Bool {
+    let since = Timestamp(microseconds: now.microseconds - 60_000_000)
+    var times = (placings[caller] ?? []).filter { $0 > since }
+    let admits = times.count < perMinute
+    if admits { times.append(now) }
+    placings[caller] = times
+    if placings.count > 64 {
+      placings = placings.filter { $0.value.contains { $0 > since } }
+    }
+    return admits
+  }
+}
