@@ -1,0 +1,178 @@
+internal import Synchronization
+
+/// The thread of an `InProcessBus` and what it works on.
+final class InProcessCore: Sendable {
+  typealias Handler = @Sendable (BusMessage) -> Void
+
+  struct Subscription {
+    var id: UInt64
+    var filter: SubjectFilter
+    var queue: String?
+    var handler: Handler
+  }
+
+  enum Work {
+    case message(OutgoingMessage)
+    case run(@Sendable () -> Void)
+  }
+
+  struct State {
+    var work: [Work] = []
+    var messagesWaiting = 0
+    var subscriptions: [Subscription] = []
+    var burstEnd: [@Sendable () -> Void] = []
+    var requests: [UInt64: PendingReplies] = [:]
+    var lastID: UInt64 = 0
+    var closed = false
+    var statistics = BusStatistics()
+  }
+
+  let outboxCapacity: Int
+  let state = Mutex(State())
+  let store = Mutex(InProcessStore())
+  let faults = Mutex(InProcessFaults())
+  private let signal = ThreadSignal()
+
+  init(outboxCapacity: Int) {
+    self.outboxCapacity = outboxCapacity
+  }
+
+  var statistics: BusStatistics {
+    state.withLock { state in
+      var statistics = state.statistics
+      statistics.connected = !state.closed
+      statistics.server = "in process"
+      statistics.outboxDepth = state.messagesWaiting
+      return statistics
+    }
+  }
+
+  func publish(_ messages: some Collection<OutgoingMessage>) -> Int {
+    let dropped = state.withLock { state in
+      let room = state.closed ? 0 : outboxCapacity - state.messagesWaiting
+      let taken = min(room, messages.count)
+      for message in messages.prefix(taken) { state.work.append(.message(message)) }
+      state.messagesWaiting += taken
+      state.statistics.dropped += UInt64(messages.count - taken)
+      return messages.count - taken
+    }
+    signal.signal()
+    return dropped
+  }
+
+  /// Runs a closure on the bus's thread, behind what was published before; false when closed.
+  @discardableResult
+  func enqueue(_ body: @escaping @Sendable () -> Void) -> Bool {
+    let taken = state.withLock { state in
+      guard !state.closed else { return false }
+      state.work.append(.run(body))
+      return true
+    }
+    signal.signal()
+    return taken
+  }
+
+  /// Runs a closure on the bus's thread and waits for what it returns.
+  func perform<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws
+    -> Value
+  {
+    try await withCheckedThrowingContinuation { continuation in
+      let taken = enqueue { continuation.resume(with: Result { try body() }) }
+      if !taken { continuation.resume(throwing: BusError.closed) }
+    }
+  }
+
+  func subscribe(_ subject: String, queue: String?, handler: @escaping Handler) throws
+    -> InProcessSubscription
+  {
+    let id = try state.withLock { state in
+      if state.closed { throw BusError.closed }
+      state.lastID += 1
+      state.subscriptions.append(
+        Subscription(
+          id: state.lastID, filter: SubjectFilter(subject), queue: queue, handler: handler))
+      return state.lastID
+    }
+    return InProcessSubscription { [weak self] in
+      self?.state.withLock { $0.subscriptions.removeAll { $0.id == id } }
+    }
+  }
+
+  func addBurstEnd(_ handler: @escaping @Sendable () -> Void) {
+    state.withLock { $0.burstEnd.append(handler) }
+  }
+
+  func close(completion: @escaping @Sendable () -> Void) {
+    let first = state.withLock { state in
+      if state.closed { return false }
+      state.work.append(.run(completion))
+      state.closed = true
+      return true
+    }
+    signal.signal()
+    if !first { completion() }
+  }
+
+  func run() {
+    while true {
+      let (work, handlers, closed) = state.withLock { state in
+        var work: [Work] = []
+        swap(&work, &state.work)
+        return (work, state.burstEnd, state.closed)
+      }
+      for item in work {
+        switch item {
+        case .message(let message): deliver(message)
+        case .run(let body): body()
+        }
+      }
+      if !work.isEmpty { for handler in handlers { handler() } }
+      let next = expireRequests(all: closed)
+      if closed { return }
+      if work.isEmpty { signal.wait(atMost: next.map { $0 - .now }) }
+    }
+  }
+
+  private func deliver(_ message: OutgoingMessage) {
+    let lost = faults.withLock({ $0.dropMessage })?(message) ?? false
+    let handlers = state.withLock { state in
+      state.messagesWaiting -= 1
+      state.statistics.messagesOut += 1
+      state.statistics.bytesOut += UInt64(message.bytes.count)
+      guard !lost else { return [Handler]() }
+      let handlers = receivers(of: message.subject, &state)
+      state.statistics.messagesIn += UInt64(handlers.count)
+      state.statistics.bytesIn += UInt64(handlers.count * message.bytes.count)
+      return handlers
+    }
+    if handlers.isEmpty, !lost, let inbox = message.replyTo { noResponders(inbox) }
+    let message = BusMessage(
+      subject: message.subject, replyTo: message.replyTo, bytes: message.bytes)
+    for handler in handlers { handler(message) }
+  }
+
+  /// Every plain subscription, and one of each queue group in turn.
+  private func receivers(of subject: String, _ state: inout State) -> [Handler] {
+    var handlers: [Handler] = []
+    var groups: [String: [Handler]] = [:]
+    for subscription in state.subscriptions where subscription.filter.matches(subject) {
+      if let queue = subscription.queue {
+        groups[queue, default: []].append(subscription.handler)
+      } else {
+        handlers.append(subscription.handler)
+      }
+    }
+    for group in groups.values {
+      handlers.append(group[Int(state.statistics.messagesOut % UInt64(group.count))])
+    }
+    return handlers
+  }
+}
+
+final class InProcessSubscription: BusSubscription {
+  private let onCancel: @Sendable () -> Void
+  init(onCancel: @escaping @Sendable () -> Void) {
+    self.onCancel = onCancel
+  }
+  func cancel() { onCancel() }
+}
