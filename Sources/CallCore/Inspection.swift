@@ -42,11 +42,14 @@ public struct CallInspection: Sendable, Equatable {
     public var at: Timestamp
     /// nil: of the call as a whole.
     public var device: DeviceID?
+    /// Whose device: caller and callee may have devices of the same id.
+    public var user: String?
     /// placed, delivered, repeated, acknowledged, alerting, answered, declined, stopped, …
     public var what: String
-    public init(at: Timestamp, device: DeviceID?, what: String) {
+    public init(at: Timestamp, device: DeviceID?, user: String? = nil, what: String) {
       self.at = at
       self.device = device
+      self.user = user
       self.what = what
     }
   }
@@ -103,15 +106,16 @@ extension ShardMachine {
         party: $0.party, state: $0.state.name, session: $0.endpoint.session)
     }
     let timeline = call.timeline.events.map { event in
-      let device: DeviceID? =
+      let party: Party? =
         switch event.who {
         case CallTimeline.call: nil
-        case CallTimeline.caller: call.facts.caller.device
+        case CallTimeline.caller: call.facts.caller
         default:
-          call.legs.indices.contains(Int(event.who)) ? call.legs[Int(event.who)].party.device : nil
+          call.legs.indices.contains(Int(event.who)) ? call.legs[Int(event.who)].party : nil
         }
       return CallInspection.Event(
-        at: call.timeline.time(event), device: device, what: event.what.name)
+        at: call.timeline.time(event), device: party?.device, user: party?.user,
+        what: event.what.name)
     }
     return CallInspection(
       state: call.state(for: .caller), app: call.facts.callee.app, caller: call.facts.caller,

@@ -179,11 +179,15 @@ public struct CallReport: Codable, Sendable, Equatable {
   public struct Event: Codable, Sendable, Equatable {
     /// Microseconds since 1970.
     public var atMicroseconds: Int64
+    /// nil: of the call as a whole.
     public var device: String?
+    /// Whose device: caller and callee may have devices of the same id.
+    public var user: String?
     public var what: String
-    public init(atMicroseconds: Int64, device: String?, what: String) {
+    public init(atMicroseconds: Int64, device: String?, user: String? = nil, what: String) {
       self.atMicroseconds = atMicroseconds
       self.device = device
+      self.user = user
       self.what = what
     }
   }
