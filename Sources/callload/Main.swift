@@ -1,4 +1,36 @@
 import ArgumentParser
+import Glibc
 
-@main struct Main: ParsableCommand {
+@main struct Main {
+  static func main() async {
+    let command = parse()
+    let plan: RunPlan
+    do {
+      plan = try RunPlan(command, seed: command.seed ?? UInt64.random(in: 1...999_999))
+      let needed = FileLimit.needed(devices: plan.settings.devices)
+      if let refusal = FileLimit.raise(toward: needed).refusal(devices: plan.settings.devices) {
+        throw SetupError(refusal)
+      }
+    } catch {
+      fail("callload: \(error)")
+    }
+    // A reader that leaves early must not end the run before the cluster is stopped.
+    signal(SIGPIPE, SIG_IGN)
+    let run = LoadRun(plan: plan, console: Console(terminal: .standardError))
+    exit(await run.execute())
+  }
+
+  private static func parse() -> LoadCommand {
+    do {
+      return try LoadCommand.parse()
+    } catch {
+      if LoadCommand.exitCode(for: error).isSuccess { LoadCommand.exit(withError: error) }
+      fail(LoadCommand.fullMessage(for: error))
+    }
+  }
+
+  private static func fail(_ message: String) -> Never {
+    Output.write(message + "\n", to: STDERR_FILENO)
+    exit(2)
+  }
 }

@@ -1,0 +1,166 @@
+import FoundationEssentials
+package import Glibc
+import NIOPosix
+import Synchronization
+
+/// How a child process ended.
+package enum ProcessEnd: Sendable, Equatable, CustomStringConvertible {
+  case exited(Int32)
+  case signalled(Int32)
+
+  package var description: String {
+    switch self {
+    case .exited(let status): "exited with status \(status)"
+    case .signalled(let signal): "was ended by signal \(signal)"
+    }
+  }
+}
+
+/// A process of the local cluster. Its output goes into a file.
+package final class ChildProcess: Sendable {
+  package let name: String
+  package let processID: pid_t
+  package let logPath: String
+  private let end = Mutex<ProcessEnd?>(nil)
+
+  init(name: String, processID: pid_t, logPath: String) {
+    self.name = name
+    self.processID = processID
+    self.logPath = logPath
+  }
+
+  /// Nothing while it runs. Never waits.
+  package func poll() -> ProcessEnd? {
+    end.withLock { end in
+      if let end { return end }
+      var status: Int32 = 0
+      var answer = waitpid(processID, &status, WNOHANG)
+      while answer == -1, errno == EINTR { answer = waitpid(processID, &status, WNOHANG) }
+      guard answer == processID else { return nil }
+      let signal = status & 0x7F
+      end = signal == 0 ? .exited((status >> 8) & 0xFF) : .signalled(signal)
+      return end
+    }
+  }
+
+  /// Sends a signal, unless the process is known to have ended (its id may be another's by then).
+  package func send(_ signal: Int32) {
+    end.withLock { end in
+      if end == nil { _ = kill(processID, signal) }
+    }
+  }
+
+  /// The last lines of its output, for an error message.
+  package func logTail(lines: Int = 15) -> String {
+    guard let data = FileManager.default.contents(atPath: logPath), !data.isEmpty else {
+      return "    (it wrote nothing)"
+    }
+    return String(decoding: data.suffix(16_384), as: UTF8.self)
+      .split(separator: "\n").suffix(lines).map { "    " + $0 }.joined(separator: "\n")
+  }
+}
+
+/// What to start.
+package struct ChildCommand: Sendable {
+  package var name: String
+  package var executable: String
+  package var arguments: [String]
+  package var logPath: String
+
+  package init(name: String, executable: String, arguments: [String], logPath: String) {
+    self.name = name
+    self.executable = executable
+    self.arguments = arguments
+    self.logPath = logPath
+  }
+}
+
+/// Starts processes that end with this one, even when this one is killed.
+///
+/// util-linux's `setpriv` asks the kernel to kill the child as soon as the thread that started it is
+/// gone, and then becomes the child. Therefore all are started from one thread that lives as long
+/// as this process. Where `setpriv` is missing, a SIGKILL of this process leaves children behind.
+package enum ChildLauncher {
+  private static let threads: NIOThreadPool = {
+    let pool = NIOThreadPool(numberOfThreads: 1)
+    pool.start()
+    return pool
+  }()
+  private static let setpriv: String? = Executables.find("setpriv", also: ["/usr/bin"])
+
+  /// - Throws: ``SetupError`` with the system's reason.
+  package static func start(_ command: ChildCommand) async throws -> ChildProcess {
+    var words = [command.executable] + command.arguments
+    if let setpriv { words = [setpriv, "--pdeathsig", "KILL", "--"] + words }
+    let (arguments, logPath) = (words, command.logPath)
+    let processID = try await threads.runIfActive {
+      try spawn(arguments, logPath: logPath)
+    }
+    return ChildProcess(name: command.name, processID: processID, logPath: command.logPath)
+  }
+
+  private static func spawn(_ words: [String], logPath: String) throws -> pid_t {
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    // A group of its own, so that Ctrl-C reaches this process only and the children live until the
+    // report is made.
+    let flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK
+    posix_spawnattr_setflags(&attributes, Int16(flags))
+    posix_spawnattr_setpgroup(&attributes, 0)
+    var signals = sigset_t()
+    sigfillset(&signals)
+    posix_spawnattr_setsigdefault(&attributes, &signals)
+    sigemptyset(&signals)
+    posix_spawnattr_setsigmask(&attributes, &signals)
+
+    var files = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&files)
+    defer { posix_spawn_file_actions_destroy(&files) }
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0)
+    posix_spawn_file_actions_addopen(&files, 1, logPath, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+    posix_spawn_file_actions_adddup2(&files, 1, 2)
+
+    var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }
+    arguments.append(nil)
+    defer { for argument in arguments { free(argument) } }
+    var processID: pid_t = 0
+    let status = posix_spawn(&processID, words[0], &files, &attributes, arguments, environ)
+    guard status == 0 else {
+      throw SetupError("cannot start \(words[0]): \(String(cString: strerror(status)))")
+    }
+    return processID
+  }
+}
+
+/// Why a run could not begin: a sentence that names the cause and the remedy.
+package struct SetupError: Error, CustomStringConvertible, Equatable {
+  package var description: String
+  package init(_ description: String) { self.description = description }
+}
+
+/// Where programs are.
+package enum Executables {
+  /// Looks in `PATH`, then in `also`.
+  package static func find(_ name: String, also folders: [String] = []) -> String? {
+    let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+    return (path.split(separator: ":").map(String.init) + folders)
+      .map { $0 + "/" + name }
+      .first(where: isExecutable)
+  }
+
+  package static func isExecutable(_ path: String) -> Bool {
+    var isFolder = false
+    return FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) && !isFolder
+      && FileManager.default.isExecutableFile(atPath: path)
+  }
+
+  /// A program in the folder that this one is in.
+  package static func beside(_ name: String) -> String? {
+    guard let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"),
+      let slash = own.lastIndex(of: "/")
+    else { return nil }
+    let path = own[...slash] + name
+    return isExecutable(String(path)) ? String(path) : nil
+  }
+}

@@ -1,0 +1,78 @@
+import Glibc
+import Synchronization
+
+/// The processes that this run started, in the order in which they were, and the duty to end them.
+package final class ProcessSet: Sendable {
+  private struct State {
+    var children: [ChildProcess] = []
+    var isStopping = false
+  }
+  private let state = Mutex(State())
+
+  package init() {}
+
+  package var all: [ChildProcess] { state.withLock { $0.children } }
+
+  /// Starts a process and remembers it.
+  package func start(_ command: ChildCommand) async throws -> ChildProcess {
+    let child = try await ChildLauncher.start(command)
+    let isTooLate = state.withLock { state in
+      state.children.append(child)
+      return state.isStopping
+    }
+    if isTooLate { child.send(SIGKILL) }
+    return child
+  }
+
+  /// A process that ended though nobody asked it to.
+  package func firstDeath() -> (child: ChildProcess, end: ProcessEnd)? {
+    let (children, isStopping) = state.withLock { ($0.children, $0.isStopping) }
+    guard !isStopping else { return nil }
+    for child in children {
+      if let end = child.poll() { return (child, end) }
+    }
+    return nil
+  }
+
+  /// Waits until a process ends though nobody asked it to, or the task is cancelled.
+  package func nextDeath() async -> (child: ChildProcess, end: ProcessEnd)? {
+    while !Task.isCancelled {
+      if let death = firstDeath() { return death }
+      try? await Task.sleep(for: .milliseconds(50))
+    }
+    return nil
+  }
+
+  /// Ends all: those started last first, group by group, so that nodes can still take leave of the
+  /// bus. What does not end within `patience` is killed. The task must not be cancelled.
+  package func stop(patience: Duration = .seconds(5)) async {
+    let children = state.withLock { state in
+      state.isStopping = true
+      return state.children
+    }
+    let buses = children.filter { $0.name.hasPrefix("nats") }
+    let nodes = children.filter { !$0.name.hasPrefix("nats") }
+    for group in [nodes, buses] {
+      for child in group { child.send(SIGTERM) }
+      await wait(for: group, atMost: patience)
+      for child in group where child.poll() == nil { child.send(SIGKILL) }
+      await wait(for: group, atMost: .seconds(2))
+    }
+  }
+
+  /// For the impatient: kills all and returns at once.
+  package func killNow() {
+    let children = state.withLock { state in
+      state.isStopping = true
+      return state.children
+    }
+    for child in children where child.poll() == nil { child.send(SIGKILL) }
+  }
+
+  private func wait(for group: [ChildProcess], atMost patience: Duration) async {
+    let deadline = ContinuousClock.now + patience
+    while group.contains(where: { $0.poll() == nil }), ContinuousClock.now < deadline {
+      try? await Task.sleep(for: .milliseconds(10))
+    }
+  }
+}

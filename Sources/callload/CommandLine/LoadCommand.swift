@@ -1,0 +1,150 @@
+package import ArgumentParser
+
+/// The command line as it was given. ``RunPlan`` makes sense of it.
+package struct LoadCommand: ParsableCommand {
+  package static let configuration = CommandConfiguration(
+    commandName: "callload",
+    abstract: "Puts devices and calls on a Callmesh cluster, and checks what each device was told.",
+    discussion: """
+      Without --edge it starts a cluster of its own on this machine (one nats-server, coordinators \
+      and edges, each a process, on loopback), and stops it at the end. Every device is a real \
+      client with a connection of its own. Calls arrive at a fixed rate whatever the cluster does, \
+      and latencies count from when a call should have been placed.
+
+      EXAMPLES
+        callload --devices 100 --duration 5s
+            A first look: a small cluster, a few seconds.
+        callload --devices 10000
+            10,000 devices of 3,334 users, 200 calls a second for 30 seconds.
+        callload --devices 10000 --rate 500 --duration 2m --json run.json --hgrm run.hgrm
+            Longer and harder, with the figures in files.
+        callload --devices 3000 --find-max
+            The highest rate that this machine holds.
+        callload --devices 1000 --scenario answered --protocol json --seed 7
+            Answered calls only, in JSON, and the same ones every time.
+        callload --devices 3000 --edge ws://edge-1:8080 --edge ws://edge-2:8080 \\
+                 --keys keys.json --app demo
+            A cluster that is already there.
+
+      EXIT STATUS
+        0  all devices connected, all calls completed, every correctness count is 0
+        1  something of that does not hold
+        2  the run could not begin: wrong options, something missing
+        130  ended by Ctrl-C or SIGTERM, after printing what is there
+      """)
+
+  @Option(help: "How many devices connect.")
+  package var devices = 10_000
+
+  @Option(help: "How many devices each user has; all of them ring.")
+  package var devicesPerUser = 3
+
+  @Option(help: "Calls placed per second.")
+  package var rate: Double = 200
+
+  @Option(
+    help: ArgumentHelp("How long calls are placed, such as 30s or 2m.", valueName: "time"),
+    transform: { try RunDuration.parse($0) })
+  package var duration: RunDuration = RunDuration(seconds: 30)
+
+  @Option(
+    help: ArgumentHelp(
+      "Connections begun per second. Default: as fast as the edges answer.", valueName: "rate"))
+  package var ramp: Double?
+
+  @Option(
+    help: ArgumentHelp(
+      "Built-in scenario or scenario file; loadtest/scenarios describes both.",
+      valueName: "name|file"))
+  package var scenario = "default"
+
+  @Option(help: "What the devices speak: pb (protobuf) or json.")
+  package var `protocol`: WireProtocol = .pb
+
+  @Option(help: "Decides who calls whom, when, and what happens then. Default: random.")
+  package var seed: UInt64?
+
+  @Option(
+    help: ArgumentHelp(
+      "Use this edge, not a cluster of our own. Repeatable. Needs --keys.", valueName: "url"))
+  package var edge: [String] = []
+
+  @Option(help: ArgumentHelp("The key file of the edges, to sign tokens with.", valueName: "file"))
+  package var keys: String?
+
+  @Option(help: "The app in the key file that the devices belong to.")
+  package var app: String?
+
+  @Option(help: "Coordinators of the local cluster.")
+  package var coordinators = 2
+
+  @Option(help: "Edges of the local cluster.")
+  package var edges = 2
+
+  @Option(help: ArgumentHelp("nats-server program. Default: found in PATH.", valueName: "path"))
+  package var nats: String?
+
+  @Option(
+    help: ArgumentHelp("callnode program. Default: beside this one.", valueName: "path"))
+  package var callnode: String?
+
+  @Option(help: ArgumentHelp("Write the report as JSON.", valueName: "file"))
+  package var json: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Write the percentile distributions in HdrHistogram's text form.", valueName: "file"))
+  package var hgrm: String?
+
+  @Flag(help: "Search for the highest rate that holds, from --rate, in stages of --stage.")
+  package var findMax = false
+
+  @Option(
+    help: ArgumentHelp("Length of a stage of --find-max.", valueName: "time"),
+    transform: { try RunDuration.parse($0) })
+  package var stage: RunDuration = RunDuration(seconds: 8)
+
+  @Option(
+    help: ArgumentHelp(
+      "With --find-max: a rate holds only with p99 of ring at most this.", valueName: "time"),
+    transform: { try RunDuration.parse($0) })
+  package var ringP99Max: RunDuration = RunDuration(seconds: 0.025)
+
+  @Flag(help: "Keep the local cluster's store and logs, and say where they are.")
+  package var keep = false
+
+  @Flag(help: "Say each step.")
+  package var verbose = false
+
+  package init() {}
+}
+
+package enum WireProtocol: String, CaseIterable, ExpressibleByArgument, Sendable {
+  case pb, json
+}
+
+/// A length of time as it stands on the command line.
+package struct RunDuration: Sendable, Equatable {
+  package var seconds: Double
+  package init(seconds: Double) { self.seconds = seconds }
+
+  /// "30s", "2m", "1h", "250ms", or a bare number of seconds.
+  package static func parse(_ text: String) throws -> RunDuration {
+    let units: [(suffix: String, seconds: Double)] = [
+      ("ms", 0.001), ("s", 1), ("m", 60), ("h", 3_600), ("", 1),
+    ]
+    for unit in units where text.hasSuffix(unit.suffix) {
+      guard let number = Double(text.dropLast(unit.suffix.count)), number.isFinite, number > 0
+      else { continue }
+      return RunDuration(seconds: number * unit.seconds)
+    }
+    throw ValidationError("\"\(text)\" is not a length of time; write it like 30s, 2m or 250ms")
+  }
+}
+
+extension RunDuration: CustomStringConvertible {
+  package var description: String {
+    seconds < 1
+      ? "\(Units.trimmed(seconds * 1_000, 3))ms" : "\(Units.trimmed(seconds, 3))s"
+  }
+}

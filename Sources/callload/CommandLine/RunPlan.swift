@@ -1,0 +1,189 @@
+package import CallAuth
+import FoundationEssentials
+
+/// A command line that makes sense.
+package struct RunPlan: Sendable {
+  package enum Target: Sendable {
+    case local(LocalClusterOptions)
+    case edges([String], keys: AppKeys, app: String)
+  }
+  package var target: Target
+  package var settings: RunSettings
+  package var scenario: Scenario
+  package var wireProtocol: WireProtocol
+  package var rampPerSecond: Double?
+  package var jsonPath: String?
+  package var percentilePath: String?
+  package var search: Search?
+  package var keepsFiles: Bool
+  package var isVerbose: Bool
+
+  package struct Search: Sendable {
+    package var stageSeconds: Double
+    /// Microseconds.
+    package var ringP99Max: UInt64
+  }
+
+  /// - Throws: ``SetupError`` that names option, value and remedy.
+  package init(_ command: LoadCommand, seed: UInt64) throws {
+    try Self.check(command)
+    scenario = try Self.scenario(command.scenario)
+    target = command.edge.isEmpty ? try Self.localTarget(command) : try Self.edgeTarget(command)
+    wireProtocol = command.protocol
+    rampPerSecond = command.ramp
+    jsonPath = command.json
+    percentilePath = command.hgrm
+    keepsFiles = command.keep
+    isVerbose = command.verbose
+    if command.findMax {
+      search = Search(
+        stageSeconds: command.stage.seconds,
+        ringP99Max: UInt64(min(command.ringP99Max.seconds, 1e6) * 1e6))
+    }
+    settings = RunSettings()
+    settings.devices = command.devices
+    settings.devicesPerUser = command.devicesPerUser
+    settings.callsPerSecond = command.rate
+    settings.durationSeconds = command.findMax ? command.stage.seconds : command.duration.seconds
+    settings.scenario = scenario.name
+    settings.protocolName = command.protocol.rawValue
+    settings.seed = seed
+    switch target {
+    case .local(let options):
+      (settings.coordinators, settings.edges) = (options.coordinators, options.edges)
+    case .edges(let urls, _, _): settings.edgeURLs = urls
+    }
+    for path in [jsonPath, percentilePath].compactMap({ $0 }) { try Self.checkWritable(path) }
+  }
+
+  private static func check(_ command: LoadCommand) throws {
+    func need(_ holds: Bool, _ option: String, _ value: Any, _ remedy: String) throws {
+      if !holds { throw SetupError("\(option) \(value): \(remedy)") }
+    }
+    try need(
+      (1...10).contains(command.devicesPerUser), "--devices-per-user", command.devicesPerUser,
+      "a user has 1 to 10 devices")
+    try need(
+      command.devices >= 2 * command.devicesPerUser && command.devices <= 1_000_000, "--devices",
+      command.devices,
+      "give at least \(2 * command.devicesPerUser), so that there are two users "
+        + "(of \(command.devicesPerUser) devices each), and at most 1,000,000")
+    try need(
+      command.rate.isFinite && command.rate > 0 && command.rate <= 100_000, "--rate",
+      command.rate, "give calls per second, above 0 and at most 100,000")
+    try need(
+      command.duration.seconds <= 86_400, "--duration", command.duration, "give at most 24h")
+    try need(command.stage.seconds >= 1, "--stage", command.stage, "give at least 1s")
+    if let ramp = command.ramp {
+      try need(
+        ramp.isFinite && ramp > 0, "--ramp", ramp, "give connections per second, above 0")
+    }
+    for (option, value) in [("--coordinators", command.coordinators), ("--edges", command.edges)] {
+      try need((1...64).contains(value), option, value, "give 1 to 64")
+    }
+  }
+
+  private static func scenario(_ text: String) throws -> Scenario {
+    if let scenario = Scenario.named(text) { return scenario }
+    guard FileManager.default.fileExists(atPath: text) else {
+      throw SetupError(
+        "--scenario \(text): neither a built-in scenario nor a file; built in are "
+          + Scenario.builtInNames.joined(separator: ", "))
+    }
+    do {
+      return try Scenario.load(path: text)
+    } catch {
+      throw SetupError("--scenario \(text): \(error)")
+    }
+  }
+
+  private static func localTarget(_ command: LoadCommand) throws -> Target {
+    for (option, value) in [("--keys", command.keys), ("--app", command.app)] {
+      guard value == nil else {
+        throw SetupError(
+          "\(option) \(value ?? ""): goes with --edge only; a local cluster makes its own keys")
+      }
+    }
+    // Debian puts it into a folder that is in nobody's PATH but root's.
+    let nats =
+      command.nats ?? Executables.find("nats-server", also: ["/usr/sbin", "/usr/local/bin"])
+    guard let nats else {
+      throw SetupError(
+        "nats-server is not in PATH; install it (Debian: apt-get install nats-server) "
+          + "or say where it is with --nats")
+    }
+    guard Executables.isExecutable(nats) else {
+      throw SetupError("--nats \(nats): no program is there; give the path of nats-server")
+    }
+    guard let callnode = command.callnode ?? Executables.beside("callnode") else {
+      throw SetupError(
+        "callnode is not beside callload; build it (make build) or say where it is with --callnode")
+    }
+    guard Executables.isExecutable(callnode) else {
+      throw SetupError("--callnode \(callnode): no program is there; give the path of callnode")
+    }
+    let range = PortRange.size()
+    if let refusal = PortRange.refusal(
+      devices: command.devices, edges: command.edges, range: range)
+    {
+      throw SetupError(refusal)
+    }
+    var options = LocalClusterOptions(natsPath: nats, callnodePath: callnode)
+    options.coordinators = command.coordinators
+    options.edges = command.edges
+    return .local(options)
+  }
+
+  private static func edgeTarget(_ command: LoadCommand) throws -> Target {
+    let urls = try command.edge.map(edgeURL)
+    guard let path = command.keys else {
+      throw SetupError("--edge needs --keys FILE, the key file of the edges, to sign tokens with")
+    }
+    let keys: AppKeys
+    do {
+      keys = try AppKeys.load(path: path)
+    } catch {
+      throw SetupError("--keys \(error)")
+    }
+    let names = keys.appNames
+    guard let app = command.app ?? (names.count == 1 ? names[0] : nil) else {
+      throw SetupError(
+        "--keys \(path) has several apps; choose one with --app: \(names.joined(separator: ", "))")
+    }
+    guard names.contains(app) else {
+      throw SetupError(
+        "--app \(app): not in \(path), which has \(names.joined(separator: ", "))")
+    }
+    return .edges(urls, keys: keys, app: app)
+  }
+
+  /// `ws://host:port`, also where it was given as `http://` or without scheme.
+  package static func edgeURL(_ text: String) throws -> String {
+    if text.hasPrefix("wss://") || text.hasPrefix("https://") {
+      throw SetupError(
+        "--edge \(text): callload speaks to edges without TLS; give ws://host:port of an edge "
+          + "behind the TLS proxy")
+    }
+    var rest = text[...]
+    for scheme in ["ws://", "http://"] where rest.hasPrefix(scheme) {
+      rest = rest.dropFirst(scheme.count)
+    }
+    let authority = rest.prefix { $0 != "/" }
+    guard let colon = authority.lastIndex(of: ":"), colon != authority.startIndex,
+      let port = UInt16(authority[authority.index(after: colon)...]), port > 0,
+      !rest.contains("://")
+    else { throw SetupError("--edge \(text): give it as ws://host:port") }
+    return "ws://" + (rest.hasSuffix("/") ? rest.dropLast() : rest)
+  }
+
+  /// Better now than after a run of minutes.
+  private static func checkWritable(_ path: String) throws {
+    let existed = FileManager.default.fileExists(atPath: path)
+    guard
+      existed
+        ? FileManager.default.isWritableFile(atPath: path)
+        : FileManager.default.createFile(atPath: path, contents: nil)
+    else { throw SetupError("\(path): cannot be written; choose another file") }
+    if !existed { try? FileManager.default.removeItem(atPath: path) }
+  }
+}

@@ -1,0 +1,206 @@
+import CallAuth
+import CallWire
+import FoundationEssentials
+import Glibc
+import UnixSignals
+
+/// One run from the cluster's start to the exit status.
+package struct LoadRun: Sendable {
+  let plan: RunPlan
+  let console: Console
+  let processes = ProcessSet()
+  let control = RunControl()
+  let progress = LoadProgress()
+
+  package init(plan: RunPlan, console: Console) {
+    self.plan = plan
+    self.console = console
+  }
+
+  /// What came out, to be printed once everything is stopped.
+  private enum Outcome: Sendable {
+    case report([String], exitStatus: Int32)
+    case failed(String, exitStatus: Int32)
+  }
+
+  /// - Returns: the exit status.
+  package func execute() async -> Int32 {
+    let folder: TemporaryFolder
+    do {
+      folder = try TemporaryFolder()
+    } catch {
+      Output.write("callload: \(error)\n", to: STDERR_FILENO)
+      return 2
+    }
+    let outcome = await withTaskGroup(of: Void.self) { group in
+      group.addTask { await watchSignals(folder) }
+      group.addTask { await watchProcesses() }
+      group.addTask { await console.run { status() } }
+      let outcome = await work(folder)
+      control.begin(step: "stopping")
+      await processes.stop()
+      group.cancelAll()
+      return outcome
+    }
+    console.close()
+    leave(folder)
+    switch outcome {
+    case .report(let lines, let status):
+      Output.write(lines.joined(separator: "\n") + "\n", to: STDOUT_FILENO)
+      return status
+    case .failed(let message, let status):
+      Output.write("callload: \(message)\n", to: STDERR_FILENO)
+      return status
+    }
+  }
+
+  private func work(_ folder: TemporaryFolder) async -> Outcome {
+    do {
+      let servers = try await servers(folder)
+      let session = LoadSession(
+        plan: plan, servers: servers, engine: makeEngine(servers), control: control)
+      control.attach(session.engine)
+      control.begin(step: "")
+      if let search = plan.search { return try await found(session, search) }
+      let report = try await session.run()
+      try write(report)
+      return .report(
+        report.text(Terminal.standardOutput.style), exitStatus: Verdict(report).exitStatus)
+    } catch is StartGivenUp {
+      return control.wasInterrupted
+        ? .failed("ended before the load began", exitStatus: 130)
+        : .failed(control.incidents.joined(separator: "\n"), exitStatus: 2)
+    } catch {
+      return control.wasInterrupted
+        ? .failed("ended before there was anything to report", exitStatus: 130)
+        : .failed((["\(error)"] + control.incidents).joined(separator: "\n"), exitStatus: 2)
+    }
+  }
+
+  private func found(_ session: LoadSession, _ search: RunPlan.Search) async throws -> Outcome {
+    let (report, best) = try await session.search(search) { console.say($0) }
+    var lines = best?.text(Terminal.standardOutput.style) ?? []
+    if let best { try write(best, search: report) }
+    if !lines.isEmpty { lines.append("") }
+    lines += report.text(Terminal.standardOutput.style)
+    let status: Int32 =
+      control.wasInterrupted ? 130 : report.best != nil && control.incidents.isEmpty ? 0 : 1
+    return .report(lines, exitStatus: status)
+  }
+
+  private func servers(_ folder: TemporaryFolder) async throws -> Servers {
+    switch plan.target {
+    case .edges(let urls, let keys, let app):
+      return Servers(edgeURLs: urls, keys: keys, app: app, local: nil)
+    case .local(let options):
+      let cluster = try await LocalCluster.start(
+        options, in: folder, processes: processes,
+        say: { step in
+          control.begin(step: step)
+          if plan.isVerbose { console.say(step) }
+        }, isWanted: { control.isWanted })
+      if plan.isVerbose {
+        console.say("\(cluster.natsURL), edges \(cluster.edgeURLs.joined(separator: " "))")
+        for child in processes.all { console.say("  \(child.name): process \(child.processID)") }
+      }
+      return Servers(
+        edgeURLs: cluster.edgeURLs, keys: cluster.keys, app: options.app, local: cluster)
+    }
+  }
+
+  private func makeEngine(_ servers: Servers) -> LoadEngine {
+    let (keys, app) = (servers.keys, servers.app)
+    // Longer than any run.
+    let lifetimeSeconds: Int64 = 2 * 86_400
+    var options = LoadOptions(edges: servers.edgeURLs) { user, device in
+      try keys.mintToken(
+        app: app, user: user, device: device, lifetimeSeconds: lifetimeSeconds,
+        now: Int64(time(nil)))
+    }
+    options.app = app
+    options.devices = plan.settings.devices
+    options.devicesPerUser = plan.settings.devicesPerUser
+    options.rate = plan.settings.callsPerSecond
+    options.durationSeconds = plan.settings.durationSeconds
+    options.rampPerSecond = plan.rampPerSecond
+    options.scenario = plan.scenario
+    options.seed = plan.settings.seed
+    options.codec = plan.wireProtocol == .pb ? .protobuf : .json
+    return LoadEngine(options: options, progress: progress)
+  }
+
+  /// The first signal ends the run in good order; the second one ends it.
+  private func watchSignals(_ folder: TemporaryFolder) async {
+    let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
+    for await signal in signals {
+      if control.wasInterrupted {
+        processes.killNow()
+        console.close()
+        if !plan.keepsFiles { folder.remove() }
+        _exit(130)
+      }
+      console.say("\(signal): ending the run; once more to stop at once")
+      control.interrupt()
+    }
+  }
+
+  private func watchProcesses() async {
+    guard let (child, end) = await processes.nextDeath() else { return }
+    console.say("\(child.name) \(end); its last words:\n\(child.logTail())")
+    control.fail("\(child.name) \(end) during the run")
+  }
+
+  private func status() -> LiveStatus {
+    let (step, seconds) = control.step
+    var status = LiveStatus()
+    status.elapsedSeconds = seconds
+    guard step.isEmpty else {
+      status.phase = step
+      return status
+    }
+    let now = progress.snapshot
+    status.phase = now.phase.rawValue
+    status.done = now.done
+    status.total = now.total
+    status.unit = [.connecting, .registering].contains(now.phase) ? "devices" : "calls"
+    status.rate = now.rate
+    status.callsLive = now.callsLive
+    status.errors = now.errors
+    status.violations = now.violations
+    status.ringP99 = now.ringP99
+    return status
+  }
+
+  private func write(_ report: RunReport, search: SearchReport? = nil) throws {
+    if let path = plan.jsonPath {
+      var json = JSONReport(report)
+      json.search = search.map(JSONReport.Search.init)
+      try save(try json.encoded(), to: path)
+    }
+    if let path = plan.percentilePath {
+      try save(Data(report.percentileDistributions().utf8), to: path)
+    }
+  }
+
+  private func save(_ data: Data, to path: String) throws {
+    do {
+      try data.write(to: URL(filePath: path))
+    } catch {
+      console.say("\(path) could not be written: \(error)")
+    }
+  }
+
+  private func leave(_ folder: TemporaryFolder) {
+    guard plan.keepsFiles else { return folder.remove() }
+    Output.write("store and logs are in \(folder.path)\n", to: STDERR_FILENO)
+  }
+}
+
+extension Terminal {
+  package static var standardOutput: Terminal {
+    Terminal(descriptor: STDOUT_FILENO, environment: ProcessInfo.processInfo.environment)
+  }
+  package static var standardError: Terminal {
+    Terminal(descriptor: STDERR_FILENO, environment: ProcessInfo.processInfo.environment)
+  }
+}

@@ -1,0 +1,112 @@
+package import CallAuth
+import Glibc
+
+/// The edges that are put under load, and their processes where those are ours.
+package struct Servers: Sendable {
+  package var edgeURLs: [String]
+  package var keys: AppKeys
+  package var app: String
+  package var local: LocalCluster?
+
+  /// What each process of the local cluster has used until now.
+  func sample() -> [(role: ProcessRole, name: String, sample: ProcessFiles.Sample)] {
+    guard let local else { return [] }
+    let processes: [(ProcessRole, ChildProcess)] =
+      local.edges.map { (.edge, $0) } + local.coordinators.map { (.coordinator, $0) }
+      + [(.nats, local.nats)]
+    return processes.map { role, child in
+      (role, child.name, ProcessFiles.sample(processID: child.processID) ?? .init())
+    }
+  }
+
+  func edgeMemoryBytes() -> UInt64? {
+    guard local != nil else { return nil }
+    return sample().filter { $0.role == .edge }.reduce(0) { $0 + $1.sample.residentBytes }
+  }
+}
+
+/// The engine at work on servers, with what the processes use meanwhile.
+package struct LoadSession: Sendable {
+  let plan: RunPlan
+  let servers: Servers
+  let engine: LoadEngine
+  let control: RunControl
+
+  /// Connects, loads, disconnects.
+  func run() async throws -> RunReport {
+    let bytesPerDevice = try await connect()
+    let report = try await stage(
+      rate: plan.settings.callsPerSecond, seconds: plan.settings.durationSeconds,
+      bytesPerDevice: bytesPerDevice)
+    await engine.disconnect()
+    return report
+  }
+
+  /// - Returns: what the search found, and the report of its best stage, or of its last where none
+  ///   was good.
+  func search(_ search: RunPlan.Search, say: (String) -> Void) async throws
+    -> (SearchReport, best: RunReport?)
+  {
+    let bytesPerDevice = try await connect()
+    var rates = RateSearch(start: plan.settings.callsPerSecond)
+    var found = SearchReport(stages: [], ringP99Max: search.ringP99Max)
+    var best: RunReport?
+    while control.isWanted, let rate = rates.next {
+      let report = try await stage(
+        rate: rate, seconds: search.stageSeconds, bytesPerDevice: bytesPerDevice)
+      guard control.isWanted else { break }
+      let stage = SearchStage(
+        rate: rate, result: report.result, cpuPerCall: report.totalCPUPerCall,
+        ringP99Max: search.ringP99Max)
+      rates.record(rate, holds: stage.holds)
+      found.stages.append(stage)
+      if best == nil || (stage.holds && found.best == stage) { best = report }
+      say(
+        "\(Units.trimmed(rate, 1)) calls/s "
+          + (stage.holds ? "hold" : "do not hold: " + stage.reasons.joined(separator: ", ")))
+    }
+    await engine.disconnect()
+    return (found, best)
+  }
+
+  /// - Returns: the memory that the edges gained for each device, where they are ours to look at.
+  private func connect() async throws -> UInt64? {
+    let before = servers.edgeMemoryBytes()
+    try await engine.connect()
+    let connected = engine.progress.snapshot.devicesConnected
+    guard let before, let after = servers.edgeMemoryBytes(), connected > 0, after > before else {
+      return nil
+    }
+    return (after - before) / UInt64(connected)
+  }
+
+  private func stage(rate: Double, seconds: Double, bytesPerDevice: UInt64?) async throws
+    -> RunReport
+  {
+    let (before, ownBefore) = (servers.sample(), ProcessFiles.sample(processID: getpid()))
+    let result = try await engine.load(rate: rate, duration: seconds)
+    let (after, ownAfter) = (servers.sample(), ProcessFiles.sample(processID: getpid()))
+
+    var settings = plan.settings
+    settings.callsPerSecond = rate
+    settings.durationSeconds = seconds
+    var machine = ProcessFiles.machine()
+    machine.natsVersion = servers.local?.natsVersion ?? ""
+    var report = RunReport(settings: settings, machine: machine, result: result)
+    report.result.interrupted = result.interrupted || control.wasInterrupted
+    report.incidents = control.incidents
+    report.edgeBytesPerDevice = bytesPerDevice
+    report.processes = zip(before, after).map { before, after in
+      ProcessUsage(
+        role: after.role, name: after.name,
+        cpuMicroseconds: after.sample.cpuMicroseconds
+          - min(before.sample.cpuMicroseconds, after.sample.cpuMicroseconds),
+        memoryBytes: after.sample.residentBytes)
+    }
+    if let ownBefore, let ownAfter {
+      report.ownCPUMicroseconds = ownAfter.cpuMicroseconds - ownBefore.cpuMicroseconds
+      report.ownMemoryBytes = ownAfter.residentBytes
+    }
+    return report
+  }
+}

@@ -1,0 +1,78 @@
+import FoundationEssentials
+import Glibc
+
+/// What the kernel says of processes and of the machine, from /proc.
+package enum ProcessFiles {
+  package struct Sample: Sendable, Equatable {
+    /// User and system time since the process started.
+    package var cpuMicroseconds: UInt64 = 0
+    package var residentBytes: UInt64 = 0
+  }
+
+  /// Nothing where the process is gone.
+  package static func sample(processID: Int32) -> Sample? {
+    guard let stat = read("/proc/\(processID)/stat"),
+      let status = read("/proc/\(processID)/status"),
+      let ticks = cpuTicks(stat: stat)
+    else { return nil }
+    let ticksPerSecond = UInt64(max(sysconf(Int32(_SC_CLK_TCK)), 1))
+    return Sample(
+      cpuMicroseconds: ticks * 1_000_000 / ticksPerSecond,
+      residentBytes: residentBytes(status: status) ?? 0)
+  }
+
+  /// utime and stime of a `/proc/PID/stat`. The program's name in it may hold spaces and brackets.
+  package static func cpuTicks(stat: String) -> UInt64? {
+    guard let bracket = stat.lastIndex(of: ")") else { return nil }
+    let fields = stat[stat.index(after: bracket)...].split(separator: " ")
+    // The first field behind the name is the third in proc(5)'s count; utime is the 14th.
+    guard fields.count > 12, let user = UInt64(fields[11]), let system = UInt64(fields[12]) else {
+      return nil
+    }
+    return user + system
+  }
+
+  /// VmRSS of a `/proc/PID/status`.
+  package static func residentBytes(status: String) -> UInt64? {
+    kilobytes("VmRSS:", in: status)
+  }
+
+  package static func machine() -> MachineFacts {
+    var facts = MachineFacts()
+    facts.cpus = ProcessInfo.processInfo.activeProcessorCount
+    let info = read("/proc/cpuinfo") ?? ""
+    if let line = info.split(separator: "\n").first(where: { $0.hasPrefix("model name") }),
+      let colon = line.firstIndex(of: ":")
+    {
+      facts.cpuModel = line[line.index(after: colon)...]
+        .split(separator: " ").joined(separator: " ")
+    }
+    facts.memoryBytes = kilobytes("MemTotal:", in: read("/proc/meminfo") ?? "") ?? 0
+    let release = read("/proc/sys/kernel/osrelease") ?? ""
+    facts.kernel = "Linux " + release.split(whereSeparator: \.isNewline).joined()
+    return facts
+  }
+
+  /// A file of /proc, whose size is not known before it is read.
+  package static func read(_ path: String) -> String? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 16_384)
+    while bytes.count < 1 << 20 {
+      let count = Glibc.read(descriptor, &buffer, buffer.count)
+      guard count > 0 else { break }
+      bytes += buffer[..<count]
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  private static func kilobytes(_ name: String, in text: String) -> UInt64? {
+    guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix(name) }) else {
+      return nil
+    }
+    return line.split(whereSeparator: \.isWhitespace).dropFirst().first
+      .flatMap { UInt64($0) }.map { $0 * 1_024 }
+  }
+}

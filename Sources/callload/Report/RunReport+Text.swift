@@ -1,0 +1,145 @@
+extension RunReport {
+  /// The report as it is printed, line by line.
+  package func text(_ style: TextStyle) -> [String] {
+    var lines = heading(style)
+    lines += ["", style.bold("Expected and actual")] + expectation(style)
+    lines += ["", style.bold("Failures by cause")] + failures(style)
+    lines += ["", style.bold("Latency")] + latencies()
+    if !processes.isEmpty { lines += ["", style.bold("Servers")] + servers() }
+    lines += ["", style.bold("Correctness") + " (every count must be 0)"] + correctness(style)
+    let verdict = Verdict(self)
+    let last = verdict.line(result)
+    lines += ["", verdict.isOK ? style.good(last) : style.bad(last)]
+    return lines
+  }
+
+  private func heading(_ style: TextStyle) -> [String] {
+    let users =
+      settings.devicesPerUser > 0
+      ? (settings.devices + settings.devicesPerUser - 1) / settings.devicesPerUser : 0
+    let load =
+      "\(Units.count(settings.devices)) devices of \(Units.count(users)) users, "
+      + "\(Units.trimmed(settings.callsPerSecond, 1)) calls/s for "
+      + "\(Units.duration(seconds: settings.durationSeconds)), scenario \(settings.scenario), "
+      + "\(settings.protocolName), seed \(settings.seed)"
+    let cluster =
+      settings.edgeURLs.isEmpty
+      ? "1 nats-server \(machine.natsVersion), \(counted(settings.coordinators, "coordinator")), "
+        + "\(counted(settings.edges, "edge")), on this machine"
+      : settings.edgeURLs.joined(separator: " ")
+    let box =
+      "\(counted(machine.cpus, "CPU"))"
+      + (machine.cpuModel.isEmpty ? "" : " (\(machine.cpuModel))")
+      + ", \(Units.bytes(machine.memoryBytes)) memory, \(machine.kernel)"
+    return [
+      style.bold("callload") + "  " + load, "cluster   " + cluster, "machine   " + box,
+    ]
+  }
+
+  private func expectation(_ style: TextStyle) -> [String] {
+    func line(_ name: String, _ actual: Int, _ expected: Int, _ note: String = "") -> [String] {
+      let text = "\(actual)/\(expected)"
+      return [name, text, note]
+    }
+    var table = TextTable()
+    table.rows.append(
+      line("devices connected", result.devicesConnected, result.devicesExpected, rampNote()))
+    table.rows.append(
+      line("devices registered", result.devicesRegistered, result.devicesExpected))
+    table.rows.append(line("calls placed", result.callsPlaced, result.callsExpected, rateNote()))
+    table.rows.append(line("calls completed", result.callsCompleted, result.callsExpected))
+    var lines = table.lines()
+    if !result.callsByPart.isEmpty {
+      var parts = TextTable()
+      parts.indent = 4
+      for (name, count) in result.callsByPart.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }
+      ) {
+        parts.add(name, Units.count(count))
+      }
+      lines += parts.lines()
+    }
+    return lines
+  }
+
+  private func rampNote() -> String {
+    guard result.rampSeconds > 0, result.devicesConnected > 0 else { return "" }
+    let rate = Double(result.devicesConnected) / result.rampSeconds
+    return "\(Units.fixed(rate, 0))/s"
+  }
+
+  private func rateNote() -> String {
+    guard result.loadSeconds > 0, result.callsPlaced > 0 else { return "" }
+    return "\(Units.fixed(Double(result.callsPlaced) / result.loadSeconds, 1))/s"
+  }
+
+  private func failures(_ style: TextStyle) -> [String] {
+    let found = result.failures.filter { $0.value > 0 }
+    guard !found.isEmpty else { return ["  none"] }
+    var table = TextTable()
+    for (cause, count) in found.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
+      table.add(cause, Units.count(count))
+    }
+    return table.lines().map(style.bad)
+  }
+
+  private func latencies() -> [String] {
+    var table = TextTable(["phase", "count", "p50", "p90", "p99", "p99.9", "max"])
+    for phase in LatencyPhase.allCases {
+      guard let found = Percentiles(result.latency[phase]) else {
+        table.add(phase.rawValue, "0", "–", "–", "–", "–", "–")
+        continue
+      }
+      let points = [found.p50, found.p90, found.p99, found.p999, found.max]
+      table.rows.append(
+        [phase.rawValue, Units.count(found.count)]
+          + points.map { Units.time(microseconds: $0) })
+    }
+    return table.lines()
+  }
+
+  private func servers() -> [String] {
+    var table = TextTable(["process", "CPU µs/call", "CPU s", "memory"])
+    let calls = Double(max(result.callsPlaced, 1))
+    func row(_ name: String, _ cpu: UInt64, _ memory: UInt64) {
+      table.add(
+        name, Units.fixed(Double(cpu) / calls, 1), Units.fixed(Double(cpu) / 1e6, 2),
+        Units.bytes(memory))
+    }
+    for role in ProcessRole.allCases {
+      for process in processes where process.role == role {
+        row(process.name, process.cpuMicroseconds, process.memoryBytes)
+      }
+    }
+    row(
+      "sum of servers", processes.reduce(0) { $0 + $1.cpuMicroseconds },
+      processes.reduce(0) { $0 + $1.memoryBytes })
+    row("callload itself", ownCPUMicroseconds, ownMemoryBytes)
+    var lines = table.lines()
+    if let edgeBytesPerDevice {
+      lines.append("  edge memory per connected device: \(Units.bytes(edgeBytesPerDevice))")
+    }
+    return lines
+  }
+
+  private func correctness(_ style: TextStyle) -> [String] {
+    var table = TextTable()
+    for rule in CorrectnessRule.allCases {
+      table.add(rule.title, Units.count(result.correctness[rule] ?? 0))
+    }
+    var lines: [String] = []
+    for (rule, line) in zip(CorrectnessRule.allCases, table.lines()) {
+      let isBroken = (result.correctness[rule] ?? 0) > 0
+      lines.append(isBroken ? style.bad(line) : line)
+      for example in result.examples[rule] ?? [] {
+        lines += example.split(separator: "\n", omittingEmptySubsequences: false).map {
+          "      " + $0
+        }
+      }
+    }
+    return lines
+  }
+
+  private func counted(_ count: Int, _ word: String) -> String {
+    "\(count) \(word)\(count == 1 ? "" : "s")"
+  }
+}

@@ -1,0 +1,115 @@
+package import Histogram
+
+/// What was asked of a run, as far as a reader of the report needs it to judge or repeat it.
+package struct RunSettings: Sendable, Equatable {
+  package var devices = 0
+  package var devicesPerUser = 3
+  package var callsPerSecond: Double = 0
+  package var durationSeconds: Double = 0
+  package var scenario = "default"
+  package var protocolName = "pb"
+  package var seed: UInt64 = 0
+  /// Where set, the run used a cluster that was there; otherwise callload started one.
+  package var edgeURLs: [String] = []
+  package var coordinators = 0
+  package var edges = 0
+  package init() {}
+}
+
+/// The machine that callload ran on.
+package struct MachineFacts: Sendable, Equatable {
+  package var cpus = 0
+  package var cpuModel = ""
+  package var memoryBytes: UInt64 = 0
+  package var kernel = ""
+  /// Of the nats-server of the local cluster.
+  package var natsVersion = ""
+  package init() {}
+}
+
+/// The parts whose cost is counted.
+package enum ProcessRole: String, CaseIterable, Sendable {
+  case edge, coordinator, nats
+}
+
+/// What one server process used.
+package struct ProcessUsage: Sendable, Equatable {
+  package var role: ProcessRole
+  package var name: String
+  /// Of the measured load only.
+  package var cpuMicroseconds: UInt64
+  /// Resident, at the end of the load.
+  package var memoryBytes: UInt64
+
+  package init(role: ProcessRole, name: String, cpuMicroseconds: UInt64, memoryBytes: UInt64) {
+    self.role = role
+    self.name = name
+    self.cpuMicroseconds = cpuMicroseconds
+    self.memoryBytes = memoryBytes
+  }
+}
+
+/// All that is printed and written at the end of a run.
+package struct RunReport {
+  package var settings: RunSettings
+  package var machine: MachineFacts
+  package var result: RunResult
+  /// Empty where the servers are not ours to look at.
+  package var processes: [ProcessUsage] = []
+  /// Of callload itself, during the measured load.
+  package var ownCPUMicroseconds: UInt64 = 0
+  package var ownMemoryBytes: UInt64 = 0
+  /// Resident memory that the edges gained by the connected devices, divided by those.
+  package var edgeBytesPerDevice: UInt64?
+  /// What went wrong around the run: a server that died, a phase that timed out.
+  package var incidents: [String] = []
+
+  package init(settings: RunSettings, machine: MachineFacts, result: RunResult) {
+    self.settings = settings
+    self.machine = machine
+    self.result = result
+  }
+
+  /// Microseconds of CPU per placed call in the measured load, of all processes of a role.
+  package func cpuPerCall(_ role: ProcessRole) -> Double? {
+    guard result.callsPlaced > 0, processes.contains(where: { $0.role == role }) else { return nil }
+    let sum = processes.filter { $0.role == role }.reduce(0) { $0 + $1.cpuMicroseconds }
+    return Double(sum) / Double(result.callsPlaced)
+  }
+
+  package func memoryBytes(_ role: ProcessRole) -> UInt64? {
+    guard processes.contains(where: { $0.role == role }) else { return nil }
+    return processes.filter { $0.role == role }.reduce(0) { $0 + $1.memoryBytes }
+  }
+
+  package var totalCPUPerCall: Double? {
+    let parts = ProcessRole.allCases.compactMap(cpuPerCall)
+    return parts.isEmpty ? nil : parts.reduce(0, +)
+  }
+
+  package var totalMemoryBytes: UInt64? {
+    let parts = ProcessRole.allCases.compactMap(memoryBytes)
+    return parts.isEmpty ? nil : parts.reduce(0, +)
+  }
+}
+
+/// The points of a distribution that reports show. Microseconds.
+package struct Percentiles: Sendable, Equatable {
+  package var count: UInt64
+  package var p50: UInt64
+  package var p90: UInt64
+  package var p99: UInt64
+  package var p999: UInt64
+  package var max: UInt64
+
+  /// Nothing where nothing was recorded.
+  package init?(_ histogram: Histogram<UInt32>?) {
+    guard let histogram, histogram.totalCount > 0 else { return nil }
+    count = histogram.totalCount
+    p50 = histogram.valueAtPercentile(50)
+    p90 = histogram.valueAtPercentile(90)
+    p99 = histogram.valueAtPercentile(99)
+    p999 = histogram.valueAtPercentile(99.9)
+    max = histogram.max
+  }
+}
