@@ -1,0 +1,124 @@
+internal import ArgumentParser
+internal import CallTelemetry
+
+struct CallnodeCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "callnode",
+    abstract: "Runs a node of a Callmesh cluster.",
+    discussion: """
+      A cluster is one or more edges, which devices connect to, and one or more coordinators, \
+      which decide about calls. They find each other on NATS (with JetStream on).
+
+      On a laptop:
+        nats-server -js &
+        callctl keys --app demo --keys-file keys.json
+        callnode all --keys-file keys.json
+
+      Every option is also an environment variable (--nats-url is CALLMESH_NATS_URL) and a key of \
+      the JSON file given with --config (natsUrl). A flag counts before the environment, the \
+      environment before the file. 'callnode config' shows what is in force.
+      """,
+    version: CallmeshVersion.current,
+    subcommands: [
+      EdgeCommand.self, CoordinatorCommand.self, AllCommand.self, ConfigCommand.self,
+    ])
+}
+
+struct EdgeCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "edge",
+    abstract: "Ends device connections: WebSocket and HTTP on one port. Any number, stateless.",
+    discussion: "Example: callnode edge --keys-file keys.json --host 0.0.0.0 --port 8080")
+
+  @OptionGroup(title: "Every node") var node: NodeOptions
+  @OptionGroup(title: "Edge") var edge: EdgeOptions
+  @OptionGroup(title: "Rules of calls, the same on every node") var calls: CallOptions
+
+  func run() async throws {
+    let flags = merged(node.given, edge.given, calls.given)
+    try await NodeLauncher(roles: .edge, bus: .nats, flags: flags, file: node.config).run()
+  }
+}
+
+struct CoordinatorCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "coordinator",
+    abstract: "Owns shards and decides about their calls. Two or more share the shards.",
+    discussion: "Example: callnode coordinator --node-id coordinator-1 --journal-replicas 3")
+
+  @OptionGroup(title: "Every node") var node: NodeOptions
+  @OptionGroup(title: "Coordinator") var coordinator: CoordinatorOptions
+  @OptionGroup(title: "Rules of calls, the same on every node") var calls: CallOptions
+
+  func run() async throws {
+    let flags = merged(node.given, coordinator.given, calls.given)
+    try await NodeLauncher(roles: .coordinator, bus: .nats, flags: flags, file: node.config).run()
+  }
+}
+
+struct AllCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "all",
+    abstract: "An edge and a coordinator in one process.",
+    discussion: """
+      With --bus in-process it needs no NATS and keeps everything in memory: for a first try and \
+      for writing a client. What it holds is gone when it ends.
+
+      Example: callnode all --bus in-process --keys-file keys.json
+      """)
+
+  @Option(
+    name: .customLong("bus"),
+    help: "nats, or in-process: one process, in memory, for development. (default: nats)")
+  var bus: BusChoice?
+  @OptionGroup(title: "Every node") var node: NodeOptions
+  @OptionGroup(title: "Edge") var edge: EdgeOptions
+  @OptionGroup(title: "Coordinator") var coordinator: CoordinatorOptions
+  @OptionGroup(title: "Rules of calls, the same on every node") var calls: CallOptions
+
+  func run() async throws {
+    let flags = merged(node.given, edge.given, coordinator.given, calls.given)
+    try await NodeLauncher(roles: .all, bus: bus ?? .nats, flags: flags, file: node.config).run()
+  }
+}
+
+struct ConfigCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "config",
+    abstract: "Prints the settings in force and where each comes from.",
+    discussion: """
+      Takes the same options, environment and file as the nodes do, checks them, and starts \
+      nothing. Exit status 2 where a node would refuse to start. Credentials are hidden.
+      """)
+
+  @Flag(help: "One JSON array in place of the table.") var json = false
+  @Option(help: "Also check what this role needs: edge, coordinator or all.") var role: NodeRoles?
+  @OptionGroup(title: "Every node") var node: NodeOptions
+  @OptionGroup(title: "Edge") var edge: EdgeOptions
+  @OptionGroup(title: "Coordinator") var coordinator: CoordinatorOptions
+  @OptionGroup(title: "Rules of calls, the same on every node") var calls: CallOptions
+
+  func run() async throws {
+    let flags = merged(node.given, edge.given, coordinator.given, calls.given)
+    do {
+      let settings = try NodeLauncher.settings(flags: flags, file: node.config)
+      // Coordinators need nothing that has no default, so their check is the general one.
+      _ = try NodeConfiguration(settings, roles: role ?? .coordinator, generatedNodeID: "node")
+      let text = try json ? ConfigurationReport.json(settings) : ConfigurationReport.text(settings)
+      print(text, terminator: "")
+    } catch {
+      throw StartError.configuration(error)
+    }
+  }
+}
+
+enum BusChoice: String, CaseIterable, ExpressibleByArgument {
+  case nats
+  case inProcess = "in-process"
+}
+
+extension NodeRoles: ExpressibleByArgument {}
+
+private func merged(_ groups: [SettingKey: String]...) -> [SettingKey: String] {
+  groups.reduce(into: [:]) { $0.merge($1) { _, new in new } }
+}

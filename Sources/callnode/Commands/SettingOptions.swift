@@ -1,0 +1,105 @@
+internal import ArgumentParser
+
+// The flags of all settings. They are read as text, so that a refused value gets the same answer
+// from a flag as from the environment or the file; help comes from the table of settings.
+
+struct NodeOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "A JSON file with settings. CALLMESH_CONFIG does the same.", valueName: "path"))
+  var config: String?
+  @Option(help: .of(.cluster)) var cluster: String?
+  @Option(help: .of(.nodeId)) var nodeId: String?
+  @Option(help: .of(.natsUrl)) var natsUrl: String?
+  @Option(help: .of(.shardCount)) var shardCount: String?
+  @Option(help: .of(.drainSeconds)) var drainSeconds: String?
+  @Option(help: .of(.heartbeatInterval)) var heartbeatInterval: String?
+  @Option(help: .of(.logLevel)) var logLevel: String?
+  @Option(help: .of(.logFormat)) var logFormat: String?
+
+  var given: [SettingKey: String] {
+    [
+      .cluster: cluster, .nodeId: nodeId, .natsUrl: natsUrl, .shardCount: shardCount,
+      .drainSeconds: drainSeconds, .heartbeatInterval: heartbeatInterval,
+      .logLevel: logLevel, .logFormat: logFormat,
+    ].compactMapValues { $0 }
+  }
+}
+
+struct EdgeOptions: ParsableArguments {
+  @Option(help: .of(.host)) var host: String?
+  @Option(help: .of(.port)) var port: String?
+  @Option(help: .of(.keysFile)) var keysFile: String?
+  @Option(help: .of(.eventLoops)) var eventLoops: String?
+  @Option(help: .of(.pingInterval)) var pingInterval: String?
+  @Option(help: .of(.commandsPerSecond)) var commandsPerSecond: String?
+  @Option(help: .of(.commandsBurst)) var commandsBurst: String?
+
+  var given: [SettingKey: String] {
+    [
+      .host: host, .port: port, .keysFile: keysFile, .eventLoops: eventLoops,
+      .pingInterval: pingInterval, .commandsPerSecond: commandsPerSecond,
+      .commandsBurst: commandsBurst,
+    ].compactMapValues { $0 }
+  }
+}
+
+struct CoordinatorOptions: ParsableArguments {
+  @Option(help: .of(.workers)) var workers: String?
+  @Option(help: .of(.leaseTimeout)) var leaseTimeout: String?
+  @Option(help: .of(.journalReplicas)) var journalReplicas: String?
+  @Option(help: .of(.appendTimeout)) var appendTimeout: String?
+
+  var given: [SettingKey: String] {
+    [
+      .workers: workers, .leaseTimeout: leaseTimeout, .journalReplicas: journalReplicas,
+      .appendTimeout: appendTimeout,
+    ].compactMapValues { $0 }
+  }
+}
+
+struct CallOptions: ParsableArguments {
+  @Option(help: .of(.ringTimeout)) var ringTimeout: String?
+  @Option(help: .of(.ringTimeoutMinimum)) var ringTimeoutMinimum: String?
+  @Option(help: .of(.ringTimeoutMaximum)) var ringTimeoutMaximum: String?
+  @Option(help: .of(.connectGrace)) var connectGrace: String?
+  @Option(help: .of(.resumeGraceRinging)) var resumeGraceRinging: String?
+  @Option(help: .of(.resumeGraceAnswered)) var resumeGraceAnswered: String?
+  @Option(help: .of(.deliveryRepeats)) var deliveryRepeats: String?
+  @Option(help: .of(.endedCallKept)) var endedCallKept: String?
+  @Option(help: .of(.registrationLifetime)) var registrationLifetime: String?
+  @Option(help: .of(.devicesPerUser)) var devicesPerUser: String?
+  @Option(help: .of(.liveCallsPerDevice)) var liveCallsPerDevice: String?
+  @Option(help: .of(.callsPerPairPerMinute)) var callsPerPairPerMinute: String?
+  @Option(help: .of(.headersCount)) var headersCount: String?
+  @Option(help: .of(.headersBytes)) var headersBytes: String?
+  @Option(help: .of(.descriptionBytes)) var descriptionBytes: String?
+  @Option(help: .of(.signalsWaiting)) var signalsWaiting: String?
+  @Option(help: .of(.signalBytes)) var signalBytes: String?
+  @Option(help: .of(.lazyAppend)) var lazyAppend: String?
+  @Option(help: .of(.callsPerShard)) var callsPerShard: String?
+  @Option(help: .of(.busyWhileInCall)) var busyWhileInCall: String?
+
+  var given: [SettingKey: String] {
+    [
+      .ringTimeout: ringTimeout, .ringTimeoutMinimum: ringTimeoutMinimum,
+      .ringTimeoutMaximum: ringTimeoutMaximum, .connectGrace: connectGrace,
+      .resumeGraceRinging: resumeGraceRinging, .resumeGraceAnswered: resumeGraceAnswered,
+      .deliveryRepeats: deliveryRepeats, .endedCallKept: endedCallKept,
+      .registrationLifetime: registrationLifetime, .devicesPerUser: devicesPerUser,
+      .liveCallsPerDevice: liveCallsPerDevice, .callsPerPairPerMinute: callsPerPairPerMinute,
+      .headersCount: headersCount, .headersBytes: headersBytes,
+      .descriptionBytes: descriptionBytes, .signalsWaiting: signalsWaiting,
+      .signalBytes: signalBytes, .lazyAppend: lazyAppend, .callsPerShard: callsPerShard,
+      .busyWhileInCall: busyWhileInCall,
+    ].compactMapValues { $0 }
+  }
+}
+
+extension ArgumentHelp {
+  fileprivate static func of(_ key: SettingKey) -> ArgumentHelp {
+    let setting = Setting.of(key)
+    return ArgumentHelp(
+      "\(setting.meaning) (default: \(setting.shownStandard))", valueName: setting.kind.typeName)
+  }
+}

@@ -1,0 +1,116 @@
+internal import FoundationEssentials
+
+/// A configuration file: one JSON object from setting to value. Values are numbers, text, booleans
+/// or lists of them; every key must be known.
+package struct ConfigurationFile: Sendable {
+  package var path: String
+  /// Values as text, as a flag would have them.
+  package var values: [SettingKey: String]
+
+  /// - Throws: `ConfigurationError` with every problem of the file.
+  package static func read(path: String) throws(ConfigurationError) -> ConfigurationFile {
+    let data: Data
+    do {
+      data = try Data(contentsOf: URL(filePath: path))
+    } catch {
+      throw ConfigurationError([
+        .init(
+          setting: "config", value: path, origin: nil, problem: "the file cannot be read",
+          remedy: "Give the path of a JSON file that this user may read.")
+      ])
+    }
+    return try read(json: Array(data), path: path)
+  }
+
+  package static func read(json: [UInt8], path: String) throws(ConfigurationError)
+    -> ConfigurationFile
+  {
+    let object: [String: Scalar]
+    do {
+      object = try JSONDecoder().decode([String: Scalar].self, from: Data(json))
+    } catch {
+      throw ConfigurationError([
+        .init(
+          setting: "config", value: path, origin: nil,
+          problem: "it is not one JSON object of settings (\(explain(error)))",
+          remedy: #"Write for example {"natsUrl": "nats://127.0.0.1:4222", "ringTimeout": "30s"}."#)
+      ])
+    }
+    var values: [SettingKey: String] = [:]
+    var problems: [ConfigurationError.Problem] = []
+    for (name, scalar) in object.sorted(by: { $0.key < $1.key }) {
+      if let key = SettingKey(rawValue: name) {
+        values[key] = scalar.text
+      } else {
+        problems.append(
+          .init(
+            setting: name, value: nil, origin: .file(path), problem: "there is no such setting",
+            remedy: Suggestion.closest(to: name).map { "Did you mean \($0)?" }
+              ?? "callnode config lists all settings."))
+      }
+    }
+    if !problems.isEmpty { throw ConfigurationError(problems) }
+    return ConfigurationFile(path: path, values: values)
+  }
+
+  private static func explain(_ error: any Error) -> String {
+    switch error {
+    case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
+      context.codingPath.isEmpty
+        ? "the whole is something else"
+        : "\"\(context.codingPath[0].stringValue)\" is neither text, number, boolean nor a list"
+    default: "it is not JSON"
+    }
+  }
+}
+
+/// A JSON value that stands for one setting, as the text that a flag would have.
+private struct Scalar: Decodable {
+  var text: String
+
+  init(from decoder: any Decoder) throws {
+    if var list = try? decoder.unkeyedContainer() {
+      var parts: [String] = []
+      while !list.isAtEnd { parts.append(try list.decode(Scalar.self).text) }
+      text = parts.joined(separator: ",")
+      return
+    }
+    let value = try decoder.singleValueContainer()
+    if let flag = try? value.decode(Bool.self) {
+      text = "\(flag)"
+    } else if let number = try? value.decode(Int64.self) {
+      text = "\(number)"
+    } else if let number = try? value.decode(Double.self) {
+      text = "\(number)"
+    } else {
+      text = try value.decode(String.self)
+    }
+  }
+}
+
+/// The setting that somebody who mistyped may have meant.
+package enum Suggestion {
+  package static func closest(to name: String) -> String? {
+    let wanted = Array(name.lowercased().filter { $0 != "-" && $0 != "_" }.utf8)
+    let ranked = SettingKey.allCases.map {
+      (name: $0.rawValue, distance: distance(wanted, Array($0.rawValue.lowercased().utf8)))
+    }
+    guard let best = ranked.min(by: { $0.distance < $1.distance }) else { return nil }
+    return best.distance <= max(2, wanted.count / 3) ? best.name : nil
+  }
+
+  /// Levenshtein's.
+  private static func distance(_ a: [UInt8], _ b: [UInt8]) -> Int {
+    var row = Array(0...b.count)
+    for (i, byte) in a.enumerated() {
+      var diagonal = row[0]
+      row[0] = i + 1
+      for (j, other) in b.enumerated() {
+        let above = row[j + 1]
+        row[j + 1] = byte == other ? diagonal : 1 + min(diagonal, above, row[j])
+        diagonal = above
+      }
+    }
+    return row[b.count]
+  }
+}

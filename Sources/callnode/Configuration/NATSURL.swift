@@ -1,0 +1,30 @@
+/// What a node may show of a NATS URL, and whether it looks like one.
+package enum NATSURL {
+  package static func isValidList(_ text: String) -> Bool {
+    let urls = text.split(separator: ",", omittingEmptySubsequences: false)
+    return urls.count <= 32 && urls.allSatisfy { isValid(String($0)) }
+  }
+
+  /// The URLs without user, password or token.
+  package static func withoutCredentials(_ text: String) -> String {
+    text.split(separator: ",").map { url in
+      guard let at = url.lastIndex(of: "@") else { return String(url) }
+      let scheme = url.firstRange(of: "://").map { String(url[..<$0.upperBound]) } ?? ""
+      return scheme + "***@" + url[url.index(after: at)...]
+    }.joined(separator: ",")
+  }
+
+  private static func isValid(_ url: String) -> Bool {
+    guard let separator = url.firstRange(of: "://") else { return false }
+    guard ["nats", "tls"].contains(url[..<separator.lowerBound]) else { return false }
+    var rest = url[separator.upperBound...]
+    if let at = rest.lastIndex(of: "@") { rest = rest[rest.index(after: at)...] }
+    if rest.hasSuffix("/") { rest = rest.dropLast() }
+    guard !rest.isEmpty, rest.utf8.allSatisfy({ $0 > 32 && $0 < 127 && $0 != 47 }) else {
+      return false
+    }
+    guard let colon = rest.lastIndex(of: ":"), !rest.hasSuffix("]") else { return true }
+    return rest.startIndex < colon
+      && UInt16(rest[rest.index(after: colon)...]).map { $0 > 0 } == true
+  }
+}

@@ -1,0 +1,166 @@
+package import CallBus
+package import CallCore
+package import CallTelemetry
+package import Logging
+
+/// What a process runs.
+package enum NodeRoles: String, Sendable, CaseIterable {
+  case edge
+  case coordinator
+  /// Both in one process.
+  case all
+
+  package var hasEdge: Bool { self != .coordinator }
+  package var hasCoordinator: Bool { self != .edge }
+}
+
+/// What the settings mean to a node, checked against each other.
+package struct NodeConfiguration: Sendable {
+  package var cluster: String
+  package var nodeID: String
+  package var natsURL: String
+  /// nil: the cluster's.
+  package var shardCount: Int?
+  package var drain: Span
+  package var heartbeatInterval: Span
+  package var logLevel: Logger.Level
+  package var logFormat: LogFormat
+  package var host: String
+  package var port: Int
+  package var keysFile: String?
+  /// nil: one per core.
+  package var eventLoops: Int?
+  package var pingInterval: Span
+  package var commandsPerSecond: Int
+  package var commandsBurst: Int
+  package var workers: Int
+  package var leaseTimeout: Span
+  package var journal: JournalOptions
+  package var bucket: BucketOptions
+  package var limits: CallLimits
+
+  /// - Parameter generatedNodeID: the name where none is set.
+  /// - Throws: `ConfigurationError` where settings contradict each other or the role lacks one.
+  package init(_ settings: ResolvedSettings, roles: NodeRoles, generatedNodeID: String)
+    throws(ConfigurationError)
+  {
+    cluster = settings.text(.cluster)
+    nodeID = settings[.nodeId] == nil ? generatedNodeID : settings.text(.nodeId)
+    natsURL = settings.text(.natsUrl)
+    shardCount = settings[.shardCount] == nil ? nil : settings.integer(.shardCount)
+    drain = settings.span(.drainSeconds)
+    heartbeatInterval = settings.span(.heartbeatInterval)
+    logLevel = Logger.Level(rawValue: settings.text(.logLevel)) ?? .info
+    logFormat = LogFormat(rawValue: settings.text(.logFormat)) ?? .auto
+    host = settings.text(.host)
+    port = settings.integer(.port)
+    keysFile = settings[.keysFile] == nil ? nil : settings.text(.keysFile)
+    eventLoops = settings[.eventLoops] == nil ? nil : settings.integer(.eventLoops)
+    pingInterval = settings.span(.pingInterval)
+    commandsPerSecond = settings.integer(.commandsPerSecond)
+    commandsBurst = settings.integer(.commandsBurst)
+    workers = settings.integer(.workers)
+    leaseTimeout = settings.span(.leaseTimeout)
+    journal = JournalOptions()
+    journal.replicas = settings.integer(.journalReplicas)
+    journal.appendTimeout = settings.duration(.appendTimeout)
+    bucket = BucketOptions()
+    bucket.replicas = journal.replicas
+    limits = settings.limits
+
+    var problems: [ConfigurationError.Problem] = []
+    settings.checkRingTimeouts(&problems)
+    settings.checkLease(&problems)
+    if roles.hasEdge, keysFile == nil { problems.append(settings.missingKeysFile) }
+    if !problems.isEmpty { throw ConfigurationError(problems) }
+  }
+}
+
+extension ResolvedSettings {
+  fileprivate func text(_ key: SettingKey) -> String { self[key]?.shown ?? "" }
+  fileprivate func integer(_ key: SettingKey) -> Int {
+    if case .integer(let number) = self[key] { number } else { 0 }
+  }
+  fileprivate func span(_ key: SettingKey) -> Span {
+    if case .microseconds(let value) = self[key] {
+      Span(microseconds: value)
+    } else {
+      Span(microseconds: 0)
+    }
+  }
+  fileprivate func duration(_ key: SettingKey) -> Duration {
+    .microseconds(span(key).microseconds)
+  }
+
+  fileprivate var limits: CallLimits {
+    var limits = CallLimits()
+    limits.ringTimeout = span(.ringTimeout)
+    limits.ringTimeoutMinimum = span(.ringTimeoutMinimum)
+    limits.ringTimeoutMaximum = span(.ringTimeoutMaximum)
+    limits.connectGrace = span(.connectGrace)
+    limits.resumeGraceRinging = span(.resumeGraceRinging)
+    limits.resumeGraceAnswered = span(.resumeGraceAnswered)
+    if case .microsecondsList(let list) = self[.deliveryRepeats] {
+      limits.deliveryRepeats = list.map { Span(microseconds: $0) }
+    }
+    limits.endedCallKept = span(.endedCallKept)
+    limits.registrationLifetime = span(.registrationLifetime)
+    limits.devicesPerUser = integer(.devicesPerUser)
+    limits.liveCallsPerDevice = integer(.liveCallsPerDevice)
+    limits.callsPerPairPerMinute = integer(.callsPerPairPerMinute)
+    limits.headersCount = integer(.headersCount)
+    limits.headersBytes = integer(.headersBytes)
+    limits.descriptionBytes = integer(.descriptionBytes)
+    limits.signalsWaiting = integer(.signalsWaiting)
+    limits.signalBytes = integer(.signalBytes)
+    limits.lazyAppend = span(.lazyAppend)
+    limits.callsPerShard = integer(.callsPerShard)
+    limits.busyWhileInCall = self[.busyWhileInCall] == .boolean(true)
+    return limits
+  }
+
+  fileprivate func checkRingTimeouts(_ problems: inout [ConfigurationError.Problem]) {
+    let (low, high) = (span(.ringTimeoutMinimum), span(.ringTimeoutMaximum))
+    if high < low {
+      problems.append(
+        problem(
+          .ringTimeoutMaximum, "is shorter than ringTimeoutMinimum (\(text(.ringTimeoutMinimum)))",
+          "Make it longer, or the minimum shorter."))
+    } else if span(.ringTimeout) < low || high < span(.ringTimeout) {
+      problems.append(
+        problem(
+          .ringTimeout,
+          "is not between ringTimeoutMinimum (\(text(.ringTimeoutMinimum))) and "
+            + "ringTimeoutMaximum (\(text(.ringTimeoutMaximum)))",
+          "Change it, or the bound with \(SettingKey.ringTimeoutMinimum.flag) or "
+            + "\(SettingKey.ringTimeoutMaximum.flag)."))
+    }
+  }
+
+  fileprivate func checkLease(_ problems: inout [ConfigurationError.Problem]) {
+    let least = Span(microseconds: span(.heartbeatInterval).microseconds * 3)
+    guard span(.leaseTimeout) < least else { return }
+    problems.append(
+      problem(
+        .leaseTimeout,
+        "is less than three times heartbeatInterval (\(text(.heartbeatInterval))), so that one late "
+          + "heartbeat would count as a death",
+        "Make it longer, or heartbeats more frequent with \(SettingKey.heartbeatInterval.flag)."))
+  }
+
+  fileprivate var missingKeysFile: ConfigurationError.Problem {
+    .init(
+      setting: SettingKey.keysFile.rawValue, value: nil, origin: nil,
+      problem: "an edge needs the file with the keys of the apps",
+      remedy: "Give it with --keys-file PATH or CALLMESH_KEYS_FILE. "
+        + (Setting.of(.keysFile).remedy ?? ""))
+  }
+
+  private func problem(_ key: SettingKey, _ problem: String, _ remedy: String)
+    -> ConfigurationError.Problem
+  {
+    .init(
+      setting: key.rawValue, value: text(key), origin: entries[key]?.origin, problem: problem,
+      remedy: remedy)
+  }
+}

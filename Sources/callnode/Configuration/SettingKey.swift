@@ -1,0 +1,75 @@
+/// Every setting of a node. The raw value is the key in a configuration file; the flag and the
+/// environment variable follow from it (`ringTimeout`, `--ring-timeout`, `CALLMESH_RING_TIMEOUT`).
+package enum SettingKey: String, CaseIterable, Sendable {
+  // Every node.
+  case cluster, nodeId, natsUrl, shardCount, drainSeconds, heartbeatInterval, logLevel, logFormat
+  // Edges.
+  case host, port, keysFile, eventLoops, pingInterval, commandsPerSecond, commandsBurst
+  // Coordinators.
+  case workers, leaseTimeout, journalReplicas, appendTimeout
+  // The rules of calls; the same on every node.
+  case ringTimeout, ringTimeoutMinimum, ringTimeoutMaximum, connectGrace, resumeGraceRinging
+  case resumeGraceAnswered, deliveryRepeats, endedCallKept, registrationLifetime, devicesPerUser
+  case liveCallsPerDevice, callsPerPairPerMinute, headersCount, headersBytes, descriptionBytes
+  case signalsWaiting, signalBytes, lazyAppend, callsPerShard, busyWhileInCall
+
+  package var flag: String { "--" + words.joined(separator: "-") }
+  package var environment: String {
+    "CALLMESH_" + words.joined(separator: "_").uppercased()
+  }
+
+  /// `ringTimeout` → ring, timeout.
+  private var words: [String] {
+    var words = [""]
+    for character in rawValue {
+      if character.isUppercase { words.append("") }
+      words[words.count - 1].append(contentsOf: character.lowercased())
+    }
+    return words
+  }
+}
+
+/// Which nodes a setting concerns. All of them accept it, so that one file serves a whole cluster.
+package enum SettingGroup: String, CaseIterable, Sendable {
+  case node, edge, coordinator, calls
+
+  package var title: String {
+    switch self {
+    case .node: "Every node"
+    case .edge: "Edge"
+    case .coordinator: "Coordinator"
+    case .calls: "Rules of calls"
+    }
+  }
+}
+
+/// One row of the table of settings: what help, errors, `callnode config` and the documentation
+/// say of a setting.
+package struct Setting: Sendable {
+  package var key: SettingKey
+  package var group: SettingGroup
+  package var kind: ValueKind
+  /// The default as one would write it; nil where it is worked out at start.
+  package var standard: String?
+  /// Where `standard` is nil: how the default comes about.
+  package var standardNote: String?
+  package var meaning: String
+  /// What to do where a value is refused, beyond what its kind says.
+  package var remedy: String?
+
+  package init(
+    _ key: SettingKey, _ group: SettingGroup, _ kind: ValueKind, _ standard: String?,
+    note: String? = nil, _ meaning: String, remedy: String? = nil
+  ) {
+    self.key = key
+    self.group = group
+    self.kind = kind
+    self.standard = standard
+    standardNote = note
+    self.meaning = meaning
+    self.remedy = remedy
+  }
+
+  /// The default as help and documentation show it.
+  package var shownStandard: String { standard ?? standardNote ?? "none" }
+}

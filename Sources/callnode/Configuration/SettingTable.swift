@@ -1,0 +1,149 @@
+extension Setting {
+  /// All settings, in the order of help and documentation.
+  package static let all: [Setting] = nodeSettings + edgeSettings + coordinatorSettings + callRules
+
+  package static func of(_ key: SettingKey) -> Setting { byKey[key] ?? missing(key) }
+
+  private static let byKey = Dictionary(
+    all.map { ($0.key, $0) }, uniquingKeysWith: { first, _ in first })
+
+  /// Never reached: a test proves that the table is complete.
+  private static func missing(_ key: SettingKey) -> Setting {
+    Setting(key, .node, .text(.line), nil, "")
+  }
+
+  private static let nodeSettings: [Setting] = [
+    Setting(
+      .cluster, .node, .text(.clusterName), "callmesh",
+      "The cluster's name. It begins every subject and bucket, so that several clusters can share "
+        + "a NATS account."),
+    Setting(
+      .nodeId, .node, .text(.nodeName), nil, note: "<role>-<hostname>-<random>",
+      "The node's name, unique in the cluster. A coordinator whose name stays the same over a "
+        + "restart gets its shards back."),
+    Setting(
+      .natsUrl, .node, .natsURL, "nats://127.0.0.1:4222",
+      "Where NATS is; several URLs of one NATS cluster are separated by commas."),
+    Setting(
+      .shardCount, .node, .integer(1...4096), nil, note: "the cluster's; 64 for a new cluster",
+      "Into how many shards users are divided. Fixed when the cluster is created: a node that is "
+        + "told another count refuses to start."),
+    Setting(
+      .drainSeconds, .node, .duration(0, 3600), "15s",
+      "How long a node that was asked to stop may take: an edge closes its sessions evenly over "
+        + "this time, a coordinator hands its shards over within it (at least 5s)."),
+    Setting(
+      .heartbeatInterval, .node, .duration(0.05, 10), "500ms",
+      "How often a node says that it lives. The same on every node."),
+    Setting(
+      .logLevel, .node,
+      .choice(["trace", "debug", "info", "notice", "warning", "error", "critical"]), "info",
+      "The least important kind of line that is logged."),
+    Setting(
+      .logFormat, .node, .choice(["auto", "text", "json"]), "auto",
+      "How log lines look: text on a terminal and JSON elsewhere, or always one of them."),
+  ]
+
+  private static let edgeSettings: [Setting] = [
+    Setting(
+      .host, .edge, .text(.host), "127.0.0.1",
+      "The address to listen on for devices. 0.0.0.0 accepts from other machines; put a proxy "
+        + "that ends TLS in front."),
+    Setting(
+      .port, .edge, .integer(0...65_535), "8080",
+      "The TCP port for devices, WebSocket and HTTP alike. 0 picks a free one; the log names it.",
+      remedy: "Under Kubernetes a service called callmesh sets CALLMESH_PORT to tcp://…: give the "
+        + "service another name or set enableServiceLinks to false."),
+    Setting(
+      .keysFile, .edge, .text(.path), nil, note: "none; an edge needs one",
+      "The file with the keys of the apps, with which devices' tokens are checked.",
+      remedy: "For development make one with: callctl keys --app NAME --keys-file keys.json"),
+    Setting(
+      .eventLoops, .edge, .integer(1...256), nil, note: "one per core",
+      "Threads that serve connections."),
+    Setting(
+      .pingInterval, .edge, .duration(1, 600), "25s",
+      "How often a silent session is pinged; after two pings in silence it is closed."),
+    Setting(
+      .commandsPerSecond, .edge, .integer(1...100_000), "20",
+      "Commands that one session may send in a second, on average."),
+    Setting(
+      .commandsBurst, .edge, .integer(1...100_000), "60",
+      "Commands that one session may send at once."),
+  ]
+
+  private static let coordinatorSettings: [Setting] = [
+    Setting(
+      .workers, .coordinator, .integer(1...64), "1",
+      "Threads that run shards. Give at most one per core."),
+    Setting(
+      .leaseTimeout, .coordinator, .duration(0.2, 60), "3s",
+      "For how long nothing may be heard of a node before it counts as dead and its shards are "
+        + "taken over."),
+    Setting(
+      .journalReplicas, .coordinator, .integer(1...5), "1",
+      "On how many NATS servers each record is kept: 1 on a laptop, 3 in production."),
+    Setting(
+      .appendTimeout, .coordinator, .duration(0.1, 60), "2s",
+      "How long a journal append waits for its acknowledgement before its shard looks up whether "
+        + "it arrived."),
+  ]
+
+  private static let callRules: [Setting] = [
+    Setting(
+      .ringTimeout, .calls, .duration(1, 3600), "30s",
+      "How long a call rings where its caller does not say."),
+    Setting(
+      .ringTimeoutMinimum, .calls, .duration(1, 3600), "5s", "The shortest that a caller may ask."),
+    Setting(
+      .ringTimeoutMaximum, .calls, .duration(1, 3600), "180s", "The longest that a caller may ask."),
+    Setting(
+      .connectGrace, .calls, .duration(1, 600), "15s",
+      "From the answer until both sides report connected; then the call fails."),
+    Setting(
+      .resumeGraceRinging, .calls, .duration(0, 600), "15s",
+      "How long a call rings on after its caller's session broke."),
+    Setting(
+      .resumeGraceAnswered, .calls, .duration(0, 3600), "60s",
+      "How long an answered call outlives the session of one of its sides."),
+    Setting(
+      .deliveryRepeats, .calls, .durations(0.05, 60), "500ms,1s,2s,4s",
+      "After how long what a device has not acknowledged is said again: first, second, … time."),
+    Setting(
+      .endedCallKept, .calls, .duration(1, 86_400), "10m",
+      "How long an ended call is remembered, so that a late device learns what became of it."),
+    Setting(
+      .registrationLifetime, .calls, .duration(3600, 3650 * 86_400), "90d",
+      "After how long unseen a device's registration goes."),
+    Setting(
+      .devicesPerUser, .calls, .integer(1...100), "10",
+      "Registered devices of one user; the longest unseen gives way."),
+    Setting(
+      .liveCallsPerDevice, .calls, .integer(1...1000), "5", "Live calls that one device may place."),
+    Setting(
+      .callsPerPairPerMinute, .calls, .integer(1...10_000), "10",
+      "Calls from one caller to one callee in a minute."),
+    Setting(.headersCount, .calls, .integer(0...256), "32", "Custom headers of a call."),
+    Setting(
+      .headersBytes, .calls, .integer(0...32_768), "4096",
+      "Custom headers of a call, in bytes of all names and values."),
+    Setting(
+      .descriptionBytes, .calls, .integer(0...98_304), "65536",
+      "A session description, in bytes. A frame has at most 131072."),
+    Setting(
+      .signalsWaiting, .calls, .integer(1...4096), "128",
+      "Descriptions and candidates that wait for one side of a call."),
+    Setting(
+      .signalBytes, .calls, .integer(64...65_536), "16384",
+      "One description or candidate sent during a call, in bytes."),
+    Setting(
+      .lazyAppend, .calls, .duration(0, 1), "5ms",
+      "How long what is not urgent may wait for company in a journal append."),
+    Setting(
+      .callsPerShard, .calls, .integer(100...10_000_000), "200000",
+      "Calls that one shard holds, ended ones included; more are refused as overloaded."),
+    Setting(
+      .busyWhileInCall, .calls, .boolean, "false",
+      "Whether a user in an answered call is busy for further calls; else it rings."),
+  ]
+}

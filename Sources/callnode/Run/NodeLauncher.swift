@@ -1,0 +1,108 @@
+internal import CallAuth
+internal import CallBus
+internal import CallTelemetry
+internal import FoundationEssentials
+internal import Logging
+internal import NATSBus
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Darwin
+#endif
+
+/// From the command line to a running node, and to the exit status.
+struct NodeLauncher {
+  var roles: NodeRoles
+  var bus: BusChoice
+  var flags: [SettingKey: String]
+  /// The configuration file as given by flag.
+  var file: String?
+
+  /// - Throws: `StartError`.
+  func run() async throws {
+    let (settings, configuration, keys) = try prepare()
+    LogSetup.bootstrap(level: configuration.logLevel, format: configuration.logFormat)
+    var logger = Logger(label: "callnode")
+    logger[.node] = "\(configuration.nodeID)"
+    for name in settings.unknownEnvironment {
+      logger.notice(
+        "environment variable is no setting and has no effect", metadata: .keys([.key: "\(name)"]))
+    }
+    let runner = NodeRunner(configuration: configuration, roles: roles, keys: keys, logger: logger)
+    switch bus {
+    case .inProcess:
+      try await runner.run(on: InProcessBus(), busName: "in-process")
+    case .nats:
+      try await runner.run(on: connect(configuration), busName: shownURL(configuration))
+    }
+  }
+
+  /// Everything that can be wrong with what the node was told.
+  private func prepare() throws(StartError) -> (ResolvedSettings, NodeConfiguration, AppKeys?) {
+    do {
+      let settings = try Self.settings(flags: flags, file: file)
+      let configuration = try NodeConfiguration(
+        settings, roles: roles, generatedNodeID: Self.generatedNodeID(roles))
+      guard roles.hasEdge, let path = configuration.keysFile else {
+        return (settings, configuration, nil)
+      }
+      return (settings, configuration, try Self.keys(path, settings))
+    } catch {
+      throw .configuration(error)
+    }
+  }
+
+  /// The settings of this process's flags and environment and of the file, each checked by itself.
+  static func settings(flags: [SettingKey: String], file: String?) throws(ConfigurationError)
+    -> ResolvedSettings
+  {
+    let environment = ProcessInfo.processInfo.environment
+    let path = file ?? environment["CALLMESH_CONFIG"]
+    var read: ConfigurationFile?
+    if let path, !path.isEmpty { read = try ConfigurationFile.read(path: path) }
+    return try ResolvedSettings.resolve(flags: flags, environment: environment, file: read)
+  }
+
+  private static func keys(_ path: String, _ settings: ResolvedSettings) throws(ConfigurationError)
+    -> AppKeys
+  {
+    do {
+      return try AppKeys.load(path: path)
+    } catch {
+      throw ConfigurationError([
+        .init(
+          setting: SettingKey.keysFile.rawValue, value: path,
+          origin: settings.entries[.keysFile]?.origin, problem: "\(error.what)",
+          remedy: "\(error.remedy). " + (Setting.of(.keysFile).remedy ?? ""))
+      ])
+    }
+  }
+
+  private func connect(_ configuration: NodeConfiguration) async throws -> NATSBus {
+    do {
+      return try await NATSBus.connect(url: configuration.natsURL, name: configuration.nodeID)
+    } catch {
+      throw StartError.failure(
+        "NATS at \(shownURL(configuration)) cannot be reached: \(error).\n"
+          + "  Start one with: nats-server -js\n"
+          + "  or say where it is with --nats-url or CALLMESH_NATS_URL.")
+    }
+  }
+
+  private func shownURL(_ configuration: NodeConfiguration) -> String {
+    NATSURL.withoutCredentials(configuration.natsURL)
+  }
+
+  private static func generatedNodeID(_ roles: NodeRoles) -> String {
+    var buffer = [CChar](repeating: 0, count: 256)
+    let known = gethostname(&buffer, 255) == 0
+    let bytes = buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+    let name = known ? String(decoding: bytes, as: UTF8.self) : ""
+    let host = name.prefix { $0 != "." }.filter { $0.isASCII && ($0.isLetter || $0.isNumber) }
+    let random = String(UInt32.random(in: 0...UInt32.max), radix: 36)
+    return "\(roles.rawValue)-\(host.isEmpty ? "host" : String(host.prefix(32)))-\(random)"
+  }
+}

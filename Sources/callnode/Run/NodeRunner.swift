@@ -1,0 +1,129 @@
+internal import CallAuth
+internal import CallBus
+internal import CallCoordinator
+internal import CallCore
+internal import CallEdge
+internal import CallTelemetry
+internal import Logging
+internal import ServiceLifecycle
+
+/// Builds the roles of a process on a connected bus and runs them until they are asked to stop.
+struct NodeRunner {
+  var configuration: NodeConfiguration
+  var roles: NodeRoles
+  /// Set where there is an edge.
+  var keys: AppKeys?
+  var logger: Logger
+
+  /// - Parameter busName: what the log calls the bus.
+  /// - Throws: `StartError`.
+  func run(on bus: some ClusterBus, busName: String) async throws {
+    do {
+      let shardCount = try await settleShardCount(bus)
+      announce(busName: busName, shardCount: shardCount)
+      let services = try await services(bus, shardCount: shardCount)
+      let longest = Duration.microseconds(configuration.drain.microseconds) + .seconds(15)
+      try await SignalWatch.run(services, longest: longest, logger: logger)
+    } catch {
+      await bus.close()
+      throw Self.startError(error)
+    }
+    await bus.close()
+    logger.notice("stopped")
+  }
+
+  private static func startError(_ error: any Error) -> StartError {
+    switch error {
+    case let error as StartError: error
+    case let error as ShardCountAgreement.Mismatch: .configuration(error)
+    case let error as CoordinatorError: .configuration(error)
+    default: .failure("\(error)")
+    }
+  }
+
+  private func settleShardCount(_ bus: some ClusterBus) async throws -> Int {
+    do {
+      let bucket = try await bus.openBucket("\(configuration.cluster)-config", configuration.bucket)
+      return try await ShardCountAgreement.settle(
+        bucket, wanted: configuration.shardCount, cluster: configuration.cluster)
+    } catch let error as BusError {
+      throw StartError.failure(
+        """
+        the cluster's configuration cannot be read: \(error).
+          Is JetStream on (nats-server -js), and has it room? With --journal-replicas \
+        \(configuration.bucket.replicas) it needs as many NATS servers.
+        """)
+    }
+  }
+
+  /// The first line of every node: what runs here.
+  private func announce(busName: String, shardCount: Int) {
+    var metadata: Logger.Metadata = .keys([
+      .role: "\(roles.rawValue)", .version: "\(CallmeshVersion.current)",
+      .cluster: "\(configuration.cluster)", .nats: "\(busName)", .count: "\(shardCount)",
+    ])
+    if roles.hasEdge {
+      metadata[LogKey.host.rawValue] = "\(configuration.host)"
+      metadata[LogKey.port.rawValue] = "\(configuration.port)"
+    }
+    logger.notice("node starts", metadata: metadata)
+  }
+
+  /// The coordinator comes first, so that it starts before the edge and stops after it.
+  private func services(_ bus: some ClusterBus, shardCount: Int) async throws -> [any Service] {
+    let clock = ClusterClock(wallMicroseconds: CalendarTime.nowMilliseconds() * 1000)
+    let metrics = MetricsRegistry()
+    ProcessSample.register(in: metrics)
+    var services: [any Service] = []
+    if roles.hasCoordinator {
+      services.append(
+        CoordinatorNode(
+          configuration: coordinator(shardCount), bus: bus, clock: clock, metrics: metrics,
+          logger: logger))
+    }
+    if roles.hasEdge, let keys {
+      services.append(
+        EdgeNode(
+          configuration: edge(shardCount, keys), bus: bus, clock: clock, metrics: metrics,
+          logger: logger))
+    }
+    return services
+  }
+
+  private func coordinator(_ shardCount: Int) -> CoordinatorConfiguration {
+    var out = CoordinatorConfiguration(
+      nodeID: name("coordinator"), cluster: configuration.cluster,
+      version: CallmeshVersion.current)
+    out.shardCount = shardCount
+    out.workers = configuration.workers
+    out.limits = configuration.limits
+    out.heartbeatInterval = configuration.heartbeatInterval
+    out.leaseTimeout = configuration.leaseTimeout
+    out.shutdownTimeout = max(configuration.drain, .seconds(5))
+    out.journal = configuration.journal
+    out.buckets = configuration.bucket
+    return out
+  }
+
+  private func edge(_ shardCount: Int, _ keys: AppKeys) -> EdgeConfiguration {
+    var out = EdgeConfiguration(nodeID: name("edge"), appKeys: keys)
+    out.cluster = configuration.cluster
+    out.version = CallmeshVersion.current
+    out.host = configuration.host
+    out.port = configuration.port
+    out.shardCount = shardCount
+    if let eventLoops = configuration.eventLoops { out.eventLoops = eventLoops }
+    out.limits = configuration.limits
+    out.pingInterval = configuration.pingInterval
+    out.commandsPerSecond = configuration.commandsPerSecond
+    out.commandsBurst = configuration.commandsBurst
+    out.heartbeatInterval = configuration.heartbeatInterval
+    out.drainSeconds = Int(configuration.drain.microseconds / 1_000_000)
+    return out
+  }
+
+  /// Two roles of one process are two nodes to the cluster.
+  private func name(_ role: String) -> String {
+    roles == .all ? "\(configuration.nodeID)-\(role)" : configuration.nodeID
+  }
+}
