@@ -5,6 +5,9 @@ public enum DeviceCodec: Sendable, CaseIterable {
   case protobuf
   case json
 
+  /// The most bytes a device's frame may have.
+  public static let frameBytesMaximum = 131_072
+
   /// The WebSocket subprotocol.
   public var subprotocol: String {
     switch self {
@@ -19,17 +22,59 @@ public enum DeviceCodec: Sendable, CaseIterable {
   public func decodeClient(_ bytes: UnsafeRawBufferPointer, limits: CallLimits) throws(FrameError)
     -> ClientFrame
   {
-    throw FrameError(id: 0, error: CallError(.internalError))
+    guard bytes.count <= Self.frameBytesMaximum else {
+      throw FrameError(id: 0, error: CallError(.frameTooLarge))
+    }
+    let frame: ClientFrame
+    do throws(Fault) {
+      switch self {
+      case .protobuf: frame = try Self.decodeProtobufClient(bytes)
+      case .json: frame = try Self.decodeJSONClient(bytes)
+      }
+    } catch {
+      throw FrameError(id: recoverID(bytes), error: CallError(error))
+    }
+    do throws(CallError) {
+      try FrameRules(limits: limits).check(frame)
+    } catch {
+      throw FrameError(id: frame.id, error: error)
+    }
+    return frame
   }
 
-  public func encode(_ frame: ClientFrame) -> [UInt8] { [] }
+  public func encode(_ frame: ClientFrame) -> [UInt8] {
+    switch self {
+    case .protobuf: Packer.bytes { $0.clientFrame(frame) }
+    case .json: JSONForm.bytes(frame)
+    }
+  }
 
-  /// Reads an edge's frame, for clients.
+  /// Reads an edge's frame, for clients. Codes of errors that this version does not know are read
+  /// as `internalError`.
   public func decodeServer(_ bytes: UnsafeRawBufferPointer) throws(FrameError) -> ServerFrame {
-    throw FrameError(id: 0, error: CallError(.internalError))
+    do throws(Fault) {
+      switch self {
+      case .protobuf: return try Self.decodeProtobufServer(bytes)
+      case .json: return try Self.decodeJSONServer(bytes)
+      }
+    } catch {
+      throw FrameError(id: 0, error: CallError(error))
+    }
   }
 
-  public func encode(_ frame: ServerFrame) -> [UInt8] { [] }
+  public func encode(_ frame: ServerFrame) -> [UInt8] {
+    switch self {
+    case .protobuf: Packer.bytes { $0.serverFrame(frame) }
+    case .json: JSONForm.bytes(frame)
+    }
+  }
+
+  private func recoverID(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+    switch self {
+    case .protobuf: Self.recoverProtobufID(bytes)
+    case .json: Self.recoverJSONID(bytes)
+    }
+  }
 }
 
 /// Why a frame was refused, and the command's id as far as it could be read.
@@ -39,5 +84,16 @@ public struct FrameError: Error, Sendable, Equatable {
   public init(id: UInt64, error: CallError) {
     self.id = id
     self.error = error
+  }
+}
+
+extension CallError {
+  /// What a device is told of bytes that could not be read.
+  init(_ fault: Fault) {
+    switch fault {
+    case .malformed: self.init(.malformedFrame)
+    case .unknownMember: self.init(.unknownCommand)
+    case .field, .missing: self.init(.invalidField, fault.sentence)
+    }
   }
 }

@@ -1,0 +1,59 @@
+public import CallCore
+
+/// What ids may look like. One place, for the codec, the edge's HTTP routes, tokens and tools.
+public enum FieldRules {
+  public static let userIDBytes = 1...128
+  public static let deviceIDBytes = 1...64
+  /// Of a push token and of its topic.
+  public static let pushTokenBytesMaximum = 1024
+  /// Of a bearer token in `attach`.
+  public static let bearerTokenBytesMaximum = 8192
+  /// Of names that people or operators read: of devices, clients, SDKs, dialects.
+  public static let nameBytesMaximum = 128
+  /// Acknowledgements in one frame.
+  public static let ackItemsMaximum = 256
+  /// Numbers on the wire fit the integers of a double.
+  public static let numberMaximum: UInt64 = 1 << 53 - 1
+
+  /// 1 to 128 bytes of printable text.
+  public static func userID(_ text: String) -> Bool {
+    userIDBytes.contains(text.utf8.count) && isPrintable(text)
+  }
+
+  /// 1 to 64 bytes of printable text.
+  public static func deviceID(_ text: String) -> Bool {
+    deviceIDBytes.contains(text.utf8.count) && isPrintable(text)
+  }
+
+  /// - Throws: `invalidCallee`.
+  public static func checkUserID(_ text: String) throws(CallError) {
+    guard userID(text) else { throw CallError(.invalidCallee) }
+  }
+
+  /// - Throws: `invalidDevice`.
+  public static func checkDeviceID(_ text: String) throws(CallError) {
+    guard deviceID(text) else { throw CallError(.invalidDevice) }
+  }
+
+  /// At most `nameBytesMaximum` bytes of printable text; may be empty.
+  public static func name(_ text: String) -> Bool {
+    text.utf8.count <= nameBytesMaximum && isPrintable(text)
+  }
+
+  /// Whether the text has no control character (C0, DEL, C1) and no line or paragraph separator.
+  public static func isPrintable(_ text: String) -> Bool {
+    for scalar in text.unicodeScalars {
+      switch scalar.value {
+      case 0..<0x20, 0x7f..<0xa0, 0x2028, 0x2029: return false
+      default: continue
+      }
+    }
+    return true
+  }
+
+  /// Text that no layer can cut short: NUL would end it in C.
+  static func hasNoNUL(_ text: String) -> Bool {
+    let fast = text.utf8.withContiguousStorageIfAvailable { !$0.contains(0) }
+    return fast ?? !text.utf8.contains(0)
+  }
+}

@@ -1,0 +1,136 @@
+internal import CallCore
+
+/// Checks form and size of what a device says, whichever encoding it came in.
+struct FrameRules {
+  let limits: CallLimits
+
+  func check(_ frame: ClientFrame) throws(CallError) {
+    guard frame.id <= FieldRules.numberMaximum else {
+      throw CallError(.invalidField, "The id of a frame is at most 2^53 - 1.")
+    }
+    if case .ack(let items) = frame.command {
+      try check(items)
+    } else {
+      guard frame.id > 0 else {
+        throw CallError(.invalidField, "Give the frame an id greater than 0.")
+      }
+      try check(frame.command)
+    }
+  }
+
+  private func check(_ command: ClientCommand) throws(CallError) {
+    switch command {
+    case .attach(let request): try check(request)
+    case .detach, .ack: break
+    case .register(let request): try check(request)
+    case .unregister(let device):
+      if let device { try FieldRules.checkDeviceID(device.text) }
+    case .place(let call, let request):
+      try check(call)
+      try check(description: request.description)
+      try check(request.headers)
+    case .answer(let call, let description):
+      try check(call)
+      try check(description: description)
+    case .signal(let call, _, let body):
+      try check(call)
+      try check(signal: body)
+    case .alerting(let call), .decline(let call, _), .busy(let call), .cancel(let call),
+      .connected(let call), .hangUp(let call), .resume(let call), .query(let call):
+      try check(call)
+    }
+  }
+
+  private func check(_ call: CallAddress) throws(CallError) {
+    guard call.callee.isEmpty || FieldRules.userID(call.callee) else {
+      throw CallError(.invalidCallee)
+    }
+  }
+
+  private func check(_ items: [AckItem]) throws(CallError) {
+    guard (1...FieldRules.ackItemsMaximum).contains(items.count) else {
+      throw CallError(
+        .invalidField, "An ack names 1 to \(FieldRules.ackItemsMaximum) deliveries.")
+    }
+    for item in items { try check(item.call) }
+  }
+
+  private func check(_ request: AttachRequest) throws(CallError) {
+    guard request.token.utf8.count <= FieldRules.bearerTokenBytesMaximum,
+      FieldRules.isPrintable(request.token)
+    else { throw CallError(.notAccepted) }
+    if !request.device.isEmpty { try FieldRules.checkDeviceID(request.device) }
+    try check(name: request.deviceName, "attach.deviceName")
+    try check(name: request.client, "attach.client")
+  }
+
+  func check(_ request: RegistrationRequest) throws(CallError) {
+    try check(name: request.deviceName, "register.deviceName")
+    try check(name: request.dialect, "register.dialect")
+    try check(name: request.sdkName, "register.sdkName")
+    try check(name: request.sdkVersion, "register.sdkVersion")
+    if let token = request.voipToken { try check(token) }
+    if let token = request.alertToken { try check(token) }
+  }
+
+  private func check(_ token: PushToken) throws(CallError) {
+    let size = 1...FieldRules.pushTokenBytesMaximum
+    guard token.provider != .none, size.contains(token.token.utf8.count),
+      FieldRules.isPrintable(token.token),
+      token.topic.utf8.count <= size.upperBound, FieldRules.isPrintable(token.topic)
+    else { throw CallError(.invalidPushToken) }
+    guard ["", "production", "sandbox"].contains(token.environment) else {
+      throw CallError(.invalidPushToken, "The environment is production or sandbox.")
+    }
+  }
+
+  private func check(name: String, _ field: StaticString) throws(CallError) {
+    guard FieldRules.name(name) else {
+      throw CallError(
+        .invalidField, "\(field) is at most \(FieldRules.nameBytesMaximum) bytes of printable text."
+      )
+    }
+  }
+
+  private func check(description: String) throws(CallError) {
+    guard description.utf8.count <= limits.descriptionBytes else {
+      throw CallError(
+        .descriptionTooLarge, "A session description is at most \(limits.descriptionBytes) bytes.")
+    }
+    try check(noNUL: description, "description")
+  }
+
+  private func check(signal body: String) throws(CallError) {
+    guard body.utf8.count <= limits.signalBytes else {
+      throw CallError(
+        .descriptionTooLarge,
+        "A description or candidate of a placed call is at most \(limits.signalBytes) bytes.")
+    }
+    try check(noNUL: body, "body")
+  }
+
+  private func check(_ headers: [CustomHeader]) throws(CallError) {
+    guard headers.count <= limits.headersCount else { throw tooLarge() }
+    var bytes = 0
+    for header in headers {
+      bytes += header.name.utf8.count + header.value.utf8.count
+      guard bytes <= limits.headersBytes else { throw tooLarge() }
+      guard !header.name.isEmpty, FieldRules.isPrintable(header.name) else {
+        throw CallError(.invalidField, "A header's name is printable text, and not empty.")
+      }
+      try check(noNUL: header.value, "headers.value")
+    }
+  }
+
+  private func tooLarge() -> CallError {
+    CallError(
+      .headersTooLarge,
+      "At most \(limits.headersCount) headers, \(limits.headersBytes) bytes in all.")
+  }
+
+  private func check(noNUL text: String, _ field: StaticString) throws(CallError) {
+    guard FieldRules.hasNoNUL(text) else {
+      throw CallError(.invalidField, "\(field) holds a NUL character.")
+    }
+  }
+}

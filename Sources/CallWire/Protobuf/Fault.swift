@@ -1,0 +1,22 @@
+internal import CallCore
+
+/// What is wrong with bytes that came in. Each codec turns it into its own error.
+enum Fault: Error {
+  /// Not protobuf, not JSON, or too deep.
+  case malformed
+  /// This field's value cannot be.
+  case field(String)
+  /// This field is not there.
+  case missing(String)
+  /// A oneof has no member, or one that this version does not know.
+  case unknownMember(String)
+
+  var sentence: String {
+    switch self {
+    case .malformed: "The message could not be read."
+    case .field(let name): "The field \(name) is not valid."
+    case .missing(let name): "The field \(name) is missing."
+    case .unknownMember(let name): "The \(name) is missing or unknown."
+    }
+  }
+}

@@ -1,0 +1,104 @@
+internal import CCallProto
+internal import CallCore
+
+/// What coordinators say to edges, and nodes of themselves.
+extension Packer {
+  func edgeBatch(_ value: EdgeBatch) -> UnsafeMutablePointer<Callmesh__V1__EdgeBatch> {
+    let message = arena.make(callmesh__v1__edge_batch__init)
+    message.pointee.n_items = value.items.count
+    message.pointee.items = array(value.items, edgeItem)
+    return message
+  }
+
+  private func edgeItem(_ value: EdgeItem) -> UnsafeMutablePointer<Callmesh__V1__EdgeItem> {
+    let message = arena.make(callmesh__v1__edge_item__init)
+    message.pointee.session = value.session
+    switch value.body {
+    case .reply(let request, let reply):
+      message.pointee.body_case = CALLMESH__V1__EDGE_ITEM__BODY_REPLY
+      message.pointee.reply = self.reply(request, reply)
+    case .delivery(let delivery):
+      message.pointee.body_case = CALLMESH__V1__EDGE_ITEM__BODY_DELIVERY
+      message.pointee.delivery = self.delivery(delivery)
+    case .notice(let notice):
+      message.pointee.body_case = CALLMESH__V1__EDGE_ITEM__BODY_NOTICE
+      message.pointee.notice = self.notice(notice)
+    case .close(let notice):
+      let close = arena.make(callmesh__v1__close_session__init)
+      close.pointee.notice = self.notice(notice)
+      message.pointee.body_case = CALLMESH__V1__EDGE_ITEM__BODY_CLOSE
+      message.pointee.close = close
+    }
+    return message
+  }
+
+  /// The shard's reply: what the edge knows of the session it adds itself.
+  private func reply(
+    _ request: UInt64, _ value: Reply
+  ) -> UnsafeMutablePointer<Callmesh__V1__Reply> {
+    let message = arena.make(callmesh__v1__reply__init)
+    message.pointee.id = request
+    switch value {
+    case .error(let error):
+      message.pointee.result_case = CALLMESH__V1__REPLY__RESULT_ERROR
+      message.pointee.error = self.error(error)
+    case .done:
+      message.pointee.result_case = CALLMESH__V1__REPLY__RESULT_DONE
+      message.pointee.done = arena.make(callmesh__v1__done__init)
+    case .attached(let forCall):
+      let attached = arena.make(callmesh__v1__attached__init)
+      attached.pointee.for_call = forCall.map(callState)
+      message.pointee.result_case = CALLMESH__V1__REPLY__RESULT_ATTACHED
+      message.pointee.attached = attached
+    case .registered(let expiresAt, let removed):
+      message.pointee.result_case = CALLMESH__V1__REPLY__RESULT_REGISTERED
+      message.pointee.registered = registered(device: "", expiresAt: expiresAt, removed: removed)
+    case .call(let state):
+      message.pointee.result_case = CALLMESH__V1__REPLY__RESULT_CALL
+      message.pointee.call = callState(state)
+    case .answer(let won, let state):
+      message.pointee.result_case = CALLMESH__V1__REPLY__RESULT_ANSWER
+      message.pointee.answer = answerResult(won: won, state)
+    }
+    return message
+  }
+
+  func heartbeat(_ value: Heartbeat) -> UnsafeMutablePointer<Callmesh__V1__Heartbeat> {
+    let message = arena.make(callmesh__v1__heartbeat__init)
+    set(&message.pointee.node, value.node)
+    message.pointee.role = .init(rawValue: .init(value.role.rawValue))
+    message.pointee.incarnation = value.incarnation
+    message.pointee.state = .init(rawValue: .init(value.state.rawValue))
+    set(&message.pointee.version, value.version)
+    message.pointee.shard_count = value.shardCount
+    return message
+  }
+
+  func announceRequest(
+    _ value: AnnounceRequest
+  ) -> UnsafeMutablePointer<Callmesh__V1__AnnounceRequest> {
+    let message = arena.make(callmesh__v1__announce_request__init)
+    message.pointee.shard = value.shard
+    message.pointee.epoch = value.epoch
+    return message
+  }
+
+  func announceDone(
+    _ value: AnnounceDone
+  ) -> UnsafeMutablePointer<Callmesh__V1__AnnounceDone> {
+    let message = arena.make(callmesh__v1__announce_done__init)
+    message.pointee.shard = value.shard
+    message.pointee.epoch = value.epoch
+    message.pointee.edge = value.edge
+    return message
+  }
+
+  func lease(_ value: Lease) -> UnsafeMutablePointer<Callmesh__V1__Lease> {
+    let message = arena.make(callmesh__v1__lease__init)
+    set(&message.pointee.owner, value.owner)
+    message.pointee.incarnation = value.incarnation
+    message.pointee.epoch = value.epoch
+    message.pointee.released = value.released ? 1 : 0
+    return message
+  }
+}

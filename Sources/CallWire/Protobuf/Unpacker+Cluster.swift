@@ -1,0 +1,132 @@
+internal import CCallProto
+internal import CallCore
+
+/// What nodes say to each other.
+extension Unpacker {
+  static func commandBatch(
+    _ message: UnsafeMutablePointer<Callmesh__V1__CommandBatch>
+  ) throws(Fault) -> CommandBatch {
+    let edge = message.pointee.edge
+    return CommandBatch(
+      edge: edge,
+      commands: try array(message.pointee.n_commands, message.pointee.commands) {
+        (command) throws(Fault) in try self.command(command, edge: edge)
+      })
+  }
+
+  private static func command(
+    _ message: UnsafeMutablePointer<Callmesh__V1__Command>, edge: UInt64
+  ) throws(Fault) -> Command {
+    let user = UserKey(
+      app: try text(message.pointee.app, "app"), user: try text(message.pointee.user, "user"))
+    let callee = try text(message.pointee.callee, "callee")
+    return Command(
+      session: SessionRef(edge: edge, number: message.pointee.session),
+      request: message.pointee.request, user: user,
+      device: DeviceID(try text(message.pointee.device, "device")),
+      callee: callee.isEmpty ? user : UserKey(app: user.app, user: callee),
+      body: try body(message))
+  }
+
+  private static func body(
+    _ message: UnsafeMutablePointer<Callmesh__V1__Command>
+  ) throws(Fault) -> Command.Body {
+    switch message.pointee.body_case {
+    case CALLMESH__V1__COMMAND__BODY_ATTACH:
+      return .attach(try attach(there(message.pointee.attach, "attach")))
+    case CALLMESH__V1__COMMAND__BODY_SESSION_CLOSED:
+      let closed = try there(message.pointee.session_closed, "sessionClosed")
+      return .sessionClosed(graceful: closed.pointee.graceful != 0)
+    case CALLMESH__V1__COMMAND__BODY_CALLER_GONE:
+      return .callerGone(try calls(there(message.pointee.caller_gone, "callerGone")))
+    case CALLMESH__V1__COMMAND__BODY_REGISTER:
+      return .register(try register(there(message.pointee.register_, "register")))
+    case CALLMESH__V1__COMMAND__BODY_UNREGISTER:
+      let unregister = try there(message.pointee.unregister, "unregister")
+      return .unregister(DeviceID(try text(unregister.pointee.device, "device")))
+    case CALLMESH__V1__COMMAND__BODY_PLACE:
+      return .place(try place(there(message.pointee.place, "place")))
+    case CALLMESH__V1__COMMAND__BODY_ACK:
+      let ack = try there(message.pointee.ack, "ack")
+      return .ack(try array(ack.pointee.n_items, ack.pointee.items, acknowledgement))
+    case CALLMESH__V1__COMMAND__BODY_ANSWER:
+      let answer = try there(message.pointee.answer, "answer")
+      return .answer(
+        try id(answer.pointee.call, "call"),
+        description: try text(answer.pointee.description, "description"))
+    case CALLMESH__V1__COMMAND__BODY_DECLINE:
+      let decline = try there(message.pointee.decline, "decline")
+      return .decline(
+        try id(decline.pointee.call, "call"),
+        try known(decline.pointee.scope.rawValue, DeclineScope.self, "scope"))
+    case CALLMESH__V1__COMMAND__BODY_DESCRIPTION:
+      return try signal(message.pointee.description, .description)
+    case CALLMESH__V1__COMMAND__BODY_CANDIDATE:
+      return try signal(message.pointee.candidate, .candidate)
+    case CALLMESH__V1__COMMAND__BODY_ALERTING:
+      return .alerting(try id(message.pointee.alerting, "alerting"))
+    case CALLMESH__V1__COMMAND__BODY_BUSY:
+      return .busy(try id(message.pointee.busy, "busy"))
+    case CALLMESH__V1__COMMAND__BODY_CANCEL:
+      return .cancel(try id(message.pointee.cancel, "cancel"))
+    case CALLMESH__V1__COMMAND__BODY_CONNECTED:
+      return .connected(try id(message.pointee.connected, "connected"))
+    case CALLMESH__V1__COMMAND__BODY_HANG_UP:
+      return .hangUp(try id(message.pointee.hang_up, "hangUp"))
+    case CALLMESH__V1__COMMAND__BODY_RESUME:
+      return .resume(try id(message.pointee.resume, "resume"))
+    case CALLMESH__V1__COMMAND__BODY_QUERY:
+      return .query(try id(message.pointee.query, "query"))
+    default: throw .unknownMember("command")
+    }
+  }
+
+  private static func attach(
+    _ message: UnsafeMutablePointer<Callmesh__V1__AttachCommand>
+  ) throws(Fault) -> Attach {
+    Attach(
+      forCall: message.pointee.for_call.len == 0
+        ? nil : try id(message.pointee.for_call, "forCall"),
+      deviceName: try text(message.pointee.device_name, "deviceName"),
+      client: try text(message.pointee.client, "client"),
+      announce: message.pointee.announce != 0,
+      attachedAt: Timestamp(microseconds: message.pointee.attached_at_us))
+  }
+
+  private static func calls(
+    _ message: UnsafeMutablePointer<Callmesh__V1__CallerGone>
+  ) throws(Fault) -> [CallID] {
+    var calls: [CallID] = []
+    guard let ids = message.pointee.calls else { return calls }
+    calls.reserveCapacity(message.pointee.n_calls)
+    for index in 0..<message.pointee.n_calls { calls.append(try id(ids[index], "calls")) }
+    return calls
+  }
+
+  private static func place(
+    _ message: UnsafeMutablePointer<Callmesh__V1__PlaceCommand>
+  ) throws(Fault) -> PlaceRequest {
+    PlaceRequest(
+      call: try id(message.pointee.call, "call"),
+      ringTimeoutSeconds: message.pointee.ring_timeout_seconds,
+      description: try text(message.pointee.description, "description"),
+      headers: try array(message.pointee.n_headers, message.pointee.headers, header),
+      video: message.pointee.video != 0,
+      deviceName: try text(message.pointee.device_name, "deviceName"))
+  }
+
+  private static func acknowledgement(
+    _ message: UnsafeMutablePointer<Callmesh__V1__Acknowledgement>
+  ) throws(Fault) -> Acknowledgement {
+    Acknowledgement(
+      call: try id(message.pointee.call, "call"), version: message.pointee.version)
+  }
+
+  private static func signal(
+    _ pointer: UnsafeMutablePointer<Callmesh__V1__SignalCommand>?, _ kind: SignalKind
+  ) throws(Fault) -> Command.Body {
+    let message = try there(pointer, "signal")
+    return .signal(
+      try id(message.pointee.call, "call"), kind, body: try text(message.pointee.body, "body"))
+  }
+}

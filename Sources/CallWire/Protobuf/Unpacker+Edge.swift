@@ -1,0 +1,81 @@
+internal import CCallProto
+internal import CallCore
+
+/// What coordinators say to edges, and nodes of themselves.
+extension Unpacker {
+  static func edgeBatch(
+    _ message: UnsafeMutablePointer<Callmesh__V1__EdgeBatch>
+  ) throws(Fault) -> EdgeBatch {
+    EdgeBatch(items: try array(message.pointee.n_items, message.pointee.items, edgeItem))
+  }
+
+  private static func edgeItem(
+    _ message: UnsafeMutablePointer<Callmesh__V1__EdgeItem>
+  ) throws(Fault) -> EdgeItem {
+    EdgeItem(session: message.pointee.session, body: try body(message))
+  }
+
+  private static func body(
+    _ message: UnsafeMutablePointer<Callmesh__V1__EdgeItem>
+  ) throws(Fault) -> EdgeItem.Body {
+    switch message.pointee.body_case {
+    case CALLMESH__V1__EDGE_ITEM__BODY_REPLY:
+      let reply = try there(message.pointee.reply, "reply")
+      return .reply(request: reply.pointee.id, try shardReply(reply))
+    case CALLMESH__V1__EDGE_ITEM__BODY_DELIVERY:
+      return .delivery(try delivery(there(message.pointee.delivery, "delivery")))
+    case CALLMESH__V1__EDGE_ITEM__BODY_NOTICE:
+      return .notice(try notice(message.pointee.notice))
+    case CALLMESH__V1__EDGE_ITEM__BODY_CLOSE:
+      return .close(try notice(there(message.pointee.close, "close").pointee.notice))
+    default: throw .unknownMember("item")
+    }
+  }
+
+  private static func shardReply(
+    _ message: UnsafeMutablePointer<Callmesh__V1__Reply>
+  ) throws(Fault) -> Reply {
+    switch message.pointee.result_case {
+    case CALLMESH__V1__REPLY__RESULT_ERROR:
+      return .error(try error(there(message.pointee.error, "error")))
+    case CALLMESH__V1__REPLY__RESULT_DONE:
+      return .done
+    case CALLMESH__V1__REPLY__RESULT_ATTACHED:
+      let attached = try there(message.pointee.attached, "attached")
+      return .attached(
+        forCall: attached.pointee.for_call == nil
+          ? nil : try callState(attached.pointee.for_call, "forCall"))
+    case CALLMESH__V1__REPLY__RESULT_REGISTERED:
+      let registered = try there(message.pointee.registered, "registered")
+      return .registered(
+        expiresAt: time(milliseconds: registered.pointee.expires_at_ms),
+        removed: try devices(registered))
+    case CALLMESH__V1__REPLY__RESULT_CALL:
+      return .call(try callState(message.pointee.call, "call"))
+    case CALLMESH__V1__REPLY__RESULT_ANSWER:
+      let answer = try there(message.pointee.answer, "answer")
+      return .answer(
+        won: answer.pointee.won != 0, try callState(answer.pointee.call, "answer.call"))
+    default: throw .unknownMember("result")
+    }
+  }
+
+  static func heartbeat(
+    _ message: UnsafeMutablePointer<Callmesh__V1__Heartbeat>
+  ) throws(Fault) -> Heartbeat {
+    Heartbeat(
+      node: try text(message.pointee.node, "node"),
+      role: try known(message.pointee.role.rawValue, NodeRole.self, "role"),
+      incarnation: message.pointee.incarnation,
+      state: try known(message.pointee.state.rawValue, NodeState.self, "state"),
+      version: try text(message.pointee.version, "version"),
+      shardCount: message.pointee.shard_count)
+  }
+
+  static func lease(_ message: UnsafeMutablePointer<Callmesh__V1__Lease>) throws(Fault) -> Lease {
+    Lease(
+      owner: try text(message.pointee.owner, "owner"),
+      incarnation: message.pointee.incarnation, epoch: message.pointee.epoch,
+      released: message.pointee.released != 0)
+  }
+}

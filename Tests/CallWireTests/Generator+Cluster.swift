@@ -1,0 +1,145 @@
+import CallCore
+import CallWire
+
+/// What nodes say and keep.
+extension Generator {
+  static let commandKinds = 19
+
+  mutating func commandBatch() -> CommandBatch {
+    let edge = next()
+    return CommandBatch(edge: edge, commands: list(5) { $0.command(edge: edge) })
+  }
+
+  mutating func command(edge: UInt64, _ kind: Int? = nil) -> Command {
+    let kind = kind ?? Int.random(in: 0..<Self.commandKinds, using: &self)
+    let user = UserKey(app: text(8), user: self.user())
+    return Command(
+      session: SessionRef(edge: edge, number: next()), request: number(), user: user,
+      device: device(), callee: chance(50) ? user : UserKey(app: user.app, user: self.user()),
+      body: body(kind))
+  }
+
+  private mutating func body(_ kind: Int) -> Command.Body {
+    switch kind {
+    case 0:
+      .attach(
+        Attach(
+          forCall: chance(50) ? call() : nil, deviceName: text(10), client: text(10),
+          announce: chance(50), attachedAt: microseconds()))
+    case 1: .sessionClosed(graceful: chance(50))
+    case 2: .callerGone(list(4) { $0.call() })
+    case 3: .register(registration())
+    case 4: .unregister(device())
+    case 5:
+      .place(
+        PlaceRequest(
+          call: call(), ringTimeoutSeconds: UInt32(truncatingIfNeeded: number()),
+          description: body(), headers: headers(), video: chance(50), deviceName: text(10)))
+    case 6: .ack(list(4) { Acknowledgement(call: $0.call(), version: $0.number()) })
+    case 7: .alerting(call())
+    case 8: .answer(call(), description: body())
+    case 9: .decline(call(), .everywhere)
+    case 10: .decline(call(), .here)
+    case 11: .busy(call())
+    case 12: .cancel(call())
+    case 13: .connected(call())
+    case 14: .hangUp(call())
+    case 15: .signal(call(), .description, body: body())
+    case 16: .signal(call(), .candidate, body: body())
+    case 17: .resume(call())
+    default: .query(call())
+    }
+  }
+
+  mutating func reply() -> Reply {
+    switch Int.random(in: 0..<6, using: &self) {
+    case 0: .error(error())
+    case 1: .done
+    case 2: .attached(forCall: chance(50) ? state() : nil)
+    case 3: .registered(expiresAt: milliseconds(), removed: list(3) { $0.device() })
+    case 4: .call(state())
+    default: .answer(won: chance(50), state())
+    }
+  }
+
+  mutating func edgeBatch() -> EdgeBatch {
+    EdgeBatch(
+      items: list(5) {
+        EdgeItem(session: $0.next(), body: $0.itemBody(Int.random(in: 0..<4, using: &$0)))
+      })
+  }
+
+  private mutating func itemBody(_ kind: Int) -> EdgeItem.Body {
+    switch kind {
+    case 0: .reply(request: number(), reply())
+    case 1: .delivery(delivery())
+    case 2: .notice(notice())
+    default: .close(notice())
+    }
+  }
+
+  mutating func heartbeat() -> Heartbeat {
+    Heartbeat(
+      node: text(10), role: NodeRole.allCases.randomElement(using: &self)!, incarnation: next(),
+      state: NodeState.allCases.randomElement(using: &self)!, version: text(10),
+      shardCount: UInt32(truncatingIfNeeded: next()))
+  }
+
+  mutating func lease() -> Lease {
+    Lease(owner: text(10), incarnation: next(), epoch: next(), released: chance(50))
+  }
+
+  static let changeKinds = 11
+
+  mutating func entry(_ kind: Int? = nil) -> JournalEntry {
+    let kind = kind ?? Int.random(in: 0..<Self.changeKinds, using: &self)
+    return JournalEntry(call: call(), change: change(kind))
+  }
+
+  private mutating func change(_ kind: Int) -> JournalEntry.Change {
+    switch kind {
+    case 0:
+      .placed(
+        PlacedFacts(
+          callee: UserKey(app: text(8), user: user()), caller: party(), placedAt: microseconds(),
+          deadline: microseconds(), video: chance(50), description: body(), headers: headers(),
+          legs: list(4) { $0.party() }, fingerprint: next()))
+    case 1: .legJoined(party())
+    case 2: .alerting(device())
+    case 3:
+      .answered(
+        AnsweredFacts(
+          by: party(), at: microseconds(), description: body(), connectDeadline: microseconds()))
+    case 4: .legEnded(device(), LegEnd.allCases.randomElement(using: &self)!)
+    case 5: .connected(caller: chance(50))
+    case 6:
+      .ended(
+        EndedFacts(
+          reason: EndReason.allCases.randomElement(using: &self)!,
+          by: chance(50) ? party() : nil, at: microseconds(), missed: chance(50)))
+    case 7:
+      .signal(
+        fromCaller: chance(50), device(), SignalKind.allCases.randomElement(using: &self)!,
+        body: body())
+    case 8: .callerLost(until: chance(50) ? microseconds() : nil)
+    case 9: .winnerLost(until: chance(50) ? microseconds() : nil)
+    default: .settled
+    }
+  }
+
+  mutating func journalRecord() -> JournalRecord {
+    JournalRecord(
+      epoch: next(), number: next(), writer: text(10), at: microseconds(),
+      entries: list(5) { $0.entry() }, released: chance(20))
+  }
+
+  mutating func checkpoint() -> Checkpoint {
+    Checkpoint(sequence: next(), epoch: next(), entries: list(8) { $0.entry() })
+  }
+
+  mutating func storedRegistration() -> Registration {
+    Registration(
+      user: UserKey(app: text(8), user: user()), device: device(), request: registration(),
+      registeredAt: microseconds(), seenAt: microseconds())
+  }
+}

@@ -1,0 +1,208 @@
+import CallCore
+import CallWire
+
+/// Draws valid messages of every kind from a seed. Times are whole milliseconds where the wire has
+/// milliseconds.
+struct Generator: RandomNumberGenerator {
+  private var seed: UInt64
+  init(seed: UInt64) { self.seed = seed }
+
+  mutating func next() -> UInt64 {
+    seed &+= 0x9e37_79b9_7f4a_7c15
+    var z = seed
+    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+    return z ^ (z >> 31)
+  }
+
+  // MARK: Parts
+
+  mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &self) < percent }
+
+  mutating func number() -> UInt64 {
+    next() & ((1 << UInt64.random(in: 0...53, using: &self)) - 1)
+  }
+
+  mutating func call() -> CallID { CallID(high: next(), low: next()) }
+
+  private static let letters = Array("abcxyz019 -_./@+äßЖ日🦊\"\\'<>&{}")
+
+  /// Printable text of up to `count` characters.
+  mutating func text(_ count: Int) -> String {
+    let length = Int.random(in: 0...count, using: &self)
+    return String((0..<length).map { _ in Self.letters.randomElement(using: &self)! })
+  }
+
+  mutating func user() -> String { "u" + text(20) }
+  mutating func device() -> DeviceID { DeviceID("d" + text(12)) }
+
+  /// Opaque text, sometimes long, with line ends and other control characters.
+  mutating func body() -> String {
+    var body = text(30)
+    if chance(20) { body += "\r\n\t\u{1}\u{7f}\u{2028}" }
+    if chance(5) { body += String(repeating: "v=0 ", count: Int.random(in: 1...500, using: &self)) }
+    return body
+  }
+
+  mutating func list<Element>(
+    _ most: Int, _ element: (inout Generator) -> Element
+  ) -> [Element] {
+    (0..<Int.random(in: 0...most, using: &self)).map { _ in element(&self) }
+  }
+
+  mutating func milliseconds() -> Timestamp {
+    Timestamp(microseconds: Int64.random(in: 1...4_000_000_000_000, using: &self) * 1000)
+  }
+  mutating func microseconds() -> Timestamp {
+    Timestamp(microseconds: Int64.random(in: 1...4_000_000_000_000_000, using: &self))
+  }
+
+  mutating func headers() -> [CustomHeader] {
+    list(4) { CustomHeader(name: "X-" + $0.text(5), value: $0.body().prefix(100).description) }
+  }
+
+  mutating func party() -> Party { Party(user: user(), device: device(), deviceName: text(10)) }
+
+  mutating func signal() -> Signal {
+    Signal(index: number(), kind: SignalKind.allCases.randomElement(using: &self)!, body: body())
+  }
+
+  mutating func state() -> CallState {
+    CallState(
+      call: call(), callee: user(), phase: CallPhase.allCases.randomElement(using: &self)!,
+      version: number(),
+      reason: chance(50) ? EndReason.allCases.randomElement(using: &self)! : nil,
+      by: chance(50) ? party() : nil, at: milliseconds(),
+      deadline: chance(50) ? milliseconds() : nil, missed: chance(50))
+  }
+
+  mutating func token() -> PushToken {
+    PushToken(
+      provider: [.apns, .fcm, .webPush].randomElement(using: &self)!,
+      environment: ["", "production", "sandbox"].randomElement(using: &self)!,
+      topic: text(20), token: "t" + text(40))
+  }
+
+  mutating func registration() -> RegistrationRequest {
+    RegistrationRequest(
+      deviceName: text(10), voipToken: chance(50) ? token() : nil,
+      alertToken: chance(50) ? token() : nil, dialect: text(5), sdkName: text(5),
+      sdkVersion: text(5))
+  }
+
+  mutating func error() -> CallError {
+    CallError(
+      CallError.Code.allCases.randomElement(using: &self)!, chance(50) ? text(30) : nil,
+      retryAfterMilliseconds: UInt32(truncatingIfNeeded: next()))
+  }
+
+  mutating func notice() -> Notice {
+    Notice(
+      kind: Notice.Kind.allCases.randomElement(using: &self)!, message: text(20),
+      retryAfterMilliseconds: UInt32(truncatingIfNeeded: number()))
+  }
+
+  mutating func event(_ kind: Int) -> Delivery.Event {
+    switch kind {
+    case 0:
+      .invite(
+        Invite(
+          caller: party(), deadline: milliseconds(), video: chance(50), description: body(),
+          headers: headers(), signals: list(3) { $0.signal() }))
+    case 1: .ringing(by: party())
+    case 2: .answered(Answered(by: party(), description: body(), signals: list(3) { $0.signal() }))
+    case 3:
+      .stop(
+        Stop(
+          reason: EndReason.allCases.randomElement(using: &self)!,
+          by: chance(50) ? party() : nil, missed: chance(50)))
+    default: .signal(signal())
+    }
+  }
+  static let eventKinds = 5
+
+  mutating func delivery(_ kind: Int? = nil) -> Delivery {
+    let kind = kind ?? Int.random(in: 0..<Self.eventKinds, using: &self)
+    return Delivery(
+      call: call(), callee: user(), version: number(), at: milliseconds(), event: event(kind))
+  }
+}
+
+/// Whole frames of devices and edges.
+extension Generator {
+  static let clientKinds = 18
+
+  mutating func address() -> CallAddress {
+    CallAddress(callee: chance(50) ? user() : "", call: call())
+  }
+
+  mutating func clientFrame(_ kind: Int? = nil) -> ClientFrame {
+    let kind = kind ?? Int.random(in: 0..<Self.clientKinds, using: &self)
+    return ClientFrame(id: number() | 1, command: command(kind))
+  }
+
+  private mutating func command(_ kind: Int) -> ClientCommand {
+    let call = address()
+    switch kind {
+    case 0:
+      return .attach(
+        AttachRequest(
+          token: text(40), device: chance(50) ? device().text : "",
+          forCall: chance(50) ? self.call() : nil, deviceName: text(10), client: text(10)))
+    case 1: return .detach
+    case 2: return .register(registration())
+    case 3: return .unregister(chance(50) ? device() : nil)
+    case 4:
+      return .place(
+        call,
+        PlaceRequest(
+          call: call.call, ringTimeoutSeconds: UInt32(truncatingIfNeeded: number()),
+          description: body(), headers: headers(), video: chance(50)))
+    case 5:
+      return .ack(
+        [AckItem(call: call, version: number())]
+          + list(5) {
+            AckItem(call: $0.address(), version: $0.number())
+          })
+    case 6: return .alerting(call)
+    case 7: return .answer(call, description: body())
+    case 8: return .decline(call, .everywhere)
+    case 9: return .decline(call, .here)
+    case 10: return .busy(call)
+    case 11: return .cancel(call)
+    case 12: return .connected(call)
+    case 13: return .hangUp(call)
+    case 14: return .signal(call, .description, body: body())
+    case 15: return .signal(call, .candidate, body: body())
+    case 16: return .resume(call)
+    default: return .query(call)
+    }
+  }
+
+  static let serverKinds = 8 + eventKinds
+
+  mutating func serverFrame(_ kind: Int? = nil) -> ServerFrame {
+    let kind = kind ?? Int.random(in: 0..<Self.serverKinds, using: &self)
+    switch kind {
+    case 0: return .reply(id: number(), .error(error()))
+    case 1: return .reply(id: number(), .done)
+    case 2:
+      return .reply(
+        id: number(),
+        .attached(
+          AttachedInfo(
+            session: text(10), user: user(), device: device(), pingSeconds: 25,
+            serverTime: milliseconds(), forCall: chance(50) ? state() : nil)))
+    case 3:
+      return .reply(
+        id: number(),
+        .registered(
+          device: device(), expiresAt: milliseconds(), removed: list(3) { $0.device() }))
+    case 4: return .reply(id: number(), .call(state()))
+    case 5: return .reply(id: number(), .answer(won: true, state()))
+    case 6: return .reply(id: number(), .answer(won: false, state()))
+    case 7: return .notice(notice())
+    default: return .delivery(delivery(kind - 8))
+    }
+  }
+}
