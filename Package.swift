@@ -121,7 +121,7 @@ let package = Package(
     tests("CallClientTests", ["CallClient", "CallWire", "CallCore", .embedded]),
     tests("CallLoadTests", ["callload", "CallClient", "CallWire", "CallCore", "CallTestKit"]),
     tests("CallTelemetryTests", ["CallTelemetry", .log]),
-    tests("CallNodeTests", ["callnode", "CallCore", "CallTelemetry", .log]),
+    tests("CallNodeTests", ["callnode", "CallBus", "CallCore", "CallTelemetry", .log]),
     tests("CallCtlTests", ["callctl", "CallCore", "CallTelemetry"]),
     tests(
       "IntegrationTests",
