@@ -69,8 +69,6 @@ extension Call {
     for loser in losers {
       stop(leg: loser, Stop(reason: .answeredElsewhere, by: facts.by), context, into: &outcome)
     }
-    legs[leg].signals = []
-    callerSignals = []
     if callerLostUntil != nil {
       commit(
         .callerLost(until: context.now + context.limits.resumeGraceAnswered), .urgent, context,

@@ -46,17 +46,22 @@ extension Call {
       stop(leg: leg, Stop(reason: .answeredElsewhere, by: answer.by), context, into: &outcome)
     }
     if let winner {
-      legs[winner].endpoint.sayAgain(context, into: &outcome)
+      // What it has had already it knows by the index.
+      let late = legs[winner].endpoint.outbox.map(\.delivery.event)
+      legs[winner].endpoint.clear()
+      for signal in callerSignals { tell(leg: winner, .signal(signal), context, into: &outcome) }
+      for event in late { tell(leg: winner, event, context, into: &outcome) }
       if legs[winner].endpoint.session == nil, winnerLostUntil == nil {
         winnerLostUntil = context.now + context.limits.resumeGraceAnswered
       }
     }
-    let late = caller
+    let late = caller.outbox.map(\.delivery.event)
     caller.clear()
+    let early = winner.map { legs[$0].signals } ?? []
     tellCaller(
-      .answered(Answered(by: answer.by, description: answer.description)), context, into: &outcome)
-    for pending in late.outbox { caller.keep(pending.delivery) }
-    caller.sendKept(context, into: &outcome)
+      .answered(Answered(by: answer.by, description: answer.description, signals: early)), context,
+      into: &outcome)
+    for event in late { tellCaller(event, context, into: &outcome) }
     if caller.session == nil, callerLostUntil == nil {
       callerLostUntil = context.now + context.limits.resumeGraceAnswered
     }
@@ -104,7 +109,7 @@ extension Call {
       case .gone: add(.legEnded(leg.party.device, .gone))
       case .waking, .delivered, .won, .stopped, .declined: break
       }
-      for signal in leg.signals where leg.state.isLive {
+      for signal in leg.signals where leg.state.isLive || leg.state == .won {
         add(.signal(fromCaller: false, leg.party.device, signal.kind, body: signal.body))
       }
     }

@@ -1,0 +1,92 @@
+import CallCore
+import Testing
+
+/// Decide, append, then speak.
+@Suite struct PipelineTests {
+  static let now = Timestamp(microseconds: 1_000_000)
+  static let session = SessionRef(edge: 1, number: 1)
+
+  static func outcome(_ request: UInt64, _ urgency: Outcome.Urgency = .urgent) -> Outcome {
+    var outcome = Outcome()
+    outcome.entries = [JournalEntry(call: CallID(high: 0, low: request), change: .settled)]
+    outcome.effects = [.reply(session, request: request, .done)]
+    outcome.raise(to: urgency)
+    return outcome
+  }
+
+  static func requests(_ effects: [Effect]) -> [UInt64] {
+    effects.compactMap { if case .reply(_, let request, _) = $0 { request } else { nil } }
+  }
+
+  @Test func nothingLeavesBeforeTheAppend() {
+    var pipeline = CommitPipeline(epoch: 3, writer: "n1", lastSequence: 40)
+    var outcome = Self.outcome(1)
+    pipeline.add(&outcome, now: Self.now, lazyAppend: .milliseconds(5))
+    #expect(outcome.isEmpty)
+    let record = pipeline.nextAppend(now: Self.now)
+    #expect(record?.epoch == 3)
+    #expect(record?.number == 1)
+    #expect(record?.writer == "n1")
+    #expect(record?.entries.count == 1)
+    #expect(pipeline.lastSequence == 40)
+    var released: [Effect] = []
+    pipeline.appended(sequence: 41) { released.append($0) }
+    #expect(Self.requests(released) == [1])
+    #expect(pipeline.lastSequence == 41)
+  }
+
+  @Test func oneAppendAtATimeAndGroupCommit() {
+    var pipeline = CommitPipeline(epoch: 1, writer: "n1", lastSequence: 0)
+    var outcome = Self.outcome(1)
+    pipeline.add(&outcome, now: Self.now, lazyAppend: .milliseconds(5))
+    #expect(pipeline.nextAppend(now: Self.now) != nil)
+    for request in 2...4 {
+      var outcome = Self.outcome(UInt64(request))
+      pipeline.add(&outcome, now: Self.now, lazyAppend: .milliseconds(5))
+      #expect(pipeline.nextAppend(now: Self.now) == nil)
+    }
+    #expect(pipeline.nextDeadline == .distantFuture)
+    var released: [Effect] = []
+    pipeline.appended(sequence: 1) { released.append($0) }
+    #expect(Self.requests(released) == [1], "what was decided during the flight waits for its own")
+    let record = pipeline.nextAppend(now: Self.now)
+    #expect(record?.entries.count == 3)
+    #expect(record?.number == 2)
+    pipeline.appended(sequence: 2) { released.append($0) }
+    #expect(Self.requests(released) == [1, 2, 3, 4])
+    #expect(pipeline.waiting == 0)
+  }
+
+  @Test func effectsWithoutFactsNeedAFence() {
+    var pipeline = CommitPipeline(epoch: 1, writer: "n1", lastSequence: 0)
+    var outcome = Outcome()
+    outcome.effects = [.reply(Self.session, request: 1, .done)]
+    outcome.raise(to: .urgent)
+    pipeline.add(&outcome, now: Self.now, lazyAppend: .milliseconds(5))
+    let record = pipeline.nextAppend(now: Self.now)
+    #expect(record?.entries.isEmpty == true)
+  }
+
+  @Test func lazyFactsWaitForCompany() {
+    var pipeline = CommitPipeline(epoch: 1, writer: "n1", lastSequence: 0)
+    var lazy = Self.outcome(1, .lazy)
+    pipeline.add(&lazy, now: Self.now, lazyAppend: .milliseconds(5))
+    #expect(pipeline.nextAppend(now: Self.now) == nil)
+    #expect(pipeline.nextDeadline == Self.now + .milliseconds(5))
+    var urgent = Self.outcome(2)
+    pipeline.add(&urgent, now: Self.now + .milliseconds(1), lazyAppend: .milliseconds(5))
+    #expect(pipeline.nextAppend(now: Self.now + .milliseconds(1))?.entries.count == 2)
+    var idle = Self.outcome(3, .idle)
+    pipeline.add(&idle, now: Self.now, lazyAppend: .milliseconds(5))
+    pipeline.appended(sequence: 1) { _ in }
+    #expect(pipeline.nextDeadline == Self.now + .seconds(1))
+  }
+
+  @Test func nothingToSayNeedsNoAppend() {
+    var pipeline = CommitPipeline(epoch: 1, writer: "n1", lastSequence: 0)
+    var outcome = Outcome()
+    pipeline.add(&outcome, now: Self.now, lazyAppend: .milliseconds(5))
+    #expect(pipeline.nextAppend(now: Self.now + .seconds(9)) == nil)
+    #expect(pipeline.nextDeadline == .distantFuture)
+  }
+}

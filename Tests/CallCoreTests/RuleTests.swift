@@ -1,0 +1,318 @@
+import CallCore
+import Testing
+
+/// The rules of one call, apart from races.
+@Suite struct RuleTests {
+  @Test func aCallFromPlacingToHangUp() {
+    var bench = Bench()
+    bench.attach("b1", "b2", "b3")
+    #expect(bench.place()?.state?.phase == .placed)
+    for device in ["b1", "b2", "b3"] {
+      #expect(bench.invites(device).count == 1)
+      #expect(bench.invites(device).first?.caller.user == "alice")
+      #expect(bench.invites(device).first?.deadline == bench.now + .seconds(30))
+    }
+    bench.say(.alerting(Bench.callID), device: "b1")
+    bench.say(.alerting(Bench.callID), device: "b2")
+    let ringing = bench.deliveries(to: "alice1").filter {
+      if case .ringing = $0.event { true } else { false }
+    }
+    #expect(ringing.count == 1, "the caller hears of the first device only")
+    #expect(bench.say(.query(Bench.callID), device: "b3")?.state?.phase == .ringing)
+    bench.say(.answer(Bench.callID, description: "sdp"), device: "b2")
+    bench.caller(.connected(Bench.callID))
+    bench.say(.connected(Bench.callID), device: "b2")
+    #expect(bench.say(.hangUp(Bench.callID), device: "b2")?.state?.reason == .hungUp)
+    #expect(bench.stops("alice1").map(\.reason) == [.hungUp])
+    #expect(bench.stops("alice1").first?.by?.device == "b2")
+    #expect(bench.stops("b2").isEmpty, "who hangs up learns it from its reply")
+    #expect(bench.stops("b1").count == 1)
+  }
+
+  @Test func versionsGrowForEveryDevice() {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place()
+    bench.say(.alerting(Bench.callID), device: "b1")
+    bench.caller(.signal(Bench.callID, .candidate, body: "c"))
+    bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    bench.caller(.hangUp(Bench.callID))
+    for device in ["alice1", "b1", "b2"] {
+      let versions = bench.deliveries(to: device).map(\.version)
+      #expect(versions == Array(Set(versions)).sorted(), "\(device)")
+      #expect(!versions.isEmpty)
+    }
+  }
+
+  @Test func declinedForTheUser() {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place()
+    let reply = bench.say(.decline(Bench.callID, .everywhere), device: "b1")
+    #expect(reply?.state?.reason == .declined)
+    #expect(bench.stops("b2").map(\.reason) == [.declined])
+    #expect(bench.stops("b2").first?.by?.device == "b1")
+    #expect(bench.stops("b2").first?.missed == false)
+    #expect(bench.stops("alice1").map(\.reason) == [.declined])
+    #expect(bench.stops("b1").isEmpty)
+  }
+
+  @Test func declinedHereRingsOn() {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place()
+    let reply = bench.say(.decline(Bench.callID, .here), device: "b1")
+    #expect(reply?.state?.phase == .ended)
+    #expect(reply?.state?.reason == .declined)
+    #expect(bench.ends.isEmpty)
+    #expect(bench.stops("b2").isEmpty)
+    #expect(bench.say(.answer(Bench.callID, description: ""), device: "b1")?.error == .wrongState)
+    #expect(bench.say(.decline(Bench.callID, .here), device: "b2")?.state?.reason == .declined)
+    #expect(bench.stops("alice1").map(\.reason) == [.declined])
+  }
+
+  @Test func busyDevices() {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place()
+    bench.say(.busy(Bench.callID), device: "b1")
+    #expect(bench.ends.isEmpty)
+    bench.say(.busy(Bench.callID), device: "b2")
+    #expect(bench.stops("alice1").map(\.reason) == [.busy])
+    #expect(bench.ends.first?.missed == true)
+  }
+
+  @Test func aDeclineWeighsMoreThanBusy() {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place()
+    bench.say(.decline(Bench.callID, .here), device: "b1")
+    bench.say(.busy(Bench.callID), device: "b2")
+    #expect(bench.stops("alice1").map(\.reason) == [.declined])
+  }
+
+  @Test func cancelledIsMissed() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    #expect(bench.caller(.cancel(Bench.callID))?.state?.reason == .cancelled)
+    #expect(bench.stops("b1").first?.missed == true)
+    #expect(bench.stops("alice1").isEmpty)
+  }
+
+  @Test func unansweredAtTheDeadline() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place(seconds: 7)
+    bench.acknowledgeAll()
+    bench.pass(.seconds(7))
+    #expect(bench.stops("b1").map(\.reason) == [.unanswered])
+    #expect(bench.stops("b1").first?.missed == true)
+    #expect(bench.stops("alice1").map(\.reason) == [.unanswered])
+    #expect(bench.stops("alice1").first?.missed == false)
+  }
+
+  @Test func busyWhileInCallIsAChoice() {
+    var limits = CallLimits()
+    limits.busyWhileInCall = true
+    let other = CallID(high: 7, low: 7)
+    for (limits, reason) in [(limits, EndReason.busy as EndReason?), (CallLimits(), nil)] {
+      var bench = Bench(limits: limits)
+      bench.attach("b1")
+      bench.place()
+      bench.say(.answer(Bench.callID, description: ""), device: "b1")
+      let reply = bench.place(other, user: "carol", device: "c1")
+      #expect(reply?.state?.reason == reason)
+    }
+  }
+
+  @Test func callingOneselfRingsTheOtherDevices() {
+    var bench = Bench()
+    bench.attach("b1", "b2", "b3")
+    bench.say(.place(PlaceRequest(call: Bench.callID)), device: "b1")
+    #expect(bench.invites("b1").isEmpty)
+    #expect(bench.invites("b2").count == 1)
+    #expect(bench.invites("b3").count == 1)
+    bench.attach("b1")
+    #expect(bench.invites("b1").isEmpty)
+    #expect(bench.say(.answer(Bench.callID, description: ""), device: "b2")?.won == true)
+    #expect(bench.answers("b1").count == 1)
+  }
+
+  @Test func deliveriesRepeatUntilAcknowledged() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    bench.pass(.milliseconds(499))
+    #expect(bench.invites("b1").count == 1)
+    bench.pass(.milliseconds(1))
+    #expect(bench.invites("b1").count == 2)
+    bench.pass(.seconds(1))
+    #expect(bench.invites("b1").count == 3)
+    bench.pass(.seconds(2))
+    #expect(bench.invites("b1").count == 4)
+    bench.pass(.seconds(4))
+    #expect(bench.invites("b1").count == 5)
+    bench.pass(.seconds(20))
+    #expect(bench.invites("b1").count == 5, "then it waits for the device's next session")
+    #expect(Set(bench.deliveries(to: "b1").map(\.version)).count == 1)
+    #expect(bench.shard.counts.deliveryRepeatsTotal >= 4)
+  }
+
+  @Test func anAcknowledgedDeliveryIsNotRepeated() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    bench.acknowledgeAll()
+    _ = bench.take()
+    bench.pass(.seconds(20))
+    #expect(bench.effects.isEmpty)
+  }
+
+  @Test func whoAlertsHasTheInvite() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    bench.say(.alerting(Bench.callID), device: "b1")
+    _ = bench.take()
+    bench.pass(.seconds(20))
+    #expect(bench.deliveries(to: "b1").isEmpty)
+  }
+
+  @Test func whatIsRepeatedIsUrgent() {
+    // A repetition must leave behind an append, or a former owner would speak.
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    bench.now = bench.now + .milliseconds(500)
+    var outcome = Outcome()
+    bench.shard.fire(now: bench.now, into: &outcome)
+    #expect(!outcome.effects.isEmpty)
+    #expect(outcome.urgency == .urgent)
+  }
+
+  @Test func anEndedCallIsKeptThenForgotten() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    bench.caller(.cancel(Bench.callID))
+    bench.acknowledgeAll()
+    bench.pass(.seconds(599))
+    #expect(bench.say(.query(Bench.callID), device: "b1")?.state?.reason == .cancelled)
+    bench.pass(.seconds(2))
+    #expect(bench.say(.query(Bench.callID), device: "b1")?.state?.phase == .unknown)
+    #expect(bench.shard.counts.endedKept == 0)
+  }
+
+  @Test func strangersAreRefusedAndLearnNothing() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    let bodies: [Command.Body] = [
+      .answer(Bench.callID, description: ""), .decline(Bench.callID, .everywhere),
+      .cancel(Bench.callID), .hangUp(Bench.callID), .alerting(Bench.callID),
+      .signal(Bench.callID, .candidate, body: "x"), .busy(Bench.callID),
+      .connected(Bench.callID), .resume(Bench.callID),
+    ]
+    for body in bodies {
+      #expect(bench.say(body, user: "mallory", device: "m1")?.error == .notParty, "\(body)")
+    }
+    #expect(
+      bench.say(.query(Bench.callID), user: "mallory", device: "m1")?.state?.phase == .unknown)
+    #expect(bench.caller(.answer(Bench.callID, description: ""))?.error == .notParty)
+    #expect(bench.say(.cancel(Bench.callID), device: "b1")?.error == .notParty)
+    #expect(bench.ends.isEmpty)
+  }
+
+  @Test func unknownCalls() {
+    var bench = Bench()
+    bench.attach("b1")
+    #expect(bench.say(.answer(Bench.callID, description: ""), device: "b1")?.error == .unknownCall)
+    #expect(bench.caller(.cancel(Bench.callID))?.error == .unknownCall)
+    bench.say(.ack([Acknowledgement(call: Bench.callID, version: 9)]), device: "b1")
+    #expect(bench.journal.isEmpty)
+  }
+
+  @Test func declineWithoutAttachingAsAfterAPush() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    let reply = bench.say(.decline(Bench.callID, .everywhere), device: "b9")
+    #expect(reply?.state?.reason == .declined)
+    #expect(bench.stops("b1").map(\.reason) == [.declined])
+  }
+
+  @Test func hangUpBeforeTheAnswer() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    #expect(bench.say(.hangUp(Bench.callID), device: "b1")?.error == .wrongState)
+    #expect(bench.caller(.hangUp(Bench.callID))?.state?.reason == .cancelled)
+  }
+
+  @Test func theWinnerCannotDecline() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    #expect(bench.say(.decline(Bench.callID, .everywhere), device: "b1")?.error == .wrongState)
+    #expect(bench.ends.isEmpty)
+  }
+
+  @Test func bothSidesVanish() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    bench.caller(.connected(Bench.callID))
+    bench.say(.connected(Bench.callID), device: "b1")
+    bench.say(.sessionClosed(graceful: false), device: "b1")
+    bench.caller(.callerGone([Bench.callID]))
+    bench.pass(.seconds(61))
+    #expect(bench.ends.map(\.reason) == [.failed])
+  }
+
+  @Test func oneSideVanishes() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    bench.caller(.connected(Bench.callID))
+    bench.say(.connected(Bench.callID), device: "b1")
+    bench.say(.sessionClosed(graceful: false), device: "b1")
+    bench.pass(.seconds(59))
+    #expect(bench.ends.isEmpty)
+    bench.pass(.seconds(1))
+    #expect(bench.ends.map(\.reason) == [.hungUp])
+    #expect(bench.ends.first?.by?.device == "b1")
+  }
+
+  @Test func theWinnerComesBack() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    bench.caller(.connected(Bench.callID))
+    bench.say(.connected(Bench.callID), device: "b1")
+    bench.acknowledgeAll()
+    bench.say(.sessionClosed(graceful: false), device: "b1")
+    bench.pass(.seconds(30))
+    let back = Bench.session("b1", 3)
+    bench.say(.attach(Attach()), device: "b1", session: back)
+    #expect(bench.deliveries(to: back).count == 1)
+    bench.pass(.seconds(600))
+    #expect(bench.ends.isEmpty)
+  }
+
+  @Test func everyDeviceDropsAndNobodyReturns() {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place()
+    bench.say(.sessionClosed(graceful: false), device: "b1")
+    bench.say(.sessionClosed(graceful: false), device: "b2")
+    bench.pass(.seconds(14))
+    #expect(bench.ends.isEmpty)
+    bench.pass(.seconds(1))
+    #expect(bench.ends.map(\.reason) == [.unreachable])
+  }
+}
