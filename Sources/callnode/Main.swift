@@ -20,7 +20,7 @@ internal import ArgumentParser
         try command.run()
       }
     } catch let error as StartError {
-      print(error: error.description)
+      complain(error.description)
       exit(error.exitCode)
     } catch {
       let message = CallnodeCommand.fullMessage(for: error)
@@ -28,13 +28,14 @@ internal import ArgumentParser
         print(message)
         exit(0)
       }
-      print(error: message)
+      complain(message)
       exit(2)
     }
   }
 
-  private static func print(error: String) {
-    fputs(error + "\n", stderr)
+  private static func complain(_ text: String) {
+    let line = Array((text + "\n").utf8)
+    _ = write(STDERR_FILENO, line, line.count)
   }
 }
 

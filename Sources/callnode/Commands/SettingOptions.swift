@@ -11,6 +11,7 @@ struct NodeOptions: ParsableArguments {
   @Option(help: .of(.cluster)) var cluster: String?
   @Option(help: .of(.nodeId)) var nodeId: String?
   @Option(help: .of(.natsUrl)) var natsUrl: String?
+  @Option(help: .of(.natsCredentials)) var natsCredentials: String?
   @Option(help: .of(.shardCount)) var shardCount: String?
   @Option(help: .of(.drainSeconds)) var drainSeconds: String?
   @Option(help: .of(.heartbeatInterval)) var heartbeatInterval: String?
@@ -19,7 +20,8 @@ struct NodeOptions: ParsableArguments {
 
   var given: [SettingKey: String] {
     [
-      .cluster: cluster, .nodeId: nodeId, .natsUrl: natsUrl, .shardCount: shardCount,
+      .cluster: cluster, .nodeId: nodeId, .natsUrl: natsUrl,
+      .natsCredentials: natsCredentials, .shardCount: shardCount,
       .drainSeconds: drainSeconds, .heartbeatInterval: heartbeatInterval,
       .logLevel: logLevel, .logFormat: logFormat,
     ].compactMapValues { $0 }

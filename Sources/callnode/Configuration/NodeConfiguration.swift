@@ -19,6 +19,7 @@ package struct NodeConfiguration: Sendable {
   package var cluster: String
   package var nodeID: String
   package var natsURL: String
+  package var natsCredentials: String?
   /// nil: the cluster's.
   package var shardCount: Int?
   package var drain: Span
@@ -47,6 +48,7 @@ package struct NodeConfiguration: Sendable {
     cluster = settings.text(.cluster)
     nodeID = settings[.nodeId] == nil ? generatedNodeID : settings.text(.nodeId)
     natsURL = settings.text(.natsUrl)
+    natsCredentials = settings[.natsCredentials] == nil ? nil : settings.text(.natsCredentials)
     shardCount = settings[.shardCount] == nil ? nil : settings.integer(.shardCount)
     drain = settings.span(.drainSeconds)
     heartbeatInterval = settings.span(.heartbeatInterval)

@@ -2,7 +2,8 @@
 /// environment variable follow from it (`ringTimeout`, `--ring-timeout`, `CALLMESH_RING_TIMEOUT`).
 package enum SettingKey: String, CaseIterable, Sendable {
   // Every node.
-  case cluster, nodeId, natsUrl, shardCount, drainSeconds, heartbeatInterval, logLevel, logFormat
+  case cluster, nodeId, natsUrl, natsCredentials, shardCount, drainSeconds, heartbeatInterval
+  case logLevel, logFormat
   // Edges.
   case host, port, keysFile, eventLoops, pingInterval, commandsPerSecond, commandsBurst
   // Coordinators.

@@ -25,6 +25,9 @@ extension Setting {
       .natsUrl, .node, .natsURL, "nats://127.0.0.1:4222",
       "Where NATS is; several URLs of one NATS cluster are separated by commas."),
     Setting(
+      .natsCredentials, .node, .text(.path), nil, note: "none",
+      "A NATS credentials file (.creds), where the servers ask for one."),
+    Setting(
       .shardCount, .node, .integer(1...4096), nil, note: "the cluster's; 64 for a new cluster",
       "Into how many shards users are divided. Fixed when the cluster is created: a node that is "
         + "told another count refuses to start."),

@@ -36,7 +36,7 @@ struct NodeLauncher {
     case .inProcess:
       try await runner.run(on: InProcessBus(), busName: "in-process")
     case .nats:
-      try await runner.run(on: connect(configuration), busName: shownURL(configuration))
+      try await runner.run(on: connect(configuration, logger), busName: shownURL(configuration))
     }
   }
 
@@ -81,14 +81,36 @@ struct NodeLauncher {
     }
   }
 
-  private func connect(_ configuration: NodeConfiguration) async throws -> NATSBus {
+  private func connect(_ configuration: NodeConfiguration, _ logger: Logger) async throws
+    -> NATSBus
+  {
+    // The number of shards is not known yet; streams and buckets are named without it.
+    var options = NATSOptions(subjects: Subjects(cluster: configuration.cluster, shardCount: 1))
+    options.credentialsFile = configuration.natsCredentials
+    options.onEvent = { Self.log($0, logger) }
     do {
-      return try await NATSBus.connect(url: configuration.natsURL, name: configuration.nodeID)
+      return try await NATSBus.connect(
+        url: configuration.natsURL, name: configuration.nodeID, options: options)
     } catch {
       throw StartError.failure(
         "NATS at \(shownURL(configuration)) cannot be reached: \(error).\n"
           + "  Start one with: nats-server -js\n"
           + "  or say where it is with --nats-url or CALLMESH_NATS_URL.")
+    }
+  }
+
+  private static func log(_ event: NATSEvent, _ logger: Logger) {
+    switch event {
+    case .connected(let server):
+      logger.info("bus connected", metadata: .keys([.nats: "\(server)"]))
+    case .disconnected:
+      logger.warning("bus disconnected")
+    case .reconnected(let server):
+      logger.notice("bus connected again", metadata: .keys([.nats: "\(server)"]))
+    case .closed:
+      logger.info("bus closed")
+    case .failure(let text):
+      logger.warning("bus reports", metadata: .keys([.error: "\(text)"]))
     }
   }
 

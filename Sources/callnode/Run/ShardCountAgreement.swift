@@ -1,4 +1,4 @@
-internal import CallBus
+package import CallBus
 internal import Synchronization
 
 /// The number of shards is decided once for a cluster, by its first node, and kept in the bus: users

@@ -1,0 +1,167 @@
+import CallBus
+import CallCore
+import Testing
+import callnode
+
+@Suite struct ResolutionTests {
+  private static func file(_ json: String) throws -> ConfigurationFile {
+    try ConfigurationFile.read(json: Array(json.utf8), path: "node.json")
+  }
+
+  private static func problems(_ body: () throws -> Void) -> [ConfigurationError.Problem] {
+    do {
+      try body()
+      return []
+    } catch {
+      return (error as? ConfigurationError)?.problems ?? []
+    }
+  }
+
+  @Test func flagsBeforeEnvironmentBeforeFileBeforeDefaults() throws {
+    let file = try Self.file(#"{"port": 1, "host": "h1", "cluster": "c1"}"#)
+    let settings = try ResolvedSettings.resolve(
+      flags: [.port: "3"], environment: ["CALLMESH_PORT": "2", "CALLMESH_HOST": "h2"], file: file)
+    #expect(settings.entries[.port] == .init(value: .integer(3), origin: .flag("--port")))
+    #expect(
+      settings.entries[.host] == .init(value: .text("h2"), origin: .environment("CALLMESH_HOST")))
+    #expect(
+      settings.entries[.cluster] == .init(value: .text("c1"), origin: .file("node.json")))
+    #expect(settings.entries[.workers] == .init(value: .integer(1), origin: .standard))
+    #expect(settings.entries[.nodeId] == .init(value: nil, origin: .standard))
+  }
+
+  @Test func everyEnvironmentVariableIsRead() throws {
+    for setting in Setting.all {
+      let given = setting.key == .keysFile ? "/k.json" : setting.standard ?? "3"
+      let settings = try ResolvedSettings.resolve(
+        flags: [:], environment: [setting.key.environment: given], file: nil)
+      #expect(
+        settings.entries[setting.key]?.origin == .environment(setting.key.environment),
+        "\(setting.key)")
+    }
+  }
+
+  @Test func fileValuesMayBeNumbersTextBooleansAndLists() throws {
+    let file = try Self.file(
+      #"{"ringTimeout": 20, "drainSeconds": "2s", "busyWhileInCall": true, "#
+        + #""deliveryRepeats": ["250ms", 1]}"#)
+    let settings = try ResolvedSettings.resolve(flags: [:], environment: [:], file: file)
+    #expect(settings[.ringTimeout] == .microseconds(20_000_000))
+    #expect(settings[.drainSeconds] == .microseconds(2_000_000))
+    #expect(settings[.busyWhileInCall] == .boolean(true))
+    #expect(settings[.deliveryRepeats] == .microsecondsList([250_000, 1_000_000]))
+  }
+
+  @Test func unknownKeysInTheFileAreRefusedWithASuggestion() {
+    let problems = Self.problems {
+      _ = try Self.file(#"{"ringTimout": 20, "quux": 1, "port": 1}"#)
+    }
+    #expect(problems.map(\.setting) == ["quux", "ringTimout"])
+    #expect(problems.last?.remedy == "Did you mean ringTimeout?")
+    #expect(problems.first?.remedy == "callnode config lists all settings.")
+  }
+
+  @Test(arguments: ["", "[]", "{", #"{"port": null}"#, #"{"port": {"a": 1}}"#])
+  func filesThatAreNoSettings(json: String) {
+    #expect(Self.problems { _ = try Self.file(json) }.map(\.setting) == ["config"])
+  }
+
+  @Test func everyProblemIsNamedWithValueOriginAndRemedy() {
+    let problems = Self.problems {
+      _ = try ResolvedSettings.resolve(
+        flags: [.port: "80800", .natsUrl: "ann:secret@nats"],
+        environment: ["CALLMESH_RING_TIMEOUT": "soon"], file: nil)
+    }
+    let text = ConfigurationError(problems).description
+    #expect(
+      text == """
+        The configuration has 3 problems:
+          natsUrl = "***@nats", from the flag --nats-url: must be a URL such as \
+        nats://127.0.0.1:4222, or several separated by commas.
+          port = "80800", from the flag --port: must be a whole number from 0 to 65535.
+            Under Kubernetes a service called callmesh sets CALLMESH_PORT to tcp://…: give the \
+        service another name or set enableServiceLinks to false.
+          ringTimeout = "soon", from the environment variable CALLMESH_RING_TIMEOUT: must be a \
+        duration from 1s to 1h, such as 30s, 500ms, 2m, 1h or 90d (a bare number is seconds).
+        """)
+  }
+
+  @Test func settingsThatContradictEachOther() throws {
+    let settings = try ResolvedSettings.resolve(
+      flags: [.ringTimeout: "4s", .leaseTimeout: "1s"], environment: [:], file: nil)
+    let problems = Self.problems {
+      _ = try NodeConfiguration(settings, roles: .edge, generatedNodeID: "n")
+    }
+    #expect(problems.map(\.setting) == ["ringTimeout", "leaseTimeout", "keysFile"])
+    #expect(problems.last?.remedy?.contains("callctl keys") == true)
+    let other = try ResolvedSettings.resolve(
+      flags: [.ringTimeoutMaximum: "2s"], environment: [:], file: nil)
+    #expect(
+      Self.problems {
+        _ = try NodeConfiguration(other, roles: .coordinator, generatedNodeID: "n")
+      }.map(\.setting) == ["ringTimeoutMaximum"])
+  }
+
+  @Test func theReportHidesCredentialsAndShowsOrigins() throws {
+    let settings = try ResolvedSettings.resolve(
+      flags: [.natsUrl: "nats://ann:secret@a:1"],
+      environment: ["CALLMESH_PROT": "1", "CALLMESH_CONFIG": "x"], file: nil)
+    let text = ConfigurationReport.text(settings)
+    #expect(!text.contains("secret"))
+    #expect(text.contains("nats://***@a:1"))
+    #expect(text.contains("--nats-url"))
+    #expect(text.contains("CALLMESH_PROT is no setting"))
+    #expect(!text.contains("CALLMESH_CONFIG"))
+    let json = try ConfigurationReport.json(settings)
+    #expect(!json.contains("secret"))
+    #expect(json.contains(#""origin" : "flag""#))
+  }
+}
+
+@Suite struct ShardCountTests {
+  @Test func theFirstNodeDecides() async throws {
+    let bus = InProcessBus()
+    let bucket = try await bus.openBucket("c-config", BucketOptions())
+    #expect(try await ShardCountAgreement.settle(bucket, wanted: 16, cluster: "c") == 16)
+    #expect(try await ShardCountAgreement.settle(bucket, wanted: nil, cluster: "c") == 16)
+    #expect(try await ShardCountAgreement.settle(bucket, wanted: 16, cluster: "c") == 16)
+    await #expect(throws: ShardCountAgreement.Mismatch(wanted: 32, cluster: "c", agreed: 16)) {
+      try await ShardCountAgreement.settle(bucket, wanted: 32, cluster: "c")
+    }
+    await bus.close()
+  }
+
+  @Test func aNewClusterGetsTheStandard() async throws {
+    let bus = InProcessBus()
+    let bucket = try await bus.openBucket("c-config", BucketOptions())
+    #expect(try await ShardCountAgreement.settle(bucket, wanted: nil, cluster: "c") == 64)
+    await bus.close()
+  }
+
+  @Test func nodesThatStartTogetherAgree() async throws {
+    let bus = InProcessBus()
+    let bucket = try await bus.openBucket("c-config", BucketOptions())
+    let counts = try await withThrowingTaskGroup(of: Int.self) { tasks in
+      for _ in 0..<20 {
+        tasks.addTask { try await ShardCountAgreement.settle(bucket, wanted: nil, cluster: "c") }
+      }
+      return try await tasks.reduce(into: []) { $0.append($1) }
+    }
+    #expect(Set(counts) == [64])
+    await bus.close()
+  }
+
+  @Test func nonsenseInTheBucketIsReported() async throws {
+    let bus = InProcessBus()
+    let bucket = try await bus.openBucket("c-config", BucketOptions())
+    _ = await withCheckedContinuation { done in
+      bucket.put(ShardCountAgreement.key, Array("many".utf8), expecting: nil) {
+        done.resume(returning: $0)
+      }
+    }
+    await #expect(throws: ShardCountAgreement.Unusable.self) {
+      try await ShardCountAgreement.settle(bucket, wanted: nil, cluster: "c")
+    }
+    await bus.close()
+  }
+}
