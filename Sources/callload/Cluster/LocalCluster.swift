@@ -140,13 +140,14 @@ private struct Starter {
 
   func waitUntilReady(_ edge: ChildProcess, port: Int) async throws {
     var last: Int?
-    try await wait(
-      for: "\(edge.name) to be ready (GET http://127.0.0.1:\(port)/readyz)", on: edge,
-      detail: { last.map { "it last answered \($0)" } ?? "it did not answer" }
-    ) {
+    func isReady() async -> Bool {
       last = await ReadyProbe.status(host: "127.0.0.1", port: port)
       return last == 200
     }
+    func detail() -> String { last.map { "it last answered \($0)" } ?? "it did not answer" }
+    try await wait(
+      for: "\(edge.name) to be ready (GET http://127.0.0.1:\(port)/readyz)", on: edge,
+      detail: detail, until: isReady)
   }
 
   /// Polls until `isDone`; throws when a process dies, time is up, or the run is not wanted any more.

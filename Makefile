@@ -1,0 +1,38 @@
+# One build configuration: release, in .build. `make` alone lists what there is.
+SHELL := /bin/bash
+DEVICES ?= 10000
+ARGS ?=
+bin := .build/release
+
+.PHONY: help demo build test check bench clean install
+
+help:
+	@echo "make demo    ring 10,000 simulated devices through a cluster on this machine"
+	@echo "             (DEVICES=1000 and ARGS='--rate 500 --json run.json' change it)"
+	@echo "make test    run all tests"
+	@echo "make check   format, generated code, import rules, build without warnings"
+	@echo "make build   callnode, callctl and callload into $(bin)"
+	@echo "make bench   micro-benchmarks of core, codec, journal pipeline and bus"
+	@echo "make clean   remove what was built"
+
+install:
+	@deploy/dev/install.sh
+
+build: install
+	swift build -c release
+
+demo: build
+	$(bin)/callload --devices $(DEVICES) $(ARGS)
+
+test: install
+	swift build -c release --build-tests
+	swift test -c release --skip-build
+
+check: install
+	deploy/dev/check.sh
+
+bench: install
+	swift run -c release --package-path loadtest/Benchmarks $(ARGS)
+
+clean:
+	swift package clean

@@ -1,0 +1,106 @@
+import Testing
+import callload
+
+@Suite("Command line of callload") struct ReportCommandLineTests {
+  private func plan(_ words: String...) throws -> RunPlan {
+    // A program that is surely there, where no cluster is to be started.
+    try RunPlan(
+      LoadCommand.parse(words + ["--nats", "/bin/sh", "--callnode", "/bin/sh"]), seed: 1)
+  }
+
+  private func refusal(_ words: String...) -> String {
+    do {
+      _ = try RunPlan(
+        LoadCommand.parse(words + ["--nats", "/bin/sh", "--callnode", "/bin/sh"]), seed: 1)
+      return "accepted"
+    } catch let error as SetupError {
+      return error.description
+    } catch {
+      return LoadCommand.message(for: error)
+    }
+  }
+
+  @Test("the defaults are those of the issue") func defaults() throws {
+    let command = try LoadCommand.parse([])
+    #expect(command.devices == 10_000)
+    #expect(command.devicesPerUser == 3)
+    #expect(command.rate == 200)
+    #expect(command.duration.seconds == 30)
+    #expect(command.coordinators == 2)
+    #expect(command.edges == 2)
+    #expect(command.protocol == .pb)
+  }
+
+  @Test(
+    "lengths of time",
+    arguments: [("30s", 30), ("2m", 120), ("250ms", 0.25), ("1h", 3_600), ("1.5m", 90), ("7", 7)])
+  func durations(_ text: String, _ seconds: Double) throws {
+    #expect(try RunDuration.parse(text).seconds == seconds)
+  }
+
+  @Test("what is no length of time", arguments: ["", "s", "-1s", "0s", "abc", "nan", "inf", "1d"])
+  func wrongDurations(_ text: String) {
+    #expect(throws: (any Error).self) { try RunDuration.parse(text) }
+  }
+
+  @Test("an error names option, value and remedy") func errors() {
+    #expect(refusal("--rate", "0").hasPrefix("--rate 0.0: give calls per second"))
+    #expect(refusal("--devices", "5").hasPrefix("--devices 5: give at least 6"))
+    #expect(
+      refusal("--devices-per-user", "11") == "--devices-per-user 11: a user has 1 to 10 devices")
+    #expect(refusal("--duration", "soon").contains("\"soon\" is not a length of time"))
+    #expect(refusal("--edges", "0") == "--edges 0: give 1 to 64")
+    #expect(refusal("--ramp", "0").hasPrefix("--ramp 0.0: give connections per second"))
+    #expect(
+      refusal("--scenario", "nowhere.json")
+        .hasPrefix("--scenario nowhere.json: neither a built-in scenario nor a file; built in are"))
+    #expect(refusal("--keys", "k.json").hasPrefix("--keys k.json: goes with --edge only"))
+    #expect(refusal("--edge", "ws://h:1").hasPrefix("--edge needs --keys FILE"))
+    #expect(
+      refusal("--json", "/nowhere/at/all.json")
+        == "/nowhere/at/all.json: cannot be written; choose another file")
+  }
+
+  @Test("edges") func edges() throws {
+    #expect(try RunPlan.edgeURL("ws://h:80") == "ws://h:80")
+    #expect(try RunPlan.edgeURL("http://h:80/") == "ws://h:80")
+    #expect(try RunPlan.edgeURL("h:80/v1/connect") == "ws://h:80/v1/connect")
+    #expect(try RunPlan.edgeURL("[::1]:80") == "ws://[::1]:80")
+    for wrong in ["wss://h:80", "h", "h:0", "h:99999", ":80", "ftp://h:80", ""] {
+      #expect(throws: SetupError.self) { try RunPlan.edgeURL(wrong) }
+    }
+  }
+
+  @Test("a search has stages of its own length") func search() throws {
+    let plan = try plan("--find-max", "--stage", "5s", "--ring-p99-max", "10ms")
+    #expect(plan.search?.stageSeconds == 5)
+    #expect(plan.search?.ringP99Max == 10_000)
+    #expect(plan.settings.durationSeconds == 5)
+  }
+
+  @Test("too few files: what is there, what is needed, how to raise it") func files() throws {
+    let limit = FileLimit(soft: 1_024, hard: 4_096)
+    #expect(limit.refusal(devices: 100) == nil)
+    let text = try #require(limit.refusal(devices: 10_000))
+    #expect(text.contains("10,000 devices need 10,256 open files"))
+    #expect(text.contains("may have 1,024 (hard limit 4,096)"))
+    #expect(text.contains("--nofile=10256:10256"))
+    #expect(text.contains("at most --devices 768"))
+  }
+
+  @Test("too many devices for the local ports of one edge") func ports() {
+    #expect(PortRange.refusal(devices: 50_000, edges: 2, range: 28_232) == nil)
+    let text = PortRange.refusal(devices: 60_000, edges: 2, range: 28_232)
+    #expect(text?.contains("use --edges 3") == true)
+  }
+
+  @Test("statistics of a process with an odd name") func processFiles() {
+    let stat =
+      "42 (a (b) c) S 1 42 42 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 9 0 1234 1000 100 0"
+    #expect(ProcessFiles.cpuTicks(stat: stat) == 300)
+    #expect(ProcessFiles.cpuTicks(stat: "42 (x") == nil)
+    #expect(ProcessFiles.cpuTicks(stat: "42 (x) S 1 2") == nil)
+    #expect(ProcessFiles.residentBytes(status: "Name:\tx\nVmRSS:\t  2048 kB\n") == 2_097_152)
+    #expect(ProcessFiles.residentBytes(status: "Name:\tx\n") == nil)
+  }
+}

@@ -1,0 +1,117 @@
+import FoundationEssentials
+import Testing
+import callload
+
+@Suite("Report as JSON") struct ReportJSONTests {
+  /// The JSON's values by path, as "calls.placed".
+  private func fields(_ report: RunReport, _ search: SearchReport? = nil) throws
+    -> [String: JSONValue]
+  {
+    var json = JSONReport(report)
+    json.search = search.map(JSONReport.Search.init)
+    var found: [String: JSONValue] = [:]
+    try JSONDecoder().decode(JSONValue.self, from: json.encoded()).flatten("", into: &found)
+    return found
+  }
+
+  @Test("the promised names hold the promised values") func names() throws {
+    var report = makeReport()
+    report.result.failures = ["connection refused": 2]
+    let fields = try fields(report)
+    let expected: [String: Double] = [
+      "devices.expected": 10_000, "devices.connected": 10_000, "calls.expected": 6_000,
+      "calls.placed": 6_000, "calls.completed": 6_000, "latency_us.ring.p50": 510,
+      "latency_us.ring.p90": 910, "latency_us.ring.p99": 990, "latency_us.ring.p999": 2_000,
+      "latency_us.ring.max": 2_000, "cpu_us_per_call.edge": 210,
+      "cpu_us_per_call.coordinator": 50, "cpu_us_per_call.nats": 150,
+      "cpu_us_per_call.total": 410, "cpu_us_per_call.callload": 500,
+      "memory_bytes.edge": 101_000_000, "memory_bytes.coordinator": 30_000_000,
+      "memory_bytes.nats": 40_000_000, "memory_bytes.total": 171_000_000,
+      "edge_bytes_per_device": 7_900, "failures.connection refused": 2,
+      "calls.rate_per_second_asked": 200, "calls.rate_per_second_placed": 200, "settings.seed": 7,
+    ]
+    for (name, value) in expected {
+      guard case .number(let found)? = fields[name] else {
+        Issue.record("\(name) is missing")
+        continue
+      }
+      // A histogram keeps three digits.
+      #expect(abs(found - value) <= value / 1_000, "\(name)")
+    }
+    #expect(fields["ok"] == .bool(true))
+    #expect(fields["settings.protocol"] == .text("pb"))
+    #expect(fields["machine.nats_version"] == .text("2.9.10"))
+  }
+
+  @Test("every correctness count is there, also when it is 0")
+  func correctness() throws {
+    var report = makeReport()
+    report.result.correctness = [.duplicateEnd: 3]
+    let fields = try fields(report)
+    for rule in CorrectnessRule.allCases {
+      #expect(
+        fields["correctness.\(rule.rawValue)"] == .number(rule == .duplicateEnd ? 3 : 0))
+    }
+    #expect(fields["ok"] == .bool(false))
+  }
+
+  @Test("what was not measured is missing, not 0") func missing() throws {
+    var report = makeReport()
+    report.processes = []
+    report.edgeBytesPerDevice = nil
+    let fields = try fields(report)
+    #expect(fields["cpu_us_per_call.edge"] == nil)
+    #expect(fields["memory_bytes.nats"] == nil)
+    #expect(fields["edge_bytes_per_device"] == nil)
+    #expect(fields["latency_us.cancel.p50"] == nil)
+    #expect(fields["find_max.highest_rate"] == nil)
+  }
+
+  @Test("a search is written beside its best stage") func search() throws {
+    let stage = SearchStage(
+      rate: 200, result: makeResult(), cpuPerCall: 410, ringP99Max: 25_000)
+    let search = SearchReport(stages: [stage], ringP99Max: 25_000)
+    let fields = try fields(makeReport(), search)
+    #expect(fields["find_max.highest_rate"] == .number(200))
+    #expect(fields["find_max.stages.0.holds"] == .bool(true))
+    #expect(fields["find_max.stages.0.cpu_us_per_call"] == .number(410))
+  }
+}
+
+/// Any JSON.
+private indirect enum JSONValue: Decodable, Equatable {
+  case number(Double)
+  case text(String)
+  case bool(Bool)
+  case list([JSONValue])
+  case object([String: JSONValue])
+  case null
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    if container.decodeNil() {
+      self = .null
+    } else if let value = try? container.decode(Bool.self) {
+      self = .bool(value)
+    } else if let value = try? container.decode(Double.self) {
+      self = .number(value)
+    } else if let value = try? container.decode(String.self) {
+      self = .text(value)
+    } else if let value = try? container.decode([JSONValue].self) {
+      self = .list(value)
+    } else {
+      self = .object(try container.decode([String: JSONValue].self))
+    }
+  }
+
+  func flatten(_ path: String, into found: inout [String: JSONValue]) {
+    let prefix = path.isEmpty ? "" : path + "."
+    switch self {
+    case .object(let members):
+      for (name, value) in members { value.flatten(prefix + name, into: &found) }
+    case .list(let values):
+      for (index, value) in values.enumerated() { value.flatten(prefix + "\(index)", into: &found) }
+    case .number, .text, .bool, .null: found[path] = self
+    }
+  }
+}

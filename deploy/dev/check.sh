@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# All that a change must pass apart from the tests: format, generated code, import rules, and a
+# build without warnings. Runs every step, then says which failed.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+failed=()
+
+step() { # title, command...
+  local title=$1
+  shift
+  echo "== $title"
+  "$@" || failed+=("$title")
+}
+
+format() {
+  local paths=(Sources Tests Package.swift)
+  for path in loadtest/Benchmarks/Package.swift loadtest/Benchmarks/Benchmarks; do
+    [[ -e $path ]] && paths+=("$path")
+  done
+  swift format lint --strict --parallel --recursive --configuration .swift-format "${paths[@]}"
+}
+
+# Warnings in our own sources are errors: Package.swift reads this.
+build() {
+  CALLMESH_WARNINGS=errors swift build -c release --build-tests
+}
+
+step "format (fix with: swift format -i --recursive Sources Tests Package.swift)" format
+step "generated code (fix with: Proto/generate.sh)" Proto/generate.sh --check
+step "import rules (deploy/dev/imports.awk)" deploy/dev/imports.sh
+step "build with warnings as errors" build
+
+if ((${#failed[@]} > 0)); then
+  printf 'check FAILED: %s\n' "${failed[@]}" >&2
+  exit 1
+fi
+echo "check OK"

@@ -1,0 +1,77 @@
+# Who may know whom: imports run one way, from executables over nodes and seams to the core.
+# For each target its modules of this package. Modules that are not of this package are free, but
+# for those that `forbid` names.
+
+function allow(target, modules) { known[target] = 1; allowed[target] = " " modules " " }
+function forbid(target, modules) { forbidden[target] = " " modules " " }
+function has(list, word) { return index(list, " " word " ") > 0 }
+function complain(why) {
+  printf "%s:%d: %s\n", FILENAME, FNR, why
+  broken++
+}
+
+BEGIN {
+  seams = "CallCore CallWire CallBus CallTelemetry"
+  allow("CallCore", "")
+  allow("CallTelemetry", "")
+  allow("CallAuth", "")
+  allow("CallWire", "CallCore CCallProto CProtobufC")
+  allow("CallBus", "CallCore CallTelemetry")
+  allow("NATSBus", "CallBus CallCore CallTelemetry CNATS")
+  allow("CallCoordinator", seams)
+  allow("CallPush", seams)
+  allow("CallEdge", seams " CallAuth")
+  allow("CallClient", "CallCore CallWire")
+  allow("CallTestKit", seams " CallAuth CallCoordinator CallEdge CallPush CallClient")
+  allow("callnode", seams " CallAuth CallCoordinator CallEdge CallPush NATSBus")
+  allow("callctl", seams " CallAuth NATSBus")
+  allow("callload", "CallCore CallWire CallTelemetry CallAuth CallClient")
+
+  # Foundation is large and slow to load; FoundationEssentials holds what codecs and files need.
+  forbid("CallBus", "Foundation FoundationEssentials")
+  forbid("NATSBus", "Foundation FoundationEssentials")
+  forbid("CallWire", "Foundation")
+  forbid("CallTelemetry", "Foundation")
+
+  # One Swift importer for each C module.
+  owner["CNATS"] = "NATSBus"
+  owner["CCallProto"] = "CallWire"
+  owner["CProtobufC"] = "CallWire"
+}
+
+FNR == 1 {
+  split(FILENAME, parts, "/")
+  isTest = parts[1] == "Tests"
+  target = parts[2]
+  if (!isTest && !(target in known))
+    complain("no rule says what the target " target " may import; add one to deploy/dev/imports.awk")
+}
+
+/^[ \t]*(@[A-Za-z_()]+[ \t]+)*((public|package|internal|fileprivate|private)[ \t]+)?import[ \t]/ {
+  line = $0
+  sub(/^.*import[ \t]+((struct|class|enum|protocol|func|var|let|typealias)[ \t]+)?/, "", line)
+  module = line
+  sub(/[^A-Za-z0-9_].*$/, "", module)
+
+  if (module in owner && target != owner[module])
+    complain("only " owner[module] " may import " module)
+  else if (isTest)
+    next
+  else if (target == "CallCore")
+    complain("CallCore imports nothing, not even " module ": it holds values and rules only")
+  else if (has(forbidden[target], module))
+    complain(target " may not import " module)
+  else if (module in known && !has(allowed[target], module)) {
+    if (module == "NATSBus")
+      complain(target " may not import NATSBus: executables and tests alone name adapters")
+    else if (module == "CallTestKit")
+      complain(target " may not import CallTestKit: it is for tests and benchmarks")
+    else
+      complain(target " may not import " module " (it may:" allowed[target] ")")
+  }
+}
+
+END {
+  if (broken) exit 1
+  print "imports follow the rules"
+}

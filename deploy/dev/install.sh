@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Installs what a build and a local cluster need and this machine lacks. Does nothing, and says
+# nothing, where all is there.
+set -euo pipefail
+
+missing=()
+need() { # package, and a command that succeeds where it is not needed
+  local package=$1
+  shift
+  "$@" >/dev/null 2>&1 || missing+=("$package")
+}
+# Debian keeps servers in a folder that is in root's PATH only.
+has() { PATH="$PATH:/usr/sbin:/usr/local/bin" command -v "$1"; }
+
+need pkg-config has pkg-config
+if has pkg-config >/dev/null; then
+  need libnats-dev pkg-config --exists libnats
+  need libprotobuf-c-dev pkg-config --exists libprotobuf-c
+else
+  need libnats-dev test -e /usr/include/nats/nats.h
+  need libprotobuf-c-dev test -e /usr/include/protobuf-c/protobuf-c.h
+fi
+need protobuf-c-compiler has protoc-c
+need nats-server has nats-server
+
+if ((${#missing[@]} > 0)); then
+  if ! command -v apt-get >/dev/null; then
+    echo "install.sh: missing: ${missing[*]}" >&2
+    echo "install.sh: there is no apt-get here; install them in your system's way" >&2
+    exit 2
+  fi
+  sudo=()
+  if ((EUID != 0)); then
+    if ! command -v sudo >/dev/null; then
+      echo "install.sh: missing: ${missing[*]}" >&2
+      echo "install.sh: run as root: apt-get install ${missing[*]}" >&2
+      exit 2
+    fi
+    sudo=(sudo)
+  fi
+  echo "Installing from Debian: ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  "${sudo[@]}" apt-get update -qq </dev/null
+  # nats-server is used as a program; a service that Debian might start with it is not.
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null
+fi
+
+if ! command -v swift >/dev/null; then
+  echo "install.sh: there is no swift in PATH; get Swift 6.3 from https://www.swift.org/install" >&2
+  exit 2
+fi
+version=$(swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9.]*\).*/\1/p' | head -n 1)
+oldest=$(printf '6.3\n%s\n' "$version" | sort -V | head -n 1)
+if [[ $oldest != 6.3 ]]; then
+  echo "install.sh: Swift ${version:-of unknown version} is too old; Swift 6.3 is needed" >&2
+  exit 2
+fi
