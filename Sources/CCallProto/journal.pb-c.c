@@ -1517,7 +1517,7 @@ const ProtobufCMessageDescriptor callmesh__v1__ended_entry__descriptor =
   (ProtobufCMessageInit) callmesh__v1__ended_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__signal_entry__field_descriptors[4] =
+static const ProtobufCFieldDescriptor callmesh__v1__signal_entry__field_descriptors[5] =
 {
   {
     "from_caller",
@@ -1567,17 +1567,30 @@ static const ProtobufCFieldDescriptor callmesh__v1__signal_entry__field_descript
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "index",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__SignalEntry, index),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__signal_entry__field_indices_by_name[] = {
   3,   /* field[3] = body */
   1,   /* field[1] = device */
   0,   /* field[0] = from_caller */
+  4,   /* field[4] = index */
   2,   /* field[2] = kind */
 };
 static const ProtobufCIntRange callmesh__v1__signal_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__signal_entry__descriptor =
 {
@@ -1587,7 +1600,7 @@ const ProtobufCMessageDescriptor callmesh__v1__signal_entry__descriptor =
   "Callmesh__V1__SignalEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__SignalEntry),
-  4,
+  5,
   callmesh__v1__signal_entry__field_descriptors,
   callmesh__v1__signal_entry__field_indices_by_name,
   1,  callmesh__v1__signal_entry__number_ranges,

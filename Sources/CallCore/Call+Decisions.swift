@@ -163,10 +163,9 @@ extension Call {
       guard callerSignals.count < context.limits.signalsWaiting else {
         return .error(CallError(.tooManySignals))
       }
+      let signal = callerSignal(kind, body)
       commit(
-        .signal(fromCaller: true, facts.caller.device, kind, body: body), .lazy, context,
-        into: &outcome)
-      let signal = Signal(index: callerSignalCount, kind: kind, body: body)
+        .signal(fromCaller: true, facts.caller.device, signal), .lazy, context, into: &outcome)
       for leg in legs.indices where legs[leg].state.isLive && legs[leg].told {
         tell(leg: leg, .signal(signal), context, into: &outcome)
       }
@@ -175,14 +174,15 @@ extension Call {
         return .error(CallError(.tooManySignals))
       }
       commit(
-        .signal(fromCaller: false, legs[leg].party.device, kind, body: body), .lazy, context,
+        .signal(fromCaller: false, legs[leg].party.device, legSignal(leg, kind, body)), .lazy,
+        context,
         into: &outcome)
     case (.answered, .caller):
       guard let winner, legs[winner].endpoint.outbox.count < context.limits.signalsWaiting else {
         return .error(CallError(.tooManySignals))
       }
       commit(
-        .signal(fromCaller: true, facts.caller.device, kind, body: body), .lazy, context,
+        .signal(fromCaller: true, facts.caller.device, callerSignal(kind, body)), .lazy, context,
         into: &outcome)
       legs[winner].endpoint.sendKept(context, into: &outcome)
     case (.answered, .leg(let leg)) where legs[leg].state == .won:
@@ -190,12 +190,21 @@ extension Call {
         return .error(CallError(.tooManySignals))
       }
       commit(
-        .signal(fromCaller: false, legs[leg].party.device, kind, body: body), .lazy, context,
+        .signal(fromCaller: false, legs[leg].party.device, legSignal(leg, kind, body)), .lazy,
+        context,
         into: &outcome)
       caller.sendKept(context, into: &outcome)
     case (.ringing, _), (.answered, _), (.ended, _): break
     }
     return .done
+  }
+
+  private func callerSignal(_ kind: SignalKind, _ body: String) -> Signal {
+    Signal(index: callerSignalCount + 1, kind: kind, body: body)
+  }
+
+  private func legSignal(_ leg: Int, _ kind: SignalKind, _ body: String) -> Signal {
+    Signal(index: legs[leg].signalCount + 1, kind: kind, body: body)
   }
 
   // MARK: Ends

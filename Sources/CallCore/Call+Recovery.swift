@@ -8,6 +8,12 @@ extension Call {
     devices: [User.Device], _ context: CallContext, into outcome: inout Outcome
   ) {
     timeline.note(.takenOver, CallTimeline.call, at: context.now)
+    // What was acknowledged is in no checkpoint, so the counts may be too low: indices jump with the
+    // epoch, as versions do, and none is used twice.
+    callerSignalCount = max(callerSignalCount, context.epoch << 20)
+    for leg in legs.indices {
+      legs[leg].signalCount = max(legs[leg].signalCount, context.epoch << 20)
+    }
     for leg in legs.indices {
       let device = devices.first { $0.id == legs[leg].party.device }
       legs[leg].endpoint.session = device?.session
@@ -110,11 +116,11 @@ extension Call {
       case .waking, .delivered, .won, .stopped, .declined: break
       }
       for signal in leg.signals where leg.state.isLive || leg.state == .won {
-        add(.signal(fromCaller: false, leg.party.device, signal.kind, body: signal.body))
+        add(.signal(fromCaller: false, leg.party.device, signal))
       }
     }
     for signal in callerSignals {
-      add(.signal(fromCaller: true, facts.caller.device, signal.kind, body: signal.body))
+      add(.signal(fromCaller: true, facts.caller.device, signal))
     }
     appendStage(add)
     if settled { add(.settled) }
@@ -152,7 +158,7 @@ extension Call {
       for pending in outbox {
         guard case .signal(let signal) = pending.delivery.event else { continue }
         let device = fromCaller ? facts.caller.device : answer.by.device
-        add(.signal(fromCaller: fromCaller, device, signal.kind, body: signal.body))
+        add(.signal(fromCaller: fromCaller, device, signal))
       }
     }
   }

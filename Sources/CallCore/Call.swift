@@ -88,8 +88,8 @@ struct Call: Sendable {
       if fromCaller { callerConnected = true } else { winnerConnected = true }
       timeline.note(.connected, fromCaller ? CallTimeline.caller : winnerNumber, at: now)
     case .ended(let end): applyEnded(end)
-    case .signal(let fromCaller, let device, let kind, let body):
-      applySignal(fromCaller: fromCaller, device, kind, body, at: now, epoch: epoch)
+    case .signal(let fromCaller, let device, let signal):
+      applySignal(fromCaller: fromCaller, device, signal, at: now, epoch: epoch)
     case .callerLost(let until): callerLostUntil = until
     case .winnerLost(let until): winnerLostUntil = until
     case .settled: settled = true
@@ -182,30 +182,24 @@ struct Call: Sendable {
   }
 
   private mutating func applySignal(
-    fromCaller: Bool, _ device: DeviceID, _ kind: SignalKind, _ body: String, at now: Timestamp,
-    epoch: UInt64
+    fromCaller: Bool, _ device: DeviceID, _ signal: Signal, at now: Timestamp, epoch: UInt64
   ) {
-    switch stage {
-    case .ringing:
-      if fromCaller {
-        callerSignalCount += 1
-        callerSignals.append(Signal(index: callerSignalCount, kind: kind, body: body))
-      } else if let leg = legIndex(device), legs[leg].state.isLive {
-        legs[leg].signalCount += 1
-        legs[leg].signals.append(Signal(index: legs[leg].signalCount, kind: kind, body: body))
-      }
-    case .answered:
-      guard let winner else { return }
-      if fromCaller {
-        callerSignalCount += 1
-        let signal = Signal(index: callerSignalCount, kind: kind, body: body)
+    if fromCaller {
+      guard signal.index > callerSignalCount, !isEnded else { return }
+      callerSignalCount = signal.index
+      if isRinging {
+        callerSignals.append(signal)
+      } else if let winner {
         legs[winner].endpoint.keep(delivery(.signal(signal), at: now, epoch: epoch))
-      } else if legs[winner].party.device == device {
-        legs[winner].signalCount += 1
-        let signal = Signal(index: legs[winner].signalCount, kind: kind, body: body)
-        caller.keep(delivery(.signal(signal), at: now, epoch: epoch))
       }
-    case .ended: break
+      return
+    }
+    guard let leg = legIndex(device), signal.index > legs[leg].signalCount, !isEnded else { return }
+    legs[leg].signalCount = signal.index
+    if isRinging, legs[leg].state.isLive {
+      legs[leg].signals.append(signal)
+    } else if legs[leg].state == .won {
+      caller.keep(delivery(.signal(signal), at: now, epoch: epoch))
     }
   }
 

@@ -91,7 +91,8 @@ public struct Stop: Sendable, Equatable {
 
 /// A session description or an ICE candidate, opaque to the cluster.
 public struct Signal: Sendable, Equatable {
-  /// Counts from 1 per call and sending device, so that a repeat is recognised.
+  /// Grows with every one of a call and sending device, so that a repeat is recognised. Counts from
+  /// 1; jumps when the shard gets a new owner.
   public var index: UInt64
   public var kind: SignalKind
   public var body: String

@@ -29,7 +29,7 @@ public struct JournalEntry: Sendable, Equatable {
     case legEnded(DeviceID, LegEnd)
     case connected(caller: Bool)
     case ended(EndedFacts)
-    case signal(fromCaller: Bool, DeviceID, SignalKind, body: String)
+    case signal(fromCaller: Bool, DeviceID, Signal)
     /// A side's session broke: until when it may come back; nil once it is back.
     case callerLost(until: Timestamp?)
     case winnerLost(until: Timestamp?)

@@ -119,8 +119,9 @@ extension Generator {
           by: chance(50) ? party() : nil, at: microseconds(), missed: chance(50)))
     case 7:
       .signal(
-        fromCaller: chance(50), device(), SignalKind.allCases.randomElement(using: &self)!,
-        body: body())
+        fromCaller: chance(50), device(),
+        Signal(
+          index: number(), kind: SignalKind.allCases.randomElement(using: &self)!, body: body()))
     case 8: .callerLost(until: chance(50) ? microseconds() : nil)
     case 9: .winnerLost(until: chance(50) ? microseconds() : nil)
     default: .settled

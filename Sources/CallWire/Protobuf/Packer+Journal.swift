@@ -80,12 +80,13 @@ extension Packer {
     case .ended(let facts):
       message.pointee.change_case = CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ENDED
       message.pointee.ended = ended(facts)
-    case .signal(let fromCaller, let device, let kind, let body):
+    case .signal(let fromCaller, let device, let signal):
       let change = arena.make(callmesh__v1__signal_entry__init)
       change.pointee.from_caller = fromCaller ? 1 : 0
       set(&change.pointee.device, device.text)
-      change.pointee.kind = .init(rawValue: .init(kind.rawValue))
-      set(&change.pointee.body, body)
+      change.pointee.kind = .init(rawValue: .init(signal.kind.rawValue))
+      set(&change.pointee.body, signal.body)
+      change.pointee.index = signal.index
       message.pointee.change_case = CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SIGNAL
       message.pointee.signal = change
     case .callerLost(let until):

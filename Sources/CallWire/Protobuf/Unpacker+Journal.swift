@@ -77,8 +77,10 @@ extension Unpacker {
       return .signal(
         fromCaller: signal.pointee.from_caller != 0,
         DeviceID(try text(signal.pointee.device, "device")),
-        try known(signal.pointee.kind.rawValue, SignalKind.self, "kind"),
-        body: try text(signal.pointee.body, "body"))
+        Signal(
+          index: signal.pointee.index,
+          kind: try known(signal.pointee.kind.rawValue, SignalKind.self, "kind"),
+          body: try text(signal.pointee.body, "body")))
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CALLER_LOST:
       return .callerLost(until: lost(try there(message.pointee.caller_lost, "callerLost")))
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_WINNER_LOST:

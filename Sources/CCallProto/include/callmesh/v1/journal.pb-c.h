@@ -221,10 +221,14 @@ struct  Callmesh__V1__SignalEntry
   char *device;
   Callmesh__V1__SignalKind kind;
   char *body;
+  /*
+   * Counts from 1 per sender.
+   */
+  uint64_t index;
 };
 #define CALLMESH__V1__SIGNAL_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__signal_entry__descriptor) \
-    , 0, (char *)protobuf_c_empty_string, CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_CANDIDATE, (char *)protobuf_c_empty_string }
+    , 0, (char *)protobuf_c_empty_string, CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_CANDIDATE, (char *)protobuf_c_empty_string, 0 }
 
 
 struct  Callmesh__V1__SettledEntry

@@ -1,0 +1,131 @@
+import CallCore
+import Testing
+
+/// What a shard's new owner makes of the journal, by replay and by checkpoint.
+@Suite struct RecoveryTests {
+  /// A takeover: by replay of the whole journal, or from a checkpoint.
+  private func next(_ bench: Bench, checkpoint: Bool, attach devices: [String]) -> Bench {
+    var next = checkpoint ? bench.restoredFromCheckpoint() : bench.takenOver()
+    for device in devices { next.say(.attach(Attach(announce: true)), device: device) }
+    next.run { $0.begin(now: $1, into: &$2) }
+    return next
+  }
+
+  @Test(arguments: [false, true])
+  func ringingGoesOn(checkpoint: Bool) {
+    var bench = Bench()
+    bench.attach("b1", "b2", "b3")
+    bench.place()
+    bench.caller(.signal(Bench.callID, .candidate, body: "c1"))
+    bench.say(.alerting(Bench.callID), device: "b1")
+    bench.say(.decline(Bench.callID, .here), device: "b3")
+    let before = bench.deliveries(to: "b1").map(\.version).max() ?? 0
+    var next = next(bench, checkpoint: checkpoint, attach: ["b1", "b2", "b3"])
+    #expect(next.invites("b1").count == 1)
+    #expect(next.invites("b1").first?.signals.map(\.body) == ["c1"])
+    #expect(next.invites("b2").first?.description == "offer")
+    #expect(next.invites("b3").isEmpty, "it declined")
+    #expect((next.deliveries(to: "b1").first?.version ?? 0) > before)
+    #expect(next.say(.answer(Bench.callID, description: "sdp"), device: "b1")?.won == true)
+    let reply = next.caller(.resume(Bench.callID), session: Bench.session("alice1", 2))
+    #expect(reply?.state?.phase == .answered)
+    #expect(!next.deliveries(to: Bench.session("alice1", 2)).isEmpty)
+  }
+
+  @Test(arguments: [false, true])
+  func anAnsweredCallStaysAnswered(checkpoint: Bool) {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place()
+    bench.say(.answer(Bench.callID, description: "sdp"), device: "b1")
+    bench.caller(.connected(Bench.callID))
+    bench.say(.connected(Bench.callID), device: "b1")
+    bench.caller(.signal(Bench.callID, .description, body: "again"))
+    var next = next(bench, checkpoint: checkpoint, attach: ["b1", "b2"])
+    next.caller(.resume(Bench.callID))
+    #expect(next.answers().map(\.description).last == "sdp")
+    #expect(next.stops("b2").map(\.reason) == [.answeredElsewhere])
+    #expect(next.signals("b1").map(\.body) == ["again"])
+    #expect(next.say(.answer(Bench.callID, description: "x"), device: "b2")?.won == false)
+    #expect(next.say(.answer(Bench.callID, description: "sdp"), device: "b1")?.won == true)
+    next.acknowledgeAll()
+    next.pass(.seconds(600))
+    #expect(next.ends.isEmpty, "both had connected")
+  }
+
+  @Test func signalsOfANewOwnerAreNew() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    for number in 1...3 {
+      bench.caller(.signal(Bench.callID, .candidate, body: "c\(number)"))
+    }
+    bench.acknowledgeAll()
+    let highest = bench.signals("b1").map(\.index).max() ?? 0
+    var next = next(bench, checkpoint: true, attach: ["b1"])
+    _ = next.take()
+    next.caller(.resume(Bench.callID))
+    next.caller(.signal(Bench.callID, .candidate, body: "c4"))
+    #expect((next.signals("b1").last?.index ?? 0) > highest)
+  }
+
+  @Test(arguments: [false, true])
+  func whoHeardOfTheEndIsNotToldAgain(checkpoint: Bool) {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place()
+    bench.caller(.cancel(Bench.callID))
+    let unsettled = next(bench, checkpoint: checkpoint, attach: ["b1", "b2"])
+    #expect(unsettled.stops("b1").map(\.reason) == [.cancelled])
+    bench.acknowledgeAll()
+    var settled = next(bench, checkpoint: checkpoint, attach: ["b1", "b2"])
+    #expect(settled.effects.isEmpty)
+    #expect(settled.say(.query(Bench.callID), device: "b1")?.state?.reason == .cancelled)
+  }
+
+  @Test func timeoutsFireAfterATakeOver() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place(seconds: 10)
+    bench.pass(.seconds(4))
+    var next = next(bench, checkpoint: true, attach: ["b1"])
+    next.caller(.resume(Bench.callID))
+    next.acknowledgeAll()
+    next.pass(.seconds(5))
+    #expect(next.ends.isEmpty)
+    next.pass(.seconds(1))
+    #expect(next.ends.map(\.reason) == [.unanswered])
+  }
+
+  @Test func replayTwiceIsReplayOnce() {
+    var bench = Bench()
+    bench.attach("b1", "b2", "b3")
+    bench.place()
+    bench.say(.signal(Bench.callID, .candidate, body: "y"), device: "b2")
+    bench.say(.decline(Bench.callID, .here), device: "b1")
+    bench.say(.answer(Bench.callID, description: "s"), device: "b2")
+    bench.caller(.hangUp(Bench.callID))
+    var once = ShardMachine(shard: 0, epoch: 2, limits: CallLimits())
+    once.replay(bench.journal, now: bench.now)
+    var twice = ShardMachine(shard: 0, epoch: 2, limits: CallLimits())
+    twice.replay(bench.journal, now: bench.now)
+    twice.replay(bench.journal, now: bench.now)
+    #expect(once.checkpointEntries() == twice.checkpointEntries())
+    #expect(once.counts == twice.counts)
+  }
+
+  @Test func aStaleAnnouncementLosesToALaterSession() {
+    var bench = Bench()
+    let early = Bench.session("b1", 1)
+    let late = Bench.session("b1", 2, edge: 2)
+    bench.say(
+      .attach(Attach(announce: true, attachedAt: bench.now + .seconds(2))), device: "b1",
+      session: late)
+    bench.say(
+      .attach(Attach(announce: true, attachedAt: bench.now)), device: "b1", session: early)
+    bench.place()
+    #expect(bench.deliveries(to: late).count == 1)
+    #expect(bench.deliveries(to: early).isEmpty)
+  }
+}
