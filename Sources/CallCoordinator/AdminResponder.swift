@@ -1,0 +1,166 @@
+internal import CallBus
+internal import CallCore
+internal import CallTelemetry
+internal import CallWire
+internal import FoundationEssentials
+internal import Logging
+
+/// Answers operators' questions on the bus, in JSON.
+final class AdminResponder: Sendable {
+  private enum Question: Sendable {
+    case status(replyTo: String)
+    case call(replyTo: String, [UInt8])
+    case user(replyTo: String, [UInt8])
+  }
+
+  private let configuration: CoordinatorConfiguration
+  private let subjects: Subjects
+  private let bus: any MessageBus
+  private let journal: any Journal
+  private let keeper: ShardKeeper
+  private let metrics: CoordinatorMetrics
+  private let logger: Logger
+  /// Policy when full: refuse; whoever asks has a timeout.
+  private let questions = Inbox<Question>(capacity: 256)
+
+  init(
+    configuration: CoordinatorConfiguration, subjects: Subjects, bus: any MessageBus,
+    journal: any Journal, keeper: ShardKeeper, metrics: CoordinatorMetrics, logger: Logger
+  ) {
+    self.configuration = configuration
+    self.subjects = subjects
+    self.bus = bus
+    self.journal = journal
+    self.keeper = keeper
+    self.metrics = metrics
+    self.logger = logger
+  }
+
+  func run() async {
+    let subscriptions: [any BusSubscription]
+    do {
+      subscriptions = try listen()
+    } catch {
+      return logger.error(
+        "Operators' questions cannot be answered.", metadata: .keys([.error: "\(error)"]))
+    }
+    while !Task.isCancelled {
+      for question in await questions.next(until: nil) { await answer(question) }
+    }
+    for subscription in subscriptions { subscription.cancel() }
+  }
+
+  private func listen() throws -> [any BusSubscription] {
+    let questions = questions
+    return [
+      try bus.subscribe(subjects.adminStatus) { message in
+        if let replyTo = message.replyTo { questions.offer(.status(replyTo: replyTo)) }
+      },
+      try bus.subscribe(subjects.adminCall) { message in
+        if let replyTo = message.replyTo {
+          questions.offer(.call(replyTo: replyTo, message.bytes))
+        }
+      },
+      try bus.subscribe(subjects.adminUser) { message in
+        if let replyTo = message.replyTo {
+          questions.offer(.user(replyTo: replyTo, message.bytes))
+        }
+      },
+    ]
+  }
+
+  private func answer(_ question: Question) async {
+    switch question {
+    case .status(let replyTo): send(await status(), to: replyTo)
+    case .call(let replyTo, let bytes): send(await call(query(bytes)), to: replyTo)
+    case .user(let replyTo, let bytes): send(await user(query(bytes)), to: replyTo)
+    }
+  }
+
+  /// A question that cannot be read is answered like one about something unknown.
+  private func query(_ bytes: [UInt8]) -> AdminQuery {
+    (try? JSONDecoder().decode(AdminQuery.self, from: Data(bytes))) ?? AdminQuery()
+  }
+
+  private func send(_ answer: some Encodable, to subject: String) {
+    do {
+      bus.publish(subject, Array(try JSONEncoder().encode(answer)))
+    } catch {
+      logger.error("An answer could not be written.", metadata: .keys([.error: "\(error)"]))
+    }
+  }
+
+  private func status() async -> NodeStatus {
+    let process = ProcessSample.now()
+    let known = bus.statistics
+    var health = BusHealth()
+    health.connected = known.connected
+    health.server = known.server
+    health.serverVersion = known.serverVersion
+    health.reconnects = known.reconnects
+    health.messagesIn = known.messagesIn
+    health.messagesOut = known.messagesOut
+    health.dropped = known.dropped
+    return NodeStatus(
+      node: configuration.nodeID, role: "coordinator", state: await keeper.state.name,
+      version: configuration.version, processID: process.processID,
+      uptimeSeconds: process.uptimeSeconds, cpuSeconds: process.cpuSeconds,
+      memoryBytes: process.memoryBytes, shardCount: configuration.shardCount, bus: health,
+      coordinator: await coordinator())
+  }
+
+  private func coordinator() async -> CoordinatorStatus {
+    var status = CoordinatorStatus()
+    for worker in keeper.workers { status.shards += await worker.status() }
+    for (shard, _) in await keeper.stoppedShards {
+      status.shards.append(
+        ShardStatus(shard: shard, state: "stopped", epoch: 0, sequence: 0, counts: ShardCounts()))
+    }
+    status.shards.sort { $0.shard < $1.shard }
+    status.commandsTotal = metrics.commands.value
+    status.appendLatency = LatencySummary(metrics.appendLatency)
+    status.appendsTotal = metrics.appends.value
+    status.appendsRefusedTotal = metrics.appendsRefused.value
+    status.appendsUnknownTotal = metrics.appendsUnknown.value
+    if let store = try? await journal.statistics() {
+      status.journalMessages = store.messages
+      status.journalBytes = store.bytes
+    }
+    return status
+  }
+
+  private func call(_ query: AdminQuery) async -> CallReport {
+    guard let id = query.call.flatMap({ CallID($0) }) else {
+      return CallReport(found: false, node: configuration.nodeID)
+    }
+    for worker in keeper.workers {
+      if let (shard, found) = await worker.inspect(call: id) {
+        return CallReport(node: configuration.nodeID, shard: shard, found)
+      }
+    }
+    return CallReport(found: false, node: configuration.nodeID)
+  }
+
+  private func user(_ query: AdminQuery) async -> UserReport {
+    guard let app = query.app, let name = query.user else {
+      return UserReport(found: false, node: configuration.nodeID)
+    }
+    let key = UserKey(app: app, user: name)
+    let shard = ShardHash.shard(of: key, count: configuration.shardCount)
+    guard let found = await keeper.worker(of: shard).inspect(user: key, shard: shard) else {
+      return UserReport(found: false, node: configuration.nodeID)
+    }
+    return UserReport(node: configuration.nodeID, shard: shard, found)
+  }
+}
+
+extension NodeState {
+  var name: String {
+    switch self {
+    case .starting: "starting"
+    case .serving: "serving"
+    case .leaving: "leaving"
+    case .gone: "gone"
+    }
+  }
+}

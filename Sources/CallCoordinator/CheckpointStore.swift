@@ -1,0 +1,149 @@
+package import CallBus
+package import CallCore
+internal import CallWire
+
+/// Checkpoints in a key-value bucket, each as a head and chunks, replaced by compare-and-set.
+///
+/// A checkpoint makes part of the journal superfluous, so it must be fenced like the journal: a
+/// former owner that wakes up and writes an older checkpoint over a newer one, behind which the
+/// journal was purged, would lose calls. So the head names the epoch, a head of a later epoch is
+/// never replaced by an earlier one, and the write expects the revision that was looked at. Chunks
+/// keep every message below a server's usual limit of 1 MiB.
+package struct CheckpointStore: Sendable {
+  private let bucket: any KeyValueBucket
+  private let chunkBytesMax: Int
+
+  package init(bucket: any KeyValueBucket, chunkBytesMax: Int = 512 * 1024) {
+    self.bucket = bucket
+    self.chunkBytesMax = chunkBytesMax
+  }
+
+  package enum Failure: Error, Equatable {
+    /// A newer one stands there.
+    case outdated
+    /// It can never be read.
+    case unreadable(String)
+    /// It could not be read or written now.
+    case unavailable(String)
+  }
+
+  /// What stands under `<shard>.head`, as text, so that an operator can read it.
+  package struct Head: Sendable, Equatable {
+    package var epoch: UInt64
+    package var sequence: UInt64
+    package var bytes: Int
+    package var chunks: Int
+
+    package init(epoch: UInt64, sequence: UInt64, bytes: Int, chunks: Int) {
+      self.epoch = epoch
+      self.sequence = sequence
+      self.bytes = bytes
+      self.chunks = chunks
+    }
+
+    package var text: String { "1 \(epoch) \(sequence) \(bytes) \(chunks)" }
+
+    package init?(_ text: String) {
+      let parts = text.split(separator: " ").map(String.init)
+      guard parts.count == 5, parts[0] == "1", let epoch = UInt64(parts[1]),
+        let sequence = UInt64(parts[2]), let bytes = Int(parts[3]), let chunks = Int(parts[4]),
+        bytes >= 0, chunks >= 0, chunks <= 65_536
+      else { return nil }
+      self.init(epoch: epoch, sequence: sequence, bytes: bytes, chunks: chunks)
+    }
+  }
+
+  private func headKey(_ shard: Int) -> String { "\(shard).head" }
+  private func chunkKey(_ shard: Int, _ head: Head, _ chunk: Int) -> String {
+    "\(shard).\(head.epoch).\(head.sequence).\(chunk)"
+  }
+
+  private func head(_ shard: Int) async throws(Failure) -> (head: Head, revision: UInt64)? {
+    let entry: KeyValueEntry?
+    do { entry = try await bucket.get(headKey(shard)) } catch { throw .unavailable("\(error)") }
+    guard let entry, let value = entry.value else { return nil }
+    guard let head = Head(String(decoding: value, as: UTF8.self)) else {
+      throw .unreadable("the head of its checkpoint")
+    }
+    return (head, entry.revision)
+  }
+
+  /// The revision of the shard's checkpoint; 0 when it has none.
+  package func revision(shard: Int) async throws(Failure) -> UInt64 {
+    try await head(shard)?.revision ?? 0
+  }
+
+  /// The newest checkpoint and its revision; nil when there is none.
+  package func read(shard: Int) async throws(Failure) -> (Checkpoint, revision: UInt64)? {
+    var attempts = 0
+    while let (head, revision) = try await head(shard) {
+      if let bytes = try await chunks(shard, head) {
+        do {
+          return (try ClusterCodec.checkpoint(bytes), revision)
+        } catch {
+          throw .unreadable("its checkpoint: \(error)")
+        }
+      }
+      // Its chunks are gone or cut short: it was replaced while it was read.
+      attempts += 1
+      if attempts > 4 {
+        if try await self.revision(shard: shard) == revision {
+          throw .unreadable("its checkpoint is not complete")
+        }
+        throw .unavailable("its checkpoint changes while it is read")
+      }
+    }
+    return nil
+  }
+
+  private func chunks(_ shard: Int, _ head: Head) async throws(Failure) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    for chunk in 0..<head.chunks {
+      let entry: KeyValueEntry?
+      do {
+        entry = try await bucket.get(chunkKey(shard, head, chunk))
+      } catch { throw .unavailable("\(error)") }
+      guard let value = entry?.value else { return nil }
+      bytes += value
+    }
+    return bytes.count == head.bytes ? bytes : nil
+  }
+
+  /// Replaces the shard's checkpoint by a newer one.
+  package func write(_ checkpoint: Checkpoint, shard: Int) async throws(Failure) {
+    let former = try await head(shard)
+    if let former {
+      let known = (former.head.epoch, former.head.sequence)
+      guard known < (checkpoint.epoch, checkpoint.sequence) else { throw .outdated }
+    }
+    let bytes = ClusterCodec.encode(checkpoint)
+    let count = (bytes.count + chunkBytesMax - 1) / chunkBytesMax
+    let head = Head(
+      epoch: checkpoint.epoch, sequence: checkpoint.sequence, bytes: bytes.count, chunks: count)
+    for chunk in 0..<count {
+      let part = bytes[chunk * chunkBytesMax..<min(bytes.count, (chunk + 1) * chunkBytesMax)]
+      try await put(chunkKey(shard, head, chunk), Array(part), expecting: nil)
+    }
+    do throws(Failure) {
+      try await put(headKey(shard), Array(head.text.utf8), expecting: former?.revision ?? 0)
+    } catch {
+      // When the answer was lost the new head may stand: its chunks must stay then.
+      if error == .outdated { await removeChunks(shard, head) }
+      throw error
+    }
+    if let former { await removeChunks(shard, former.head) }
+  }
+
+  private func put(_ key: String, _ value: [UInt8], expecting: UInt64?) async throws(Failure) {
+    switch await bucket.put(key, value, expecting: expecting) {
+    case .appended: return
+    case .refused: throw .outdated
+    case .unknown(let reason): throw .unavailable(reason)
+    }
+  }
+
+  /// Best effort: what stays costs space, nothing else.
+  private func removeChunks(_ shard: Int, _ head: Head) async {
+    for chunk in 0..<head.chunks { _ = await bucket.delete(chunkKey(shard, head, chunk)) }
+  }
+}

@@ -1,0 +1,80 @@
+package import CallBus
+package import CallCore
+internal import CallTelemetry
+package import Logging
+
+/// A shard's calls at one of its records that is in the journal.
+package struct CheckpointJob: Sendable {
+  package var shard: Int
+  package var checkpoint: Checkpoint
+  package var done: @Sendable (Bool) -> Void
+  package init(shard: Int, checkpoint: Checkpoint, done: @escaping @Sendable (Bool) -> Void) {
+    self.shard = shard
+    self.checkpoint = checkpoint
+    self.done = done
+  }
+}
+
+/// Writes checkpoints, one at a time per node, and purges what they make superfluous.
+package final class Checkpointer: Sendable {
+  private let store: CheckpointStore
+  private let journal: any Journal
+  private let metrics: CoordinatorMetrics
+  private let logger: Logger
+  /// A worker asks again only after further records, so a shard has one or two jobs here.
+  /// Policy when full: refuse; the shard asks again after as many records.
+  private let jobs: Inbox<CheckpointJob>
+
+  package init(
+    store: CheckpointStore, journal: any Journal, shardCount: Int, metrics: CoordinatorMetrics,
+    logger: Logger
+  ) {
+    self.store = store
+    self.journal = journal
+    self.metrics = metrics
+    self.logger = logger
+    jobs = Inbox(capacity: 2 * shardCount)
+  }
+
+  package func offer(_ job: CheckpointJob) {
+    if !jobs.offer(job) { fail(job, "too many checkpoints wait") }
+  }
+
+  package func run() async {
+    while !Task.isCancelled {
+      for job in await jobs.next(until: nil) {
+        if Task.isCancelled { job.done(false) } else { await write(job) }
+      }
+    }
+    jobs.close()
+    for job in await jobs.next(until: nil) { job.done(false) }
+  }
+
+  private func write(_ job: CheckpointJob) async {
+    do throws(CheckpointStore.Failure) {
+      try await store.write(job.checkpoint, shard: job.shard)
+    } catch {
+      return fail(job, "\(error)")
+    }
+    metrics.checkpoints.increment()
+    job.done(true)
+    do {
+      try await journal.purge(shard: job.shard, through: job.checkpoint.sequence)
+    } catch {
+      logger.warning(
+        "Records before a checkpoint could not be purged; the next checkpoint takes them along.",
+        metadata: .keys([.shard: "\(job.shard)", .error: "\(error)"]))
+    }
+  }
+
+  private func fail(_ job: CheckpointJob, _ reason: String) {
+    metrics.checkpointsFailed.increment()
+    logger.warning(
+      "A checkpoint could not be written; the journal keeps its records.",
+      metadata: .keys([
+        .shard: "\(job.shard)", .epoch: "\(job.checkpoint.epoch)",
+        .sequence: "\(job.checkpoint.sequence)", .error: "\(reason)",
+      ]))
+    job.done(false)
+  }
+}

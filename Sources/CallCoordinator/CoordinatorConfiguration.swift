@@ -1,0 +1,97 @@
+public import CallBus
+public import CallCore
+
+/// What a coordinator is told at start. Defaults are the product's.
+public struct CoordinatorConfiguration: Sendable {
+  /// Unique in the cluster. A second node of the same name is refused at its start.
+  public var nodeID: String
+  /// Prefix of every subject, stream and bucket.
+  public var cluster: String
+  /// Fixed when the cluster is created: it decides which shard a user belongs to.
+  public var shardCount = 64
+  /// Actors that share this node's shards; shard `s` belongs to worker `s % workers`.
+  public var workers = 1
+  public var limits = CallLimits()
+  public var version: String
+
+  public var heartbeatInterval = Span.milliseconds(500)
+  /// A node that was not heard for so long counts as dead: its shards are free, its sessions gone.
+  public var leaseTimeout = Span.seconds(3)
+  /// From the start to the first claim, so that coordinators which start together share the shards
+  /// from the start.
+  public var settleTime = Span.seconds(1)
+  /// How long a shard's new owner waits for the edges to announce their sessions.
+  public var announceTimeout = Span.seconds(1)
+  /// The same while no edge is known.
+  public var announceTimeoutWithoutEdges = Span.milliseconds(500)
+  /// Before a claim that failed, or that was lost again, is tried anew.
+  public var claimRetry = Span.seconds(1)
+
+  /// Journal records of one shard between two checkpoints.
+  public var checkpointEveryRecords = 2000
+  /// Shards that are given up at the same time.
+  public var releasesAtOnce = 4
+  /// Shards that are read back from the store at the same time.
+  public var recoveriesAtOnce = 8
+  /// How long one shard may take to say what it decided and part.
+  public var releaseTimeout = Span.seconds(5)
+  /// How long a graceful shutdown may take. Shards that are not released by then are claimed by
+  /// others once this node is gone.
+  public var shutdownTimeout = Span.seconds(15)
+
+  /// Command batches that wait for one worker. Policy: refuse and count; edges send again.
+  public var commandBatchesMax = 50_000
+  /// Commands that one shard keeps while it is being recovered. Policy as above.
+  public var queuedCommandsMax = 20_000
+
+  public var journal = JournalOptions()
+  public var buckets = BucketOptions()
+
+  public init(nodeID: String, cluster: String, version: String) {
+    self.nodeID = nodeID
+    self.cluster = cluster
+    self.version = version
+  }
+
+  /// - Throws: `CoordinatorError.configuration`, naming the value and what would do.
+  package func validate() throws {
+    func require(_ holds: Bool, _ sentence: String) throws {
+      if !holds { throw CoordinatorError.configuration(sentence) }
+    }
+    try require(!nodeID.isEmpty, "nodeID is empty; give every node a name of its own")
+    try require(!cluster.isEmpty, "cluster is empty; all nodes of a cluster share one name")
+    try require(
+      (1...4096).contains(shardCount), "shardCount is \(shardCount); it must be 1 to 4096")
+    try require((1...64).contains(workers), "workers is \(workers); it must be 1 to 64")
+    try require(
+      heartbeatInterval > .milliseconds(0) && heartbeatInterval < leaseTimeout,
+      "heartbeatInterval must be greater than 0 and less than leaseTimeout")
+    try require(checkpointEveryRecords > 0, "checkpointEveryRecords must be at least 1")
+    try require(
+      releasesAtOnce > 0 && recoveriesAtOnce > 0,
+      "releasesAtOnce and recoveriesAtOnce must be at least 1")
+  }
+}
+
+/// Why a coordinator does not start, or stops by itself. Never on the wire.
+public enum CoordinatorError: Error, Sendable, Equatable, CustomStringConvertible {
+  case configuration(String)
+  /// The cluster was created with another number of shards.
+  case shardCountMismatch(own: Int, cluster: Int)
+  /// A living node of the same name.
+  case nodeIDTaken(String)
+  /// The store could not be opened.
+  case store(String)
+
+  public var description: String {
+    switch self {
+    case .configuration(let sentence): "configuration: \(sentence)"
+    case .shardCountMismatch(let own, let cluster):
+      "this node is configured for \(own) shards, the cluster was created with \(cluster); "
+        + "the number is fixed for ever: set shardCount to \(cluster)"
+    case .nodeIDTaken(let node):
+      "another living coordinator is called \(node); give every node a name of its own"
+    case .store(let sentence): "the store cannot be opened: \(sentence)"
+    }
+  }
+}

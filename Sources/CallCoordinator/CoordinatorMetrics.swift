@@ -1,0 +1,81 @@
+package import CallTelemetry
+
+/// The handles of a coordinator's metrics, made once.
+package struct CoordinatorMetrics: Sendable {
+  package let commands: Counter
+  package let commandBatches: Counter
+  package let commandBatchesUnreadable: Counter
+  package let commandBatchesDropped: Counter
+  package let commandsDropped: Counter
+  package let appends: Counter
+  package let appendsRefused: Counter
+  package let appendsUnknown: Counter
+  package let entries: Counter
+  package let appendLatency: LatencyHistogram
+  package let replies: Counter
+  package let deliveries: Counter
+  package let edgeBatches: Counter
+  package let publishesDropped: Counter
+  package let heldBack: Gauge
+  package let shards: Gauge
+  package let shardsStopped: Gauge
+  package let stepDowns: Counter
+  package let claims: Counter
+  package let releases: Counter
+  package let recoveryLatency: LatencyHistogram
+  package let recordsReplayed: Counter
+  package let checkpoints: Counter
+  package let checkpointsFailed: Counter
+  package let registrationsUnreadable: Counter
+  package let registrationWrites: Counter
+  package let registrationWritesFailed: Counter
+  package let heartbeatsUnreadable: Counter
+  package let edgesLost: Counter
+
+  package init(_ registry: MetricsRegistry) {
+    func counter(_ name: String, _ help: String) -> Counter {
+      registry.counter("callmesh_coordinator_\(name)_total", help)
+    }
+    commands = counter("commands", "Commands taken by shards.")
+    commandBatches = counter("command_batches", "Command batches taken from the bus.")
+    commandBatchesUnreadable = counter(
+      "command_batches_unreadable", "Command batches that could not be decoded.")
+    commandBatchesDropped = counter(
+      "command_batches_dropped", "Command batches refused by a full inbox.")
+    commandsDropped = counter(
+      "commands_dropped", "Commands refused by the full queue of a shard in recovery.")
+    appends = counter("appends", "Journal appends acknowledged.")
+    appendsRefused = counter(
+      "appends_refused", "Journal appends refused: the shard has another owner.")
+    appendsUnknown = counter(
+      "appends_unknown", "Journal appends without an answer, settled by reading the journal.")
+    entries = counter("journal_entries", "Journal entries acknowledged; with appends: batch size.")
+    appendLatency = registry.histogram(
+      "callmesh_coordinator_append_seconds", "From an append's start to its acknowledgement.")
+    replies = counter("replies", "Replies sent to edges.")
+    deliveries = counter("deliveries", "Deliveries sent to edges, repeats included.")
+    edgeBatches = counter("edge_batches", "Batches published to edges.")
+    publishesDropped = counter("publishes_dropped", "Messages refused by the bus's full outbox.")
+    heldBack = registry.gauge(
+      "callmesh_coordinator_effects_held_back", "Effects that wait for the journal.")
+    shards = registry.gauge("callmesh_coordinator_shards", "Shards that this node holds.")
+    shardsStopped = registry.gauge(
+      "callmesh_coordinator_shards_stopped", "Shards whose journal this node cannot read.")
+    stepDowns = counter("step_downs", "Shards given up without a release.")
+    claims = counter("claims", "Shards claimed and recovered.")
+    releases = counter("releases", "Shards released.")
+    recoveryLatency = registry.histogram(
+      "callmesh_coordinator_recovery_seconds", "From a claim's start to the fence in the journal.")
+    recordsReplayed = counter("records_replayed", "Journal records replayed by recoveries.")
+    checkpoints = counter("checkpoints", "Checkpoints written.")
+    checkpointsFailed = counter("checkpoints_failed", "Checkpoints that could not be written.")
+    registrationsUnreadable = counter(
+      "registrations_unreadable", "Registrations that could not be decoded in a recovery.")
+    registrationWrites = counter("registration_writes", "Registrations stored or removed.")
+    registrationWritesFailed = counter(
+      "registration_writes_failed", "Registrations that could not be stored or removed.")
+    heartbeatsUnreadable = counter(
+      "heartbeats_unreadable", "Heartbeats that could not be decoded.")
+    edgesLost = counter("edges_lost", "Edges that fell silent or said that they go.")
+  }
+}

@@ -1,0 +1,142 @@
+public import CallBus
+internal import CallCore
+public import CallTelemetry
+internal import CallWire
+public import Logging
+public import ServiceLifecycle
+
+/// One coordinator: claims its part of the shards, serves them, and gives them up on graceful
+/// shutdown.
+///
+/// `run` owns everything the node does: its workers, the keeper of its shards, the writer of
+/// checkpoints and the answers to operators are its child tasks.
+public struct CoordinatorNode<Bus: ClusterBus>: Service {
+  private let configuration: CoordinatorConfiguration
+  private let bus: Bus
+  private let clock: ClusterClock
+  private let metrics: CoordinatorMetrics
+  private let registry: MetricsRegistry
+  private let logger: Logger
+  private let requests = Inbox<Void>(capacity: 1)
+
+  public init(
+    configuration: CoordinatorConfiguration, bus: Bus, clock: ClusterClock,
+    metrics: MetricsRegistry, logger: Logger
+  ) {
+    self.configuration = configuration
+    self.bus = bus
+    self.clock = clock
+    self.metrics = CoordinatorMetrics(metrics)
+    registry = metrics
+    self.logger = logger.with([.node: "\(configuration.nodeID)"])
+  }
+
+  /// Runs until graceful shutdown has given every shard up, or until it is cancelled, which is as a
+  /// crash would be: nothing is released, and others take over when the node is not heard any more.
+  /// - Throws: `CoordinatorError`, when the node must not run.
+  public func run() async throws {
+    try configuration.validate()
+    let parts = try await open()
+    try await withGracefulShutdownHandler {
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for worker in parts.workers { group.addTask { await worker.run() } }
+        group.addTask { await parts.checkpointer.run() }
+        group.addTask { await parts.admin.run() }
+        group.addTask { try await parts.keeper.run() }
+        _ = await parts.keeper.ended.next(until: nil)
+        group.cancelAll()
+        try await group.waitForAll()
+      }
+    } onGracefulShutdown: {
+      parts.keeper.shutDown()
+    }
+  }
+
+  private struct Parts {
+    var workers: [ShardWorker]
+    var checkpointer: Checkpointer
+    var admin: AdminResponder
+    var keeper: ShardKeeper
+  }
+
+  private func open() async throws(CoordinatorError) -> Parts {
+    let subjects = Subjects(
+      cluster: configuration.cluster, shardCount: configuration.shardCount)
+    let journal: Bus.JournalType
+    let leases: Bus.BucketType
+    let registrations: Bus.BucketType
+    let checkpoints: Bus.BucketType
+    do {
+      journal = try await bus.openJournal(configuration.journal)
+      leases = try await bus.openBucket(subjects.leaseBucket, configuration.buckets)
+      registrations = try await bus.openBucket(
+        subjects.registrationBucket, configuration.buckets)
+      checkpoints = try await bus.openBucket(subjects.checkpointStream, configuration.buckets)
+    } catch {
+      throw .store("\(error)")
+    }
+    try await agreeOnShardCount(leases)
+    let store = CheckpointStore(bucket: checkpoints)
+    let checkpointer = Checkpointer(
+      store: store, journal: journal, shardCount: configuration.shardCount, metrics: metrics,
+      logger: logger)
+    let inbox = KeeperInbox()
+    let workers = makeWorkers(subjects, journal, registrations, checkpointer, inbox)
+    let keeper = ShardKeeper(
+      ShardKeeper.Dependencies(
+        claim: ShardClaim.Dependencies(
+          configuration: configuration, incarnation: UInt64.random(in: 1...UInt64.max),
+          subjects: subjects, bus: bus, journal: journal, checkpoints: store, leases: leases,
+          registrations: registrations, clock: clock, metrics: metrics, logger: logger),
+        workers: workers, inbox: inbox))
+    let admin = AdminResponder(
+      configuration: configuration, subjects: subjects, bus: bus, journal: journal,
+      keeper: keeper, metrics: metrics, logger: logger)
+    return Parts(workers: workers, checkpointer: checkpointer, admin: admin, keeper: keeper)
+  }
+
+  private func makeWorkers(
+    _ subjects: Subjects, _ journal: Bus.JournalType, _ registrations: Bus.BucketType,
+    _ checkpointer: Checkpointer, _ keeperInbox: KeeperInbox
+  ) -> [ShardWorker] {
+    (0..<configuration.workers).map { index in
+      let worker = ShardWorker(
+        index: index,
+        ShardWorker.Dependencies(
+          configuration: configuration, subjects: subjects, bus: bus, journal: journal,
+          registrations: registrations, clock: clock, metrics: metrics, logger: logger,
+          writeCheckpoint: { checkpointer.offer($0) }, report: { keeperInbox.report($0) }))
+      let inbox = worker.inbox
+      let busy = worker.busy
+      // The bus keeps this handler for its own life: it must not keep the node.
+      bus.onBurstEnd { [weak inbox] in inbox?.wake() }
+      let labels = [("worker", "\(index)")]
+      registry.reading(
+        "callmesh_coordinator_worker_busy_ratio",
+        "Share of time that a worker works instead of waiting.", labels: labels
+      ) { busy.share }
+      registry.reading(
+        "callmesh_coordinator_worker_inbox_depth", "Events that wait for a worker.",
+        labels: labels
+      ) { Double(inbox.depth) }
+      return worker
+    }
+  }
+
+  /// The number of shards is fixed when the cluster is created: the first node writes it down.
+  private func agreeOnShardCount(_ leases: Bus.BucketType) async throws(CoordinatorError) {
+    let key = "shards"
+    let own = configuration.shardCount
+    if case .appended = await leases.put(key, Array("\(own)".utf8), expecting: 0) { return }
+    let entry: KeyValueEntry?
+    do { entry = try await leases.get(key) } catch { throw .store("\(error)") }
+    guard let value = entry?.value else {
+      throw .store("the number of shards could be neither written nor read")
+    }
+    let text = String(decoding: value, as: UTF8.self)
+    guard let count = Int(text) else {
+      throw .store("the number of shards, key '\(key)' of the leases, reads '\(text)'")
+    }
+    guard count == own else { throw .shardCountMismatch(own: own, cluster: count) }
+  }
+}

@@ -1,0 +1,73 @@
+package import CallBus
+package import CallCore
+package import CallWire
+
+/// Gathers what one batch of a worker has for edges, so that each edge gets one message, whichever
+/// shards it comes from.
+package struct EdgeOutbox: Sendable {
+  private struct Parcel {
+    var items: [EdgeItem] = []
+    var bytes = 0
+  }
+  private var parcels: [UInt64: Parcel] = [:]
+  /// Messages that are ready: full parcels and what is not for edges.
+  private var ready: [OutgoingMessage] = []
+  private let subjects: Subjects
+  /// An edge's batch is cut before it grows past this: a server's default limit for one message is
+  /// 1 MiB, and one description may have 64 kB.
+  package static let batchBytesMax = 384 * 1024
+
+  package init(subjects: Subjects) {
+    self.subjects = subjects
+  }
+
+  package mutating func add(_ session: SessionRef, _ body: EdgeItem.Body) {
+    let size = Self.roughBytes(body)
+    if var parcel = parcels[session.edge], parcel.bytes + size > Self.batchBytesMax {
+      cut(session.edge, &parcel)
+      parcels[session.edge] = parcel
+    }
+    parcels[session.edge, default: Parcel()].items.append(
+      EdgeItem(session: session.number, body: body))
+    parcels[session.edge, default: Parcel()].bytes += size
+  }
+
+  package mutating func add(_ message: OutgoingMessage) { ready.append(message) }
+
+  /// Everything gathered, in order per edge. Leaves the outbox empty.
+  package mutating func drain() -> [OutgoingMessage] {
+    for edge in parcels.keys {
+      guard var parcel = parcels[edge], !parcel.items.isEmpty else { continue }
+      cut(edge, &parcel)
+    }
+    parcels.removeAll(keepingCapacity: true)
+    defer { ready.removeAll(keepingCapacity: true) }
+    return ready
+  }
+
+  package var isEmpty: Bool { parcels.isEmpty && ready.isEmpty }
+
+  private mutating func cut(_ edge: UInt64, _ parcel: inout Parcel) {
+    ready.append(
+      OutgoingMessage(
+        subject: subjects.edge(edge), bytes: ClusterCodec.encode(EdgeBatch(items: parcel.items))))
+    parcel = Parcel()
+  }
+
+  /// Counts what can be large; the rest is an allowance.
+  private static func roughBytes(_ body: EdgeItem.Body) -> Int {
+    guard case .delivery(let delivery) = body else { return 256 }
+    func bytes(_ signals: [Signal]) -> Int {
+      signals.reduce(0) { $0 + $1.body.utf8.count + 16 }
+    }
+    switch delivery.event {
+    case .invite(let invite):
+      let headers = invite.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 8 }
+      return 512 + invite.description.utf8.count + headers + bytes(invite.signals)
+    case .answered(let answered):
+      return 512 + answered.description.utf8.count + bytes(answered.signals)
+    case .signal(let signal): return 256 + signal.body.utf8.count
+    case .ringing, .stop: return 512
+    }
+  }
+}

@@ -1,0 +1,96 @@
+internal import CallBus
+internal import CallCore
+
+/// One shard as its worker holds it: the rules, what waits for the journal, and where it stands in
+/// its term. A plain value; its worker is the only one that touches it.
+struct HeldShard {
+  enum Phase {
+    /// Sessions are being announced. Commands about calls wait. Next: serving, draining.
+    case announcing(until: Timestamp, awaiting: Set<UInt64>)
+    /// Next: draining.
+    case serving
+    /// Off the bus; what had arrived before is still taken. Next: parting.
+    case draining
+    /// Nothing is taken any more; once everything is said, the last record is written.
+    case parting
+  }
+
+  /// An append that is under way, or whose fate is being looked up.
+  struct Flight {
+    var number: UInt64
+    var bytes: [UInt8]
+    var expecting: UInt64
+    var entryCount: Int
+    var startedAt: Timestamp
+    var attempts = 1
+    /// The record that gives the shard up.
+    var isLast = false
+    /// All calls as they are once this record is in the journal.
+    var snapshot: [JournalEntry]?
+    /// When to look or to append again; nil while an answer is awaited.
+    var resumeAt: Timestamp?
+    var resume = Resume.look
+  }
+  enum Resume { case look, append }
+
+  struct Release {
+    var deadline: Timestamp
+    var done: @Sendable (Bool) -> Void
+  }
+
+  let term: ShardTerm
+  var machine: ShardMachine
+  var pipeline: CommitPipeline
+  var phase: Phase
+  var subscriptions: [any BusSubscription]
+  var queued: [Command] = []
+  var storesOutstanding = 0
+  var flight: Flight?
+  var release: Release?
+  var recordsSinceCheckpoint: Int
+  /// Who waits for a checkpoint that was asked for.
+  var checkpointWaiters: [@Sendable (Bool) -> Void] = []
+  /// The share of this shard in the gauge of effects that are held back.
+  var countedWaiting = 0
+
+  /// Nothing is decided that the journal does not have.
+  var isQuiet: Bool {
+    flight == nil && !pipeline.inFlight && pipeline.nextDeadline == .distantFuture
+  }
+
+  /// Whether the machine keeps time now.
+  var keepsTime: Bool {
+    switch phase {
+    case .serving, .draining: true
+    case .announcing, .parting: false
+    }
+  }
+
+  var name: String {
+    switch phase {
+    case .announcing: "recovering"
+    case .serving: "serving"
+    case .draining, .parting: "releasing"
+    }
+  }
+
+  /// When the shard wants to be looked after, if nothing happens to it before.
+  var nextDeadline: Timestamp {
+    var next = release?.deadline ?? .distantFuture
+    if keepsTime { next = min(next, machine.nextDeadline) }
+    if case .announcing(let until, _) = phase { next = min(next, until) }
+    if let flight {
+      return min(next, flight.resumeAt ?? .distantFuture)
+    }
+    return min(next, pipeline.nextDeadline)
+  }
+}
+
+/// A shard whose lease is ours while its recovery reads the store.
+struct ExpectedShard {
+  let term: ShardTerm
+  var subscriptions: [any BusSubscription] = []
+  /// Command batches as they came.
+  var batches: [[UInt8]] = []
+  var lostEdges: [UInt64] = []
+}

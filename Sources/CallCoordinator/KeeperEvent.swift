@@ -1,0 +1,53 @@
+internal import CallBus
+internal import CallCore
+internal import CallWire
+
+/// What the keeper of a node's shards hears.
+enum KeeperEvent: Sendable {
+  case heartbeat([UInt8])
+  /// The lease of a shard, as the bucket has it now.
+  case lease(KeyValueEntry)
+  case worker(WorkerReport)
+  case claimed(shard: Int, Result<Claimed, ShardClaim.Failure>)
+  case released(shard: Int, Bool)
+  case yielded(shard: Int)
+  case shutDown
+
+  struct Claimed: Sendable {
+    var term: ShardTerm
+    var leaseRevision: UInt64
+  }
+}
+
+/// A shard's lease as it was last seen.
+struct LeaseRecord: Sendable {
+  /// nil: never claimed.
+  var lease: Lease?
+  /// What a write of it must expect; 0 where there is no entry.
+  var revision: UInt64 = 0
+}
+
+/// What the keeper has done in child tasks.
+enum KeeperJob: Sendable {
+  case claim(shard: Int, LeaseRecord)
+  case release(ShardTerm, leaseRevision: UInt64, deadline: Timestamp)
+  case yield(shard: Int, Lease, revision: UInt64)
+}
+
+/// The one way into a keeper.
+package final class KeeperInbox: Sendable {
+  let events = Inbox<KeeperEvent>(capacity: .max)
+  /// Heartbeats beyond this many are dropped, others follow; what the node says to itself is
+  /// bounded by its shards and never refused.
+  private static let heartbeatsWaitingMax = 10_000
+
+  package init() {}
+
+  func offer(_ event: KeeperEvent) { events.offer(event) }
+
+  func heard(_ heartbeat: [UInt8]) {
+    if events.depth < Self.heartbeatsWaitingMax { events.offer(.heartbeat(heartbeat)) }
+  }
+
+  package func report(_ report: WorkerReport) { events.offer(.worker(report)) }
+}

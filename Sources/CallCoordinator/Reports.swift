@@ -1,0 +1,71 @@
+internal import CallCore
+internal import CallTelemetry
+
+/// The core's words as operators read them.
+extension ShardStatus {
+  init(shard: Int, state: String, epoch: UInt64, sequence: UInt64, counts: ShardCounts) {
+    self.init(
+      shard: shard, state: state, epoch: epoch, sequence: sequence, placed: counts.placed,
+      ringing: counts.ringing, answered: counts.answered, endedKept: counts.endedKept,
+      sessions: counts.sessions, registrations: counts.registrations,
+      callsPlacedTotal: counts.callsPlacedTotal, callsAnsweredTotal: counts.callsAnsweredTotal,
+      callsEndedTotal: counts.callsEndedTotal, deliveriesTotal: counts.deliveriesTotal,
+      deliveryRepeatsTotal: counts.deliveryRepeatsTotal)
+  }
+}
+
+extension CallReport {
+  init(node: String, shard: Int, _ inspection: CallInspection) {
+    self.init(found: true, node: node)
+    self.shard = shard
+    app = inspection.app
+    call = inspection.state.call.description
+    callee = inspection.state.callee
+    caller = Party(inspection.caller)
+    phase = inspection.state.phase.name
+    reason = inspection.state.reason?.name
+    by = inspection.state.by.map(Party.init)
+    deadlineMilliseconds = inspection.state.deadline?.milliseconds
+    legs = inspection.legs.map {
+      Leg(party: Party($0.party), state: $0.state, session: $0.session?.text)
+    }
+    timeline = inspection.timeline.map {
+      Event(atMicroseconds: $0.at.microseconds, device: $0.device?.text, what: $0.what)
+    }
+  }
+}
+
+extension CallReport.Party {
+  init(_ party: CallCore.Party) {
+    self.init(user: party.user, device: party.device.text, deviceName: party.deviceName)
+  }
+}
+
+extension UserReport {
+  init(node: String, shard: Int, _ inspection: UserInspection) {
+    self.init(found: true, node: node)
+    self.shard = shard
+    app = inspection.user.app
+    user = inspection.user.user
+    devices = inspection.devices.map(Device.init)
+    calls = inspection.calls.map {
+      Call(call: $0.call.description, phase: $0.phase.name, reason: $0.reason?.name)
+    }
+  }
+}
+
+extension UserReport.Device {
+  init(_ device: UserInspection.Device) {
+    let tokens = [device.registration?.request.voipToken, device.registration?.request.alertToken]
+    self.init(
+      device: device.device.text, name: device.name, session: device.session?.text,
+      client: device.client, attachedAtMilliseconds: device.attachedAt?.milliseconds,
+      registeredAtMilliseconds: device.registration?.registeredAt.milliseconds,
+      pushProviders: tokens.compactMap { $0?.provider.name }.filter { $0 != "none" })
+  }
+}
+
+extension SessionRef {
+  /// Edge number and session number.
+  var text: String { "\(edge).\(number)" }
+}

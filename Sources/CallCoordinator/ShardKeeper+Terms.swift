@@ -1,0 +1,174 @@
+internal import CallBus
+internal import CallCore
+internal import CallTelemetry
+internal import CallWire
+internal import Logging
+
+/// Claiming and releasing: what is started, and what came of it.
+extension ShardKeeper {
+  // MARK: Leases
+
+  func leaseSeen(_ entry: KeyValueEntry) {
+    guard let shard = Int(entry.key), shards.indices.contains(shard),
+      entry.revision >= shards[shard].seenRevision
+    else { return }
+    shards[shard].seenRevision = entry.revision
+    guard let value = entry.value else {
+      shards[shard].record = LeaseRecord()
+      return
+    }
+    do {
+      let lease = try ClusterCodec.lease(value)
+      shards[shard].record = LeaseRecord(lease: lease, revision: entry.revision)
+      if lease.owner != configuration.nodeID || lease.incarnation != with.incarnation {
+        worker(of: shard).inbox.offer(.deposed(shard: shard, epoch: lease.epoch))
+      }
+    } catch {
+      // Written over by the next claim, whose epoch follows the journal's.
+      shards[shard].record = LeaseRecord(lease: nil, revision: entry.revision)
+      with.logger.error(
+        "A lease cannot be read; it counts as free.",
+        metadata: .keys([.shard: "\(shard)", .error: "\(error)"]))
+    }
+  }
+
+  // MARK: Starting
+
+  func startClaim(_ shard: Int, now: Timestamp) {
+    guard state == .serving, claimsRunning < configuration.recoveriesAtOnce,
+      shards[shard].retryAt <= now
+    else { return }
+    claimsRunning += 1
+    shards[shard].hold = .claiming
+    jobs.append(.claim(shard: shard, shards[shard].record))
+  }
+
+  func startRelease(_ shard: Int, deadline: Timestamp) {
+    guard releasesRunning < configuration.releasesAtOnce,
+      case .serving(let term, let revision) = shards[shard].hold
+    else { return }
+    releasesRunning += 1
+    shards[shard].hold = .releasing(term)
+    jobs.append(.release(term, leaseRevision: revision, deadline: deadline))
+  }
+
+  func startYield(_ shard: Int, now: Timestamp) {
+    let record = shards[shard].record
+    guard shards[shard].retryAt <= now, var lease = record.lease else { return }
+    if case .stopped = shards[shard].hold { with.metrics.shardsStopped.add(-1) }
+    shards[shard].hold = .yielding
+    lease.released = true
+    jobs.append(.yield(shard: shard, lease, revision: record.revision))
+  }
+
+  // MARK: In child tasks
+
+  nonisolated func perform(_ job: KeeperJob) async {
+    switch job {
+    case .claim(let shard, let record):
+      let claim = ShardClaim(
+        with: with, shard: shard, inbox: worker(of: shard).inbox,
+        edges: { await self.livingEdges })
+      do throws(ShardClaim.Failure) {
+        let (term, revision) = try await claim.run(lease: record.lease, revision: record.revision)
+        let claimed = KeeperEvent.Claimed(term: term, leaseRevision: revision)
+        inbox.offer(.claimed(shard: shard, .success(claimed)))
+      } catch {
+        await refresh(shard)
+        inbox.offer(.claimed(shard: shard, .failure(error)))
+      }
+    case .release(let term, let revision, let deadline):
+      let ok = await release(term, revision, deadline)
+      inbox.offer(.released(shard: term.shard, ok))
+    case .yield(let shard, let lease, let revision):
+      _ = await with.leases.put("\(shard)", ClusterCodec.encode(lease), expecting: revision)
+      await refresh(shard)
+      inbox.offer(.yielded(shard: shard))
+    }
+  }
+
+  /// First a checkpoint, while the shard still serves, so that its next owner has little to replay;
+  /// then it parts; then the lease says so.
+  private nonisolated func release(
+    _ term: ShardTerm, _ revision: UInt64, _ deadline: Timestamp
+  ) async -> Bool {
+    let worker = worker(of: term.shard).inbox
+    _ = await worker.ask { .checkpoint(term, done: $0) }
+    guard await worker.ask({ .release(term, deadline: deadline, done: $0) }) else { return false }
+    let lease = Lease(
+      owner: with.configuration.nodeID, incarnation: with.incarnation, epoch: term.epoch,
+      released: true)
+    let result = await with.leases.put(
+      "\(term.shard)", ClusterCodec.encode(lease), expecting: revision)
+    if case .appended(let revision) = result {
+      inbox.offer(
+        .lease(
+          KeyValueEntry(
+            key: "\(term.shard)", value: ClusterCodec.encode(lease), revision: revision)))
+    } else {
+      with.logger.warning(
+        "A shard was released, its lease could not be.",
+        metadata: .keys([.shard: "\(term.shard)", .error: "\(result)"]))
+      await refresh(term.shard)
+    }
+    return true
+  }
+
+  /// Reads a lease: what was believed of it proved wrong.
+  private nonisolated func refresh(_ shard: Int) async {
+    guard let entry = try? await with.leases.get("\(shard)") else { return }
+    inbox.offer(.lease(entry))
+  }
+
+  // MARK: What came of it
+
+  func claimed(
+    _ shard: Int, _ result: Result<KeeperEvent.Claimed, ShardClaim.Failure>, now: Timestamp
+  ) {
+    claimsRunning -= 1
+    shards[shard].retryAt = now + configuration.claimRetry
+    shards[shard].hold = .none
+    switch result {
+    case .success(let claimed):
+      if lostTerms.remove(claimed.term) != nil { return }
+      shards[shard].hold = .serving(claimed.term, leaseRevision: claimed.leaseRevision)
+    case .failure(.taken):
+      with.logger.debug("A shard was claimed by another.", metadata: .keys([.shard: "\(shard)"]))
+    case .failure(.unavailable(let reason)):
+      with.logger.warning(
+        "A shard could not be claimed; it is tried again.",
+        metadata: .keys([.shard: "\(shard)", .error: "\(reason)"]))
+    case .failure(.unreadable(let what)):
+      shards[shard].hold = .stopped(what)
+      with.metrics.shardsStopped.add(1)
+      with.logger.critical(
+        """
+        A shard is stopped: its store holds what this version cannot read. Its users cannot be \
+        called until a node that can read it owns the shard.
+        """, metadata: .keys([.shard: "\(shard)", .error: "\(what)"]))
+    }
+  }
+
+  func steppedDown(_ term: ShardTerm, now: Timestamp) {
+    switch shards[term.shard].hold {
+    case .serving(term, _):
+      shards[term.shard].hold = .none
+      shards[term.shard].retryAt = now + configuration.claimRetry
+    case .claiming: lostTerms.insert(term)
+    // The release hears of it by itself.
+    case .none, .serving, .releasing, .yielding, .stopped: break
+    }
+  }
+
+  func released(_ shard: Int, _ ok: Bool, now: Timestamp) {
+    releasesRunning -= 1
+    shards[shard].hold = .none
+    shards[shard].retryAt = now + configuration.claimRetry
+    let entry: KeyValuePairs<LogKey, Logger.MetadataValue> = [.shard: "\(shard)"]
+    if ok {
+      with.logger.info("Shard released.", metadata: .keys(entry))
+    } else {
+      with.logger.warning("A shard was not released but lost.", metadata: .keys(entry))
+    }
+  }
+}

@@ -1,0 +1,313 @@
+package import CallBus
+internal import CallCore
+internal import CallTelemetry
+package import CallWire
+internal import Logging
+
+/// Decides which shards this node has: says that the node lives, listens to who else does, watches
+/// the leases, and has shards claimed and released in child tasks.
+///
+/// Everything it knows is a guess. What it may not get wrong, it does not decide: leases change by
+/// compare-and-set, and a shard's journal takes records of one owner only.
+package actor ShardKeeper {
+  package struct Dependencies: Sendable {
+    package var claim: ShardClaim.Dependencies
+    package var workers: [ShardWorker]
+    package var inbox: KeeperInbox
+    package init(
+      claim: ShardClaim.Dependencies, workers: [ShardWorker], inbox: KeeperInbox
+    ) {
+      self.claim = claim
+      self.workers = workers
+      self.inbox = inbox
+    }
+  }
+
+  enum Hold: Equatable {
+    case none
+    case claiming
+    case serving(ShardTerm, leaseRevision: UInt64)
+    case releasing(ShardTerm)
+    case yielding
+    /// The store holds what this node cannot read.
+    case stopped(String)
+  }
+
+  struct Shard {
+    var record = LeaseRecord()
+    var seenRevision: UInt64 = 0
+    var hold = Hold.none
+    /// No claim before.
+    var retryAt = Timestamp(microseconds: 0)
+    var desired: String?
+  }
+
+  nonisolated let with: ShardClaim.Dependencies
+  nonisolated let workers: [ShardWorker]
+  nonisolated let inbox: KeeperInbox
+  /// Closed when `run` has nothing more to do.
+  package nonisolated let ended = Inbox<Never>(capacity: 1)
+
+  var shards: [Shard]
+  var membership: Membership
+  package internal(set) var state = NodeState.starting
+  private var settlesAt: Timestamp
+  private var heartbeatAt = Timestamp(microseconds: 0)
+  private var shutdownDeadline = Timestamp.distantFuture
+  var jobs: [KeeperJob] = []
+  var claimsRunning = 0
+  var releasesRunning = 0
+  /// Terms that were lost before the keeper heard that they were won.
+  var lostTerms: Set<ShardTerm> = []
+  var failure: CoordinatorError?
+  private var namesake: (incarnation: UInt64, lastHeard: Timestamp)?
+  private var unreadableHeartbeats = LogWindow()
+  private var otherShardCounts = LogWindow()
+
+  var configuration: CoordinatorConfiguration { with.configuration }
+
+  package init(_ dependencies: Dependencies) {
+    with = dependencies.claim
+    workers = dependencies.workers
+    inbox = dependencies.inbox
+    let now = with.clock.now()
+    shards = Array(repeating: Shard(), count: with.configuration.shardCount)
+    membership = Membership(timeout: with.configuration.leaseTimeout, now: now)
+    settlesAt = now + with.configuration.settleTime
+  }
+
+  package nonisolated func worker(of shard: Int) -> ShardWorker {
+    workers[shard % workers.count]
+  }
+
+  package var livingEdges: Set<UInt64> { membership.livingEdges }
+
+  /// Shards whose store this node cannot read, with the reason.
+  package var stoppedShards: [(shard: Int, reason: String)] {
+    shards.enumerated().compactMap { shard, entry in
+      if case .stopped(let reason) = entry.hold { return (shard, reason) }
+      return nil
+    }
+  }
+
+  /// Begins to give everything up; `run` ends when that is done, or its time is over.
+  package nonisolated func shutDown() { inbox.offer(.shutDown) }
+
+  // MARK: Running
+
+  /// - Throws: `CoordinatorError`, when the node must not run.
+  package func run() async throws {
+    defer { ended.close() }
+    let subscriptions = try await listen()
+    defer { for subscription in subscriptions { subscription.cancel() } }
+    await withDiscardingTaskGroup { group in
+      while !Task.isCancelled, failure == nil {
+        let next = min(heartbeatAt, state == .starting ? settlesAt : shutdownDeadline)
+        let events = await inbox.events.next(until: with.clock.instant(at: next))
+        if Task.isCancelled { break }
+        let now = with.clock.now()
+        for event in events { take(event, now: now) }
+        keepTime(now: now)
+        evaluate(now: now)
+        for job in jobs { group.addTask { await self.perform(job) } }
+        jobs.removeAll(keepingCapacity: true)
+        if state == .leaving, isDone(now: now) { break }
+      }
+      if state == .leaving, !Task.isCancelled { say(.gone) }
+      // Whoever owns the workers ends them now; until then a release may still wait for one.
+      ended.close()
+      group.cancelAll()
+    }
+    if let failure { throw failure }
+  }
+
+  private func listen() async throws(CoordinatorError) -> [any BusSubscription] {
+    let inbox = inbox
+    do {
+      let heartbeats = try with.bus.subscribe(with.subjects.heartbeats) { message in
+        inbox.heard(message.bytes)
+      }
+      let leases = try await with.leases.watch(">") { inbox.offer(.lease($0)) }
+      for entry in try await with.leases.entries(matching: ">") { inbox.offer(.lease(entry)) }
+      return [heartbeats, leases]
+    } catch {
+      throw .store("\(error)")
+    }
+  }
+
+  private func keepTime(now: Timestamp) {
+    if state == .starting, settlesAt <= now {
+      state = .serving
+      heartbeatAt = now
+      // Now at the latest it is known who else is there.
+      place()
+      with.logger.info(
+        "Serves the cluster.",
+        metadata: .keys([.count: "\(membership.coordinators.count + 1) coordinators"]))
+    }
+    guard heartbeatAt <= now else { return }
+    heartbeatAt = now + configuration.heartbeatInterval
+    say(state)
+    changed(membership.tick(now: now))
+  }
+
+  private func say(_ state: NodeState) {
+    let heartbeat = Heartbeat(
+      node: configuration.nodeID, role: .coordinator, incarnation: with.incarnation, state: state,
+      version: configuration.version, shardCount: UInt32(configuration.shardCount))
+    with.bus.publish(with.subjects.heartbeats, ClusterCodec.encode(heartbeat))
+  }
+
+  private func isDone(now: Timestamp) -> Bool {
+    if shutdownDeadline <= now {
+      with.logger.error(
+        "Not every shard could be released in time; others claim them when this node is gone.",
+        metadata: .keys([.count: "\(shards.count { $0.hold != .none })"]))
+      return true
+    }
+    return shards.allSatisfy { shard in
+      switch shard.hold {
+      case .none, .stopped: true
+      case .claiming, .serving, .releasing, .yielding: false
+      }
+    }
+  }
+
+  // MARK: Events
+
+  private func take(_ event: KeeperEvent, now: Timestamp) {
+    switch event {
+    case .heartbeat(let bytes): heard(bytes, now: now)
+    case .lease(let entry): leaseSeen(entry)
+    case .worker(.serving): break
+    case .worker(.steppedDown(let term, _)): steppedDown(term, now: now)
+    case .worker(.heardFromEdge(let edge)):
+      changed(membership.heardFromEdge(edge, now: now))
+    case .claimed(let shard, let result): claimed(shard, result, now: now)
+    case .released(let shard, let ok): released(shard, ok, now: now)
+    case .yielded(let shard):
+      shards[shard].hold = .none
+      shards[shard].retryAt = now + configuration.claimRetry
+    case .shutDown:
+      guard state != .leaving else { return }
+      state = .leaving
+      shutdownDeadline = now + configuration.shutdownTimeout
+      heartbeatAt = now
+      place()
+      with.logger.info("Leaves the cluster: gives its shards up.")
+    }
+  }
+
+  private func heard(_ bytes: [UInt8], now: Timestamp) {
+    let heartbeat: Heartbeat
+    do {
+      heartbeat = try ClusterCodec.heartbeat(bytes)
+    } catch {
+      with.metrics.heartbeatsUnreadable.increment()
+      if let times = unreadableHeartbeats.admit(now: now) {
+        with.logger.warning(
+          "Heartbeats that cannot be read were dropped.",
+          metadata: .keys([.error: "\(error)", .count: "\(times)"]))
+      }
+      return
+    }
+    if heartbeat.role != .push, heartbeat.shardCount != UInt32(configuration.shardCount) {
+      guard otherShardCounts.admit(now: now) != nil else { return }
+      return with.logger.error(
+        "A node with another number of shards is ignored: its users' calls would be lost.",
+        metadata: .keys([.owner: "\(heartbeat.node)", .count: "\(heartbeat.shardCount)"]))
+    }
+    if heartbeat.role == .coordinator, heartbeat.node == configuration.nodeID {
+      return heardOwnName(heartbeat, now: now)
+    }
+    changed(membership.heard(heartbeat, now: now))
+  }
+
+  private func heardOwnName(_ heartbeat: Heartbeat, now: Timestamp) {
+    guard heartbeat.incarnation != with.incarnation, heartbeat.state != .gone else { return }
+    namesake = (heartbeat.incarnation, now)
+    // Of two that start together one goes on. A former incarnation that leaves is waited for.
+    let yields =
+      heartbeat.state == .serving
+      || (heartbeat.state == .starting && heartbeat.incarnation < with.incarnation)
+    if state == .starting, yields { failure = .nodeIDTaken(configuration.nodeID) }
+  }
+
+  private func changed(_ events: [Membership.Event]) {
+    for event in events {
+      switch event {
+      case .coordinatorsChanged: place()
+      case .edgeJoined(let edge):
+        with.logger.debug("An edge joined.", metadata: .keys([.edge: "\(edge)"]))
+      case .edgeLost(let edge):
+        with.metrics.edgesLost.increment()
+        with.logger.info(
+          "An edge is gone, and its sessions with it.", metadata: .keys([.edge: "\(edge)"]))
+        for worker in workers { worker.inbox.offer(.edgeLost(edge)) }
+      case .edgeReturned(let edge):
+        with.logger.warning(
+          "An edge that was counted lost lives: all edges announce their sessions anew.",
+          metadata: .keys([.edge: "\(edge)"]))
+        for worker in workers { worker.inbox.offer(.edgeReturned) }
+      case .edgeNameShared(let node):
+        with.logger.error(
+          "Two living edges have the same name; give every node a name of its own.",
+          metadata: .keys([.owner: "\(node)"]))
+      }
+    }
+  }
+
+  /// Whether the holder of a lease may be at work.
+  func view(_ lease: Lease?, now: Timestamp) -> Placement.LeaseView {
+    guard let lease, !lease.released else { return .free }
+    if lease.owner == configuration.nodeID {
+      if lease.incarnation == with.incarnation { return .own }
+      guard let namesake, namesake.incarnation == lease.incarnation else { return .free }
+      return now < namesake.lastHeard + configuration.leaseTimeout ? .other : .free
+    }
+    let lives = membership.isLiving(
+      owner: lease.owner, incarnation: lease.incarnation, now: now)
+    return lives ? .other : .free
+  }
+
+  /// Computes anew who should own what.
+  private func place() {
+    var candidates = membership.coordinators.values
+      .filter { $0.state == .starting || $0.state == .serving }.map(\.node)
+    if state != .leaving { candidates.append(configuration.nodeID) }
+    for shard in shards.indices {
+      shards[shard].desired = Placement.desired(shard: shard, candidates: candidates)
+    }
+  }
+
+  /// Starts what placement and leases ask for, as far as the limits allow.
+  private func evaluate(now: Timestamp) {
+    guard state != .starting else { return }
+    for shard in shards.indices { evaluate(shard, now: now) }
+  }
+
+  private func evaluate(_ shard: Int, now: Timestamp) {
+    let entry = shards[shard]
+    var holds = false
+    switch entry.hold {
+    case .claiming, .releasing, .yielding: return
+    case .serving: holds = true
+    case .stopped: if entry.desired == configuration.nodeID { return }
+    case .none: break
+    }
+    let serves = entry.desired.flatMap { membership.coordinators[$0]?.state } == .serving
+    let decision = Placement.decide(
+      node: configuration.nodeID, holds: holds, desired: entry.desired,
+      desiredServes: serves || state == .leaving, lease: view(entry.record.lease, now: now))
+    switch decision {
+    case .keep: return
+    case .claim: startClaim(shard, now: now)
+    case .release: startRelease(shard, deadline: min(releaseDeadline(now), shutdownDeadline))
+    case .yield: startYield(shard, now: now)
+    }
+  }
+
+  private func releaseDeadline(_ now: Timestamp) -> Timestamp {
+    now + configuration.releaseTimeout
+  }
+}

@@ -1,0 +1,245 @@
+internal import CallBus
+internal import CallCore
+internal import CallTelemetry
+internal import CallWire
+internal import Logging
+
+/// Decide, append, then speak.
+extension ShardWorker {
+  /// Carries out what is due for a shard, and starts its next append.
+  func lookAfter(_ shard: Int, now: Timestamp) {
+    guard held[shard] != nil else { return }
+    if let release = held[shard]!.release, release.deadline <= now {
+      return stepDown(shard, "it could not be released in time")
+    }
+    if case .announcing(let until, let awaiting) = held[shard]!.phase,
+      awaiting.isEmpty || until <= now
+    {
+      begin(shard, unheard: awaiting.count, now: now)
+    }
+    if held[shard]!.keepsTime, held[shard]!.machine.nextDeadline <= now {
+      decide(shard, now: now) { $0.fire(now: now, into: &$1) }
+    }
+    if let flight = held[shard]!.flight {
+      if let at = flight.resumeAt, at <= now { resume(shard, now: now) }
+    } else {
+      appendNext(shard, now: now)
+    }
+    countHeldBack(shard)
+  }
+
+  private func appendNext(_ shard: Int, now: Timestamp) {
+    if held[shard]!.isQuiet {
+      snapshotIfAsked(shard)
+      if case .parting = held[shard]!.phase, held[shard]!.storesOutstanding == 0 {
+        appendLast(shard, now: now)
+      }
+      return
+    }
+    // A shard that parts does not wait for company.
+    var latest = now
+    if case .parting = held[shard]!.phase { latest = held[shard]!.pipeline.nextDeadline }
+    guard var record = held[shard]!.pipeline.nextAppend(now: latest) else { return }
+    record.at = now
+    var flight = HeldShard.Flight(
+      number: record.number, bytes: ClusterCodec.encode(record),
+      expecting: held[shard]!.pipeline.lastSequence, entryCount: record.entries.count,
+      startedAt: now)
+    // All that the rules decided so far is in this record: once the journal has it, the calls are
+    // exactly what the journal tells. No other moment of a busy shard is as good for a checkpoint.
+    if wantsCheckpoint(shard) { flight.snapshot = held[shard]!.machine.checkpointEntries() }
+    held[shard]!.flight = flight
+    append(shard)
+  }
+
+  private func appendLast(_ shard: Int, now: Timestamp) {
+    let pipeline = held[shard]!.pipeline
+    let record = JournalRecord(
+      epoch: pipeline.epoch, number: pipeline.lastNumber + 1, writer: pipeline.writer, at: now,
+      entries: [], released: true)
+    held[shard]!.flight = HeldShard.Flight(
+      number: record.number, bytes: ClusterCodec.encode(record),
+      expecting: pipeline.lastSequence, entryCount: 0, startedAt: now, isLast: true)
+    append(shard)
+  }
+
+  private func append(_ shard: Int) {
+    guard let flight = held[shard]!.flight else { return }
+    let term = held[shard]!.term
+    let inbox = inbox
+    with.journal.append(shard: shard, expecting: flight.expecting, flight.bytes) { result in
+      inbox.offer(.appended(term, number: flight.number, result))
+    }
+  }
+
+  // MARK: Answers
+
+  func appendAnswered(_ shard: Int, _ result: AppendResult, now: Timestamp) {
+    touch(shard)
+    switch result {
+    case .appended(let sequence): commit(shard, sequence, now: now)
+    case .refused where held[shard]!.flight!.attempts == 1:
+      with.metrics.appendsRefused.increment()
+      stepDown(shard, "the journal refused its append: it has another owner")
+    case .refused:
+      // Perhaps an earlier attempt of the same append arrived after all.
+      lookUpLater(shard, at: now)
+    case .unknown(let reason):
+      with.metrics.appendsUnknown.increment()
+      with.logger.warning(
+        "An append has no answer; the journal's end will tell.",
+        metadata: .keys([
+          .shard: "\(shard)", .epoch: "\(held[shard]!.term.epoch)", .error: "\(reason)",
+        ]))
+      lookUpLater(shard, at: now)
+    }
+  }
+
+  private func lookUpLater(_ shard: Int, at time: Timestamp) {
+    held[shard]!.flight!.resume = .look
+    held[shard]!.flight!.resumeAt = time
+  }
+
+  private func resume(_ shard: Int, now: Timestamp) {
+    guard let flight = held[shard]!.flight else { return }
+    held[shard]!.flight!.resumeAt = nil
+    switch flight.resume {
+    case .look:
+      lookups.append(
+        Lookup(term: held[shard]!.term, number: flight.number, expecting: flight.expecting))
+    case .append:
+      held[shard]!.flight!.attempts += 1
+      append(shard)
+    }
+  }
+
+  nonisolated func lookUp(_ lookup: Lookup) async {
+    var settlement: Settlement
+    do {
+      settlement = Settlement.judge(
+        last: try await with.journal.last(shard: lookup.term.shard), expecting: lookup.expecting,
+        writer: with.configuration.nodeID, epoch: lookup.term.epoch, number: lookup.number)
+    } catch {
+      settlement = .unreadable("\(error)")
+    }
+    inbox.offer(.settled(lookup.term, number: lookup.number, settlement))
+  }
+
+  /// After so many attempts that left no trace the record itself must be what the journal does not
+  /// take. Nothing of it was said to anybody.
+  private static let attemptsMax = 12
+
+  func appendSettled(_ shard: Int, _ settlement: Settlement, now: Timestamp) {
+    touch(shard)
+    let attempts = held[shard]!.flight!.attempts
+    switch settlement {
+    case .ours(let sequence): commit(shard, sequence, now: now)
+    case .foreign:
+      with.metrics.appendsRefused.increment()
+      stepDown(shard, "another owner's record stands where its append should be")
+    case .unchanged where attempts >= Self.attemptsMax:
+      stepDown(shard, "the journal did not take a record in \(attempts) attempts")
+    case .unchanged:
+      held[shard]!.flight!.resume = .append
+      // The first time at once; then slower.
+      let pause = attempts == 1 ? 0 : min(1000, 20 << min(attempts, 6))
+      held[shard]!.flight!.resumeAt = now + .milliseconds(Int64(pause))
+    case .unreadable:
+      held[shard]!.flight!.resume = .look
+      held[shard]!.flight!.resumeAt = now + .milliseconds(250)
+    }
+  }
+
+  /// The record is in the journal: what waited for it may leave.
+  private func commit(_ shard: Int, _ sequence: UInt64, now: Timestamp) {
+    guard let flight = held[shard]!.flight else { return }
+    held[shard]!.flight = nil
+    with.metrics.appends.increment()
+    with.metrics.entries.increment(by: UInt64(flight.entryCount))
+    with.metrics.appendLatency.record(microseconds: (now - flight.startedAt).microseconds)
+    if flight.isLast { return part(shard) }
+    held[shard]!.pipeline.appended(sequence: sequence) { released.append($0) }
+    held[shard]!.recordsSinceCheckpoint += 1
+    for effect in released { perform(effect, shard) }
+    released.removeAll(keepingCapacity: true)
+    if let entries = flight.snapshot { handOver(entries, sequence, shard) }
+  }
+
+  private func perform(_ effect: Effect, _ shard: Int) {
+    switch effect {
+    case .reply(let session, let request, let reply):
+      with.metrics.replies.increment()
+      outbox.add(session, .reply(request: request, reply))
+    case .deliver(let session, let delivery):
+      with.metrics.deliveries.increment()
+      outbox.add(session, .delivery(delivery))
+    case .notice(let session, let notice): outbox.add(session, .notice(notice))
+    case .close(let session, let notice): outbox.add(session, .close(notice))
+    case .store(let registration, let token):
+      with.registrations.put(
+        key(registration.user, registration.device, shard), ClusterCodec.encode(registration),
+        expecting: nil, completion: storeCompletion(shard, token))
+    case .remove(let user, let device, let token):
+      with.registrations.delete(
+        key(user, device, shard), completion: storeCompletion(shard, token))
+    }
+  }
+
+  private func key(_ user: UserKey, _ device: DeviceID, _ shard: Int) -> String {
+    Subjects.registrationKey(shard: shard, app: user.app, user: user.user, device: device.text)
+  }
+
+  private func storeCompletion(
+    _ shard: Int, _ token: UInt64
+  ) -> @Sendable (AppendResult) -> Void {
+    held[shard]!.storesOutstanding += 1
+    let term = held[shard]!.term
+    let inbox = inbox
+    return { result in
+      guard case .appended = result else {
+        return inbox.offer(.registrationStored(term, token: token, ok: false))
+      }
+      inbox.offer(.registrationStored(term, token: token, ok: true))
+    }
+  }
+
+  private func countHeldBack(_ shard: Int) {
+    guard let waiting = held[shard]?.pipeline.waiting else { return }
+    let change = waiting - held[shard]!.countedWaiting
+    guard change != 0 else { return }
+    held[shard]!.countedWaiting = waiting
+    with.metrics.heldBack.add(Int64(change))
+  }
+
+  // MARK: Checkpoints
+
+  private func wantsCheckpoint(_ shard: Int) -> Bool {
+    !held[shard]!.checkpointWaiters.isEmpty
+      || held[shard]!.recordsSinceCheckpoint >= with.configuration.checkpointEveryRecords
+  }
+
+  /// A quiet shard is at its last record.
+  private func snapshotIfAsked(_ shard: Int) {
+    guard wantsCheckpoint(shard) else { return }
+    if held[shard]!.recordsSinceCheckpoint == 0 {
+      let waiters = held[shard]!.checkpointWaiters
+      held[shard]!.checkpointWaiters.removeAll()
+      for done in waiters { done(true) }
+      return
+    }
+    handOver(
+      held[shard]!.machine.checkpointEntries(), held[shard]!.pipeline.lastSequence, shard)
+  }
+
+  private func handOver(_ entries: [JournalEntry], _ sequence: UInt64, _ shard: Int) {
+    let waiters = held[shard]!.checkpointWaiters
+    held[shard]!.checkpointWaiters.removeAll()
+    held[shard]!.recordsSinceCheckpoint = 0
+    let checkpoint = Checkpoint(
+      sequence: sequence, epoch: held[shard]!.term.epoch, entries: entries)
+    with.writeCheckpoint(
+      CheckpointJob(shard: shard, checkpoint: checkpoint) { ok in
+        for done in waiters { done(ok) }
+      })
+  }
+}

@@ -1,0 +1,183 @@
+internal import CallBus
+internal import CallCore
+internal import CallTelemetry
+internal import CallWire
+internal import Logging
+
+/// What comes in.
+extension ShardWorker {
+  func take(_ event: WorkerEvent, now: Timestamp) {
+    switch event {
+    case .commands(let shard, let bytes): takeCommands(shard, bytes, now: now)
+    case .appended(let term, let number, let result):
+      if flies(term, number) { appendAnswered(term.shard, result, now: now) }
+    case .settled(let term, let number, let settlement):
+      if flies(term, number) { appendSettled(term.shard, settlement, now: now) }
+    case .registrationStored(let term, let token, let ok):
+      registrationStored(term, token, ok, now: now)
+    case .announceDone(let shard, let epoch, let edge):
+      guard holds(ShardTerm(shard: shard, epoch: epoch)) else { return }
+      stopAwaiting(edge, shard)
+    case .edgeLost(let edge): edgeLost(edge, now: now)
+    case .edgeReturned: announceAnew()
+    case .expect(let term): expected[term.shard] = ExpectedShard(term: term)
+    case .subscribed(let term, let subscriptions):
+      guard expected[term.shard]?.term == term else {
+        for subscription in subscriptions { subscription.cancel() }
+        return
+      }
+      expected[term.shard]?.subscriptions += subscriptions
+    case .adopt(let shard): adopt(shard, now: now)
+    case .abandon(let term): if expected[term.shard]?.term == term { abandon(term.shard) }
+    case .checkpoint(let term, let done):
+      guard holds(term) else { return done(false) }
+      held[term.shard]?.checkpointWaiters.append(done)
+      touch(term.shard)
+    case .release(let term, let deadline, let done): release(term, deadline, done)
+    case .drained(let term):
+      guard holds(term), case .draining? = held[term.shard]?.phase else { return }
+      held[term.shard]?.phase = .parting
+      touch(term.shard)
+    case .deposed(let shard, let epoch):
+      if let term = held[shard]?.term, term.epoch < epoch {
+        stepDown(shard, "the lease is another's, with epoch \(epoch)")
+      }
+      if let term = expected[shard]?.term, term.epoch < epoch { abandon(shard) }
+    }
+  }
+
+  func holds(_ term: ShardTerm) -> Bool { held[term.shard]?.term == term }
+
+  private func flies(_ term: ShardTerm, _ number: UInt64) -> Bool {
+    holds(term) && held[term.shard]?.flight?.number == number
+  }
+
+  // MARK: Commands
+
+  private func takeCommands(_ shard: Int, _ bytes: [UInt8], now: Timestamp) {
+    with.metrics.commandBatches.increment()
+    if expected[shard] != nil { return keep(bytes, for: shard, now: now) }
+    guard held[shard] != nil else { return }
+    decodeAndTake(bytes, shard, now: now)
+    touch(shard)
+  }
+
+  private func keep(_ bytes: [UInt8], for shard: Int, now: Timestamp) {
+    guard expected[shard]!.batches.count < with.configuration.queuedCommandsMax else {
+      return dropped(1, shard, now: now)
+    }
+    expected[shard]!.batches.append(bytes)
+  }
+
+  private func dropped(_ count: Int, _ shard: Int, now: Timestamp) {
+    with.metrics.commandsDropped.increment(by: UInt64(count))
+    guard let times = droppedCommands.admit(now: now) else { return }
+    with.logger.warning(
+      "Commands for a shard in recovery were dropped: its queue is full; edges send them again.",
+      metadata: .keys([.shard: "\(shard)", .count: "\(times)"]))
+  }
+
+  func decodeAndTake(_ bytes: [UInt8], _ shard: Int, now: Timestamp) {
+    let batch: CommandBatch
+    do {
+      batch = try ClusterCodec.commandBatch(bytes)
+    } catch {
+      with.metrics.commandBatchesUnreadable.increment()
+      if let times = unreadableCommands.admit(now: now) {
+        with.logger.warning(
+          "Command batches that cannot be read were dropped.",
+          metadata: .keys([.shard: "\(shard)", .error: "\(error)", .count: "\(times)"]))
+      }
+      return
+    }
+    if knownEdges.insert(batch.edge).inserted { with.report(.heardFromEdge(batch.edge)) }
+    with.metrics.commands.increment(by: UInt64(batch.commands.count))
+    for command in batch.commands { takeCommand(command, shard, now: now) }
+  }
+
+  private func takeCommand(_ command: Command, _ shard: Int, now: Timestamp) {
+    switch held[shard]!.phase {
+    case .serving, .draining: decide(shard, now: now) { $0.handle(command, now: now, into: &$1) }
+    // Sessions are taken as they come, so that an announced one and one that attaches or closes
+    // meanwhile are seen in the order in which the edge said it.
+    case .announcing where command.body.isAboutSession:
+      decide(shard, now: now) { $0.handle(command, now: now, into: &$1) }
+    case .announcing:
+      guard held[shard]!.queued.count < with.configuration.queuedCommandsMax else {
+        return dropped(1, shard, now: now)
+      }
+      held[shard]!.queued.append(command)
+    case .parting: break  // The edge sends it again, to the next owner.
+    }
+  }
+
+  /// Lets the rules decide, and holds back what they decided.
+  func decide(
+    _ shard: Int, now: Timestamp, _ body: (inout ShardMachine, inout Outcome) -> Void
+  ) {
+    body(&held[shard]!.machine, &outcome)
+    held[shard]!.pipeline.add(
+      &outcome, now: now, lazyAppend: with.configuration.limits.lazyAppend)
+  }
+
+  // MARK: Edges
+
+  private func edgeLost(_ edge: UInt64, now: Timestamp) {
+    knownEdges.remove(edge)
+    for shard in Array(expected.keys) { expected[shard]?.lostEdges.append(edge) }
+    for shard in held.indices where held[shard] != nil {
+      stopAwaiting(edge, shard)
+      if case .parting = held[shard]!.phase { continue }
+      decide(shard, now: now) { $0.edgeLost(edge, now: now, into: &$1) }
+      touch(shard)
+    }
+  }
+
+  private func stopAwaiting(_ edge: UInt64, _ shard: Int) {
+    guard case .announcing(let until, var awaiting)? = held[shard]?.phase else { return }
+    awaiting.remove(edge)
+    held[shard]?.phase = .announcing(until: until, awaiting: awaiting)
+    touch(shard)
+  }
+
+  private func announceAnew() {
+    for shard in held {
+      guard let shard, shard.keepsTime else { continue }
+      askForSessions(shard.term)
+    }
+  }
+
+  func askForSessions(_ term: ShardTerm) {
+    let request = AnnounceRequest(shard: UInt32(term.shard), epoch: term.epoch)
+    outbox.add(
+      OutgoingMessage(
+        subject: with.subjects.announceRequests, bytes: ClusterCodec.encode(request)))
+  }
+
+  // MARK: Registrations
+
+  private func registrationStored(
+    _ term: ShardTerm, _ token: UInt64, _ ok: Bool, now: Timestamp
+  ) {
+    with.metrics.registrationWrites.increment()
+    if !ok { with.metrics.registrationWritesFailed.increment() }
+    guard holds(term) else { return }
+    held[term.shard]!.storesOutstanding -= 1
+    decide(term.shard, now: now) {
+      $0.registrationStored(token: token, ok: ok, now: now, into: &$1)
+    }
+    touch(term.shard)
+  }
+}
+
+extension Command.Body {
+  /// Whether it says which session a device has, and nothing of calls.
+  var isAboutSession: Bool {
+    switch self {
+    case .attach, .sessionClosed: true
+    case .callerGone, .register, .unregister, .place, .ack, .alerting, .answer, .decline, .busy,
+      .cancel, .connected, .hangUp, .signal, .resume, .query:
+      false
+    }
+  }
+}

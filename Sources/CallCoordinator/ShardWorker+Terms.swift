@@ -1,0 +1,113 @@
+internal import CallBus
+internal import CallCore
+internal import CallTelemetry
+internal import CallWire
+internal import Logging
+
+/// How a shard comes and goes.
+extension ShardWorker {
+  /// Takes over a recovered shard, and asks the edges for its users' sessions.
+  func adopt(_ recovered: RecoveredShard, now: Timestamp) {
+    let shard = recovered.term.shard
+    guard let waiting = expected[shard], waiting.term == recovered.term else { return }
+    expected[shard] = nil
+    let configuration = with.configuration
+    let timeout =
+      recovered.edges.isEmpty
+      ? configuration.announceTimeoutWithoutEdges : configuration.announceTimeout
+    // Without a known edge there is nobody to wait for but those that are not known yet: 0 is no
+    // edge's number.
+    held[shard] = HeldShard(
+      term: recovered.term, machine: recovered.machine,
+      pipeline: CommitPipeline(
+        epoch: recovered.term.epoch, writer: configuration.nodeID,
+        lastSequence: recovered.sequence),
+      phase: .announcing(
+        until: now + timeout, awaiting: recovered.edges.isEmpty ? [0] : recovered.edges),
+      subscriptions: waiting.subscriptions, recordsSinceCheckpoint: recovered.recordsReplayed)
+    with.metrics.shards.add(1)
+    for bytes in waiting.batches { decodeAndTake(bytes, shard, now: now) }
+    for edge in waiting.lostEdges { take(.edgeLost(edge), now: now) }
+    askForSessions(recovered.term)
+    touch(shard)
+  }
+
+  /// Every edge has announced its sessions, or had the time to: the shard serves.
+  func begin(_ shard: Int, unheard: Int, now: Timestamp) {
+    let term = held[shard]!.term
+    held[shard]!.phase = .serving
+    decide(shard, now: now) { $0.begin(now: now, into: &$1) }
+    var queued: [Command] = []
+    swap(&queued, &held[shard]!.queued)
+    for command in queued {
+      decide(shard, now: now) { $0.handle(command, now: now, into: &$1) }
+    }
+    let counts = held[shard]!.machine.counts
+    with.logger.info(
+      "Shard serves.",
+      metadata: .keys([
+        .shard: "\(shard)", .epoch: "\(term.epoch)",
+        .sequence: "\(held[shard]!.pipeline.lastSequence)",
+        .count: "\(counts.sessions) sessions, \(queued.count) commands waited",
+      ]))
+    with.report(.serving(term))
+  }
+
+  /// Leaves the bus, takes what had arrived before, and then parts.
+  func release(
+    _ term: ShardTerm, _ deadline: Timestamp, _ done: @escaping @Sendable (Bool) -> Void
+  ) {
+    guard holds(term), held[term.shard]!.release == nil else { return done(false) }
+    let shard = term.shard
+    leaveBus(shard)
+    // A shard that has not begun has said nothing; who waits in its queue asks the next owner.
+    held[shard]!.queued.removeAll()
+    held[shard]!.phase = .draining
+    held[shard]!.release = HeldShard.Release(deadline: deadline, done: done)
+    inbox.offer(.drained(term))
+    touch(shard)
+  }
+
+  /// The last record is in the journal.
+  func part(_ shard: Int) {
+    let done = held[shard]!.release?.done
+    held[shard]!.release = nil
+    with.metrics.releases.increment()
+    dropSilently(shard)
+    done?(true)
+  }
+
+  /// Gives a shard up at once: what was held back is dropped, nobody is told anything.
+  func stepDown(_ shard: Int, _ reason: String) {
+    guard let term = held[shard]?.term else { return }
+    with.metrics.stepDowns.increment()
+    with.logger.warning(
+      "Stepped down from a shard.",
+      metadata: .keys([.shard: "\(shard)", .epoch: "\(term.epoch)", .reason: "\(reason)"]))
+    dropSilently(shard)
+    with.report(.steppedDown(term, reason: reason))
+  }
+
+  func dropSilently(_ shard: Int) {
+    guard held[shard] != nil else { return }
+    leaveBus(shard)
+    with.metrics.shards.add(-1)
+    with.metrics.heldBack.add(-Int64(held[shard]!.countedWaiting))
+    let release = held[shard]!.release
+    let waiters = held[shard]!.checkpointWaiters
+    held[shard] = nil
+    touch(shard)
+    release?.done(false)
+    for done in waiters { done(false) }
+  }
+
+  func abandon(_ shard: Int) {
+    guard let waiting = expected.removeValue(forKey: shard) else { return }
+    for subscription in waiting.subscriptions { subscription.cancel() }
+  }
+
+  private func leaveBus(_ shard: Int) {
+    for subscription in held[shard]!.subscriptions { subscription.cancel() }
+    held[shard]!.subscriptions.removeAll()
+  }
+}

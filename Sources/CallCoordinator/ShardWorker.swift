@@ -1,0 +1,194 @@
+package import CallBus
+package import CallCore
+package import CallTelemetry
+internal import CallWire
+package import Logging
+
+/// Owns several shards and drives them: decide, append, then speak.
+///
+/// Why several shards share one actor: a worker takes everything that has arrived, for whichever of
+/// its shards, at once. So one wake-up serves many shards, their appends leave together, and what
+/// they have to say to one edge goes into one message. With an actor per shard each of these costs
+/// would be paid per shard, and at some hundred calls a second over 64 shards a shard has rarely
+/// more than one command at a time. More workers than one pay off only when one core is not enough.
+///
+/// The methods that touch a shard's state are not `async`: nothing of a shard is read before a
+/// suspension and used after it. What takes time (reading the journal's end, writing a checkpoint)
+/// is done in child tasks, and comes back as an event.
+package actor ShardWorker {
+  package struct Dependencies: Sendable {
+    package var configuration: CoordinatorConfiguration
+    package var subjects: Subjects
+    package var bus: any MessageBus
+    package var journal: any Journal
+    package var registrations: any KeyValueBucket
+    package var clock: ClusterClock
+    package var metrics: CoordinatorMetrics
+    package var logger: Logger
+    /// Where checkpoints go. Called with a checkpoint whose records are in the journal.
+    package var writeCheckpoint: @Sendable (CheckpointJob) -> Void
+    package var report: @Sendable (WorkerReport) -> Void
+
+    package init(
+      configuration: CoordinatorConfiguration, subjects: Subjects, bus: any MessageBus,
+      journal: any Journal, registrations: any KeyValueBucket, clock: ClusterClock,
+      metrics: CoordinatorMetrics, logger: Logger,
+      writeCheckpoint: @escaping @Sendable (CheckpointJob) -> Void,
+      report: @escaping @Sendable (WorkerReport) -> Void
+    ) {
+      self.configuration = configuration
+      self.subjects = subjects
+      self.bus = bus
+      self.journal = journal
+      self.registrations = registrations
+      self.clock = clock
+      self.metrics = metrics
+      self.logger = logger
+      self.writeCheckpoint = writeCheckpoint
+      self.report = report
+    }
+  }
+
+  package nonisolated let index: Int
+  package nonisolated let inbox: WorkerInbox
+  /// Share of time that this worker works instead of waiting.
+  package nonisolated let busy = BusyMeter()
+  nonisolated let with: Dependencies
+
+  /// By shard; nil where the shard is not held.
+  var held: [HeldShard?]
+  var expected: [Int: ExpectedShard] = [:]
+  /// When each held shard wants attention; a copy, so that the next one is found quickly.
+  private var due: [Timestamp]
+  private var touched: [Int] = []
+  private var isTouched: [Bool]
+
+  var outbox: EdgeOutbox
+  var outcome = Outcome()
+  var released: [Effect] = []
+  var lookups: [Lookup] = []
+  var knownEdges: Set<UInt64> = []
+  var unreadableCommands = LogWindow()
+  var droppedCommands = LogWindow()
+
+  /// A read of the journal's end that is to be started.
+  struct Lookup: Sendable {
+    var term: ShardTerm
+    var number: UInt64
+    var expecting: UInt64
+  }
+
+  package init(index: Int, _ dependencies: Dependencies) {
+    self.index = index
+    with = dependencies
+    let count = dependencies.configuration.shardCount
+    held = Array(repeating: nil, count: count)
+    due = Array(repeating: .distantFuture, count: count)
+    isTouched = Array(repeating: false, count: count)
+    outbox = EdgeOutbox(subjects: dependencies.subjects)
+    inbox = WorkerInbox(
+      commandBatchesMax: dependencies.configuration.commandBatchesMax,
+      metrics: dependencies.metrics)
+  }
+
+  /// Runs until it is cancelled; then leaves the bus without a word, as a crash would.
+  package func run() async {
+    await withDiscardingTaskGroup { group in
+      while !Task.isCancelled {
+        let next = due.min() ?? .distantFuture
+        let events = await inbox.events.next(
+          until: next == .distantFuture ? nil : with.clock.instant(at: next))
+        process(events)
+        for lookup in lookups { group.addTask { await self.lookUp(lookup) } }
+        lookups.removeAll(keepingCapacity: true)
+      }
+      group.cancelAll()
+    }
+    await end()
+  }
+
+  /// Leaves nobody waiting for an answer.
+  private func end() async {
+    inbox.events.close()
+    for event in await inbox.events.next(until: nil) {
+      switch event {
+      case .checkpoint(_, let done), .release(_, _, let done): done(false)
+      case .subscribed(_, let subscriptions): for each in subscriptions { each.cancel() }
+      case .commands, .appended, .settled, .registrationStored, .announceDone, .edgeLost,
+        .edgeReturned, .expect, .adopt, .abandon, .drained, .deposed:
+        break
+      }
+    }
+    for shard in held.indices { dropSilently(shard) }
+    for shard in Array(expected.keys) { abandon(shard) }
+  }
+
+  /// One batch: take the events, look after the shards that they touched and those that are due,
+  /// then speak.
+  private func process(_ events: [WorkerEvent]) {
+    let begun = with.clock.now()
+    var batches = 0
+    for event in events {
+      if case .commands = event { batches += 1 }
+      take(event, now: begun)
+    }
+    inbox.took(batches)
+    for shard in due.indices where due[shard] <= begun { touch(shard) }
+    for shard in touched { tend(shard, now: begun) }
+    touched.removeAll(keepingCapacity: true)
+    if !outbox.isEmpty {
+      let messages = outbox.drain()
+      with.metrics.edgeBatches.increment(by: UInt64(messages.count))
+      let dropped = with.bus.publish(messages)
+      if dropped > 0 { with.metrics.publishesDropped.increment(by: UInt64(dropped)) }
+    }
+    let end = with.clock.now()
+    busy.worked(from: begun, to: end)
+  }
+
+  /// The shard will be looked after at the end of this batch.
+  func touch(_ shard: Int) {
+    guard !isTouched[shard] else { return }
+    isTouched[shard] = true
+    touched.append(shard)
+  }
+
+  private func tend(_ shard: Int, now: Timestamp) {
+    isTouched[shard] = false
+    lookAfter(shard, now: now)
+    due[shard] = held[shard]?.nextDeadline ?? .distantFuture
+  }
+
+  // MARK: For operators
+
+  package func status() -> [ShardStatus] {
+    let recovering = expected.values.map {
+      ShardStatus(
+        shard: $0.term.shard, state: "recovering", epoch: $0.term.epoch, sequence: 0,
+        counts: ShardCounts())
+    }
+    return recovering
+      + held.compactMap { shard in
+        shard.map {
+          ShardStatus(
+            shard: $0.term.shard, state: $0.name, epoch: $0.term.epoch,
+            sequence: $0.pipeline.lastSequence, counts: $0.machine.counts)
+        }
+      }
+  }
+
+  package func inspect(call: CallID) -> (shard: Int, CallInspection)? {
+    for shard in held {
+      if let shard, let found = shard.machine.inspect(call: call) {
+        return (shard.term.shard, found)
+      }
+    }
+    return nil
+  }
+
+  package func inspect(user: UserKey, shard: Int) -> UserInspection? {
+    held[shard]?.machine.inspect(user: user)
+  }
+
+  package func holds(_ shard: Int) -> Bool { held[shard] != nil }
+}

@@ -1,0 +1,114 @@
+package import CallBus
+package import CallCore
+internal import CallTelemetry
+internal import Synchronization
+
+/// What happens to the shards of a worker.
+package enum WorkerEvent: Sendable {
+  /// A `CommandBatch` from the bus.
+  case commands(shard: Int, [UInt8])
+  case appended(ShardTerm, number: UInt64, AppendResult)
+  /// The journal's end was read, to learn what became of an append.
+  case settled(ShardTerm, number: UInt64, Settlement)
+  case registrationStored(ShardTerm, token: UInt64, ok: Bool)
+  case announceDone(shard: Int, epoch: UInt64, edge: UInt64)
+  case edgeLost(UInt64)
+  /// An edge that was counted lost lives: its sessions are wanted again.
+  case edgeReturned
+
+  /// The lease is ours; commands are kept until the shard is recovered.
+  case expect(ShardTerm)
+  case subscribed(ShardTerm, [any BusSubscription])
+  /// The shard is read back and fenced.
+  case adopt(RecoveredShard)
+  /// The recovery came to nothing.
+  case abandon(ShardTerm)
+  /// A checkpoint is wanted now, whatever was written since the last one.
+  case checkpoint(ShardTerm, done: @Sendable (Bool) -> Void)
+  case release(ShardTerm, deadline: Timestamp, done: @Sendable (Bool) -> Void)
+  /// All that had arrived before the shard left the bus was taken.
+  case drained(ShardTerm)
+  /// The lease is another's: step down from every term of the shard before `epoch`.
+  case deposed(shard: Int, epoch: UInt64)
+}
+
+/// One ownership of one shard. What comes late for an earlier one is told apart by the epoch.
+package struct ShardTerm: Hashable, Sendable {
+  package var shard: Int
+  package var epoch: UInt64
+  package init(shard: Int, epoch: UInt64) {
+    self.shard = shard
+    self.epoch = epoch
+  }
+}
+
+/// A shard as its recovery hands it over: fenced, but not serving yet.
+package struct RecoveredShard: Sendable {
+  package var term: ShardTerm
+  package var machine: ShardMachine
+  /// Of the fence.
+  package var sequence: UInt64
+  package var edges: Set<UInt64>
+  /// Since the checkpoint.
+  package var recordsReplayed: Int
+  package init(
+    term: ShardTerm, machine: ShardMachine, sequence: UInt64, edges: Set<UInt64>,
+    recordsReplayed: Int
+  ) {
+    self.term = term
+    self.machine = machine
+    self.sequence = sequence
+    self.edges = edges
+    self.recordsReplayed = recordsReplayed
+  }
+}
+
+/// What a worker tells the node of its shards.
+package enum WorkerReport: Sendable, Equatable {
+  case serving(ShardTerm)
+  case steppedDown(ShardTerm, reason: String)
+  /// An edge of which this worker had not heard.
+  case heardFromEdge(UInt64)
+}
+
+/// The one way into a worker. Commands may be refused when too many wait; what the node says to
+/// itself (acknowledgements, claims, losses) is bounded by what is under way and never refused.
+package final class WorkerInbox: Sendable {
+  package let events = Inbox<WorkerEvent>(capacity: .max)
+  private let waiting = Atomic<Int>(0)
+  private let capacity: Int
+  private let dropped: Counter
+
+  package init(commandBatchesMax: Int, metrics: CoordinatorMetrics) {
+    capacity = commandBatchesMax
+    dropped = metrics.commandBatchesDropped
+  }
+
+  /// Takes a command batch without waking the worker: the bus says when its burst ends.
+  package func offerCommands(shard: Int, _ bytes: [UInt8]) {
+    guard waiting.load(ordering: .relaxed) < capacity else { return dropped.increment() }
+    waiting.wrappingAdd(1, ordering: .relaxed)
+    events.offerQuietly(.commands(shard: shard, bytes))
+  }
+
+  package func offer(_ event: WorkerEvent) { events.offer(event) }
+
+  /// Offers an event and waits for its answer; false when the worker has ended.
+  package func ask(
+    _ event: (_ done: @escaping @Sendable (Bool) -> Void) -> WorkerEvent
+  ) async -> Bool {
+    await withCheckedContinuation { continuation in
+      let taken = events.offer(event { continuation.resume(returning: $0) })
+      if !taken { continuation.resume(returning: false) }
+    }
+  }
+
+  package func wake() { events.wake() }
+
+  /// The worker took so many command batches.
+  package func took(_ count: Int) {
+    if count > 0 { waiting.wrappingSubtract(count, ordering: .relaxed) }
+  }
+
+  package var depth: Int { events.depth }
+}
