@@ -1,0 +1,192 @@
+public import CallCore
+public import CallWire
+
+extension ClientMachine {
+  /// Sends a command and keeps it until it is answered. While the device is not attached it waits.
+  ///
+  /// - Returns: its request number; nil when too many wait for a reply.
+  @discardableResult
+  public mutating func submit(
+    _ command: ClientCommand, now: Timestamp, into actions: inout [Action]
+  ) -> UInt64? {
+    guard pending.count < configuration.pendingMax else { return nil }
+    if case .place(let address, _) = command { place(address) }
+    lastRequest += 1
+    var entry = Pending(id: lastRequest, command: command, nextAt: .distantFuture)
+    if state == .attached { send(&entry, now: now, into: &actions) }
+    pending.append(entry)
+    return entry.id
+  }
+
+  /// The address by which this device speaks of a call it knows.
+  public func address(_ call: CallID) -> CallAddress {
+    CallAddress(callee: calls[call]?.callee ?? "", call: call)
+  }
+
+  mutating func nextFrame(_ command: ClientCommand) -> ClientFrame {
+    lastRequest += 1
+    return ClientFrame(id: lastRequest, command: command)
+  }
+
+  private func send(_ entry: inout Pending, now: Timestamp, into actions: inout [Action]) {
+    entry.attempts += 1
+    entry.nextAt = now + configuration.commandTimeout
+    actions.append(.send(ClientFrame(id: entry.id, command: entry.command)))
+  }
+
+  /// Says again what was not answered in time, and gives up what was said often enough.
+  mutating func resendDue(now: Timestamp, into actions: inout [Action]) {
+    var index = 0
+    while index < pending.count {
+      guard pending[index].nextAt <= now else {
+        index += 1
+        continue
+      }
+      if pending[index].attempts >= configuration.commandAttempts {
+        let entry = pending.remove(at: index)
+        actions.append(.event(.gaveUp(request: entry.id, entry.command)))
+      } else {
+        send(&pending[index], now: now, into: &actions)
+        index += 1
+      }
+    }
+  }
+
+  /// Attached again: takes its calls up as their caller, and repeats what was not answered.
+  mutating func comeBack(now: Timestamp, into actions: inout [Action]) {
+    for index in pending.indices { send(&pending[index], now: now, into: &actions) }
+    for view in calls.values where view.role == .caller && !view.isEnded {
+      let address = CallAddress(callee: view.callee, call: view.call)
+      // A place that is still unanswered takes the call up by itself.
+      let placing = pending.contains {
+        if case .place(address, _) = $0.command { true } else { false }
+      }
+      if !placing { submit(.resume(address), now: now, into: &actions) }
+    }
+  }
+
+  mutating func replied(
+    _ id: UInt64, _ reply: ServerReply, now: Timestamp,
+    random: inout some RandomNumberGenerator, into actions: inout [Action]
+  ) {
+    guard let index = pending.firstIndex(where: { $0.id == id }) else { return }
+    if case .error(let error) = reply, Self.asksForRetry(error.code),
+      pending[index].attempts < configuration.commandAttempts
+    {
+      let floor = max(Int64(error.retryAfterMilliseconds), 200 << Int64(pending[index].attempts))
+      let wait = floor + Int64.random(in: 0...floor / 2, using: &random)
+      pending[index].nextAt = now + .milliseconds(wait)
+      return
+    }
+    let command = pending.remove(at: index).command
+    actions.append(.event(.replied(request: id, command, reply)))
+    takeReply(command, reply, into: &actions)
+  }
+
+  private static func asksForRetry(_ code: CallError.Code) -> Bool {
+    switch code {
+    case .tryAgain, .overloaded, .draining, .rateLimited: true
+    default: false
+    }
+  }
+}
+
+// MARK: Calls
+
+extension ClientMachine {
+  private mutating func place(_ address: CallAddress) {
+    guard calls[address.call] == nil else { return }
+    calls[address.call] = CallView(
+      call: address.call, callee: address.callee, role: .caller, phase: .unknown)
+  }
+
+  mutating func delivered(_ delivery: Delivery, into actions: inout [Action]) {
+    let call = delivery.call
+    var view: CallView
+    if let index = calls.index(forKey: call) {
+      // In place, so that the view's arrays are not copied.
+      let events = calls.values[index].take(delivery)
+      emit(call, events, into: &actions)
+      view = calls.values[index]
+    } else {
+      // An invite is the callee's. Everything else about an unknown call is of a call that this
+      // device forgot, or of one that ended before it came: acknowledged, and told if it is an end.
+      view = CallView(call: call, callee: "", role: .callee, phase: .unknown)
+      let events = view.take(delivery)
+      calls[call] = view
+      emit(call, events, into: &actions)
+    }
+    acks.append(
+      AckItem(
+        call: CallAddress(callee: view.role == .callee ? "" : view.callee, call: call),
+        version: delivery.version))
+    if view.isEnded { remember(call) }
+  }
+
+  private func emit(_ call: CallID, _ events: [CallEvent], into actions: inout [Action]) {
+    for event in events { actions.append(.event(.call(call, event))) }
+  }
+
+  private mutating func takeReply(
+    _ command: ClientCommand, _ reply: ServerReply, into actions: inout [Action]
+  ) {
+    guard let address = command.address, let index = calls.index(forKey: address.call) else {
+      return
+    }
+    var events: [CallEvent] = []
+    switch reply {
+    case .answer(let won, let state):
+      events = calls.values[index].answerDecided(won: won, state)
+    case .call(let state): events = calls.values[index].take(state)
+    case .done:
+      if let reason = command.endsOwnPart { calls.values[index].left(reason) }
+    case .error(let error):
+      // The device will hear nothing more of a call that never came to be, or is forgotten.
+      switch command {
+      case .place: calls.values[index].left(.failed)
+      case .resume where error.code == .unknownCall || error.code == .notParty:
+        events = calls.values[index].take(
+          CallState(call: address.call, callee: address.callee, phase: .unknown))
+      default: break
+      }
+    case .attached, .registered: break
+    }
+    emit(address.call, events, into: &actions)
+    if calls.values[index].isEnded { remember(address.call) }
+  }
+
+  /// Keeps a bounded number of ended calls.
+  private mutating func remember(_ call: CallID) {
+    guard !endedCalls.contains(call) else { return }
+    endedCalls.append(call)
+    if endedCalls.count > configuration.endedCallsMax {
+      calls[endedCalls.removeFirst()] = nil
+    }
+  }
+}
+
+extension ClientCommand {
+  /// The call that a command is about.
+  public var address: CallAddress? {
+    switch self {
+    case .place(let address, _), .alerting(let address), .answer(let address, _),
+      .decline(let address, _), .busy(let address), .cancel(let address), .connected(let address),
+      .hangUp(let address), .signal(let address, _, _), .resume(let address), .query(let address):
+      address
+    case .attach, .detach, .register, .unregister, .ack: nil
+    }
+  }
+
+  /// What the call ends as for the device that says this.
+  var endsOwnPart: EndReason? {
+    switch self {
+    case .decline: .declined
+    case .busy: .busy
+    case .cancel: .cancelled
+    case .hangUp: .hungUp
+    case .attach, .detach, .register, .unregister, .place, .ack, .alerting, .answer, .connected,
+      .signal, .resume, .query:
+      nil
+    }
+  }
+}

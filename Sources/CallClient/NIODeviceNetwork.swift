@@ -1,0 +1,76 @@
+package import CallCore
+package import CallWire
+package import NIOCore
+import NIOPosix
+
+/// Devices' time on an event loop.
+package final class NIODeviceLoop: DeviceLoop {
+  package let eventLoop: any EventLoop
+  private let isolated: NIOIsolatedEventLoop
+  /// Wall clock minus monotonic clock, at start.
+  private let offsetMicroseconds: Int64
+
+  /// To be called on the loop.
+  package init(eventLoop: any EventLoop, wallClock: Timestamp) {
+    self.eventLoop = eventLoop
+    self.isolated = eventLoop.assumeIsolated()
+    self.offsetMicroseconds = wallClock.microseconds - Self.monotonic
+  }
+
+  private static var monotonic: Int64 { Int64(NIODeadline.now().uptimeNanoseconds / 1000) }
+
+  package var now: Timestamp { Timestamp(microseconds: Self.monotonic + offsetMicroseconds) }
+
+  package func schedule(at time: Timestamp, _ action: @escaping () -> Void) {
+    let uptime = max(0, time.microseconds - offsetMicroseconds)
+    isolated.scheduleTask(
+      deadline: .uptimeNanoseconds(UInt64(uptime) * 1000), action)
+  }
+}
+
+/// Connects devices over TCP, on one event loop.
+package final class NIODeviceNetwork: DeviceNetwork {
+  private let eventLoop: any EventLoop
+  private let codec: DeviceCodec
+  private var seeds: SplitMix64
+
+  package init(eventLoop: any EventLoop, codec: DeviceCodec) {
+    self.eventLoop = eventLoop
+    self.codec = codec
+    self.seeds = SplitMix64(seed: UInt64.random(in: 0 ... .max))
+  }
+
+  package func connect(to edge: String, delegate: any DeviceLinkDelegate) -> any DeviceLink {
+    guard let address = EdgeAddress(edge) else {
+      let connection = DeviceConnection(
+        edge: EdgeAddress(host: "", port: 0), codec: codec, delegate: delegate, seed: seeds.next())
+      fail(connection, LinkClosed.connectFailed("\(edge) is not ws://host:port"))
+      return connection
+    }
+    let connection = DeviceConnection(
+      edge: address, codec: codec, delegate: delegate, seed: seeds.next())
+    let bound = NIOLoopBound(connection, eventLoop: eventLoop)
+    ClientBootstrap(group: eventLoop)
+      .channelOption(.socketOption(.tcp_nodelay), value: 1)
+      // A frame of ours is a few hundred bytes: small buffers, for there are many.
+      .channelOption(
+        .recvAllocator,
+        value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 2048, maximum: 65_536)
+      )
+      .connectTimeout(.seconds(10))
+      .channelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(bound.value)
+        }
+      }
+      .connect(host: address.host, port: address.port)
+      .whenFailure { error in bound.value.connectFailed(error) }
+    return connection
+  }
+
+  /// Later, so that whoever connects has the link before it hears of its end.
+  private func fail(_ connection: DeviceConnection, _ cause: LinkClosed) {
+    let bound = NIOLoopBound(connection, eventLoop: eventLoop)
+    eventLoop.execute { bound.value.connectFailed(cause) }
+  }
+}
