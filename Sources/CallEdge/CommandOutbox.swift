@@ -1,0 +1,199 @@
+package import CallCore
+internal import DequeModule
+
+/// The commands of one event loop's sessions: collected into one batch per shard, kept until they
+/// are answered, sent again, and given up. Does no I/O and reads no clock.
+package struct CommandOutbox {
+  package struct Rules: Sendable {
+    package var shardCount: Int
+    package var pendingMax: Int
+    package var resendAfter: Span
+    package var timeout: Span
+    /// A batch that would grow beyond this goes in parts; NATS takes 1 MB.
+    package var batchBytesMax = 262_144
+    package init(shardCount: Int, pendingMax: Int, resendAfter: Span, timeout: Span) {
+      self.shardCount = shardCount
+      self.pendingMax = pendingMax
+      self.resendAfter = resendAfter
+      self.timeout = timeout
+    }
+  }
+
+  package enum Submission: Equatable {
+    case accepted
+    /// The same command waits already: one reply will answer both.
+    case repeated
+    /// Another command of the session waits under the same request id.
+    case conflicting
+    case full
+  }
+
+  package struct Pending {
+    package let command: Command
+    package let since: Timestamp
+  }
+
+  private struct Key: Hashable {
+    var session: UInt64
+    var request: UInt64
+  }
+  /// When to look at a pending command again. All waits are of one length, so the queue is in order.
+  private struct Reminder {
+    var key: Key
+    var since: Timestamp
+    var due: Timestamp
+  }
+  private struct Batch {
+    var commands: [Command] = []
+    var bytes = 0
+    /// Whether something in it cannot wait.
+    var urgent = false
+  }
+
+  private let rules: Rules
+  private var pending: [Key: Pending] = [:]
+  private var reminders: Deque<Reminder> = []
+  private var batches: [Batch]
+  /// Shards with something to send.
+  private var touched: [Int] = []
+  /// Full parts of batches, to go first.
+  private var parts: [(shard: Int, commands: [Command])] = []
+
+  package private(set) var hasUrgent = false
+  package private(set) var hasLazy = false
+
+  package init(rules: Rules) {
+    self.rules = rules
+    batches = Array(repeating: Batch(), count: rules.shardCount)
+  }
+
+  package var pendingCount: Int { pending.count }
+
+  // MARK: Filling
+
+  /// Takes a command that will be answered.
+  package mutating func submit(_ command: Command, now: Timestamp) -> Submission {
+    let key = Key(session: command.session.number, request: command.request)
+    if let former = pending[key] {
+      return former.command.isRepeated(by: command) ? .repeated : .conflicting
+    }
+    guard pending.count < rules.pendingMax else { return .full }
+    pending[key] = Pending(command: command, since: now)
+    reminders.append(Reminder(key: key, since: now, due: now + rules.resendAfter))
+    add(command, urgent: true)
+    return .accepted
+  }
+
+  /// Takes a command that is never answered and so never repeated.
+  package mutating func say(_ command: Command) {
+    add(command, urgent: true)
+  }
+
+  /// Takes acknowledgements, which may wait for company. Those of one session join.
+  package mutating func acknowledge(_ command: Command) {
+    let shard = ShardHash.shard(of: command.callee, count: rules.shardCount)
+    guard case .ack(let items) = command.body else { return }
+    // Only the latest few: a batch is short, and joining is a saving, not a duty.
+    let commands = batches[shard].commands
+    for index in commands.indices.suffix(4).reversed() {
+      guard commands[index].session == command.session, commands[index].callee == command.callee,
+        case .ack(let former) = commands[index].body
+      else { continue }
+      batches[shard].commands[index].body = .ack(former + items)
+      batches[shard].bytes += 32 * items.count
+      return
+    }
+    add(command, urgent: false)
+  }
+
+  private mutating func add(_ command: Command, urgent: Bool) {
+    let shard = ShardHash.shard(of: command.callee, count: rules.shardCount)
+    let bytes = command.body.approximateBytes
+    if batches[shard].commands.isEmpty {
+      touched.append(shard)
+    } else if batches[shard].bytes + bytes > rules.batchBytesMax {
+      parts.append((shard, batches[shard].commands))
+      batches[shard].commands = []
+      batches[shard].bytes = 0
+      hasUrgent = true
+    }
+    batches[shard].commands.append(command)
+    batches[shard].bytes += bytes
+    if urgent {
+      batches[shard].urgent = true
+      hasUrgent = true
+    } else {
+      hasLazy = true
+    }
+  }
+
+  // MARK: Emptying
+
+  /// Hands over what cannot wait, and what waits for the same shards; with `all`, everything.
+  package mutating func flush(all: Bool, _ send: (_ shard: Int, [Command]) -> Void) {
+    for part in parts { send(part.shard, part.commands) }
+    parts.removeAll(keepingCapacity: true)
+    var waiting: [Int] = []
+    for shard in touched {
+      guard all || batches[shard].urgent else {
+        waiting.append(shard)
+        continue
+      }
+      send(shard, batches[shard].commands)
+      batches[shard].commands.removeAll(keepingCapacity: true)
+      batches[shard].bytes = 0
+      batches[shard].urgent = false
+    }
+    touched = waiting
+    hasUrgent = false
+    hasLazy = !waiting.isEmpty
+  }
+
+  /// Takes what a reply answers off the table; nil for a reply to nothing, or a second one.
+  package mutating func replied(session: UInt64, request: UInt64) -> Pending? {
+    pending.removeValue(forKey: Key(session: session, request: request))
+  }
+
+  /// Sends again what waits too long, and gives up what waited longer.
+  /// - Parameters:
+  ///   - isLive: whether a session is still there; the commands of others are dropped. In particular
+  ///     a repeated attach must not follow the news that its session closed.
+  ///   - giveUp: what waited for `timeout`.
+  /// - Returns: how many commands are sent again.
+  package mutating func sweep(
+    now: Timestamp, isLive: (UInt64) -> Bool, giveUp: (Command) -> Void
+  ) -> Int {
+    var resent = 0
+    while let reminder = reminders.first, reminder.due <= now {
+      reminders.removeFirst()
+      // A pending command of another time has a reminder of its own.
+      guard let entry = pending[reminder.key], entry.since == reminder.since else { continue }
+      guard isLive(reminder.key.session) else {
+        pending.removeValue(forKey: reminder.key)
+        continue
+      }
+      guard now < entry.since + rules.timeout else {
+        pending.removeValue(forKey: reminder.key)
+        giveUp(entry.command)
+        continue
+      }
+      add(entry.command, urgent: true)
+      resent += 1
+      reminders.append(
+        Reminder(key: reminder.key, since: reminder.since, due: now + rules.resendAfter))
+    }
+    return resent
+  }
+}
+
+extension Command {
+  /// Whether another command under the same request id asks for the same. An attach is stamped with
+  /// its time, which does not count.
+  fileprivate func isRepeated(by other: Command) -> Bool {
+    if case .attach(var mine) = body, case .attach(let theirs) = other.body {
+      mine.attachedAt = theirs.attachedAt
+      return mine == theirs
+    }
+    return self == other
+  }
+}

@@ -1,0 +1,91 @@
+package import CallAuth
+package import CallCore
+package import CallWire
+
+extension CallError {
+  static let missingID = CallError(.invalidField, "A command needs an id greater than 0.")
+
+  package init(_ failure: AuthFailure) {
+    switch failure {
+    case .expired: self.init(Code.expired)
+    case .notAccepted: self.init(Code.notAccepted)
+    }
+  }
+}
+
+extension DeviceID {
+  /// The device that speaks: the token's, or the one it names itself, which must not differ.
+  package static func resolve(claimed: String?, named: String) -> Result<DeviceID, CallError> {
+    switch (claimed, named) {
+    case (nil, ""): .failure(CallError(.invalidDevice))
+    case (let claimed?, ""): .success(DeviceID(claimed))
+    case (nil, let named):
+      IdentifierRules.isDevice(named)
+        ? .success(DeviceID(named)) : .failure(CallError(.invalidDevice))
+    case (let claimed?, let named):
+      claimed == named ? .success(DeviceID(claimed)) : .failure(CallError(.forbidden))
+    }
+  }
+}
+
+extension CallAddress {
+  /// Whose shard the call belongs to. An empty callee is the sender.
+  func calleeKey(for sender: UserKey) -> UserKey {
+    callee.isEmpty || callee == sender.user ? sender : UserKey(app: sender.app, user: callee)
+  }
+}
+
+extension CloseReason {
+  init(_ kind: Notice.Kind) {
+    switch kind {
+    case .sessionReplaced: self = .sessionReplaced
+    case .deviceRemoved: self = .deviceRemoved
+    case .goAway: self = .goAway
+    }
+  }
+}
+
+extension ServerReply {
+  /// The shard's reply as the device sees it. `attached` needs more than that: see `DeviceSession`.
+  package init(_ reply: Reply, device: DeviceID) {
+    switch reply {
+    case .error(let error): self = .error(error)
+    case .done, .attached: self = .done
+    case .registered(let expiresAt, let removed):
+      self = .registered(device: device, expiresAt: expiresAt, removed: removed)
+    case .call(let state): self = .call(state)
+    case .answer(let won, let state): self = .answer(won: won, state)
+    }
+  }
+}
+
+extension Command.Body {
+  /// The call that a command is about; nil where it is about none, or several.
+  var call: CallID? {
+    switch self {
+    case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack: nil
+    case .place(let request): request.call
+    case .alerting(let call), .answer(let call, _), .decline(let call, _), .busy(let call),
+      .cancel(let call), .connected(let call), .hangUp(let call), .signal(let call, _, _),
+      .resume(let call), .query(let call):
+      call
+    }
+  }
+
+  /// About how many bytes the command takes on the bus.
+  var approximateBytes: Int {
+    switch self {
+    case .place(let request):
+      128 + request.description.utf8.count
+        + request.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 8 }
+    case .answer(_, let description): 128 + description.utf8.count
+    case .signal(_, _, let body): 128 + body.utf8.count
+    case .register: 2048
+    case .ack(let items): 96 + 32 * items.count
+    case .callerGone(let calls): 96 + 20 * calls.count
+    case .attach, .sessionClosed, .unregister, .alerting, .decline, .busy, .cancel, .connected,
+      .hangUp, .resume, .query:
+      192
+    }
+  }
+}

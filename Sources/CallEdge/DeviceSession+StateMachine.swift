@@ -1,0 +1,381 @@
+package import CallAuth
+package import CallCore
+package import CallWire
+
+// MARK: What the device says
+
+extension DeviceSession {
+  /// Anything at all arrived.
+  package mutating func heardFromDevice() { heard = true }
+
+  package mutating func received(
+    _ frame: ClientFrame, now: Timestamp, into actions: inout [Action]
+  ) {
+    if case .closing = phase { return }
+    if let wait = takeToken(for: frame.command, now: now) {
+      return refuse(frame, retryAfterMilliseconds: wait, now: now, into: &actions)
+    }
+    refusals = 0
+    switch frame.command {
+    case .ack(let items):
+      acknowledge(items, request: frame.id, into: &actions)
+    case .detach:
+      actions.append(.reply(frame.id, .done))
+      endsGracefully = true
+      close(.normal, now: now, into: &actions)
+    case .attach(let request):
+      attach(request, id: frame.id, now: now, into: &actions)
+    case .register, .unregister, .place, .alerting, .answer, .decline, .busy, .cancel, .connected,
+      .hangUp, .signal, .resume, .query:
+      forward(frame, into: &actions)
+    }
+  }
+
+  /// A frame could not be read.
+  package mutating func received(
+    bad error: FrameError, now: Timestamp, into actions: inout [Action]
+  ) {
+    if case .closing = phase { return }
+    badFrames += 1
+    actions.append(.reply(error.id, .error(error.error)))
+    if badFrames >= rules.badFramesMax { close(.tooManyBadFrames, now: now, into: &actions) }
+  }
+
+  /// The peer sent a close frame. Only a normal closure is a goodbye: a browser says "going away"
+  /// when a page is loaded again.
+  package mutating func receivedClose(
+    code: UInt16?, now: Timestamp, into actions: inout [Action]
+  ) {
+    if case .closing = phase {
+    } else {
+      endsGracefully = code == CloseReason.normal.rawValue
+      close(.normal, now: now, into: &actions)
+    }
+    actions.append(.abort)
+  }
+
+  /// The peer broke the WebSocket protocol: what follows cannot be understood.
+  package mutating func receivedViolation(
+    _ reason: CloseReason, now: Timestamp, into actions: inout [Action]
+  ) {
+    if case .closing = phase { return actions.append(.abort) }
+    close(reason, now: now, into: &actions)
+  }
+
+  /// More waits to be sent than the device may let wait.
+  package mutating func fellBehind(now: Timestamp, into actions: inout [Action]) {
+    if case .closing = phase { return }
+    close(.slowConsumer, now: now, into: &actions)
+    actions.append(.abort)
+  }
+
+  private mutating func takeToken(for command: ClientCommand, now: Timestamp) -> UInt32? {
+    // Acknowledgements answer what the cluster sent: they count a tenth.
+    let cost: Int64 = if case .ack = command { 100 } else { 1000 }
+    return bucket.take(
+      cost: cost, perSecond: rules.commandsPerSecond, burst: rules.commandsBurst, now: now)
+  }
+
+  private mutating func refuse(
+    _ frame: ClientFrame, retryAfterMilliseconds: UInt32, now: Timestamp,
+    into actions: inout [Action]
+  ) {
+    refusals += 1
+    actions.append(
+      .reply(
+        frame.id,
+        .error(CallError(.rateLimited, retryAfterMilliseconds: retryAfterMilliseconds))))
+    if refusals >= rules.refusalsMax { close(.tooManyCommands, now: now, into: &actions) }
+  }
+
+  mutating func close(_ reason: CloseReason, now: Timestamp, into actions: inout [Action]) {
+    phase = .closing(until: now + rules.closeTimeout)
+    actions.append(.close(reason))
+  }
+}
+
+// MARK: Attaching
+
+extension DeviceSession {
+  private mutating func attach(
+    _ request: AttachRequest, id: UInt64, now: Timestamp, into actions: inout [Action]
+  ) {
+    guard id > 0 else {
+      return actions.append(.reply(0, .error(.missingID)))
+    }
+    switch phase {
+    case .connected(let claims):
+      if !request.token.isEmpty {
+        var kept = request
+        kept.token = ""
+        phase = .authenticating(claims, request: id, kept)
+        actions.append(.authenticate(token: request.token))
+      } else if let claims {
+        attach(request, id: id, claims: claims, now: now, into: &actions)
+      } else {
+        failAttach(id, CallError(.notAccepted), now: now, into: &actions)
+      }
+    case .authenticating(_, let former, _), .attaching(_, let former, _, _):
+      // Said twice while the first is under way: one answer is enough.
+      if former != id { actions.append(.reply(id, .error(CallError(.alreadyAttached)))) }
+    case .attached:
+      actions.append(.reply(id, .error(CallError(.alreadyAttached))))
+    case .closing:
+      break
+    }
+  }
+
+  /// The answer to `authenticate`.
+  package mutating func authenticated(
+    _ result: Result<DeviceClaims, AuthFailure>, now: Timestamp, into actions: inout [Action]
+  ) {
+    guard case .authenticating(let former, let id, let request) = phase else { return }
+    phase = .connected(former)
+    switch result {
+    case .success(let claims):
+      attach(request, id: id, claims: claims, now: now, into: &actions)
+    case .failure(let failure):
+      failAttach(id, CallError(failure), now: now, into: &actions)
+    }
+  }
+
+  private mutating func attach(
+    _ request: AttachRequest, id: UInt64, claims: DeviceClaims, now: Timestamp,
+    into actions: inout [Action]
+  ) {
+    let device: DeviceID
+    switch DeviceID.resolve(claimed: claims.device, named: request.device) {
+    case .success(let resolved): device = resolved
+    case .failure(let error): return failAttach(id, error, now: now, into: &actions)
+    }
+    let user = UserKey(app: claims.app, user: claims.user)
+    if let known = mayBeKnown, known.user != user || known.device != device {
+      // An earlier attach of this session may have reached a shard: it cannot become another's.
+      return failAttach(id, CallError(.forbidden), now: now, into: &actions)
+    }
+    let identity = Identity(
+      user: user, device: device, deviceName: request.deviceName, client: request.client,
+      attachedAt: now)
+    mayBeKnown = identity
+    phase = .attaching(claims, request: id, request, identity)
+    pendingCount += 1
+    actions.append(
+      .forward(
+        request: id, callee: user,
+        .attach(
+          Attach(
+            forCall: request.forCall, deviceName: request.deviceName, client: request.client,
+            attachedAt: now))))
+  }
+
+  /// Wrong tokens count as bad frames, so that nobody tries them without end.
+  private mutating func failAttach(
+    _ id: UInt64, _ error: CallError, now: Timestamp, into actions: inout [Action]
+  ) {
+    received(bad: FrameError(id: id, error: error), now: now, into: &actions)
+  }
+
+  private mutating func attachReplied(
+    _ reply: Reply, claims: DeviceClaims, identity: Identity, now: Timestamp
+  ) -> ServerReply {
+    guard case .attached(let forCall) = reply else {
+      phase = .connected(claims)
+      deadline = now + rules.attachTimeout
+      return ServerReply(reply, device: identity.device)
+    }
+    phase = .attached(identity)
+    deadline = now + rules.pingInterval
+    heard = false
+    return .attached(
+      AttachedInfo(
+        session: "\(String(rules.edge, radix: 16))-\(String(number, radix: 16))",
+        user: identity.user.user, device: identity.device,
+        pingSeconds: UInt32(clamping: rules.pingInterval.microseconds / 1_000_000),
+        serverTime: now, forCall: forCall))
+  }
+}
+
+// MARK: Commands
+
+extension DeviceSession {
+  private mutating func forward(_ frame: ClientFrame, into actions: inout [Action]) {
+    guard case .attached(let identity) = phase else {
+      return actions.append(.reply(frame.id, .error(CallError(.notAttached))))
+    }
+    guard frame.id > 0 else {
+      return actions.append(.reply(0, .error(.missingID)))
+    }
+    guard pendingCount < rules.commandsPendingMax else {
+      let error = CallError(
+        .rateLimited, "At most \(rules.commandsPendingMax) commands wait for their replies.",
+        retryAfterMilliseconds: 1000)
+      return actions.append(.reply(frame.id, .error(error)))
+    }
+    guard let (callee, body) = command(frame.command, of: identity) else { return }
+    pendingCount += 1
+    actions.append(.forward(request: frame.id, callee: callee, body))
+  }
+
+  /// nil for what is no command to a shard.
+  private mutating func command(_ command: ClientCommand, of identity: Identity)
+    -> (callee: UserKey, body: Command.Body)?
+  {
+    func callee(_ address: CallAddress) -> UserKey { address.calleeKey(for: identity.user) }
+    switch command {
+    case .attach, .detach, .ack: return nil
+    case .register(let request): return (identity.user, .register(request))
+    case .unregister(let device): return (identity.user, .unregister(device ?? identity.device))
+    case .place(let address, var request):
+      request.call = address.call
+      request.deviceName = identity.deviceName
+      remember(address.call, callee: callee(address))
+      return (callee(address), .place(request))
+    case .alerting(let address): return (callee(address), .alerting(address.call))
+    case .answer(let address, let description):
+      return (callee(address), .answer(address.call, description: description))
+    case .decline(let address, let scope):
+      return (callee(address), .decline(address.call, scope))
+    case .busy(let address): return (callee(address), .busy(address.call))
+    case .cancel(let address): return (callee(address), .cancel(address.call))
+    case .connected(let address): return (callee(address), .connected(address.call))
+    case .hangUp(let address): return (callee(address), .hangUp(address.call))
+    case .signal(let address, let kind, let body):
+      return (callee(address), .signal(address.call, kind, body: body))
+    case .resume(let address):
+      remember(address.call, callee: callee(address))
+      return (callee(address), .resume(address.call))
+    case .query(let address): return (callee(address), .query(address.call))
+    }
+  }
+
+  private func acknowledge(
+    _ items: [AckItem], request: UInt64, into actions: inout [Action]
+  ) {
+    guard case .attached(let identity) = phase else {
+      return actions.append(.reply(request, .error(CallError(.notAttached))))
+    }
+    // Nearly always one call, or calls of one callee.
+    var rest = items[...]
+    while let first = rest.first {
+      let callee = first.call.calleeKey(for: identity.user)
+      let run = rest.prefix { $0.call.callee == first.call.callee }
+      actions.append(
+        .acknowledge(
+          callee: callee,
+          run.map { Acknowledgement(call: $0.call.call, version: $0.version) }))
+      rest = rest.dropFirst(run.count)
+    }
+  }
+
+  private mutating func remember(_ call: CallID, callee: UserKey) {
+    let entry = PlacedCall(call: call, callee: callee)
+    if placedCalls.contains(entry) { return }
+    if placedCalls.count >= rules.placedCallsMax { placedCalls.removeFirst() }
+    placedCalls.append(entry)
+  }
+
+  private mutating func forget(_ call: CallID) {
+    placedCalls.removeAll { $0.call == call }
+    if placedCalls.isEmpty { placedCalls = [] }
+  }
+}
+
+// MARK: What the cluster says
+
+extension DeviceSession {
+  /// A command was answered: by its shard, or by the edge itself where it could not be sent.
+  package mutating func replied(
+    request: UInt64, to body: Command.Body, _ reply: Reply, now: Timestamp,
+    into actions: inout [Action]
+  ) {
+    pendingCount -= min(1, pendingCount)
+    if case .closing = phase { return }
+    if case .attach = body {
+      guard case .attaching(let claims, request, _, let identity) = phase else { return }
+      let answer = attachReplied(reply, claims: claims, identity: identity, now: now)
+      return actions.append(.reply(request, answer))
+    }
+    forgetEnded(by: reply, to: body)
+    guard let identity = mayBeKnown else { return }
+    actions.append(.reply(request, ServerReply(reply, device: identity.device)))
+  }
+
+  /// A forwarded command was under way already: there will be one reply, not two.
+  package mutating func wasRepeated() { pendingCount -= min(1, pendingCount) }
+
+  /// A delivery passes. False when the session takes none any more.
+  package mutating func willDeliver(_ delivery: Delivery) -> Bool {
+    if case .closing = phase { return false }
+    if case .stop = delivery.event { forget(delivery.call) }
+    return true
+  }
+
+  /// The shard, or the node itself, ends the session.
+  package mutating func asked(
+    toClose notice: Notice, now: Timestamp, into actions: inout [Action]
+  ) {
+    if case .closing = phase { return }
+    actions.append(.notice(notice))
+    close(CloseReason(notice.kind), now: now, into: &actions)
+  }
+
+  /// Drops the calls that a reply shows to be over, or never begun.
+  private mutating func forgetEnded(by reply: Reply, to body: Command.Body) {
+    guard !placedCalls.isEmpty, let call = body.call else { return }
+    switch reply {
+    case .error(let error):
+      switch (error.code, body) {
+      case (.unknownCall, _), (.callEnded, _), (.notParty, _): forget(call)
+      case (let code, .place) where code.rawValue < 500 && code != .callIDTaken: forget(call)
+      default: break
+      }
+    case .call(let state) where state.phase == .ended || state.phase == .unknown: forget(call)
+    case .done:
+      switch body {
+      case .cancel, .hangUp: forget(call)
+      default: break
+      }
+    case .call, .answer, .attached, .registered: break
+    }
+  }
+}
+
+// MARK: Time, and the end
+
+extension DeviceSession {
+  /// Carries out what is due: once a second is often enough.
+  package mutating func tick(now: Timestamp, into actions: inout [Action]) {
+    switch phase {
+    case .closing(let until):
+      if until <= now { actions.append(.abort) }
+    case .connected, .authenticating:
+      if deadline <= now { close(.attachTimeout, now: now, into: &actions) }
+    case .attaching:
+      // The outbox answers each command in time.
+      break
+    case .attached:
+      guard deadline <= now else { return }
+      if heard { pingsOpen = 0 }
+      heard = false
+      deadline = now + rules.pingInterval
+      if Int(pingsOpen) >= rules.pingsMissedMax {
+        close(.pingTimeout, now: now, into: &actions)
+        actions.append(.abort)
+      } else {
+        pingsOpen += 1
+        actions.append(.ping)
+      }
+    }
+  }
+
+  /// The session is over. What the cluster must hear, once; nil when no shard knows the session.
+  package mutating func takeFarewell() -> Farewell? {
+    guard let identity = mayBeKnown else { return nil }
+    mayBeKnown = nil
+    var calls: [UserKey: [CallID]] = [:]
+    for placed in placedCalls { calls[placed.callee, default: []].append(placed.call) }
+    placedCalls = []
+    return Farewell(
+      user: identity.user, device: identity.device, graceful: endsGracefully, calls: calls)
+  }
+}

@@ -1,0 +1,145 @@
+package import CallAuth
+package import CallCore
+package import CallWire
+
+/// One device's connection, from its WebSocket's opening to its end. Does no I/O, reads no clock and
+/// knows nothing about calls, save which it would have to report if its socket broke.
+///
+/// Events are methods; what is to be done is appended to a buffer of `Action`s.
+package struct DeviceSession {
+  package enum Action: Equatable {
+    /// Check the token and answer with `authenticated`.
+    case authenticate(token: String)
+    case reply(UInt64, ServerReply)
+    case notice(Notice)
+    /// Hand a command to the shard of `callee`; answer with `replied`.
+    case forward(request: UInt64, callee: UserKey, Command.Body)
+    /// Hand acknowledgements over; they are never answered.
+    case acknowledge(callee: UserKey, [Acknowledgement])
+    case ping
+    /// Send a close frame; the session has ended.
+    case close(CloseReason)
+    /// Let go of the socket once what was written has left.
+    case abort
+  }
+
+  /// What a session's end means for the cluster.
+  package struct Farewell: Equatable {
+    package var user: UserKey
+    package var device: DeviceID
+    package var graceful: Bool
+    /// The calls that it placed or resumed and that live as far as it knows, by callee.
+    package var calls: [UserKey: [CallID]]
+  }
+
+  /// Whom a session speaks for.
+  struct Identity: Equatable {
+    var user: UserKey
+    var device: DeviceID
+    var deviceName: String
+    var client: String
+    var attachedAt: Timestamp
+  }
+
+  /// A call placed from here.
+  struct PlacedCall: Equatable {
+    var call: CallID
+    var callee: UserKey
+  }
+
+  enum Phase {
+    /// The socket is open. Claims are set when the Authorization header held a token. Can become:
+    /// authenticating, attaching, closing.
+    case connected(DeviceClaims?)
+    /// The attach's token is being checked. Can become: connected, attaching, closing.
+    indirect case authenticating(DeviceClaims?, request: UInt64, AttachRequest)
+    /// The shard has been asked. Can become: attached, connected, closing.
+    indirect case attaching(DeviceClaims, request: UInt64, AttachRequest, Identity)
+    /// Can become: closing.
+    indirect case attached(Identity)
+    /// A close frame was sent; the peer's is awaited. Final.
+    case closing(until: Timestamp)
+  }
+
+  package let number: UInt64
+  package let codec: DeviceCodec
+  let rules: SessionRules
+  var phase: Phase
+  var bucket: TokenBucket
+  /// When the connection must be attached; while attached, when the next ping is due.
+  var deadline: Timestamp
+  var placedCalls: [PlacedCall] = []
+  var pendingCount: UInt16 = 0
+  var badFrames: UInt16 = 0
+  var refusals: UInt16 = 0
+  /// Pings sent since the device was last heard.
+  var pingsOpen: UInt8 = 0
+  var heard = false
+  var endsGracefully = false
+  /// Whether a shard may hold this session: an attach was sent to it.
+  var mayBeKnown: Identity?
+
+  /// - Parameter claims: those of the Authorization header, checked.
+  package init(
+    number: UInt64, codec: DeviceCodec, claims: DeviceClaims?, rules: SessionRules, now: Timestamp
+  ) {
+    self.number = number
+    self.codec = codec
+    self.rules = rules
+    phase = .connected(claims)
+    bucket = TokenBucket(burst: rules.commandsBurst, now: now)
+    deadline = now + rules.attachTimeout
+  }
+
+  // MARK: For the driver
+
+  package var isAttached: Bool {
+    if case .attached = phase { true } else { false }
+  }
+  package var isClosing: Bool {
+    if case .closing = phase { true } else { false }
+  }
+  /// The sender of this session's commands, once it is known.
+  package var sender: (user: UserKey, device: DeviceID)? {
+    mayBeKnown.map { ($0.user, $0.device) }
+  }
+
+  /// The command by which a shard's new owner learns of this session; nil unless it is attached.
+  package var announcement: Command.Body? {
+    guard case .attached(let identity) = phase else { return nil }
+    return .attach(
+      Attach(
+        deviceName: identity.deviceName, client: identity.client, announce: true,
+        attachedAt: identity.attachedAt))
+  }
+}
+
+/// The numbers by which sessions are judged; one object for all sessions of a node.
+package final class SessionRules: Sendable {
+  /// This edge's number in sessions.
+  package let edge: UInt64
+  package let attachTimeout: Span
+  package let pingInterval: Span
+  package let pingsMissedMax: Int
+  package let commandsPerSecond: Int
+  package let commandsBurst: Int
+  package let commandsPendingMax: Int
+  package let badFramesMax: Int
+  package let refusalsMax: Int
+  /// How long the peer may take to answer a close frame.
+  package let closeTimeout: Span = .seconds(2)
+  /// Calls that a session remembers. Policy: forget the oldest.
+  package let placedCallsMax = 16
+
+  package init(edge: UInt64, configuration: EdgeConfiguration) {
+    self.edge = edge
+    attachTimeout = configuration.attachTimeout
+    pingInterval = configuration.pingInterval
+    pingsMissedMax = configuration.pingsMissedMax
+    commandsPerSecond = configuration.commandsPerSecond
+    commandsBurst = configuration.commandsBurst
+    commandsPendingMax = configuration.commandsPendingPerSession
+    badFramesMax = configuration.badFramesMax
+    refusalsMax = configuration.refusalsMax
+  }
+}

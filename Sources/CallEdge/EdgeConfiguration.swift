@@ -1,0 +1,82 @@
+public import CallAuth
+public import CallBus
+public import CallCore
+internal import NIOCore
+
+/// What an edge needs to know. Every value but the node's id and the keys has a default.
+public struct EdgeConfiguration: Sendable {
+  /// Unique among the cluster's nodes.
+  public var nodeID: String
+  public var cluster = "callmesh"
+  public var version = "0"
+  /// The address to listen at.
+  public var host = "127.0.0.1"
+  /// 0: any free port; `EdgeNode.boundPort` tells which.
+  public var port = 0
+  /// Fixed when the cluster was created.
+  public var shardCount = 64
+  /// Threads that serve connections. At most 256.
+  public var eventLoops = System.coreCount
+  public var appKeys: AppKeys
+  public var limits = CallLimits()
+
+  /// How the lease bucket is made where it is missing.
+  public var buckets = BucketOptions()
+
+  // MARK: WebSocket sessions
+
+  public var pingInterval: Span = .seconds(25)
+  /// A session that lets this many pings pass in silence is dead.
+  public var pingsMissedMax = 2
+  /// A connection must be attached within this time.
+  public var attachTimeout: Span = .seconds(10)
+  public var commandsPerSecond = 20
+  public var commandsBurst = 60
+  /// Commands of one session that may wait for their replies.
+  public var commandsPendingPerSession = 64
+  /// Frames that could not be read before the session is closed.
+  public var badFramesMax = 10
+  /// Commands refused in a row by the rate limit before the session is closed.
+  public var refusalsMax = 200
+  /// Larger messages are refused.
+  public var frameBytesMax = 131_072
+  /// Larger messages are not even skipped: the session is closed.
+  public var skippedBytesMax = 1_048_576
+  /// Bytes that wait for a slow device before its session is closed.
+  public var outboundBytesMax = 1_048_576
+
+  // MARK: Commands
+
+  /// After this time without a reply a command is sent again, and again.
+  public var resendAfter: Span = .seconds(1)
+  /// After this time the device hears `tryAgain`.
+  public var commandTimeout: Span = .seconds(5)
+  /// Acknowledgements wait this long for company.
+  public var acknowledgementDelay: Span = .milliseconds(10)
+  /// Commands of all sessions of one event loop that may wait for their replies. Policy: refuse
+  /// (`overloaded`).
+  public var commandsPendingPerLoop = 100_000
+  /// Deliveries and replies that may wait for one event loop. Policy: drop and count; shards repeat.
+  public var deliveriesWaitingPerLoop = 200_000
+
+  // MARK: HTTP
+
+  public var requestBodyBytesMax = 65_536
+  /// A request must be whole within this time.
+  public var requestTimeout: Span = .seconds(10)
+  /// A connection without a request is closed after this time.
+  public var keepAliveTimeout: Span = .seconds(30)
+
+  // MARK: The node
+
+  public var heartbeatInterval: Span = .milliseconds(500)
+  /// Sessions are closed evenly over this time when the node is asked to stop.
+  public var drainSeconds = 10
+  /// Connections that may wait to be accepted.
+  public var backlog: Int32 = 4096
+
+  public init(nodeID: String, appKeys: AppKeys) {
+    self.nodeID = nodeID
+    self.appKeys = appKeys
+  }
+}

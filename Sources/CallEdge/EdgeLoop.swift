@@ -1,0 +1,331 @@
+internal import CallAuth
+internal import CallBus
+internal import CallCore
+internal import CallTelemetry
+internal import CallWire
+internal import NIOCore
+
+/// What all connections of one event loop share: the table of sessions, the commands under way, and
+/// the buffers that each needs only for a moment. Touched on its event loop only.
+final class EdgeLoop {
+  enum Endpoint {
+    case device(WebSocketHandler)
+    case request(HTTPHandler)
+  }
+
+  let eventLoop: any EventLoop
+  let shared: EdgeShared
+  /// Stands in the low bits of session numbers, so that a batch of deliveries can be sorted by loop.
+  let index: Int
+
+  private var endpoints: [UInt64: Endpoint] = [:]
+  /// Gone for the cluster; their peers have yet to answer the close frame.
+  private var closing: [UInt64: WebSocketHandler] = [:]
+  /// HTTP connections, to be watched for idleness.
+  private var requests: [ObjectIdentifier: HTTPHandler] = [:]
+  private var outbox: CommandOutbox
+  private var lastSession: UInt64 = 0
+  private var flushScheduled = false
+  private var lazyFlushScheduled = false
+  private var touched: [WebSocketHandler] = []
+  private var spareActions: [DeviceSession.Action] = []
+  private var ticks: UInt64 = 0
+  private var isStopped = false
+  private(set) var draining = false
+  /// Room for one unmasked message.
+  let scratch: UnsafeMutableRawBufferPointer
+
+  /// Low bits of a session's number.
+  static let indexBits: UInt64 = 8
+  static let tickInterval = TimeAmount.milliseconds(100)
+  /// Sessions are looked at once a second.
+  static let ticksPerSweep: UInt64 = 10
+
+  init(index: Int, eventLoop: any EventLoop, shared: EdgeShared) {
+    self.index = index
+    self.eventLoop = eventLoop
+    self.shared = shared
+    let configuration = shared.configuration
+    outbox = CommandOutbox(
+      rules: .init(
+        shardCount: configuration.shardCount, pendingMax: configuration.commandsPendingPerLoop,
+        resendAfter: configuration.resendAfter, timeout: configuration.commandTimeout))
+    scratch = .allocate(byteCount: configuration.frameBytesMax + 16, alignment: 16)
+  }
+
+  deinit { scratch.deallocate() }
+
+  var metrics: EdgeMetrics { shared.metrics }
+  var now: Timestamp { shared.clock.now() }
+  var pendingCommands: Int { outbox.pendingCount }
+  /// Sessions, closing ones too, and waiting requests.
+  var openCount: Int { endpoints.count + closing.count }
+
+  static func loopIndex(ofSession number: UInt64) -> Int {
+    Int(number & ((1 << indexBits) - 1))
+  }
+
+  // MARK: Connections
+
+  func makeSessionNumber() -> UInt64 {
+    lastSession += 1
+    return lastSession << Self.indexBits | UInt64(index)
+  }
+
+  func add(_ handler: WebSocketHandler) { endpoints[handler.number] = .device(handler) }
+  func remove(_ handler: WebSocketHandler) {
+    endpoints.removeValue(forKey: handler.number)
+    closing.removeValue(forKey: handler.number)
+  }
+  /// A close frame was sent: from now on the handler is only watched.
+  func retire(_ handler: WebSocketHandler) {
+    if endpoints.removeValue(forKey: handler.number) != nil { closing[handler.number] = handler }
+  }
+  func add(_ handler: HTTPHandler) { requests[ObjectIdentifier(handler)] = handler }
+  func remove(_ handler: HTTPHandler) { requests.removeValue(forKey: ObjectIdentifier(handler)) }
+
+  /// A buffer for one event's actions; empty. To be given back.
+  func takeActions() -> [DeviceSession.Action] {
+    var taken: [DeviceSession.Action] = []
+    swap(&taken, &spareActions)
+    return taken
+  }
+
+  func giveBack(_ actions: inout [DeviceSession.Action]) {
+    actions.removeAll(keepingCapacity: true)
+    swap(&actions, &spareActions)
+  }
+
+  // MARK: Commands
+
+  enum Submission {
+    case sent
+    /// The same command is under way: its one reply answers both.
+    case repeated
+    case refused(CallError)
+  }
+
+  /// Hands a command to its shard.
+  func submit(_ command: Command, now: Timestamp) -> Submission {
+    switch outbox.submit(command, now: now) {
+    case .accepted:
+      metrics.commandsTotal.increment()
+      metrics.commandsPending.add(1)
+      scheduleFlush()
+      return .sent
+    case .repeated: return .repeated
+    case .conflicting:
+      return .refused(CallError(.invalidField, "Another command waits under this id."))
+    case .full: return .refused(CallError(.overloaded, retryAfterMilliseconds: 1000))
+    }
+  }
+
+  /// Hands over a command that is never answered.
+  func say(_ command: Command) {
+    metrics.commandsTotal.increment()
+    outbox.say(command)
+    scheduleFlush()
+  }
+
+  func acknowledge(_ command: Command) {
+    metrics.commandsTotal.increment()
+    outbox.acknowledge(command)
+    guard !lazyFlushScheduled, outbox.hasLazy else { return }
+    lazyFlushScheduled = true
+    eventLoop.assumeIsolated().scheduleTask(
+      in: .microseconds(shared.configuration.acknowledgementDelay.microseconds)
+    ) {
+      self.lazyFlushScheduled = false
+      self.flushCommands(all: true)
+    }
+  }
+
+  /// At the end of this turn of the event loop, when all sockets that had something were read.
+  private func scheduleFlush() {
+    guard !flushScheduled else { return }
+    flushScheduled = true
+    eventLoop.assumeIsolated().execute {
+      self.flushScheduled = false
+      self.flushCommands(all: false)
+    }
+  }
+
+  func flushCommands(all: Bool) {
+    guard outbox.hasUrgent || (all && outbox.hasLazy) else { return }
+    var messages: [OutgoingMessage] = []
+    outbox.flush(all: all) { shard, commands in
+      messages.append(shared.message(to: shard, commands))
+    }
+    shared.publish(messages)
+  }
+
+  // MARK: What the cluster says
+
+  /// Handles a burst of replies and deliveries; each socket is flushed once.
+  func handle(_ items: [EdgeItem]) {
+    let now = self.now
+    for item in items { handle(item, now: now) }
+    flushTouched()
+  }
+
+  private func handle(_ item: EdgeItem, now: Timestamp) {
+    switch item.body {
+    case .reply(let request, let reply):
+      handleReply(session: item.session, request: request, reply, now: now)
+    case .delivery(let delivery):
+      guard let handler = device(item.session), handler.deliver(delivery) else {
+        return metrics.deliveriesUnknown.increment()
+      }
+      metrics.deliveriesTotal.increment()
+    case .notice(let notice):
+      guard let handler = device(item.session) else {
+        return metrics.deliveriesUnknown.increment()
+      }
+      handler.send(.notice(notice))
+    case .close(let notice):
+      guard let handler = device(item.session) else { return }
+      handler.close(notice, now: now)
+    }
+  }
+
+  private func handleReply(session: UInt64, request: UInt64, _ reply: Reply, now: Timestamp) {
+    guard let pending = outbox.replied(session: session, request: request) else {
+      return metrics.deliveriesUnknown.increment()
+    }
+    metrics.commandsPending.add(-1)
+    metrics.commandLatency.record(microseconds: (now - pending.since).microseconds)
+    answer(pending.command, reply, now: now)
+  }
+
+  private func answer(_ command: Command, _ reply: Reply, now: Timestamp) {
+    switch endpoints[command.session.number] {
+    case .device(let handler): handler.replied(to: command, reply, now: now)
+    case .request(let handler):
+      endpoints.removeValue(forKey: command.session.number)
+      handler.replied(to: command, reply)
+    case nil: metrics.deliveriesUnknown.increment()
+    }
+  }
+
+  private func device(_ session: UInt64) -> WebSocketHandler? {
+    guard case .device(let handler)? = endpoints[session] else { return nil }
+    return handler
+  }
+
+  /// Sends an HTTP request's command; its reply goes to the handler.
+  func submit(_ command: Command, for handler: HTTPHandler) -> CallError? {
+    if case .refused(let error) = submit(command, now: now) { return error }
+    endpoints[command.session.number] = .request(handler)
+    return nil
+  }
+
+  /// The HTTP connection is gone; nobody waits for the reply.
+  func forgetRequest(session: UInt64) { endpoints.removeValue(forKey: session) }
+
+  /// Something was written to the handler's socket.
+  func touch(_ handler: WebSocketHandler) { touched.append(handler) }
+
+  func flushTouched() {
+    guard !touched.isEmpty else { return }
+    let handlers = touched
+    touched.removeAll(keepingCapacity: true)
+    for handler in handlers { handler.flush() }
+  }
+
+  // MARK: A new owner asks
+
+  /// Announces all sessions of a shard's users. Everything is published when it returns.
+  func announce(shard: Int) {
+    flushCommands(all: true)
+    for case .device(let handler) in endpoints.values {
+      guard let command = handler.announcement(toShard: shard) else { continue }
+      outbox.say(command)
+    }
+    flushCommands(all: true)
+  }
+
+  // MARK: Time
+
+  /// Begins to keep time.
+  func start() {
+    eventLoop.assumeIsolated().scheduleTask(in: Self.tickInterval) {
+      guard !self.isStopped else { return }
+      self.tick()
+      self.start()
+    }
+  }
+
+  /// Nothing more will be done.
+  func stop() { isStopped = true }
+
+  private func tick() {
+    let now = self.now
+    ticks += 1
+    sweepCommands(now: now)
+    if ticks % Self.ticksPerSweep == 0 { sweepConnections(now: now) }
+    flushCommands(all: false)
+    flushTouched()
+  }
+
+  private func sweepCommands(now: Timestamp) {
+    let before = outbox.pendingCount
+    var late: [Command] = []
+    let resent = outbox.sweep(now: now, isLive: { endpoints[$0] != nil }) { late.append($0) }
+    metrics.commandsPending.add(Int64(outbox.pendingCount - before))
+    if resent > 0 { metrics.commandsRetried.increment(by: UInt64(resent)) }
+    for command in late {
+      metrics.commandsTimedOut.increment()
+      answer(command, .error(CallError(.tryAgain)), now: now)
+    }
+  }
+
+  private func sweepConnections(now: Timestamp) {
+    // A copy: handlers take themselves off the tables.
+    for endpoint in Array(endpoints.values) {
+      if case .device(let handler) = endpoint { handler.tick(now: now) }
+    }
+    for handler in Array(closing.values) { handler.tick(now: now) }
+    for handler in Array(requests.values) { handler.tick(now: now) }
+  }
+
+  // MARK: The end
+
+  /// Tells every session that the edge goes, each with a time to come back that spreads them over
+  /// `span`. From now on nobody attaches.
+  /// - Returns: how many sessions there are.
+  func beginDrain(over span: Span) -> Int {
+    draining = true
+    let handlers = devices
+    for (position, handler) in handlers.enumerated() {
+      let share = Double(position) / Double(max(1, handlers.count))
+      handler.send(.notice(goAway(after: Double(span.microseconds) / 1000 * share)))
+    }
+    flushTouched()
+    return handlers.count
+  }
+
+  /// Closes sessions until at most `count` are left.
+  func closeSessions(leaving count: Int) {
+    let now = self.now
+    for handler in devices.dropFirst(max(0, count)) { handler.close(goAway(after: 0), now: now) }
+    flushTouched()
+    flushCommands(all: true)
+  }
+
+  /// Closes every socket.
+  func closeAll() {
+    for handler in devices + closing.values { handler.abort() }
+    for handler in Array(requests.values) { handler.abort() }
+    flushCommands(all: true)
+  }
+
+  private var devices: [WebSocketHandler] {
+    endpoints.values.compactMap { if case .device(let handler) = $0 { handler } else { nil } }
+  }
+
+  private func goAway(after milliseconds: Double) -> Notice {
+    Notice(
+      kind: .goAway, message: "This edge stops. Connect to another.",
+      retryAfterMilliseconds: UInt32(max(0, min(milliseconds, 600_000))))
+  }
+}

@@ -1,0 +1,88 @@
+package import CallCore
+package import CallTelemetry
+
+/// An edge's metrics: made once, at start.
+package final class EdgeMetrics: Sendable {
+  package let connections: Gauge
+  package let sessions: Gauge
+  package let connectionsTotal: Counter
+  package let attachesTotal: Counter
+  package let framesIn: Counter
+  package let framesOut: Counter
+  package let commandsTotal: Counter
+  package let commandsPending: Gauge
+  package let commandsRetried: Counter
+  package let commandsTimedOut: Counter
+  package let commandLatency: LatencyHistogram
+  package let busDropped: Counter
+  package let deliveriesTotal: Counter
+  /// Deliveries and replies to sessions that are gone.
+  package let deliveriesUnknown: Counter
+  package let deliveriesDropped: Counter
+  package let batchesUnreadable: Counter
+  package let requestsTotal: Counter
+  private let errors: [Counter]
+  private let closes: [CloseReason: Counter]
+
+  package init(_ registry: MetricsRegistry) {
+    connections = registry.gauge("callmesh_edge_connections", "Open sockets.")
+    sessions = registry.gauge("callmesh_edge_sessions", "Attached devices.")
+    connectionsTotal = registry.counter(
+      "callmesh_edge_connections_total", "Sockets that were accepted.")
+    attachesTotal = registry.counter("callmesh_edge_attaches_total", "Devices that attached.")
+    framesIn = registry.counter("callmesh_edge_frames_in_total", "Messages from devices.")
+    framesOut = registry.counter("callmesh_edge_frames_out_total", "Messages to devices.")
+    commandsTotal = registry.counter(
+      "callmesh_edge_commands_total", "Commands handed to shards, repeats not counted.")
+    commandsPending = registry.gauge(
+      "callmesh_edge_commands_pending", "Commands that wait for their replies.")
+    commandsRetried = registry.counter(
+      "callmesh_edge_commands_retried_total", "Commands sent again for want of a reply.")
+    commandsTimedOut = registry.counter(
+      "callmesh_edge_commands_timed_out_total", "Commands that were never answered.")
+    commandLatency = registry.histogram(
+      "callmesh_edge_command_seconds", "From a command's arrival to its reply's leaving.")
+    busDropped = registry.counter(
+      "callmesh_edge_bus_dropped_total", "Messages that the bus's full outbox refused.")
+    deliveriesTotal = registry.counter(
+      "callmesh_edge_deliveries_total", "Deliveries handed to sessions.")
+    deliveriesUnknown = registry.counter(
+      "callmesh_edge_deliveries_unknown_total", "Deliveries and replies to sessions that are gone.")
+    deliveriesDropped = registry.counter(
+      "callmesh_edge_deliveries_dropped_total",
+      "Deliveries and replies dropped because an event loop had too many waiting.")
+    batchesUnreadable = registry.counter(
+      "callmesh_edge_batches_unreadable_total", "Messages from the cluster that made no sense.")
+    requestsTotal = registry.counter("callmesh_edge_http_requests_total", "HTTP requests.")
+    errors = ["protocol", "authentication", "registration", "call", "cluster"].map {
+      registry.counter(
+        "callmesh_edge_errors_total", "Error replies to devices, by group of codes.",
+        labels: [("group", $0)])
+    }
+    closes = Dictionary(
+      uniqueKeysWithValues: CloseReason.allCases.map {
+        (
+          $0,
+          registry.counter(
+            "callmesh_edge_closes_total", "Sessions closed by the edge, by reason.",
+            labels: [("reason", $0.text.replacingSpaces())])
+        )
+      })
+  }
+
+  package func countError(_ code: CallError.Code) {
+    let group = Int(code.rawValue / 100) - 1
+    if errors.indices.contains(group) { errors[group].increment() }
+  }
+
+  package func countClose(_ reason: CloseReason) { closes[reason]?.increment() }
+
+  package func closes(_ reason: CloseReason) -> UInt64 { closes[reason]?.value ?? 0 }
+  package var errorsTotal: UInt64 { errors.reduce(0) { $0 + $1.value } }
+}
+
+extension String {
+  fileprivate func replacingSpaces() -> String {
+    String(map { $0 == " " ? "_" : $0 })
+  }
+}

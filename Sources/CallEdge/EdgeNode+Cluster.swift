@@ -1,0 +1,157 @@
+internal import CallBus
+internal import CallCore
+internal import CallTelemetry
+internal import CallWire
+internal import FoundationEssentials
+internal import Synchronization
+
+extension EdgeNode {
+  /// Listens to what the cluster says to this edge.
+  func subscribe(_ server: EdgeServer, _ state: EdgeStateBox) async throws
+    -> [any BusSubscription]
+  {
+    var out: [any BusSubscription] = []
+    do {
+      out.append(try subscribeDeliveries(server))
+      out.append(try subscribeAnnounceRequests(server))
+      out.append(try subscribeStatus(server, state))
+      let node = configuration.nodeID
+      out.append(
+        try answer(shared.subjects.adminCall) { CallReport(found: false, node: node) })
+      out.append(
+        try answer(shared.subjects.adminUser) { UserReport(found: false, node: node) })
+      out.append(try await watchLeases())
+    } catch {
+      for subscription in out { subscription.cancel() }
+      throw error
+    }
+    return out
+  }
+
+  /// Decodes on the bus's thread and hands each event loop its part.
+  private func subscribeDeliveries(_ server: EdgeServer) throws -> any BusSubscription {
+    let shared = shared
+    let loops = server.loops
+    return try bus.subscribe(shared.subjects.edge(incarnation)) { message in
+      guard let batch = try? ClusterCodec.edgeBatch(message.bytes) else {
+        return shared.metrics.batchesUnreadable.increment()
+      }
+      Self.distribute(batch.items, to: loops, shared.metrics)
+    }
+  }
+
+  private static func distribute(
+    _ items: [EdgeItem], to loops: [LoopHandle], _ metrics: EdgeMetrics
+  ) {
+    if loops.count == 1 {
+      return loops[0].offer(items, dropped: metrics.deliveriesDropped)
+    }
+    for (index, loop) in loops.enumerated() {
+      let part = items.filter { EdgeLoop.loopIndex(ofSession: $0.session) == index }
+      if !part.isEmpty { loop.offer(part, dropped: metrics.deliveriesDropped) }
+    }
+  }
+
+  /// A shard's new owner asks which sessions of its users are here.
+  private func subscribeAnnounceRequests(_ server: EdgeServer) throws -> any BusSubscription {
+    let shared = shared
+    let loops = server.loops
+    let bus = bus
+    return try bus.subscribe(shared.subjects.announceRequests) { message in
+      guard let request = try? ClusterCodec.announceRequest(message.bytes),
+        request.shard < UInt32(shared.configuration.shardCount)
+      else { return shared.metrics.batchesUnreadable.increment() }
+      let shard = Int(request.shard)
+      let done = OutgoingMessage(
+        subject: shared.subjects.announceDone(shard: shard),
+        bytes: ClusterCodec.encode(
+          AnnounceDone(shard: request.shard, epoch: request.epoch, edge: shared.incarnation)))
+      // The last loop to finish says so: on one connection, that comes behind all that was said.
+      let left = Countdown(loops.count)
+      for loop in loops {
+        loop.execute {
+          $0.announce(shard: shard)
+          if left.isLast() { _ = bus.publish([done]) }
+        }
+      }
+    }
+  }
+
+  private func watchLeases() async throws -> any BusSubscription {
+    let health = shared.health
+    let bucket = try await bus.openBucket(shared.subjects.leaseBucket, configuration.buckets)
+    return try await bucket.watch(">") { entry in
+      guard let shard = Int(entry.key) else { return }
+      health.update(
+        shard: shard, lease: entry.value.flatMap { try? ClusterCodec.lease($0) })
+    }
+  }
+
+  // MARK: Operators
+
+  private func subscribeStatus(_ server: EdgeServer, _ state: EdgeStateBox) throws
+    -> any BusSubscription
+  {
+    let shared = shared
+    let bus = bus
+    return try answer(shared.subjects.adminStatus) {
+      shared.status(state: state.value, bus: bus.statistics)
+    }
+  }
+
+  /// Answers each message on a subject with JSON.
+  private func answer<Body: Encodable & SendableMetatype>(
+    _ subject: String, _ body: @escaping @Sendable () -> Body
+  ) throws -> any BusSubscription {
+    let bus = bus
+    return try bus.subscribe(subject) { message in
+      guard let replyTo = message.replyTo, let json = try? JSONEncoder().encode(body()) else {
+        return
+      }
+      bus.publish(replyTo, Array(json))
+    }
+  }
+}
+
+extension EdgeShared {
+  func status(state: NodeState, bus: BusStatistics) -> NodeStatus {
+    let process = ProcessSample.now()
+    var health = BusHealth()
+    health.connected = bus.connected
+    health.server = bus.server
+    health.serverVersion = bus.serverVersion
+    health.reconnects = bus.reconnects
+    health.messagesIn = bus.messagesIn
+    health.messagesOut = bus.messagesOut
+    health.dropped = bus.dropped
+    var edge = EdgeStatus()
+    edge.incarnation = incarnation
+    edge.connections = Int(metrics.connections.value)
+    edge.sessions = Int(metrics.sessions.value)
+    edge.commandsTotal = metrics.commandsTotal.value
+    edge.commandsRetriedTotal = metrics.commandsRetried.value
+    edge.commandsTimedOutTotal = metrics.commandsTimedOut.value
+    edge.deliveriesTotal = metrics.deliveriesTotal.value
+    edge.errorsTotal = metrics.errorsTotal
+    edge.commandLatency = LatencySummary(metrics.commandLatency)
+    return NodeStatus(
+      node: configuration.nodeID, role: "edge", state: "\(state)", version: configuration.version,
+      processID: process.processID, uptimeSeconds: process.uptimeSeconds,
+      cpuSeconds: process.cpuSeconds, memoryBytes: process.memoryBytes,
+      shardCount: configuration.shardCount, bus: health, edge: edge)
+  }
+}
+
+/// What the node says of itself, set by its one task and read by others.
+final class EdgeStateBox: Sendable {
+  private let state = Mutex(NodeState.starting)
+  var value: NodeState { state.withLock { $0 } }
+  func set(_ new: NodeState) { state.withLock { $0 = new } }
+}
+
+/// Tells the last of several that it is the last.
+final class Countdown: Sendable {
+  private let left: Atomic<Int>
+  init(_ count: Int) { left = Atomic(count) }
+  func isLast() -> Bool { left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
+}

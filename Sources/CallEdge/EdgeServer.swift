@@ -1,0 +1,94 @@
+internal import CallTelemetry
+internal import NIOCore
+internal import NIOHTTP1
+internal import NIOPosix
+
+/// The edge's event loops and its listening socket.
+final class EdgeServer: Sendable {
+  let loops: [LoopHandle]
+  private let group: MultiThreadedEventLoopGroup
+  private let shared: EdgeShared
+
+  init(shared: EdgeShared) {
+    self.shared = shared
+    let count = min(max(1, shared.configuration.eventLoops), 1 << Int(EdgeLoop.indexBits))
+    group = MultiThreadedEventLoopGroup(numberOfThreads: count)
+    loops = group.makeIterator().enumerated().map { index, eventLoop in
+      LoopHandle(index: index, eventLoop: eventLoop, shared: shared)
+    }
+    for loop in loops { loop.execute { $0.start() } }
+  }
+
+  /// Listens. New connections go to the event loops in turn.
+  func listen() async throws -> any Channel {
+    let configuration = shared.configuration
+    return try await ServerBootstrap(group: group)
+      .serverChannelOption(.backlog, value: configuration.backlog)
+      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+      .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+      .childChannelOption(.recvAllocator, value: PassingBuffers())
+      // Buffers kept for each channel: no more than its first.
+      .childChannelOption(.maxMessagesPerRead, value: 1)
+      // Beyond the high mark the session is closed: see `WebSocketHandler`.
+      .childChannelOption(
+        .writeBufferWaterMark,
+        value: .init(
+          low: configuration.outboundBytesMax / 2, high: configuration.outboundBytesMax)
+      )
+      .childChannelInitializer { [self] channel in
+        channel.eventLoop.makeCompletedFuture { try prepare(channel) }
+      }
+      .bind(host: configuration.host, port: configuration.port).get()
+  }
+
+  private func prepare(_ channel: any Channel) throws {
+    guard let handle = loops.first(where: { $0.eventLoop === channel.eventLoop }) else { return }
+    let metrics = shared.metrics
+    metrics.connectionsTotal.increment()
+    metrics.connections.add(1)
+    channel.closeFuture.whenComplete { _ in metrics.connections.add(-1) }
+    var limits = NIOHTTPDecoderLimitConfiguration()
+    limits.maxHeaderFieldSize = 16_384
+    limits.maxHeaderListSize = 32_768
+    limits.maxHeaderFieldCount = 100
+    let encoder = HTTPResponseEncoder()
+    let decoder = ByteToMessageHandler(
+      HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes, limitConfiguration: limits))
+    let pipelining = HTTPServerPipelineHandler()
+    let pipeline = channel.pipeline.syncOperations
+    try pipeline.addHandler(encoder)
+    try pipeline.addHandler(decoder)
+    try pipeline.addHandler(pipelining)
+    try pipeline.addHandler(
+      HTTPHandler(loop: handle.onLoop, companions: [pipelining, decoder, encoder]))
+  }
+
+  func stop() async {
+    for loop in loops { try? await loop.run { $0.stop() } }
+    try? await group.shutdownGracefully()
+  }
+}
+
+/// Gives each read a new buffer, so that a connection that reads nothing holds next to none.
+///
+/// NIO keeps a channel's first buffer for ever, and uses it again unless the allocator says that the
+/// next one may be larger; its own allocators so keep 2 kB for each channel, and 64 kB once it has
+/// read a large message. The first buffer here is tiny, and the next may always be larger.
+private struct PassingBuffers: RecvByteBufferAllocator {
+  private static let small = 2048
+  private static let large = 65_536
+  private var nextBytes = 32
+
+  func buffer(allocator: ByteBufferAllocator) -> ByteBuffer {
+    allocator.buffer(capacity: nextBytes)
+  }
+
+  /// nil: there is no size that a kept buffer could have.
+  func nextBufferSize() -> Int? { nil }
+
+  mutating func record(actualReadBytes: Int) -> Bool {
+    nextBytes =
+      nextBytes >= Self.small && actualReadBytes >= nextBytes ? Self.large : Self.small
+    return true
+  }
+}

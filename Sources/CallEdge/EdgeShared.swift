@@ -1,0 +1,57 @@
+internal import CallAuth
+internal import CallBus
+internal import CallCore
+internal import CallTelemetry
+internal import CallWire
+internal import Logging
+
+/// What all event loops of an edge share. Never changes.
+final class EdgeShared: Sendable {
+  let configuration: EdgeConfiguration
+  /// Drawn at start: this edge's number in sessions.
+  let incarnation: UInt64
+  let subjects: Subjects
+  let verifier: TokenVerifier
+  let rules: SessionRules
+  let metrics: EdgeMetrics
+  let registry: MetricsRegistry
+  let clock: ClusterClock
+  let logger: Logger
+  let health: ClusterHealth
+  let isBusConnected: @Sendable () -> Bool
+  private let send: @Sendable ([OutgoingMessage]) -> Int
+
+  init(
+    configuration: EdgeConfiguration, incarnation: UInt64, registry: MetricsRegistry,
+    clock: ClusterClock, logger: Logger, health: ClusterHealth,
+    isBusConnected: @escaping @Sendable () -> Bool,
+    send: @escaping @Sendable ([OutgoingMessage]) -> Int
+  ) {
+    self.configuration = configuration
+    self.incarnation = incarnation
+    self.registry = registry
+    self.clock = clock
+    self.logger = logger
+    self.health = health
+    self.isBusConnected = isBusConnected
+    self.send = send
+    subjects = Subjects(
+      cluster: configuration.cluster, shardCount: configuration.shardCount)
+    verifier = TokenVerifier(keys: configuration.appKeys)
+    rules = SessionRules(edge: incarnation, configuration: configuration)
+    metrics = EdgeMetrics(registry)
+  }
+
+  func message(to shard: Int, _ commands: [Command]) -> OutgoingMessage {
+    OutgoingMessage(
+      subject: subjects.commands(shard: shard),
+      bytes: ClusterCodec.encode(CommandBatch(edge: incarnation, commands: commands)))
+  }
+
+  /// Queues messages; never blocks. What the bus has no room for is counted, and sent again with
+  /// its command's next attempt.
+  func publish(_ messages: [OutgoingMessage]) {
+    let dropped = send(messages)
+    if dropped > 0 { metrics.busDropped.increment(by: UInt64(dropped)) }
+  }
+}

@@ -1,0 +1,243 @@
+internal import CallAuth
+internal import CallCore
+internal import CallTelemetry
+internal import CallWire
+internal import NIOCore
+internal import NIOHTTP1
+
+/// A connection while it speaks HTTP: reads one request at a time, answers it, or turns the
+/// connection into a WebSocket, after which nothing of HTTP is left in the channel.
+final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
+  typealias InboundIn = HTTPServerRequestPart
+  typealias OutboundOut = HTTPServerResponsePart
+
+  enum State {
+    /// Between requests.
+    case idle
+    case receiving(HTTPRequestHead, [UInt8])
+    /// Answered before its end; what still comes of it is thrown away.
+    case refused
+    /// A shard was asked, under this session number.
+    case waiting(HTTPExchange, session: UInt64)
+    case upgraded
+    case closed
+  }
+
+  let loop: EdgeLoop
+  /// The other handlers of HTTP, to be removed with this one.
+  private let companions: [any RemovableChannelHandler]
+  private var state = State.idle
+  private var context: ChannelHandlerContext?
+  private var bucket: TokenBucket
+  /// When the connection is closed unless something happens.
+  private var deadline: Timestamp
+
+  init(loop: EdgeLoop, companions: [any RemovableChannelHandler]) {
+    self.loop = loop
+    self.companions = companions
+    let now = loop.now
+    bucket = TokenBucket(burst: loop.shared.configuration.commandsBurst, now: now)
+    deadline = now + loop.shared.configuration.requestTimeout
+  }
+
+  private var configuration: EdgeConfiguration { loop.shared.configuration }
+
+  // MARK: The channel
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    self.context = context
+    loop.add(self)
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    leave()
+    self.context = nil
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    leave()
+    context.fireChannelInactive()
+  }
+
+  private func leave() {
+    loop.remove(self)
+    if case .waiting(_, let session) = state { loop.forgetRequest(session: session) }
+    if case .upgraded = state { return }
+    state = .closed
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    switch state {
+    case .idle, .receiving:
+      guard error is HTTPParserError else { return abort() }
+      let error = CallError(.malformedFrame, "The request could not be read.")
+      answer(HTTPExchange(), .error(error))
+    case .refused, .waiting, .upgraded, .closed:
+      abort()
+    }
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    switch (unwrapInboundIn(data), state) {
+    case (.head(let head), .idle):
+      state = .receiving(head, [])
+      deadline = loop.now + configuration.requestTimeout
+    case (.body(let part), .receiving(let head, var body)):
+      state = .idle
+      guard body.count + part.readableBytes <= configuration.requestBodyBytesMax else {
+        let error = CallError(
+          .frameTooLarge, "A body is at most \(configuration.requestBodyBytesMax) bytes.")
+        return answer(HTTPExchange(isHead: head.method == .HEAD), .error(error))
+      }
+      body.append(contentsOf: part.readableBytesView)
+      state = .receiving(head, body)
+    case (.end, .receiving(let head, let body)):
+      received(head, body)
+    case (.head, _), (.body, _), (.end, _):
+      // Of a refused request, or after the end.
+      break
+    }
+  }
+
+  func tick(now: Timestamp) {
+    switch state {
+    case .waiting, .upgraded, .closed: break
+    case .idle, .receiving, .refused: if deadline <= now { abort() }
+    }
+  }
+
+  func abort() { context?.close(promise: nil) }
+
+  // MARK: Requests
+
+  private func received(_ head: HTTPRequestHead, _ body: [UInt8]) {
+    loop.metrics.requestsTotal.increment()
+    let exchange = HTTPExchange(
+      keepAlive: head.isKeepAlive && !head.headers.contains(name: "upgrade"),
+      isHead: head.method == .HEAD)
+    let target = head.uri.split(
+      separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+    let route: HTTPRoute
+    do {
+      route = try HTTPRoute.find(method: head.method.rawValue, path: target.first ?? "")
+    } catch {
+      return answer(exchange, HTTPAnswer(error))
+    }
+    switch route {
+    case .connect: upgrade(head, exchange)
+    case .health: answer(exchange, .json(200, HTTPModels.Nothing()))
+    case .ready: answer(exchange, loop.shared.readiness(draining: loop.draining))
+    case .metrics: answer(exchange, .metrics(loop.shared.registry.render()))
+    case .registerDevice, .unregisterDevice, .call, .decline:
+      ask(route, head, query: target.count > 1 ? target[1] : "", body, exchange)
+    }
+  }
+
+  /// Turns a request into a command to a shard.
+  private func ask(
+    _ route: HTTPRoute, _ head: HTTPRequestHead, query: Substring, _ body: [UInt8],
+    _ exchange: HTTPExchange
+  ) {
+    let now = loop.now
+    let command: Command
+    do throws(CallError) {
+      let claims = try loop.shared.claims(head.headers, now: now)
+      guard let claims else { throw CallError(.notAccepted) }
+      let wait = bucket.take(
+        perSecond: configuration.commandsPerSecond, burst: configuration.commandsBurst, now: now)
+      if let wait { throw CallError(.rateLimited, retryAfterMilliseconds: wait) }
+      let request = try HTTPCommand(
+        route, body: body, claims: claims,
+        device: HTTPRoute.parameter("device", query: query), limits: configuration.limits)
+      command = Command(
+        session: SessionRef(edge: loop.shared.incarnation, number: loop.makeSessionNumber()),
+        request: 1, user: request.user, device: request.device, callee: request.callee,
+        body: request.body)
+    } catch {
+      return answer(exchange, .error(error))
+    }
+    if let error = loop.submit(command, for: self) { return answer(exchange, .error(error)) }
+    state = .waiting(exchange, session: command.session.number)
+  }
+
+  /// The shard's answer, or the loop's own when there was none in time.
+  func replied(to command: Command, _ reply: Reply) {
+    guard case .waiting(let exchange, command.session.number) = state else { return }
+    answer(exchange, HTTPAnswer(reply, device: command.device))
+  }
+
+  // MARK: Answers
+
+  private func answer(_ exchange: HTTPExchange, _ answer: HTTPAnswer) {
+    guard let context else { return }
+    if let code = answer.error { loop.metrics.countError(code) }
+    let keepAlive = exchange.keepAlive && !loop.draining
+    var headers = HTTPHeaders([
+      ("content-type", answer.contentType), ("content-length", "\(answer.body.count)"),
+    ])
+    headers.add(contentsOf: answer.headers)
+    if !keepAlive { headers.add(name: "connection", value: "close") }
+    let head = HTTPResponseHead(
+      version: .http1_1, status: HTTPResponseStatus(statusCode: answer.status), headers: headers)
+    state = keepAlive ? .idle : .refused
+    deadline =
+      loop.now + (keepAlive ? configuration.keepAliveTimeout : configuration.requestTimeout)
+    context.write(wrapOutboundOut(.head(head)), promise: nil)
+    if !exchange.isHead {
+      let buffer = context.channel.allocator.buffer(bytes: answer.body)
+      context.write(wrapOutboundOut(.body(.byteBuffer(buffer))), promise: nil)
+    }
+    guard !keepAlive else { return context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil) }
+    let promise = context.eventLoop.makePromise(of: Void.self)
+    promise.futureResult.assumeIsolated().whenComplete { _ in self.context?.close(promise: nil) }
+    context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: promise)
+  }
+
+  // MARK: WebSocket
+
+  private func upgrade(_ head: HTTPRequestHead, _ exchange: HTTPExchange) {
+    let handshake: WebSocketHandshake
+    do {
+      handshake = try WebSocketHandshake(head, loop: loop)
+    } catch {
+      return answer(exchange, error.answer)
+    }
+    guard let context else { return }
+    state = .upgraded
+    handshake.responseHeaders(head, channel: context.channel) { result in
+      switch result {
+      case .success(let headers): self.becomeWebSocket(handshake, headers)
+      case .failure:
+        self.state = .idle
+        let error = CallError(
+          .invalidField, "Sec-WebSocket-Key and Sec-WebSocket-Version: 13 are needed.")
+        self.answer(exchange, HTTPAnswer(error, headers: [("sec-websocket-version", "13")]))
+      }
+    }
+  }
+
+  /// Writes the switch of protocols, then replaces all handlers by one.
+  private func becomeWebSocket(_ handshake: WebSocketHandshake, _ headers: HTTPHeaders) {
+    guard let context else { return }
+    let head = HTTPResponseHead(
+      version: .http1_1, status: .switchingProtocols, headers: headers)
+    context.write(wrapOutboundOut(.head(head)), promise: nil)
+    context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+    let pipeline = context.pipeline.syncOperations
+    do {
+      try pipeline.addHandler(
+        WebSocketHandler(loop: loop, codec: handshake.codec, claims: handshake.claims))
+    } catch {
+      return abort()
+    }
+    for handler in companions { pipeline.removeHandler(handler, promise: nil) }
+    pipeline.removeHandler(self, promise: nil)
+  }
+}
+
+/// What must be known of a request to answer it.
+struct HTTPExchange {
+  var keepAlive = false
+  /// The body is left out.
+  var isHead = false
+}

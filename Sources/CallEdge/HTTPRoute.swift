@@ -1,0 +1,118 @@
+package import CallCore
+internal import CallWire
+
+/// What an HTTP request asks for.
+package enum HTTPRoute: Equatable {
+  case connect
+  case registerDevice
+  case unregisterDevice(DeviceID)
+  case call(callee: String, CallID)
+  case decline(callee: String, CallID)
+  case health
+  case ready
+  case metrics
+
+  package enum Failure: Error, Equatable {
+    case nothingThere
+    /// The methods that the path takes.
+    case method(allowed: String)
+    case invalid(CallError)
+  }
+
+  /// Whether the request needs a token.
+  package var isForDevices: Bool {
+    switch self {
+    case .registerDevice, .unregisterDevice, .call, .decline: true
+    case .connect, .health, .ready, .metrics: false
+    }
+  }
+
+  /// - Parameters:
+  ///   - method: `GET`, …
+  ///   - path: percent-encoded, without the query.
+  package static func find(method: String, path: Substring) throws(Failure) -> HTTPRoute {
+    let parts = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+    let segments = parts.map(String.init)
+    func only(_ allowed: String, _ route: HTTPRoute) throws(Failure) -> HTTPRoute {
+      // A HEAD is a GET without the body.
+      guard method == allowed || (method == "HEAD" && allowed == "GET") else {
+        throw .method(allowed: allowed)
+      }
+      return route
+    }
+    switch segments.count {
+    case 1:
+      switch segments[0] {
+      case "healthz": return try only("GET", .health)
+      case "readyz": return try only("GET", .ready)
+      case "metrics": return try only("GET", .metrics)
+      default: throw .nothingThere
+      }
+    case 2 where segments == ["v1", "connect"]: return try only("GET", .connect)
+    case 2 where segments == ["v1", "devices"]: return try only("POST", .registerDevice)
+    case 3 where segments[0] == "v1" && segments[1] == "devices":
+      return try only("DELETE", .unregisterDevice(try device(segments[2])))
+    case 4 where segments[0] == "v1" && segments[1] == "calls":
+      let (callee, call) = try address(segments[2], segments[3])
+      return try only("GET", .call(callee: callee, call))
+    case 5 where segments[0] == "v1" && segments[1] == "calls" && segments[4] == "decline":
+      let (callee, call) = try address(segments[2], segments[3])
+      return try only("POST", .decline(callee: callee, call))
+    default: throw .nothingThere
+    }
+  }
+
+  private static func device(_ segment: String) throws(Failure) -> DeviceID {
+    guard let text = percentDecoded(segment[...]), FieldRules.deviceID(text) else {
+      throw .invalid(CallError(.invalidDevice))
+    }
+    return DeviceID(text)
+  }
+
+  private static func address(_ callee: String, _ call: String) throws(Failure)
+    -> (String, CallID)
+  {
+    guard let callee = percentDecoded(callee[...]), FieldRules.userID(callee) else {
+      throw .invalid(CallError(.invalidCallee))
+    }
+    guard let call = CallID(call) else {
+      throw .invalid(CallError(.invalidField, "A call id is a UUID."))
+    }
+    return (callee, call)
+  }
+
+  /// The value of a parameter of the query; nil where it is missing or not encoded well.
+  package static func parameter(_ name: String, query: Substring) -> String? {
+    for pair in query.split(separator: "&") {
+      let sides = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      if sides.count == 2, percentDecoded(sides[0]) == name { return percentDecoded(sides[1]) }
+    }
+    return nil
+  }
+
+  /// nil where the text is not percent-encoded UTF-8.
+  package static func percentDecoded(_ text: Substring) -> String? {
+    guard text.utf8.contains(UInt8(ascii: "%")) else { return String(text) }
+    var bytes: [UInt8] = []
+    var rest = text.utf8[...]
+    while let byte = rest.popFirst() {
+      guard byte == UInt8(ascii: "%") else {
+        bytes.append(byte)
+        continue
+      }
+      guard let high = rest.popFirst().flatMap(nibble), let low = rest.popFirst().flatMap(nibble)
+      else { return nil }
+      bytes.append(high << 4 | low)
+    }
+    return String(validating: bytes, as: UTF8.self)
+  }
+
+  private static func nibble(_ byte: UInt8) -> UInt8? {
+    switch byte {
+    case 48...57: byte - 48
+    case 97...102: byte - 87
+    case 65...70: byte - 55
+    default: nil
+    }
+  }
+}

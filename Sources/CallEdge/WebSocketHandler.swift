@@ -1,0 +1,305 @@
+internal import CallAuth
+internal import CallCore
+internal import CallTelemetry
+internal import CallWire
+internal import NIOCore
+
+/// One device's socket: reads and writes frames, and performs what its `DeviceSession` decides.
+///
+/// The only handler of its channel, and without buffers of its own while nothing is half read: this
+/// is what an idle device costs.
+final class WebSocketHandler: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  let number: UInt64
+  private let loop: EdgeLoop
+  private var session: DeviceSession
+  private var reader: WebSocketReader
+  /// What has arrived of a frame that is not whole.
+  private var rest: ByteBuffer?
+  private var context: ChannelHandlerContext?
+  /// The shard of the session's user; -1 while it is not attached.
+  private var userShard: Int32 = -1
+  private var isTouched = false
+  private var isReading = false
+  private var isCountedAttached = false
+
+  init(loop: EdgeLoop, codec: DeviceCodec, claims: DeviceClaims?) {
+    self.loop = loop
+    number = loop.makeSessionNumber()
+    session = DeviceSession(
+      number: number, codec: codec, claims: claims, rules: loop.shared.rules, now: loop.now)
+    let configuration = loop.shared.configuration
+    reader = WebSocketReader(
+      messageBytesMax: configuration.frameBytesMax,
+      skippedBytesMax: configuration.skippedBytesMax)
+  }
+
+  // MARK: The channel
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    self.context = context
+    loop.add(self)
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    end()
+    self.context = nil
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    end()
+    context.fireChannelInactive()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    // A broken socket; who it was is of no interest beyond the count of closed sessions.
+    context.close(promise: nil)
+  }
+
+  /// More waits for the device than it may let wait: see the channel's write buffer water mark.
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    guard !context.channel.isWritable, !session.isClosing else { return }
+    let now = loop.now
+    drive { $0.fellBehind(now: now, into: &$1) }
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    var buffer = unwrapInboundIn(data)
+    session.heardFromDevice()
+    if rest != nil {
+      rest?.writeBuffer(&buffer)
+      guard let joined = rest.take() else { return }
+      buffer = joined
+    }
+    isReading = true
+    let consumed = buffer.withUnsafeReadableBytes { read($0) }
+    isReading = false
+    guard consumed < buffer.readableBytes, self.context != nil else { return }
+    buffer.moveReaderIndex(forwardBy: consumed)
+    // A copy of its own: the channel's read buffer goes back.
+    var kept = context.channel.allocator.buffer(capacity: buffer.readableBytes)
+    kept.writeBuffer(&buffer)
+    rest = kept
+  }
+
+  func channelReadComplete(context: ChannelHandlerContext) {
+    if isTouched { flush() }
+  }
+
+  /// Reads all whole frames; returns how many bytes they were.
+  private func read(_ bytes: UnsafeRawBufferPointer) -> Int {
+    var consumed = 0
+    let now = loop.now
+    while context != nil {
+      switch reader.next(bytes, consumed: &consumed, scratch: loop.scratch) {
+      case .needMore: return consumed
+      case .nothing: break
+      case .message(let kind, let payload): received(kind, payload, now: now)
+      case .ping(let payload):
+        if !session.isClosing { write(.pong, payload) }
+      case .close(let code): drive { $0.receivedClose(code: code, now: now, into: &$1) }
+      case .tooLarge:
+        received(bad: FrameError(id: 0, error: CallError(.frameTooLarge)), now: now)
+      case .violation(let reason):
+        drive { $0.receivedViolation(reason, now: now, into: &$1) }
+        return bytes.count
+      }
+    }
+    return bytes.count
+  }
+
+  private func received(
+    _ kind: WebSocketReader.Kind, _ payload: UnsafeRawBufferPointer, now: Timestamp
+  ) {
+    loop.metrics.framesIn.increment()
+    let expected: WebSocketReader.Kind = session.codec == .json ? .text : .binary
+    guard kind == expected else {
+      return received(bad: FrameError(id: 0, error: CallError(.wrongFrameType)), now: now)
+    }
+    let frame: ClientFrame
+    do {
+      frame = try session.codec.decodeClient(payload, limits: loop.shared.configuration.limits)
+    } catch {
+      return received(bad: error, now: now)
+    }
+    drive { $0.received(frame, now: now, into: &$1) }
+  }
+
+  private func received(bad error: FrameError, now: Timestamp) {
+    drive { $0.received(bad: error, now: now, into: &$1) }
+  }
+
+  // MARK: Performing
+
+  private func drive(
+    _ event: (inout DeviceSession, inout [DeviceSession.Action]) -> Void
+  ) {
+    var actions = loop.takeActions()
+    event(&session, &actions)
+    for action in actions { perform(action) }
+    loop.giveBack(&actions)
+  }
+
+  private func perform(_ action: DeviceSession.Action) {
+    switch action {
+    case .authenticate(let token): authenticate(token)
+    case .reply(let id, let reply): self.reply(id, reply)
+    case .notice(let notice): send(.notice(notice))
+    case .forward(let request, let callee, let body):
+      forward(request: request, callee: callee, body)
+    case .acknowledge(let callee, let items):
+      guard let sender = session.sender else { return }
+      loop.acknowledge(command(0, from: sender, callee: callee, .ack(items)))
+    case .ping: write(.ping, EmptyCollection())
+    case .close(let reason): sendClose(reason)
+    case .abort: abort()
+    }
+  }
+
+  private func authenticate(_ token: String) {
+    let now = loop.now
+    let result: Result<DeviceClaims, AuthFailure>
+    do {
+      result = .success(
+        try loop.shared.verifier.verify(token, now: now.microseconds / 1_000_000))
+    } catch {
+      result = .failure(error)
+    }
+    drive { $0.authenticated(result, now: now, into: &$1) }
+  }
+
+  private func reply(_ id: UInt64, _ reply: ServerReply) {
+    switch reply {
+    case .error(let error): loop.metrics.countError(error.code)
+    case .attached: attached()
+    case .done, .registered, .call, .answer: break
+    }
+    send(.reply(id: id, reply))
+  }
+
+  private func attached() {
+    guard let sender = session.sender, !isCountedAttached else { return }
+    isCountedAttached = true
+    userShard = Int32(
+      ShardHash.shard(of: sender.user, count: loop.shared.configuration.shardCount))
+    loop.metrics.sessions.add(1)
+    loop.metrics.attachesTotal.increment()
+  }
+
+  private func forward(request: UInt64, callee: UserKey, _ body: Command.Body) {
+    guard let sender = session.sender else { return }
+    let command = command(request, from: sender, callee: callee, body)
+    let now = loop.now
+    switch loop.submit(command, now: now) {
+    case .sent: break
+    case .repeated: session.wasRepeated()
+    case .refused(let error):
+      drive { $0.replied(request: request, to: body, .error(error), now: now, into: &$1) }
+    }
+  }
+
+  private func command(
+    _ request: UInt64, from sender: (user: UserKey, device: DeviceID), callee: UserKey,
+    _ body: Command.Body
+  ) -> Command {
+    Command(
+      session: SessionRef(edge: loop.shared.incarnation, number: number), request: request,
+      user: sender.user, device: sender.device, callee: callee, body: body)
+  }
+
+  // MARK: Writing
+
+  func send(_ frame: ServerFrame) {
+    loop.metrics.framesOut.increment()
+    let codec = session.codec
+    write(WebSocketWriter.Opcode(codec), codec.encode(frame))
+  }
+
+  private func write(_ opcode: WebSocketWriter.Opcode, _ payload: some Collection<UInt8>) {
+    guard let context else { return }
+    let buffer = WebSocketWriter.frame(opcode, payload, allocator: context.channel.allocator)
+    write(buffer)
+  }
+
+  private func write(_ buffer: ByteBuffer) {
+    guard let context else { return }
+    context.write(wrapOutboundOut(buffer), promise: nil)
+    guard !isTouched else { return }
+    isTouched = true
+    // What is written while reading leaves when all is read.
+    if !isReading { loop.touch(self) }
+  }
+
+  func flush() {
+    isTouched = false
+    context?.flush()
+  }
+
+  private func sendClose(_ reason: CloseReason) {
+    guard let context else { return }
+    loop.metrics.countClose(reason)
+    write(WebSocketWriter.close(reason, allocator: context.channel.allocator))
+    loop.retire(self)
+    leave()
+  }
+
+  /// Lets go of the socket, after what was written.
+  func abort() {
+    guard let context else { return }
+    flush()
+    context.close(promise: nil)
+  }
+
+  private func end() {
+    loop.remove(self)
+    leave()
+  }
+
+  /// Tells the cluster, once, that the session is over.
+  private func leave() {
+    if isCountedAttached {
+      isCountedAttached = false
+      loop.metrics.sessions.add(-1)
+    }
+    userShard = -1
+    guard let farewell = session.takeFarewell() else { return }
+    let sender = (farewell.user, farewell.device)
+    loop.say(
+      command(
+        0, from: sender, callee: farewell.user, .sessionClosed(graceful: farewell.graceful)))
+    for (callee, calls) in farewell.calls {
+      loop.say(command(0, from: sender, callee: callee, .callerGone(calls)))
+    }
+  }
+
+  // MARK: For the loop
+
+  func replied(to command: Command, _ reply: Reply, now: Timestamp) {
+    drive {
+      $0.replied(request: command.request, to: command.body, reply, now: now, into: &$1)
+    }
+  }
+
+  /// False when the session takes no deliveries any more.
+  func deliver(_ delivery: Delivery) -> Bool {
+    guard session.willDeliver(delivery) else { return false }
+    send(.delivery(delivery))
+    return true
+  }
+
+  func close(_ notice: Notice, now: Timestamp) {
+    drive { $0.asked(toClose: notice, now: now, into: &$1) }
+  }
+
+  func tick(now: Timestamp) {
+    drive { $0.tick(now: now, into: &$1) }
+  }
+
+  func announcement(toShard shard: Int) -> Command? {
+    guard userShard == shard, let sender = session.sender, let body = session.announcement
+    else { return nil }
+    return command(0, from: sender, callee: sender.user, body)
+  }
+}

@@ -1,0 +1,63 @@
+internal import CallAuth
+internal import CallCore
+internal import CallWire
+internal import NIOCore
+internal import NIOHTTP1
+internal import NIOWebSocket
+
+/// What an upgrade request asks for, once it has been found good.
+struct WebSocketHandshake {
+  struct Refusal: Error {
+    var answer: HTTPAnswer
+  }
+
+  let codec: DeviceCodec
+  /// Those of the Authorization header, where there was one.
+  let claims: DeviceClaims?
+
+  init(_ head: HTTPRequestHead, loop: EdgeLoop) throws(Refusal) {
+    guard head.headers[canonicalForm: "upgrade"].contains(where: { $0.lowercased() == "websocket" })
+    else {
+      var answer = HTTPAnswer(CallError(.invalidField, "This path is for WebSocket connections."))
+      answer.status = 426
+      answer.headers.append(("upgrade", "websocket"))
+      throw Refusal(answer: answer)
+    }
+    if loop.draining { throw Refusal(answer: .error(CallError(.draining))) }
+    let offered = head.headers[canonicalForm: "sec-websocket-protocol"]
+    guard let codec = offered.lazy.compactMap({ DeviceCodec(subprotocol: $0) }).first else {
+      throw Refusal(answer: .error(CallError(.unsupportedSubprotocol)))
+    }
+    self.codec = codec
+    do {
+      claims = try loop.shared.claims(head.headers, now: loop.now)
+    } catch {
+      throw Refusal(answer: .error(error))
+    }
+  }
+
+  /// The headers of the response. `done` is called at once, on the channel's event loop.
+  func responseHeaders(
+    _ head: HTTPRequestHead, channel: any Channel,
+    _ done: @escaping (Result<HTTPHeaders, any Error>) -> Void
+  ) {
+    let name = codec.subprotocol
+    // NIO's upgrader knows the handshake; what it would do to the pipeline is done by us.
+    let upgrader = NIOWebSocketServerUpgrader(
+      shouldUpgrade: { channel, _ in
+        channel.eventLoop.makeSucceededFuture(["Sec-WebSocket-Protocol": name])
+      },
+      upgradePipelineHandler: { channel, _ in channel.eventLoop.makeSucceededVoidFuture() })
+    upgrader.buildUpgradeResponse(
+      channel: channel, upgradeRequest: head, initialResponseHeaders: [:]
+    ).assumeIsolated().whenComplete(done)
+  }
+}
+
+extension DeviceCodec {
+  init?(subprotocol: Substring) {
+    guard let codec = DeviceCodec.allCases.first(where: { $0.subprotocol == subprotocol })
+    else { return nil }
+    self = codec
+  }
+}
