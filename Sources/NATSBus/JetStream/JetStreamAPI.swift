@@ -1,0 +1,95 @@
+internal import CallBus
+
+/// Questions to JetStream, in its own JSON.
+struct JetStreamAPI: Sendable {
+  /// What JetStream answered.
+  struct Reply {
+    var json: JSONValue
+    /// Its number for the error, such as 10037: no message found.
+    var errorCode: UInt64? { json["error"].map { $0["err_code"]?.unsigned ?? 0 } }
+
+    /// The answer, or an error that says what was asked.
+    func checked(_ what: String) throws -> JSONValue {
+      guard let error = json["error"] else { return json }
+      let text = error["description"]?.text ?? "unknown error"
+      throw BusError.failed("\(what): JetStream says: \(text) (\(errorCode ?? 0))")
+    }
+  }
+
+  struct StoredMessage {
+    var subject: String
+    var sequence: UInt64
+    var bytes: [UInt8]
+    var isDeletion: Bool
+  }
+
+  static let noMessageFound: UInt64 = 10037
+  static let streamNameInUse: UInt64 = 10058
+  /// Of the header with the expected sequence; the second number is newer servers'.
+  static let wrongLastSequence: Set<UInt64> = [10071, 10164]
+
+  let bus: NATSBus
+  let timeout: Duration
+
+  init(_ bus: NATSBus) {
+    self.bus = bus
+    timeout = bus.thread.options.managementTimeout
+  }
+
+  func call(_ subject: String, _ body: String) async throws -> Reply {
+    let reply: BusMessage
+    do {
+      reply = try await bus.request("$JS.API.\(subject)", Array(body.utf8), timeout: timeout)
+    } catch BusError.noResponders {
+      throw BusError.failed(
+        "JetStream does not answer \(subject): start nats-server with --jetstream")
+    }
+    return try Self.parse(reply)
+  }
+
+  static func parse(_ reply: BusMessage) throws -> Reply {
+    guard let json = JSONValue(parsing: reply.bytes) else {
+      throw BusError.failed("not JSON, on \(reply.subject)")
+    }
+    return Reply(json: json)
+  }
+
+  /// The last message of a subject; nil when there is none.
+  func last(stream: String, subject: String) async throws -> StoredMessage? {
+    try await message(stream, "{\"last_by_subj\":\(JSONValue.quoted(subject))}")
+  }
+
+  /// The first message of a subject at or behind a sequence; nil when there is none.
+  func next(stream: String, subject: String, from sequence: UInt64) async throws -> StoredMessage? {
+    try await message(
+      stream, "{\"seq\":\(max(1, sequence)),\"next_by_subj\":\(JSONValue.quoted(subject))}")
+  }
+
+  private func message(_ stream: String, _ body: String) async throws -> StoredMessage? {
+    try Self.storedMessage(await call("STREAM.MSG.GET.\(stream)", body), stream)
+  }
+
+  static func storedMessage(_ reply: Reply, _ stream: String) throws -> StoredMessage? {
+    if reply.errorCode == noMessageFound { return nil }
+    let json = try reply.checked("cannot read from \(stream)")
+    guard let message = json["message"], let subject = message["subject"]?.text,
+      let sequence = message["seq"]?.unsigned,
+      let bytes = Base64.decode(message["data"]?.bytes ?? []),
+      let headers = Base64.decode(message["hdrs"]?.bytes ?? [])
+    else { throw BusError.failed("not a message, from \(stream)") }
+    let text = String(decoding: headers, as: UTF8.self)
+    return StoredMessage(
+      subject: subject, sequence: sequence, bytes: bytes,
+      isDeletion: text.contains("KV-Operation: DEL") || text.contains("KV-Operation: PURGE"))
+  }
+
+  /// Removes the messages that match a subject filter and lie before a sequence.
+  func purge(stream: String, filter: String, before sequence: UInt64) async throws {
+    let body = "{\"filter\":\(JSONValue.quoted(filter)),\"seq\":\(sequence)}"
+    _ = try await call("STREAM.PURGE.\(stream)", body).checked("cannot purge \(stream)")
+  }
+
+  func information(stream: String) async throws -> JSONValue {
+    try await call("STREAM.INFO.\(stream)", "").checked("cannot ask for \(stream)")
+  }
+}

@@ -1,0 +1,129 @@
+public import CallBus
+internal import Synchronization
+
+/// A key-value bucket in the layout that all NATS tools know: stream `KV_<bucket>`, one message per
+/// key under `$KV.<bucket>.`, deletions as markers.
+public final class JetStreamBucket: KeyValueBucket {
+  /// How long `watch` and `entries` wait for all present entries.
+  static let initialTimeout: Duration = .seconds(30)
+
+  let bus: NATSBus
+  let stream: String
+  let prefix: String
+  private let api: JetStreamAPI
+  private let writer: StreamWriter
+
+  static func open(_ bus: NATSBus, _ name: String, _ options: BucketOptions) async throws
+    -> JetStreamBucket
+  {
+    let bucket = JetStreamBucket(bus, name)
+    try await StreamSpecification(
+      name: bucket.stream, subjects: ["\(bucket.prefix)>"], messagesPerSubject: 1,
+      replicas: options.replicas, inMemory: options.inMemory, isBucket: true
+    ).create(bucket.api)
+    return bucket
+  }
+
+  private init(_ bus: NATSBus, _ name: String) {
+    self.bus = bus
+    stream = "KV_\(name)"
+    prefix = "$KV.\(name)."
+    api = JetStreamAPI(bus)
+    writer = StreamWriter(bus, timeout: bus.thread.options.managementTimeout)
+  }
+
+  public func put(
+    _ key: String, _ value: [UInt8], expecting: UInt64?,
+    completion: @escaping @Sendable (AppendResult) -> Void
+  ) {
+    guard expecting == 0 else {
+      write(key, value, expecting: expecting, completion: completion)
+      return
+    }
+    write(key, value, expecting: 0) { [self] result in
+      guard result == .refused else { return completion(result) }
+      putOverDeletion(key, value, completion)
+    }
+  }
+
+  /// The key has an entry: if that is a deletion marker, the key does not exist all the same.
+  private func putOverDeletion(
+    _ key: String, _ value: [UInt8], _ completion: @escaping @Sendable (AppendResult) -> Void
+  ) {
+    let question = "{\"last_by_subj\":\(JSONValue.quoted(prefix + key))}"
+    bus.start(
+      "$JS.API.STREAM.MSG.GET.\(stream)", Array(question.utf8), timeout: api.timeout
+    ) { [self] answer in
+      do {
+        let reply = try answer.get().first.map(JetStreamAPI.parse)
+        let last = try reply.flatMap { try JetStreamAPI.storedMessage($0, stream) }
+        guard let last, last.isDeletion else { return completion(.refused) }
+        write(key, value, expecting: last.sequence, completion: completion)
+      } catch {
+        completion(.unknown("cannot read what the key holds: \(error)"))
+      }
+    }
+  }
+
+  public func delete(_ key: String, completion: @escaping @Sendable (AppendResult) -> Void) {
+    guard isKey(key, completion) else { return }
+    writer.write(prefix + key, [], expecting: nil, isDeletion: true, completion: completion)
+  }
+
+  private func write(
+    _ key: String, _ value: [UInt8], expecting: UInt64?,
+    completion: @escaping @Sendable (AppendResult) -> Void
+  ) {
+    guard isKey(key, completion) else { return }
+    writer.write(prefix + key, value, expecting: expecting, completion: completion)
+  }
+
+  private func isKey(_ key: String, _ completion: @escaping @Sendable (AppendResult) -> Void)
+    -> Bool
+  {
+    let isValid =
+      SubjectFilter.isValid(key)
+      && key.utf8.allSatisfy { byte in
+        switch byte {
+        case 48...57, 65...90, 97...122, 45, 47, 95, 61, 46: true
+        default: false
+        }
+      }
+    if !isValid {
+      let taken = bus.thread.outbox.run { _ in completion(.unknown("not a key: '\(key)'")) }
+      if !taken { completion(.unknown("the bus is closed")) }
+    }
+    return isValid
+  }
+
+  public func get(_ key: String) async throws -> KeyValueEntry? {
+    guard let last = try await api.last(stream: stream, subject: prefix + key), !last.isDeletion
+    else { return nil }
+    return KeyValueEntry(key: key, value: last.bytes, revision: last.sequence)
+  }
+
+  public func entries(matching filter: String) async throws -> [KeyValueEntry] {
+    let found = Mutex<[String: KeyValueEntry]>([:])
+    let watch = try await watch(filter) { entry in found.withLock { $0[entry.key] = entry } }
+    watch.cancel()
+    return found.withLock { $0.values.filter { $0.value != nil } }
+      .sorted { $0.revision < $1.revision }
+  }
+
+  public func watch(
+    _ filter: String, handler: @escaping @Sendable (KeyValueEntry) -> Void
+  ) async throws -> any BusSubscription {
+    guard SubjectFilter.isValid(filter) else {
+      throw BusError.failed("not a filter of keys: '\(filter)'")
+    }
+    let watch = BucketWatch(self, filter: filter, handler: handler)
+    try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        watch.start { continuation.resume(with: $0) }
+      }
+    } onCancel: {
+      watch.cancel()
+    }
+    return watch
+  }
+}

@@ -1,0 +1,59 @@
+internal import CallBus
+
+/// A stream as we need it. No limits: what is not purged by us is never dropped.
+struct StreamSpecification: Sendable {
+  var name: String
+  var subjects: [String]
+  /// -1: all.
+  var messagesPerSubject = -1
+  var replicas: Int
+  var inMemory: Bool
+  /// What key-value tools expect of a bucket.
+  var isBucket = false
+
+  private var storage: String { inMemory ? "memory" : "file" }
+
+  private var configuration: String {
+    let subjects = subjects.map(JSONValue.quoted).joined(separator: ",")
+    return """
+      {"name":\(JSONValue.quoted(name)),"subjects":[\(subjects)],"retention":"limits",\
+      "max_consumers":-1,"max_msgs":-1,"max_bytes":-1,"max_age":0,\
+      "max_msgs_per_subject":\(messagesPerSubject),"max_msg_size":-1,"storage":"\(storage)",\
+      "discard":"new","num_replicas":\(replicas),"deny_delete":true,\
+      "allow_rollup_hdrs":\(isBucket),"allow_direct":\(isBucket)}
+      """
+  }
+
+  /// Creates the stream; one that exists is taken if it keeps what we need kept.
+  func create(_ api: JetStreamAPI) async throws {
+    let reply = try await api.call("STREAM.CREATE.\(name)", configuration)
+    guard reply.errorCode == JetStreamAPI.streamNameInUse else {
+      _ = try reply.checked("cannot create the stream \(name)")
+      return
+    }
+    let present = try await api.information(stream: name)
+    let differences = differences(from: present["config"] ?? .null)
+    guard differences.isEmpty else {
+      throw BusError.failed(
+        "the stream \(name) exists with another configuration: "
+          + differences.joined(separator: ", ") + "; change it, or name the cluster differently")
+    }
+  }
+
+  /// Limits on size are an operator's choice, since at the limit the server refuses and drops
+  /// nothing; so are the replicas of a stream that exists.
+  private func differences(from present: JSONValue) -> [String] {
+    let wanted: [(String, JSONValue)] = [
+      ("subjects", .array(subjects.map { .string(Array($0.utf8)) })),
+      ("retention", .string(Array("limits".utf8))),
+      ("max_msgs_per_subject", .number("\(messagesPerSubject)")),
+      ("max_age", .number("0")),
+      ("storage", .string(Array(storage.utf8))),
+      ("discard", .string(Array("new".utf8))),
+    ]
+    return wanted.compactMap { key, value in
+      let found = present[key] ?? .null
+      return found == value ? nil : "\(key) is \(found.description), not \(value.description)"
+    }
+  }
+}

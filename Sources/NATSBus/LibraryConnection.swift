@@ -1,0 +1,99 @@
+internal import CNATS
+internal import CallBus
+
+/// Connects, within the deadline of the options; blocks.
+///
+/// The library keeps a reference to the thread until it has called the closed handler, its last
+/// callback for a connection.
+func openConnection(_ thread: ConnectionThread, url: String, name: String) throws -> OpaquePointer {
+  var raw: OpaquePointer?
+  try check(natsOptions_Create(&raw), "the library does not start")
+  guard let options = raw else { throw BusError.failed("the library does not start") }
+  defer { natsOptions_Destroy(options) }
+  let retained = Unmanaged.passRetained(thread)
+  var connection: OpaquePointer?
+  do {
+    try configure(options, thread.options, url: url, name: name)
+    try setCallbacks(options, retained.toOpaque())
+    let status = natsConnection_Connect(&connection, options)
+    guard status == NATS_OK, let connection else {
+      throw BusError.failed(
+        "cannot reach nats-server at \(url): \(natsErrorText(status)); "
+          + "start one, or set --nats-url")
+    }
+    return connection
+  } catch {
+    retained.release()
+    throw error
+  }
+}
+
+private func configure(
+  _ options: OpaquePointer, _ settings: NATSOptions, url: String, name: String
+) throws {
+  try check(natsOptions_SetURL(options, url), "not a NATS address: '\(url)'")
+  try check(natsOptions_SetName(options, name), "not a name: '\(name)'")
+  let parts = settings.connectTimeout.components
+  let timeout = parts.seconds * 1000 + parts.attoseconds / 1_000_000_000_000_000
+  try check(natsOptions_SetTimeout(options, max(1, timeout)), "connect timeout")
+  try check(natsOptions_SetAllowReconnect(options, true), "reconnect")
+  try check(natsOptions_SetMaxReconnect(options, -1), "reconnect")
+  try check(natsOptions_SetReconnectWait(options, 100), "reconnect wait")
+  try check(natsOptions_SetReconnectJitter(options, 100, 100), "reconnect jitter")
+  try check(natsOptions_SetPingInterval(options, 10_000), "ping interval")
+  try check(natsOptions_SetMaxPingsOut(options, 2), "pings")
+  try check(natsOptions_SetIOBufSize(options, 64 << 10), "buffer size")
+  // What the library would keep while it reconnects waits in the outbox instead.
+  try check(natsOptions_SetReconnectBufSize(options, 1 << 20), "reconnect buffer size")
+  // Without this the library leaves the writing to a thread that it does not start in this mode.
+  try check(natsOptions_SetSendAsap(options, true), "send mode")
+  if let file = settings.credentialsFile {
+    try check(
+      natsOptions_SetUserCredentialsFromFiles(options, file, nil),
+      "cannot use the credentials file \(file)")
+  }
+}
+
+private func setCallbacks(_ options: OpaquePointer, _ thread: UnsafeMutableRawPointer) throws {
+  let status = natsOptions_SetEventLoop(
+    options, thread,
+    { userData, loop, _, socket in
+      userData?.pointee = loop
+      owner(loop).socketAttached(Int32(socket))
+      return NATS_OK
+    },
+    { userData, add in
+      if !add { owner(userData).socketDetached() }
+      return NATS_OK
+    },
+    { userData, add in
+      owner(userData).setWantsWrite(add)
+      return NATS_OK
+    },
+    { _ in NATS_OK })
+  try check(status, "event loop")
+  try check(
+    natsOptions_SetErrorHandler(
+      options,
+      { _, _, status, thread in
+        let text = natsStatus_GetText(status).map { String(cString: $0) } ?? "unknown error"
+        owner(thread).options.onEvent(.failure(text))
+      }, thread), "error handler")
+  try check(
+    natsOptions_SetClosedCB(
+      options,
+      { _, thread in
+        guard let thread else { return }
+        Unmanaged<ConnectionThread>.fromOpaque(thread).takeRetainedValue().connectionClosed()
+      }, thread), "closed handler")
+}
+
+private func owner(_ pointer: UnsafeMutableRawPointer?) -> ConnectionThread {
+  Unmanaged<ConnectionThread>.fromOpaque(pointer!).takeUnretainedValue()
+}
+
+private func check(_ status: natsStatus, _ what: String) throws {
+  guard status == NATS_OK else {
+    throw BusError.failed("\(what): \(natsErrorText(status))")
+  }
+}

@@ -1,0 +1,154 @@
+public import CallBus
+internal import Synchronization
+
+/// The cluster's engine over NATS with JetStream: one connection, worked by one thread.
+public final class NATSBus: ClusterBus {
+  let thread: ConnectionThread
+  /// Unique to this connection, so that answers come here only.
+  let inbox: String
+  private let lastInbox = Atomic<UInt64>(0)
+
+  private init(_ thread: ConnectionThread) {
+    self.thread = thread
+    inbox = "_INBOX." + String(UInt64.random(in: .min ... .max), radix: 36)
+  }
+
+  deinit { thread.close {} }
+
+  /// Connects to one of the servers in a comma-separated list, such as `nats://127.0.0.1:4222`.
+  ///
+  /// Once this has returned, a connection that breaks is restored for as long as the bus lives.
+  /// - Parameter name: what the server shows of this connection.
+  /// - Throws: `BusError.failed` with a sentence for the operator.
+  public static func connect(url: String, name: String, options: NATSOptions) async throws
+    -> NATSBus
+  {
+    let thread = ConnectionThread(options: options)
+    try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, _>) in
+      startThread(named: "nats-bus") {
+        thread.run(url: url, name: name) { continuation.resume(with: $0) }
+      }
+    }
+    return NATSBus(thread)
+  }
+
+  @discardableResult
+  public func publish(_ subject: String, _ bytes: [UInt8], replyTo: String?) -> Bool {
+    thread.outbox.offer(
+      .publish(OutgoingMessage(subject: subject, bytes: bytes, replyTo: replyTo)))
+  }
+
+  @discardableResult
+  public func publish(_ messages: [OutgoingMessage]) -> Int {
+    thread.outbox.offer(messages)
+  }
+
+  public func subscribe(
+    _ subject: String, queue: String?, handler: @escaping @Sendable (BusMessage) -> Void
+  ) throws -> any BusSubscription {
+    guard SubjectFilter.isValid(subject) else {
+      throw BusError.failed("not a subject: '\(subject)'")
+    }
+    let registration = Registration(
+      subject, queue: queue, outbox: thread.outbox, handler: .copies(handler))
+    guard subscribe(registration) else { throw BusError.closed }
+    return registration
+  }
+
+  @discardableResult
+  func subscribe(_ registration: Registration) -> Bool {
+    thread.outbox.run { $0.subscribe(registration) }
+  }
+
+  public func onBurstEnd(_ handler: @escaping @Sendable () -> Void) {
+    thread.burstEnd.withLock { $0.append(handler) }
+  }
+
+  public func request(_ subject: String, _ bytes: [UInt8], timeout: Duration) async throws
+    -> BusMessage
+  {
+    let replies = try await ask(subject, bytes, timeout: timeout, limit: 1, needsReply: true)
+    guard let reply = replies.first else { throw BusError.timeout }
+    return reply
+  }
+
+  public func requestMany(_ subject: String, _ bytes: [UInt8], window: Duration, limit: Int)
+    async throws -> [BusMessage]
+  {
+    try await ask(subject, bytes, timeout: window, limit: limit, needsReply: false)
+  }
+
+  public var statistics: BusStatistics {
+    let counters = thread.counters
+    var statistics = BusStatistics()
+    statistics.connected = counters.connected.load(ordering: .relaxed)
+    statistics.server = counters.server.withLock { $0 }
+    statistics.serverVersion = counters.serverVersion.withLock { $0 }
+    statistics.reconnects = counters.reconnects.load(ordering: .relaxed)
+    statistics.messagesIn = counters.messagesIn.load(ordering: .relaxed)
+    statistics.messagesOut = counters.messagesOut.load(ordering: .relaxed)
+    statistics.bytesIn = counters.bytesIn.load(ordering: .relaxed)
+    statistics.bytesOut = counters.bytesOut.load(ordering: .relaxed)
+    statistics.dropped = counters.dropped.load(ordering: .relaxed) + thread.outbox.dropped
+    statistics.outboxDepth = thread.outbox.depth + counters.backlog.load(ordering: .relaxed)
+    return statistics
+  }
+
+  public func close() async {
+    await withCheckedContinuation { continuation in
+      thread.close { continuation.resume() }
+    }
+  }
+
+  /// A subject under this connection's inbox that nobody else has.
+  func newInbox() -> String {
+    let number = lastInbox.wrappingAdd(1, ordering: .relaxed).newValue
+    return "\(inbox).\(number)"
+  }
+
+  // MARK: Requests
+
+  private func ask(
+    _ subject: String, _ bytes: [UInt8], timeout: Duration, limit: Int, needsReply: Bool
+  ) async throws -> [BusMessage] {
+    let started = Mutex<PendingRequest?>(nil)
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        let request = start(
+          subject, bytes, timeout: timeout, limit: limit, needsReply: needsReply
+        ) { continuation.resume(with: $0) }
+        started.withLock { $0 = request }
+        if Task.isCancelled { thread.requests.end(request, CancellationError()) }
+      }
+    } onCancel: {
+      guard let request = started.withLock({ $0 }) else { return }
+      thread.requests.end(request, CancellationError())
+    }
+  }
+
+  /// Starts a request. `completion` is called once, as a rule on the connection's thread.
+  @discardableResult
+  func start(
+    _ subject: String, _ bytes: [UInt8], timeout: Duration, limit: Int = 1,
+    needsReply: Bool = true, completion: @escaping PendingRequest.Completion
+  ) -> PendingRequest {
+    let request = PendingRequest(
+      subject: subject, bytes: bytes, inbox: newInbox(), deadline: .now + timeout, limit: limit,
+      needsReply: needsReply, completion: completion)
+    let requests = thread.requests
+    let registration = Registration(
+      request.inbox, outbox: thread.outbox,
+      handler: .copies { reply in
+        if request.add(reply) { requests.end(request, nil) }
+      },
+      onNoResponders: { requests.end(request, BusError.noResponders) })
+    requests.add(request, registration)
+    let taken = thread.outbox.run { thread in
+      guard requests.isWaiting(request) else { return }
+      thread.subscribe(registration)
+      thread.publish(request.subject, request.bytes, replyTo: request.inbox)
+    }
+    if !taken { requests.end(request, BusError.closed) }
+    return request
+  }
+}

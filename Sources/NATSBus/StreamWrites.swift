@@ -1,0 +1,115 @@
+internal import CallBus
+internal import Synchronization
+
+/// A publication to a stream that waits for the server's acknowledgement.
+struct StreamWrite: Sendable {
+  var table: StreamWrites
+  var token: UInt64
+  var subject: String
+  var bytes: [UInt8]
+  /// The sequence that the subject's last message must have; nil: any.
+  var expecting: UInt64?
+  /// A deletion marker in a bucket.
+  var isDeletion = false
+}
+
+/// The writes of one stream that wait for their acknowledgements.
+///
+/// All wait equally long, so they expire in the order in which they began: a queue holds them, and
+/// a write is found by its number without hashing.
+final class StreamWrites: Sendable {
+  typealias Completion = @Sendable (AppendResult) -> Void
+
+  private struct Pending {
+    var deadline: ContinuousClock.Instant
+    var completion: Completion?
+  }
+  private struct State {
+    var pending: [Pending] = []
+    /// How many at the front of `pending` are done with.
+    var done = 0
+    /// The token of `pending[0]`.
+    var base: UInt64 = 1
+  }
+
+  /// Acknowledgements come to this prefix and the token.
+  let inboxPrefix: String
+  private let timeout: Duration
+  private let capacity: Int
+  private let state = Mutex(State())
+
+  init(inboxPrefix: String, timeout: Duration, capacity: Int) {
+    self.inboxPrefix = inboxPrefix
+    self.timeout = timeout
+    self.capacity = capacity
+  }
+
+  /// Nil when too many wait.
+  func begin(_ completion: @escaping Completion) -> UInt64? {
+    let deadline = ContinuousClock.now + timeout
+    return state.withLock { state in
+      guard state.pending.count - state.done < capacity else { return nil }
+      state.pending.append(Pending(deadline: deadline, completion: completion))
+      return state.base + UInt64(state.pending.count - 1)
+    }
+  }
+
+  func isPending(_ token: UInt64) -> Bool {
+    state.withLock { state in
+      guard let index = Self.index(of: token, state) else { return false }
+      return state.pending[index].completion != nil
+    }
+  }
+
+  /// Ends a write; without effect when it ended before.
+  func end(_ token: UInt64, _ result: AppendResult) {
+    let completion = state.withLock { state in
+      guard let index = Self.index(of: token, state) else { return nil as Completion? }
+      let completion = state.pending[index].completion.take()
+      Self.forgetDone(&state)
+      return completion
+    }
+    completion?(result)
+  }
+
+  /// Ends those whose deadline has passed. Returns the next deadline.
+  func expire(now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+    let (due, next) = state.withLock { state in
+      var due: [Completion] = []
+      while state.done < state.pending.count, state.pending[state.done].deadline <= now {
+        if let completion = state.pending[state.done].completion.take() { due.append(completion) }
+        Self.forgetDone(&state)
+      }
+      return (due, state.done < state.pending.count ? state.pending[state.done].deadline : nil)
+    }
+    for completion in due { completion(.unknown("no acknowledgement within \(timeout)")) }
+    return next
+  }
+
+  /// Ends all that wait.
+  func endAll(_ reason: String) {
+    let left = state.withLock { state in
+      let left = state.pending.compactMap(\.completion)
+      for index in state.pending.indices { state.pending[index].completion = nil }
+      Self.forgetDone(&state)
+      return left
+    }
+    for completion in left { completion(.unknown(reason)) }
+  }
+
+  private static func index(of token: UInt64, _ state: borrowing State) -> Int? {
+    guard token >= state.base, token - state.base < UInt64(state.pending.count) else { return nil }
+    return Int(token - state.base)
+  }
+
+  private static func forgetDone(_ state: inout State) {
+    while state.done < state.pending.count, state.pending[state.done].completion == nil {
+      state.done += 1
+    }
+    let allDone = state.done == state.pending.count
+    guard allDone || (state.done >= 1024 && state.done * 2 >= state.pending.count) else { return }
+    state.base += UInt64(state.done)
+    state.pending.removeFirst(state.done)
+    state.done = 0
+  }
+}
