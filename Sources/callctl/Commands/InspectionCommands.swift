@@ -1,0 +1,89 @@
+internal import ArgumentParser
+internal import CallCore
+internal import CallTelemetry
+
+struct CallCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "call",
+    abstract:
+      "A call: its state, its devices, what happened when, and why each device rang or not.",
+    discussion: """
+      Ended calls are remembered for ten minutes (the setting endedCallKept). The id is the UUID \
+      that stands in every log line, frame and push of the call.
+
+      Exit status: 0 found; 1 no node knows the call; 2 the cluster cannot be reached.
+      """)
+
+  @Argument(help: "The call's id.") var id: String
+  @OptionGroup(title: "Which cluster") var cluster: ClusterOptions
+  @Flag(help: "JSON in place of text.") var json = false
+
+  func validate() throws {
+    guard CallID(id) != nil else {
+      throw ValidationError(
+        "\"\(id)\" is no call id; one looks like 7d444840-9dc0-11d1-b245-5ffdce74fad2.")
+    }
+  }
+
+  func run() async throws {
+    let id = CallID(id)?.description ?? id
+    let (report, user) = try await cluster.withCluster { questions in
+      let answers = try await questions.call(id)
+      guard let report = answers.first(where: \.found) else {
+        throw CallctlError.failed(
+          "none of \(Figures.counted(answers.count, "node")) knows the call \(id). Ended calls "
+            + "are forgotten after some minutes; callctl user APP USER lists those of a user.")
+      }
+      guard let app = report.app, let callee = report.callee else {
+        return (report, UserReport?.none)
+      }
+      return (report, try await questions.user(app: app, user: callee).first(where: \.found))
+    }
+    if json {
+      let output = Output(
+        call: report, why: Explanation.of(report, user: user),
+        whyNobody: Explanation.whyNobody(report, user: user))
+      print(try JSONOutput.text(output))
+    } else {
+      print(CallText.render(report, user: user), terminator: "")
+    }
+  }
+
+  private struct Output: Encodable {
+    var call: CallReport
+    var why: [Explanation.Sentence]
+    var whyNobody: String?
+  }
+}
+
+struct UserCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "user",
+    abstract: "A user: devices, sessions and calls.",
+    discussion: """
+      Example: callctl user demo ann
+
+      Exit status: 0 found; 1 no node knows the user; 2 the cluster cannot be reached.
+      """)
+
+  @Argument(help: "The app.") var app: String
+  @Argument(help: "The user's id.") var user: String
+  @OptionGroup(title: "Which cluster") var cluster: ClusterOptions
+  @Flag(help: "JSON in place of text.") var json = false
+
+  func run() async throws {
+    let report = try await cluster.withCluster { questions in
+      let answers = try await questions.user(app: app, user: user)
+      guard let report = answers.first(where: \.found) else {
+        throw CallctlError.failed(
+          "none of \(Figures.counted(answers.count, "node")) knows a user \(user) of the app "
+            + "\(app): no session, no registration and no call. Ids are compared letter by letter.")
+      }
+      return report
+    }
+    print(
+      json
+        ? try JSONOutput.text(report) + "\n"
+        : UserText.render(report, now: CalendarTime.nowMilliseconds()), terminator: "")
+  }
+}

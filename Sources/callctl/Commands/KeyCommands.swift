@@ -1,0 +1,160 @@
+internal import ArgumentParser
+internal import CallAuth
+internal import CallTelemetry
+internal import FoundationEssentials
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Darwin
+#endif
+
+struct TokenCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "token",
+    abstract: "Makes a token with which a device can connect. For development.",
+    discussion: """
+      In production your app's server makes them, with the same key: a JWT with the claims app, \
+      sub (the user), exp and, to bind it to one device, device. Prints the token and nothing else:
+
+        curl -H "Authorization: Bearer $(callctl token --app demo --user ann)" …
+      """)
+
+  @Option(help: "The app.") var app: String
+  @Option(help: "The user's id.") var user: String
+  @Option(help: "Good for this device only.") var device: String?
+  @Option(help: "How long it is good: 30s, 10m, 1h, 7d; a bare number is seconds.")
+  var lifetime = "1h"
+  @Option(
+    help: ArgumentHelp(
+      "The file with the app's keys. CALLMESH_KEYS_FILE does the same. (default: keys.json)",
+      valueName: "path"))
+  var keysFile: String?
+  @Flag(help: "JSON with the token and when it expires.") var json = false
+
+  func run() async throws {
+    guard let seconds = Lifetime.seconds(lifetime) else {
+      throw CallctlError.usage("--lifetime is \"\(lifetime)\"; write 30s, 10m, 1h or 7d.")
+    }
+    let path = KeysFilePath.resolve(keysFile)
+    let keys: AppKeys
+    do {
+      keys = try AppKeys.load(path: path)
+    } catch {
+      throw CallctlError.failed(
+        "\(error).\n  For development: callctl keys --app \(app) makes one.")
+    }
+    let now = CalendarTime.nowMilliseconds() / 1000
+    let token: String
+    do {
+      token = try await TokenMinter(keys: keys).mint(
+        app: app, user: user, device: device, lifetimeSeconds: seconds, now: now)
+    } catch {
+      throw CallctlError.failed("no token could be made: \(error).")
+    }
+    print(
+      json
+        ? try JSONOutput.text(Output(token: token, expiresAtSeconds: now + seconds)) : token)
+  }
+
+  private struct Output: Encodable {
+    var token: String
+    var expiresAtSeconds: Int64
+  }
+}
+
+struct KeysCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "keys",
+    abstract: "Makes a file with new keys of an app. For development.",
+    discussion: """
+      Edges check tokens with it (callnode edge --keys-file FILE), callctl token signs with it. \
+      Who has the file can be any user of the app: only its owner can read it. A file that is \
+      there is never overwritten.
+      """)
+
+  @Option(help: "The app.") var app: String
+  @Option(
+    help: ArgumentHelp(
+      "Where to. CALLMESH_KEYS_FILE does the same. (default: keys.json)", valueName: "path"))
+  var keysFile: String?
+
+  func run() throws {
+    let path = KeysFilePath.resolve(keysFile)
+    let (_, json) = AppKeys.generateDevelopment(app: app)
+    do {
+      // What was made must be acceptable: this refuses names of apps that are not.
+      _ = try AppKeys(json: Array(json.utf8), file: path)
+    } catch {
+      throw CallctlError.usage("\(error).")
+    }
+    try write(json + "\n", path)
+    print(
+      "Keys of the app \(app) are in \(path). Next: callctl token --app \(app) --user NAME\(KeysFilePath.flag(keysFile))"
+    )
+  }
+
+  /// Creates the file; only its owner can read it from its first moment on.
+  private func write(_ text: String, _ path: String) throws {
+    let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard file >= 0 else {
+      if errno == EEXIST {
+        throw CallctlError.failed(
+          "\(path) is there already, and tokens may depend on it. Name another file with "
+            + "--keys-file, or remove it yourself.")
+      }
+      throw CallctlError.failed("\(path) cannot be created: \(String(cString: strerror(errno))).")
+    }
+    defer { close(file) }
+    let bytes = Array(text.utf8)
+    var written = 0
+    while written < bytes.count {
+      let count = bytes.withUnsafeBytes { buffer in
+        Self.writeSome(file, UnsafeRawBufferPointer(rebasing: buffer[written...]))
+      }
+      guard count > 0 else {
+        throw CallctlError.failed("\(path) cannot be written: \(String(cString: strerror(errno))).")
+      }
+      written += count
+    }
+  }
+
+  private static func writeSome(_ file: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+    #if canImport(Glibc)
+      Glibc.write(file, bytes.baseAddress, bytes.count)
+    #elseif canImport(Musl)
+      Musl.write(file, bytes.baseAddress, bytes.count)
+    #else
+      Darwin.write(file, bytes.baseAddress, bytes.count)
+    #endif
+  }
+}
+
+enum KeysFilePath {
+  static func resolve(_ flag: String?) -> String {
+    flag ?? ProcessInfo.processInfo.environment["CALLMESH_KEYS_FILE"] ?? "keys.json"
+  }
+
+  static func flag(_ path: String?) -> String { path.map { " --keys-file \($0)" } ?? "" }
+}
+
+/// How long a token is good, as people write it.
+package enum Lifetime {
+  package static func seconds(_ text: String) -> Int64? {
+    let digits = text.prefix { $0.isASCII && $0.isNumber }
+    let factor: Int64? =
+      switch text.dropFirst(digits.count) {
+      case "", "s": 1
+      case "m": 60
+      case "h": 3600
+      case "d": 86_400
+      default: nil
+      }
+    guard let factor, digits.utf8.count <= 10, let count = Int64(digits), count > 0 else {
+      return nil
+    }
+    return count * factor
+  }
+}

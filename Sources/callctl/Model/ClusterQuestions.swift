@@ -1,0 +1,69 @@
+internal import CallBus
+internal import CallTelemetry
+internal import FoundationEssentials
+
+/// The questions that every node of a cluster answers.
+struct ClusterQuestions {
+  /// More answers than any cluster has nodes. Those behind it are not heard.
+  static let answersMax = 10_000
+
+  var bus: any MessageBus
+  var subjects: Subjects
+  /// How long answers are collected.
+  var window: Duration
+  var shownURL: String
+
+  /// - Parameter expecting: how many nodes there are, where that is known: then nobody waits for
+  ///   the end of the window.
+  func status(expecting: Int? = nil) async throws -> [NodeStatus] {
+    let answers: [NodeStatus] = try await ask(
+      subjects.adminStatus, body: [], limit: expecting ?? Self.answersMax)
+    return answers.sorted { ($0.role, $0.node) < ($1.role, $1.node) }
+  }
+
+  func call(_ id: String) async throws -> [CallReport] {
+    try await ask(subjects.adminCall, body: encode(AdminQuery(call: id)), limit: Self.answersMax)
+  }
+
+  func user(app: String, user: String) async throws -> [UserReport] {
+    try await ask(
+      subjects.adminUser, body: encode(AdminQuery(app: app, user: user)), limit: Self.answersMax)
+  }
+
+  private func encode(_ query: AdminQuery) throws -> [UInt8] {
+    Array(try JSONEncoder().encode(query))
+  }
+
+  /// - Throws: `CallctlError` when nobody answers, or an answer cannot be read.
+  private func ask<Answer: Decodable>(_ subject: String, body: [UInt8], limit: Int) async throws
+    -> [Answer]
+  {
+    let messages: [BusMessage]
+    do {
+      messages = try await bus.requestMany(subject, body, window: window, limit: limit)
+    } catch BusError.noResponders {
+      messages = []
+    } catch BusError.timeout {
+      messages = []
+    } catch {
+      throw CallctlError.unreachable("the question to NATS at \(shownURL) failed: \(error).")
+    }
+    guard !messages.isEmpty else {
+      throw CallctlError.unreachable(
+        """
+        NATS at \(shownURL) answers, but no node of the cluster "\(subjects.cluster)" does.
+          Name another cluster with --cluster or CALLMESH_CLUSTER, another NATS with --nats-url or \
+        CALLMESH_NATS_URL, or give the nodes longer with --timeout SECONDS.
+        """)
+    }
+    return try messages.map { message in
+      do {
+        return try JSONDecoder().decode(Answer.self, from: Data(message.bytes))
+      } catch {
+        throw CallctlError.failed(
+          "a node's answer on \(subject) cannot be read (\(error)). Is callctl "
+            + "(\(CallmeshVersion.current)) older than the cluster?")
+      }
+    }
+  }
+}

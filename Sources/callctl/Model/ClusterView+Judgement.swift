@@ -1,0 +1,116 @@
+internal import CallTelemetry
+
+extension ClusterView {
+  /// Finds out what is wrong.
+  mutating func judge(_ now: [NodeStatus], before: [Identity: NodeStatus]) {
+    judgeNodes(now)
+    judgeShards()
+    for status in now { judgeBus(status, before[Identity(status)]) }
+    for status in now { judgeJournal(status, before[Identity(status)]) }
+  }
+
+  private mutating func judgeNodes(_ now: [NodeStatus]) {
+    if !now.contains(where: { $0.edge != nil && $0.state == "serving" }) {
+      problems.append("No edge serves: devices cannot connect. Start one with: callnode edge")
+    }
+    if !now.contains(where: { $0.coordinator != nil }) {
+      problems.append(
+        "No coordinator answers: no call can be placed. Start one with: callnode coordinator")
+    }
+    let counts = Set(now.map(\.shardCount))
+    if counts.count > 1 {
+      problems.append(
+        "Nodes disagree on the number of shards (\(Self.list(counts.sorted().map(String.init)))): "
+          + "users are looked for in the wrong places. Stop those that are wrong; callnode config "
+          + "shows where the number comes from.")
+    }
+    let names = Dictionary(grouping: now, by: \.node)
+    for (name, same) in names.sorted(by: { $0.key < $1.key }) where same.count > 1 {
+      problems.append(
+        "\(same.count) nodes call themselves \(name). Give each a --node-id of its own.")
+    }
+    let versions = Set(now.map(\.version))
+    if versions.count > 1 { notes.append("Versions differ: \(Self.list(versions.sorted())).") }
+    for status in now where status.state != "serving" {
+      notes.append("\(status.node) is \(status.state).")
+    }
+  }
+
+  private mutating func judgeShards() {
+    if !unowned.isEmpty, nodes.contains(where: { $0.status.coordinator != nil }) {
+      problems.append(
+        "\(Self.shards(unowned)) without an owner: calls to their users have to wait. Coordinators "
+          + "take them over within seconds; if this stays, read their logs.")
+    }
+    let waiting = recovering.filter { owners[$0].isEmpty }.sorted()
+    if !waiting.isEmpty {
+      problems.append(
+        "\(Self.shards(waiting)) being read back by a new owner. If this stays, read its log.")
+    }
+    if !contested.isEmpty {
+      problems.append(
+        "\(Self.shards(contested)) with two owners. The journal lets only one of them speak; if "
+          + "this stays, stop one of \(Self.list(Set(contested.flatMap { owners[$0] }).sorted())).")
+    }
+  }
+
+  private mutating func judgeBus(_ now: NodeStatus, _ before: NodeStatus?) {
+    if !now.bus.connected {
+      problems.append("\(now.node) has lost NATS. Is the server at \(now.bus.server) well?")
+    }
+    guard let before else { return }
+    let dropped = Self.grown(now.bus.dropped, before.bus.dropped)
+    if dropped > 0 {
+      problems.append(
+        "\(now.node) dropped \(Int(dropped)) messages just now: its queue to or from NATS is full. "
+          + "Look at its CPU, and at NATS's.")
+    }
+    let late = Self.grown(now.edge?.commandsTimedOutTotal, before.edge?.commandsTimedOutTotal)
+    if late > 0 {
+      problems.append(
+        "\(Int(late)) commands of devices at \(now.node) got no answer just now: a shard has no "
+          + "owner, or its coordinator or NATS is too slow.")
+    }
+  }
+
+  private mutating func judgeJournal(_ now: NodeStatus, _ before: NodeStatus?) {
+    guard let coordinator = now.coordinator, let past = before?.coordinator else { return }
+    let refused = Self.grown(coordinator.appendsRefusedTotal, past.appendsRefusedTotal)
+    if refused > 0 {
+      problems.append(
+        "The journal refused \(Int(refused)) appends of \(now.node) just now: another coordinator "
+          + "has taken its shards. Once after a pause is harmless; again and again means that two "
+          + "disagree about who lives.")
+    }
+    let unknown = Self.grown(coordinator.appendsUnknownTotal, past.appendsUnknownTotal)
+    if unknown > 0 {
+      problems.append(
+        "\(Int(unknown)) appends of \(now.node) got no answer in time just now: JetStream is slow "
+          + "or has no leader.")
+    }
+  }
+
+  static func shards(_ numbers: [Int]) -> String {
+    "\(numbers.count == 1 ? "Shard" : "Shards") \(ranges(numbers)) \(numbers.count == 1 ? "is" : "are")"
+  }
+
+  /// `3, 7–9`; at most eight ranges, then how many more.
+  package static func ranges(_ numbers: [Int]) -> String {
+    var ranges: [ClosedRange<Int>] = []
+    for number in numbers {
+      if let last = ranges.last, last.upperBound == number - 1 {
+        ranges[ranges.count - 1] = last.lowerBound...number
+      } else {
+        ranges.append(number...number)
+      }
+    }
+    var parts = ranges.prefix(8).map {
+      $0.count == 1 ? "\($0.lowerBound)" : "\($0.lowerBound)–\($0.upperBound)"
+    }
+    let more = ranges.dropFirst(8).reduce(0) { $0 + $1.count }
+    if more > 0 { parts.append("and \(more) more") }
+    return parts.joined(separator: ", ")
+  }
+
+  static func list(_ words: [String]) -> String { words.joined(separator: ", ") }
+}

@@ -1,0 +1,129 @@
+package import CallTelemetry
+
+/// What all nodes said of themselves, put together: pure, so that it can be tested.
+package struct ClusterView: Sendable, Equatable {
+  package struct Node: Sendable, Equatable {
+    package var status: NodeStatus
+    /// Of one core; since the node's start where there is no earlier sample.
+    package var cpuPercent: Double
+  }
+  package struct Rates: Sendable, Equatable {
+    package var callsPlaced = 0.0
+    package var callsAnswered = 0.0
+    package var callsEnded = 0.0
+    package var commands = 0.0
+    package var deliveries = 0.0
+    package var deliveryRepeats = 0.0
+    package var appends = 0.0
+  }
+
+  package var nodes: [Node] = []
+  package var shardCount = 0
+  /// By shard: the nodes that serve it.
+  package var owners: [[String]] = []
+  /// Shards that a node has claimed and is reading back.
+  package var recovering: Set<Int> = []
+  package var placed = 0
+  package var ringing = 0
+  package var answered = 0
+  package var endedKept = 0
+  package var connections = 0
+  package var sessions = 0
+  package var registrations = 0
+  /// Per second.
+  package var rates = Rates()
+  /// Between the two samples; nil where the rates are those since the nodes' start.
+  package var seconds: Double?
+  /// Of the slowest node each: percentiles of several nodes cannot be added up.
+  package var appendLatency: LatencySummary?
+  package var commandLatency: LatencySummary?
+  package var ringLatency: LatencySummary?
+  package var journalMessages: UInt64 = 0
+  package var journalBytes: UInt64 = 0
+  package var appendsTotal: UInt64 = 0
+  package var appendsRefusedTotal: UInt64 = 0
+  package var appendsUnknownTotal: UInt64 = 0
+  package var busReconnects: UInt64 = 0
+  package var busDropped: UInt64 = 0
+  /// What makes the cluster degraded, each with what to do.
+  package var problems: [String] = []
+  /// What an operator may want to know and need not do anything about.
+  package var notes: [String] = []
+
+  package var isHealthy: Bool { problems.isEmpty }
+  package var unowned: [Int] {
+    owners.indices.filter { owners[$0].isEmpty && !recovering.contains($0) }
+  }
+  package var contested: [Int] { owners.indices.filter { owners[$0].count > 1 } }
+
+  /// - Parameters:
+  ///   - earlier: an earlier sample, for rates and CPU.
+  ///   - seconds: the time between the two.
+  package init(_ now: [NodeStatus], earlier: [NodeStatus]? = nil, seconds: Double = 1) {
+    self.seconds = earlier == nil ? nil : seconds
+    let before = Dictionary(
+      (earlier ?? []).map { (Identity($0), $0) }, uniquingKeysWith: { first, _ in first })
+    nodes = now.map { status in
+      let past = before[Identity(status)]
+      let cpu = status.cpuSeconds - (past?.cpuSeconds ?? 0)
+      let time = past == nil ? status.uptimeSeconds : seconds
+      return Node(status: status, cpuPercent: time > 0 ? max(0, cpu / time * 100) : 0)
+    }
+    shardCount = now.map(\.shardCount).max() ?? 0
+    owners = Array(repeating: [], count: max(0, shardCount))
+    for status in now { add(status) }
+    addRates(now, before: before, seconds: seconds)
+    judge(now, before: before)
+  }
+
+  /// A node's process: another one of the same name is somebody else.
+  package struct Identity: Hashable {
+    var node: String
+    var process: Int32
+    var role: String
+    package init(_ status: NodeStatus) {
+      node = status.node
+      process = status.processID
+      role = status.role
+    }
+  }
+
+  private mutating func add(_ status: NodeStatus) {
+    busReconnects += status.bus.reconnects
+    busDropped += status.bus.dropped
+    if let edge = status.edge {
+      connections += edge.connections
+      sessions += edge.sessions
+      commandLatency = Self.slower(commandLatency, edge.commandLatency)
+    }
+    guard let coordinator = status.coordinator else { return }
+    appendLatency = Self.slower(appendLatency, coordinator.appendLatency)
+    ringLatency = Self.slower(ringLatency, coordinator.ringLatency)
+    appendsTotal += coordinator.appendsTotal
+    appendsRefusedTotal += coordinator.appendsRefusedTotal
+    appendsUnknownTotal += coordinator.appendsUnknownTotal
+    journalMessages = max(journalMessages, coordinator.journalMessages)
+    journalBytes = max(journalBytes, coordinator.journalBytes)
+    for shard in coordinator.shards {
+      placed += shard.placed
+      ringing += shard.ringing
+      answered += shard.answered
+      endedKept += shard.endedKept
+      registrations += shard.registrations
+      guard owners.indices.contains(shard.shard) else { continue }
+      if shard.state == "recovering" {
+        recovering.insert(shard.shard)
+      } else {
+        owners[shard.shard].append(status.node)
+      }
+    }
+  }
+
+  private static func slower(_ a: LatencySummary?, _ b: LatencySummary?) -> LatencySummary? {
+    guard let a, a.count > 0 else { return b }
+    guard let b, b.count > 0 else { return a }
+    return LatencySummary(
+      count: a.count + b.count, p50: max(a.p50, b.p50), p90: max(a.p90, b.p90),
+      p99: max(a.p99, b.p99), max: max(a.max, b.max))
+  }
+}

@@ -1,0 +1,183 @@
+package import CallTelemetry
+
+/// Why each device of the callee rang, or did not: one plain sentence each.
+package enum Explanation {
+  package struct Sentence: Sendable, Equatable, Encodable {
+    package var device: String
+    package var text: String
+  }
+
+  /// - Parameter user: the callee as the cluster knows it now, for devices that had no part in the
+  ///   call; nil where that could not be found out.
+  package static func of(_ report: CallReport, user: UserReport?) -> [Sentence] {
+    let legs = report.legs ?? []
+    var out = legs.map { leg in
+      Sentence(device: leg.party.device, text: LegStory(report, leg).sentence)
+    }
+    for device in user?.devices ?? []
+    where !legs.contains(where: { $0.party.device == device.device })
+      && !isCaller(device.device, report)
+    {
+      out.append(Sentence(device: device.device, text: bystander(device, report)))
+    }
+    return out
+  }
+
+  /// Where no device can be spoken of.
+  package static func whyNobody(_ report: CallReport, user: UserReport?) -> String? {
+    guard (report.legs ?? []).isEmpty else { return nil }
+    let callee = report.callee ?? "the callee"
+    if report.reason == "busy" {
+      return "\(callee) was busy: every device had as many live calls as it may have, or the user "
+        + "was in a call."
+    }
+    if (user?.devices ?? []).isEmpty {
+      return "\(callee) had no device with a session, and has none now that is attached or "
+        + "registered: check the user id and that the app is signed in."
+    }
+    return "\(callee) had no device with a session when the call was placed."
+  }
+
+  private static func isCaller(_ device: String, _ report: CallReport) -> Bool {
+    report.caller?.user == report.callee && report.caller?.device == device
+  }
+
+  private static func bystander(_ device: UserReport.Device, _ report: CallReport) -> String {
+    let placed = report.timeline?.first.map { $0.atMicroseconds / 1000 } ?? 0
+    if let attached = device.attachedAtMilliseconds, attached > placed {
+      return "had no part in the call: its present session began "
+        + "\(Figures.latency(microseconds: (attached - placed) * 1000)) after the call was placed, "
+        + "when it no longer rang."
+    }
+    if device.session != nil {
+      return "had no part in the call though it has a session: it had as many live calls as one "
+        + "device may have."
+    }
+    if device.registeredAtMilliseconds != nil {
+      return "did not ring: it is registered but had no session, and only a push can wake it."
+    }
+    return "did not ring: it had no session."
+  }
+}
+
+/// The story of one leg, told from its events.
+private struct LegStory {
+  let report: CallReport
+  let leg: CallReport.Leg
+  let events: [CallReport.Event]
+  let start: Int64
+
+  init(_ report: CallReport, _ leg: CallReport.Leg) {
+    self.report = report
+    self.leg = leg
+    let all = report.timeline ?? []
+    start = all.first?.atMicroseconds ?? 0
+    // Older nodes do not say whose device it is.
+    events = all.filter {
+      $0.device == leg.party.device && ($0.user == nil || $0.user == leg.party.user)
+    }
+  }
+
+  var sentence: String {
+    if let alerting = first("alerting") {
+      return "rang after \(time(alerting))" + ending
+    }
+    if leg.state == "won" { return "answered without having said that it rings\(at("answered"))." }
+    if leg.state == "declined" { return "declined without having said that it rings." }
+    if leg.state == "busy" { return "did not ring: it said that it is busy\(at("busy"))." }
+    if let acknowledged = inviteAcknowledged {
+      return "got the invite after \(time(acknowledged)) but never said that it rings: the app did "
+        + "not show the call, or its SDK does not send alerting\(stopped)."
+    }
+    return notReached
+  }
+
+  /// What ended the ringing of a device that rang.
+  private var ending: String {
+    switch leg.state {
+    case "won": " and answered\(at("answered"))."
+    case "declined":
+      first("declined here") == nil
+        ? " and declined for all devices\(at("declined"))."
+        : " and declined for itself\(at("declined here"))."
+    case "busy": " and then said that it is busy\(at("busy"))."
+    case "gone": " and then left\(at("left"))."
+    case "stopped": stopped + "."
+    default: lost == nil ? " and rings still." : " but has lost its session\(at("session lost"))."
+    }
+  }
+
+  private var notReached: String {
+    let invites = events.count { $0.what == "delivered" || $0.what == "repeated" }
+    guard invites > 0 else {
+      if leg.state == "gone" { return "did not ring: it left before the invite was sent." }
+      return
+        "did not ring: it had no session\(first("session lost") == nil ? "" : " any more")\(stopped)."
+    }
+    let times = invites == 1 ? "once" : "\(invites) times"
+    let loss = lost.map { " Its session broke after \(time($0))." } ?? ""
+    if leg.state == "gone" {
+      return "did not ring: the invite was sent \(times), then it left\(at("left"))."
+    }
+    if leg.state == "stopped", stoppedAt != nil, lost == nil, invites == 1 {
+      return "was sent the invite but did not acknowledge it before it was over\(stopped): its "
+        + "connection was too slow, or dead."
+    }
+    let still = leg.state == "waking" ? " So far it has not answered." : ""
+    return "did not ring: the invite was sent \(times) and never acknowledged, so its connection "
+      + "was dead or the app did not run\(stopped).\(loss)\(still)"
+  }
+
+  /// `, until it was cancelled after 3.2 s`.
+  private var stopped: String {
+    guard leg.state == "stopped" else { return "" }
+    let end = stoppedAt ?? report.timeline?.last { $0.what == "ended" }
+    let when = end.map { " after \(time($0))" } ?? ""
+    return "; stopped\(when) because \(reason)"
+  }
+
+  private var reason: String {
+    if let winner = report.legs?.first(where: { $0.state == "won" }) {
+      return "\(name(winner.party)) answered"
+    }
+    switch report.reason {
+    case "cancelled": return "the caller cancelled"
+    case "declined": return "\(report.by.map(name) ?? "another device") declined for all devices"
+    case "unanswered": return "nobody answered in time"
+    case "busy": return "the other devices were busy"
+    case "unreachable": return "no device could be reached"
+    case "failed": return "the call failed"
+    case let other?: return "the call ended (\(Figures.safe(other)))"
+    case nil: return "another device took the call"
+    }
+  }
+
+  private var inviteAcknowledged: CallReport.Event? {
+    let end = events.firstIndex { $0.what == "stopped" } ?? events.endIndex
+    return events[..<end].first { $0.what == "acknowledged" }
+  }
+
+  private var stoppedAt: CallReport.Event? { events.last { $0.what == "stopped" } }
+
+  /// The loss of its session, unless it came back.
+  private var lost: CallReport.Event? {
+    guard let index = events.lastIndex(where: { $0.what == "session lost" }) else { return nil }
+    return events[index...].contains { $0.what == "attached" } ? nil : events[index]
+  }
+
+  private func first(_ what: String) -> CallReport.Event? { events.first { $0.what == what } }
+
+  private func at(_ what: String) -> String {
+    first(what).map { " after \(time($0))" } ?? ""
+  }
+
+  private func time(_ event: CallReport.Event) -> String {
+    Figures.latency(microseconds: event.atMicroseconds - start)
+  }
+
+  private func name(_ party: CallReport.Party) -> String {
+    party.deviceName.isEmpty || party.deviceName == party.device
+      ? Figures.safe(party.device)
+      : "\(Figures.safe(party.device)) (\(Figures.safe(party.deviceName)))"
+  }
+}

@@ -1,0 +1,76 @@
+internal import CallTelemetry
+
+/// A table in plain text.
+enum Columns {
+  enum Side { case left, right }
+
+  /// Columns as wide as their widest cell, two spaces apart.
+  static func render(_ rows: [[String]], sides: [Side], indent: String = "") -> [String] {
+    let count = rows.map(\.count).max() ?? 0
+    let widths = (0..<count).map { column in
+      rows.map { $0.indices.contains(column) ? $0[column].count : 0 }.max() ?? 0
+    }
+    return rows.map { row in
+      var line = indent
+      for (column, cell) in row.enumerated() {
+        let space = String(repeating: " ", count: widths[column] - cell.count)
+        let side = sides.indices.contains(column) ? sides[column] : .left
+        if column > 0 { line += "  " }
+        line += side == .right ? space + cell : cell + space
+      }
+      while line.last == " " { line.removeLast() }
+      return line
+    }
+  }
+}
+
+/// Figures as people read them.
+enum Figures {
+  static func latency(microseconds: Int64) -> String {
+    switch microseconds {
+    case ..<1000: "\(microseconds) µs"
+    case ..<100_000: "\(decimal(Double(microseconds) / 1000)) ms"
+    case ..<1_000_000: "\(microseconds / 1000) ms"
+    default: "\(decimal(Double(microseconds) / 1e6)) s"
+    }
+  }
+
+  static func bytes(_ count: UInt64) -> String {
+    var value = Double(count)
+    var unit = 0
+    while value >= 1000, unit < 4 {
+      value /= 1000
+      unit += 1
+    }
+    let names = ["B", "kB", "MB", "GB", "TB"]
+    return unit == 0
+      ? "\(count) B" : "\(value < 10 ? decimal(value) : "\(Int(value.rounded()))") \(names[unit])"
+  }
+
+  static func uptime(seconds: Double) -> String {
+    let whole = Int(max(0, min(seconds, 1e9)))
+    let (days, hours, minutes) = (whole / 86_400, whole / 3600 % 24, whole / 60 % 60)
+    if days > 0 { return "\(days)d \(hours)h" }
+    if hours > 0 { return "\(hours)h \(minutes)m" }
+    if minutes > 0 { return "\(minutes)m \(whole % 60)s" }
+    return "\(whole)s"
+  }
+
+  static func rate(_ perSecond: Double) -> String {
+    perSecond == 0 || perSecond >= 100 ? "\(Int(perSecond.rounded()))" : decimal(perSecond)
+  }
+
+  /// With one digit behind the point.
+  static func decimal(_ value: Double) -> String {
+    let tenths = Int((value * 10).rounded())
+    return "\(tenths / 10).\(abs(tenths % 10))"
+  }
+
+  /// `1 call`, `2 calls`.
+  static func counted(_ count: Int, _ noun: String) -> String {
+    "\(count) \(noun)\(count == 1 ? "" : "s")"
+  }
+
+  /// What came from devices, safe on a terminal.
+  static func safe(_ text: String) -> String { JSONText.escaped(text, quotes: false) }
+}

@@ -1,0 +1,129 @@
+internal import CallTelemetry
+
+/// The screen of `callctl status`.
+package enum StatusText {
+  package static func render(_ view: ClusterView, cluster: String, url: String, color: Bool)
+    -> String
+  {
+    var lines = [heading(view, cluster: cluster, url: url, color: color)]
+    for problem in view.problems { lines.append(paint("  ! \(problem)", "33", color)) }
+    for note in view.notes { lines.append("  \(note)") }
+    lines.append("")
+    lines += nodes(view)
+    lines.append("")
+    lines += facts(view)
+    lines += latencies(view)
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  private static func heading(_ view: ClusterView, cluster: String, url: String, color: Bool)
+    -> String
+  {
+    let health =
+      view.isHealthy ? paint("healthy", "32", color) : paint("DEGRADED", "31;1", color)
+    let servers = Set(
+      view.nodes.map(\.status.bus.serverVersion).filter { !$0.isEmpty }
+    ).sorted().joined(separator: ", ")
+    return "Cluster \(cluster): \(health). \(Figures.counted(view.nodes.count, "node")), "
+      + "\(Figures.counted(view.shardCount, "shard")), "
+      + "NATS \(servers.isEmpty ? "" : servers + " ")at \(url)"
+  }
+
+  private static func nodes(_ view: ClusterView) -> [String] {
+    var rows = [["NODE", "ROLE", "STATE", "VERSION", "UPTIME", "CPU", "MEMORY", "HOLDS"]]
+    for node in view.nodes {
+      let status = node.status
+      rows.append([
+        Figures.safe(status.node), status.role, status.state, status.version,
+        Figures.uptime(seconds: status.uptimeSeconds), "\(Int(node.cpuPercent.rounded())) %",
+        Figures.bytes(status.memoryBytes), holds(status),
+      ])
+    }
+    return Columns.render(
+      rows, sides: [.left, .left, .left, .left, .right, .right, .right, .left])
+  }
+
+  private static func holds(_ status: NodeStatus) -> String {
+    var parts: [String] = []
+    if let edge = status.edge {
+      parts.append(Figures.counted(edge.connections, "connection"))
+      parts.append(Figures.counted(edge.sessions, "session"))
+    }
+    if let coordinator = status.coordinator {
+      parts.append(Figures.counted(coordinator.shards.count, "shard"))
+    }
+    return parts.joined(separator: ", ")
+  }
+
+  private static func facts(_ view: ClusterView) -> [String] {
+    let served = view.owners.count { !$0.isEmpty }
+    let span = view.seconds == nil ? "since start" : "now"
+    let repeats =
+      view.rates.deliveries > 0 ? view.rates.deliveryRepeats / view.rates.deliveries * 100 : 0
+    let connected = view.nodes.count { $0.status.bus.connected }
+    return Columns.render(
+      [
+        ["Shards", "\(served) of \(view.shardCount) have an owner\(owners(view))"],
+        [
+          "Calls",
+          "\(view.placed) placed, \(view.ringing) ringing, \(view.answered) answered; "
+            + "\(view.endedKept) ended and remembered",
+        ],
+        [
+          "Devices",
+          "\(Figures.counted(view.connections, "connection")), "
+            + "\(Figures.counted(view.sessions, "session")), "
+            + Figures.counted(view.registrations, "registration"),
+        ],
+        [
+          "Per second",
+          "\(Figures.rate(view.rates.callsPlaced)) calls placed, "
+            + "\(Figures.rate(view.rates.callsAnswered)) answered, "
+            + "\(Figures.rate(view.rates.callsEnded)) ended; "
+            + "\(Figures.rate(view.rates.commands)) commands, "
+            + "\(Figures.rate(view.rates.deliveries)) deliveries "
+            + "(\(Figures.decimal(repeats)) % said again), \(span)",
+        ],
+        [
+          "Journal",
+          "\(view.journalMessages) records, \(Figures.bytes(view.journalBytes)); "
+            + "\(Figures.rate(view.rates.appends)) appends/s; "
+            + "\(view.appendsRefusedTotal) refused and \(view.appendsUnknownTotal) without answer "
+            + "since start",
+        ],
+        [
+          "Bus",
+          "\(connected) of \(Figures.counted(view.nodes.count, "node")) connected; "
+            + "\(view.busReconnects) reconnects and \(view.busDropped) messages dropped since start",
+        ],
+      ], sides: [.left, .left])
+  }
+
+  private static func owners(_ view: ClusterView) -> String {
+    var counts: [String: Int] = [:]
+    for owner in view.owners.joined() { counts[owner, default: 0] += 1 }
+    let parts = counts.sorted { $0.key < $1.key }.map { "\(Figures.safe($0.key)) \($0.value)" }
+    return parts.isEmpty ? "" : ": " + parts.joined(separator: ", ")
+  }
+
+  private static func latencies(_ view: ClusterView) -> [String] {
+    let known: [(String, LatencySummary?)] = [
+      ("command", view.commandLatency), ("append", view.appendLatency), ("ring", view.ringLatency),
+    ]
+    var rows = [["Latency", "p50", "p90", "p99", "max", "count"]]
+    for case (let name, let summary?) in known where summary.count > 0 {
+      rows.append([
+        "  " + name, Figures.latency(microseconds: summary.p50),
+        Figures.latency(microseconds: summary.p90), Figures.latency(microseconds: summary.p99),
+        Figures.latency(microseconds: summary.max), "\(summary.count)",
+      ])
+    }
+    if rows.count == 1 { return ["Latency     nothing measured yet"] }
+    return Columns.render(rows, sides: [.left, .right, .right, .right, .right, .right])
+      + ["  (of the slowest node each, since its start)"]
+  }
+
+  private static func paint(_ text: String, _ code: String, _ color: Bool) -> String {
+    color ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text
+  }
+}
