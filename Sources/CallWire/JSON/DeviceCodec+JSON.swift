@@ -2,15 +2,19 @@ internal import CallCore
 
 extension DeviceCodec {
   static func decodeJSONClient(_ bytes: UnsafeRawBufferPointer) throws(Fault) -> ClientFrame {
-    throw .malformed
+    try JSONReader.read(ClientFrameJSON.self, bytes).frame
   }
-  static func decodeJSONServer(_ bytes: UnsafeRawBufferPointer) throws(Fault) -> ServerFrame {
-    throw .malformed
-  }
-  static func recoverJSONID(_ bytes: UnsafeRawBufferPointer) -> UInt64 { 0 }
-}
 
-enum JSONForm {
-  static func bytes(_ frame: ClientFrame) -> [UInt8] { [] }
-  static func bytes(_ frame: ServerFrame) -> [UInt8] { [] }
+  static func decodeJSONServer(_ bytes: UnsafeRawBufferPointer) throws(Fault) -> ServerFrame {
+    try JSONReader.read(ServerFrameJSON.self, bytes).frame()
+  }
+
+  /// The number of a frame whose command could not be read; 0 where there is none.
+  static func recoverJSONID(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+    do throws(Fault) {
+      return try JSONReader.read(FrameIDJSON.self, bytes).id ?? 0
+    } catch {
+      return 0
+    }
+  }
 }

@@ -1,0 +1,116 @@
+public import CallCore
+
+/// Bodies of the HTTP routes: JSON, the same shapes as in frames.
+public enum HTTPBodies {
+  /// The most bytes a request's body may have.
+  public static let bytesMaximum = 16_384
+
+  // MARK: Answers
+
+  /// `{"call":{…},"phase":"ringing",…}`
+  public static func callState(_ state: CallState) -> [UInt8] {
+    JSONWriter.object { JSONForm.fields(state, into: &$0) }
+  }
+
+  /// `{"error":{"code":…,"name":…,"message":…}}`
+  public static func error(_ error: CallError) -> [UInt8] {
+    JSONWriter.object { $0.object("error") { JSONForm.fields(error, into: &$0) } }
+  }
+
+  /// `{"device":…,"expiresAtMs":…,"removedDevices":[…]}`
+  public static func registered(
+    device: DeviceID, expiresAt: Timestamp, removed: [DeviceID]
+  ) -> [UInt8] {
+    JSONWriter.object {
+      JSONForm.registered(device: device, expiresAt: expiresAt, removed: removed, into: &$0)
+    }
+  }
+
+  // MARK: Requests
+
+  /// The body of `POST /v1/devices`.
+  public struct Register: Sendable, Equatable {
+    /// nil: the device that the token names.
+    public var device: DeviceID?
+    public var request: RegistrationRequest
+    public init(device: DeviceID?, request: RegistrationRequest) {
+      self.device = device
+      self.request = request
+    }
+  }
+
+  /// - Throws: `malformedFrame`, `invalidField`, `invalidDevice`, `invalidPushToken`.
+  public static func register(
+    _ bytes: [UInt8], limits: CallLimits
+  ) throws(CallError) -> Register {
+    let body = try read(RegisterJSON.self, bytes)
+    let device = try device(body.device)
+    let request: RegistrationRequest
+    do throws(Fault) { request = try body.request() } catch { throw CallError(body: error) }
+    try FrameRules(limits: limits).check(request)
+    return Register(device: device, request: request)
+  }
+
+  /// The body of `POST /v1/calls/{callee}/{call}/decline`.
+  public struct Decline: Sendable, Equatable {
+    /// nil: the device that the token names.
+    public var device: DeviceID?
+    public var scope: DeclineScope
+    public init(device: DeviceID? = nil, scope: DeclineScope = .everywhere) {
+      self.device = device
+      self.scope = scope
+    }
+  }
+
+  /// No body: the token's device, everywhere.
+  /// - Throws: `malformedFrame`, `invalidField`, `invalidDevice`.
+  public static func decline(_ bytes: [UInt8]) throws(CallError) -> Decline {
+    guard !bytes.isEmpty else { return Decline() }
+    let body = try read(DeclineBodyJSON.self, bytes)
+    let scope: DeclineScope
+    do throws(Fault) {
+      scope = try DeclineScope(json: body.scope, "scope", absent: .everywhere)
+    } catch {
+      throw CallError(body: error)
+    }
+    return Decline(device: try device(body.device), scope: scope)
+  }
+
+  // MARK: Parts
+
+  private static func read<Value: Decodable>(
+    _ type: Value.Type, _ bytes: [UInt8]
+  ) throws(CallError) -> Value {
+    guard bytes.count <= bytesMaximum else {
+      throw CallError(.frameTooLarge, "The body is larger than \(bytesMaximum) bytes.")
+    }
+    do throws(Fault) {
+      return try bytes.withUnsafeBufferPointer { (buffer) throws(Fault) in
+        try JSONReader.read(type, UnsafeRawBufferPointer(buffer))
+      }
+    } catch {
+      throw CallError(body: error)
+    }
+  }
+
+  private static func device(_ text: String?) throws(CallError) -> DeviceID? {
+    guard let text, !text.isEmpty else { return nil }
+    try FieldRules.checkDeviceID(text)
+    return DeviceID(text)
+  }
+}
+
+struct DeclineBodyJSON: Decodable {
+  var device: String?
+  var scope: String?
+}
+
+extension CallError {
+  /// What an HTTP client is told of a body that could not be read.
+  fileprivate init(body fault: Fault) {
+    switch fault {
+    case .malformed: self.init(.malformedFrame, "The body is not JSON of the expected form.")
+    case .field, .missing, .unknownMember: self.init(.invalidField, fault.sentence)
+    }
+  }
+}

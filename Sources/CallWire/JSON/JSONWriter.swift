@@ -1,0 +1,127 @@
+internal import CallCore
+
+/// Writes JSON text straight into bytes. Keys are ours and need no escaping; values may be anything.
+struct JSONWriter {
+  private(set) var bytes: [UInt8] = []
+  private var needsComma = false
+
+  init() { bytes.reserveCapacity(256) }
+
+  /// The bytes of one object.
+  static func object(_ fields: (inout JSONWriter) -> Void) -> [UInt8] {
+    var writer = JSONWriter()
+    writer.braces(fields)
+    return writer.bytes
+  }
+
+  // MARK: Members of an object
+
+  mutating func object(_ key: StaticString, _ fields: (inout JSONWriter) -> Void) {
+    self.key(key)
+    braces(fields)
+  }
+
+  mutating func array<Element>(
+    _ key: StaticString, _ elements: [Element], _ element: (inout JSONWriter, Element) -> Void
+  ) {
+    self.key(key)
+    bytes.append(UInt8(ascii: "["))
+    needsComma = false
+    for value in elements { element(&self, value) }
+    bytes.append(UInt8(ascii: "]"))
+    needsComma = true
+  }
+
+  mutating func member(_ key: StaticString, _ text: String) {
+    self.key(key)
+    string(text)
+  }
+
+  /// Leaves an empty text out, as absent means empty.
+  mutating func optional(_ key: StaticString, _ text: String) {
+    if !text.isEmpty { member(key, text) }
+  }
+
+  mutating func member(_ key: StaticString, _ number: some BinaryInteger) {
+    self.key(key)
+    append(String(number))
+  }
+
+  mutating func member(_ key: StaticString, _ flag: Bool) {
+    self.key(key)
+    append(flag ? "true" : "false")
+  }
+
+  /// Leaves `false` out, as absent means false.
+  mutating func optional(_ key: StaticString, _ flag: Bool) {
+    if flag { member(key, true) }
+  }
+
+  // MARK: Elements of an array
+
+  mutating func element(_ text: String) {
+    comma()
+    string(text)
+  }
+
+  mutating func element(_ fields: (inout JSONWriter) -> Void) {
+    comma()
+    braces(fields)
+  }
+
+  // MARK: Pieces
+
+  private mutating func braces(_ fields: (inout JSONWriter) -> Void) {
+    bytes.append(UInt8(ascii: "{"))
+    needsComma = false
+    fields(&self)
+    bytes.append(UInt8(ascii: "}"))
+    needsComma = true
+  }
+
+  private mutating func comma() {
+    if needsComma { bytes.append(UInt8(ascii: ",")) }
+    needsComma = true
+  }
+
+  private mutating func key(_ key: StaticString) {
+    comma()
+    bytes.append(UInt8(ascii: "\""))
+    key.withUTF8Buffer { bytes.append(contentsOf: $0) }
+    bytes.append(UInt8(ascii: "\""))
+    bytes.append(UInt8(ascii: ":"))
+  }
+
+  private mutating func append(_ text: String) { bytes.append(contentsOf: text.utf8) }
+
+  private mutating func string(_ text: String) {
+    bytes.append(UInt8(ascii: "\""))
+    var text = text
+    text.withUTF8 { utf8 in
+      var plain = 0  // Where the run of bytes begins that need no escaping.
+      for (index, byte) in utf8.enumerated()
+      where byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
+        bytes.append(contentsOf: utf8[plain..<index])
+        escape(byte)
+        plain = index + 1
+      }
+      bytes.append(contentsOf: utf8[plain...])
+    }
+    bytes.append(UInt8(ascii: "\""))
+  }
+
+  private mutating func escape(_ byte: UInt8) {
+    switch byte {
+    case UInt8(ascii: "\""): append("\\\"")
+    case UInt8(ascii: "\\"): append("\\\\")
+    case UInt8(ascii: "\n"): append("\\n")
+    case UInt8(ascii: "\r"): append("\\r")
+    case UInt8(ascii: "\t"): append("\\t")
+    default:
+      let digits = Array("0123456789abcdef".utf8)
+      append("\\u00")
+      bytes.append(digits[Int(byte >> 4)])
+      bytes.append(digits[Int(byte & 15)])
+    }
+  }
+}
