@@ -1,10 +1,29 @@
+import CallClient
+import CallCore
+import Glibc
+import NIOCore
+import NIOPosix
+import Synchronization
+
 /// Connects devices, lets them call each other, and judges what each was told.
 ///
 /// `run` does all of it. A search over rates calls `connect` once, `load` as often as it likes, and
-/// `disconnect`.
+/// `disconnect`. Everything happens on one event loop of its own.
 package final class LoadEngine: Sendable {
   let options: LoadOptions
   let progress: LoadProgress
+  private let state = Mutex(State())
+
+  private struct Running: Sendable {
+    let group: MultiThreadedEventLoopGroup
+    let loop: any EventLoop
+    let rig: NIOLoopBound<LoadRig>
+  }
+
+  private struct State {
+    var running: Running?
+    var isStopped = false
+  }
 
   package init(options: LoadOptions, progress: LoadProgress) {
     self.options = options
@@ -12,22 +31,138 @@ package final class LoadEngine: Sendable {
   }
 
   /// Connects, loads at `options.rate` for `options.durationSeconds`, disconnects.
-  package func run() async throws -> RunResult { RunResult() }
+  package func run() async throws -> RunResult {
+    do {
+      try await connect()
+      let result = try await load(rate: options.rate, duration: options.durationSeconds)
+      await disconnect()
+      return result
+    } catch {
+      await disconnect()
+      throw error
+    }
+  }
 
   /// Connects and registers all devices. Devices that could not are counted, not thrown.
-  /// - Throws: `LoadError` where an option makes no sense or no device could connect.
-  package func connect() async throws {}
+  /// - Throws: `LoadError` where an option makes no sense or no device could connect; what minting
+  ///   a token threw.
+  package func connect() async throws {
+    try options.validate()
+    let running = try await start()
+    try await withCheckedThrowingContinuation {
+      (continuation: CheckedContinuation<Void, any Error>) in
+      running.loop.execute {
+        do {
+          try running.rig.value.connect { continuation.resume() }
+        } catch {
+          continuation.resume(throwing: error)
+        }
+      }
+    }
+    let setup = try await running.loop.submit { Setup(running.rig.value) }.get()
+    if setup.connected == 0, !setup.isInterrupted {
+      throw LoadError("no device could connect: \(setup.failures)")
+    }
+  }
 
   /// One stage of load on the connected devices, settled and judged.
-  package func load(rate: Double, duration: Double) async throws -> RunResult { RunResult() }
+  package func load(rate: Double, duration: Double) async throws -> RunResult {
+    guard let running = state.withLock({ $0.running }) else {
+      throw LoadError("load needs connected devices: call connect first")
+    }
+    guard rate > 0, rate < 1_000_000, duration > 0, duration < 1_000_000 else {
+      throw LoadError("rate and duration must be above 0")
+    }
+    return await withCheckedContinuation { continuation in
+      running.loop.execute {
+        running.rig.value.load(rate: rate, duration: duration) {
+          continuation.resume(returning: $0)
+        }
+      }
+    }
+  }
 
-  package func disconnect() async {}
+  package func disconnect() async {
+    guard let running = state.withLock({ $0.running.take() }) else { return }
+    await withCheckedContinuation { continuation in
+      running.loop.execute {
+        running.rig.value.disconnect { continuation.resume() }
+      }
+    }
+    try? await running.group.shutdownGracefully()
+  }
 
   /// Ends what is under way early; `run` or `load` then report what there is.
-  package func stop() {}
+  package func stop() {
+    let running = state.withLock {
+      $0.isStopped = true
+      return $0.running
+    }
+    running?.loop.execute { running?.rig.value.interrupt() }
+  }
+
+  private func start() async throws -> Running {
+    if let running = state.withLock({ $0.running }) { return running }
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    let eventLoop = group.next()
+    let rig = try await eventLoop.submit { [options, progress] in
+      let rig = LoadRig(
+        options: options, progress: progress,
+        loop: NIODeviceLoop(eventLoop: eventLoop, wallClock: Self.wallClock),
+        network: NIODeviceNetwork(eventLoop: eventLoop, codec: options.codec),
+        nonce: UInt64.random(in: 0 ... .max))
+      return NIOLoopBound(rig, eventLoop: eventLoop)
+    }.get()
+    let running = Running(group: group, loop: eventLoop, rig: rig)
+    let isStopped = state.withLock {
+      $0.running = running
+      return $0.isStopped
+    }
+    if isStopped { eventLoop.execute { rig.value.interrupt() } }
+    return running
+  }
+
+  private static var wallClock: Timestamp {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
+  }
+}
+
+private struct Setup: Sendable {
+  var connected: Int
+  var isInterrupted: Bool
+  var failures: String
+
+  init(_ rig: LoadRig) {
+    let result = rig.setupResult
+    connected = result.devicesConnected
+    isInterrupted = result.interrupted
+    failures = result.failures.sorted { $0.value > $1.value }
+      .map { "\($0.key) (\($0.value))" }.joined(separator: ", ")
+  }
 }
 
 package struct LoadError: Error, CustomStringConvertible {
   package var description: String
   package init(_ description: String) { self.description = description }
+}
+
+extension LoadOptions {
+  /// - Throws: `LoadError` that names the option and what would do.
+  package func validate() throws {
+    guard devicesPerUser >= 1, devicesPerUser <= 10 else {
+      throw LoadError("devices per user: 1 to 10, not \(devicesPerUser)")
+    }
+    guard devices > devicesPerUser else {
+      throw LoadError("devices: more than those of one user (\(devicesPerUser)), not \(devices)")
+    }
+    guard !edges.isEmpty else { throw LoadError("at least one edge is needed") }
+    for edge in edges where EdgeAddress(edge) == nil {
+      throw LoadError("edge \(edge): ws://host:port is expected")
+    }
+    guard scenario.parts.contains(where: { $0.weight > 0 }) else {
+      throw LoadError("scenario \(scenario.name): no part has a weight above 0")
+    }
+  }
 }

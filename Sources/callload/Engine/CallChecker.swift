@@ -1,0 +1,272 @@
+import CallClient
+package import CallCore
+package import CallWire
+
+/// Judges what devices were told, from the raw frames, independently of what the client's machine
+/// makes of them.
+///
+/// It is told of each call, of everything that a device says and hears in it, and when to judge. It
+/// does no I/O and reads no clock. Memory is bounded by the calls that are not judged yet, and by
+/// `memory` for what is remembered of judged ones.
+package struct CallChecker: Sendable {
+  /// A call as it was planned.
+  package struct Facts: Sendable {
+    package var call: CallID
+    package var part: Scenario.Kind
+    package var caller: Int
+    package var callees: Range<Int>
+    package var placedAt: Timestamp
+    package var ringTimeout: Span
+    package init(
+      call: CallID, part: Scenario.Kind, caller: Int, callees: Range<Int>, placedAt: Timestamp,
+      ringTimeout: Span
+    ) {
+      self.call = call
+      self.part = part
+      self.caller = caller
+      self.callees = callees
+      self.placedAt = placedAt
+      self.ringTimeout = ringTimeout
+    }
+  }
+
+  /// What became of a call.
+  package struct Verdict: Sendable, Equatable {
+    package var outcome: CallOutcome
+    package var violations: [Violation]
+    /// What the cluster answered in place of taking the call, where it did so.
+    package var refusal: CallError.Code?
+  }
+
+  struct Sent: Sendable {
+    var call: CallID
+    var what: TraceLine.What
+  }
+
+  /// What of one edge may reach us later than what of another, and clocks' coarseness.
+  static let skew: Span = .seconds(2)
+  /// An end may be told this much before the deadline as we count it.
+  static let early: Span = .seconds(1)
+  /// Judged calls that are remembered, so that a device that is told to ring later is noticed.
+  static let rememberedMax = 20_000
+  static let examplesMax = 3
+
+  package let roster: Roster
+  package let seed: UInt64
+  package private(set) var counts: [CorrectnessRule: Int] = [:]
+  package private(set) var examples: [CorrectnessRule: [String]] = [:]
+  var records: [CallID: CallRecord] = [:]
+  /// By device and request.
+  var sent: [UInt64: Sent] = [:]
+  /// Judged, oldest first from `rememberedFirst`.
+  private var remembered: [CallID: Int] = [:]
+  private var rememberedOrder: [CallID] = []
+  private var rememberedFirst = 0
+
+  package init(roster: Roster, seed: UInt64) {
+    self.roster = roster
+    self.seed = seed
+    for rule in CorrectnessRule.allCases { counts[rule] = 0 }
+  }
+
+  /// Calls that are not judged yet.
+  package var openCount: Int { records.count }
+
+  package mutating func planned(_ facts: Facts) { records[facts.call] = CallRecord(facts: facts) }
+
+  /// Whether everybody in the call knows that it is over and no command waits for its reply.
+  package func isSettled(_ call: CallID) -> Bool { records[call]?.isSettled ?? true }
+
+  // MARK: What devices do
+
+  /// A device's command goes out, for the first time or again.
+  package mutating func said(device: Int, _ frame: ClientFrame, at now: Timestamp) {
+    guard let address = frame.command.address, let what = Self.what(frame.command) else { return }
+    let key = Self.key(device, frame.id)
+    let again = sent[key] != nil
+    if !again { sent[key] = Sent(call: address.call, what: what) }
+    change(address.call) { record in
+      if !again { record.outstanding += 1 }
+      record.note(TraceLine(at: now, device: Int32(device), what: what))
+      guard let said = Self.said(what) else { return }
+      _ = record.change(device) { $0.say(said, at: now) }
+    }
+  }
+
+  /// The device gave a command up: no reply came, however often it asked.
+  package mutating func gaveUp(device: Int, request: UInt64, at now: Timestamp) {
+    guard let command = sent.removeValue(forKey: Self.key(device, request)) else { return }
+    change(command.call) { record in
+      record.outstanding -= 1
+      record.note(TraceLine(at: now, device: Int32(device), what: .gaveUp))
+      record.violate(.commandLost, "no reply to \(command.what)")
+    }
+  }
+
+  /// The cluster asked for another attempt until the device had no more.
+  package mutating func refused(
+    device: Int, request: UInt64, _ code: CallError.Code, at now: Timestamp
+  ) {
+    guard let command = sent.removeValue(forKey: Self.key(device, request)) else { return }
+    change(command.call) { record in
+      record.outstanding -= 1
+      record.refusal = code
+      record.note(
+        TraceLine(at: now, device: Int32(device), what: .error, code: code.rawValue))
+      if command.what == .place { record.caller.left = true }
+    }
+  }
+
+  package mutating func detached(device: Int, from calls: some Sequence<CallID>, at now: Timestamp)
+  {
+    for call in calls {
+      change(call) { record in
+        _ = record.change(device) { $0.wasAway = true }
+        record.note(TraceLine(at: now, device: Int32(device), what: .detached))
+      }
+    }
+  }
+
+  package mutating func attached(device: Int, in calls: some Sequence<CallID>, at now: Timestamp) {
+    for call in calls {
+      change(call) { $0.note(TraceLine(at: now, device: Int32(device), what: .attached)) }
+    }
+  }
+
+  // MARK: What devices are told
+
+  package mutating func told(device: Int, _ frame: ServerFrame, at now: Timestamp) {
+    switch frame {
+    case .delivery(let delivery): delivered(device, delivery, at: now)
+    case .reply(let id, let reply): replied(device, id, reply, at: now)
+    case .notice: break
+    }
+  }
+
+  private mutating func delivered(_ device: Int, _ delivery: Delivery, at now: Timestamp) {
+    guard records[delivery.call] != nil else { return late(device, delivery) }
+    let roster = roster
+    change(delivery.call) { $0.hear(device, delivery, at: now, roster) }
+  }
+
+  private mutating func replied(
+    _ device: Int, _ id: UInt64, _ reply: ServerReply, at now: Timestamp
+  ) {
+    let key = Self.key(device, id)
+    guard let command = sent[key] else { return }
+    // The device will ask again; `refused` or a later reply tells how it ends.
+    if case .error(let error) = reply, Self.asksForRetry(error.code) {
+      change(command.call) {
+        $0.note(
+          TraceLine(at: now, device: Int32(device), what: .error, code: error.code.rawValue))
+      }
+      return
+    }
+    sent[key] = nil
+    let roster = roster
+    change(command.call) { record in
+      record.outstanding -= 1
+      record.hear(device, command.what, reply, at: now, roster)
+    }
+  }
+
+  /// About a call that was judged already.
+  private mutating func late(_ device: Int, _ delivery: Delivery) {
+    guard case .invite = delivery.event, let caller = remembered[delivery.call] else { return }
+    let (seed, roster) = (seed, roster)
+    broken(
+      .toldToRingAfterEnd,
+      "call \(delivery.call), seed \(seed): \(roster.party(device)) was told to ring long after "
+        + "the call of \(roster.party(caller)) had ended")
+  }
+
+  // MARK: Judging
+
+  /// Judges a call and forgets its history.
+  ///
+  /// - Parameter isAttached: whether a device is connected now. One that is not can't have heard
+  ///   everything yet.
+  package mutating func judge(
+    _ call: CallID, at now: Timestamp, isAttached: (Int) -> Bool
+  ) -> Verdict? {
+    guard var record = records.removeValue(forKey: call) else { return nil }
+    let (seed, roster) = (seed, roster)
+    record.examine(at: now, roster, isAttached: isAttached)
+    for violation in record.violations {
+      broken(violation.rule, record.story(violation.what, seed: seed, roster))
+    }
+    remember(call, caller: record.facts.caller)
+    return Verdict(
+      outcome: record.outcome, violations: record.violations, refusal: record.refusal)
+  }
+
+  private mutating func broken(_ rule: CorrectnessRule, _ story: @autoclosure () -> String) {
+    counts[rule, default: 0] += 1
+    if examples[rule, default: []].count < Self.examplesMax {
+      examples[rule, default: []].append(story())
+    }
+  }
+
+  private mutating func remember(_ call: CallID, caller: Int) {
+    remembered[call] = caller
+    rememberedOrder.append(call)
+    while rememberedOrder.count - rememberedFirst > Self.rememberedMax {
+      remembered[rememberedOrder[rememberedFirst]] = nil
+      rememberedFirst += 1
+    }
+    if rememberedFirst > Self.rememberedMax {
+      rememberedOrder.removeFirst(rememberedFirst)
+      rememberedFirst = 0
+    }
+  }
+
+  // MARK: Small parts
+
+  /// In place, so that the record's arrays are not copied.
+  private mutating func change(_ call: CallID, _ body: (inout CallRecord) -> Void) {
+    guard let index = records.index(forKey: call) else { return }
+    body(&records.values[index])
+  }
+
+  private static func key(_ device: Int, _ request: UInt64) -> UInt64 {
+    UInt64(device) << 36 | request & 0xF_FFFF_FFFF
+  }
+
+  private static func asksForRetry(_ code: CallError.Code) -> Bool {
+    switch code {
+    case .tryAgain, .overloaded, .draining, .rateLimited: true
+    default: false
+    }
+  }
+
+  private static func what(_ command: ClientCommand) -> TraceLine.What? {
+    switch command {
+    case .place: .place
+    case .alerting: .alerting
+    case .answer: .answer
+    case .decline(_, .everywhere): .declineEverywhere
+    case .decline(_, .here): .declineHere
+    case .busy: .busy
+    case .cancel: .cancel
+    case .connected: .connected
+    case .hangUp: .hangUp
+    case .signal: .signal
+    case .resume: .resume
+    case .query: .query
+    case .attach, .detach, .register, .unregister, .ack: nil
+    }
+  }
+
+  private static func said(_ what: TraceLine.What) -> DeviceRecord.Said? {
+    switch what {
+    case .alerting: .alerting
+    case .answer: .answer
+    case .declineEverywhere: .declineEverywhere
+    case .declineHere: .declineHere
+    case .busy: .busy
+    case .cancel: .cancel
+    case .hangUp: .hangUp
+    default: nil
+    }
+  }
+}

@@ -1,0 +1,69 @@
+package import CallCore
+
+/// What became of a call, as its caller was told.
+package enum CallOutcome: Sendable, Hashable {
+  case answered
+  case ended(EndReason)
+  /// The cluster did not take the call.
+  case refused(CallError.Code)
+  /// The caller was never told how it ended.
+  case unfinished
+
+  package var name: String {
+    switch self {
+    case .answered: "answered"
+    case .ended(let reason): reason.name
+    case .refused(let code): "refused (\(code.name))"
+    case .unfinished: "unfinished"
+    }
+  }
+}
+
+extension CallRecord {
+  var outcome: CallOutcome {
+    if let refusal, !accepted { return .refused(refusal) }
+    if answeredBy != nil { return .answered }
+    if let end = caller.end { return .ended(end.reason) }
+    // Its own cancel was taken with nothing but "done".
+    if caller.left, caller.said.contains(.cancel) { return .ended(.cancelled) }
+    return .unfinished
+  }
+
+  /// The call's history, for a person.
+  func story(_ what: String, seed: UInt64, _ roster: Roster) -> String {
+    var lines = [
+      "call \(facts.call), seed \(seed), \(facts.part.rawValue): \(what)",
+      "  caller \(roster.party(facts.caller).text)",
+    ]
+    for line in trace {
+      let milliseconds = (line.at - facts.placedAt).microseconds / 100
+      let name = roster.party(Int(line.device)).text
+      lines.append("  \(Double(milliseconds) / 10) ms  \(name)  \(line.text(roster))")
+    }
+    if trace.count == Self.traceMax { lines.append("  …") }
+    return lines.joined(separator: "\n")
+  }
+}
+
+extension TraceLine {
+  func text(_ roster: Roster) -> String {
+    let by = self.by >= 0 ? " by \(roster.party(Int(self.by)).text)" : ""
+    let reason = EndReason(rawValue: detail).map { " \($0.name)" } ?? ""
+    switch what {
+    case .place, .alerting, .answer, .declineEverywhere, .declineHere, .busy, .cancel, .connected,
+      .hangUp, .signal, .resume, .query:
+      return "→ \(what)"
+    case .invite, .ringing, .answered, .stop, .signalled:
+      return "← \(what)\(reason)\(by) (version \(version))"
+    case .done: return "← done"
+    case .state, .won, .lost:
+      let phase = CallPhase(rawValue: UInt8(clamping: code))?.name ?? "?"
+      return "← \(what): \(phase)\(reason)\(by) (version \(version))"
+    case .error:
+      return "← error \(code) \(CallError.Code(rawValue: code)?.name ?? "")"
+    case .gaveUp: return "no reply; gives up"
+    case .detached: return "connection gone"
+    case .attached: return "attached again"
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import CallClient
+import CallCore
+
+/// One call as the seed has it: who, what, and when after what.
+struct CallPlan {
+  let call: CallID
+  let kind: Scenario.Kind
+  let caller: Int
+  let callees: Range<Int>
+  /// When it was to be placed: what latency counts from.
+  let placeAt: Timestamp
+  let ringTimeoutSeconds: UInt32
+  /// The device that acts first, and another where there is one.
+  let actor: Int
+  let other: Int
+  let act: Span
+  let then: Span
+  let talk: Span
+  let away: Span
+  let hangUpByCaller: Bool
+  let exchangesCandidates: Bool
+  /// Where the part allows both: it is answered after the first act.
+  let answersThen: Bool
+  let seed: UInt64
+  private let alertMs: ClosedRange<Double>
+
+  init(
+    _ part: Scenario.Part, call: CallID, caller: Int, callees: Range<Int>, placeAt: Timestamp,
+    seed: UInt64
+  ) {
+    var random = SplitMix64(seed: seed)
+    self.call = call
+    self.kind = part.kind
+    self.caller = caller
+    self.callees = callees
+    self.placeAt = placeAt
+    self.ringTimeoutSeconds = part.ringTimeoutSeconds
+    let actor = Int.random(in: callees, using: &random)
+    self.actor = actor
+    self.other =
+      callees.count > 1
+      ? callees.lowerBound
+        + (actor - callees.lowerBound + Int.random(in: 1..<callees.count, using: &random))
+        % callees.count
+      : actor
+    self.act = Self.draw(part.actMs, &random)
+    self.then = Self.draw(part.thenMs, &random)
+    self.talk = Self.draw(part.talkMs, &random)
+    self.away = Self.draw(part.awayMs, &random)
+    self.hangUpByCaller = Bool.random(using: &random)
+    self.exchangesCandidates = Double.random(in: 0..<1, using: &random) < part.candidates
+    self.answersThen = Double.random(in: 0..<1, using: &random) < part.answered
+    self.seed = random.next()
+    self.alertMs = part.alertMs
+  }
+
+  /// How long a device takes from the invite to alerting.
+  func alert(_ device: Int) -> Span {
+    var random = SplitMix64(seed: seed ^ UInt64(device))
+    return Self.draw(alertMs, &random)
+  }
+
+  private static func draw(_ range: ClosedRange<Double>, _ random: inout SplitMix64) -> Span {
+    Span(microseconds: Int64(Double.random(in: range, using: &random) * 1000))
+  }
+
+  /// How the call may end.
+  var allowed: [CallOutcome] {
+    switch kind {
+    case .answered, .twoAnswer, .calleeReturns, .callerReturns: [.answered]
+    case .declinedEverywhere: [.ended(.declined)]
+    case .declinedHere:
+      callees.count == 1 ? [.ended(.declined)] : [answersThen ? .answered : .ended(.unanswered)]
+    case .cancelled: [.ended(.cancelled)]
+    case .cancelAtAnswer: [.answered, .ended(.cancelled)]
+    case .unanswered: [.ended(.unanswered)]
+    case .busy: [.ended(.busy)]
+    }
+  }
+
+  /// When it should long be over, if the cluster does its part.
+  var overAt: Timestamp {
+    let acts = act.microseconds + then.microseconds + away.microseconds
+    let ring = Int64(ringTimeoutSeconds) * 1_000_000
+    return placeAt + Span(microseconds: max(acts, ring) + talk.microseconds)
+  }
+
+  /// Whether a device of this call drops its connection, so that its user takes no other call.
+  var dropsConnection: Bool { kind == .calleeReturns || kind == .callerReturns }
+}
+
+/// A call under way, as the load engine plays it.
+final class LiveCall {
+  let plan: CallPlan
+  /// Devices of the callee that were attached when it was placed.
+  let expectedInvites: Int
+  /// The first invite, from which the part's acts count.
+  var ringsSince: Timestamp?
+  /// How long it is to ring, by the cluster's clock alone.
+  var ringSpan: Span?
+  var invited: Set<Int> = []
+  var stopped = 0
+  /// When a device was to answer.
+  var answerIntended: [Int: Timestamp] = [:]
+  var cancelIntended: Timestamp?
+  var answered = false
+  var isOver: Set<Int> = []
+  /// The dropped device is attached again.
+  var isBack = false
+
+  init(plan: CallPlan, expectedInvites: Int) {
+    self.plan = plan
+    self.expectedInvites = expectedInvites
+  }
+}

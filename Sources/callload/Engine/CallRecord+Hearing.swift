@@ -1,0 +1,202 @@
+import CallCore
+import CallWire
+
+/// Takes in what a device is told, and notices what no device may ever be told at that point.
+extension CallRecord {
+  mutating func hear(_ device: Int, _ delivery: Delivery, at now: Timestamp, _ roster: Roster) {
+    var line = TraceLine(
+      at: now, device: Int32(device), version: delivery.version, what: .invite)
+    switch delivery.event {
+    case .invite:
+      note(line)
+      invited(device, at: now, roster)
+    case .ringing(let party):
+      line.what = .ringing
+      line.by = Int32(roster.device(party) ?? -1)
+      note(line)
+    case .answered(let answered):
+      line.what = .answered
+      let by = roster.device(answered.by) ?? -1
+      line.by = Int32(by)
+      note(line)
+      self.answered(device, by: by, at: now, roster)
+    case .stop(let stop):
+      let end = DeviceRecord.End(
+        reason: stop.reason, by: stop.by.map { roster.device($0) ?? -1 }, missed: stop.missed,
+        version: delivery.version, at: now)
+      line.what = .stop
+      line.by = Int32(end.by ?? -1)
+      line.detail = stop.reason.rawValue
+      note(line)
+      stopped(device, end, roster)
+    case .signal:
+      line.what = .signalled
+      note(line)
+    }
+  }
+
+  private mutating func invited(_ device: Int, at now: Timestamp, _ roster: Roster) {
+    let name = roster.party(device).text
+    guard facts.callees.contains(device), let before = record(of: device) else {
+      violate(.toldToRingAfterEnd, "\(name) was told to ring, but is not the callee's")
+      return
+    }
+    if before.isOver {
+      violate(.toldToRingAfterEnd, "\(name) was told to ring after it was told of the end")
+    } else if let over = ringOverAt, over + CallChecker.skew < now {
+      violate(.toldToRingAfterEnd, "\(name) was told to ring after the caller knew of the end")
+    } else if deadline + CallChecker.skew < now {
+      violate(.toldToRingAfterEnd, "\(name) was told to ring after the ring timeout")
+    }
+    _ = change(device) { if $0.invitedAt == nil { $0.invitedAt = now } }
+  }
+
+  private mutating func answered(_ device: Int, by: Int, at now: Timestamp, _ roster: Roster) {
+    guard device == facts.caller else {
+      // A winner that came back is told so.
+      if by == device { _ = change(device) { $0.wonAt = $0.wonAt ?? now } }
+      return
+    }
+    ringOverAt = ringOverAt ?? now
+    if let first = answeredBy, first != by {
+      violate(.twoWinners, "the caller was told of a second answer")
+    }
+    answeredBy = answeredBy ?? by
+    if caller.isOver {
+      violate(.duplicateEnd, "the caller was told of an answer after the end")
+    }
+  }
+
+  private mutating func stopped(_ device: Int, _ end: DeviceRecord.End, _ roster: Roster) {
+    guard let before = record(of: device) else { return }
+    if device == facts.caller { ringOverAt = ringOverAt ?? end.at }
+    let name = roster.party(device).text
+    if before.wonAt != nil, end.reason == .answeredElsewhere {
+      violate(.winnerToldItLost, "\(name) won, and was told \(end.reason.name)")
+    } else if let first = before.stop, !first.isRepeated(by: end, acrossSessions: before.wasAway) {
+      violate(
+        .duplicateEnd, "\(name) was told \(first.reason.name), then \(end.reason.name)")
+    } else if before.stop == nil, let first = before.replied, first.reason != end.reason {
+      violate(
+        .duplicateEnd, "\(name) had the reply \(first.reason.name), then \(end.reason.name)")
+    }
+    _ = change(device) { if $0.stop == nil { $0.stop = end } }
+  }
+
+  mutating func hear(
+    _ device: Int, _ command: TraceLine.What, _ reply: ServerReply, at now: Timestamp,
+    _ roster: Roster
+  ) {
+    var line = TraceLine(at: now, device: Int32(device), what: .done)
+    switch reply {
+    case .done:
+      note(line)
+      agree(device, command, at: now)
+    case .call(let state):
+      line.what = .state
+      describe(&line, state, roster)
+      note(line)
+      agree(device, command, at: now)
+      learn(device, state, at: now, roster)
+    case .answer(let won, let state):
+      line.what = won ? .won : .lost
+      describe(&line, state, roster)
+      note(line)
+      if won { self.won(device, at: now, roster) } else { lost(device, state, at: now, roster) }
+    case .error(let error):
+      line.what = .error
+      line.code = error.code.rawValue
+      note(line)
+      errors.append((device, command, error.code, now))
+      if command == .place { refusal = error.code }
+      // Nothing more will be heard of a call that was not taken, or is not known any more.
+      if command == .place || error.code == .unknownCall || error.code == .callEnded {
+        _ = change(device) { $0.left = true }
+      }
+    case .attached, .registered: break
+    }
+  }
+
+  private func describe(_ line: inout TraceLine, _ state: CallState, _ roster: Roster) {
+    line.version = state.version
+    line.detail = state.reason?.rawValue ?? 0
+    line.code = UInt16(state.phase.rawValue)
+    line.by = Int32(state.by.flatMap { roster.device($0) } ?? -1)
+  }
+
+  /// The cluster took a command.
+  private mutating func agree(_ device: Int, _ command: TraceLine.What, at now: Timestamp) {
+    switch command {
+    case .place: accepted = true
+    // After an answer crossed it, a late cancel, decline or busy is taken without effect; the
+    // state in the reply then says so.
+    case .declineEverywhere, .declineHere, .busy, .hangUp, .cancel:
+      if device == facts.caller, command == .cancel, answeredBy != nil { return }
+      let stillHas = record(of: device)?.wonAt != nil && command != .hangUp
+      if !stillHas { _ = change(device) { $0.left = true } }
+    default: break
+    }
+  }
+
+  /// A reply told how the call stands.
+  private mutating func learn(
+    _ device: Int, _ state: CallState, at now: Timestamp, _ roster: Roster
+  ) {
+    switch state.phase {
+    case .ended:
+      if device == facts.caller { ringOverAt = ringOverAt ?? now }
+      guard let reason = state.reason else { return }
+      let end = DeviceRecord.End(
+        reason: reason, by: state.by.map { roster.device($0) ?? -1 }, missed: state.missed,
+        version: state.version, at: now)
+      let name = roster.party(device).text
+      if let first = record(of: device)?.end, first.reason != reason {
+        violate(.duplicateEnd, "\(name) was told \(first.reason.name), then \(reason.name)")
+      }
+      if record(of: device)?.wonAt != nil, reason == .answeredElsewhere {
+        violate(.winnerToldItLost, "\(name) won, and a reply said \(reason.name)")
+      }
+      _ = change(device) { if $0.replied == nil { $0.replied = end } }
+    case .answered:
+      // It goes on, so this device has left nothing.
+      _ = change(device) { $0.left = false }
+      if device == facts.caller { ringOverAt = ringOverAt ?? now }
+    case .unknown, .placed, .ringing: break
+    }
+  }
+
+  private mutating func won(_ device: Int, at now: Timestamp, _ roster: Roster) {
+    guard let before = record(of: device) else { return }
+    if before.stop?.reason == .answeredElsewhere || before.replied?.reason == .answeredElsewhere {
+      violate(
+        .winnerToldItLost, "\(roster.party(device).text) was told that it lost, then that it won")
+    }
+    _ = change(device) { $0.wonAt = $0.wonAt ?? now }
+  }
+
+  private mutating func lost(
+    _ device: Int, _ state: CallState, at now: Timestamp, _ roster: Roster
+  ) {
+    guard let before = record(of: device) else { return }
+    if before.wonAt != nil {
+      violate(
+        .winnerToldItLost, "\(roster.party(device).text) was told that it won, then that it lost")
+    }
+    let end = DeviceRecord.End(
+      reason: state.reason ?? .answeredElsewhere, by: state.by.map { roster.device($0) ?? -1 },
+      missed: state.missed, version: state.version, at: now)
+    _ = change(device) { if $0.replied == nil { $0.replied = end } }
+  }
+}
+
+extension DeviceRecord.End {
+  /// Whether `other` says the same again. A delivery repeats with its version; what is said to a
+  /// new session may carry a new one.
+  func isRepeated(by other: Self, acrossSessions: Bool) -> Bool {
+    reason == other.reason && by == other.by && (version == other.version || acrossSessions)
+  }
+}
+
+extension Party {
+  var text: String { "\(user)/\(device)" }
+}

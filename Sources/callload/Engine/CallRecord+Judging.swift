@@ -1,0 +1,194 @@
+import CallCore
+
+/// Looks at a call as a whole, once nothing more is to come.
+extension CallRecord {
+  mutating func examine(at now: Timestamp, _ roster: Roster, isAttached: (Int) -> Bool) {
+    examineWinners(roster, isAttached: isAttached)
+    examineRinging(at: now, roster, isAttached: isAttached)
+    examineReasons(of: caller, roster)
+    for callee in callees { examineReasons(of: callee, roster) }
+    examineErrors(roster)
+    let everybodyIsThere = isAttached(facts.caller) && facts.callees.allSatisfy(isAttached)
+    if outstanding > 0, everybodyIsThere, !violations.contains(where: { $0.rule == .commandLost }) {
+      violate(.commandLost, "\(outstanding) commands have no reply at the end")
+    }
+  }
+
+  // MARK: Winners
+
+  private mutating func examineWinners(_ roster: Roster, isAttached: (Int) -> Bool) {
+    let winners = winners
+    if winners.count > 1 {
+      let names = winners.map { roster.party($0.device).text }.joined(separator: " and ")
+      violate(.twoWinners, "\(names) were told that they won")
+    } else if let winner = winners.first, let by = answeredBy, by != winner.device {
+      violate(.twoWinners, "the caller was told of another winner than the one that was told so")
+    }
+    guard winners.isEmpty else { return }
+    let believers = [caller] + callees
+    if answeredBy != nil || believers.contains(where: { $0.end?.reason == .answeredElsewhere }) {
+      // A winner that is gone could not be told.
+      let answerers = callees.filter { $0.said.contains(.answer) }
+      if answerers.isEmpty || answerers.contains(where: { isAttached($0.device) }) {
+        violate(.noWinner, "somebody was told of an answer, but no device that it won")
+      }
+    } else if let name = deservedWinner(roster) {
+      violate(.noWinner, "\(name) answered in time and nobody got the call")
+    }
+  }
+
+  /// A device that answered while nothing spoke against it.
+  private func deservedWinner(_ roster: Roster) -> String? {
+    guard !caller.said.contains(.cancel), !caller.said.contains(.hangUp), !caller.wasAway,
+      !callees.contains(where: { $0.said.contains(.declineEverywhere) })
+    else { return nil }
+    let deserving = callees.first { callee in
+      guard let at = callee.time(of: .answer), callee.invitedAt != nil, !callee.wasAway else {
+        return false
+      }
+      return at + CallChecker.early < deadline && callee.said.isDisjoint(with: [.decline, .busy])
+    }
+    return deserving.map { roster.party($0.device).text }
+  }
+
+  // MARK: Ringing
+
+  private mutating func examineRinging(
+    at now: Timestamp, _ roster: Roster, isAttached: (Int) -> Bool
+  ) {
+    for callee in callees
+    where callee.invitedAt != nil && !callee.isOver && isAttached(callee.device) {
+      let name = roster.party(callee.device).text
+      if callee.wonAt == nil {
+        violate(.ringingAfterEnd, "\(name) was never told to stop")
+      } else if caller.isOver {
+        violate(.ringingAfterEnd, "\(name) won and was never told of the end")
+      }
+    }
+    guard accepted, !caller.isOver, isAttached(caller.device) else { return }
+    let invited = callees.filter { $0.invitedAt != nil }
+    let overForCallees =
+      !invited.isEmpty && invited.allSatisfy { $0.isOver }
+      || invited.contains { $0.wonAt != nil && $0.isOver }
+    let overByTime = winners.isEmpty && answeredBy == nil && deadline + CallChecker.skew < now
+    if overForCallees || overByTime {
+      violate(.ringingAfterEnd, "the caller was never told of the end")
+    }
+  }
+
+  // MARK: Reasons
+
+  private mutating func examineReasons(of device: DeviceRecord, _ roster: Roster) {
+    for end in [device.stop, device.replied] {
+      guard let end else { continue }
+      let told = "\(roster.party(device.device).text) was told \(end.reason.name)"
+      if let what = objection(to: end, for: device) {
+        return violate(.wrongReason, "\(told), but \(what)")
+      }
+    }
+    guard let stop = device.stop, device.device != facts.caller, device.wonAt == nil else { return }
+    if stop.missed != stop.reason.isMissedCall {
+      violate(
+        .wrongReason,
+        "\(roster.party(device.device).text) was told \(stop.reason.name) as "
+          + (stop.missed ? "a missed call" : "no missed call"))
+    }
+  }
+
+  /// What does not fit between an end and what devices did; nil when it fits.
+  private func objection(to end: DeviceRecord.End, for device: DeviceRecord) -> String? {
+    let isCaller = device.device == facts.caller
+    let winner = winners.first?.device ?? answeredBy
+    switch end.reason {
+    case .answeredElsewhere:
+      if isCaller { return "it is the caller" }
+      // Without a winner that is another rule's matter.
+      guard let winner else { return nil }
+      if device.device == winner { return "it is the winner" }
+      return end.by == winner ? nil : "the winner is not the one it was told"
+    case .declined: return objectionToDeclined(end, device, isCaller: isCaller, winner)
+    case .cancelled:
+      if winner != nil { return "the call was answered" }
+      if !caller.said.contains(.cancel), !caller.said.contains(.hangUp), !caller.wasAway {
+        return "the caller did not cancel"
+      }
+      return end.by == facts.caller ? nil : "the caller was not named"
+    case .unanswered:
+      if winner != nil { return "the call was answered" }
+      if end.at + CallChecker.early < deadline { return "the ring timeout had not passed" }
+      return end.by == nil ? nil : "somebody was named"
+    case .busy:
+      if winner != nil, isCaller { return "the call was answered" }
+      if device.said.contains(.busy) { return nil }
+      return everybodyRefused ? nil : "not every device was busy"
+    case .unreachable:
+      let reachable = callees.contains { $0.invitedAt != nil && !$0.wasAway }
+      return reachable ? "a device rang" : nil
+    case .hungUp: return objectionToHungUp(end, device, isCaller: isCaller, winner)
+    case .failed:
+      return caller.wasAway || callees.contains { $0.wasAway } ? nil : "both sides were there"
+    case .glare: return "there was no crossing call"
+    }
+  }
+
+  private var everybodyRefused: Bool {
+    callees.allSatisfy {
+      $0.invitedAt == nil || $0.said.contains(.busy) || $0.said.contains(.declineHere)
+    }
+  }
+
+  private func objectionToDeclined(
+    _ end: DeviceRecord.End, _ device: DeviceRecord, isCaller: Bool, _ winner: Int?
+  ) -> String? {
+    // Who declined for itself is over, whatever becomes of the call.
+    if end.by == device.device, !device.said.isDisjoint(with: .decline) { return nil }
+    if winner != nil { return "the call was answered" }
+    guard let by = end.by, let decliner = record(of: by), by != facts.caller else {
+      return "nobody of the callee's was named"
+    }
+    if decliner.said.contains(.declineEverywhere) { return nil }
+    if decliner.said.contains(.declineHere), everybodyRefused { return nil }
+    return "the device named did not decline for all"
+  }
+
+  private func objectionToHungUp(
+    _ end: DeviceRecord.End, _ device: DeviceRecord, isCaller: Bool, _ winner: Int?
+  ) -> String? {
+    guard let winner else { return "the call was never answered" }
+    guard isCaller || device.device == winner else { return "it was not in the call" }
+    guard let by = end.by, let leaver = record(of: by), by == facts.caller || by == winner else {
+      return "neither side was named"
+    }
+    return leaver.said.contains(.hangUp) || leaver.wasAway ? nil : "the one named did not hang up"
+  }
+
+  // MARK: Errors
+
+  private mutating func examineErrors(_ roster: Roster) {
+    for error in errors where !isExplained(error.device, error.what, error.code, at: error.at) {
+      let name = roster.party(error.device).text
+      violate(
+        .unexplainedError,
+        "\(name) said \(error.what) and heard \(error.code.rawValue) "
+          + error.code.name)
+    }
+  }
+
+  /// An error is explained when somebody else had said something that ends what the command needs.
+  private func isExplained(
+    _ device: Int, _ what: TraceLine.What, _ code: CallError.Code, at time: Timestamp
+  ) -> Bool {
+    switch code {
+    case .callEnded, .wrongState, .notParty: break
+    default: return false
+    }
+    if what == .place || what == .resume && code == .notParty { return false }
+    if deadline < time + CallChecker.early { return true }
+    return ([caller] + callees).contains { other in
+      guard other.device != device else { return false }
+      let acts: [DeviceRecord.Said] = [.answer, .declineEverywhere, .cancel, .hangUp]
+      let acted = acts.contains { act in other.time(of: act).map { $0 <= time } ?? false }
+      return acted || other.end.map { $0.at <= time } ?? false
+    }
+  }
+}

@@ -1,0 +1,145 @@
+import CallClient
+import CallCore
+import CallWire
+
+/// What one device did in a call and was told of it, as the checker keeps it.
+struct DeviceRecord: Sendable {
+  /// What the device said.
+  struct Said: OptionSet, Sendable {
+    let rawValue: UInt16
+    static let alerting = Said(rawValue: 1)
+    static let answer = Said(rawValue: 2)
+    static let declineEverywhere = Said(rawValue: 4)
+    static let declineHere = Said(rawValue: 8)
+    static let busy = Said(rawValue: 16)
+    static let cancel = Said(rawValue: 32)
+    static let hangUp = Said(rawValue: 64)
+    static let decline: Said = [.declineEverywhere, .declineHere]
+  }
+
+  /// An end, as the device was told.
+  struct End: Sendable, Equatable {
+    var reason: EndReason
+    /// nil: nobody was named. -1: somebody who is none of ours.
+    var by: Int?
+    var missed: Bool
+    var version: UInt64
+    var at: Timestamp
+  }
+
+  let device: Int
+  var said: Said = []
+  /// When the device first said that it answers, declines for all, cancels or hangs up.
+  var saidAt: [Said.RawValue: Timestamp] = [:]
+  var invitedAt: Timestamp?
+  var wonAt: Timestamp?
+  /// A delivery said so.
+  var stop: End?
+  /// A reply said so: it lost, its own command ended it, or it asked.
+  var replied: End?
+  /// The cluster accepted what ended this device's part.
+  var left = false
+  /// Its connection was gone at some time since the call was placed.
+  var wasAway = false
+
+  init(device: Int) { self.device = device }
+
+  /// The device knows that it is over.
+  var isOver: Bool { stop != nil || replied != nil || left }
+  var end: End? { stop ?? replied }
+
+  mutating func say(_ what: Said, at now: Timestamp) {
+    if said.insert(what).inserted { saidAt[what.rawValue] = now }
+  }
+
+  func time(of what: Said) -> Timestamp? { saidAt[what.rawValue] }
+}
+
+/// One line of a call's history, small: there are tens of thousands at a time.
+struct TraceLine: Sendable {
+  enum What: UInt8, Sendable {
+    case place, alerting, answer, declineEverywhere, declineHere, busy, cancel, connected, hangUp
+    case signal, resume, query
+    case invite, ringing, answered, stop, signalled
+    case done, state, won, lost, error, gaveUp, detached, attached
+  }
+  var at: Timestamp
+  var device: Int32
+  /// Who is named; -1: nobody.
+  var by: Int32 = -1
+  var version: UInt64 = 0
+  var what: What
+  /// An end reason's or phase's raw value.
+  var detail: UInt8 = 0
+  /// An error's code.
+  var code: UInt16 = 0
+}
+
+/// One call as the checker keeps it until it is judged.
+struct CallRecord: Sendable {
+  let facts: CallChecker.Facts
+  var caller: DeviceRecord
+  var callees: [DeviceRecord]
+  var trace: [TraceLine] = []
+  /// Commands that have no reply.
+  var outstanding = 0
+  /// The cluster took the place command.
+  var accepted = false
+  var refusal: CallError.Code?
+  /// Whom the caller was told to be talking to.
+  var answeredBy: Int?
+  /// Since when nobody may be told to ring.
+  var ringOverAt: Timestamp?
+  /// Found while it happened; the rest is found by looking at the whole.
+  var violations: [Violation] = []
+  var errors: [(device: Int, what: TraceLine.What, code: CallError.Code, at: Timestamp)] = []
+
+  static let traceMax = 200
+
+  init(facts: CallChecker.Facts) {
+    self.facts = facts
+    self.caller = DeviceRecord(device: facts.caller)
+    self.callees = facts.callees.map { DeviceRecord(device: $0) }
+  }
+
+  var deadline: Timestamp { facts.placedAt + facts.ringTimeout }
+
+  /// Every device that was told to ring, and the caller, knows that it is over.
+  var isSettled: Bool {
+    outstanding == 0 && caller.isOver && callees.allSatisfy { $0.invitedAt == nil || $0.isOver }
+  }
+
+  var winners: [DeviceRecord] { callees.filter { $0.wonAt != nil } }
+
+  func record(of device: Int) -> DeviceRecord? {
+    if device == facts.caller { return caller }
+    guard facts.callees.contains(device) else { return nil }
+    return callees[device - facts.callees.lowerBound]
+  }
+
+  /// False when the device has no part in the call.
+  mutating func change(_ device: Int, _ change: (inout DeviceRecord) -> Void) -> Bool {
+    if device == facts.caller {
+      change(&caller)
+    } else if facts.callees.contains(device) {
+      change(&callees[device - facts.callees.lowerBound])
+    } else {
+      return false
+    }
+    return true
+  }
+
+  mutating func note(_ line: TraceLine) {
+    if trace.count < Self.traceMax { trace.append(line) }
+  }
+
+  mutating func violate(_ rule: CorrectnessRule, _ what: String) {
+    violations.append(Violation(rule: rule, what: what))
+  }
+}
+
+/// One broken rule.
+package struct Violation: Sendable, Equatable {
+  package var rule: CorrectnessRule
+  package var what: String
+}

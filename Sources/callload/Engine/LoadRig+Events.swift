@@ -1,0 +1,141 @@
+import CallClient
+import CallCore
+import CallWire
+
+/// What devices hear, and what the clock says of it.
+extension LoadRig {
+  func handle(_ event: ClientEvent, _ device: SimulatedDevice) {
+    switch event {
+    case .attached(_, let again): attached(device, again: again)
+    case .detached: break
+    case .refused(let error): deviceRefused(device, error)
+    case .replied(let request, let command, let reply):
+      replied(device, request, command, reply)
+    case .gaveUp(let request, let command):
+      stage?.checker.gaveUp(device: device.index, request: request, at: loop.now)
+      if case .register = command { registerReplied(device, nil) }
+      if let call = command.address?.call { finishIfSettled(call) }
+    case .notice(let notice): count("notice: \(notice.kind.name)")
+    case .call(let call, let event):
+      guard let live = stage?.live[call] else { return }
+      happened(live, event, device)
+    }
+  }
+
+  private func attached(_ device: SimulatedDevice, again: Bool) {
+    deviceAttached(device)
+    guard again else { return }
+    stage?.checker.attached(device: device.index, in: device.calls, at: loop.now)
+    for call in device.calls {
+      if let live = stage?.live[call] { returned(live, device) }
+    }
+  }
+
+  private func replied(
+    _ device: SimulatedDevice, _ request: UInt64, _ command: ClientCommand, _ reply: ServerReply
+  ) {
+    if case .register = command { return registerReplied(device, reply) }
+    guard let call = command.address?.call else { return }
+    if case .error(let error) = reply {
+      // Counted by the checker only if it is still waited for: the last of several attempts.
+      stage?.checker.refused(
+        device: device.index, request: request, error.code, at: loop.now)
+    }
+    if let live = stage?.live[call] {
+      switch command {
+      case .decline, .busy, .hangUp, .cancel: live.isOver.insert(device.index)
+      default: break
+      }
+    }
+    finishIfSettled(call)
+  }
+
+  /// Before the machine sees a delivery: what its event no longer tells.
+  func noticeDelivery(_ device: SimulatedDevice, _ delivery: Delivery, at now: Timestamp) {
+    guard case .invite(let invite) = delivery.event, let live = stage?.live[delivery.call] else {
+      return
+    }
+    if live.ringSpan == nil { live.ringSpan = invite.deadline - delivery.at }
+    // The machine drops the invite of a call that it knows; a device that comes back needs it.
+    if live.isBack, device.index == live.plan.actor { heardAgain(live, device) }
+  }
+
+  private func happened(_ live: LiveCall, _ event: CallEvent, _ device: SimulatedDevice) {
+    switch event {
+    case .invited: invited(live, device)
+    case .answered(let answered): self.answered(live, by: roster.device(answered.by))
+    case .won: won(live, device)
+    case .stopped(let stop): stopped(live, stop.reason, device)
+    case .ringing, .signal: break
+    }
+  }
+
+  private func invited(_ live: LiveCall, _ device: SimulatedDevice) {
+    let now = loop.now
+    guard live.plan.callees.contains(device.index) else { return }
+    live.invited.insert(device.index)
+    if live.invited.count == live.expectedInvites {
+      stage?.book.record(.ring, now - live.plan.placeAt)
+    }
+    if live.ringsSince == nil {
+      live.ringsSince = now
+      scheduleActs(live, from: now)
+    }
+    after(live.plan.alert(device.index), live.plan.call) { [self] live in
+      guard !live.isOver.contains(device.index) else { return }
+      say(.alerting(CallAddress(call: live.plan.call)), device)
+    }
+  }
+
+  private func answered(_ live: LiveCall, by winner: Int?) {
+    let plan = live.plan
+    live.answered = true
+    if let winner, let intended = live.answerIntended[winner], !plan.dropsConnection {
+      stage?.book.record(.answer, loop.now - intended)
+    }
+    let caller = devices[plan.caller]
+    say(.connected(caller.machine.address(plan.call)), caller)
+    if plan.exchangesCandidates {
+      after(.milliseconds(5), plan.call) { [self] in candidate(plan.caller, $0) }
+    }
+    after(plan.talk, plan.call) { [self] live in
+      guard let leaver = plan.hangUpByCaller ? plan.caller : winner else { return }
+      guard !live.isOver.contains(leaver) else { return }
+      say(.hangUp(devices[leaver].machine.address(plan.call)), devices[leaver])
+    }
+  }
+
+  private func won(_ live: LiveCall, _ device: SimulatedDevice) {
+    let address = CallAddress(call: live.plan.call)
+    say(.connected(address), device)
+    guard live.plan.exchangesCandidates else { return }
+    for milliseconds in [5, 20] as [Int64] {
+      after(.milliseconds(milliseconds), live.plan.call) { [self] in candidate(device.index, $0) }
+    }
+  }
+
+  private func stopped(_ live: LiveCall, _ reason: EndReason, _ device: SimulatedDevice) {
+    let now = loop.now
+    let plan = live.plan
+    live.isOver.insert(device.index)
+    switch reason {
+    case .answeredElsewhere:
+      live.stopped += 1
+      // The winner's intended time; of two that answered at once it is the same.
+      guard live.stopped == live.invited.count - 1, !plan.dropsConnection,
+        let intended = live.answerIntended.values.max()
+      else { return }
+      stage?.book.record(.elsewhere, now - intended)
+    case .cancelled where device.index != plan.caller:
+      live.stopped += 1
+      guard live.stopped == live.invited.count, let intended = live.cancelIntended else { return }
+      stage?.book.record(.cancel, now - intended)
+    case .unanswered:
+      // By the lengths alone, so that clocks that differ do not matter.
+      guard let since = live.ringsSince, let span = live.ringSpan else { return }
+      let late = (now - since).microseconds - span.microseconds
+      stage?.book.record(.timeout, Span(microseconds: abs(late)))
+    case .cancelled, .declined, .busy, .unreachable, .hungUp, .failed, .glare: break
+    }
+  }
+}

@@ -1,0 +1,197 @@
+import CallClient
+import CallCore
+import CallWire
+
+/// Connecting and registering.
+extension LoadRig {
+  struct Ramp {
+    enum Step { case connecting, registering }
+    var step = Step.connecting
+    let startedAt: Timestamp
+    let giveUpAt: Timestamp
+    /// The next device to begin with.
+    var next = 0
+    var inFlight = 0
+    /// Done, one way or the other.
+    var resolved = 0
+    let completion: () -> Void
+  }
+
+  /// Connects, attaches and registers every device. Those that could not are counted.
+  ///
+  /// - Throws: what minting a token threw.
+  package func connect(_ completion: @escaping () -> Void) throws {
+    try makeDevices()
+    let now = loop.now
+    ramp = Ramp(
+      startedAt: now,
+      giveUpAt: now + Span(microseconds: Int64(options.rampTimeoutSeconds * 1_000_000)),
+      completion: completion)
+    progress.update {
+      $0 = LoadProgress.Snapshot()
+      $0.phase = .connecting
+      $0.total = devices.count
+    }
+    startTicking()
+    advanceRamp()
+    finishRampIfDone()
+  }
+
+  private func makeDevices() throws {
+    devices.reserveCapacity(roster.devices)
+    for index in devices.count..<roster.devices {
+      let user = roster.userName(roster.user(of: index))
+      let name = roster.deviceName(index)
+      var configuration = ClientMachine.Configuration(
+        edges: options.edges, token: try options.mintToken(user, name), device: name)
+      configuration.firstEdge = index % max(1, options.edges.count)
+      configuration.client = "callload/1"
+      configuration.commandTimeout = .seconds(6)
+      configuration.commandAttempts = 2
+      configuration.endedCallsMax = 4
+      devices.append(
+        SimulatedDevice(index: index, rig: self, machine: ClientMachine(configuration)))
+    }
+  }
+
+  /// Begins what the rate and the bound on what is under way allow.
+  private func advanceRamp() {
+    guard let ramp, ramp.step == .connecting else { return advanceRegistering() }
+    if let rate = options.rampPerSecond {
+      guard ramp.next < devices.count, !isInterrupted else { return }
+      let due = ramp.startedAt + Span(microseconds: Int64(Double(ramp.next) * 1_000_000 / rate))
+      guard due <= loop.now else {
+        return loop.schedule(at: due) { [weak self] in self?.advanceRamp() }
+      }
+      beginConnect(due)
+      return loop.schedule(at: loop.now) { [weak self] in self?.advanceRamp() }
+    }
+    while let ramp = self.ramp, ramp.step == .connecting, ramp.next < devices.count,
+      ramp.inFlight < options.connectsInFlight, !isInterrupted
+    {
+      beginConnect(loop.now)
+    }
+  }
+
+  private func beginConnect(_ intended: Timestamp) {
+    guard let next = ramp?.next else { return }
+    ramp?.next += 1
+    ramp?.inFlight += 1
+    let device = devices[next]
+    device.setup = .connecting
+    device.connectAt = intended
+    run(device) { $0.start(now: $1, into: &$2) }
+  }
+
+  func deviceAttached(_ device: SimulatedDevice) {
+    guard device.setup == .connecting else { return }
+    device.setup = .connected
+    connectedCount += 1
+    guard ramp?.step == .connecting else { return }
+    setupBook.record(.connect, loop.now - device.connectAt)
+    setupStepDone()
+  }
+
+  func deviceRefused(_ device: SimulatedDevice, _ error: CallError) {
+    count("device refused: \(error.code.name)")
+    let wasConnecting = device.setup == .connecting
+    if device.setup == .connected { connectedCount -= 1 }
+    device.setup = .refused
+    if wasConnecting, ramp?.step == .connecting { setupStepDone() }
+  }
+
+  private func advanceRegistering() {
+    while let ramp, ramp.step == .registering, ramp.next < devices.count,
+      ramp.inFlight < options.connectsInFlight, !isInterrupted
+    {
+      let device = devices[ramp.next]
+      self.ramp?.next += 1
+      guard device.setup == .connected else { continue }
+      self.ramp?.inFlight += 1
+      device.registerAt = loop.now
+      say(
+        .register(
+          RegistrationRequest(
+            deviceName: "Device \(device.index)", sdkName: "callload", sdkVersion: "1")), device)
+    }
+  }
+
+  func registerReplied(_ device: SimulatedDevice, _ reply: ServerReply?) {
+    switch reply {
+    case .registered:
+      device.isRegistered = true
+      registeredCount += 1
+      setupBook.record(.register, loop.now - device.registerAt)
+    case .error(let error): count("register refused: \(error.code.name)")
+    case nil: count("register: no reply")
+    case .done, .attached, .call, .answer: count("register: wrong kind of reply")
+    }
+    if ramp?.step == .registering { setupStepDone() }
+  }
+
+  private func setupStepDone() {
+    ramp?.inFlight -= 1
+    ramp?.resolved += 1
+    // Not from here: this may be deep inside the reading of a device.
+    loop.schedule(at: loop.now) { [weak self] in
+      self?.advanceRamp()
+      self?.finishRampIfDone()
+    }
+  }
+
+  private func finishRampIfDone() {
+    guard let ramp else { return }
+    switch ramp.step {
+    case .connecting:
+      guard ramp.resolved >= devices.count else { return }
+      beginRegistering()
+    case .registering:
+      guard ramp.next >= devices.count, ramp.inFlight == 0 else { return }
+      finishRamp()
+    }
+  }
+
+  private func beginRegistering() {
+    rampSeconds = Double((loop.now - (ramp?.startedAt ?? loop.now)).microseconds) / 1_000_000
+    ramp?.step = .registering
+    ramp?.next = 0
+    ramp?.inFlight = 0
+    ramp?.resolved = 0
+    progress.update { [connectedCount] in
+      $0.phase = .registering
+      $0.done = 0
+      $0.total = connectedCount
+    }
+    advanceRegistering()
+    finishRampIfDone()
+  }
+
+  func rampTick(at now: Timestamp) {
+    guard let ramp else { return }
+    progress.update { [connectedCount, setupFailures, registeredCount] in
+      $0.done = ramp.step == .connecting ? connectedCount : registeredCount
+      $0.devicesConnected = connectedCount
+      $0.errors = setupFailures.values.reduce(0, +)
+    }
+    guard ramp.giveUpAt < now else { return }
+    if ramp.step == .connecting, connectedCount > 0 {
+      // Time is up for those that are still trying; they may yet come, but no longer count here.
+      self.ramp?.resolved = devices.count
+      beginRegistering()
+    } else {
+      finishRamp()
+    }
+  }
+
+  func finishRamp() {
+    guard let ramp else { return }
+    if ramp.step == .connecting {
+      rampSeconds = Double((loop.now - ramp.startedAt).microseconds) / 1_000_000
+    }
+    self.ramp = nil
+    let missing = devices.count - connectedCount
+    if missing > 0 { setupFailures["device: not connected", default: 0] += missing }
+    progress.update { [connectedCount] in $0.devicesConnected = connectedCount }
+    ramp.completion()
+  }
+}

@@ -1,0 +1,260 @@
+import CallClient
+import CallCore
+import CallWire
+import Glibc
+import Histogram
+
+/// A stage of load: arrivals at a rate, then settling, then the result.
+extension LoadRig {
+  /// A class, so that nothing that looks at it makes its dictionaries be copied.
+  final class Stage {
+    let startedAt: Timestamp
+    let arrivalsEndAt: Timestamp
+    let expected: Int
+    let completion: (RunResult) -> Void
+    var arrivals: SplitMix64
+    var nextArrival: Timestamp
+    var drawn = 0
+    var placed = 0
+    var completed = 0
+    var failed = 0
+    var failures: [String: Int] = [:]
+    var byPart: [String: Int] = [:]
+    var checker: CallChecker
+    var book = LatencyBook()
+    var live: [CallID: LiveCall] = [:]
+    /// Over for everybody, kept a while in case something is said again. Oldest first.
+    var quiet: [(call: CallID, judgeAt: Timestamp)] = []
+    var quietFirst = 0
+    var expectations: [CallID: CallPlan] = [:]
+    var arrivalsDone = false
+    var interruptedAt: Timestamp?
+    var placedAtLastLook = 0
+
+    init(
+      startedAt: Timestamp, expected: Int, duration: Double, seed: UInt64, roster: Roster,
+      completion: @escaping (RunResult) -> Void
+    ) {
+      self.startedAt = startedAt
+      self.arrivalsEndAt = startedAt + Span(microseconds: Int64(duration * 1_000_000))
+      self.expected = expected
+      self.completion = completion
+      self.arrivals = SplitMix64(seed: seed)
+      self.nextArrival = startedAt
+      self.checker = CallChecker(roster: roster, seed: seed)
+    }
+  }
+
+  /// How long a call that is over is watched before it is judged: the first repetitions of a
+  /// delivery fall into it.
+  static let quietSpan: Span = .milliseconds(1700)
+  /// How long an interrupted stage waits for its calls.
+  static let interruptedSpan: Span = .seconds(2)
+
+  package func load(
+    rate: Double, duration: Double, _ completion: @escaping (RunResult) -> Void
+  ) {
+    let start = loop.now + .milliseconds(20)
+    let expected = max(1, Int((rate * duration).rounded()))
+    let stage = Stage(
+      startedAt: start, expected: expected, duration: duration, seed: options.seed,
+      roster: roster, completion: completion)
+    stage.arrivalsDone = isInterrupted
+    stage.interruptedAt = isInterrupted ? start : nil
+    self.stage = stage
+    progress.update { [connectedCount] in
+      $0 = LoadProgress.Snapshot()
+      $0.phase = .calling
+      $0.total = expected
+      $0.devicesConnected = connectedCount
+    }
+    startTicking()
+    scheduleArrival()
+  }
+
+  // MARK: Arrivals
+
+  /// The next of `expected` arrivals that lie evenly at random in the time that is left: a Poisson
+  /// process, given its count.
+  private func scheduleArrival() {
+    guard let stage, !stage.arrivalsDone else { return }
+    guard stage.drawn < stage.expected else {
+      stage.arrivalsDone = true
+      progress.update {
+        $0.phase = .settling
+        $0.total = stage.drawn
+      }
+      return
+    }
+    let left = Double(stage.expected - stage.drawn)
+    let share = 1 - Glibc.pow(1 - Double.random(in: 0..<1, using: &stage.arrivals), 1 / left)
+    let span = Double((stage.arrivalsEndAt - stage.nextArrival).microseconds)
+    stage.nextArrival = stage.nextArrival + Span(microseconds: Int64(span * share))
+    stage.drawn += 1
+    let (number, intended) = (stage.drawn, stage.nextArrival)
+    loop.schedule(at: intended) { [weak self] in self?.arrive(number, intended) }
+  }
+
+  private func arrive(_ number: Int, _ intended: Timestamp) {
+    guard let stage, !stage.arrivalsDone else { return }
+    scheduleArrival()
+    guard let plan = drawCall(number: number, at: intended) else {
+      return fail("no free pair of users")
+    }
+    place(plan)
+  }
+
+  /// A call that failed before it was placed.
+  private func fail(_ cause: String) {
+    stage?.failures[cause, default: 0] += 1
+    stage?.failed += 1
+  }
+
+  // MARK: Ends
+
+  func finishIfSettled(_ call: CallID) {
+    guard let stage, let live = stage.live[call], stage.checker.isSettled(call) else { return }
+    finish(live)
+  }
+
+  /// The call is over, or is given up; what is left is to wait a little and judge.
+  private func finish(_ live: LiveCall) {
+    let plan = live.plan
+    stage?.live[plan.call] = nil
+    stage?.quiet.append((plan.call, loop.now + Self.quietSpan))
+    devices[plan.caller].calls.removeAll { $0 == plan.call }
+    for callee in plan.callees { devices[callee].calls.removeAll { $0 == plan.call } }
+    release(plan)
+  }
+
+  func stageTick(at now: Timestamp, ticks: Int) {
+    guard stage != nil else { return }
+    judgeQuiet(at: now)
+    if ticks % 10 == 0 {
+      giveUpOverdue(at: now)
+      showProgress()
+    }
+    endStageIfDone(at: now)
+  }
+
+  private func judgeQuiet(at now: Timestamp) {
+    while let stage, stage.quietFirst < stage.quiet.count,
+      stage.quiet[stage.quietFirst].judgeAt <= now
+    {
+      let call = stage.quiet[stage.quietFirst].call
+      self.stage?.quietFirst += 1
+      judge(call, at: now)
+    }
+    if let first = stage?.quietFirst, first > 4096 {
+      stage?.quiet.removeFirst(first)
+      stage?.quietFirst = 0
+    }
+  }
+
+  private func judge(_ call: CallID, at now: Timestamp) {
+    guard let plan = stage?.expectations.removeValue(forKey: call),
+      let verdict = stage?.checker.judge(
+        call, at: now, isAttached: { devices[$0].machine.isAttached })
+    else { return }
+    if let violation = verdict.violations.first {
+      fail("rule broken: \(violation.rule.title)")
+    } else if plan.allowed.contains(verdict.outcome) {
+      stage?.completed += 1
+    } else {
+      let expected = plan.allowed.map(\.name).joined(separator: " or ")
+      fail("\(verdict.outcome.name) instead of \(expected)")
+    }
+  }
+
+  private func giveUpOverdue(at now: Timestamp) {
+    guard let stage else { return }
+    let settle = Span(microseconds: Int64(options.settleSeconds * 1_000_000))
+    for live in stage.live.values where live.plan.overAt + settle < now { finish(live) }
+  }
+
+  func interruptStage() {
+    guard let stage, stage.interruptedAt == nil else { return }
+    self.stage?.interruptedAt = loop.now
+    self.stage?.arrivalsDone = true
+    progress.update {
+      $0.phase = .settling
+      $0.total = stage.placed
+    }
+  }
+
+  private func endStageIfDone(at now: Timestamp) {
+    guard let stage, stage.arrivalsDone else { return }
+    if let interruptedAt = stage.interruptedAt, interruptedAt + Self.interruptedSpan < now {
+      abandonLive()
+    }
+    guard self.stage?.live.isEmpty == true else { return }
+    guard self.stage?.quietFirst == self.stage?.quiet.count else { return }
+    guard let done = self.stage else { return }
+    showProgress()
+    self.stage = nil
+    done.completion(result(of: done))
+  }
+
+  /// Calls in mid-flight when the run is ended early are not judged: nobody knows how they would
+  /// have ended.
+  private func abandonLive() {
+    guard let live = stage?.live else { return }
+    for call in live.values {
+      release(call.plan)
+      stage?.expectations[call.plan.call] = nil
+      devices[call.plan.caller].calls.removeAll()
+      for callee in call.plan.callees { devices[callee].calls.removeAll() }
+    }
+    if !live.isEmpty { stage?.failures["ended early", default: 0] += live.count }
+    stage?.live.removeAll()
+  }
+
+  // MARK: Numbers
+
+  private func showProgress() {
+    guard let stage else { return }
+    let p99 = self.stage?.book.takeRecentRingP99()
+    self.stage?.placedAtLastLook = stage.placed
+    progress.update { [connectedCount] in
+      $0.devicesConnected = connectedCount
+      $0.callsLive = stage.live.count
+      $0.callsPlaced = stage.placed
+      $0.callsCompleted = stage.completed
+      $0.errors = stage.failed
+      $0.violations = stage.checker.counts.values.reduce(0, +)
+      $0.done = stage.arrivalsDone ? stage.completed + stage.failed : stage.placed
+      $0.rate = Double(stage.placed - stage.placedAtLastLook)
+      $0.ringP99 = p99 ?? $0.ringP99
+    }
+  }
+
+  private func result(of stage: Stage) -> RunResult {
+    var result = setupResult
+    result.callsExpected = stage.expected
+    result.callsPlaced = stage.placed
+    result.callsCompleted = stage.completed
+    result.callsByPart = stage.byPart
+    result.failures.merge(stage.failures) { $0 + $1 }
+    result.correctness = stage.checker.counts
+    result.examples = stage.checker.examples
+    result.latency.merge(stage.book.histograms) { $1 }
+    let end = stage.interruptedAt ?? stage.arrivalsEndAt
+    result.loadSeconds = max(0, Double((end - stage.startedAt).microseconds) / 1_000_000)
+    result.interrupted = isInterrupted
+    return result
+  }
+
+  /// What is known after connecting.
+  package var setupResult: RunResult {
+    var result = RunResult()
+    result.devicesExpected = roster.devices
+    result.devicesConnected = connectedCount
+    result.devicesRegistered = registeredCount
+    result.failures = setupFailures
+    result.latency = setupBook.histograms
+    result.rampSeconds = rampSeconds
+    result.interrupted = isInterrupted
+    for rule in CorrectnessRule.allCases { result.correctness[rule] = 0 }
+    return result
+  }
+}

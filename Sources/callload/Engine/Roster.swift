@@ -1,0 +1,52 @@
+package import CallCore
+
+/// The simulated devices, by number, and what they are called.
+package struct Roster: Sendable {
+  package let devices: Int
+  package let devicesPerUser: Int
+
+  package init(devices: Int, devicesPerUser: Int) {
+    self.devices = max(0, devices)
+    self.devicesPerUser = max(1, devicesPerUser)
+  }
+
+  package var users: Int { (devices + devicesPerUser - 1) / devicesPerUser }
+
+  package func user(of device: Int) -> Int { device / devicesPerUser }
+
+  /// The last user may have fewer.
+  package func devices(of user: Int) -> Range<Int> {
+    let first = user * devicesPerUser
+    return first..<min(first + devicesPerUser, devices)
+  }
+
+  package func userName(_ user: Int) -> String { "u\(user)" }
+
+  package func deviceName(_ device: Int) -> String { "d\(device % devicesPerUser)" }
+
+  package func party(_ device: Int) -> Party {
+    Party(user: userName(user(of: device)), device: DeviceID(deviceName(device)))
+  }
+
+  /// The device that a party names; nil when it is none of ours.
+  package func device(_ party: Party) -> Int? {
+    guard let user = Self.number(party.user, after: UInt8(ascii: "u")), user < users,
+      let place = Self.number(party.device.text, after: UInt8(ascii: "d")),
+      place < devices(of: user).count
+    else { return nil }
+    return user * devicesPerUser + place
+  }
+
+  private static func number(_ text: String, after prefix: UInt8) -> Int? {
+    var bytes = text.utf8.makeIterator()
+    guard bytes.next() == prefix else { return nil }
+    var value = 0
+    var digits = 0
+    while let byte = bytes.next() {
+      guard byte >= 48, byte <= 57, digits < 9 else { return nil }
+      value = value * 10 + Int(byte - 48)
+      digits += 1
+    }
+    return digits > 0 ? value : nil
+  }
+}

@@ -1,0 +1,127 @@
+import FoundationEssentials
+
+/// Reading scenario files; loadtest/scenarios/README.md describes them.
+extension Scenario {
+  /// Reads a scenario file.
+  /// - Throws: `LoadError` that names the key and what would be right.
+  package static func load(path: String) throws -> Scenario {
+    guard let data = FileManager.default.contents(atPath: path) else {
+      throw LoadError("scenario file \(path): cannot be read")
+    }
+    do {
+      return try Scenario(json: data)
+    } catch {
+      throw LoadError("scenario file \(path): \(error)")
+    }
+  }
+
+  package init(json text: String) throws { try self.init(json: Data(text.utf8)) }
+
+  private init(json data: Data) throws {
+    do {
+      self = try JSONDecoder().decode(ScenarioFile.self, from: data).scenario
+    } catch let error as DecodingError {
+      throw LoadError(Self.describe(error))
+    }
+  }
+
+  private static func describe(_ error: DecodingError) -> String {
+    switch error {
+    case .dataCorrupted(let context), .typeMismatch(_, let context),
+      .valueNotFound(_, let context):
+      let path = context.codingPath.map(\.stringValue).joined(separator: ".")
+      return path.isEmpty ? context.debugDescription : "\(path): \(context.debugDescription)"
+    case .keyNotFound(let key, let context):
+      let path = context.codingPath.map(\.stringValue).joined(separator: ".")
+      return "\(path.isEmpty ? "" : path + ": ")the key \(key.stringValue) is missing"
+    @unknown default: return "\(error)"
+    }
+  }
+}
+
+private struct ScenarioFile: Decodable {
+  var scenario: Scenario
+
+  enum CodingKeys: String, CodingKey, CaseIterable { case name, summary, parts }
+
+  init(from decoder: any Decoder) throws {
+    try decoder.refuseOtherKeys(than: CodingKeys.allCases.map(\.stringValue))
+    let values = try decoder.container(keyedBy: CodingKeys.self)
+    let parts = try values.decode([PartFile].self, forKey: .parts).map(\.part)
+    scenario = Scenario(
+      name: try values.decode(String.self, forKey: .name),
+      summary: try values.decodeIfPresent(String.self, forKey: .summary) ?? "", parts: parts)
+    guard parts.contains(where: { $0.weight > 0 }) else {
+      throw LoadError("parts: at least one needs a weight above 0")
+    }
+  }
+}
+
+private struct PartFile: Decodable {
+  var part: Scenario.Part
+
+  enum CodingKeys: String, CodingKey, CaseIterable {
+    case kind, weight, ringTimeoutSeconds, alertMs, actMs, thenMs, talkMs, awayMs, candidates
+    case answered
+  }
+
+  init(from decoder: any Decoder) throws {
+    try decoder.refuseOtherKeys(than: CodingKeys.allCases.map(\.stringValue))
+    let values = try decoder.container(keyedBy: CodingKeys.self)
+    let name = try values.decode(String.self, forKey: .kind)
+    guard let kind = Scenario.Kind(rawValue: name) else {
+      let known = Scenario.Kind.allCases.map(\.rawValue).joined(separator: ", ")
+      throw LoadError("kind \(name): known are \(known)")
+    }
+    part = Scenario.Part(kind: kind, weight: try values.decode(Double.self, forKey: .weight))
+    guard part.weight >= 0, part.weight.isFinite else {
+      throw LoadError("\(name): weight \(part.weight) is below 0")
+    }
+    if let seconds = try values.decodeIfPresent(UInt32.self, forKey: .ringTimeoutSeconds) {
+      guard (5...180).contains(seconds) else {
+        throw LoadError("\(name): ringTimeoutSeconds \(seconds) is not 5 to 180")
+      }
+      part.ringTimeoutSeconds = seconds
+    }
+    try values.read(.alertMs, of: name, into: &part.alertMs)
+    try values.read(.actMs, of: name, into: &part.actMs)
+    try values.read(.thenMs, of: name, into: &part.thenMs)
+    try values.read(.talkMs, of: name, into: &part.talkMs)
+    try values.read(.awayMs, of: name, into: &part.awayMs)
+    try values.read(.candidates, of: name, into: &part.candidates)
+    try values.read(.answered, of: name, into: &part.answered)
+  }
+}
+
+extension KeyedDecodingContainer<PartFile.CodingKeys> {
+  fileprivate func read(_ key: Key, of part: String, into range: inout ClosedRange<Double>) throws {
+    guard let bounds = try decodeIfPresent([Double].self, forKey: key) else { return }
+    guard bounds.count == 2, bounds[0] >= 0, bounds[0] <= bounds[1], bounds[1] <= 600_000 else {
+      throw LoadError("\(part): \(key.stringValue) is [low, high], in milliseconds from 0")
+    }
+    range = bounds[0]...bounds[1]
+  }
+
+  fileprivate func read(_ key: Key, of part: String, into share: inout Double) throws {
+    guard let value = try decodeIfPresent(Double.self, forKey: key) else { return }
+    guard (0...1).contains(value) else {
+      throw LoadError("\(part): \(key.stringValue) \(value) is not 0 to 1")
+    }
+    share = value
+  }
+}
+
+private struct AnyKey: CodingKey {
+  var stringValue: String
+  var intValue: Int? { nil }
+  init?(stringValue: String) { self.stringValue = stringValue }
+  init?(intValue: Int) { nil }
+}
+
+extension Decoder {
+  fileprivate func refuseOtherKeys(than known: [String]) throws {
+    for key in try container(keyedBy: AnyKey.self).allKeys where !known.contains(key.stringValue) {
+      throw LoadError("unknown key \(key.stringValue); known are \(known.joined(separator: ", "))")
+    }
+  }
+}
