@@ -112,6 +112,12 @@ let package = Package(
         .unixSignals,
       ] + Target.Dependency.nio, swiftSettings: settings),
 
+    .executableTarget(
+      name: "Benchmarks",
+      dependencies: [
+        "CallCore", "CallWire", "CallBus", "NATSBus", "CallCoordinator", "CallTelemetry", .log,
+      ], path: "loadtest/Benchmarks", swiftSettings: settings),
+
     tests("CallCoreTests", ["CallCore"]),
     tests("CallWireTests", ["CallWire", "CallCore"]),
     tests("CallAuthTests", ["CallAuth", .jwt, .crypto]),

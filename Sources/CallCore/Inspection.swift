@@ -100,7 +100,8 @@ public struct UserInspection: Sendable, Equatable {
 extension ShardMachine {
   /// A call as operators see it; nil when this shard does not hold it.
   public func inspect(call id: CallID) -> CallInspection? {
-    guard let call = calls[id] else { return nil }
+    guard let slot = calls.slot(of: id) else { return nil }
+    let call = calls[slot]
     let legs = call.legs.map {
       CallInspection.Leg(
         party: $0.party, state: $0.state.name, session: $0.endpoint.session)
@@ -130,7 +131,9 @@ extension ShardMachine {
         device: $0.id, name: $0.name, session: $0.session, client: $0.client,
         attachedAt: $0.session == nil ? nil : $0.attachedAt, registration: $0.registration)
     }
-    let states = user.calls.compactMap { calls[$0]?.state(for: .caller) }
+    let states = (user.past + user.calls).compactMap { id in
+      calls.slot(of: id).map { calls[$0].state(for: .caller) }
+    }
     return UserInspection(user: key, devices: devices, calls: states)
   }
 }

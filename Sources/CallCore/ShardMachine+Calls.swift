@@ -7,8 +7,10 @@ extension ShardMachine {
     into outcome: inout Outcome
   ) {
     let fingerprint = Self.fingerprint(command, request)
-    if let call = calls[request.call] {
-      guard call.facts.fingerprint == fingerprint, call.facts.callee == command.callee else {
+    if let slot = calls.slot(of: request.call) {
+      guard calls[slot].facts.fingerprint == fingerprint,
+        calls[slot].facts.callee == command.callee
+      else {
         return Self.reply(command, .error(CallError(.callIDTaken)), .urgent, into: &outcome)
       }
       mutate(request.call) { $0.callerAttached(command.session, context, into: &outcome) }
@@ -96,14 +98,19 @@ extension ShardMachine {
   private func liveCalls(of device: DeviceID, _ user: UserKey) -> Int {
     var count = 0
     for id in users[user]?.calls ?? [] {
-      guard let call = calls[id], !call.isEnded, let leg = call.legIndex(device) else { continue }
-      if call.legs[leg].state.isLive || call.legs[leg].state == .won { count += 1 }
+      guard let slot = calls.slot(of: id), !calls[slot].isEnded,
+        let leg = calls[slot].legIndex(device)
+      else { continue }
+      let state = calls[slot].legs[leg].state
+      if state.isLive || state == .won { count += 1 }
     }
     return count
   }
 
   private func isInCall(_ user: UserKey) -> Bool {
-    (users[user]?.calls ?? []).contains { calls[$0]?.phase == .answered }
+    (users[user]?.calls ?? []).contains { id in
+      calls.slot(of: id).map { calls[$0].phase } == .answered
+    }
   }
 
   /// Tells a repeated `place` from another call with the same id.
@@ -135,11 +142,11 @@ extension ShardMachine {
     if case .query = command.body {
       return Self.reply(command, .call(state(of: id, seenBy: command)), .urgent, into: &outcome)
     }
-    guard let call = calls[id], call.facts.callee == command.callee else {
+    guard let slot = calls.slot(of: id), calls[slot].facts.callee == command.callee else {
       return Self.reply(command, .error(CallError(.unknownCall)), .urgent, into: &outcome)
     }
-    var role = call.role(of: command.user, command.device)
-    if case .calleeDevice = role, command.body.joins, call.isRinging {
+    var role = calls[slot].role(of: command.user, command.device)
+    if case .calleeDevice = role, command.body.joins, calls[slot].isRinging {
       role = join(command, context, into: &outcome)
     }
     var answer = Reply.error(CallError(.notParty))

@@ -79,9 +79,10 @@ extension ShardMachine {
   }
 
   func state(of id: CallID, seenBy command: Command) -> CallState {
-    guard let call = calls[id] else {
+    guard let slot = calls.slot(of: id) else {
       return CallState(call: id, callee: command.callee.user, phase: .unknown)
     }
+    let call = calls[slot]
     let role = call.role(of: command.user, command.device)
     if case .stranger = role, command.user != call.facts.callee,
       command.user != call.callerKey

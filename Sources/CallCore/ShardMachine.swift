@@ -9,7 +9,7 @@ public struct ShardMachine: Sendable {
   public let epoch: UInt64
   public let limits: CallLimits
 
-  var calls: [CallID: Call] = [:]
+  var calls = CallTable()
   var users: [UserKey: User] = [:]
   var pendingStores: [UInt64: PendingStore] = [:]
   var lastStoreToken: UInt64 = 0
@@ -49,12 +49,12 @@ public struct ShardMachine: Sendable {
     let epoch = epoch
     for entry in entries {
       if case .placed(let facts) = entry.change {
-        guard calls[entry.call] == nil else { continue }
+        guard !calls.contains(entry.call) else { continue }
         var call = Call(id: entry.call, facts: facts, callerSession: nil, epoch: epoch)
         // Whoever was invited before the takeover may ring: it is told what became of the call.
         for leg in call.legs.indices { call.legs[leg].told = true }
         insert(call)
-      } else if calls[entry.call] != nil {
+      } else {
         mutate(entry.call) { call in
           call.apply(entry.change, at: now, epoch: epoch)
           if case .legJoined(let party) = entry.change, let leg = call.legIndex(party.device) {
@@ -70,9 +70,9 @@ public struct ShardMachine: Sendable {
   public mutating func begin(now: Timestamp, into outcome: inout Outcome) {
     isServing = true
     let context = context(now)
-    for id in calls.values.filter({ $0.isForgettable(context) }).map(\.id) { forget(id) }
-    for id in Array(calls.keys) {
-      guard let call = calls[id], !call.settled else {
+    for id in calls.slots.filter({ $0.isForgettable(context) }).map(\.id) { forget(id) }
+    for id in calls.slots.map(\.id) {
+      guard let slot = calls.slot(of: id), !calls[slot].settled else {
         rearm(id)
         continue
       }
@@ -85,7 +85,8 @@ public struct ShardMachine: Sendable {
   private mutating func takeOver(
     _ id: CallID, _ context: CallContext, into outcome: inout Outcome
   ) {
-    let devices = calls[id].flatMap { users[$0.facts.callee] }?.devices ?? []
+    let callee = calls.slot(of: id).map { calls[$0].facts.callee }
+    let devices = callee.flatMap { users[$0] }?.devices ?? []
     mutate(id) { call in
       call.takeOver(devices: devices, context, into: &outcome)
     }
@@ -130,9 +131,9 @@ public struct ShardMachine: Sendable {
       }
       if !dropped.isEmpty { tidy(key) }
     }
-    for (id, call) in calls where call.caller.session?.edge == edge {
+    for call in calls.slots where call.caller.session?.edge == edge {
       guard let session = call.caller.session else { continue }
-      mutate(id) { $0.callerSessionLost(session, context, into: &outcome) }
+      mutate(call.id) { $0.callerSessionLost(session, context, into: &outcome) }
     }
   }
 
@@ -146,8 +147,8 @@ public struct ShardMachine: Sendable {
     guard isServing else { return }
     let context = context(now)
     while let due = deadlines.popDue(now: now) {
-      guard let call = calls[due.key], call.armedAt == due.at else { continue }
-      if call.isForgettable(context) {
+      guard let slot = calls.slot(of: due.key), calls[slot].armedAt == due.at else { continue }
+      if calls[slot].isForgettable(context) {
         forget(due.key)
         continue
       }
@@ -163,7 +164,7 @@ public struct ShardMachine: Sendable {
   // MARK: Keeping calls
 
   mutating func insert(_ call: Call) {
-    calls[call.id] = call
+    calls.insert(call)
     users[call.facts.callee, default: User()].calls.append(call.id)
     tally.add(call.phase, 1)
     rearm(call.id)
@@ -172,37 +173,45 @@ public struct ShardMachine: Sendable {
   /// Changes a call in place, keeps the gauges and the armed deadline right. Nothing for an unknown
   /// call.
   mutating func mutate(_ id: CallID, _ body: (inout Call) -> Void) {
-    guard let index = calls.index(forKey: id) else { return }
-    let before = calls.values[index].phase
-    body(&calls.values[index])
-    let after = calls.values[index].phase
+    guard let slot = calls.slot(of: id) else { return }
+    let before = calls[slot].phase
+    let wasSettled = calls[slot].settled
+    body(&calls[slot])
+    let after = calls[slot].phase
+    if calls[slot].settled, !wasSettled { shelve(id, calls[slot].facts.callee) }
     if before != after {
       tally.add(before, -1)
       tally.add(after, 1)
       if after == .answered { tally.callsAnsweredTotal += 1 }
       if after == .ended { tally.callsEndedTotal += 1 }
     }
-    arm(index)
+    arm(slot)
   }
 
   private mutating func rearm(_ id: CallID) {
-    guard let index = calls.index(forKey: id) else { return }
-    calls.values[index].armedAt = .distantFuture
-    arm(index)
+    guard let slot = calls.slot(of: id) else { return }
+    calls[slot].armedAt = .distantFuture
+    arm(slot)
   }
 
   /// Arms an earlier deadline at once; a later one only when the armed one fires.
-  private mutating func arm(_ index: Dictionary<CallID, Call>.Index) {
-    let next = calls.values[index].nextDeadline(limits)
-    guard next < calls.values[index].armedAt else { return }
-    calls.values[index].armedAt = next
-    deadlines.insert(calls.values[index].id, at: next)
+  private mutating func arm(_ slot: Int) {
+    let next = calls[slot].nextDeadline(limits)
+    guard next < calls[slot].armedAt else { return }
+    calls[slot].armedAt = next
+    deadlines.insert(calls[slot].id, at: next)
+  }
+
+  private mutating func shelve(_ id: CallID, _ callee: UserKey) {
+    users[callee]?.calls.removeAll { $0 == id }
+    users[callee]?.past.append(id)
   }
 
   mutating func forget(_ id: CallID) {
-    guard let call = calls.removeValue(forKey: id) else { return }
+    guard let call = calls.remove(id) else { return }
     tally.add(call.phase, -1)
     users[call.facts.callee]?.calls.removeAll { $0 == id }
+    users[call.facts.callee]?.past.removeAll { $0 == id }
     tidy(call.facts.callee)
   }
 
@@ -216,7 +225,7 @@ public struct ShardMachine: Sendable {
   /// The fewest entries that rebuild every call.
   public func checkpointEntries() -> [JournalEntry] {
     var entries: [JournalEntry] = []
-    for call in calls.values { call.appendFacts(to: &entries) }
+    for call in calls.slots { call.appendFacts(to: &entries) }
     return entries
   }
 

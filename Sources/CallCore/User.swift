@@ -11,12 +11,14 @@ struct User: Sendable {
   }
 
   private(set) var devices: [Device] = []
-  /// The calls to this user that the shard holds, in the order of their placing.
+  /// The calls to this user of which somebody may yet have to be told, in the order of their placing.
   var calls: [CallID] = []
+  /// Those that ended and of which everybody knows, kept for late questions.
+  var past: [CallID] = []
   private var placings: [String: [Timestamp]] = [:]
 
   /// Nothing left that is worth keeping.
-  var isEmpty: Bool { devices.isEmpty && calls.isEmpty }
+  var isEmpty: Bool { devices.isEmpty && calls.isEmpty && past.isEmpty }
 
   func device(_ id: DeviceID) -> Device? { devices.first { $0.id == id } }
 
