@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Runs a whole cluster on this machine until Ctrl-C: one nats-server with JetStream, coordinators and
+# edges, each a process on 127.0.0.1. What it stores stays, so that a restart finds it again.
+#
+#   deploy/local/run-cluster.sh [folder]        (default: .callmesh in the current folder)
+#
+# Environment: COORDINATORS (2), EDGES (2), NATS_PORT (4222), EDGE_PORT (8080, 8081, …), APP (demo),
+# BIN (the folder of callnode and callctl; default: .build/release of this repository).
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+folder=${1:-.callmesh}
+bin=${BIN:-$root/.build/release}
+app=${APP:-demo}
+nats_url="nats://127.0.0.1:${NATS_PORT:-4222}"
+nats=$(PATH="$PATH:/usr/sbin:/usr/local/bin" command -v nats-server) || {
+  echo "run-cluster.sh: nats-server is missing; deploy/dev/install.sh installs it" >&2
+  exit 2
+}
+for program in callnode callctl; do
+  [[ -x $bin/$program ]] || {
+    echo "run-cluster.sh: $bin/$program is missing; build it with: make build" >&2
+    exit 2
+  }
+done
+mkdir -p "$folder/logs"
+folder=$(cd "$folder" && pwd)
+[[ -f $folder/keys.json ]] || "$bin/callctl" keys --app "$app" --keys-file "$folder/keys.json"
+
+nodes=()
+bus=
+stop() {
+  trap - INT TERM EXIT
+  echo "stopping"
+  # Nodes take leave over the bus, so that goes last.
+  ((${#nodes[@]} == 0)) || kill "${nodes[@]}" 2>/dev/null || true
+  for node in "${nodes[@]}"; do wait "$node" 2>/dev/null || true; done
+  [[ -z $bus ]] || kill "$bus" 2>/dev/null || true
+  wait 2>/dev/null || true
+}
+trap stop EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+start() { # name, command...
+  local name=$1
+  shift
+  # A session of its own, so that Ctrl-C reaches this script alone and the order above holds.
+  setsid "$@" </dev/null >>"$folder/logs/$name.log" 2>&1 &
+}
+
+start nats-server "$nats" -a 127.0.0.1 -p "${NATS_PORT:-4222}" -n callmesh-local -js -sd "$folder/nats"
+bus=$!
+for ((number = 1; number <= ${COORDINATORS:-2}; number++)); do
+  start "coordinator-$number" "$bin/callnode" coordinator --nats-url "$nats_url" \
+    --node-id "coordinator-$number"
+  nodes+=($!)
+done
+for ((number = 1; number <= ${EDGES:-2}; number++)); do
+  port=$((${EDGE_PORT:-8080} + number - 1))
+  start "edge-$number" "$bin/callnode" edge --nats-url "$nats_url" --node-id "edge-$number" \
+    --port "$port" --keys-file "$folder/keys.json"
+  nodes+=($!)
+  echo "edge-$number: ws://127.0.0.1:$port/v1/connect   http://127.0.0.1:$port/readyz"
+done
+cat <<END
+logs:   $folder/logs
+status: $bin/callctl status --nats-url $nats_url
+token:  $bin/callctl token --app $app --user alice --keys-file $folder/keys.json
+Ctrl-C ends it.
+END
+# Until one of them ends, which none should.
+wait -n
+echo "run-cluster.sh: a process ended; see $folder/logs" >&2
+exit 1
