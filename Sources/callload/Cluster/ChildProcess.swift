@@ -123,9 +123,13 @@ package enum ChildLauncher {
 
     var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }
     arguments.append(nil)
-    defer { for argument in arguments { free(argument) } }
+    // Settings of nodes that happen to stand in this shell must not change what is measured.
+    var variables: [UnsafeMutablePointer<CChar>?] = ProcessInfo.processInfo.environment
+      .filter { !$0.key.hasPrefix("CALLMESH_") }.map { strdup("\($0.key)=\($0.value)") }
+    variables.append(nil)
+    defer { for text in arguments + variables { free(text) } }
     var processID: pid_t = 0
-    let status = posix_spawn(&processID, words[0], &files, &attributes, arguments, environ)
+    let status = posix_spawn(&processID, words[0], &files, &attributes, arguments, variables)
     guard status == 0 else {
       throw SetupError("cannot start \(words[0]): \(String(cString: strerror(status)))")
     }

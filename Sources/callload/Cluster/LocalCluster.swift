@@ -131,7 +131,9 @@ private struct Starter {
   private func startNode(_ id: String, _ words: [String], natsURL: String) async throws
     -> ChildProcess
   {
-    let common = ["--nats-url", natsURL, "--cluster", "load", "--node-id", id]
+    let common = [
+      "--nats-url", natsURL, "--cluster", "load", "--node-id", id, "--log-format", "text",
+    ]
     return try await processes.start(
       ChildCommand(
         name: id, executable: options.callnodePath, arguments: words + common,

@@ -16,8 +16,8 @@ package struct LoadCommand: ParsableCommand {
             A first look: a small cluster, a few seconds.
         callload --devices 10000
             10,000 devices of 3,334 users, 200 calls a second for 30 seconds.
-        callload --devices 10000 --rate 500 --duration 2m --json run.json --hgrm run.hgrm
-            Longer and harder, with the figures in files.
+        callload --devices 10000 --rate 500 --duration 2m --json run.json
+            Longer and harder, with the figures in a file.
         callload --devices 3000 --find-max
             The highest rate that this machine holds.
         callload --devices 1000 --scenario answered --protocol json --seed 7
@@ -43,7 +43,8 @@ package struct LoadCommand: ParsableCommand {
   package var rate: Double = 200
 
   @Option(
-    help: ArgumentHelp("How long calls are placed, such as 30s or 2m.", valueName: "time"),
+    help: ArgumentHelp(
+      "How long calls are placed, such as 30s or 2m. (default: 30s)", valueName: "time"),
     transform: { try RunDuration.parse($0) })
   package var duration: RunDuration = RunDuration(seconds: 30)
 
@@ -100,13 +101,14 @@ package struct LoadCommand: ParsableCommand {
   package var findMax = false
 
   @Option(
-    help: ArgumentHelp("Length of a stage of --find-max.", valueName: "time"),
+    help: ArgumentHelp("Length of a stage of --find-max. (default: 8s)", valueName: "time"),
     transform: { try RunDuration.parse($0) })
   package var stage: RunDuration = RunDuration(seconds: 8)
 
   @Option(
     help: ArgumentHelp(
-      "With --find-max: a rate holds only with p99 of ring at most this.", valueName: "time"),
+      "With --find-max: a rate holds only with p99 of ring at most this. (default: 25ms)",
+      valueName: "time"),
     transform: { try RunDuration.parse($0) })
   package var ringP99Max: RunDuration = RunDuration(seconds: 0.025)
 
