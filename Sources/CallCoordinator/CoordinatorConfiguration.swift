@@ -76,8 +76,6 @@ public struct CoordinatorConfiguration: Sendable {
 /// Why a coordinator does not start, or stops by itself. Never on the wire.
 public enum CoordinatorError: Error, Sendable, Equatable, CustomStringConvertible {
   case configuration(String)
-  /// The cluster was created with another number of shards.
-  case shardCountMismatch(own: Int, cluster: Int)
   /// A living node of the same name.
   case nodeIDTaken(String)
   /// The store could not be opened.
@@ -86,9 +84,6 @@ public enum CoordinatorError: Error, Sendable, Equatable, CustomStringConvertibl
   public var description: String {
     switch self {
     case .configuration(let sentence): "configuration: \(sentence)"
-    case .shardCountMismatch(let own, let cluster):
-      "this node is configured for \(own) shards, the cluster was created with \(cluster); "
-        + "the number is fixed for ever: set shardCount to \(cluster)"
     case .nodeIDTaken(let node):
       "another living coordinator is called \(node); give every node a name of its own"
     case .store(let sentence): "the store cannot be opened: \(sentence)"

@@ -14,10 +14,11 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
   private let configuration: CoordinatorConfiguration
   private let bus: Bus
   private let clock: ClusterClock
-  private let metrics: CoordinatorMetrics
+  package let metrics: CoordinatorMetrics
   private let registry: MetricsRegistry
   private let logger: Logger
-  private let requests = Inbox<Void>(capacity: 1)
+  /// Closed when the node is to give everything up.
+  private let leaving = Inbox<Never>(capacity: 1)
 
   public init(
     configuration: CoordinatorConfiguration, bus: Bus, clock: ClusterClock,
@@ -43,14 +44,21 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
         group.addTask { await parts.checkpointer.run() }
         group.addTask { await parts.admin.run() }
         group.addTask { try await parts.keeper.run() }
+        group.addTask {
+          _ = await leaving.next(until: nil)
+          if leaving.isClosed { parts.keeper.shutDown() }
+        }
         _ = await parts.keeper.ended.next(until: nil)
         group.cancelAll()
         try await group.waitForAll()
       }
     } onGracefulShutdown: {
-      parts.keeper.shutDown()
+      leaving.close()
     }
   }
+
+  /// What graceful shutdown does: `run` returns when every shard is given up, or its time is over.
+  package func beginShutdown() { leaving.close() }
 
   private struct Parts {
     var workers: [ShardWorker]
@@ -75,7 +83,6 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     } catch {
       throw .store("\(error)")
     }
-    try await agreeOnShardCount(leases)
     let store = CheckpointStore(bucket: checkpoints)
     let checkpointer = Checkpointer(
       store: store, journal: journal, shardCount: configuration.shardCount, metrics: metrics,
@@ -121,22 +128,5 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
       ) { Double(inbox.depth) }
       return worker
     }
-  }
-
-  /// The number of shards is fixed when the cluster is created: the first node writes it down.
-  private func agreeOnShardCount(_ leases: Bus.BucketType) async throws(CoordinatorError) {
-    let key = "shards"
-    let own = configuration.shardCount
-    if case .appended = await leases.put(key, Array("\(own)".utf8), expecting: 0) { return }
-    let entry: KeyValueEntry?
-    do { entry = try await leases.get(key) } catch { throw .store("\(error)") }
-    guard let value = entry?.value else {
-      throw .store("the number of shards could be neither written nor read")
-    }
-    let text = String(decoding: value, as: UTF8.self)
-    guard let count = Int(text) else {
-      throw .store("the number of shards, key '\(key)' of the leases, reads '\(text)'")
-    }
-    guard count == own else { throw .shardCountMismatch(own: own, cluster: count) }
   }
 }

@@ -1,0 +1,192 @@
+import CallBus
+import CallCoordinator
+import CallCore
+import CallTelemetry
+import CallWire
+import Foundation
+import Logging
+import Synchronization
+import Testing
+
+/// Coordinators on one bus in memory, with one edge.
+final class ClusterBench: Sendable {
+  let bus = InProcessBus()
+  let edge: FakeEdge
+  let clock = testClock()
+  let shards: Int
+  let subjects: Subjects
+  let leases: InProcessBucket
+  let journal: InProcessJournal
+
+  private struct Running {
+    var node: CoordinatorNode<InProcessBus>
+    var task: Task<Void, any Error>
+    var metrics: CoordinatorMetrics
+  }
+  /// The bench owns the nodes' tasks: `finish` ends them.
+  private let nodes = Mutex<[String: Running]>([:])
+
+  init(shards: Int = 8) async throws {
+    self.shards = shards
+    subjects = Subjects(cluster: "test", shardCount: shards)
+    edge = try FakeEdge(77, bus, shards: shards, clock: clock)
+    leases = try await bus.openBucket(subjects.leaseBucket, BucketOptions())
+    journal = try await bus.openJournal(JournalOptions())
+    edge.startHeart()
+  }
+
+  func start(_ name: String, _ change: (inout CoordinatorConfiguration) -> Void = { _ in }) {
+    var configuration = testConfiguration(name, shards: shards)
+    change(&configuration)
+    let registry = MetricsRegistry()
+    let node = CoordinatorNode(
+      configuration: configuration, bus: bus, clock: clock, metrics: registry,
+      logger: quietLogger())
+    let running = Running(
+      node: node, task: Task { try await node.run() }, metrics: node.metrics)
+    nodes.withLock { $0[name] = running }
+  }
+
+  func metrics(_ name: String) -> CoordinatorMetrics {
+    nodes.withLock { $0[name]!.metrics }
+  }
+
+  /// Waits until the node has given everything up.
+  func stop(_ name: String) async throws {
+    let running = nodes.withLock { $0.removeValue(forKey: name) }
+    running?.node.beginShutdown()
+    try await running?.task.value
+  }
+
+  /// Ends a node without a word.
+  func crash(_ name: String) async {
+    let running = nodes.withLock { $0.removeValue(forKey: name) }
+    running?.task.cancel()
+    _ = await running?.task.result
+  }
+
+  /// How a node ends by itself.
+  func result(of name: String) async -> Result<Void, any Error> {
+    await nodes.withLock { $0[name]!.task }.result
+  }
+
+  func finish() async {
+    for name in nodes.withLock({ Array($0.keys) }) { await crash(name) }
+    edge.die()
+    await bus.close()
+  }
+
+  // MARK: Looking
+
+  /// The lease of every shard.
+  func owners() async throws -> [Lease?] {
+    var owners: [Lease?] = Array(repeating: nil, count: shards)
+    for entry in try await leases.entries(matching: ">") {
+      guard let shard = Int(entry.key), let value = entry.value else { continue }
+      owners[shard] = try ClusterCodec.lease(value)
+    }
+    return owners
+  }
+
+  /// Waits until placement and leases agree, and every shard serves.
+  func settled(_ names: [String]) async throws {
+    try await eventually("shards are shared by \(names)") {
+      let owners = try await self.owners()
+      for shard in 0..<shards {
+        guard let lease = owners[shard], !lease.released,
+          lease.owner == Placement.desired(shard: shard, candidates: names)
+        else { return false }
+      }
+      let statuses = try await status()
+      let serving = statuses.values.flatMap { $0.coordinator?.shards ?? [] }
+        .filter { $0.state == "serving" }.map(\.shard)
+      return Set(statuses.keys) == Set(names) && serving.sorted() == Array(0..<shards)
+    }
+  }
+
+  func ask<Answer: Decodable>(_ subject: String, _ query: AdminQuery? = nil) async throws
+    -> [Answer]
+  {
+    let body = try query.map { Array(try JSONEncoder().encode($0)) } ?? []
+    let count = nodes.withLock { $0.count }
+    let replies = try await bus.requestMany(subject, body, window: .seconds(2), limit: count)
+    return try replies.map { try JSONDecoder().decode(Answer.self, from: Data($0.bytes)) }
+  }
+
+  func status() async throws -> [String: NodeStatus] {
+    let all: [NodeStatus] = try await ask(subjects.adminStatus)
+    return Dictionary(all.map { ($0.node, $0) }) { $1 }
+  }
+
+  // MARK: Calls
+
+  /// Users whose two devices are attached: sessions 2i and 2i + 1 of user i.
+  func attachUsers(_ count: Int) async throws -> [UserKey] {
+    let users = (0..<count).map { UserKey.user("callee-\($0)") }
+    for (index, user) in users.enumerated() {
+      try await edge.attach(user, "phone", session: UInt64(2 * index))
+      try await edge.attach(user, "laptop", session: UInt64(2 * index + 1))
+    }
+    return users
+  }
+
+  static func call(_ index: Int) -> CallID { CallID(high: 0xca11, low: UInt64(index)) }
+  static func callerSession(_ index: Int) -> UInt64 { UInt64(10_000 + index) }
+  static func caller(_ index: Int) -> UserKey { .user("caller-\(index)") }
+
+  /// Calls every user, and waits until both devices of each ring.
+  func callAll(_ users: [UserKey]) async throws {
+    for (index, user) in users.enumerated() {
+      let reply = try await edge.ask(
+        .place(PlaceRequest(call: Self.call(index), ringTimeoutSeconds: 180)),
+        from: Self.callerSession(index), Self.caller(index), "phone", to: user)
+      guard case .call = reply else { throw Timeout(what: "place: \(reply)") }
+    }
+    try await eventually("every device rings") {
+      users.indices.allSatisfy { isRinging($0, 2 * $0) && isRinging($0, 2 * $0 + 1) }
+    }
+  }
+
+  func isRinging(_ call: Int, _ session: Int) -> Bool {
+    edge.deliveries(to: UInt64(session)).contains {
+      if $0.call == Self.call(call), case .invite = $0.event { return true }
+      return false
+    }
+  }
+
+  func stops(_ call: Int, _ session: UInt64) -> Set<EndReason> {
+    Set(
+      edge.deliveries(to: session).compactMap {
+        if $0.call == Self.call(call), case .stop(let stop) = $0.event { return stop.reason }
+        return nil
+      })
+  }
+
+  /// Answers every call on the first device. Each must be won, each second device must hear why it
+  /// stopped, each caller must hear of the answer.
+  func answerAll(_ users: [UserKey]) async throws {
+    for (index, user) in users.enumerated() {
+      let reply = try await edge.ask(
+        .answer(Self.call(index), description: "sdp"), from: UInt64(2 * index), user, "phone",
+        to: user)
+      guard case .answer(won: true, _) = reply else {
+        throw Timeout(what: "answer of call \(index): \(reply)")
+      }
+    }
+    try await eventually("every second device is stopped") {
+      users.indices.allSatisfy { stops($0, UInt64(2 * $0 + 1)) == [.answeredElsewhere] }
+    }
+    try await eventually("every caller hears of the answer") {
+      users.indices.allSatisfy { index in
+        edge.deliveries(to: Self.callerSession(index)).contains {
+          if case .answered(let answered) = $0.event { return answered.by.device == "phone" }
+          return false
+        }
+      }
+    }
+    for index in users.indices {
+      #expect(stops(index, UInt64(2 * index)).isEmpty)
+      #expect(stops(index, Self.callerSession(index)).isEmpty)
+    }
+  }
+}

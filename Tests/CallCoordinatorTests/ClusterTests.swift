@@ -1,0 +1,241 @@
+import CallBus
+import CallCoordinator
+import CallCore
+import CallTelemetry
+import CallWire
+import Testing
+
+@Suite struct ClusterTests {
+  func withCluster(
+    shards: Int = 8, _ body: (ClusterBench) async throws -> Void
+  ) async throws {
+    let bench = try await ClusterBench(shards: shards)
+    do { try await body(bench) } catch {
+      await bench.finish()
+      throw error
+    }
+    await bench.finish()
+  }
+
+  @Test func twoThatStartTogetherShareTheShardsFromTheStart() async throws {
+    try await withCluster(shards: 16) { bench in
+      bench.start("a")
+      bench.start("b")
+      try await bench.settled(["a", "b"])
+      // Nothing was claimed twice.
+      let owners = try await bench.owners()
+      #expect(owners.allSatisfy { $0?.epoch == 1 })
+      #expect(bench.metrics("a").releases.value == 0 && bench.metrics("b").releases.value == 0)
+    }
+  }
+
+  @Test func aThirdTakesOnlyWhatMustMove() async throws {
+    try await withCluster(shards: 16) { bench in
+      bench.start("a")
+      bench.start("b")
+      try await bench.settled(["a", "b"])
+      let users = try await bench.attachUsers(12)
+      try await bench.callAll(users)
+      let before = try await bench.owners()
+      bench.start("c")
+      try await bench.settled(["a", "b", "c"])
+      let after = try await bench.owners()
+      for shard in 0..<16 {
+        let moved = before[shard]?.owner != after[shard]?.owner
+        #expect(after[shard]?.epoch == (moved ? 2 : 1))
+        if moved { #expect(after[shard]?.owner == "c") }
+      }
+      try await bench.answerAll(users)
+    }
+  }
+
+  @Test func oneThatLeavesLosesNoCall() async throws {
+    try await withCluster { bench in
+      bench.start("a")
+      bench.start("b")
+      try await bench.settled(["a", "b"])
+      let users = try await bench.attachUsers(16)
+      try await bench.callAll(users)
+      let held = try await bench.owners().count { $0?.owner == "a" }
+      let metrics = bench.metrics("a")
+      try await bench.stop("a")
+      #expect(metrics.releases.value == UInt64(held))
+      #expect(metrics.stepDowns.value == 0)
+      try await bench.settled(["b"])
+      try await bench.answerAll(users)
+      // Each shard that moved had a checkpoint, so there was next to nothing to replay.
+      #expect(bench.metrics("b").recordsReplayed.value <= 4 * UInt64(held))
+    }
+  }
+
+  /// The last one leaves: another one, later, finds the calls.
+  @Test func callsOutliveACompleteStop() async throws {
+    try await withCluster { bench in
+      bench.start("a")
+      try await bench.settled(["a"])
+      let users = try await bench.attachUsers(8)
+      try await bench.callAll(users)
+      try await bench.stop("a")
+      #expect(try await bench.owners().allSatisfy { $0?.released == true })
+      bench.start("b")
+      try await bench.settled(["b"])
+      try await bench.answerAll(users)
+    }
+  }
+
+  @Test func afterACrashAnotherTakesOver() async throws {
+    try await withCluster { bench in
+      bench.start("a")
+      bench.start("b")
+      try await bench.settled(["a", "b"])
+      let users = try await bench.attachUsers(16)
+      try await bench.callAll(users)
+      await bench.crash("a")
+      try await bench.settled(["b"])
+      try await bench.answerAll(users)
+    }
+  }
+
+  /// The same node, at once: its former leases are free, since it is another incarnation.
+  @Test func aCrashedNodeThatComesBackTakesItsShardsAgain() async throws {
+    try await withCluster { bench in
+      bench.start("a") { $0.checkpointEveryRecords = 3 }
+      try await bench.settled(["a"])
+      let users = try await bench.attachUsers(16)
+      try await bench.callAll(users)
+      await bench.crash("a")
+      bench.start("a")
+      try await bench.settled(["a"])
+      #expect(try await bench.owners().allSatisfy { $0?.epoch == 2 })
+      try await bench.answerAll(users)
+    }
+  }
+
+  /// R23: a former owner that does not know it is fenced speaks to nobody.
+  @Test func aFencedOwnerIsSilentAndTheShardGoesOn() async throws {
+    try await withCluster(shards: 1) { bench in
+      bench.start("a")
+      try await bench.settled(["a"])
+      let user = UserKey.user("u")
+      try await bench.edge.attach(user, "phone", session: 1)
+      // Somebody else writes behind its back, with a later epoch.
+      let end = try await bench.journal.last(shard: 0)?.sequence ?? 0
+      let fence = JournalRecord(
+        epoch: 5, number: 0, writer: "x", at: bench.clock.now(), entries: [])
+      bench.journal.append(shard: 0, expecting: end, ClusterCodec.encode(fence)) { _ in }
+      // It steps down, claims anew with an epoch above that one, and answers.
+      let reply = try await bench.edge.ask(
+        .query(ClusterBench.call(1)), from: 1, user, "phone", to: user)
+      guard case .call(let state) = reply else { throw Timeout(what: "\(reply)") }
+      #expect(state.phase == .unknown)
+      #expect(bench.metrics("a").stepDowns.value == 1)
+      try await eventually("its new lease") { try await bench.owners()[0]?.epoch == 6 }
+    }
+  }
+
+  @Test func anEdgeThatFallsSilentAndReturnsAnnouncesItsSessions() async throws {
+    try await withCluster { bench in
+      bench.start("a")
+      try await bench.settled(["a"])
+      let users = try await bench.attachUsers(4)
+      bench.edge.stopHeart()
+      try await eventually("its sessions are gone") {
+        let shards = try await bench.status()["a"]?.coordinator?.shards ?? []
+        return shards.count == 8 && shards.allSatisfy { $0.sessions == 0 }
+      }
+      bench.edge.startHeart()
+      try await eventually("its sessions are back") {
+        let shards = try await bench.status()["a"]?.coordinator?.shards ?? []
+        return shards.reduce(0) { $0 + $1.sessions } == 2 * users.count
+      }
+      try await bench.callAll(users)
+      try await bench.answerAll(users)
+    }
+  }
+
+  @Test func registrationsAreStoredAndFoundByTheNextOwner() async throws {
+    try await withCluster { bench in
+      bench.start("a")
+      try await bench.settled(["a"])
+      for index in 0..<8 {
+        let user = UserKey.user("r\(index)")
+        let reply = try await bench.edge.ask(
+          .register(RegistrationRequest(deviceName: "Phone")), from: UInt64(index), user, "phone",
+          to: user)
+        guard case .registered = reply else { throw Timeout(what: "register: \(reply)") }
+      }
+      await bench.crash("a")
+      bench.start("b")
+      try await bench.settled(["b"])
+      let shards = try await bench.status()["b"]?.coordinator?.shards ?? []
+      #expect(shards.reduce(0) { $0 + $1.registrations } == 8)
+      let query = AdminQuery(app: "app", user: "r3")
+      let reports: [UserReport] = try await bench.ask(bench.subjects.adminUser, query)
+      #expect(reports.first?.found == true)
+      #expect(reports.first?.devices?.first?.registeredAtMilliseconds != nil)
+    }
+  }
+
+  @Test func aRecordThatCannotBeReadStopsItsShardOnly() async throws {
+    try await withCluster { bench in
+      bench.journal.append(shard: 3, expecting: 0, [0xff, 0xff]) { _ in }
+      bench.start("a")
+      try await eventually("seven serve, one is stopped") {
+        let shards = try await bench.status()["a"]?.coordinator?.shards ?? []
+        return shards.count { $0.state == "serving" } == 7
+          && shards.filter { $0.state == "stopped" }.map(\.shard) == [3]
+      }
+      #expect(bench.metrics("a").shardsStopped.value == 1)
+      try await bench.stop("a")
+    }
+  }
+
+  @Test func operatorsSeeACall() async throws {
+    try await withCluster { bench in
+      bench.start("a")
+      bench.start("b")
+      try await bench.settled(["a", "b"])
+      let users = try await bench.attachUsers(2)
+      try await bench.callAll(users)
+      let query = AdminQuery(call: ClusterBench.call(1).description)
+      let reports: [CallReport] = try await bench.ask(bench.subjects.adminCall, query)
+      #expect(reports.count == 2)
+      let found = try #require(reports.first { $0.found })
+      #expect(reports.count { $0.found } == 1)
+      #expect(found.callee == "callee-1")
+      #expect(Set(found.legs?.map(\.party.device) ?? []) == ["phone", "laptop"])
+      #expect(found.timeline?.isEmpty == false)
+      let none: [CallReport] = try await bench.ask(
+        bench.subjects.adminCall, AdminQuery(call: "nonsense"))
+      #expect(none.count == 2 && none.allSatisfy { !$0.found })
+    }
+  }
+
+  @Test func aSecondNodeOfTheSameNameIsRefused() async throws {
+    try await withCluster { bench in
+      bench.start("a")
+      try await bench.settled(["a"])
+      let twin = CoordinatorNode(
+        configuration: testConfiguration("a"), bus: bench.bus, clock: bench.clock,
+        metrics: MetricsRegistry(), logger: quietLogger())
+      await #expect(throws: CoordinatorError.nodeIDTaken("a")) { try await twin.run() }
+      try await bench.settled(["a"])
+    }
+  }
+
+  @Test func impossibleConfigurationsAreRefusedWithASentence() async throws {
+    try await withCluster { bench in
+      for change: (inout CoordinatorConfiguration) -> Void in [
+        { $0.nodeID = "" }, { $0.shardCount = 0 }, { $0.workers = 0 },
+        { $0.heartbeatInterval = $0.leaseTimeout }, { $0.checkpointEveryRecords = 0 },
+      ] {
+        var configuration = testConfiguration("a")
+        change(&configuration)
+        let node = CoordinatorNode(
+          configuration: configuration, bus: bench.bus, clock: bench.clock,
+          metrics: MetricsRegistry(), logger: quietLogger())
+        await #expect(throws: CoordinatorError.self) { try await node.run() }
+      }
+    }
+  }
+}

@@ -1,0 +1,126 @@
+import CallBus
+import CallCoordinator
+import CallCore
+import CallWire
+import Testing
+
+@Suite struct CheckpointStoreTests {
+  func checkpoint(_ epoch: UInt64, _ sequence: UInt64, calls: Int = 3) -> Checkpoint {
+    Checkpoint(
+      sequence: sequence, epoch: epoch,
+      entries: (0..<calls).map {
+        JournalEntry(call: CallID(high: 1, low: UInt64($0)), change: .alerting("d\($0)"))
+      })
+  }
+
+  func withStore(
+    chunkBytes: Int = 64, _ body: (CheckpointStore, InProcessBus, InProcessBucket) async throws -> Void
+  ) async throws {
+    let bus = InProcessBus()
+    let bucket = try await bus.openBucket("checkpoints", BucketOptions())
+    try await body(CheckpointStore(bucket: bucket, chunkBytesMax: chunkBytes), bus, bucket)
+    await bus.close()
+  }
+
+  @Test func aLargeOneIsReadBackFromItsChunks() async throws {
+    try await withStore { store, _, bucket in
+      #expect(try await store.read(shard: 3) == nil)
+      let first = checkpoint(1, 10, calls: 100)
+      try await store.write(first, shard: 3)
+      #expect(try await store.read(shard: 3)?.0 == first)
+      #expect(try await bucket.entries(matching: "3.>").count > 10)
+      let second = checkpoint(1, 20, calls: 2)
+      try await store.write(second, shard: 3)
+      #expect(try await store.read(shard: 3)?.0 == second)
+      // The former chunks are gone.
+      #expect(try await bucket.entries(matching: "3.>").count < 10)
+      #expect(try await store.read(shard: 4) == nil)
+    }
+  }
+
+  @Test func anOldOneNeverReplacesANewer() async throws {
+    try await withStore { store, _, _ in
+      let newer = checkpoint(5, 200)
+      try await store.write(newer, shard: 0)
+      await #expect(throws: CheckpointStore.Failure.outdated) {
+        try await store.write(checkpoint(4, 300), shard: 0)
+      }
+      await #expect(throws: CheckpointStore.Failure.outdated) {
+        try await store.write(checkpoint(5, 200), shard: 0)
+      }
+      #expect(try await store.read(shard: 0)?.0 == newer)
+    }
+  }
+
+  /// Two write at once; one looked before the other wrote.
+  @Test func aWriteBetweenLookAndWriteIsNoticed() async throws {
+    try await withStore { store, bus, bucket in
+      try await store.write(checkpoint(1, 10), shard: 0)
+      let once = Once()
+      let head = CheckpointStore.Head(epoch: 2, sequence: 99, bytes: 0, chunks: 0)
+      bus.setFaults { faults in
+        faults.onPut = { _, key in
+          // The other's head comes before the chunk of ours.
+          guard key != "0.head", once.first() else { return nil }
+          bucket.put("0.head", Array(head.text.utf8), expecting: nil) { _ in }
+          return nil
+        }
+      }
+      await #expect(throws: CheckpointStore.Failure.outdated) {
+        try await store.write(checkpoint(1, 20), shard: 0)
+      }
+      let entry = try await bucket.get("0.head")
+      #expect(String(decoding: entry?.value ?? [], as: UTF8.self) == head.text)
+    }
+  }
+
+  @Test(arguments: ["", "1", "1 2 3 4", "2 1 1 1 1", "1 a 1 1 1", "1 1 1 -1 1", "1 1 1 1 99999999"])
+  func aHeadThatIsNoneIsReported(text: String) async throws {
+    try await withStore { store, bus, bucket in
+      #expect(CheckpointStore.Head(text) == nil)
+      bucket.put("0.head", Array(text.utf8), expecting: nil) { _ in }
+      await #expect(throws: CheckpointStore.Failure.unreadable("the head of its checkpoint")) {
+        try await store.read(shard: 0)
+      }
+    }
+  }
+}
+
+@Suite struct EdgeOutboxTests {
+  let subjects = Subjects(cluster: "test", shardCount: 4)
+
+  func delivery(_ bytes: Int) -> EdgeItem.Body {
+    .delivery(
+      Delivery(
+        call: CallID(high: 0, low: 1), callee: "b", version: 1, at: Timestamp(microseconds: 0),
+        event: .signal(
+          Signal(index: 1, kind: .candidate, body: String(repeating: "x", count: bytes)))))
+  }
+
+  @Test func eachEdgeGetsOneMessage() throws {
+    var outbox = EdgeOutbox(subjects: subjects)
+    for number in 0..<30 {
+      outbox.add(
+        SessionRef(edge: UInt64(number % 3), number: UInt64(number)),
+        .reply(request: UInt64(number), .done))
+    }
+    let messages = outbox.drain()
+    #expect(Set(messages.map(\.subject)) == Set((0..<3).map { subjects.edge($0) }))
+    #expect(messages.count == 3)
+    for message in messages {
+      let numbers = try ClusterCodec.edgeBatch(message.bytes).items.map(\.session)
+      #expect(numbers == numbers.sorted() && numbers.count == 10)
+    }
+    #expect(outbox.isEmpty && outbox.drain().isEmpty)
+  }
+
+  @Test func noMessageOutgrowsTheServersLimit() throws {
+    var outbox = EdgeOutbox(subjects: subjects)
+    for number in 0..<60 { outbox.add(SessionRef(edge: 1, number: number), delivery(60_000)) }
+    let messages = outbox.drain()
+    #expect(messages.count > 5)
+    #expect(messages.allSatisfy { $0.bytes.count < 512 * 1024 })
+    let numbers = try messages.flatMap { try ClusterCodec.edgeBatch($0.bytes).items.map(\.session) }
+    #expect(numbers == Array(0..<60))
+  }
+}

@@ -1,0 +1,227 @@
+import CallBus
+import CallCoordinator
+import CallCore
+import CallTelemetry
+import CallWire
+import Logging
+import Synchronization
+import Testing
+
+/// Waits for a fact. The pause between two looks is no assumption about time: only the deadline,
+/// which is there so that a test fails in place of hanging, ends the wait.
+func eventually(
+  _ what: String, sourceLocation: SourceLocation = #_sourceLocation,
+  _ holds: () async throws -> Bool
+) async throws {
+  let deadline = ContinuousClock.now + .seconds(30)
+  let pause = Inbox<Never>(capacity: 1)
+  while try await !holds() {
+    guard ContinuousClock.now < deadline else {
+      Issue.record("never came true: \(what)", sourceLocation: sourceLocation)
+      throw Timeout(what: what)
+    }
+    _ = await pause.next(until: .now + .milliseconds(1))
+  }
+}
+
+struct Timeout: Error { var what: String }
+
+func testClock() -> ClusterClock { ClusterClock(wallMicroseconds: 1_700_000_000_000_000) }
+
+func quietLogger() -> Logger {
+  var logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+  logger.logLevel = .critical
+  return logger
+}
+
+func testConfiguration(_ node: String, shards: Int = 8) -> CoordinatorConfiguration {
+  var configuration = CoordinatorConfiguration(nodeID: node, cluster: "test", version: "1")
+  configuration.shardCount = shards
+  configuration.heartbeatInterval = .milliseconds(20)
+  configuration.leaseTimeout = .milliseconds(400)
+  configuration.settleTime = .milliseconds(80)
+  configuration.announceTimeout = .milliseconds(400)
+  configuration.announceTimeoutWithoutEdges = .milliseconds(20)
+  configuration.claimRetry = .milliseconds(40)
+  return configuration
+}
+
+extension UserKey {
+  static func user(_ name: String) -> UserKey { UserKey(app: "app", user: name) }
+}
+
+/// An edge, as far as coordinators see one: heartbeats, commands, announcements. Acknowledges every
+/// delivery at once.
+final class FakeEdge: Sendable {
+  struct Attached {
+    var user: UserKey
+    var device: DeviceID
+    var attachedAt: Timestamp
+  }
+  private struct State {
+    var sessions: [UInt64: Attached] = [:]
+    var items: [EdgeItem] = []
+    var announceRequests: [AnnounceRequest] = []
+    var lastNumber: UInt64 = 0
+    var silent = false
+  }
+  let number: UInt64
+  let bus: InProcessBus
+  let subjects: Subjects
+  let shardCount: Int
+  let clock: ClusterClock
+  private let state = Mutex(State())
+  private let subscriptions = Mutex<[any BusSubscription]>([])
+  private let heart: Mutex<Task<Void, Never>?> = Mutex(nil)
+
+  init(_ number: UInt64, _ bus: InProcessBus, shards: Int = 8, clock: ClusterClock = testClock())
+    throws
+  {
+    self.number = number
+    self.bus = bus
+    self.clock = clock
+    shardCount = shards
+    subjects = Subjects(cluster: "test", shardCount: shards)
+    let own = try bus.subscribe(subjects.edge(number)) { [weak self] in self?.received($0.bytes) }
+    let announce = try bus.subscribe(subjects.announceRequests) { [weak self] in
+      self?.announce($0.bytes)
+    }
+    subscriptions.withLock { $0 = [own, announce] }
+  }
+
+  deinit { stopHeart() }
+
+  var items: [EdgeItem] { state.withLock { $0.items } }
+  var announceRequests: [AnnounceRequest] { state.withLock { $0.announceRequests } }
+
+  func session(_ number: UInt64) -> SessionRef { SessionRef(edge: self.number, number: number) }
+
+  func deliveries(to session: UInt64) -> [Delivery] {
+    items.compactMap {
+      if $0.session == session, case .delivery(let delivery) = $0.body { return delivery }
+      return nil
+    }
+  }
+
+  // MARK: Life
+
+  /// Owned by the edge: ends with `stopHeart`, at the latest when the edge goes.
+  func startHeart() {
+    let bus = bus
+    let subjects = subjects
+    let beat = heartbeat(.serving)
+    heart.withLock {
+      $0 = Task {
+        let pause = Inbox<Never>(capacity: 1)
+        while !Task.isCancelled {
+          bus.publish(subjects.heartbeats, beat)
+          _ = await pause.next(until: .now + .milliseconds(20))
+        }
+      }
+    }
+  }
+
+  func stopHeart() { heart.withLock { $0.take() }?.cancel() }
+
+  /// No more heartbeats, and nothing is heard.
+  func die() {
+    stopHeart()
+    for subscription in subscriptions.withLock({ $0 }) { subscription.cancel() }
+  }
+
+  func heartbeat(_ state: NodeState) -> [UInt8] {
+    ClusterCodec.encode(
+      Heartbeat(
+        node: "edge-\(number)", role: .edge, incarnation: number, state: state, version: "1",
+        shardCount: UInt32(shardCount)))
+  }
+
+  // MARK: What comes in
+
+  private func received(_ bytes: [UInt8]) {
+    guard let batch = try? ClusterCodec.edgeBatch(bytes) else { return }
+    var acks: [(UInt64, Attached, Delivery)] = []
+    state.withLock { state in
+      state.items += batch.items
+      for item in batch.items {
+        if case .delivery(let delivery) = item.body, let who = state.sessions[item.session] {
+          acks.append((item.session, who, delivery))
+        }
+      }
+    }
+    for (session, who, delivery) in acks {
+      let callee = UserKey(app: who.user.app, user: delivery.callee)
+      let ack = Acknowledgement(call: delivery.call, version: delivery.version)
+      send(.ack([ack]), from: session, who.user, who.device, to: callee, request: 0)
+    }
+  }
+
+  private func announce(_ bytes: [UInt8]) {
+    guard let request = try? ClusterCodec.announceRequest(bytes) else { return }
+    let sessions = state.withLock { state in
+      state.announceRequests.append(request)
+      return state.sessions
+    }
+    let shard = Int(request.shard)
+    for (session, who) in sessions
+    where ShardHash.shard(of: who.user, count: shardCount) == shard {
+      let attach = Attach(announce: true, attachedAt: who.attachedAt)
+      send(.attach(attach), from: session, who.user, who.device, to: who.user, request: 0)
+    }
+    let done = AnnounceDone(shard: request.shard, epoch: request.epoch, edge: number)
+    bus.publish(subjects.announceDone(shard: shard), ClusterCodec.encode(done))
+  }
+
+  // MARK: What goes out
+
+  func send(
+    _ body: Command.Body, from session: UInt64, _ user: UserKey, _ device: DeviceID,
+    to callee: UserKey, request: UInt64
+  ) {
+    let command = Command(
+      session: self.session(session), request: request, user: user, device: device,
+      callee: callee, body: body)
+    let shard = ShardHash.shard(of: callee, count: shardCount)
+    bus.publish(
+      subjects.commands(shard: shard),
+      ClusterCodec.encode(CommandBatch(edge: number, commands: [command])))
+  }
+
+  func reply(to session: UInt64, request: UInt64) -> Reply? {
+    for item in items where item.session == session {
+      if case .reply(request, let reply) = item.body { return reply }
+    }
+    return nil
+  }
+
+  /// Sends a command, and again until there is a reply, as edges do.
+  func ask(
+    _ body: Command.Body, from session: UInt64, _ user: UserKey, _ device: DeviceID,
+    to callee: UserKey
+  ) async throws -> Reply {
+    let request = state.withLock { state in
+      state.lastNumber += 1
+      return state.lastNumber
+    }
+    var sendAt = ContinuousClock.now
+    try await eventually("a reply to \(body)") {
+      if reply(to: session, request: request) != nil { return true }
+      if sendAt <= .now {
+        send(body, from: session, user, device, to: callee, request: request)
+        sendAt = .now + .milliseconds(200)
+      }
+      return false
+    }
+    return try #require(reply(to: session, request: request))
+  }
+
+  func attach(_ user: UserKey, _ device: DeviceID, session: UInt64) async throws {
+    let now = clock.now()
+    state.withLock {
+      $0.sessions[session] = Attached(user: user, device: device, attachedAt: now)
+    }
+    let attach = Attach(deviceName: device.text, client: "test", attachedAt: now)
+    let reply = try await ask(.attach(attach), from: session, user, device, to: user)
+    guard case .attached = reply else { throw Timeout(what: "attach: \(reply)") }
+  }
+}

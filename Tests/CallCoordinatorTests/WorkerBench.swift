@@ -1,0 +1,183 @@
+import CallBus
+import CallCoordinator
+import CallCore
+import CallTelemetry
+import CallWire
+import Synchronization
+import Testing
+
+/// A journal whose acknowledgements wait until the test lets them go.
+final class HeldJournal: Journal {
+  private struct State {
+    var held = false
+    var waiting: [@Sendable () -> Void] = []
+    var records: [JournalRecord] = []
+  }
+  let inner: InProcessJournal
+  private let state = Mutex(State())
+
+  init(_ inner: InProcessJournal) { self.inner = inner }
+
+  /// Every record whose append was started, in order.
+  var records: [JournalRecord] { state.withLock { $0.records } }
+  /// Appends that are done but not acknowledged.
+  var waiting: Int { state.withLock { $0.waiting.count } }
+
+  func hold() { state.withLock { $0.held = true } }
+
+  func letGo() {
+    let waiting = state.withLock { state in
+      state.held = false
+      defer { state.waiting = [] }
+      return state.waiting
+    }
+    for completion in waiting { completion() }
+  }
+
+  func append(
+    shard: Int, expecting: UInt64, _ bytes: [UInt8],
+    completion: @escaping @Sendable (AppendResult) -> Void
+  ) {
+    if let record = try? ClusterCodec.journalRecord(bytes) {
+      state.withLock { $0.records.append(record) }
+    }
+    inner.append(shard: shard, expecting: expecting, bytes) { [self] result in
+      let now = state.withLock { state in
+        if state.held { state.waiting.append { completion(result) } }
+        return !state.held
+      }
+      if now { completion(result) }
+    }
+  }
+
+  func last(shard: Int) async throws -> StoredRecord? { try await inner.last(shard: shard) }
+  func next(shard: Int, from sequence: UInt64) async throws -> StoredRecord? {
+    try await inner.next(shard: shard, from: sequence)
+  }
+  func purge(shard: Int, through sequence: UInt64) async throws {
+    try await inner.purge(shard: shard, through: sequence)
+  }
+  func writeCheckpoint(shard: Int, _ bytes: [UInt8]) async throws {
+    try await inner.writeCheckpoint(shard: shard, bytes)
+  }
+  func readCheckpoint(shard: Int) async throws -> [UInt8]? {
+    try await inner.readCheckpoint(shard: shard)
+  }
+  func statistics() async throws -> JournalStatistics { try await inner.statistics() }
+}
+
+/// One worker on a bus in memory, one edge, and a shard that is recovered from nothing.
+final class WorkerBench: Sendable {
+  static let shards = 4
+  let bus = InProcessBus()
+  let journal: HeldJournal
+  let worker: ShardWorker
+  let edge: FakeEdge
+  let metrics: CoordinatorMetrics
+  let clock: ClusterClock
+  let subjects = Subjects(cluster: "test", shardCount: WorkerBench.shards)
+
+  final class Records: Sendable {
+    let reports = Mutex<[WorkerReport]>([])
+    let checkpoints = Mutex<[CheckpointJob]>([])
+  }
+  private let records: Records
+
+  var reported: [WorkerReport] { records.reports.withLock { $0 } }
+  var checkpointJobs: [CheckpointJob] { records.checkpoints.withLock { $0 } }
+
+  init(_ change: (inout CoordinatorConfiguration) -> Void = { _ in }) async throws {
+    var configuration = testConfiguration("me", shards: Self.shards)
+    change(&configuration)
+    let records = Records()
+    self.records = records
+    journal = HeldJournal(try await bus.openJournal(JournalOptions()))
+    metrics = CoordinatorMetrics(MetricsRegistry())
+    clock = testClock()
+    edge = try FakeEdge(77, bus, shards: Self.shards, clock: clock)
+    worker = ShardWorker(
+      index: 0,
+      ShardWorker.Dependencies(
+        configuration: configuration, subjects: subjects, bus: bus, journal: journal,
+        registrations: try await bus.openBucket("registrations", BucketOptions()), clock: clock,
+        metrics: metrics, logger: quietLogger(),
+        writeCheckpoint: { job in records.checkpoints.withLock { $0.append(job) } },
+        report: { report in records.reports.withLock { $0.append(report) } }))
+    let inbox = worker.inbox
+    bus.onBurstEnd { [weak inbox] in inbox?.wake() }
+  }
+
+  /// Runs the worker for as long as the body takes.
+  func run(_ body: (WorkerBench) async throws -> Void) async throws {
+    let worker = worker
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { await worker.run() }
+      try await body(self)
+      group.cancelAll()
+    }
+    await bus.close()
+  }
+
+  /// Hands a shard over, as a recovery does, and waits until it serves.
+  @discardableResult
+  func adopt(_ shard: Int, epoch: UInt64 = 1) async throws -> ShardTerm {
+    let term = ShardTerm(shard: shard, epoch: epoch)
+    let inbox = worker.inbox
+    inbox.offer(.expect(term))
+    inbox.offer(
+      .subscribed(
+        term,
+        [
+          try bus.subscribe(subjects.commands(shard: shard)) {
+            inbox.offerCommands(shard: shard, $0.bytes)
+          }
+        ]))
+    let last = try await journal.last(shard: shard)
+    inbox.offer(
+      .adopt(
+        RecoveredShard(
+          term: term,
+          machine: ShardMachine(shard: shard, epoch: epoch, limits: CallLimits()),
+          sequence: last?.sequence ?? 0, edges: [], recordsReplayed: 0)))
+    try await eventually("shard \(shard) serves") { reported.contains(.serving(term)) }
+    return term
+  }
+
+  /// A user of the given shard.
+  func user(_ shard: Int, _ index: Int = 0) -> UserKey {
+    var left = index
+    for number in 0... {
+      let user = UserKey.user("user-\(number)")
+      guard ShardHash.shard(of: user, count: Self.shards) == shard else { continue }
+      if left == 0 { return user }
+      left -= 1
+    }
+    fatalError("unreachable")
+  }
+
+  /// A command whose reply tells that it was said.
+  func query(_ request: UInt64, shard: Int) {
+    edge.send(
+      .query(CallID(high: 1, low: request)), from: 1, user(shard), "d1", to: user(shard),
+      request: request)
+  }
+
+  func isAnswered(_ request: UInt64) -> Bool { edge.reply(to: 1, request: request) != nil }
+
+  /// Comes back when all that was published to the edge before has arrived there.
+  func flush() async throws {
+    let marker = UInt64.random(in: 1 << 40..<1 << 50)
+    bus.publish(
+      subjects.edge(edge.number),
+      ClusterCodec.encode(
+        EdgeBatch(items: [EdgeItem(session: 99, body: .reply(request: marker, .done))])))
+    try await eventually("the marker arrives") { edge.reply(to: 99, request: marker) != nil }
+  }
+
+  var steppedDown: [ShardTerm] {
+    reported.compactMap {
+      if case .steppedDown(let term, _) = $0 { return term }
+      return nil
+    }
+  }
+}

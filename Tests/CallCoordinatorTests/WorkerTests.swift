@@ -1,0 +1,266 @@
+import CallBus
+import CallCoordinator
+import CallCore
+import CallWire
+import Synchronization
+import Testing
+
+@Suite struct WorkerTests {
+  @Test func nothingLeavesBeforeTheJournalHasIt() async throws {
+    try await WorkerBench().run { bench in
+      try await bench.adopt(0)
+      bench.journal.hold()
+      bench.query(1, shard: 0)
+      try await eventually("the append waits") { bench.journal.waiting == 1 }
+      try await bench.flush()
+      #expect(!bench.isAnswered(1))
+      bench.journal.letGo()
+      try await eventually("the reply") { bench.isAnswered(1) }
+    }
+  }
+
+  @Test func commandsDuringAnAppendShareTheNext() async throws {
+    try await WorkerBench().run { bench in
+      try await bench.adopt(0)
+      bench.journal.hold()
+      bench.query(1, shard: 0)
+      try await eventually("the first append waits") { bench.journal.waiting == 1 }
+      let before = bench.metrics.commands.value
+      for request in 2...50 { bench.query(UInt64(request), shard: 0) }
+      try await eventually("all are decided") { bench.metrics.commands.value == before + 49 }
+      let appends = bench.journal.records.count
+      bench.journal.letGo()
+      try await eventually("all replies") { (1...50).allSatisfy { bench.isAnswered($0) } }
+      #expect(bench.journal.records.count == appends + 1)
+    }
+  }
+
+  @Test func aRefusedAppendSilencesTheShard() async throws {
+    try await WorkerBench().run { bench in
+      let term = try await bench.adopt(0)
+      try await bench.adopt(1)
+      bench.bus.setFaults { $0.onAppend = { shard, _ in shard == 0 ? .refuse : nil } }
+      bench.query(1, shard: 0)
+      try await eventually("it steps down") { bench.steppedDown == [term] }
+      bench.query(2, shard: 0)
+      bench.query(3, shard: 1)
+      try await eventually("the other shard serves on") { bench.isAnswered(3) }
+      try await bench.flush()
+      #expect(!bench.isAnswered(1))
+      #expect(!bench.isAnswered(2))
+      #expect(bench.metrics.appendsRefused.value == 1)
+      #expect(bench.metrics.heldBack.value == 0)
+      #expect(bench.metrics.shards.value == 1)
+    }
+  }
+
+  /// The journal has it, only the answer was lost.
+  @Test func aLostAnswerOfAStoredAppendIsSettledAsOurs() async throws {
+    try await WorkerBench().run { bench in
+      try await bench.adopt(0)
+      let once = Once()
+      bench.bus.setFaults { $0.onAppend = { _, _ in once.first() ? .unknown(stored: true) : nil } }
+      let appends = bench.journal.records.count
+      bench.query(1, shard: 0)
+      try await eventually("the reply") { bench.isAnswered(1) }
+      #expect(bench.journal.records.count == appends + 1)
+      #expect(bench.metrics.appendsUnknown.value == 1)
+      // And it goes on behind that record.
+      bench.query(2, shard: 0)
+      try await eventually("the next reply") { bench.isAnswered(2) }
+    }
+  }
+
+  /// It never arrived: the same record is appended again.
+  @Test func aLostAppendIsRepeated() async throws {
+    try await WorkerBench().run { bench in
+      try await bench.adopt(0)
+      let once = Once()
+      bench.bus.setFaults {
+        $0.onAppend = { _, _ in once.first() ? .unknown(stored: false) : nil }
+      }
+      let appends = bench.journal.records.count
+      bench.query(1, shard: 0)
+      try await eventually("the reply") { bench.isAnswered(1) }
+      let records = bench.journal.records.suffix(2)
+      #expect(bench.journal.records.count == appends + 2)
+      #expect(records.first == records.last)
+    }
+  }
+
+  /// Meanwhile somebody else wrote.
+  @Test func aLostAppendBehindWhichAnotherWroteSilencesTheShard() async throws {
+    try await WorkerBench().run { bench in
+      let term = try await bench.adopt(0)
+      bench.query(1, shard: 0)
+      try await eventually("the first reply") { bench.isAnswered(1) }
+      let end = try await bench.journal.last(shard: 0)?.sequence ?? 0
+      let fence = ClusterCodec.encode(
+        JournalRecord(
+          epoch: 2, number: 0, writer: "other", at: bench.clock.now(), entries: []))
+      // The other's record slips in before the answer is known to be lost.
+      let journal = bench.journal.inner
+      let once = Once()
+      bench.bus.setFaults { faults in
+        faults.onAppend = { _, _ in
+          guard once.first() else { return nil }
+          journal.append(shard: 0, expecting: end, fence) { _ in }
+          return .unknown(stored: false)
+        }
+      }
+      bench.query(2, shard: 0)
+      try await eventually("it steps down") { bench.steppedDown == [term] }
+      try await bench.flush()
+      #expect(!bench.isAnswered(2))
+    }
+  }
+
+  /// The first attempt arrives late: its repetition is refused, which must not be taken for a loss.
+  @Test func aRepeatedAppendThatIsRefusedIsLookedAtAgain() async throws {
+    try await WorkerBench().run { bench in
+      try await bench.adopt(0)
+      let count = Mutex(0)
+      bench.bus.setFaults { faults in
+        faults.onAppend = { _, _ in
+          let attempt = count.withLock { count in
+            count += 1
+            return count
+          }
+          switch attempt {
+          case 1: return .unknown(stored: false)
+          case 2: return .unknown(stored: true)
+          case 3: return .refuse
+          default: return nil
+          }
+        }
+      }
+      bench.query(1, shard: 0)
+      try await eventually("the reply") { bench.isAnswered(1) }
+      #expect(bench.steppedDown.isEmpty)
+    }
+  }
+
+  @Test func aRecordThatTheJournalNeverTakesEndsTheTerm() async throws {
+    try await WorkerBench().run { bench in
+      let term = try await bench.adopt(0)
+      bench.bus.setFaults { $0.onAppend = { _, _ in .unknown(stored: false) } }
+      bench.query(1, shard: 0)
+      try await eventually("it steps down") { bench.steppedDown == [term] }
+      #expect(!bench.isAnswered(1))
+    }
+  }
+
+  @Test func whatHasArrivedIsSaidBeforeAShardParts() async throws {
+    try await WorkerBench().run { bench in
+      let term = try await bench.adopt(0)
+      bench.journal.hold()
+      bench.query(1, shard: 0)
+      try await eventually("the append waits") { bench.journal.waiting == 1 }
+      let deadline = bench.clock.now() + .seconds(60)
+      let inbox = bench.worker.inbox
+      async let released = inbox.ask { .release(term, deadline: deadline, done: $0) }
+      bench.journal.letGo()
+      #expect(await released)
+      try await eventually("the reply") { bench.isAnswered(1) }
+      let last = try #require(try await bench.journal.last(shard: 0))
+      let record = try ClusterCodec.journalRecord(last.bytes)
+      #expect(record.released && record.epoch == 1)
+      #expect(await !bench.worker.holds(0))
+      #expect(bench.metrics.shards.value == 0)
+    }
+  }
+
+  @Test func aReleaseThatTakesTooLongEndsInSilence() async throws {
+    try await WorkerBench().run { bench in
+      let term = try await bench.adopt(0)
+      bench.journal.hold()
+      bench.query(1, shard: 0)
+      try await eventually("the append waits") { bench.journal.waiting == 1 }
+      let deadline = bench.clock.now()
+      #expect(await !bench.worker.inbox.ask { .release(term, deadline: deadline, done: $0) })
+      bench.journal.letGo()
+      try await bench.flush()
+      #expect(!bench.isAnswered(1))
+      #expect(bench.steppedDown == [term])
+    }
+  }
+
+  @Test func checkpointsAreTakenWhereTheJournalIs() async throws {
+    try await WorkerBench({ $0.checkpointEveryRecords = 5 }).run { bench in
+      try await bench.adopt(0)
+      for request in 1...40 {
+        bench.query(UInt64(request), shard: 0)
+        try await eventually("reply \(request)") { bench.isAnswered(UInt64(request)) }
+      }
+      let jobs = bench.checkpointJobs
+      #expect(jobs.count >= 6)
+      #expect(jobs.map(\.checkpoint.sequence) == jobs.map(\.checkpoint.sequence).sorted())
+      let end = try await bench.journal.last(shard: 0)?.sequence ?? 0
+      #expect(jobs.allSatisfy { $0.checkpoint.sequence <= end })
+    }
+  }
+
+  @Test func anotherOwnersLeaseEndsOnlyEarlierTerms() async throws {
+    try await WorkerBench().run { bench in
+      let term = try await bench.adopt(0, epoch: 4)
+      bench.worker.inbox.offer(.deposed(shard: 0, epoch: 4))
+      bench.query(1, shard: 0)
+      try await eventually("the reply") { bench.isAnswered(1) }
+      bench.worker.inbox.offer(.deposed(shard: 0, epoch: 5))
+      try await eventually("it steps down") { bench.steppedDown == [term] }
+    }
+  }
+
+  @Test func whatCannotBeReadIsCountedAndDropped() async throws {
+    try await WorkerBench().run { bench in
+      try await bench.adopt(0)
+      bench.bus.publish(bench.subjects.commands(shard: 0), [0xff, 0xff, 0xff])
+      bench.query(1, shard: 0)
+      try await eventually("the reply") { bench.isAnswered(1) }
+      #expect(bench.metrics.commandBatchesUnreadable.value == 1)
+    }
+  }
+
+  /// Policy: commands are refused and counted, what the node says to itself is not.
+  @Test func aFullInboxRefusesCommandsOnly() async throws {
+    let bench = try await WorkerBench { $0.commandBatchesMax = 3 }
+    let inbox = bench.worker.inbox
+    for _ in 0..<5 { inbox.offerCommands(shard: 0, []) }
+    for edge in 0..<5 { inbox.offer(.edgeLost(UInt64(edge))) }
+    #expect(inbox.depth == 8)
+    #expect(bench.metrics.commandBatchesDropped.value == 2)
+    await bench.bus.close()
+  }
+
+  @Test func commandsWaitForARecovery() async throws {
+    try await WorkerBench({ $0.queuedCommandsMax = 2 }).run { bench in
+      let term = ShardTerm(shard: 0, epoch: 1)
+      let inbox = bench.worker.inbox
+      inbox.offer(.expect(term))
+      let subscription = try bench.bus.subscribe(bench.subjects.commands(shard: 0)) {
+        inbox.offerCommands(shard: 0, $0.bytes)
+      }
+      inbox.offer(.subscribed(term, [subscription]))
+      for request in 1...3 { bench.query(UInt64(request), shard: 0) }
+      try await eventually("one is dropped") { bench.metrics.commandsDropped.value == 1 }
+      inbox.offer(
+        .adopt(
+          RecoveredShard(
+            term: term, machine: ShardMachine(shard: 0, epoch: 1, limits: CallLimits()),
+            sequence: 0, edges: [], recordsReplayed: 0)))
+      try await eventually("two replies") { bench.isAnswered(1) && bench.isAnswered(2) }
+      #expect(!bench.isAnswered(3))
+    }
+  }
+}
+
+/// True the first time.
+final class Once: Sendable {
+  private let used = Mutex(false)
+  func first() -> Bool {
+    used.withLock { used in
+      defer { used = true }
+      return !used
+    }
+  }
+}
