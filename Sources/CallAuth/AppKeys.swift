@@ -176,6 +176,9 @@ public struct AppKeys: Sendable {
     case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
       "\"\(context.codingPath.map(\.stringValue).joined(separator: "."))\" has the wrong type"
     case DecodingError.dataCorrupted: "it is not JSON"
+    case let error as CocoaError where error.code == .fileReadNoSuchFile: "there is no such file"
+    case let error as CocoaError where error.code == .fileReadNoPermission:
+      "this user may not read it"
     default: "\(error)"
     }
   }

@@ -99,3 +99,15 @@ public enum BusError: Error, Sendable, Equatable {
   /// What the server or the library said.
   case failed(String)
 }
+
+extension BusError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .timeout: "no answer in time"
+    case .noResponders: "nobody listens"
+    case .closed: "the bus is closed"
+    case .wrongSequence: "another write came first"
+    case .failed(let sentence): sentence
+    }
+  }
+}
