@@ -69,7 +69,7 @@ import callnode
   @Test func everyProblemIsNamedWithValueOriginAndRemedy() {
     let problems = Self.problems {
       _ = try ResolvedSettings.resolve(
-        flags: [.port: "80800", .natsUrl: "ann:secret@nats"],
+        flags: [.port: "tcp://10.0.0.1:80", .natsUrl: "ann:secret@nats"],
         environment: ["CALLMESH_RING_TIMEOUT": "soon"], file: nil)
     }
     let text = ConfigurationError(problems).description
@@ -78,7 +78,7 @@ import callnode
         The configuration has 3 problems:
           natsUrl = "***@nats", from the flag --nats-url: must be a URL such as \
         nats://127.0.0.1:4222, or several separated by commas.
-          port = "80800", from the flag --port: must be a whole number from 0 to 65535.
+          port = "tcp://10.0.0.1:80", from the flag --port: must be a whole number from 0 to 65535.
             Under Kubernetes a service called callmesh sets CALLMESH_PORT to tcp://…: give the \
         service another name or set enableServiceLinks to false.
           ringTimeout = "soon", from the environment variable CALLMESH_RING_TIMEOUT: must be a \

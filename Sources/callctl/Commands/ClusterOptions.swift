@@ -63,8 +63,9 @@ struct ClusterOptions: ParsableArguments {
     } catch {
       throw CallctlError.unreachable(
         """
-        NATS at \(shownURL) cannot be reached: \(error).
-          Say where it is with --nats-url URL or CALLMESH_NATS_URL; start one with: nats-server -js
+        NATS cannot be reached: \(error).
+          --nats-url URL or CALLMESH_NATS_URL says where it is, --cluster or CALLMESH_CLUSTER which \
+        cluster to ask.
         """)
     }
     do {

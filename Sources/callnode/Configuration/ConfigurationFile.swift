@@ -15,8 +15,9 @@ package struct ConfigurationFile: Sendable {
     } catch {
       throw ConfigurationError([
         .init(
-          setting: "config", value: path, origin: nil, problem: "the file cannot be read",
-          remedy: "Give the path of a JSON file that this user may read.")
+          setting: "config", value: path, origin: nil,
+          problem: "the file cannot be read (\(explain(error)))",
+          remedy: "Give the path of a JSON file with --config or CALLMESH_CONFIG.")
       ])
     }
     return try read(json: Array(data), path: path)
@@ -59,7 +60,11 @@ package struct ConfigurationFile: Sendable {
       context.codingPath.isEmpty
         ? "the whole is something else"
         : "\"\(context.codingPath[0].stringValue)\" is neither text, number, boolean nor a list"
-    default: "it is not JSON"
+    case let error as CocoaError where error.code == .fileReadNoSuchFile: "there is no such file"
+    case let error as CocoaError where error.code == .fileReadNoPermission:
+      "this user may not read it"
+    case is DecodingError: "it is not JSON"
+    default: "\(error)"
     }
   }
 }

@@ -54,7 +54,9 @@ package struct ResolvedSettings: Sendable {
           .init(
             setting: key.rawValue,
             value: key == .natsUrl ? NATSURL.withoutCredentials(text) : text, origin: origin,
-            problem: "must be \(setting.kind.demand)", remedy: setting.remedy))
+            problem: "must be \(setting.kind.demand)",
+            // The table's remedy for ports is about what Kubernetes sets.
+            remedy: key == .port && !text.hasPrefix("tcp://") ? nil : setting.remedy))
       }
     }
     if !problems.isEmpty { throw ConfigurationError(problems) }

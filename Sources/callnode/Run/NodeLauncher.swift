@@ -93,9 +93,10 @@ struct NodeLauncher {
         url: configuration.natsURL, name: configuration.nodeID, options: options)
     } catch {
       throw StartError.failure(
-        "NATS at \(shownURL(configuration)) cannot be reached: \(error).\n"
-          + "  Start one with: nats-server -js\n"
-          + "  or say where it is with --nats-url or CALLMESH_NATS_URL.")
+        """
+        NATS cannot be reached: \(error).
+          --nats-url or CALLMESH_NATS_URL says where it is; for a first try: nats-server -js
+        """)
     }
   }
 
