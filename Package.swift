@@ -132,7 +132,9 @@ let package = Package(
         "CallEdge", "CallAuth", "CallBus", "CallWire", "CallCore", "CallTelemetry", "CallTestKit",
         .log, .embedded,
       ] + Target.Dependency.nio),
-    tests("CallClientTests", ["CallClient", "CallWire", "CallCore", .embedded]),
+    tests(
+      "CallClientTests",
+      ["CallClient", "CallWire", "CallCore", .embedded] + Target.Dependency.nio),
     tests(
       "CallLoadTests",
       ["callload", "CallClient", "CallWire", "CallCore", "CallTestKit", .histogram]),
