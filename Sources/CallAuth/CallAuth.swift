@@ -46,8 +46,11 @@ package enum IdentifierRules {
   private static func isPrintable(_ text: String, bytesMax: Int) -> Bool {
     (1...bytesMax).contains(text.utf8.count)
       && text.unicodeScalars.allSatisfy { scalar in
-        // Control characters of ASCII and of Latin-1.
-        !(scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value))
+        // Control characters of ASCII and of Latin-1, separators of lines and paragraphs.
+        switch scalar.value {
+        case 0..<0x20, 0x7f...0x9f, 0x2028, 0x2029: false
+        default: true
+        }
       }
   }
 }

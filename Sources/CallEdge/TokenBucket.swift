@@ -1,19 +1,21 @@
-internal import CallCore
+package import CallCore
 
 /// A rate limit: `burst` commands at once, and `perSecond` in the long run. Full at first.
-struct TokenBucket {
+package struct TokenBucket {
   /// Thousandths of a command.
   private var level: Int64
   private var filledAt: Timestamp
 
-  init(burst: Int, now: Timestamp) {
+  package init(burst: Int, now: Timestamp) {
     level = Int64(burst) * 1000
     filledAt = now
   }
 
   /// Takes `cost` thousandths of a command, if they are there.
   /// - Returns: nil, or after how many milliseconds they will be.
-  mutating func take(cost: Int64 = 1000, perSecond: Int, burst: Int, now: Timestamp) -> UInt32? {
+  package mutating func take(cost: Int64 = 1000, perSecond: Int, burst: Int, now: Timestamp)
+    -> UInt32?
+  {
     let elapsed = max(0, (now - filledAt).microseconds)
     // More than the bucket holds is no use, and keeps the product small.
     let gained = min(elapsed, 3_600_000_000) * Int64(perSecond) / 1000

@@ -1,0 +1,193 @@
+import CallCore
+import CallEdge
+import Testing
+
+private let start = Timestamp(microseconds: 1_000_000_000)
+private let ann = UserKey(app: "demo", user: "ann")
+private let bob = UserKey(app: "demo", user: "bob")
+
+private func command(
+  session: UInt64 = 1, request: UInt64 = 1, callee: UserKey = ann,
+  _ body: Command.Body = .query(CallID(high: 1, low: 1))
+) -> Command {
+  Command(
+    session: SessionRef(edge: 9, number: session), request: request, user: ann, device: "phone",
+    callee: callee, body: body)
+}
+
+private func outbox(_ change: (inout CommandOutbox.Rules) -> Void = { _ in }) -> CommandOutbox {
+  var rules = CommandOutbox.Rules(
+    shardCount: 64, pendingMax: 100, resendAfter: .seconds(1), timeout: .seconds(5))
+  change(&rules)
+  return CommandOutbox(rules: rules)
+}
+
+extension CommandOutbox {
+  fileprivate mutating func flushed(all: Bool = false) -> [(shard: Int, commands: [Command])] {
+    var out: [(shard: Int, commands: [Command])] = []
+    flush(all: all) { out.append(($0, $1)) }
+    return out
+  }
+
+  fileprivate mutating func late(_ now: Timestamp) -> [Command] {
+    var out: [Command] = []
+    _ = sweep(now: now, isLive: { _ in true }) { out.append($0) }
+    return out
+  }
+}
+
+@Suite struct CommandOutboxTests {
+  @Test func commandsOfOneTurnMakeOneBatchPerShard() {
+    var outbox = outbox()
+    for session in 1...3 {
+      #expect(outbox.submit(command(session: UInt64(session)), now: start) == .accepted)
+      #expect(
+        outbox.submit(command(session: UInt64(session), request: 2, callee: bob), now: start)
+          == .accepted)
+    }
+    let batches = outbox.flushed()
+    #expect(batches.map(\.shard) == [ann, bob].map { ShardHash.shard(of: $0, count: 64) })
+    #expect(batches.map { $0.commands.map(\.session.number) } == [[1, 2, 3], [1, 2, 3]])
+    #expect(outbox.flushed().isEmpty)
+  }
+
+  @Test func equalRequestIDsOfTwoSessionsAreToldApart() {
+    var outbox = outbox()
+    #expect(outbox.submit(command(session: 1), now: start) == .accepted)
+    #expect(outbox.submit(command(session: 2), now: start) == .accepted)
+    #expect(outbox.replied(session: 2, request: 1)?.command.session.number == 2)
+    #expect(outbox.replied(session: 2, request: 1) == nil)
+    #expect(outbox.replied(session: 1, request: 1)?.command.session.number == 1)
+  }
+
+  @Test func sameCommandAgainIsIgnoredAndAnotherRefused() {
+    var outbox = outbox()
+    #expect(outbox.submit(command(), now: start) == .accepted)
+    #expect(outbox.submit(command(), now: start) == .repeated)
+    #expect(
+      outbox.submit(command(.query(CallID(high: 2, low: 2))), now: start) == .conflicting)
+    #expect(outbox.flushed().map(\.commands.count) == [1])
+    // Once answered, the id may be used again.
+    _ = outbox.replied(session: 1, request: 1)
+    #expect(outbox.submit(command(), now: start) == .accepted)
+  }
+
+  @Test func attachAgainIsTheSameWhateverTheTime() {
+    var outbox = outbox()
+    #expect(
+      outbox.submit(command(.attach(Attach(attachedAt: start))), now: start) == .accepted)
+    let later = start + .milliseconds(10)
+    #expect(
+      outbox.submit(command(.attach(Attach(attachedAt: later))), now: later) == .repeated)
+  }
+
+  @Test func tableIsBounded() {
+    var outbox = outbox { $0.pendingMax = 2 }
+    #expect(outbox.submit(command(request: 1), now: start) == .accepted)
+    #expect(outbox.submit(command(request: 2), now: start) == .accepted)
+    #expect(outbox.submit(command(request: 3), now: start) == .full)
+  }
+
+  @Test func unansweredCommandsAreSentAgainThenGivenUp() {
+    var outbox = outbox()
+    _ = outbox.submit(command(), now: start)
+    _ = outbox.flushed()
+    #expect(outbox.late(start + .milliseconds(999)).isEmpty && !outbox.hasUrgent)
+    for second in 1...4 {
+      #expect(outbox.late(start + .seconds(Int64(second))).isEmpty)
+      #expect(outbox.flushed().flatMap(\.commands) == [command()])
+    }
+    #expect(outbox.late(start + .seconds(5)) == [command()])
+    #expect(outbox.flushed().isEmpty && outbox.pendingCount == 0)
+    #expect(outbox.late(start + .seconds(60)).isEmpty)
+  }
+
+  @Test func answeredCommandsAreNotSentAgain() {
+    var outbox = outbox()
+    _ = outbox.submit(command(), now: start)
+    _ = outbox.flushed()
+    #expect(outbox.replied(session: 1, request: 1)?.since == start)
+    // The same id, used again meanwhile, keeps its own time.
+    _ = outbox.submit(command(), now: start + .milliseconds(900))
+    _ = outbox.flushed()
+    #expect(outbox.late(start + .seconds(1)).isEmpty && !outbox.hasUrgent)
+    #expect(outbox.late(start + .milliseconds(1900)).isEmpty && outbox.hasUrgent)
+  }
+
+  @Test func commandsOfSessionsThatAreGoneAreDropped() {
+    var outbox = outbox()
+    _ = outbox.submit(command(session: 1, .attach(Attach())), now: start)
+    _ = outbox.submit(command(session: 2), now: start)
+    _ = outbox.flushed()
+    let resent = outbox.sweep(now: start + .seconds(1), isLive: { $0 == 2 }) { _ in
+      Issue.record("nobody waits for this")
+    }
+    #expect(resent == 1 && outbox.pendingCount == 1)
+    #expect(outbox.flushed().flatMap(\.commands).map(\.session.number) == [2])
+  }
+
+  @Test func acknowledgementsWaitForCompanyAndJoin() {
+    func ack(_ session: UInt64, _ version: UInt64) -> Command {
+      command(
+        session: session, request: 0,
+        .ack([Acknowledgement(call: CallID(high: 1, low: 1), version: version)]))
+    }
+    var outbox = outbox()
+    outbox.acknowledge(ack(1, 1))
+    outbox.acknowledge(ack(2, 2))
+    outbox.acknowledge(ack(1, 3))
+    #expect(outbox.hasLazy && !outbox.hasUrgent)
+    #expect(outbox.flushed().isEmpty)
+    // What cannot wait takes them along, if it goes the same way.
+    _ = outbox.submit(command(request: 2, callee: bob), now: start)
+    #expect(outbox.flushed().flatMap(\.commands).map(\.callee) == [bob])
+    _ = outbox.submit(command(request: 3), now: start)
+    let sent = outbox.flushed().flatMap(\.commands)
+    #expect(sent.map(\.session.number) == [1, 2, 1])
+    guard case .ack(let items)? = sent.first?.body else {
+      Issue.record("no acknowledgement")
+      return
+    }
+    #expect(items.map(\.version) == [1, 3])
+    outbox.acknowledge(ack(1, 4))
+    #expect(outbox.flushed(all: true).count == 1 && !outbox.hasLazy)
+  }
+
+  @Test func largeBatchesGoInPartsInOrder() {
+    var outbox = outbox { $0.batchBytesMax = 100_000 }
+    let body = String(repeating: "x", count: 40_000)
+    for request in 1...5 {
+      let signal = Command.Body.signal(CallID(high: 1, low: 1), .candidate, body: body)
+      _ = outbox.submit(command(request: UInt64(request), signal), now: start)
+    }
+    let parts = outbox.flushed()
+    #expect(parts.map { $0.commands.map(\.request) } == [[1, 2], [3, 4], [5]])
+  }
+}
+
+@Suite struct TokenBucketTests {
+  @Test func burstThenSteadyRate() {
+    var bucket = TokenBucket(burst: 3, now: start)
+    for _ in 0..<3 { #expect(bucket.take(perSecond: 10, burst: 3, now: start) == nil) }
+    #expect(bucket.take(perSecond: 10, burst: 3, now: start) == 100)
+    var taken = 0
+    for step in 1...1000 {
+      let now = start + .milliseconds(Int64(step) * 10)
+      if bucket.take(perSecond: 10, burst: 3, now: now) == nil { taken += 1 }
+    }
+    #expect(taken == 100)
+  }
+
+  @Test func neverHoldsMoreThanTheBurst() {
+    var bucket = TokenBucket(burst: 3, now: start)
+    let later = start + .seconds(1_000_000)
+    for _ in 0..<3 { #expect(bucket.take(perSecond: 10, burst: 3, now: later) == nil) }
+    #expect(bucket.take(perSecond: 10, burst: 3, now: later) != nil)
+  }
+
+  @Test func clockThatStandsStillGivesNothing() {
+    var bucket = TokenBucket(burst: 1, now: start)
+    #expect(bucket.take(perSecond: 10, burst: 1, now: start) == nil)
+    #expect(bucket.take(perSecond: 10, burst: 1, now: start + Span(microseconds: -5)) != nil)
+  }
+}

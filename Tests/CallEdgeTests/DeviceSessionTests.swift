@@ -1,0 +1,514 @@
+import CallAuth
+import CallCore
+import CallEdge
+import CallWire
+import Testing
+
+private let start = Timestamp(microseconds: 1_800_000_000_000_000)
+private let ann = UserKey(app: "demo", user: "ann")
+private let bob = UserKey(app: "demo", user: "bob")
+private let call = CallID(high: 1, low: 2)
+
+private func claims(_ user: String = "ann", device: String? = nil) -> DeviceClaims {
+  DeviceClaims(app: "demo", user: user, device: device, expiresAtSeconds: 2_000_000_000)
+}
+
+/// A session and what it asked for.
+private struct Machine {
+  var session: DeviceSession
+  var actions: [DeviceSession.Action] = []
+  var now = start
+
+  init(
+    claims: DeviceClaims? = nil, _ change: (inout EdgeConfiguration) -> Void = { _ in }
+  ) {
+    var configuration = EdgeConfiguration(
+      nodeID: "e", appKeys: AppKeys.generateDevelopment(app: "demo").0)
+    change(&configuration)
+    session = DeviceSession(
+      number: 7, codec: .protobuf, claims: claims,
+      rules: SessionRules(edge: 9, configuration: configuration), now: start)
+  }
+
+  /// An attached session of ann's phone.
+  static func attached(_ change: (inout EdgeConfiguration) -> Void = { _ in }) -> Machine {
+    var machine = Machine(claims: claims(), change)
+    machine.say(1, .attach(AttachRequest(device: "phone", deviceName: "Ann's phone")))
+    machine.reply(1, .attach(Attach()), .attached(forCall: nil))
+    machine.actions = []
+    return machine
+  }
+
+  /// What came of it, and no longer kept.
+  mutating func take() -> [DeviceSession.Action] {
+    defer { actions = [] }
+    return actions
+  }
+
+  mutating func say(_ id: UInt64, _ command: ClientCommand) {
+    session.received(ClientFrame(id: id, command: command), now: now, into: &actions)
+  }
+
+  mutating func reply(_ id: UInt64, _ body: Command.Body, _ reply: Reply) {
+    session.replied(request: id, to: body, reply, now: now, into: &actions)
+  }
+
+  mutating func authenticated(_ result: Result<DeviceClaims, AuthFailure>) {
+    session.authenticated(result, now: now, into: &actions)
+  }
+
+  mutating func bad(_ code: CallError.Code, id: UInt64 = 0) {
+    session.received(
+      bad: FrameError(id: id, error: CallError(code)), now: now, into: &actions)
+  }
+
+  mutating func pass(_ span: Span) {
+    now = now + span
+    session.tick(now: now, into: &actions)
+  }
+}
+
+private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Action) -> Bool {
+  { action in
+    guard case .reply(id, .error(let error)) = action else { return false }
+    return error.code == code
+  }
+}
+
+@Suite struct AttachTests {
+  @Test func tokenInTheAttachIsCheckedAndTheShardAsked() {
+    var machine = Machine()
+    machine.say(
+      1, .attach(AttachRequest(token: "t", device: "phone", forCall: call, client: "sdk 1")))
+    #expect(machine.take() == [.authenticate(token: "t")])
+    machine.authenticated(.success(claims()))
+    #expect(
+      machine.take() == [
+        .forward(
+          request: 1, callee: ann,
+          .attach(Attach(forCall: call, deviceName: "", client: "sdk 1", attachedAt: start)))
+      ])
+    #expect(!machine.session.isAttached)
+    machine.reply(1, .attach(Attach()), .attached(forCall: nil))
+    #expect(
+      machine.take() == [
+        .reply(
+          1,
+          .attached(
+            AttachedInfo(
+              session: "9-7", user: "ann", device: "phone", pingSeconds: 25, serverTime: start)))
+      ])
+    #expect(machine.session.isAttached)
+  }
+
+  @Test func tokenOfTheHeaderIsEnough() {
+    var machine = Machine(claims: claims(device: "phone"))
+    machine.say(1, .attach(AttachRequest()))
+    guard case .forward(1, ann, .attach)? = machine.take().first else {
+      Issue.record("not forwarded")
+      return
+    }
+    #expect(machine.session.sender?.device == "phone")
+  }
+
+  @Test func withoutAnyTokenNobodyIsAccepted() {
+    var machine = Machine()
+    machine.say(1, .attach(AttachRequest(device: "phone")))
+    #expect(machine.take().contains(where: error(1, .notAccepted)))
+  }
+
+  @Test(arguments: [(AuthFailure.expired, CallError.Code.expired), (.notAccepted, .notAccepted)])
+  func refusedTokensAreAnsweredAndMayBeReplaced(failure: AuthFailure, code: CallError.Code) {
+    var machine = Machine()
+    machine.say(1, .attach(AttachRequest(token: "t", device: "phone")))
+    machine.authenticated(.failure(failure))
+    #expect(machine.take().contains(where: error(1, code)))
+    machine.say(2, .attach(AttachRequest(token: "new", device: "phone")))
+    machine.authenticated(.success(claims()))
+    #expect(machine.session.sender?.user == ann)
+  }
+
+  @Test func wrongTokensWithoutEndCloseTheSession() {
+    var machine = Machine()
+    for id in 1...10 {
+      machine.say(UInt64(id), .attach(AttachRequest(token: "t", device: "phone")))
+      machine.authenticated(.failure(.notAccepted))
+    }
+    #expect(machine.take().last == .close(.tooManyBadFrames))
+  }
+
+  @Test(arguments: [
+    (String?.none, "", CallError.Code.invalidDevice), ("phone", "tablet", .forbidden),
+    (nil, String(repeating: "x", count: 65), .invalidDevice), (nil, "a\nb", .invalidDevice),
+  ])
+  func deviceComesFromTokenOrFrame(claimed: String?, named: String, code: CallError.Code) {
+    var machine = Machine(claims: claims(device: claimed))
+    machine.say(1, .attach(AttachRequest(device: named)))
+    #expect(machine.take().contains(where: error(1, code)))
+    #expect(machine.session.sender == nil)
+  }
+
+  @Test func secondAttachIsRefused() {
+    var machine = Machine.attached()
+    machine.say(5, .attach(AttachRequest(device: "phone")))
+    #expect(machine.take().contains(where: error(5, .alreadyAttached)))
+    #expect(machine.session.isAttached)
+  }
+
+  @Test func attachRepeatedWhileUnderWayIsAnsweredOnce() {
+    var machine = Machine(claims: claims())
+    machine.say(1, .attach(AttachRequest(device: "phone")))
+    _ = machine.take()
+    machine.say(1, .attach(AttachRequest(device: "phone")))
+    #expect(machine.take().isEmpty)
+    machine.say(2, .attach(AttachRequest(device: "phone")))
+    #expect(machine.take().contains(where: error(2, .alreadyAttached)))
+    machine.reply(1, .attach(Attach()), .attached(forCall: nil))
+    #expect(machine.take().count == 1)
+  }
+
+  @Test func attachThatGotNoAnswerMayBeTriedAgain() {
+    var machine = Machine(claims: claims())
+    machine.say(1, .attach(AttachRequest(device: "phone")))
+    machine.now = start + .seconds(5)
+    machine.reply(1, .attach(Attach()), .error(CallError(.tryAgain)))
+    #expect(machine.take().contains(where: error(1, .tryAgain)))
+    // The time to attach begins anew: it was not the device's fault.
+    machine.pass(.seconds(9))
+    #expect(machine.take().isEmpty)
+    machine.say(2, .attach(AttachRequest(device: "phone")))
+    machine.reply(2, .attach(Attach()), .attached(forCall: nil))
+    #expect(machine.session.isAttached)
+    // A shard may know the session since the first attempt: its end is always reported.
+    let farewell = machine.session.takeFarewell()
+    #expect(farewell?.user == ann)
+  }
+
+  @Test func sessionDoesNotBecomeAnotherUsers() {
+    var machine = Machine(claims: claims())
+    machine.say(1, .attach(AttachRequest(device: "phone")))
+    machine.reply(1, .attach(Attach()), .error(CallError(.tryAgain)))
+    machine.say(2, .attach(AttachRequest(token: "bob's", device: "phone")))
+    _ = machine.take()
+    machine.authenticated(.success(claims("bob")))
+    #expect(machine.take().contains(where: error(2, .forbidden)))
+  }
+
+  @Test func connectionMustAttachInTime() {
+    var machine = Machine()
+    machine.pass(.milliseconds(9_999))
+    #expect(machine.take().isEmpty)
+    machine.pass(.milliseconds(1))
+    #expect(machine.take() == [.close(.attachTimeout)])
+    machine.pass(.seconds(1))
+    #expect(machine.take().isEmpty)
+    machine.pass(.seconds(1))
+    #expect(machine.take() == [.abort])
+  }
+
+  @Test func everyOtherCommandNeedsAnAttach() {
+    let address = CallAddress(callee: "bob", call: call)
+    let commands: [ClientCommand] = [
+      .register(RegistrationRequest()), .unregister(nil), .place(address, PlaceRequest(call: call)),
+      .ack([AckItem(call: address, version: 1)]), .alerting(address),
+      .answer(address, description: ""), .decline(address, .everywhere), .busy(address),
+      .cancel(address), .connected(address), .hangUp(address),
+      .signal(address, .candidate, body: "c"), .resume(address), .query(address),
+    ]
+    var machine = Machine(claims: claims(device: "phone"))
+    for (index, command) in commands.enumerated() {
+      machine.say(UInt64(index + 1), command)
+      #expect(machine.take().contains(where: error(UInt64(index + 1), .notAttached)))
+    }
+    #expect(!machine.session.isClosing)
+  }
+}
+
+@Suite struct CommandTests {
+  @Test func commandsGoToTheShardOfTheCallee() {
+    let mine = CallAddress(call: call)
+    let bobs = CallAddress(callee: "bob", call: call)
+    var request = PlaceRequest(call: CallID(high: 9, low: 9), description: "sdp")
+    let placed = PlaceRequest(call: call, description: "sdp", deviceName: "Ann's phone")
+    request.deviceName = "what the device says of itself here does not count"
+    let cases: [(ClientCommand, UserKey, Command.Body)] = [
+      (.register(RegistrationRequest()), ann, .register(RegistrationRequest())),
+      (.unregister(nil), ann, .unregister("phone")),
+      (.unregister("tablet"), ann, .unregister("tablet")),
+      (.place(bobs, request), bob, .place(placed)),
+      (.alerting(mine), ann, .alerting(call)),
+      (.answer(mine, description: "sdp"), ann, .answer(call, description: "sdp")),
+      (.decline(CallAddress(callee: "ann", call: call), .here), ann, .decline(call, .here)),
+      (.busy(mine), ann, .busy(call)), (.cancel(bobs), bob, .cancel(call)),
+      (.connected(bobs), bob, .connected(call)), (.hangUp(bobs), bob, .hangUp(call)),
+      (.signal(bobs, .description, body: "b"), bob, .signal(call, .description, body: "b")),
+      (.resume(bobs), bob, .resume(call)), (.query(bobs), bob, .query(call)),
+    ]
+    for (command, callee, body) in cases {
+      var machine = Machine.attached()
+      machine.say(3, command)
+      #expect(machine.take() == [.forward(request: 3, callee: callee, body)])
+    }
+  }
+
+  @Test func acknowledgementsAreGroupedByCallee() {
+    var machine = Machine.attached()
+    let other = CallID(high: 3, low: 4)
+    machine.say(
+      0,
+      .ack([
+        AckItem(call: CallAddress(call: call), version: 1),
+        AckItem(call: CallAddress(call: other), version: 2),
+        AckItem(call: CallAddress(callee: "bob", call: call), version: 3),
+      ]))
+    #expect(
+      machine.take() == [
+        .acknowledge(
+          callee: ann,
+          [
+            Acknowledgement(call: call, version: 1), Acknowledgement(call: other, version: 2),
+          ]),
+        .acknowledge(callee: bob, [Acknowledgement(call: call, version: 3)]),
+      ])
+  }
+
+  @Test func repliesReachTheDevice() {
+    var machine = Machine.attached()
+    let state = CallState(call: call, callee: "bob", phase: .placed)
+    let expiry = Timestamp(microseconds: 5)
+    let cases: [(Reply, ServerReply)] = [
+      (.done, .done), (.call(state), .call(state)),
+      (.answer(won: true, state), .answer(won: true, state)),
+      (.error(CallError(.notParty)), .error(CallError(.notParty))),
+      (
+        .registered(expiresAt: expiry, removed: ["old"]),
+        .registered(device: "phone", expiresAt: expiry, removed: ["old"])
+      ),
+    ]
+    for (reply, expected) in cases {
+      machine.reply(4, .alerting(call), reply)
+      #expect(machine.take() == [.reply(4, expected)])
+    }
+  }
+
+  @Test func commandsNeedAnID() {
+    var machine = Machine.attached()
+    machine.say(0, .query(CallAddress(call: call)))
+    #expect(machine.take().contains(where: error(0, .invalidField)))
+  }
+
+  @Test func pendingCommandsAreBounded() {
+    var machine = Machine.attached {
+      $0.commandsPendingPerSession = 3
+      $0.commandsBurst = 1000
+    }
+    for id in 1...3 { machine.say(UInt64(id), .query(CallAddress(call: call))) }
+    _ = machine.take()
+    machine.say(4, .query(CallAddress(call: call)))
+    #expect(machine.take().contains(where: error(4, .rateLimited)))
+    machine.reply(1, .query(call), .done)
+    _ = machine.take()
+    machine.say(5, .query(CallAddress(call: call)))
+    #expect(machine.take() == [.forward(request: 5, callee: ann, .query(call))])
+    // One that turned out to be under way already leaves its place.
+    machine.session.wasRepeated()
+    machine.say(6, .query(CallAddress(call: call)))
+    #expect(machine.take().count == 1)
+  }
+
+  @Test func rateIsLimitedWithAHint() {
+    var machine = Machine.attached()
+    // The attach took one of the 60.
+    for id in 2...60 { machine.say(UInt64(id), .query(CallAddress(call: call))) }
+    for id in 2...60 { machine.reply(UInt64(id), .query(call), .done) }
+    #expect(!machine.take().contains { if case .reply(_, .error) = $0 { true } else { false } })
+    machine.say(61, .query(CallAddress(call: call)))
+    #expect(
+      machine.take() == [.reply(61, .error(CallError(.rateLimited, retryAfterMilliseconds: 50)))])
+    // The command that was refused may be said again; 20 a second are taken.
+    machine.now = machine.now + .milliseconds(50)
+    machine.say(61, .query(CallAddress(call: call)))
+    #expect(machine.take() == [.forward(request: 61, callee: ann, .query(call))])
+    #expect(!machine.session.isClosing)
+  }
+
+  @Test func acknowledgementsCountATenth() {
+    var machine = Machine.attached()
+    let item = AckItem(call: CallAddress(call: call), version: 1)
+    for _ in 0..<590 { machine.say(0, .ack([item])) }
+    #expect(machine.take().count { if case .acknowledge = $0 { true } else { false } } == 590)
+    machine.say(0, .ack([item]))
+    #expect(machine.take().contains(where: error(0, .rateLimited)))
+  }
+
+  @Test func whoNeverHeedsTheLimitIsClosed() {
+    var machine = Machine.attached { $0.refusalsMax = 5 }
+    for id in 0..<100 { machine.say(UInt64(id + 2), .query(CallAddress(call: call))) }
+    #expect(machine.take().contains(.close(.tooManyCommands)))
+  }
+}
+
+@Suite struct BadFrameTests {
+  @Test(arguments: [
+    CallError.Code.malformedFrame, .frameTooLarge, .unknownCommand, .wrongFrameType, .invalidField,
+    .descriptionTooLarge, .headersTooLarge, .invalidCallee,
+  ])
+  func badFramesAreAnsweredAndTheSessionStays(code: CallError.Code) {
+    var machine = Machine.attached()
+    for id in 0..<9 { machine.bad(code, id: UInt64(id)) }
+    let answers = machine.take()
+    #expect(answers.count == 9)
+    for (id, answer) in answers.enumerated() { #expect(error(UInt64(id), code)(answer)) }
+    #expect(machine.session.isAttached)
+    machine.say(20, .query(CallAddress(call: call)))
+    #expect(machine.take() == [.forward(request: 20, callee: ann, .query(call))])
+  }
+
+  @Test func theTenthClosesTheSession() {
+    var machine = Machine.attached()
+    for _ in 0..<10 { machine.bad(.malformedFrame) }
+    #expect(machine.take().last == .close(.tooManyBadFrames))
+    // From then on nothing is answered.
+    machine.bad(.malformedFrame)
+    machine.say(3, .query(CallAddress(call: call)))
+    machine.reply(2, .query(call), .done)
+    #expect(machine.take().isEmpty)
+  }
+
+  @Test func brokenProtocolClosesAtOnce() {
+    var machine = Machine.attached()
+    machine.session.receivedViolation(.protocolError, now: start, into: &machine.actions)
+    #expect(machine.take() == [.close(.protocolError)])
+  }
+}
+
+@Suite struct SessionEndTests {
+  @Test func detachIsGraceful() throws {
+    var machine = Machine.attached()
+    machine.say(2, .detach)
+    #expect(machine.take() == [.reply(2, .done), .close(.normal)])
+    let taken = machine.session.takeFarewell()
+    let farewell = try #require(taken)
+    #expect(farewell.graceful && farewell.user == ann && farewell.device == "phone")
+    let another = machine.session.takeFarewell()
+    #expect(another == nil)
+  }
+
+  @Test(arguments: [(UInt16(1000), true), (1001, false), (nil, false)] as [(UInt16?, Bool)])
+  func onlyANormalClosureIsAGoodbye(code: UInt16?, graceful: Bool) {
+    var machine = Machine.attached()
+    machine.session.receivedClose(code: code, now: start, into: &machine.actions)
+    #expect(machine.take() == [.close(.normal), .abort])
+    let farewell = machine.session.takeFarewell()
+    #expect(farewell?.graceful == graceful)
+  }
+
+  @Test func peersAnswerToOurCloseEndsTheSocket() {
+    var machine = Machine.attached()
+    machine.session.asked(
+      toClose: Notice(kind: .goAway, message: ""), now: start, into: &machine.actions)
+    _ = machine.take()
+    machine.session.receivedClose(code: 4002, now: start, into: &machine.actions)
+    #expect(machine.take() == [.abort])
+  }
+
+  @Test(arguments: [
+    (Notice.Kind.sessionReplaced, CloseReason.sessionReplaced), (.deviceRemoved, .deviceRemoved),
+    (.goAway, .goAway),
+  ])
+  func clusterMayCloseASession(kind: Notice.Kind, reason: CloseReason) {
+    var machine = Machine.attached()
+    let notice = Notice(kind: kind, message: "m")
+    machine.session.asked(toClose: notice, now: start, into: &machine.actions)
+    #expect(machine.take() == [.notice(notice), .close(reason)])
+    let stop = Delivery(
+      call: call, callee: "ann", version: 1, at: start, event: .stop(Stop(reason: .cancelled)))
+    let isTaken = machine.session.willDeliver(stop)
+    #expect(!isTaken)
+  }
+
+  @Test func brokenSocketIsNotGraceful() {
+    var machine = Machine.attached()
+    let farewell = machine.session.takeFarewell()
+    #expect(farewell?.graceful == false)
+  }
+
+  @Test func whoNeverAttachedIsNotMissed() {
+    var machine = Machine(claims: claims())
+    let another = machine.session.takeFarewell()
+    #expect(another == nil)
+  }
+
+  @Test func callsPlacedFromHereAreReported() throws {
+    var machine = Machine.attached()
+    let ended = CallID(high: 5, low: 5)
+    let refused = CallID(high: 6, low: 6)
+    let resumed = CallID(high: 7, low: 7)
+    let cancelled = CallID(high: 8, low: 8)
+    let lost = CallID(high: 9, low: 9)
+    for id in [call, ended, refused, cancelled, lost] {
+      machine.say(2, .place(CallAddress(callee: "bob", call: id), PlaceRequest(call: id)))
+    }
+    machine.say(2, .resume(CallAddress(callee: "eve", call: resumed)))
+    _ = machine.session.willDeliver(
+      Delivery(
+        call: ended, callee: "bob", version: 1, at: start, event: .stop(Stop(reason: .busy))))
+    machine.reply(
+      2, .place(PlaceRequest(call: refused)), .error(CallError(.tooManyCalls)))
+    machine.reply(
+      2, .cancel(cancelled), .call(CallState(call: cancelled, callee: "bob", phase: .ended)))
+    // Whether this one is placed is not known: it is reported.
+    machine.reply(2, .place(PlaceRequest(call: lost)), .error(CallError(.tryAgain)))
+    let farewell = machine.session.takeFarewell()
+    let calls = try #require(farewell).calls
+    #expect(calls == [bob: [call, lost], UserKey(app: "demo", user: "eve"): [resumed]])
+  }
+
+  @Test func rememberedCallsAreBounded() throws {
+    var machine = Machine.attached { $0.commandsPendingPerSession = 1000 }
+    for index in 0..<40 {
+      let id = CallID(high: 1, low: UInt64(index))
+      machine.say(2, .place(CallAddress(callee: "bob", call: id), PlaceRequest(call: id)))
+    }
+    let farewell = machine.session.takeFarewell()
+    let calls = try #require(farewell).calls
+    #expect(calls[bob]?.map(\.low) == Array(24..<40))
+  }
+
+  @Test func silentDeviceIsDeadAfterTwoPings() {
+    var machine = Machine.attached()
+    machine.pass(.milliseconds(24_999))
+    #expect(machine.take().isEmpty)
+    machine.pass(.milliseconds(1))
+    #expect(machine.take() == [.ping])
+    machine.pass(.seconds(25))
+    #expect(machine.take() == [.ping])
+    machine.pass(.seconds(25))
+    #expect(machine.take() == [.close(.pingTimeout), .abort])
+  }
+
+  @Test func anythingHeardKeepsASessionAlive() {
+    var machine = Machine.attached()
+    for _ in 0..<10 {
+      machine.pass(.seconds(25))
+      #expect(machine.take() == [.ping])
+      machine.session.heardFromDevice()
+    }
+  }
+
+  @Test func slowDeviceIsClosedAtOnce() {
+    var machine = Machine.attached()
+    machine.session.fellBehind(now: start, into: &machine.actions)
+    #expect(machine.take() == [.close(.slowConsumer), .abort])
+  }
+
+  @Test func announcementIsTheAttachAgain() {
+    var machine = Machine.attached()
+    #expect(
+      machine.session.announcement
+        == .attach(Attach(deviceName: "Ann's phone", announce: true, attachedAt: start)))
+    machine.say(2, .detach)
+    #expect(machine.session.announcement == nil)
+    #expect(Machine(claims: claims()).session.announcement == nil)
+  }
+}

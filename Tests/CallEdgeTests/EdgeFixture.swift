@@ -1,0 +1,177 @@
+import CallAuth
+import CallBus
+import CallCore
+import CallEdge
+import CallTelemetry
+import CallWire
+import Logging
+import ServiceLifecycle
+import Synchronization
+import Testing
+
+/// Wall-clock seconds of all tests: tokens are made and judged by this time.
+let wallSeconds: Int64 = 1_800_000_000
+
+/// All shards of a cluster, answering by a script and keeping what they heard.
+final class FakeShards: Sendable {
+  /// What the shards say to a command; nil: nothing.
+  typealias Script = @Sendable (Command) -> Reply?
+
+  let heard = Inbox<Command>(capacity: 100_000)
+  private let script: Mutex<Script>
+  private let bus: InProcessBus
+  let subjects: Subjects
+  private let kept = Mutex<[Command]>([])
+
+  init(bus: InProcessBus, subjects: Subjects, shardCount: Int) throws {
+    self.bus = bus
+    self.subjects = subjects
+    script = Mutex(Self.agreeing)
+    for shard in 0..<shardCount {
+      _ = try bus.subscribe(subjects.commands(shard: shard)) { [self] message in
+        receive(message, shard: shard, count: shardCount)
+      }
+    }
+  }
+
+  /// Says yes to everything.
+  static let agreeing: Script = { command in
+    switch command.body {
+    case .attach(let attach): attach.announce ? nil : .attached(forCall: nil)
+    case .sessionClosed, .callerGone, .ack: nil
+    case .register:
+      .registered(expiresAt: Timestamp(microseconds: 5_000_000), removed: ["old"])
+    case .query(let call), .decline(let call, _):
+      .call(CallState(call: call, callee: command.callee.user, phase: .ringing, version: 3))
+    case .unregister, .place, .alerting, .answer, .busy, .cancel, .connected, .hangUp, .signal,
+      .resume:
+      .done
+    }
+  }
+
+  func follow(_ script: @escaping Script) { self.script.withLock { $0 = script } }
+
+  private func receive(_ message: BusMessage, shard: Int, count: Int) {
+    guard let batch = try? ClusterCodec.commandBatch(message.bytes) else {
+      Issue.record("a batch that cannot be read")
+      return
+    }
+    var items: [EdgeItem] = []
+    let script = script.withLock { $0 }
+    for command in batch.commands {
+      if ShardHash.shard(of: command.callee, count: count) != shard {
+        Issue.record("a command for another shard")
+      }
+      heard.offer(command)
+      if let reply = script(command) {
+        items.append(
+          EdgeItem(
+            session: command.session.number, body: .reply(request: command.request, reply)))
+      }
+    }
+    if !items.isEmpty { say(items, to: batch.edge) }
+  }
+
+  func say(_ items: [EdgeItem], to edge: UInt64) {
+    bus.publish(subjects.edge(edge), ClusterCodec.encode(EdgeBatch(items: items)))
+  }
+
+  /// Waits for a command that fits, dropping those before it.
+  func next(_ fits: (Command) -> Bool) async throws -> Command {
+    while true {
+      var waiting = kept.withLock { commands in
+        defer { commands = [] }
+        return commands
+      }
+      if waiting.isEmpty { waiting = await heard.next(until: .now + patience) }
+      if waiting.isEmpty { throw TestFailure("no such command came") }
+      guard let index = waiting.firstIndex(where: fits) else { continue }
+      let rest = Array(waiting[(index + 1)...])
+      kept.withLock { $0 = rest }
+      return waiting[index]
+    }
+  }
+}
+
+/// An edge on a bus in memory, with shards that answer by a script.
+struct EdgeFixture {
+  let node: EdgeNode<InProcessBus>
+  let bus: InProcessBus
+  let shards: FakeShards
+  let port: Int
+  let minter: TokenMinter
+  let metrics: MetricsRegistry
+  let configuration: EdgeConfiguration
+
+  static func run(
+    _ change: (inout EdgeConfiguration) -> Void = { _ in },
+    _ body: (EdgeFixture) async throws -> Void
+  ) async throws {
+    let (keys, _) = AppKeys.generateDevelopment(app: "demo")
+    var configuration = EdgeConfiguration(nodeID: "edge-1", appKeys: keys)
+    configuration.eventLoops = 2
+    configuration.shardCount = 8
+    configuration.drainSeconds = 0
+    change(&configuration)
+    let bus = InProcessBus()
+    let subjects = Subjects(
+      cluster: configuration.cluster, shardCount: configuration.shardCount)
+    let shards = try FakeShards(
+      bus: bus, subjects: subjects, shardCount: configuration.shardCount)
+    let metrics = MetricsRegistry()
+    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    let node = EdgeNode(
+      configuration: configuration, bus: bus,
+      clock: ClusterClock(wallMicroseconds: wallSeconds * 1_000_000), metrics: metrics,
+      logger: logger)
+    let services = ServiceGroup(services: [node], logger: logger)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { try await services.run() }
+      let port = try await node.boundPort
+      let fixture = EdgeFixture(
+        node: node, bus: bus, shards: shards, port: port, minter: TokenMinter(keys: keys),
+        metrics: metrics, configuration: configuration)
+      do {
+        try await body(fixture)
+      } catch {
+        Issue.record(error)
+      }
+      await services.triggerGracefulShutdown()
+      try await group.waitForAll()
+    }
+    await bus.close()
+  }
+
+  func token(_ user: String, device: String? = nil, lifetimeSeconds: Int64 = 3600) async throws
+    -> String
+  {
+    try await minter.mint(
+      app: "demo", user: user, device: device, lifetimeSeconds: lifetimeSeconds,
+      now: wallSeconds)
+  }
+
+  func client() async throws -> RawClient { try await RawClient.connect(port: port) }
+
+  /// An attached device.
+  func device(_ user: String, _ device: String, codec: DeviceCodec = .protobuf) async throws
+    -> (client: RawClient, session: UInt64)
+  {
+    let client = try await client()
+    client.codec = codec
+    try await client.attach(token: try await token(user), device: device)
+    let attach = try await shards.next {
+      if case .attach = $0.body { $0.device.text == device } else { false }
+    }
+    return (client, attach.session.number)
+  }
+
+  func say(_ items: EdgeItem...) { shards.say(items, to: node.incarnation) }
+
+  /// The value of a metric without labels, or with the given ones.
+  func metric(_ name: String) -> Double {
+    for line in metrics.render().split(separator: "\n") where line.hasPrefix(name + " ") {
+      return Double(line.split(separator: " ").last ?? "") ?? 0
+    }
+    return 0
+  }
+}

@@ -1,0 +1,273 @@
+import CallAuth
+import CallBus
+import CallCore
+import CallEdge
+import CallTelemetry
+import CallWire
+import Foundation
+import NIOCore
+import Testing
+
+private let call = CallID(high: 1, low: 2)
+private let ann = UserKey(app: "demo", user: "ann")
+
+/// An edge with real sockets, a bus in memory and shards that follow a script.
+@Suite struct EdgeSessionTests {
+  @Test(arguments: DeviceCodec.allCases)
+  func deviceAttachesAndIsAnswered(codec: DeviceCodec) async throws {
+    try await EdgeFixture.run { edge in
+      let client = try await edge.client()
+      client.codec = codec
+      let info = try await client.attach(token: try await edge.token("ann"), device: "phone")
+      #expect(info.user == "ann" && info.device == "phone" && info.pingSeconds == 25)
+      client.say(
+        2,
+        .place(
+          CallAddress(callee: "bob", call: call), PlaceRequest(call: call, description: "sdp")))
+      #expect(try await client.reply() == (2, .done))
+      let place = try await edge.shards.next {
+        if case .place = $0.body { true } else { false }
+      }
+      #expect(place.user == ann && place.callee.user == "bob" && place.device == "phone")
+      #expect(edge.metric("callmesh_edge_sessions") == 1)
+    }
+  }
+
+  @Test func deliveriesReachTheirSessions() async throws {
+    try await EdgeFixture.run { edge in
+      let phones = [
+        try await edge.device("ann", "phone"), try await edge.device("bob", "phone"),
+        try await edge.device("eve", "phone"),
+      ]
+      let items = phones.enumerated().map { index, phone in
+        EdgeItem(
+          session: phone.session,
+          body: .delivery(
+            Delivery(
+              call: call, callee: "ann", version: UInt64(index + 1),
+              at: Timestamp(microseconds: 1_000_000),
+              event: .stop(Stop(reason: .cancelled)))))
+      }
+      let unknown = EdgeItem(session: 1 << 40, body: items[0].body)
+      edge.shards.say([unknown] + items, to: edge.node.incarnation)
+      for (index, phone) in phones.enumerated() {
+        guard case .delivery(let delivery) = try await phone.client.message() else {
+          throw TestFailure("no delivery")
+        }
+        #expect(delivery.version == UInt64(index + 1))
+      }
+      #expect(edge.metric("callmesh_edge_deliveries_unknown_total") == 1)
+      #expect(edge.metric("callmesh_edge_deliveries_total") == 3)
+    }
+  }
+
+  // MARK: Authentication
+
+  @Test func headerIsCheckedBeforeTheUpgrade() async throws {
+    try await EdgeFixture.run { edge in
+      let good = try await edge.token("ann", device: "phone", lifetimeSeconds: 60)
+      let expired = try await edge.minter.mint(
+        app: "demo", user: "ann", lifetimeSeconds: 60, now: wallSeconds - 61)
+      for (token, code) in [("nonsense", 200), ("", 200), (good + "x", 200), (expired, 201)] {
+        let client = try await edge.client()
+        let response = try await client.upgrade(token: token)
+        #expect(response.status == 401 && response.errorCode == code)
+        try await client.end()
+      }
+      let client = try await edge.client()
+      let response = try await client.upgrade(token: good)
+      #expect(response.status == 101)
+      #expect(response.headers["sec-websocket-protocol"] == "callmesh.v1.pb")
+      #expect(response.headers["sec-websocket-accept"] == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
+      client.say(1, .attach(AttachRequest()))
+      guard case .attached(let info) = try await client.reply().reply else {
+        throw TestFailure("not attached")
+      }
+      #expect(info.device == "phone")
+    }
+  }
+
+  @Test func attachIsRefusedWithoutSayingWhy() async throws {
+    try await EdgeFixture.run { edge in
+      let expired = try await edge.minter.mint(
+        app: "demo", user: "ann", lifetimeSeconds: 60, now: wallSeconds - 61)
+      let phones = try await edge.token("ann", device: "phone")
+      let cases: [(AttachRequest, CallError.Code)] = [
+        (AttachRequest(token: "a.b.c", device: "phone"), .notAccepted),
+        (AttachRequest(device: "phone"), .notAccepted),
+        (AttachRequest(token: expired, device: "phone"), .expired),
+        (AttachRequest(token: phones, device: "tablet"), .forbidden),
+        (AttachRequest(token: try await edge.token("ann")), .invalidDevice),
+      ]
+      let client = try await edge.client()
+      try await client.upgrade()
+      for (index, (request, code)) in cases.enumerated() {
+        client.say(UInt64(index + 1), .attach(request))
+        #expect(try await client.errorReply() == (UInt64(index + 1), code))
+      }
+      client.say(9, .attach(AttachRequest(token: phones)))
+      guard case (9, .attached) = try await client.reply() else {
+        throw TestFailure("not attached")
+      }
+    }
+  }
+
+  @Test func subprotocolMustBeKnown() async throws {
+    try await EdgeFixture.run { edge in
+      for offered in [nil, "chat", "callmesh.v2.pb"] {
+        let client = try await edge.client()
+        let response = try await client.upgrade(offered)
+        #expect(response.status == 400 && response.errorCode == 108)
+        try await client.end()
+      }
+      let client = try await edge.client()
+      let response = try await client.upgrade("chat, callmesh.v1.json , callmesh.v1.pb")
+      #expect(response.headers["sec-websocket-protocol"] == "callmesh.v1.json")
+    }
+  }
+
+  /// Frames that come with the request itself are not lost in the change of protocols.
+  @Test func framesSentWithTheUpgradeAreRead() async throws {
+    try await EdgeFixture.run { edge in
+      let client = try await edge.client()
+      let frame = clientFrame(9, Array("early".utf8))
+      let response = try await client.upgrade(
+        extra: String(decoding: frame.map { $0 & 0x7f }, as: UTF8.self))
+      #expect(response.status == 101)
+      // Its first byte lost its top bit to be text: not final, so a violation. It was read.
+      #expect(try await client.frame().closeCode == 1002)
+    }
+  }
+
+  // MARK: Bad frames
+
+  @Test func badFramesDisturbNobody() async throws {
+    try await EdgeFixture.run { edge in
+      let good = try await edge.device("bob", "phone")
+      let bad = try await edge.device("ann", "phone")
+      let valid = DeviceCodec.protobuf.encode(ClientFrame(id: 9, command: .detach))
+      let cases: [([UInt8], CallError.Code)] = [
+        (clientFrame(2, [0xff, 0xff, 0xff]), .malformedFrame),
+        (clientFrame(1, valid), .wrongFrameType),
+        (clientFrame(2, [UInt8](repeating: 0, count: 131_073)), .frameTooLarge),
+        // A frame with an id and no command.
+        (clientFrame(2, [0x08, 0x05]), .unknownCommand),
+      ]
+      for (bytes, code) in cases {
+        bad.client.send(bytes)
+        #expect(try await bad.client.errorReply().code == code)
+      }
+      bad.client.say(7, .attach(AttachRequest(token: "x")))
+      #expect(try await bad.client.errorReply() == (7, .alreadyAttached))
+      bad.client.say(8, .query(CallAddress(call: call)))
+      #expect(try await bad.client.reply().id == 8)
+      // An unmasked frame: nothing behind it can be understood.
+      bad.client.send([0x82, 0x01, 0x00])
+      #expect(try await bad.client.frame().closeCode == 1002)
+      bad.client.send(clientFrame(8, [0x03, 0xea]))
+      try await bad.client.end()
+
+      good.client.say(2, .query(CallAddress(call: call)))
+      #expect(try await good.client.reply().id == 2)
+      #expect(edge.metric("callmesh_edge_sessions") == 1)
+    }
+  }
+
+  @Test func framesInPiecesAndPings() async throws {
+    try await EdgeFixture.run { edge in
+      let (client, _) = try await edge.device("ann", "phone")
+      let bytes = DeviceCodec.protobuf.encode(
+        ClientFrame(id: 2, command: .query(CallAddress(call: call))))
+      let half = bytes.count / 2
+      let stream =
+        clientFrame(2, Array(bytes[..<half]), final: false) + clientFrame(9, Array("p".utf8))
+        + clientFrame(0, Array(bytes[half...]))
+      for byte in stream { client.send([byte]) }
+      #expect(
+        try await client.frame() == RawClient.Frame(opcode: 10, payload: Array("p".utf8)))
+      #expect(try await client.reply().id == 2)
+    }
+  }
+
+  // MARK: Commands
+
+  @Test func unansweredCommandIsSentAgain() async throws {
+    try await EdgeFixture.run {
+      $0.resendAfter = .milliseconds(50)
+    } _: { edge in
+      let (client, _) = try await edge.device("ann", "phone")
+      edge.shards.follow { _ in nil }
+      client.say(2, .query(CallAddress(call: call)))
+      let isQuery: (Command) -> Bool = { if case .query = $0.body { true } else { false } }
+      let first = try await edge.shards.next(isQuery)
+      edge.shards.follow(FakeShards.agreeing)
+      #expect(try await edge.shards.next(isQuery) == first)
+      #expect(try await client.reply().id == 2)
+      #expect(edge.metric("callmesh_edge_commands_retried_total") >= 1)
+    }
+  }
+
+  @Test func commandWithoutAnyAnswerEndsInTryAgain() async throws {
+    try await EdgeFixture.run {
+      $0.resendAfter = .milliseconds(50)
+      $0.commandTimeout = .milliseconds(200)
+    } _: { edge in
+      let (client, _) = try await edge.device("ann", "phone")
+      edge.shards.follow { _ in nil }
+      client.say(2, .query(CallAddress(call: call)))
+      #expect(try await client.errorReply() == (2, .tryAgain))
+      #expect(edge.metric("callmesh_edge_commands_pending") == 0)
+      // The same for an attach: the connection may try again.
+      let other = try await edge.client()
+      try await other.upgrade()
+      let attach = AttachRequest(token: try await edge.token("bob"), device: "phone")
+      other.say(1, .attach(attach))
+      #expect(try await other.errorReply() == (1, .tryAgain))
+      edge.shards.follow(FakeShards.agreeing)
+      other.say(2, .attach(attach))
+      guard case (2, .attached) = try await other.reply() else {
+        throw TestFailure("not attached")
+      }
+    }
+  }
+
+  @Test func sameRequestIDsOfTwoSessions() async throws {
+    try await EdgeFixture.run { edge in
+      let one = try await edge.device("ann", "phone")
+      let two = try await edge.device("ann", "tablet")
+      edge.shards.follow { command in
+        .error(CallError(command.device == "phone" ? .notParty : .callEnded))
+      }
+      one.client.say(2, .query(CallAddress(call: call)))
+      two.client.say(2, .query(CallAddress(call: call)))
+      #expect(try await one.client.errorReply() == (2, .notParty))
+      #expect(try await two.client.errorReply() == (2, .callEnded))
+    }
+  }
+
+  @Test func repeatedCommandIsAnsweredOnceAndAnotherUnderItsIDRefused() async throws {
+    try await EdgeFixture.run { edge in
+      let (client, session) = try await edge.device("ann", "phone")
+      edge.shards.follow { _ in nil }
+      client.say(2, .query(CallAddress(call: call)))
+      client.say(2, .query(CallAddress(call: call)))
+      client.say(2, .busy(CallAddress(call: call)))
+      #expect(try await client.errorReply() == (2, .invalidField))
+      edge.say(EdgeItem(session: session, body: .reply(request: 2, .done)))
+      edge.say(EdgeItem(session: session, body: .reply(request: 2, .done)))
+      #expect(try await client.reply() == (2, .done))
+      edge.shards.follow(FakeShards.agreeing)
+      client.say(3, .busy(CallAddress(call: call)))
+      #expect(try await client.reply().id == 3)
+    }
+  }
+
+  @Test func acknowledgementsArriveWithoutReply() async throws {
+    try await EdgeFixture.run { edge in
+      let (client, _) = try await edge.device("ann", "phone")
+      client.say(0, .ack([AckItem(call: CallAddress(call: call), version: 4)]))
+      let ack = try await edge.shards.next { if case .ack = $0.body { true } else { false } }
+      #expect(ack.body == .ack([Acknowledgement(call: call, version: 4)]))
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import CallCore
+import CallEdge
+import Testing
+
+@Suite struct HTTPRouteTests {
+  private let id = "11111111-2222-3333-4444-555555555555"
+
+  private func route(_ method: String, _ path: String) -> Result<HTTPRoute, HTTPRoute.Failure> {
+    do {
+      return .success(try HTTPRoute.find(method: method, path: path[...]))
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  @Test func pathsOfTheAPI() throws {
+    let call = try #require(CallID(id))
+    let cases: [(String, String, HTTPRoute)] = [
+      ("GET", "/v1/connect", .connect), ("POST", "/v1/devices", .registerDevice),
+      ("DELETE", "/v1/devices/phone", .unregisterDevice("phone")),
+      ("DELETE", "/v1/devices/my%20phone%2f1", .unregisterDevice("my phone/1")),
+      ("GET", "/v1/calls/bob/\(id)", .call(callee: "bob", call)),
+      ("GET", "/v1/calls/b%C3%B6b/\(id.uppercased())", .call(callee: "böb", call)),
+      ("POST", "/v1/calls/bob/\(id)/decline", .decline(callee: "bob", call)),
+      ("GET", "/healthz", .health), ("HEAD", "/readyz", .ready), ("GET", "/metrics", .metrics),
+    ]
+    for (method, path, expected) in cases {
+      #expect(route(method, path) == .success(expected), "\(method) \(path)")
+    }
+  }
+
+  @Test func otherPathsAndMethods() {
+    for path in [
+      "", "/", "/v1", "/v1/", "/v1/devices/", "/v2/connect", "//v1/connect", "/healthz/",
+    ] {
+      let found = route("GET", path)
+      #expect(
+        found == .failure(.nothingThere) || found == .failure(.method(allowed: "DELETE")),
+        "\(path)")
+    }
+    #expect(route("GET", "/v1/devices") == .failure(.method(allowed: "POST")))
+    #expect(route("PUT", "/v1/devices/phone") == .failure(.method(allowed: "DELETE")))
+    #expect(route("HEAD", "/v1/devices") == .failure(.method(allowed: "POST")))
+  }
+
+  @Test func idsAreChecked() {
+    func code(_ method: String, _ path: String) -> CallError.Code? {
+      guard case .failure(.invalid(let error)) = route(method, path) else { return nil }
+      return error.code
+    }
+    let long = String(repeating: "x", count: 129)
+    #expect(code("DELETE", "/v1/devices/%0A") == .invalidDevice)
+    #expect(code("DELETE", "/v1/devices/%zz") == .invalidDevice)
+    #expect(code("DELETE", "/v1/devices/%C3") == .invalidDevice)
+    #expect(code("GET", "/v1/calls/\(long)/\(id)") == .invalidCallee)
+    #expect(code("GET", "/v1/calls//\(id)") == .invalidCallee)
+    #expect(code("GET", "/v1/calls/bob/1234") == .invalidField)
+  }
+
+  @Test func parametersOfTheQuery() {
+    #expect(HTTPRoute.parameter("device", query: "a=b&device=my%20phone") == "my phone")
+    #expect(HTTPRoute.parameter("device", query: "device=") == "")
+    #expect(HTTPRoute.parameter("device", query: "devices=x&device") == nil)
+    #expect(HTTPRoute.parameter("device", query: "device=%f") == nil)
+  }
+
+  @Test func everyErrorHasAStatus() {
+    for code in CallError.Code.allCases {
+      #expect((400..<600).contains(code.httpStatus))
+    }
+  }
+}
