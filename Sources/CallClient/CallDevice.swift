@@ -1,0 +1,227 @@
+public import CallCore
+public import CallWire
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// A device, for apps: connects and stays connected, places and answers calls, and tells what
+/// happens as a sequence of events.
+///
+///     let device = CallDevice(configuration)
+///     device.start()
+///     for await event in device.events {
+///       if case .call(let call, .invited) = event { try await device.answer(call) }
+///     }
+///
+/// Commands wait for their reply, over a reconnect if need be.
+public final class CallDevice: Sendable {
+  public let events: Events
+  private let driver: NIOLoopBoundBox<DeviceDriver>
+  private let eventLoop: any EventLoop
+
+  /// - Parameter eventsMax: events that wait to be read. When more come, the oldest that is not
+  ///   about a call's beginning or end goes first; the number is in `eventsDropped`.
+  public init(
+    _ configuration: ClientMachine.Configuration, codec: DeviceCodec = .protobuf,
+    eventsMax: Int = 256
+  ) {
+    let eventLoop = MultiThreadedEventLoopGroup.singleton.next()
+    let buffer = EventBuffer(capacity: eventsMax)
+    self.eventLoop = eventLoop
+    self.events = Events(buffer: buffer)
+    self.driver = NIOLoopBoundBox.makeBoxSendingValue(
+      DeviceDriver(configuration, codec, eventLoop, buffer), eventLoop: eventLoop)
+  }
+
+  /// Connects, and keeps connected until `stop`.
+  public func start() { onLoop { $0.start() } }
+
+  /// Leaves, and ends the sequence of events.
+  public func stop() { onLoop { $0.stop() } }
+
+  /// Events that nobody read in time.
+  public var eventsDropped: Int { events.buffer.dropped }
+
+  // MARK: Commands
+
+  /// Stores the device's push tokens and name.
+  /// - Throws: `CallError`, as do all commands: the cluster's refusal, `tryAgain` where no reply
+  ///   came, `rateLimited` where too many commands wait.
+  public func register(_ request: RegistrationRequest) async throws(CallError) {
+    _ = try await send(.register(request))
+  }
+
+  /// Calls a user. What becomes of it comes as events; a call that could not begin to ring is ended
+  /// in the state returned.
+  @discardableResult
+  public func place(_ request: PlaceRequest, to callee: String) async throws(CallError) -> CallState
+  {
+    try await state(.place(CallAddress(callee: callee, call: request.call), request))
+  }
+
+  /// The user is alerted.
+  public func alerting(_ call: CallID) async throws(CallError) {
+    _ = try await send(call) { .alerting($0) }
+  }
+
+  /// Takes the call.
+  /// - Returns: whether this device won it.
+  public func answer(_ call: CallID, description: String = "") async throws(CallError) -> Bool {
+    switch try await send(call, { .answer($0, description: description) }) {
+    case .answer(let won, _): won
+    case .error, .done, .attached, .registered, .call: false
+    }
+  }
+
+  public func decline(_ call: CallID, _ scope: DeclineScope = .everywhere) async throws(CallError) {
+    _ = try await send(call) { .decline($0, scope) }
+  }
+
+  /// This device is busy; the others ring on.
+  public func busy(_ call: CallID) async throws(CallError) { _ = try await send(call) { .busy($0) } }
+
+  /// Gives a call up that nobody has answered.
+  public func cancel(_ call: CallID) async throws(CallError) {
+    _ = try await send(call) { .cancel($0) }
+  }
+
+  /// Media flow.
+  public func connected(_ call: CallID) async throws(CallError) {
+    _ = try await send(call) { .connected($0) }
+  }
+
+  public func hangUp(_ call: CallID) async throws(CallError) {
+    _ = try await send(call) { .hangUp($0) }
+  }
+
+  /// Sends the other side a description or candidate.
+  public func signal(_ call: CallID, _ kind: SignalKind, _ body: String) async throws(CallError) {
+    _ = try await send(call) { .signal($0, kind, body: body) }
+  }
+
+  /// Asks what became of a call. An empty callee means this device's own user.
+  public func query(_ call: CallID, callee: String = "") async throws(CallError) -> CallState {
+    try await state(.query(CallAddress(callee: callee, call: call)))
+  }
+
+  // MARK: Inside
+
+  private func state(_ command: ClientCommand) async throws(CallError) -> CallState {
+    if case .call(let state) = try await send(command) { return state }
+    throw CallError(.internalError, "The reply is of another kind than expected.")
+  }
+
+  private func send(
+    _ call: CallID, _ command: @escaping @Sendable (CallAddress) -> ClientCommand
+  ) async throws(CallError) -> ServerReply {
+    try await reply { driver, completion in
+      driver.submit(command(driver.machine.address(call)), completion)
+    }
+  }
+
+  private func send(_ command: ClientCommand) async throws(CallError) -> ServerReply {
+    try await reply { driver, completion in driver.submit(command, completion) }
+  }
+
+  private func reply(
+    _ submit: @escaping @Sendable (DeviceDriver, @escaping DeviceDriver.Completion) -> Void
+  ) async throws(CallError) -> ServerReply {
+    let result = await withCheckedContinuation { continuation in
+      onLoop { submit($0) { continuation.resume(returning: $0) } }
+    }
+    let reply = try result.get()
+    if case .error(let error) = reply { throw error }
+    return reply
+  }
+
+  private func onLoop(_ action: @escaping @Sendable (DeviceDriver) -> Void) {
+    let driver = driver
+    eventLoop.execute { action(driver.value) }
+  }
+}
+
+extension CallDevice {
+  /// What happens, in order. For one reader.
+  public struct Events: AsyncSequence, Sendable {
+    public typealias Element = ClientEvent
+    public typealias Failure = Never
+    let buffer: EventBuffer
+
+    public struct AsyncIterator: AsyncIteratorProtocol {
+      let buffer: EventBuffer
+
+      public mutating func next() async -> ClientEvent? { await buffer.next() }
+      public mutating func next(isolation: isolated (any Actor)?) async -> ClientEvent? {
+        await buffer.next()
+      }
+    }
+
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(buffer: buffer) }
+  }
+}
+
+/// Events on their way to the app. Bounded: when full, the oldest of small importance goes.
+final class EventBuffer: Sendable {
+  private struct State {
+    var events: [ClientEvent] = []
+    var waiter: CheckedContinuation<ClientEvent?, Never>?
+    var isFinished = false
+    var dropped = 0
+  }
+
+  private let capacity: Int
+  private let state = Mutex(State())
+
+  init(capacity: Int) { self.capacity = max(1, capacity) }
+
+  var dropped: Int { state.withLock { $0.dropped } }
+
+  func append(_ event: ClientEvent) {
+    let waiter = state.withLock { state -> CheckedContinuation<ClientEvent?, Never>? in
+      if let waiter = state.waiter.take() { return waiter }
+      if state.events.count >= capacity {
+        state.events.remove(at: state.events.firstIndex { !$0.isImportant } ?? 0)
+        state.dropped += 1
+      }
+      state.events.append(event)
+      return nil
+    }
+    waiter?.resume(returning: event)
+  }
+
+  func finish() {
+    let waiter = state.withLock {
+      $0.isFinished = true
+      return $0.waiter.take()
+    }
+    waiter?.resume(returning: nil)
+  }
+
+  func next() async -> ClientEvent? {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let now: ClientEvent?? = state.withLock { state in
+          if !state.events.isEmpty { return .some(state.events.removeFirst()) }
+          // A second reader would leave the first waiting for ever: it gets the end.
+          if state.isFinished || state.waiter != nil || Task.isCancelled { return .some(nil) }
+          state.waiter = continuation
+          return nil
+        }
+        if let now { continuation.resume(returning: now) }
+      }
+    } onCancel: {
+      state.withLock { $0.waiter.take() }?.resume(returning: nil)
+    }
+  }
+}
+
+extension ClientEvent {
+  /// What an app must not miss.
+  fileprivate var isImportant: Bool {
+    switch self {
+    case .call(_, .invited), .call(_, .answered), .call(_, .won), .call(_, .stopped), .refused: true
+    case .call(_, .ringing), .call(_, .signal), .attached, .detached, .replied, .gaveUp, .notice:
+      false
+    }
+  }
+}

@@ -1,0 +1,143 @@
+import CallCore
+import CallWire
+import NIOCore
+
+/// Carries out what one device's machine asks for, on an event loop.
+final class DeviceDriver: DeviceLinkDelegate {
+  typealias Completion = @Sendable (Result<ServerReply, CallError>) -> Void
+
+  private(set) var machine: ClientMachine
+  private let eventLoop: any EventLoop
+  private let codec: DeviceCodec
+  private let buffer: EventBuffer
+  private var network: NIODeviceNetwork?
+  private var loop: NIODeviceLoop?
+  private var link: (any DeviceLink)?
+  private var random = SystemRandomNumberGenerator()
+  private var completions: [UInt64: Completion] = [:]
+  private var armedAt = Timestamp.distantFuture
+  private var isReading = false
+
+  init(
+    _ configuration: ClientMachine.Configuration, _ codec: DeviceCodec, _ eventLoop: any EventLoop,
+    _ buffer: EventBuffer
+  ) {
+    self.machine = ClientMachine(configuration)
+    self.codec = codec
+    self.eventLoop = eventLoop
+    self.buffer = buffer
+  }
+
+  func start() {
+    if loop == nil {
+      // Nothing here is compared with the cluster's clock, so the anchor does not matter.
+      loop = NIODeviceLoop(eventLoop: eventLoop, wallClock: Timestamp(microseconds: 0))
+      network = NIODeviceNetwork(eventLoop: eventLoop, codec: codec)
+    }
+    run { $0.start(now: $1, into: &$2) }
+  }
+
+  func stop() {
+    run { machine, _, actions in machine.stop(into: &actions) }
+    for completion in completions.values {
+      completion(.failure(CallError(.tryAgain, "The device was stopped.")))
+    }
+    completions.removeAll()
+    buffer.finish()
+  }
+
+  func submit(_ command: ClientCommand, _ completion: @escaping Completion) {
+    var request: UInt64?
+    guard loop != nil, machine.state != .stopped else {
+      return completion(.failure(CallError(.notAttached, "The device is stopped.")))
+    }
+    run { machine, now, actions in
+      request = machine.submit(command, now: now, into: &actions)
+      // Before anything is carried out, so that no reply can come too early.
+      if let request { completions[request] = completion }
+    }
+    if request == nil { completion(.failure(CallError(.rateLimited, "Too many commands wait."))) }
+  }
+
+  // MARK: DeviceLinkDelegate
+
+  func linkOpened() {
+    isReading = true
+    run { $0.opened(now: $1, into: &$2) }
+  }
+
+  func linkReceived(_ frame: ServerFrame) {
+    isReading = true
+    run { [self] in $0.received(frame, now: $1, random: &random, into: &$2) }
+  }
+
+  func linkReadCompleted() {
+    run { machine, now, actions in
+      machine.heard(now: now)
+      machine.readCompleted(into: &actions)
+    }
+    isReading = false
+    link?.flush()
+  }
+
+  func linkClosed(_ cause: LinkClosed) {
+    link = nil
+    isReading = false
+    run { [self] in $0.closed(now: $1, random: &random, into: &$2) }
+  }
+
+  // MARK: Carrying out
+
+  private func run(
+    _ body: (inout ClientMachine, Timestamp, inout [ClientMachine.Action]) -> Void
+  ) {
+    guard let loop else { return }
+    var actions: [ClientMachine.Action] = []
+    body(&machine, loop.now, &actions)
+    for action in actions { perform(action) }
+    if !isReading { link?.flush() }
+    arm()
+  }
+
+  private func perform(_ action: ClientMachine.Action) {
+    switch action {
+    case .connect(let edge):
+      link?.close(abruptly: true)
+      isReading = false
+      link = network?.connect(to: machine.configuration.edges[edge], delegate: self)
+    case .send(let frame): link?.send(frame)
+    case .close:
+      link?.flush()
+      link?.close(abruptly: false)
+      link = nil
+      isReading = false
+    case .event(let event):
+      settle(event)
+      buffer.append(event)
+    }
+  }
+
+  private func settle(_ event: ClientEvent) {
+    switch event {
+    case .replied(let request, _, let reply):
+      completions.removeValue(forKey: request)?(.success(reply))
+    case .gaveUp(let request, _):
+      completions.removeValue(forKey: request)?(.failure(CallError(.tryAgain)))
+    case .refused(let error):
+      for completion in completions.values { completion(.failure(error)) }
+      completions.removeAll()
+    case .attached, .detached, .call, .notice: break
+    }
+  }
+
+  /// One timer, for the earliest deadline. A timer that finds nothing due does no harm.
+  private func arm() {
+    guard let loop, let deadline = machine.nextDeadline, deadline < armedAt else { return }
+    armedAt = deadline
+    loop.schedule(at: deadline) { [weak self] in
+      guard let self else { return }
+      armedAt = .distantFuture
+      run { [self] in $0.fire(now: $1, random: &random, into: &$2) }
+    }
+  }
+}

@@ -1,0 +1,217 @@
+import CallClient
+import CallCore
+import CallWire
+
+/// The twin's rules of ringing, and how it breaks them.
+extension FaultyTwin {
+  // MARK: The callee's devices
+
+  func alerting(_ call: Call, _ party: Party) -> ServerReply? {
+    if case .ringing = call.stage, leg(call, party) != nil {
+      tell(call, call.caller, .ringing(by: party))
+    }
+    return .call(state(call, party))
+  }
+
+  func answer(_ call: Call, _ party: Party) -> ServerReply? {
+    guard let leg = leg(call, party) else { return .error(CallError(.notParty)) }
+    switch call.stage {
+    case .ringing:
+      guard call.legs[leg].isLive else { return .error(CallError(.wrongState)) }
+      if plays(.ignoresAnswers, call) { return .call(state(call, party)) }
+      return win(call, leg)
+    case .answered(let winner):
+      if winner != leg, plays(.tellsTwoWinners, call) {
+        return .answer(won: true, state(call, call.legs[winner].party))
+      }
+      return .answer(won: winner == leg, state(call, party))
+    case .ended: return .answer(won: false, state(call, party))
+    }
+  }
+
+  private func win(_ call: Call, _ leg: Int) -> ServerReply {
+    let winner = call.legs[leg].party
+    call.stage = .answered(leg)
+    tell(call, call.caller, .answered(Answered(by: winner)))
+    let losers = call.legs.indices.filter { $0 != leg && call.legs[$0].isLive }
+    for (place, loser) in losers.enumerated() {
+      call.legs[loser].isLive = false
+      if place == 0, plays(.forgetsALoser, call) { continue }
+      stopLoser(call, loser, winner)
+    }
+    if plays(.tellsNoWinner, call) { return .done }
+    let state = state(call, winner)
+    if plays(.tellsWinnerItLost, call) {
+      later(.milliseconds(20)) { [self] in
+        tell(call, winner, .stop(Stop(reason: .answeredElsewhere, by: winner)))
+      }
+    }
+    return .answer(won: true, state)
+  }
+
+  private func stopLoser(_ call: Call, _ loser: Int, _ winner: Party) {
+    let party = call.legs[loser].party
+    var stop = Stop(reason: .answeredElsewhere, by: winner)
+    if plays(.tellsWrongReason, call) { stop = Stop(reason: .cancelled, by: call.caller) }
+    if plays(.namesWrongWinner, call) { stop.by = party }
+    if plays(.tellsMissed, call) { stop.missed = true }
+    tell(call, party, .stop(stop))
+    if plays(.ringsAfterEnd, call) {
+      later(.milliseconds(30)) { [self] in tell(call, party, inviteEvent(call)) }
+    }
+    if plays(.tellsTwoEnds, call) {
+      later(.milliseconds(30)) { [self] in tell(call, party, .stop(Stop(reason: .unanswered))) }
+    }
+  }
+
+  func declineEverywhere(_ call: Call, _ party: Party) -> ServerReply? {
+    guard case .ringing = call.stage, let leg = leg(call, party), call.legs[leg].isLive else {
+      return .call(state(call, party))
+    }
+    call.legs[leg].isLive = false
+    end(call, .declined, by: party, silent: party)
+    return .call(state(call, party))
+  }
+
+  /// A device stops for itself.
+  func leave(_ call: Call, _ party: Party, _ reason: EndReason) -> ServerReply? {
+    guard case .ringing = call.stage, let leg = leg(call, party), call.legs[leg].isLive else {
+      return .call(state(call, party))
+    }
+    call.legs[leg].isLive = false
+    if !call.legs.contains(where: { $0.isLive }) { end(call, reason, by: party) }
+    return .done
+  }
+
+  // MARK: The caller
+
+  func cancel(_ call: Call, _ party: Party) -> ServerReply? {
+    if case .ringing = call.stage, party == call.caller {
+      end(call, .cancelled, by: party, silent: party)
+    }
+    return .call(state(call, party))
+  }
+
+  func resume(_ call: Call, _ party: Party) -> ServerReply? {
+    guard party == call.caller else { return .error(CallError(.notParty)) }
+    call.callerIsAway = false
+    let missed = call.callerMissed
+    call.callerMissed = []
+    for delivery in missed { sessions[party]?.deliver(.delivery(delivery)) }
+    return .call(state(call, party))
+  }
+
+  // MARK: Both sides
+
+  func hangUp(_ call: Call, _ party: Party) -> ServerReply? {
+    if case .answered(let winner) = call.stage {
+      let talker = call.legs[winner].party
+      let forgets = plays(.forgetsTheOtherSide, call)
+      call.stage = .ended(.hungUp, by: party)
+      if !forgets {
+        tell(call, party == talker ? call.caller : talker, .stop(Stop(reason: .hungUp, by: party)))
+      }
+    }
+    return .call(state(call, party))
+  }
+
+  func signal(_ call: Call, _ party: Party, _ kind: SignalKind, _ body: String) -> ServerReply? {
+    guard case .answered(let winner) = call.stage else { return .done }
+    let talker = call.legs[winner].party
+    guard party == call.caller || party == talker else { return .done }
+    call.signalCount += 1
+    tell(
+      call, party == talker ? call.caller : talker,
+      .signal(Signal(index: call.signalCount, kind: kind, body: body)))
+    return .done
+  }
+
+  // MARK: Telling
+
+  func end(_ call: Call, _ reason: EndReason, by: Party?, silent: Party? = nil) {
+    call.stage = .ended(reason, by: by)
+    if silent != call.caller { tell(call, call.caller, .stop(Stop(reason: reason, by: by))) }
+    for leg in call.legs.indices where call.legs[leg].isLive && call.legs[leg].party != silent {
+      call.legs[leg].isLive = false
+      tell(
+        call, call.legs[leg].party, .stop(Stop(reason: reason, by: by, missed: reason.isMissedCall))
+      )
+    }
+  }
+
+  func invite(_ call: Call, _ leg: Int) {
+    call.legs[leg].wasTold = true
+    tell(call, call.legs[leg].party, inviteEvent(call))
+  }
+
+  private func inviteEvent(_ call: Call) -> Delivery.Event {
+    .invite(Invite(caller: call.caller, deadline: call.deadline))
+  }
+
+  func tell(_ call: Call, _ party: Party, _ event: Delivery.Event) {
+    call.version += 1
+    let delivery = Delivery(
+      call: call.id, callee: call.callee, version: call.version, at: loop.now, event: event)
+    if party == call.caller, call.callerIsAway { return call.callerMissed.append(delivery) }
+    if let leg = leg(call, party) { call.legs[leg].last = delivery }
+    send(delivery, to: party)
+    // Acknowledgements get lost in life: some deliveries are said twice.
+    if call.version % 7 == 0 {
+      later(.milliseconds(500)) { [self] in
+        // Only what still is the newest word to this device is repeated.
+        guard let leg = leg(call, party), call.legs[leg].last == delivery else { return }
+        send(delivery, to: party)
+      }
+    }
+  }
+
+  private func send(_ delivery: Delivery, to party: Party) {
+    sessions[party]?.deliver(.delivery(delivery))
+  }
+
+  func tellPresentState(_ call: Call, _ party: Party) {
+    guard let leg = leg(call, party), call.legs[leg].wasTold else { return }
+    if case .ringing = call.stage {
+      if call.legs[leg].isLive { invite(call, leg) }
+    } else if let last = call.legs[leg].last, case .stop = last.event {
+      send(last, to: party)
+    }
+  }
+
+  func state(_ call: Call, _ party: Party) -> CallState {
+    var state = CallState(
+      call: call.id, callee: call.callee, phase: .ringing, version: call.version, at: call.placedAt)
+    switch call.stage {
+    case .ringing:
+      state.deadline = call.deadline
+      if let leg = leg(call, party), !call.legs[leg].isLive {
+        state.phase = .ended
+        state.reason = .declined
+        state.by = party
+      }
+    case .answered(let winner): describeAnswer(call, winner, party, &state)
+    case .ended(let reason, let by):
+      state.phase = .ended
+      state.reason = reason
+      state.by = by
+    }
+    return state
+  }
+
+  private func describeAnswer(
+    _ call: Call, _ winner: Int, _ party: Party, _ state: inout CallState
+  ) {
+    state.by = call.legs[winner].party
+    let isIn = party == call.caller || party == call.legs[winner].party
+    state.phase = isIn ? .answered : .ended
+    if !isIn { state.reason = .answeredElsewhere }
+  }
+
+  func leg(_ call: Call, _ party: Party) -> Int? {
+    call.legs.firstIndex { $0.party == party }
+  }
+
+  private func later(_ span: Span, _ action: @escaping () -> Void) {
+    loop.schedule(at: loop.now + span, action)
+  }
+}

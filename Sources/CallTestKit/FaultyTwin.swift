@@ -1,0 +1,215 @@
+package import CallClient
+import CallCore
+import CallWire
+
+/// A small cluster in memory that speaks the device protocol, for proving that whoever watches a
+/// cluster notices when it is wrong. Without a fault it keeps every rule. It shares nothing with
+/// the real cluster's rules: a mistake there is no excuse here.
+package final class FaultyTwin: DeviceNetwork {
+  /// What it does wrong, in every `faultEvery`th call that gives it the chance.
+  package enum Fault: String, CaseIterable, Sendable {
+    /// Tells a device that answers too late that it won.
+    case tellsTwoWinners
+    /// Tells the winner nothing but "done", and the others of the answer.
+    case tellsNoWinner
+    /// Gives a call that was answered to nobody: ends it as unanswered at its deadline.
+    case ignoresAnswers
+    /// Does not stop one of the losers.
+    case forgetsALoser
+    /// Does not tell the caller of the hang-up.
+    case forgetsTheOtherSide
+    /// Rings a device that it has stopped.
+    case ringsAfterEnd
+    /// Tells losers that the call was cancelled.
+    case tellsWrongReason
+    /// Tells losers of a winner that is another device.
+    case namesWrongWinner
+    /// Marks a call that was answered as missed.
+    case tellsMissed
+    /// Tells the winner that it was answered elsewhere.
+    case tellsWinnerItLost
+    /// Tells two different ends.
+    case tellsTwoEnds
+    /// Never replies to a command.
+    case losesCommands
+    /// Refuses a command for no reason.
+    case refusesForNoReason
+  }
+
+  enum Stage {
+    case ringing
+    case answered(Int)
+    case ended(EndReason, by: Party?)
+  }
+
+  struct Leg {
+    let party: Party
+    var isLive = true
+    var wasTold = false
+    /// What it is told again when it comes back.
+    var last: Delivery?
+  }
+
+  final class Call {
+    let id: CallID
+    let number: Int
+    let caller: Party
+    let callee: String
+    let placedAt: Timestamp
+    let deadline: Timestamp
+    var stage = Stage.ringing
+    var legs: [Leg] = []
+    var callerMissed: [Delivery] = []
+    var callerIsAway = false
+    var version: UInt64 = 1 << 20
+    var signalCount: UInt64 = 0
+    var isFaulty = false
+
+    init(
+      id: CallID, number: Int, caller: Party, callee: String, placedAt: Timestamp,
+      deadline: Timestamp
+    ) {
+      self.id = id
+      self.number = number
+      self.caller = caller
+      self.callee = callee
+      self.placedAt = placedAt
+      self.deadline = deadline
+    }
+  }
+
+  let loop: VirtualDeviceLoop
+  let fault: Fault?
+  let faultEvery: Int
+  var sessions: [Party: FaultyTwinLink] = [:]
+  var calls: [CallID: Call] = [:]
+  var random: SplitMix64
+  /// How often the fault was played.
+  package internal(set) var faultsPlayed = 0
+  package private(set) var callCount = 0
+
+  /// - Parameter user: of the token that a device attaches with.
+  package init(
+    loop: VirtualDeviceLoop, fault: Fault? = nil, faultEvery: Int = 3, seed: UInt64 = 1
+  ) {
+    self.loop = loop
+    self.fault = fault
+    self.faultEvery = faultEvery
+    self.random = SplitMix64(seed: seed)
+  }
+
+  /// Its tokens are the users' names.
+  package static func token(user: String, device: String) -> String { user }
+
+  package func connect(to edge: String, delegate: any DeviceLinkDelegate) -> any DeviceLink {
+    let link = FaultyTwinLink(twin: self, delegate: delegate)
+    loop.schedule(at: loop.now + latency()) { link.open() }
+    return link
+  }
+
+  func latency() -> Span { Span(microseconds: Int64.random(in: 50...400, using: &random)) }
+
+  /// Whether the fault is to be played on this call now; it then counts as played.
+  func plays(_ fault: Fault, _ call: Call) -> Bool {
+    guard self.fault == fault, call.number % faultEvery == 0, !call.isFaulty else { return false }
+    call.isFaulty = true
+    faultsPlayed += 1
+    return true
+  }
+
+  // MARK: Commands
+
+  func received(_ frame: ClientFrame, _ link: FaultyTwinLink) {
+    if case .attach(let attach) = frame.command { return self.attach(attach, frame.id, link) }
+    guard let party = link.party else {
+      return link.deliver(.reply(id: frame.id, .error(CallError(.notAttached))))
+    }
+    switch frame.command {
+    case .attach, .ack: break
+    case .detach: lost(link)
+    case .register:
+      link.deliver(
+        .reply(
+          id: frame.id,
+          .registered(device: party.device, expiresAt: loop.now + .seconds(86_400), removed: [])))
+    case .unregister: link.deliver(.reply(id: frame.id, .done))
+    case .place(let address, let request): place(address, request, frame.id, party, link)
+    case .alerting(let address): inCall(address, frame.id, link, alerting)
+    case .answer(let address, _): inCall(address, frame.id, link, answer)
+    case .decline(let address, .everywhere): inCall(address, frame.id, link, declineEverywhere)
+    case .decline(let address, .here), .busy(let address):
+      let reason: EndReason = if case .busy = frame.command { .busy } else { .declined }
+      inCall(address, frame.id, link) { self.leave($0, $1, reason) }
+    case .cancel(let address): inCall(address, frame.id, link, cancel)
+    case .connected(let address): inCall(address, frame.id, link) { _, _ in .done }
+    case .hangUp(let address): inCall(address, frame.id, link, hangUp)
+    case .signal(let address, let kind, let body):
+      inCall(address, frame.id, link) { self.signal($0, $1, kind, body) }
+    case .resume(let address): inCall(address, frame.id, link, resume)
+    case .query(let address): inCall(address, frame.id, link) { .call(self.state($0, $1)) }
+    }
+  }
+
+  private func inCall(
+    _ address: CallAddress, _ id: UInt64, _ link: FaultyTwinLink,
+    _ body: (Call, Party) -> ServerReply?
+  ) {
+    guard let party = link.party else { return }
+    guard let call = calls[address.call] else {
+      return link.deliver(.reply(id: id, .error(CallError(.unknownCall))))
+    }
+    if plays(.losesCommands, call) {
+      call.isFaulty = false
+      return
+    }
+    if plays(.refusesForNoReason, call) {
+      return link.deliver(.reply(id: id, .error(CallError(.invalidField))))
+    }
+    if let reply = body(call, party) { link.deliver(.reply(id: id, reply)) }
+  }
+
+  private func attach(_ attach: AttachRequest, _ id: UInt64, _ link: FaultyTwinLink) {
+    let party = Party(user: attach.token, device: DeviceID(attach.device))
+    link.party = party
+    sessions[party] = link
+    link.deliver(
+      .reply(
+        id: id,
+        .attached(
+          AttachedInfo(
+            session: "twin", user: party.user, device: party.device, pingSeconds: 25,
+            serverTime: loop.now))))
+    for call in calls.values { tellPresentState(call, party) }
+  }
+
+  /// The connection is gone.
+  func lost(_ link: FaultyTwinLink) {
+    guard let party = link.party, sessions[party] === link else { return }
+    sessions[party] = nil
+    for call in calls.values where call.caller == party { call.callerIsAway = true }
+  }
+
+  private func place(
+    _ address: CallAddress, _ request: PlaceRequest, _ id: UInt64, _ party: Party,
+    _ link: FaultyTwinLink
+  ) {
+    if let call = calls[address.call] {
+      return link.deliver(.reply(id: id, .call(state(call, party))))
+    }
+    callCount += 1
+    let call = Call(
+      id: address.call, number: callCount, caller: party, callee: address.callee,
+      placedAt: loop.now, deadline: loop.now + .seconds(Int64(request.ringTimeoutSeconds)))
+    calls[call.id] = call
+    link.deliver(.reply(id: id, .call(state(call, party))))
+    let callees = sessions.keys.filter { $0.user == address.callee }
+    for party in callees.sorted(by: { $0.device.text < $1.device.text }) {
+      call.legs.append(Leg(party: party))
+      invite(call, call.legs.count - 1)
+    }
+    if call.legs.isEmpty { end(call, .unreachable, by: nil) }
+    loop.schedule(at: call.deadline) { [weak self] in
+      if case .ringing = call.stage { self?.end(call, .unanswered, by: nil) }
+    }
+  }
+}

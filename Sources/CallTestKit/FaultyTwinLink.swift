@@ -1,0 +1,64 @@
+import CallClient
+import CallCore
+package import CallWire
+
+/// A device's connection to the twin: frames arrive in order, after a little while.
+package final class FaultyTwinLink: DeviceLink {
+  private weak var delegate: (any DeviceLinkDelegate)?
+  private unowned let twin: FaultyTwin
+  private var isOpen = true
+  private var queued: [ClientFrame] = []
+  private var arrivesAt = Timestamp(microseconds: 0)
+  private var deliversAt = Timestamp(microseconds: 0)
+  var party: Party?
+
+  init(twin: FaultyTwin, delegate: any DeviceLinkDelegate) {
+    self.twin = twin
+    self.delegate = delegate
+  }
+
+  func open() {
+    guard isOpen else { return }
+    delegate?.linkOpened()
+    delegate?.linkReadCompleted()
+  }
+
+  package func send(_ frame: ClientFrame) { queued.append(frame) }
+
+  package func flush() {
+    guard isOpen, !queued.isEmpty else { return }
+    let frames = queued
+    queued = []
+    arrivesAt = max(arrivesAt, twin.loop.now + twin.latency())
+    twin.loop.schedule(at: arrivesAt) { [self] in
+      for frame in frames where isOpen { twin.received(frame, self) }
+    }
+  }
+
+  package func close(abruptly: Bool) {
+    guard isOpen else { return }
+    flush()
+    isOpen = false
+    delegate = nil
+    twin.loop.schedule(at: twin.loop.now + twin.latency()) { [self] in twin.lost(self) }
+  }
+
+  /// The twin's edge breaks the connection.
+  package func breakOff() {
+    guard isOpen else { return }
+    isOpen = false
+    let delegate = self.delegate
+    self.delegate = nil
+    twin.lost(self)
+    delegate?.linkClosed(.broken("the twin's edge died"))
+  }
+
+  func deliver(_ frame: ServerFrame) {
+    deliversAt = max(deliversAt, twin.loop.now + twin.latency())
+    twin.loop.schedule(at: deliversAt) { [self] in
+      guard isOpen else { return }
+      delegate?.linkReceived(frame)
+      delegate?.linkReadCompleted()
+    }
+  }
+}

@@ -1,0 +1,344 @@
+import CallClient
+import CallCore
+import CallWire
+import Testing
+
+/// A machine with a clock to turn and what it asked for.
+struct Device {
+  var machine: ClientMachine
+  var now = Timestamp(microseconds: 1_000_000)
+  var random = SplitMix64(seed: 1)
+  var actions: [ClientMachine.Action] = []
+
+  init(edges: [String] = ["a", "b", "c"]) {
+    machine = ClientMachine(.init(edges: edges, token: "t", device: "d1"))
+  }
+
+  mutating func take() -> [ClientMachine.Action] {
+    defer { actions = [] }
+    return actions
+  }
+
+  mutating func start() { machine.start(now: now, into: &actions) }
+  mutating func open() { machine.opened(now: now, into: &actions) }
+  mutating func close() { machine.closed(now: now, random: &random, into: &actions) }
+
+  mutating func hear(_ frame: ServerFrame) {
+    machine.received(frame, now: now, random: &random, into: &actions)
+  }
+
+  mutating func hear(_ call: CallID, _ version: UInt64, _ event: Delivery.Event) {
+    hear(
+      .delivery(Delivery(call: call, callee: "me", version: version, at: now, event: event)))
+  }
+
+  mutating func pass(_ span: Span) {
+    now = now + span
+    machine.fire(now: now, random: &random, into: &actions)
+  }
+
+  @discardableResult mutating func say(_ command: ClientCommand) -> UInt64? {
+    machine.submit(command, now: now, into: &actions)
+  }
+
+  /// Attaches; forgets what that took.
+  mutating func attach() {
+    start()
+    open()
+    for frame in take().frames { hear(.reply(id: frame.id, .attached(.sample))) }
+    _ = take()
+  }
+
+  /// Comes back after its connection broke.
+  mutating func comeBack() {
+    machine.reconnectNow(now: now, into: &actions)
+    open()
+    for frame in take().frames { hear(.reply(id: frame.id, .attached(.sample))) }
+  }
+}
+
+extension AttachedInfo {
+  static let sample = AttachedInfo(
+    session: "s", user: "me", device: "d1", pingSeconds: 25,
+    serverTime: Timestamp(microseconds: 0))
+}
+
+extension [ClientMachine.Action] {
+  var frames: [ClientFrame] { compactMap { if case .send(let frame) = $0 { frame } else { nil } } }
+  var events: [ClientEvent] { compactMap { if case .event(let event) = $0 { event } else { nil } } }
+  var callEvents: [CallEvent] {
+    events.compactMap { if case .call(_, let event) = $0 { event } else { nil } }
+  }
+}
+
+@Suite struct ClientMachineConnectionTests {
+  @Test func attachesWithTokenAndDevice() {
+    var device = Device()
+    device.start()
+    #expect(device.take() == [.connect(edge: 0)])
+    device.open()
+    let frames = device.take().frames
+    #expect(frames.count == 1)
+    guard case .attach(let attach)? = frames.first?.command else {
+      Issue.record("no attach")
+      return
+    }
+    #expect(attach.token == "t")
+    #expect(attach.device == "d1")
+    device.hear(.reply(id: frames[0].id, .attached(.sample)))
+    #expect(device.take().events == [.attached(.sample, again: false)])
+    #expect(device.machine.isAttached)
+  }
+
+  @Test func goesToTheNextEdgeAfterAWaitThatGrows() {
+    var device = Device()
+    device.start()
+    var waits: [Int64] = []
+    for edge in [1, 2, 0, 1, 2] {
+      _ = device.take()
+      device.close()
+      guard case .waiting(let until) = device.machine.state else {
+        Issue.record("does not wait")
+        return
+      }
+      waits.append((until - device.now).microseconds)
+      device.pass(until - device.now)
+      #expect(device.take().contains(.connect(edge: edge)))
+    }
+    for (index, wait) in waits.enumerated() {
+      let ceiling = Int64(250_000) << Int64(index)
+      #expect(wait >= ceiling / 2 && wait <= ceiling)
+    }
+  }
+
+  @Test func aRefusedTokenIsNotTriedAgain() {
+    var device = Device()
+    device.start()
+    device.open()
+    let id = device.take().frames[0].id
+    device.hear(.reply(id: id, .error(CallError(.expired))))
+    #expect(device.machine.state == .stopped)
+    #expect(device.take() == [.close, .event(.refused(CallError(.expired)))])
+    #expect(device.machine.nextDeadline == nil)
+  }
+
+  @Test func aDrainingEdgeIsLeftForTheNext() {
+    var device = Device()
+    device.attach()
+    device.hear(.notice(Notice(kind: .goAway, message: "", retryAfterMilliseconds: 3000)))
+    #expect(device.take().contains(.close))
+    guard case .waiting(let until) = device.machine.state else {
+      Issue.record("does not wait")
+      return
+    }
+    #expect((until - device.now).microseconds >= 3_000_000)
+    device.pass(until - device.now)
+    #expect(device.take() == [.connect(edge: 1)])
+  }
+
+  @Test func aReplacedSessionDoesNotFightBack() {
+    var device = Device()
+    device.attach()
+    device.hear(.notice(Notice(kind: .sessionReplaced, message: "")))
+    #expect(device.machine.state == .stopped)
+  }
+
+  @Test func silenceBreaksTheConnection() {
+    var device = Device()
+    device.attach()
+    device.pass(.seconds(60))
+    #expect(device.machine.isAttached)
+    device.machine.heard(now: device.now)
+    device.pass(.seconds(60))
+    #expect(device.machine.isAttached)
+    device.pass(.seconds(3))
+    #expect(!device.machine.isAttached)
+    #expect(device.take().contains(.close))
+  }
+}
+
+@Suite struct ClientMachineCommandTests {
+  let call = CallID(high: 1, low: 2)
+
+  @Test func aCommandIsSaidAgainUnchangedUntilItIsAnswered() {
+    var device = Device()
+    device.attach()
+    let request = device.say(.alerting(CallAddress(call: call)))
+    let first = device.take().frames
+    device.pass(.seconds(7))
+    #expect(device.take().frames == first)
+    device.hear(.reply(id: request!, .done))
+    #expect(
+      device.take().events
+        == [.replied(request: request!, .alerting(CallAddress(call: call)), .done)])
+    device.pass(.seconds(7))
+    #expect(device.take().frames.isEmpty)
+  }
+
+  @Test func aCommandThatIsNeverAnsweredIsGivenUp() {
+    var device = Device()
+    device.attach()
+    let request = device.say(.alerting(CallAddress(call: call)))
+    for _ in 0..<3 {
+      device.machine.heard(now: device.now)
+      device.pass(.seconds(7))
+      #expect(device.take().events.isEmpty)
+    }
+    device.pass(.seconds(7))
+    #expect(
+      device.take().events == [.gaveUp(request: request!, .alerting(CallAddress(call: call)))])
+  }
+
+  @Test func tryAgainIsTriedAgainAfterItsTime() {
+    var device = Device()
+    device.attach()
+    let request = device.say(.alerting(CallAddress(call: call)))!
+    _ = device.take()
+    device.hear(
+      .reply(id: request, .error(CallError(.tryAgain, retryAfterMilliseconds: 1000))))
+    #expect(device.take().isEmpty)
+    device.pass(.milliseconds(999))
+    #expect(device.take().isEmpty)
+    device.pass(.milliseconds(502))
+    #expect(device.take().frames.map(\.id) == [request])
+  }
+
+  @Test func commandsWaitForTheConnectionAndAreRepeatedOverANewOne() {
+    var device = Device()
+    let early = device.say(.query(CallAddress(call: call)))!
+    #expect(device.take().isEmpty)
+    device.start()
+    device.open()
+    let attach = device.take().frames[0]
+    device.hear(.reply(id: attach.id, .attached(.sample)))
+    _ = device.take()
+    device.close()
+    device.comeBack()
+    #expect(device.take().frames.map(\.id) == [early])
+  }
+
+  @Test func tooManyWaitingCommandsAreRefused() {
+    var device = Device()
+    for _ in 0..<64 { #expect(device.say(.query(CallAddress(call: call))) != nil) }
+    #expect(device.say(.query(CallAddress(call: call))) == nil)
+  }
+}
+
+@Suite struct ClientMachineCallTests {
+  let call = CallID(high: 1, low: 2)
+  let caller = Party(user: "you", device: "x")
+  var invite: Delivery.Event {
+    .invite(Invite(caller: caller, deadline: Timestamp(microseconds: 31_000_000)))
+  }
+
+  @Test func everyDeliveryIsAcknowledgedOnceABurstAndToldOnce() {
+    var device = Device()
+    device.attach()
+    device.hear(call, 5, invite)
+    device.hear(call, 5, invite)
+    device.hear(call, 6, .stop(Stop(reason: .cancelled, by: caller, missed: true)))
+    device.machine.readCompleted(into: &device.actions)
+    let actions = device.take()
+    #expect(actions.callEvents.count == 2)
+    let items = [5, 5, 6].map { AckItem(call: CallAddress(call: call), version: $0) }
+    #expect(actions.frames == [ClientFrame(id: 0, command: .ack(items))])
+    device.machine.readCompleted(into: &device.actions)
+    #expect(device.take().isEmpty)
+  }
+
+  @Test func nothingRingsAfterTheEnd() {
+    var device = Device()
+    device.attach()
+    device.hear(call, 6, .stop(Stop(reason: .cancelled, by: caller)))
+    device.hear(call, 5, invite)
+    device.hear(call, 7, .stop(Stop(reason: .unanswered)))
+    #expect(device.take().callEvents == [.stopped(Stop(reason: .cancelled, by: caller))])
+  }
+
+  @Test func whatWasLostAndComesLaterIsStillNews() {
+    var device = Device()
+    device.attach()
+    device.say(.place(CallAddress(callee: "you", call: call), PlaceRequest(call: call)))
+    _ = device.take()
+    device.hear(call, 9, .signal(Signal(index: 2, kind: .candidate, body: "2")))
+    device.hear(call, 8, .answered(Answered(by: caller)))
+    device.hear(call, 9, .signal(Signal(index: 2, kind: .candidate, body: "2")))
+    #expect(
+      device.take().callEvents == [
+        .signal(Signal(index: 2, kind: .candidate, body: "2")), .answered(Answered(by: caller)),
+      ])
+  }
+
+  @Test func aWinnerIsNotToldThatItLost() {
+    var device = Device()
+    device.attach()
+    device.hear(call, 5, invite)
+    let request = device.say(.answer(CallAddress(call: call), description: ""))!
+    _ = device.take()
+    let state = CallState(call: call, callee: "me", phase: .answered, version: 6)
+    device.hear(.reply(id: request, .answer(won: true, state)))
+    device.hear(call, 7, .stop(Stop(reason: .answeredElsewhere, by: caller)))
+    device.hear(call, 8, .stop(Stop(reason: .hungUp, by: caller)))
+    #expect(
+      device.take().callEvents == [.won(state), .stopped(Stop(reason: .hungUp, by: caller))])
+  }
+
+  @Test func aLoserHearsOnceWhoWon() {
+    var device = Device()
+    device.attach()
+    device.hear(call, 5, invite)
+    let request = device.say(.answer(CallAddress(call: call), description: ""))!
+    _ = device.take()
+    let winner = Party(user: "me", device: "d2")
+    device.hear(call, 7, .stop(Stop(reason: .answeredElsewhere, by: winner)))
+    device.hear(
+      .reply(
+        id: request,
+        .answer(
+          won: false,
+          CallState(
+            call: call, callee: "me", phase: .ended, version: 7, reason: .answeredElsewhere,
+            by: winner))))
+    #expect(
+      device.take().callEvents == [.stopped(Stop(reason: .answeredElsewhere, by: winner))])
+  }
+
+  @Test func aCallerThatComesBackResumesItsLiveCalls() {
+    var device = Device()
+    device.attach()
+    let ended = CallID(high: 3, low: 4)
+    for id in [call, ended] {
+      let request = device.say(.place(CallAddress(callee: "you", call: id), PlaceRequest(call: id)))
+      device.hear(
+        .reply(id: request!, .call(CallState(call: id, callee: "you", phase: .placed, version: 1))))
+    }
+    device.hear(ended, 2, .stop(Stop(reason: .declined, by: caller)))
+    device.close()
+    device.comeBack()
+    let frames = device.take().frames
+    #expect(frames.map(\.command) == [.resume(CallAddress(callee: "you", call: call))])
+    device.hear(.reply(id: frames[0].id, .error(CallError(.unknownCall))))
+    #expect(device.take().callEvents == [.stopped(Stop(reason: .failed))])
+  }
+
+  @Test func endedCallsAreForgottenInTheEnd() {
+    var device = Device()
+    device.attach()
+    for number in 0..<100 {
+      let id = CallID(high: 9, low: UInt64(number))
+      device.hear(id, 5, invite)
+      device.hear(id, 6, .stop(Stop(reason: .unanswered, missed: true)))
+    }
+    #expect(device.machine.calls.count == 16)
+  }
+
+  @Test func callKitHearsItsReasons() {
+    let expected: [(EndReason, Int)] = [
+      (.answeredElsewhere, 4), (.declined, 5), (.cancelled, 2), (.unanswered, 3), (.busy, 3),
+      (.unreachable, 1), (.hungUp, 2), (.failed, 1), (.glare, 4),
+    ]
+    #expect(expected.count == EndReason.allCases.count)
+    for (reason, number) in expected { #expect(Stop(reason: reason).callKitReason() == number) }
+    #expect(Stop(reason: .declined).callKitReason(asCaller: true) == 2)
+  }
+}

@@ -1,0 +1,65 @@
+import CallTestKit
+import Histogram
+import Testing
+import callload
+
+@Suite struct FaultyTwinTests {
+  @Test(arguments: 1...5 as ClosedRange<UInt64>)
+  func aFaultlessClusterIsFoundFaultless(seed: UInt64) throws {
+    let outcome = try #require(try TwinRun(seed: seed).outcome())
+    let result = outcome.result
+    #expect(result.devicesConnected == 90)
+    #expect(result.devicesRegistered == 90)
+    #expect(result.callsExpected == 600)
+    #expect(result.callsPlaced == 600)
+    #expect(result.callsCompleted == 600)
+    #expect(result.failures.isEmpty, "\(result.failures)")
+    #expect(result.isCorrect, "\(result.examples)")
+    #expect(Set(result.callsByPart.keys) == Set(Scenario.Kind.allCases.map(\.rawValue)))
+    for phase in LatencyPhase.allCases {
+      #expect(result.latency[phase].map { $0.totalCount > 0 } == true, "\(phase)")
+    }
+  }
+
+  /// What each fault must be reported as. It may break other rules on the way.
+  static let expected: [(FaultyTwin.Fault, CorrectnessRule)] = [
+    (.tellsTwoWinners, .twoWinners), (.tellsNoWinner, .noWinner), (.ignoresAnswers, .noWinner),
+    (.forgetsALoser, .ringingAfterEnd), (.forgetsTheOtherSide, .ringingAfterEnd),
+    (.ringsAfterEnd, .toldToRingAfterEnd), (.tellsWrongReason, .wrongReason),
+    (.namesWrongWinner, .wrongReason), (.tellsMissed, .wrongReason),
+    (.tellsWinnerItLost, .winnerToldItLost), (.tellsTwoEnds, .duplicateEnd),
+    (.losesCommands, .commandLost), (.refusesForNoReason, .unexplainedError),
+  ]
+
+  @Test func everyFaultAndEveryRuleIsCovered() {
+    #expect(Set(Self.expected.map(\.0)) == Set(FaultyTwin.Fault.allCases))
+    #expect(Set(Self.expected.map(\.1)) == Set(CorrectnessRule.allCases))
+  }
+
+  @Test(arguments: expected)
+  func aFaultIsReported(fault: FaultyTwin.Fault, rule: CorrectnessRule) throws {
+    let outcome = try #require(try TwinRun(fault: fault).outcome())
+    let result = outcome.result
+    #expect(outcome.faultsPlayed > 0)
+    #expect((result.correctness[rule] ?? 0) > 0)
+    #expect(!result.isCorrect)
+    #expect(result.callsCompleted < result.callsPlaced)
+    let example = try #require(result.examples[rule]?.first)
+    #expect(example.contains("seed 7"))
+    #expect(example.contains("← "))
+  }
+
+  /// Faults that concern one device in one way break that one rule and no other.
+  @Test(arguments: [
+    (FaultyTwin.Fault.tellsTwoWinners, CorrectnessRule.twoWinners),
+    (.forgetsALoser, .ringingAfterEnd), (.ringsAfterEnd, .toldToRingAfterEnd),
+    (.tellsWrongReason, .wrongReason), (.tellsTwoEnds, .duplicateEnd),
+    (.losesCommands, .commandLost),
+  ])
+  func aFaultIsNotMistakenForAnother(fault: FaultyTwin.Fault, rule: CorrectnessRule) throws {
+    let result = try #require(try TwinRun(fault: fault).outcome()).result
+    let broken = result.correctness.filter { $0.value > 0 }.map(\.key)
+    #expect(broken.contains(rule))
+    if fault != .losesCommands { #expect(broken == [rule], "\(result.examples)") }
+  }
+}
