@@ -1,5 +1,5 @@
 /// Base64 as JetStream writes it: the standard alphabet, padded.
-enum Base64 {
+package enum Base64 {
   private static let values: [UInt8] = {
     var table = [UInt8](repeating: 255, count: 256)
     let alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
@@ -8,7 +8,7 @@ enum Base64 {
   }()
 
   /// Nil when the text is not base64.
-  static func decode(_ text: [UInt8]) -> [UInt8]? {
+  package static func decode(_ text: [UInt8]) -> [UInt8]? {
     var count = text.count
     while count > 0, text[count - 1] == UInt8(ascii: "=") { count -= 1 }
     guard text.count % 4 == 0, text.count - count <= 2 else { return nil }

@@ -226,11 +226,11 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
 /// Where a delivered message stood, from its reply address:
 /// `$JS.ACK.<stream>.<consumer>.<count>.<stream sequence>.<consumer sequence>.<time>.<pending>`, in
 /// newer servers with domain and account behind `ACK`.
-struct DeliveryOrigin: Equatable {
-  var streamSequence: UInt64
-  var consumerSequence: UInt64
+package struct DeliveryOrigin: Equatable {
+  package var streamSequence: UInt64
+  package var consumerSequence: UInt64
 
-  init?(_ reply: String) {
+  package init?(_ reply: String) {
     let parts = reply.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     guard parts.count >= 9, reply.hasPrefix("$JS.ACK.") else { return nil }
     let shift = parts.count >= 11 ? 2 : 0

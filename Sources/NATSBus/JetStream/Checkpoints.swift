@@ -128,7 +128,7 @@ final class Checkpoints: Sendable {
 }
 
 /// The record that stands for a checkpoint.
-enum CheckpointHead: Equatable {
+package enum CheckpointHead: Equatable {
   case whole([UInt8])
   case parts(name: String, count: Int, bytes: Int, checksum: UInt64)
 
@@ -136,7 +136,7 @@ enum CheckpointHead: Equatable {
   private static let wholeTag: UInt8 = 1
   private static let partsTag: UInt8 = 2
 
-  var encoded: [UInt8] {
+  package var encoded: [UInt8] {
     switch self {
     case .whole(let bytes): [Self.wholeTag] + bytes
     case .parts(let name, let count, let bytes, let checksum):
@@ -144,7 +144,7 @@ enum CheckpointHead: Equatable {
     }
   }
 
-  init?(decoding encoded: [UInt8]) {
+  package init?(decoding encoded: [UInt8]) {
     switch encoded.first {
     case Self.wholeTag: self = .whole(Array(encoded.dropFirst()))
     case Self.partsTag:
@@ -158,7 +158,7 @@ enum CheckpointHead: Equatable {
   }
 
   /// FNV-1a, 64 bits.
-  static func checksum(_ bytes: [UInt8]) -> UInt64 {
+  package static func checksum(_ bytes: [UInt8]) -> UInt64 {
     var hash: UInt64 = 0xcbf2_9ce4_8422_2325
     for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
     return hash

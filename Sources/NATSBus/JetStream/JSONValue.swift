@@ -1,5 +1,5 @@
 /// A JSON text as a tree: enough for what JetStream answers. Never traps on what comes in.
-enum JSONValue: Equatable {
+package enum JSONValue: Equatable {
   case null
   case bool(Bool)
   /// The digits as they came: sequences need 64 bits.
@@ -10,29 +10,23 @@ enum JSONValue: Equatable {
   case object([String: JSONValue])
 
   /// Nil when the text is not JSON.
-  init?(parsing bytes: some Collection<UInt8>) {
+  package init?(parsing bytes: some Collection<UInt8>) {
     var parser = JSONParser(bytes: Array(bytes))
     guard let value = parser.value(depth: 0), parser.isAtEnd else { return nil }
     self = value
   }
 
-  subscript(key: String) -> JSONValue? {
+  package subscript(key: String) -> JSONValue? {
     if case .object(let members) = self { members[key] } else { nil }
   }
-  var text: String? {
+  package var text: String? {
     if case .string(let bytes) = self { String(decoding: bytes, as: UTF8.self) } else { nil }
   }
-  var bytes: [UInt8]? {
+  package var bytes: [UInt8]? {
     if case .string(let bytes) = self { bytes } else { nil }
   }
-  var unsigned: UInt64? {
+  package var unsigned: UInt64? {
     if case .number(let digits) = self { UInt64(digits) } else { nil }
-  }
-  var integer: Int64? {
-    if case .number(let digits) = self { Int64(digits) } else { nil }
-  }
-  var elements: [JSONValue]? {
-    if case .array(let elements) = self { elements } else { nil }
   }
 
   /// For messages to operators.
@@ -48,7 +42,7 @@ enum JSONValue: Equatable {
   }
 
   /// The text as a JSON string, with its quotes.
-  static func quoted(_ text: String) -> String {
+  package static func quoted(_ text: String) -> String {
     var out = "\""
     for scalar in text.unicodeScalars {
       switch scalar {

@@ -85,6 +85,8 @@ struct JetStreamAPI: Sendable {
 
   /// Removes the messages that match a subject filter and lie before a sequence.
   func purge(stream: String, filter: String, before sequence: UInt64) async throws {
+    // To the server, 0 means no bound at all.
+    guard sequence > 0 else { return }
     let body = "{\"filter\":\(JSONValue.quoted(filter)),\"seq\":\(sequence)}"
     _ = try await call("STREAM.PURGE.\(stream)", body).checked("cannot purge \(stream)")
   }

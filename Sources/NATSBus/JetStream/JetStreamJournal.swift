@@ -59,7 +59,7 @@ public final class JetStreamJournal: Journal {
   public func purge(shard: Int, through sequence: UInt64) async throws {
     guard let newest = try await last(shard: shard)?.sequence else { return }
     try await api.purge(
-      stream: stream, filter: subject(shard), before: min(newest, sequence &+ 1))
+      stream: stream, filter: subject(shard), before: sequence < newest ? sequence + 1 : newest)
   }
 
   public func writeCheckpoint(shard: Int, _ bytes: [UInt8]) async throws {

@@ -1,0 +1,147 @@
+internal import Foundation
+internal import Glibc
+internal import Synchronization
+
+/// A nats-server with JetStream of a test's own: on a free port of the loopback, with its store in a
+/// temporary folder, both gone when it is stopped.
+public final class NATSServerProcess: Sendable {
+  public let port: UInt16
+  public let directory: String
+  public var url: String { "nats://127.0.0.1:\(port)" }
+
+  private let program: String
+  private let process = Mutex<pid_t?>(nil)
+
+  public struct Failure: Error, CustomStringConvertible {
+    public let description: String
+  }
+
+  /// Starts a server and waits until it answers.
+  public static func start() async throws -> NATSServerProcess {
+    guard let program = find() else {
+      throw Failure(
+        description: "nats-server is not there: install it (apt-get install nats-server), or set "
+          + "NATS_SERVER to its path")
+    }
+    let server = try NATSServerProcess(program: program)
+    try await server.launch()
+    return server
+  }
+
+  private init(program: String) throws {
+    self.program = program
+    port = try Self.freePort()
+    directory = NSTemporaryDirectory() + "/callmesh-nats-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+  }
+
+  deinit { stop() }
+
+  /// Ends the server at once, as a crash would. The store stays.
+  public func kill() { end(SIGKILL) }
+
+  /// Starts the server again, on the same port and store, and waits until it answers.
+  public func restart() async throws {
+    end(SIGKILL)
+    try await launch()
+  }
+
+  /// Ends the server and removes its store. Safe to call twice.
+  public func stop() {
+    end(SIGTERM)
+    try? FileManager.default.removeItem(atPath: directory)
+  }
+
+  /// Its process id; nil while it does not run.
+  public var processID: Int32? { process.withLock { $0 } }
+
+  private func end(_ signal: Int32) {
+    guard let pid = process.withLock({ $0.take() }) else { return }
+    Glibc.kill(pid, signal)
+    var status: Int32 = 0
+    waitpid(pid, &status, 0)
+  }
+
+  private func launch() async throws {
+    let arguments = [
+      program, "--addr", "127.0.0.1", "--port", "\(port)", "--jetstream", "--store_dir",
+      directory + "/store", "--log", directory + "/log",
+    ]
+    var pointers = arguments.map { strdup($0) } + [nil]
+    defer { for pointer in pointers { free(pointer) } }
+    var pid: pid_t = 0
+    let status = posix_spawn(&pid, program, nil, nil, &pointers, environ)
+    guard status == 0 else {
+      throw Failure(description: "cannot start \(program): \(String(cString: strerror(status)))")
+    }
+    process.withLock { $0 = pid }
+    let deadline = ContinuousClock.now + .seconds(20)
+    while !answers() {
+      var exit: Int32 = 0
+      if waitpid(pid, &exit, WNOHANG) == pid {
+        process.withLock { $0 = nil }
+        throw Failure(description: "nats-server ended at once; its log: \(log)")
+      }
+      guard ContinuousClock.now < deadline else {
+        throw Failure(description: "nats-server does not answer on port \(port); its log: \(log)")
+      }
+      // Nothing tells when another process listens.
+      try await Task.sleep(for: .milliseconds(5))
+    }
+  }
+
+  private var log: String {
+    (try? String(contentsOfFile: directory + "/log", encoding: .utf8)) ?? ""
+  }
+
+  /// Whether it greets a connection; it does so when JetStream is up.
+  private func answers() -> Bool {
+    let descriptor = Self.newSocket()
+    defer { close(descriptor) }
+    var timeout = timeval(tv_sec: 1, tv_usec: 0)
+    setsockopt(
+      descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+    guard Self.withLoopback(port, { connect(descriptor, $0, $1) }) == 0 else { return false }
+    var first: UInt8 = 0
+    return recv(descriptor, &first, 1, 0) == 1
+  }
+
+  /// A port that nobody listens on, below those that the kernel gives to outgoing connections: it
+  /// has to be free again when the server restarts.
+  private static func freePort() throws -> UInt16 {
+    for _ in 0..<100 {
+      let port = UInt16.random(in: 15_000..<32_000)
+      let descriptor = newSocket()
+      defer { close(descriptor) }
+      if withLoopback(port, { bind(descriptor, $0, $1) }) == 0 { return port }
+    }
+    throw Failure(description: "no free port on the loopback")
+  }
+
+  /// Closed in programs that are started meanwhile, which would otherwise hold the port.
+  private static func newSocket() -> Int32 {
+    socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+  }
+
+  private static func withLoopback<Value>(
+    _ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Value
+  ) -> Value {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = inet_addr("127.0.0.1")
+    return withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+  }
+
+  /// The server's program: NATS_SERVER, or in PATH, or where Debian puts it.
+  private static func find() -> String? {
+    let environment = ProcessInfo.processInfo.environment
+    if let path = environment["NATS_SERVER"] { return path }
+    let folders = (environment["PATH"] ?? "").split(separator: ":").map(String.init) + ["/usr/sbin"]
+    return folders.map { $0 + "/nats-server" }.first { access($0, X_OK) == 0 }
+  }
+}

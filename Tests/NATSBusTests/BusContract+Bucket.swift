@@ -1,0 +1,101 @@
+import CallBus
+import Testing
+
+extension BusContract {
+  func comparesAndSets() async throws {
+    let bucket = try await bus.openBucket("cas", BucketOptions())
+    let elsewhere = try await other.openBucket("cas", BucketOptions())
+    #expect(try await bucket.get("a.b") == nil)
+    let first = try await revision(await put(bucket, "a.b", [1], expecting: 0))
+    #expect(
+      try await elsewhere.get("a.b") == KeyValueEntry(key: "a.b", value: [1], revision: first))
+    #expect(await put(elsewhere, "a.b", [2], expecting: 0) == .refused)
+    #expect(await put(elsewhere, "a.b", [2], expecting: first + 7) == .refused)
+    let second = try await revision(await put(elsewhere, "a.b", [2], expecting: first))
+    #expect(await put(bucket, "a.b", [3], expecting: first) == .refused)
+    let third = try await revision(await put(bucket, "a.b", [3], expecting: nil))
+    #expect(first < second && second < third)
+    #expect(try await elsewhere.get("a.b")?.value == [3])
+  }
+
+  func deletesAndCreatesAgain() async throws {
+    let bucket = try await bus.openBucket("deletions", BucketOptions())
+    let first = try await revision(await put(bucket, "k", [1], expecting: 0))
+    _ = try await revision(await delete(bucket, "k"))
+    #expect(try await bucket.get("k") == nil)
+    #expect(try await bucket.entries(matching: ">").isEmpty)
+    #expect(await put(bucket, "k", [2], expecting: first) == .refused)
+    let again = try await revision(await put(bucket, "k", [2], expecting: 0))
+    #expect(try await bucket.get("k") == KeyValueEntry(key: "k", value: [2], revision: again))
+    #expect(await put(bucket, "k", [3], expecting: 0) == .refused)
+  }
+
+  func listsEntriesByFilter() async throws {
+    let bucket = try await bus.openBucket("lists", BucketOptions())
+    #expect(try await bucket.entries(matching: ">").isEmpty)
+    for user in 0..<200 {
+      _ = try await revision(
+        await put(bucket, "\(user % 4).app.u\(user)", [UInt8(user)], expecting: nil))
+    }
+    _ = try await revision(await delete(bucket, "1.app.u1"))
+    let all = try await bucket.entries(matching: ">")
+    #expect(all.count == 199)
+    let some = try await bucket.entries(matching: "1.>")
+    #expect(
+      Set(some.map(\.key))
+        == Set((0..<200).filter { $0 % 4 == 1 && $0 != 1 }.map { "1.app.u\($0)" }))
+    for entry in some { #expect(entry.key == "1.app.u\(entry.value?.first ?? 0)") }
+    #expect(try await bucket.entries(matching: "1.*.u5").map(\.key) == ["1.app.u5"])
+  }
+
+  func watchesWhatIsThereAndWhatChanges() async throws {
+    let bucket = try await bus.openBucket("watched", BucketOptions())
+    let elsewhere = try await other.openBucket("watched", BucketOptions())
+    for number in UInt8(0)..<5 {
+      _ = try await revision(await put(elsewhere, "w.\(number)", [number], expecting: nil))
+    }
+    _ = try await revision(await put(elsewhere, "other", [0], expecting: nil))
+    let seen = Inbox<KeyValueEntry>(capacity: 1000)
+    let watch = try await bucket.watch("w.>") { seen.offer($0) }
+    #expect(
+      await collect(5, from: seen).map(\.key) == ["w.0", "w.1", "w.2", "w.3", "w.4"])
+    let revisions = [
+      try await revision(await put(elsewhere, "w.2", [22], expecting: nil)),
+      try await revision(await delete(elsewhere, "w.3")),
+      try await revision(await put(elsewhere, "w.9", [99], expecting: 0)),
+    ]
+    _ = try await revision(await put(elsewhere, "other", [1], expecting: nil))
+    let changes = await collect(3, from: seen)
+    #expect(
+      changes == [
+        KeyValueEntry(key: "w.2", value: [22], revision: revisions[0]),
+        KeyValueEntry(key: "w.3", value: nil, revision: revisions[1]),
+        KeyValueEntry(key: "w.9", value: [99], revision: revisions[2]),
+      ])
+    watch.cancel()
+    _ = try await revision(await put(elsewhere, "w.9", [100], expecting: nil))
+    try await settle(bus)
+    #expect(seen.depth == 0)
+  }
+
+  func put(_ bucket: some KeyValueBucket, _ key: String, _ value: [UInt8], expecting: UInt64?)
+    async -> AppendResult
+  {
+    await withCheckedContinuation { continuation in
+      bucket.put(key, value, expecting: expecting) { continuation.resume(returning: $0) }
+    }
+  }
+
+  func delete(_ bucket: some KeyValueBucket, _ key: String) async -> AppendResult {
+    await withCheckedContinuation { continuation in
+      bucket.delete(key) { continuation.resume(returning: $0) }
+    }
+  }
+
+  func revision(_ result: AppendResult) async throws -> UInt64 {
+    guard case .appended(let revision) = result else {
+      throw BusError.failed("not written: \(result)")
+    }
+    return revision
+  }
+}

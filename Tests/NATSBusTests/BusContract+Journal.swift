@@ -1,0 +1,102 @@
+import CallBus
+import Testing
+
+extension BusContract {
+  func appends() async throws {
+    let journal = try await bus.openJournal(JournalOptions())
+    #expect(try await journal.last(shard: 1) == nil)
+    #expect(try await journal.next(shard: 1, from: 0) == nil)
+    let first = try await append(journal, 1, expecting: 0, [1])
+    let elsewhere = try await append(journal, 2, expecting: 0, [9])
+    let second = try await append(journal, 1, expecting: first, [2, 2])
+    #expect(first < elsewhere && elsewhere < second)
+    #expect(try await journal.last(shard: 1) == StoredRecord(sequence: second, bytes: [2, 2]))
+    #expect(
+      try await journal.next(shard: 1, from: 0) == StoredRecord(sequence: first, bytes: [1]))
+    #expect(
+      try await journal.next(shard: 1, from: first + 1)
+        == StoredRecord(sequence: second, bytes: [2, 2]))
+    #expect(try await journal.next(shard: 1, from: second + 1) == nil)
+  }
+
+  func refusesAStaleWriter() async throws {
+    let owner = try await bus.openJournal(JournalOptions())
+    let former = try await other.openJournal(JournalOptions())
+    let first = try await append(owner, 3, expecting: 0, [1])
+    #expect(await outcome(former, 3, expecting: 0, [7]) == .refused)
+    let second = try await append(owner, 3, expecting: first, [2])
+    #expect(await outcome(former, 3, expecting: first, [7]) == .refused)
+    #expect(await outcome(former, 3, expecting: second + 100, [7]) == .refused)
+    #expect(try await former.last(shard: 3)?.bytes == [2])
+  }
+
+  func purgesButKeepsTheNewest() async throws {
+    let journal = try await bus.openJournal(JournalOptions())
+    let other = try await append(journal, 5, expecting: 0, [50])
+    var sequences: [UInt64] = []
+    for number in UInt8(0)..<10 {
+      sequences.append(
+        try await append(journal, 4, expecting: sequences.last ?? 0, [number]))
+    }
+    try await journal.purge(shard: 4, through: sequences[4])
+    #expect(try await journal.next(shard: 4, from: 0)?.sequence == sequences[5])
+    try await journal.purge(shard: 4, through: .max)
+    #expect(try await journal.next(shard: 4, from: 0)?.sequence == sequences[9])
+    #expect(try await journal.last(shard: 4)?.bytes == [9])
+    #expect(try await journal.last(shard: 5)?.sequence == other)
+    try await journal.purge(shard: 77, through: 5)
+    #expect(await outcome(journal, 4, expecting: 0, [1]) == .refused)
+    _ = try await append(journal, 4, expecting: sequences[9], [10])
+    #expect(try await journal.statistics().messages >= 3)
+  }
+
+  func checkpointsOfAnySize() async throws {
+    let journal = try await bus.openJournal(JournalOptions())
+    #expect(try await journal.readCheckpoint(shard: 6) == nil)
+    for size in [0, 10, 5 << 20, 600_000, 3, 2 << 20] {
+      let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ size) }
+      try await journal.writeCheckpoint(shard: 6, bytes)
+      #expect(try await journal.readCheckpoint(shard: 6) == bytes)
+    }
+    try await journal.writeCheckpoint(shard: 7, [1])
+    #expect(try await journal.readCheckpoint(shard: 6)?.count == 2 << 20)
+  }
+
+  func refusesAFormerOwnersCheckpoint() async throws {
+    let former = try await bus.openJournal(JournalOptions())
+    let owner = try await other.openJournal(JournalOptions())
+    try await former.writeCheckpoint(shard: 8, [1])
+    #expect(try await owner.readCheckpoint(shard: 8) == [1])
+    try await owner.writeCheckpoint(shard: 8, [2])
+    await #expect(throws: BusError.wrongSequence) {
+      try await former.writeCheckpoint(shard: 8, [3])
+    }
+    await #expect(throws: BusError.wrongSequence) {
+      try await former.writeCheckpoint(shard: 8, [UInt8](repeating: 3, count: 1 << 20))
+    }
+    #expect(try await owner.readCheckpoint(shard: 8) == [2])
+    try await owner.writeCheckpoint(shard: 8, [4])
+    #expect(try await former.readCheckpoint(shard: 8) == [4])
+    try await former.writeCheckpoint(shard: 8, [5])
+  }
+
+  func outcome(_ journal: some Journal, _ shard: Int, expecting: UInt64, _ bytes: [UInt8]) async
+    -> AppendResult
+  {
+    await withCheckedContinuation { continuation in
+      journal.append(shard: shard, expecting: expecting, bytes) {
+        continuation.resume(returning: $0)
+      }
+    }
+  }
+
+  func append(_ journal: some Journal, _ shard: Int, expecting: UInt64, _ bytes: [UInt8])
+    async throws -> UInt64
+  {
+    let result = await outcome(journal, shard, expecting: expecting, bytes)
+    guard case .appended(let sequence) = result else {
+      throw BusError.failed("not appended: \(result)")
+    }
+    return sequence
+  }
+}

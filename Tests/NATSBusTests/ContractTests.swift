@@ -1,0 +1,119 @@
+import CallBus
+import CallTestKit
+import NATSBus
+import Testing
+
+/// The contract, on the bus in memory.
+@Suite(.timeLimit(.minutes(2)))
+struct InProcessBusContractTests {
+  private func run(
+    _ body: @Sendable (BusContract<InProcessBus>) async throws -> Void
+  ) async throws {
+    let bus = InProcessBus()
+    try await body(BusContract(bus: bus, other: bus))
+    await bus.close()
+  }
+
+  @Test func publishesToSubscribersAndWildcards() async throws {
+    try await run { try await $0.publishesToSubscribersAndWildcards() }
+  }
+  @Test func givesEachMessageToOneOfAQueueGroup() async throws {
+    try await run { try await $0.givesEachMessageToOneOfAQueueGroup() }
+  }
+  @Test func callsBurstEndBehindHandlers() async throws {
+    try await run { try await $0.callsBurstEndBehindHandlers() }
+  }
+  @Test func answersRequests() async throws { try await run { try await $0.answersRequests() } }
+  @Test func requestsFailClearly() async throws {
+    try await run { try await $0.requestsFailClearly() }
+  }
+  @Test func collectsManyReplies() async throws {
+    try await run { try await $0.collectsManyReplies() }
+  }
+  @Test func keepsTheOrderOfManyMessages() async throws {
+    try await run { try await $0.keepsTheOrderOfManyMessages() }
+  }
+  @Test func appends() async throws { try await run { try await $0.appends() } }
+  @Test func refusesAStaleWriter() async throws {
+    try await run { try await $0.refusesAStaleWriter() }
+  }
+  @Test func purgesButKeepsTheNewest() async throws {
+    try await run { try await $0.purgesButKeepsTheNewest() }
+  }
+  @Test func checkpointsOfAnySize() async throws {
+    try await run { try await $0.checkpointsOfAnySize() }
+  }
+  @Test func refusesAFormerOwnersCheckpoint() async throws {
+    try await run { try await $0.refusesAFormerOwnersCheckpoint() }
+  }
+  @Test func comparesAndSets() async throws { try await run { try await $0.comparesAndSets() } }
+  @Test func deletesAndCreatesAgain() async throws {
+    try await run { try await $0.deletesAndCreatesAgain() }
+  }
+  @Test func listsEntriesByFilter() async throws {
+    try await run { try await $0.listsEntriesByFilter() }
+  }
+  @Test func watchesWhatIsThereAndWhatChanges() async throws {
+    try await run { try await $0.watchesWhatIsThereAndWhatChanges() }
+  }
+}
+
+/// The contract, on a real server.
+@Suite(.timeLimit(.minutes(2)))
+struct NATSBusContractTests {
+  private func run(
+    _ body: @Sendable (BusContract<NATSBus>) async throws -> Void
+  ) async throws {
+    let server = try await NATSServerProcess.start()
+    defer { server.stop() }
+    let options = NATSOptions(subjects: Subjects(cluster: "test", shardCount: 16))
+    let bus = try await NATSBus.connect(url: server.url, name: "one", options: options)
+    let other = try await NATSBus.connect(url: server.url, name: "two", options: options)
+    try await body(BusContract(bus: bus, other: other))
+    await bus.close()
+    await other.close()
+  }
+
+  @Test func publishesToSubscribersAndWildcards() async throws {
+    try await run { try await $0.publishesToSubscribersAndWildcards() }
+  }
+  @Test func givesEachMessageToOneOfAQueueGroup() async throws {
+    try await run { try await $0.givesEachMessageToOneOfAQueueGroup() }
+  }
+  @Test func callsBurstEndBehindHandlers() async throws {
+    try await run { try await $0.callsBurstEndBehindHandlers() }
+  }
+  @Test func answersRequests() async throws { try await run { try await $0.answersRequests() } }
+  @Test func requestsFailClearly() async throws {
+    try await run { try await $0.requestsFailClearly() }
+  }
+  @Test func collectsManyReplies() async throws {
+    try await run { try await $0.collectsManyReplies() }
+  }
+  @Test func keepsTheOrderOfManyMessages() async throws {
+    try await run { try await $0.keepsTheOrderOfManyMessages() }
+  }
+  @Test func appends() async throws { try await run { try await $0.appends() } }
+  @Test func refusesAStaleWriter() async throws {
+    try await run { try await $0.refusesAStaleWriter() }
+  }
+  @Test func purgesButKeepsTheNewest() async throws {
+    try await run { try await $0.purgesButKeepsTheNewest() }
+  }
+  @Test func checkpointsOfAnySize() async throws {
+    try await run { try await $0.checkpointsOfAnySize() }
+  }
+  @Test func refusesAFormerOwnersCheckpoint() async throws {
+    try await run { try await $0.refusesAFormerOwnersCheckpoint() }
+  }
+  @Test func comparesAndSets() async throws { try await run { try await $0.comparesAndSets() } }
+  @Test func deletesAndCreatesAgain() async throws {
+    try await run { try await $0.deletesAndCreatesAgain() }
+  }
+  @Test func listsEntriesByFilter() async throws {
+    try await run { try await $0.listsEntriesByFilter() }
+  }
+  @Test func watchesWhatIsThereAndWhatChanges() async throws {
+    try await run { try await $0.watchesWhatIsThereAndWhatChanges() }
+  }
+}

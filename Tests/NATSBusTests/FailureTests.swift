@@ -1,0 +1,168 @@
+import CallBus
+import CallTestKit
+import NATSBus
+import Synchronization
+import Testing
+
+/// What the bus does when the server goes, is not there or does not keep up.
+@Suite(.timeLimit(.minutes(2)))
+struct FailureTests {
+  private func options() -> NATSOptions {
+    NATSOptions(subjects: Subjects(cluster: "test", shardCount: 4))
+  }
+
+  @Test func saysWhatToDoWhenThereIsNoServer() async throws {
+    let server = try await NATSServerProcess.start()
+    server.stop()
+    let error = await #expect(throws: BusError.self) {
+      _ = try await NATSBus.connect(url: server.url, name: "test", options: options())
+    }
+    guard case .failed(let text) = error else {
+      Issue.record("another error: \(String(describing: error))")
+      return
+    }
+    #expect(text.hasPrefix("cannot reach nats-server at \(server.url): "))
+    #expect(text.hasSuffix("start one, or set --nats-url"))
+  }
+
+  @Test func countsWhatAFullOutboxRefuses() async throws {
+    let server = try await NATSServerProcess.start()
+    defer { server.stop() }
+    var options = options()
+    options.outboxMessagesMax = 10
+    let events = Inbox<NATSEvent>(capacity: 100)
+    options.onEvent = { events.offer($0) }
+    let bus = try await NATSBus.connect(url: server.url, name: "test", options: options)
+    let journal = try await bus.openJournal(JournalOptions())
+    server.kill()
+    try await until(.disconnected, events)
+    let messages = (0..<25).map { OutgoingMessage(subject: "x", bytes: [UInt8($0)]) }
+    #expect(bus.publish(messages) == 15)
+    #expect(!bus.publish("x", [1]))
+    #expect(bus.statistics.dropped == 16)
+    #expect(bus.statistics.outboxDepth == 10)
+    #expect(!bus.statistics.connected)
+    // Refused for want of room, but only a deadline can say so while the connection is away.
+    let result = await withCheckedContinuation { continuation in
+      journal.append(shard: 0, expecting: 0, [1]) { continuation.resume(returning: $0) }
+    }
+    guard case .unknown = result else {
+      Issue.record("\(result)")
+      return
+    }
+    await bus.close()
+    #expect(!bus.publish("x", [1]))
+    await #expect(throws: BusError.closed) {
+      _ = try await bus.request("x", [], timeout: .seconds(20))
+    }
+    #expect(throws: BusError.closed) { try bus.subscribe("x") { _ in } }
+  }
+
+  @Test func comesBackAfterTheServerDoes() async throws {
+    let server = try await NATSServerProcess.start()
+    defer { server.stop() }
+    let events = Inbox<NATSEvent>(capacity: 100)
+    var options = options()
+    options.onEvent = { events.offer($0) }
+    let bus = try await NATSBus.connect(url: server.url, name: "test", options: options)
+    let contract = BusContract(bus: bus, other: bus)
+    let journal = try await bus.openJournal(JournalOptions())
+    let bucket = try await bus.openBucket("b", BucketOptions())
+    let first = try await contract.append(journal, 0, expecting: 0, [1])
+    let messages = Inbox<BusMessage>(capacity: 100)
+    let subscription = try bus.subscribe("after.restart") { messages.offer($0) }
+    let changes = Inbox<KeyValueEntry>(capacity: 100)
+    let watch = try await bucket.watch(">") { changes.offer($0) }
+    _ = try await contract.revision(await contract.put(bucket, "k", [1], expecting: 0))
+    #expect(await contract.collect(1, from: changes).map(\.value) == [[1]])
+
+    for round in UInt8(1)...2 {
+      server.kill()
+      try await until(.disconnected, events)
+      // Waits in the outbox for the connection.
+      bus.publish("after.restart", [round])
+      try await server.restart()
+      try await until(.reconnected(server: server.url), events)
+      #expect(await contract.collect(1, from: messages).map(\.bytes) == [[round]])
+      #expect(bus.statistics.reconnects == UInt64(round))
+      #expect(bus.statistics.connected)
+      #expect(try await journal.last(shard: 0)?.sequence == first)
+      #expect(await contract.outcome(journal, 0, expecting: 0, [9]) == .refused)
+      _ = try await contract.revision(await contract.put(bucket, "k", [1, round], expecting: nil))
+      #expect(await contract.collect(1, from: changes).map(\.value) == [[1, round]])
+    }
+    _ = try await contract.append(journal, 0, expecting: first, [2])
+    watch.cancel()
+    subscription.cancel()
+    await bus.close()
+  }
+
+  @Test func appendsInFlightAreUnknownWhenTheConnectionBreaks() async throws {
+    let server = try await NATSServerProcess.start()
+    defer { server.stop() }
+    let bus = try await NATSBus.connect(url: server.url, name: "test", options: options())
+    var slow = JournalOptions()
+    slow.appendTimeout = .seconds(60)
+    let journal = try await bus.openJournal(slow)
+    let results = Inbox<AppendResult>(capacity: 1000)
+    for shard in 0..<200 {
+      journal.append(shard: shard, expecting: 0, [1]) { results.offer($0) }
+    }
+    server.kill()
+    let all = await BusContract(bus: bus, other: bus).collect(200, from: results)
+    #expect(all.count == 200)
+    for result in all {
+      switch result {
+      case .appended, .unknown: break
+      case .refused: Issue.record("refused")
+      }
+    }
+    await bus.close()
+  }
+
+  @Test func refusesAStreamThatWouldDropRecords() async throws {
+    let server = try await NATSServerProcess.start()
+    defer { server.stop() }
+    let bus = try await NATSBus.connect(url: server.url, name: "test", options: options())
+    let name = Subjects(cluster: "test", shardCount: 4).journalStream
+    let configuration = "{\"name\":\"\(name)\",\"subjects\":[\"\(name).*\"],\"max_age\":1000000000}"
+    _ = try await bus.request(
+      "$JS.API.STREAM.CREATE.\(name)", Array(configuration.utf8), timeout: .seconds(10))
+    let error = await #expect(throws: BusError.self) {
+      _ = try await bus.openJournal(JournalOptions())
+    }
+    guard case .failed(let text) = error else {
+      Issue.record("another error")
+      return
+    }
+    #expect(text.contains("max_age is 1000000000, not 0"))
+    #expect(text.contains("discard is old, not new"))
+    await bus.close()
+  }
+
+  @Test func aLongOutboxOfLargeMessagesArrives() async throws {
+    let server = try await NATSServerProcess.start()
+    defer { server.stop() }
+    let bus = try await NATSBus.connect(url: server.url, name: "one", options: options())
+    let other = try await NATSBus.connect(url: server.url, name: "two", options: options())
+    let contract = BusContract(bus: bus, other: other)
+    let seen = Inbox<Int>(capacity: 1000)
+    let subscription = try bus.subscribe("large") { seen.offer($0.bytes.count) }
+    try await contract.settle(bus)
+    // More than the sockets' buffers take at once: the thread has to wait until it can write.
+    let sizes = (0..<60).map { 900_000 - $0 }
+    for size in sizes { #expect(other.publish("large", [UInt8](repeating: 7, count: size))) }
+    #expect(await contract.collect(60, from: seen) == sizes)
+    subscription.cancel()
+    await bus.close()
+    await other.close()
+  }
+
+  private func until(_ event: NATSEvent, _ events: Inbox<NATSEvent>) async throws {
+    while true {
+      let batch = await events.next(until: .now + .seconds(30))
+      try #require(!batch.isEmpty, "\(event) did not come")
+      if batch.contains(event) { return }
+    }
+  }
+}

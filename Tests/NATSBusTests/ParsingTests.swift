@@ -1,0 +1,67 @@
+import NATSBus
+import Testing
+
+@Suite struct ParsingTests {
+  @Test func parsesWhatJetStreamAnswers() throws {
+    let text = """
+      { "type":"x", "error":{"code":400,"err_code":10071,"description":"wrong \\"last\\" \\u00e9\\ud83d\\ude00"},
+        "list":[1,-2.5e3,true,false,null,[]], "seq":18446744073709551615, "empty":{} }
+      """
+    let json = try #require(JSONValue(parsing: Array(text.utf8)))
+    #expect(json["error"]?["err_code"]?.unsigned == 10071)
+    #expect(json["error"]?["description"]?.text == "wrong \"last\" é😀")
+    #expect(json["seq"]?.unsigned == .max)
+    #expect(
+      json["list"]
+        == .array([
+          .number("1"), .number("-2.5e3"), .bool(true), .bool(false), .null, .array([]),
+        ]))
+    #expect(json["empty"] == .object([:]))
+    #expect(json["missing"] == nil)
+  }
+
+  @Test(arguments: [
+    "", "{", "[1,", "{\"a\"}", "{\"a\":}", "\"open", "tru", "1 2", "{\"a\":1,}x", "\"\\u12\"",
+    "\"\\ud800\"", "\"\\", String(repeating: "[", count: 1000),
+  ])
+  func refusesWhatIsNotJSON(text: String) {
+    #expect(JSONValue(parsing: Array(text.utf8)) == nil)
+  }
+
+  @Test func quotesText() {
+    #expect(JSONValue.quoted("a\"b\\c\nd") == "\"a\\\"b\\\\c\\u000ad\"")
+  }
+
+  @Test func decodesBase64() {
+    #expect(Base64.decode(Array("".utf8)) == [])
+    #expect(Base64.decode(Array("Zg==".utf8)) == Array("f".utf8))
+    #expect(Base64.decode(Array("Zm8=".utf8)) == Array("fo".utf8))
+    #expect(Base64.decode(Array("Zm9v".utf8)) == Array("foo".utf8))
+    #expect(Base64.decode(Array("/+8A".utf8)) == [255, 239, 0])
+    for text in ["Zg", "Zg=", "====", "Z===", "Zm9*", "Zm=v"] {
+      #expect(Base64.decode(Array(text.utf8)) == nil)
+    }
+  }
+
+  @Test func readsWhereADeliveryStood() {
+    let old = DeliveryOrigin("$JS.ACK.KV_x.cons.1.17.3.1700000000000000000.9")
+    #expect(old?.streamSequence == 17)
+    #expect(old?.consumerSequence == 3)
+    let new = DeliveryOrigin("$JS.ACK._.hash.KV_x.cons.1.17.3.1700000000000000000.9.token")
+    #expect(new == old)
+    #expect(DeliveryOrigin("_INBOX.a.b") == nil)
+    #expect(DeliveryOrigin("$JS.ACK.a.b.c.d.e.f.g") == nil)
+  }
+
+  @Test func checkpointHeadsReadBack() {
+    for head in [
+      CheckpointHead.whole([]), .whole([1, 2, 3]),
+      .parts(name: "abc", count: 3, bytes: 1_500_000, checksum: .max),
+    ] {
+      #expect(CheckpointHead(decoding: head.encoded) == head)
+    }
+    for damaged: [UInt8] in [[], [0], [9, 1], [2], [2, 65, 32, 66]] {
+      #expect(CheckpointHead(decoding: damaged) == nil)
+    }
+  }
+}
