@@ -147,13 +147,13 @@ package struct LoadRun: Sendable {
   private func watchProcesses() async {
     guard let (child, end) = await processes.nextDeath() else { return }
     console.say("\(child.name) \(end); its last words:\n\(child.logTail())")
-    control.fail("\(child.name) \(end) during the run")
+    control.fail("\(child.name) \(end), which nobody asked it to")
   }
 
   private func status() -> LiveStatus {
-    let (step, seconds) = control.step
+    let step = control.step
     var status = LiveStatus()
-    status.elapsedSeconds = seconds
+    status.elapsedSeconds = control.secondsSinceStart
     guard step.isEmpty else {
       status.phase = step
       return status
@@ -162,7 +162,7 @@ package struct LoadRun: Sendable {
     status.phase = now.phase.rawValue
     status.done = now.done
     status.total = now.total
-    status.unit = [.connecting, .registering].contains(now.phase) ? "devices" : "calls"
+    status.unit = [.calling, .settling].contains(now.phase) ? "calls" : "devices"
     status.rate = now.rate
     status.callsLive = now.callsLive
     status.errors = now.errors

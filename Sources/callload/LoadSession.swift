@@ -83,9 +83,16 @@ package struct LoadSession: Sendable {
   private func stage(rate: Double, seconds: Double, bytesPerDevice: UInt64?) async throws
     -> RunReport
   {
-    let (before, ownBefore) = (servers.sample(), ProcessFiles.sample(processID: getpid()))
-    let result = try await engine.load(rate: rate, duration: seconds)
-    let (after, ownAfter) = (servers.sample(), ProcessFiles.sample(processID: getpid()))
+    let before = Usage(servers)
+    // What the calls cost is counted until nearly all of them are over: a few may ring on for half a
+    // minute, in which the cluster's idle work would be counted as theirs.
+    let (result, after) = try await withThrowingTaskGroup(of: Usage?.self) { group in
+      group.addTask { await usageWhenNearlyOver() }
+      let result = try await engine.load(rate: rate, duration: seconds)
+      group.cancelAll()
+      let usage = try await group.next() ?? nil
+      return (result, usage ?? Usage(servers))
+    }
 
     var settings = plan.settings
     settings.callsPerSecond = rate
@@ -96,17 +103,52 @@ package struct LoadSession: Sendable {
     report.result.interrupted = result.interrupted || control.wasInterrupted
     report.incidents = control.incidents
     report.edgeBytesPerDevice = bytesPerDevice
-    report.processes = zip(before, after).map { before, after in
+    report.processes = after.processes(since: before)
+    report.ownCPUMicroseconds = after.own.cpuMicroseconds(since: before.own)
+    report.ownMemoryBytes = after.own.residentBytes
+    return report
+  }
+
+  /// Waits until all calls are placed and at most 2 % of them still live. Nothing where the task is
+  /// cancelled before.
+  private func usageWhenNearlyOver() async -> Usage? {
+    // The numbers of the stage before stand there until this one begins.
+    var hasBegun = false
+    while !Task.isCancelled {
+      let now = engine.progress.snapshot
+      hasBegun = hasBegun || now.phase == .calling
+      if hasBegun, now.phase == .settling, now.callsLive * 50 <= now.callsPlaced {
+        return Usage(servers)
+      }
+      try? await Task.sleep(for: .milliseconds(20))
+    }
+    return nil
+  }
+}
+
+/// What this process and the local cluster's have used until a moment.
+private struct Usage: Sendable {
+  var servers: [(role: ProcessRole, name: String, sample: ProcessFiles.Sample)]
+  var own: ProcessFiles.Sample
+
+  init(_ servers: Servers) {
+    self.servers = servers.sample()
+    own = ProcessFiles.sample(processID: getpid()) ?? .init()
+  }
+
+  func processes(since before: Usage) -> [ProcessUsage] {
+    zip(before.servers, servers).map { before, after in
       ProcessUsage(
         role: after.role, name: after.name,
-        cpuMicroseconds: after.sample.cpuMicroseconds
-          - min(before.sample.cpuMicroseconds, after.sample.cpuMicroseconds),
+        cpuMicroseconds: after.sample.cpuMicroseconds(since: before.sample),
         memoryBytes: after.sample.residentBytes)
     }
-    if let ownBefore, let ownAfter {
-      report.ownCPUMicroseconds = ownAfter.cpuMicroseconds - ownBefore.cpuMicroseconds
-      report.ownMemoryBytes = ownAfter.residentBytes
-    }
-    return report
+  }
+}
+
+extension ProcessFiles.Sample {
+  /// A process that is gone has used nothing that could still be read.
+  fileprivate func cpuMicroseconds(since before: Self) -> UInt64 {
+    cpuMicroseconds - min(before.cpuMicroseconds, cpuMicroseconds)
   }
 }

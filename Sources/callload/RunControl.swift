@@ -7,9 +7,9 @@ package final class RunControl: Sendable {
     var wasInterrupted = false
     var incidents: [String] = []
     /// What the run does outside of the engine; empty while that is at work.
-    var step = ""
-    var stepBegan = ContinuousClock.now
+    var step = "starting"
   }
+  private let began = ContinuousClock.now
   private let state = Mutex(State())
 
   package init() {}
@@ -21,16 +21,9 @@ package final class RunControl: Sendable {
     state.withLock { !$0.wasInterrupted && $0.incidents.isEmpty }
   }
 
-  package var step: (name: String, seconds: Double) {
-    state.withLock { ($0.step, ($0.stepBegan.duration(to: .now)) / .seconds(1)) }
-  }
-
-  package func begin(step: String) {
-    state.withLock { state in
-      state.step = step
-      state.stepBegan = .now
-    }
-  }
+  package var secondsSinceStart: Double { began.duration(to: .now) / .seconds(1) }
+  package var step: String { state.withLock { $0.step } }
+  package func begin(step: String) { state.withLock { $0.step = step } }
 
   /// From now on, what ends the run ends the engine.
   package func attach(_ engine: LoadEngine) {
