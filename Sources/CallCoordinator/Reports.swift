@@ -30,7 +30,8 @@ extension CallReport {
       Leg(party: Party($0.party), state: $0.state, session: $0.session?.text)
     }
     timeline = inspection.timeline.map {
-      Event(atMicroseconds: $0.at.microseconds, device: $0.device?.text, what: $0.what)
+      Event(
+        atMicroseconds: $0.at.microseconds, device: $0.device?.text, user: $0.user, what: $0.what)
     }
   }
 }

@@ -6,7 +6,7 @@ public import Logging
 /// Ids of users, devices and calls go to logs, never to metric labels. Tokens go nowhere.
 public enum LogKey: String, CaseIterable, Sendable {
   // Where.
-  case node, role, cluster, version, shard, epoch, edge, session, subject, bucket
+  case node, role, cluster, version, shard, shards, epoch, edge, session, subject, bucket
   // Whom and what.
   case app, user, device, call, request, reason, state
   // What happened.

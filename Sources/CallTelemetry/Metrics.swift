@@ -52,13 +52,16 @@ public final class LatencyHistogram: Sendable {
     return Self.upperBound(Self.bucketCount - 1)
   }
 
-  /// Cumulative counts at whole powers of two, as Prometheus wants them: (upper bound in µs, count).
+  /// Cumulative counts at whole powers of two from 64 µs to 67 s, as Prometheus wants them: (upper
+  /// bound in µs, count).
   var cumulative: [(upperMicroseconds: Int64, count: UInt64)] {
     var seen: UInt64 = 0
     var out: [(Int64, UInt64)] = []
     for index in 0..<Self.bucketCount {
       seen += buckets[index].value
-      if index % 8 == 7 { out.append((Self.upperBound(index), seen)) }
+      if index % 4 == 3, (5...25).contains(index / 4) {
+        out.append((Self.upperBound(index), seen))
+      }
     }
     return out
   }

@@ -91,14 +91,14 @@ import Testing
   @Test func histogramsAreCumulativeInSeconds() throws {
     let registry = MetricsRegistry()
     let histogram = registry.histogram("h_seconds", "H.")
-    histogram.record(microseconds: 4)
-    histogram.record(microseconds: 5)
+    histogram.record(microseconds: 64)
+    histogram.record(microseconds: 65)
     let lines = registry.render().split(separator: "\n").map(String.init)
     #expect(lines[1] == "# TYPE h_seconds histogram")
-    #expect(lines[2] == #"h_seconds_bucket{le="4e-06"} 1"#)
-    #expect(lines[3] == #"h_seconds_bucket{le="1.6e-05"} 2"#)
+    #expect(lines[2] == #"h_seconds_bucket{le="6.4e-05"} 1"#)
+    #expect(lines[3] == #"h_seconds_bucket{le="0.000128"} 2"#)
     #expect(lines.suffix(3).first == #"h_seconds_bucket{le="+Inf"} 2"#)
     #expect(lines.suffix(2).last == "h_seconds_count 2")
-    #expect(lines.suffix(2).first == "h_seconds_sum 9e-06")
+    #expect(lines.suffix(2).first == "h_seconds_sum 0.000129")
   }
 }

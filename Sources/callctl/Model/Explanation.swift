@@ -82,6 +82,7 @@ private struct LegStory {
     if let alerting = first("alerting") {
       return "rang after \(time(alerting))" + ending
     }
+    if leg.state == "won", isKnownInPart { return "answered\(at("answered"))." }
     if leg.state == "won" { return "answered without having said that it rings\(at("answered"))." }
     if leg.state == "declined" { return "declined without having said that it rings." }
     if leg.state == "busy" { return "did not ring: it said that it is busy\(at("busy"))." }
@@ -107,8 +108,19 @@ private struct LegStory {
     }
   }
 
+  /// A shard's new owner knows what the journal keeps: not who was sent what.
+  private var isKnownInPart: Bool {
+    report.timeline?.contains { $0.what == "shard taken over" } == true
+      && first("delivered") == nil
+  }
+
   private var notReached: String {
     let invites = events.count { $0.what == "delivered" || $0.what == "repeated" }
+    guard invites > 0 || !isKnownInPart else {
+      return
+        "had a part in the call, but whether it rang is not known: its shard changed its owner, "
+        + "and the journal does not keep that\(stopped)."
+    }
     guard invites > 0 else {
       if leg.state == "gone" { return "did not ring: it left before the invite was sent." }
       return

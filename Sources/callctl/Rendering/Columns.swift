@@ -57,7 +57,12 @@ enum Figures {
   }
 
   static func rate(_ perSecond: Double) -> String {
-    perSecond == 0 || perSecond >= 100 ? "\(Int(perSecond.rounded()))" : decimal(perSecond)
+    switch perSecond {
+    case ...0: "0"
+    case ..<0.05: "under 0.1"
+    case ..<100: decimal(perSecond)
+    default: "\(Int(min(perSecond, 1e15).rounded()))"
+    }
   }
 
   /// With one digit behind the point.

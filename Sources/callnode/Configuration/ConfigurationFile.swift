@@ -7,6 +7,11 @@ package struct ConfigurationFile: Sendable {
   /// Values as text, as a flag would have them.
   package var values: [SettingKey: String]
 
+  package init(path: String, values: [SettingKey: String]) {
+    self.path = path
+    self.values = values
+  }
+
   /// - Throws: `ConfigurationError` with every problem of the file.
   package static func read(path: String) throws(ConfigurationError) -> ConfigurationFile {
     let data: Data

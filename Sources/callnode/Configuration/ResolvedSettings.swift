@@ -7,6 +7,10 @@ package struct ResolvedSettings: Sendable {
     /// nil where there is no value and the node works one out.
     package var value: SettingValue?
     package var origin: SettingOrigin
+    package init(value: SettingValue?, origin: SettingOrigin) {
+      self.value = value
+      self.origin = origin
+    }
   }
 
   package private(set) var entries: [SettingKey: Entry] = [:]

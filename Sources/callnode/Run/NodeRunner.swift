@@ -26,18 +26,24 @@ struct NodeRunner {
       try await SignalWatch.run(services, longest: longest, logger: logger)
     } catch {
       await bus.close()
-      throw Self.startError(error)
+      throw startError(error)
     }
     await bus.close()
     logger.notice("stopped")
   }
 
-  private static func startError(_ error: any Error) -> StartError {
-    switch error {
+  private func startError(_ error: any Error) -> StartError {
+    let text = "\(error)"
+    if roles.hasEdge, text.hasPrefix("bind(") {
+      return .failure(
+        "the port \(configuration.port) of \(configuration.host) cannot be listened on: \(text).\n"
+          + "  Is another process there? Another port: --port; another address: --host.")
+    }
+    return switch error {
     case let error as StartError: error
     case let error as ShardCountAgreement.Mismatch: .configuration(error)
     case let error as CoordinatorError: .configuration(error)
-    default: .failure("\(error)")
+    default: .failure(text)
     }
   }
 
@@ -60,7 +66,7 @@ struct NodeRunner {
   private func announce(busName: String, shardCount: Int) {
     var metadata: Logger.Metadata = .keys([
       .role: "\(roles.rawValue)", .version: "\(CallmeshVersion.current)",
-      .cluster: "\(configuration.cluster)", .nats: "\(busName)", .count: "\(shardCount)",
+      .cluster: "\(configuration.cluster)", .nats: "\(busName)", .shards: "\(shardCount)",
     ])
     if roles.hasEdge {
       metadata[LogKey.host.rawValue] = "\(configuration.host)"

@@ -12,6 +12,12 @@ package enum ShardCountAgreement {
     package var cluster: String
     package var agreed: Int
 
+    package init(wanted: Int, cluster: String, agreed: Int) {
+      self.wanted = wanted
+      self.cluster = cluster
+      self.agreed = agreed
+    }
+
     package var description: String {
       """
       cluster "\(cluster)" was created with \(agreed) shards, this node is told \(wanted).

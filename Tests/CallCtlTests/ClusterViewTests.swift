@@ -1,0 +1,214 @@
+import CallTelemetry
+import Testing
+import callctl
+
+/// Nodes as they might answer.
+enum Sample {
+  static func edge(_ name: String, process: Int32 = 10) -> NodeStatus {
+    var edge = EdgeStatus()
+    edge.connections = 3
+    edge.sessions = 2
+    edge.commandLatency = LatencySummary(count: 10, p50: 400, p90: 900, p99: 2500, max: 150_000)
+    return NodeStatus(
+      node: name, role: "edge", state: "serving", version: "0.1.0", processID: process,
+      uptimeSeconds: 100, cpuSeconds: 10, memoryBytes: 120_000_000, shardCount: 4, bus: bus,
+      edge: edge)
+  }
+
+  static func coordinator(_ name: String, shards: [Int], process: Int32 = 20) -> NodeStatus {
+    var coordinator = CoordinatorStatus()
+    coordinator.shards = shards.map { shard($0) }
+    coordinator.appendsTotal = 100
+    coordinator.journalMessages = 12
+    coordinator.journalBytes = 34_567
+    return NodeStatus(
+      node: name, role: "coordinator", state: "serving", version: "0.1.0", processID: process,
+      uptimeSeconds: 7300, cpuSeconds: 73, memoryBytes: 35_400_000, shardCount: 4, bus: bus,
+      coordinator: coordinator)
+  }
+
+  static func shard(_ number: Int, state: String = "serving", epoch: UInt64 = 1) -> ShardStatus {
+    ShardStatus(
+      shard: number, state: state, epoch: epoch, sequence: 9, placed: 1, ringing: 2, answered: 3,
+      endedKept: 4, sessions: 5, registrations: 6, callsPlacedTotal: 100, callsAnsweredTotal: 50,
+      callsEndedTotal: 40, deliveriesTotal: 1000, deliveryRepeatsTotal: 10)
+  }
+
+  private static var bus: BusHealth {
+    var health = BusHealth()
+    health.connected = true
+    health.server = "nats://127.0.0.1:4222"
+    health.serverVersion = "2.9.10"
+    return health
+  }
+
+  static var healthy: [NodeStatus] {
+    [
+      coordinator("c1", shards: [0, 1]), coordinator("c2", shards: [2, 3], process: 21), edge("e1"),
+    ]
+  }
+}
+
+@Suite struct ClusterViewTests {
+  @Test func aHealthyCluster() {
+    let view = ClusterView(Sample.healthy)
+    #expect(view.problems == [])
+    #expect(view.notes == [])
+    #expect(view.owners == [["c1"], ["c1"], ["c2"], ["c2"]])
+    #expect([view.placed, view.ringing, view.answered, view.endedKept] == [4, 8, 12, 16])
+    #expect([view.connections, view.sessions, view.registrations] == [3, 2, 24])
+    #expect(view.nodes.map { Int($0.cpuPercent.rounded()) } == [1, 1, 10])
+    #expect(view.journalMessages == 12)
+  }
+
+  @Test func ratesAreWhatGrewBetweenTwoSamples() throws {
+    let before = Sample.healthy
+    var now = before
+    now[0].coordinator?.shards[0].callsPlacedTotal += 40
+    now[0].coordinator?.shards[0].deliveriesTotal += 100
+    now[1].coordinator?.appendsTotal += 10
+    now[2].cpuSeconds += 1
+    let view = ClusterView(now, earlier: before, seconds: 2)
+    #expect(view.rates.callsPlaced == 20)
+    #expect(view.rates.deliveries == 50)
+    #expect(view.rates.appends == 5)
+    #expect(view.nodes[2].cpuPercent == 50)
+  }
+
+  @Test func aShardThatMovedCountsFromTheNextSampleOn() {
+    let before = Sample.healthy
+    var now = before
+    now[0].coordinator?.shards[0].epoch = 2
+    now[0].coordinator?.shards[0].callsPlacedTotal = 5000
+    now[1].processID = 99
+    now[1].coordinator?.appendsTotal = 5000
+    let view = ClusterView(now, earlier: before, seconds: 1)
+    #expect(view.rates.callsPlaced == 0)
+    #expect(view.rates.appends == 0)
+  }
+
+  @Test func ofOneSampleRatesAreThoseSinceStart() {
+    let view = ClusterView(Sample.healthy)
+    #expect(view.seconds == nil)
+    #expect(view.rates.callsPlaced == 400.0 / 7300)
+  }
+
+  @Test func shardsWithoutOwnerInRecoveryAndWithTwoOwners() {
+    var nodes = [Sample.coordinator("c1", shards: [0]), Sample.coordinator("c2", shards: [0])]
+    nodes[1].coordinator?.shards.append(Sample.shard(1, state: "recovering"))
+    let view = ClusterView(nodes + [Sample.edge("e1")])
+    #expect(view.unowned == [2, 3])
+    #expect(view.recovering == [1])
+    #expect(view.contested == [0])
+    #expect(view.problems.count == 3)
+    #expect(view.problems[0].hasPrefix("Shards 2–3 are without an owner"))
+    #expect(view.problems[1].hasPrefix("Shard 1 is being read back"))
+    #expect(view.problems[2].hasPrefix("Shard 0 is with two owners"))
+  }
+
+  @Test func noEdgeNoCoordinator() {
+    let view = ClusterView([Sample.coordinator("c1", shards: [0, 1, 2, 3])])
+    #expect(view.problems.count == 1)
+    #expect(view.problems[0].hasPrefix("No edge serves"))
+    let other = ClusterView([Sample.edge("e1")])
+    #expect(other.problems.count == 1)
+    #expect(other.problems[0].hasPrefix("No coordinator answers"))
+  }
+
+  @Test func nodesThatDisagree() {
+    var nodes = Sample.healthy
+    nodes[2].shardCount = 8
+    nodes[1].node = "c1"
+    nodes[0].version = "0.2.0"
+    nodes[0].state = "leaving"
+    let view = ClusterView(nodes)
+    #expect(
+      view.problems.contains { $0.hasPrefix("Nodes disagree on the number of shards (4, 8)") })
+    #expect(view.problems.contains { $0.hasPrefix("2 nodes call themselves c1") })
+    #expect(view.notes == ["Versions differ: 0.1.0, 0.2.0.", "c1 is leaving."])
+  }
+
+  @Test func whatGrowsIsAProblemWhatStandsIsNot() {
+    var before = Sample.healthy
+    before[0].coordinator?.appendsRefusedTotal = 3
+    before[0].bus.dropped = 3
+    #expect(ClusterView(before, earlier: before, seconds: 1).isHealthy)
+    var now = before
+    now[0].coordinator?.appendsRefusedTotal = 4
+    now[0].coordinator?.appendsUnknownTotal = 1
+    now[0].bus.dropped = 5
+    now[2].edge?.commandsTimedOutTotal = 2
+    now[1].bus.connected = false
+    let problems = ClusterView(now, earlier: before, seconds: 1).problems
+    #expect(problems.count == 5)
+    #expect(problems.contains { $0.hasPrefix("The journal refused 1 appends of c1") })
+    #expect(problems.contains { $0.hasPrefix("c1 dropped 2 messages") })
+    #expect(problems.contains { $0.hasPrefix("c2 has lost NATS") })
+  }
+
+  @Test func nonsenseFromANodeDoesNoHarm() {
+    var node = Sample.coordinator("c1", shards: [0, 1, 2, 3, 99, -1])
+    node.uptimeSeconds = 0
+    node.cpuSeconds = -1
+    #expect(ClusterView([node]).nodes[0].cpuPercent == 0)
+    node.shardCount = -5
+    #expect(ClusterView([node]).owners == [])
+    #expect(ClusterView([]).problems.count == 2)
+  }
+
+  @Test func ranges() {
+    #expect(ClusterView.ranges([3]) == "3")
+    #expect(ClusterView.ranges([3, 7, 8, 9]) == "3, 7–9")
+    #expect(
+      ClusterView.ranges(Array(stride(from: 0, to: 40, by: 2)))
+        == "0, 2, 4, 6, 8, 10, 12, 14, and 12 more")
+  }
+}
+
+@Suite struct StatusTextTests {
+  @Test func theScreen() {
+    let view = ClusterView(Sample.healthy, earlier: Sample.healthy, seconds: 1)
+    let text = StatusText.render(view, cluster: "demo", url: "nats://a:1", color: false)
+    #expect(
+      text == """
+        Cluster demo: healthy. 3 nodes, 4 shards, NATS 2.9.10 at nats://a:1
+
+        NODE  ROLE         STATE    VERSION  UPTIME  CPU  MEMORY  HOLDS
+        c1    coordinator  serving  0.1.0     2h 1m  0 %   35 MB  2 shards
+        c2    coordinator  serving  0.1.0     2h 1m  0 %   35 MB  2 shards
+        e1    edge         serving  0.1.0    1m 40s  0 %  120 MB  3 connections, 2 sessions
+
+        Shards      4 of 4 have an owner: c1 2, c2 2
+        Calls       4 placed, 8 ringing, 12 answered; 16 ended and remembered
+        Devices     3 connections, 2 sessions, 24 registrations
+        Per second  0 calls placed, 0 answered, 0 ended; 0 commands, 0 deliveries (0.0 % said \
+        again), now
+        Journal     12 records, 35 kB; 0 appends/s; 0 refused and 0 without answer since start
+        Bus         3 of 3 nodes connected; 0 reconnects and 0 messages dropped since start
+        Latency        p50     p90     p99     max  count
+          command  400 µs  900 µs  2.5 ms  150 ms     10
+          (of the slowest node each, since its start)
+
+        """)
+  }
+
+  @Test func degradedSaysWhyAndNamesFromOutsideCannotPaint() {
+    var node = Sample.edge("e\u{1B}[31m")
+    node.bus.connected = false
+    let text = StatusText.render(ClusterView([node]), cluster: "demo", url: "u", color: false)
+    #expect(text.contains("DEGRADED"))
+    #expect(text.contains("\n  ! "))
+    #expect(!text.contains("\u{1B}"))
+  }
+
+  @Test func jsonHasStableNames() throws {
+    let view = ClusterView(Sample.healthy, earlier: Sample.healthy, seconds: 1)
+    let text = try JSONOutput.text(StatusJSON(view, cluster: "demo"), onOneLine: true)
+    for name in [
+      #""healthy":true"#, #""withoutOwner":[]"#, #""byOwner":{"c1":2,"c2":2}"#,
+      #""perSecond":{"#, #""latencyMicroseconds":{"#, #""cpuPercent":0"#, #""cluster":"demo""#,
+    ] {
+      #expect(text.contains(name), "\(name)")
+    }
+  }
+}
