@@ -78,7 +78,9 @@ public final class CallDevice: Sendable {
   }
 
   /// This device is busy; the others ring on.
-  public func busy(_ call: CallID) async throws(CallError) { _ = try await send(call) { .busy($0) } }
+  public func busy(_ call: CallID) async throws(CallError) {
+    _ = try await send(call) { .busy($0) }
+  }
 
   /// Gives a call up that nobody has answered.
   public func cancel(_ call: CallID) async throws(CallError) {

@@ -168,6 +168,6 @@ struct NoiseReader {
     let bytes = (0..<Int.random(in: 0...200, using: &random)).map { _ in
       UInt8.random(in: 0...255, using: &random)
     }
-    try? channel.writeInbound(ByteBuffer(bytes: bytes))
+    _ = try? channel.writeInbound(ByteBuffer(bytes: bytes))
   }
 }

@@ -10,7 +10,9 @@ import Testing
   ])
   func reads(text: String, address: EdgeAddress) { #expect(EdgeAddress(text) == address) }
 
-  @Test(arguments: ["", "http://a", "wss://a", "ws://", "ws://a:0", "ws://a:x", "ws://a:70000",
-    "ws://a/b c", "ws://[::1", "ws://[::1]x"])
+  @Test(arguments: [
+    "", "http://a", "wss://a", "ws://", "ws://a:0", "ws://a:x", "ws://a:70000",
+    "ws://a/b c", "ws://[::1", "ws://[::1]x",
+  ])
   func refuses(text: String) { #expect(EdgeAddress(text) == nil) }
 }

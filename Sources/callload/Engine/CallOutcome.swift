@@ -2,6 +2,7 @@ package import CallCore
 
 /// What became of a call, as its caller was told.
 package enum CallOutcome: Sendable, Hashable {
+  /// Answered, and hung up later.
   case answered
   case ended(EndReason)
   /// The cluster did not take the call.
@@ -22,7 +23,7 @@ package enum CallOutcome: Sendable, Hashable {
 extension CallRecord {
   var outcome: CallOutcome {
     if let refusal, !accepted { return .refused(refusal) }
-    if answeredBy != nil { return .answered }
+    if answeredBy != nil { return caller.isOver ? .answered : .unfinished }
     if let end = caller.end { return .ended(end.reason) }
     // Its own cancel was taken with nothing but "done".
     if caller.left, caller.said.contains(.cancel) { return .ended(.cancelled) }

@@ -16,10 +16,19 @@ extension LoadRig {
   static let liveCallsMax = 4
   static let drawsMax = 40
 
-  /// Draws a call by the seed: its part, and two users that are free for it. nil: there are none.
+  /// Draws a call by the seed: its part, and two users that are free for it. Where a small crowd
+  /// has nobody free for a part that needs an idle user, another part is drawn. nil: there are none.
   func drawCall(number: Int, at intended: Timestamp) -> CallPlan? {
     var random = SplitMix64(seed: options.seed &* 0x1_0000_01B3 &+ UInt64(number))
-    let part = drawPart(&random)
+    for _ in 0..<8 {
+      if let plan = drawCall(drawPart(&random), at: intended, &random) { return plan }
+    }
+    return nil
+  }
+
+  private func drawCall(
+    _ part: Scenario.Part, at intended: Timestamp, _ random: inout SplitMix64
+  ) -> CallPlan? {
     let drops = part.kind == .calleeReturns || part.kind == .callerReturns
     for _ in 0..<Self.drawsMax {
       let caller = Int.random(in: 0..<roster.devices, using: &random)

@@ -43,7 +43,9 @@ extension LoadRig {
     }
     if let live = stage?.live[call] {
       switch command {
-      case .decline, .busy, .hangUp, .cancel: live.isOver.insert(device.index)
+      case .decline, .busy, .hangUp, .cancel:
+        // A cancel that an answer overtook ends nothing.
+        if !reply.saysAnswered { live.isOver.insert(device.index) }
       default: break
       }
     }
@@ -137,5 +139,11 @@ extension LoadRig {
       stage?.book.record(.timeout, Span(microseconds: abs(late)))
     case .cancelled, .declined, .busy, .unreachable, .hungUp, .failed, .glare: break
     }
+  }
+}
+
+extension ServerReply {
+  fileprivate var saysAnswered: Bool {
+    if case .call(let state) = self { state.phase == .answered } else { false }
   }
 }
