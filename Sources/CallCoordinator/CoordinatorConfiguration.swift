@@ -39,6 +39,10 @@ public struct CoordinatorConfiguration: Sendable {
   /// others once this node is gone.
   public var shutdownTimeout = Span.seconds(15)
 
+  /// How often a record is appended that leaves no trace in a journal which can be read. After that
+  /// the record itself must be what the journal does not take; nothing of it was said to anybody.
+  public var appendAttemptsMax = 12
+
   /// Command batches that wait for one worker. Policy: refuse and count; edges send again.
   public var commandBatchesMax = 50_000
   /// Commands that one shard keeps while it is being recovered. Policy as above.

@@ -125,10 +125,6 @@ extension ShardWorker {
     inbox.offer(.settled(lookup.term, number: lookup.number, settlement))
   }
 
-  /// After so many attempts that left no trace the record itself must be what the journal does not
-  /// take. Nothing of it was said to anybody.
-  private static let attemptsMax = 12
-
   func appendSettled(_ shard: Int, _ settlement: Settlement, now: Timestamp) {
     touch(shard)
     let attempts = held[shard]!.flight!.attempts
@@ -137,7 +133,7 @@ extension ShardWorker {
     case .foreign:
       with.metrics.appendsRefused.increment()
       stepDown(shard, "another owner's record stands where its append should be")
-    case .unchanged where attempts >= Self.attemptsMax:
+    case .unchanged where attempts >= with.configuration.appendAttemptsMax:
       stepDown(shard, "the journal did not take a record in \(attempts) attempts")
     case .unchanged:
       held[shard]!.flight!.resume = .append

@@ -171,12 +171,13 @@ extension ShardWorker {
 }
 
 extension Command.Body {
-  /// Whether it says which session a device has, and nothing of calls.
+  /// Whether it says which session reaches a device, or a call's caller, and nothing else. (Edges
+  /// announce the callers' sessions by `resume`.)
   var isAboutSession: Bool {
     switch self {
-    case .attach, .sessionClosed: true
-    case .callerGone, .register, .unregister, .place, .ack, .alerting, .answer, .decline, .busy,
-      .cancel, .connected, .hangUp, .signal, .resume, .query:
+    case .attach, .sessionClosed, .resume, .callerGone: true
+    case .register, .unregister, .place, .ack, .alerting, .answer, .decline, .busy, .cancel,
+      .connected, .hangUp, .signal, .query:
       false
     }
   }

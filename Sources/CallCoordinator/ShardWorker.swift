@@ -49,6 +49,13 @@ package actor ShardWorker {
     }
   }
 
+  /// A single worker lives on the bus's thread: a command is then read, decided and its append
+  /// written without a switch of threads. Several workers have a thread each.
+  private nonisolated let executor: any SerialExecutor
+  package nonisolated var unownedExecutor: UnownedSerialExecutor {
+    executor.asUnownedSerialExecutor()
+  }
+
   package nonisolated let index: Int
   package nonisolated let inbox: WorkerInbox
   /// Share of time that this worker works instead of waiting.
@@ -81,6 +88,8 @@ package actor ShardWorker {
   package init(index: Int, _ dependencies: Dependencies) {
     self.index = index
     with = dependencies
+    let single = dependencies.configuration.workers == 1 ? dependencies.bus.executor : nil
+    executor = single ?? ThreadExecutor(name: "worker-\(index)")
     let count = dependencies.configuration.shardCount
     held = Array(repeating: nil, count: count)
     due = Array(repeating: .distantFuture, count: count)

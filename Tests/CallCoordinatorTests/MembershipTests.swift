@@ -22,7 +22,8 @@ import Testing
 
   /// Time passes in steps, as it does where heartbeats are sent.
   func pass(
-    _ membership: inout Membership, from: Int64, to: Int64, _ beat: (Int64) -> Heartbeat? = { _ in nil }
+    _ membership: inout Membership, from: Int64, to: Int64,
+    _ beat: (Int64) -> Heartbeat? = { _ in nil }
   ) -> [Membership.Event] {
     var events: [Membership.Event] = []
     for time in stride(from: from, through: to, by: 500) {

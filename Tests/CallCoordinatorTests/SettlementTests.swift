@@ -17,21 +17,25 @@ import Testing
   }
 
   @Test func ownRecordAtTheEnd() {
-    #expect(judge(StoredRecord(sequence: 9, bytes: record("me")), expecting: 8) == .ours(sequence: 9))
+    #expect(
+      judge(StoredRecord(sequence: 9, bytes: record("me")), expecting: 8) == .ours(sequence: 9))
     // Sequences are shared by all shards of a stream: the next one need not be adjacent.
     #expect(
       judge(StoredRecord(sequence: 90, bytes: record("me")), expecting: 8) == .ours(sequence: 90))
   }
 
   @Test func nothingCame() {
-    #expect(judge(StoredRecord(sequence: 8, bytes: record("me", number: 4)), expecting: 8) == .unchanged)
+    #expect(
+      judge(StoredRecord(sequence: 8, bytes: record("me", number: 4)), expecting: 8) == .unchanged)
     #expect(judge(nil, expecting: 0) == .unchanged)
   }
 
   @Test func somebodyElsesRecord() {
     #expect(judge(StoredRecord(sequence: 9, bytes: record("you")), expecting: 8) == .foreign)
-    #expect(judge(StoredRecord(sequence: 9, bytes: record("me", epoch: 4)), expecting: 8) == .foreign)
-    #expect(judge(StoredRecord(sequence: 9, bytes: record("me", number: 6)), expecting: 8) == .foreign)
+    #expect(
+      judge(StoredRecord(sequence: 9, bytes: record("me", epoch: 4)), expecting: 8) == .foreign)
+    #expect(
+      judge(StoredRecord(sequence: 9, bytes: record("me", number: 6)), expecting: 8) == .foreign)
     #expect(judge(StoredRecord(sequence: 9, bytes: [0xff]), expecting: 8) == .foreign)
     #expect(judge(nil, expecting: 8) == .foreign)
   }

@@ -9,12 +9,13 @@ import Testing
     Checkpoint(
       sequence: sequence, epoch: epoch,
       entries: (0..<calls).map {
-        JournalEntry(call: CallID(high: 1, low: UInt64($0)), change: .alerting("d\($0)"))
+        JournalEntry(call: CallID(high: 1, low: UInt64($0)), change: .alerting(DeviceID("d\($0)")))
       })
   }
 
   func withStore(
-    chunkBytes: Int = 64, _ body: (CheckpointStore, InProcessBus, InProcessBucket) async throws -> Void
+    chunkBytes: Int = 64,
+    _ body: (CheckpointStore, InProcessBus, InProcessBucket) async throws -> Void
   ) async throws {
     let bus = InProcessBus()
     let bucket = try await bus.openBucket("checkpoints", BucketOptions())
@@ -116,11 +117,13 @@ import Testing
 
   @Test func noMessageOutgrowsTheServersLimit() throws {
     var outbox = EdgeOutbox(subjects: subjects)
-    for number in 0..<60 { outbox.add(SessionRef(edge: 1, number: number), delivery(60_000)) }
+    for number in UInt64(0)..<60 {
+      outbox.add(SessionRef(edge: 1, number: number), delivery(60_000))
+    }
     let messages = outbox.drain()
     #expect(messages.count > 5)
     #expect(messages.allSatisfy { $0.bytes.count < 512 * 1024 })
     let numbers = try messages.flatMap { try ClusterCodec.edgeBatch($0.bytes).items.map(\.session) }
-    #expect(numbers == Array(0..<60))
+    #expect(numbers == Array(UInt64(0)..<60))
   }
 }

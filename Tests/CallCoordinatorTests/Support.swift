@@ -58,10 +58,16 @@ final class FakeEdge: Sendable {
     var device: DeviceID
     var attachedAt: Timestamp
   }
+  struct Placed {
+    var call: CallID
+    var caller: UserKey
+    var callee: UserKey
+  }
   private struct State {
     var sessions: [UInt64: Attached] = [:]
     var items: [EdgeItem] = []
     var announceRequests: [AnnounceRequest] = []
+    var placed: [UInt64: Placed] = [:]
     var lastNumber: UInt64 = 0
     var silent = false
   }
@@ -158,15 +164,20 @@ final class FakeEdge: Sendable {
 
   private func announce(_ bytes: [UInt8]) {
     guard let request = try? ClusterCodec.announceRequest(bytes) else { return }
-    let sessions = state.withLock { state in
+    let (sessions, placed) = state.withLock { state in
       state.announceRequests.append(request)
-      return state.sessions
+      return (state.sessions, state.placed)
     }
     let shard = Int(request.shard)
     for (session, who) in sessions
     where ShardHash.shard(of: who.user, count: shardCount) == shard {
       let attach = Attach(announce: true, attachedAt: who.attachedAt)
       send(.attach(attach), from: session, who.user, who.device, to: who.user, request: 0)
+    }
+    // Callers have their sessions in other shards: they are announced call by call.
+    for (session, call) in placed
+    where ShardHash.shard(of: call.callee, count: shardCount) == shard {
+      send(.resume(call.call), from: session, call.caller, "phone", to: call.callee, request: 0)
     }
     let done = AnnounceDone(shard: request.shard, epoch: request.epoch, edge: number)
     bus.publish(subjects.announceDone(shard: shard), ClusterCodec.encode(done))
@@ -213,6 +224,20 @@ final class FakeEdge: Sendable {
       return false
     }
     return try #require(reply(to: session, request: request))
+  }
+
+  /// Places a call from a session of the caller's phone.
+  func place(_ call: CallID, from session: UInt64, _ caller: UserKey, to callee: UserKey)
+    async throws
+  {
+    state.withLock {
+      $0.sessions[session] = Attached(
+        user: caller, device: "phone", attachedAt: Timestamp(microseconds: 0))
+      $0.placed[session] = Placed(call: call, caller: caller, callee: callee)
+    }
+    let request = PlaceRequest(call: call, ringTimeoutSeconds: 180)
+    let reply = try await ask(.place(request), from: session, caller, "phone", to: callee)
+    guard case .call = reply else { throw Timeout(what: "place: \(reply)") }
   }
 
   func attach(_ user: UserKey, _ device: DeviceID, session: UInt64) async throws {

@@ -1,6 +1,7 @@
 import CallBus
 import CallCoordinator
 import CallCore
+import CallTelemetry
 import CallWire
 import Synchronization
 import Testing
@@ -141,7 +142,7 @@ import Testing
   }
 
   @Test func aRecordThatTheJournalNeverTakesEndsTheTerm() async throws {
-    try await WorkerBench().run { bench in
+    try await WorkerBench({ $0.appendAttemptsMax = 3 }).run { bench in
       let term = try await bench.adopt(0)
       bench.bus.setFaults { $0.onAppend = { _, _ in .unknown(stored: false) } }
       bench.query(1, shard: 0)
