@@ -43,10 +43,10 @@ public enum HTTPBodies {
   public static func register(
     _ bytes: [UInt8], limits: CallLimits
   ) throws(CallError) -> Register {
-    let body = try read(RegisterJSON.self, bytes)
-    let device = try device(body.device)
-    let request: RegistrationRequest
-    do throws(Fault) { request = try body.request() } catch { throw CallError(body: error) }
+    let (name, request) = try read(bytes) { (json) throws(Fault) in
+      try JSONParse.register(&json, "")
+    }
+    let device = try device(name)
     try FrameRules(limits: limits).check(request)
     return Register(device: device, request: request)
   }
@@ -66,43 +66,32 @@ public enum HTTPBodies {
   /// - Throws: `malformedFrame`, `invalidField`, `invalidDevice`.
   public static func decline(_ bytes: [UInt8]) throws(CallError) -> Decline {
     guard !bytes.isEmpty else { return Decline() }
-    let body = try read(DeclineBodyJSON.self, bytes)
-    let scope: DeclineScope
-    do throws(Fault) {
-      scope = try DeclineScope(json: body.scope, "scope", absent: .everywhere)
-    } catch {
-      throw CallError(body: error)
-    }
-    return Decline(device: try device(body.device), scope: scope)
+    let (name, scope) = try read(bytes, JSONParse.declineBody)
+    return Decline(device: try device(name), scope: scope)
   }
 
   // MARK: Parts
 
-  private static func read<Value: Decodable>(
-    _ type: Value.Type, _ bytes: [UInt8]
+  private static func read<Value>(
+    _ bytes: [UInt8], _ read: (inout JSONCursor) throws(Fault) -> Value
   ) throws(CallError) -> Value {
     guard bytes.count <= bytesMaximum else {
       throw CallError(.frameTooLarge, "The body is larger than \(bytesMaximum) bytes.")
     }
     do throws(Fault) {
       return try bytes.withUnsafeBufferPointer { (buffer) throws(Fault) in
-        try JSONReader.read(type, UnsafeRawBufferPointer(buffer))
+        try JSONParse.whole(UnsafeRawBufferPointer(buffer), read)
       }
     } catch {
       throw CallError(body: error)
     }
   }
 
-  private static func device(_ text: String?) throws(CallError) -> DeviceID? {
-    guard let text, !text.isEmpty else { return nil }
+  private static func device(_ text: String) throws(CallError) -> DeviceID? {
+    guard !text.isEmpty else { return nil }
     try FieldRules.checkDeviceID(text)
     return DeviceID(text)
   }
-}
-
-struct DeclineBodyJSON: Decodable {
-  var device: String?
-  var scope: String?
 }
 
 extension CallError {

@@ -1,0 +1,186 @@
+import CallCore
+import CallWire
+import Testing
+
+/// Bytes of strangers never trap. What cannot be read gives an error with a stable code.
+@Suite struct FuzzTests {
+  static let rounds = 20_000
+  /// What a frame may be refused with, whatever its bytes.
+  static let codes: Set<CallError.Code> = [
+    .malformedFrame, .frameTooLarge, .unknownCommand, .invalidField, .invalidDevice,
+    .invalidPushToken, .invalidCallee, .headersTooLarge, .descriptionTooLarge, .notAccepted,
+  ]
+
+  @Test(arguments: DeviceCodec.allCases) func randomBytes(codec: DeviceCodec) throws {
+    var generator = Generator(seed: 11)
+    for _ in 0..<Self.rounds {
+      try tryAll(generator.list(200) { UInt8(truncatingIfNeeded: $0.next()) }, codec)
+    }
+  }
+
+  @Test(arguments: DeviceCodec.allCases) func everyTruncation(codec: DeviceCodec) throws {
+    var generator = Generator(seed: 12)
+    for kind in 0..<max(Generator.clientKinds, Generator.serverKinds) {
+      let client = codec.encode(generator.clientFrame(kind % Generator.clientKinds))
+      for count in 0..<min(client.count, 400) { try tryAll(Array(client[..<count]), codec) }
+      let server = codec.encode(generator.serverFrame(kind % Generator.serverKinds))
+      for count in 0..<min(server.count, 400) { try tryAll(Array(server[..<count]), codec) }
+    }
+  }
+
+  @Test(arguments: DeviceCodec.allCases) func flippedBits(codec: DeviceCodec) throws {
+    var generator = Generator(seed: 13)
+    for round in 0..<Self.rounds {
+      var bytes =
+        round % 2 == 0
+        ? codec.encode(generator.clientFrame()) : codec.encode(generator.serverFrame())
+      for _ in 0...Int.random(in: 0...3, using: &generator) {
+        let position = Int.random(in: 0..<bytes.count, using: &generator)
+        bytes[position] ^= 1 << UInt8.random(in: 0...7, using: &generator)
+      }
+      try tryAll(bytes, codec)
+    }
+  }
+
+  /// Lengths and field numbers out of one frame put into another.
+  @Test(arguments: DeviceCodec.allCases) func splicedFrames(codec: DeviceCodec) throws {
+    var generator = Generator(seed: 14)
+    for _ in 0..<Self.rounds {
+      let a = codec.encode(generator.clientFrame())
+      let b = codec.encode(generator.serverFrame())
+      let head = a.prefix(Int.random(in: 0...a.count, using: &generator))
+      let tail = b.suffix(Int.random(in: 0...b.count, using: &generator))
+      try tryAll(Array(head + tail), codec)
+    }
+  }
+
+  @Test func clusterBytesThatWentBad() {
+    var generator = Generator(seed: 15)
+    for round in 0..<Self.rounds {
+      var bytes: [UInt8]
+      switch round % 5 {
+      case 0: bytes = ClusterCodec.encode(generator.commandBatch())
+      case 1: bytes = ClusterCodec.encode(generator.edgeBatch())
+      case 2: bytes = ClusterCodec.encode(generator.journalRecord())
+      case 3: bytes = ClusterCodec.encode(generator.storedRegistration())
+      default: bytes = generator.list(100) { UInt8(truncatingIfNeeded: $0.next()) }
+      }
+      if !bytes.isEmpty {
+        let position = Int.random(in: 0..<bytes.count, using: &generator)
+        bytes[position] ^= 1 << UInt8.random(in: 0...7, using: &generator)
+        if round % 7 == 0 { bytes.removeLast(bytes.count - position) }
+      }
+      _ = try? ClusterCodec.commandBatch(bytes)
+      _ = try? ClusterCodec.edgeBatch(bytes)
+      _ = try? ClusterCodec.heartbeat(bytes)
+      _ = try? ClusterCodec.announceRequest(bytes)
+      _ = try? ClusterCodec.announceDone(bytes)
+      _ = try? ClusterCodec.lease(bytes)
+      _ = try? ClusterCodec.journalRecord(bytes)
+      _ = try? ClusterCodec.checkpoint(bytes)
+      _ = try? ClusterCodec.registration(bytes)
+    }
+  }
+
+  @Test func bodiesOfHTTPRequests() {
+    var generator = Generator(seed: 16)
+    let valid = Array(
+      #"{"device":"a","scope":"here","voipToken":{"provider":"apns","token":"x"}}"#.utf8)
+    for round in 0..<Self.rounds {
+      var bytes = valid
+      if round % 2 == 0 {
+        bytes = generator.list(60) { UInt8(truncatingIfNeeded: $0.next()) }
+      } else {
+        bytes[Int.random(in: 0..<bytes.count, using: &generator)] = UInt8(
+          truncatingIfNeeded: generator.next())
+      }
+      _ = try? HTTPBodies.register(bytes, limits: CallLimits())
+      _ = try? HTTPBodies.decline(bytes)
+    }
+  }
+
+  /// A frame of few bytes must not cost much memory: empty messages in a repeated field.
+  @Test func manyEmptyMessagesAreRefused() throws {
+    var bytes: [UInt8] = []
+    for _ in 0..<60_000 { bytes += [0x0a, 0x00] }  // items, length 0
+    let frame = [0x08, 0x07, 0x3a] + Self.varint(bytes.count) + bytes
+    let error = #expect(throws: FrameError.self) { try DeviceCodec.protobuf.decodeClient(frame) }
+    #expect(error?.id == 7)
+    #expect(error?.error.code == .malformedFrame || error?.error.code == .invalidField)
+  }
+
+  @Test(arguments: ["[", #"{"a":"#, #"{"place":{"call":"#, "[{\"id\":"])
+  func deepNesting(opening: String) {
+    for depth in [32, 33, 511, 512, 513, 5_000] {
+      let bytes = Array(String(repeating: opening, count: depth).utf8)
+      let error = #expect(throws: FrameError.self) { try DeviceCodec.json.decodeClient(bytes) }
+      #expect(error?.error.code == .malformedFrame)
+    }
+    // Well-formed, and deep in a field that nobody knows.
+    let deep =
+      #"{"id":5,"detach":{},"x":"# + String(repeating: "[", count: 20_000)
+      + String(repeating: "]", count: 20_000) + "}"
+    _ = try? DeviceCodec.json.decodeClient(Array(deep.utf8))
+  }
+
+  @Test(arguments: [
+    "1e400", "-1e400", "1e308", "18446744073709551616", "9007199254740992", "-1", "1.5",
+    "1e1000000",
+    "0x10", "NaN", "00", "99999999999999999999999999999999999999999999", "true", "\"7\"", "null",
+    "{}", "[]",
+  ]) func hugeAndOddNumbersAsID(number: String) {
+    let bytes = Array(#"{"id":\#(number),"detach":{}}"#.utf8)
+    let error = #expect(throws: FrameError.self) { try DeviceCodec.json.decodeClient(bytes) }
+    #expect(error?.error.code == .malformedFrame || error?.error.code == .invalidField)
+  }
+
+  @Test(arguments: ["1e400", "4294967296", "-1", "1.5", "\"30\"", "99999999999999999999"])
+  func hugeAndOddNumbersAsTimeout(number: String) {
+    let frame =
+      #"{"id":3,"place":{"call":{"callee":"bob","id":"6ba7b810-9dad-11d1-80b4-00c04fd430c8"},"#
+      + #""ringTimeoutSeconds":\#(number)}}"#
+    let error = #expect(throws: FrameError.self) {
+      try DeviceCodec.json.decodeClient(Array(frame.utf8))
+    }
+    // Where the text is JSON, the frame's own number is known.
+    #expect(error?.error.code == .malformedFrame || error?.error.code == .invalidField)
+    if error?.error.code == .invalidField { #expect(error?.id == 3) }
+  }
+
+  /// The largest timeout that the wire can say is the core's to refuse.
+  @Test(arguments: DeviceCodec.allCases) func theLargestTimeoutIsRead(codec: DeviceCodec) throws {
+    let call = CallID(high: 1, low: 2)
+    let frame = ClientFrame(
+      id: 1,
+      command: .place(
+        CallAddress(callee: "bob", call: call), PlaceRequest(call: call, ringTimeoutSeconds: .max)))
+    #expect(try codec.decodeClient(codec.encode(frame)) == frame)
+  }
+
+  private func tryAll(_ bytes: [UInt8], _ codec: DeviceCodec) throws {
+    var read: ClientFrame?
+    do throws(FrameError) {
+      read = try codec.decodeClient(bytes)
+    } catch {
+      try #require(Self.codes.contains(error.error.code), "\(error)")
+    }
+    // What was read can be said again.
+    if let read { try #require(try codec.decodeClient(codec.encode(read)) == read) }
+    do throws(FrameError) {
+      let frame = try codec.decodeServer(bytes)
+      _ = codec.encode(frame)
+    } catch {
+      try #require(Self.codes.contains(error.error.code), "\(error)")
+    }
+  }
+
+  static func varint(_ value: Int) -> [UInt8] {
+    var bytes: [UInt8] = []
+    var rest = UInt64(value)
+    while rest >= 0x80 {
+      bytes.append(UInt8(rest & 0x7f) | 0x80)
+      rest >>= 7
+    }
+    return bytes + [UInt8(rest)]
+  }
+}

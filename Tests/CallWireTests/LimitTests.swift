@@ -1,0 +1,173 @@
+import CallCore
+import CallWire
+import Testing
+
+/// Each limit, at its boundary and one over it, in both encodings.
+@Suite struct LimitTests {
+  static let call = CallID(high: 0x6ba7_b810_9dad_11d1, low: 0x80b4_00c0_4fd4_30c8)
+  static let address = CallAddress(callee: "bob", call: call)
+
+  /// A case of the table: what stands at the limit, what over it, and the refusal.
+  struct Limit: Sendable, CustomTestStringConvertible {
+    var name: String
+    var code: CallError.Code
+    var over: Int
+    var command: @Sendable (Int) -> ClientCommand
+    var testDescription: String { name }
+
+    init(
+      _ name: String, _ code: CallError.Code, over: Int,
+      _ command: @escaping @Sendable (Int) -> ClientCommand
+    ) {
+      self.name = name
+      self.code = code
+      self.over = over
+      self.command = command
+    }
+  }
+
+  static func text(_ count: Int) -> String { String(repeating: "x", count: count) }
+
+  static func place(
+    description: String = "", headers: [CustomHeader] = []
+  ) -> ClientCommand {
+    .place(address, PlaceRequest(call: call, description: description, headers: headers))
+  }
+
+  static func token(_ token: String, topic: String = "") -> ClientCommand {
+    .register(
+      RegistrationRequest(
+        voipToken: PushToken(
+          provider: .apns, environment: "production", topic: topic, token: token)))
+  }
+
+  static let limits: [Limit] = [
+    Limit("callee", .invalidCallee, over: 129) {
+      .query(CallAddress(callee: text($0), call: call))
+    },
+    Limit("callee of an ack", .invalidCallee, over: 129) {
+      .ack([AckItem(call: CallAddress(callee: text($0), call: call), version: 1)])
+    },
+    Limit("device of attach", .invalidDevice, over: 65) {
+      .attach(AttachRequest(device: text($0)))
+    },
+    Limit("device of unregister", .invalidDevice, over: 65) { .unregister(DeviceID(text($0))) },
+    Limit("bearer token", .notAccepted, over: 8193) { .attach(AttachRequest(token: text($0))) },
+    Limit("device name", .invalidField, over: 129) {
+      .attach(AttachRequest(deviceName: text($0)))
+    },
+    Limit("client", .invalidField, over: 129) { .attach(AttachRequest(client: text($0))) },
+    Limit("registered name", .invalidField, over: 129) {
+      .register(RegistrationRequest(deviceName: text($0)))
+    },
+    Limit("dialect", .invalidField, over: 129) {
+      .register(RegistrationRequest(dialect: text($0)))
+    },
+    Limit("SDK", .invalidField, over: 129) {
+      .register(RegistrationRequest(sdkName: text($0), sdkVersion: text($0)))
+    },
+    Limit("push token", .invalidPushToken, over: 1025) { token(text($0)) },
+    Limit("push topic", .invalidPushToken, over: 1025) { token("t", topic: text($0)) },
+    Limit("description of place", .descriptionTooLarge, over: 65_537) {
+      place(description: text($0))
+    },
+    Limit("description of answer", .descriptionTooLarge, over: 65_537) {
+      .answer(address, description: text($0))
+    },
+    Limit("candidate", .descriptionTooLarge, over: 16_385) {
+      .signal(address, .candidate, body: text($0))
+    },
+    Limit("later description", .descriptionTooLarge, over: 16_385) {
+      .signal(address, .description, body: text($0))
+    },
+    Limit("headers", .headersTooLarge, over: 33) {
+      place(headers: (0..<$0).map { CustomHeader(name: "n\($0)", value: "") })
+    },
+    Limit("bytes of headers", .headersTooLarge, over: 4097) {
+      place(headers: [CustomHeader(name: "name", value: text($0 - 4))])
+    },
+    Limit("acks", .invalidField, over: 257) {
+      .ack((0..<$0).map { AckItem(call: address, version: UInt64($0)) })
+    },
+  ]
+
+  @Test(arguments: limits, DeviceCodec.allCases) func boundary(limit: Limit, codec: DeviceCodec)
+    throws
+  {
+    let allowed = ClientFrame(id: 5, command: limit.command(limit.over - 1))
+    #expect(try codec.decodeClient(codec.encode(allowed)) == allowed)
+
+    let refused = codec.encode(ClientFrame(id: 5, command: limit.command(limit.over)))
+    let error = #expect(throws: FrameError.self) { try codec.decodeClient(refused) }
+    #expect(error?.error.code == limit.code)
+    #expect(error?.id == 5)
+  }
+
+  @Test(arguments: DeviceCodec.allCases) func limitsAreTheAppsOwn(codec: DeviceCodec) throws {
+    var limits = CallLimits()
+    limits.descriptionBytes = 10
+    limits.headersCount = 1
+    let long = codec.encode(ClientFrame(id: 1, command: Self.place(description: Self.text(11))))
+    let error = #expect(throws: FrameError.self) { try codec.decodeClient(long, limits: limits) }
+    #expect(error?.error.code == .descriptionTooLarge)
+    #expect(error?.error.message.contains("10") == true)
+  }
+
+  @Test(arguments: DeviceCodec.allCases) func frameSize(codec: DeviceCodec) {
+    let bytes = [UInt8](repeating: 0x20, count: DeviceCodec.frameBytesMaximum)
+    let atLimit = #expect(throws: FrameError.self) { try codec.decodeClient(bytes) }
+    #expect(atLimit?.error.code == .malformedFrame)
+    let over = #expect(throws: FrameError.self) { try codec.decodeClient(bytes + [0x20]) }
+    #expect(over?.error.code == .frameTooLarge)
+  }
+
+  @Test(arguments: DeviceCodec.allCases) func idsOfFrames(codec: DeviceCodec) throws {
+    let most = ClientFrame(id: 1 << 53 - 1, command: .detach)
+    #expect(try codec.decodeClient(codec.encode(most)) == most)
+    let over = codec.encode(ClientFrame(id: 1 << 53, command: .detach))
+    #expect(throws: FrameError.self) { try codec.decodeClient(over) }
+    let none = codec.encode(ClientFrame(id: 0, command: .detach))
+    let error = #expect(throws: FrameError.self) { try codec.decodeClient(none) }
+    #expect(error?.error.code == .invalidField)
+    // Only an ack needs no number.
+    let ack = ClientFrame(id: 0, command: .ack([AckItem(call: Self.address, version: 3)]))
+    #expect(try codec.decodeClient(codec.encode(ack)) == ack)
+    let empty = codec.encode(ClientFrame(id: 0, command: .ack([])))
+    #expect(throws: FrameError.self) { try codec.decodeClient(empty) }
+  }
+
+  @Test func anEmptyCalleeIsTheSendersOwnUser() throws {
+    for codec in DeviceCodec.allCases {
+      let frame = ClientFrame(
+        id: 1, command: .answer(CallAddress(call: Self.call), description: ""))
+      #expect(try codec.decodeClient(codec.encode(frame)) == frame)
+    }
+  }
+
+  @Test(arguments: [
+    "\u{0}", "a\u{0}", "a\nb", "\u{7f}", "a\u{9f}", "\u{2028}", "x\u{2029}", "\u{1b}[0m",
+  ]) func controlCharactersInIDs(text: String) {
+    #expect(!FieldRules.userID(text))
+    #expect(!FieldRules.deviceID(text))
+    #expect(throws: CallError.self) { try FieldRules.checkUserID(text) }
+    #expect(throws: CallError.self) { try FieldRules.checkDeviceID(text) }
+    let frame = ClientFrame(
+      id: 4, command: .query(CallAddress(callee: text, call: Self.call)))
+    let error = #expect(throws: FrameError.self) {
+      try DeviceCodec.json.decodeClient(DeviceCodec.json.encode(frame))
+    }
+    #expect(error?.error.code == .invalidCallee)
+  }
+
+  @Test func idsOfAllKindsOfText() {
+    for text in ["a", "ann@example.org", "+49 30 901820", "Ж日🦊", Self.text(64)] {
+      #expect(FieldRules.userID(text))
+      #expect(FieldRules.deviceID(text))
+    }
+    #expect(!FieldRules.userID(""))
+    #expect(FieldRules.userID(Self.text(128)))
+    #expect(!FieldRules.userID(Self.text(129)))
+    // Bytes count, not characters.
+    #expect(!FieldRules.deviceID(String(repeating: "日", count: 22)))
+  }
+}

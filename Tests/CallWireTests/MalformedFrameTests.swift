@@ -1,0 +1,175 @@
+import CallCore
+import CallWire
+import Testing
+
+/// Frames that are wrong in one known way, and what each is answered.
+@Suite struct MalformedFrameTests {
+  // MARK: Protobuf, byte by byte
+
+  static let callID: [UInt8] = Array(1...16)
+
+  /// One length-delimited field.
+  static func field(_ number: UInt8, _ bytes: [UInt8]) -> [UInt8] {
+    [number << 3 | 2] + FuzzTests.varint(bytes.count) + bytes
+  }
+
+  /// A frame with number 9 and a command in `field`. Fields up to 15.
+  static func frame(_ number: UInt8, _ body: [UInt8]) -> [UInt8] {
+    [0x08, 9] + field(number, body)
+  }
+
+  static func ref(callee: [UInt8] = Array("bob".utf8), id: [UInt8] = callID) -> [UInt8] {
+    field(1, field(1, callee) + field(2, id))
+  }
+
+  func refusal(_ bytes: [UInt8], _ codec: DeviceCodec = .protobuf) -> FrameError? {
+    #expect(throws: FrameError.self) { try codec.decodeClient(bytes) }
+  }
+
+  @Test func theBaseIsGood() throws {
+    let frame = try DeviceCodec.protobuf.decodeClient(Self.frame(8, Self.ref()))
+    let call = CallID(high: 0x0102_0304_0506_0708, low: 0x090a_0b0c_0d0e_0f10)
+    #expect(
+      frame == ClientFrame(id: 9, command: .alerting(CallAddress(callee: "bob", call: call))))
+  }
+
+  @Test(arguments: [0, 1, 15, 17, 100]) func callIDsHave16Bytes(count: Int) {
+    let error = refusal(Self.frame(8, Self.ref(id: [UInt8](repeating: 1, count: count))))
+    #expect(error?.id == 9)
+    #expect(error?.error.code == .invalidField)
+    #expect(error?.error.message.contains("call.id") == true)
+  }
+
+  @Test(
+    arguments: [
+      [0xff], [0xc3], [0xc3, 0x28], [0xed, 0xa0, 0x80], [0xf8, 0x88, 0x80, 0x80, 0x80],
+      [0xc0, 0xaf],
+    ] as [[UInt8]]) func invalidUTF8(text: [UInt8])
+  {
+    let error = refusal(Self.frame(8, Self.ref(callee: text)))
+    #expect(error?.id == 9)
+    #expect(error?.error.code == .invalidField)
+    // The same bytes in JSON.
+    let json = Array(#"{"id":9,"unregister":{"device":""#.utf8) + text + Array("\"}}".utf8)
+    let other = refusal(json, .json)
+    #expect([.malformedFrame, .invalidField].contains(other?.error.code))
+  }
+
+  /// protobuf-c hands text over as C strings; nothing may be cut off unseen.
+  @Test func textWithNUL() {
+    #expect(refusal(Self.frame(8, Self.ref(callee: [0])))?.error.code == .invalidCallee)
+    #expect(
+      refusal(Self.frame(8, Self.ref(callee: Array("bob\0eve".utf8))))?.error.code
+        == .invalidCallee)
+    let answer = Self.ref() + Self.field(2, Array("v=0\0".utf8))
+    #expect(refusal(Self.frame(9, answer))?.error.code == .invalidField)
+    let json = #"{"id":9,"answer":{"call":{"id":"\#(LimitTests.call)"},"description":"v=0\u0000"}}"#
+    let error = refusal(Array(json.utf8), .json)
+    #expect(error == FrameError(id: 9, error: error!.error))
+    #expect(error?.error.code == .invalidField)
+  }
+
+  @Test func unknownCommandsAndNone() {
+    #expect(refusal([0x08, 9]) == FrameError(id: 9, error: CallError(.unknownCommand)))
+    // Field 200, which a later version may have.
+    #expect(refusal([0x08, 9, 0xc2, 0x0c, 0x00])?.error.code == .unknownCommand)
+    #expect(refusal([])?.error.code == .unknownCommand)
+    #expect(refusal(Array(#"{"id":9}"#.utf8), .json)?.error.code == .unknownCommand)
+    let later = refusal(Array(#"{"id":9,"teleport":{}}"#.utf8), .json)
+    #expect(later == FrameError(id: 9, error: CallError(.unknownCommand)))
+    #expect(
+      refusal(Array(#"{"id":9,"detach":{},"unregister":{}}"#.utf8), .json)?.error.code == .unknownCommand)
+  }
+
+  @Test func unknownEnums() {
+    let scope = Self.ref() + [0x10, 7]
+    #expect(refusal(Self.frame(10, scope))?.error.code == .invalidField)
+    let negative = Self.ref() + [0x10] + [UInt8](repeating: 0xff, count: 9) + [1]
+    #expect(refusal(Self.frame(10, negative))?.error.code == .invalidField)
+    let json = #"{"id":9,"decline":{"call":{"id":"\#(LimitTests.call)"},"scope":"Here"}}"#
+    let error = refusal(Array(json.utf8), .json)
+    #expect(error?.id == 9)
+    #expect(error?.error.code == .invalidField)
+  }
+
+  /// The number is told even where the command is cut off or of the wrong wire type.
+  @Test func theNumberIsRecovered() {
+    let whole = Self.frame(8, Self.ref())
+    for count in 3..<whole.count {
+      #expect(refusal(Array(whole[..<count]))?.id == 9, "\(count) bytes")
+    }
+    #expect(refusal([0x08, 9, 0x07])?.id == 9)
+    #expect(refusal([0x08])?.id == 0)
+    #expect(refusal([0x0a, 0xff, 0xff, 0xff, 0xff, 0x7f])?.id == 0)
+    let json = #"{"id":12,"place":{"call":{"id":"not-a-uuid"}}}"#
+    #expect(refusal(Array(json.utf8), .json)?.id == 12)
+    #expect(refusal(Array(#"{"id":12,"place":5}"#.utf8), .json)?.id == 12)
+    #expect(refusal(Array(#"{"id":12,"place":"#.utf8), .json)?.id == 12)
+  }
+
+  @Test(arguments: [
+    "", " ", "null", "7", "\"text\"", "[]", "{", "{}}", #"{"id":}"#, "\u{feff}{}x",
+    #"{"id":1,"detach":{},}"#, "{'id':1}", #"{"id":1 "detach":{}}"#, #"{"id":1,"detach":{}} 7"#,
+    #"{"id":1,"detach":"\ud800"}"#,
+  ]) func notJSON(text: String) {
+    let error = refusal(Array(text.utf8), .json)
+    #expect([.malformedFrame, .unknownCommand, .invalidField].contains(error?.error.code))
+  }
+
+  @Test func missingCall() {
+    #expect(refusal(Self.frame(8, []))?.error.code == .invalidField)
+    let json = refusal(Array(#"{"id":9,"alerting":{}}"#.utf8), .json)
+    #expect(json?.error.message == "The field call is missing.")
+    #expect(json?.id == 9)
+  }
+
+  @Test func absentAndNullFieldsAreEmpty() throws {
+    let text =
+      #"{"later":[1,{"x":null}],"id":9,"attach":null,"decline":{"call":{"callee":null,"#
+      + #""id":"6BA7B810-9DAD-11D1-80B4-00C04FD430C8"},"scope":null,"why":"no"}}"#
+    let frame = try DeviceCodec.json.decodeClient(Array(text.utf8))
+    #expect(
+      frame
+        == ClientFrame(id: 9, command: .decline(CallAddress(call: LimitTests.call), .everywhere)))
+  }
+
+  // MARK: Registrations
+
+  @Test(arguments: DeviceCodec.allCases) func pushTokens(codec: DeviceCodec) throws {
+    func read(_ token: PushToken) throws(FrameError) -> ClientCommand {
+      let request = RegistrationRequest(voipToken: token)
+      return try codec.decodeClient(codec.encode(ClientFrame(id: 1, command: .register(request))))
+        .command
+    }
+    let empty = PushToken(provider: .none, environment: "", topic: "", token: "")
+    #expect(try read(empty) == .register(RegistrationRequest()))
+    for bad in [
+      PushToken(provider: .none, environment: "", topic: "", token: "t"),
+      PushToken(provider: .apns, environment: "", topic: "", token: ""),
+      PushToken(provider: .apns, environment: "staging", topic: "", token: "t"),
+      PushToken(provider: .fcm, environment: "", topic: "", token: "a\nb"),
+    ] {
+      let error = #expect(throws: FrameError.self) { try read(bad) }
+      #expect(error?.error.code == .invalidPushToken)
+    }
+  }
+
+  @Test(arguments: DeviceCodec.allCases) func headersNeedNames(codec: DeviceCodec) {
+    for name in ["", "a\nb"] {
+      let frame = ClientFrame(
+        id: 1, command: LimitTests.place(headers: [CustomHeader(name: name, value: "v")]))
+      let error = #expect(throws: FrameError.self) {
+        try codec.decodeClient(codec.encode(frame))
+      }
+      #expect(error?.error.code == .invalidField)
+    }
+  }
+
+  // MARK: What clients read
+
+  @Test func errorsOfALaterVersion() throws {
+    let text = #"{"reply":{"id":4,"error":{"code":499,"name":"later","message":"Not today."}}}"#
+    let frame = try DeviceCodec.json.decodeServer(Array(text.utf8))
+    #expect(frame == .reply(id: 4, .error(CallError(.internalError, "Not today."))))
+  }
+}
