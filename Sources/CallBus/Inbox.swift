@@ -74,11 +74,17 @@ public final class Inbox<Element: Sendable>: Sendable {
   ///
   /// Returns an empty array at the deadline (nil: none), when the task is cancelled, and when the
   /// inbox is closed and empty. One task at a time may wait here.
-  public func next(until deadline: ContinuousClock.Instant?) async -> [Element] {
+  ///
+  /// Stays on the caller's actor, which the closure must be told: else each wait costs two switches
+  /// to the cooperative pool and back.
+  public func next(
+    until deadline: ContinuousClock.Instant?, isolation: isolated (any Actor)? = #isolation
+  ) async -> [Element] {
     let ready = takeAll()
     if let ready { return ready }
     await withTaskCancellationHandler {
-      await withUnsafeContinuation { wait($0, until: deadline) }
+      _ = isolation
+      await withUnsafeContinuation(isolation: isolation) { wait($0, until: deadline) }
     } onCancel: {
       state.withLock { $0.waiter.take() }?.resume()
     }

@@ -21,6 +21,11 @@ public protocol MessageBus: Sendable {
   /// receiver is woken once per burst instead of once per message.
   func onBurstEnd(_ handler: @escaping @Sendable () -> Void)
 
+  /// Runs actors on the bus's own thread, between what it reads and what it writes; nil where the bus
+  /// offers no such thing. For one actor that does nothing but answer what comes from this bus: its
+  /// jobs hold up the bus.
+  var executor: (any SerialExecutor)? { get }
+
   /// Sends and waits for the first reply.
   /// - Throws: `BusError.timeout`, `.noResponders`, `.closed`.
   func request(_ subject: String, _ bytes: [UInt8], timeout: Duration) async throws -> BusMessage
@@ -37,6 +42,8 @@ public protocol MessageBus: Sendable {
 }
 
 extension MessageBus {
+  public var executor: (any SerialExecutor)? { nil }
+
   @discardableResult
   public func publish(_ subject: String, _ bytes: [UInt8]) -> Bool {
     publish(subject, bytes, replyTo: nil)

@@ -141,10 +141,10 @@ extension Call {
   {
     switch (stage, role) {
     case (.answered, .caller):
-      if !callerConnected { commit(.connected(caller: true), .lazy, context, into: &outcome) }
+      if !callerConnected { commit(.connected(caller: true), .slow, context, into: &outcome) }
       return .done
     case (.answered, .leg(let leg)) where legs[leg].state == .won:
-      if !winnerConnected { commit(.connected(caller: false), .lazy, context, into: &outcome) }
+      if !winnerConnected { commit(.connected(caller: false), .slow, context, into: &outcome) }
       return .done
     case (.ringing, _): return .error(CallError(.wrongState, "Nobody has answered yet."))
     case (.answered, _), (.ended, _): return .call(state(for: role))

@@ -29,6 +29,7 @@ public struct CommitPipeline: Sendable {
       switch outcome.urgency {
       case .urgent: now
       case .lazy: now + lazyAppend
+      case .slow: now + .milliseconds(100)
       case .idle: now + .seconds(1)
       }
     if wanted < due { due = wanted }

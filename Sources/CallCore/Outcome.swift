@@ -10,6 +10,8 @@ public struct Outcome: Sendable {
   public enum Urgency: Int, Comparable, Sendable {
     /// With the next append that happens anyway, or within a second.
     case idle
+    /// Nobody waits for it: may wait a tenth of a second.
+    case slow
     /// May wait a few milliseconds for company.
     case lazy
     case urgent

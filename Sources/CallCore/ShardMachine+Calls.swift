@@ -232,12 +232,17 @@ extension Command.Body {
     }
   }
 
+  /// Whether it may wait a few milliseconds on its way, to travel with others.
+  public var mayWait: Bool { urgency <= .lazy }
+
   /// How long its reply may wait for company.
   var urgency: Outcome.Urgency {
     switch self {
-    case .alerting, .connected, .signal: .lazy
-    case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .ack, .answer,
-      .decline, .busy, .cancel, .hangUp, .resume, .query:
+    case .ack: .idle
+    case .connected: .slow
+    case .alerting, .signal: .lazy
+    case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .answer, .decline,
+      .busy, .cancel, .hangUp, .resume, .query:
       .urgent
     }
   }

@@ -72,7 +72,10 @@ package struct CommandOutbox {
   // MARK: Filling
 
   /// Takes a command that will be answered.
-  package mutating func submit(_ command: Command, now: Timestamp) -> Submission {
+  /// - Parameter lazily: it may wait for the next flush of everything.
+  package mutating func submit(_ command: Command, lazily: Bool = false, now: Timestamp)
+    -> Submission
+  {
     let key = Key(session: command.session.number, request: command.request)
     if let former = pending[key] {
       return former.command.isRepeated(by: command) ? .repeated : .conflicting
@@ -80,7 +83,7 @@ package struct CommandOutbox {
     guard pending.count < rules.pendingMax else { return .full }
     pending[key] = Pending(command: command, since: now)
     reminders.append(Reminder(key: key, since: now, due: now + rules.resendAfter))
-    add(command, urgent: true)
+    add(command, urgent: !lazily)
     return .accepted
   }
 

@@ -30,6 +30,11 @@ final class EdgeLoop {
   private var touched: [WebSocketHandler] = []
   private var spareActions: [DeviceSession.Action] = []
   private var ticks: UInt64 = 0
+  private var commandsThisTick = 0
+  /// Under load, commands that may wait travel with the acknowledgements; else they go at once.
+  private var isBusy = false
+  /// Commands in one tick from which on the loop counts as busy: 200 a second.
+  private static let busyFrom = 20
   private var isStopped = false
   private(set) var draining = false
   /// Room for one unmasked message.
@@ -107,11 +112,13 @@ final class EdgeLoop {
 
   /// Hands a command to its shard.
   func submit(_ command: Command, now: Timestamp) -> Submission {
-    switch outbox.submit(command, now: now) {
+    let lazily = isBusy && command.body.mayWait
+    switch outbox.submit(command, lazily: lazily, now: now) {
     case .accepted:
       metrics.commandsTotal.increment()
       metrics.commandsPending.add(1)
-      scheduleFlush()
+      commandsThisTick += 1
+      if lazily { scheduleLazyFlush() } else { scheduleFlush() }
       return .sent
     case .repeated: return .repeated
     case .conflicting:
@@ -130,6 +137,10 @@ final class EdgeLoop {
   func acknowledge(_ command: Command) {
     metrics.commandsTotal.increment()
     outbox.acknowledge(command)
+    scheduleLazyFlush()
+  }
+
+  private func scheduleLazyFlush() {
     guard !lazyFlushScheduled, outbox.hasLazy else { return }
     lazyFlushScheduled = true
     eventLoop.assumeIsolated().scheduleTask(
@@ -261,6 +272,8 @@ final class EdgeLoop {
   private func tick() {
     let now = self.now
     ticks += 1
+    isBusy = commandsThisTick >= Self.busyFrom
+    commandsThisTick = 0
     sweepCommands(now: now)
     if ticks % Self.ticksPerSweep == 0 { sweepConnections(now: now) }
     flushCommands(all: false)

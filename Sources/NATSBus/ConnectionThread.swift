@@ -31,6 +31,9 @@ final class ConnectionThread: @unchecked Sendable {
   let requests = Requests()
   let outbox: Outbox
   private let poll: EventPoll
+  /// Jobs of actors that live on this thread: see `BusExecutor`.
+  private var jobs: JobQueue { executor.jobs }
+  let executor: BusExecutor
 
   // Shared with other threads.
   let counters = Counters()
@@ -62,9 +65,11 @@ final class ConnectionThread: @unchecked Sendable {
     self.options = options
     let poll = EventPoll()
     self.poll = poll
-    outbox = Outbox(
+    let outbox = Outbox(
       messagesMax: options.outboxMessagesMax, bytesMax: options.outboxBytesMax,
       wake: { poll.wake() })
+    self.outbox = outbox
+    executor = BusExecutor(outbox)
   }
 
   private var isAttached: Bool { socket.load(ordering: .acquiring) >= 0 }
@@ -131,14 +136,16 @@ final class ConnectionThread: @unchecked Sendable {
     noticeAttachments()
     let next = expire()
     let blocked = !isAttached || mustWrite
-    let sleeps = outbox.sleeps(evenWithWork: blocked)
+    // In this order: a job that comes now finds the thread asleep and wakes it, or is seen here.
+    let sleeps = outbox.sleeps(evenWithWork: blocked) && jobs.isEmpty
     let events = poll.wait(milliseconds: sleeps ? Self.milliseconds(until: next) : 0)
     outbox.awake()
-    guard isAttached else { return }
-    if events.readable {
+    if isAttached, events.readable {
       natsConnection_ProcessReadEvent(connection)
       deliver()
     }
+    jobs.run(on: executor.asUnownedSerialExecutor())
+    guard isAttached else { return }
     if mustWrite { flush() }
     drain()
   }
@@ -394,6 +401,25 @@ final class ConnectionThread: @unchecked Sendable {
       return state.waiters
     }
     for waiter in waiters { waiter() }
+    jobs.end(on: executor.asUnownedSerialExecutor())
+  }
+}
+
+/// Runs actors on the connection's thread, behind what was read and before what is written: an
+/// actor that answers what comes from the bus costs no wake-up of another thread on either way.
+final class BusExecutor: SerialExecutor {
+  let jobs: JobQueue
+
+  init(_ outbox: Outbox) {
+    jobs = JobQueue { outbox.wakeIfAsleep() }
+  }
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    jobs.enqueue(UnownedJob(job), of: asUnownedSerialExecutor())
+  }
+
+  func asUnownedSerialExecutor() -> UnownedSerialExecutor {
+    UnownedSerialExecutor(ordinary: self)
   }
 }
 

@@ -60,6 +60,8 @@ public final class NATSBus: ClusterBus {
     thread.outbox.run { $0.subscribe(registration) }
   }
 
+  public var executor: (any SerialExecutor)? { thread.executor }
+
   public func onBurstEnd(_ handler: @escaping @Sendable () -> Void) {
     thread.burstEnd.withLock { $0.append(handler) }
   }

@@ -100,6 +100,11 @@ final class Outbox: Sendable {
     }
   }
 
+  /// Wakes the thread if it waits.
+  func wakeIfAsleep() {
+    if state.withLock({ $0.sleeping.exchange(false) }) { wake() }
+  }
+
   func awake() { state.withLock { $0.sleeping = false } }
 
   /// Refuses everything from now on.
