@@ -102,6 +102,8 @@ final class LiveCall {
   var stopped = 0
   /// When a device was to answer.
   var answerIntended: [Int: Timestamp] = [:]
+  /// Devices whose user wants to answer but which do not ring yet.
+  var answersOnInvite: Set<Int> = []
   var cancelIntended: Timestamp?
   var answered = false
   var isOver: Set<Int> = []

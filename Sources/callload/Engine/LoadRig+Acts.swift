@@ -59,10 +59,19 @@ extension LoadRig {
   private func answer(_ live: LiveCall, _ device: Int, at time: Timestamp) {
     live.answerIntended[device] = time
     at(time, live.plan.call) { [self] live in
-      guard !live.isOver.contains(device), live.invited.contains(device) else { return }
-      say(
-        .answer(CallAddress(call: live.plan.call), description: Self.description), devices[device])
+      // A person can't answer what does not ring yet, but will as soon as it does; the time that
+      // this takes counts.
+      guard live.invited.contains(device) else {
+        live.answersOnInvite.insert(device)
+        return
+      }
+      sayAnswer(live, device)
     }
+  }
+
+  func sayAnswer(_ live: LiveCall, _ device: Int) {
+    guard !live.isOver.contains(device) else { return }
+    say(.answer(CallAddress(call: live.plan.call), description: Self.description), devices[device])
   }
 
   private func decline(_ live: LiveCall, _ scope: DeclineScope) {

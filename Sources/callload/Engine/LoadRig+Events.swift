@@ -83,6 +83,7 @@ extension LoadRig {
       live.ringsSince = now
       scheduleActs(live, from: now)
     }
+    if live.answersOnInvite.remove(device.index) != nil { sayAnswer(live, device.index) }
     after(live.plan.alert(device.index), live.plan.call) { [self] live in
       guard !live.isOver.contains(device.index) else { return }
       say(.alerting(CallAddress(call: live.plan.call)), device)

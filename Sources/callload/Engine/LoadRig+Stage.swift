@@ -213,8 +213,9 @@ extension LoadRig {
 
   private func showProgress() {
     guard let stage else { return }
-    let p99 = self.stage?.book.takeRecentRingP99()
-    self.stage?.placedAtLastLook = stage.placed
+    let p99 = stage.book.takeRecentRingP99()
+    let placedSince = stage.placed - stage.placedAtLastLook
+    stage.placedAtLastLook = stage.placed
     progress.update { [connectedCount] in
       $0.devicesConnected = connectedCount
       $0.callsLive = stage.live.count
@@ -223,7 +224,7 @@ extension LoadRig {
       $0.errors = stage.failed
       $0.violations = stage.checker.counts.values.reduce(0, +)
       $0.done = stage.arrivalsDone ? stage.completed + stage.failed : stage.placed
-      $0.rate = Double(stage.placed - stage.placedAtLastLook)
+      $0.rate = Double(placedSince)
       $0.ringP99 = p99 ?? $0.ringP99
     }
   }
