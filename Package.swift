@@ -99,7 +99,7 @@ let package = Package(
       dependencies: [
         "CallCoordinator", "CallEdge", "NATSBus", "CallBus", "CallWire", "CallCore",
         "CallTelemetry", "CallAuth", .arguments, .configuration, .lifecycle, .unixSignals, .log,
-      ], swiftSettings: settings),
+      ] + Target.Dependency.nio, swiftSettings: settings),
     .executableTarget(
       name: "callctl",
       dependencies: [
@@ -137,7 +137,7 @@ let package = Package(
       ["CallClient", "CallWire", "CallCore", .embedded] + Target.Dependency.nio),
     tests(
       "CallLoadTests",
-      ["callload", "CallClient", "CallWire", "CallCore", "CallTestKit", .histogram]),
+      ["callload", "CallClient", "CallWire", "CallCore", "CallTestKit", .histogram, .arguments]),
     tests("CallTelemetryTests", ["CallTelemetry", .log]),
     tests("CallNodeTests", ["callnode", "CallBus", "CallCore", "CallTelemetry", .log]),
     tests("CallCtlTests", ["callctl", "CallCore", "CallTelemetry"]),

@@ -15,6 +15,7 @@ struct NodeOptions: ParsableArguments {
   @Option(help: .of(.shardCount)) var shardCount: String?
   @Option(help: .of(.drainSeconds)) var drainSeconds: String?
   @Option(help: .of(.heartbeatInterval)) var heartbeatInterval: String?
+  @Option(help: .of(.host)) var host: String?
   @Option(help: .of(.logLevel)) var logLevel: String?
   @Option(help: .of(.logFormat)) var logFormat: String?
 
@@ -22,14 +23,13 @@ struct NodeOptions: ParsableArguments {
     [
       .cluster: cluster, .nodeId: nodeId, .natsUrl: natsUrl,
       .natsCredentials: natsCredentials, .shardCount: shardCount,
-      .drainSeconds: drainSeconds, .heartbeatInterval: heartbeatInterval,
+      .drainSeconds: drainSeconds, .heartbeatInterval: heartbeatInterval, .host: host,
       .logLevel: logLevel, .logFormat: logFormat,
     ].compactMapValues { $0 }
   }
 }
 
 struct EdgeOptions: ParsableArguments {
-  @Option(help: .of(.host)) var host: String?
   @Option(help: .of(.port)) var port: String?
   @Option(help: .of(.keysFile)) var keysFile: String?
   @Option(help: .of(.eventLoops)) var eventLoops: String?
@@ -39,14 +39,14 @@ struct EdgeOptions: ParsableArguments {
 
   var given: [SettingKey: String] {
     [
-      .host: host, .port: port, .keysFile: keysFile, .eventLoops: eventLoops,
-      .pingInterval: pingInterval, .commandsPerSecond: commandsPerSecond,
-      .commandsBurst: commandsBurst,
+      .port: port, .keysFile: keysFile, .eventLoops: eventLoops, .pingInterval: pingInterval,
+      .commandsPerSecond: commandsPerSecond, .commandsBurst: commandsBurst,
     ].compactMapValues { $0 }
   }
 }
 
 struct CoordinatorOptions: ParsableArguments {
+  @Option(help: .of(.metricsPort)) var metricsPort: String?
   @Option(help: .of(.workers)) var workers: String?
   @Option(help: .of(.leaseTimeout)) var leaseTimeout: String?
   @Option(help: .of(.journalReplicas)) var journalReplicas: String?
@@ -54,8 +54,8 @@ struct CoordinatorOptions: ParsableArguments {
 
   var given: [SettingKey: String] {
     [
-      .workers: workers, .leaseTimeout: leaseTimeout, .journalReplicas: journalReplicas,
-      .appendTimeout: appendTimeout,
+      .metricsPort: metricsPort, .workers: workers, .leaseTimeout: leaseTimeout,
+      .journalReplicas: journalReplicas, .appendTimeout: appendTimeout,
     ].compactMapValues { $0 }
   }
 }

@@ -36,7 +36,8 @@ package enum ConfigurationReport {
       return Row(
         key: setting.key.rawValue, value: value(setting.key, settings), origin: origin.kindName,
         place: place, flag: setting.key.flag, environment: setting.key.environment,
-        type: setting.kind.typeName, standard: setting.shownStandard, meaning: setting.meaning)
+        type: setting.kind.typeName, accepts: setting.kind.demand, standard: setting.shownStandard,
+        meaning: setting.meaning)
     }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
@@ -51,10 +52,11 @@ package enum ConfigurationReport {
     var flag: String
     var environment: String
     var type: String
+    var accepts: String
     var standard: String
     var meaning: String
     enum CodingKeys: String, CodingKey {
-      case key, value, origin, place, flag, environment, type
+      case key, value, origin, place, flag, environment, type, accepts
       case standard = "default"
       case meaning
     }

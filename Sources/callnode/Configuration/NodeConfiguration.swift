@@ -34,6 +34,8 @@ package struct NodeConfiguration: Sendable {
   package var pingInterval: Span
   package var commandsPerSecond: Int
   package var commandsBurst: Int
+  /// 0: none.
+  package var metricsPort: Int
   package var workers: Int
   package var leaseTimeout: Span
   package var journal: JournalOptions
@@ -61,6 +63,7 @@ package struct NodeConfiguration: Sendable {
     pingInterval = settings.span(.pingInterval)
     commandsPerSecond = settings.integer(.commandsPerSecond)
     commandsBurst = settings.integer(.commandsBurst)
+    metricsPort = settings.integer(.metricsPort)
     workers = settings.integer(.workers)
     leaseTimeout = settings.span(.leaseTimeout)
     journal = JournalOptions()

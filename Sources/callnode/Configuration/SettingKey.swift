@@ -3,11 +3,11 @@
 package enum SettingKey: String, CaseIterable, Sendable {
   // Every node.
   case cluster, nodeId, natsUrl, natsCredentials, shardCount, drainSeconds, heartbeatInterval
-  case logLevel, logFormat
+  case host, logLevel, logFormat
   // Edges.
-  case host, port, keysFile, eventLoops, pingInterval, commandsPerSecond, commandsBurst
+  case port, keysFile, eventLoops, pingInterval, commandsPerSecond, commandsBurst
   // Coordinators.
-  case workers, leaseTimeout, journalReplicas, appendTimeout
+  case metricsPort, workers, leaseTimeout, journalReplicas, appendTimeout
   // The rules of calls; the same on every node.
   case ringTimeout, ringTimeoutMinimum, ringTimeoutMaximum, connectGrace, resumeGraceRinging
   case resumeGraceAnswered, deliveryRepeats, endedCallKept, registrationLifetime, devicesPerUser

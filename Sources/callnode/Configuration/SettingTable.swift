@@ -18,7 +18,7 @@ extension Setting {
       "The cluster's name. It begins every subject and bucket, so that several clusters can share "
         + "a NATS account."),
     Setting(
-      .nodeId, .node, .text(.nodeName), nil, note: "<role>-<hostname>-<random>",
+      .nodeId, .node, .text(.nodeName), nil, note: "role-hostname-random",
       "The node's name, unique in the cluster. A coordinator whose name stays the same over a "
         + "restart gets its shards back."),
     Setting(
@@ -39,6 +39,10 @@ extension Setting {
       .heartbeatInterval, .node, .duration(0.05, 10), "500ms",
       "How often a node says that it lives. The same on every node."),
     Setting(
+      .host, .node, .text(.host), "127.0.0.1",
+      "The address to listen on. 0.0.0.0 accepts from other machines; put a proxy that ends TLS in "
+        + "front of an edge."),
+    Setting(
       .logLevel, .node,
       .choice(["trace", "debug", "info", "notice", "warning", "error", "critical"]), "info",
       "The least important kind of line that is logged."),
@@ -48,10 +52,6 @@ extension Setting {
   ]
 
   private static let edgeSettings: [Setting] = [
-    Setting(
-      .host, .edge, .text(.host), "127.0.0.1",
-      "The address to listen on for devices. 0.0.0.0 accepts from other machines; put a proxy "
-        + "that ends TLS in front."),
     Setting(
       .port, .edge, .integer(0...65_535), "8080",
       "The TCP port for devices, WebSocket and HTTP alike. 0 picks a free one; the log names it.",
@@ -76,6 +76,10 @@ extension Setting {
   ]
 
   private static let coordinatorSettings: [Setting] = [
+    Setting(
+      .metricsPort, .coordinator, .integer(0...65_535), "0",
+      "The TCP port for /metrics and /healthz of a coordinator; 0: none. An edge has both on its "
+        + "port."),
     Setting(
       .workers, .coordinator, .integer(1...64), "1",
       "Threads that run shards. Give at most one per core."),

@@ -33,7 +33,7 @@ package enum ValueKind: Sendable, Equatable {
   package var demand: String {
     switch self {
     case .text(.clusterName): "1 to 32 letters, digits, '-' and '_'"
-    case .text(.nodeName): "1 to 64 letters, digits, '.', '-' and '_'"
+    case .text(.nodeName): "1 to 128 letters, digits, '.', '-' and '_'"
     case .text(.host): "an IP address or a host name"
     case .text(.path): "the path of a file"
     case .text(.line): "a line of text"
@@ -108,7 +108,7 @@ extension ValueKind.TextRule {
   fileprivate func accepts(_ text: String) -> Bool {
     switch self {
     case .clusterName: Self.isName(text, most: 32, others: "-_")
-    case .nodeName: Self.isName(text, most: 64, others: "-_.")
+    case .nodeName: Self.isName(text, most: 128, others: "-_.")
     case .host: Self.isName(text, most: 253, others: "-.:%_")
     case .path, .line:
       !text.isEmpty && text.utf8.count <= 4096 && text.utf8.allSatisfy { $0 >= 32 && $0 != 127 }

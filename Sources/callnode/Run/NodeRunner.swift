@@ -34,10 +34,14 @@ struct NodeRunner {
 
   private func startError(_ error: any Error) -> StartError {
     let text = "\(error)"
-    if roles.hasEdge, text.hasPrefix("bind(") {
+    if text.hasPrefix("bind(") {
+      let (port, flag) =
+        roles.hasEdge
+        ? (configuration.port, SettingKey.port.flag)
+        : (configuration.metricsPort, SettingKey.metricsPort.flag)
       return .failure(
-        "the port \(configuration.port) of \(configuration.host) cannot be listened on: \(text).\n"
-          + "  Is another process there? Another port: --port; another address: --host.")
+        "the port \(port) of \(configuration.host) cannot be listened on: \(text).\n"
+          + "  Is another process there? Another port: \(flag); another address: --host.")
     }
     return switch error {
     case let error as StartError: error
@@ -85,6 +89,12 @@ struct NodeRunner {
       services.append(
         CoordinatorNode(
           configuration: coordinator(shardCount), bus: bus, clock: clock, metrics: metrics,
+          logger: logger))
+    }
+    if roles == .coordinator, configuration.metricsPort > 0 {
+      services.append(
+        MetricsServer(
+          host: configuration.host, port: configuration.metricsPort, metrics: metrics,
           logger: logger))
     }
     if roles.hasEdge, let keys {
