@@ -75,7 +75,9 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     let registrations: Bus.BucketType
     let checkpoints: Bus.BucketType
     do {
-      journal = try await bus.openJournal(configuration.journal)
+      var options = configuration.journal
+      options.shardCount = configuration.shardCount
+      journal = try await bus.openJournal(options)
       leases = try await bus.openBucket(subjects.leaseBucket, configuration.buckets)
       registrations = try await bus.openBucket(
         subjects.registrationBucket, configuration.buckets)
