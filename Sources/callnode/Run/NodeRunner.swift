@@ -46,6 +46,7 @@ struct NodeRunner {
     return switch error {
     case let error as StartError: error
     case let error as ShardCountAgreement.Mismatch: .configuration(error)
+    case CoordinatorError.store: .failure(text)
     case let error as CoordinatorError: .configuration(error)
     default: .failure(text)
     }
