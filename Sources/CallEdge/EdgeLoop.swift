@@ -23,6 +23,7 @@ final class EdgeLoop {
   private var closing: [UInt64: WebSocketHandler] = [:]
   /// HTTP connections, to be watched for idleness.
   private var requests: [ObjectIdentifier: HTTPHandler] = [:]
+  private var closed = ClosedSessions()
   private var outbox: CommandOutbox
   private var lastSession: UInt64 = 0
   private var flushScheduled = false
@@ -185,7 +186,7 @@ final class EdgeLoop {
       handleReply(session: item.session, request: request, reply, now: now)
     case .delivery(let delivery):
       guard let handler = device(item.session), handler.deliver(delivery) else {
-        return metrics.deliveriesUnknown.increment()
+        return undeliverable(delivery, session: item.session, now: now)
       }
       metrics.deliveriesTotal.increment()
     case .notice(let notice):
@@ -197,6 +198,18 @@ final class EdgeLoop {
       guard let handler = device(item.session) else { return }
       handler.close(notice, now: now)
     }
+  }
+
+  /// The shard does not know yet that the session is over: the news may have been lost.
+  private func undeliverable(_ delivery: Delivery, session: UInt64, now: Timestamp) {
+    metrics.deliveriesUnknown.increment()
+    let ref = SessionRef(edge: shared.incarnation, number: session)
+    if let command = closed.reminder(of: delivery, session: ref, now: now) { say(command) }
+  }
+
+  /// Remembers a session that ended.
+  func remember(_ farewell: DeviceSession.Farewell, session: UInt64) {
+    closed.add(farewell, session: session, now: now)
   }
 
   private func handleReply(session: UInt64, request: UInt64, _ reply: Reply, now: Timestamp) {

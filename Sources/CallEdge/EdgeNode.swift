@@ -57,7 +57,7 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
     let state = EdgeStateBox()
     let subscriptions = try await subscribe(server, state)
     defer { for subscription in subscriptions { subscription.cancel() } }
-    let channel = try await server.listen()
+    let channel = try await listen(server)
     let bound = channel.localAddress?.port ?? configuration.port
     port.complete(.success(bound))
     shared.logger.notice(
@@ -77,8 +77,16 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
       group.cancelAll()
     }
     beat(.gone)
-    // The bus sends what is queued when it is closed; this makes sure of it where it lives on.
-    try? await Task.sleep(for: .milliseconds(20))
+  }
+
+  private func listen(_ server: EdgeServer) async throws -> any Channel {
+    do {
+      return try await server.listen()
+    } catch {
+      throw EdgeError(
+        "the edge cannot listen at \(configuration.host):\(configuration.port) (\(error)); "
+          + "choose an address of this machine and a port that is free")
+    }
   }
 
   // MARK: Heartbeats
@@ -140,4 +148,11 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
       try? await Task.sleep(for: .milliseconds(20))
     }
   }
+}
+
+/// Why an edge cannot run.
+public struct EdgeError: Error, Sendable, Equatable, CustomStringConvertible {
+  public var message: String
+  init(_ message: String) { self.message = message }
+  public var description: String { message }
 }

@@ -83,15 +83,15 @@ struct HTTPCommand {
       // A token for one device speaks for that device only.
       self.device = try Self.device(claims, named.text)
       self.body = .unregister(named)
-    case .call(let name, let call):
+    case .call(let address):
       self.device = try Self.device(claims, device)
-      callee = UserKey(app: claims.app, user: name)
-      self.body = .query(call)
-    case .decline(let name, let call):
+      callee = address.calleeKey(for: user)
+      self.body = .query(address.call)
+    case .decline(let address):
       let content = try HTTPModels.decode(HTTPModels.DeclineBody.self, body)
       self.device = try Self.device(claims, content.device ?? device)
-      callee = UserKey(app: claims.app, user: name)
-      self.body = .decline(call, try content.declineScope())
+      callee = address.calleeKey(for: user)
+      self.body = .decline(address.call, try content.declineScope())
     case .connect, .health, .ready, .metrics:
       throw CallError(.noSuchResource)
     }

@@ -98,8 +98,16 @@ enum HTTPModels {
     return (try? encoder.encode(value)).map { Array($0) } ?? Array("{}".utf8)
   }
 
+  /// No body has more; see `decode`.
+  private static let bracketsMax = 128
+
   /// An empty body stands for an empty object.
   static func decode<T: Decodable>(_ type: T.Type, _ body: [UInt8]) throws(CallError) -> T {
+    // FoundationEssentials' decoder (of Swift 6.3) traps on a text that ends 512 brackets deep.
+    let brackets = body.count { $0 == UInt8(ascii: "[") || $0 == UInt8(ascii: "{") }
+    guard brackets <= bracketsMax else {
+      throw CallError(.malformedFrame, "The body is nested too deeply.")
+    }
     do {
       return try JSONDecoder().decode(type, from: Data(body.isEmpty ? Array("{}".utf8) : body))
     } catch DecodingError.dataCorrupted {

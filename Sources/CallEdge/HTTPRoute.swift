@@ -1,13 +1,13 @@
 package import CallCore
-internal import CallWire
+package import CallWire
 
 /// What an HTTP request asks for.
 package enum HTTPRoute: Equatable {
   case connect
   case registerDevice
   case unregisterDevice(DeviceID)
-  case call(callee: String, CallID)
-  case decline(callee: String, CallID)
+  case call(CallAddress)
+  case decline(CallAddress)
   case health
   case ready
   case metrics
@@ -33,12 +33,14 @@ package enum HTTPRoute: Equatable {
   package static func find(method: String, path: Substring) throws(Failure) -> HTTPRoute {
     let parts = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
     let segments = parts.map(String.init)
-    func only(_ allowed: String, _ route: HTTPRoute) throws(Failure) -> HTTPRoute {
+    func only(_ allowed: String, _ route: @autoclosure () throws(Failure) -> HTTPRoute)
+      throws(Failure) -> HTTPRoute
+    {
       // A HEAD is a GET without the body.
       guard method == allowed || (method == "HEAD" && allowed == "GET") else {
         throw .method(allowed: allowed)
       }
-      return route
+      return try route()
     }
     switch segments.count {
     case 1:
@@ -50,14 +52,12 @@ package enum HTTPRoute: Equatable {
       }
     case 2 where segments == ["v1", "connect"]: return try only("GET", .connect)
     case 2 where segments == ["v1", "devices"]: return try only("POST", .registerDevice)
-    case 3 where segments[0] == "v1" && segments[1] == "devices":
+    case 3 where segments[0] == "v1" && segments[1] == "devices" && segments[2] != "":
       return try only("DELETE", .unregisterDevice(try device(segments[2])))
     case 4 where segments[0] == "v1" && segments[1] == "calls":
-      let (callee, call) = try address(segments[2], segments[3])
-      return try only("GET", .call(callee: callee, call))
+      return try only("GET", .call(try address(segments[2], segments[3])))
     case 5 where segments[0] == "v1" && segments[1] == "calls" && segments[4] == "decline":
-      let (callee, call) = try address(segments[2], segments[3])
-      return try only("POST", .decline(callee: callee, call))
+      return try only("POST", .decline(try address(segments[2], segments[3])))
     default: throw .nothingThere
     }
   }
@@ -70,7 +70,7 @@ package enum HTTPRoute: Equatable {
   }
 
   private static func address(_ callee: String, _ call: String) throws(Failure)
-    -> (String, CallID)
+    -> CallAddress
   {
     guard let callee = percentDecoded(callee[...]), FieldRules.userID(callee) else {
       throw .invalid(CallError(.invalidCallee))
@@ -78,7 +78,7 @@ package enum HTTPRoute: Equatable {
     guard let call = CallID(call) else {
       throw .invalid(CallError(.invalidField, "A call id is a UUID."))
     }
-    return (callee, call)
+    return CallAddress(callee: callee, call: call)
   }
 
   /// The value of a parameter of the query; nil where it is missing or not encoded well.

@@ -2,6 +2,7 @@ internal import CallAuth
 internal import CallCore
 internal import CallTelemetry
 internal import CallWire
+internal import Logging
 internal import NIOCore
 
 /// One device's socket: reads and writes frames, and performs what its `DeviceSession` decides.
@@ -184,8 +185,16 @@ final class WebSocketHandler: ChannelInboundHandler {
     isCountedAttached = true
     userShard = Int32(
       ShardHash.shard(of: sender.user, count: loop.shared.configuration.shardCount))
+    loop.shared.logger.debug("session begins", metadata: logKeys(sender.user, sender.device))
     loop.metrics.sessions.add(1)
     loop.metrics.attachesTotal.increment()
+  }
+
+  private func logKeys(_ user: UserKey, _ device: DeviceID) -> Logger.Metadata {
+    .keys([
+      .session: "\(String(number, radix: 16))", .app: "\(user.app)", .user: "\(user.user)",
+      .device: "\(device)",
+    ])
   }
 
   private func forward(request: UInt64, callee: UserKey, _ body: Command.Body) {
@@ -265,6 +274,8 @@ final class WebSocketHandler: ChannelInboundHandler {
     }
     userShard = -1
     guard let farewell = session.takeFarewell() else { return }
+    loop.remember(farewell, session: number)
+    loop.shared.logger.debug("session ends", metadata: logKeys(farewell.user, farewell.device))
     let sender = (farewell.user, farewell.device)
     loop.say(
       command(

@@ -72,6 +72,37 @@ private func isClosed(_ command: Command) -> Bool {
     }
   }
 
+  /// A shard that still speaks to a session that ended missed the news: it is told again.
+  @Test func shardThatMissedTheEndIsToldAgain() async throws {
+    try await EdgeFixture.run { edge in
+      let (client, session) = try await edge.device("ann", "phone")
+      try await client.channel.close().get()
+      #expect(try await edge.shards.next(isClosed).session.number == session)
+      func deliver(callee: String) {
+        edge.say(
+          EdgeItem(
+            session: session,
+            body: .delivery(
+              Delivery(
+                call: call, callee: callee, version: 1, at: Timestamp(microseconds: 0),
+                event: .stop(Stop(reason: .cancelled))))))
+      }
+      // As a shard does, until somebody hears it. Within a second of the news it stays unheard.
+      let started = ContinuousClock.now
+      var callee = "bob"
+      var told: Command.Body?
+      while told != .sessionClosed(graceful: false), .now < started + patience {
+        deliver(callee: callee)
+        for command in await edge.shards.heard.next(until: .now + .milliseconds(100)) {
+          #expect(command.session.number == session && command.callee.user == callee)
+          told = command.body
+          if told == .callerGone([call]) { callee = "ann" }
+        }
+      }
+      #expect(told == .sessionClosed(graceful: false))
+    }
+  }
+
   @Test func idleConnectionsAreClosed() async throws {
     try await EdgeFixture.run {
       $0.attachTimeout = .milliseconds(100)

@@ -84,7 +84,8 @@ private let id = "11111111-2222-3333-4444-555555555555"
       let token = try await edge.token("ann")
       let long = String(repeating: "x", count: 1025)
       for (body, code) in [
-        ("{", 100), ("[]", 106), (#"{"device":7}"#, 106), ("{}", 300),
+        ("{", 100), (String(repeating: "[", count: 60_000), 100), ("[]", 106),
+        (#"{"device":7}"#, 106), ("{}", 300),
         (#"{"device":"phone","voipToken":{"provider":"carrier pigeon","token":"x"}}"#, 301),
         (#"{"device":"phone","voipToken":{"provider":"fcm"}}"#, 106),
         (#"{"device":"phone","voipToken":{"provider":"fcm","token":"\#(long)"}}"#, 301),

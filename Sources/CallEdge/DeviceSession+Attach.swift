@@ -1,0 +1,104 @@
+package import CallAuth
+package import CallCore
+package import CallWire
+
+// MARK: Attaching
+
+extension DeviceSession {
+  mutating func attach(
+    _ request: AttachRequest, id: UInt64, now: Timestamp, into actions: inout [Action]
+  ) {
+    guard id > 0 else {
+      return actions.append(.reply(0, .error(.missingID)))
+    }
+    switch phase {
+    case .connected(let claims):
+      if !request.token.isEmpty {
+        var kept = request
+        kept.token = ""
+        phase = .authenticating(claims, request: id, kept)
+        actions.append(.authenticate(token: request.token))
+      } else if let claims {
+        attach(request, id: id, claims: claims, now: now, into: &actions)
+      } else {
+        failAttach(id, CallError(.notAccepted), now: now, into: &actions)
+      }
+    case .authenticating(_, let former, _), .attaching(_, let former, _, _):
+      // Said twice while the first is under way: one answer is enough.
+      if former != id { actions.append(.reply(id, .error(CallError(.alreadyAttached)))) }
+    case .attached:
+      actions.append(.reply(id, .error(CallError(.alreadyAttached))))
+    case .closing:
+      break
+    }
+  }
+
+  /// The answer to `authenticate`.
+  package mutating func authenticated(
+    _ result: Result<DeviceClaims, AuthFailure>, now: Timestamp, into actions: inout [Action]
+  ) {
+    guard case .authenticating(let former, let id, let request) = phase else { return }
+    phase = .connected(former)
+    switch result {
+    case .success(let claims):
+      attach(request, id: id, claims: claims, now: now, into: &actions)
+    case .failure(let failure):
+      failAttach(id, CallError(failure), now: now, into: &actions)
+    }
+  }
+
+  private mutating func attach(
+    _ request: AttachRequest, id: UInt64, claims: DeviceClaims, now: Timestamp,
+    into actions: inout [Action]
+  ) {
+    let device: DeviceID
+    switch DeviceID.resolve(claimed: claims.device, named: request.device) {
+    case .success(let resolved): device = resolved
+    case .failure(let error): return failAttach(id, error, now: now, into: &actions)
+    }
+    let user = UserKey(app: claims.app, user: claims.user)
+    if let known = mayBeKnown, known.user != user || known.device != device {
+      // An earlier attach of this session may have reached a shard: it cannot become another's.
+      return failAttach(id, CallError(.forbidden), now: now, into: &actions)
+    }
+    let identity = Identity(
+      user: user, device: device, deviceName: request.deviceName, client: request.client,
+      attachedAt: now)
+    mayBeKnown = identity
+    phase = .attaching(claims, request: id, request, identity)
+    pendingCount += 1
+    actions.append(
+      .forward(
+        request: id, callee: user,
+        .attach(
+          Attach(
+            forCall: request.forCall, deviceName: request.deviceName, client: request.client,
+            attachedAt: now))))
+  }
+
+  /// Wrong tokens count as bad frames, so that nobody tries them without end.
+  private mutating func failAttach(
+    _ id: UInt64, _ error: CallError, now: Timestamp, into actions: inout [Action]
+  ) {
+    received(bad: FrameError(id: id, error: error), now: now, into: &actions)
+  }
+
+  mutating func attachReplied(
+    _ reply: Reply, claims: DeviceClaims, identity: Identity, now: Timestamp
+  ) -> ServerReply {
+    guard case .attached(let forCall) = reply else {
+      phase = .connected(claims)
+      deadline = now + rules.attachTimeout
+      return ServerReply(reply, device: identity.device)
+    }
+    phase = .attached(identity)
+    deadline = now + rules.pingInterval
+    heard = false
+    return .attached(
+      AttachedInfo(
+        session: "\(String(rules.edge, radix: 16))-\(String(number, radix: 16))",
+        user: identity.user.user, device: identity.device,
+        pingSeconds: UInt32(clamping: rules.pingInterval.microseconds / 1_000_000),
+        serverTime: now, forCall: forCall))
+  }
+}
