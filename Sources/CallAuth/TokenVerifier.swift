@@ -12,7 +12,7 @@ public struct TokenVerifier: Sendable {
   public static let tokenBytesMax = 4096
 
   private let keys: AppKeys
-  private let parser = DefaultJWTParser()
+  private let parser = DefaultJWTParser(jsonDecoder: ShallowJSONDecoder())
 
   public init(keys: AppKeys) { self.keys = keys }
 
