@@ -18,7 +18,7 @@ import callload
   @Test("two lines on a terminal") func lines() {
     #expect(
       LiveFrame.lines(calling, width: 79, style: .plain) == [
-        "calling      [#######################---------------]  62 %  3,720/6,000 calls",
+        "calling      [########################---------------]  62 %  3,720/6,000 calls",
         "             200/s, 412 live, ring p99 1.54 ms, 0 errors, 0 wrong",
       ])
   }

@@ -64,8 +64,8 @@ import callload
       report.text(.plain) == [
         "Search for the highest rate that holds",
         "  calls/s asked  placed  calls  ring p50  ring p99  CPU µs/call  holds",
-        "  200             200.0  6,000    510 µs    990 µs          410    yes",
-        "  205             200.0  6,000    510 µs    990 µs            –     no  2 failures",
+        "  200             200.0  6,000    510 µs   1.00 ms          410    yes",
+        "  205             200.0  6,000    510 µs   1.00 ms            –     no  2 failures",
         "",
         "200 calls/s hold (no failure, every correctness count 0, ring p99 at most 25.0 ms)",
       ])

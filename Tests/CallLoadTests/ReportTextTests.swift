@@ -9,7 +9,7 @@ import callload
       machine   2 CPUs (Some CPU), 24.00 GB memory, Linux 6.1
 
       Expected and actual
-        devices connected   10000/10000  4000/s
+        devices connected   10000/10000   4000/s
         devices registered  10000/10000
         calls placed          6000/6000  200.0/s
         calls completed       6000/6000
@@ -20,14 +20,14 @@ import callload
         none
 
       Latency
-        phase      count     p50     p90     p99    p99.9      max
-        connect        0       –       –       –        –        –
-        register       0       –       –       –        –        –
-        ring         101  510 µs  910 µs  990 µs  2.00 ms  2.00 ms
-        answer         0       –       –       –        –        –
-        elsewhere      0       –       –       –        –        –
-        cancel         0       –       –       –        –        –
-        timeout        0       –       –       –        –        –
+        phase      count     p50     p90      p99    p99.9      max
+        connect        0       –       –        –        –        –
+        register       0       –       –        –        –        –
+        ring         101  510 µs  910 µs  1.00 ms  2.00 ms  2.00 ms
+        answer         0       –       –        –        –        –
+        elsewhere      0       –       –        –        –        –
+        cancel         0       –       –        –        –        –
+        timeout        0       –       –        –        –        –
 
       Servers
         process          CPU µs/call  CPU s    memory

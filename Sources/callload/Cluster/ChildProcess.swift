@@ -51,12 +51,22 @@ package final class ChildProcess: Sendable {
   }
 
   /// The last lines of its output, for an error message.
-  package func logTail(lines: Int = 15) -> String {
+  package func logTail() -> String {
     guard let data = FileManager.default.contents(atPath: logPath), !data.isEmpty else {
       return "    (it wrote nothing)"
     }
-    return String(decoding: data.suffix(16_384), as: UTF8.self)
-      .split(separator: "\n").suffix(lines).map { "    " + $0 }.joined(separator: "\n")
+    return Self.telling(String(decoding: data.suffix(65_536), as: UTF8.self))
+      .map { "    " + $0 }.joined(separator: "\n")
+  }
+
+  /// The lines of a log that say most of an end: the last ones; of a crash, where it begins.
+  package static func telling(_ log: String, lines most: Int = 15) -> [Substring] {
+    let lines = log.split(separator: "\n")
+    let crash = lines.lastIndex { $0.contains("Fatal error") || $0.contains("Program crashed") }
+    guard let crash else { return Array(lines.suffix(most)) }
+    // Of a backtrace the thread that crashed matters.
+    let thread = lines[crash...].firstIndex { $0.hasSuffix("crashed:") } ?? crash + 1
+    return Array(lines[max(crash - 2, 0)...crash]) + Array(lines[thread...].prefix(most))
   }
 }
 

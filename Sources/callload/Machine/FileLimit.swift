@@ -5,6 +5,11 @@ package struct FileLimit: Sendable, Equatable {
   package var soft: UInt64
   package var hard: UInt64
 
+  package init(soft: UInt64, hard: UInt64) {
+    self.soft = soft
+    self.hard = hard
+  }
+
   /// Sockets to the edges, and some for logs, event loops and the terminal.
   package static func needed(devices: Int) -> UInt64 { UInt64(max(devices, 0)) + 256 }
 
