@@ -1,0 +1,173 @@
+import CallAuth
+import CallTestKit
+import Foundation
+import Synchronization
+
+/// A whole cluster of a test's own: a nats-server, coordinators and edges as real processes.
+final class TestCluster: Sendable {
+  struct Failure: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  let nats: NATSServerProcess
+  let keys: AppKeys
+  let folder: String
+  private let nodes = Mutex<[String: Process]>([:])
+  private let ports = Mutex<[String: Int]>([:])
+
+  private init(nats: NATSServerProcess) throws {
+    self.nats = nats
+    folder = NSTemporaryDirectory() + "/callmesh-test-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    let (keys, json) = AppKeys.generateDevelopment(app: "demo")
+    self.keys = keys
+    try Data(json.utf8).write(to: URL(fileURLWithPath: folder + "/keys.json"))
+  }
+
+  static func start(coordinators: Int = 2, edges: Int = 2) async throws -> TestCluster {
+    let cluster = try TestCluster(nats: try await NATSServerProcess.start())
+    for number in 1...coordinators { try cluster.startCoordinator("c\(number)") }
+    for number in 1...edges { try cluster.startEdge("e\(number)") }
+    for number in 1...edges { try await cluster.waitUntilReady("e\(number)") }
+    return cluster
+  }
+
+  func startCoordinator(_ name: String) throws {
+    try start(name, ["coordinator"] + common(name))
+  }
+
+  func startEdge(_ name: String) throws {
+    let port = Int.random(in: 15_000..<32_000)
+    ports.withLock { $0[name] = port }
+    try start(
+      name,
+      ["edge"] + common(name) + [
+        "--host", "127.0.0.1", "--port", "\(port)", "--keys-file", folder + "/keys.json",
+        "--drain-seconds", "0",
+      ])
+  }
+
+  private func common(_ name: String) -> [String] {
+    ["--nats-url", nats.url, "--cluster", "test", "--node-id", name]
+  }
+
+  private func start(_ name: String, _ arguments: [String]) throws {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: try Self.program("callnode"))
+    process.arguments = arguments
+    let log = folder + "/\(name).log"
+    _ = FileManager.default.createFile(atPath: log, contents: nil)
+    process.standardOutput = FileHandle(forWritingAtPath: log)
+    process.standardError = process.standardOutput
+    try process.run()
+    nodes.withLock { $0[name] = process }
+  }
+
+  func port(_ edge: String) -> Int { ports.withLock { $0[edge]! } }
+
+  func url(_ edge: String) -> String { "ws://127.0.0.1:\(port(edge))" }
+
+  /// Ends a node gracefully and waits until it is gone. Returns its exit status.
+  @discardableResult
+  func stop(_ name: String) -> Int32 {
+    guard let process = nodes.withLock({ $0.removeValue(forKey: name) }) else { return -1 }
+    process.terminate()
+    process.waitUntilExit()
+    return process.terminationStatus
+  }
+
+  func kill(_ name: String) {
+    guard let process = nodes.withLock({ $0.removeValue(forKey: name) }) else { return }
+    Foundation.kill(process.processIdentifier, SIGKILL)
+    process.waitUntilExit()
+  }
+
+  /// Ends everything and removes its files.
+  func stop() {
+    for name in nodes.withLock({ Array($0.keys) }) { kill(name) }
+    nats.stop()
+    try? FileManager.default.removeItem(atPath: folder)
+  }
+
+  func log(_ name: String) -> String {
+    (try? String(contentsOfFile: folder + "/\(name).log", encoding: .utf8)) ?? ""
+  }
+
+  /// Waits until an edge sees an owner of every shard.
+  func waitUntilReady(_ edge: String) async throws {
+    let deadline = ContinuousClock.now + .seconds(60)
+    while ContinuousClock.now < deadline {
+      if try await get(edge, "/readyz").status == 200 { return }
+      // Nothing tells when another process is ready.
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    throw Failure(description: "\(edge) is not ready; its log: \(log(edge))")
+  }
+
+  func get(_ edge: String, _ path: String) async throws -> (status: Int32, body: String) {
+    try await run(
+      "/usr/bin/env",
+      ["curl", "-s", "-o", "-", "-w", "\n%{http_code}", "http://127.0.0.1:\(port(edge))\(path)"]
+    ).httpAnswer
+  }
+
+  struct Output: Sendable {
+    var status: Int32
+    var text: String
+    var httpAnswer: (status: Int32, body: String) {
+      let cut = text.lastIndex(of: "\n") ?? text.startIndex
+      let code = Int32(text[cut...].trimmingCharacters(in: .whitespacesAndNewlines)) ?? 0
+      return (code, String(text[..<cut]))
+    }
+  }
+
+  func callctl(_ arguments: String...) async throws -> Output {
+    try await run(
+      Self.program("callctl"), arguments + ["--nats-url", nats.url, "--cluster", "test"])
+  }
+
+  static func runAlone(_ name: String, _ arguments: [String]) async throws -> Output {
+    try await run(program(name), arguments)
+  }
+
+  func run(_ program: String, _ arguments: [String]) async throws -> Output {
+    try await Self.run(program, arguments)
+  }
+
+  /// Runs a program to its end, off the cooperative pool.
+  static func run(_ program: String, _ arguments: [String]) async throws -> Output {
+    try await withCheckedThrowingContinuation { continuation in
+      Thread.detachNewThread {
+        continuation.resume(with: Result { try runBlocking(program, arguments) })
+      }
+    }
+  }
+
+  private static func runBlocking(_ program: String, _ arguments: [String]) throws -> Output {
+    let process = Process()
+    let pipe = Pipe()
+    process.executableURL = URL(fileURLWithPath: program)
+    process.arguments = arguments
+    process.standardOutput = pipe
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    let data = pipe.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    return Output(
+      status: process.terminationStatus, text: String(decoding: data, as: UTF8.self))
+  }
+
+  /// A program of this package, beside the tests.
+  static func program(_ name: String) throws -> String {
+    let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+    let folders = [
+      (tests as NSString).deletingLastPathComponent,
+      FileManager.default.currentDirectoryPath + "/.build/release",
+    ]
+    for folder in folders {
+      let path = folder + "/" + name
+      if FileManager.default.isExecutableFile(atPath: path) { return path }
+    }
+    throw Failure(description: "\(name) is not built: it is looked for in \(folders)")
+  }
+}

@@ -1,0 +1,119 @@
+import CallAuth
+import CallClient
+import CallCore
+import CallWire
+import Glibc
+import Synchronization
+
+/// A device that remembers all it heard, so that a test can wait for a fact.
+final class TestDevice: Sendable {
+  let device: CallDevice
+  let name: String
+  private struct State {
+    var heard: [ClientEvent] = []
+    var waiters: [Waiter] = []
+  }
+  private struct Waiter: Sendable {
+    var token: Int
+    var matches: @Sendable ([ClientEvent]) -> Bool
+    var continuation: CheckedContinuation<Bool, Never>
+  }
+  private let state = Mutex(State())
+  private let lastToken = Atomic(0)
+  private let reader = Mutex<Task<Void, Never>?>(nil)
+
+  init(
+    _ cluster: TestCluster, user: String, _ name: String, edges: [String] = ["e1", "e2"],
+    codec: DeviceCodec = .protobuf
+  ) async throws {
+    let token = try await TokenMinter(keys: cluster.keys).mint(
+      app: "demo", user: user, device: name, lifetimeSeconds: 3600, now: Self.nowSeconds)
+    var configuration = ClientMachine.Configuration(
+      edges: edges.map(cluster.url), token: token, device: name)
+    configuration.deviceName = "\(user)'s \(name)"
+    configuration.backoffMinimum = .milliseconds(50)
+    configuration.backoffMaximum = .milliseconds(500)
+    device = CallDevice(configuration, codec: codec)
+    self.name = name
+    device.start()
+    // Owned by this device; ends with its events.
+    reader.withLock { $0 = Task { await self.read() } }
+    try await wait("attached") { if case .attached = $0 { true } else { false } }
+  }
+
+  private static var nowSeconds: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Int64(time.tv_sec)
+  }
+
+  func stop() { device.stop() }
+
+  private func read() async {
+    for await event in device.events {
+      let ready = state.withLock { state in
+        state.heard.append(event)
+        let heard = state.heard
+        let ready = state.waiters.filter { $0.matches(heard) }
+        state.waiters.removeAll { waiter in ready.contains { $0.token == waiter.token } }
+        return ready
+      }
+      for waiter in ready { waiter.continuation.resume(returning: true) }
+    }
+  }
+
+  var heard: [ClientEvent] { state.withLock { $0.heard } }
+
+  /// Waits until an event has come, or came already. Hangs no test: it fails after a minute.
+  func wait(
+    _ what: String, count: Int = 1, _ matches: @escaping @Sendable (ClientEvent) -> Bool
+  ) async throws {
+    let token = lastToken.add(1, ordering: .relaxed).newValue
+    let enough: @Sendable ([ClientEvent]) -> Bool = { $0.count(where: matches) >= count }
+    let deadline = Task {
+      try await Task.sleep(for: .seconds(60))
+      let late = state.withLock { state in
+        let late = state.waiters.filter { $0.token == token }
+        state.waiters.removeAll { $0.token == token }
+        return late
+      }
+      for waiter in late { waiter.continuation.resume(returning: false) }
+    }
+    defer { deadline.cancel() }
+    let came = await withCheckedContinuation { continuation in
+      let now = state.withLock { state in
+        if enough(state.heard) { return true }
+        state.waiters.append(Waiter(token: token, matches: enough, continuation: continuation))
+        return false
+      }
+      if now { continuation.resume(returning: true) }
+    }
+    guard came else {
+      throw TestCluster.Failure(description: "\(name) did not hear: \(what); it heard \(heard)")
+    }
+  }
+
+  func waitForInvite(_ call: CallID) async throws {
+    try await wait("the invite") { if case .call(call, .invited) = $0 { true } else { false } }
+  }
+
+  func waitForStop(_ call: CallID, _ reason: EndReason) async throws {
+    try await wait("\(reason)") {
+      if case .call(call, .stopped(let stop)) = $0 { stop.reason == reason } else { false }
+    }
+  }
+
+  func waitForAnswer(_ call: CallID) async throws {
+    try await wait("the answer") { if case .call(call, .answered) = $0 { true } else { false } }
+  }
+
+  func stops(_ call: CallID) -> [Stop] {
+    heard.compactMap { if case .call(call, .stopped(let stop)) = $0 { stop } else { nil } }
+  }
+}
+
+extension CallID {
+  static func random() -> CallID {
+    CallID(high: .random(in: 0 ... .max), low: .random(in: 0 ... .max))
+  }
+}
