@@ -38,12 +38,17 @@ func testConfiguration(_ node: String, shards: Int = 8) -> CoordinatorConfigurat
   var configuration = CoordinatorConfiguration(nodeID: node, cluster: "test", version: "1")
   configuration.shardCount = shards
   configuration.heartbeatInterval = .milliseconds(20)
-  configuration.leaseTimeout = .milliseconds(400)
+  // Nobody is declared dead by a machine that is merely busy; tests of death say `mortal`.
+  configuration.leaseTimeout = .seconds(60)
   configuration.settleTime = .milliseconds(80)
   configuration.announceTimeout = .milliseconds(400)
   configuration.announceTimeoutWithoutEdges = .milliseconds(20)
   configuration.claimRetry = .milliseconds(40)
   return configuration
+}
+
+func mortal(_ configuration: inout CoordinatorConfiguration) {
+  configuration.leaseTimeout = .milliseconds(400)
 }
 
 extension UserKey {
