@@ -185,7 +185,7 @@ enum Sample {
         again), now
         Journal     12 records, 35 kB; 0 appends/s; 0 refused and 0 without answer since start
         Bus         3 of 3 nodes connected; 0 reconnects and 0 messages dropped since start
-        Latency        p50     p90     p99     max  count
+        Latency       p50     p90     p99     max  count
           command  400 µs  900 µs  2.5 ms  150 ms     10
           (of the slowest node each, since its start)
 

@@ -6,8 +6,10 @@ package enum StatusText {
     -> String
   {
     var lines = [heading(view, cluster: cluster, url: url, color: color)]
-    for problem in view.problems { lines.append(paint("  ! \(problem)", "33", color)) }
-    for note in view.notes { lines.append("  \(note)") }
+    for problem in view.problems {
+      lines.append(paint("  ! " + Figures.safe(problem), "33", color))
+    }
+    for note in view.notes { lines.append("  " + Figures.safe(note)) }
     lines.append("")
     lines += nodes(view)
     lines.append("")
@@ -26,7 +28,7 @@ package enum StatusText {
     ).sorted().joined(separator: ", ")
     return "Cluster \(cluster): \(health). \(Figures.counted(view.nodes.count, "node")), "
       + "\(Figures.counted(view.shardCount, "shard")), "
-      + "NATS \(servers.isEmpty ? "" : servers + " ")at \(url)"
+      + "NATS \(servers.isEmpty ? "" : Figures.safe(servers) + " ")at \(url)"
   }
 
   private static func nodes(_ view: ClusterView) -> [String] {
@@ -34,7 +36,8 @@ package enum StatusText {
     for node in view.nodes {
       let status = node.status
       rows.append([
-        Figures.safe(status.node), status.role, status.state, status.version,
+        Figures.safe(status.node), Figures.safe(status.role), Figures.safe(status.state),
+        Figures.safe(status.version),
         Figures.uptime(seconds: status.uptimeSeconds), "\(Int(node.cpuPercent.rounded())) %",
         Figures.bytes(status.memoryBytes), holds(status),
       ])
