@@ -18,11 +18,11 @@ final class EdgeLoop {
   /// Stands in the low bits of session numbers, so that a batch of deliveries can be sorted by loop.
   let index: Int
 
-  private var endpoints: [UInt64: Endpoint] = [:]
+  private(set) var endpoints: [UInt64: Endpoint] = [:]
   /// Gone for the cluster; their peers have yet to answer the close frame.
-  private var closing: [UInt64: WebSocketHandler] = [:]
+  private(set) var closing: [UInt64: WebSocketHandler] = [:]
   /// HTTP connections, to be watched for idleness.
-  private var requests: [ObjectIdentifier: HTTPHandler] = [:]
+  private(set) var requests: [ObjectIdentifier: HTTPHandler] = [:]
   private var closed = ClosedSessions()
   private var outbox: CommandOutbox
   private var lastSession: UInt64 = 0
@@ -37,7 +37,8 @@ final class EdgeLoop {
   /// Commands in one tick from which on the loop counts as busy: 200 a second.
   private static let busyFrom = 20
   private var isStopped = false
-  private(set) var draining = false
+  /// Set once, by `beginDrain`.
+  var draining = false
   /// Room for one unmasked message.
   let scratch: UnsafeMutableRawBufferPointer
 
@@ -258,12 +259,15 @@ final class EdgeLoop {
 
   // MARK: A new owner asks
 
-  /// Announces all sessions of a shard's users. Everything is published when it returns.
+  /// Announces all sessions of a shard's users, and where the callers of its calls are. Everything is
+  /// published when it returns.
   func announce(shard: Int) {
     flushCommands(all: true)
     for case .device(let handler) in endpoints.values {
-      guard let command = handler.announcement(toShard: shard) else { continue }
-      outbox.say(command)
+      if let command = handler.announcement(toShard: shard) { outbox.say(command) }
+      for command in handler.resumptions(ofShard: shard, count: outbox.rules.shardCount) {
+        outbox.say(command)
+      }
     }
     flushCommands(all: true)
   }
@@ -312,46 +316,5 @@ final class EdgeLoop {
     }
     for handler in Array(closing.values) { handler.tick(now: now) }
     for handler in Array(requests.values) { handler.tick(now: now) }
-  }
-
-  // MARK: The end
-
-  /// Tells every session that the edge goes, each with a time to come back that spreads them over
-  /// `span`. From now on nobody attaches.
-  /// - Returns: how many sessions there are.
-  func beginDrain(over span: Span) -> Int {
-    draining = true
-    let handlers = devices
-    for (position, handler) in handlers.enumerated() {
-      let share = Double(position) / Double(max(1, handlers.count))
-      handler.send(.notice(goAway(after: Double(span.microseconds) / 1000 * share)))
-    }
-    flushTouched()
-    return handlers.count
-  }
-
-  /// Closes sessions until at most `count` are left.
-  func closeSessions(leaving count: Int) {
-    let now = self.now
-    for handler in devices.dropFirst(max(0, count)) { handler.close(goAway(after: 0), now: now) }
-    flushTouched()
-    flushCommands(all: true)
-  }
-
-  /// Closes every socket.
-  func closeAll() {
-    for handler in devices + closing.values { handler.abort() }
-    for handler in Array(requests.values) { handler.abort() }
-    flushCommands(all: true)
-  }
-
-  private var devices: [WebSocketHandler] {
-    endpoints.values.compactMap { if case .device(let handler) = $0 { handler } else { nil } }
-  }
-
-  private func goAway(after milliseconds: Double) -> Notice {
-    Notice(
-      kind: .goAway, message: "This edge stops. Connect to another.",
-      retryAfterMilliseconds: UInt32(max(0, min(milliseconds, 600_000))))
   }
 }

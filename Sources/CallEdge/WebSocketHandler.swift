@@ -313,4 +313,14 @@ final class WebSocketHandler: ChannelInboundHandler {
     else { return nil }
     return command(0, from: sender, callee: sender.user, body)
   }
+
+  /// What tells a shard's new owner where the callers of its calls are: one `resume` for each live
+  /// call to the shard's users that was placed from here. Nobody waits for the replies.
+  func resumptions(ofShard shard: Int, count: Int) -> [Command] {
+    guard !session.placedCalls.isEmpty, session.isAttached, let sender = session.sender
+    else { return [] }
+    return session.placedCalls
+      .filter { ShardHash.shard(of: $0.callee, count: count) == shard }
+      .map { command(0, from: sender, callee: $0.callee, .resume($0.call)) }
+  }
 }
