@@ -136,7 +136,7 @@ package struct LoadRun: Sendable {
       if control.wasInterrupted {
         processes.killNow()
         console.close()
-        if !plan.keepsFiles { folder.remove() }
+        leave(folder)
         _exit(130)
       }
       console.say("\(signal): ending the run; once more to stop at once")
@@ -192,6 +192,7 @@ package struct LoadRun: Sendable {
 
   private func leave(_ folder: TemporaryFolder) {
     guard plan.keepsFiles else { return folder.remove() }
+    folder.keep()
     Output.write("store and logs are in \(folder.path)\n", to: STDERR_FILENO)
   }
 }

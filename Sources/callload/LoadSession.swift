@@ -15,7 +15,8 @@ package struct Servers: Sendable {
       local.edges.map { (.edge, $0) } + local.coordinators.map { (.coordinator, $0) }
       + [(.nats, local.nats)]
     return processes.map { role, child in
-      (role, child.name, ProcessFiles.sample(processID: child.processID) ?? .init())
+      let sample = ProcessFiles.sample(processID: child.processID)
+      return (role, sample == nil ? "\(child.name) (ended)" : child.name, sample ?? .init())
     }
   }
 
@@ -100,7 +101,8 @@ package struct LoadSession: Sendable {
     var machine = ProcessFiles.machine()
     machine.natsVersion = servers.local?.natsVersion ?? ""
     var report = RunReport(settings: settings, machine: machine, result: result)
-    report.result.interrupted = result.interrupted || control.wasInterrupted
+    // A server that died ended the run early, too, but that is a failure.
+    report.result.interrupted = control.wasInterrupted
     report.incidents = control.incidents
     report.edgeBytesPerDevice = bytesPerDevice
     report.processes = after.processes(since: before)

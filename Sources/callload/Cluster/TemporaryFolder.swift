@@ -2,28 +2,51 @@ import FoundationEssentials
 import Glibc
 
 /// A folder of this run alone, readable by its user alone.
+///
+/// This process holds a lock on a file in it. A folder whose lock nobody holds was left behind by a
+/// run that was killed; the next run removes it.
 package struct TemporaryFolder: Sendable {
   package let path: String
+  /// Closed, and so unlocked, by the kernel when this process ends.
+  private let lock: Int32
+  private static let lockName = "lock"
+  private static let prefix = "callload-"
 
   /// - Throws: ``SetupError`` where the folder for temporary files cannot be written.
   package init() throws {
-    let parent = ProcessInfo.processInfo.environment["TMPDIR"].flatMap { $0.isEmpty ? nil : $0 }
-    var template = Array(((parent ?? "/tmp") + "/callload-XXXXXX").utf8CString)
+    let variable = ProcessInfo.processInfo.environment["TMPDIR"]
+    let parent = variable.flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp"
+    Self.removeAbandoned(in: parent)
+    var template = Array("\(parent)/\(Self.prefix)XXXXXX".utf8CString)
     let made = template.withUnsafeMutableBufferPointer { buffer -> String? in
       guard let start = buffer.baseAddress, let name = mkdtemp(start) else { return nil }
       return String(cString: name)
     }
     guard let made else {
       throw SetupError(
-        "cannot make a folder in \(parent ?? "/tmp"): \(String(cString: strerror(errno))); "
+        "cannot make a folder in \(parent): \(String(cString: strerror(errno))); "
           + "set TMPDIR to a folder that can be written")
     }
     path = made
+    // Under another name until it is locked, so that nobody takes it for abandoned in between.
+    lock = open("\(made)/new", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard lock >= 0, flock(lock, LOCK_EX | LOCK_NB) == 0,
+      rename("\(made)/new", "\(made)/\(Self.lockName)") == 0
+    else { throw SetupError("cannot lock \(made): \(String(cString: strerror(errno)))") }
   }
 
   package func file(_ name: String) -> String { path + "/" + name }
 
-  package func remove() { try? FileManager.default.removeItem(atPath: path) }
+  package func remove() {
+    try? FileManager.default.removeItem(atPath: path)
+    close(lock)
+  }
+
+  /// Leaves it to whoever wants to look at it: no later run removes it.
+  package func keep() {
+    unlink(file(Self.lockName))
+    close(lock)
+  }
 
   /// Writes a file that its user alone can read.
   package func write(_ text: String, to name: String) throws {
@@ -32,5 +55,20 @@ package struct TemporaryFolder: Sendable {
       FileManager.default.createFile(
         atPath: target, contents: Data(text.utf8), attributes: [.posixPermissions: 0o600])
     else { throw SetupError("cannot write \(target)") }
+  }
+
+  private static func removeAbandoned(in parent: String) {
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? []
+    for name in names where name.hasPrefix(prefix) {
+      let folder = "\(parent)/\(name)"
+      var facts = stat()
+      guard lstat(folder, &facts) == 0, facts.st_mode & S_IFMT == S_IFDIR,
+        facts.st_uid == getuid()
+      else { continue }
+      let lock = open("\(folder)/\(lockName)", O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+      guard lock >= 0 else { continue }
+      if flock(lock, LOCK_EX | LOCK_NB) == 0 { try? FileManager.default.removeItem(atPath: folder) }
+      close(lock)
+    }
   }
 }
