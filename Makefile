@@ -32,7 +32,7 @@ check: install
 	deploy/dev/check.sh
 
 bench: install
-	swift run -c release --package-path loadtest/Benchmarks $(ARGS)
+	swift run -c release Benchmarks $(ARGS)
 
 clean:
 	swift package clean

@@ -13,10 +13,7 @@ step() { # title, command...
 }
 
 format() {
-  local paths=(Sources Tests Package.swift)
-  for path in loadtest/Benchmarks/Package.swift loadtest/Benchmarks/Benchmarks; do
-    [[ -e $path ]] && paths+=("$path")
-  done
+  local paths=(Sources Tests loadtest/Benchmarks Package.swift)
   swift format lint --strict --parallel --recursive --configuration .swift-format "${paths[@]}"
 }
 
@@ -25,7 +22,7 @@ build() {
   CALLMESH_WARNINGS=errors swift build -c release --build-tests
 }
 
-step "format (fix with: swift format -i --recursive Sources Tests Package.swift)" format
+step "format (fix with: swift format -i -r Sources Tests loadtest/Benchmarks Package.swift)" format
 step "generated code (fix with: Proto/generate.sh)" Proto/generate.sh --check
 step "import rules (deploy/dev/imports.awk)" deploy/dev/imports.sh
 step "build with warnings as errors" build
