@@ -3,7 +3,7 @@ public import CallCore
 /// Bodies of the HTTP routes: JSON, the same shapes as in frames.
 public enum HTTPBodies {
   /// The most bytes a request's body may have.
-  public static let bytesMaximum = 16_384
+  public static let bytesMaximum = 65_536
 
   // MARK: Answers
 

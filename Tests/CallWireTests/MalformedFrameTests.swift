@@ -78,7 +78,8 @@ import Testing
     let later = refusal(Array(#"{"id":9,"teleport":{}}"#.utf8), .json)
     #expect(later == FrameError(id: 9, error: CallError(.unknownCommand)))
     #expect(
-      refusal(Array(#"{"id":9,"detach":{},"unregister":{}}"#.utf8), .json)?.error.code == .unknownCommand)
+      refusal(Array(#"{"id":9,"detach":{},"unregister":{}}"#.utf8), .json)?.error.code
+        == .unknownCommand)
   }
 
   @Test func unknownEnums() {

@@ -1,0 +1,106 @@
+import CallCore
+import CallWire
+
+/// One value of every kind that is kept or crosses versions. `GoldenBytes` holds their bytes.
+enum GoldenValues {
+  static let call = CallID(high: 0x6ba7_b810_9dad_11d1, low: 0x80b4_00c0_4fd4_30c8)
+  static let bob = UserKey(app: "demo", user: "bob")
+  static let caller = Party(user: "ann", device: "ann-phone", deviceName: "Ann's phone")
+  static let phone = Party(user: "bob", device: "bob-phone", deviceName: "Bob's phone")
+  static let tablet = Party(user: "bob", device: "bob-tablet")
+  static let at = Timestamp(microseconds: 1_790_000_000_123_456)
+  static let later = Timestamp(microseconds: 1_790_000_030_123_456)
+
+  static let changes: [(name: String, change: JournalEntry.Change)] = [
+    (
+      "placed",
+      .placed(
+        PlacedFacts(
+          callee: bob, caller: caller, placedAt: at, deadline: later, video: true,
+          description: "v=0\r\n", headers: [CustomHeader(name: "X-Team", value: "support")],
+          legs: [phone, tablet], fingerprint: 0xfedc_ba98_7654_3210))
+    ),
+    ("legJoined", .legJoined(tablet)),
+    ("alerting", .alerting("bob-phone")),
+    (
+      "answered",
+      .answered(AnsweredFacts(by: phone, at: at, description: "v=1\r\n", connectDeadline: later))
+    ),
+    ("declinedHere", .legEnded("bob-tablet", .declinedHere)),
+    ("busyHere", .legEnded("bob-tablet", .busy)),
+    ("gone", .legEnded("bob-tablet", .gone)),
+    ("callerConnected", .connected(caller: true)),
+    ("winnerConnected", .connected(caller: false)),
+    (
+      "signalOfCaller",
+      .signal(
+        fromCaller: true, "ann-phone", Signal(index: 1, kind: .candidate, body: "candidate:1"))
+    ),
+    (
+      "signalOfLeg",
+      .signal(
+        fromCaller: false, "bob-phone", Signal(index: 300, kind: .description, body: "v=2\r\n"))
+    ),
+    ("callerLost", .callerLost(until: later)),
+    ("callerBack", .callerLost(until: nil)),
+    ("winnerLost", .winnerLost(until: later)),
+    ("winnerBack", .winnerLost(until: nil)),
+    ("settled", .settled),
+  ]
+
+  static let ends: [(name: String, change: JournalEntry.Change)] = EndReason.allCases.map {
+    (
+      "ended.\($0.name)",
+      .ended(
+        EndedFacts(
+          reason: $0, by: $0 == .unanswered ? nil : caller, at: later, missed: $0.isMissedCall))
+    )
+  }
+
+  static let records: [(name: String, record: JournalRecord)] =
+    (changes + ends).map { name, change in
+      (
+        "entry.\(name)",
+        JournalRecord(
+          epoch: 3, number: 7, writer: "coordinator-a", at: at,
+          entries: [JournalEntry(call: call, change: change)])
+      )
+    } + [
+      (
+        "fence",
+        JournalRecord(epoch: 4, number: 1, writer: "coordinator-b", at: at, entries: [])
+      ),
+      (
+        "release",
+        JournalRecord(
+          epoch: 4, number: 2, writer: "coordinator-b", at: at, entries: [], released: true)
+      ),
+      (
+        "group",
+        JournalRecord(
+          epoch: 4, number: 300, writer: "coordinator-b", at: at,
+          entries: changes.map { JournalEntry(call: call, change: $0.change) })
+      ),
+    ]
+
+  static let checkpoint = Checkpoint(
+    sequence: 123_456, epoch: 4,
+    entries: (changes + ends).map { JournalEntry(call: call, change: $0.change) })
+
+  static let registration = Registration(
+    user: bob, device: "bob-phone",
+    request: RegistrationRequest(
+      deviceName: "Bob's phone",
+      voipToken: PushToken(
+        provider: .apns, environment: "production", topic: "org.example.app.voip",
+        token: "c0ffee"),
+      alertToken: PushToken(
+        provider: .fcm, environment: "", topic: "example-project", token: "fcm:token"),
+      dialect: "callmesh", sdkName: "CallmeshSwift", sdkVersion: "1.0"),
+    registeredAt: at, seenAt: later)
+
+  static let bareRegistration = Registration(
+    user: bob, device: "bob-tablet", request: RegistrationRequest(), registeredAt: at, seenAt: at)
+
+  static let lease = Lease(owner: "coordinator-a", incarnation: .max, epoch: 4, released: true)
+}
