@@ -11,6 +11,9 @@ struct StreamSpecification: Sendable {
   /// What key-value tools expect of a bucket.
   var isBucket = false
 
+  /// JetStream's number for it.
+  private static let subjectsOverlap: UInt64 = 10065
+
   private var storage: String { inMemory ? "memory" : "file" }
 
   private var configuration: String {
@@ -26,7 +29,13 @@ struct StreamSpecification: Sendable {
 
   /// Creates the stream; one that exists is taken if it keeps what we need kept.
   func create(_ api: JetStreamAPI) async throws {
-    let reply = try await api.call("STREAM.CREATE.\(name)", configuration)
+    var reply = try await api.call("STREAM.CREATE.\(name)", configuration)
+    // Of two nodes that create a stream at the same moment the server tells one that the subjects
+    // are taken, before it knows the other's stream by its name.
+    for _ in 0..<20 where reply.errorCode == Self.subjectsOverlap {
+      try await Task.sleep(for: .milliseconds(50))
+      reply = try await api.call("STREAM.CREATE.\(name)", configuration)
+    }
     guard reply.errorCode == JetStreamAPI.streamNameInUse else {
       _ = try reply.checked("cannot create the stream \(name)")
       return
