@@ -316,9 +316,10 @@ final class WebSocketHandler: ChannelInboundHandler {
 
   /// What tells a shard's new owner where the callers of its calls are: one `resume` for each live
   /// call to the shard's users that was placed from here. Nobody waits for the replies.
-  func resumptions(ofShard shard: Int, count: Int) -> [Command] {
+  func resumptions(ofShard shard: Int) -> [Command] {
     guard !session.placedCalls.isEmpty, session.isAttached, let sender = session.sender
     else { return [] }
+    let count = loop.shared.configuration.shardCount
     return session.placedCalls
       .filter { ShardHash.shard(of: $0.callee, count: count) == shard }
       .map { command(0, from: sender, callee: $0.callee, .resume($0.call)) }
