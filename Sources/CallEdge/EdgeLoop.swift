@@ -265,7 +265,7 @@ final class EdgeLoop {
     flushCommands(all: true)
     for case .device(let handler) in endpoints.values {
       if let command = handler.announcement(toShard: shard) { outbox.say(command) }
-      for command in handler.resumptions(ofShard: shard, count: outbox.rules.shardCount) {
+      for command in handler.resumptions(ofShard: shard) {
         outbox.say(command)
       }
     }
@@ -300,7 +300,8 @@ final class EdgeLoop {
   private func sweepCommands(now: Timestamp) {
     let before = outbox.pendingCount
     var late: [Command] = []
-    let resent = outbox.sweep(now: now, isLive: { endpoints[$0] != nil }) { late.append($0) }
+    let resent = outbox.sweep(
+      now: now, isLive: { endpoints[$0] != nil }, giveUp: { late.append($0) })
     metrics.commandsPending.add(Int64(outbox.pendingCount - before))
     if resent > 0 { metrics.commandsRetried.increment(by: UInt64(resent)) }
     for command in late {

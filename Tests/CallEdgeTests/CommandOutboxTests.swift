@@ -31,7 +31,7 @@ extension CommandOutbox {
 
   fileprivate mutating func late(_ now: Timestamp) -> [Command] {
     var out: [Command] = []
-    _ = sweep(now: now, isLive: { _ in true }) { out.append($0) }
+    _ = sweep(now: now, isLive: { _ in true }, giveUp: { out.append($0) })
     return out
   }
 }
@@ -119,9 +119,9 @@ extension CommandOutbox {
     _ = outbox.submit(command(session: 1, .attach(Attach())), now: start)
     _ = outbox.submit(command(session: 2), now: start)
     _ = outbox.flushed()
-    let resent = outbox.sweep(now: start + .seconds(1), isLive: { $0 == 2 }) { _ in
-      Issue.record("nobody waits for this")
-    }
+    let resent = outbox.sweep(
+      now: start + .seconds(1), isLive: { $0 == 2 },
+      giveUp: { _ in Issue.record("nobody waits for this") })
     #expect(resent == 1 && outbox.pendingCount == 1)
     #expect(outbox.flushed().flatMap(\.commands).map(\.session.number) == [2])
   }
