@@ -130,6 +130,7 @@ struct NodeRunner {
     out.port = configuration.port
     out.shardCount = shardCount
     if let eventLoops = configuration.eventLoops { out.eventLoops = eventLoops }
+    out.buckets = configuration.bucket
     out.limits = configuration.limits
     out.pingInterval = configuration.pingInterval
     out.commandsPerSecond = configuration.commandsPerSecond
