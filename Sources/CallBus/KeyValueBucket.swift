@@ -48,6 +48,8 @@ public protocol ClusterBus: MessageBus {
 }
 
 public struct JournalOptions: Sendable, Equatable {
+  /// How many shards the cluster has: for ever the same, since shards share streams by it.
+  public var shardCount = 64
   public var replicas = 1
   /// In memory instead of on disk: for tests that do not restart the server.
   public var inMemory = false

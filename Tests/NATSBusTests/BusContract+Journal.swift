@@ -9,7 +9,7 @@ extension BusContract {
     let first = try await append(journal, 1, expecting: 0, [1])
     let elsewhere = try await append(journal, 2, expecting: 0, [9])
     let second = try await append(journal, 1, expecting: first, [2, 2])
-    #expect(first < elsewhere && elsewhere < second)
+    #expect(first < second && elsewhere > 0)
     #expect(try await journal.last(shard: 1) == StoredRecord(sequence: second, bytes: [2, 2]))
     #expect(
       try await journal.next(shard: 1, from: 0) == StoredRecord(sequence: first, bytes: [1]))
@@ -30,9 +30,11 @@ extension BusContract {
     #expect(try await former.last(shard: 3)?.bytes == [2])
   }
 
-  func purgesButKeepsTheNewest() async throws {
-    let journal = try await bus.openJournal(JournalOptions())
-    let other = try await append(journal, 5, expecting: 0, [50])
+  func purgesButKeepsTheNewest(neighbour: Int, shardCount: Int) async throws {
+    var options = JournalOptions()
+    options.shardCount = shardCount
+    let journal = try await bus.openJournal(options)
+    let other = try await append(journal, neighbour, expecting: 0, [50])
     var sequences: [UInt64] = []
     for number in UInt8(0)..<10 {
       sequences.append(
@@ -43,8 +45,8 @@ extension BusContract {
     try await journal.purge(shard: 4, through: .max)
     #expect(try await journal.next(shard: 4, from: 0)?.sequence == sequences[9])
     #expect(try await journal.last(shard: 4)?.bytes == [9])
-    #expect(try await journal.last(shard: 5)?.sequence == other)
-    try await journal.purge(shard: 77, through: 5)
+    #expect(try await journal.last(shard: neighbour)?.sequence == other)
+    try await journal.purge(shard: 9, through: 5)
     #expect(await outcome(journal, 4, expecting: 0, [1]) == .refused)
     _ = try await append(journal, 4, expecting: sequences[9], [10])
     #expect(try await journal.statistics().messages >= 3)

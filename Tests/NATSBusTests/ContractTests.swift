@@ -38,7 +38,7 @@ struct InProcessBusContractTests {
     try await run { try await $0.refusesAStaleWriter() }
   }
   @Test func purgesButKeepsTheNewest() async throws {
-    try await run { try await $0.purgesButKeepsTheNewest() }
+    try await run { try await $0.purgesButKeepsTheNewest(neighbour: 68, shardCount: 100) }
   }
   @Test func checkpointsOfAnySize() async throws {
     try await run { try await $0.checkpointsOfAnySize() }
@@ -98,7 +98,10 @@ struct NATSBusContractTests {
     try await run { try await $0.refusesAStaleWriter() }
   }
   @Test func purgesButKeepsTheNewest() async throws {
-    try await run { try await $0.purgesButKeepsTheNewest() }
+    try await run { try await $0.purgesButKeepsTheNewest(neighbour: 5, shardCount: 16) }
+  }
+  @Test func purgesWhereShardsShareAStream() async throws {
+    try await run { try await $0.purgesButKeepsTheNewest(neighbour: 68, shardCount: 100) }
   }
   @Test func checkpointsOfAnySize() async throws {
     try await run { try await $0.checkpointsOfAnySize() }

@@ -103,6 +103,7 @@ struct FailureTests {
     let bus = try await NATSBus.connect(url: server.url, name: "test", options: options())
     var slow = JournalOptions()
     slow.appendTimeout = .seconds(60)
+    slow.shardCount = 200
     let journal = try await bus.openJournal(slow)
     let results = Inbox<AppendResult>(capacity: 1000)
     for shard in 0..<200 {
@@ -124,8 +125,8 @@ struct FailureTests {
     let server = try await NATSServerProcess.start()
     defer { server.stop() }
     let bus = try await NATSBus.connect(url: server.url, name: "test", options: options())
-    let name = Subjects(cluster: "test", shardCount: 4).journalStream
-    let configuration = "{\"name\":\"\(name)\",\"subjects\":[\"\(name).*\"],\"max_age\":1000000000}"
+    let name = Subjects(cluster: "test", shardCount: 4).journalStream + "-0"
+    let configuration = "{\"name\":\"\(name)\",\"subjects\":[\"a.b\"],\"max_age\":1000000000}"
     _ = try await bus.request(
       "$JS.API.STREAM.CREATE.\(name)", Array(configuration.utf8), timeout: .seconds(10))
     let error = await #expect(throws: BusError.self) {
@@ -135,6 +136,7 @@ struct FailureTests {
       Issue.record("another error")
       return
     }
+    #expect(text.contains("subjects is a.b, not test-journal.0"))
     #expect(text.contains("max_age is 1000000000, not 0"))
     #expect(text.contains("discard is old, not new"))
     await bus.close()

@@ -28,6 +28,9 @@ package enum JSONValue: Equatable {
   package var unsigned: UInt64? {
     if case .number(let digits) = self { UInt64(digits) } else { nil }
   }
+  var elements: [JSONValue]? {
+    if case .array(let elements) = self { elements } else { nil }
+  }
 
   /// For messages to operators.
   var description: String {

@@ -1,57 +1,77 @@
 public import CallBus
-internal import Synchronization
 
-/// The shards' journals in one stream with a subject per shard.
+/// The shards' journals: a subject per shard, spread over as many streams, up to a limit.
+///
+/// A stream of its own makes a shard's purge cheap: the server cuts the stream off, in about 3 ms.
+/// To purge one of 64 subjects in one stream of 200,000 records, nats-server 2.9.10 walks all of
+/// them and lets every append wait for 100 ms and more.
 public final class JetStreamJournal: Journal {
+  /// More shards share streams: each costs the server files and, replicated, a consensus group.
+  /// Changing this moves shards between streams: a cluster keeps it for ever.
+  static let streamsMax = 64
+
   private let api: JetStreamAPI
-  private let stream: String
+  private let base: String
+  private let streamCount: Int
+  private let subjects: [String]
   private let writer: StreamWriter
   private let checkpoints: Checkpoints
-  private let subjects = Mutex<[Int: String]>([:])
 
   static func open(_ bus: NATSBus, _ options: JournalOptions) async throws -> JetStreamJournal {
-    let api = JetStreamAPI(bus)
+    let journal = JetStreamJournal(bus, options)
     let names = bus.thread.options.subjects
-    try await StreamSpecification(
-      name: names.journalStream, subjects: ["\(names.journalStream).*"],
-      replicas: options.replicas, inMemory: options.inMemory
-    ).create(api)
-    try await StreamSpecification(
-      name: names.checkpointStream, subjects: ["\(names.checkpointStream).>"],
-      messagesPerSubject: 1, replicas: options.replicas, inMemory: options.inMemory
-    ).create(api)
-    return JetStreamJournal(
-      api, stream: names.journalStream,
-      writer: StreamWriter(bus, timeout: options.appendTimeout),
-      checkpoints: Checkpoints(
-        api, stream: names.checkpointStream,
-        writer: StreamWriter(bus, timeout: bus.thread.options.managementTimeout)))
+    var specifications = (0..<journal.streamCount).map { number in
+      StreamSpecification(
+        name: journal.stream(number), subjects: journal.subjects(ofStream: number),
+        replicas: options.replicas, inMemory: options.inMemory)
+    }
+    specifications.append(
+      StreamSpecification(
+        name: names.checkpointStream, subjects: ["\(names.checkpointStream).>"],
+        messagesPerSubject: 1, replicas: options.replicas, inMemory: options.inMemory))
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for specification in specifications {
+        group.addTask { try await specification.create(journal.api) }
+      }
+      try await group.waitForAll()
+    }
+    return journal
   }
 
-  private init(
-    _ api: JetStreamAPI, stream: String, writer: StreamWriter, checkpoints: Checkpoints
-  ) {
-    self.api = api
-    self.stream = stream
-    self.writer = writer
-    self.checkpoints = checkpoints
+  private init(_ bus: NATSBus, _ options: JournalOptions) {
+    let names = bus.thread.options.subjects
+    api = JetStreamAPI(bus)
+    base = names.journalStream
+    streamCount = min(options.shardCount, Self.streamsMax)
+    subjects = (0..<options.shardCount).map { "\(names.journalStream).\($0)" }
+    writer = StreamWriter(bus, timeout: options.appendTimeout)
+    checkpoints = Checkpoints(
+      api, stream: names.checkpointStream,
+      writer: StreamWriter(bus, timeout: bus.thread.options.managementTimeout))
+  }
+
+  private func stream(_ shard: Int) -> String { "\(base)-\(shard % streamCount)" }
+
+  private func subjects(ofStream number: Int) -> [String] {
+    stride(from: number, to: subjects.count, by: streamCount).map { subjects[$0] }
   }
 
   public func append(
     shard: Int, expecting: UInt64, _ bytes: [UInt8],
     completion: @escaping @Sendable (AppendResult) -> Void
   ) {
-    writer.write(subject(shard), bytes, expecting: expecting, completion: completion)
+    precondition(subjects.indices.contains(shard), "shard \(shard) of \(subjects.count)")
+    writer.write(subjects[shard], bytes, expecting: expecting, completion: completion)
   }
 
   public func last(shard: Int) async throws -> StoredRecord? {
-    try await api.last(stream: stream, subject: subject(shard)).map {
+    try await api.last(stream: stream(shard), subject: subjects[shard]).map {
       StoredRecord(sequence: $0.sequence, bytes: $0.bytes)
     }
   }
 
   public func next(shard: Int, from sequence: UInt64) async throws -> StoredRecord? {
-    try await api.next(stream: stream, subject: subject(shard), from: sequence).map {
+    try await api.next(stream: stream(shard), subject: subjects[shard], from: sequence).map {
       StoredRecord(sequence: $0.sequence, bytes: $0.bytes)
     }
   }
@@ -59,7 +79,8 @@ public final class JetStreamJournal: Journal {
   public func purge(shard: Int, through sequence: UInt64) async throws {
     guard let newest = try await last(shard: shard)?.sequence else { return }
     try await api.purge(
-      stream: stream, filter: subject(shard), before: sequence < newest ? sequence + 1 : newest)
+      stream: stream(shard), filter: streamCount == subjects.count ? nil : subjects[shard],
+      before: sequence < newest ? sequence + 1 : newest)
   }
 
   public func writeCheckpoint(shard: Int, _ bytes: [UInt8]) async throws {
@@ -71,20 +92,14 @@ public final class JetStreamJournal: Journal {
   }
 
   public func statistics() async throws -> JournalStatistics {
-    let state = try await api.information(stream: stream)["state"]
+    let question = "{\"offset\":0,\"subject\":\(JSONValue.quoted("\(base).*"))}"
+    let answer = try await api.call("STREAM.LIST", question).checked("cannot list the journals")
     var statistics = JournalStatistics()
-    statistics.messages = state?["messages"]?.unsigned ?? 0
-    statistics.bytes = state?["bytes"]?.unsigned ?? 0
-    return statistics
-  }
-
-  private func subject(_ shard: Int) -> String {
-    subjects.withLock { subjects in
-      if let subject = subjects[shard] { return subject }
-      let subject = "\(stream).\(shard)"
-      subjects[shard] = subject
-      return subject
+    for stream in answer["streams"]?.elements ?? [] {
+      statistics.messages += stream["state"]?["messages"]?.unsigned ?? 0
+      statistics.bytes += stream["state"]?["bytes"]?.unsigned ?? 0
     }
+    return statistics
   }
 }
 
