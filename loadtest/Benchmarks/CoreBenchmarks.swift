@@ -1,4 +1,5 @@
 import CallCore
+import CallWire
 
 /// The rules: what deciding one call costs, without codec, journal and bus.
 enum CoreBenchmarks {
@@ -76,6 +77,27 @@ enum CoreBenchmarks {
     }
     measure("core: shard of a user", runs: 1_000_000) { run in
       blackHole(ShardHash.shard(of: callees[run % 1000], count: 64))
+    }
+  }
+
+  /// Decide, append, then speak, without a journal: what holding back and releasing costs.
+  static func runPipeline(_ measure: Measure) {
+    var pipeline = CommitPipeline(epoch: 1, writer: "benchmark", lastSequence: 0)
+    let now = Timestamp(microseconds: 1)
+    let reply = Effect.reply(SessionRef(edge: 1, number: 1), request: 1, .done)
+    let entry = JournalEntry(call: CallID(high: 0, low: 1), change: .connected(caller: true))
+    for count in [1, 40] {
+      measure("pipeline: \(count) decisions, one append", per: "append", runs: 20_000) { run in
+        for _ in 0..<count {
+          var outcome = Outcome()
+          outcome.entries.append(entry)
+          outcome.effects.append(reply)
+          outcome.raise(to: .urgent)
+          pipeline.add(&outcome, now: now, lazyAppend: .milliseconds(5))
+        }
+        if let record = pipeline.nextAppend(now: now) { blackHole(ClusterCodec.encode(record)) }
+        pipeline.appended(sequence: UInt64(run)) { blackHole($0) }
+      }
     }
   }
 }

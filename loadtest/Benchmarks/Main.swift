@@ -1,13 +1,23 @@
+import CallBus
 import CallCore
+import Foundation
 
-/// Micro-benchmarks of what a call passes through. `Benchmarks [FILTER]` runs those whose name
-/// contains the filter; those of the bus need nats-server.
+/// Micro-benchmarks of what a call passes through.
+///
+/// `Benchmarks [FILTER]` runs those whose name contains the filter. Those of the bus and the journal
+/// need a nats-server with JetStream at `NATS_URL`; `make bench` starts one.
 @main
 struct Benchmarks {
   static func main() async throws {
     let measure = Measure(filter: CommandLine.arguments.dropFirst().first ?? "")
     measure.header()
     CoreBenchmarks.run(measure)
+    CoreBenchmarks.runPipeline(measure)
     CodecBenchmarks.run(measure)
+    guard let url = ProcessInfo.processInfo.environment["NATS_URL"] else {
+      print("bus, journal: skipped, since NATS_URL is not set")
+      return
+    }
+    try await BusBenchmarks.run(measure, url: url)
   }
 }
