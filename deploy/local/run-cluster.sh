@@ -51,14 +51,14 @@ start() { # name, command...
 start nats-server "$nats" -a 127.0.0.1 -p "${NATS_PORT:-4222}" -n callmesh-local -js -sd "$folder/nats"
 bus=$!
 for ((number = 1; number <= ${COORDINATORS:-2}; number++)); do
-  start "coordinator-$number" "$bin/callnode" coordinator --nats-url "$nats_url" \
+  start "coordinator-$number" "$bin/callnode" coordinator --nats-url "$nats_url" --log-format text \
     --node-id "coordinator-$number"
   nodes+=($!)
 done
 for ((number = 1; number <= ${EDGES:-2}; number++)); do
   port=$((${EDGE_PORT:-8080} + number - 1))
   start "edge-$number" "$bin/callnode" edge --nats-url "$nats_url" --node-id "edge-$number" \
-    --port "$port" --keys-file "$folder/keys.json"
+    --port "$port" --keys-file "$folder/keys.json" --log-format text
   nodes+=($!)
   echo "edge-$number: ws://127.0.0.1:$port/v1/connect   http://127.0.0.1:$port/readyz"
 done
