@@ -28,10 +28,19 @@ extension ClientMachine {
     return ClientFrame(id: lastRequest, command: command)
   }
 
-  private func send(_ entry: inout Pending, now: Timestamp, into actions: inout [Action]) {
+  private mutating func send(
+    _ entry: inout Pending, now: Timestamp, into actions: inout [Action]
+  ) {
+    sendAcks(into: &actions)
     entry.attempts += 1
     entry.nextAt = now + configuration.commandTimeout
     actions.append(.send(ClientFrame(id: entry.id, command: entry.command)))
+  }
+
+  private mutating func sendAgain(_ index: Int, now: Timestamp, into actions: inout [Action]) {
+    var entry = pending[index]
+    send(&entry, now: now, into: &actions)
+    pending[index] = entry
   }
 
   /// Says again what was not answered in time, and gives up what was said often enough.
@@ -46,15 +55,19 @@ extension ClientMachine {
         let entry = pending.remove(at: index)
         actions.append(.event(.gaveUp(request: entry.id, entry.command)))
       } else {
-        send(&pending[index], now: now, into: &actions)
+        sendAgain(index, now: now, into: &actions)
         index += 1
       }
     }
   }
 
-  /// Attached again: takes its calls up as their caller, and repeats what was not answered.
-  mutating func comeBack(now: Timestamp, into actions: inout [Action]) {
-    for index in pending.indices { send(&pending[index], now: now, into: &actions) }
+  /// Attached: says what waits for a reply, or was never said.
+  mutating func sayPending(now: Timestamp, into actions: inout [Action]) {
+    for index in pending.indices { sendAgain(index, now: now, into: &actions) }
+  }
+
+  /// Attached again: takes up the calls that this device placed.
+  mutating func resumeCalls(now: Timestamp, into actions: inout [Action]) {
     for view in calls.values where view.role == .caller && !view.isEnded {
       let address = CallAddress(callee: view.callee, call: view.call)
       // A place that is still unanswered takes the call up by itself.

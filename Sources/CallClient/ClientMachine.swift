@@ -24,6 +24,9 @@ public struct ClientMachine: Sendable {
     public var backoffMaximum: Span = .seconds(15)
     /// Commands that wait for a reply. One more is refused (`rateLimited`).
     public var pendingMax = 64
+    /// How long an acknowledgement may wait for a command to travel with. The cluster repeats a
+    /// delivery after 500 ms.
+    public var ackDelay: Span = .milliseconds(20)
     /// Ended calls that are remembered, so that a late repetition is recognised.
     public var endedCallsMax = 16
 
@@ -70,6 +73,7 @@ public struct ClientMachine: Sendable {
   var pending: [Pending] = []
   var lastRequest: UInt64 = 0
   var acks: [AckItem] = []
+  private var acksDueAt: Timestamp?
   var endedCalls: [CallID] = []
   private var edge: Int
   private var failures = 0
@@ -96,11 +100,14 @@ public struct ClientMachine: Sendable {
 
   /// Leaves for good, saying so.
   public mutating func stop(into actions: inout [Action]) {
-    if state == .attached { actions.append(.send(nextFrame(.detach))) }
+    if state == .attached {
+      sendAcks(into: &actions)
+      actions.append(.send(nextFrame(.detach)))
+    }
     if state != .stopped { actions.append(.close) }
     state = .stopped
     pending.removeAll()
-    acks.removeAll()
+    forgetAcks()
   }
 
   /// Comes back at once instead of after the wait.
@@ -157,13 +164,33 @@ public struct ClientMachine: Sendable {
     }
   }
 
-  /// Nothing more to read for now: acknowledges what came, in one frame.
-  public mutating func readCompleted(into actions: inout [Action]) {
+  /// Nothing more to read for now: what came is acknowledged with the next command, or soon.
+  public mutating func readCompleted(now: Timestamp, into actions: inout [Action]) {
+    guard !acks.isEmpty else { return }
+    if acks.count >= Self.acksMax || configuration.ackDelay.microseconds == 0 {
+      sendAcks(into: &actions)
+    } else if acksDueAt == nil {
+      acksDueAt = now + configuration.ackDelay
+    }
+  }
+
+  /// When acknowledgements that wait are to be sent by `fire` at the latest.
+  public var ackDeadline: Timestamp? { acksDueAt }
+
+  static let acksMax = 32
+
+  mutating func sendAcks(into actions: inout [Action]) {
+    acksDueAt = nil
     guard !acks.isEmpty else { return }
     if state == .attached {
       actions.append(.send(ClientFrame(id: 0, command: .ack(acks))))
     }
     acks.removeAll(keepingCapacity: true)
+  }
+
+  private mutating func forgetAcks() {
+    acksDueAt = nil
+    acks.removeAll()
   }
 
   // MARK: Time
@@ -175,7 +202,7 @@ public struct ClientMachine: Sendable {
     case .waiting(let until): return until
     case .connecting(let deadline), .attaching(let deadline): return deadline
     case .attached:
-      var next = heardAt + silenceMax
+      var next = min(heardAt + silenceMax, acksDueAt ?? .distantFuture)
       for command in pending where command.nextAt < next { next = command.nextAt }
       return next
     }
@@ -199,6 +226,7 @@ public struct ClientMachine: Sendable {
         wait(atLeast: Span(microseconds: 0), now: now, random: &random, into: &actions)
         return
       }
+      if let due = acksDueAt, due <= now { sendAcks(into: &actions) }
       resendDue(now: now, into: &actions)
     }
   }
@@ -221,7 +249,7 @@ public struct ClientMachine: Sendable {
       minimum.microseconds, ceiling / 2 + Int64.random(in: 0...ceiling / 2, using: &random))
     failures += 1
     edge += 1
-    acks.removeAll()
+    forgetAcks()
     let until = now + Span(microseconds: span)
     state = .waiting(until: until)
     actions.append(.event(.detached(retryAt: until)))
@@ -237,7 +265,8 @@ public struct ClientMachine: Sendable {
       state = .attached
       silenceMax = .milliseconds(max(10_000, Int64(info.pingSeconds) * 2500))
       actions.append(.event(.attached(info, again: attachedBefore)))
-      if attachedBefore { comeBack(now: now, into: &actions) }
+      sayPending(now: now, into: &actions)
+      if attachedBefore { resumeCalls(now: now, into: &actions) }
       attachedBefore = true
     case .error(let error) where Self.isFinal(error.code): refuse(error, into: &actions)
     case .error(let error):
@@ -277,7 +306,7 @@ public struct ClientMachine: Sendable {
     case .deviceRemoved:
       refuse(CallError(.unknownDevice, "The registration was removed."), into: &actions)
     case .goAway:
-      readCompleted(into: &actions)
+      sendAcks(into: &actions)
       actions.append(.close)
       wait(
         atLeast: .milliseconds(Int64(notice.retryAfterMilliseconds)), now: now, random: &random,

@@ -74,7 +74,7 @@ final class DeviceDriver: DeviceLinkDelegate {
   func linkReadCompleted() {
     run { machine, now, actions in
       machine.heard(now: now)
-      machine.readCompleted(into: &actions)
+      machine.readCompleted(now: now, into: &actions)
     }
     isReading = false
     link?.flush()

@@ -158,8 +158,12 @@ extension FaultyTwin {
     // Acknowledgements get lost in life: some deliveries are said twice.
     if call.version % 7 == 0 {
       later(.milliseconds(500)) { [self] in
-        // Only what still is the newest word to this device is repeated.
+        // Only what still is the newest word to this device is repeated, and nothing to one that
+        // stopped for itself.
         guard let leg = leg(call, party), call.legs[leg].last == delivery else { return }
+        if case .invite = event {
+          guard case .ringing = call.stage, call.legs[leg].isLive else { return }
+        }
         send(delivery, to: party)
       }
     }

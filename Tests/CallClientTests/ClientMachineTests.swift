@@ -21,6 +21,7 @@ struct Device {
 
   mutating func start() { machine.start(now: now, into: &actions) }
   mutating func open() { machine.opened(now: now, into: &actions) }
+  mutating func readCompleted() { machine.readCompleted(now: now, into: &actions) }
   mutating func close() { machine.closed(now: now, random: &random, into: &actions) }
 
   mutating func hear(_ frame: ServerFrame) {
@@ -211,7 +212,7 @@ extension [ClientMachine.Action] {
     device.open()
     let attach = device.take().frames[0]
     device.hear(.reply(id: attach.id, .attached(.sample)))
-    _ = device.take()
+    #expect(device.take().frames.map(\.id) == [early])
     device.close()
     device.comeBack()
     #expect(device.take().frames.map(\.id) == [early])
@@ -237,13 +238,39 @@ extension [ClientMachine.Action] {
     device.hear(call, 5, invite)
     device.hear(call, 5, invite)
     device.hear(call, 6, .stop(Stop(reason: .cancelled, by: caller, missed: true)))
-    device.machine.readCompleted(into: &device.actions)
+    device.readCompleted()
     let actions = device.take()
     #expect(actions.callEvents.count == 2)
+    #expect(actions.frames.isEmpty)
+    device.pass(.milliseconds(20))
     let items = [5, 5, 6].map { AckItem(call: CallAddress(call: call), version: $0) }
-    #expect(actions.frames == [ClientFrame(id: 0, command: .ack(items))])
-    device.machine.readCompleted(into: &device.actions)
+    #expect(device.take().frames == [ClientFrame(id: 0, command: .ack(items))])
+    device.readCompleted()
+    device.pass(.milliseconds(20))
     #expect(device.take().isEmpty)
+  }
+
+  @Test func anAcknowledgementTravelsWithTheNextCommand() {
+    var device = Device()
+    device.attach()
+    device.hear(call, 5, invite)
+    device.readCompleted()
+    device.say(.alerting(CallAddress(call: call)))
+    let item = AckItem(call: CallAddress(call: call), version: 5)
+    #expect(
+      device.take().frames.map(\.command) == [.ack([item]), .alerting(CallAddress(call: call))])
+    device.pass(.milliseconds(20))
+    #expect(device.take().isEmpty)
+  }
+
+  @Test func manyAcknowledgementsDoNotWait() {
+    var device = Device()
+    device.attach()
+    for version in 1...32 as ClosedRange<UInt64> {
+      device.hear(call, version, .signal(Signal(index: version, kind: .candidate, body: "")))
+    }
+    device.readCompleted()
+    #expect(device.take().frames.count == 1)
   }
 
   @Test func nothingRingsAfterTheEnd() {

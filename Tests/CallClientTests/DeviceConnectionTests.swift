@@ -36,7 +36,6 @@ final class Owner: DeviceLinkDelegate {
 
   private func receive(_ bytes: [UInt8]) throws {
     try channel.writeInbound(ByteBuffer(bytes: bytes))
-    channel.pipeline.fireChannelReadComplete()
   }
 
   private func receive(_ text: String) throws { try receive(Array(text.utf8)) }

@@ -103,9 +103,11 @@ extension CallRecord {
     case .answeredElsewhere:
       if isCaller { return "it is the caller" }
       // Without a winner that is another rule's matter.
-      guard let winner else { return nil }
-      if device.device == winner { return "it is the winner" }
-      return end.by == winner ? nil : "the winner is not the one it was told"
+      guard winner != nil else { return nil }
+      // So is a winner that was told this.
+      if device.wonAt != nil { return nil }
+      let isWinner = winners.isEmpty || winners.contains { $0.device == end.by }
+      return isWinner ? nil : "the winner is not the one it was told"
     case .declined: return objectionToDeclined(end, device, isCaller: isCaller, winner)
     case .cancelled:
       if winner != nil { return "the call was answered" }

@@ -19,7 +19,8 @@ extension LoadRig {
   /// Draws a call by the seed: its part, and two users that are free for it. Where a small crowd
   /// has nobody free for a part that needs an idle user, another part is drawn. nil: there are none.
   func drawCall(number: Int, at intended: Timestamp) -> CallPlan? {
-    var random = SplitMix64(seed: options.seed &* 0x1_0000_01B3 &+ UInt64(number))
+    var random = SplitMix64(
+      seed: options.seed &* 0x1_0000_01B3 &+ stageCount << 40 &+ UInt64(number))
     for _ in 0..<8 {
       if let plan = drawCall(drawPart(&random), at: intended, &random) { return plan }
     }

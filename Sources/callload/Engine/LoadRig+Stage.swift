@@ -56,6 +56,7 @@ extension LoadRig {
   ) {
     let start = loop.now + .milliseconds(20)
     let expected = max(1, Int((rate * duration).rounded()))
+    stageCount += 1
     let stage = Stage(
       startedAt: start, expected: expected, duration: duration, seed: options.seed,
       roster: roster, completion: completion)

@@ -23,6 +23,8 @@ package final class LoadRig {
   var connectedCount = 0
   var registeredCount = 0
   var isInterrupted = false
+  /// Each stage has calls of its own.
+  var stageCount: UInt64 = 0
   var recentPairs = PairLimiter()
   /// Live calls in which a user takes part, and users that are left alone.
   var liveCalls: [Int32] = []
@@ -139,6 +141,13 @@ package final class LoadRig {
     watched.append(device)
   }
 
+  /// Lets a device's machine do what is due.
+  func fire(_ device: SimulatedDevice) {
+    var random = self.random
+    run(device) { $0.fire(now: $1, random: &random, into: &$2) }
+    self.random = random
+  }
+
   func startTicking() {
     guard !isTicking else { return }
     isTicking = true
@@ -156,9 +165,7 @@ package final class LoadRig {
     for device in due {
       if ticks % 50 != 0 { device.isWatched = false }
       if !device.isHeld, let deadline = device.machine.nextDeadline, deadline <= now {
-        var random = self.random
-        run(device) { $0.fire(now: $1, random: &random, into: &$2) }
-        self.random = random
+        fire(device)
       } else {
         watch(device)
       }

@@ -22,6 +22,8 @@ final class SimulatedDevice: DeviceLinkDelegate {
   var isReading = false
   /// Among the devices whose deadlines are looked at often.
   var isWatched = false
+  /// A timer for acknowledgements runs.
+  private var acksArmed = false
 
   init(index: Int, rig: LoadRig, machine: ClientMachine) {
     self.index = index
@@ -42,9 +44,21 @@ final class SimulatedDevice: DeviceLinkDelegate {
   func linkReadCompleted() {
     let now = rig.loop.now
     machine.heard(now: now)
-    rig.run(self) { machine, _, actions in machine.readCompleted(into: &actions) }
+    rig.run(self) { $0.readCompleted(now: $1, into: &$2) }
+    armAcks()
     isReading = false
     link?.flush()
+  }
+
+  private func armAcks() {
+    guard !acksArmed, let due = machine.ackDeadline else { return }
+    acksArmed = true
+    rig.loop.schedule(at: due) { [weak self] in
+      guard let self else { return }
+      acksArmed = false
+      // They may have gone with a command, and others have come since.
+      if let due = machine.ackDeadline, due <= rig.loop.now { rig.fire(self) } else { armAcks() }
+    }
   }
 
   func linkClosed(_ cause: LinkClosed) {
