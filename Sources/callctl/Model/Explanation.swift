@@ -144,7 +144,8 @@ private struct LegStory {
   private var stopped: String {
     guard leg.state == "stopped" else { return "" }
     let end = stoppedAt ?? report.timeline?.last { $0.what == "ended" }
-    let when = end.map { " after \(time($0))" } ?? ""
+    // A new owner tells everybody to stop once more; when it was first is not known.
+    let when = isKnownInPart ? "" : end.map { " after \(time($0))" } ?? ""
     return "; stopped\(when) because \(reason)"
   }
 
