@@ -7,7 +7,7 @@ public enum FieldRules {
   /// Of a push token and of its topic.
   public static let pushTokenBytesMaximum = 1024
   /// Of a bearer token in `attach`.
-  public static let bearerTokenBytesMaximum = 8192
+  public static let bearerTokenBytesMaximum = 4096
   /// Of names that people or operators read: of devices, clients, SDKs, dialects.
   public static let nameBytesMaximum = 128
   /// Acknowledgements in one frame.

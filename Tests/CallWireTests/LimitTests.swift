@@ -52,7 +52,7 @@ import Testing
       .attach(AttachRequest(device: text($0)))
     },
     Limit("device of unregister", .invalidDevice, over: 65) { .unregister(DeviceID(text($0))) },
-    Limit("bearer token", .notAccepted, over: 8193) { .attach(AttachRequest(token: text($0))) },
+    Limit("bearer token", .notAccepted, over: 4097) { .attach(AttachRequest(token: text($0))) },
     Limit("device name", .invalidField, over: 129) {
       .attach(AttachRequest(deviceName: text($0)))
     },

@@ -106,21 +106,3 @@ import Testing
     try #require(try codec.decodeServer(codec.encode(frame)) == frame, "\(name): \(frame)")
   }
 }
-
-struct Unexpected: Error {}
-
-extension DeviceCodec {
-  func decodeClient(
-    _ bytes: [UInt8], limits: CallLimits = CallLimits()
-  ) throws(FrameError) -> ClientFrame {
-    try bytes.withUnsafeBufferPointer { (buffer) throws(FrameError) in
-      try decodeClient(UnsafeRawBufferPointer(buffer), limits: limits)
-    }
-  }
-
-  func decodeServer(_ bytes: [UInt8]) throws(FrameError) -> ServerFrame {
-    try bytes.withUnsafeBufferPointer { (buffer) throws(FrameError) in
-      try decodeServer(UnsafeRawBufferPointer(buffer))
-    }
-  }
-}

@@ -1,0 +1,134 @@
+import CallCore
+import CallWire
+import Foundation
+import Testing
+
+/// docs/device-protocol.md says what is: its frames parse, its conversations are what the rules do,
+/// and its tables hold every code.
+@Suite struct DocumentTests {
+  /// A fenced block: its info string, and its lines.
+  struct Block {
+    var info: String
+    var line: Int
+    var lines: [String]
+  }
+
+  static let text: String = {
+    let folder = URL(filePath: #filePath).deletingLastPathComponent()
+    let path = folder.appending(path: "../../docs/device-protocol.md")
+    return (try? String(contentsOf: path, encoding: .utf8)) ?? ""
+  }()
+
+  static let blocks: [Block] = {
+    var blocks: [Block] = []
+    var open: Block?
+    for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated()
+    {
+      if line.hasPrefix("```") {
+        if let block = open {
+          blocks.append(block)
+          open = nil
+        } else {
+          open = Block(info: String(line.dropFirst(3)), line: index + 1, lines: [])
+        }
+      } else {
+        open?.lines.append(String(line))
+      }
+    }
+    return blocks
+  }()
+
+  /// Frames of devices: blocks marked `json client`, one frame a line or over several.
+  @Test func framesOfDevices() throws {
+    let blocks = Self.blocks.filter { $0.info == "json client" }
+    #expect(blocks.count >= 10)
+    var kinds: Set<String> = []
+    for block in blocks {
+      for frame in Self.frames(block) {
+        do throws(FrameError) {
+          let read = try DeviceCodec.json.decodeClient(Array(frame.utf8))
+          kinds.insert(Self.kind(read.command))
+        } catch {
+          Issue.record("line \(block.line): \(error.error): \(frame)")
+        }
+      }
+    }
+    // One example at least of every command.
+    #expect(kinds.count == 17, "\(kinds.sorted())")
+  }
+
+  @Test func framesOfEdges() throws {
+    let blocks = Self.blocks.filter { $0.info == "json server" }
+    #expect(blocks.count >= 5)
+    for block in blocks {
+      for frame in Self.frames(block) {
+        do throws(FrameError) {
+          let read = try DeviceCodec.json.decodeServer(Array(frame.utf8))
+          // Nothing in it that the cluster would not say: it reads the same when written again.
+          let again = try DeviceCodec.json.decodeServer(DeviceCodec.json.encode(read))
+          #expect(again == read)
+        } catch {
+          Issue.record("line \(block.line): \(error.error): \(frame)")
+        }
+      }
+    }
+  }
+
+  /// Conversations are played against the rules, with a clock of their own.
+  @Test func conversations() throws {
+    let blocks = Self.blocks.filter { $0.info.hasPrefix("text conversation") }
+    #expect(blocks.count >= 9)
+    for block in blocks {
+      let played = try Conversation.play(
+        block.lines, acksAreLeftOut: block.info.contains("acks left out"))
+      for (index, pair) in zip(block.lines, played).enumerated() where pair.0 != pair.1 {
+        Issue.record("line \(block.line + 1 + index): is \(pair.0), has to be \(pair.1)")
+        break
+      }
+      #expect(block.lines.count == played.count, "line \(block.line)")
+    }
+  }
+
+  @Test func everyErrorStandsInTheTable() {
+    for code in CallError.Code.allCases {
+      let row = "| \(code.rawValue) | `\(code.name)` | \(code.sentence) |"
+      #expect(Self.text.contains(row), "missing: \(row)")
+    }
+  }
+
+  @Test func everyEndReasonStandsInTheTable() {
+    for reason in EndReason.allCases {
+      #expect(Self.text.contains("| `\(reason.name)` |"), "missing: \(reason.name)")
+    }
+  }
+
+  @Test func bodiesOfHTTPRequests() throws {
+    for block in Self.blocks where block.info == "json register" {
+      _ = try HTTPBodies.register(
+        Array(block.lines.joined(separator: "\n").utf8), limits: CallLimits())
+    }
+    for block in Self.blocks where block.info == "json decline" {
+      _ = try HTTPBodies.decline(Array(block.lines.joined(separator: "\n").utf8))
+    }
+  }
+
+  /// A frame begins with a brace at the margin.
+  private static func frames(_ block: Block) -> [String] {
+    var frames: [String] = []
+    for line in block.lines {
+      if line.hasPrefix("{") || frames.isEmpty {
+        frames.append(line)
+      } else {
+        frames[frames.count - 1] += "\n" + line
+      }
+    }
+    return frames
+  }
+
+  private static func kind(_ command: ClientCommand) -> String {
+    switch command {
+    case .signal(_, let kind, _): "signal \(kind)"
+    default: String("\(command)".prefix { $0 != "(" })
+    }
+  }
+}
