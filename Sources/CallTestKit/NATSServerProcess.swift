@@ -10,7 +10,15 @@ public final class NATSServerProcess: Sendable {
   public var url: String { "nats://127.0.0.1:\(port)" }
 
   private let program: String
-  private let process = Mutex<pid_t?>(nil)
+  private let process = Mutex<Running?>(nil)
+
+  private struct Running {
+    var server: pid_t
+    /// A shell that ends the server when the end of the socket that we hold is closed without a
+    /// word: however this process ends, no server is left behind.
+    var guardian: pid_t
+    var guardianSocket: Int32
+  }
 
   public struct Failure: Error, CustomStringConvertible {
     public let description: String
@@ -53,33 +61,34 @@ public final class NATSServerProcess: Sendable {
   }
 
   /// Its process id; nil while it does not run.
-  public var processID: Int32? { process.withLock { $0 } }
+  public var processID: Int32? { process.withLock { $0?.server } }
 
   private func end(_ signal: Int32) {
-    guard let pid = process.withLock({ $0.take() }) else { return }
-    Glibc.kill(pid, signal)
+    guard let running = process.withLock({ $0.take() }) else { return }
+    var newline = UInt8(ascii: "\n")
+    send(running.guardianSocket, &newline, 1, Int32(MSG_NOSIGNAL))
+    close(running.guardianSocket)
+    Glibc.kill(running.server, signal)
     var status: Int32 = 0
-    waitpid(pid, &status, 0)
+    waitpid(running.guardian, &status, 0)
+    waitpid(running.server, &status, 0)
   }
 
   private func launch() async throws {
-    let arguments = [
+    let server = try Self.spawn([
       program, "--addr", "127.0.0.1", "--port", "\(port)", "--jetstream", "--store_dir",
       directory + "/store", "--log", directory + "/log",
-    ]
-    var pointers = arguments.map { strdup($0) } + [nil]
-    defer { for pointer in pointers { free(pointer) } }
-    var pid: pid_t = 0
-    let status = posix_spawn(&pid, program, nil, nil, &pointers, environ)
-    guard status == 0 else {
-      throw Failure(description: "cannot start \(program): \(String(cString: strerror(status)))")
+    ])
+    let (guardian, socket) = try guarding(server)
+    process.withLock {
+      $0 = Running(server: server, guardian: guardian, guardianSocket: socket)
     }
-    process.withLock { $0 = pid }
     let deadline = ContinuousClock.now + .seconds(20)
     while !answers() {
-      var exit: Int32 = 0
-      if waitpid(pid, &exit, WNOHANG) == pid {
-        process.withLock { $0 = nil }
+      // Looks without reaping: `end` does that.
+      var exit = siginfo_t()
+      let found = waitid(P_PID, id_t(server), &exit, WEXITED | WNOHANG | WNOWAIT)
+      if found == 0, exit.si_signo != 0 {
         throw Failure(description: "nats-server ended at once; its log: \(log)")
       }
       guard ContinuousClock.now < deadline else {
@@ -88,6 +97,35 @@ public final class NATSServerProcess: Sendable {
       // Nothing tells when another process listens.
       try await Task.sleep(for: .milliseconds(5))
     }
+  }
+
+  private func guarding(_ server: pid_t) throws -> (pid_t, Int32) {
+    var sockets: [Int32] = [-1, -1]
+    let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+    guard socketpair(AF_UNIX, kind, 0, &sockets) == 0 else {
+      throw Failure(description: "cannot make a pair of sockets")
+    }
+    defer { close(sockets[1]) }
+    let script = "read line || { kill -9 $0; rm -rf \"$1\"; }"
+    let guardian = try Self.spawn(
+      ["/bin/sh", "-c", script, "\(server)", directory], standardInput: sockets[1])
+    return (guardian, sockets[0])
+  }
+
+  private static func spawn(_ arguments: [String], standardInput: Int32? = nil) throws -> pid_t {
+    var pointers = arguments.map { strdup($0) } + [nil]
+    defer { for pointer in pointers { free(pointer) } }
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    if let standardInput { posix_spawn_file_actions_adddup2(&actions, standardInput, 0) }
+    var pid: pid_t = 0
+    let status = posix_spawn(&pid, arguments[0], &actions, nil, &pointers, environ)
+    guard status == 0 else {
+      throw Failure(
+        description: "cannot start \(arguments[0]): \(String(cString: strerror(status)))")
+    }
+    return pid
   }
 
   private var log: String {
