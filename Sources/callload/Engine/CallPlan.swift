@@ -99,7 +99,9 @@ final class LiveCall {
   /// How long it is to ring, by the cluster's clock alone.
   var ringSpan: Span?
   var invited: Set<Int> = []
-  var stopped = 0
+  /// When a device was last told of it.
+  var lastElsewhereAt: Timestamp?
+  var lastCancelAt: Timestamp?
   /// When a device was to answer.
   var answerIntended: [Int: Timestamp] = [:]
   /// Devices whose user wants to answer but which do not ring yet.

@@ -122,23 +122,28 @@ extension LoadRig {
     let plan = live.plan
     live.isOver.insert(device.index)
     switch reason {
-    case .answeredElsewhere:
-      live.stopped += 1
-      // The winner's intended time; of two that answered at once it is the same.
-      guard live.stopped == live.invited.count - 1, !plan.dropsConnection,
-        let intended = live.answerIntended.values.max()
-      else { return }
-      stage?.book.record(.elsewhere, now - intended)
-    case .cancelled where device.index != plan.caller:
-      live.stopped += 1
-      guard live.stopped == live.invited.count, let intended = live.cancelIntended else { return }
-      stage?.book.record(.cancel, now - intended)
+    case .answeredElsewhere: live.lastElsewhereAt = now
+    case .cancelled where device.index != plan.caller: live.lastCancelAt = now
     case .unanswered:
       // By the lengths alone, so that clocks that differ do not matter.
       guard let since = live.ringsSince, let span = live.ringSpan else { return }
       let late = (now - since).microseconds - span.microseconds
       stage?.book.record(.timeout, Span(microseconds: abs(late)))
     case .cancelled, .declined, .busy, .unreachable, .hungUp, .failed, .glare: break
+    }
+  }
+}
+
+extension LoadRig {
+  /// The call is over for everybody: only now it is known which device was told last.
+  func recordLast(_ live: LiveCall) {
+    guard !live.plan.dropsConnection else { return }
+    // Of two that answer at once the intended time is the same.
+    if let at = live.lastElsewhereAt, let intended = live.answerIntended.values.max() {
+      stage?.book.record(.elsewhere, at - intended)
+    }
+    if let at = live.lastCancelAt, let intended = live.cancelIntended {
+      stage?.book.record(.cancel, at - intended)
     }
   }
 }

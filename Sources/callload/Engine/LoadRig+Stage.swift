@@ -121,6 +121,7 @@ extension LoadRig {
   /// The call is over, or is given up; what is left is to wait a little and judge.
   private func finish(_ live: LiveCall) {
     let plan = live.plan
+    recordLast(live)
     stage?.live[plan.call] = nil
     stage?.quiet.append((plan.call, loop.now + Self.quietSpan))
     devices[plan.caller].calls.removeAll { $0 == plan.call }
