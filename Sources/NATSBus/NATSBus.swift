@@ -26,7 +26,10 @@ public final class NATSBus: ClusterBus {
     let thread = ConnectionThread(options: options)
     try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, _>) in
       startThread(named: "nats-bus") {
-        thread.run(url: url, name: name) { continuation.resume(with: $0) }
+        thread.run(url: url, name: name) { result in
+          if case .success = result { thread.readServerVersion() }
+          continuation.resume(with: result)
+        }
       }
     }
     return NATSBus(thread)

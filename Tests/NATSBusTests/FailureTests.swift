@@ -146,6 +146,8 @@ struct FailureTests {
     let server = try await NATSServerProcess.start()
     defer { server.stop() }
     let bus = try await NATSBus.connect(url: server.url, name: "one", options: options())
+    #expect(bus.statistics.serverVersion.hasPrefix("2."))
+    #expect(bus.statistics.server == server.url)
     let other = try await NATSBus.connect(url: server.url, name: "two", options: options())
     let contract = BusContract(bus: bus, other: other)
     let seen = Inbox<Int>(capacity: 1000)

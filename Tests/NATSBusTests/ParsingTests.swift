@@ -64,4 +64,16 @@ import Testing
       #expect(CheckpointHead(decoding: damaged) == nil)
     }
   }
+
+  @Test func readsAServersGreeting() throws {
+    #expect(
+      ServerGreeting.parse(Array("INFO {\"version\":\"2.9.10\",\"proto\":1} \r\n".utf8)) == "2.9.10"
+    )
+    #expect(ServerGreeting.parse(Array("HTTP/1.1 400".utf8)) == nil)
+    let plain = try #require(ServerGreeting.split("nats://127.0.0.1:4222"))
+    #expect(plain == ("127.0.0.1", "4222"))
+    let full = try #require(ServerGreeting.split("tls://user:p@ss@[::1]:4333"))
+    #expect(full == ("::1", "4333"))
+    #expect(ServerGreeting.split("nats://nowhere") == nil)
+  }
 }

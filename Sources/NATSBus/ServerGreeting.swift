@@ -1,0 +1,63 @@
+internal import Glibc
+internal import Synchronization
+
+/// What a server says first to everybody who connects, which the library reads and keeps to itself.
+package enum ServerGreeting {
+  /// The version of the server at an address such as `nats://127.0.0.1:4222`; nil when it does not
+  /// say within a second. Blocks.
+  static func version(of address: String) -> String? {
+    guard let (host, port) = split(address) else { return nil }
+    var hints = addrinfo()
+    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    var found: UnsafeMutablePointer<addrinfo>?
+    guard getaddrinfo(host, port, &hints, &found) == 0, let first = found?.pointee else {
+      return nil
+    }
+    defer { freeaddrinfo(found) }
+    let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+    let descriptor = socket(first.ai_family, type, 0)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var limit = timeval(tv_sec: 1, tv_usec: 0)
+    let size = socklen_t(MemoryLayout<timeval>.size)
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, size)
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
+    guard connect(descriptor, first.ai_addr, first.ai_addrlen) == 0 else { return nil }
+    return parse(line(from: descriptor))
+  }
+
+  /// The version in `INFO {…}`.
+  package static func parse(_ line: [UInt8]) -> String? {
+    guard let start = line.firstIndex(of: UInt8(ascii: "{")) else { return nil }
+    return JSONValue(parsing: line[start...])?["version"]?.text
+  }
+
+  /// Host and port, without scheme and credentials.
+  package static func split(_ address: String) -> (host: String, port: String)? {
+    var rest = address[...]
+    if let slash = rest.lastIndex(of: "/") { rest = rest[rest.index(after: slash)...] }
+    if let at = rest.lastIndex(of: "@") { rest = rest[rest.index(after: at)...] }
+    guard let colon = rest.lastIndex(of: ":") else { return nil }
+    let host = rest[..<colon].drop { $0 == "[" }.prefix { $0 != "]" }
+    return host.isEmpty ? nil : (String(host), String(rest[rest.index(after: colon)...]))
+  }
+
+  private static func line(from descriptor: Int32) -> [UInt8] {
+    var line: [UInt8] = []
+    while line.count < 64 << 10, line.last != UInt8(ascii: "\n") {
+      var buffer = [UInt8](repeating: 0, count: 4096)
+      let count = recv(descriptor, &buffer, buffer.count, 0)
+      guard count > 0 else { break }
+      line += buffer.prefix(count)
+    }
+    return line
+  }
+}
+
+extension ConnectionThread {
+  /// Asks the server that the connection leads to. Blocks.
+  func readServerVersion() {
+    let version = ServerGreeting.version(of: counters.server.withLock { $0 })
+    counters.serverVersion.withLock { $0 = version ?? "" }
+  }
+}
