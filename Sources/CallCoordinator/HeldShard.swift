@@ -43,7 +43,8 @@ struct HeldShard {
   var pipeline: CommitPipeline
   var phase: Phase
   var subscriptions: [any BusSubscription]
-  var queued: [Command] = []
+  /// Commands that wait until the shard serves.
+  var queue = CommandQueue()
   var storesOutstanding = 0
   var flight: Flight?
   var release: Release?

@@ -103,10 +103,10 @@ extension ShardWorker {
     case .announcing where command.body.isAboutSession:
       decide(shard, now: now) { $0.handle(command, now: now, into: &$1) }
     case .announcing:
-      guard held[shard]!.queued.count < with.configuration.queuedCommandsMax else {
+      guard held[shard]!.queue.count < with.configuration.queuedCommandsMax else {
         return dropped(1, shard, now: now)
       }
-      held[shard]!.queued.append(command)
+      held[shard]!.queue.append(command)
     case .parting: break  // The edge sends it again, to the next owner.
     }
   }

@@ -37,8 +37,7 @@ extension ShardWorker {
     let term = held[shard]!.term
     held[shard]!.phase = .serving
     decide(shard, now: now) { $0.begin(now: now, into: &$1) }
-    var queued: [Command] = []
-    swap(&queued, &held[shard]!.queued)
+    let queued = held[shard]!.queue.takeAll()
     for command in queued {
       decide(shard, now: now) { $0.handle(command, now: now, into: &$1) }
     }
@@ -61,7 +60,7 @@ extension ShardWorker {
     let shard = term.shard
     leaveBus(shard)
     // A shard that has not begun has said nothing; who waits in its queue asks the next owner.
-    held[shard]!.queued.removeAll()
+    _ = held[shard]!.queue.takeAll()
     held[shard]!.phase = .draining
     held[shard]!.release = HeldShard.Release(deadline: deadline, done: done)
     inbox.offer(.drained(term))

@@ -31,6 +31,8 @@ package struct CommandOutbox {
   package struct Pending {
     package let command: Command
     package let since: Timestamp
+    /// Counts the commands, in the order in which they came.
+    fileprivate let order: UInt64
   }
 
   private struct Key: Hashable {
@@ -52,6 +54,7 @@ package struct CommandOutbox {
 
   private let rules: Rules
   private var pending: [Key: Pending] = [:]
+  private var lastOrder: UInt64 = 0
   private var reminders: Deque<Reminder> = []
   private var batches: [Batch]
   /// Shards with something to send.
@@ -81,7 +84,8 @@ package struct CommandOutbox {
       return former.command.isRepeated(by: command) ? .repeated : .conflicting
     }
     guard pending.count < rules.pendingMax else { return .full }
-    pending[key] = Pending(command: command, since: now)
+    lastOrder += 1
+    pending[key] = Pending(command: command, since: now, order: lastOrder)
     reminders.append(Reminder(key: key, since: now, due: now + rules.resendAfter))
     add(command, urgent: !lazily)
     return .accepted
@@ -90,6 +94,17 @@ package struct CommandOutbox {
   /// Takes a command that is never answered and so never repeated.
   package mutating func say(_ command: Command) {
     add(command, urgent: true)
+  }
+
+  /// Sends again what a shard has not answered, in the order in which it was first said: what was on
+  /// its way to a former owner is lost, and a call's `place` must come before what follows it.
+  /// - Parameter isLive: as for `sweep`.
+  package mutating func sayAgain(toShard shard: Int, isLive: (UInt64) -> Bool) {
+    let waiting = pending.values.filter {
+      ShardHash.shard(of: $0.command.callee, count: rules.shardCount) == shard
+        && isLive($0.command.session.number)
+    }
+    for entry in waiting.sorted(by: { $0.order < $1.order }) { add(entry.command, urgent: true) }
   }
 
   /// Takes acknowledgements, which may wait for company. Those of one session join.

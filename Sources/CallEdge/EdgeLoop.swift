@@ -259,16 +259,15 @@ final class EdgeLoop {
 
   // MARK: A new owner asks
 
-  /// Announces all sessions of a shard's users, and where the callers of its calls are. Everything is
-  /// published when it returns.
+  /// Announces all sessions of a shard's users, and where the callers of its calls are; then says
+  /// again what waits for an answer. Everything is published when it returns.
   func announce(shard: Int) {
     flushCommands(all: true)
     for case .device(let handler) in endpoints.values {
       if let command = handler.announcement(toShard: shard) { outbox.say(command) }
-      for command in handler.resumptions(ofShard: shard) {
-        outbox.say(command)
-      }
+      for command in handler.resumptions(ofShard: shard) { outbox.say(command) }
     }
+    outbox.sayAgain(toShard: shard) { endpoints[$0] != nil }
     flushCommands(all: true)
   }
 

@@ -233,6 +233,44 @@ import Testing
     await bench.bus.close()
   }
 
+  /// What an edge says again when it is asked for its sessions comes in the right order; what came
+  /// before may lack its beginning.
+  @Test func whatIsSaidAgainTakesItsNewPlace() async throws {
+    try await WorkerBench().run { bench in
+      let term = ShardTerm(shard: 0, epoch: 1)
+      let inbox = bench.worker.inbox
+      let user = bench.user(0)
+      let call = CallID(high: 9, low: 9)
+      func say(_ body: Command.Body, _ request: UInt64) {
+        let command = Command(
+          session: bench.edge.session(5), request: request, user: .user("caller"),
+          device: "phone", callee: user, body: body)
+        inbox.offerCommands(
+          shard: 0,
+          ClusterCodec.encode(CommandBatch(edge: bench.edge.number, commands: [command])))
+      }
+      inbox.offer(.expect(term))
+      // The `place` before it went to the former owner.
+      say(.signal(call, .candidate, body: "c"), 2)
+      say(.place(PlaceRequest(call: call)), 1)
+      say(.signal(call, .candidate, body: "c"), 2)
+      inbox.offer(
+        .adopt(
+          RecoveredShard(
+            term: term, machine: ShardMachine(shard: 0, epoch: 1, limits: CallLimits()),
+            sequence: 0, edges: [bench.edge.number], recordsReplayed: 0)))
+      inbox.offer(.announceDone(shard: 0, epoch: 1, edge: bench.edge.number))
+      try await eventually("a reply to both") {
+        bench.edge.reply(to: 5, request: 1) != nil && bench.edge.reply(to: 5, request: 2) != nil
+      }
+      for item in bench.edge.items {
+        if case .reply(2, .error(let error)) = item.body {
+          #expect(error.code != .unknownCall)
+        }
+      }
+    }
+  }
+
   @Test func commandsWaitForARecovery() async throws {
     try await WorkerBench({ $0.queuedCommandsMax = 2 }).run { bench in
       let term = ShardTerm(shard: 0, epoch: 1)

@@ -114,6 +114,24 @@ extension CommandOutbox {
     #expect(outbox.late(start + .milliseconds(1900)).isEmpty && outbox.hasUrgent)
   }
 
+  /// A shard's new owner asks: what its former owner had may be lost.
+  @Test func aShardsCommandsAreSaidAgainInOrder() {
+    var outbox = outbox()
+    for request in (1...20).reversed() {
+      _ = outbox.submit(command(session: 1, request: UInt64(request)), now: start)
+      _ = outbox.submit(
+        command(session: 1, request: UInt64(request + 100), callee: bob), now: start)
+      _ = outbox.submit(command(session: 2, request: UInt64(request)), now: start)
+    }
+    _ = outbox.flushed()
+    _ = outbox.replied(session: 1, request: 7)
+    outbox.sayAgain(toShard: ShardHash.shard(of: ann, count: 64)) { $0 == 1 }
+    let said = outbox.flushed().flatMap(\.commands)
+    #expect(said.map(\.request) == (1...20).reversed().filter { $0 != 7 })
+    #expect(said.allSatisfy { $0.session.number == 1 })
+    #expect(outbox.pendingCount == 59)
+  }
+
   @Test func commandsOfSessionsThatAreGoneAreDropped() {
     var outbox = outbox()
     _ = outbox.submit(command(session: 1, .attach(Attach())), now: start)
