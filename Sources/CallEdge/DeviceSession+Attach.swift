@@ -1,6 +1,6 @@
 package import CallAuth
 package import CallCore
-package import CallWire
+import CallWire
 
 // MARK: Attaching
 

@@ -1,4 +1,4 @@
-package import CallAuth
+import CallAuth
 package import CallCore
 package import CallWire
 

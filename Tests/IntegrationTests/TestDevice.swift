@@ -89,7 +89,8 @@ final class TestDevice: Sendable {
       if now { continuation.resume(returning: true) }
     }
     guard came else {
-      throw TestCluster.Failure(description: "\(name) did not hear: \(what); it heard \(heard.suffix(6))")
+      throw TestCluster.Failure(
+        description: "\(name) did not hear: \(what); it heard \(heard.suffix(6))")
     }
   }
 
