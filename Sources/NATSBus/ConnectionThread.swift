@@ -54,6 +54,7 @@ final class ConnectionThread: @unchecked Sendable {
   private var entries: [Entry] = []
   private var backlog: [Operation] = []
   private var position = 0
+  private let graveyard = MessageGraveyard()
   private var lastMessagesIn: UInt64 = 0
   private var seenAttachments = 0
   private var seenAttached = false
@@ -235,7 +236,7 @@ final class ConnectionThread: @unchecked Sendable {
       if status == NATS_OK, let raw {
         counters.messagesIn.add(1, ordering: .relaxed)
         counters.bytesIn.add(UInt64(natsMsg_GetDataLength(raw)), ordering: .relaxed)
-        entry.registration.handle(NATSMessage(owning: raw))
+        entry.registration.handle(NATSMessage(owning: raw, graveyard))
         left -= 1
       } else if status == NATS_NO_RESPONDERS {
         entry.registration.onNoResponders?()
@@ -317,7 +318,7 @@ final class ConnectionThread: @unchecked Sendable {
       let data = buffer.baseAddress?.assumingMemoryBound(to: CChar.self)
       var status = natsMsg_Create(&raw, write.subject, reply, data, Int32(clamping: buffer.count))
       guard status == NATS_OK, let raw else { return status }
-      let message = NATSMessage(owning: raw)
+      let message = NATSMessage(owning: raw, graveyard)
       if let expecting = write.expecting {
         status = natsMsgHeader_Set(
           raw, "Nats-Expected-Last-Subject-Sequence", String(expecting))
