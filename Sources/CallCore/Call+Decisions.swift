@@ -160,7 +160,7 @@ extension Call {
   ) -> Reply {
     switch (stage, role) {
     case (.ringing, .caller):
-      guard callerSignals.count < context.limits.signalsWaiting else {
+      guard hasRoom(for: body, behind: callerSignals, context) else {
         return .error(CallError(.tooManySignals))
       }
       let signal = callerSignal(kind, body)
@@ -170,7 +170,7 @@ extension Call {
         tell(leg: leg, .signal(signal), context, into: &outcome)
       }
     case (.ringing, .leg(let leg)) where legs[leg].state.isLive:
-      guard legs[leg].signals.count < context.limits.signalsWaiting else {
+      guard hasRoom(for: body, behind: legs[leg].signals, context) else {
         return .error(CallError(.tooManySignals))
       }
       commit(
@@ -197,6 +197,14 @@ extension Call {
     case (.ringing, _), (.answered, _), (.ended, _): break
     }
     return .done
+  }
+
+  private func hasRoom(
+    for body: String, behind signals: [Signal], _ context: CallContext
+  ) -> Bool {
+    signals.count < context.limits.signalsWaiting
+      && signals.reduce(body.utf8.count) { $0 + $1.body.utf8.count }
+        <= context.limits.signalBytesWaiting
   }
 
   private func callerSignal(_ kind: SignalKind, _ body: String) -> Signal {

@@ -27,6 +27,8 @@ public struct CallLimits: Sendable, Equatable {
   /// Descriptions and candidates kept for one side of one call.
   public var signalsWaiting = 128
   public var signalBytes = 16_384
+  /// In all, of those kept for one side: they go out in one message with the invite or the answer.
+  public var signalBytesWaiting = 65_536
   /// How long alerting, connected, descriptions and candidates may wait for company in an append.
   public var lazyAppend: Span = .milliseconds(5)
   /// Calls one shard holds, ended ones included. Policy: refuse (`overloaded`).

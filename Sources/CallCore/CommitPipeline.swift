@@ -14,6 +14,16 @@ public struct CommitPipeline: Sendable {
   private var entries: [JournalEntry] = []
   private var effects: [Effect] = []
   private var inFlightEffects: [Effect] = []
+  /// What was decided together goes into one record; several such parts share one.
+  private var parts: [Part] = []
+  private struct Part {
+    var entries: Int
+    var effects: Int
+    var bytes: Int
+  }
+  /// A record is closed before it grows past this: the journal takes 1 MB in one piece. What is left
+  /// follows in the next.
+  public static let recordBytesMax = 400_000
   private var due: Timestamp = .distantFuture
 
   public init(epoch: UInt64, writer: String, lastSequence: UInt64) {
@@ -33,6 +43,9 @@ public struct CommitPipeline: Sendable {
       case .idle: now + .seconds(1)
       }
     if wanted < due { due = wanted }
+    let bytes = outcome.entries.reduce(0) { $0 + $1.approximateBytes }
+    parts.append(
+      Part(entries: outcome.entries.count, effects: outcome.effects.count, bytes: bytes))
     entries.append(contentsOf: outcome.entries)
     effects.append(contentsOf: outcome.effects)
     outcome.removeAll()
@@ -49,13 +62,37 @@ public struct CommitPipeline: Sendable {
   public mutating func nextAppend(now: Timestamp) -> JournalRecord? {
     guard !inFlight, due <= now else { return nil }
     inFlight = true
-    due = .distantFuture
     lastNumber += 1
-    let record = JournalRecord(
-      epoch: epoch, number: lastNumber, writer: writer, at: now, entries: entries)
-    entries.removeAll(keepingCapacity: true)
-    swap(&effects, &inFlightEffects)
+    var record = JournalRecord(
+      epoch: epoch, number: lastNumber, writer: writer, at: now, entries: [])
+    let (count, fitting) = fittingParts()
+    if count == parts.count {
+      due = .distantFuture
+      record.entries = entries
+      entries.removeAll(keepingCapacity: true)
+      swap(&effects, &inFlightEffects)
+      parts.removeAll(keepingCapacity: true)
+    } else {
+      due = now
+      record.entries = Array(entries[..<fitting.entries])
+      entries.removeFirst(fitting.entries)
+      inFlightEffects.append(contentsOf: effects[..<fitting.effects])
+      effects.removeFirst(fitting.effects)
+      parts.removeFirst(count)
+    }
     return record
+  }
+
+  /// How many parts, from the first, fit into one record, and what they hold; at least one.
+  private func fittingParts() -> (count: Int, Part) {
+    var sum = Part(entries: 0, effects: 0, bytes: 0)
+    for (count, part) in parts.enumerated() {
+      if count > 0, sum.bytes + part.bytes > Self.recordBytesMax { return (count, sum) }
+      sum.entries += part.entries
+      sum.effects += part.effects
+      sum.bytes += part.bytes
+    }
+    return (parts.count, sum)
   }
 
   /// The append is in the journal: what it held back may leave.

@@ -38,6 +38,22 @@ public struct JournalEntry: Sendable, Equatable {
   }
 }
 
+extension JournalEntry {
+  /// Counts what can be large; the rest is an allowance.
+  var approximateBytes: Int {
+    switch change {
+    case .placed(let facts):
+      facts.headers.reduce(256 + facts.description.utf8.count + 256 * facts.legs.count) {
+        $0 + $1.name.utf8.count + $1.value.utf8.count + 8
+      }
+    case .answered(let facts): 256 + facts.description.utf8.count
+    case .signal(_, _, let signal): 128 + signal.body.utf8.count
+    case .legJoined, .alerting, .legEnded, .connected, .ended, .callerLost, .winnerLost, .settled:
+      128
+    }
+  }
+}
+
 public struct PlacedFacts: Sendable, Equatable {
   public var callee: UserKey
   public var caller: Party

@@ -69,6 +69,22 @@ import Testing
         == .tooManySignals)
   }
 
+  @Test func bytesOfSignalsWaiting() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    let body = String(repeating: "c", count: 16_384)
+    for _ in 0..<4 {
+      #expect(bench.caller(.signal(Bench.callID, .candidate, body: body)) == .done)
+      #expect(bench.say(.signal(Bench.callID, .candidate, body: body), device: "b1") == .done)
+    }
+    #expect(
+      bench.caller(.signal(Bench.callID, .candidate, body: "c"))?.error == .tooManySignals)
+    #expect(
+      bench.say(.signal(Bench.callID, .candidate, body: "c"), device: "b1")?.error
+        == .tooManySignals)
+  }
+
   @Test func callsPerShard() {
     var limits = CallLimits()
     limits.callsPerShard = 2

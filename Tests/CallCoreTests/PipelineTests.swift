@@ -89,4 +89,31 @@ import Testing
     #expect(pipeline.nextAppend(now: Self.now + .seconds(9)) == nil)
     #expect(pipeline.nextDeadline == .distantFuture)
   }
+
+  @Test func aRecordIsClosedBeforeTheJournalRefusesIt() {
+    var pipeline = CommitPipeline(epoch: 1, writer: "n1", lastSequence: 0)
+    let body = String(repeating: "x", count: 65_536)
+    for number in 1...20 {
+      var outcome = Self.outcome(UInt64(number))
+      outcome.entries = [
+        JournalEntry(
+          call: CallID(high: 0, low: UInt64(number)),
+          change: .signal(
+            fromCaller: true, "a", Signal(index: 1, kind: .description, body: body)))
+      ]
+      pipeline.add(&outcome, now: Self.now, lazyAppend: .milliseconds(5))
+    }
+    var released: [Effect] = []
+    var records = 0
+    while let record = pipeline.nextAppend(now: Self.now) {
+      records += 1
+      #expect(record.entries.count <= 6)
+      #expect(record.number == UInt64(records))
+      pipeline.appended(sequence: UInt64(records)) { released.append($0) }
+      #expect(released.count == min(20, records * 6), "effects leave with their own facts")
+    }
+    #expect(records == 4)
+    #expect(Self.requests(released) == Array(1...20))
+    #expect(pipeline.nextDeadline == .distantFuture)
+  }
 }
