@@ -119,6 +119,7 @@ final class AdminResponder: Sendable {
     status.shards.sort { $0.shard < $1.shard }
     status.commandsTotal = metrics.commands.value
     status.appendLatency = LatencySummary(metrics.appendLatency)
+    status.ringLatency = LatencySummary(metrics.ringLatency)
     status.appendsTotal = metrics.appends.value
     status.appendsRefusedTotal = metrics.appendsRefused.value
     status.appendsUnknownTotal = metrics.appendsUnknown.value

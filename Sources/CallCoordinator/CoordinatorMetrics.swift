@@ -12,6 +12,7 @@ package struct CoordinatorMetrics: Sendable {
   package let appendsUnknown: Counter
   package let entries: Counter
   package let appendLatency: LatencyHistogram
+  package let ringLatency: LatencyHistogram
   package let replies: Counter
   package let deliveries: Counter
   package let edgeBatches: Counter
@@ -50,6 +51,9 @@ package struct CoordinatorMetrics: Sendable {
     appendsUnknown = counter(
       "appends_unknown", "Journal appends without an answer, settled by reading the journal.")
     entries = counter("journal_entries", "Journal entries acknowledged; with appends: batch size.")
+    ringLatency = registry.histogram(
+      "callmesh_coordinator_ring_seconds",
+      "From a call's placing until all of the callee's devices were known to ring.")
     appendLatency = registry.histogram(
       "callmesh_coordinator_append_seconds", "From an append's start to its acknowledgement.")
     replies = counter("replies", "Replies sent to edges.")

@@ -116,6 +116,10 @@ extension ShardWorker {
     _ shard: Int, now: Timestamp, _ body: (inout ShardMachine, inout Outcome) -> Void
   ) {
     body(&held[shard]!.machine, &outcome)
+    for span in outcome.ringSpans {
+      with.metrics.ringLatency.record(microseconds: span.microseconds)
+    }
+    outcome.ringSpans.removeAll(keepingCapacity: true)
     held[shard]!.pipeline.add(
       &outcome, now: now, lazyAppend: with.configuration.limits.lazyAppend)
   }

@@ -31,7 +31,7 @@ extension Call {
   // MARK: The callee's devices
 
   mutating func alerting(_ leg: Int, _ context: CallContext, into outcome: inout Outcome) -> Reply {
-    legs[leg].endpoint.acknowledgeInvite()
+    inviteHeard(leg, context, into: &outcome)
     guard case .ringing = stage, legs[leg].state.isLive else { return .call(state(for: .leg(leg))) }
     if legs[leg].state != .alerting {
       let first = !legs.contains { $0.state == .alerting }
@@ -44,7 +44,7 @@ extension Call {
   mutating func answer(
     _ leg: Int, description: String, _ context: CallContext, into outcome: inout Outcome
   ) -> Reply {
-    legs[leg].endpoint.acknowledgeInvite()
+    inviteHeard(leg, context, into: &outcome)
     if case .ringing = stage {
       guard legs[leg].state.isLive else {
         return .error(CallError(.wrongState, "This device declined, was busy or left."))
@@ -79,7 +79,7 @@ extension Call {
   mutating func decline(
     _ leg: Int, _ scope: DeclineScope, _ context: CallContext, into outcome: inout Outcome
   ) -> Reply {
-    legs[leg].endpoint.acknowledgeInvite()
+    inviteHeard(leg, context, into: &outcome)
     guard case .ringing = stage, legs[leg].state.isLive else {
       return lateRefusal(leg)
     }
@@ -94,7 +94,7 @@ extension Call {
   }
 
   mutating func busy(_ leg: Int, _ context: CallContext, into outcome: inout Outcome) -> Reply {
-    legs[leg].endpoint.acknowledgeInvite()
+    inviteHeard(leg, context, into: &outcome)
     guard case .ringing = stage, legs[leg].state.isLive else {
       return lateRefusal(leg)
     }

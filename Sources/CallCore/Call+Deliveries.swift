@@ -45,10 +45,20 @@ extension Call {
     case .leg(let leg):
       guard let event = legs[leg].endpoint.acknowledge(version) else { return }
       timeline.note(.acknowledged, UInt8(clamping: leg), at: context.now)
-      if case .invite = event, legs[leg].state == .waking { legs[leg].state = .delivered }
+      if case .invite = event { inviteHeard(leg, context, into: &outcome) }
     case .calleeDevice, .stranger: return
     }
     settleIfAllHeard(context, into: &outcome)
+  }
+
+  /// A device has the invite: it acknowledged it, or said something of the call.
+  mutating func inviteHeard(_ leg: Int, _ context: CallContext, into outcome: inout Outcome) {
+    legs[leg].endpoint.acknowledgeInvite()
+    if legs[leg].state == .waking { legs[leg].state = .delivered }
+    guard !rangEverywhere, isRinging, !legs.contains(where: { $0.told && $0.state == .waking })
+    else { return }
+    rangEverywhere = true
+    outcome.ringSpans.append(context.now - facts.placedAt)
   }
 
   // MARK: Sessions

@@ -31,6 +31,8 @@ struct Call: Sendable {
   var version: UInt64
   /// Every device acknowledged the end.
   var settled = false
+  /// All devices were known to ring once.
+  var rangEverywhere = false
   /// The deadline that stands in the shard's queue.
   var armedAt: Timestamp = .distantFuture
   var timeline: CallTimeline

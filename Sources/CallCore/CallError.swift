@@ -127,7 +127,8 @@ extension CallError.Code {
     case .tooManyLiveCalls: "At most 5 live calls on one device."
     case .headersTooLarge: "At most 32 headers, 4 kB in all."
     case .descriptionTooLarge: "A session description is at most 64 kB."
-    case .tooManySignals: "At most 128 descriptions and candidates, 64 kB in all, wait for one device."
+    case .tooManySignals:
+      "At most 128 descriptions and candidates, 64 kB in all, wait for one device."
     case .invalidCallee: "A user id is 1 to 128 bytes of printable text."
     case .invalidRingTimeout: "The ring timeout is 5 to 180 seconds."
     case .internalError: "The server failed. The command may or may not have been carried out."

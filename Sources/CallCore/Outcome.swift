@@ -4,6 +4,9 @@
 public struct Outcome: Sendable {
   public var entries: [JournalEntry] = []
   public var effects: [Effect] = []
+  /// For each call of which all devices are now known to ring: how long that took from its placing.
+  /// For metrics; nothing waits for it.
+  public var ringSpans: [Span] = []
   /// How soon the journal must have it.
   public var urgency = Urgency.idle
 
@@ -25,6 +28,7 @@ public struct Outcome: Sendable {
   public mutating func removeAll() {
     entries.removeAll(keepingCapacity: true)
     effects.removeAll(keepingCapacity: true)
+    ringSpans.removeAll(keepingCapacity: true)
     urgency = .idle
   }
 

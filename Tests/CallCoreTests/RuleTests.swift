@@ -179,6 +179,24 @@ import Testing
     #expect(bench.deliveries(to: "b1").isEmpty)
   }
 
+  @Test func howLongItTookUntilAllRang() {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place()
+    var spans: [Span] = []
+    for (device, pause) in [("b1", Span.milliseconds(3)), ("b2", .milliseconds(4))] {
+      bench.now = bench.now + pause
+      var outcome = Outcome()
+      let command = Command(
+        session: Bench.session(device), request: 1, user: UserKey(app: Bench.app, user: "bob"),
+        device: DeviceID(device), callee: UserKey(app: Bench.app, user: "bob"),
+        body: .alerting(Bench.callID))
+      bench.shard.handle(command, now: bench.now, into: &outcome)
+      spans += outcome.ringSpans
+    }
+    #expect(spans == [.milliseconds(7)])
+  }
+
   @Test func whatIsRepeatedIsUrgent() {
     // A repetition must leave behind an append, or a former owner would speak.
     var bench = Bench()

@@ -190,10 +190,12 @@ extension CallRecord {
 }
 
 extension DeviceRecord.End {
-  /// Whether `other` says the same again. A delivery repeats with its version; what is said to a
-  /// new session may carry a new one.
+  /// Whether `other` says the same again. A delivery repeats with its version. What is said to a new
+  /// session may carry a new one, and so does what a shard's new owner says, whose epoch stands in
+  /// the version's high bits: it cannot know who has heard of the end.
   func isRepeated(by other: Self, acrossSessions: Bool) -> Bool {
-    reason == other.reason && by == other.by && (version == other.version || acrossSessions)
+    reason == other.reason && by == other.by
+      && (version == other.version || acrossSessions || other.version >> 20 > version >> 20)
   }
 }
 
