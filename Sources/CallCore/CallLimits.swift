@@ -38,4 +38,12 @@ public struct CallLimits: Sendable, Equatable {
   public var busyWhileInCall = false
 
   public init() {}
+
+  /// Why a device may not place one more call; nil when it may.
+  ///
+  /// The calls of one device go to many shards, so whoever holds its session counts them.
+  /// - Parameter liveCallsPlaced: calls from this device that have not ended.
+  public func refusalToPlace(liveCallsPlaced: Int) -> CallError? {
+    liveCallsPlaced < liveCallsPerDevice ? nil : CallError(.tooManyLiveCalls)
+  }
 }

@@ -110,6 +110,12 @@ extension DeviceSession {
         retryAfterMilliseconds: 1000)
       return actions.append(.reply(frame.id, .error(error)))
     }
+    if case .place(let address, _) = frame.command,
+      !placedCalls.contains(where: { $0.call == address.call }),
+      let refusal = rules.limits.refusalToPlace(liveCallsPlaced: placedCalls.count)
+    {
+      return actions.append(.reply(frame.id, .error(refusal)))
+    }
     guard let (callee, body) = command(frame.command, of: identity) else { return }
     pendingCount += 1
     actions.append(.forward(request: frame.id, callee: callee, body))

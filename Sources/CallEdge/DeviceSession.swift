@@ -130,9 +130,11 @@ package final class SessionRules: Sendable {
   package let closeTimeout: Span = .seconds(2)
   /// Calls that a session remembers. Policy: forget the oldest.
   package let placedCallsMax = 16
+  package let limits: CallLimits
 
   package init(edge: UInt64, configuration: EdgeConfiguration) {
     self.edge = edge
+    limits = configuration.limits
     attachTimeout = configuration.attachTimeout
     pingInterval = configuration.pingInterval
     pingsMissedMax = configuration.pingsMissedMax

@@ -468,11 +468,33 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     var machine = Machine.attached { $0.commandsPendingPerSession = 1000 }
     for index in 0..<40 {
       let id = CallID(high: 1, low: UInt64(index))
-      machine.say(2, .place(CallAddress(callee: "bob", call: id), PlaceRequest(call: id)))
+      machine.say(2, .resume(CallAddress(callee: "bob", call: id)))
     }
     let farewell = machine.session.takeFarewell()
     let calls = try #require(farewell).calls
     #expect(calls[bob]?.map(\.low) == Array(24..<40))
+  }
+
+  @Test func theSixthLiveCallIsRefused() {
+    var machine = Machine.attached()
+    func place(_ index: Int, as id: UInt64) {
+      let call = CallID(high: 1, low: UInt64(index))
+      machine.say(id, .place(CallAddress(callee: "bob", call: call), PlaceRequest(call: call)))
+    }
+    for index in 0..<5 { place(index, as: UInt64(index + 2)) }
+    _ = machine.take()
+    place(5, as: 20)
+    #expect(machine.actions.count == 1)
+    #expect(machine.take().contains(where: error(20, .tooManyLiveCalls)))
+    place(3, as: 21)
+    #expect(machine.take().count(where: { if case .forward = $0 { true } else { false } }) == 1)
+    _ = machine.session.willDeliver(
+      Delivery(
+        call: CallID(high: 1, low: 0), callee: "bob", version: 1, at: start,
+        event: .stop(Stop(reason: .declined))))
+    _ = machine.take()
+    place(5, as: 22)
+    #expect(machine.take().count(where: { if case .forward = $0 { true } else { false } }) == 1)
   }
 
   @Test func silentDeviceIsDeadAfterTwoPings() {
