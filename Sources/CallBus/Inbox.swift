@@ -74,20 +74,25 @@ public final class Inbox<Element: Sendable>: Sendable {
   ///
   /// Returns an empty array at the deadline (nil: none), when the task is cancelled, and when the
   /// inbox is closed and empty. One task at a time may wait here.
-  ///
-  /// Stays on the caller's actor, which the closure must be told: else each wait costs two switches
-  /// to the cooperative pool and back.
-  public func next(
-    until deadline: ContinuousClock.Instant?, isolation: isolated (any Actor)? = #isolation
-  ) async -> [Element] {
+  public func next(until deadline: ContinuousClock.Instant?) async -> [Element] {
     let ready = takeAll()
     if let ready { return ready }
     await withTaskCancellationHandler {
-      _ = isolation
-      await withUnsafeContinuation(isolation: isolation) { wait($0, until: deadline) }
+      await withUnsafeContinuation { wait($0, until: deadline) }
     } onCancel: {
       state.withLock { $0.waiter.take() }?.resume()
     }
+    return takeAll() ?? []
+  }
+
+  /// As `next(until:)`, for an actor that stays on its own executor while it waits: a cancellation
+  /// handler costs a switch to the cooperative pool and back. Cancelling the task does not end the
+  /// wait; closing the inbox does.
+  public func nextUntilClosed(
+    deadline: ContinuousClock.Instant?, isolation: isolated (any Actor)? = #isolation
+  ) async -> [Element] {
+    if let ready = takeAll() { return ready }
+    await withUnsafeContinuation(isolation: isolation) { wait($0, until: deadline) }
     return takeAll() ?? []
   }
 

@@ -6,8 +6,13 @@ internal import Synchronization
 /// is not run leaves its task waiting for ever. Once the thread has ended, another thread runs what
 /// still comes, one job at a time as before.
 package final class JobQueue: Sendable {
+  /// Whose job it is: an actor's, or that of a task that prefers this thread.
+  private enum Entry {
+    case actor(UnownedJob)
+    case task(UnownedJob, UnownedTaskExecutor)
+  }
   private struct State {
-    var jobs: [UnownedJob] = []
+    var jobs: [Entry] = []
     /// Somebody is at it, or is about to be.
     var running = false
     var ended = false
@@ -19,8 +24,19 @@ package final class JobQueue: Sendable {
   package init(wake: @escaping @Sendable () -> Void) { self.wake = wake }
 
   package func enqueue(_ job: UnownedJob, of executor: UnownedSerialExecutor) {
+    enqueue(.actor(job), executor)
+  }
+
+  /// A job of a task executor that shares the thread with the serial one.
+  package func enqueue(
+    _ job: UnownedJob, of taskExecutor: UnownedTaskExecutor, beside executor: UnownedSerialExecutor
+  ) {
+    enqueue(.task(job, taskExecutor), executor)
+  }
+
+  private func enqueue(_ entry: Entry, _ executor: UnownedSerialExecutor) {
     let (needsRun, ended) = state.withLock { state in
-      state.jobs.append(job)
+      state.jobs.append(entry)
       return (!state.running && state.jobs.count == 1, state.ended)
     }
     guard needsRun else { return }
@@ -35,7 +51,7 @@ package final class JobQueue: Sendable {
 
   /// Runs what is queued, and what that queues, on the calling thread.
   package func run(on executor: UnownedSerialExecutor) {
-    var jobs: [UnownedJob] = []
+    var jobs: [Entry] = []
     while true {
       jobs.removeAll(keepingCapacity: true)
       state.withLock { state in
@@ -43,7 +59,12 @@ package final class JobQueue: Sendable {
         state.running = !jobs.isEmpty
       }
       if jobs.isEmpty { return }
-      for job in jobs { job.runSynchronously(on: executor) }
+      for entry in jobs {
+        switch entry {
+        case .actor(let job): job.runSynchronously(on: executor)
+        case .task(let job, let taskExecutor): job.runSynchronously(on: taskExecutor)
+        }
+      }
     }
   }
 

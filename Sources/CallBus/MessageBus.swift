@@ -26,6 +26,9 @@ public protocol MessageBus: Sendable {
   /// jobs hold up the bus.
   var executor: (any SerialExecutor)? { get }
 
+  /// What the tasks of such an actor should prefer, so that they wait without leaving the thread.
+  var taskExecutor: (any TaskExecutor)? { get }
+
   /// Sends and waits for the first reply.
   /// - Throws: `BusError.timeout`, `.noResponders`, `.closed`.
   func request(_ subject: String, _ bytes: [UInt8], timeout: Duration) async throws -> BusMessage
@@ -43,6 +46,7 @@ public protocol MessageBus: Sendable {
 
 extension MessageBus {
   public var executor: (any SerialExecutor)? { nil }
+  public var taskExecutor: (any TaskExecutor)? { nil }
 
   @discardableResult
   public func publish(_ subject: String, _ bytes: [UInt8]) -> Bool {

@@ -56,6 +56,8 @@ package actor ShardWorker {
     executor.asUnownedSerialExecutor()
   }
 
+  private nonisolated let taskExecutor: (any TaskExecutor)?
+
   package nonisolated let index: Int
   package nonisolated let inbox: WorkerInbox
   /// Share of time that this worker works instead of waiting.
@@ -89,6 +91,7 @@ package actor ShardWorker {
     self.index = index
     with = dependencies
     let single = dependencies.configuration.workers == 1 ? dependencies.bus.executor : nil
+    taskExecutor = single == nil ? nil : dependencies.bus.taskExecutor
     executor = single ?? ThreadExecutor(name: "worker-\(index)")
     let count = dependencies.configuration.shardCount
     held = Array(repeating: nil, count: count)
@@ -102,18 +105,27 @@ package actor ShardWorker {
 
   /// Runs until it is cancelled; then leaves the bus without a word, as a crash would.
   package func run() async {
+    let inbox = inbox
+    await withTaskCancellationHandler {
+      await withTaskExecutorPreference(taskExecutor) { await self.work() }
+    } onCancel: {
+      inbox.events.close()
+    }
+    await end()
+  }
+
+  private func work() async {
     await withDiscardingTaskGroup { group in
       while !Task.isCancelled {
         let next = due.min() ?? .distantFuture
-        let events = await inbox.events.next(
-          until: next == .distantFuture ? nil : with.clock.instant(at: next))
+        let events = await inbox.events.nextUntilClosed(
+          deadline: next == .distantFuture ? nil : with.clock.instant(at: next))
         process(events)
         for lookup in lookups { group.addTask { await self.lookUp(lookup) } }
         lookups.removeAll(keepingCapacity: true)
       }
       group.cancelAll()
     }
-    await end()
   }
 
   /// Leaves nobody waiting for an answer.

@@ -34,6 +34,7 @@ final class ConnectionThread: @unchecked Sendable {
   /// Jobs of actors that live on this thread: see `BusExecutor`.
   private var jobs: JobQueue { executor.jobs }
   let executor: BusExecutor
+  let taskExecutor: BusTaskExecutor
 
   // Shared with other threads.
   let counters = Counters()
@@ -71,6 +72,7 @@ final class ConnectionThread: @unchecked Sendable {
       wake: { poll.wake() })
     self.outbox = outbox
     executor = BusExecutor(outbox)
+    taskExecutor = BusTaskExecutor(executor)
   }
 
   private var isAttached: Bool { socket.load(ordering: .acquiring) >= 0 }
@@ -403,24 +405,6 @@ final class ConnectionThread: @unchecked Sendable {
     }
     for waiter in waiters { waiter() }
     jobs.end(on: executor.asUnownedSerialExecutor())
-  }
-}
-
-/// Runs actors on the connection's thread, behind what was read and before what is written: an
-/// actor that answers what comes from the bus costs no wake-up of another thread on either way.
-final class BusExecutor: SerialExecutor {
-  let jobs: JobQueue
-
-  init(_ outbox: Outbox) {
-    jobs = JobQueue { outbox.wakeIfAsleep() }
-  }
-
-  func enqueue(_ job: consuming ExecutorJob) {
-    jobs.enqueue(UnownedJob(job), of: asUnownedSerialExecutor())
-  }
-
-  func asUnownedSerialExecutor() -> UnownedSerialExecutor {
-    UnownedSerialExecutor(ordinary: self)
   }
 }
 

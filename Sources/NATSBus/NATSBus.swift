@@ -64,6 +64,7 @@ public final class NATSBus: ClusterBus {
   }
 
   public var executor: (any SerialExecutor)? { thread.executor }
+  public var taskExecutor: (any TaskExecutor)? { thread.taskExecutor }
 
   public func onBurstEnd(_ handler: @escaping @Sendable () -> Void) {
     thread.burstEnd.withLock { $0.append(handler) }

@@ -76,6 +76,8 @@ package struct ChildCommand: Sendable {
   package var executable: String
   package var arguments: [String]
   package var logPath: String
+  /// Beside those of callload's own environment.
+  package var environment: [String: String] = [:]
 
   package init(name: String, executable: String, arguments: [String], logPath: String) {
     self.name = name
@@ -102,14 +104,16 @@ package enum ChildLauncher {
   package static func start(_ command: ChildCommand) async throws -> ChildProcess {
     var words = [command.executable] + command.arguments
     if let setpriv { words = [setpriv, "--pdeathsig", "KILL", "--"] + words }
-    let (arguments, logPath) = (words, command.logPath)
+    let (arguments, logPath, environment) = (words, command.logPath, command.environment)
     let processID = try await threads.runIfActive {
-      try spawn(arguments, logPath: logPath)
+      try spawn(arguments, logPath: logPath, environment: environment)
     }
     return ChildProcess(name: command.name, processID: processID, logPath: command.logPath)
   }
 
-  private static func spawn(_ words: [String], logPath: String) throws -> pid_t {
+  private static func spawn(
+    _ words: [String], logPath: String, environment: [String: String]
+  ) throws -> pid_t {
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
@@ -135,7 +139,8 @@ package enum ChildLauncher {
     arguments.append(nil)
     // Settings of nodes that happen to stand in this shell must not change what is measured.
     var variables: [UnsafeMutablePointer<CChar>?] = ProcessInfo.processInfo.environment
-      .filter { !$0.key.hasPrefix("CALLMESH_") }.map { strdup("\($0.key)=\($0.value)") }
+      .filter { !$0.key.hasPrefix("CALLMESH_") }.merging(environment) { $1 }
+      .map { strdup("\($0.key)=\($0.value)") }
     variables.append(nil)
     defer { for text in arguments + variables { free(text) } }
     var processID: pid_t = 0

@@ -1,6 +1,7 @@
 package import CallAuth
 import FoundationEssentials
 import Glibc
+import NIOCore
 
 /// What the local cluster consists of.
 package struct LocalClusterOptions: Sendable, Equatable {
@@ -92,10 +93,12 @@ private struct Starter {
       jetstream { store_dir: "\(folder.file("nats-store"))" }
 
       """, to: "nats.conf")
-    let child = try await processes.start(
-      ChildCommand(
-        name: "nats-server", executable: options.natsPath,
-        arguments: ["-c", folder.file("nats.conf")], logPath: folder.file("nats-server.log")))
+    var command = ChildCommand(
+      name: "nats-server", executable: options.natsPath,
+      arguments: ["-c", folder.file("nats.conf")], logPath: folder.file("nats-server.log"))
+    // Where five processes share two CPUs, its threads mostly wake one another.
+    command.environment["GOMAXPROCS"] = "\(Self.processorShare(of: 2))"
+    let child = try await processes.start(command)
     var url: String?
     try await wait(for: "nats-server to say its port", on: child) {
       url = Self.natsURL(portsFile: "\(ports)/nats-server_\(child.processID).ports")
@@ -115,13 +118,16 @@ private struct Starter {
     return children
   }
 
+  /// The machine's processors, shared by so many; at least one.
+  private static func processorShare(of count: Int) -> Int { max(1, System.coreCount / count) }
+
   func startEdges(natsURL: String) async throws -> ([ChildProcess], ports: [Int]) {
     var children: [ChildProcess] = []
     let ports = try FreePorts.find(max(options.edges, 1))
     for (index, port) in ports.enumerated() {
       let words = [
         "edge", "--host", "127.0.0.1", "--port", "\(port)", "--keys-file",
-        folder.file("keys.json"),
+        folder.file("keys.json"), "--event-loops", "\(Self.processorShare(of: ports.count))",
       ]
       children.append(try await startNode("edge-\(index + 1)", words, natsURL: natsURL))
     }

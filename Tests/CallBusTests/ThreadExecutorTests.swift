@@ -1,0 +1,60 @@
+import CallBus
+import Glibc
+import Synchronization
+import Testing
+
+/// Actors on a thread of ours.
+@Suite struct ThreadExecutorTests {
+  private actor Resident {
+    private let executor: ThreadExecutor
+    nonisolated var unownedExecutor: UnownedSerialExecutor {
+      executor.asUnownedSerialExecutor()
+    }
+    private var threads: Set<pthread_t> = []
+    private var count = 0
+
+    init(_ executor: ThreadExecutor) { self.executor = executor }
+
+    func visit() -> Int {
+      threads.insert(pthread_self())
+      count += 1
+      return count
+    }
+
+    var threadCount: Int { threads.count }
+  }
+
+  @Test func allJobsOfAnActorRunOnOneThread() async {
+    let resident = Resident(ThreadExecutor(name: "test"))
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 0..<8 {
+        group.addTask { for _ in 0..<500 { _ = await resident.visit() } }
+      }
+    }
+    #expect(await resident.visit() == 4001)
+    #expect(await resident.threadCount == 1)
+  }
+
+  @Test func anInboxWakesItsActor() async {
+    let inbox = Inbox<Int>(capacity: 10_000)
+    let sum = Mutex(0)
+    let consumer = Task {
+      while true {
+        let batch = await inbox.nextUntilClosed(deadline: nil)
+        if batch.isEmpty { return }
+        sum.withLock { $0 += batch.reduce(0, +) }
+      }
+    }
+    for number in 1...5000 { inbox.offer(number) }
+    inbox.close()
+    await consumer.value
+    #expect(sum.withLock { $0 } == 5000 * 5001 / 2)
+  }
+
+  @Test func aDeadlineEndsAWaitWithoutElements() async {
+    let inbox = Inbox<Int>(capacity: 1)
+    let batch = await inbox.nextUntilClosed(deadline: .now + .milliseconds(5))
+    #expect(batch.isEmpty)
+    #expect(!inbox.isClosed)
+  }
+}
