@@ -252,10 +252,19 @@ extension Call {
     settleIfAllHeard(context, into: &outcome)
   }
 
-  /// When every leg has refused, the call ends at once: as declined where a person said so, as busy
-  /// where a device did, else as unreachable.
+  /// When every leg has refused, the call ends at once.
   mutating func endIfNobodyIsLeft(_ context: CallContext, into outcome: inout Outcome) {
-    guard case .ringing = stage, !legs.contains(where: { $0.state.isLive }) else { return }
+    guard case .ringing = stage else { return }
+    guard !legs.contains(where: { $0.state.isLive }) else {
+      // Perhaps only devices that lost their sockets are left.
+      return watchLegs(context)
+    }
+    endUnreached(context, into: &outcome)
+  }
+
+  /// Nobody is left to answer: declined where a person said so, busy where a device did, else
+  /// unreachable.
+  mutating func endUnreached(_ context: CallContext, into outcome: inout Outcome) {
     if let decliner = legs.last(where: { $0.state == .declined }) {
       end(.declined, by: decliner.party, context, into: &outcome)
     } else if let busy = legs.last(where: { $0.state == .busy }) {

@@ -135,7 +135,11 @@ extension Call {
   /// While no device of the callee has a session, the call lasts only as long as one may come back.
   mutating func watchLegs(_ context: CallContext) {
     let reachable = legs.contains { $0.state.isLive && $0.endpoint.session != nil }
-    legsLostUntil = reachable ? nil : context.now + context.limits.resumeGraceRinging
+    if reachable {
+      legsLostUntil = nil
+    } else if legsLostUntil == nil {
+      legsLostUntil = context.now + context.limits.resumeGraceRinging
+    }
   }
 
   mutating func callerSessionLost(

@@ -56,7 +56,7 @@ extension Call {
     } else if let until = callerLostUntil, until <= context.now {
       end(.cancelled, by: facts.caller, context, into: &outcome)
     } else if let until = legsLostUntil, until <= context.now {
-      end(.unreachable, by: nil, context, into: &outcome)
+      endUnreached(context, into: &outcome)
     }
   }
 

@@ -322,6 +322,21 @@ import Testing
     #expect(bench.ends.isEmpty)
   }
 
+  @Test func oneDeviceDropsAndTheOtherDeclines() {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place()
+    bench.say(.sessionClosed(graceful: false), device: "b1")
+    bench.pass(.seconds(3))
+    bench.say(.decline(Bench.callID, .here), device: "b2")
+    #expect(bench.ends.isEmpty, "the one that dropped may come back")
+    bench.pass(.seconds(14))
+    #expect(bench.ends.isEmpty)
+    bench.pass(.seconds(1))
+    #expect(
+      bench.ends.map(\.reason) == [.declined], "it does not ring nobody until the ring timeout")
+  }
+
   @Test func everyDeviceDropsAndNobodyReturns() {
     var bench = Bench()
     bench.attach("b1", "b2")
