@@ -39,18 +39,29 @@ if ((${#missing[@]} > 0)); then
     sudo=(sudo)
   fi
   echo "Installing from Debian: ${missing[*]}"
-  export DEBIAN_FRONTEND=noninteractive
-  "${sudo[@]}" apt-get update -qq </dev/null
-  # nats-server is used as a program; a service that Debian might start with it is not.
-  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null
+  log=$(mktemp)
+  trap 'rm -f "$log"' EXIT
+  apt() { # what apt and dpkg say is of interest only when they fail
+    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
+      apt-get -qq -o Dpkg::Use-Pty=0 "$@" </dev/null >"$log" 2>&1 && return
+    cat "$log" >&2
+    echo "install.sh: apt-get $1 failed; install by hand: ${missing[*]}" >&2
+    exit 2
+  }
+  apt update
+  apt install -y --no-install-recommends "${missing[@]}"
 fi
 
 if ! command -v swift >/dev/null; then
   echo "install.sh: there is no swift in PATH; get Swift 6.3 from https://www.swift.org/install" >&2
   exit 2
 fi
-version=$(swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9.]*\).*/\1/p' | head -n 1)
+if ! banner=$(swift --version 2>&1); then
+  echo "install.sh: $(command -v swift) does not run: $banner" >&2
+  echo "install.sh: https://www.swift.org/install/linux lists the packages that Swift itself needs" >&2
+  exit 2
+fi
+version=$(sed -n 's/.*Swift version \([0-9.]*\).*/\1/p' <<<"$banner" | head -n 1)
 oldest=$(printf '6.3\n%s\n' "$version" | sort -V | head -n 1)
 if [[ $oldest != 6.3 ]]; then
   echo "install.sh: Swift ${version:-of unknown version} is too old; Swift 6.3 is needed" >&2
