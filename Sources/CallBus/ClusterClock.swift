@@ -4,15 +4,21 @@ public import CallCore
 public struct ClusterClock: Sendable {
   private let anchorMicroseconds: Int64
   private let start: ContinuousClock.Instant
+  /// What advances this clock, and wakes who waits for one of its times; nil: the machine's
+  /// monotonic clock, and the process's timers.
+  public let timers: (any Timers)?
 
-  /// - Parameter wallMicroseconds: the wall clock's reading now, in microseconds since 1970.
-  public init(wallMicroseconds: Int64) {
+  /// - Parameters:
+  ///   - wallMicroseconds: the wall clock's reading now, in microseconds since 1970.
+  ///   - timers: where the time comes from, when it is not the machine's.
+  public init(wallMicroseconds: Int64, timers: (any Timers)? = nil) {
     anchorMicroseconds = wallMicroseconds
-    start = .now
+    self.timers = timers
+    start = timers?.now ?? .now
   }
 
   public func now() -> Timestamp {
-    let elapsed = (ContinuousClock.now - start).components
+    let elapsed = ((timers?.now ?? .now) - start).components
     return Timestamp(
       microseconds: anchorMicroseconds + elapsed.seconds * 1_000_000
         + elapsed.attoseconds / 1_000_000_000_000)
@@ -21,5 +27,11 @@ public struct ClusterClock: Sendable {
   /// The instant of the monotonic clock at which `now()` reads `time`.
   public func instant(at time: Timestamp) -> ContinuousClock.Instant {
     start + .microseconds(time.microseconds - anchorMicroseconds)
+  }
+
+  /// Waits; less long when the task is cancelled. Not for anything that happens often.
+  public func pause(_ span: Span) async {
+    let nothing = Inbox<Never>(capacity: 1, timers: timers)
+    _ = await nothing.next(until: instant(at: now() + span))
   }
 }

@@ -20,12 +20,18 @@ public final class Inbox<Element: Sendable>: Sendable {
   }
   private let state = Mutex(State())
 
-  public init(capacity: Int) {
+  /// nil: the process's, called without an indirection.
+  private let timers: (any Timers)?
+
+  /// - Parameter timers: what wakes the consumer at its deadlines; nil: the process's timers.
+  public init(capacity: Int, timers: (any Timers)? = nil) {
     self.capacity = capacity
+    self.timers = timers
   }
 
   deinit {
-    if let slot = state.withLock({ $0.timerSlot }) { TimerThread.shared.unregister(slot) }
+    guard let slot = state.withLock({ $0.timerSlot }) else { return }
+    if let timers { timers.unregister(slot) } else { TimerThread.shared.unregister(slot) }
   }
 
   /// Queues an element and wakes the consumer. False when the inbox is full (the element is dropped
@@ -131,7 +137,7 @@ public final class Inbox<Element: Sendable>: Sendable {
     let waits = state.withLock { state in
       // A cancellation that came before this lock found no waiter: it is noticed here.
       guard state.elements.isEmpty, !state.closed, !Task.isCancelled else { return false }
-      if let deadline, deadline <= .now { return false }
+      if let deadline, deadline <= now { return false }
       precondition(state.waiter == nil, "an inbox has one consumer")
       state.waiter = continuation
       state.waitsUntil = deadline
@@ -144,18 +150,28 @@ public final class Inbox<Element: Sendable>: Sendable {
   /// Lock order: an inbox's, then the timer's. The timer calls actions without its lock.
   private func arm(for deadline: ContinuousClock.Instant, _ state: inout State) {
     if let armedFor = state.armedFor, armedFor <= deadline { return }
-    let slot =
-      state.timerSlot ?? TimerThread.shared.register { [weak self] in self?.timerFired() }
+    let slot = state.timerSlot ?? registered()
     state.timerSlot = slot
     state.armedFor = deadline
-    TimerThread.shared.arm(slot, at: deadline)
+    if let timers {
+      timers.arm(slot, at: deadline)
+    } else {
+      TimerThread.shared.arm(slot, at: deadline)
+    }
   }
+
+  private func registered() -> Int {
+    let action: @Sendable () -> Void = { [weak self] in self?.timerFired() }
+    return timers?.register(action) ?? TimerThread.shared.register(action)
+  }
+
+  private var now: ContinuousClock.Instant { timers?.now ?? .now }
 
   private func timerFired() {
     state.withLock { state -> UnsafeContinuation<Void, Never>? in
       state.armedFor = nil
       guard state.waiter != nil, let deadline = state.waitsUntil else { return nil }
-      if deadline <= .now { return state.waiter.take() }
+      if deadline <= now { return state.waiter.take() }
       arm(for: deadline, &state)
       return nil
     }?.resume()

@@ -29,6 +29,10 @@ public protocol MessageBus: Sendable {
   /// What the tasks of such an actor should prefer, so that they wait without leaving the thread.
   var taskExecutor: (any TaskExecutor)? { get }
 
+  /// Timers that run on the bus's own thread, for the same actor: its deadlines then cost no other
+  /// thread. nil where the bus offers no such thing.
+  var timers: (any Timers)? { get }
+
   /// Sends and waits for the first reply.
   /// - Throws: `BusError.timeout`, `.noResponders`, `.closed`.
   func request(_ subject: String, _ bytes: [UInt8], timeout: Duration) async throws -> BusMessage
@@ -47,6 +51,7 @@ public protocol MessageBus: Sendable {
 extension MessageBus {
   public var executor: (any SerialExecutor)? { nil }
   public var taskExecutor: (any TaskExecutor)? { nil }
+  public var timers: (any Timers)? { nil }
 
   @discardableResult
   public func publish(_ subject: String, _ bytes: [UInt8]) -> Bool {

@@ -5,7 +5,7 @@ internal import Synchronization
 /// A waiter owns a slot for its whole life and re-arms it at will: a wait costs a lock and, only
 /// when its deadline is the earliest of all, a wake-up of the thread. No allocation per wait, and
 /// nothing that outlives it. Finding the earliest is a scan, right for some thousands of slots.
-package final class TimerThread: Sendable {
+package final class TimerThread: Timers {
   /// Never stops; lives as long as the process.
   package static let shared = TimerThread()
 
@@ -27,7 +27,8 @@ package final class TimerThread: Sendable {
     startThread(named: "callmesh-timer") { [self] in run() }
   }
 
-  /// Takes a slot. `action` runs on the timer's thread: short, and without waiting.
+  package var now: ContinuousClock.Instant { .now }
+
   package func register(_ action: @escaping @Sendable () -> Void) -> Int {
     state.withLock { state in
       if let slot = state.free.popLast() {
@@ -46,7 +47,6 @@ package final class TimerThread: Sendable {
     }
   }
 
-  /// Sets the slot's deadline, in place of a former one. Its action runs once, at or after it.
   package func arm(_ slot: Int, at deadline: ContinuousClock.Instant) {
     let mustWake = state.withLock { state in
       state.slots[slot].deadline = deadline

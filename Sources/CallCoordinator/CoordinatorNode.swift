@@ -14,19 +14,23 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
   private let configuration: CoordinatorConfiguration
   private let bus: Bus
   private let clock: ClusterClock
+  private let incarnation: UInt64
   package let metrics: CoordinatorMetrics
   private let registry: MetricsRegistry
   private let logger: Logger
   /// Closed when the node is to give everything up.
   private let leaving = Inbox<Never>(capacity: 1)
 
+  /// - Parameter incarnation: not 0, and never the same for two runs of a node.
   public init(
     configuration: CoordinatorConfiguration, bus: Bus, clock: ClusterClock,
-    metrics: MetricsRegistry, logger: Logger
+    metrics: MetricsRegistry, logger: Logger,
+    incarnation: UInt64 = UInt64.random(in: 1...UInt64.max)
   ) {
     self.configuration = configuration
     self.bus = bus
     self.clock = clock
+    self.incarnation = incarnation
     self.metrics = CoordinatorMetrics(metrics)
     registry = metrics
     self.logger = logger.with([.node: "\(configuration.nodeID)"])
@@ -89,12 +93,12 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     let checkpointer = Checkpointer(
       store: store, journal: journal, shardCount: configuration.shardCount, metrics: metrics,
       logger: logger)
-    let inbox = KeeperInbox()
+    let inbox = KeeperInbox(timers: clock.timers)
     let workers = makeWorkers(subjects, journal, registrations, checkpointer, inbox)
     let keeper = ShardKeeper(
       ShardKeeper.Dependencies(
         claim: ShardClaim.Dependencies(
-          configuration: configuration, incarnation: UInt64.random(in: 1...UInt64.max),
+          configuration: configuration, incarnation: incarnation,
           subjects: subjects, bus: bus, journal: journal, checkpoints: store, leases: leases,
           registrations: registrations, clock: clock, metrics: metrics, logger: logger),
         workers: workers, inbox: inbox))

@@ -1,4 +1,4 @@
-internal import CallBus
+package import CallBus
 internal import CallCore
 internal import CallWire
 
@@ -36,12 +36,14 @@ enum KeeperJob: Sendable {
 
 /// The one way into a keeper.
 package final class KeeperInbox: Sendable {
-  let events = Inbox<KeeperEvent>(capacity: .max)
+  let events: Inbox<KeeperEvent>
   /// Heartbeats beyond this many are dropped, others follow; what the node says to itself is
   /// bounded by its shards and never refused.
   private static let heartbeatsWaitingMax = 10_000
 
-  package init() {}
+  package init(timers: (any Timers)? = nil) {
+    events = Inbox(capacity: .max, timers: timers)
+  }
 
   func offer(_ event: KeeperEvent) { events.offer(event) }
 

@@ -225,7 +225,7 @@ package struct ShardClaim: Sendable {
   {
     let writer = with.configuration.nodeID
     for attempt in 0..<Self.fenceAttempts {
-      if attempt > 2 { try? await Task.sleep(for: .milliseconds(20 * attempt)) }
+      if attempt > 2 { await with.clock.pause(.milliseconds(Int64(20 * attempt))) }
       if Task.isCancelled { throw .unavailable("cancelled") }
       try await readOn(term, &reader)
       // All records may be older than the checkpoint, or there may be none at all.

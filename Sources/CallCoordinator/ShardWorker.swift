@@ -100,7 +100,8 @@ package actor ShardWorker {
     outbox = EdgeOutbox(subjects: dependencies.subjects)
     inbox = WorkerInbox(
       commandBatchesMax: dependencies.configuration.commandBatchesMax,
-      metrics: dependencies.metrics)
+      metrics: dependencies.metrics,
+      timers: (single == nil ? nil : dependencies.bus.timers) ?? dependencies.clock.timers)
   }
 
   /// Runs until it is cancelled; then leaves the bus without a word, as a crash would.

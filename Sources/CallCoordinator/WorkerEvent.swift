@@ -74,12 +74,15 @@ package enum WorkerReport: Sendable, Equatable {
 /// The one way into a worker. Commands may be refused when too many wait; what the node says to
 /// itself (acknowledgements, claims, losses) is bounded by what is under way and never refused.
 package final class WorkerInbox: Sendable {
-  package let events = Inbox<WorkerEvent>(capacity: .max)
+  package let events: Inbox<WorkerEvent>
   private let waiting = Atomic<Int>(0)
   private let capacity: Int
   private let dropped: Counter
 
-  package init(commandBatchesMax: Int, metrics: CoordinatorMetrics) {
+  package init(
+    commandBatchesMax: Int, metrics: CoordinatorMetrics, timers: (any Timers)? = nil
+  ) {
+    events = Inbox(capacity: .max, timers: timers)
     capacity = commandBatchesMax
     dropped = metrics.commandBatchesDropped
   }
