@@ -817,7 +817,52 @@ void   callmesh__v1__lease__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__lease__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
-static const ProtobufCFieldDescriptor callmesh__v1__command_batch__field_descriptors[2] =
+void   callmesh__v1__cluster_record__init
+                     (Callmesh__V1__ClusterRecord         *message)
+{
+  static const Callmesh__V1__ClusterRecord init_value = CALLMESH__V1__CLUSTER_RECORD__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__cluster_record__get_packed_size
+                     (const Callmesh__V1__ClusterRecord *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__cluster_record__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__cluster_record__pack
+                     (const Callmesh__V1__ClusterRecord *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__cluster_record__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__cluster_record__pack_to_buffer
+                     (const Callmesh__V1__ClusterRecord *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__cluster_record__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__ClusterRecord *
+       callmesh__v1__cluster_record__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__ClusterRecord *)
+     protobuf_c_message_unpack (&callmesh__v1__cluster_record__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__cluster_record__free_unpacked
+                     (Callmesh__V1__ClusterRecord *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__cluster_record__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+static const ProtobufCFieldDescriptor callmesh__v1__command_batch__field_descriptors[3] =
 {
   {
     "edge",
@@ -843,15 +888,28 @@ static const ProtobufCFieldDescriptor callmesh__v1__command_batch__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "format",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__CommandBatch, format),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__command_batch__field_indices_by_name[] = {
   1,   /* field[1] = commands */
   0,   /* field[0] = edge */
+  2,   /* field[2] = format */
 };
 static const ProtobufCIntRange callmesh__v1__command_batch__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor =
 {
@@ -861,7 +919,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor =
   "Callmesh__V1__CommandBatch",
   "callmesh.v1",
   sizeof(Callmesh__V1__CommandBatch),
-  2,
+  3,
   callmesh__v1__command_batch__field_descriptors,
   callmesh__v1__command_batch__field_indices_by_name,
   1,  callmesh__v1__command_batch__number_ranges,
@@ -1716,7 +1774,7 @@ const ProtobufCMessageDescriptor callmesh__v1__caller_gone__descriptor =
   (ProtobufCMessageInit) callmesh__v1__caller_gone__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__edge_batch__field_descriptors[1] =
+static const ProtobufCFieldDescriptor callmesh__v1__edge_batch__field_descriptors[2] =
 {
   {
     "items",
@@ -1730,14 +1788,27 @@ static const ProtobufCFieldDescriptor callmesh__v1__edge_batch__field_descriptor
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "format",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__EdgeBatch, format),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__edge_batch__field_indices_by_name[] = {
+  1,   /* field[1] = format */
   0,   /* field[0] = items */
 };
 static const ProtobufCIntRange callmesh__v1__edge_batch__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 1 }
+  { 0, 2 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__edge_batch__descriptor =
 {
@@ -1747,7 +1818,7 @@ const ProtobufCMessageDescriptor callmesh__v1__edge_batch__descriptor =
   "Callmesh__V1__EdgeBatch",
   "callmesh.v1",
   sizeof(Callmesh__V1__EdgeBatch),
-  1,
+  2,
   callmesh__v1__edge_batch__field_descriptors,
   callmesh__v1__edge_batch__field_indices_by_name,
   1,  callmesh__v1__edge_batch__number_ranges,
@@ -1882,7 +1953,7 @@ const ProtobufCMessageDescriptor callmesh__v1__close_session__descriptor =
   (ProtobufCMessageInit) callmesh__v1__close_session__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__heartbeat__field_descriptors[6] =
+static const ProtobufCFieldDescriptor callmesh__v1__heartbeat__field_descriptors[8] =
 {
   {
     "node",
@@ -1956,10 +2027,36 @@ static const ProtobufCFieldDescriptor callmesh__v1__heartbeat__field_descriptors
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "format",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Heartbeat, format),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "reads",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Heartbeat, reads),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__heartbeat__field_indices_by_name[] = {
+  6,   /* field[6] = format */
   2,   /* field[2] = incarnation */
   0,   /* field[0] = node */
+  7,   /* field[7] = reads */
   1,   /* field[1] = role */
   5,   /* field[5] = shard_count */
   3,   /* field[3] = state */
@@ -1968,7 +2065,7 @@ static const unsigned callmesh__v1__heartbeat__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__heartbeat__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__heartbeat__descriptor =
 {
@@ -1978,14 +2075,14 @@ const ProtobufCMessageDescriptor callmesh__v1__heartbeat__descriptor =
   "Callmesh__V1__Heartbeat",
   "callmesh.v1",
   sizeof(Callmesh__V1__Heartbeat),
-  6,
+  8,
   callmesh__v1__heartbeat__field_descriptors,
   callmesh__v1__heartbeat__field_indices_by_name,
   1,  callmesh__v1__heartbeat__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__heartbeat__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__announce_request__field_descriptors[2] =
+static const ProtobufCFieldDescriptor callmesh__v1__announce_request__field_descriptors[3] =
 {
   {
     "shard",
@@ -2011,15 +2108,28 @@ static const ProtobufCFieldDescriptor callmesh__v1__announce_request__field_desc
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "format",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AnnounceRequest, format),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__announce_request__field_indices_by_name[] = {
   1,   /* field[1] = epoch */
+  2,   /* field[2] = format */
   0,   /* field[0] = shard */
 };
 static const ProtobufCIntRange callmesh__v1__announce_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__announce_request__descriptor =
 {
@@ -2029,14 +2139,14 @@ const ProtobufCMessageDescriptor callmesh__v1__announce_request__descriptor =
   "Callmesh__V1__AnnounceRequest",
   "callmesh.v1",
   sizeof(Callmesh__V1__AnnounceRequest),
-  2,
+  3,
   callmesh__v1__announce_request__field_descriptors,
   callmesh__v1__announce_request__field_indices_by_name,
   1,  callmesh__v1__announce_request__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__announce_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__announce_done__field_descriptors[3] =
+static const ProtobufCFieldDescriptor callmesh__v1__announce_done__field_descriptors[4] =
 {
   {
     "shard",
@@ -2074,16 +2184,29 @@ static const ProtobufCFieldDescriptor callmesh__v1__announce_done__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "format",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AnnounceDone, format),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__announce_done__field_indices_by_name[] = {
   2,   /* field[2] = edge */
   1,   /* field[1] = epoch */
+  3,   /* field[3] = format */
   0,   /* field[0] = shard */
 };
 static const ProtobufCIntRange callmesh__v1__announce_done__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__announce_done__descriptor =
 {
@@ -2093,14 +2216,14 @@ const ProtobufCMessageDescriptor callmesh__v1__announce_done__descriptor =
   "Callmesh__V1__AnnounceDone",
   "callmesh.v1",
   sizeof(Callmesh__V1__AnnounceDone),
-  3,
+  4,
   callmesh__v1__announce_done__field_descriptors,
   callmesh__v1__announce_done__field_indices_by_name,
   1,  callmesh__v1__announce_done__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__announce_done__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__lease__field_descriptors[4] =
+static const ProtobufCFieldDescriptor callmesh__v1__lease__field_descriptors[7] =
 {
   {
     "owner",
@@ -2150,17 +2273,56 @@ static const ProtobufCFieldDescriptor callmesh__v1__lease__field_descriptors[4] 
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "format",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Lease, format),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "refused_by",
+    6,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_UINT64,
+    offsetof(Callmesh__V1__Lease, n_refused_by),
+    offsetof(Callmesh__V1__Lease, refused_by),
+    NULL,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_PACKED,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "refusal",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Lease, refusal),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__lease__field_indices_by_name[] = {
   2,   /* field[2] = epoch */
+  4,   /* field[4] = format */
   1,   /* field[1] = incarnation */
   0,   /* field[0] = owner */
+  6,   /* field[6] = refusal */
+  5,   /* field[5] = refused_by */
   3,   /* field[3] = released */
 };
 static const ProtobufCIntRange callmesh__v1__lease__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__lease__descriptor =
 {
@@ -2170,11 +2332,75 @@ const ProtobufCMessageDescriptor callmesh__v1__lease__descriptor =
   "Callmesh__V1__Lease",
   "callmesh.v1",
   sizeof(Callmesh__V1__Lease),
-  4,
+  7,
   callmesh__v1__lease__field_descriptors,
   callmesh__v1__lease__field_indices_by_name,
   1,  callmesh__v1__lease__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__lease__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__cluster_record__field_descriptors[3] =
+{
+  {
+    "format",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__ClusterRecord, format),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "cluster",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__ClusterRecord, cluster),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "shard_count",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__ClusterRecord, shard_count),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__cluster_record__field_indices_by_name[] = {
+  1,   /* field[1] = cluster */
+  0,   /* field[0] = format */
+  2,   /* field[2] = shard_count */
+};
+static const ProtobufCIntRange callmesh__v1__cluster_record__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__cluster_record__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.ClusterRecord",
+  "ClusterRecord",
+  "Callmesh__V1__ClusterRecord",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__ClusterRecord),
+  3,
+  callmesh__v1__cluster_record__field_descriptors,
+  callmesh__v1__cluster_record__field_indices_by_name,
+  1,  callmesh__v1__cluster_record__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__cluster_record__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCEnumValue callmesh__v1__node_role__enum_values_by_number[4] =

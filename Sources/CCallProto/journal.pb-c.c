@@ -682,7 +682,7 @@ void   callmesh__v1__registration_record__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__registration_record__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
-static const ProtobufCFieldDescriptor callmesh__v1__journal_record__field_descriptors[7] =
+static const ProtobufCFieldDescriptor callmesh__v1__journal_record__field_descriptors[8] =
 {
   {
     "format",
@@ -768,11 +768,24 @@ static const ProtobufCFieldDescriptor callmesh__v1__journal_record__field_descri
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "follows",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__JournalRecord, follows),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__journal_record__field_indices_by_name[] = {
   4,   /* field[4] = at_us */
   5,   /* field[5] = entries */
   1,   /* field[1] = epoch */
+  7,   /* field[7] = follows */
   0,   /* field[0] = format */
   2,   /* field[2] = number */
   6,   /* field[6] = released */
@@ -781,7 +794,7 @@ static const unsigned callmesh__v1__journal_record__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__journal_record__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__journal_record__descriptor =
 {
@@ -791,7 +804,7 @@ const ProtobufCMessageDescriptor callmesh__v1__journal_record__descriptor =
   "Callmesh__V1__JournalRecord",
   "callmesh.v1",
   sizeof(Callmesh__V1__JournalRecord),
-  7,
+  8,
   callmesh__v1__journal_record__field_descriptors,
   callmesh__v1__journal_record__field_indices_by_name,
   1,  callmesh__v1__journal_record__number_ranges,

@@ -127,9 +127,12 @@ public struct JournalRecord: Sendable, Equatable {
   public var entries: [JournalEntry]
   /// The writer gives the shard up.
   public var released: Bool
+  /// The sequence of the record that it was written behind; 0: it is the shard's first. So that a
+  /// reader notices what is missing. nil: an early writer did not say.
+  public var follows: UInt64?
   public init(
     epoch: UInt64, number: UInt64, writer: String, at: Timestamp, entries: [JournalEntry],
-    released: Bool = false
+    released: Bool = false, follows: UInt64? = nil
   ) {
     self.epoch = epoch
     self.number = number
@@ -137,6 +140,7 @@ public struct JournalRecord: Sendable, Equatable {
     self.at = at
     self.entries = entries
     self.released = released
+    self.follows = follows
   }
 }
 

@@ -4,16 +4,37 @@ public import CallCore
 public struct CommandBatch: Sendable, Equatable {
   public var edge: UInt64
   public var commands: [Command]
-  public init(edge: UInt64, commands: [Command]) {
+  /// Those of its commands that this version cannot read.
+  public var unreadable: [Unreadable]
+  public init(edge: UInt64, commands: [Command], unreadable: [Unreadable] = []) {
     self.edge = edge
     self.commands = commands
+    self.unreadable = unreadable
+  }
+
+  /// What is known of a command of a later version: enough to refuse it.
+  public struct Unreadable: Sendable, Equatable {
+    public var session: SessionRef
+    /// 0: no reply is wanted.
+    public var request: UInt64
+    public var reason: String
+    public init(session: SessionRef, request: UInt64, reason: String) {
+      self.session = session
+      self.request = request
+      self.reason = reason
+    }
   }
 }
 
 /// Coordinator to edge: what one commit has for this edge's sessions, in order.
 public struct EdgeBatch: Sendable, Equatable {
   public var items: [EdgeItem]
-  public init(items: [EdgeItem]) { self.items = items }
+  /// How many of its items this version cannot read.
+  public var unreadable: Int
+  public init(items: [EdgeItem], unreadable: Int = 0) {
+    self.items = items
+    self.unreadable = unreadable
+  }
 }
 
 public struct EdgeItem: Sendable, Equatable {
@@ -55,9 +76,11 @@ public struct Heartbeat: Sendable, Equatable {
   public var state: NodeState
   public var version: String
   public var shardCount: UInt32
+  /// The highest format that the node reads. Who writes a later one waits until all read it.
+  public var reads: UInt32
   public init(
     node: String, role: NodeRole, incarnation: UInt64, state: NodeState, version: String,
-    shardCount: UInt32
+    shardCount: UInt32, reads: UInt32 = ClusterCodec.format
   ) {
     self.node = node
     self.role = role
@@ -65,6 +88,7 @@ public struct Heartbeat: Sendable, Equatable {
     self.state = state
     self.version = version
     self.shardCount = shardCount
+    self.reads = reads
   }
 }
 
@@ -94,10 +118,30 @@ public struct Lease: Sendable, Equatable {
   public var incarnation: UInt64
   public var epoch: UInt64
   public var released: Bool
-  public init(owner: String, incarnation: UInt64, epoch: UInt64, released: Bool) {
+  /// Incarnations of coordinators that cannot read what the store has of the shard. The shard is
+  /// left to the others, while there are others.
+  public var refusedBy: [UInt64]
+  /// What the last of them could not read, for operators.
+  public var refusal: String
+  public init(
+    owner: String, incarnation: UInt64, epoch: UInt64, released: Bool, refusedBy: [UInt64] = [],
+    refusal: String = ""
+  ) {
     self.owner = owner
     self.incarnation = incarnation
     self.epoch = epoch
     self.released = released
+    self.refusedBy = refusedBy
+    self.refusal = refusal
+  }
+}
+
+/// What is fixed for the life of a cluster. The value of a key in its configuration bucket.
+public struct ClusterRecord: Sendable, Equatable {
+  public var cluster: String
+  public var shardCount: UInt32
+  public init(cluster: String, shardCount: UInt32) {
+    self.cluster = cluster
+    self.shardCount = shardCount
   }
 }

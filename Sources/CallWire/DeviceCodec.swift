@@ -92,7 +92,7 @@ extension CallError {
   init(_ fault: Fault) {
     switch fault {
     case .malformed: self.init(.malformedFrame)
-    case .unknownMember: self.init(.unknownCommand)
+    case .unknownMember, .laterFormat: self.init(.unknownCommand)
     case .field, .missing: self.init(.invalidField, fault.sentence)
     }
   }

@@ -10,6 +10,8 @@ enum Fault: Error {
   case missing(String)
   /// A oneof has no member, or one that this version does not know.
   case unknownMember(String)
+  /// It says that one must know later rules to understand it.
+  case laterFormat(UInt32)
 
   var sentence: String {
     switch self {
@@ -17,6 +19,9 @@ enum Fault: Error {
     case .field(let name): "The field \(name) is not valid."
     case .missing(let name): "The field \(name) is missing."
     case .unknownMember(let name): "The \(name) is missing or unknown."
+    case .laterFormat(let format):
+      "It has format \(format), which a newer version writes; this one reads up to "
+        + "\(ClusterCodec.format)."
     }
   }
 }

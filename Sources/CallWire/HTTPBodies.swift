@@ -99,7 +99,7 @@ extension CallError {
   fileprivate init(body fault: Fault) {
     switch fault {
     case .malformed: self.init(.malformedFrame, "The body is not JSON of the expected form.")
-    case .field, .missing, .unknownMember: self.init(.invalidField, fault.sentence)
+    case .field, .missing, .unknownMember, .laterFormat: self.init(.invalidField, fault.sentence)
     }
   }
 }

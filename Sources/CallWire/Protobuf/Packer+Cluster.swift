@@ -8,6 +8,7 @@ extension Packer {
     _ value: CommandBatch
   ) -> UnsafeMutablePointer<Callmesh__V1__CommandBatch> {
     let message = arena.make(callmesh__v1__command_batch__init)
+    message.pointee.format = ClusterCodec.format
     message.pointee.edge = value.edge
     message.pointee.n_commands = value.commands.count
     message.pointee.commands = array(value.commands, command)

@@ -3,15 +3,11 @@ internal import CallCore
 
 /// What a shard writes.
 extension Packer {
-  /// The number of the form in which records, checkpoints and registrations are written. Readers
-  /// refuse a greater one.
-  static let journalFormat: UInt32 = 1
-
   func journalRecord(
     _ value: JournalRecord
   ) -> UnsafeMutablePointer<Callmesh__V1__JournalRecord> {
     let message = arena.make(callmesh__v1__journal_record__init)
-    message.pointee.format = Self.journalFormat
+    message.pointee.format = ClusterCodec.format
     message.pointee.epoch = value.epoch
     message.pointee.number = value.number
     set(&message.pointee.writer, value.writer)
@@ -19,12 +15,13 @@ extension Packer {
     message.pointee.n_entries = value.entries.count
     message.pointee.entries = array(value.entries, entry)
     message.pointee.released = value.released ? 1 : 0
+    message.pointee.follows = value.follows.map { $0 &+ 1 } ?? 0
     return message
   }
 
   func checkpoint(_ value: Checkpoint) -> UnsafeMutablePointer<Callmesh__V1__Checkpoint> {
     let message = arena.make(callmesh__v1__checkpoint__init)
-    message.pointee.format = Self.journalFormat
+    message.pointee.format = ClusterCodec.format
     message.pointee.sequence = value.sequence
     message.pointee.epoch = value.epoch
     message.pointee.n_entries = value.entries.count
@@ -36,7 +33,7 @@ extension Packer {
     _ value: Registration
   ) -> UnsafeMutablePointer<Callmesh__V1__RegistrationRecord> {
     let message = arena.make(callmesh__v1__registration_record__init)
-    message.pointee.format = Self.journalFormat
+    message.pointee.format = ClusterCodec.format
     set(&message.pointee.app, value.user.app)
     set(&message.pointee.user, value.user.user)
     set(&message.pointee.device, value.device.text)

@@ -6,12 +6,23 @@ extension Unpacker {
   static func commandBatch(
     _ message: UnsafeMutablePointer<Callmesh__V1__CommandBatch>
   ) throws(Fault) -> CommandBatch {
+    try checkSaid(format: message.pointee.format)
     let edge = message.pointee.edge
-    return CommandBatch(
-      edge: edge,
-      commands: try array(message.pointee.n_commands, message.pointee.commands) {
-        (command) throws(Fault) in try self.command(command, edge: edge)
-      })
+    var batch = CommandBatch(edge: edge, commands: [])
+    batch.commands.reserveCapacity(message.pointee.n_commands)
+    for index in 0..<message.pointee.n_commands {
+      guard let command = message.pointee.commands?[index] else { throw .malformed }
+      do throws(Fault) {
+        batch.commands.append(try self.command(command, edge: edge))
+      } catch {
+        // Whoever is in the same batch must not pay for it.
+        batch.unreadable.append(
+          CommandBatch.Unreadable(
+            session: SessionRef(edge: edge, number: command.pointee.session),
+            request: command.pointee.request, reason: error.sentence))
+      }
+    }
+    return batch
   }
 
   private static func command(

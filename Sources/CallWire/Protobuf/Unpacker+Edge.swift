@@ -6,7 +6,23 @@ extension Unpacker {
   static func edgeBatch(
     _ message: UnsafeMutablePointer<Callmesh__V1__EdgeBatch>
   ) throws(Fault) -> EdgeBatch {
-    EdgeBatch(items: try array(message.pointee.n_items, message.pointee.items, edgeItem))
+    try checkSaid(format: message.pointee.format)
+    var batch = EdgeBatch(items: [])
+    batch.items.reserveCapacity(message.pointee.n_items)
+    for index in 0..<message.pointee.n_items {
+      guard let item = message.pointee.items?[index] else { throw .malformed }
+      do throws(Fault) {
+        batch.items.append(try edgeItem(item))
+      } catch {
+        batch.unreadable += 1
+      }
+    }
+    return batch
+  }
+
+  /// Of what is said on the bus and of leases, where 0 stands for the first format.
+  static func checkSaid(format: UInt32) throws(Fault) {
+    guard format <= ClusterCodec.format else { throw .laterFormat(format) }
   }
 
   private static func edgeItem(
@@ -63,19 +79,34 @@ extension Unpacker {
   static func heartbeat(
     _ message: UnsafeMutablePointer<Callmesh__V1__Heartbeat>
   ) throws(Fault) -> Heartbeat {
-    Heartbeat(
+    try checkSaid(format: message.pointee.format)
+    return Heartbeat(
       node: try text(message.pointee.node, "node"),
       role: try known(message.pointee.role.rawValue, NodeRole.self, "role"),
       incarnation: message.pointee.incarnation,
       state: try known(message.pointee.state.rawValue, NodeState.self, "state"),
       version: try text(message.pointee.version, "version"),
-      shardCount: message.pointee.shard_count)
+      shardCount: message.pointee.shard_count, reads: max(1, message.pointee.reads))
   }
 
   static func lease(_ message: UnsafeMutablePointer<Callmesh__V1__Lease>) throws(Fault) -> Lease {
-    Lease(
+    try checkSaid(format: message.pointee.format)
+    return Lease(
       owner: try text(message.pointee.owner, "owner"),
       incarnation: message.pointee.incarnation, epoch: message.pointee.epoch,
-      released: message.pointee.released != 0)
+      released: message.pointee.released != 0,
+      refusedBy: message.pointee.refused_by.map {
+        Array(UnsafeBufferPointer(start: $0, count: message.pointee.n_refused_by))
+      } ?? [],
+      refusal: try text(message.pointee.refusal, "refusal"))
+  }
+
+  static func clusterRecord(
+    _ message: UnsafeMutablePointer<Callmesh__V1__ClusterRecord>
+  ) throws(Fault) -> ClusterRecord {
+    try checkKept(format: message.pointee.format)
+    return ClusterRecord(
+      cluster: try text(message.pointee.cluster, "cluster"),
+      shardCount: message.pointee.shard_count)
   }
 }

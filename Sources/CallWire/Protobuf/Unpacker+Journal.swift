@@ -4,26 +4,29 @@ internal import CallCore
 /// What a shard wrote. An entry that this version does not know is an error: who cannot read all of
 /// a shard's history must not continue it.
 extension Unpacker {
-  private static func check(format: UInt32) throws(Fault) {
-    guard (1...Packer.journalFormat).contains(format) else { throw .field("format") }
+  /// Of what is kept: it always says its format.
+  static func checkKept(format: UInt32) throws(Fault) {
+    guard format > 0 else { throw .field("format") }
+    guard format <= ClusterCodec.format else { throw .laterFormat(format) }
   }
 
   static func journalRecord(
     _ message: UnsafeMutablePointer<Callmesh__V1__JournalRecord>
   ) throws(Fault) -> JournalRecord {
-    try check(format: message.pointee.format)
+    try checkKept(format: message.pointee.format)
     return JournalRecord(
       epoch: message.pointee.epoch, number: message.pointee.number,
       writer: try text(message.pointee.writer, "writer"),
       at: Timestamp(microseconds: message.pointee.at_us),
       entries: try array(message.pointee.n_entries, message.pointee.entries, entry),
-      released: message.pointee.released != 0)
+      released: message.pointee.released != 0,
+      follows: message.pointee.follows == 0 ? nil : message.pointee.follows - 1)
   }
 
   static func checkpoint(
     _ message: UnsafeMutablePointer<Callmesh__V1__Checkpoint>
   ) throws(Fault) -> Checkpoint {
-    try check(format: message.pointee.format)
+    try checkKept(format: message.pointee.format)
     return Checkpoint(
       sequence: message.pointee.sequence, epoch: message.pointee.epoch,
       entries: try array(message.pointee.n_entries, message.pointee.entries, entry))
@@ -32,7 +35,7 @@ extension Unpacker {
   static func registration(
     _ message: UnsafeMutablePointer<Callmesh__V1__RegistrationRecord>
   ) throws(Fault) -> Registration {
-    try check(format: message.pointee.format)
+    try checkKept(format: message.pointee.format)
     return Registration(
       user: UserKey(
         app: try text(message.pointee.app, "app"), user: try text(message.pointee.user, "user")),

@@ -34,6 +34,7 @@ typedef struct Callmesh__V1__Heartbeat Callmesh__V1__Heartbeat;
 typedef struct Callmesh__V1__AnnounceRequest Callmesh__V1__AnnounceRequest;
 typedef struct Callmesh__V1__AnnounceDone Callmesh__V1__AnnounceDone;
 typedef struct Callmesh__V1__Lease Callmesh__V1__Lease;
+typedef struct Callmesh__V1__ClusterRecord Callmesh__V1__ClusterRecord;
 
 
 /* --- enums --- */
@@ -62,12 +63,16 @@ struct  Callmesh__V1__CommandBatch
 {
   ProtobufCMessage base;
   uint64_t edge;
+  /*
+   * One of an unknown kind is refused alone, not with its batch.
+   */
   size_t n_commands;
   Callmesh__V1__Command **commands;
+  uint32_t format;
 };
 #define CALLMESH__V1__COMMAND_BATCH__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__command_batch__descriptor) \
-    , 0, 0,NULL }
+    , 0, 0,NULL, 0 }
 
 
 typedef enum {
@@ -265,12 +270,16 @@ struct  Callmesh__V1__CallerGone
 struct  Callmesh__V1__EdgeBatch
 {
   ProtobufCMessage base;
+  /*
+   * One of an unknown kind is dropped alone.
+   */
   size_t n_items;
   Callmesh__V1__EdgeItem **items;
+  uint32_t format;
 };
 #define CALLMESH__V1__EDGE_BATCH__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__edge_batch__descriptor) \
-    , 0,NULL }
+    , 0,NULL, 0 }
 
 
 typedef enum {
@@ -324,10 +333,15 @@ struct  Callmesh__V1__Heartbeat
   Callmesh__V1__NodeState state;
   char *version;
   uint32_t shard_count;
+  uint32_t format;
+  /*
+   * The highest format that this node reads; 0 is 1.
+   */
+  uint32_t reads;
 };
 #define CALLMESH__V1__HEARTBEAT__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__heartbeat__descriptor) \
-    , (char *)protobuf_c_empty_string, CALLMESH__V1__NODE_ROLE__NODE_ROLE_UNSPECIFIED, 0, CALLMESH__V1__NODE_STATE__NODE_STATE_STARTING, (char *)protobuf_c_empty_string, 0 }
+    , (char *)protobuf_c_empty_string, CALLMESH__V1__NODE_ROLE__NODE_ROLE_UNSPECIFIED, 0, CALLMESH__V1__NODE_STATE__NODE_STATE_STARTING, (char *)protobuf_c_empty_string, 0, 0, 0 }
 
 
 /*
@@ -338,10 +352,11 @@ struct  Callmesh__V1__AnnounceRequest
   ProtobufCMessage base;
   uint32_t shard;
   uint64_t epoch;
+  uint32_t format;
 };
 #define CALLMESH__V1__ANNOUNCE_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__announce_request__descriptor) \
-    , 0, 0 }
+    , 0, 0, 0 }
 
 
 /*
@@ -354,10 +369,11 @@ struct  Callmesh__V1__AnnounceDone
   uint32_t shard;
   uint64_t epoch;
   uint64_t edge;
+  uint32_t format;
 };
 #define CALLMESH__V1__ANNOUNCE_DONE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__announce_done__descriptor) \
-    , 0, 0, 0 }
+    , 0, 0, 0, 0 }
 
 
 /*
@@ -370,10 +386,35 @@ struct  Callmesh__V1__Lease
   uint64_t incarnation;
   uint64_t epoch;
   protobuf_c_boolean released;
+  uint32_t format;
+  /*
+   * Incarnations that cannot read what the store has of the shard.
+   */
+  size_t n_refused_by;
+  uint64_t *refused_by;
+  /*
+   * Why, for operators.
+   */
+  char *refusal;
 };
 #define CALLMESH__V1__LEASE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__lease__descriptor) \
-    , (char *)protobuf_c_empty_string, 0, 0, 0 }
+    , (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0,NULL, (char *)protobuf_c_empty_string }
+
+
+/*
+ * What is fixed for the life of a cluster: the value of the key `cluster` in its configuration bucket.
+ */
+struct  Callmesh__V1__ClusterRecord
+{
+  ProtobufCMessage base;
+  uint32_t format;
+  char *cluster;
+  uint32_t shard_count;
+};
+#define CALLMESH__V1__CLUSTER_RECORD__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__cluster_record__descriptor) \
+    , 0, (char *)protobuf_c_empty_string, 0 }
 
 
 /* Callmesh__V1__CommandBatch methods */
@@ -718,6 +759,25 @@ Callmesh__V1__Lease *
 void   callmesh__v1__lease__free_unpacked
                      (Callmesh__V1__Lease *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__ClusterRecord methods */
+void   callmesh__v1__cluster_record__init
+                     (Callmesh__V1__ClusterRecord         *message);
+size_t callmesh__v1__cluster_record__get_packed_size
+                     (const Callmesh__V1__ClusterRecord   *message);
+size_t callmesh__v1__cluster_record__pack
+                     (const Callmesh__V1__ClusterRecord   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__cluster_record__pack_to_buffer
+                     (const Callmesh__V1__ClusterRecord   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__ClusterRecord *
+       callmesh__v1__cluster_record__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__cluster_record__free_unpacked
+                     (Callmesh__V1__ClusterRecord *message,
+                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Callmesh__V1__CommandBatch_Closure)
@@ -774,6 +834,9 @@ typedef void (*Callmesh__V1__AnnounceDone_Closure)
 typedef void (*Callmesh__V1__Lease_Closure)
                  (const Callmesh__V1__Lease *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__ClusterRecord_Closure)
+                 (const Callmesh__V1__ClusterRecord *message,
+                  void *closure_data);
 
 /* --- services --- */
 
@@ -800,6 +863,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__heartbeat__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__announce_request__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__announce_done__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__lease__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__cluster_record__descriptor;
 
 PROTOBUF_C__END_DECLS
 

@@ -68,10 +68,14 @@ struct  Callmesh__V1__JournalRecord
    * The writer gives the shard up.
    */
   protobuf_c_boolean released;
+  /*
+   * 1 + the sequence of the record before it, so that a gap shows; 0: not said.
+   */
+  uint64_t follows;
 };
 #define CALLMESH__V1__JOURNAL_RECORD__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__journal_record__descriptor) \
-    , 0, 0, 0, (char *)protobuf_c_empty_string, 0, 0,NULL, 0 }
+    , 0, 0, 0, (char *)protobuf_c_empty_string, 0, 0,NULL, 0, 0 }
 
 
 typedef enum {
