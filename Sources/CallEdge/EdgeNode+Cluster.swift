@@ -7,14 +7,13 @@ internal import Synchronization
 
 extension EdgeNode {
   /// Listens to what the cluster says to this edge.
-  func subscribe(_ server: EdgeServer, _ state: EdgeStateBox) async throws
+  func subscribe(_ loops: [LoopHandle], _ state: EdgeStateBox) async throws
     -> [any BusSubscription]
   {
     var out: [any BusSubscription] = []
     do {
-      out.append(try subscribeDeliveries(server))
-      out.append(try subscribeAnnounceRequests(server))
-      out.append(try subscribeStatus(server, state))
+      out.append(contentsOf: try subscribeSessions(loops))
+      out.append(try subscribeStatus(state))
       let node = configuration.nodeID
       out.append(
         try answer(shared.subjects.adminCall) { CallReport(found: false, node: node) })
@@ -28,10 +27,14 @@ extension EdgeNode {
     return out
   }
 
+  /// What shards say to the sessions of this edge, and ask of it.
+  func subscribeSessions(_ loops: [LoopHandle]) throws -> [any BusSubscription] {
+    [try subscribeDeliveries(loops), try subscribeAnnounceRequests(loops)]
+  }
+
   /// Decodes on the bus's thread and hands each event loop its part.
-  private func subscribeDeliveries(_ server: EdgeServer) throws -> any BusSubscription {
+  private func subscribeDeliveries(_ loops: [LoopHandle]) throws -> any BusSubscription {
     let shared = shared
-    let loops = server.loops
     return try bus.subscribe(shared.subjects.edge(incarnation)) { message in
       guard let batch = try? ClusterCodec.edgeBatch(message.bytes) else {
         return shared.metrics.batchesUnreadable.increment()
@@ -53,9 +56,8 @@ extension EdgeNode {
   }
 
   /// A shard's new owner asks which sessions of its users are here.
-  private func subscribeAnnounceRequests(_ server: EdgeServer) throws -> any BusSubscription {
+  private func subscribeAnnounceRequests(_ loops: [LoopHandle]) throws -> any BusSubscription {
     let shared = shared
-    let loops = server.loops
     let bus = bus
     return try bus.subscribe(shared.subjects.announceRequests) { message in
       guard let request = try? ClusterCodec.announceRequest(message.bytes),
@@ -89,9 +91,7 @@ extension EdgeNode {
 
   // MARK: Operators
 
-  private func subscribeStatus(_ server: EdgeServer, _ state: EdgeStateBox) throws
-    -> any BusSubscription
-  {
+  private func subscribeStatus(_ state: EdgeStateBox) throws -> any BusSubscription {
     let shared = shared
     let bus = bus
     return try answer(shared.subjects.adminStatus) {

@@ -14,13 +14,22 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
   let shared: EdgeShared
   private let port = OneShot<Int>()
 
-  public init(
+  public convenience init(
     configuration: EdgeConfiguration, bus: Bus, clock: ClusterClock, metrics: MetricsRegistry,
     logger: Logger
   ) {
+    self.init(
+      configuration: configuration, bus: bus, clock: clock, metrics: metrics, logger: logger,
+      incarnation: UInt64.random(in: 1...UInt64.max))
+  }
+
+  /// - Parameter incarnation: never used by an edge of the cluster before.
+  init(
+    configuration: EdgeConfiguration, bus: Bus, clock: ClusterClock, metrics: MetricsRegistry,
+    logger: Logger, incarnation: UInt64
+  ) {
     self.configuration = configuration
     self.bus = bus
-    let incarnation = UInt64.random(in: 1...UInt64.max)
     var logger = logger
     logger[.node] = "\(configuration.nodeID)"
     logger[.edge] = "\(String(incarnation, radix: 16))"
@@ -55,7 +64,7 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
 
   private func serve(_ server: EdgeServer) async throws {
     let state = EdgeStateBox()
-    let subscriptions = try await subscribe(server, state)
+    let subscriptions = try await subscribe(server.loops, state)
     defer { for subscription in subscriptions { subscription.cancel() } }
     let channel = try await listen(server)
     let bound = channel.localAddress?.port ?? configuration.port
@@ -100,7 +109,7 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
     }
   }
 
-  private func beat(_ state: NodeState) {
+  func beat(_ state: NodeState) {
     bus.publish(
       shared.subjects.heartbeats,
       ClusterCodec.encode(

@@ -36,14 +36,27 @@ final class EdgeServer: Sendable {
           low: configuration.outboundBytesMax / 2, high: configuration.outboundBytesMax)
       )
       .childChannelInitializer { [self] channel in
-        channel.eventLoop.makeCompletedFuture { try prepare(channel) }
+        channel.eventLoop.makeCompletedFuture {
+          guard let loop = loops.first(where: { $0.eventLoop === channel.eventLoop }) else {
+            return
+          }
+          try loop.serve(channel)
+        }
       }
       .bind(host: configuration.host, port: configuration.port).get()
   }
 
-  private func prepare(_ channel: any Channel) throws {
-    guard let handle = loops.first(where: { $0.eventLoop === channel.eventLoop }) else { return }
-    let metrics = shared.metrics
+  func stop() async {
+    for loop in loops { try? await loop.run { $0.stop() } }
+    try? await group.shutdownGracefully()
+  }
+}
+
+extension LoopHandle {
+  /// Makes a new connection of this loop speak HTTP. To be called on the loop.
+  func serve(_ channel: any Channel) throws {
+    let loop = onLoop
+    let metrics = loop.metrics
     metrics.connectionsTotal.increment()
     metrics.connections.add(1)
     channel.closeFuture.whenComplete { _ in metrics.connections.add(-1) }
@@ -60,12 +73,7 @@ final class EdgeServer: Sendable {
     try pipeline.addHandler(decoder)
     try pipeline.addHandler(pipelining)
     try pipeline.addHandler(
-      HTTPHandler(loop: handle.onLoop, companions: [pipelining, decoder, encoder]))
-  }
-
-  func stop() async {
-    for loop in loops { try? await loop.run { $0.stop() } }
-    try? await group.shutdownGracefully()
+      HTTPHandler(loop: loop, companions: [pipelining, decoder, encoder]))
   }
 }
 
