@@ -30,14 +30,28 @@ public final class CallDevice: Sendable {
     self.eventLoop = eventLoop
     self.events = Events(buffer: buffer)
     self.driver = NIOLoopBoundBox.makeBoxSendingValue(
-      DeviceDriver(configuration, codec, eventLoop, buffer), eventLoop: eventLoop)
+      DeviceDriver(configuration, seed: UInt64.random(in: 0 ... .max)) {
+        // Nothing here is compared with the cluster's clock, so the anchor does not matter.
+        (
+          NIODeviceLoop(eventLoop: eventLoop, wallClock: Timestamp(microseconds: 0)),
+          NIODeviceNetwork(eventLoop: eventLoop, codec: codec)
+        )
+      } onEvent: {
+        buffer.append($0)
+      }, eventLoop: eventLoop)
   }
 
   /// Connects, and keeps connected until `stop`.
   public func start() { onLoop { $0.start() } }
 
   /// Leaves, and ends the sequence of events.
-  public func stop() { onLoop { $0.stop() } }
+  public func stop() {
+    let buffer = events.buffer
+    onLoop {
+      $0.stop()
+      buffer.finish()
+    }
+  }
 
   /// Events that nobody read in time.
   public var eventsDropped: Int { events.buffer.dropped }

@@ -1,52 +1,51 @@
-import CallCore
-import CallWire
-import NIOCore
+package import CallCore
+package import CallWire
 
-/// Carries out what one device's machine asks for, on an event loop.
-final class DeviceDriver: DeviceLinkDelegate {
-  typealias Completion = @Sendable (Result<ServerReply, CallError>) -> Void
+/// Carries out what one device's machine asks for, on a loop: an event loop's, or a simulated one.
+package final class DeviceDriver: DeviceLinkDelegate {
+  package typealias Completion = @Sendable (Result<ServerReply, CallError>) -> Void
 
-  private(set) var machine: ClientMachine
-  private let eventLoop: any EventLoop
-  private let codec: DeviceCodec
-  private let buffer: EventBuffer
-  private var network: NIODeviceNetwork?
-  private var loop: NIODeviceLoop?
+  package private(set) var machine: ClientMachine
+  private let connect: () -> (any DeviceLoop, any DeviceNetwork)
+  private let onEvent: (ClientEvent) -> Void
+  private var network: (any DeviceNetwork)?
+  private var loop: (any DeviceLoop)?
   private var link: (any DeviceLink)?
-  private var random = SystemRandomNumberGenerator()
+  /// For waits, which need to differ, not to be secret.
+  private var random: SplitMix64
   private var completions: [UInt64: Completion] = [:]
   private var armedAt = Timestamp.distantFuture
   private var isReading = false
 
-  init(
-    _ configuration: ClientMachine.Configuration, _ codec: DeviceCodec, _ eventLoop: any EventLoop,
-    _ buffer: EventBuffer
+  /// - Parameters:
+  ///   - seed: of the chance in waits.
+  ///   - connect: gives the loop, on which it is called, and what connects to edges.
+  ///   - onEvent: hears of everything, on the loop.
+  package init(
+    _ configuration: ClientMachine.Configuration, seed: UInt64,
+    connect: @escaping () -> (any DeviceLoop, any DeviceNetwork),
+    onEvent: @escaping (ClientEvent) -> Void
   ) {
     self.machine = ClientMachine(configuration)
-    self.codec = codec
-    self.eventLoop = eventLoop
-    self.buffer = buffer
+    self.connect = connect
+    self.onEvent = onEvent
+    self.random = SplitMix64(seed: seed)
   }
 
-  func start() {
-    if loop == nil {
-      // Nothing here is compared with the cluster's clock, so the anchor does not matter.
-      loop = NIODeviceLoop(eventLoop: eventLoop, wallClock: Timestamp(microseconds: 0))
-      network = NIODeviceNetwork(eventLoop: eventLoop, codec: codec)
-    }
+  package func start() {
+    if loop == nil { (loop, network) = connect() }
     run { $0.start(now: $1, into: &$2) }
   }
 
-  func stop() {
+  package func stop() {
     run { machine, _, actions in machine.stop(into: &actions) }
     for completion in completions.values {
       completion(.failure(CallError(.tryAgain, "The device was stopped.")))
     }
     completions.removeAll()
-    buffer.finish()
   }
 
-  func submit(_ command: ClientCommand, _ completion: @escaping Completion) {
+  package func submit(_ command: ClientCommand, _ completion: @escaping Completion) {
     var request: UInt64?
     guard loop != nil, machine.state != .stopped else {
       return completion(.failure(CallError(.notAttached, "The device is stopped.")))
@@ -61,17 +60,17 @@ final class DeviceDriver: DeviceLinkDelegate {
 
   // MARK: DeviceLinkDelegate
 
-  func linkOpened() {
+  package func linkOpened() {
     isReading = true
     run { $0.opened(now: $1, into: &$2) }
   }
 
-  func linkReceived(_ frame: ServerFrame) {
+  package func linkReceived(_ frame: ServerFrame) {
     isReading = true
     run { [self] in $0.received(frame, now: $1, random: &random, into: &$2) }
   }
 
-  func linkReadCompleted() {
+  package func linkReadCompleted() {
     run { machine, now, actions in
       machine.heard(now: now)
       machine.readCompleted(now: now, into: &actions)
@@ -80,7 +79,7 @@ final class DeviceDriver: DeviceLinkDelegate {
     link?.flush()
   }
 
-  func linkClosed(_ cause: LinkClosed) {
+  package func linkClosed(_ cause: LinkClosed) {
     link = nil
     isReading = false
     run { [self] in $0.closed(now: $1, random: &random, into: &$2) }
@@ -113,7 +112,7 @@ final class DeviceDriver: DeviceLinkDelegate {
       isReading = false
     case .event(let event):
       settle(event)
-      buffer.append(event)
+      onEvent(event)
     }
   }
 
