@@ -257,7 +257,9 @@ extension Call {
     guard case .ringing = stage else { return }
     guard !legs.contains(where: { $0.state.isLive }) else {
       // Perhaps only devices that lost their sockets are left.
-      return watchLegs(context)
+      watchLegs(context)
+      if let until = legsLostUntil, until <= context.now { endUnreached(context, into: &outcome) }
+      return
     }
     endUnreached(context, into: &outcome)
   }

@@ -138,8 +138,19 @@ extension Call {
     if reachable {
       legsLostUntil = nil
     } else if legsLostUntil == nil {
-      legsLostUntil = context.now + context.limits.resumeGraceRinging
+      legsLostUntil = lostLegsGrace(context)
     }
+  }
+
+  /// A device that rang has longer to come back than one that was never reached.
+  private func lostLegsGrace(_ context: CallContext) -> Timestamp {
+    var until = context.now
+    for leg in legs where leg.state.isLive {
+      let grace =
+        leg.told ? context.now + context.limits.resumeGraceRinging : leg.awaitedUntil
+      if let grace { until = max(until, grace) }
+    }
+    return until
   }
 
   mutating func callerSessionLost(

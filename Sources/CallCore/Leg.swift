@@ -41,6 +41,8 @@ struct Leg: Sendable {
   var party: Party
   var state: State = .waking
   var endpoint: Endpoint
+  /// The device was between two sessions when it was called: until when it is waited for.
+  var awaitedUntil: Timestamp?
   /// Whether an invite was ever sent: only then is there something to stop.
   var told = false
   /// What it sent before anybody answered, in order; handed to the caller if it wins.

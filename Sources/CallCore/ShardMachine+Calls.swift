@@ -31,14 +31,15 @@ extension ShardMachine {
     ring(facts, request.call, command, context, into: &outcome)
   }
 
-  /// Accepts the call: its legs are the callee's devices that have a session.
+  /// Accepts the call: its legs are the callee's devices that have a session, and those that are
+  /// between two sessions.
   private mutating func ring(
     _ facts: PlacedFacts, _ id: CallID, _ command: Command, _ context: CallContext,
     into outcome: inout Outcome
   ) {
-    let user = users[facts.callee]
-    let attached = (user?.devices ?? []).filter {
-      $0.session != nil && !(facts.caller.user == facts.callee.user && $0.id == facts.caller.device)
+    let attached = (users[facts.callee]?.devices ?? []).filter {
+      ($0.session != nil || isAwaited($0, context))
+        && !(facts.caller.user == facts.callee.user && $0.id == facts.caller.device)
     }
     let free = attached.filter { liveCalls(of: $0.id, facts.callee) < limits.liveCallsPerDevice }
     let inCall = limits.busyWhileInCall && isInCall(facts.callee)
@@ -51,7 +52,10 @@ extension ShardMachine {
     outcome.entries.append(JournalEntry(call: id, change: .placed(facts)))
     tally.callsPlacedTotal += 1
     var call = Call(id: id, facts: facts, callerSession: command.session, epoch: epoch)
-    for leg in call.legs.indices { call.legs[leg].endpoint.session = free[leg].session }
+    for leg in call.legs.indices {
+      call.legs[leg].endpoint.session = free[leg].session
+      call.legs[leg].awaitedUntil = free[leg].brokeAt.map { $0 + limits.reattachGrace }
+    }
     insert(call)
     let refused: EndReason = attached.isEmpty ? .unreachable : .busy
     mutate(id) { call in
@@ -59,9 +63,19 @@ extension ShardMachine {
       Self.reply(command, .call(call.state(for: .caller)), .urgent, into: &outcome)
       if call.isRinging {
         for leg in call.legs.indices { call.invite(leg: leg, context, into: &outcome) }
+        call.watchLegs(context)
       }
     }
     outcome.raise(to: .urgent)
+  }
+
+  /// Whether a device that is not attached lost its session so lately that it may be on its way
+  /// back. Only registered ones count: the others are gone with their session.
+  private func isAwaited(_ device: User.Device, _ context: CallContext) -> Bool {
+    guard device.session == nil, device.registration != nil, let brokeAt = device.brokeAt else {
+      return false
+    }
+    return context.now < brokeAt + limits.reattachGrace
   }
 
   private func refusal(of request: PlaceRequest) -> CallError? {

@@ -15,6 +15,7 @@ extension ShardMachine {
       if device.session == nil { tally.sessions += 1 }
       if let present = device.session, present != command.session { replaced = present }
       device.session = command.session
+      device.brokeAt = nil
       device.attachedAt = attach.attachedAt
       device.client = attach.client
       if !attach.deviceName.isEmpty { device.name = attach.deviceName }
@@ -51,7 +52,8 @@ extension ShardMachine {
     _ key: UserKey, _ session: SessionRef, graceful: Bool, _ context: CallContext,
     into outcome: inout Outcome
   ) {
-    let dropped = users[key]?.dropSessions { $0 == session } ?? []
+    let dropped =
+      users[key]?.dropSessions(brokeAt: graceful ? nil : context.now) { $0 == session } ?? []
     if !dropped.isEmpty {
       tally.sessions -= 1
       calleeSessionLost(key, session, graceful: graceful, context, into: &outcome)

@@ -24,6 +24,10 @@ public struct ShardMachine: Sendable {
     self.limits = limits
   }
 
+  /// Devices that registered longer ago are not waited for after a loss: an app registers with each
+  /// start, so whoever did not in a week is hardly between two sockets.
+  static let presumedSeen: Span = .seconds(7 * 86_400)
+
   func context(_ now: Timestamp) -> CallContext {
     CallContext(now: now, limits: limits, epoch: epoch)
   }
@@ -67,9 +71,20 @@ public struct ShardMachine: Sendable {
 
   /// After all edges have announced their sessions: tells every device the present state of its
   /// calls and begins to keep time.
-  public mutating func begin(now: Timestamp, into outcome: inout Outcome) {
+  ///
+  /// Nobody tells a new owner whose session broke a moment ago. After a hand-over in good order the
+  /// edges have said who is there, and whoever is not is away. After a crash, or while an edge is
+  /// being lost, sessions and shards may have broken together: then registered devices without a
+  /// session count as just broken, and calls to them wait for `reattachGrace`.
+  /// - Parameter afterLoss: whether the former owner did not hand the shard over, or an edge was
+  ///   lost, or silent, meanwhile.
+  public mutating func begin(now: Timestamp, afterLoss: Bool = false, into outcome: inout Outcome) {
     isServing = true
     let context = context(now)
+    if afterLoss, limits.reattachGrace.microseconds > 0 {
+      let since = now + Span(microseconds: -Self.presumedSeen.microseconds)
+      for key in Array(users.keys) { users[key]?.presumeBroken(at: now, seenSince: since) }
+    }
     for id in calls.slots.filter({ $0.isForgettable(context) }).map(\.id) { forget(id) }
     for id in calls.slots.map(\.id) {
       guard let slot = calls.slot(of: id), !calls[slot].settled else {
@@ -124,7 +139,7 @@ public struct ShardMachine: Sendable {
   public mutating func edgeLost(_ edge: UInt64, now: Timestamp, into outcome: inout Outcome) {
     let context = context(now)
     for key in Array(users.keys) {
-      let dropped = users[key]?.dropSessions { $0.edge == edge } ?? []
+      let dropped = users[key]?.dropSessions(brokeAt: now) { $0.edge == edge } ?? []
       for session in dropped {
         tally.sessions -= 1
         calleeSessionLost(key, session, graceful: false, context, into: &outcome)

@@ -7,6 +7,9 @@ struct User: Sendable {
     /// nil: not attached.
     var session: SessionRef?
     var attachedAt = Timestamp(microseconds: 0)
+    /// When its session broke; nil while it is attached, and where it took its leave. A registered
+    /// device comes back soon: a call waits for it.
+    var brokeAt: Timestamp?
     var registration: Registration?
   }
 
@@ -30,17 +33,33 @@ struct User: Sendable {
     return body(&devices[devices.count - 1])
   }
 
+  /// A new owner does not know whose session broke just now: registered devices that are not
+  /// attached count as such where they were seen since `seenSince`.
+  mutating func presumeBroken(at now: Timestamp, seenSince: Timestamp) {
+    for index in devices.indices where devices[index].session == nil {
+      guard let registration = devices[index].registration, registration.seenAt >= seenSince else {
+        continue
+      }
+      devices[index].brokeAt = now
+    }
+  }
+
   /// Forgets devices that are neither attached nor registered.
   mutating func prune() {
     devices.removeAll { $0.session == nil && $0.registration == nil }
   }
 
   /// The devices of a session's edge, or one session, lose it. Returns those sessions.
-  mutating func dropSessions(where matches: (SessionRef) -> Bool) -> [SessionRef] {
+  ///
+  /// - Parameter brokeAt: now, where a session broke; nil where the device took its leave.
+  mutating func dropSessions(
+    brokeAt: Timestamp?, where matches: (SessionRef) -> Bool
+  ) -> [SessionRef] {
     var dropped: [SessionRef] = []
     for index in devices.indices {
       guard let session = devices[index].session, matches(session) else { continue }
       devices[index].session = nil
+      devices[index].brokeAt = brokeAt
       dropped.append(session)
     }
     return dropped

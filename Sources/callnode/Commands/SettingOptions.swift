@@ -67,6 +67,7 @@ struct CallOptions: ParsableArguments {
   @Option(help: .of(.connectGrace)) var connectGrace: String?
   @Option(help: .of(.resumeGraceRinging)) var resumeGraceRinging: String?
   @Option(help: .of(.resumeGraceAnswered)) var resumeGraceAnswered: String?
+  @Option(help: .of(.reattachGrace)) var reattachGrace: String?
   @Option(help: .of(.deliveryRepeats)) var deliveryRepeats: String?
   @Option(help: .of(.endedCallKept)) var endedCallKept: String?
   @Option(help: .of(.registrationLifetime)) var registrationLifetime: String?
@@ -87,7 +88,8 @@ struct CallOptions: ParsableArguments {
       .ringTimeout: ringTimeout, .ringTimeoutMinimum: ringTimeoutMinimum,
       .ringTimeoutMaximum: ringTimeoutMaximum, .connectGrace: connectGrace,
       .resumeGraceRinging: resumeGraceRinging, .resumeGraceAnswered: resumeGraceAnswered,
-      .deliveryRepeats: deliveryRepeats, .endedCallKept: endedCallKept,
+      .reattachGrace: reattachGrace, .deliveryRepeats: deliveryRepeats,
+      .endedCallKept: endedCallKept,
       .registrationLifetime: registrationLifetime, .devicesPerUser: devicesPerUser,
       .liveCallsPerDevice: liveCallsPerDevice, .callsPerPairPerMinute: callsPerPairPerMinute,
       .headersCount: headersCount, .headersBytes: headersBytes,

@@ -105,6 +105,7 @@ extension ResolvedSettings {
     limits.connectGrace = span(.connectGrace)
     limits.resumeGraceRinging = span(.resumeGraceRinging)
     limits.resumeGraceAnswered = span(.resumeGraceAnswered)
+    limits.reattachGrace = span(.reattachGrace)
     if case .microsecondsList(let list) = self[.deliveryRepeats] {
       limits.deliveryRepeats = list.map { Span(microseconds: $0) }
     }

@@ -10,9 +10,9 @@ package enum SettingKey: String, CaseIterable, Sendable {
   case metricsPort, workers, leaseTimeout, journalReplicas, appendTimeout
   // The rules of calls; the same on every node.
   case ringTimeout, ringTimeoutMinimum, ringTimeoutMaximum, connectGrace, resumeGraceRinging
-  case resumeGraceAnswered, deliveryRepeats, endedCallKept, registrationLifetime, devicesPerUser
-  case liveCallsPerDevice, callsPerPairPerMinute, headersCount, headersBytes, descriptionBytes
-  case signalsWaiting, signalBytes, lazyAppend, callsPerShard, busyWhileInCall
+  case resumeGraceAnswered, reattachGrace, deliveryRepeats, endedCallKept, registrationLifetime
+  case devicesPerUser, liveCallsPerDevice, callsPerPairPerMinute, headersCount, headersBytes
+  case descriptionBytes, signalsWaiting, signalBytes, lazyAppend, callsPerShard, busyWhileInCall
 
   package var flag: String { "--" + words.joined(separator: "-") }
   package var environment: String {

@@ -114,6 +114,10 @@ extension Setting {
       .resumeGraceAnswered, .calls, .duration(0, 3600), "60s",
       "How long an answered call outlives the session of one of its sides."),
     Setting(
+      .reattachGrace, .calls, .duration(0, 60), "5s",
+      "How long a call waits for a registered device whose session broke just before; 0: not at all."
+    ),
+    Setting(
       .deliveryRepeats, .calls, .durations(0.05, 60), "500ms,1s,2s,4s",
       "After how long what a device has not acknowledged is said again: first, second, … time."),
     Setting(
