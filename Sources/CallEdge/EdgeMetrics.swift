@@ -20,6 +20,7 @@ package final class EdgeMetrics: Sendable {
   package let deliveriesUnknown: Counter
   package let deliveriesDropped: Counter
   package let batchesUnreadable: Counter
+  package let itemsUnreadable: Counter
   package let requestsTotal: Counter
   private let errors: [Counter]
   private let closes: [CloseReason: Counter]
@@ -53,6 +54,9 @@ package final class EdgeMetrics: Sendable {
       "Deliveries and replies dropped because an event loop had too many waiting.")
     batchesUnreadable = registry.counter(
       "callmesh_edge_batches_unreadable_total", "Messages from the cluster that made no sense.")
+    itemsUnreadable = registry.counter(
+      "callmesh_edge_items_unreadable_total",
+      "Replies and deliveries of a kind that this version does not know, dropped.")
     requestsTotal = registry.counter("callmesh_edge_http_requests_total", "HTTP requests.")
     errors = ["protocol", "authentication", "registration", "call", "cluster"].map {
       registry.counter(

@@ -39,6 +39,9 @@ extension EdgeNode {
       guard let batch = try? ClusterCodec.edgeBatch(message.bytes) else {
         return shared.metrics.batchesUnreadable.increment()
       }
+      if batch.unreadable > 0 {
+        shared.metrics.itemsUnreadable.increment(by: UInt64(batch.unreadable))
+      }
       Self.distribute(batch.items, to: loops, shared.metrics)
     }
   }
