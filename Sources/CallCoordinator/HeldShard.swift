@@ -49,6 +49,8 @@ struct HeldShard {
   var flight: Flight?
   var release: Release?
   var recordsSinceCheckpoint: Int
+  /// Sessions may have broken together with the former owner, or with an edge, before it serves.
+  var afterLoss = false
   /// Who waits for a checkpoint that was asked for.
   var checkpointWaiters: [@Sendable (Bool) -> Void] = []
   /// The share of this shard in the gauge of effects that are held back.

@@ -50,7 +50,8 @@ package struct ShardClaim: Sendable {
     inbox.offer(.expect(term))
     do {
       inbox.offer(.subscribed(term, try subscribe(term)))
-      let recovered = try await recover(term)
+      var recovered = try await recover(term)
+      recovered.afterLoss = lease.map { !$0.released } ?? false
       with.metrics.claims.increment()
       with.metrics.recoveryLatency.record(
         microseconds: (with.clock.now() - began).microseconds)

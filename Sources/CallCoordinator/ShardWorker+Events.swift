@@ -93,6 +93,24 @@ extension ShardWorker {
     if knownEdges.insert(batch.edge).inserted { with.report(.heardFromEdge(batch.edge)) }
     with.metrics.commands.increment(by: UInt64(batch.commands.count))
     for command in batch.commands { takeCommand(command, shard, now: now) }
+    for command in batch.unreadable { refuse(command, shard, now: now) }
+  }
+
+  /// A command of a later version, or one that is damaged: whoever waits for its reply is told.
+  private func refuse(_ command: CommandBatch.Unreadable, _ shard: Int, now: Timestamp) {
+    with.metrics.commandsUnreadable.increment()
+    if let times = unreadableCommands.admit(now: now) {
+      with.logger.warning(
+        "Commands that cannot be read were refused.",
+        metadata: .keys([.shard: "\(shard)", .error: "\(command.reason)", .count: "\(times)"]))
+    }
+    if case .parting = held[shard]!.phase { return }
+    guard command.request != 0 else { return }
+    decide(shard, now: now) { _, outcome in
+      outcome.effects.append(
+        .reply(command.session, request: command.request, .error(CallError(.unknownCommand))))
+      outcome.raise(to: .urgent)
+    }
   }
 
   private func takeCommand(_ command: Command, _ shard: Int, now: Timestamp) {
@@ -131,6 +149,7 @@ extension ShardWorker {
     for shard in Array(expected.keys) { expected[shard]?.lostEdges.append(edge) }
     for shard in held.indices where held[shard] != nil {
       stopAwaiting(edge, shard)
+      if case .announcing = held[shard]!.phase { held[shard]!.afterLoss = true }
       if case .parting = held[shard]!.phase { continue }
       decide(shard, now: now) { $0.edgeLost(edge, now: now, into: &$1) }
       touch(shard)

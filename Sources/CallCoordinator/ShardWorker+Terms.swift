@@ -25,6 +25,7 @@ extension ShardWorker {
       phase: .announcing(
         until: now + timeout, awaiting: recovered.edges.isEmpty ? [0] : recovered.edges),
       subscriptions: waiting.subscriptions, recordsSinceCheckpoint: recovered.recordsReplayed)
+    held[shard]!.afterLoss = recovered.afterLoss
     with.metrics.shards.add(1)
     for bytes in waiting.batches { decodeAndTake(bytes, shard, now: now) }
     for edge in waiting.lostEdges { take(.edgeLost(edge), now: now) }
@@ -36,7 +37,8 @@ extension ShardWorker {
   func begin(_ shard: Int, unheard: Int, now: Timestamp) {
     let term = held[shard]!.term
     held[shard]!.phase = .serving
-    decide(shard, now: now) { $0.begin(now: now, into: &$1) }
+    let afterLoss = held[shard]!.afterLoss || unheard > 0
+    decide(shard, now: now) { $0.begin(now: now, afterLoss: afterLoss, into: &$1) }
     let queued = held[shard]!.queue.takeAll()
     for command in queued {
       decide(shard, now: now) { $0.handle(command, now: now, into: &$1) }

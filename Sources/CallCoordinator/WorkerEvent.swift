@@ -51,6 +51,8 @@ package struct RecoveredShard: Sendable {
   package var edges: Set<UInt64>
   /// Since the checkpoint.
   package var recordsReplayed: Int
+  /// The former owner did not hand it over: it crashed, or was cut off.
+  package var afterLoss = false
   package init(
     term: ShardTerm, machine: ShardMachine, sequence: UInt64, edges: Set<UInt64>,
     recordsReplayed: Int
