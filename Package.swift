@@ -57,6 +57,7 @@ let package = Package(
     .executable(name: "callnode", targets: ["callnode"]),
     .executable(name: "callctl", targets: ["callctl"]),
     .executable(name: "callload", targets: ["callload"]),
+    .executable(name: "callsim", targets: ["callsim"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-nio.git", from: "2.101.2"),
@@ -94,6 +95,13 @@ let package = Package(
       "CallTestKit",
       ["CallCore", "CallWire", "CallBus", "CallCoordinator", "CallEdge", "CallClient"]),
 
+    library(
+      "CallSimulation",
+      [
+        "CallCore", "CallWire", "CallBus", "CallCoordinator", "CallEdge", "CallClient",
+        "CallTelemetry", "CallAuth", .log, .embedded,
+      ] + Target.Dependency.nio),
+
     .executableTarget(
       name: "callnode",
       dependencies: [
@@ -111,6 +119,10 @@ let package = Package(
         "CallClient", "CallWire", "CallCore", "CallAuth", .arguments, .histogram, .log, .lifecycle,
         .unixSignals,
       ] + Target.Dependency.nio, swiftSettings: settings),
+
+    .executableTarget(
+      name: "callsim", dependencies: ["CallSimulation", "CallCore", .arguments],
+      swiftSettings: settings),
 
     .executableTarget(
       name: "Benchmarks",
@@ -138,8 +150,14 @@ let package = Package(
     tests(
       "CallLoadTests",
       ["callload", "CallClient", "CallWire", "CallCore", "CallTestKit", .histogram, .arguments]),
+    tests(
+      "CallSimulationTests",
+      [
+        "CallSimulation", "callsim", "CallCoordinator", "CallEdge", "CallClient", "CallBus",
+        "CallWire", "CallCore", "CallTelemetry", "CallAuth", .log, .embedded,
+      ] + Target.Dependency.nio),
     tests("CallTelemetryTests", ["CallTelemetry", .log]),
-    tests("CallNodeTests", ["callnode", "CallBus", "CallCore", "CallTelemetry", .log]),
+    tests("CallNodeTests", ["callnode", "CallBus", "CallCore", "CallWire", "CallTelemetry", .log]),
     tests("CallCtlTests", ["callctl", "CallCore", "CallTelemetry"]),
     tests(
       "IntegrationTests",

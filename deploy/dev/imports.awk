@@ -23,6 +23,8 @@ BEGIN {
   allow("CallEdge", seams " CallAuth")
   allow("CallClient", "CallCore CallWire")
   allow("CallTestKit", seams " CallAuth CallCoordinator CallEdge CallPush CallClient")
+  allow("CallSimulation", seams " CallAuth CallCoordinator CallEdge CallClient")
+  allow("callsim", "CallCore CallSimulation")
   allow("callnode", seams " CallAuth CallCoordinator CallEdge CallPush NATSBus")
   allow("callctl", seams " CallAuth NATSBus")
   allow("callload", "CallCore CallWire CallTelemetry CallAuth CallClient")

@@ -1,0 +1,236 @@
+package import CallBus
+internal import CallCore
+
+/// One process of the world: its thread, its clocks, and whether it runs.
+///
+/// Touched by the world's thread only, which is why it may cross isolations.
+package final class SimNode: @unchecked Sendable {
+  package enum State: Sendable, Equatable {
+    case running
+    /// Stopped in the middle, as by a debugger: what comes to it waits.
+    case frozen
+    /// Nothing comes to it, and nothing that it says is heard. What is left of its tasks unwinds.
+    case dead
+  }
+
+  package unowned let world: SimWorld
+  package let name: String
+  package let number: Int
+  package private(set) var state = State.running
+  /// What its clocks and inboxes run on.
+  package let timers: SimTimers
+  /// Where actors of this node live.
+  package let executor: SimExecutor
+  /// What its tasks prefer: with it, all of them run on the world's thread.
+  package let taskExecutor: SimTaskExecutor
+
+  private enum Job {
+    case actor(UnownedJob)
+    case task(UnownedJob)
+  }
+  private enum Waiting {
+    case arrival(() -> Void)
+    case timer(() -> Void)
+  }
+  private var jobs: [Job] = []
+  private var backlog: [Waiting] = []
+  private var isReady = false
+  private var onDeath: [() -> Void] = []
+  private var random: SimRandom
+
+  init(_ world: SimWorld, name: String, number: Int, skew: Span, drift: Int) {
+    self.world = world
+    self.name = name
+    self.number = number
+    timers = SimTimers(world, skew: skew, drift: drift)
+    executor = SimExecutor()
+    taskExecutor = SimTaskExecutor(executor)
+    random = world.fork("node.\(number)")
+    executor.node = self
+    timers.node = self
+  }
+
+  /// A clock of this node.
+  package func clock() -> ClusterClock {
+    ClusterClock(wallMicroseconds: timers.localMicroseconds, timers: timers)
+  }
+
+  /// Starts a task whose every step runs on this node.
+  package func start(_ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
+    Task(executorPreference: taskExecutor) { await body() }
+  }
+
+  // MARK: What comes to it
+
+  /// Something arrives: a message, an answer. It happens now, when the node is thawed, or never.
+  package func arrive(_ body: @escaping () -> Void) {
+    switch state {
+    case .running: body()
+    case .frozen: backlog.append(.arrival(body))
+    case .dead: break
+    }
+  }
+
+  /// A timer of the node is due.
+  func fire(_ body: @escaping () -> Void) {
+    switch state {
+    case .running: body()
+    case .frozen: backlog.append(.timer(body))
+    case .dead: break
+    }
+  }
+
+  // MARK: Fate
+
+  package func freeze() {
+    if state == .running { state = .frozen }
+  }
+
+  package func thaw() {
+    guard state == .frozen else { return }
+    state = .running
+    var waiting: [Waiting] = []
+    swap(&waiting, &backlog)
+    // Which of its threads is the first to run again is not said.
+    let timersFirst = random.chance(0.5)
+    if timersFirst { for case .timer(let body) in waiting { body() } }
+    for item in waiting {
+      switch item {
+      case .arrival(let body): body()
+      case .timer(let body): if !timersFirst { body() }
+      }
+    }
+    makeReady()
+  }
+
+  /// The process is gone. Its tasks must be cancelled by whoever started them.
+  package func kill() {
+    guard state != .dead else { return }
+    state = .dead
+    backlog.removeAll()
+    for body in onDeath { body() }
+    onDeath.removeAll()
+    makeReady()
+  }
+
+  /// Called when the node dies, so that nobody in it waits for answers that do not come.
+  func onDeath(_ body: @escaping () -> Void) { onDeath.append(body) }
+
+  // MARK: Jobs
+
+  fileprivate func enqueueActor(_ job: UnownedJob) { enqueue(.actor(job)) }
+  fileprivate func enqueueTask(_ job: UnownedJob) { enqueue(.task(job)) }
+
+  private func enqueue(_ job: Job) {
+    jobs.append(job)
+    makeReady()
+  }
+
+  private func makeReady() {
+    guard !isReady, state != .frozen, !jobs.isEmpty else { return }
+    isReady = true
+    world.becameReady(self)
+  }
+
+  func runJobs() {
+    isReady = false
+    let serial = executor.asUnownedSerialExecutor()
+    let task = taskExecutor.asUnownedTaskExecutor()
+    var index = 0
+    while index < jobs.count {
+      // Frozen by what one of its own jobs caused: the others wait.
+      if state == .frozen { break }
+      let job = jobs[index]
+      index += 1
+      switch job {
+      case .actor(let job): job.runSynchronously(on: serial)
+      case .task(let job): job.runSynchronously(on: task)
+      }
+    }
+    jobs.removeFirst(index)
+  }
+}
+
+/// Runs actors on the world's thread.
+package final class SimExecutor: SerialExecutor, @unchecked Sendable {
+  fileprivate(set) unowned var node: SimNode!
+
+  package func enqueue(_ job: consuming ExecutorJob) { node.enqueueActor(UnownedJob(job)) }
+
+  package func asUnownedSerialExecutor() -> UnownedSerialExecutor {
+    UnownedSerialExecutor(ordinary: self)
+  }
+}
+
+/// Runs tasks on the world's thread.
+package final class SimTaskExecutor: TaskExecutor, @unchecked Sendable {
+  private unowned let executor: SimExecutor
+
+  fileprivate init(_ executor: SimExecutor) { self.executor = executor }
+
+  package func enqueue(_ job: consuming ExecutorJob) {
+    executor.node.enqueueTask(UnownedJob(job))
+  }
+}
+
+/// The timers of one node, on a clock that is its own.
+package final class SimTimers: Timers, @unchecked Sendable {
+  private struct Slot {
+    var action: (@Sendable () -> Void)?
+    var token = SimToken.none
+  }
+  private unowned let world: SimWorld
+  fileprivate(set) unowned var node: SimNode!
+  private let skew: Int64
+  private let drift: Int64
+  private let began: Int64
+  private var slots: [Slot] = []
+  private var free: [Int] = []
+
+  fileprivate init(_ world: SimWorld, skew: Span, drift: Int) {
+    self.world = world
+    self.skew = skew.microseconds
+    self.drift = Int64(drift)
+    began = world.now.microseconds
+  }
+
+  /// The node's wall clock.
+  var localMicroseconds: Int64 {
+    let elapsed = world.now.microseconds - began
+    return began + skew + elapsed + elapsed * drift / 1_000_000
+  }
+
+  package var now: ContinuousClock.Instant {
+    world.instantOfBeginning
+      + .microseconds(localMicroseconds - SimWorld.beginning.microseconds)
+  }
+
+  package func register(_ action: @escaping @Sendable () -> Void) -> Int {
+    if let slot = free.popLast() {
+      slots[slot].action = action
+      return slot
+    }
+    slots.append(Slot(action: action))
+    return slots.count - 1
+  }
+
+  package func arm(_ slot: Int, at deadline: ContinuousClock.Instant) {
+    world.cancel(slots[slot].token)
+    let parts = (deadline - now).components
+    let wait = min(parts.seconds, 100_000) * 1_000_000 + parts.attoseconds / 1_000_000_000_000
+    // Not before: a clock that runs fast has come further by then.
+    let true_ = drift == 0 ? wait : wait * 1_000_000 / (1_000_000 + drift) + 1
+    slots[slot].token = world.schedule(
+      after: Span(microseconds: true_), "timer"
+    ) { [unowned self] in
+      slots[slot].token = .none
+      node.fire { [unowned self] in slots[slot].action?() }
+    }
+  }
+
+  package func unregister(_ slot: Int) {
+    world.cancel(slots[slot].token)
+    slots[slot] = Slot()
+    free.append(slot)
+  }
+}

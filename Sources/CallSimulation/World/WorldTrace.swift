@@ -1,0 +1,65 @@
+package import CallCore
+
+/// What happened, as lines that a person can read. Bounded: the oldest go. Costs a comparison while
+/// it is off.
+package final class SimTrace {
+  package struct Line: Sendable {
+    package var time: Timestamp
+    package var node: String
+    package var call: CallID?
+    package var text: String
+  }
+
+  /// How many lines are kept.
+  package let capacity: Int
+  package var isOn = false
+  /// Of all lines so far, in order: two runs with the same hash did the same.
+  package private(set) var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+  private var ring: [Line] = []
+  private var start = 0
+
+  package init(capacity: Int = 200_000) { self.capacity = capacity }
+
+  func add(_ line: Line) {
+    mix(line.time.microseconds)
+    for byte in line.node.utf8 { mix(byte) }
+    for byte in line.text.utf8 { mix(byte) }
+    if ring.count < capacity {
+      ring.append(line)
+    } else {
+      ring[start] = line
+      start = (start + 1) % capacity
+    }
+  }
+
+  private func mix(_ value: UInt8) { hash = (hash ^ UInt64(value)) &* 0x100_0000_01B3 }
+  private func mix(_ value: Int64) {
+    hash = (hash ^ UInt64(bitPattern: value)) &* 0x100_0000_01B3
+  }
+
+  /// All lines, oldest first.
+  package var lines: [Line] { Array(ring[start...] + ring[..<start]) }
+
+  /// The lines about one call, and those about no call that stand beside them when `context` is
+  /// true.
+  package func lines(of call: CallID, context: Bool = false) -> [Line] {
+    lines.filter { $0.call == call || (context && $0.call == nil) }
+  }
+
+  /// One line as text: seconds since the world's beginning, node, what happened.
+  package static func text(_ line: Line, since begin: Timestamp) -> String {
+    let microseconds = (line.time - begin).microseconds
+    let fraction = String(1_000_000 + microseconds % 1_000_000).dropFirst()
+    let node = line.node + String(repeating: " ", count: max(0, 12 - line.node.utf8.count))
+    return "\(microseconds / 1_000_000).\(fraction)  \(node)  \(line.text)"
+  }
+}
+
+/// Why a world stopped.
+package struct SimFailure: Error, Sendable, Equatable, CustomStringConvertible {
+  package var seed: UInt64
+  package var time: Timestamp
+  package var reason: String
+  package var call: CallID?
+  package var description: String { "seed \(seed): \(reason)" }
+}
