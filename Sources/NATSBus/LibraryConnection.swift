@@ -1,5 +1,6 @@
 internal import CNATS
 internal import CallBus
+internal import Glibc
 
 /// Connects, within the deadline of the options; blocks.
 ///
@@ -31,7 +32,7 @@ func openConnection(_ thread: ConnectionThread, url: String, name: String) throw
 private func configure(
   _ options: OpaquePointer, _ settings: NATSOptions, url: String, name: String
 ) throws {
-  try check(natsOptions_SetURL(options, url), "not a NATS address: '\(url)'")
+  try setServers(options, url)
   try check(natsOptions_SetName(options, name), "not a name: '\(name)'")
   let parts = settings.connectTimeout.components
   let timeout = parts.seconds * 1000 + parts.attoseconds / 1_000_000_000_000_000
@@ -52,6 +53,14 @@ private func configure(
       natsOptions_SetUserCredentialsFromFiles(options, file, nil),
       "cannot use the credentials file \(file)")
   }
+}
+
+/// - Parameter list: one URL, or several separated by commas, of which any will do.
+private func setServers(_ options: OpaquePointer, _ list: String) throws {
+  var urls = list.split(separator: ",").map { UnsafePointer<CChar>(strdup(String($0))) }
+  defer { for url in urls { free(UnsafeMutablePointer(mutating: url)) } }
+  let status = natsOptions_SetServers(options, &urls, Int32(urls.count))
+  try check(status, "not a NATS address: '\(list)'")
 }
 
 private func setCallbacks(_ options: OpaquePointer, _ thread: UnsafeMutableRawPointer) throws {
