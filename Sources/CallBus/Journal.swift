@@ -13,17 +13,31 @@ public protocol Journal: Sendable {
   /// The first record of a shard at or after a sequence; nil when there is none.
   func next(shard: Int, from sequence: UInt64) async throws -> StoredRecord?
 
+  /// The next records of a shard at or after a sequence, in order, none left out: `limit` at most,
+  /// perhaps fewer, none only at the end. To read a journal back without a round trip for each.
+  func records(shard: Int, from sequence: UInt64, limit: Int) async throws -> [StoredRecord]
+
   /// Removes the shard's records up to and including `sequence`. The newest record of a shard is
   /// always kept: it carries the fence.
   func purge(shard: Int, through sequence: UInt64) async throws
 
-  /// Replaces the shard's checkpoint.
-  func writeCheckpoint(shard: Int, _ bytes: [UInt8]) async throws
-  /// The shard's newest checkpoint; nil when it has none.
-  func readCheckpoint(shard: Int) async throws -> [UInt8]?
-
   /// What the store holds, for operators.
   func statistics() async throws -> JournalStatistics
+}
+
+extension Journal {
+  /// One by one, for stores in which a read costs nothing.
+  public func records(
+    shard: Int, from sequence: UInt64, limit: Int
+  ) async throws -> [StoredRecord] {
+    var records: [StoredRecord] = []
+    var from = sequence
+    while records.count < limit, let record = try await next(shard: shard, from: from) {
+      records.append(record)
+      from = record.sequence + 1
+    }
+    return records
+  }
 }
 
 public enum AppendResult: Sendable, Equatable {

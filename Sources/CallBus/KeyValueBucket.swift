@@ -9,7 +9,8 @@ public protocol KeyValueBucket: Sendable {
     _ key: String, _ value: [UInt8], expecting: UInt64?,
     completion: @escaping @Sendable (AppendResult) -> Void)
 
-  /// Starts a deletion that leaves a marker.
+  /// Starts a deletion. Those who watch are told; after that nothing of the key stays in the store,
+  /// so that keys which come and go do not fill it.
   func delete(_ key: String, completion: @escaping @Sendable (AppendResult) -> Void)
 
   /// The key's present entry; nil when it has none or was deleted.
@@ -23,6 +24,21 @@ public protocol KeyValueBucket: Sendable {
   func watch(
     _ filter: String, handler: @escaping @Sendable (KeyValueEntry) -> Void
   ) async throws -> any BusSubscription
+
+  /// What the store holds, what it keeps of deletions included.
+  func statistics() async throws -> JournalStatistics
+}
+
+extension KeyValueBucket {
+  /// For stores that keep nothing but what is present.
+  public func statistics() async throws -> JournalStatistics {
+    var statistics = JournalStatistics()
+    for entry in try await entries(matching: ">") {
+      statistics.messages += 1
+      statistics.bytes += UInt64(entry.value?.count ?? 0)
+    }
+    return statistics
+  }
 }
 
 public struct KeyValueEntry: Sendable, Equatable {

@@ -5,6 +5,7 @@ package struct CoordinatorMetrics: Sendable {
   package let commands: Counter
   package let commandBatches: Counter
   package let commandBatchesUnreadable: Counter
+  package let commandsUnreadable: Counter
   package let commandBatchesDropped: Counter
   package let commandsDropped: Counter
   package let appends: Counter
@@ -41,6 +42,8 @@ package struct CoordinatorMetrics: Sendable {
     commandBatches = counter("command_batches", "Command batches taken from the bus.")
     commandBatchesUnreadable = counter(
       "command_batches_unreadable", "Command batches that could not be decoded.")
+    commandsUnreadable = counter(
+      "commands_unreadable", "Commands of a kind that this version does not know, refused.")
     commandBatchesDropped = counter(
       "command_batches_dropped", "Command batches refused by a full inbox.")
     commandsDropped = counter(

@@ -41,6 +41,7 @@ extension ShardWorker {
     if case .parting = held[shard]!.phase { latest = held[shard]!.pipeline.nextDeadline }
     guard var record = held[shard]!.pipeline.nextAppend(now: latest) else { return }
     record.at = now
+    record.follows = held[shard]!.pipeline.lastSequence
     var flight = HeldShard.Flight(
       number: record.number, bytes: ClusterCodec.encode(record),
       expecting: held[shard]!.pipeline.lastSequence, entryCount: record.entries.count,
@@ -56,7 +57,7 @@ extension ShardWorker {
     let pipeline = held[shard]!.pipeline
     let record = JournalRecord(
       epoch: pipeline.epoch, number: pipeline.lastNumber + 1, writer: pipeline.writer, at: now,
-      entries: [], released: true)
+      entries: [], released: true, follows: pipeline.lastSequence)
     held[shard]!.flight = HeldShard.Flight(
       number: record.number, bytes: ClusterCodec.encode(record),
       expecting: pipeline.lastSequence, entryCount: 0, startedAt: now, isLast: true)

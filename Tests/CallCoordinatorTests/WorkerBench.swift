@@ -57,12 +57,6 @@ final class HeldJournal: Journal {
   func purge(shard: Int, through sequence: UInt64) async throws {
     try await inner.purge(shard: shard, through: sequence)
   }
-  func writeCheckpoint(shard: Int, _ bytes: [UInt8]) async throws {
-    try await inner.writeCheckpoint(shard: shard, bytes)
-  }
-  func readCheckpoint(shard: Int) async throws -> [UInt8]? {
-    try await inner.readCheckpoint(shard: shard)
-  }
   func statistics() async throws -> JournalStatistics { try await inner.statistics() }
 }
 

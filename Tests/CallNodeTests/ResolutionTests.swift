@@ -1,5 +1,6 @@
 import CallBus
 import CallCore
+import CallWire
 import Testing
 import callnode
 
@@ -122,11 +123,11 @@ import callnode
   @Test func theFirstNodeDecides() async throws {
     let bus = InProcessBus()
     let bucket = try await bus.openBucket("c-config", BucketOptions())
-    #expect(try await ShardCountAgreement.settle(bucket, wanted: 16, cluster: "c") == 16)
-    #expect(try await ShardCountAgreement.settle(bucket, wanted: nil, cluster: "c") == 16)
-    #expect(try await ShardCountAgreement.settle(bucket, wanted: 16, cluster: "c") == 16)
-    await #expect(throws: ShardCountAgreement.Mismatch(wanted: 32, cluster: "c", agreed: 16)) {
-      try await ShardCountAgreement.settle(bucket, wanted: 32, cluster: "c")
+    #expect(try await ClusterAgreement.settle(bucket, wanted: 16, cluster: "c") == 16)
+    #expect(try await ClusterAgreement.settle(bucket, wanted: nil, cluster: "c") == 16)
+    #expect(try await ClusterAgreement.settle(bucket, wanted: 16, cluster: "c") == 16)
+    await #expect(throws: ClusterAgreement.Mismatch(wanted: 32, cluster: "c", agreed: 16)) {
+      try await ClusterAgreement.settle(bucket, wanted: 32, cluster: "c")
     }
     await bus.close()
   }
@@ -134,7 +135,7 @@ import callnode
   @Test func aNewClusterGetsTheStandard() async throws {
     let bus = InProcessBus()
     let bucket = try await bus.openBucket("c-config", BucketOptions())
-    #expect(try await ShardCountAgreement.settle(bucket, wanted: nil, cluster: "c") == 64)
+    #expect(try await ClusterAgreement.settle(bucket, wanted: nil, cluster: "c") == 64)
     await bus.close()
   }
 
@@ -143,7 +144,7 @@ import callnode
     let bucket = try await bus.openBucket("c-config", BucketOptions())
     let counts = try await withThrowingTaskGroup(of: Int.self) { tasks in
       for _ in 0..<20 {
-        tasks.addTask { try await ShardCountAgreement.settle(bucket, wanted: nil, cluster: "c") }
+        tasks.addTask { try await ClusterAgreement.settle(bucket, wanted: nil, cluster: "c") }
       }
       return try await tasks.reduce(into: []) { $0.append($1) }
     }
@@ -151,17 +152,42 @@ import callnode
     await bus.close()
   }
 
-  @Test func nonsenseInTheBucketIsReported() async throws {
+  /// An edge takes what coordinators decided, and decides nothing.
+  @Test func anEdgeWaitsForTheFirstCoordinator() async throws {
+    let bus = InProcessBus()
+    let bucket = try await bus.openBucket("c-config", BucketOptions())
+    #expect(try await ClusterAgreement.read(bucket, wanted: 16, cluster: "c") == nil)
+    let waits = Inbox<Void>(capacity: 1)
+    async let edge = ClusterAgreement.await(bucket, wanted: nil, cluster: "c") { waits.offer(()) }
+    _ = await waits.next(until: nil)
+    #expect(try await ClusterAgreement.read(bucket, wanted: nil, cluster: "c") == nil)
+    #expect(try await ClusterAgreement.settle(bucket, wanted: 16, cluster: "c") == 16)
+    #expect(try await edge == 16)
+    await #expect(throws: ClusterAgreement.Mismatch(wanted: 8, cluster: "c", agreed: 16)) {
+      try await ClusterAgreement.await(bucket, wanted: 8, cluster: "c") {}
+    }
+    await bus.close()
+  }
+
+  @Test(arguments: [
+    Array("many".utf8), [], [8, 9],
+    ClusterCodec.encode(ClusterRecord(cluster: "other", shardCount: 64)),
+    ClusterCodec.encode(ClusterRecord(cluster: "c", shardCount: 0)),
+    ClusterCodec.encode(ClusterRecord(cluster: "c", shardCount: 4097)),
+  ]) func nonsenseInTheBucketIsReported(bytes: [UInt8]) async throws {
     let bus = InProcessBus()
     let bucket = try await bus.openBucket("c-config", BucketOptions())
     _ = await withCheckedContinuation { done in
-      bucket.put(ShardCountAgreement.key, Array("many".utf8), expecting: nil) {
-        done.resume(returning: $0)
-      }
+      bucket.put(ClusterAgreement.key, bytes, expecting: nil) { done.resume(returning: $0) }
     }
-    await #expect(throws: ShardCountAgreement.Unusable.self) {
-      try await ShardCountAgreement.settle(bucket, wanted: nil, cluster: "c")
+    await #expect(throws: ClusterAgreement.Unusable.self) {
+      try await ClusterAgreement.settle(bucket, wanted: nil, cluster: "c")
     }
     await bus.close()
+  }
+
+  @Test func aRefusalNamesBothNumbersAndTheRemedy() {
+    let text = "\(ClusterAgreement.Mismatch(wanted: 32, cluster: "c", agreed: 16))"
+    for part in ["16", "32", "--shard-count", "--cluster"] { #expect(text.contains(part)) }
   }
 }

@@ -1,7 +1,28 @@
 import CallCore
 import CallWire
 
-/// One value of every kind that is kept or crosses versions. `GoldenBytes` holds their bytes.
+/// A value of which Tests/Fixtures keeps the bytes.
+struct GoldenValue: Sendable {
+  var name: String
+  /// As this version writes it.
+  var encoded: [UInt8]
+  /// Whether this version writes it as it is kept; else it only reads it.
+  var isWritten: Bool
+  /// Whether bytes are read as the value.
+  var decodesTo: @Sendable ([UInt8]) throws -> Bool
+
+  init<Value: Equatable & Sendable>(
+    _ name: String, _ value: Value, isWritten: Bool = true, _ encode: (Value) -> [UInt8],
+    _ decode: @escaping @Sendable ([UInt8]) throws -> Value
+  ) {
+    self.name = name
+    self.isWritten = isWritten
+    encoded = encode(value)
+    decodesTo = { try decode($0) == value }
+  }
+}
+
+/// One value of every kind that is kept or crosses versions.
 enum GoldenValues {
   static let call = CallID(high: 0x6ba7_b810_9dad_11d1, low: 0x80b4_00c0_4fd4_30c8)
   static let bob = UserKey(app: "demo", user: "bob")
@@ -103,4 +124,25 @@ enum GoldenValues {
     user: bob, device: "bob-tablet", request: RegistrationRequest(), registeredAt: at, seenAt: at)
 
   static let lease = Lease(owner: "coordinator-a", incarnation: .max, epoch: 4, released: true)
+
+  static let refusedLease = Lease(
+    owner: "coordinator-b", incarnation: 77, epoch: 5, released: true, refusedBy: [77, .max],
+    refusal: "journal record 12: The message could not be read.")
+
+  static let cluster = ClusterRecord(cluster: "callmesh", shardCount: 64)
+
+  static let following = JournalRecord(
+    epoch: 4, number: 301, writer: "coordinator-b", at: at, entries: [], follows: 4711)
+
+  static let heartbeat = Heartbeat(
+    node: "edge-1", role: .edge, incarnation: 42, state: .leaving, version: "0.1.0",
+    shardCount: 64)
+
+  static let state: CallState = {
+    var state = CallState(call: call, callee: "bob", phase: .ended)
+    state.reason = .declined
+    state.by = phone
+    state.deadline = Timestamp(microseconds: 1_790_000_030_000_000)
+    return state
+  }()
 }

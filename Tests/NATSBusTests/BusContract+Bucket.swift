@@ -78,6 +78,30 @@ extension BusContract {
     #expect(seen.depth == 0)
   }
 
+  /// Keys that come and go do not fill the store.
+  func keepsNothingOfDeletions() async throws {
+    let bucket = try await bus.openBucket("coming", BucketOptions())
+    let kept = try await revision(await put(bucket, "kept", [1], expecting: 0))
+    for number in 0..<100 {
+      _ = try await revision(await put(bucket, "k.\(number)", [2], expecting: 0))
+      _ = try await revision(await delete(bucket, "k.\(number)"))
+    }
+    // Removals run behind the deletions.
+    var held = try await bucket.statistics()
+    while held.messages != 1 { held = try await bucket.statistics() }
+    #expect(try await bucket.get("kept")?.revision == kept)
+    #expect(try await bucket.entries(matching: ">").map(\.key) == ["kept"])
+    _ = try await revision(await put(bucket, "k.7", [7], expecting: 0))
+    #expect(try await bucket.get("k.7")?.value == [7])
+    // A deletion, and at once a new value: the removal does not take that along.
+    async let deletion = delete(bucket, "k.7")
+    async let value = put(bucket, "k.7", [8], expecting: nil)
+    let order = (try await revision(deletion), try await revision(value))
+    try await settle(bus)
+    let last = try await bucket.get("k.7")?.value
+    #expect(last == (order.0 < order.1 ? [8] : nil))
+  }
+
   func put(_ bucket: some KeyValueBucket, _ key: String, _ value: [UInt8], expecting: UInt64?)
     async -> AppendResult
   {

@@ -52,34 +52,32 @@ extension BusContract {
     #expect(try await journal.statistics().messages >= 3)
   }
 
-  func checkpointsOfAnySize() async throws {
-    let journal = try await bus.openJournal(JournalOptions())
-    #expect(try await journal.readCheckpoint(shard: 6) == nil)
-    for size in [0, 10, 5 << 20, 600_000, 3, 2 << 20] {
-      let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ size) }
-      try await journal.writeCheckpoint(shard: 6, bytes)
-      #expect(try await journal.readCheckpoint(shard: 6) == bytes)
+  func readsManyRecordsAtOnce(shardCount: Int) async throws {
+    var options = JournalOptions()
+    options.shardCount = shardCount
+    let journal = try await bus.openJournal(options)
+    var sequences: [UInt64] = []
+    var neighbour: UInt64 = 0
+    for number in 0..<200 {
+      sequences.append(
+        try await append(journal, 5, expecting: sequences.last ?? 0, [UInt8(number)]))
+      // A neighbour in the same stream.
+      if number % 3 == 0, shardCount > 70 {
+        neighbour = try await append(journal, 69, expecting: neighbour, [77])
+      }
     }
-    try await journal.writeCheckpoint(shard: 7, [1])
-    #expect(try await journal.readCheckpoint(shard: 6)?.count == 2 << 20)
-  }
-
-  func refusesAFormerOwnersCheckpoint() async throws {
-    let former = try await bus.openJournal(JournalOptions())
-    let owner = try await other.openJournal(JournalOptions())
-    try await former.writeCheckpoint(shard: 8, [1])
-    #expect(try await owner.readCheckpoint(shard: 8) == [1])
-    try await owner.writeCheckpoint(shard: 8, [2])
-    await #expect(throws: BusError.wrongSequence) {
-      try await former.writeCheckpoint(shard: 8, [3])
+    try await journal.purge(shard: 5, through: sequences[9])
+    var read: [StoredRecord] = []
+    while true {
+      let from = (read.last?.sequence ?? 0) + 1
+      let next = try await journal.records(shard: 5, from: from, limit: 50)
+      if next.isEmpty { break }
+      #expect(next.count <= 50)
+      read += next
     }
-    await #expect(throws: BusError.wrongSequence) {
-      try await former.writeCheckpoint(shard: 8, [UInt8](repeating: 3, count: 1 << 20))
-    }
-    #expect(try await owner.readCheckpoint(shard: 8) == [2])
-    try await owner.writeCheckpoint(shard: 8, [4])
-    #expect(try await former.readCheckpoint(shard: 8) == [4])
-    try await former.writeCheckpoint(shard: 8, [5])
+    #expect(read.map(\.sequence) == Array(sequences[10...]))
+    #expect(read.map(\.bytes) == (10..<200).map { [UInt8($0)] })
+    #expect(try await journal.records(shard: 6, from: 0, limit: 10).isEmpty)
   }
 
   func outcome(_ journal: some Journal, _ shard: Int, expecting: UInt64, _ bytes: [UInt8]) async

@@ -40,11 +40,11 @@ struct InProcessBusContractTests {
   @Test func purgesButKeepsTheNewest() async throws {
     try await run { try await $0.purgesButKeepsTheNewest(neighbour: 68, shardCount: 100) }
   }
-  @Test func checkpointsOfAnySize() async throws {
-    try await run { try await $0.checkpointsOfAnySize() }
+  @Test(arguments: [16, 100]) func readsManyRecordsAtOnce(shardCount: Int) async throws {
+    try await run { try await $0.readsManyRecordsAtOnce(shardCount: shardCount) }
   }
-  @Test func refusesAFormerOwnersCheckpoint() async throws {
-    try await run { try await $0.refusesAFormerOwnersCheckpoint() }
+  @Test func keepsNothingOfDeletions() async throws {
+    try await run { try await $0.keepsNothingOfDeletions() }
   }
   @Test func comparesAndSets() async throws { try await run { try await $0.comparesAndSets() } }
   @Test func deletesAndCreatesAgain() async throws {
@@ -103,11 +103,11 @@ struct NATSBusContractTests {
   @Test func purgesWhereShardsShareAStream() async throws {
     try await run { try await $0.purgesButKeepsTheNewest(neighbour: 68, shardCount: 100) }
   }
-  @Test func checkpointsOfAnySize() async throws {
-    try await run { try await $0.checkpointsOfAnySize() }
+  @Test(arguments: [16, 100]) func readsManyRecordsAtOnce(shardCount: Int) async throws {
+    try await run { try await $0.readsManyRecordsAtOnce(shardCount: shardCount) }
   }
-  @Test func refusesAFormerOwnersCheckpoint() async throws {
-    try await run { try await $0.refusesAFormerOwnersCheckpoint() }
+  @Test func keepsNothingOfDeletions() async throws {
+    try await run { try await $0.keepsNothingOfDeletions() }
   }
   @Test func comparesAndSets() async throws { try await run { try await $0.comparesAndSets() } }
   @Test func deletesAndCreatesAgain() async throws {

@@ -53,18 +53,6 @@ import Testing
     #expect(DeliveryOrigin("$JS.ACK.a.b.c.d.e.f.g") == nil)
   }
 
-  @Test func checkpointHeadsReadBack() {
-    for head in [
-      CheckpointHead.whole([]), .whole([1, 2, 3]),
-      .parts(name: "abc", count: 3, bytes: 1_500_000, checksum: .max),
-    ] {
-      #expect(CheckpointHead(decoding: head.encoded) == head)
-    }
-    for damaged: [UInt8] in [[], [0], [9, 1], [2], [2, 65, 32, 66]] {
-      #expect(CheckpointHead(decoding: damaged) == nil)
-    }
-  }
-
   @Test func readsAServersGreeting() throws {
     #expect(
       ServerGreeting.parse(Array("INFO {\"version\":\"2.9.10\",\"proto\":1} \r\n".utf8)) == "2.9.10"

@@ -41,6 +41,7 @@ public final class InProcessBucket: KeyValueBucket {
       let isDeleted = last != nil && last?.bytes == nil
       let expected = expecting == 0 && isDeleted ? last?.sequence : expecting
       let result = bucket.append(key, value, expecting: expected, keepOne: true)
+      if value == nil, case .appended = result { bucket.subjects[key] = nil }
       return (result, store.watches.filter { $0.bucket == name && $0.filter.matches(key) })
     }
     if case .appended(let revision) = result {

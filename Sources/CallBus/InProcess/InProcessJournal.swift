@@ -3,8 +3,6 @@ internal import Synchronization
 /// The shards' journals in memory. Each opening is one writer, as each node's is over a network.
 public final class InProcessJournal: Journal {
   private let core: InProcessCore
-  /// The checkpoint that this writer saw last, per shard: the fence against a former owner.
-  private let seenCheckpoints = Mutex<[Int: UInt64]>([:])
 
   init(_ core: InProcessCore) {
     self.core = core
@@ -52,6 +50,17 @@ public final class InProcessJournal: Journal {
     }
   }
 
+  public func records(
+    shard: Int, from sequence: UInt64, limit: Int
+  ) async throws -> [StoredRecord] {
+    try await core.perform { [core] in
+      core.store.withLock { store in
+        let all = store.journal.subjects["\(shard)"] ?? []
+        return all.drop { $0.sequence < sequence }.prefix(limit).map(Self.record)
+      }
+    }
+  }
+
   private static func record(_ entry: InProcessStore.Entry) -> StoredRecord {
     StoredRecord(sequence: entry.sequence, bytes: entry.bytes ?? [])
   }
@@ -64,26 +73,6 @@ public final class InProcessJournal: Journal {
           $0.sequence <= sequence && $0.sequence < newest
         }
       }
-    }
-  }
-
-  public func writeCheckpoint(shard: Int, _ bytes: [UInt8]) async throws {
-    try await core.perform { [self] in
-      let seen = seenCheckpoints.withLock { $0[shard] }
-      let result = core.store.withLock { store in
-        let expecting = seen ?? store.checkpoints.lastSequence(of: "\(shard)")
-        return store.checkpoints.append("\(shard)", bytes, expecting: expecting, keepOne: true)
-      }
-      guard case .appended(let sequence) = result else { throw BusError.wrongSequence }
-      seenCheckpoints.withLock { $0[shard] = sequence }
-    }
-  }
-
-  public func readCheckpoint(shard: Int) async throws -> [UInt8]? {
-    try await core.perform { [self] in
-      let entry = core.store.withLock { $0.checkpoints.subjects["\(shard)"]?.last }
-      seenCheckpoints.withLock { $0[shard] = entry?.sequence ?? 0 }
-      return entry?.bytes
     }
   }
 

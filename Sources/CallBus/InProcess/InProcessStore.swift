@@ -36,7 +36,6 @@ struct InProcessStore {
   }
 
   var journal = Stream()
-  var checkpoints = Stream()
   var buckets: [String: Stream] = [:]
   var watches: [Watch] = []
   var lastWatch: UInt64 = 0

@@ -1,6 +1,14 @@
 internal import CallBus
 
 /// Questions to JetStream, in its own JSON.
+///
+/// Messages are read with STREAM.MSG.GET, which only the stream's leader answers, never with
+/// DIRECT.GET, which every replica does, the one that lags as well: an old lease, checkpoint or
+/// journal's end would be taken for the present one. Journals do not allow direct reads at all;
+/// buckets do, for other tools. A leader that was cut off and does not know it yet can still give an
+/// old answer for some seconds. Nothing is built on that not happening: what is read of a journal is
+/// confirmed by the append that expects it to be the end, records name the ones that they follow,
+/// so that a gap shows, and leases and checkpoints change by compare-and-set.
 struct JetStreamAPI: Sendable {
   /// What JetStream answered.
   struct Reply {

@@ -67,7 +67,20 @@ public final class JetStreamBucket: KeyValueBucket {
 
   public func delete(_ key: String, completion: @escaping @Sendable (AppendResult) -> Void) {
     guard isKey(key, completion) else { return }
-    writer.write(prefix + key, [], expecting: nil, isDeletion: true, completion: completion)
+    writer.write(prefix + key, [], expecting: nil, isDeletion: true) { [self] result in
+      if case .appended(let sequence) = result { forget(key, through: sequence) }
+      completion(result)
+    }
+  }
+
+  /// Removes a deletion's marker, which else would stay for ever. It was needed to tell those who
+  /// watch, and because a deletion is ordered among the writes of its key as a removal is not. What
+  /// was written since stays. Best effort: a marker that is left behind goes when the bucket is next
+  /// listed.
+  private func forget(_ key: String, through sequence: UInt64) {
+    let body =
+      "{\"filter\":\(JSONValue.quoted(prefix + key)),\"seq\":\(sequence + 1)}"
+    bus.start("$JS.API.STREAM.PURGE.\(stream)", Array(body.utf8), timeout: api.timeout) { _ in }
   }
 
   private func write(
@@ -106,8 +119,17 @@ public final class JetStreamBucket: KeyValueBucket {
     let found = Mutex<[String: KeyValueEntry]>([:])
     let watch = try await watch(filter) { entry in found.withLock { $0[entry.key] = entry } }
     watch.cancel()
-    return found.withLock { $0.values.filter { $0.value != nil } }
-      .sorted { $0.revision < $1.revision }
+    let all = found.withLock { Array($0.values) }
+    for entry in all where entry.value == nil { forget(entry.key, through: entry.revision) }
+    return all.filter { $0.value != nil }.sorted { $0.revision < $1.revision }
+  }
+
+  public func statistics() async throws -> JournalStatistics {
+    let state = try await api.information(stream: stream)["state"]
+    var statistics = JournalStatistics()
+    statistics.messages = state?["messages"]?.unsigned ?? 0
+    statistics.bytes = state?["bytes"]?.unsigned ?? 0
+    return statistics
   }
 
   public func watch(

@@ -15,20 +15,17 @@ public final class JetStreamJournal: Journal {
   private let streamCount: Int
   private let subjects: [String]
   private let writer: StreamWriter
-  private let checkpoints: Checkpoints
+  /// Reads that are under way at once when a journal is read back. The server serves them one by
+  /// one; what is saved are the round trips.
+  private static let readsAtOnce = 64
 
   static func open(_ bus: NATSBus, _ options: JournalOptions) async throws -> JetStreamJournal {
     let journal = JetStreamJournal(bus, options)
-    let names = bus.thread.options.subjects
-    var specifications = (0..<journal.streamCount).map { number in
+    let specifications = (0..<journal.streamCount).map { number in
       StreamSpecification(
         name: journal.stream(number), subjects: journal.subjects(ofStream: number),
         replicas: options.replicas, inMemory: options.inMemory)
     }
-    specifications.append(
-      StreamSpecification(
-        name: names.checkpointStream, subjects: ["\(names.checkpointStream).>"],
-        messagesPerSubject: 1, replicas: options.replicas, inMemory: options.inMemory))
     try await withThrowingTaskGroup(of: Void.self) { group in
       for specification in specifications {
         group.addTask { try await specification.create(journal.api) }
@@ -45,9 +42,6 @@ public final class JetStreamJournal: Journal {
     streamCount = min(options.shardCount, Self.streamsMax)
     subjects = (0..<options.shardCount).map { "\(names.journalStream).\($0)" }
     writer = StreamWriter(bus, timeout: options.appendTimeout)
-    checkpoints = Checkpoints(
-      api, stream: names.checkpointStream,
-      writer: StreamWriter(bus, timeout: bus.thread.options.managementTimeout))
   }
 
   private func stream(_ shard: Int) -> String { "\(base)-\(shard % streamCount)" }
@@ -76,19 +70,41 @@ public final class JetStreamJournal: Journal {
     }
   }
 
+  public func records(
+    shard: Int, from sequence: UInt64, limit: Int
+  ) async throws -> [StoredRecord] {
+    let (api, stream, subject) = (api, stream(shard), subjects[shard])
+    let count = max(1, min(limit, Self.readsAtOnce))
+    let answers = try await withThrowingTaskGroup(
+      of: (Int, JetStreamAPI.StoredMessage?).self
+    ) { group in
+      for offset in 0..<count {
+        group.addTask {
+          let from = sequence + UInt64(offset)
+          return (offset, try await api.next(stream: stream, subject: subject, from: from))
+        }
+      }
+      var answers = [JetStreamAPI.StoredMessage?](repeating: nil, count: count)
+      for try await (offset, message) in group { answers[offset] = message }
+      return answers
+    }
+    var records: [StoredRecord] = []
+    for answer in answers {
+      // Behind an answer "nothing here" there may be records that came a moment later, and so may
+      // others before them.
+      guard let answer else { break }
+      // In a stream that shards share, several questions have the same answer.
+      if let last = records.last, answer.sequence <= last.sequence { continue }
+      records.append(StoredRecord(sequence: answer.sequence, bytes: answer.bytes))
+    }
+    return records
+  }
+
   public func purge(shard: Int, through sequence: UInt64) async throws {
     guard let newest = try await last(shard: shard)?.sequence else { return }
     try await api.purge(
       stream: stream(shard), filter: streamCount == subjects.count ? nil : subjects[shard],
       before: sequence < newest ? sequence + 1 : newest)
-  }
-
-  public func writeCheckpoint(shard: Int, _ bytes: [UInt8]) async throws {
-    try await checkpoints.write(shard: shard, bytes)
-  }
-
-  public func readCheckpoint(shard: Int) async throws -> [UInt8]? {
-    try await checkpoints.read(shard: shard)
   }
 
   public func statistics() async throws -> JournalStatistics {

@@ -45,7 +45,7 @@ struct NodeRunner {
     }
     return switch error {
     case let error as StartError: error
-    case let error as ShardCountAgreement.Mismatch: .configuration(error)
+    case let error as ClusterAgreement.Mismatch: .configuration(error)
     case CoordinatorError.store: .failure(text)
     case let error as CoordinatorError: .configuration(error)
     default: .failure(text)
@@ -55,8 +55,13 @@ struct NodeRunner {
   private func settleShardCount(_ bus: some ClusterBus) async throws -> Int {
     do {
       let bucket = try await bus.openBucket("\(configuration.cluster)-config", configuration.bucket)
-      return try await ShardCountAgreement.settle(
-        bucket, wanted: configuration.shardCount, cluster: configuration.cluster)
+      let (wanted, cluster) = (configuration.shardCount, configuration.cluster)
+      if roles.hasCoordinator {
+        return try await ClusterAgreement.settle(bucket, wanted: wanted, cluster: cluster)
+      }
+      return try await ClusterAgreement.await(bucket, wanted: wanted, cluster: cluster) {
+        logger.notice("waits for the cluster's first coordinator")
+      }
     } catch let error as BusError {
       throw StartError.failure(
         """

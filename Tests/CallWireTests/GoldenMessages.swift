@@ -1,0 +1,125 @@
+import CallCore
+import CallWire
+
+/// What nodes say to each other, one of each kind.
+extension GoldenValues {
+  private static let onWire = Timestamp(microseconds: 1_790_000_000_123_000)
+
+  static let commands: [(name: String, command: Command)] = bodies.map { name, body in
+    (
+      name,
+      Command(
+        session: SessionRef(edge: 7, number: 300), request: 12, user: bob, device: "bob-phone",
+        callee: name.hasPrefix("caller.") ? UserKey(app: "demo", user: "ann") : bob, body: body)
+    )
+  }
+
+  private static let bodies: [(name: String, body: Command.Body)] = [
+    (
+      "attach",
+      .attach(
+        Attach(
+          forCall: call, deviceName: "Bob's phone", client: "CallmeshSwift 1.0", announce: true,
+          attachedAt: at))
+    ),
+    ("sessionClosed", .sessionClosed(graceful: true)),
+    ("caller.gone", .callerGone([call])),
+    ("register", .register(registration.request)),
+    ("unregister", .unregister("bob-tablet")),
+    (
+      "caller.place",
+      .place(
+        PlaceRequest(
+          call: call, ringTimeoutSeconds: 45, description: "v=0\r\n",
+          headers: [CustomHeader(name: "X-Team", value: "support")], video: true,
+          deviceName: "Bob's phone"))
+    ),
+    ("ack", .ack([Acknowledgement(call: call, version: 1 << 21)])),
+    ("alerting", .alerting(call)),
+    ("answer", .answer(call, description: "v=1\r\n")),
+    ("decline", .decline(call, .everywhere)),
+    ("declineHere", .decline(call, .here)),
+    ("busy", .busy(call)),
+    ("caller.cancel", .cancel(call)),
+    ("connected", .connected(call)),
+    ("hangUp", .hangUp(call)),
+    ("description", .signal(call, .description, body: "v=2\r\n")),
+    ("candidate", .signal(call, .candidate, body: "candidate:1")),
+    ("caller.resume", .resume(call)),
+    ("query", .query(call)),
+  ]
+
+  private static let replies: [(name: String, reply: Reply)] = [
+    ("error", .error(CallError(.tryAgain, retryAfterMilliseconds: 1000))),
+    ("done", .done),
+    ("attached", .attached(forCall: state)),
+    ("registered", .registered(expiresAt: onWire, removed: ["bob-old"])),
+    ("call", .call(state)),
+    ("won", .answer(won: true, state)),
+  ]
+
+  private static let events: [(name: String, event: Delivery.Event)] = [
+    (
+      "invite",
+      .invite(
+        Invite(
+          caller: caller, deadline: onWire, video: true, description: "v=0\r\n",
+          headers: [CustomHeader(name: "X-Team", value: "support")],
+          signals: [Signal(index: 1, kind: .candidate, body: "candidate:1")]))
+    ),
+    ("ringing", .ringing(by: phone)),
+    ("answered", .answered(Answered(by: phone, description: "v=1\r\n"))),
+    ("stop", .stop(Stop(reason: .answeredElsewhere, by: phone, missed: true))),
+    ("signal", .signal(Signal(index: 2, kind: .description, body: "v=2\r\n"))),
+  ]
+
+  static let items: [(name: String, item: EdgeItem)] = {
+    let notice = Notice(kind: .sessionReplaced, message: "Replaced.", retryAfterMilliseconds: 500)
+    var bodies: [(String, EdgeItem.Body)] = replies.map {
+      ("reply.\($0.name)", .reply(request: 12, $0.reply))
+    }
+    bodies += events.map { name, event in
+      let delivery = Delivery(
+        call: call, callee: "bob", version: 1 << 21, at: onWire, event: event)
+      return ("delivery.\(name)", .delivery(delivery))
+    }
+    bodies += [("notice", .notice(notice)), ("close", .close(notice))]
+    return bodies.map { ($0.0, EdgeItem(session: 300, body: $0.1)) }
+  }()
+
+  /// All of them, by the names of their files.
+  static let all: [GoldenValue] = {
+    var all = records.map {
+      GoldenValue($0.name, $0.record, ClusterCodec.encode, ClusterCodec.journalRecord)
+    }
+    all += [
+      GoldenValue("recordFollows", following, ClusterCodec.encode, ClusterCodec.journalRecord),
+      GoldenValue("checkpoint", checkpoint, ClusterCodec.encode, ClusterCodec.checkpoint),
+      GoldenValue("registration", registration, ClusterCodec.encode, ClusterCodec.registration),
+      GoldenValue(
+        "bareRegistration", bareRegistration, ClusterCodec.encode, ClusterCodec.registration),
+      // Leases did not say their format at first.
+      GoldenValue("lease", lease, isWritten: false, ClusterCodec.encode, ClusterCodec.lease),
+      GoldenValue("leaseRefused", refusedLease, ClusterCodec.encode, ClusterCodec.lease),
+      GoldenValue("cluster", cluster, ClusterCodec.encode, ClusterCodec.clusterRecord),
+      GoldenValue("heartbeat", heartbeat, ClusterCodec.encode, ClusterCodec.heartbeat),
+      GoldenValue(
+        "announceRequest", AnnounceRequest(shard: 63, epoch: 5), ClusterCodec.encode,
+        ClusterCodec.announceRequest),
+      GoldenValue(
+        "announceDone", AnnounceDone(shard: 63, epoch: 5, edge: 42), ClusterCodec.encode,
+        ClusterCodec.announceDone),
+    ]
+    all += commands.map {
+      GoldenValue(
+        "command.\($0.name)", CommandBatch(edge: 7, commands: [$0.command]), ClusterCodec.encode,
+        ClusterCodec.commandBatch)
+    }
+    all += items.map {
+      GoldenValue(
+        "item.\($0.name)", EdgeBatch(items: [$0.item]), ClusterCodec.encode,
+        ClusterCodec.edgeBatch)
+    }
+    return all
+  }()
+}
