@@ -1,0 +1,243 @@
+package import CallBus
+package import CallCore
+
+/// A node's bus, journals and buckets on a simulated NATS. It behaves as `NATSBus` does: what is said
+/// without a connection is sent when there is one again, writes under way are then of unknown fate,
+/// subscriptions and watches come back by themselves.
+///
+/// Touched by the world's thread only, which is why it may cross isolations.
+package final class SimBus: ClusterBus, @unchecked Sendable {
+  /// How long a question to the store, or a write to a bucket, waits for its answer.
+  package var storeTimeout = Span.seconds(2)
+  /// Changes an outgoing message, or drops it: for sabotage.
+  package var filterOutgoing: ((OutgoingMessage) -> OutgoingMessage?)?
+  /// Changes a message that came in, or drops it: for sabotage.
+  package var filterIncoming: ((BusMessage) -> BusMessage?)?
+
+  static let noResponders = "\u{0}no responders"
+
+  let link: SimLink
+  let writes: SimWrites
+  private var burstEnd: [() -> Void] = []
+  private var counters = BusStatistics()
+  private var watches: [SimWatch] = []
+  private var subscriptions: [Active] = []
+  private var questions: [any SimCloseable] = []
+
+  init(_ link: SimLink) {
+    self.link = link
+    writes = SimWrites(link)
+    link.onReconnect.append { [unowned self] in resume() }
+    link.onClose.append { [unowned self] in
+      for question in questions { question.close() }
+      questions.removeAll()
+    }
+  }
+
+  package var node: SimNode { link.node }
+  var nats: SimNATS { link.nats }
+  var world: SimWorld { link.node.world }
+
+  package var executor: (any SerialExecutor)? { node.executor }
+  package var taskExecutor: (any TaskExecutor)? { node.taskExecutor }
+  package var timers: (any Timers)? { node.timers }
+
+  // MARK: Messages
+
+  @discardableResult
+  package func publish(_ subject: String, _ bytes: [UInt8], replyTo: String?) -> Bool {
+    say(OutgoingMessage(subject: subject, bytes: bytes, replyTo: replyTo))
+  }
+
+  @discardableResult
+  package func publish(_ messages: [OutgoingMessage]) -> Int {
+    messages.reduce(0) { $0 + (say($1) ? 0 : 1) }
+  }
+
+  private func say(_ message: OutgoingMessage) -> Bool {
+    var message = message
+    if let filterOutgoing {
+      guard let changed = filterOutgoing(message) else { return true }
+      message = changed
+    }
+    // The dead say what nobody hears.
+    if node.state != .dead { for look in nats.observers.published { look(node, message) } }
+    counters.messagesOut += 1
+    counters.bytesOut += UInt64(message.bytes.count)
+    let publisher = link.number
+    return link.send { [nats] in nats.route(message, from: publisher) }
+  }
+
+  package func subscribe(
+    _ subject: String, queue: String?, handler: @escaping @Sendable (BusMessage) -> Void
+  ) throws -> any BusSubscription {
+    guard SubjectFilter.isValid(subject) else {
+      throw BusError.failed("not a subject: '\(subject)'")
+    }
+    if link.isClosed { throw BusError.closed }
+    let id = nats.newID()
+    let subscription = SimSubscription { [weak link] in
+      link?.send { [weak link] in link?.nats.unsubscribe(subject, id: id) }
+    }
+    let active = Active(subscription: subscription) { [unowned self] in
+      guard !link.isClosed, !subscription.isCancelled else { return }
+      nats.subscribe(link, subject, queue: queue, id: id) { [unowned self] message in
+        if !subscription.isCancelled { hear(message, handler) }
+      }
+    }
+    if subscriptions.count >= 64 { subscriptions.removeAll { $0.subscription.isCancelled } }
+    subscriptions.append(active)
+    if link.isUp { link.send(active.register) }
+    return subscription
+  }
+
+  /// A subscription as the node keeps it, to make it anew behind a broken connection.
+  private final class Active {
+    let subscription: SimSubscription
+    let register: () -> Void
+    init(subscription: SimSubscription, register: @escaping () -> Void) {
+      self.subscription = subscription
+      self.register = register
+    }
+  }
+
+  private func hear(_ message: BusMessage, _ handler: (BusMessage) -> Void) {
+    var message = message
+    if let filterIncoming {
+      guard let changed = filterIncoming(message) else { return }
+      message = changed
+    }
+    counters.messagesIn += 1
+    counters.bytesIn += UInt64(message.bytes.count)
+    handler(message)
+    for body in burstEnd { body() }
+  }
+
+  package func onBurstEnd(_ handler: @escaping @Sendable () -> Void) { burstEnd.append(handler) }
+
+  // MARK: Requests
+
+  package func request(_ subject: String, _ bytes: [UInt8], timeout: Duration) async throws
+    -> BusMessage
+  {
+    let replies = try await collect(subject, bytes, window: timeout, limit: 1)
+    guard let reply = replies.first else { throw BusError.timeout }
+    return reply
+  }
+
+  package func requestMany(_ subject: String, _ bytes: [UInt8], window: Duration, limit: Int)
+    async throws -> [BusMessage]
+  {
+    try await collect(subject, bytes, window: window, limit: limit)
+  }
+
+  private func collect(_ subject: String, _ bytes: [UInt8], window: Duration, limit: Int)
+    async throws -> [BusMessage]
+  {
+    let replies = Inbox<BusMessage>(capacity: limit, timers: node.timers)
+    let inbox = "_INBOX.\(nats.newID())"
+    let subscription = try subscribe(inbox) { replies.offer($0) }
+    defer { subscription.cancel() }
+    let deadline = node.timers.now + window
+    publish(subject, bytes, replyTo: inbox)
+    var found: [BusMessage] = []
+    while found.count < limit {
+      let batch = await replies.next(until: deadline)
+      if Task.isCancelled { throw CancellationError() }
+      if batch.isEmpty { break }
+      found += batch
+      if found.contains(where: { $0.subject == Self.noResponders }) { throw BusError.noResponders }
+    }
+    return found
+  }
+
+  // MARK: State
+
+  package var statistics: BusStatistics {
+    var statistics = counters
+    statistics.connected = link.isUp
+    statistics.server = "simulated"
+    statistics.reconnects = UInt64(link.reconnects)
+    statistics.dropped = link.dropped
+    return statistics
+  }
+
+  package func close() async { link.close() }
+
+  /// There is a new connection: the server knows nothing of what was asked on the former one.
+  private func resume() {
+    nats.forget(subscriptionsOf: link)
+    subscriptions.removeAll { $0.subscription.isCancelled }
+    for active in subscriptions { link.send(active.register) }
+    for watch in watches where !watch.isCancelled {
+      link.send { [nats] in if !watch.isCancelled { nats.begin(watch, deletions: true) } }
+    }
+  }
+
+  // MARK: The store
+
+  package func openJournal(_ options: JournalOptions) async throws -> SimJournal {
+    try await ask { _ in }
+    return SimJournal(self, timeout: options.appendTimeout)
+  }
+
+  package func openBucket(_ name: String, _ options: BucketOptions) async throws -> SimBucket {
+    try await ask { _ in }
+    return SimBucket(self, name: name)
+  }
+
+  func keep(_ watch: SimWatch) {
+    watches.removeAll { $0.isCancelled }
+    watches.append(watch)
+  }
+
+  /// Reads from the store.
+  /// - Throws: `BusError.timeout`, when there is no answer.
+  func ask<Value: Sendable>(_ read: @escaping (SimStore) throws -> Value) async throws -> Value {
+    try await ask(answer: { [nats] in try read(nats.store) })
+  }
+
+  /// Has the server do something and waits for what comes of it, on the node.
+  func ask<Value: Sendable>(answer: @escaping () throws -> Value) async throws -> Value {
+    try await withCheckedThrowingContinuation { continuation in
+      guard !link.isClosed else { return continuation.resume(throwing: BusError.closed) }
+      if questions.count >= 64 { questions.removeAll { !$0.isOpen } }
+      let question = SimQuestion(continuation)
+      let timer = world.schedule(after: storeTimeout, "read timeout") { [node] in
+        node.fire { question.end(.failure(BusError.timeout)) }
+      }
+      questions.append(question)
+      link.send(isWanted: { question.isOpen }) { [self] in
+        if nats.losesRead() { return }
+        let result = Result { try answer() }
+        link.reply { [world] in
+          world.cancel(timer)
+          question.end(result)
+        }
+      }
+    }
+  }
+}
+
+/// A read that waits for its answer.
+final class SimQuestion<Value: Sendable>: SimCloseable {
+  private var continuation: CheckedContinuation<Value, any Error>?
+  init(_ continuation: CheckedContinuation<Value, any Error>) { self.continuation = continuation }
+  var isOpen: Bool { continuation != nil }
+  func end(_ result: Result<Value, any Error>) { continuation.take()?.resume(with: result) }
+  func close() { end(.failure(BusError.closed)) }
+}
+
+/// Something that ends when the bus does.
+protocol SimCloseable: AnyObject {
+  var isOpen: Bool { get }
+  func close()
+}
+
+/// Touched by the world's thread only.
+final class SimSubscription: BusSubscription, @unchecked Sendable {
+  private var onCancel: (() -> Void)?
+  init(_ onCancel: @escaping () -> Void) { self.onCancel = onCancel }
+  var isCancelled: Bool { onCancel == nil }
+  func cancel() { onCancel.take()?() }
+}

@@ -1,0 +1,128 @@
+package import CallBus
+internal import CallCore
+
+/// The shards' journals, as one node sees them.
+///
+/// Touched by the world's thread only.
+package final class SimJournal: Journal, @unchecked Sendable {
+  private let bus: SimBus
+  private let timeout: Span
+
+  init(_ bus: SimBus, timeout: Duration) {
+    self.bus = bus
+    let parts = timeout.components
+    self.timeout = Span(
+      microseconds: parts.seconds * 1_000_000 + parts.attoseconds / 1_000_000_000_000)
+  }
+
+  private var nats: SimNATS { bus.nats }
+  private var node: SimNode { bus.node }
+
+  package func append(
+    shard: Int, expecting: UInt64, _ bytes: [UInt8],
+    completion: @escaping @Sendable (AppendResult) -> Void
+  ) {
+    if node.state != .dead {
+      for look in nats.observers.appendStarted { look(node, shard, bytes) }
+    }
+    bus.writes.write(
+      .journal(shard), timeout: timeout, mayBeRefused: true,
+      apply: { [nats, node] in nats.append(shard, expecting: expecting, bytes, from: node) },
+      completion: { [nats, node] result in
+        if case .appended(let sequence) = result {
+          for look in nats.observers.appendKnown { look(node, shard, sequence) }
+        }
+        completion(result)
+      })
+  }
+
+  package func last(shard: Int) async throws -> StoredRecord? {
+    let record = try await bus.ask { [nats] store in
+      nats.readsStale() ? nats.staleEnd(of: shard) : store.last(shard)
+    }
+    if let record {
+      for look in nats.observers.appendKnown { look(node, shard, record.sequence) }
+    }
+    return record
+  }
+
+  package func next(shard: Int, from sequence: UInt64) async throws -> StoredRecord? {
+    try await records(shard: shard, from: sequence, limit: 1).first
+  }
+
+  package func records(
+    shard: Int, from sequence: UInt64, limit: Int
+  ) async throws -> [StoredRecord] {
+    try await bus.ask { $0.records(shard, from: sequence, limit: limit) }
+  }
+
+  package func purge(shard: Int, through sequence: UInt64) async throws {
+    try await bus.ask { [nats] in nats.purge(shard, through: sequence) }
+  }
+
+  package func statistics() async throws -> JournalStatistics {
+    try await bus.ask { store in
+      var statistics = JournalStatistics()
+      for journal in store.journals {
+        statistics.messages += UInt64(journal.records.count)
+        statistics.bytes += journal.records.reduce(0) { $0 + UInt64($1.bytes.count) }
+      }
+      return statistics
+    }
+  }
+}
+
+/// A bucket, as one node sees it.
+///
+/// Touched by the world's thread only.
+package final class SimBucket: KeyValueBucket, @unchecked Sendable {
+  private let bus: SimBus
+  private let name: String
+
+  init(_ bus: SimBus, name: String) {
+    self.bus = bus
+    self.name = name
+  }
+
+  private var nats: SimNATS { bus.nats }
+
+  package func put(
+    _ key: String, _ value: [UInt8], expecting: UInt64?,
+    completion: @escaping @Sendable (AppendResult) -> Void
+  ) {
+    write(key, value, expecting: expecting, completion)
+  }
+
+  package func delete(_ key: String, completion: @escaping @Sendable (AppendResult) -> Void) {
+    write(key, nil, expecting: nil, completion)
+  }
+
+  private func write(
+    _ key: String, _ value: [UInt8]?, expecting: UInt64?,
+    _ completion: @escaping @Sendable (AppendResult) -> Void
+  ) {
+    bus.writes.write(
+      .bucket(name), timeout: bus.storeTimeout, mayBeRefused: expecting != nil,
+      apply: { [nats, name] in nats.put(name, key, value, expecting: expecting) },
+      completion: completion)
+  }
+
+  package func get(_ key: String) async throws -> KeyValueEntry? {
+    try await bus.ask { [name] in $0.get(name, key) }
+  }
+
+  package func entries(matching filter: String) async throws -> [KeyValueEntry] {
+    let filter = SubjectFilter(filter)
+    return try await bus.ask { [name] in $0.entries(name, filter.matches) }
+  }
+
+  package func watch(
+    _ filter: String, handler: @escaping @Sendable (KeyValueEntry) -> Void
+  ) async throws -> any BusSubscription {
+    let watch = SimWatch(bus.link, name, filter, handler: handler)
+    // The present entries are told before the answer comes.
+    try await bus.ask(answer: { [nats] in nats.begin(watch, deletions: false) })
+    bus.keep(watch)
+    return SimSubscription { watch.cancel() }
+  }
+}

@@ -1,0 +1,288 @@
+package import CallBus
+package import CallCore
+
+/// The simulated server: messages, journals and buckets for all nodes of a world.
+///
+/// Touched by the world's thread only, like everything of it.
+package final class SimNATS: @unchecked Sendable {
+  struct Subscription {
+    var id: UInt64
+    var link: SimLink
+    var filter: SubjectFilter
+    var queue: String?
+    var handler: (BusMessage) -> Void
+  }
+
+  /// Who looks on: checkers. All is called at the server, in the order in which it happens there,
+  /// except where it says otherwise.
+  package struct Observers {
+    /// A node starts an append; on the node.
+    package var appendStarted: [(_ node: SimNode, _ shard: Int, _ bytes: [UInt8]) -> Void] = []
+    /// An append was taken.
+    package var appended: [(_ node: SimNode, _ shard: Int, StoredRecord) -> Void] = []
+    /// A node hears what became of an append, or what the journal's end is; on the node.
+    package var appendKnown: [(_ node: SimNode, _ shard: Int, _ sequence: UInt64) -> Void] = []
+    package var purged: [(_ shard: Int, _ through: UInt64) -> Void] = []
+    /// An entry was written; nil: deleted.
+    package var written: [(_ bucket: String, KeyValueEntry) -> Void] = []
+    /// A node says something; on the node, before anything can happen to it.
+    package var published: [(_ node: SimNode, OutgoingMessage) -> Void] = []
+    /// A node hears something; on the node, before its handler does.
+    package var delivered: [(_ node: SimNode, BusMessage) -> Void] = []
+  }
+
+  package let world: SimWorld
+  package var faults = SimNetworkFaults.none
+  package var observers = Observers()
+  package var store: SimStore
+  package private(set) var isDown = false
+  /// Changes what the store does to a write, or leaves it alone: for sabotage.
+  package var journalExpectationIgnored = false
+
+  private var exact: [String: [Subscription]] = [:]
+  private var wild: [Subscription] = []
+  private var watches: [SimWatch] = []
+  private(set) var links: [SimLink] = []
+  private var formerEnd: [Int: StoredRecord] = [:]
+  private var lastID: UInt64 = 0
+  private var random: SimRandom
+
+  package init(_ world: SimWorld) {
+    self.world = world
+    random = world.fork("nats")
+    store = SimStore(shardsShareSequence: random.chance(0.5))
+  }
+
+  /// A node's connection. One per node.
+  package func connect(node: SimNode) -> SimBus {
+    let link = SimLink(self, node, number: links.count)
+    links.append(link)
+    return SimBus(link)
+  }
+
+  func hop() -> Span { random.span(faults.hopShortest, faults.hopLongest) }
+
+  func newID() -> UInt64 {
+    lastID += 1
+    return lastID
+  }
+
+  // MARK: Messages
+
+  func subscribe(
+    _ link: SimLink, _ subject: String, queue: String?, id: UInt64,
+    _ handler: @escaping (BusMessage) -> Void
+  ) {
+    let subscription = Subscription(
+      id: id, link: link, filter: SubjectFilter(subject), queue: queue, handler: handler)
+    if subject.utf8.contains(where: { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: ">") }) {
+      wild.append(subscription)
+    } else {
+      exact[subject, default: []].append(subscription)
+    }
+  }
+
+  func unsubscribe(_ subject: String, id: UInt64) {
+    if let index = exact[subject]?.firstIndex(where: { $0.id == id }) {
+      exact[subject]!.remove(at: index)
+      if exact[subject]!.isEmpty { exact[subject] = nil }
+    } else {
+      wild.removeAll { $0.id == id }
+    }
+  }
+
+  /// A message is at the server: it goes to all plain subscriptions, and to one of each group.
+  func route(_ message: OutgoingMessage, from publisher: Int) {
+    var groups: [(String, [Subscription])] = []
+    var count = 0
+    func take(_ subscription: Subscription) {
+      count += 1
+      guard let queue = subscription.queue else {
+        return hand(message, to: subscription, from: publisher)
+      }
+      if let index = groups.firstIndex(where: { $0.0 == queue }) {
+        groups[index].1.append(subscription)
+      } else {
+        groups.append((queue, [subscription]))
+      }
+    }
+    for subscription in exact[message.subject] ?? [] { take(subscription) }
+    for subscription in wild where subscription.filter.matches(message.subject) {
+      take(subscription)
+    }
+    for (_, members) in groups {
+      hand(message, to: members[random.below(members.count)], from: publisher)
+    }
+    if count == 0, let inbox = message.replyTo {
+      for subscription in exact[inbox] ?? [] {
+        subscription.link.reply {
+          subscription.handler(BusMessage(subject: SimBus.noResponders, bytes: []))
+        }
+      }
+    }
+  }
+
+  private func hand(_ message: OutgoingMessage, to subscription: Subscription, from publisher: Int)
+  {
+    let link = subscription.link
+    link.deliver(SimLink.Lane(publisher: publisher, subject: message.subject)) { [unowned self] in
+      let arrived = BusMessage(
+        subject: message.subject, replyTo: message.replyTo, bytes: message.bytes)
+      for look in observers.delivered { look(link.node, arrived) }
+      subscription.handler(arrived)
+    }
+  }
+
+  func forget(subscriptionsOf link: SimLink) {
+    for subject in Array(exact.keys) where exact[subject]!.contains(where: { $0.link === link }) {
+      exact[subject]!.removeAll { $0.link === link }
+      if exact[subject]!.isEmpty { exact[subject] = nil }
+    }
+    wild.removeAll { $0.link === link }
+  }
+
+  // MARK: The store
+
+  func append(_ shard: Int, expecting: UInt64, _ bytes: [UInt8], from node: SimNode)
+    -> AppendResult
+  {
+    let before = store.last(shard)
+    let expecting = journalExpectationIgnored ? before?.sequence ?? 0 : expecting
+    let result = store.append(shard, expecting: expecting, bytes)
+    if case .appended(let sequence) = result {
+      formerEnd[shard] = before
+      let record = StoredRecord(sequence: sequence, bytes: bytes)
+      for look in observers.appended { look(node, shard, record) }
+    }
+    return result
+  }
+
+  func purge(_ shard: Int, through sequence: UInt64) {
+    store.purge(shard, through: sequence)
+    for look in observers.purged { look(shard, sequence) }
+  }
+
+  func put(_ bucket: String, _ key: String, _ value: [UInt8]?, expecting: UInt64?)
+    -> AppendResult
+  {
+    let result = store.put(bucket, key, value, expecting: expecting)
+    if case .appended(let revision) = result {
+      tell(bucket, KeyValueEntry(key: key, value: value, revision: revision))
+    }
+    return result
+  }
+
+  func losesRead() -> Bool {
+    guard random.chance(faults.readLost) else { return false }
+    world.count("fault.read lost")
+    return true
+  }
+
+  func readsStale() -> Bool {
+    guard random.chance(faults.readStale) else { return false }
+    world.count("fault.read stale")
+    return true
+  }
+
+  /// The journal's end before its last record.
+  func staleEnd(of shard: Int) -> StoredRecord? { formerEnd[shard] }
+
+  // MARK: Watches
+
+  /// Begins to tell a watch of changes, and of all that it has not seen.
+  func begin(_ watch: SimWatch, deletions: Bool) {
+    watches.removeAll { $0 === watch }
+    watches.append(watch)
+    let entries = store.entries(
+      watch.bucket, behind: watch.lastRevision, deletions: deletions, watch.filter.matches)
+    if !entries.isEmpty { watch.link.reply { for entry in entries { watch.take(entry) } } }
+  }
+
+  func end(_ watch: SimWatch) { watches.removeAll { $0 === watch } }
+
+  func forget(watchesOf link: SimLink) { watches.removeAll { $0.link === link } }
+
+  func tell(_ bucket: String, _ entry: KeyValueEntry) {
+    for look in observers.written { look(bucket, entry) }
+    for watch in watches where watch.bucket == bucket && watch.filter.matches(entry.key) {
+      watch.link.reply { watch.take(entry) }
+    }
+  }
+
+  // MARK: Fate
+
+  /// The server goes down and comes back with all that it had acknowledged.
+  package func restart(downFor span: Span) {
+    world.count("fault.store restart")
+    world.note("nats", "down for \(span.microseconds / 1000) ms")
+    isDown = true
+    for link in links where !link.isClosed {
+      link.cut(until: world.now + span, notice: hop())
+    }
+    world.schedule(after: span, "NATS is back") { [unowned self] in
+      isDown = false
+      world.note("nats", "up")
+    }
+  }
+
+  /// Cuts nodes off: each alone from the server, so from each other as well. A node notices after
+  /// `notice`, or not before its line is free again.
+  package func cut(_ nodes: [SimNode], for span: Span, notice: Span) {
+    for link in links where nodes.contains(where: { $0 === link.node }) {
+      world.note(link.node.name, "cut off for \(span.microseconds / 1000) ms")
+      link.cut(until: world.now + span, notice: notice)
+    }
+  }
+
+  /// Holds everything up that these nodes send or should receive.
+  package func stall(_ nodes: [SimNode], for span: Span) {
+    for link in links where nodes.contains(where: { $0 === link.node }) {
+      world.note(link.node.name, "line stalls for \(span.microseconds / 1000) ms")
+      link.stall(until: world.now + span)
+    }
+  }
+
+  /// No fault from now on; what is under way still comes.
+  package func heal() { faults = .none }
+
+  package func tearDown() {
+    for link in links { link.close() }
+    links.removeAll()
+    watches.removeAll()
+    exact.removeAll()
+    wild.removeAll()
+    observers = Observers()
+  }
+}
+
+/// Somebody who is told of a bucket's changes.
+final class SimWatch: @unchecked Sendable {
+  let link: SimLink
+  let bucket: String
+  let filter: SubjectFilter
+  private(set) var lastRevision: UInt64 = 0
+  private var handler: ((KeyValueEntry) -> Void)?
+
+  init(
+    _ link: SimLink, _ bucket: String, _ filter: String,
+    handler: @escaping (KeyValueEntry) -> Void
+  ) {
+    self.link = link
+    self.bucket = bucket
+    self.filter = SubjectFilter(filter)
+    self.handler = handler
+  }
+
+  var isCancelled: Bool { handler == nil }
+
+  func take(_ entry: KeyValueEntry) {
+    guard entry.revision > lastRevision else { return }
+    lastRevision = entry.revision
+    handler?(entry)
+  }
+
+  func cancel() {
+    handler = nil
+    link.nats.end(self)
+  }
+}

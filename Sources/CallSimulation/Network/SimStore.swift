@@ -1,0 +1,118 @@
+package import CallBus
+
+/// What the store's streams hold: the journals, and the buckets.
+package struct SimStore {
+  package struct JournalOfShard {
+    /// The newest is never removed.
+    package fileprivate(set) var records: [StoredRecord] = []
+    package var last: UInt64 { records.last?.sequence ?? 0 }
+  }
+
+  struct Entry {
+    var revision: UInt64
+    /// nil: a deletion, of which only who watches hears.
+    var value: [UInt8]?
+  }
+
+  struct Bucket {
+    var lastRevision: UInt64 = 0
+    var entries: [String: Entry] = [:]
+  }
+
+  package private(set) var journals: [JournalOfShard] = []
+  private(set) var buckets: [String: Bucket] = [:]
+  /// How many shards share one sequence: streams may hold several shards.
+  let shardsShareSequence: Bool
+  private var lastShared: UInt64 = 0
+
+  init(shardsShareSequence: Bool) { self.shardsShareSequence = shardsShareSequence }
+
+  // MARK: Journals
+
+  private mutating func reach(_ shard: Int) {
+    while journals.count <= shard { journals.append(JournalOfShard()) }
+  }
+
+  /// Appends if `expecting` is the sequence of the shard's last record.
+  mutating func append(_ shard: Int, expecting: UInt64, _ bytes: [UInt8]) -> AppendResult {
+    reach(shard)
+    guard journals[shard].last == expecting else { return .refused }
+    let sequence = shardsShareSequence ? lastShared + 1 : expecting + 1
+    lastShared = max(lastShared, sequence)
+    journals[shard].records.append(StoredRecord(sequence: sequence, bytes: bytes))
+    return .appended(sequence: sequence)
+  }
+
+  mutating func purge(_ shard: Int, through sequence: UInt64) {
+    reach(shard)
+    let last = journals[shard].last
+    let count = journals[shard].records.prefix { $0.sequence <= sequence && $0.sequence < last }
+      .count
+    journals[shard].records.removeFirst(count)
+  }
+
+  func last(_ shard: Int) -> StoredRecord? {
+    journals.indices.contains(shard) ? journals[shard].records.last : nil
+  }
+
+  /// The shard's records at or after a sequence.
+  package func records(_ shard: Int, from sequence: UInt64, limit: Int = .max) -> [StoredRecord] {
+    guard journals.indices.contains(shard) else { return [] }
+    let records = journals[shard].records
+    var low = 0
+    var high = records.count
+    while low < high {
+      let middle = (low + high) / 2
+      if records[middle].sequence < sequence { low = middle + 1 } else { high = middle }
+    }
+    return Array(records[low...].prefix(limit))
+  }
+
+  /// A record that is there is not there any more: only for sabotage.
+  package mutating func lose(shard: Int, index: Int) {
+    journals[shard].records.remove(at: index)
+  }
+
+  // MARK: Buckets
+
+  mutating func put(
+    _ bucket: String, _ key: String, _ value: [UInt8]?, expecting: UInt64?
+  ) -> AppendResult {
+    var found = buckets.removeValue(forKey: bucket) ?? Bucket()
+    defer { buckets[bucket] = found }
+    let present = found.entries[key]
+    if let expecting {
+      let isAbsent = present?.value == nil
+      guard present?.revision ?? 0 == expecting || (expecting == 0 && isAbsent) else {
+        return .refused
+      }
+    }
+    found.lastRevision += 1
+    found.entries[key] = Entry(revision: found.lastRevision, value: value)
+    return .appended(sequence: found.lastRevision)
+  }
+
+  package func get(_ bucket: String, _ key: String) -> KeyValueEntry? {
+    guard let entry = buckets[bucket]?.entries[key], let value = entry.value else { return nil }
+    return KeyValueEntry(key: key, value: value, revision: entry.revision)
+  }
+
+  /// Entries of a bucket behind a revision, in the order in which they were written; deletions only
+  /// when asked for.
+  package func entries(
+    _ bucket: String, behind revision: UInt64 = 0, deletions: Bool = false,
+    _ isWanted: (String) -> Bool
+  ) -> [KeyValueEntry] {
+    (buckets[bucket]?.entries ?? [:]).compactMap { key, entry in
+      guard entry.revision > revision, deletions || entry.value != nil, isWanted(key) else {
+        return nil
+      }
+      return KeyValueEntry(key: key, value: entry.value, revision: entry.revision)
+    }.sorted { $0.revision < $1.revision }
+  }
+
+  /// How many entries the buckets hold.
+  package func entryCount(_ bucket: String) -> Int {
+    (buckets[bucket]?.entries ?? [:]).count { $0.value.value != nil }
+  }
+}
