@@ -35,7 +35,7 @@ extension Call {
     guard case .ringing = stage, legs[leg].state.isLive else { return .call(state(for: .leg(leg))) }
     if legs[leg].state != .alerting {
       let first = !legs.contains { $0.state == .alerting }
-      commit(.alerting(legs[leg].party.device), .lazy, context, into: &outcome)
+      commit(.alerting(legs[leg].party.device), .relaxed, context, into: &outcome)
       if first { tellCaller(.ringing(by: legs[leg].party), context, into: &outcome) }
     }
     return .call(state(for: .leg(leg)))
@@ -227,7 +227,7 @@ extension Call {
     let winner = winner
     let end = EndedFacts(
       reason: reason, by: by, at: context.now, missed: reason.isMissedCall)
-    commit(.ended(end), .urgent, context, into: &outcome)
+    commit(.ended(end), reason == .hungUp ? .relaxed : .urgent, context, into: &outcome)
     if case .caller = silent {
       caller.clear()
     } else {

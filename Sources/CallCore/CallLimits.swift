@@ -32,7 +32,8 @@ public struct CallLimits: Sendable, Equatable {
   public var signalBytes = 16_384
   /// In all, of those kept for one side: they go out in one message with the invite or the answer.
   public var signalBytesWaiting = 65_536
-  /// How long alerting, connected, descriptions and candidates may wait for company in an append.
+  /// How long descriptions and candidates may wait for company in an append; alerting and hang-up
+  /// four times as long.
   public var lazyAppend: Span = .milliseconds(5)
   /// Calls one shard holds, ended ones included. Policy: refuse (`overloaded`).
   public var callsPerShard = 200_000

@@ -38,9 +38,11 @@ public struct CommitPipeline: Sendable {
     let wanted =
       switch outcome.urgency {
       case .urgent: now
-      case .lazy: now + lazyAppend
-      case .slow: now + .milliseconds(100)
-      case .idle: now + .seconds(1)
+      case .lazy: Self.tick(after: now, every: lazyAppend)
+      case .relaxed:
+        Self.tick(after: now, every: Span(microseconds: 4 * lazyAppend.microseconds))
+      case .slow: Self.tick(after: now, every: .milliseconds(100))
+      case .idle: Self.tick(after: now + .milliseconds(900), every: .milliseconds(100))
       }
     if wanted < due { due = wanted }
     let bytes = outcome.entries.reduce(0) { $0 + $1.approximateBytes }
@@ -49,6 +51,13 @@ public struct CommitPipeline: Sendable {
     entries.append(contentsOf: outcome.entries)
     effects.append(contentsOf: outcome.effects)
     outcome.removeAll()
+  }
+
+  /// The next multiple of `span`. What may wait, waits for a moment that all shards have in common:
+  /// their appends then leave in one write, and one wake-up of each process serves them all.
+  private static func tick(after now: Timestamp, every span: Span) -> Timestamp {
+    guard span.microseconds > 0 else { return now }
+    return Timestamp(microseconds: (now.microseconds / span.microseconds + 1) * span.microseconds)
   }
 
   /// When `nextAppend` has something to give, unless an append is in flight.

@@ -15,6 +15,8 @@ public struct Outcome: Sendable {
     case idle
     /// Nobody waits for it: may wait a tenth of a second.
     case slow
+    /// A person notices nothing of four times what `lazy` waits.
+    case relaxed
     /// May wait a few milliseconds for company.
     case lazy
     case urgent

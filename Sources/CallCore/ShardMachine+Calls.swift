@@ -254,9 +254,10 @@ extension Command.Body {
     switch self {
     case .ack: .idle
     case .connected: .slow
-    case .alerting, .signal: .lazy
+    case .alerting, .hangUp: .relaxed
+    case .signal: .lazy
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .answer, .decline,
-      .busy, .cancel, .hangUp, .resume, .query:
+      .busy, .cancel, .resume, .query:
       .urgent
     }
   }

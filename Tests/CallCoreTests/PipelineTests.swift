@@ -82,6 +82,23 @@ import Testing
     #expect(pipeline.nextDeadline == Self.now + .seconds(1))
   }
 
+  @Test func whatMayWaitWaitsForATickThatShardsShare() {
+    func due(_ urgency: Outcome.Urgency, after microseconds: Int64) -> Int64 {
+      var pipeline = CommitPipeline(epoch: 1, writer: "n1", lastSequence: 0)
+      var outcome = Self.outcome(1, urgency)
+      let now = Timestamp(microseconds: 1_000_000 + microseconds)
+      pipeline.add(&outcome, now: now, lazyAppend: .milliseconds(5))
+      return pipeline.nextDeadline.microseconds - 1_000_000
+    }
+    #expect(due(.lazy, after: 1) == 5_000)
+    #expect(due(.lazy, after: 4_999) == 5_000)
+    #expect(due(.lazy, after: 5_000) == 10_000)
+    #expect(due(.relaxed, after: 1) == 20_000)
+    #expect(due(.relaxed, after: 19_000) == 20_000)
+    #expect(due(.slow, after: 30_000) == 100_000)
+    #expect(due(.idle, after: 30_000) == 1_000_000)
+  }
+
   @Test func nothingToSayNeedsNoAppend() {
     var pipeline = CommitPipeline(epoch: 1, writer: "n1", lastSequence: 0)
     var outcome = Outcome()
