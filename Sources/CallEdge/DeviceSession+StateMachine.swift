@@ -202,7 +202,9 @@ extension DeviceSession {
     }
     forgetEnded(by: reply, to: body)
     guard let identity = mayBeKnown else { return }
-    actions.append(.reply(request, ServerReply(reply, device: identity.device)))
+    let answer = ServerReply(reply, device: identity.device)
+    actions.append(
+      reply.isNews(to: body) ? .reply(request, answer) : .replyLazily(request, answer))
   }
 
   /// A forwarded command was under way already: there will be one reply, not two.
@@ -282,5 +284,17 @@ extension DeviceSession {
     placedCalls = []
     return Farewell(
       user: identity.user, device: identity.device, graceful: endsGracefully, calls: calls)
+  }
+}
+
+extension Reply {
+  /// Whether it tells the device more than that its word arrived. A device that reports that it rings,
+  /// or that its media flows, goes on with what it does; unless the call is over.
+  fileprivate func isNews(to command: Command.Body) -> Bool {
+    guard case .call(let state) = self else { return true }
+    return switch (command, state.phase) {
+    case (.alerting, .ringing), (.connected, .answered): false
+    default: true
+    }
   }
 }

@@ -11,6 +11,9 @@ package struct DeviceSession {
     /// Check the token and answer with `authenticated`.
     case authenticate(token: String)
     case reply(UInt64, ServerReply)
+    /// A reply that nobody waits for: it may travel with the next frame, or wait some
+    /// tenths of a second.
+    case replyLazily(UInt64, ServerReply)
     case notice(Notice)
     /// Hand a command to the shard of `callee`; answer with `replied`.
     case forward(request: UInt64, callee: UserKey, Command.Body)

@@ -51,8 +51,8 @@ public struct EdgeConfiguration: Sendable {
   public var resendAfter: Span = .seconds(1)
   /// After this time the device hears `tryAgain`.
   public var commandTimeout: Span = .seconds(5)
-  /// Acknowledgements wait this long for company.
-  public var acknowledgementDelay: Span = .milliseconds(10)
+  /// Acknowledgements wait this long for company; under load, so does what a person does not wait for.
+  public var acknowledgementDelay: Span = .milliseconds(20)
   /// Commands of all sessions of one event loop that may wait for their replies. Policy: refuse
   /// (`overloaded`).
   public var commandsPendingPerLoop = 100_000

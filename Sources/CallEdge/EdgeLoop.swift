@@ -29,6 +29,9 @@ final class EdgeLoop {
   private var flushScheduled = false
   private var lazyFlushScheduled = false
   private var touched: [WebSocketHandler] = []
+  /// Sockets with frames that wait for company: since the last look, and since the one before.
+  private var holding: [WebSocketHandler] = []
+  private var holdingLong: [WebSocketHandler] = []
   private var spareActions: [DeviceSession.Action] = []
   private var ticks: UInt64 = 0
   private var commandsThisTick = 0
@@ -47,6 +50,8 @@ final class EdgeLoop {
   static let tickInterval = TimeAmount.milliseconds(100)
   /// Sessions are looked at once a second.
   static let ticksPerSweep: UInt64 = 10
+  /// What waits for company does so for one to two of these spans.
+  static let ticksPerHold: UInt64 = 2
 
   init(index: Int, eventLoop: any EventLoop, shared: EdgeShared) {
     self.index = index
@@ -250,6 +255,15 @@ final class EdgeLoop {
   /// Something was written to the handler's socket.
   func touch(_ handler: WebSocketHandler) { touched.append(handler) }
 
+  /// Something was written to the handler's socket that may wait for the next frame.
+  func hold(_ handler: WebSocketHandler) { holding.append(handler) }
+
+  private func releaseHeld() {
+    for handler in holdingLong { handler.stopHolding() }
+    holdingLong.removeAll(keepingCapacity: true)
+    swap(&holding, &holdingLong)
+  }
+
   func flushTouched() {
     guard !touched.isEmpty else { return }
     let handlers = touched
@@ -292,6 +306,7 @@ final class EdgeLoop {
     commandsThisTick = 0
     sweepCommands(now: now)
     if ticks % Self.ticksPerSweep == 0 { sweepConnections(now: now) }
+    if ticks % Self.ticksPerHold == 0 { releaseHeld() }
     flushCommands(all: false)
     flushTouched()
   }

@@ -23,6 +23,8 @@ final class WebSocketHandler: ChannelInboundHandler {
   /// The shard of the session's user; -1 while it is not attached.
   private var userShard: Int32 = -1
   private var isTouched = false
+  /// Something is written that waits for company before it is flushed.
+  private var isHolding = false
   private var isReading = false
   private var isCountedAttached = false
 
@@ -147,6 +149,7 @@ final class WebSocketHandler: ChannelInboundHandler {
     switch action {
     case .authenticate(let token): authenticate(token)
     case .reply(let id, let reply): self.reply(id, reply)
+    case .replyLazily(let id, let reply): hold(.reply(id: id, reply))
     case .notice(let notice): send(.notice(notice))
     case .forward(let request, let callee, let body):
       forward(request: request, callee: callee, body)
@@ -226,6 +229,22 @@ final class WebSocketHandler: ChannelInboundHandler {
     write(WebSocketWriter.Opcode(codec), codec.encode(frame))
   }
 
+  /// Writes a frame that leaves with the next one, or when the loop loses patience.
+  private func hold(_ frame: ServerFrame) {
+    guard let context else { return }
+    loop.metrics.framesOut.increment()
+    let codec = session.codec
+    let buffer = WebSocketWriter.frame(
+      WebSocketWriter.Opcode(codec), codec.encode(frame), allocator: context.channel.allocator)
+    context.write(wrapOutboundOut(buffer), promise: nil)
+    guard !isTouched, !isHolding else { return }
+    isHolding = true
+    loop.hold(self)
+  }
+
+  /// Flushes what still waits for company.
+  func stopHolding() { if isHolding { flush() } }
+
   private func write(_ opcode: WebSocketWriter.Opcode, _ payload: some Collection<UInt8>) {
     guard let context else { return }
     let buffer = WebSocketWriter.frame(opcode, payload, allocator: context.channel.allocator)
@@ -243,6 +262,7 @@ final class WebSocketHandler: ChannelInboundHandler {
 
   func flush() {
     isTouched = false
+    isHolding = false
     context?.flush()
   }
 

@@ -291,6 +291,24 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     }
   }
 
+  @Test func aReplyThatIsNoNewsMayWait() {
+    func reply(to body: Command.Body, _ phase: CallPhase) -> [DeviceSession.Action] {
+      var machine = Machine.attached()
+      machine.reply(4, body, .call(CallState(call: call, callee: "bob", phase: phase)))
+      return machine.take()
+    }
+    func state(_ phase: CallPhase) -> ServerReply {
+      .call(CallState(call: call, callee: "bob", phase: phase))
+    }
+    #expect(reply(to: .alerting(call), .ringing) == [.replyLazily(4, state(.ringing))])
+    #expect(reply(to: .connected(call), .answered) == [.replyLazily(4, state(.answered))])
+    // A device that rings must learn at once that it should not.
+    #expect(reply(to: .alerting(call), .answered) == [.reply(4, state(.answered))])
+    #expect(reply(to: .alerting(call), .ended) == [.reply(4, state(.ended))])
+    #expect(reply(to: .connected(call), .ended) == [.reply(4, state(.ended))])
+    #expect(reply(to: .query(call), .ringing) == [.reply(4, state(.ringing))])
+  }
+
   @Test func commandsNeedAnID() {
     var machine = Machine.attached()
     machine.say(0, .query(CallAddress(call: call)))
