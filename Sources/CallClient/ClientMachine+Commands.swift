@@ -31,6 +31,9 @@ extension ClientMachine {
   private mutating func send(
     _ entry: inout Pending, now: Timestamp, into actions: inout [Action]
   ) {
+    if let call = entry.command.acknowledgedInvite {
+      acks.removeAll { $0.isInvite && $0.item.call.call == call }
+    }
     sendAcks(into: &actions)
     entry.attempts += 1
     entry.nextAt = now + configuration.commandTimeout
@@ -63,7 +66,11 @@ extension ClientMachine {
 
   /// Attached: says what waits for a reply, or was never said.
   mutating func sayPending(now: Timestamp, into actions: inout [Action]) {
-    for index in pending.indices { sendAgain(index, now: now, into: &actions) }
+    for index in pending.indices {
+      // What was lost with a connection does not count as an attempt.
+      pending[index].attempts = 0
+      sendAgain(index, now: now, into: &actions)
+    }
   }
 
   /// Attached again: takes up the calls that this device placed.
@@ -89,6 +96,11 @@ extension ClientMachine {
       let floor = max(Int64(error.retryAfterMilliseconds), 200 << Int64(pending[index].attempts))
       let wait = floor + Int64.random(in: 0...floor / 2, using: &random)
       pending[index].nextAt = now + .milliseconds(wait)
+      // This edge takes no new calls: another does, and the command is said there.
+      if error.code == .draining {
+        noteGone(edge, now: now)
+        beginMove(after: Span(microseconds: 0), now: now, random: &random)
+      }
       return
     }
     let command = pending.remove(at: index).command
@@ -129,10 +141,11 @@ extension ClientMachine {
       calls[call] = view
       emit(call, events, into: &actions)
     }
+    let address = CallAddress(callee: view.role == .callee ? "" : view.callee, call: call)
     acks.append(
-      AckItem(
-        call: CallAddress(callee: view.role == .callee ? "" : view.callee, call: call),
-        version: delivery.version))
+      PendingAck(
+        item: AckItem(call: address, version: delivery.version),
+        isInvite: delivery.event.isInvite))
     if view.isEnded { remember(call) }
   }
 
@@ -190,6 +203,18 @@ extension ClientCommand {
     }
   }
 
+  /// The call whose invite a callee's device acknowledges by saying this.
+  var acknowledgedInvite: CallID? {
+    switch self {
+    case .alerting(let address), .answer(let address, _), .decline(let address, _),
+      .busy(let address):
+      address.call
+    case .place, .cancel, .connected, .hangUp, .signal, .resume, .query, .attach, .detach,
+      .register, .unregister, .ack:
+      nil
+    }
+  }
+
   /// What the call ends as for the device that says this.
   var endsOwnPart: EndReason? {
     switch self {
@@ -201,5 +226,11 @@ extension ClientCommand {
       .signal, .resume, .query:
       nil
     }
+  }
+}
+
+extension Delivery.Event {
+  fileprivate var isInvite: Bool {
+    if case .invite = self { true } else { false }
   }
 }

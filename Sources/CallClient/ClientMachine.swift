@@ -4,11 +4,13 @@ public import CallWire
 /// A device's connection and its calls, without I/O: what happened goes in, what is to be done
 /// comes out. Time and chance are arguments.
 ///
-/// It attaches, comes back over the next edge when the connection breaks, sends each command until
-/// it is answered, acknowledges every delivery, and tells each piece of news once.
+/// It attaches, comes back over the next edge when the connection breaks, moves to another when its
+/// edge goes away, sends each command until it is answered, acknowledges every delivery, and tells
+/// each piece of news once.
 public struct ClientMachine: Sendable {
   public struct Configuration: Sendable {
-    /// Tried in turn, from `firstEdge`.
+    /// Tried in turn, from `firstEdge`. Give devices different orders, so that those of an edge that
+    /// dies spread over all others.
     public var edges: [String]
     public var firstEdge = 0
     public var token: String
@@ -20,13 +22,19 @@ public struct ClientMachine: Sendable {
     public var commandTimeout: Span = .seconds(7)
     public var commandAttempts = 4
     public var attachTimeout: Span = .seconds(10)
+    /// After a session broke the first attempt comes at any moment of this span: all devices of an
+    /// edge lose theirs at once.
+    public var reconnectSpread: Span = .seconds(1)
+    /// Further attempts: the wait doubles with each, with jitter.
     public var backoffMinimum: Span = .milliseconds(250)
     public var backoffMaximum: Span = .seconds(15)
+    /// For how long an edge that said it goes away is tried only if there is no other.
+    public var goneEdgeAvoided: Span = .seconds(30)
     /// Commands that wait for a reply. One more is refused (`rateLimited`).
     public var pendingMax = 64
     /// How long an acknowledgement may wait for a command to travel with. The cluster repeats a
     /// delivery after 500 ms.
-    public var ackDelay: Span = .milliseconds(20)
+    public var ackDelay: Span = .milliseconds(150)
     /// Ended calls that are remembered, so that a late repetition is recognised.
     public var endedCallsMax = 16
 
@@ -55,7 +63,23 @@ public struct ClientMachine: Sendable {
     case send(ClientFrame)
     /// Close the connection; nothing of it is of interest any more.
     case close
+    /// Begin a connection to `edges[edge]` beside the current one, which still serves.
+    case connectNext(edge: Int)
+    /// Send over the connection that was begun by `connectNext`.
+    case sendNext(ClientFrame)
+    case closeNext
+    /// The next connection becomes the current one; close the former.
+    case switchOver
     case event(ClientEvent)
+  }
+
+  /// Which connection reports something: nearly always there is only one.
+  public enum Link: Sendable { case current, next }
+
+  struct PendingAck: Sendable {
+    var item: AckItem
+    /// Whatever this device says of the call acknowledges it as well.
+    var isInvite: Bool
   }
 
   struct Pending: Sendable {
@@ -72,15 +96,19 @@ public struct ClientMachine: Sendable {
   public internal(set) var calls: [CallID: CallView] = [:]
   var pending: [Pending] = []
   var lastRequest: UInt64 = 0
-  var acks: [AckItem] = []
+  var acks: [PendingAck] = []
   private var acksDueAt: Timestamp?
   var endedCalls: [CallID] = []
-  private var edge: Int
-  private var failures = 0
+  var edge: Int
+  var failures = 0
   private var attachedBefore = false
-  private var attachRequest: UInt64 = 0
+  var attachRequest: UInt64 = 0
   private var heardAt = Timestamp(microseconds: 0)
   private var silenceMax: Span = .seconds(75)
+  /// While attached: the way to another edge, before this one closes.
+  var move: Move?
+  /// Edges that go away, and until when that is remembered.
+  var goneEdges: [GoneEdge] = []
 
   public init(_ configuration: Configuration) {
     self.configuration = configuration
@@ -88,6 +116,8 @@ public struct ClientMachine: Sendable {
   }
 
   public var isAttached: Bool { state == .attached }
+  /// Attached, and on the way to another edge.
+  public var isMoving: Bool { move != nil }
   public var pendingCount: Int { pending.count }
 
   // MARK: What the app asks
@@ -105,6 +135,7 @@ public struct ClientMachine: Sendable {
       actions.append(.send(nextFrame(.detach)))
     }
     if state != .stopped { actions.append(.close) }
+    abandonMove(into: &actions)
     state = .stopped
     pending.removeAll()
     forgetAcks()
@@ -119,38 +150,56 @@ public struct ClientMachine: Sendable {
   // MARK: What the connection reports
 
   /// The WebSocket is open.
-  public mutating func opened(now: Timestamp, into actions: inout [Action]) {
+  public mutating func opened(
+    _ link: Link = .current, now: Timestamp, into actions: inout [Action]
+  ) {
+    if case .next = link { return nextOpened(now: now, into: &actions) }
     guard case .connecting = state else { return }
     heardAt = now
     state = .attaching(deadline: now + configuration.attachTimeout)
-    let frame = nextFrame(
-      .attach(
-        AttachRequest(
-          token: configuration.token, device: configuration.device, forCall: nil,
-          deviceName: configuration.deviceName, client: configuration.client)))
+    let frame = attachFrame()
     attachRequest = frame.id
     actions.append(.send(frame))
   }
 
+  mutating func attachFrame() -> ClientFrame {
+    nextFrame(
+      .attach(
+        AttachRequest(
+          token: configuration.token, device: configuration.device, forCall: nil,
+          deviceName: configuration.deviceName, client: configuration.client)))
+  }
+
   /// The connection broke, was closed, or could not be made.
   public mutating func closed(
-    now: Timestamp, random: inout some RandomNumberGenerator, into actions: inout [Action]
+    _ link: Link = .current, now: Timestamp, random: inout some RandomNumberGenerator,
+    into actions: inout [Action]
   ) {
+    if case .next = link { return nextClosed(now: now, random: &random, into: &actions) }
     switch state {
     case .stopped, .waiting: return
     case .connecting, .attaching, .attached: break
     }
-    wait(atLeast: Span(microseconds: 0), now: now, random: &random, into: &actions)
+    if move != nil {
+      goOverEarly(now: now, random: &random, into: &actions)
+    } else {
+      wait(atLeast: Span(microseconds: 0), now: now, random: &random, into: &actions)
+    }
   }
 
   /// Anything at all arrived, a ping included.
-  public mutating func heard(now: Timestamp) { heardAt = now }
+  public mutating func heard(_ link: Link = .current, now: Timestamp) {
+    if case .current = link { heardAt = now }
+  }
 
   /// A frame arrived. Call `readCompleted` after the last of a burst.
   public mutating func received(
-    _ frame: ServerFrame, now: Timestamp, random: inout some RandomNumberGenerator,
-    into actions: inout [Action]
+    _ frame: ServerFrame, on link: Link = .current, now: Timestamp,
+    random: inout some RandomNumberGenerator, into actions: inout [Action]
   ) {
+    if case .next = link {
+      return nextReceived(frame, now: now, random: &random, into: &actions)
+    }
     heardAt = now
     switch frame {
     case .reply(let id, let reply):
@@ -183,12 +232,12 @@ public struct ClientMachine: Sendable {
     acksDueAt = nil
     guard !acks.isEmpty else { return }
     if state == .attached {
-      actions.append(.send(ClientFrame(id: 0, command: .ack(acks))))
+      actions.append(.send(ClientFrame(id: 0, command: .ack(acks.map(\.item)))))
     }
     acks.removeAll(keepingCapacity: true)
   }
 
-  private mutating func forgetAcks() {
+  mutating func forgetAcks() {
     acksDueAt = nil
     acks.removeAll()
   }
@@ -204,6 +253,7 @@ public struct ClientMachine: Sendable {
     case .attached:
       var next = min(heardAt + silenceMax, acksDueAt ?? .distantFuture)
       for command in pending where command.nextAt < next { next = command.nextAt }
+      if let move { next = min(next, move.deadline) }
       return next
     }
   }
@@ -223,9 +273,10 @@ public struct ClientMachine: Sendable {
     case .attached:
       guard now < heardAt + silenceMax else {
         actions.append(.close)
-        wait(atLeast: Span(microseconds: 0), now: now, random: &random, into: &actions)
+        closed(now: now, random: &random, into: &actions)
         return
       }
+      fireMove(now: now, random: &random, into: &actions)
       if let due = acksDueAt, due <= now { sendAcks(into: &actions) }
       resendDue(now: now, into: &actions)
     }
@@ -238,21 +289,31 @@ public struct ClientMachine: Sendable {
     actions.append(.connect(edge: edge % configuration.edges.count))
   }
 
-  /// Goes to the next edge after a wait that doubles with each failure, with jitter of half.
-  private mutating func wait(
+  /// Goes to the next edge after a wait: at any moment of `reconnectSpread` when a session broke, else
+  /// doubling with each failure, with jitter of half.
+  mutating func wait(
     atLeast minimum: Span, now: Timestamp, random: inout some RandomNumberGenerator,
     into actions: inout [Action]
   ) {
-    let doubled = configuration.backoffMinimum.microseconds << Int64(min(failures, 16))
-    let ceiling = max(1, min(doubled, configuration.backoffMaximum.microseconds))
-    let span = max(
-      minimum.microseconds, ceiling / 2 + Int64.random(in: 0...ceiling / 2, using: &random))
-    failures += 1
-    edge += 1
+    let span: Span
+    if state == .attached {
+      let spread = max(0, configuration.reconnectSpread.microseconds)
+      span = Span(microseconds: Int64.random(in: 0...spread, using: &random))
+    } else {
+      span = backoff(failures: failures, random: &random)
+      failures += 1
+    }
+    edge = edgeAfter(edge, now: now)
     forgetAcks()
-    let until = now + Span(microseconds: span)
+    let until = now + Span(microseconds: max(minimum.microseconds, span.microseconds))
     state = .waiting(until: until)
     actions.append(.event(.detached(retryAt: until)))
+  }
+
+  func backoff(failures: Int, random: inout some RandomNumberGenerator) -> Span {
+    let doubled = configuration.backoffMinimum.microseconds << Int64(min(failures, 16))
+    let ceiling = max(1, min(doubled, configuration.backoffMaximum.microseconds))
+    return Span(microseconds: ceiling / 2 + Int64.random(in: 0...ceiling / 2, using: &random))
   }
 
   private mutating func attachReplied(
@@ -260,14 +321,7 @@ public struct ClientMachine: Sendable {
     into actions: inout [Action]
   ) {
     switch reply {
-    case .attached(let info):
-      failures = 0
-      state = .attached
-      silenceMax = .milliseconds(max(10_000, Int64(info.pingSeconds) * 2500))
-      actions.append(.event(.attached(info, again: attachedBefore)))
-      sayPending(now: now, into: &actions)
-      if attachedBefore { resumeCalls(now: now, into: &actions) }
-      attachedBefore = true
+    case .attached(let info): attached(info, now: now, into: &actions)
     case .error(let error) where Self.isFinal(error.code): refuse(error, into: &actions)
     case .error(let error):
       actions.append(.close)
@@ -280,7 +334,19 @@ public struct ClientMachine: Sendable {
     }
   }
 
-  private static func isFinal(_ code: CallError.Code) -> Bool {
+  /// The current connection is attached.
+  mutating func attached(_ info: AttachedInfo, now: Timestamp, into actions: inout [Action]) {
+    failures = 0
+    state = .attached
+    heardAt = now
+    silenceMax = .milliseconds(max(10_000, Int64(info.pingSeconds) * 2500))
+    actions.append(.event(.attached(info, again: attachedBefore)))
+    sayPending(now: now, into: &actions)
+    if attachedBefore { resumeCalls(now: now, into: &actions) }
+    attachedBefore = true
+  }
+
+  static func isFinal(_ code: CallError.Code) -> Bool {
     switch code {
     case .notAccepted, .expired, .forbidden, .invalidDevice, .invalidField, .unsupportedSubprotocol:
       true
@@ -288,9 +354,10 @@ public struct ClientMachine: Sendable {
     }
   }
 
-  private mutating func refuse(_ error: CallError, into actions: inout [Action]) {
+  mutating func refuse(_ error: CallError, into actions: inout [Action]) {
     state = .stopped
     actions.append(.close)
+    abandonMove(into: &actions)
     actions.append(.event(.refused(error)))
   }
 
@@ -300,17 +367,21 @@ public struct ClientMachine: Sendable {
   ) {
     actions.append(.event(.notice(notice)))
     switch notice.kind {
-    // Coming back would throw the other session out, and so on for ever.
     case .sessionReplaced:
+      // By the connection that this device moves to; or by another copy of the device: coming back
+      // would throw that out, and so on for ever.
+      if goOver(into: &actions) { return }
       refuse(CallError(.alreadyAttached, "The device attached elsewhere."), into: &actions)
-    case .deviceRemoved:
-      refuse(CallError(.unknownDevice, "The registration was removed."), into: &actions)
+    case .deviceRemoved: break
     case .goAway:
-      sendAcks(into: &actions)
-      actions.append(.close)
-      wait(
-        atLeast: .milliseconds(Int64(notice.retryAfterMilliseconds)), now: now, random: &random,
-        into: &actions)
+      noteGone(edge, now: now)
+      let hint = Span.milliseconds(Int64(notice.retryAfterMilliseconds))
+      if state == .attached {
+        beginMove(after: hint, now: now, random: &random)
+      } else {
+        actions.append(.close)
+        wait(atLeast: hint, now: now, random: &random, into: &actions)
+      }
     }
   }
 }

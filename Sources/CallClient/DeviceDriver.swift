@@ -11,6 +11,10 @@ package final class DeviceDriver: DeviceLinkDelegate {
   private var network: (any DeviceNetwork)?
   private var loop: (any DeviceLoop)?
   private var link: (any DeviceLink)?
+  /// While the device moves: the connection to the other edge.
+  private var next: NextLink?
+  /// Who hears of a connection that once was the next one.
+  private var relay: NextLink?
   /// For waits, which need to differ, not to be secret.
   private var random: SplitMix64
   private var completions: [UInt64: Completion] = [:]
@@ -85,6 +89,24 @@ package final class DeviceDriver: DeviceLinkDelegate {
     run { [self] in $0.closed(now: $1, random: &random, into: &$2) }
   }
 
+  // MARK: The next connection
+
+  private func connectNext(to edge: String) {
+    next?.close(abruptly: true)
+    let opened = NextLink(owner: self)
+    next = opened
+    opened.link = network?.connect(to: edge, delegate: opened)
+  }
+
+  private func switchOver() {
+    link?.flush()
+    link?.close(abruptly: false)
+    relay = next
+    link = next?.link
+    relay?.isCurrent = true
+    next = nil
+  }
+
   // MARK: Carrying out
 
   private func run(
@@ -95,6 +117,7 @@ package final class DeviceDriver: DeviceLinkDelegate {
     body(&machine, loop.now, &actions)
     for action in actions { perform(action) }
     if !isReading { link?.flush() }
+    next?.link?.flush()
     arm()
   }
 
@@ -110,6 +133,12 @@ package final class DeviceDriver: DeviceLinkDelegate {
       link?.close(abruptly: false)
       link = nil
       isReading = false
+    case .connectNext(let edge): connectNext(to: machine.configuration.edges[edge])
+    case .sendNext(let frame): next?.link?.send(frame)
+    case .closeNext:
+      next?.close(abruptly: false)
+      next = nil
+    case .switchOver: switchOver()
     case .event(let event):
       settle(event)
       onEvent(event)
@@ -138,5 +167,18 @@ package final class DeviceDriver: DeviceLinkDelegate {
       armedAt = .distantFuture
       run { [self] in $0.fire(now: $1, random: &random, into: &$2) }
     }
+  }
+}
+
+extension DeviceDriver: NextLinkOwner {
+  package func nextOpened() { run { $0.opened(.next, now: $1, into: &$2) } }
+
+  package func nextReceived(_ frame: ServerFrame) {
+    run { [self] in $0.received(frame, on: .next, now: $1, random: &random, into: &$2) }
+  }
+
+  package func nextClosed(_ cause: LinkClosed) {
+    next = nil
+    run { [self] in $0.closed(.next, now: $1, random: &random, into: &$2) }
   }
 }

@@ -123,20 +123,6 @@ extension [ClientMachine.Action] {
     #expect(device.machine.nextDeadline == nil)
   }
 
-  @Test func aDrainingEdgeIsLeftForTheNext() {
-    var device = Device()
-    device.attach()
-    device.hear(.notice(Notice(kind: .goAway, message: "", retryAfterMilliseconds: 3000)))
-    #expect(device.take().contains(.close))
-    guard case .waiting(let until) = device.machine.state else {
-      Issue.record("does not wait")
-      return
-    }
-    #expect((until - device.now).microseconds >= 3_000_000)
-    device.pass(until - device.now)
-    #expect(device.take() == [.connect(edge: 1)])
-  }
-
   @Test func aReplacedSessionDoesNotFightBack() {
     var device = Device()
     device.attach()

@@ -26,6 +26,8 @@ package final class LoadRig {
   /// Each stage has calls of its own.
   var stageCount: UInt64 = 0
   var recentPairs = PairLimiter()
+  var probes: ShardProbes?
+  private let edgeNumbers: [String: Int]
   /// Live calls in which a user takes part, and users that are left alone.
   var liveCalls: [Int32] = []
   var isReserved: [Bool] = []
@@ -46,6 +48,8 @@ package final class LoadRig {
     self.loop = loop
     self.network = network
     self.nonce = nonce
+    self.edgeNumbers = Dictionary(
+      options.edges.enumerated().map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
     self.roster = Roster(devices: options.devices, devicesPerUser: options.devicesPerUser)
     self.random = SplitMix64(seed: nonce ^ options.seed)
     self.liveCalls = Array(repeating: 0, count: roster.users)
@@ -65,6 +69,7 @@ package final class LoadRig {
     actions.removeAll(keepingCapacity: true)
     buffers.append(actions)
     if !device.isReading { device.link?.flush() }
+    device.next?.link?.flush()
     watch(device)
   }
 
@@ -73,7 +78,9 @@ package final class LoadRig {
     case .connect(let edge):
       device.link?.close(abruptly: true)
       device.isReading = false
-      device.link = network.connect(to: device.machine.configuration.edges[edge], delegate: device)
+      let url = device.machine.configuration.edges[edge]
+      device.edge = edgeNumbers[url] ?? 0
+      device.link = network.connect(to: url, delegate: device)
     case .send(let frame):
       stage?.checker.said(device: device.index, frame, at: loop.now)
       device.link?.send(frame)
@@ -82,6 +89,15 @@ package final class LoadRig {
       device.link?.close(abruptly: false)
       device.link = nil
       device.isReading = false
+    case .connectNext(let edge):
+      device.connectNext(to: device.machine.configuration.edges[edge], network)
+    case .sendNext(let frame):
+      stage?.checker.said(device: device.index, frame, at: loop.now)
+      device.next?.link?.send(frame)
+    case .closeNext:
+      device.next?.close(abruptly: false)
+      device.next = nil
+    case .switchOver: device.switchOver()
     case .event(let event): handle(event, device)
     }
   }
@@ -97,24 +113,35 @@ package final class LoadRig {
     return request
   }
 
-  func received(_ device: SimulatedDevice, _ frame: ServerFrame) {
+  func received(
+    _ device: SimulatedDevice, _ frame: ServerFrame, on link: ClientMachine.Link = .current
+  ) {
     let now = loop.now
     stage?.checker.told(device: device.index, frame, at: now)
     if case .delivery(let delivery) = frame { noticeDelivery(device, delivery, at: now) }
     var random = self.random
-    run(device) { $0.received(frame, now: $1, random: &random, into: &$2) }
+    run(device) { $0.received(frame, on: link, now: $1, random: &random, into: &$2) }
     self.random = random
     if case .delivery(let delivery) = frame { finishIfSettled(delivery.call) }
   }
 
   func linkClosed(_ device: SimulatedDevice, _ cause: LinkClosed) {
-    count("device: \(cause.kind)")
+    if !isExcused(device) { count("device: \(cause.kind)") }
     connectionGone(device)
+  }
+
+  /// The connection to which a device was moving is gone; it still has the former one.
+  func nextLinkClosed(_ device: SimulatedDevice, _ cause: LinkClosed) {
+    count("device, moving: \(cause.kind)")
+    var random = self.random
+    run(device) { $0.closed(.next, now: $1, random: &random, into: &$2) }
+    self.random = random
   }
 
   /// The device's connection is gone, by accident or because its part says so.
   func connectionGone(_ device: SimulatedDevice) {
     stage?.checker.detached(device: device.index, from: device.calls, at: loop.now)
+    if device.machine.isAttached { connectionLost(device) }
     var random = self.random
     run(device) { $0.closed(now: $1, random: &random, into: &$2) }
     self.random = random
@@ -134,7 +161,7 @@ package final class LoadRig {
   /// few seconds: a timer per command would cost more than the commands.
   private func watch(_ device: SimulatedDevice) {
     guard !device.isWatched,
-      device.machine.pendingCount > 0
+      device.machine.pendingCount > 0 || device.machine.isMoving
         || device.machine.state != .attached && device.machine.state != .stopped
     else { return }
     device.isWatched = true
@@ -191,6 +218,7 @@ package final class LoadRig {
       $0.total = devices.count
     }
     stopTicking()
+    probes?.stop()
     leave(from: 0, completion)
   }
 

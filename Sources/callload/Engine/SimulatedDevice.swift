@@ -10,12 +10,20 @@ final class SimulatedDevice: DeviceLinkDelegate {
   unowned let rig: LoadRig
   var machine: ClientMachine
   var link: (any DeviceLink)?
+  /// While it moves to another edge: the connection there.
+  var next: NextLink?
+  /// Who hears of a connection that once was the next one.
+  private var relay: NextLink?
   var setup = Setup.idle
   var isRegistered = false
   /// When its connection was to begin.
   var connectAt = Timestamp(microseconds: 0)
   var registerAt = Timestamp(microseconds: 0)
   var calls: [CallID] = []
+  /// The edge that it is, or was last, connected to: its place among the edges' URLs.
+  var edge = 0
+  /// Since when it has no session, against its will.
+  var lostAt: Timestamp?
   /// It stays away on purpose.
   var isHeld = false
   /// Frames are being read: what is sent goes out at the end of the burst.
@@ -24,6 +32,22 @@ final class SimulatedDevice: DeviceLinkDelegate {
   var isWatched = false
   /// A timer for acknowledgements runs.
   private var acksArmed = false
+
+  func connectNext(to edge: String, _ network: any DeviceNetwork) {
+    next?.close(abruptly: true)
+    let opened = NextLink(owner: self)
+    next = opened
+    opened.link = network.connect(to: edge, delegate: opened)
+  }
+
+  func switchOver() {
+    link?.flush()
+    link?.close(abruptly: false)
+    relay = next
+    link = next?.link
+    relay?.isCurrent = true
+    next = nil
+  }
 
   init(index: Int, rig: LoadRig, machine: ClientMachine) {
     self.index = index
@@ -65,5 +89,18 @@ final class SimulatedDevice: DeviceLinkDelegate {
     isReading = false
     link = nil
     rig.linkClosed(self, cause)
+  }
+}
+
+// MARK: Moving to another edge
+
+extension SimulatedDevice: NextLinkOwner {
+  func nextOpened() { rig.run(self) { $0.opened(.next, now: $1, into: &$2) } }
+
+  func nextReceived(_ frame: ServerFrame) { rig.received(self, frame, on: .next) }
+
+  func nextClosed(_ cause: LinkClosed) {
+    next = nil
+    rig.nextLinkClosed(self, cause)
   }
 }

@@ -1,0 +1,193 @@
+import CallCore
+import CallWire
+
+// How a device leaves an edge that goes away: it attaches to another while the former connection
+// still serves, so that there is no moment in which it cannot be rung.
+extension ClientMachine {
+  /// On the way to another edge.
+  struct Move: Sendable {
+    enum Phase: Sendable {
+      case waiting(until: Timestamp)
+      case connecting(deadline: Timestamp)
+      case attaching(deadline: Timestamp)
+    }
+    var edge: Int
+    var phase: Phase
+    var request: UInt64 = 0
+    var failures = 0
+
+    /// When something is due.
+    var deadline: Timestamp {
+      switch phase {
+      case .waiting(let at), .connecting(let at), .attaching(let at): at
+      }
+    }
+  }
+
+  struct GoneEdge: Sendable {
+    var edge: Int
+    var until: Timestamp
+  }
+
+  // MARK: Which edge
+
+  /// Remembers that an edge goes away.
+  mutating func noteGone(_ edge: Int, now: Timestamp) {
+    let edge = edge % configuration.edges.count
+    goneEdges.removeAll { $0.edge == edge || $0.until <= now }
+    goneEdges.append(GoneEdge(edge: edge, until: now + configuration.goneEdgeAvoided))
+  }
+
+  /// The next edge in turn that did not say that it goes away; the next one if all did.
+  func edgeAfter(_ edge: Int, now: Timestamp) -> Int {
+    let count = configuration.edges.count
+    for step in 1...count {
+      let candidate = (edge + step) % count
+      if !goneEdges.contains(where: { $0.edge == candidate && now < $0.until }) {
+        return candidate
+      }
+    }
+    return (edge + 1) % count
+  }
+
+  // MARK: The way
+
+  /// Begins to move, or hastens it. The edge spreads its devices by what it asks for.
+  mutating func beginMove(
+    after hint: Span, now: Timestamp, random: inout some RandomNumberGenerator
+  ) {
+    guard state == .attached else { return }
+    let jitter = Int64.random(in: 0...max(1, hint.microseconds / 8), using: &random)
+    let until = now + hint + Span(microseconds: jitter)
+    guard let present = move else {
+      move = Move(edge: edgeAfter(edge, now: now), phase: .waiting(until: until))
+      return
+    }
+    // After a failure the wait is not cut short: the other edge may be in trouble.
+    if case .waiting(let former) = present.phase, present.failures == 0, until < former {
+      move?.phase = .waiting(until: until)
+    }
+  }
+
+  /// Does what is due of a move.
+  mutating func fireMove(
+    now: Timestamp, random: inout some RandomNumberGenerator, into actions: inout [Action]
+  ) {
+    guard let move, move.deadline <= now else { return }
+    switch move.phase {
+    case .waiting:
+      self.move?.phase = .connecting(deadline: now + configuration.attachTimeout)
+      actions.append(.connectNext(edge: move.edge))
+    case .connecting, .attaching:
+      actions.append(.closeNext)
+      moveFailed(now: now, random: &random)
+    }
+  }
+
+  mutating func nextOpened(now: Timestamp, into actions: inout [Action]) {
+    guard case .connecting? = move?.phase else { return }
+    let frame = attachFrame()
+    move?.request = frame.id
+    move?.phase = .attaching(deadline: now + configuration.attachTimeout)
+    actions.append(.sendNext(frame))
+  }
+
+  mutating func nextClosed(
+    now: Timestamp, random: inout some RandomNumberGenerator, into actions: inout [Action]
+  ) {
+    switch move?.phase {
+    case .connecting, .attaching: moveFailed(now: now, random: &random)
+    case .waiting, nil: break
+    }
+  }
+
+  mutating func nextReceived(
+    _ frame: ServerFrame, now: Timestamp, random: inout some RandomNumberGenerator,
+    into actions: inout [Action]
+  ) {
+    guard let move, case .attaching = move.phase else { return }
+    switch frame {
+    case .reply(move.request, .attached(let info)):
+      edge = move.edge
+      self.move = nil
+      actions.append(.switchOver)
+      attached(info, now: now, into: &actions)
+    case .reply(move.request, .error(let error)) where error.code != .draining:
+      actions.append(.closeNext)
+      if Self.isFinal(error.code) {
+        // The session that there is goes on; what the app must know it hears when that ends.
+        self.move = nil
+      } else {
+        moveFailed(now: now, random: &random)
+      }
+    case .reply(move.request, _), .notice:
+      actions.append(.closeNext)
+      noteGone(move.edge, now: now)
+      moveFailed(now: now, random: &random)
+    case .delivery(let delivery): delivered(delivery, into: &actions)
+    case .reply: break
+    }
+  }
+
+  /// The other edge does not take it: the next one, after a wait.
+  private mutating func moveFailed(now: Timestamp, random: inout some RandomNumberGenerator) {
+    guard var move else { return }
+    let wait = backoff(failures: move.failures, random: &random)
+    move.failures += 1
+    move.edge = edgeAfter(move.edge, now: now)
+    move.phase = .waiting(until: now + wait)
+    self.move = move
+  }
+
+  // MARK: The end of the former connection
+
+  /// The new connection already counts, though its reply has not come. False where there is none.
+  mutating func goOver(into actions: inout [Action]) -> Bool {
+    guard let move else { return false }
+    switch move.phase {
+    case .waiting: return false
+    case .connecting: return false
+    case .attaching(let deadline):
+      state = .attaching(deadline: deadline)
+      attachRequest = move.request
+    }
+    edge = move.edge
+    self.move = nil
+    actions.append(.switchOver)
+    return true
+  }
+
+  /// The former connection broke before the move was made.
+  mutating func goOverEarly(
+    now: Timestamp, random: inout some RandomNumberGenerator, into actions: inout [Action]
+  ) {
+    guard let move else { return }
+    if goOver(into: &actions) {
+      return actions.append(.event(.detached(retryAt: now)))
+    }
+    switch move.phase {
+    case .connecting(let deadline):
+      state = .connecting(deadline: deadline)
+      edge = move.edge
+      self.move = nil
+      actions.append(.switchOver)
+      actions.append(.event(.detached(retryAt: now)))
+    case .waiting(let until) where move.failures > 0:
+      edge = move.edge
+      self.move = nil
+      state = .waiting(until: until)
+      actions.append(.event(.detached(retryAt: until)))
+    case .waiting, .attaching:
+      self.move = nil
+      wait(atLeast: Span(microseconds: 0), now: now, random: &random, into: &actions)
+    }
+  }
+
+  mutating func abandonMove(into actions: inout [Action]) {
+    switch move?.phase {
+    case .connecting, .attaching: actions.append(.closeNext)
+    case .waiting, nil: break
+    }
+    move = nil
+  }
+}
