@@ -1,0 +1,37 @@
+internal import CallBus
+package import CallCoordinator
+package import CallCore
+
+/// How the coordinators of a world are set up: short leases, so that much happens in a minute.
+package struct SimCoordinatorOptions: Sendable {
+  package var cluster = "sim"
+  package var shardCount = 8
+  package var limits = CallLimits()
+  package var heartbeatInterval = Span.milliseconds(200)
+  package var leaseTimeout = Span.milliseconds(1200)
+  package var checkpointEveryRecords = 40
+  /// How far a node's wall clock may be off, either way.
+  package var skewMost = Span.milliseconds(1500)
+  /// How many millionths its clock may run too fast or too slow.
+  package var driftMost = 200
+
+  package init() {}
+
+  package func configuration(nodeID: String) -> CoordinatorConfiguration {
+    var configuration = CoordinatorConfiguration(
+      nodeID: nodeID, cluster: cluster, version: "simulated")
+    configuration.shardCount = shardCount
+    configuration.limits = limits
+    configuration.heartbeatInterval = heartbeatInterval
+    configuration.leaseTimeout = leaseTimeout
+    configuration.settleTime = Span(microseconds: 2 * heartbeatInterval.microseconds)
+    configuration.announceTimeout = .milliseconds(600)
+    configuration.announceTimeoutWithoutEdges = .milliseconds(400)
+    configuration.claimRetry = .milliseconds(300)
+    configuration.checkpointEveryRecords = checkpointEveryRecords
+    configuration.releaseTimeout = .seconds(2)
+    configuration.shutdownTimeout = .seconds(5)
+    configuration.journal.appendTimeout = .milliseconds(800)
+    return configuration
+  }
+}
