@@ -164,15 +164,10 @@ import Testing
         "token", "--app", "demo", "--user", "bob", "--device", "b2", "--keys-file",
         cluster.folder + "/keys.json",
       ])
-    let answer = try await cluster.run(
-      "/usr/bin/env",
-      [
-        "curl", "-s", "-w", "\n%{http_code}", "-X", "POST", "-H",
-        "Authorization: Bearer \(token.text.trimmingCharacters(in: .whitespacesAndNewlines))",
-        "-H", "Content-Type: application/json", "-d", "{}",
-        "http://127.0.0.1:\(cluster.port("e1"))/v1/calls/bob/\(call)/decline",
-      ]
-    ).httpAnswer
+    let bearer = token.text.trimmingCharacters(in: .whitespacesAndNewlines)
+    let answer = await HTTPProbe.send(
+      "POST", "127.0.0.1", cluster.port("e1"), "/v1/calls/bob/\(call)/decline",
+      headers: ["Authorization: Bearer \(bearer)", "Content-Type: application/json"], body: "{}")
     #expect(answer.status == 200, "\(answer.body)")
     try await alice.waitForStop(call, .declined)
     try await bob.waitForStop(call, .declined)

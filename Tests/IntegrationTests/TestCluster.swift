@@ -105,20 +105,12 @@ final class TestCluster: Sendable {
   }
 
   func get(_ edge: String, _ path: String) async throws -> (status: Int32, body: String) {
-    try await run(
-      "/usr/bin/env",
-      ["curl", "-s", "-o", "-", "-w", "\n%{http_code}", "http://127.0.0.1:\(port(edge))\(path)"]
-    ).httpAnswer
+    await HTTPProbe.get("127.0.0.1", port(edge), path)
   }
 
   struct Output: Sendable {
     var status: Int32
     var text: String
-    var httpAnswer: (status: Int32, body: String) {
-      let cut = text.lastIndex(of: "\n") ?? text.startIndex
-      let code = Int32(text[cut...].trimmingCharacters(in: .whitespacesAndNewlines)) ?? 0
-      return (code, String(text[..<cut]))
-    }
   }
 
   func callctl(_ arguments: String...) async throws -> Output {

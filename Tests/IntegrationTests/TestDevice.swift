@@ -22,14 +22,22 @@ final class TestDevice: Sendable {
   private let lastToken = Atomic(0)
   private let reader = Mutex<Task<Void, Never>?>(nil)
 
-  init(
+  convenience init(
     _ cluster: TestCluster, user: String, _ name: String, edges: [String] = ["e1", "e2"],
     codec: DeviceCodec = .protobuf
   ) async throws {
-    let token = try await TokenMinter(keys: cluster.keys).mint(
+    try await self.init(
+      keys: cluster.keys, edges: edges.map(cluster.url), user: user, name, codec: codec)
+  }
+
+  /// - Parameter edges: their URLs, in the order in which they are tried.
+  init(
+    keys: AppKeys, edges: [String], user: String, _ name: String, codec: DeviceCodec = .protobuf
+  ) async throws {
+    let token = try await TokenMinter(keys: keys).mint(
       app: "demo", user: user, device: name, lifetimeSeconds: 3600, now: Self.nowSeconds)
     var configuration = ClientMachine.Configuration(
-      edges: edges.map(cluster.url), token: token, device: name)
+      edges: edges, token: token, device: name)
     configuration.deviceName = "\(user)'s \(name)"
     configuration.backoffMinimum = .milliseconds(50)
     configuration.backoffMaximum = .milliseconds(500)

@@ -1,0 +1,69 @@
+import Foundation
+import Glibc
+
+/// One HTTP request over a socket of its own: a bare machine has no curl.
+enum HTTPProbe {
+  static func get(
+    _ address: String, _ port: Int, _ path: String, seconds: Int = 10
+  ) async -> (status: Int32, body: String) {
+    await send("GET", address, port, path, seconds: seconds)
+  }
+
+  /// - Returns: the status, 0 where nobody answered within `seconds`, and the body.
+  static func send(
+    _ method: String, _ address: String, _ port: Int, _ path: String, headers: [String] = [],
+    body: String = "", seconds: Int = 10
+  ) async -> (status: Int32, body: String) {
+    let lines =
+      ["\(method) \(path) HTTP/1.1", "Host: \(address)", "Connection: close"] + headers
+      + (body.isEmpty ? [] : ["Content-Length: \(body.utf8.count)"])
+    let request = lines.map { $0 + "\r\n" }.joined() + "\r\n" + body
+    return await withCheckedContinuation { continuation in
+      Thread.detachNewThread {
+        let answer = ask(address, port, request, seconds)
+        continuation.resume(returning: parse(String(decoding: answer, as: UTF8.self)))
+      }
+    }
+  }
+
+  private static func ask(
+    _ address: String, _ port: Int, _ request: String, _ seconds: Int
+  ) -> [UInt8] {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    defer { close(descriptor) }
+    var limit = timeval(tv_sec: seconds, tv_usec: 0)
+    let size = socklen_t(MemoryLayout<timeval>.size)
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, size)
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
+    guard connects(descriptor, address, port) else { return [] }
+    guard Glibc.send(descriptor, request, request.utf8.count, Int32(MSG_NOSIGNAL)) > 0 else {
+      return []
+    }
+    var answer: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 16_384)
+    while true {
+      let count = recv(descriptor, &buffer, buffer.count, 0)
+      if count <= 0 { return answer }
+      answer += buffer[..<count]
+    }
+  }
+
+  private static func connects(_ descriptor: Int32, _ address: String, _ port: Int) -> Bool {
+    var name = sockaddr_in()
+    name.sin_family = sa_family_t(AF_INET)
+    name.sin_port = UInt16(port).bigEndian
+    name.sin_addr.s_addr = inet_addr(address)
+    return withUnsafePointer(to: &name) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    } == 0
+  }
+
+  private static func parse(_ answer: String) -> (status: Int32, body: String) {
+    let parts = answer.split(separator: " ", maxSplits: 2)
+    guard parts.count > 1, let status = Int32(parts[1]) else { return (0, "") }
+    let body = answer.range(of: "\r\n\r\n").map { String(answer[$0.upperBound...]) }
+    return (status, body ?? "")
+  }
+}

@@ -1,0 +1,141 @@
+import CallAuth
+import Foundation
+import Synchronization
+
+/// A cluster over several hosts: on each a nats-server of one replicated JetStream, a coordinator and
+/// an edge.
+final class HostCluster: Sendable {
+  let network: HostNetwork
+  let keys: AppKeys
+  private let folder: String
+  private let processes = Mutex<[String: Process]>([:])
+
+  private init(_ network: HostNetwork) throws {
+    self.network = network
+    folder = NSTemporaryDirectory() + "/callmesh-hosts-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    let (keys, json) = AppKeys.generateDevelopment(app: "demo")
+    self.keys = keys
+    try json.write(toFile: folder + "/keys.json", atomically: true, encoding: .utf8)
+  }
+
+  static func start(hosts: Int) async throws -> HostCluster {
+    let cluster = try HostCluster(HostNetwork(hosts: hosts))
+    do {
+      for host in 0..<hosts { try cluster.startNATS(host) }
+      for host in 0..<hosts {
+        try cluster.startNode("coordinator", host, ["--journal-replicas", "\(hosts)"])
+      }
+      for host in 0..<hosts {
+        try cluster.startNode(
+          "edge", host,
+          [
+            "--host", "0.0.0.0", "--port", "8080", "--keys-file", cluster.folder + "/keys.json",
+            "--drain-seconds", "1",
+          ])
+      }
+      for host in 0..<hosts { try await cluster.waitUntilReady(host) }
+    } catch {
+      let logs = cluster.logs
+      cluster.stop()
+      throw TestCluster.Failure(description: "\(error)\n\(logs)")
+    }
+    return cluster
+  }
+
+  private func startNATS(_ host: Int) throws {
+    let routes = (0..<network.count).map { "\"nats://\(network.peerAddress($0)):6222\"" }
+    let configuration = """
+      server_name: host\(host)
+      host: 0.0.0.0
+      port: 4222
+      jetstream { store_dir: "\(folder)/store\(host)" }
+      cluster {
+        name: hosts
+        host: 0.0.0.0
+        port: 6222
+        routes: [\(routes.joined(separator: ", "))]
+      }
+
+      """
+    let path = folder + "/nats\(host).conf"
+    try configuration.write(toFile: path, atomically: true, encoding: .utf8)
+    try start("nats\(host)", host, try Self.natsServer(), ["-c", path])
+  }
+
+  /// Nodes use the server of their own host, and know the others.
+  private func startNode(_ role: String, _ host: Int, _ arguments: [String]) throws {
+    let hosts = (0..<network.count).map { (host + $0) % network.count }
+    let urls = hosts.map { "nats://\(network.peerAddress($0)):4222" }
+    try start(
+      "\(role)\(host)", host, try TestCluster.program("callnode"),
+      [
+        role, "--cluster", "hosts", "--node-id", "\(role)-\(host)", "--nats-url",
+        urls.joined(separator: ","), "--shard-count", "8",
+      ] + arguments)
+  }
+
+  private func start(
+    _ name: String, _ host: Int, _ program: String, _ arguments: [String]
+  ) throws {
+    let command = network.command(host, program, arguments)
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: command[0])
+    process.arguments = Array(command.dropFirst())
+    let log = folder + "/\(name).log"
+    _ = FileManager.default.createFile(atPath: log, contents: nil)
+    process.standardOutput = FileHandle(forWritingAtPath: log)
+    process.standardError = process.standardOutput
+    try process.run()
+    processes.withLock { $0[name] = process }
+  }
+
+  /// Ends all processes and removes hosts and files.
+  func stop() {
+    for process in processes.withLock({ Array($0.values) }) {
+      kill(process.processIdentifier, SIGKILL)
+      process.waitUntilExit()
+    }
+    network.remove()
+    try? FileManager.default.removeItem(atPath: folder)
+  }
+
+  /// The edges' addresses, as devices reach them; the given host's first.
+  func edges(from first: Int) -> [String] {
+    (0..<network.count).map { "ws://\(network.address((first + $0) % network.count)):8080" }
+  }
+
+  func log(_ name: String) -> String {
+    (try? String(contentsOfFile: folder + "/\(name).log", encoding: .utf8)) ?? ""
+  }
+
+  var logs: String {
+    processes.withLock { Array($0.keys) }.sorted()
+      .map { "--- \($0)\n\(log($0).suffix(2000))" }.joined(separator: "\n")
+  }
+
+  func waitUntilReady(_ host: Int) async throws {
+    let deadline = ContinuousClock.now + .seconds(90)
+    while ContinuousClock.now < deadline {
+      let answer = await HTTPProbe.get(network.address(host), 8080, "/readyz", seconds: 2)
+      if answer.status == 200 { return }
+      // Nothing tells when another process is ready.
+      try await Task.sleep(for: .milliseconds(50))
+    }
+    throw TestCluster.Failure(description: "the edge of host \(host) is not ready")
+  }
+
+  func callctl(host: Int, _ arguments: String...) async throws -> TestCluster.Output {
+    try await TestCluster.run(
+      TestCluster.program("callctl"),
+      arguments + ["--nats-url", "nats://\(network.address(host)):4222", "--cluster", "hosts"])
+  }
+
+  private static func natsServer() throws -> String {
+    let path = ProcessInfo.processInfo.environment["NATS_SERVER"] ?? "/usr/sbin/nats-server"
+    guard FileManager.default.isExecutableFile(atPath: path) else {
+      throw TestCluster.Failure(description: "there is no \(path)")
+    }
+    return path
+  }
+}
