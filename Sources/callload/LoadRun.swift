@@ -58,7 +58,11 @@ package struct LoadRun: Sendable {
     do {
       let servers = try await servers(folder)
       let session = LoadSession(
-        plan: plan, servers: servers, engine: makeEngine(servers), control: control)
+        plan: plan, servers: servers, engine: makeEngine(servers), control: control,
+        say: { [console, plan, control] text in
+          guard plan.isVerbose else { return }
+          console.say("[\(Units.fixed(control.secondsSinceStart, 1)) s] \(text)")
+        })
       control.attach(session.engine)
       control.begin(step: "")
       if let search = plan.search { return try await found(session, search) }
@@ -125,6 +129,13 @@ package struct LoadRun: Sendable {
     options.rampPerSecond = plan.rampPerSecond
     options.scenario = plan.scenario
     options.seed = plan.settings.seed
+    options.sharesClock = servers.local != nil
+    if plan.chaos != nil, let local = servers.local {
+      options.isDisturbed = true
+      options.shardCount = local.shards
+      // Both sides of an answered call may have lost their sockets: that takes a minute.
+      options.settleSeconds = 75
+    }
     options.codec = plan.wireProtocol == .pb ? .protobuf : .json
     return LoadEngine(options: options, progress: progress)
   }

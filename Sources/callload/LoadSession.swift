@@ -11,12 +11,11 @@ package struct Servers: Sendable {
   /// What each process of the local cluster has used until now.
   func sample() -> [(role: ProcessRole, name: String, sample: ProcessFiles.Sample)] {
     guard let local else { return [] }
-    let processes: [(ProcessRole, ChildProcess)] =
-      local.edges.map { (.edge, $0) } + local.coordinators.map { (.coordinator, $0) }
-      + [(.nats, local.nats)]
-    return processes.map { role, child in
-      let sample = ProcessFiles.sample(processID: child.processID)
-      return (role, sample == nil ? "\(child.name) (ended)" : child.name, sample ?? .init())
+    return local.processes.map { process in
+      let sample = process.sample()
+      return (
+        process.role, sample == nil ? "\(process.name) (ended)" : process.name, sample ?? .init()
+      )
     }
   }
 
@@ -32,6 +31,8 @@ package struct LoadSession: Sendable {
   let servers: Servers
   let engine: LoadEngine
   let control: RunControl
+  /// Told what faults are injected.
+  var say: @Sendable (String) -> Void = { _ in }
 
   /// Connects, loads, disconnects.
   func run() async throws -> RunReport {
@@ -92,13 +93,19 @@ package struct LoadSession: Sendable {
     let before = Usage(servers)
     // What the calls cost is counted until nearly all of them are over: a few may ring on for half a
     // minute, in which the cluster's idle work would be counted as theirs.
-    let (result, after) = try await withThrowingTaskGroup(of: Usage?.self) { group in
+    var (result, after) = try await withThrowingTaskGroup(of: Usage?.self) { group in
       group.addTask { await usageWhenNearlyOver() }
+      group.addTask {
+        await disturb(seconds)
+        return nil
+      }
       let result = try await engine.load(rate: rate, duration: seconds)
       group.cancelAll()
-      let usage = try await group.next() ?? nil
+      var usage: Usage?
+      for try await found in group { usage = usage ?? found }
       return (result, usage ?? Usage(servers))
     }
+    if control.isWanted { await auditRegistrations(&result) }
 
     var settings = plan.settings
     settings.callsPerSecond = rate
@@ -114,6 +121,27 @@ package struct LoadSession: Sendable {
     report.ownCPUMicroseconds = after.own.cpuMicroseconds(since: before.own)
     report.ownMemoryBytes = after.own.residentBytes
     return report
+  }
+
+  /// Injects the faults that were asked for.
+  private func disturb(_ seconds: Double) async {
+    guard let chaos = plan.chaos, let local = servers.local else { return }
+    let director = ChaosDirector(
+      plan: chaos, cluster: local, engine: engine, seed: plan.settings.seed, say: say)
+    await director.run(seconds: ChaosDirector.lastFaultSeconds(chaos, duration: seconds))
+  }
+
+  /// Every device that registered must still be known at the end.
+  private func auditRegistrations(_ result: inout RunResult) async {
+    guard let questions = servers.local?.questions else { return }
+    var found: Int?
+    // A shard may be on its way from one owner to another.
+    for _ in 0..<10 {
+      found = await questions.status(window: 1)?.registrations
+      if found == result.devicesRegistered { return }
+      await Pause.milliseconds(500)
+    }
+    result.lost(registrations: found)
   }
 
   /// Waits until all calls are placed and at most 2 % of them still live. Nothing where the task is

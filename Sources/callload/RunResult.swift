@@ -21,7 +21,8 @@ package enum LatencyPhase: String, CaseIterable, Sendable {
 /// The counts that must be 0. Raw values are the names in the JSON report.
 package enum CorrectnessRule: String, CaseIterable, Sendable {
   case twoWinners, noWinner, ringingAfterEnd, toldToRingAfterEnd, wrongReason, winnerToldItLost
-  case duplicateEnd, commandLost, unexplainedError
+  case duplicateEnd, commandLost, unexplainedError, acceptedThenForgotten, timeoutLate
+  case registrationLost
 
   /// The line of the report.
   package var title: String {
@@ -35,6 +36,9 @@ package enum CorrectnessRule: String, CaseIterable, Sendable {
     case .duplicateEnd: "duplicate end"
     case .commandLost: "command lost"
     case .unexplainedError: "unexplained error"
+    case .acceptedThenForgotten: "accepted, then forgotten"
+    case .timeoutLate: "timeout late"
+    case .registrationLost: "registration lost"
     }
   }
 }
@@ -60,7 +64,22 @@ package struct RunResult {
   package var loadSeconds: Double = 0
   package var rampSeconds: Double = 0
   package var interrupted = false
+  /// Only where faults were injected.
+  package var chaos: ChaosResult?
   package init() {}
+
+  /// Calls that ended as planned, or otherwise for a reason that a fault explains.
+  package var callsAccountedFor: Int { callsCompleted + (chaos?.changedCount ?? 0) }
+
+  /// - Parameter found: the devices that the cluster knows; nothing where it did not say.
+  package mutating func lost(registrations found: Int?) {
+    let missing = devicesRegistered - (found ?? 0)
+    guard missing != 0 else { return }
+    correctness[.registrationLost, default: 0] += abs(missing)
+    let known = found.map { "knows \($0)" } ?? "does not say how many it knows"
+    examples[.registrationLost, default: []].append(
+      "\(devicesRegistered) devices registered, and the cluster \(known)")
+  }
 
   package var isCorrect: Bool { correctness.values.allSatisfy { $0 == 0 } }
 }

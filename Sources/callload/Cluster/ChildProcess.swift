@@ -22,6 +22,7 @@ package final class ChildProcess: Sendable {
   package let processID: pid_t
   package let logPath: String
   private let end = Mutex<ProcessEnd?>(nil)
+  private let mayEnd = Atomic(false)
 
   init(name: String, processID: pid_t, logPath: String) {
     self.name = name
@@ -42,6 +43,10 @@ package final class ChildProcess: Sendable {
       return end
     }
   }
+
+  /// From now on its end is no accident.
+  package func expectEnd() { mayEnd.store(true, ordering: .relaxed) }
+  package var isExpectedToEnd: Bool { mayEnd.load(ordering: .relaxed) }
 
   /// Sends a signal, unless the process is known to have ended (its id may be another's by then).
   package func send(_ signal: Int32) {

@@ -14,9 +14,13 @@ package final class ProcessSet: Sendable {
   package var all: [ChildProcess] { state.withLock { $0.children } }
 
   /// Starts a process and remembers it.
-  package func start(_ command: ChildCommand) async throws -> ChildProcess {
+  /// - Parameter former: a process that has ended and is to be forgotten.
+  package func start(_ command: ChildCommand, inPlaceOf former: ChildProcess? = nil) async throws
+    -> ChildProcess
+  {
     let child = try await ChildLauncher.start(command)
     let isTooLate = state.withLock { state in
+      state.children.removeAll { $0 === former }
       state.children.append(child)
       return state.isStopping
     }
@@ -28,7 +32,7 @@ package final class ProcessSet: Sendable {
   package func firstDeath() -> (child: ChildProcess, end: ProcessEnd)? {
     let (children, isStopping) = state.withLock { ($0.children, $0.isStopping) }
     guard !isStopping else { return nil }
-    for child in children {
+    for child in children where !child.isExpectedToEnd {
       if let end = child.poll() { return (child, end) }
     }
     return nil
@@ -53,7 +57,11 @@ package final class ProcessSet: Sendable {
     let buses = children.filter { $0.name.hasPrefix("nats") }
     let nodes = children.filter { !$0.name.hasPrefix("nats") }
     for group in [nodes, buses] {
-      for child in group { child.send(SIGTERM) }
+      for child in group {
+        child.send(SIGTERM)
+        // A frozen one hears nothing else.
+        child.send(SIGCONT)
+      }
       await wait(for: group, atMost: patience)
       for child in group where child.poll() == nil { child.send(SIGKILL) }
       await wait(for: group, atMost: .seconds(2))

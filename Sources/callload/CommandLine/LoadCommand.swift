@@ -22,9 +22,21 @@ package struct LoadCommand: ParsableCommand {
             The highest rate that this machine holds.
         callload --devices 1000 --scenario answered --protocol json --seed 7
             Answered calls only, in JSON, and the same ones every time.
+        callload --devices 300 --rate 20 --chaos kill-coordinator=5s,kill-edge=7s
+            Processes of the cluster are killed while it works, and come back.
+        callload --devices 300 --rate 20 --duration 1m --nats-servers 3 --chaos all --seed 7
+            Every fault there is, on a replicated store, the same ones every time.
         callload --devices 3000 --edge ws://edge-1:8080 --edge ws://edge-2:8080 \\
                  --keys keys.json --app demo
             A cluster that is already there.
+
+      CHAOS
+        A fault comes every INTERVAL, a quarter more or less by the seed, and lasts LENGTH.
+      \(ChaosHelp.text)
+        all                   all of them but drain, with their defaults
+        Faults of a kind wait for a node whose like is well, where there are several. They stop \
+      early enough for everything to settle before the end. The judge forgives what a fault \
+      explains, by time and node, and nothing else.
 
       EXIT STATUS
         0  all devices connected, all calls completed, every correctness count is 0
@@ -81,6 +93,33 @@ package struct LoadCommand: ParsableCommand {
 
   @Option(help: "Edges of the local cluster.")
   package var edges = 2
+
+  @Option(
+    help: ArgumentHelp(
+      "nats-servers of the local cluster: 1, or 3 that keep each record three times.",
+      valueName: "1|3"))
+  package var natsServers = 1
+
+  @Option(help: "Shards of the local cluster.")
+  package var shards = 64
+
+  @Option(
+    help: ArgumentHelp(
+      "A setting of all nodes of the local cluster, as docs/configuration.md names it, such as "
+        + "leaseTimeout=2s. Repeatable.", valueName: "key=value"))
+  package var nodeSetting: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
+      "Injects faults into the local cluster: KIND, KIND=INTERVAL or KIND=INTERVAL/LENGTH, several "
+        + "by commas or by repeating the option. See CHAOS above.", valueName: "spec"))
+  package var chaos: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
+      "Report once more, in one line, after each such time. Default: never.", valueName: "time"),
+    transform: { try RunDuration.parse($0) })
+  package var summary: RunDuration?
 
   @Option(help: ArgumentHelp("nats-server program. Default: found in PATH.", valueName: "path"))
   package var nats: String?
@@ -148,5 +187,23 @@ extension RunDuration: CustomStringConvertible {
   package var description: String {
     seconds < 1
       ? "\(Units.trimmed(seconds * 1_000, 3))ms" : "\(Units.trimmed(seconds, 3))s"
+  }
+}
+
+/// The lines of the help that describe faults.
+enum ChaosHelp {
+  static var text: String {
+    ChaosKind.allCases.map { kind in
+      let name = kind.rawValue.padding(to: 20)
+      let interval = RunDuration(seconds: kind.defaultIntervalSeconds)
+      let length = RunDuration(seconds: kind.defaultLengthSeconds)
+      return "  \(name)  \(kind.summary) (\(interval)/\(length))"
+    }.joined(separator: "\n")
+  }
+}
+
+extension String {
+  fileprivate func padding(to width: Int) -> String {
+    self + String(repeating: " ", count: max(0, width - count))
   }
 }

@@ -15,6 +15,8 @@ package struct RunPlan: Sendable {
   package var jsonPath: String?
   package var percentilePath: String?
   package var search: Search?
+  package var chaos: ChaosPlan?
+  package var summarySeconds: Double?
   package var keepsFiles: Bool
   package var isVerbose: Bool
 
@@ -29,7 +31,9 @@ package struct RunPlan: Sendable {
     try Self.check(command)
     scenario = try Self.scenario(command.scenario)
     target = command.edge.isEmpty ? try Self.localTarget(command) : try Self.edgeTarget(command)
+    if !command.chaos.isEmpty { chaos = try Self.chaosPlan(command) }
     wireProtocol = command.protocol
+    summarySeconds = command.summary?.seconds
     rampPerSecond = command.ramp
     jsonPath = command.json
     percentilePath = command.hgrm
@@ -51,6 +55,8 @@ package struct RunPlan: Sendable {
     switch target {
     case .local(let options):
       (settings.coordinators, settings.edges) = (options.coordinators, options.edges)
+      settings.natsServers = options.natsServers
+      settings.chaos = chaos?.description ?? ""
     case .edges(let urls, _, _): settings.edgeURLs = urls
     }
     for path in [jsonPath, percentilePath].compactMap({ $0 }) { try Self.checkWritable(path) }
@@ -81,6 +87,39 @@ package struct RunPlan: Sendable {
     for (option, value) in [("--coordinators", command.coordinators), ("--edges", command.edges)] {
       try need((1...64).contains(value), option, value, "give 1 to 64")
     }
+    try need(
+      [1, 3].contains(command.natsServers), "--nats-servers", command.natsServers,
+      "give 1, or 3 that keep each record three times")
+    try need(
+      (1...4096).contains(command.shards), "--shards", command.shards, "give 1 to 4096")
+  }
+
+  private static func chaosPlan(_ command: LoadCommand) throws -> ChaosPlan {
+    let plan = try ChaosPlan(command.chaos)
+    let text = command.chaos.joined(separator: ",")
+    guard command.edge.isEmpty else {
+      throw SetupError("--chaos \(text): only a local cluster is disturbed; leave --edge out")
+    }
+    guard !command.findMax else {
+      throw SetupError("--chaos \(text): does not go with --find-max; leave one of them out")
+    }
+    guard command.duration.seconds >= 5 else {
+      throw SetupError(
+        "--duration \(command.duration): too short for --chaos; give at least 5s")
+    }
+    return plan
+  }
+
+  private static func nodeSettings(_ command: LoadCommand) throws -> [String: String] {
+    var settings: [String: String] = [:]
+    for text in command.nodeSetting {
+      let parts = text.split(separator: "=", maxSplits: 1)
+      guard parts.count == 2, parts[0].allSatisfy({ $0.isASCII && $0.isLetter }) else {
+        throw SetupError("--node-setting \(text): give it as key=value, such as leaseTimeout=2s")
+      }
+      settings[String(parts[0])] = String(parts[1])
+    }
+    return settings
   }
 
   private static func scenario(_ text: String) throws -> Scenario {
@@ -131,6 +170,16 @@ package struct RunPlan: Sendable {
     var options = LocalClusterOptions(natsPath: nats, callnodePath: callnode)
     options.coordinators = command.coordinators
     options.edges = command.edges
+    options.natsServers = command.natsServers
+    options.shards = command.shards
+    options.nodeSettings = try nodeSettings(command)
+    options.callctlPath = Executables.beside("callctl")
+    if !command.chaos.isEmpty {
+      options.hasRelays = try ChaosPlan(command.chaos).needsRelays
+      guard options.callctlPath != nil else {
+        throw SetupError("--chaos needs callctl beside callload, to see who owns what; build it")
+      }
+    }
     return .local(options)
   }
 

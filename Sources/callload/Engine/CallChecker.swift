@@ -36,11 +36,14 @@ package struct CallChecker: Sendable {
     package var violations: [Violation]
     /// What the cluster answered in place of taking the call, where it did so.
     package var refusal: CallError.Code?
+    /// The fault that explains an outcome which is not the planned one.
+    package var explainedBy: ChaosKind?
   }
 
   struct Sent: Sendable {
     var call: CallID
     var what: TraceLine.What
+    var at: Timestamp
   }
 
   /// What of one edge may reach us later than what of another, and clocks' coarseness.
@@ -53,6 +56,11 @@ package struct CallChecker: Sendable {
 
   package let roster: Roster
   package let seed: UInt64
+  /// What the judge may put down to faults.
+  package var timeline: FaultTimeline
+  /// From a command's first sending to its reply, in microseconds.
+  package private(set) var waits = LatencyBook.histogram()
+  package private(set) var repeatedCommands = 0
   package private(set) var counts: [CorrectnessRule: Int] = [:]
   package private(set) var examples: [CorrectnessRule: [String]] = [:]
   var records: [CallID: CallRecord] = [:]
@@ -63,7 +71,8 @@ package struct CallChecker: Sendable {
   private var rememberedOrder: [CallID] = []
   private var rememberedFirst = 0
 
-  package init(roster: Roster, seed: UInt64) {
+  package init(roster: Roster, seed: UInt64, timeline: FaultTimeline? = nil) {
+    self.timeline = timeline ?? FaultTimeline(roster: roster, app: "", shardCount: 0)
     self.roster = roster
     self.seed = seed
     for rule in CorrectnessRule.allCases { counts[rule] = 0 }
@@ -84,7 +93,8 @@ package struct CallChecker: Sendable {
     guard let address = frame.command.address, let what = Self.what(frame.command) else { return }
     let key = Self.key(device, frame.id)
     let again = sent[key] != nil
-    if !again { sent[key] = Sent(call: address.call, what: what) }
+    if !again { sent[key] = Sent(call: address.call, what: what, at: now) }
+    if again { repeatedCommands += 1 }
     change(address.call) { record in
       if !again { record.outstanding += 1 }
       record.note(TraceLine(at: now, device: Int32(device), what: what))
@@ -96,6 +106,7 @@ package struct CallChecker: Sendable {
   /// The device gave a command up: no reply came, however often it asked.
   package mutating func gaveUp(device: Int, request: UInt64, at now: Timestamp) {
     guard let command = sent.removeValue(forKey: Self.key(device, request)) else { return }
+    ChaosResult.record(now - command.at, in: &waits)
     change(command.call) { record in
       record.outstanding -= 1
       record.note(TraceLine(at: now, device: Int32(device), what: .gaveUp))
@@ -108,6 +119,7 @@ package struct CallChecker: Sendable {
     device: Int, request: UInt64, _ code: CallError.Code, at now: Timestamp
   ) {
     guard let command = sent.removeValue(forKey: Self.key(device, request)) else { return }
+    ChaosResult.record(now - command.at, in: &waits)
     change(command.call) { record in
       record.outstanding -= 1
       record.refusal = code
@@ -144,7 +156,7 @@ package struct CallChecker: Sendable {
   }
 
   private mutating func delivered(_ device: Int, _ delivery: Delivery, at now: Timestamp) {
-    guard records[delivery.call] != nil else { return late(device, delivery) }
+    guard records[delivery.call] != nil else { return late(device, delivery, at: now) }
     let roster = roster
     change(delivery.call) { $0.hear(device, delivery, at: now, roster) }
   }
@@ -163,6 +175,7 @@ package struct CallChecker: Sendable {
       return
     }
     sent[key] = nil
+    ChaosResult.record(now - command.at, in: &waits)
     let roster = roster
     change(command.call) { record in
       record.outstanding -= 1
@@ -171,8 +184,9 @@ package struct CallChecker: Sendable {
   }
 
   /// About a call that was judged already.
-  private mutating func late(_ device: Int, _ delivery: Delivery) {
+  private mutating func late(_ device: Int, _ delivery: Delivery, at now: Timestamp) {
     guard case .invite = delivery.event, let caller = remembered[delivery.call] else { return }
+    guard !timeline.mayComeLate(to: device, at: now) else { return }
     let (seed, roster) = (seed, roster)
     broken(
       .toldToRingAfterEnd,
@@ -187,17 +201,27 @@ package struct CallChecker: Sendable {
   /// - Parameter isAttached: whether a device is connected now. One that is not can't have heard
   ///   everything yet.
   package mutating func judge(
-    _ call: CallID, at now: Timestamp, isAttached: (Int) -> Bool
+    _ call: CallID, at now: Timestamp, allowed: [CallOutcome] = [], isAttached: (Int) -> Bool
   ) -> Verdict? {
     guard var record = records.removeValue(forKey: call) else { return nil }
     let (seed, roster) = (seed, roster)
-    record.examine(at: now, roster, isAttached: isAttached)
+    record.examine(at: now, roster, timeline, isAttached: isAttached)
     for violation in record.violations {
       broken(violation.rule, record.story(violation.what, seed: seed, roster))
     }
     remember(call, caller: record.facts.caller)
+    let outcome = record.outcome
     return Verdict(
-      outcome: record.outcome, violations: record.violations, refusal: record.refusal)
+      outcome: outcome, violations: record.violations, refusal: record.refusal,
+      explainedBy: allowed.contains(outcome)
+        ? nil : record.explanation(of: outcome, timeline)?.kind)
+  }
+
+  /// A rule that is about the cluster as a whole was broken so many times.
+  package mutating func broken(_ rule: CorrectnessRule, count: Int, _ story: String) {
+    guard count > 0 else { return }
+    counts[rule, default: 0] += count
+    examples[rule, default: []].append(story)
   }
 
   private mutating func broken(_ rule: CorrectnessRule, _ story: @autoclosure () -> String) {

@@ -7,9 +7,12 @@ extension CallRecord {
     var line = TraceLine(
       at: now, device: Int32(device), version: delivery.version, what: .invite)
     switch delivery.event {
-    case .invite:
+    case .invite(let invite):
       note(line)
-      invited(device, at: now, roster)
+      // The cluster's clock may differ from ours; how long it still rings does not.
+      let rest = now + (invite.deadline - delivery.at)
+      ringsOutAt = min(ringsOutAt ?? rest, rest)
+      invited(device, delivery.version, at: now, roster)
     case .ringing(let party):
       line.what = .ringing
       line.by = Int32(roster.device(party) ?? -1)
@@ -35,18 +38,27 @@ extension CallRecord {
     }
   }
 
-  private mutating func invited(_ device: Int, at now: Timestamp, _ roster: Roster) {
+  private mutating func invited(
+    _ device: Int, _ version: UInt64, at now: Timestamp, _ roster: Roster
+  ) {
     let name = roster.party(device).text
     guard facts.callees.contains(device), let before = record(of: device) else {
       violate(.toldToRingAfterEnd, "\(name) was told to ring, but is not the callee's")
       return
     }
+    let isOld = before.end.map { version < $0.version } ?? false
+    func odd(_ what: String) {
+      oddities.append(
+        Oddity(
+          rule: .toldToRingAfterEnd, device: device, at: now, isOld: isOld,
+          what: "\(name) was told to ring after \(what)"))
+    }
     if before.isOver {
-      violate(.toldToRingAfterEnd, "\(name) was told to ring after it was told of the end")
+      odd("it was told of the end")
     } else if let over = ringOverAt, over + CallChecker.skew < now {
-      violate(.toldToRingAfterEnd, "\(name) was told to ring after the caller knew of the end")
-    } else if deadline + CallChecker.skew < now {
-      violate(.toldToRingAfterEnd, "\(name) was told to ring after the ring timeout")
+      odd("the caller knew of the end")
+    } else if (ringsOutAt ?? deadline) + CallChecker.skew < now {
+      odd("the ring timeout")
     }
     _ = change(device) { if $0.invitedAt == nil { $0.invitedAt = now } }
   }
@@ -74,8 +86,11 @@ extension CallRecord {
     if before.wonAt != nil, end.reason == .answeredElsewhere {
       violate(.winnerToldItLost, "\(name) won, and was told \(end.reason.name)")
     } else if let first = before.stop, !first.isRepeated(by: end, acrossSessions: before.wasAway) {
-      violate(
-        .duplicateEnd, "\(name) was told \(first.reason.name), then \(end.reason.name)")
+      oddities.append(
+        Oddity(
+          rule: .duplicateEnd, device: device, at: end.at,
+          isOld: end.reason == first.reason && end.by == first.by && end.version < first.version,
+          what: "\(name) was told \(first.reason.name), then \(end.reason.name)"))
     } else if before.stop == nil, let first = before.replied, first.reason != end.reason {
       violate(
         .duplicateEnd, "\(name) had the reply \(first.reason.name), then \(end.reason.name)")
@@ -97,7 +112,7 @@ extension CallRecord {
       describe(&line, state, roster)
       note(line)
       agree(device, command, at: now)
-      learn(device, state, at: now, roster)
+      learn(device, command, state, at: now, roster)
     case .answer(let won, let state):
       line.what = won ? .won : .lost
       describe(&line, state, roster)
@@ -109,6 +124,7 @@ extension CallRecord {
       note(line)
       errors.append((device, command, error.code, now))
       if command == .place { refusal = error.code }
+      if error.code == .unknownCall, accepted { forgottenBy = forgottenBy ?? device }
       // Nothing more will be heard of a call that was not taken, or is not known any more.
       if command == .place || error.code == .unknownCall || error.code == .callEnded {
         _ = change(device) { $0.left = true }
@@ -140,7 +156,8 @@ extension CallRecord {
 
   /// A reply told how the call stands.
   private mutating func learn(
-    _ device: Int, _ state: CallState, at now: Timestamp, _ roster: Roster
+    _ device: Int, _ command: TraceLine.What, _ state: CallState, at now: Timestamp,
+    _ roster: Roster
   ) {
     switch state.phase {
     case .ended:
@@ -161,7 +178,12 @@ extension CallRecord {
       // It goes on, so this device has left nothing.
       _ = change(device) { $0.left = false }
       if device == facts.caller { ringOverAt = ringOverAt ?? now }
-    case .unknown, .placed, .ringing: break
+    case .unknown: if accepted { forgottenBy = forgottenBy ?? device }
+    case .placed, .ringing:
+      guard let deadline = state.deadline else { return }
+      let rest = now + (deadline - state.at)
+      // `at` is when the call was placed, which a reply that comes late is long after.
+      if command == .place { ringsOutAt = min(ringsOutAt ?? rest, rest) }
     }
   }
 

@@ -2,8 +2,13 @@ import CallCore
 
 /// Looks at a call as a whole, once nothing more is to come.
 extension CallRecord {
-  mutating func examine(at now: Timestamp, _ roster: Roster, isAttached: (Int) -> Bool) {
-    examineWinners(roster, isAttached: isAttached)
+  mutating func examine(
+    at now: Timestamp, _ roster: Roster, _ timeline: FaultTimeline, isAttached: (Int) -> Bool
+  ) {
+    examineOddities(timeline)
+    examineWinners(roster, timeline, isAttached: isAttached)
+    examineEnd(roster, isAttached: isAttached)
+    examineTimeout(roster, timeline)
     examineRinging(at: now, roster, isAttached: isAttached)
     examineReasons(of: caller, roster)
     for callee in callees { examineReasons(of: callee, roster) }
@@ -16,7 +21,9 @@ extension CallRecord {
 
   // MARK: Winners
 
-  private mutating func examineWinners(_ roster: Roster, isAttached: (Int) -> Bool) {
+  private mutating func examineWinners(
+    _ roster: Roster, _ timeline: FaultTimeline, isAttached: (Int) -> Bool
+  ) {
     let winners = winners
     if winners.count > 1 {
       let names = winners.map { roster.party($0.device).text }.joined(separator: " and ")
@@ -32,13 +39,13 @@ extension CallRecord {
       if answerers.isEmpty || answerers.contains(where: { isAttached($0.device) }) {
         violate(.noWinner, "somebody was told of an answer, but no device that it won")
       }
-    } else if let name = deservedWinner(roster) {
+    } else if let name = deservedWinner(roster, timeline) {
       violate(.noWinner, "\(name) answered in time and nobody got the call")
     }
   }
 
   /// A device that answered while nothing spoke against it.
-  private func deservedWinner(_ roster: Roster) -> String? {
+  private func deservedWinner(_ roster: Roster, _ timeline: FaultTimeline) -> String? {
     guard !caller.said.contains(.cancel), !caller.said.contains(.hangUp), !caller.wasAway,
       !callees.contains(where: { $0.said.contains(.declineEverywhere) })
     else { return nil }
@@ -46,6 +53,7 @@ extension CallRecord {
       guard let at = callee.time(of: .answer), callee.invitedAt != nil, !callee.wasAway else {
         return false
       }
+      guard !isDisturbed(callee.device, from: at, to: deadline, timeline) else { return false }
       return at + CallChecker.early < deadline && callee.said.isDisjoint(with: [.decline, .busy])
     }
     return deserving.map { roster.party($0.device).text }

@@ -90,6 +90,13 @@ struct CallRecord: Sendable {
   var answeredBy: Int?
   /// Since when nobody may be told to ring.
   var ringOverAt: Timestamp?
+  /// When it rings out by the cluster's word, by this machine's clock.
+  var ringsOutAt: Timestamp?
+  /// Told to ring when it should not be, and ends said again in another way: a fault may explain
+  /// them.
+  var oddities: [Oddity] = []
+  /// Somebody was told that there is no such call, though it had been taken.
+  var forgottenBy: Int?
   /// Found while it happened; the rest is found by looking at the whole.
   var violations: [Violation] = []
   var errors: [(device: Int, what: TraceLine.What, code: CallError.Code, at: Timestamp)] = []
@@ -136,6 +143,16 @@ struct CallRecord: Sendable {
   mutating func violate(_ rule: CorrectnessRule, _ what: String) {
     violations.append(Violation(rule: rule, what: what))
   }
+}
+
+/// What looks wrong until it is known which faults there were.
+struct Oddity: Sendable {
+  var rule: CorrectnessRule
+  var device: Int
+  var at: Timestamp
+  /// Whether something of a greater version had been said to the device before.
+  var isOld: Bool
+  var what: String
 }
 
 /// One broken rule.

@@ -82,6 +82,29 @@ package final class LoadEngine: Sendable {
     }
   }
 
+  /// What a fault is at.
+  package enum FaultStep: Sendable {
+    case begins(Fault)
+    case happened(Fault)
+    case lifted(Fault)
+    /// Something that no fault explains.
+    case incident(String)
+  }
+
+  /// Tells the judge of a fault; back once it knows.
+  package func tell(_ step: FaultStep) async {
+    guard let running = state.withLock({ $0.running }) else { return }
+    try? await running.loop.submit {
+      let rig = running.rig.value
+      switch step {
+      case .begins(let fault): rig.faultBegins(fault)
+      case .happened(let fault): rig.faultHappened(fault)
+      case .lifted(let fault): rig.faultLifted(fault)
+      case .incident(let what): rig.count(what)
+      }
+    }.get()
+  }
+
   package func disconnect() async {
     guard let running = state.withLock({ $0.running.take() }) else { return }
     await withCheckedContinuation { continuation in

@@ -23,6 +23,12 @@ package struct LoadOptions: Sendable {
   package var mintToken: @Sendable (_ user: String, _ device: String) throws -> String
   /// How long after the last arrival calls may take to end, beyond what their part plans.
   package var settleSeconds: Double = 15
+  /// Of the cluster, where faults are injected into it; 0: unknown.
+  package var shardCount = 0
+  /// Faults are injected.
+  package var isDisturbed = false
+  /// The cluster's clock is this machine's.
+  package var sharesClock = false
   /// The ramp is given up after this long; what is connected then is what takes part.
   package var rampTimeoutSeconds: Double = 180
 

@@ -19,6 +19,8 @@ package final class LoadProgress: Sendable {
     package var errors = 0
     /// Broken correctness rules, as far as calls have been judged.
     package var violations = 0
+    /// Injected until now.
+    package var faults = 0
     /// Calls placed a second, over the last second.
     package var rate: Double = 0
     /// 99th percentile of ring in microseconds, over the last second; nil without calls.

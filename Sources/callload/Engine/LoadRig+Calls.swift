@@ -24,11 +24,18 @@ extension LoadRig {
     for _ in 0..<8 {
       if let plan = drawCall(drawPart(&random), at: intended, &random) { return plan }
     }
+    guard options.isDisturbed else { return nil }
+    // People do not wait with their calls until all devices of the other one are connected again.
+    for _ in 0..<8 {
+      let part = drawPart(&random)
+      if let plan = drawCall(part, at: intended, toMissing: true, &random) { return plan }
+    }
     return nil
   }
 
   private func drawCall(
-    _ part: Scenario.Part, at intended: Timestamp, _ random: inout SplitMix64
+    _ part: Scenario.Part, at intended: Timestamp, toMissing: Bool = false,
+    _ random: inout SplitMix64
   ) -> CallPlan? {
     let drops = part.kind == .calleeReturns || part.kind == .callerReturns
     for _ in 0..<Self.drawsMax {
@@ -38,7 +45,8 @@ extension LoadRig {
       guard callerUser != calleeUser, devices[caller].machine.isAttached,
         isFree(callerUser, alone: part.kind == .callerReturns),
         isFree(calleeUser, alone: part.kind == .calleeReturns),
-        roster.devices(of: calleeUser).allSatisfy({ devices[$0].machine.isAttached }),
+        toMissing
+          || roster.devices(of: calleeUser).allSatisfy({ devices[$0].machine.isAttached }),
         recentPairs.take(callerUser, calleeUser, at: loop.now)
       else { continue }
       if drops { isReserved[part.kind == .callerReturns ? callerUser : calleeUser] = true }

@@ -24,6 +24,7 @@ extension LoadRig {
 
   private func attached(_ device: SimulatedDevice, again: Bool) {
     deviceAttached(device)
+    connectionBack(device)
     guard again else { return }
     stage?.checker.attached(device: device.index, in: device.calls, at: loop.now)
     for call in device.calls {

@@ -43,15 +43,22 @@ extension LoadRig {
       let user = roster.userName(roster.user(of: index))
       let name = roster.deviceName(index)
       var configuration = ClientMachine.Configuration(
-        edges: options.edges, token: try options.mintToken(user, name), device: name)
-      configuration.firstEdge = index % max(1, options.edges.count)
+        edges: edges(ofDevice: index), token: try options.mintToken(user, name), device: name)
       configuration.client = "callload/1"
-      configuration.commandTimeout = .seconds(6)
-      configuration.commandAttempts = 2
+      // Where nothing is to fail, a device that must ask three times is a failure.
+      configuration.commandTimeout = options.isDisturbed ? .seconds(7) : .seconds(6)
+      configuration.commandAttempts = options.isDisturbed ? 6 : 2
       configuration.endedCallsMax = 4
       devices.append(
         SimulatedDevice(index: index, rig: self, machine: ClientMachine(configuration)))
     }
+  }
+
+  /// All edges, in an order of the device's own: they spread evenly, and when one goes its devices
+  /// spread over the others.
+  private func edges(ofDevice index: Int) -> [String] {
+    var random = SplitMix64(seed: options.seed &* 0x9E37_79B9 &+ UInt64(index))
+    return options.edges.shuffled(using: &random)
   }
 
   /// Begins what the rate and the bound on what is under way allow.
@@ -185,6 +192,8 @@ extension LoadRig {
 
   func finishRamp() {
     guard let ramp else { return }
+    // A token for them could be made before, or no device would be here.
+    try? startProbes()
     if ramp.step == .connecting {
       rampSeconds = Double((loop.now - ramp.startedAt).microseconds) / 1_000_000
     }

@@ -30,10 +30,17 @@ extension LoadRig {
     var arrivalsDone = false
     var interruptedAt: Timestamp?
     var placedAtLastLook = 0
+    var chaos = ChaosResult()
+    /// Faults that are not lifted, or whose shards do not all answer yet: the stage waits for them.
+    var openFaults: Set<Int> = []
+    var faultBeganAt: [Int: Timestamp] = [:]
+    var edgesDisturbed: [Int: Int] = [:]
+    var watched: Set<Int> = []
+    var lifted: Set<Int> = []
 
     init(
       startedAt: Timestamp, expected: Int, duration: Double, seed: UInt64, roster: Roster,
-      completion: @escaping (RunResult) -> Void
+      timeline: FaultTimeline, completion: @escaping (RunResult) -> Void
     ) {
       self.startedAt = startedAt
       self.arrivalsEndAt = startedAt + Span(microseconds: Int64(duration * 1_000_000))
@@ -41,7 +48,7 @@ extension LoadRig {
       self.completion = completion
       self.arrivals = SplitMix64(seed: seed)
       self.nextArrival = startedAt
-      self.checker = CallChecker(roster: roster, seed: seed)
+      self.checker = CallChecker(roster: roster, seed: seed, timeline: timeline)
     }
   }
 
@@ -59,7 +66,9 @@ extension LoadRig {
     stageCount += 1
     let stage = Stage(
       startedAt: start, expected: expected, duration: duration, seed: options.seed,
-      roster: roster, completion: completion)
+      roster: roster,
+      timeline: FaultTimeline(roster: roster, app: options.app, shardCount: options.shardCount),
+      completion: completion)
     stage.arrivalsDone = isInterrupted
     stage.interruptedAt = isInterrupted ? start : nil
     self.stage = stage
@@ -156,12 +165,15 @@ extension LoadRig {
   private func judge(_ call: CallID, at now: Timestamp) {
     guard let plan = stage?.expectations.removeValue(forKey: call),
       let verdict = stage?.checker.judge(
-        call, at: now, isAttached: { devices[$0].machine.isAttached })
+        call, at: now, allowed: plan.allowed, isAttached: { devices[$0].machine.isAttached })
     else { return }
     if let violation = verdict.violations.first {
       fail("rule broken: \(violation.rule.title)")
     } else if plan.allowed.contains(verdict.outcome) {
       stage?.completed += 1
+    } else if let fault = verdict.explainedBy {
+      let outcome = "\(verdict.outcome.name) instead of \(plan.allowed[0].name)"
+      stage?.chaos.changed["\(outcome) (\(fault.rawValue))", default: 0] += 1
     } else {
       let expected = plan.allowed.map(\.name).joined(separator: " or ")
       fail("\(verdict.outcome.name) instead of \(expected)")
@@ -186,6 +198,7 @@ extension LoadRig {
 
   private func endStageIfDone(at now: Timestamp) {
     guard let stage, stage.arrivalsDone else { return }
+    guard stage.openFaults.isEmpty || stage.interruptedAt != nil else { return }
     if let interruptedAt = stage.interruptedAt, interruptedAt + Self.interruptedSpan < now {
       abandonLive()
     }
@@ -225,7 +238,10 @@ extension LoadRig {
       $0.callsCompleted = stage.completed
       $0.errors = stage.failed
       $0.violations = stage.checker.counts.values.reduce(0, +)
-      $0.done = stage.arrivalsDone ? stage.completed + stage.failed : stage.placed
+      $0.done =
+        stage.arrivalsDone
+        ? stage.completed + stage.failed + stage.chaos.changedCount : stage.placed
+      $0.faults = stage.chaos.injected.values.reduce(0, +)
       $0.rate = Double(placedSince)
       $0.ringP99 = p99 ?? $0.ringP99
     }
@@ -244,6 +260,12 @@ extension LoadRig {
     let end = stage.interruptedAt ?? stage.arrivalsEndAt
     result.loadSeconds = max(0, Double((end - stage.startedAt).microseconds) / 1_000_000)
     result.interrupted = isInterrupted
+    if options.isDisturbed {
+      var chaos = stage.chaos
+      chaos.commandWait = stage.checker.waits
+      chaos.commandsRetried = stage.checker.repeatedCommands
+      result.chaos = chaos
+    }
     return result
   }
 

@@ -53,9 +53,13 @@ package struct JSONReport: Codable {
     package var durationSeconds: Double
     package var coordinators: Int
     package var edges: Int
+    package var natsServers: Int
+    /// Missing where no faults were asked for.
+    package var chaos: String?
     package var edgeURLs: [String]
     enum CodingKeys: String, CodingKey {
-      case scenario, seed, coordinators, edges
+      case scenario, seed, coordinators, edges, chaos
+      case natsServers = "nats_servers"
       case protocolName = "protocol"
       case durationSeconds = "duration_seconds"
       case edgeURLs = "edge_urls"
@@ -120,10 +124,11 @@ package struct JSONReport: Codable {
   package var settings: Settings
   package var machine: Machine
   package var search: Search?
+  package var chaos: Chaos?
 
   enum CodingKeys: String, CodingKey {
     case ok, problems, interrupted, devices, calls, failures, correctness, processes, settings
-    case machine
+    case machine, chaos
     case search = "find_max"
     case latency = "latency_us"
     case cpuPerCall = "cpu_us_per_call"
@@ -186,7 +191,10 @@ extension JSONReport {
       scenario: report.settings.scenario, protocolName: report.settings.protocolName,
       seed: report.settings.seed, durationSeconds: report.settings.durationSeconds,
       coordinators: report.settings.coordinators, edges: report.settings.edges,
+      natsServers: report.settings.natsServers,
+      chaos: report.settings.chaos.isEmpty ? nil : report.settings.chaos,
       edgeURLs: report.settings.edgeURLs)
+    chaos = result.chaos.map(Chaos.init)
     machine = Machine(
       cpus: report.machine.cpus, cpuModel: report.machine.cpuModel,
       memoryBytes: report.machine.memoryBytes, kernel: report.machine.kernel,

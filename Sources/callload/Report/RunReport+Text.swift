@@ -6,6 +6,7 @@ extension RunReport {
     lines += ["", style.bold("Failures by cause")] + failures(style)
     lines += ["", style.bold("Latency")] + latencies()
     if !processes.isEmpty { lines += ["", style.bold("Servers")] + servers() }
+    lines += chaosLines(style)
     lines += ["", style.bold("Correctness") + " (every count must be 0)"] + correctness(style)
     let verdict = Verdict(self)
     let last = verdict.line(result)
@@ -24,7 +25,7 @@ extension RunReport {
       + "\(settings.protocolName), seed \(settings.seed)"
     let cluster =
       settings.edgeURLs.isEmpty
-      ? "1 nats-server \(machine.natsVersion), \(counted(settings.coordinators, "coordinator")), "
+      ? "\(counted(settings.natsServers, "nats-server")) \(machine.natsVersion), \(counted(settings.coordinators, "coordinator")), "
         + "\(counted(settings.edges, "edge")), on this machine"
       : settings.edgeURLs.joined(separator: " ")
     let box =
@@ -47,7 +48,11 @@ extension RunReport {
     table.rows.append(
       line("devices registered", result.devicesRegistered, result.devicesExpected))
     table.rows.append(line("calls placed", result.callsPlaced, result.callsExpected, rateNote()))
-    table.rows.append(line("calls completed", result.callsCompleted, result.callsExpected))
+    let changed = result.chaos?.changedCount ?? 0
+    table.rows.append(
+      line(
+        "calls completed", result.callsCompleted, result.callsExpected,
+        changed > 0 ? "and \(Units.count(changed)) changed by faults" : ""))
     var lines = table.lines()
     if !result.callsByPart.isEmpty {
       var parts = TextTable()

@@ -13,6 +13,9 @@ package struct RunSettings: Sendable, Equatable {
   package var edgeURLs: [String] = []
   package var coordinators = 0
   package var edges = 0
+  package var natsServers = 1
+  /// The faults that were asked for; empty: none.
+  package var chaos = ""
   package init() {}
 }
 

@@ -13,14 +13,17 @@ package struct Verdict: Sendable, Equatable {
       problems.append(
         "\(Units.count(missing)) of \(Units.count(result.devicesExpected)) devices did not connect")
     }
-    if result.callsCompleted < result.callsExpected {
-      let missing = result.callsExpected - result.callsCompleted
+    if result.callsAccountedFor < result.callsExpected {
+      let missing = result.callsExpected - result.callsAccountedFor
       problems.append(
         "\(Units.count(missing)) of \(Units.count(result.callsExpected)) calls were not completed")
     }
     for rule in CorrectnessRule.allCases {
       guard let count = result.correctness[rule], count > 0 else { continue }
       problems.append("\(rule.title): \(Units.count(count))")
+    }
+    if let chaos = result.chaos, chaos.neverAnswered > 0 {
+      problems.append("shards never answered again after \(chaos.neverAnswered) faults")
     }
   }
 

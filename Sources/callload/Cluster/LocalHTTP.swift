@@ -2,23 +2,30 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 
-/// Asks a node over HTTP whether it is ready.
-package enum ReadyProbe {
-  /// The status of `GET path`, or nothing where nobody answers within a second.
-  package static func status(host: String, port: Int, path: String = "/readyz") async -> Int? {
+/// Small questions to processes of this machine, over HTTP.
+package enum LocalHTTP {
+  package struct Answer: Sendable {
+    package var status: Int
+    package var body: [UInt8]
+  }
+
+  static let bodyMax = 4 << 20
+
+  /// The answer to `GET path` on 127.0.0.1, or nothing where nobody answers within a second.
+  package static func get(port: Int, _ path: String) async -> Answer? {
     let group = MultiThreadedEventLoopGroup.singleton
-    let answer = group.next().makePromise(of: Int.self)
+    let answer = group.next().makePromise(of: Answer.self)
     let bootstrap = ClientBootstrap(group: answer.futureResult.eventLoop)
       .connectTimeout(.seconds(1))
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           try channel.pipeline.syncOperations.addHTTPClientHandlers()
           try channel.pipeline.syncOperations.addHandler(
-            Handler(host: "\(host):\(port)", path: path, answer: answer))
+            Handler(host: "127.0.0.1:\(port)", path: path, answer: answer))
         }
       }
     do {
-      _ = try await bootstrap.connect(host: host, port: port).get()
+      _ = try await bootstrap.connect(host: "127.0.0.1", port: port).get()
     } catch {
       answer.fail(error)
     }
@@ -30,10 +37,11 @@ package enum ReadyProbe {
     typealias OutboundOut = HTTPClientRequestPart
     private let host: String
     private let path: String
-    private let answer: EventLoopPromise<Int>
+    private let answer: EventLoopPromise<Answer>
+    private var found = Answer(status: 0, body: [])
     private var deadline: Scheduled<Void>?
 
-    init(host: String, path: String, answer: EventLoopPromise<Int>) {
+    init(host: String, path: String, answer: EventLoopPromise<Answer>) {
       self.host = host
       self.path = path
       self.answer = answer
@@ -51,8 +59,14 @@ package enum ReadyProbe {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-      if case .head(let head) = unwrapInboundIn(data) {
-        answer.succeed(Int(head.status.code))
+      switch unwrapInboundIn(data) {
+      case .head(let head): found.status = Int(head.status.code)
+      case .body(let part):
+        if found.body.count + part.readableBytes <= LocalHTTP.bodyMax {
+          found.body.append(contentsOf: part.readableBytesView)
+        }
+      case .end:
+        answer.succeed(found)
         context.close(promise: nil)
       }
     }

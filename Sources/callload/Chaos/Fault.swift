@@ -1,0 +1,37 @@
+/// One fault, as the judge has to know it.
+package struct Fault: Sendable, Equatable {
+  /// Its number in this run, from 1.
+  package var id: Int
+  package var kind: ChaosKind
+  /// The process that it happens to.
+  package var node: String
+  package var role: ProcessRole
+  /// Of an edge, its place among the edges' URLs.
+  package var edge: Int?
+  /// The shards that the node served when it happened; of NATS, all.
+  package var shards: [Int]
+
+  package init(
+    id: Int, kind: ChaosKind, node: String, role: ProcessRole, edge: Int? = nil, shards: [Int] = []
+  ) {
+    self.id = id
+    self.kind = kind
+    self.node = node
+    self.role = role
+    self.edge = edge
+    self.shards = shards
+  }
+
+  /// Whether messages between cluster and devices get lost in it, or wait somewhere: they are said
+  /// again, but nobody knows who has not had them.
+  package var losesMessages: Bool {
+    switch kind {
+    case .killNATS, .partition, .freezeEdge: true
+    case .killCoordinator, .freezeCoordinator, .killEdge, .rollingRestart, .drain: false
+    }
+  }
+
+  /// How long after it is over something may still be late for it: what a device has not
+  /// acknowledged is said again after up to 4 s, an edge asks a shard again after 1 s.
+  package var afterglowMicroseconds: Int64 { losesMessages ? 4_500_000 : 1_500_000 }
+}

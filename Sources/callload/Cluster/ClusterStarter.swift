@@ -1,0 +1,177 @@
+import FoundationEssentials
+import NIOCore
+
+/// The steps of a start.
+struct ClusterStarter {
+  let options: LocalClusterOptions
+  let folder: TemporaryFolder
+  let processes: ProcessSet
+  let isWanted: @Sendable () -> Bool
+
+  // MARK: NATS
+
+  func startNATS() async throws -> [NATSMember] {
+    let count = options.natsServers
+    let ports = try FreePorts.find(3 * count)
+    var members: [NATSMember] = []
+    for number in 0..<count {
+      let name = count == 1 ? "nats-server" : "nats-\(number + 1)"
+      let (port, monitorPort) = (ports[number], ports[count + number])
+      try folder.write(
+        natsConfiguration(
+          name, port: port, monitorPort: monitorPort,
+          routes: count == 1 ? [] : Array(ports[(2 * count)...]), own: number),
+        to: "\(name).conf")
+      var command = ChildCommand(
+        name: name, executable: options.natsPath,
+        arguments: ["-c", folder.file("\(name).conf")], logPath: folder.file("\(name).log"))
+      // Where five processes share two CPUs, its threads mostly wake one another.
+      command.environment["GOMAXPROCS"] = "\(Self.processorShare(of: 2 * count))"
+      let process = try await SupervisedProcess.start(.nats, command, in: processes)
+      members.append(
+        NATSMember(
+          process: process, url: "nats://127.0.0.1:\(port)", port: port,
+          monitor: NATSMonitor(port: monitorPort)))
+    }
+    for member in members {
+      try await wait(
+        for: "\(member.process.name) to be ready (port \(member.port))", on: member.process
+      ) {
+        await member.monitor.isReady(servers: count)
+      }
+    }
+    return members
+  }
+
+  private func natsConfiguration(
+    _ name: String, port: Int, monitorPort: Int, routes: [Int], own: Int
+  ) -> String {
+    var text = """
+      server_name: \(name)
+      host: 127.0.0.1
+      port: \(port)
+      http: "127.0.0.1:\(monitorPort)"
+      jetstream { store_dir: "\(folder.file("\(name)-store"))" }
+
+      """
+    if !routes.isEmpty {
+      let urls = routes.map { "nats-route://127.0.0.1:\($0)" }.joined(separator: ", ")
+      // A client that learnt of servers by itself would go round its relays.
+      text += """
+        cluster {
+          name: callload
+          host: 127.0.0.1
+          port: \(routes[own])
+          no_advertise: true
+          routes: [\(urls)]
+        }
+
+        """
+    }
+    return text
+  }
+
+  // MARK: Nodes
+
+  func startCoordinators(_ nats: [NATSMember]) async throws -> [NodeMember] {
+    let ports = try FreePorts.find(max(options.coordinators, 1))
+    var members: [NodeMember] = []
+    for (index, port) in ports.enumerated() {
+      members.append(
+        try await startNode(
+          .coordinator, "coordinator-\(index + 1)", port: port,
+          [
+            "coordinator", "--shard-count", "\(options.shards)", "--metrics-port", "\(port)",
+            "--journal-replicas", "\(options.natsServers)",
+          ], nats))
+      // To make replicated streams takes seconds; the first one makes them, in peace.
+      if options.natsServers > 1, index == 0, let first = members.first {
+        try await wait(for: "\(first.name) to make its streams", on: first.process) {
+          await first.servedShards() ?? 0 > 0
+        }
+      }
+    }
+    return members
+  }
+
+  func startEdges(_ nats: [NATSMember]) async throws -> [NodeMember] {
+    let ports = try FreePorts.find(max(options.edges, 1))
+    var members: [NodeMember] = []
+    for (index, port) in ports.enumerated() {
+      let words = [
+        "edge", "--host", "127.0.0.1", "--port", "\(port)", "--keys-file",
+        folder.file("keys.json"), "--event-loops", "\(Self.processorShare(of: ports.count))",
+      ]
+      members.append(try await startNode(.edge, "edge-\(index + 1)", port: port, words, nats))
+    }
+    return members
+  }
+
+  private func startNode(
+    _ role: ProcessRole, _ id: String, port: Int, _ words: [String], _ nats: [NATSMember]
+  ) async throws -> NodeMember {
+    var relays: [TCPRelay] = []
+    if options.hasRelays {
+      for server in nats { relays.append(try await TCPRelay.start(to: server.port)) }
+    }
+    let urls =
+      relays.isEmpty ? nats.map(\.url) : relays.map { "nats://127.0.0.1:\($0.port)" }
+    let common = [
+      "--nats-url", urls.joined(separator: ","), "--cluster", LocalCluster.name, "--node-id", id,
+      "--log-format", "text",
+    ]
+    var command = ChildCommand(
+      name: id, executable: options.callnodePath, arguments: words + common,
+      logPath: folder.file("\(id).log"))
+    for (key, value) in options.nodeSettings {
+      command.environment[Self.environmentName(of: key)] = value
+    }
+    let process = try await SupervisedProcess.start(role, command, in: processes)
+    return NodeMember(process: process, port: port, relays: relays)
+  }
+
+  /// `leaseTimeout` is `CALLMESH_LEASE_TIMEOUT`.
+  static func environmentName(of key: String) -> String {
+    var name = "CALLMESH_"
+    for character in key {
+      if character.isUppercase { name.append("_") }
+      name.append(character.uppercased())
+    }
+    return name
+  }
+
+  /// The machine's processors, shared by so many; at least one.
+  private static func processorShare(of count: Int) -> Int { max(1, System.coreCount / count) }
+
+  func waitUntilReady(_ edge: NodeMember) async throws {
+    try await wait(
+      for: "\(edge.name) to be ready (GET http://127.0.0.1:\(edge.port)/readyz)",
+      on: edge.process
+    ) {
+      await edge.isReady()
+    }
+  }
+
+  /// Polls until `isDone`; throws when a process dies, time is up, or the run is not wanted any more.
+  private func wait(
+    for what: String, on process: SupervisedProcess, until isDone: () async -> Bool
+  ) async throws {
+    let deadline = ContinuousClock.now + options.patience
+    while true {
+      if await isDone() { return }
+      guard isWanted() else { throw StartGivenUp() }
+      if let (dead, end) = processes.firstDeath() {
+        throw SetupError(
+          "\(dead.name) \(end) while the cluster started; its last words:\n\(dead.logTail())")
+      }
+      guard ContinuousClock.now < deadline else { throw tooLate(what, process) }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+  }
+
+  private func tooLate(_ what: String, _ process: SupervisedProcess) -> SetupError {
+    SetupError(
+      "waited \(options.patience.components.seconds) s in vain for \(what); "
+        + "the last words of \(process.name):\n\(process.process.logTail())")
+  }
+}

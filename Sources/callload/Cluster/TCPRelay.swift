@@ -1,0 +1,157 @@
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// A way from one node to one nats-server that can be closed, as a network's ways can.
+package final class TCPRelay: Sendable {
+  package enum Mode: Sendable {
+    case open
+    /// Nothing passes and nothing is said: a cable that was pulled. What was sent waits.
+    case silent
+    /// Connections are broken, and new ones at once again: a firewall that says no.
+    case refusing
+  }
+
+  /// What belongs to the relay's event loop.
+  private final class Ways {
+    var mode = Mode.open
+    var halves: [ObjectIdentifier: Half] = [:]
+  }
+
+  package let port: Int
+  private let loop: any EventLoop
+  private let ways: NIOLoopBound<Ways>
+  private let listener: any Channel
+
+  /// One thread for all relays: they copy bytes and no more.
+  private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+
+  private init(port: Int, ways: NIOLoopBound<Ways>, listener: any Channel) {
+    self.port = port
+    self.loop = listener.eventLoop
+    self.ways = ways
+    self.listener = listener
+  }
+
+  /// Listens on a port of the loopback, and passes on to another one.
+  package static func start(to target: Int) async throws -> TCPRelay {
+    let loop = group.next()
+    let ways = try await loop.submit { NIOLoopBound(Ways(), eventLoop: loop) }.get()
+    let listener = try await ServerBootstrap(group: loop)
+      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+      .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
+      .childChannelOption(.autoRead, value: false)
+      .childChannelInitializer { channel in accepted(channel, ways, target: target) }
+      .bind(host: "127.0.0.1", port: 0).get()
+    guard let port = listener.localAddress?.port else {
+      throw SetupError("a relay has no port")
+    }
+    return TCPRelay(port: port, ways: ways, listener: listener)
+  }
+
+  package func set(_ mode: Mode) async {
+    let ways = self.ways
+    try? await loop.submit { Self.change(ways.value, to: mode) }.get()
+  }
+
+  private static func change(_ ways: Ways, to mode: Mode) {
+    ways.mode = mode
+    for half in ways.halves.values {
+      switch mode {
+      case .open: half.readOn()
+      // What is read while the mode is not open is kept back by not reading.
+      case .silent: break
+      case .refusing: half.breakOff()
+      }
+    }
+  }
+
+  private static func accepted(
+    _ near: any Channel, _ ways: NIOLoopBound<Ways>, target: Int
+  ) -> EventLoopFuture<Void> {
+    guard ways.value.mode != .refusing else {
+      return near.close()
+    }
+    let first = Half(ways.value, near)
+    return near.eventLoop.makeCompletedFuture {
+      try near.pipeline.syncOperations.addHandler(first)
+    }.flatMap {
+      let bound = NIOLoopBound(first, eventLoop: near.eventLoop)
+      ClientBootstrap(group: near.eventLoop)
+        .channelOption(.socketOption(.tcp_nodelay), value: 1)
+        .channelOption(.autoRead, value: false)
+        .channelInitializer { far in
+          far.eventLoop.makeCompletedFuture {
+            let second = Half(ways.value, far)
+            second.other = bound.value
+            bound.value.other = second
+            try far.pipeline.syncOperations.addHandler(second)
+          }
+        }
+        .connect(host: "127.0.0.1", port: target)
+        .whenComplete { result in
+          switch result {
+          case .success: bound.value.readOn()
+          case .failure: bound.value.breakOff()
+          }
+        }
+      return near.eventLoop.makeSucceededVoidFuture()
+    }
+  }
+
+  /// One side of a connection. It reads only while the way is open and the other side can write.
+  private final class Half: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private unowned let ways: Ways
+    private let channel: any Channel
+    var other: Half?
+    /// Read when the way was closed already.
+    private var held: ByteBuffer?
+
+    init(_ ways: Ways, _ channel: any Channel) {
+      self.ways = ways
+      self.channel = channel
+      ways.halves[ObjectIdentifier(self)] = self
+    }
+
+    func readOn() {
+      guard ways.mode == .open, let other else { return }
+      if let held = held.take() { other.channel.writeAndFlush(held, promise: nil) }
+      if other.channel.isWritable, channel.isActive { channel.read() }
+    }
+
+    func breakOff() { channel.close(promise: nil) }
+
+    func channelActive(context: ChannelHandlerContext) {
+      readOn()
+      other?.readOn()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+      var buffer = unwrapInboundIn(data)
+      guard ways.mode == .open, held == nil, let other else {
+        if held == nil { held = buffer } else { held?.writeBuffer(&buffer) }
+        return
+      }
+      other.channel.writeAndFlush(buffer, promise: nil)
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) { readOn() }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+      if channel.isWritable { other?.readOn() }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+      ways.halves[ObjectIdentifier(self)] = nil
+      let other = self.other
+      self.other = nil
+      other?.other = nil
+      other?.breakOff()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { breakOff() }
+  }
+}

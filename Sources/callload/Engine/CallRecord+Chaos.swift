@@ -1,0 +1,109 @@
+import CallCore
+
+/// What faults explain, and what they never do.
+extension CallRecord {
+  /// What came late because it waited in a frozen process or in a cut network is no lie.
+  mutating func examineOddities(_ timeline: FaultTimeline) {
+    for oddity in oddities {
+      let waited = timeline.mayComeLate(to: oddity.device, at: oddity.at)
+      let stale = oddity.isOld && timeline.mayBeStale(shard: shard(timeline), at: oddity.at)
+      let isExplained = stale || oddity.rule == .toldToRingAfterEnd && waited
+      if !isExplained { violate(oddity.rule, oddity.what) }
+    }
+  }
+
+  /// The callee's shard owns the call.
+  private func shard(_ timeline: FaultTimeline) -> Int {
+    timeline.shard(ofDevice: facts.callees.lowerBound)
+  }
+
+  /// Whether a device's word may not have reached its shard in time.
+  func isDisturbed(
+    _ device: Int, from begin: Timestamp, to end: Timestamp, _ timeline: FaultTimeline
+  ) -> Bool {
+    guard !timeline.isEmpty, begin <= end else { return false }
+    return timeline.disturbed(shard: shard(timeline), from: begin, to: end) != nil
+      || timeline.disturbed(device: device, from: begin, to: end) != nil
+  }
+
+  // MARK: Accepted, then forgotten
+
+  /// Once the caller was told that it is placed, a call reaches an end on which both sides agree.
+  mutating func examineEnd(_ roster: Roster, isAttached: (Int) -> Bool) {
+    guard accepted else { return }
+    if let device = forgottenBy {
+      let name = roster.party(device).text
+      return violate(.acceptedThenForgotten, "\(name) was told that there is no such call")
+    }
+    if !caller.isOver, isAttached(facts.caller) {
+      return violate(.acceptedThenForgotten, "the caller waits for an end that does not come")
+    }
+    guard let end = caller.stop?.reason ?? caller.replied?.reason else { return }
+    for callee in callees {
+      // Who left by itself heard the end of its own part.
+      guard let told = callee.stop?.reason,
+        callee.said.isDisjoint(with: [.declineHere, .declineEverywhere, .busy])
+      else { continue }
+      guard told != end, !(told == .answeredElsewhere && answeredBy != nil) else { continue }
+      let name = roster.party(callee.device).text
+      return violate(
+        .acceptedThenForgotten,
+        "the caller was told \(end.name) and \(name) \(told.name)")
+    }
+  }
+
+  // MARK: Timeouts
+
+  /// Beyond what faults excuse.
+  static let timeoutSlack: Span = .seconds(1)
+
+  /// A ring timeout fires on time, or as soon as there is an owner again to fire it.
+  mutating func examineTimeout(_ roster: Roster, _ timeline: FaultTimeline) {
+    guard let due = ringsOutAt else { return }
+    let parties = [caller] + callees
+    let told = parties.filter { $0.end?.reason == .unanswered && !$0.wasAway }
+    guard let first = told.compactMap({ $0.end?.at }).min() else { return }
+    let excused = timeline.excuse(
+      shard: shard(timeline), devices: told.map(\.device), due: due, slack: Self.timeoutSlack)
+    guard excused.later(by: Self.timeoutSlack) < first else { return }
+    violate(
+      .timeoutLate,
+      "nobody was told of the ring timeout until \((first - due).microseconds / 1000) ms after it")
+  }
+
+  // MARK: Other ends than planned
+
+  /// The fault that explains an end which the scenario did not plan; nil where none does.
+  func explanation(of outcome: CallOutcome, _ timeline: FaultTimeline) -> Fault? {
+    guard !timeline.isEmpty, let last = trace.last?.at else { return nil }
+    let begin = facts.placedAt
+    let shardFault = timeline.disturbed(shard: shard(timeline), from: begin, to: last)
+    func deviceFault(_ devices: some Sequence<Int>) -> Fault? {
+      devices.lazy.compactMap { timeline.disturbed(device: $0, from: begin, to: last) }.first
+    }
+    switch outcome {
+    case .refused(.tryAgain), .refused(.overloaded), .refused(.draining):
+      return shardFault ?? deviceFault([facts.caller])
+    case .ended(.unreachable):
+      // A new owner knows who is there; only what an edge carried, or NATS, may be missing.
+      if let fault = deviceFault(facts.callees) { return fault }
+      return shardFault.flatMap { $0.losesMessages ? $0 : nil }
+    case .ended(.unanswered), .ended(.declined), .ended(.busy), .ended(.failed):
+      return shardFault ?? deviceFault(facts.callees) ?? deviceFault([facts.caller])
+    case .ended(.cancelled):
+      return caller.wasAway ? deviceFault([facts.caller]) : nil
+    // The rest is never a fault's doing, and a call without an end least of all.
+    case .refused, .answered, .unfinished, .ended(.answeredElsewhere), .ended(.hungUp),
+      .ended(.glare):
+      return nil
+    }
+  }
+}
+
+extension FaultTimeline {
+  /// Whether what was said to a device in time may come late: its edge was frozen, or cut off.
+  func mayComeLate(to device: Int, at now: Timestamp) -> Bool {
+    guard !isEmpty, let fault = disturbed(device: device, from: now, to: now) else { return false }
+    return fault.kind == .freezeEdge || fault.kind == .partition
+  }
+}

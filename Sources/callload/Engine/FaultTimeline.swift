@@ -1,0 +1,157 @@
+package import CallCore
+
+/// When what was disturbed by a fault, and by which: all that the judge may put down to chaos.
+///
+/// A fault of a coordinator disturbs the shards that it served until they answer again; one of an
+/// edge disturbs the devices that it carried until they are attached elsewhere, or it is well
+/// again; one of NATS disturbs all shards. Times are the loop's.
+package struct FaultTimeline: Sendable {
+  struct Window: Sendable {
+    var fault: Int
+    var from: Timestamp
+    /// Nothing while it lasts.
+    var until: Timestamp?
+    /// Lost messages are said again in this time after the end.
+    var afterglow: Span
+
+    /// Whether it lies at least partly in a time.
+    func touches(_ begin: Timestamp, _ end: Timestamp) -> Bool {
+      from <= end && (until.map { begin <= $0 + afterglow } ?? true)
+    }
+  }
+
+  let shardCount: Int
+  private let app: String
+  private let roster: Roster
+  private var shards: [Int: [Window]] = [:]
+  private var devices: [Int: [Window]] = [:]
+  private var faults: [Int: Fault] = [:]
+  private var liftedAt: [Int: Timestamp] = [:]
+  /// Shards of users, by user.
+  private var shardOfUser: [Int32]
+
+  package init(roster: Roster, app: String, shardCount: Int) {
+    self.roster = roster
+    self.app = app
+    self.shardCount = shardCount
+    self.shardOfUser = (0..<(shardCount > 0 ? roster.users : 0)).map {
+      Int32(ShardHash.shard(of: UserKey(app: app, user: roster.userName($0)), count: shardCount))
+    }
+  }
+
+  /// Without faults nothing is explained by one.
+  package var isEmpty: Bool { faults.isEmpty }
+
+  func shard(ofUser user: Int) -> Int { user < shardOfUser.count ? Int(shardOfUser[user]) : -1 }
+  func shard(ofDevice device: Int) -> Int { shard(ofUser: roster.user(of: device)) }
+
+  // MARK: What happens
+
+  /// - Parameter carried: the devices that were connected to the edge concerned.
+  package mutating func begin(_ fault: Fault, carried: [Int], at now: Timestamp) {
+    faults[fault.id] = fault
+    let window = Window(
+      fault: fault.id, from: now, until: nil,
+      afterglow: Span(microseconds: fault.afterglowMicroseconds))
+    for shard in fault.shards { shards[shard, default: []].append(window) }
+    for device in carried { devices[device, default: []].append(window) }
+    forget(before: now)
+  }
+
+  /// A shard answered again.
+  package mutating func answered(shard: Int, fault: Int, at now: Timestamp) {
+    Self.close(&shards, shard, fault, at: now)
+  }
+
+  /// A device has a new session.
+  package mutating func attached(device: Int, at now: Timestamp) {
+    guard let windows = devices[device] else { return }
+    for window in windows where window.until == nil {
+      Self.close(&devices, device, window.fault, at: now)
+    }
+  }
+
+  /// The node is well again. Devices that kept their connections to it are no longer disturbed;
+  /// those that lost them are, until they have new ones.
+  package mutating func lifted(fault: Int, at now: Timestamp) {
+    liftedAt[fault] = now
+    guard let kind = faults[fault]?.kind, kind == .freezeEdge || kind == .partition else { return }
+    for device in devices.keys { Self.close(&devices, device, fault, at: now) }
+  }
+
+  /// No more is to be found out about the shards of a fault.
+  package mutating func end(shardsOf fault: Int, at now: Timestamp) {
+    for shard in shards.keys { Self.close(&shards, shard, fault, at: now) }
+  }
+
+  private static func close(
+    _ windows: inout [Int: [Window]], _ key: Int, _ fault: Int, at now: Timestamp
+  ) {
+    guard let index = windows[key]?.firstIndex(where: { $0.fault == fault && $0.until == nil })
+    else { return }
+    windows[key]?[index].until = now
+  }
+
+  /// No call is judged by what was minutes ago: the longest rings for three.
+  private mutating func forget(before now: Timestamp) {
+    let kept = Span.seconds(600)
+    func prune(_ windows: inout [Int: [Window]]) {
+      for key in windows.keys {
+        windows[key]?.removeAll { $0.until.map { $0 + kept < now } ?? false }
+        if windows[key]?.isEmpty == true { windows[key] = nil }
+      }
+    }
+    prune(&shards)
+    prune(&devices)
+  }
+
+  // MARK: What it explains
+
+  /// The fault that disturbed a shard at some time between two.
+  package func disturbed(shard: Int, from begin: Timestamp, to end: Timestamp) -> Fault? {
+    Self.first(shards[shard], begin, end).flatMap { faults[$0] }
+  }
+
+  package func disturbed(device: Int, from begin: Timestamp, to end: Timestamp) -> Fault? {
+    Self.first(devices[device], begin, end).flatMap { faults[$0] }
+  }
+
+  private static func first(
+    _ windows: [Window]?, _ begin: Timestamp, _ end: Timestamp
+  ) -> Int? {
+    windows?.first { $0.touches(begin, end) }?.fault
+  }
+
+  /// Whether what a former owner of a shard said in time may come only now: its process was frozen,
+  /// or its way to NATS cut, with words on the way.
+  package func mayBeStale(shard: Int, at now: Timestamp) -> Bool {
+    (shards[shard] ?? []).contains { window in
+      guard let fault = faults[window.fault], window.from <= now else { return false }
+      guard fault.kind == .freezeCoordinator || fault.kind == .partition else { return false }
+      return liftedAt[fault.id].map { now <= $0 + .seconds(3) } ?? true
+    }
+  }
+
+  /// Until when faults excuse that something which was due has not happened: from one that lasts
+  /// at the due time, or begins within `slack` of it, to its end, and on with the next.
+  package func excuse(
+    shard: Int, devices excused: [Int], due: Timestamp, slack: Span
+  ) -> Timestamp {
+    var all = shards[shard] ?? []
+    for device in excused { all += devices[device] ?? [] }
+    var until = due
+    for window in all.sorted(by: { $0.from < $1.from }) where window.from <= until.later(by: slack)
+    {
+      // After a take-over the new owner tells everybody at once.
+      let isSaidAgain = faults[window.fault]?.losesMessages ?? false
+      let glow = isSaidAgain ? window.afterglow : Span(microseconds: 0)
+      until = max(until, window.until.map { $0 + glow } ?? .distantFuture)
+    }
+    return until
+  }
+}
+
+extension Timestamp {
+  /// Later, where there is a later: the far future stays.
+  func later(by span: Span) -> Timestamp { self == .distantFuture ? self : self + span }
+}

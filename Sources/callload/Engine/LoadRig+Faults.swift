@@ -1,0 +1,110 @@
+import CallClient
+import CallCore
+
+/// Faults, as the rig notes, watches and judges them. Called on its loop.
+extension LoadRig {
+  /// Connects what watches shards from outside.
+  /// - Throws: what minting a token threw.
+  func startProbes() throws {
+    guard options.isDisturbed, options.shardCount > 0, probes == nil else { return }
+    let probes = try ShardProbes(
+      options: options, shardCount: options.shardCount, loop: loop, network: network)
+    probes.onFinding = { [weak self] fault, finding in self?.found(finding, of: fault) }
+    self.probes = probes
+    probes.start()
+  }
+
+  /// A fault begins at this very moment. What it disturbs is excused from now on.
+  package func faultBegins(_ fault: Fault) {
+    guard let stage else { return }
+    stage.openFaults.insert(fault.id)
+    stage.chaos.injected[fault.kind, default: 0] += 1
+    let carried = fault.edge.map { edge in
+      devices.filter { $0.edge == edge && $0.machine.isAttached }.map(\.index)
+    }
+    stage.faultBeganAt[fault.id] = loop.now
+    if fault.edge != nil { stage.edgesDisturbed[fault.id] = fault.edge }
+    stage.checker.timeline.begin(fault, carried: carried ?? [], at: loop.now)
+  }
+
+  /// It has happened: from now on the shards concerned are asked.
+  package func faultHappened(_ fault: Fault) {
+    guard let stage, let since = stage.faultBeganAt[fault.id] else { return }
+    guard let probes, !fault.shards.isEmpty else { return }
+    // Where NATS is concerned an edge may have lost it alone, and each must be well again.
+    let all = Set(options.edges.indices).subtracting(stage.edgesDisturbed.values)
+    stage.watched.insert(fault.id)
+    probes.watch(fault, since: since, through: fault.kind == .killNATS ? all : [])
+  }
+
+  /// The process runs again, the network is whole again.
+  package func faultLifted(_ fault: Fault) {
+    guard let stage else { return }
+    stage.edgesDisturbed[fault.id] = nil
+    stage.checker.timeline.lifted(fault: fault.id, at: loop.now)
+    if fault.kind.isPlanned { probes?.finishPlanned(fault.id) }
+    stage.lifted.insert(fault.id)
+    closeIfDone(fault)
+  }
+
+  private func found(_ finding: ShardProbes.Finding, of fault: Fault) {
+    guard let stage else { return }
+    let now = loop.now
+    switch finding {
+    case .answered(let shard, let span):
+      stage.checker.timeline.answered(shard: shard, fault: fault.id, at: now)
+      var histogram = stage.chaos.shardSilence[fault.kind] ?? LatencyBook.histogram()
+      ChaosResult.record(span, in: &histogram)
+      stage.chaos.shardSilence[fault.kind] = histogram
+      return
+    case .complete(let longest): tookOver(fault, UInt64(max(1, longest.microseconds)))
+    case .gaveUp: tookOver(fault, nil)
+    case .paused(let pauses):
+      for pause in pauses.values { ChaosResult.record(pause, in: &stage.chaos.handOver) }
+    }
+    stage.checker.timeline.end(shardsOf: fault.id, at: now)
+    stage.watched.remove(fault.id)
+    closeIfDone(fault)
+  }
+
+  private func tookOver(_ fault: Fault, _ microseconds: UInt64?) {
+    guard let stage, let began = stage.faultBeganAt[fault.id] else { return }
+    stage.chaos.takeOvers.append(
+      ChaosResult.TakeOver(
+        kind: fault.kind, node: fault.node,
+        atSeconds: Double((began - stage.startedAt).microseconds) / 1_000_000,
+        shards: fault.shards.count, microseconds: microseconds))
+  }
+
+  private func closeIfDone(_ fault: Fault) {
+    guard let stage, stage.lifted.contains(fault.id), !stage.watched.contains(fault.id) else {
+      return
+    }
+    stage.openFaults.remove(fault.id)
+    stage.faultBeganAt[fault.id] = nil
+    stage.lifted.remove(fault.id)
+  }
+
+  // MARK: Devices
+
+  /// Whether a broken connection needs no other cause than a fault that is known.
+  func isExcused(_ device: SimulatedDevice) -> Bool {
+    guard let timeline = stage?.checker.timeline, !timeline.isEmpty else { return false }
+    return timeline.disturbed(device: device.index, from: loop.now, to: loop.now) != nil
+  }
+
+  func connectionLost(_ device: SimulatedDevice) {
+    guard options.isDisturbed, !device.isHeld, device.lostAt == nil else { return }
+    device.lostAt = loop.now
+  }
+
+  func connectionBack(_ device: SimulatedDevice) {
+    let now = loop.now
+    stage?.checker.timeline.attached(device: device.index, at: now)
+    guard let lost = device.lostAt else { return }
+    device.lostAt = nil
+    guard let stage else { return }
+    stage.chaos.reconnects += 1
+    ChaosResult.record(now - lost, in: &stage.chaos.reconnect)
+  }
+}

@@ -1,0 +1,179 @@
+import CallClient
+import CallCore
+
+/// Watches from outside, through the edges as devices do, how long shards give no answer.
+///
+/// For each shard there is a user of its own, with a session at each edge. While a fault is on, the
+/// shards concerned are asked every 25 ms, and less often the longer it takes (one part in forty).
+final class ShardProbes {
+  /// What is asked, and until when.
+  private struct Watch {
+    let fault: Fault
+    let since: Timestamp
+    /// Shards that have not answered since, with the edges through which they must.
+    var missing: [Int: Set<Int>]
+    /// Of a planned change, which is watched to its end: the longest wait of any question.
+    var pauses: [Int: Span] = [:]
+    let isPlanned: Bool
+    /// Planned: no more questions.
+    var isOver = false
+    var lastAsked: Timestamp
+  }
+
+  /// What came of a watch.
+  enum Finding {
+    /// A shard answers again; how long after the fault.
+    case answered(shard: Int, Span)
+    /// All did.
+    case complete(longest: Span)
+    /// Some never did.
+    case gaveUp(shards: [Int])
+    /// A planned change is over: the longest wait for each of its shards.
+    case paused([Int: Span])
+  }
+
+  static let cadence: Span = .milliseconds(25)
+  static let patience: Span = .seconds(60)
+
+  private let loop: any DeviceLoop
+  private let shardCount: Int
+  private var sessions: [[ProbeSession]] = []
+  private var watches: [Int: Watch] = [:]
+  private var random: SplitMix64
+  private var turn = 0
+  private var isRunning = false
+  var onFinding: (Fault, Finding) -> Void = { _, _ in }
+
+  /// - Throws: what minting a token threw.
+  init(
+    options: LoadOptions, shardCount: Int, loop: any DeviceLoop, network: any DeviceNetwork
+  ) throws {
+    self.loop = loop
+    self.shardCount = shardCount
+    self.random = SplitMix64(seed: options.seed ^ 0x70_726f_6265)
+    let users = Self.users(app: options.app, shardCount: shardCount)
+    for (shard, user) in users.enumerated() {
+      sessions.append(
+        try options.edges.indices.map { edge in
+          let session = ProbeSession(
+            edge: edge, url: options.edges[edge], user: user,
+            token: try options.mintToken(user, "probe\(edge)"), loop: loop, network: network)
+          session.onAnswer = { [weak self] at in self?.answered(shard, edge, askedAt: at) }
+          return session
+        })
+    }
+  }
+
+  /// A user of each shard.
+  static func users(app: String, shardCount: Int) -> [String] {
+    var found: [Int: String] = [:]
+    var number = 0
+    while found.count < shardCount {
+      let name = "probe-\(number)"
+      number += 1
+      let shard = ShardHash.shard(of: UserKey(app: app, user: name), count: shardCount)
+      if found[shard] == nil { found[shard] = name }
+    }
+    return (0..<shardCount).map { found[$0] ?? "" }
+  }
+
+  var sessionCount: Int { sessions.reduce(0) { $0 + $1.count } }
+  var attachedCount: Int { sessions.reduce(0) { $0 + $1.count { $0.isAttached } } }
+
+  func start() {
+    guard !isRunning else { return }
+    isRunning = true
+    tick()
+  }
+
+  func stop() {
+    isRunning = false
+    for session in sessions.joined() { session.stop() }
+  }
+
+  // MARK: Watches
+
+  /// Begins to ask.
+  /// - Parameters:
+  ///   - since: when the fault began.
+  ///   - edges: through each of which every shard must answer; empty: any will do.
+  func watch(_ fault: Fault, since: Timestamp, through edges: Set<Int>) {
+    watches[fault.id] = Watch(
+      fault: fault, since: since,
+      missing: Dictionary(uniqueKeysWithValues: fault.shards.map { ($0, edges) }),
+      isPlanned: fault.kind.isPlanned, lastAsked: Timestamp(microseconds: 0))
+    if fault.shards.isEmpty { finish(fault.id, .complete(longest: Span(microseconds: 0))) }
+  }
+
+  /// The planned change is done: what was asked is still waited for.
+  func finishPlanned(_ fault: Int) { watches[fault]?.isOver = true }
+
+  private func finish(_ id: Int, _ finding: Finding) {
+    guard let watch = watches.removeValue(forKey: id) else { return }
+    onFinding(watch.fault, finding)
+  }
+
+  private func answered(_ shard: Int, _ edge: Int, askedAt: Timestamp) {
+    let now = loop.now
+    for (id, watch) in watches where watch.since <= askedAt {
+      if watch.isPlanned {
+        guard watch.missing[shard] != nil else { continue }
+        watches[id]?.pauses[shard] = max(
+          watch.pauses[shard] ?? Span(microseconds: 0), now - askedAt)
+        continue
+      }
+      guard var edges = watch.missing[shard] else { continue }
+      edges.remove(edge)
+      watches[id]?.missing[shard] = edges.isEmpty ? nil : edges
+      guard edges.isEmpty else { continue }
+      onFinding(watch.fault, .answered(shard: shard, now - watch.since))
+      if watches[id]?.missing.isEmpty == true { finish(id, .complete(longest: now - watch.since)) }
+    }
+  }
+
+  // MARK: Asking
+
+  private func tick() {
+    guard isRunning else { return }
+    let now = loop.now
+    turn += 1
+    if turn % 4 == 0 {
+      for session in sessions.joined() where !session.isAttached { session.tick() }
+    }
+    for id in watches.keys.sorted() { step(id, at: now) }
+    loop.schedule(at: now + Self.cadence) { [weak self] in self?.tick() }
+  }
+
+  private func step(_ id: Int, at now: Timestamp) {
+    guard let watch = watches[id] else { return }
+    let age = now - watch.since
+    if watch.isPlanned {
+      guard !watch.isOver else { return finishWhenAnswered(watch, at: now) }
+    } else if Self.patience < age {
+      return finish(id, .gaveUp(shards: watch.missing.keys.sorted()))
+    }
+    let step =
+      watch.isPlanned
+      ? Self.cadence : max(Self.cadence, Span(microseconds: age.microseconds / 40))
+    guard watch.lastAsked + step <= now + .milliseconds(1) else { return }
+    watches[id]?.lastAsked = now
+    for (shard, edges) in watch.missing { ask(shard, through: edges) }
+  }
+
+  private func ask(_ shard: Int, through edges: Set<Int>) {
+    let candidates = sessions[shard].filter { edges.isEmpty || edges.contains($0.edge) }
+    for offset in candidates.indices {
+      if candidates[(turn + offset) % candidates.count].ask(&random) { return }
+    }
+  }
+
+  /// Every question of a planned change that still waits counts as long as it waits.
+  private func finishWhenAnswered(_ watch: Watch, at now: Timestamp) {
+    let waiting = watch.missing.keys.contains { shard in
+      sessions[shard].contains { session in
+        session.oldestWait.map { watch.since <= $0 && now < $0 + .seconds(6) } ?? false
+      }
+    }
+    if !waiting { finish(watch.fault.id, .paused(watch.pauses)) }
+  }
+}
