@@ -59,7 +59,10 @@ package final class SimWorld: @unchecked Sendable {
     queue.add(at: max(time, now), body)
   }
 
-  package func cancel(_ token: SimToken) { queue.cancel(token) }
+  package func cancel(_ token: SimToken) {
+    let cancelled = queue.cancel(token)
+    _ = consume cancelled
+  }
 
   /// Since the beginning.
   package var elapsed: Span { now - Self.beginning }
@@ -134,7 +137,8 @@ package final class SimWorld: @unchecked Sendable {
   /// Forgets everything that was to happen, so that nothing holds the world any more. Crash the
   /// nodes before: their tasks must have ended.
   package func tearDown() {
-    queue.removeAll()
+    var dropped = EventQueue()
+    swap(&dropped, &queue)
     hooks.removeAll()
     nodes.removeAll()
     ready.removeAll()

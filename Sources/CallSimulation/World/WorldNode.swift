@@ -107,9 +107,11 @@ package final class SimNode: @unchecked Sendable {
   package func kill() {
     guard state != .dead else { return }
     state = .dead
-    backlog.removeAll()
-    for body in onDeath { body() }
-    onDeath.removeAll()
+    var dropped: [Waiting] = []
+    swap(&dropped, &backlog)
+    var listeners: [() -> Void] = []
+    swap(&listeners, &onDeath)
+    for body in listeners { body() }
     makeReady()
   }
 

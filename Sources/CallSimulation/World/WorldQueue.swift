@@ -48,9 +48,15 @@ struct EventQueue {
     return SimToken(slot: slot, generation: generation)
   }
 
-  mutating func cancel(_ token: SimToken) {
-    guard token.slot >= 0, slots[Int(token.slot)].generation == token.generation else { return }
+  /// Returns what does not happen now, to be dropped by the caller: what that frees may well
+  /// cancel something else.
+  mutating func cancel(_ token: SimToken) -> (() -> Void)? {
+    guard slots.indices.contains(Int(token.slot)),
+      slots[Int(token.slot)].generation == token.generation
+    else { return nil }
+    let body = slots[Int(token.slot)].body
     release(token.slot)
+    return body
   }
 
   /// Takes what is next, unless it comes after `limit`.
@@ -63,11 +69,6 @@ struct EventQueue {
       return (Timestamp(microseconds: first.time), body)
     }
     return nil
-  }
-
-  mutating func removeAll() {
-    heap.removeAll()
-    for index in slots.indices where slots[index].body != nil { release(Int32(index)) }
   }
 
   private mutating func release(_ slot: Int32) {

@@ -1,0 +1,140 @@
+internal import CallBus
+internal import CallCoordinator
+internal import CallCore
+internal import CallWire
+
+/// Nothing that was acknowledged is lost: checkpoint and journal together always tell what all
+/// records ever told.
+extension StoreInvariants {
+  /// Replays what the store has of a shard, and compares.
+  func checkReplay(_ shard: Int) {
+    world.count("store.replays compared")
+    let stored = nats.store.records(shard, from: 1)
+    reader.read(shard) { [unowned self] result in
+      switch result {
+      case .failure(let failure): broken("the checkpoint of shard \(shard): \(failure)")
+      case .success(let checkpoint): compare(shard, checkpoint, stored)
+      }
+    }
+  }
+
+  private func compare(_ shard: Int, _ checkpoint: Checkpoint?, _ stored: [StoredRecord]) {
+    var machine = ShardMachine(shard: shard, epoch: 1, limits: limits)
+    machine.restore(checkpoint: checkpoint?.entries ?? [], registrations: [], now: world.now)
+    for each in stored where each.sequence > checkpoint?.sequence ?? 0 {
+      guard let record = try? ClusterCodec.journalRecord(each.bytes) else { continue }
+      machine.replay(record.entries, now: record.at)
+    }
+    let all = facts(of: shards[shard].all)
+    let kept = facts(of: machine)
+    for (call, entries) in all where kept[call] != entries {
+      return broken(
+        "shard \(shard)'s checkpoint and journal tell another story than its records did: "
+          + "\(kept[call].map { "\($0)" } ?? "nothing") in place of \(entries)", call: call)
+    }
+    if let call = kept.keys.first(where: { all[$0] == nil }) {
+      broken("shard \(shard)'s checkpoint has a call that no record told of", call: call)
+    }
+  }
+
+  /// The calls that must still be known, each with its entries.
+  private func facts(of machine: ShardMachine) -> [CallID: [JournalEntry]] {
+    var calls: [CallID: [JournalEntry]] = [:]
+    var forgettable: Set<CallID> = []
+    for entry in machine.checkpointEntries() {
+      switch entry.change {
+      // A new owner presumes a loss without a record: only its checkpoint tells.
+      case .callerLost, .winnerLost: continue
+      case .placed, .legJoined, .alerting, .answered, .legEnded, .connected, .ended, .signal,
+        .settled:
+        calls[entry.call, default: []].append(entry)
+      }
+      // A clock that is ahead forgets earlier.
+      if case .ended(let facts) = entry.change,
+        facts.at + limits.endedCallKept <= world.now + .seconds(10)
+      {
+        forgettable.insert(entry.call)
+      }
+    }
+    for call in forgettable { calls[call] = nil }
+    return calls
+  }
+
+  // MARK: The end
+
+  /// To be called some seconds after faults have ended: each shard has an owner that lives.
+  package func checkOwners() {
+    for shard in shards.indices {
+      let last = shards[shard]
+      guard last.lastProcess >= 0, world.nodes[last.lastProcess].state == .running,
+        !last.lastIsRelease
+      else {
+        let who = last.lastProcess >= 0 ? world.nodes[last.lastProcess].name : "nobody"
+        return broken("shard \(shard) has no owner: its last record is of \(who)")
+      }
+    }
+  }
+
+  /// To be called when nothing more happens: the store tells everything, and is small.
+  package func checkStore() {
+    for shard in shards.indices {
+      checkReplay(shard)
+      let count = nats.store.records(shard, from: 1).count
+      if count > 3 * checkpointEveryRecords + 50 {
+        broken("the journal of shard \(shard) still has \(count) records: nobody purges it")
+      }
+    }
+  }
+}
+
+/// Reads checkpoints as coordinators do, without a network between.
+final class CheckpointReader {
+  private let node: SimNode
+  private let store: CheckpointStore
+
+  init(_ nats: SimNATS, bucket: String) {
+    node = nats.world.makeNode("checker")
+    store = CheckpointStore(bucket: DirectBucket(nats: nats, name: bucket))
+  }
+
+  /// `body` is called before any time passes.
+  func read(
+    _ shard: Int,
+    _ body: @escaping @Sendable (Result<Checkpoint?, CheckpointStore.Failure>) -> Void
+  ) {
+    let store = store
+    _ = node.start {
+      do throws(CheckpointStore.Failure) {
+        body(.success(try await store.read(shard: shard)?.0))
+      } catch {
+        body(.failure(error))
+      }
+    }
+  }
+}
+
+/// A bucket as it is now.
+private struct DirectBucket: KeyValueBucket {
+  let nats: SimNATS
+  let name: String
+
+  func put(
+    _ key: String, _ value: [UInt8], expecting: UInt64?,
+    completion: @escaping @Sendable (AppendResult) -> Void
+  ) { completion(.unknown("only for reading")) }
+
+  func delete(_ key: String, completion: @escaping @Sendable (AppendResult) -> Void) {
+    completion(.unknown("only for reading"))
+  }
+
+  func get(_ key: String) async throws -> KeyValueEntry? { nats.store.get(name, key) }
+
+  func entries(matching filter: String) async throws -> [KeyValueEntry] {
+    let filter = SubjectFilter(filter)
+    return nats.store.entries(name, filter.matches)
+  }
+
+  func watch(
+    _ filter: String, handler: @escaping @Sendable (KeyValueEntry) -> Void
+  ) async throws -> any BusSubscription { throw BusError.closed }
+}

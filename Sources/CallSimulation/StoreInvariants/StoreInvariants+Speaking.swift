@@ -1,0 +1,124 @@
+internal import CallBus
+internal import CallCore
+internal import CallWire
+
+/// Decide, append, then speak: whatever a coordinator says to an edge has an append behind it that
+/// began after it was decided, and that the coordinator knows to be stored.
+extension StoreInvariants {
+  /// A command, as the process that got it tells it from others.
+  struct SpokenTo: Hashable {
+    var process: Int
+    var session: SessionRef
+    var request: UInt64
+  }
+
+  /// What was known when a command came.
+  struct Asked {
+    var shard: Int
+    var device: DeviceID
+    /// The last append that the process had begun then.
+    var before: Mark
+  }
+
+  /// A process hears something.
+  func delivered(_ node: SimNode, _ message: BusMessage) {
+    guard let shard = shard(ofCommands: message.subject),
+      let batch = try? ClusterCodec.commandBatch(message.bytes)
+    else { return }
+    let before = started[ProcessShard(process: node.number, shard: shard)] ?? .none
+    for command in batch.commands where command.request != 0 {
+      let key = SpokenTo(
+        process: node.number, session: command.session, request: command.request)
+      if waiting[key] != nil { continue }
+      waiting[key] = Asked(shard: shard, device: command.device, before: before)
+    }
+  }
+
+  private func shard(ofCommands subject: String) -> Int? {
+    let parts = subject.utf8.split(separator: UInt8(ascii: "."))
+    guard parts.count == 4, parts[3].elementsEqual("commands".utf8) else { return nil }
+    return Int(Substring(parts[2]))
+  }
+
+  /// A process says something.
+  func published(_ node: SimNode, _ message: OutgoingMessage) {
+    let prefix = "\(subjects.cluster).edge."
+    guard message.subject.hasPrefix(prefix),
+      let edge = UInt64(message.subject.dropFirst(prefix.count)),
+      let batch = try? ClusterCodec.edgeBatch(message.bytes)
+    else { return }
+    for item in batch.items {
+      let session = SessionRef(edge: edge, number: item.session)
+      switch item.body {
+      case .reply(let request, let reply):
+        if request != 0 { check(reply, to: session, request, from: node) }
+      case .delivery(let delivery): check(delivery, from: node)
+      case .notice, .close: break
+      }
+    }
+  }
+
+  private func check(
+    _ reply: Reply, to session: SessionRef, _ request: UInt64, from node: SimNode
+  ) {
+    let key = SpokenTo(process: node.number, session: session, request: request)
+    guard let asked = waiting[key] else {
+      return broken("\(node.name) answers a command that it never got")
+    }
+    let place = ProcessShard(process: node.number, shard: asked.shard)
+    guard let stored = known[place], stored > asked.before else {
+      return broken(
+        "\(node.name) answers for shard \(asked.shard) before an append that began after the "
+          + "command is known to be stored")
+    }
+    switch reply {
+    case .answer(true, let state):
+      guard shards[asked.shard].winners[state.call] == asked.device else {
+        return broken(
+          "\(asked.device.text) is told that it won, which no record says", call: state.call)
+      }
+    case .call(let state), .answer(false, let state):
+      check(epochOf: state.version, of: asked.shard, node, state.call)
+    case .error, .done, .attached, .registered: break
+    }
+  }
+
+  private func check(_ delivery: Delivery, from node: SimNode) {
+    let callee = UserKey(app: app, user: delivery.callee)
+    let shard = ShardHash.shard(of: callee, count: shardCount)
+    check(epochOf: delivery.version, of: shard, node, delivery.call)
+    guard shards[shard].placed.contains(delivery.call) else {
+      return broken("\(node.name) tells of a call that is in no record", call: delivery.call)
+    }
+    switch delivery.event {
+    case .answered(let answered):
+      if shards[shard].winners[delivery.call] != answered.by.device {
+        broken("the caller is told of an answer that is in no record", call: delivery.call)
+      }
+    case .stop(let stop):
+      let isBacked =
+        stop.reason == .answeredElsewhere
+        ? shards[shard].winners[delivery.call] != nil : shards[shard].ended.contains(delivery.call)
+      if !isBacked {
+        broken("a device is told to stop, which no record says", call: delivery.call)
+      }
+    case .invite, .ringing, .signal: break
+    }
+  }
+
+  /// Versions carry the epoch of who made them. Only that epoch's owner may say them, and it has
+  /// something in the journal then.
+  private func check(epochOf version: UInt64, of shard: Int, _ node: SimNode, _ call: CallID) {
+    let epoch = version >> 20
+    guard epoch != 0 else { return }
+    guard let owner = shards[shard].owners[epoch], owner.process == node.number else {
+      return broken(
+        "\(node.name) speaks for shard \(shard) in epoch \(epoch), which is not its own",
+        call: call)
+    }
+    let stored = known[ProcessShard(process: node.number, shard: shard)] ?? .none
+    if stored.epoch < epoch {
+      broken("\(node.name) speaks for shard \(shard) before its fence is stored", call: call)
+    }
+  }
+}

@@ -1,0 +1,172 @@
+internal import CallBus
+internal import CallCore
+internal import CallWire
+
+/// What must hold of journals, and between them and what nodes say, judged after every append and
+/// every message.
+///
+/// It keeps what the journals ever had, whatever was purged since. Touched by the world's thread only.
+package final class StoreInvariants: @unchecked Sendable {
+  /// A record by its place: epochs, and numbers within one.
+  struct Mark: Comparable {
+    var epoch: UInt64
+    var number: UInt64
+    static let none = Mark(epoch: 0, number: 0)
+    static func < (a: Self, b: Self) -> Bool { (a.epoch, a.number) < (b.epoch, b.number) }
+  }
+
+  struct Owner: Equatable {
+    var writer: String
+    /// The process's number in the world.
+    var process: Int
+  }
+
+  /// What a shard's journal told so far.
+  struct Shard {
+    var last = Mark.none
+    var lastProcess = -1
+    var lastIsRelease = false
+    var lastSequence: UInt64 = 0
+    var records = 0
+    var owners: [UInt64: Owner] = [:]
+    var marks: [UInt64: (mark: Mark, process: Int)] = [:]
+    var placed: Set<CallID> = []
+    var winners: [CallID: DeviceID] = [:]
+    var ended: Set<CallID> = []
+    /// All records ever, replayed one by one.
+    var all: ShardMachine
+  }
+
+  struct ProcessShard: Hashable {
+    var process: Int
+    var shard: Int
+  }
+
+  package let world: SimWorld
+  let nats: SimNATS
+  let app: String
+  let subjects: Subjects
+  let shardCount: Int
+  let limits: CallLimits
+  let checkpointEveryRecords: Int
+  var shards: [Shard]
+  /// The last append that a process began, and the last of its own that it knows to be stored.
+  var started: [ProcessShard: Mark] = [:]
+  var known: [ProcessShard: Mark] = [:]
+  var waiting: [SpokenTo: Asked] = [:]
+  let reader: CheckpointReader
+
+  /// - Parameters:
+  ///   - app: the app of all users of the world.
+  ///   - options: how the coordinators are set up.
+  package init(_ nats: SimNATS, app: String, options: SimCoordinatorOptions) {
+    self.nats = nats
+    self.app = app
+    world = nats.world
+    shardCount = options.shardCount
+    limits = options.limits
+    checkpointEveryRecords = options.checkpointEveryRecords
+    subjects = Subjects(cluster: options.cluster, shardCount: options.shardCount)
+    shards = (0..<options.shardCount).map {
+      Shard(all: ShardMachine(shard: $0, epoch: 1, limits: options.limits))
+    }
+    reader = CheckpointReader(nats, bucket: subjects.checkpointStream)
+    nats.observers.appendStarted.append { [unowned self] in appendStarted($0, $1, $2) }
+    nats.observers.appended.append { [unowned self] in appended($0, $1, $2) }
+    nats.observers.appendKnown.append { [unowned self] in appendKnown($0, $1, $2) }
+    nats.observers.purged.append { [unowned self] shard, _ in checkReplay(shard) }
+    nats.observers.published.append { [unowned self] in published($0, $1) }
+    nats.observers.delivered.append { [unowned self] in delivered($0, $1) }
+  }
+
+  func broken(_ sentence: String, call: CallID? = nil) { world.stop(sentence, call: call) }
+
+  // MARK: Appends
+
+  private func appendStarted(_ node: SimNode, _ shard: Int, _ bytes: [UInt8]) {
+    guard let record = try? ClusterCodec.journalRecord(bytes) else {
+      return broken("\(node.name) appends what cannot be read")
+    }
+    let place = ProcessShard(process: node.number, shard: shard)
+    let mark = Mark(epoch: record.epoch, number: record.number)
+    started[place] = max(started[place] ?? .none, mark)
+  }
+
+  private func appended(_ node: SimNode, _ shard: Int, _ stored: StoredRecord) {
+    guard shards.indices.contains(shard),
+      let record = try? ClusterCodec.journalRecord(stored.bytes)
+    else { return broken("journal \(shard) takes what cannot be read") }
+    let mark = Mark(epoch: record.epoch, number: record.number)
+    world.note(
+      "journal \(shard)",
+      "\(stored.sequence): \(record.writer) \(mark.epoch).\(mark.number), "
+        + "\(record.entries.count) entries\(record.released ? ", released" : "")")
+    checkPlace(node, shard, stored.sequence, record)
+    shards[shard].last = mark
+    shards[shard].lastProcess = node.number
+    shards[shard].lastIsRelease = record.released
+    shards[shard].lastSequence = stored.sequence
+    shards[shard].records += 1
+    shards[shard].marks[stored.sequence] = (mark, node.number)
+    for entry in record.entries { take(entry, shard, record) }
+    shards[shard].all.replay(record.entries, now: record.at)
+  }
+
+  private func checkPlace(
+    _ node: SimNode, _ shard: Int, _ sequence: UInt64, _ record: JournalRecord
+  ) {
+    let last = shards[shard].last
+    let what = "journal \(shard), record \(sequence) of \(record.writer)"
+    let owner = Owner(writer: record.writer, process: node.number)
+    if record.epoch < last.epoch {
+      broken("\(what): epoch \(record.epoch) stands behind the fence of epoch \(last.epoch)")
+    } else if record.epoch == last.epoch {
+      if shards[shard].owners[record.epoch] != owner {
+        broken("\(what): epoch \(record.epoch) has two owners")
+      }
+      // A fence whose answer was lost may be written again.
+      let isFenceAgain = record.number == 0 && last.number == 0 && record.entries.isEmpty
+      if isFenceAgain {
+        world.count("store.fence repeated")
+      } else if record.number != last.number + 1 {
+        broken("\(what): number \(record.number) follows \(last.number)")
+      }
+      if shards[shard].lastIsRelease { broken("\(what): it follows the record that gave up") }
+    } else {
+      if record.number != 0 { broken("\(what): epoch \(record.epoch) begins without a fence") }
+      shards[shard].owners[record.epoch] = owner
+      world.count("store.terms")
+    }
+    if let follows = record.follows, follows != shards[shard].lastSequence {
+      broken("\(what): it follows \(shards[shard].lastSequence), not \(follows)")
+    }
+  }
+
+  private func take(_ entry: JournalEntry, _ shard: Int, _ record: JournalRecord) {
+    switch entry.change {
+    case .placed: shards[shard].placed.insert(entry.call)
+    case .answered(let facts):
+      if let former = shards[shard].winners.updateValue(facts.by.device, forKey: entry.call),
+        former != facts.by.device
+      {
+        broken("two devices won: \(former.text) and \(facts.by.device.text)", call: entry.call)
+      }
+    case .ended:
+      if !shards[shard].ended.insert(entry.call).inserted {
+        broken("the call ended twice", call: entry.call)
+      }
+    case .legJoined, .alerting, .legEnded, .connected, .signal, .callerLost, .winnerLost,
+      .settled:
+      break
+    }
+  }
+
+  /// A process hears that a record is stored, or reads it at the journal's end.
+  private func appendKnown(_ node: SimNode, _ shard: Int, _ sequence: UInt64) {
+    guard let (mark, process) = shards[shard].marks[sequence], process == node.number else {
+      return
+    }
+    let place = ProcessShard(process: process, shard: shard)
+    known[place] = max(known[place] ?? .none, mark)
+  }
+}
