@@ -23,6 +23,8 @@ public struct Subjects: Sendable {
   public var adminStatus: String { "\(cluster).admin.status" }
   public var adminCall: String { "\(cluster).admin.call" }
   public var adminUser: String { "\(cluster).admin.user" }
+  /// A node is asked to drain, or to serve again.
+  public var adminDrain: String { "\(cluster).admin.drain" }
 
   public var leaseBucket: String { "\(cluster)-leases" }
   public var registrationBucket: String { "\(cluster)-registrations" }

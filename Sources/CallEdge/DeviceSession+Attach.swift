@@ -11,6 +11,10 @@ extension DeviceSession {
     guard id > 0 else {
       return actions.append(.reply(0, .error(.missingID)))
     }
+    if rules.isDraining, case .connected = phase {
+      actions.append(.reply(id, .error(CallError(.draining))))
+      return close(.goAway, now: now, into: &actions)
+    }
     switch phase {
     case .connected(let claims):
       if !request.token.isEmpty {

@@ -111,14 +111,19 @@ extension DeviceSession {
       return actions.append(.reply(frame.id, .error(error)))
     }
     if case .place(let address, _) = frame.command,
-      !placedCalls.contains(where: { $0.call == address.call }),
-      let refusal = rules.limits.refusalToPlace(liveCallsPlaced: placedCalls.count)
+      !placedCalls.contains(where: { $0.call == address.call }), let refusal = refusalToPlace
     {
       return actions.append(.reply(frame.id, .error(refusal)))
     }
     guard let (callee, body) = command(frame.command, of: identity) else { return }
     pendingCount += 1
     actions.append(.forward(request: frame.id, callee: callee, body))
+  }
+
+  /// Why no further call is placed from here.
+  private var refusalToPlace: CallError? {
+    if rules.isDraining { return CallError(.draining) }
+    return rules.limits.refusalToPlace(liveCallsPlaced: placedCalls.count)
   }
 
   /// nil for what is no command to a shard.
@@ -200,6 +205,7 @@ extension DeviceSession {
       let answer = attachReplied(reply, claims: claims, identity: identity, now: now)
       return actions.append(.reply(request, answer))
     }
+    noteCall(reply)
     forgetEnded(by: reply, to: body)
     guard let identity = mayBeKnown else { return }
     let answer = ServerReply(reply, device: identity.device)
@@ -213,7 +219,13 @@ extension DeviceSession {
   /// A delivery passes. False when the session takes none any more.
   package mutating func willDeliver(_ delivery: Delivery) -> Bool {
     if case .closing = phase { return false }
-    if case .stop = delivery.event { forget(delivery.call) }
+    switch delivery.event {
+    case .invite(let invite): inCallUntil = max(inCallUntil, invite.deadline)
+    case .stop:
+      inCallUntil = Timestamp(microseconds: 0)
+      forget(delivery.call)
+    case .ringing, .answered, .signal: break
+    }
     return true
   }
 
@@ -224,6 +236,14 @@ extension DeviceSession {
     if case .closing = phase { return }
     actions.append(.notice(notice))
     close(CloseReason(notice.kind), now: now, into: &actions)
+  }
+
+  private mutating func noteCall(_ reply: Reply) {
+    switch reply {
+    case .answer(won: true, _): inCallUntil = .distantFuture
+    case .call(let state) where state.phase == .ended: inCallUntil = Timestamp(microseconds: 0)
+    case .call, .answer, .attached, .registered, .done, .error: break
+    }
   }
 
   /// Drops the calls that a reply shows to be over, or never begun.

@@ -1,6 +1,7 @@
 package import CallAuth
 package import CallCore
 package import CallWire
+import Synchronization
 
 /// One device's connection, from its WebSocket's opening to its end. Does no I/O, reads no clock and
 /// knows nothing about calls, save which it would have to report if its socket broke.
@@ -72,6 +73,9 @@ package struct DeviceSession {
   /// When the connection must be attached; while attached, when the next ping is due.
   var deadline: Timestamp
   var placedCalls: [PlacedCall] = []
+  /// Until when a call that was delivered here rings, or goes on. Of several calls the one heard of
+  /// last counts: this only says which sessions are closed last when the edge goes away.
+  var inCallUntil = Timestamp(microseconds: 0)
   var pendingCount: UInt16 = 0
   var badFrames: UInt16 = 0
   var refusals: UInt16 = 0
@@ -101,6 +105,10 @@ package struct DeviceSession {
   }
   package var isClosing: Bool {
     if case .closing = phase { true } else { false }
+  }
+  /// Whether a call rings or goes on here, or was placed from here and lives.
+  package func isInCall(at now: Timestamp) -> Bool {
+    isAttached && (!placedCalls.isEmpty || now < inCallUntil)
   }
   /// The sender of this session's commands, once it is known.
   package var sender: (user: UserKey, device: DeviceID)? {
@@ -134,6 +142,12 @@ package final class SessionRules: Sendable {
   /// Calls that a session remembers. Policy: forget the oldest.
   package let placedCallsMax = 16
   package let limits: CallLimits
+  /// The edge goes away: nobody attaches and nothing new is placed.
+  package var isDraining: Bool {
+    get { draining.load(ordering: .relaxed) }
+    set { draining.store(newValue, ordering: .relaxed) }
+  }
+  private let draining = Atomic(false)
 
   package init(edge: UInt64, configuration: EdgeConfiguration) {
     self.edge = edge

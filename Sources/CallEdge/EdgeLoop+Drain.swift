@@ -3,42 +3,85 @@ internal import CallWire
 
 /// How an event loop gives its devices up.
 extension EdgeLoop {
-  /// Tells every session that the edge goes, each with a time to come back that spreads them over
-  /// `span`. From now on nobody attaches.
+  struct Drain {
+    var schedule: DrainSchedule
+    /// Sessions that have not been told yet; the next is the last.
+    var untold: [UInt64]
+    /// How many were told, or had gone before.
+    var told = 0
+  }
+
+  /// Nobody attaches, and no new call is placed.
+  var draining: Bool { drain != nil }
+
+  /// Begins to send every session elsewhere, within `span`: those in a call last. The loop's ticks
+  /// do the rest.
   /// - Returns: how many sessions there are.
+  @discardableResult
   func beginDrain(over span: Span) -> Int {
-    draining = true
-    let handlers = devices
-    for (position, handler) in handlers.enumerated() {
-      let share = Double(position) / Double(max(1, handlers.count))
-      handler.send(.notice(goAway(after: Double(span.microseconds) / 1000 * share)))
-    }
+    let handlers = devicesIdleFirst
+    let schedule = DrainSchedule(begins: now, span: span, count: handlers.count)
+    drain = Drain(schedule: schedule, untold: handlers.reversed().map(\.number))
+    shared.rules.isDraining = true
+    continueDrain(now: now)
     flushTouched()
+    flushCommands(all: true)
     return handlers.count
   }
 
-  /// Closes sessions until at most `count` are left.
+  /// Takes devices and calls again. Who was told to go goes.
+  func endDrain() {
+    drain = nil
+    shared.rules.isDraining = false
+  }
+
+  /// Tells and closes the sessions whose time has come.
+  func continueDrain(now: Timestamp) {
+    guard var drain = self.drain else { return }
+    let due = drain.schedule.told(at: now)
+    while drain.told < due, let number = drain.untold.popLast() {
+      drain.told += 1
+      device(number)?.send(.notice(goAway))
+    }
+    let stay = drain.schedule.mayStay(of: sessionCount, at: now)
+    self.drain = drain
+    if stay < .max { closeSessions(leaving: stay) }
+  }
+
+  /// Closes sessions until at most `count` are left, those in a call last.
   func closeSessions(leaving count: Int) {
+    let surplus = sessionCount - max(0, count)
+    guard surplus > 0 else { return }
     let now = self.now
-    for handler in devices.dropFirst(max(0, count)) { handler.close(goAway(after: 0), now: now) }
+    for handler in devicesIdleFirst.prefix(surplus) { handler.close(goAway, now: now) }
     flushTouched()
     flushCommands(all: true)
   }
 
   /// Closes every socket.
   func closeAll() {
-    for handler in devices + closing.values { handler.abort() }
+    for handler in devicesIdleFirst + closing.values { handler.abort() }
     for handler in Array(requests.values) { handler.abort() }
     flushCommands(all: true)
   }
 
-  private var devices: [WebSocketHandler] {
-    endpoints.values.compactMap { if case .device(let handler) = $0 { handler } else { nil } }
+  /// Connections of devices that are not closing.
+  var sessionCount: Int {
+    endpoints.values.count { if case .device = $0 { true } else { false } }
   }
 
-  private func goAway(after milliseconds: Double) -> Notice {
-    Notice(
-      kind: .goAway, message: "This edge stops. Connect to another.",
-      retryAfterMilliseconds: UInt32(max(0, min(milliseconds, 600_000))))
+  /// Whoever rings, talks or calls comes last.
+  private var devicesIdleFirst: [WebSocketHandler] {
+    let now = self.now
+    var idle: [WebSocketHandler] = []
+    var inCall: [WebSocketHandler] = []
+    for case .device(let handler) in endpoints.values {
+      if handler.isInCall(at: now) { inCall.append(handler) } else { idle.append(handler) }
+    }
+    return idle + inCall
+  }
+
+  private var goAway: Notice {
+    Notice(kind: .goAway, message: "This edge goes away. Connect to another.")
   }
 }

@@ -40,8 +40,8 @@ final class EdgeLoop {
   /// Commands in one tick from which on the loop counts as busy: 200 a second.
   private static let busyFrom = 20
   private var isStopped = false
-  /// Set once, by `beginDrain`.
-  var draining = false
+  /// Set while the edge sends its devices elsewhere, and when it has done so.
+  var drain: Drain?
   /// Room for one unmasked message.
   let scratch: UnsafeMutableRawBufferPointer
 
@@ -237,7 +237,7 @@ final class EdgeLoop {
     }
   }
 
-  private func device(_ session: UInt64) -> WebSocketHandler? {
+  func device(_ session: UInt64) -> WebSocketHandler? {
     guard case .device(let handler)? = endpoints[session] else { return nil }
     return handler
   }
@@ -306,6 +306,7 @@ final class EdgeLoop {
     commandsThisTick = 0
     sweepCommands(now: now)
     if ticks % Self.ticksPerSweep == 0 { sweepConnections(now: now) }
+    continueDrain(now: now)
     if ticks % Self.ticksPerHold == 0 { releaseHeld() }
     flushCommands(all: false)
     flushTouched()

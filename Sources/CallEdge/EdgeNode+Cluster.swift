@@ -14,6 +14,7 @@ extension EdgeNode {
     do {
       out.append(contentsOf: try subscribeSessions(loops))
       out.append(try subscribeStatus(state))
+      out.append(try subscribeDrain())
       let node = configuration.nodeID
       out.append(
         try answer(shared.subjects.adminCall) { CallReport(found: false, node: node) })
@@ -102,6 +103,26 @@ extension EdgeNode {
     }
   }
 
+  private func subscribeDrain() throws -> any BusSubscription {
+    let bus = bus
+    let node = configuration.nodeID
+    return try bus.subscribe(shared.subjects.adminDrain) { [orders] message in
+      guard
+        let request = try? JSONDecoder().decode(DrainRequest.self, from: Data(message.bytes)),
+        request.node == node
+      else { return }
+      switch request.action {
+      case .drain: orders.offer(.drain(seconds: request.seconds))
+      case .resume: orders.offer(.resume)
+      }
+      let answer = DrainAnswer(node: node, role: "edge")
+      guard let replyTo = message.replyTo, let json = try? JSONEncoder().encode(answer) else {
+        return
+      }
+      bus.publish(replyTo, Array(json))
+    }
+  }
+
   /// Answers each message on a subject with JSON.
   private func answer<Body: Encodable & SendableMetatype>(
     _ subject: String, _ body: @escaping @Sendable () -> Body
@@ -117,7 +138,7 @@ extension EdgeNode {
 }
 
 extension EdgeShared {
-  func status(state: NodeState, bus: BusStatistics) -> NodeStatus {
+  func status(state: EdgePhase, bus: BusStatistics) -> NodeStatus {
     let process = ProcessSample.now()
     var health = BusHealth()
     health.connected = bus.connected
@@ -147,9 +168,9 @@ extension EdgeShared {
 
 /// What the node says of itself, set by its one task and read by others.
 final class EdgeStateBox: Sendable {
-  private let state = Mutex(NodeState.starting)
-  var value: NodeState { state.withLock { $0 } }
-  func set(_ new: NodeState) { state.withLock { $0 = new } }
+  private let state = Mutex(EdgePhase.starting)
+  var value: EdgePhase { state.withLock { $0 } }
+  func set(_ new: EdgePhase) { state.withLock { $0 = new } }
 }
 
 /// Tells the last of several that it is the last.

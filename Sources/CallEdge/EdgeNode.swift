@@ -13,6 +13,8 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
   let bus: Bus
   let shared: EdgeShared
   private let port = OneShot<Int>()
+  /// What the node's one task is to do.
+  let orders = Inbox<EdgeOrder>(capacity: 64)
 
   public convenience init(
     configuration: EdgeConfiguration, bus: Bus, clock: ClusterClock, metrics: MetricsRegistry,
@@ -75,14 +77,17 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
     state.set(.serving)
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await self.beat(state) }
-      do {
-        try await gracefulShutdown()
-      } catch {
-        // Cancelled: there is no time to drain.
-        try? await channel.close().get()
-        throw error
+      group.addTask {
+        // Also when it is cancelled: `conduct` sees that.
+        try? await gracefulShutdown()
+        self.orders.offer(.shutDown)
       }
-      await self.drain(server, channel, state)
+      await self.conduct(server, state)
+      try? await channel.close().get()
+      // Cancelled: there is no time for good manners.
+      try Task.checkCancellation()
+      await settle(server)
+      for loop in server.loops { try? await loop.run { $0.closeAll() } }
       group.cancelAll()
     }
     beat(.gone)
@@ -104,7 +109,7 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
   private func beat(_ state: EdgeStateBox) async throws {
     let interval = Duration.microseconds(configuration.heartbeatInterval.microseconds)
     while !Task.isCancelled {
-      beat(state.value)
+      beat(state.value.heartbeat)
       try? await Task.sleep(for: interval)
     }
   }
@@ -116,46 +121,6 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
         Heartbeat(
           node: configuration.nodeID, role: .edge, incarnation: incarnation, state: state,
           version: configuration.version, shardCount: UInt32(configuration.shardCount))))
-  }
-
-  // MARK: The end
-
-  /// Tells every device to go elsewhere, closes the sessions evenly over the time there is, and
-  /// waits a little for requests under way.
-  private func drain(
-    _ server: EdgeServer, _ channel: any Channel, _ state: EdgeStateBox
-  ) async {
-    shared.logger.notice("edge drains", metadata: .keys([.state: "leaving"]))
-    state.set(.leaving)
-    beat(.leaving)
-    try? await channel.close().get()
-    let span = Span.seconds(Int64(max(0, configuration.drainSeconds)))
-    var counts: [Int] = []
-    for loop in server.loops {
-      counts.append((try? await loop.run { $0.beginDrain(over: span) }) ?? 0)
-    }
-    let steps = max(1, configuration.drainSeconds * 10)
-    for step in 1...steps {
-      if counts.allSatisfy({ $0 == 0 }) { break }
-      for (loop, count) in zip(server.loops, counts) {
-        let left = count * (steps - step) / steps
-        try? await loop.run { $0.closeSessions(leaving: left) }
-      }
-      if step < steps { try? await Task.sleep(for: .milliseconds(100)) }
-    }
-    await settle(server)
-    for loop in server.loops { try? await loop.run { $0.closeAll() } }
-  }
-
-  /// Until peers have answered their close frames and requests have their replies; two seconds at
-  /// most.
-  private func settle(_ server: EdgeServer) async {
-    for _ in 0..<100 {
-      var open = 0
-      for loop in server.loops { open += (try? await loop.run { $0.openCount }) ?? 0 }
-      if open == 0 { return }
-      try? await Task.sleep(for: .milliseconds(20))
-    }
   }
 }
 

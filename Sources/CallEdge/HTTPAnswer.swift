@@ -122,7 +122,7 @@ extension EdgeShared {
   /// Whether devices should be sent here.
   func readiness(draining: Bool) -> HTTPAnswer {
     var missing: [String] = []
-    if draining { missing.append("the edge stops") }
+    if draining { missing.append("the edge drains") }
     if !isBusConnected() { missing.append("the bus is not connected") }
     let ownerless = health.ownerless
     if !ownerless.isEmpty { missing.append("\(ownerless.count) shards have no owner") }

@@ -324,6 +324,9 @@ final class WebSocketHandler: ChannelInboundHandler {
     drive { $0.asked(toClose: notice, now: now, into: &$1) }
   }
 
+  /// Whether a call rings or goes on here, or was placed from here.
+  func isInCall(at now: Timestamp) -> Bool { session.isInCall(at: now) }
+
   func tick(now: Timestamp) {
     drive { $0.tick(now: now, into: &$1) }
   }

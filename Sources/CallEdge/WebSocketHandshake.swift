@@ -15,6 +15,8 @@ struct WebSocketHandshake {
   /// Those of the Authorization header, where there was one.
   let claims: DeviceClaims?
 
+  private static let draining = CallError(.draining, retryAfterMilliseconds: 1000)
+
   init(_ head: HTTPRequestHead, loop: EdgeLoop) throws(Refusal) {
     guard head.headers[canonicalForm: "upgrade"].contains(where: { $0.lowercased() == "websocket" })
     else {
@@ -23,7 +25,7 @@ struct WebSocketHandshake {
       answer.headers.append(("upgrade", "websocket"))
       throw Refusal(answer: answer)
     }
-    if loop.draining { throw Refusal(answer: .error(CallError(.draining))) }
+    if loop.draining { throw Refusal(answer: .error(Self.draining)) }
     let offered = head.headers[canonicalForm: "sec-websocket-protocol"]
     guard let codec = offered.lazy.compactMap({ DeviceCodec(subprotocol: $0) }).first else {
       throw Refusal(answer: .error(CallError(.unsupportedSubprotocol)))

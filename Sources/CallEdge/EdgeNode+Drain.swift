@@ -1,0 +1,100 @@
+internal import CallBus
+internal import CallCore
+internal import CallTelemetry
+internal import CallWire
+internal import Logging
+
+/// What an edge is asked to do, by its operator or by the process's end.
+enum EdgeOrder: Sendable {
+  /// Send the devices elsewhere and stay, empty. `seconds`: in place of the configured time.
+  case drain(seconds: Int?)
+  /// Take devices again.
+  case resume
+  /// Drain, then end.
+  case shutDown
+}
+
+/// What an edge does, as operators see it.
+enum EdgePhase: String, Sendable {
+  case starting, serving
+  /// Sends its devices elsewhere.
+  case draining
+  /// Has none left, and takes none.
+  case drained
+
+  /// What the cluster hears: it may find devices here as long as the edge is not gone.
+  var heartbeat: NodeState {
+    switch self {
+    case .starting: .starting
+    case .serving: .serving
+    case .draining, .drained: .leaving
+    }
+  }
+}
+
+extension EdgeNode {
+  /// Does what is asked, in its order, until the node is to end and has no devices left.
+  ///
+  /// While it drains the port stays open, so that health checks see it; upgrades, attaches and new
+  /// calls are refused.
+  func conduct(_ server: EdgeServer, _ state: EdgeStateBox) async {
+    var isEnding = false
+    while !Task.isCancelled {
+      let pause: ContinuousClock.Instant? =
+        state.value == .draining ? .now + .milliseconds(50) : nil
+      for order in await orders.next(until: pause) {
+        switch order {
+        case .drain(let seconds):
+          if state.value == .serving { await drain(server, state, seconds: seconds) }
+        case .resume: if !isEnding { await resume(server, state) }
+        case .shutDown:
+          isEnding = true
+          // One that drains already begins anew: an operator may have given it an hour.
+          if state.value != .drained { await drain(server, state, seconds: nil) }
+        }
+      }
+      if state.value == .draining, await isEmpty(server) {
+        state.set(.drained)
+        shared.logger.notice("edge is drained")
+      }
+      if isEnding, state.value == .drained { return }
+    }
+  }
+
+  private func drain(_ server: EdgeServer, _ state: EdgeStateBox, seconds: Int?) async {
+    state.set(.draining)
+    beat(EdgePhase.draining.heartbeat)
+    let seconds = max(0, min(seconds ?? configuration.drainSeconds, 3600))
+    var count = 0
+    for loop in server.loops {
+      count += (try? await loop.run { $0.beginDrain(over: .seconds(Int64(seconds))) }) ?? 0
+    }
+    shared.logger.notice("edge drains", metadata: .keys([.count: "\(count)"]))
+  }
+
+  private func resume(_ server: EdgeServer, _ state: EdgeStateBox) async {
+    guard state.value == .draining || state.value == .drained else { return }
+    for loop in server.loops { try? await loop.run { $0.endDrain() } }
+    state.set(.serving)
+    beat(EdgePhase.serving.heartbeat)
+    shared.logger.notice("edge serves again")
+  }
+
+  private func isEmpty(_ server: EdgeServer) async -> Bool {
+    for loop in server.loops where (try? await loop.run { $0.sessionCount }) ?? 0 > 0 {
+      return false
+    }
+    return true
+  }
+
+  /// Until peers have answered their close frames and requests have their replies; two seconds at
+  /// most.
+  func settle(_ server: EdgeServer) async {
+    for _ in 0..<100 {
+      var open = 0
+      for loop in server.loops { open += (try? await loop.run { $0.openCount }) ?? 0 }
+      if open == 0 { return }
+      try? await Task.sleep(for: .milliseconds(20))
+    }
+  }
+}
