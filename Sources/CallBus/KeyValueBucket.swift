@@ -77,5 +77,8 @@ public struct JournalOptions: Sendable, Equatable {
 public struct BucketOptions: Sendable, Equatable {
   public var replicas = 1
   public var inMemory = false
+  /// Whether a missing bucket is made; else opening it fails as `BusError.notReady`. For nodes that
+  /// do not know how the cluster's buckets are to be.
+  public var createsMissing = true
   public init() {}
 }

@@ -112,6 +112,8 @@ public enum BusError: Error, Sendable, Equatable {
   case closed
   /// A compare-and-set or an append lost: the expected sequence or revision is not the last one.
   case wrongSequence
+  /// The store is not there, or not yet: it starts, elects a leader, or was never switched on.
+  case notReady(String)
   /// What the server or the library said.
   case failed(String)
 }
@@ -123,7 +125,7 @@ extension BusError: CustomStringConvertible {
     case .noResponders: "nobody listens"
     case .closed: "the bus is closed"
     case .wrongSequence: "another write came first"
-    case .failed(let sentence): sentence
+    case .notReady(let sentence), .failed(let sentence): sentence
     }
   }
 }

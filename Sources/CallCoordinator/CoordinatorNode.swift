@@ -81,11 +81,16 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     do {
       var options = configuration.journal
       options.shardCount = configuration.shardCount
-      journal = try await bus.openJournal(options)
-      leases = try await bus.openBucket(subjects.leaseBucket, configuration.buckets)
-      registrations = try await bus.openBucket(
-        subjects.registrationBucket, configuration.buckets)
-      checkpoints = try await bus.openBucket(subjects.checkpointStream, configuration.buckets)
+      let patiently = StorePatience(clock: clock) { [logger] error in
+        logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
+      }
+      journal = try await patiently { try await bus.openJournal(options) }
+      let open = { (name: String) async throws in
+        try await patiently { try await bus.openBucket(name, configuration.buckets) }
+      }
+      leases = try await open(subjects.leaseBucket)
+      registrations = try await open(subjects.registrationBucket)
+      checkpoints = try await open(subjects.checkpointStream)
     } catch {
       throw .store("\(error)")
     }

@@ -20,7 +20,9 @@ struct JetStreamAPI: Sendable {
     func checked(_ what: String) throws -> JSONValue {
       guard let error = json["error"] else { return json }
       let text = error["description"]?.text ?? "unknown error"
-      throw BusError.failed("\(what): JetStream says: \(text) (\(errorCode ?? 0))")
+      let sentence = "\(what): JetStream says: \(text) (\(errorCode ?? 0))"
+      // As HTTP's: the service is not available now.
+      throw error["code"]?.unsigned == 503 ? BusError.notReady(sentence) : .failed(sentence)
     }
   }
 
@@ -32,6 +34,7 @@ struct JetStreamAPI: Sendable {
   }
 
   static let noMessageFound: UInt64 = 10037
+  static let streamNotFound: UInt64 = 10059
   static let streamNameInUse: UInt64 = 10058
   /// Of the header with the expected sequence; the second number is newer servers'.
   static let wrongLastSequence: Set<UInt64> = [10071, 10164]
@@ -49,7 +52,7 @@ struct JetStreamAPI: Sendable {
     do {
       reply = try await bus.request("$JS.API.\(subject)", Array(body.utf8), timeout: timeout)
     } catch BusError.noResponders {
-      throw BusError.failed(
+      throw BusError.notReady(
         "JetStream does not answer \(subject): start nats-server with --jetstream")
     }
     return try Self.parse(reply)

@@ -17,6 +17,14 @@ public final class JetStreamBucket: KeyValueBucket {
     -> JetStreamBucket
   {
     let bucket = JetStreamBucket(bus, name)
+    guard options.createsMissing else {
+      let reply = try await bucket.api.call("STREAM.INFO.\(bucket.stream)", "")
+      if reply.errorCode == JetStreamAPI.streamNotFound {
+        throw BusError.notReady("there is no bucket \(name) yet: a coordinator makes it")
+      }
+      _ = try reply.checked("cannot open the bucket \(name)")
+      return bucket
+    }
     try await StreamSpecification(
       name: bucket.stream, subjects: ["\(bucket.prefix)>"], messagesPerSubject: 1,
       replicas: options.replicas, inMemory: options.inMemory, isBucket: true

@@ -1,5 +1,5 @@
 package import CallBus
-package import CallWire
+internal import CallWire
 
 /// What is fixed for the life of a cluster is decided once, by its first coordinator, and kept in the
 /// bus: users would be looked for in the wrong shards if two nodes counted differently.

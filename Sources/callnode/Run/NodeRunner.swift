@@ -53,23 +53,41 @@ struct NodeRunner {
   }
 
   private func settleShardCount(_ bus: some ClusterBus) async throws -> Int {
+    let patiently = StorePatience(clock: ClusterClock(wallMicroseconds: 0), pause: .seconds(1)) {
+      [logger] error in
+      logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
+    }
     do {
-      let bucket = try await bus.openBucket("\(configuration.cluster)-config", configuration.bucket)
       let (wanted, cluster) = (configuration.shardCount, configuration.cluster)
+      let name = "\(cluster)-config"
       if roles.hasCoordinator {
-        return try await ClusterAgreement.settle(bucket, wanted: wanted, cluster: cluster)
+        return try await patiently {
+          let bucket = try await bus.openBucket(name, configuration.bucket)
+          return try await ClusterAgreement.settle(bucket, wanted: wanted, cluster: cluster)
+        }
       }
-      return try await ClusterAgreement.await(bucket, wanted: wanted, cluster: cluster) {
+      // An edge makes no buckets: it does not know on how many servers they are to be.
+      let bucket = try await patiently { try await bus.openBucket(name, existingBucket) }
+      let count = try await ClusterAgreement.await(bucket, wanted: wanted, cluster: cluster) {
         logger.notice("waits for the cluster's first coordinator")
       }
+      let leases = Subjects(cluster: cluster, shardCount: count).leaseBucket
+      _ = try await patiently { try await bus.openBucket(leases, existingBucket) }
+      return count
     } catch let error as BusError {
       throw StartError.failure(
         """
         the cluster's configuration cannot be read: \(error).
-          Is JetStream on (nats-server -js), and has it room? With --journal-replicas \
-        \(configuration.bucket.replicas) it needs as many NATS servers.
+          Does a coordinator run, is JetStream on (nats-server -js), and has it room? With \
+        --journal-replicas \(configuration.bucket.replicas) it needs as many NATS servers.
         """)
     }
+  }
+
+  private var existingBucket: BucketOptions {
+    var options = configuration.bucket
+    options.createsMissing = false
+    return options
   }
 
   /// The first line of every node: what runs here.
@@ -135,7 +153,7 @@ struct NodeRunner {
     out.port = configuration.port
     out.shardCount = shardCount
     if let eventLoops = configuration.eventLoops { out.eventLoops = eventLoops }
-    out.buckets = configuration.bucket
+    out.buckets = existingBucket
     out.limits = configuration.limits
     out.pingInterval = configuration.pingInterval
     out.commandsPerSecond = configuration.commandsPerSecond
