@@ -156,7 +156,12 @@ package actor ShardWorker {
     }
     inbox.took(batches)
     for shard in due.indices where due[shard] <= begun { touch(shard) }
-    for shard in touched { tend(shard, now: begun) }
+    // Tending a shard may touch it again, as when it is given up.
+    var index = 0
+    while index < touched.count {
+      tend(touched[index], now: begun)
+      index += 1
+    }
     touched.removeAll(keepingCapacity: true)
     if !outbox.isEmpty {
       let messages = outbox.drain()

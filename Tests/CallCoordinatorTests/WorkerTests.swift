@@ -186,6 +186,22 @@ import Testing
     }
   }
 
+  @Test func aShardThatWasLostWhileItWasTendedServesAgain() async throws {
+    try await WorkerBench().run { bench in
+      let term = try await bench.adopt(0)
+      bench.journal.hold()
+      bench.query(1, shard: 0)
+      try await eventually("the append waits") { bench.journal.waiting == 1 }
+      let deadline = bench.clock.now()
+      #expect(await !bench.worker.inbox.ask { .release(term, deadline: deadline, done: $0) })
+      bench.journal.letGo()
+      try await bench.flush()
+      try await bench.adopt(0, epoch: 2)
+      bench.query(2, shard: 0)
+      try await eventually("the reply") { bench.isAnswered(2) }
+    }
+  }
+
   @Test func checkpointsAreTakenWhereTheJournalIs() async throws {
     try await WorkerBench({ $0.checkpointEveryRecords = 5 }).run { bench in
       try await bench.adopt(0)
