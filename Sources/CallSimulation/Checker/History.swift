@@ -1,0 +1,76 @@
+package import CallClient
+package import CallCore
+package import CallWire
+
+/// A device of a user.
+package struct Who: Hashable, Sendable, CustomStringConvertible {
+  package var user: String
+  package var device: String
+
+  package init(_ user: String, _ device: String) {
+    self.user = user
+    self.device = device
+  }
+
+  package init(_ party: Party) { self.init(party.user, party.device.text) }
+
+  package var description: String { "\(user)/\(device)" }
+}
+
+/// What happens in a world and can be judged: what devices say and hear, and what the cluster keeps.
+package enum HistoryEvent: Sendable {
+  /// A record is in the journal of a shard.
+  case journalled(shard: Int, JournalRecord)
+  /// A device's registration was written, or removed.
+  case stored(Who, present: Bool)
+  /// A device has a new connection. Links are numbered, never twice the same.
+  case opened(Who, link: Int)
+  case closed(link: Int)
+  /// One end of a link stood still, or bytes are delayed: what waits on it may wait anew.
+  case disturbed(link: Int)
+  case sent(Who, link: Int, ClientFrame)
+  case received(Who, link: Int, ServerFrame)
+  /// What the client tells the app.
+  case told(Who, ClientEvent)
+  /// The app begins anew and remembers nothing.
+  case restarted(Who)
+}
+
+/// Something that must never be.
+package struct Violation: Error, Equatable, Sendable, CustomStringConvertible {
+  /// The rule's name, stable.
+  package var rule: Rule
+  package var reason: String
+  package var call: CallID?
+
+  package init(_ rule: Rule, _ reason: String, call: CallID? = nil) {
+    self.rule = rule
+    self.reason = reason
+    self.call = call
+  }
+
+  package var description: String { "\(rule.rawValue): \(reason)" }
+
+  /// The rules that histories are judged by; `docs/simulation.md` says what each means.
+  package enum Rule: String, Sendable, CaseIterable {
+    case oneWinner = "one winner"
+    case winnerStopped = "a winner hears of the end only"
+    case oneEnd = "one end"
+    case oneStory = "one story"
+    case oneRecord = "one record of each fact"
+    case appendThenSpeak = "append, then speak"
+    case versionsGrow = "versions only grow"
+    case noInviteAfterStop = "no invite after a stop"
+    case noLateInvite = "no invite after the deadline"
+    case nothingLost = "nothing accepted is lost"
+    case registrationKept = "a registration is kept"
+    case nobodyRingsOn = "nobody keeps ringing"
+    case callsEnd = "every call ends"
+    case timersOnTime = "timers fire on time"
+    case commandsAnswered = "every command is answered"
+    case sameAnswer = "the same question, the same answer"
+    case signalsInPlace = "signals reach the right leg once"
+    case noStrangeError = "no error without a reason"
+    case newsOnce = "each piece of news once"
+  }
+}

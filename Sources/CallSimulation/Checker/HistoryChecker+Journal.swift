@@ -1,0 +1,60 @@
+internal import CallCore
+
+/// What the journal may hold: each fact once, in an order that makes sense.
+extension HistoryChecker {
+  mutating func journalled(
+    _ entry: JournalEntry, _ record: JournalRecord, _ now: Timestamp
+  ) throws(Violation) {
+    let call = entry.call
+    var facts = calls[call, default: Facts()]
+    defer { calls[call] = facts }
+    func refuse(_ rule: Violation.Rule, _ reason: String) throws(Violation) -> Never {
+      throw Violation(rule, reason, call: call)
+    }
+    if case .placed(let placed) = entry.change {
+      guard facts.placed == nil else { try refuse(.oneRecord, "placed twice in the journal") }
+      facts.placed = placed
+      facts.placedAt = now
+      live.append(call)
+      return
+    }
+    guard facts.placed != nil else {
+      try refuse(.nothingLost, "the journal speaks of a call that it does not hold")
+    }
+    switch entry.change {
+    case .placed, .legJoined, .signal, .settled: break
+    case .alerting(let device): facts.alerting.insert(device.text)
+    case .answered(let answer):
+      guard facts.answered == nil else { try refuse(.oneRecord, "answered twice in the journal") }
+      guard facts.ended == nil else { try refuse(.oneRecord, "answered after its end") }
+      facts.answered = answer
+    case .legEnded(let device, let end): facts.legEnds[device.text] = end
+    case .connected(let caller):
+      if caller { facts.connected.caller = true } else { facts.connected.winner = true }
+    case .callerLost(let until): facts.lostUntil.caller = until
+    case .winnerLost(let until): facts.lostUntil.winner = until
+    case .ended(let end):
+      guard facts.ended == nil else { try refuse(.oneRecord, "ended twice in the journal") }
+      if let why = mistake(in: end, facts) { try refuse(.oneStory, why) }
+      facts.ended = end
+      facts.endedAt = now
+    }
+  }
+
+  /// Why a call could not end like this; nil when it could.
+  private func mistake(in end: EndedFacts, _ facts: Facts) -> String? {
+    switch end.reason {
+    case .hungUp, .failed:
+      return facts.answered == nil ? "\(end.reason.name), though nobody had answered" : nil
+    case .unanswered:
+      if facts.answered != nil { return "unanswered after it was answered" }
+      guard let deadline = facts.placed?.deadline else { return nil }
+      let early = end.at + bounds.skew < deadline
+      return early ? "unanswered before its deadline" : nil
+    case .cancelled, .declined, .busy, .unreachable:
+      return facts.answered == nil ? nil : "\(end.reason.name) after it was answered"
+    case .answeredElsewhere: return "a call cannot end as answered elsewhere"
+    case .glare: return nil
+    }
+  }
+}

@@ -1,0 +1,254 @@
+internal import CallClient
+internal import CallCore
+internal import CallWire
+
+/// What a device may be told.
+extension HistoryChecker {
+  mutating func received(
+    _ who: Who, _ link: Int, _ frame: ServerFrame, _ now: Timestamp
+  ) throws(Violation) {
+    switch frame {
+    case .notice: break
+    case .delivery(let delivery): try delivered(who, delivery, now)
+    case .reply(let id, let reply):
+      links[link]?.waiting[id] = nil
+      guard let question = asked[who]?[id] else { return }
+      try repeated(who, id, question, reply)
+      try replied(who, question.command, reply)
+    }
+  }
+
+  // MARK: Replies
+
+  private mutating func repeated(
+    _ who: Who, _ id: UInt64, _ question: Asked, _ reply: ServerReply
+  ) throws(Violation) {
+    guard let first = question.firstReply else {
+      if case .error(let error) = reply, error.code.rawValue >= 500 { return }
+      asked[who]?[id]?.firstReply = reply
+      return
+    }
+    let call = question.command.address?.call
+    switch (first, reply) {
+    case (.answer(let before, _), .answer(let now, _)) where before != now:
+      throw Violation(
+        .sameAnswer, "\(who) asked twice whether it won: \(before), then \(now)", call: call)
+    case (.call, .error(let error)) where error.code.rawValue < 500:
+      throw Violation(.sameAnswer, "\(who) asked again: \(error)", call: call)
+    default: break
+    }
+  }
+
+  private mutating func replied(
+    _ who: Who, _ command: ClientCommand, _ reply: ServerReply
+  ) throws(Violation) {
+    switch reply {
+    case .done: break
+    case .error(let error): try refused(who, command, error)
+    case .attached(let info):
+      if let state = info.forCall { try toldState(who, state) }
+    case .registered(_, _, let removed):
+      for device in removed {
+        registrations[Who(who.user, device.text), default: Registered()].mayGo = true
+      }
+      try registered(who)
+    case .call(let state):
+      if case .place(let address, _) = command { calls[address.call]?.accepted = true }
+      try toldState(who, state)
+    case .answer(true, let state): try toldWon(who, state.call)
+    case .answer(false, let state): try toldState(who, state)
+    }
+  }
+
+  private mutating func toldState(_ who: Who, _ state: CallState) throws(Violation) {
+    let call = state.call
+    switch state.phase {
+    case .placed, .ringing: break
+    case .unknown:
+      if let facts = calls[call], facts.accepted || facts.placed != nil {
+        throw Violation(.nothingLost, "\(who) hears that the call is not known", call: call)
+      }
+    case .answered:
+      guard let by = state.by.map(Who.init) else { return }
+      if by == who { try toldWon(who, call) } else { try toldAnswer(by, call, teller: who) }
+    case .ended:
+      try toldEnd(
+        who, End(reason: state.reason ?? .failed, by: state.by.map(Who.init)), call, version: nil)
+    }
+  }
+
+  // MARK: Deliveries
+
+  private mutating func delivered(
+    _ who: Who, _ delivery: Delivery, _ now: Timestamp
+  ) throws(Violation) {
+    let call = delivery.call
+    let version = delivery.version
+    let facts = calls[call, default: Facts()]
+    var told = facts.told[who, default: Told()]
+    if let before = told.events[version] {
+      guard before == delivery.event else {
+        throw Violation(.versionsGrow, "\(who) hears two things as version \(version)", call: call)
+      }
+      return
+    }
+    if knowsJournal, facts.placed == nil {
+      throw Violation(
+        .appendThenSpeak, "\(who) hears of a call that no record speaks of", call: call)
+    }
+    if let last = told.endVersion, version > last, !delivery.event.isStop {
+      let rule: Violation.Rule = delivery.event.isInvite ? .noInviteAfterStop : .versionsGrow
+      throw Violation(rule, "\(who) hears more of the call after its end", call: call)
+    }
+    told.events[version] = delivery.event
+    let before = told.highest
+    told.highest = max(before, version)
+    calls[call, default: Facts()].told[who] = told
+    switch delivery.event {
+    case .invite(let invite): try invited(who, invite, call, now)
+    case .ringing(let party):
+      if knowsJournal, !facts.alerting.contains(party.device.text) {
+        throw Violation(
+          .appendThenSpeak, "\(who) hears that \(Who(party)) alerts; no record says so", call: call)
+      }
+    case .answered(let answered):
+      if Who(answered.by) == who {
+        try toldWon(who, call)
+      } else {
+        try toldAnswer(Who(answered.by), call, teller: who)
+      }
+    case .stop(let stop):
+      if version < before {
+        throw Violation(
+          .versionsGrow, "\(who) hears the end as version \(version), after \(before)", call: call)
+      }
+      try toldEnd(
+        who, End(reason: stop.reason, by: stop.by.map(Who.init)), call, version: version)
+    case .signal(let signal):
+      if let body = told.signals[signal.index], body != signal.body {
+        throw Violation(.signalsInPlace, "two signals of index \(signal.index)", call: call)
+      }
+      calls[call]?.told[who]?.signals[signal.index] = signal.body
+    }
+  }
+
+  private mutating func invited(
+    _ who: Who, _ invite: Invite, _ call: CallID, _ now: Timestamp
+  ) throws(Violation) {
+    calls[call]?.told[who]?.invited = true
+    if let placed = calls[call]?.placed,
+      placed.deadline.milliseconds != invite.deadline.milliseconds
+    {
+      throw Violation(.oneStory, "\(who) hears of another deadline", call: call)
+    }
+    if calendar.calm(for: bounds.takeover, from: invite.deadline + bounds.skew, now: now) != nil {
+      throw Violation(.noLateInvite, "\(who) is told to ring long after the deadline", call: call)
+    }
+  }
+
+  // MARK: Who won, and how it ended
+
+  private mutating func toldWon(_ who: Who, _ call: CallID) throws(Violation) {
+    let facts = calls[call, default: Facts()]
+    if let winner = facts.winner, winner != who {
+      throw Violation(.oneWinner, "\(winner) and \(who) are told that they won", call: call)
+    }
+    if let end = facts.told[who]?.end, !end.reason.followsAnswer {
+      throw Violation(.winnerStopped, "\(who) won after it was told \(end.reason.name)", call: call)
+    }
+    if let end = facts.end, !end.reason.followsAnswer {
+      throw Violation(.oneStory, "\(who) won a call that ended as \(end.reason.name)", call: call)
+    }
+    calls[call, default: Facts()].winner = who
+    calls[call]?.told[who, default: Told()].won = true
+    try toldAnswer(who, call, teller: who)
+  }
+
+  private mutating func toldAnswer(
+    _ by: Who, _ call: CallID, teller: Who
+  ) throws(Violation) {
+    let facts = calls[call, default: Facts()]
+    if knowsJournal, facts.answered.map({ Who($0.by) }) != by {
+      throw Violation(
+        .appendThenSpeak, "\(teller) hears that \(by) answered; the journal does not say so",
+        call: call)
+    }
+    if let known = facts.answeredBy, known != by {
+      throw Violation(
+        .oneWinner, "\(teller) hears that \(by) answered; others that \(known) did", call: call)
+    }
+    if let end = facts.end, !end.reason.followsAnswer {
+      throw Violation(
+        .oneStory, "\(teller) hears that \(by) answered a call that ended as \(end.reason.name)",
+        call: call)
+    }
+    calls[call, default: Facts()].answeredBy = by
+  }
+
+  private mutating func toldEnd(
+    _ who: Who, _ end: End, _ call: CallID, version: UInt64?
+  ) throws(Violation) {
+    let facts = calls[call, default: Facts()]
+    let told = facts.told[who, default: Told()]
+    func refuse(_ rule: Violation.Rule, _ reason: String) throws(Violation) -> Never {
+      throw Violation(rule, "\(who): \(reason)", call: call)
+    }
+    if end.by == who, facts.legEnds[who.device] != nil, end.reason.isOwnPart {
+      calls[call]?.told[who, default: Told()].ownPart = end
+      return
+    }
+    if told.won, !end.reason.followsAnswer {
+      try refuse(.winnerStopped, "won, and is told \(end.reason.name)")
+    }
+    if let before = told.end, before != end {
+      try refuse(.oneEnd, "was told \(before.reason.name), and now \(end.reason.name)")
+    }
+    if end.reason == .answeredElsewhere {
+      guard let by = end.by else { try refuse(.oneStory, "answered elsewhere by nobody") }
+      guard by != who else { try refuse(.oneStory, "answered elsewhere by itself") }
+      try toldAnswer(by, call, teller: who)
+    } else {
+      try toldCallEnd(who, end, call, facts)
+    }
+    calls[call, default: Facts()].told[who, default: Told()].end = end
+    if let version {
+      let last = max(calls[call]?.told[who]?.endVersion ?? 0, version)
+      calls[call]?.told[who]?.endVersion = last
+    }
+  }
+
+  private mutating func toldCallEnd(
+    _ who: Who, _ end: End, _ call: CallID, _ facts: Facts
+  ) throws(Violation) {
+    func refuse(_ rule: Violation.Rule, _ reason: String) throws(Violation) -> Never {
+      throw Violation(rule, "\(who): \(reason)", call: call)
+    }
+    if knowsJournal {
+      guard let truth = facts.ended else {
+        try refuse(.appendThenSpeak, "is told \(end.reason.name); no record says that it ended")
+      }
+      guard truth.reason == end.reason, truth.by.map(Who.init) == end.by else {
+        try refuse(.oneStory, "is told \(end.reason.name); the journal says \(truth.reason.name)")
+      }
+    }
+    if let known = facts.end, known != end {
+      try refuse(.oneStory, "is told \(end.reason.name), others \(known.reason.name)")
+    }
+    if !end.reason.followsAnswer, let by = facts.answeredBy {
+      try refuse(.oneStory, "is told \(end.reason.name) of a call that \(by) answered")
+    }
+    calls[call, default: Facts()].end = end
+  }
+}
+
+extension EndReason {
+  /// Whether an answered call can end like this.
+  var followsAnswer: Bool { self == .hungUp || self == .failed }
+  /// Whether one leg can end like this while the call goes on.
+  var isOwnPart: Bool { self == .declined || self == .busy || self == .unreachable }
+}
+
+extension Delivery.Event {
+  var isStop: Bool { if case .stop = self { true } else { false } }
+  var isInvite: Bool { if case .invite = self { true } else { false } }
+}

@@ -1,0 +1,137 @@
+package import CallClient
+package import CallCore
+internal import CallWire
+
+/// Rules of time, and of what must hold when all is over.
+extension HistoryChecker {
+  /// Looks for what is late. To be called now and then; costs what is live.
+  package mutating func lateness(at now: Timestamp) -> Violation? {
+    for (id, link) in links {
+      for (request, since) in link.waiting where since + bounds.answer < now {
+        let command = asked[link.who]?[request]?.command
+        return Violation(
+          .commandsAnswered,
+          "\(link.who) waits for the answer to \(command?.kind ?? "?") (link \(id))",
+          call: command?.address?.call)
+      }
+    }
+    var still: [CallID] = []
+    for call in live {
+      guard let facts = calls[call] else { continue }
+      if let violation = overdue(call, facts, now) { return violation }
+      if facts.ended == nil { still.append(call) }
+    }
+    live = still
+    return nil
+  }
+
+  /// A call that ends late, or has not ended though it should have.
+  private func overdue(_ call: CallID, _ facts: Facts, _ now: Timestamp) -> Violation? {
+    guard let (deadline, what) = deadline(facts) else { return nil }
+    let end = facts.endedAt ?? now
+    let due = deadline + bounds.skew
+    guard due < end else { return nil }
+    if let calm = calendar.calm(for: bounds.takeover, from: due, now: end), calm < end {
+      return Violation(
+        .timersOnTime, "\(what) passed, and the call lives \(seconds(end - deadline)) s after it",
+        call: call)
+    }
+    let before = Timestamp(microseconds: due.microseconds - bounds.calmBefore.microseconds)
+    let stretch = Span(
+      microseconds: bounds.calmBefore.microseconds + bounds.timerLateness.microseconds)
+    if let calm = calendar.calm(for: stretch, from: before, now: end),
+      calm == before + stretch, calm < end
+    {
+      return Violation(
+        .timersOnTime,
+        "\(what) passed, and the call lives \(seconds(end - deadline)) s after it in a calm cluster",
+        call: call)
+    }
+    return nil
+  }
+
+  /// By when the call must have ended, as far as the journal tells.
+  private func deadline(_ facts: Facts) -> (Timestamp, String)? {
+    guard let placed = facts.placed else { return nil }
+    guard let answer = facts.answered else {
+      if let until = facts.lostUntil.caller, until < placed.deadline {
+        return (until, "the caller's grace")
+      }
+      return (placed.deadline, "the ring timeout")
+    }
+    if !(facts.connected.caller && facts.connected.winner) {
+      return (answer.connectDeadline, "the connect grace")
+    }
+    let lost = [facts.lostUntil.caller, facts.lostUntil.winner].compactMap { $0 }.max()
+    // Of two the later one: the other may have been taken back since.
+    return lost.map { ($0, "the resume grace") }
+  }
+
+  private func seconds(_ span: Span) -> String {
+    let milliseconds = span.microseconds / 1000
+    return "\(milliseconds / 1000).\(String(1000 + milliseconds % 1000).dropFirst())"
+  }
+
+  // MARK: The end
+
+  /// What a device knows when all is over.
+  package struct LastView: Sendable {
+    package var who: Who
+    package var isAttached: Bool
+    package var calls: [CallView]
+    package init(who: Who, isAttached: Bool, calls: [CallView]) {
+      self.who = who
+      self.isAttached = isAttached
+      self.calls = calls
+    }
+  }
+
+  /// Faults have ended and everybody had time to settle: what is still not as it must be.
+  package func finish(_ views: [LastView]) -> [Violation] {
+    var found: [Violation] = []
+    for (call, facts) in calls.sorted(by: { $0.key.description < $1.key.description }) {
+      if facts.placed == nil {
+        if facts.accepted, knowsJournal {
+          found.append(
+            Violation(.nothingLost, "the caller was told it is placed; no record", call: call))
+        }
+      } else if facts.ended == nil, knowsJournal {
+        found.append(Violation(.callsEnd, "it never ended", call: call))
+      }
+    }
+    for view in views {
+      if !view.isAttached {
+        found.append(Violation(.commandsAnswered, "\(view.who) could not come back"))
+      }
+      for call in view.calls.sorted(by: { $0.call.description < $1.call.description }) {
+        if let violation = unsettled(view.who, call) { found.append(violation) }
+      }
+    }
+    for (who, entry) in registrations.sorted(by: { $0.key.description < $1.key.description })
+    where entry.acknowledged && !entry.stored {
+      found.append(Violation(.registrationKept, "the registration of \(who) is gone"))
+    }
+    return found
+  }
+
+  /// What is wrong with what a device believes of a call.
+  private func unsettled(_ who: Who, _ view: CallView) -> Violation? {
+    guard let facts = calls[view.call] else { return nil }
+    guard view.isEnded else {
+      // Its place was never answered, and the cluster knows nothing of it.
+      if facts.placed == nil { return nil }
+      if view.role == .caller, view.phase == .unknown, !facts.accepted { return nil }
+      let rule: Violation.Rule = view.phase == .answered ? .callsEnd : .nobodyRingsOn
+      return Violation(rule, "\(who) still believes it to be \(view.phase.name)", call: view.call)
+    }
+    guard let truth = facts.ended, let stop = view.stop else { return nil }
+    if view.role == .caller || view.won {
+      guard facts.accepted || view.role == .callee, stop.reason != truth.reason else { return nil }
+      return Violation(
+        .oneStory,
+        "\(who) believes it ended as \(stop.reason.name); it ended as \(truth.reason.name)",
+        call: view.call)
+    }
+    return nil
+  }
+}

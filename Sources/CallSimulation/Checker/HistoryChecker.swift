@@ -1,0 +1,194 @@
+internal import CallClient
+package import CallCore
+internal import CallWire
+
+/// Judges a history as it happens: the promises of the product, per call and device. Does no I/O and
+/// reads no clock.
+///
+/// It knows what the journal holds, so whatever a device is told can be held against the facts; and
+/// it holds what devices are told against each other, so a lying journal is found as well.
+package struct HistoryChecker: Sendable {
+  package struct Bounds: Sendable {
+    /// Within this time after the last fault every shard is served again, and everybody was told.
+    package var takeover: Span = .seconds(8)
+    /// How late a timer may be where nothing was wrong for `calmBefore`.
+    package var timerLateness: Span = .milliseconds(600)
+    package var calmBefore: Span = .seconds(12)
+    /// Within this time a session hears of its command, be it "try again".
+    package var answer: Span = .milliseconds(6500)
+    /// How far the clocks of two nodes may lie apart.
+    package var skew: Span = .milliseconds(0)
+
+    package init() {}
+  }
+
+  /// What is known of one call.
+  struct Facts: Sendable {
+    // In the journal.
+    var placed: PlacedFacts?
+    var alerting: Set<String> = []
+    var answered: AnsweredFacts?
+    var connected: (caller: Bool, winner: Bool) = (false, false)
+    var legEnds: [String: LegEnd] = [:]
+    var lostUntil: (caller: Timestamp?, winner: Timestamp?) = (nil, nil)
+    var ended: EndedFacts?
+    /// True times.
+    var placedAt: Timestamp?
+    var endedAt: Timestamp?
+
+    // Told.
+    var caller: Who?
+    /// The caller was told that the call is placed.
+    var accepted = false
+    var winner: Who?
+    /// Whom anybody was told to have answered.
+    var answeredBy: Who?
+    /// How the call ended, as anybody was told.
+    var end: End?
+    var told: [Who: Told] = [:]
+  }
+
+  struct End: Equatable, Sendable {
+    var reason: EndReason
+    var by: Who?
+  }
+
+  /// What one device was told of a call.
+  struct Told: Sendable {
+    var events: [UInt64: Delivery.Event] = [:]
+    var highest: UInt64 = 0
+    var invited = false
+    var won = false
+    var end: End?
+    var endVersion: UInt64?
+    /// It declined, was busy or left, for itself.
+    var ownPart: End?
+    var signals: [UInt64: String] = [:]
+    var app = App()
+  }
+
+  /// What the app of a device was told of a call.
+  struct App: Sendable {
+    var invited = false
+    var answered = false
+    var won = false
+    var stopped = false
+    /// The newest number by sender, and all numbers.
+    var signals: [String: Int] = [:]
+    var signalsSeen: Set<String> = []
+  }
+
+  struct Asked: Sendable {
+    var command: ClientCommand
+    var firstReply: ServerReply?
+  }
+
+  struct Link: Sendable {
+    var who: Who
+    var waiting: [UInt64: Timestamp] = [:]
+  }
+
+  struct Registered: Sendable {
+    var stored = false
+    /// It was acknowledged, and nothing has removed it since.
+    var acknowledged = false
+    /// Somebody asked for the removal, or it gave way.
+    var mayGo = false
+  }
+
+  package let bounds: Bounds
+  package var calendar = FaultCalendar()
+  /// Devices that a user may have registered; the next one makes the oldest go.
+  package var devicesPerUser = CallLimits().devicesPerUser
+
+  var calls: [CallID: Facts] = [:]
+  var links: [Int: Link] = [:]
+  var asked: [Who: [UInt64: Asked]] = [:]
+  var registrations: [Who: Registered] = [:]
+  /// Those that a rule of time watches; ended ones leave.
+  var live: [CallID] = []
+  /// True once a record of the journal was seen: facts are then held against it.
+  var knowsJournal = false
+
+  package init(bounds: Bounds = Bounds()) { self.bounds = bounds }
+
+  /// Takes in what happened.
+  /// - Returns: what must not be, if this shows it.
+  package mutating func note(_ event: HistoryEvent, at now: Timestamp) -> Violation? {
+    do throws(Violation) {
+      switch event {
+      case .journalled(_, let record):
+        knowsJournal = true
+        for entry in record.entries { try journalled(entry, record, now) }
+      case .stored(let who, let present): try stored(who, present)
+      case .opened(let who, let link): links[link] = Link(who: who)
+      case .closed(let link): links[link] = nil
+      case .disturbed(let link):
+        for id in Array(links[link]?.waiting.keys ?? [:].keys) {
+          links[link]?.waiting[id] = now
+        }
+      case .sent(let who, let link, let frame): sent(who, link, frame, now)
+      case .received(let who, let link, let frame): try received(who, link, frame, now)
+      case .told(let who, let event): try told(who, event, now)
+      case .restarted(let who): restarted(who)
+      }
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  // MARK: What devices say
+
+  private mutating func sent(_ who: Who, _ link: Int, _ frame: ClientFrame, _ now: Timestamp) {
+    switch frame.command {
+    case .ack: return
+    case .place(let address, _):
+      if calls[address.call]?.caller == nil { calls[address.call, default: Facts()].caller = who }
+    case .unregister(let device):
+      registrations[Who(who.user, device?.text ?? who.device), default: Registered()].mayGo = true
+    case .attach, .detach, .register, .alerting, .answer, .decline, .busy, .cancel, .connected,
+      .hangUp, .signal, .resume, .query:
+      break
+    }
+    guard frame.id > 0 else { return }
+    if asked[who]?[frame.id] == nil {
+      asked[who, default: [:]][frame.id] = Asked(command: frame.command)
+    }
+    if case .detach = frame.command { return }
+    links[link]?.waiting[frame.id] = now
+  }
+
+  private mutating func restarted(_ who: Who) {
+    asked[who] = nil
+    for id in calls.keys where calls[id]?.told[who] != nil { calls[id]?.told[who]?.app = App() }
+  }
+
+  // MARK: Registrations
+
+  private mutating func stored(_ who: Who, _ present: Bool) throws(Violation) {
+    var entry = registrations[who, default: Registered()]
+    defer { registrations[who] = entry }
+    if present {
+      entry.stored = true
+      entry.mayGo = false
+      return
+    }
+    entry.stored = false
+    let siblings = registrations.count { $0.key.user == who.user && $0.value.stored }
+    guard entry.mayGo || siblings >= devicesPerUser || !entry.acknowledged else {
+      throw Violation(.registrationKept, "\(who) was removed, and nobody asked for it")
+    }
+    entry.acknowledged = false
+  }
+
+  mutating func registered(_ who: Who) throws(Violation) {
+    var entry = registrations[who, default: Registered()]
+    guard entry.stored || entry.mayGo || !knowsJournal else {
+      throw Violation(.registrationKept, "\(who) was told it is registered, and is not stored")
+    }
+    if entry.stored { entry.acknowledged = true }
+    entry.mayGo = false
+    registrations[who] = entry
+  }
+}

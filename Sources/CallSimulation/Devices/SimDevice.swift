@@ -1,0 +1,168 @@
+package import CallClient
+package import CallCore
+package import CallWire
+
+/// A device of the world: the real client on simulated sockets, and a person's hands on it. It loses
+/// its network, sleeps, is switched off and comes back.
+package final class SimDevice {
+  package let who: Who
+  package let world: SimWorld
+  private let options: SimOptions
+  private let edges: [SimEdge]
+  private let observer: any SimLineObserver
+  private var random: SimRandom
+  private var processes = 0
+  package private(set) var node: SimNode?
+  private var loop: SimEventLoop?
+  private var driver: DeviceDriver?
+  private var network: SimDeviceNetwork?
+  /// What a push spoke of: the next attach asks for it.
+  package var wokenFor: CallID?
+  /// Hears what the app hears.
+  package var onEvent: ((SimDevice, ClientEvent) -> Void)?
+  /// Hears that a new process begins.
+  package var onStart: ((SimDevice) -> Void)?
+
+  package init(
+    who: Who, world: SimWorld, edges: [SimEdge], options: SimOptions,
+    observer: any SimLineObserver
+  ) {
+    self.who = who
+    self.world = world
+    self.edges = edges
+    self.options = options
+    self.observer = observer
+    random = world.fork("device.\(who)")
+  }
+
+  // MARK: What it knows
+
+  package var isOn: Bool { driver != nil }
+  package var isAsleep: Bool { node?.state == .frozen }
+  package var isAttached: Bool { driver?.machine.isAttached ?? false }
+  package var calls: [CallID: CallView] { driver?.machine.calls ?? [:] }
+  package var line: SimLine? { network?.line }
+
+  /// Whether the app shows the call as one that rings.
+  package func rings(_ call: CallID) -> Bool {
+    guard let view = calls[call] else { return false }
+    return view.role == .callee && !view.isEnded && !view.won && view.phase == .ringing
+  }
+
+  // MARK: Life
+
+  /// The app starts, and connects.
+  package func start() {
+    guard driver == nil else { return }
+    processes += 1
+    let node = world.makeNode("\(who)", skew: options.deviceSkew(&random))
+    let loop = SimEventLoop(node)
+    let network = SimDeviceNetwork(
+      world: world, loop: loop, edges: edges, who: who, process: processes, observer: observer)
+    var configuration = ClientMachine.Configuration(
+      edges: edges.indices.map(SimDeviceNetwork.address(of:)),
+      token: options.token(of: who.user), device: who.device)
+    configuration.firstEdge = random.below(edges.count)
+    configuration.deviceName = who.device
+    configuration.endedCallsMax = 64
+    configuration.backoffMaximum = .seconds(4)
+    configuration.attachTimeout = .seconds(5)
+    let driver = DeviceDriver(configuration, seed: random.next()) {
+      (SimDeviceLoop(loop), network)
+    } onEvent: { [weak self] event in
+      guard let self else { return }
+      onEvent?(self, event)
+    }
+    self.node = node
+    self.loop = loop
+    self.network = network
+    self.driver = driver
+    onStart?(self)
+    world.note("\(who)", "app starts")
+    driver.start()
+  }
+
+  /// The app is gone. Its connection is closed by the kernel, or falls silent with the phone.
+  package func kill(silently: Bool) {
+    guard driver != nil else { return }
+    world.note("\(who)", silently ? "is switched off" : "app is killed")
+    let line = network?.line
+    node?.kill()
+    if silently { line?.socket?.fallSilent() } else { line?.socket?.reset() }
+    if let line, line.isOpen { line.close(abruptly: true) }
+    driver = nil
+    network = nil
+    loop = nil
+    node = nil
+  }
+
+  /// The app leaves, saying so.
+  package func leave() {
+    guard let driver, !isAsleep else { return }
+    world.note("\(who)", "signs off")
+    driver.stop()
+    loop?.post(after: .milliseconds(200)) { [weak self] in self?.kill(silently: false) }
+  }
+
+  /// The phone puts the app to sleep: its connection stands, and nothing is read.
+  package func sleep() {
+    guard let node, node.state == .running else { return }
+    world.note("\(who)", "sleeps")
+    if let line { observer.disturbed(line) }
+    node.freeze()
+  }
+
+  package func wake() {
+    guard let node, node.state == .frozen else { return }
+    world.note("\(who)", "wakes")
+    node.thaw()
+    if let line { observer.disturbed(line) }
+  }
+
+  /// The connection breaks, so that both sides hear it, or without a word.
+  package func breakLink(silently: Bool) {
+    guard let line = network?.line, line.isOpen, let socket = line.socket else { return }
+    world.note("\(who)", silently ? "connection falls silent" : "connection breaks")
+    observer.disturbed(line)
+    if silently { socket.fallSilent() } else { socket.reset() }
+  }
+
+  /// No network for a while: what there is falls silent, and nothing connects.
+  package func goOffline(for span: Span) {
+    guard let network else { return }
+    breakLink(silently: true)
+    network.isOffline = true
+    world.schedule(after: span, "online") { [weak network] in network?.isOffline = false }
+  }
+
+  func takeWokenFor() -> CallID? { wokenFor.take() }
+
+  package func comeOnline() { network?.isOffline = false }
+
+  // MARK: The person's hands
+
+  /// Asks the client for something, if the app is there to do it.
+  package func submit(_ command: ClientCommand) {
+    guard let driver, let node, node.state == .running else { return }
+    node.arrive { driver.submit(command) { _ in } }
+  }
+
+  /// The address by which this device speaks of a call.
+  package func address(_ call: CallID) -> CallAddress {
+    driver?.machine.address(call) ?? CallAddress(call: call)
+  }
+
+  package func after(_ span: Span, _ body: @escaping () -> Void) { loop?.post(after: span, body) }
+}
+
+/// A device's time: its own clock, and timers that run while it does.
+private final class SimDeviceLoop: DeviceLoop {
+  private let loop: SimEventLoop
+  init(_ loop: SimEventLoop) { self.loop = loop }
+
+  var now: Timestamp { Timestamp(microseconds: loop.node.timers.localMicroseconds) }
+
+  func schedule(at time: Timestamp, _ action: @escaping () -> Void) {
+    loop.post(after: max(Span(microseconds: 0), time - now), action)
+  }
+}

@@ -1,0 +1,176 @@
+package import CallCore
+internal import CallEdge
+internal import CallTelemetry
+internal import CallWire
+internal import Logging
+internal import NIOCore
+
+/// An edge of the world: the real sessions, outbox and announcements on simulated sockets. It
+/// crashes, freezes, drains and comes back as a new process.
+package final class SimEdge {
+  package enum State: Equatable {
+    case running
+    case draining
+    case down
+  }
+
+  package let name: String
+  package let world: SimWorld
+  /// Called with the bus of each process before it starts: for sabotage.
+  package var onConnect: ((SimBus) -> Void)?
+  private let nats: SimNATS
+  private let options: SimOptions
+  private var random: SimRandom
+  private var starts: UInt64 = 0
+  package private(set) var state = State.down
+  package private(set) var node: SimNode?
+  private var loop: SimEventLoop?
+  private var edge: LooseEdge<SimBus>?
+  /// Connections that may be open.
+  private var sockets: [SimSocket] = []
+
+  package init(
+    name: String, world: SimWorld, nats: SimNATS, options: SimOptions
+  ) {
+    self.name = name
+    self.world = world
+    self.nats = nats
+    self.options = options
+    random = world.fork("edge.\(name)")
+  }
+
+  // MARK: Life
+
+  /// Starts a new process, with a clock of its own.
+  package func start() {
+    guard state == .down else { return }
+    starts += 1
+    let node = world.makeNode(name, skew: options.skew(&random))
+    let loop = SimEventLoop(node)
+    var configuration = EdgeConfiguration(nodeID: name, appKeys: options.keys)
+    configuration.cluster = SimOptions.cluster
+    configuration.shardCount = options.shardCount
+    configuration.limits = options.limits
+    configuration.pingInterval = options.pingInterval
+    let bus = nats.connect(node: node)
+    onConnect?(bus)
+    let edge = LooseEdge(
+      configuration: configuration, bus: bus, clock: node.clock(),
+      incarnation: random.next() | 1, eventLoop: loop, metrics: MetricsRegistry(),
+      logger: Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() })
+    do {
+      try edge.start()
+    } catch {
+      return world.stop("edge \(name) cannot start: \(error)")
+    }
+    self.node = node
+    self.loop = loop
+    self.edge = edge
+    state = .running
+    world.note(name, "starts")
+    beat(edge, loop)
+  }
+
+  private func beat(_ edge: LooseEdge<SimBus>, _ loop: SimEventLoop) {
+    guard edge === self.edge else { return }
+    edge.beat(state == .draining ? .leaving : .serving)
+    loop.post(after: .milliseconds(200)) { [weak self] in self?.beat(edge, loop) }
+  }
+
+  /// The process dies.
+  /// - Parameter silently: its machine goes with it, so that its sockets fall silent instead of being
+  ///   closed.
+  package func crash(silently: Bool) {
+    guard state != .down else { return }
+    world.note(name, silently ? "loses power" : "crashes")
+    disturb()
+    node?.kill()
+    let open = sockets
+    sockets = []
+    for socket in open { if silently { socket.fallSilent() } else { socket.reset() } }
+    end()
+  }
+
+  package func freeze() {
+    world.note(name, "freezes")
+    disturb()
+    node?.freeze()
+  }
+
+  package func thaw() {
+    world.note(name, "thaws")
+    node?.thaw()
+    disturb()
+  }
+
+  /// Tells devices to go elsewhere, closes what is left over `span`, and ends.
+  package func drain(over span: Span) {
+    guard state == .running, let edge, let loop else { return }
+    state = .draining
+    world.note(name, "drains")
+    edge.beat(.leaving)
+    let count = edge.beginDrain(over: span)
+    let steps = 10
+    for step in 1...steps {
+      let after = Span(microseconds: span.microseconds * Int64(step) / Int64(steps))
+      loop.post(after: after) { edge.closeSessions(leaving: count * (steps - step) / steps) }
+    }
+    let allowed = Span(microseconds: span.microseconds + 2_000_000)
+    loop.post(after: allowed) { [weak self] in
+      guard let self, self.edge === edge else { return }
+      edge.stop()
+      edge.beat(.gone)
+      world.note(name, "gone")
+      // What it said last still leaves.
+      world.schedule(after: .milliseconds(50), "edge ends") { [weak self] in
+        guard let self, self.edge === edge else { return }
+        node?.kill()
+        end()
+      }
+    }
+  }
+
+  private func end() {
+    state = .down
+    node = nil
+    loop = nil
+    edge = nil
+  }
+
+  /// Told of links that stood still: see `HistoryEvent.disturbed`.
+  package var onDisturbance: ((SimSocket) -> Void)?
+
+  private func disturb() {
+    sockets.removeAll { $0.isClosed || $0.isSilent }
+    for socket in sockets { onDisturbance?(socket) }
+  }
+
+  // MARK: Connections
+
+  /// Whether somebody listens; a frozen process's kernel still does.
+  package var listens: Bool { state == .running && node?.state != .dead }
+
+  /// A device's connection arrives.
+  package func accept(_ socket: SimSocket) {
+    guard listens, let loop, let edge else { return socket.reset() }
+    if sockets.count > 64 { sockets.removeAll { $0.isClosed || $0.isSilent } }
+    sockets.append(socket)
+    let channel = SimChannel(loop: loop, socket: socket, side: .edge)
+    loop.node.arrive { [world, name] in
+      do {
+        try edge.accept(channel)
+        channel.open()
+      } catch {
+        world.stop("edge \(name) cannot serve a connection: \(error)")
+      }
+    }
+  }
+
+  package func tearDown() {
+    guard state != .down else { return }
+    node?.kill()
+    for socket in sockets { socket.fallSilent() }
+    sockets = []
+    end()
+  }
+}

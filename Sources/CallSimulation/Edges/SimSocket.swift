@@ -1,0 +1,71 @@
+package import CallCore
+internal import NIOCore
+
+/// A TCP connection between a device and an edge, as bytes that take their time.
+///
+/// What one end writes arrives at the other in order, sometimes in pieces. A connection may fall
+/// silent: from then on nothing arrives, and neither end is told, as when a phone leaves its
+/// network without a word.
+package final class SimSocket {
+  package enum Side: Int { case device, edge }
+
+  private let world: SimWorld
+  private var random: SimRandom
+  private let latency: (Span, Span)
+  /// When the last bytes of a direction arrive: nothing overtakes them.
+  private var lastArrival: [Timestamp]
+  private(set) var ends: [SimChannel?] = [nil, nil]
+  package private(set) var isSilent = false
+  package private(set) var isClosed = false
+
+  /// - Parameter latency: of one way, shortest and longest.
+  package init(world: SimWorld, random: SimRandom, latency: (Span, Span)) {
+    self.world = world
+    self.random = random
+    self.latency = latency
+    lastArrival = [world.now, world.now]
+  }
+
+  func attach(_ channel: SimChannel, _ side: Side) { ends[side.rawValue] = channel }
+
+  /// Nothing arrives any more, in either direction.
+  package func fallSilent() { isSilent = true }
+
+  /// The connection breaks, and both ends hear it.
+  package func reset() {
+    guard !isClosed, !isSilent else { return }
+    for side in [Side.device, .edge] { arrive(at: side) { $0.peerClosed() } }
+    isClosed = true
+  }
+
+  func send(_ bytes: ByteBuffer, from side: Side) {
+    guard !isClosed else { return }
+    var bytes = bytes
+    let other: Side = side == .device ? .edge : .device
+    // TCP keeps no boundaries: now and then a frame comes in two pieces.
+    if bytes.readableBytes > 1, random.chance(0.02) {
+      let cut = 1 + random.below(bytes.readableBytes - 1)
+      if let head = bytes.readSlice(length: cut) {
+        arrive(at: other) { $0.receive(head) }
+      }
+    }
+    arrive(at: other) { [bytes] in $0.receive(bytes) }
+  }
+
+  func closed(by side: Side) {
+    guard !isClosed else { return }
+    arrive(at: side == .device ? .edge : .device) { $0.peerClosed() }
+    isClosed = true
+  }
+
+  private func arrive(at side: Side, _ body: @escaping (SimChannel) -> Void) {
+    guard !isSilent else { return }
+    let wanted = world.now + random.span(latency.0, latency.1)
+    let at = max(wanted, lastArrival[side.rawValue])
+    lastArrival[side.rawValue] = at
+    world.schedule(after: at - world.now, "socket") { [self] in
+      guard !isSilent, let channel = ends[side.rawValue] else { return }
+      channel.loop.node.arrive { body(channel) }
+    }
+  }
+}

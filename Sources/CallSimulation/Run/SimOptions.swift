@@ -1,0 +1,74 @@
+package import CallAuth
+internal import CallBus
+package import CallCore
+
+/// What a run is made of. The same options and seed give the same run.
+package struct SimOptions: Sendable {
+  package var intensity = SimIntensity.usual
+  /// How long people call each other and faults come.
+  package var activity: Span = .seconds(40)
+  /// How long everybody has to settle then.
+  package var settling: Span = .seconds(26)
+  package var shardCount = 8
+  package var limits: CallLimits
+  package var pingInterval: Span = .seconds(4)
+  package let keys: AppKeys
+  private let tokens: [String: String]
+
+  static let app = "sim"
+  static let cluster = "sim"
+  static let registrationBucket = Subjects(cluster: cluster, shardCount: 1).registrationBucket
+
+  /// The device whose registration has this key: shard, app, user, device.
+  static func who(registrationKey key: String) -> Who? {
+    let parts = key.split(separator: ".")
+    return parts.count == 4 ? Who(String(parts[2]), String(parts[3])) : nil
+  }
+  static let userCount = 24
+
+  static func user(_ number: Int) -> String { "u\(number)" }
+
+  /// - Throws: when tokens cannot be made, which would be a mistake of the simulation.
+  package init() async throws {
+    var limits = CallLimits()
+    limits.ringTimeout = .seconds(8)
+    limits.ringTimeoutMinimum = .seconds(2)
+    limits.connectGrace = .seconds(4)
+    limits.resumeGraceRinging = .seconds(4)
+    limits.resumeGraceAnswered = .seconds(6)
+    limits.devicesPerUser = 4
+    self.limits = limits
+    let secret = "c2ltdWxhdGlvbi1zaW11bGF0aW9uLXNpbXVsYXRpb24tMQ=="
+    let file = """
+      {"apps":[{"app":"\(Self.app)","keys":[{"kid":"k","alg":"HS256","secret":"\(secret)"}]}]}
+      """
+    keys = try AppKeys(json: Array(file.utf8))
+    let minter = TokenMinter(keys: keys)
+    var tokens: [String: String] = [:]
+    for number in 0..<Self.userCount {
+      let user = Self.user(number)
+      tokens[user] = try await minter.mint(
+        app: Self.app, user: user, lifetimeSeconds: 86_400,
+        now: SimWorld.beginning.microseconds / 1_000_000 - 3600)
+    }
+    self.tokens = tokens
+  }
+
+  func token(of user: String) -> String { tokens[user] ?? "" }
+
+  /// How far the clocks of nodes lie apart.
+  static let skewLargest: Span = .milliseconds(400)
+
+  func skew(_ random: inout SimRandom) -> Span {
+    intensity == .calm
+      ? Span(microseconds: 0)
+      : random.span(
+        Span(microseconds: -Self.skewLargest.microseconds / 2),
+        Span(microseconds: Self.skewLargest.microseconds / 2))
+  }
+
+  /// What a device's clock shows is of no account, so it may show anything.
+  func deviceSkew(_ random: inout SimRandom) -> Span {
+    random.span(.seconds(-3600), .seconds(3600))
+  }
+}

@@ -1,0 +1,121 @@
+internal import CallClient
+internal import CallCore
+internal import CallWire
+
+/// Frames, events and facts as words for the trace.
+enum SimText {
+  static func text(_ frame: ClientFrame, on line: SimLine) -> String {
+    var what = frame.command.kind
+    switch frame.command {
+    case .ack(let items):
+      what += " " + items.map { "v\(version($0.version))" }.joined(separator: " ")
+    case .signal(_, _, let body): what += " \(body)"
+    case .decline(_, let scope): what += " \(scope)"
+    default: break
+    }
+    return "→ \(line.edge.name) #\(frame.id) \(what)"
+  }
+
+  static func text(_ frame: ServerFrame, on line: SimLine) -> String {
+    switch frame {
+    case .reply(let id, let reply): "← \(line.edge.name) #\(id) \(text(reply))"
+    case .delivery(let delivery):
+      "← \(line.edge.name) \(text(delivery.event)) v\(version(delivery.version))"
+    case .notice(let notice): "← \(line.edge.name) notice \(notice.kind.name)"
+    }
+  }
+
+  static func text(_ reply: ServerReply) -> String {
+    switch reply {
+    case .error(let error): "error \(error.code.name)"
+    case .done: "done"
+    case .attached(let info): "attached" + (info.forCall.map { ", \(text($0))" } ?? "")
+    case .registered(_, _, let removed): "registered, removed \(removed)"
+    case .call(let state): text(state)
+    case .answer(let won, let state): (won ? "won, " : "not won, ") + text(state)
+    }
+  }
+
+  static func text(_ state: CallState) -> String {
+    var words = state.phase.name
+    if let reason = state.reason { words += " \(reason.name)" }
+    if let by = state.by { words += " by \(Who(by))" }
+    return words
+  }
+
+  static func text(_ event: Delivery.Event) -> String {
+    switch event {
+    case .invite(let invite): "invite, \(invite.signals.count) signals"
+    case .ringing(let by): "ringing by \(Who(by))"
+    case .answered(let answered): "answered by \(Who(answered.by))"
+    case .stop(let stop): "stop \(text(stop))"
+    case .signal(let signal): "signal \(signal.body) (\(version(signal.index)))"
+    }
+  }
+
+  static func text(_ stop: Stop) -> String {
+    stop.reason.name + (stop.by.map { " by \(Who($0))" } ?? "")
+  }
+
+  static func text(_ event: ClientEvent) -> String {
+    switch event {
+    case .attached(_, let again): again ? "attached again" : "attached"
+    case .detached: "detached"
+    case .refused(let error): "refused: \(error)"
+    case .replied(let id, let command, _): "#\(id) \(command.kind) answered"
+    case .gaveUp(let id, let command): "#\(id) \(command.kind) given up"
+    case .notice(let notice): "notice \(notice.kind.name)"
+    case .call(_, let event):
+      switch event {
+      case .invited: "rings"
+      case .ringing(let by): "ringing by \(Who(by))"
+      case .answered(let answered): "answered by \(Who(answered.by))"
+      case .won: "won"
+      case .stopped(let stop): "stopped \(text(stop))"
+      case .signal(let signal): "signal \(signal.body)"
+      }
+    }
+  }
+
+  static func text(_ change: JournalEntry.Change) -> String {
+    switch change {
+    case .placed(let facts):
+      "placed by \(Who(facts.caller)) to \(facts.callee.user), legs \(facts.legs.map(\.device.text))"
+    case .legJoined(let party): "\(Who(party)) joins"
+    case .alerting(let device): "\(device) alerts"
+    case .answered(let facts): "answered by \(Who(facts.by))"
+    case .legEnded(let device, let end): "leg \(device): \(end)"
+    case .connected(let caller): caller ? "caller connected" : "winner connected"
+    case .ended(let facts): "ended \(text(Stop(reason: facts.reason, by: facts.by)))"
+    case .signal(let fromCaller, let device, let signal):
+      "signal \(signal.body) of \(fromCaller ? "caller" : device.text)"
+    case .callerLost(let until): until == nil ? "caller back" : "caller lost"
+    case .winnerLost(let until): until == nil ? "winner back" : "winner lost"
+    case .settled: "settled"
+    }
+  }
+
+  /// Versions and indices count from the epoch: `3.7` is the seventh of the third owner.
+  static func version(_ version: UInt64) -> String { "\(version >> 20).\(version & 0xF_FFFF)" }
+}
+
+extension ClientEvent {
+  var call: CallID? {
+    switch self {
+    case .call(let call, _): call
+    case .replied(_, let command, _), .gaveUp(_, let command): command.address?.call
+    case .attached, .detached, .refused, .notice: nil
+    }
+  }
+}
+
+extension ServerFrame {
+  var call: CallID? {
+    switch self {
+    case .delivery(let delivery): delivery.call
+    case .reply(_, .call(let state)), .reply(_, .answer(_, let state)): state.call
+    case .reply(_, .attached(let info)): info.forCall?.call
+    case .reply, .notice: nil
+    }
+  }
+}

@@ -1,0 +1,291 @@
+internal import CallBus
+internal import CallClient
+package import CallCore
+package import CallWire
+
+/// One world from its beginning to its end: coordinators, edges, devices, people, faults, and the
+/// checkers that look on.
+package final class Simulation {
+  package let seed: UInt64
+  package let world: SimWorld
+  private let options: SimOptions
+  private let sabotage: Sabotage?
+  private let nats: SimNATS
+  private let coordinators: [SimCoordinator]
+  private let edges: [SimEdge]
+  private let faults: SimFaults
+  private let workload: Workload
+  private var checker: HistoryChecker
+  private let coverage: SimCoverage
+  private let unrest: Unrest
+  private var random: SimRandom
+  private var links = 0
+  private var lines: [Int: SimLine] = [:]
+  private var tampering: Tampering?
+  private var devices: [Who: SimDevice] = [:]
+
+  package init(
+    seed: UInt64, options base: SimOptions, sabotage: Sabotage? = nil, trace: SimTrace = SimTrace()
+  ) {
+    self.seed = seed
+    self.sabotage = sabotage
+    world = SimWorld(seed: seed, trace: trace)
+    random = world.fork("simulation")
+    var options = base
+    options.limits.busyWhileInCall = random.chance(0.3)
+    self.options = options
+    nats = SimNATS(world)
+    var setup = SimCoordinatorOptions()
+    setup.shardCount = options.shardCount
+    setup.limits = options.limits
+    let count = random.number(3...5)
+    let (world, nats) = (world, nats)
+    coordinators = (1...count).map {
+      SimCoordinator(name: "c\($0)", world: world, nats: nats, options: setup)
+    }
+    edges = (1...random.number(2...3)).map {
+      SimEdge(name: "e\($0)", world: world, nats: nats, options: options)
+    }
+    faults = SimFaults(world, nats, coordinators, options.intensity)
+    workload = Workload(world, options)
+    var bounds = HistoryChecker.Bounds()
+    bounds.skew = Span(microseconds: 2 * setup.skewMost.microseconds)
+    checker = HistoryChecker(bounds: bounds)
+    checker.devicesPerUser = options.limits.devicesPerUser
+    coverage = SimCoverage(world, options)
+    unrest = Unrest(world, nats, coordinators)
+    prepare()
+  }
+
+  private func prepare() {
+    let (coordinators, edges) = (coordinators, edges)
+    faults.otherNodes = { edges.compactMap(\.node) }
+    faults.onDisturbance = { [unowned self] node, until in
+      checker.calendar.add(from: world.now, until: until)
+      for line in lines.values where line.edge.node === node { disturbed(line) }
+    }
+    for edge in edges {
+      edge.onDisturbance = { [unowned self] socket in
+        for line in lines.values where line.socket === socket { disturbed(line) }
+      }
+    }
+    if let sabotage {
+      tampering = Tampering(sabotage, world, nats, coordinators, edges)
+    }
+    observe()
+    let options = options
+    workload.populate { [unowned self] who in
+      let device = SimDevice(
+        who: who, world: world, edges: edges, options: options, observer: self)
+      device.onStart = { [unowned self] in note(.restarted($0.who)) }
+      return device
+    }
+    for device in workload.allDevices {
+      devices[device.who] = device
+      let heard = device.onEvent
+      device.onEvent = { [unowned self] device, event in
+        told(device, event)
+        heard?(device, event)
+      }
+    }
+    for coordinator in coordinators { coordinator.start() }
+    for edge in edges { edge.start() }
+  }
+
+  // MARK: The run
+
+  /// Runs the world to its end, or to the first thing that must not be.
+  package func run() -> SimResult {
+    world.run(for: .seconds(1))
+    faults.begin()
+    if options.intensity != .calm { edgeTrouble() }
+    workload.begin()
+    everySecond()
+    world.run(for: options.activity)
+    endFaults()
+    workload.end()
+    world.run(for: options.settling)
+    finish()
+    return tearDown()
+  }
+
+  private func endFaults() {
+    isTroubled = false
+    faults.end()
+    for edge in edges {
+      edge.thaw()
+      edge.start()
+    }
+  }
+
+  private func everySecond() {
+    world.schedule(after: .seconds(1), "lateness") { [weak self] in
+      guard let self else { return }
+      unrest.look(&checker.calendar)
+      if let violation = checker.lateness(at: world.now) { stop(violation) }
+      everySecond()
+    }
+  }
+
+  private func finish() {
+    guard world.failure == nil else { return }
+    let views = workload.allDevices.map {
+      HistoryChecker.LastView(
+        who: $0.who, isAttached: $0.isAttached, calls: Array($0.calls.values))
+    }
+    if let violation = checker.finish(views).first { stop(violation) }
+    coverage.finish()
+  }
+
+  private func tearDown() -> SimResult {
+    let failure = world.failure
+    for coordinator in coordinators { coordinator.destroy() }
+    for edge in edges { edge.tearDown() }
+    for device in workload.allDevices { device.kill(silently: true) }
+    world.runJobs()
+    nats.tearDown()
+    world.tearDown()
+    lines.removeAll()
+    return SimResult(
+      seed: seed, failure: failure, counts: world.counts, steps: world.steps,
+      simulated: world.elapsed, traceHash: world.trace.hash)
+  }
+
+  // MARK: Edges' fate
+
+  private var isTroubled = true
+
+  /// Edges crash, freeze, drain and come back.
+  private func edgeTrouble() {
+    let mean = Span.seconds(options.intensity == .brutal ? 6 : 12)
+    world.schedule(after: random.exponential(mean: mean), "edge trouble") { [weak self] in
+      guard let self, isTroubled else { return }
+      if let edge = random.pick(edges.filter { $0.state == .running }) { trouble(edge) }
+      edgeTrouble()
+    }
+  }
+
+  private func trouble(_ edge: SimEdge) {
+    checker.calendar.add(from: world.now, until: world.now + .seconds(1))
+    coverage.edgeTrouble(edge, workload.allDevices)
+    let pause = random.span(.milliseconds(100), .seconds(4))
+    switch random.below(5) {
+    case 0, 1:
+      world.count("fault.edge crash")
+      edge.crash(silently: random.chance(0.3))
+      later(pause) { edge.start() }
+    case 2, 3:
+      world.count("fault.edge freeze")
+      let node = edge.node
+      edge.freeze()
+      checker.calendar.add(from: world.now, until: world.now + pause)
+      later(pause) { if edge.node === node { edge.thaw() } }
+    default:
+      world.count("fault.edge drain")
+      let span = random.span(.milliseconds(200), .seconds(3))
+      edge.drain(over: span)
+      later(span) { self.later(.seconds(3)) { edge.start() } }
+    }
+  }
+
+  private func later(_ span: Span, _ body: @escaping () -> Void) {
+    world.schedule(after: span, "edge again", body)
+  }
+
+  // MARK: What is seen
+
+  private func observe() {
+    nats.observers.appended.append { [unowned self] node, shard, record in
+      guard let record = try? ClusterCodec.journalRecord(record.bytes) else { return }
+      for entry in record.entries {
+        world.note(
+          node.name, call: entry.call, "journals \(SimText.text(entry.change)) (\(record.epoch))")
+      }
+      note(.journalled(shard: shard, record))
+      coverage.journalled(shard, record)
+      for entry in record.entries {
+        if case .answered = entry.change { workload.answered(entry.call) }
+      }
+    }
+    nats.observers.written.append { [unowned self] bucket, entry in
+      guard bucket == SimOptions.registrationBucket,
+        let who = SimOptions.who(registrationKey: entry.key)
+      else { return }
+      world.note("store", "\(who) \(entry.value == nil ? "removed" : "registered")")
+      note(.stored(who, present: entry.value != nil))
+    }
+    nats.observers.delivered.append { [unowned self] node, message in
+      guard message.subject.hasSuffix(".commands"),
+        let batch = try? ClusterCodec.commandBatch(message.bytes)
+      else { return }
+      for command in batch.commands { coverage.arrived(command) }
+    }
+  }
+
+  private func told(_ device: SimDevice, _ event: ClientEvent) {
+    world.note("\(device.who)", call: event.call, "app: \(SimText.text(event))")
+    coverage.told(device, event)
+    note(.told(device.who, event))
+  }
+
+  private func note(_ event: HistoryEvent) {
+    if let violation = checker.note(event, at: world.now) { stop(violation) }
+  }
+
+  private func stop(_ violation: Violation) {
+    world.stop(violation.description, call: violation.call)
+  }
+}
+
+extension Simulation: SimLineObserver {
+  package func newLink() -> Int {
+    links += 1
+    return links
+  }
+
+  package func opened(_ line: SimLine) {
+    lines[line.number] = line
+    note(.opened(line.who, link: line.number))
+  }
+
+  package func closed(_ line: SimLine) {
+    lines[line.number] = nil
+    note(.closed(link: line.number))
+  }
+
+  package func disturbed(_ line: SimLine) { note(.disturbed(link: line.number)) }
+
+  package func sending(_ frame: ClientFrame, on line: SimLine) -> ClientFrame? {
+    var frame = frame
+    if case .attach(var request) = frame.command {
+      request.forCall = devices[line.who]?.takeWokenFor()
+      frame.command = .attach(request)
+    }
+    world.note("\(line.who)", call: frame.command.address?.call, SimText.text(frame, on: line))
+    note(.sent(line.who, link: line.number, frame))
+    coverage.sent(frame, on: line)
+    return frame
+  }
+
+  package func receiving(_ frame: ServerFrame, on line: SimLine) -> ServerFrame? {
+    var frame = frame
+    if let tampering {
+      guard let changed = tampering.receiving(frame, on: line) else { return nil }
+      frame = changed
+    }
+    world.note("\(line.who)", call: frame.call, SimText.text(frame, on: line))
+    note(.received(line.who, link: line.number, frame))
+    coverage.received(frame, on: line)
+    return frame
+  }
+}
+
+/// What came of one seed.
+package struct SimResult: Sendable {
+  package var seed: UInt64
+  package var failure: SimFailure?
+  package var counts: [String: Int]
+  package var steps: Int
+  package var simulated: Span
+  package var traceHash: UInt64
+}
