@@ -112,10 +112,20 @@ final class AdminResponder: Sendable {
   private func coordinator() async -> CoordinatorStatus {
     var status = CoordinatorStatus()
     for worker in keeper.workers { status.shards += await worker.status() }
-    for (shard, _) in await keeper.stoppedShards {
+    let stopped = await keeper.stoppedShards
+    for (shard, what) in stopped {
       status.shards.append(
-        ShardStatus(shard: shard, state: "stopped", epoch: 0, sequence: 0, counts: ShardCounts()))
+        ShardStatus(
+          shard: shard, state: "stopped", epoch: 0, sequence: what.sequence ?? 0,
+          counts: ShardCounts()))
     }
+    status.stopped = stopped.map { shard, what in
+      StoppedShard(
+        shard: shard, what: what.what.rawValue, sequence: what.sequence, reason: what.reason,
+        remedy: what.remedy(shard, subjects))
+    }
+    status.handoverPause = LatencySummary(metrics.handoverPause)
+    status.takeoverPause = LatencySummary(metrics.takeoverPause)
     status.shards.sort { $0.shard < $1.shard }
     status.commandsTotal = metrics.commands.value
     status.appendLatency = LatencySummary(metrics.appendLatency)

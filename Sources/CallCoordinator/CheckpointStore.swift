@@ -73,6 +73,15 @@ package struct CheckpointStore: Sendable {
     try await head(shard)?.revision ?? 0
   }
 
+  /// Up to which sequence of the journal an operator gives up what is missing or damaged: written by
+  /// hand under `<shard>.accept`, as a number; 0 where there is none.
+  package func acceptedLoss(shard: Int) async throws(Failure) -> UInt64 {
+    do {
+      let entry = try await bucket.get("\(shard).accept")
+      return entry?.value.flatMap { UInt64(String(decoding: $0, as: UTF8.self)) } ?? 0
+    } catch { throw .unavailable("\(error)") }
+  }
+
   /// The newest checkpoint and its revision; nil when there is none.
   package func read(shard: Int) async throws(Failure) -> (Checkpoint, revision: UInt64)? {
     var attempts = 0

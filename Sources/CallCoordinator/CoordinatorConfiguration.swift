@@ -17,6 +17,12 @@ public struct CoordinatorConfiguration: Sendable {
   public var heartbeatInterval = Span.milliseconds(500)
   /// A node that was not heard for so long counts as dead: its shards are free, its sessions gone.
   public var leaseTimeout = Span.seconds(3)
+  /// A silent node at whose address, as the bus says, nobody listens counts as dead after this, in
+  /// place of `leaseTimeout`; about `heartbeatInterval` later than it died. nil: it is not asked.
+  public var probeTime: Span? = .milliseconds(300)
+  /// How long this node must have been connected before it believes that. Longer than what the other
+  /// nodes need to connect again when a server restarts.
+  public var probeAfterConnect = Span.seconds(2)
   /// From the start to the first claim, so that coordinators which start together share the shards
   /// from the start.
   public var settleTime = Span.seconds(1)
@@ -29,8 +35,15 @@ public struct CoordinatorConfiguration: Sendable {
 
   /// Journal records of one shard between two checkpoints.
   public var checkpointEveryRecords = 2000
+  /// A shard whose store this node cannot read is tried again so often, while no other takes it: an
+  /// operator may have repaired it.
+  public var stoppedRetry = Span.seconds(10)
+
   /// Shards that are given up at the same time.
   public var releasesAtOnce = 4
+  /// Between two of them while the node stays and only gives a newcomer its share; one that leaves
+  /// does not wait.
+  public var rebalanceInterval = Span.milliseconds(50)
   /// Shards that are read back from the store at the same time.
   public var recoveriesAtOnce = 8
   /// How long one shard may take to say what it decided and part.
@@ -58,6 +71,16 @@ public struct CoordinatorConfiguration: Sendable {
   }
 
   /// - Throws: `CoordinatorError.configuration`, naming the value and what would do.
+  /// How often a silent node is looked into, and how.
+  package var probing: Membership.Probing? {
+    probeTime.map { time in
+      let interval = Span(microseconds: max(1000, time.microseconds / 3))
+      return Membership.Probing(
+        silence: Span(microseconds: heartbeatInterval.microseconds * 6 / 5),
+        interval: interval, span: time, strikes: 3, connected: probeAfterConnect)
+    }
+  }
+
   package func validate() throws {
     func require(_ holds: Bool, _ sentence: String) throws {
       if !holds { throw CoordinatorError.configuration(sentence) }

@@ -25,6 +25,9 @@ package struct CoordinatorMetrics: Sendable {
   package let claims: Counter
   package let releases: Counter
   package let recoveryLatency: LatencyHistogram
+  package let handoverPause: LatencyHistogram
+  package let takeoverPause: LatencyHistogram
+  package let recordsGivenUp: Counter
   package let recordsReplayed: Counter
   package let checkpoints: Counter
   package let checkpointsFailed: Counter
@@ -73,6 +76,14 @@ package struct CoordinatorMetrics: Sendable {
     releases = counter("releases", "Shards released.")
     recoveryLatency = registry.histogram(
       "callmesh_coordinator_recovery_seconds", "From a claim's start to the fence in the journal.")
+    handoverPause = registry.histogram(
+      "callmesh_coordinator_handover_pause_seconds",
+      "From a former owner's last record until the shard serves here, where it was handed over.")
+    takeoverPause = registry.histogram(
+      "callmesh_coordinator_takeover_pause_seconds",
+      "From the last sign of life of a lost owner until the shard serves here.")
+    recordsGivenUp = counter(
+      "records_given_up", "Journal records that an operator allowed to be lost.")
     recordsReplayed = counter("records_replayed", "Journal records replayed by recoveries.")
     checkpoints = counter("checkpoints", "Checkpoints written.")
     checkpointsFailed = counter("checkpoints_failed", "Checkpoints that could not be written.")

@@ -33,6 +33,12 @@ struct HeldShard {
   }
   enum Resume { case look, append }
 
+  /// Time without an owner.
+  struct Pause {
+    var since: Timestamp
+    var isPlanned: Bool
+  }
+
   struct Release {
     var deadline: Timestamp
     var done: @Sendable (Bool) -> Void
@@ -51,6 +57,8 @@ struct HeldShard {
   var recordsSinceCheckpoint: Int
   /// Sessions may have broken together with the former owner, or with an edge, before it serves.
   var afterLoss = false
+  /// Since when nobody served, until it serves.
+  var pausedSince: Pause?
   /// Who waits for a checkpoint that was asked for.
   var checkpointWaiters: [@Sendable (Bool) -> Void] = []
   /// The share of this shard in the gauge of effects that are held back.

@@ -11,6 +11,8 @@ enum KeeperEvent: Sendable {
   case claimed(shard: Int, Result<Claimed, ShardClaim.Failure>)
   case released(shard: Int, Bool)
   case yielded(shard: Int)
+  /// Whether anybody listens at a silent node's address.
+  case probed(incarnation: UInt64, listens: Bool)
   case shutDown
 
   struct Claimed: Sendable {
@@ -21,6 +23,8 @@ enum KeeperEvent: Sendable {
 
 /// A shard's lease as it was last seen.
 struct LeaseRecord: Sendable {
+  /// Why it cannot be read: then the shard is left alone.
+  var unreadable: String?
   /// nil: never claimed.
   var lease: Lease?
   /// What a write of it must expect; 0 where there is no entry.
@@ -29,8 +33,9 @@ struct LeaseRecord: Sendable {
 
 /// What the keeper has done in child tasks.
 enum KeeperJob: Sendable {
-  case claim(shard: Int, LeaseRecord)
-  case release(ShardTerm, leaseRevision: UInt64, deadline: Timestamp)
+  case claim(shard: Int, LeaseRecord, lostSince: Timestamp?)
+  case release(ShardTerm, leaseRevision: UInt64, refusedBy: [UInt64], deadline: Timestamp)
+  case probe(Membership.Probe)
   case yield(shard: Int, Lease, revision: UInt64)
 }
 

@@ -11,6 +11,7 @@ public struct Membership: Sendable {
     public var state: NodeState
     public var version: String
     public var lastHeard: Timestamp
+    public var isEdge = false
   }
 
   public enum Event: Sendable, Equatable {
@@ -34,14 +35,24 @@ public struct Membership: Sendable {
   private static let lostMax = 256
 
   public let timeout: Span
+  /// How silence is looked into before the timeout; nil leaves it to the timeout.
+  let probing: Probing?
+  /// Silent members that are being looked into, by incarnation. `Membership+Probing` has the rest.
+  var suspects: [UInt64: Suspect] = [:]
+  /// Of coordinators that were counted lost, by name.
+  private var lastWords: [String: (incarnation: UInt64, at: Timestamp)] = [:]
   private let began: Timestamp
   private var lastTick: Timestamp
 
-  public init(timeout: Span, now: Timestamp) {
+  public init(timeout: Span, probing: Probing? = nil, now: Timestamp) {
     self.timeout = timeout
+    self.probing = probing
     began = now
     lastTick = now
   }
+
+  /// All that are counted living.
+  var living: [Member] { Array(coordinators.values) + Array(edges.values) }
 
   public var livingEdges: Set<UInt64> { Set(edges.keys) }
 
@@ -52,11 +63,18 @@ public struct Membership: Sendable {
     return now < began + timeout
   }
 
+  /// When a coordinator that was counted lost was last heard.
+  public func lastHeard(ofLost owner: String, incarnation: UInt64) -> Timestamp? {
+    guard let words = lastWords[owner], words.incarnation == incarnation else { return nil }
+    return words.at
+  }
+
   public mutating func heard(_ heartbeat: Heartbeat, now: Timestamp) -> [Event] {
+    suspects[heartbeat.incarnation] = nil
     switch heartbeat.role {
-    case .coordinator: heardCoordinator(heartbeat, now: now)
-    case .edge: heardEdge(heartbeat, now: now)
-    case .push: []
+    case .coordinator: return heardCoordinator(heartbeat, now: now)
+    case .edge: return heardEdge(heartbeat, now: now)
+    case .push: return []
     }
   }
 
@@ -65,10 +83,13 @@ public struct Membership: Sendable {
   public mutating func heardFromEdge(_ incarnation: UInt64, now: Timestamp) -> [Event] {
     guard edges[incarnation] == nil else {
       edges[incarnation]?.lastHeard = now
+      suspects[incarnation] = nil
       return []
     }
     return enter(
-      Member(node: "", incarnation: incarnation, state: .serving, version: "", lastHeard: now))
+      Member(
+        node: "", incarnation: incarnation, state: .serving, version: "", lastHeard: now,
+        isEdge: true))
   }
 
   /// Counts those lost that were silent for too long.
@@ -79,14 +100,25 @@ public struct Membership: Sendable {
     if pause.microseconds > timeout.microseconds / 2 {
       for node in Array(coordinators.keys) { coordinators[node]?.lastHeard = now }
       for edge in Array(edges.keys) { edges[edge]?.lastHeard = now }
+      suspects.removeAll()
       return []
     }
+    let timeout = timeout
+    return remove { $0.lastHeard + timeout <= now }
+  }
+
+  /// Counts those lost of which `isLost` holds.
+  mutating func remove(where isLost: (Member) -> Bool) -> [Event] {
     var events: [Event] = []
-    for (node, member) in coordinators where member.lastHeard + timeout <= now {
+    // In one order everywhere: events must not hang on how a dictionary is laid out.
+    for (node, member) in coordinators.sorted(by: { $0.key < $1.key }) where isLost(member) {
       coordinators[node] = nil
+      suspects[member.incarnation] = nil
+      lastWords[node] = (member.incarnation, member.lastHeard)
       events = [.coordinatorsChanged]
     }
-    for (edge, member) in edges where member.lastHeard + timeout <= now {
+    for (edge, member) in edges.sorted(by: { $0.key < $1.key }) where isLost(member) {
+      suspects[edge] = nil
       events.append(contentsOf: leave(edge))
     }
     return events
@@ -113,7 +145,7 @@ public struct Membership: Sendable {
     let wasLost = lost.contains(edge)
     let member = Member(
       node: heartbeat.node, incarnation: edge, state: heartbeat.state, version: heartbeat.version,
-      lastHeard: now)
+      lastHeard: now, isEdge: true)
     var events: [Event] = []
     if known == nil { events = enter(member) } else { edges[edge] = member }
     if known?.node == heartbeat.node { return events }

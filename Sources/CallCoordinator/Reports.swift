@@ -1,3 +1,4 @@
+internal import CallBus
 internal import CallCore
 internal import CallTelemetry
 
@@ -11,6 +12,25 @@ extension ShardStatus {
       callsPlacedTotal: counts.callsPlacedTotal, callsAnsweredTotal: counts.callsAnsweredTotal,
       callsEndedTotal: counts.callsEndedTotal, deliveriesTotal: counts.deliveriesTotal,
       deliveryRepeatsTotal: counts.deliveryRepeatsTotal)
+  }
+}
+
+extension ShardClaim.Unreadable {
+  /// What an operator can do about it.
+  func remedy(_ shard: Int, _ subjects: Subjects) -> String {
+    let bucket = subjects.checkpointStream
+    switch what {
+    case .journal:
+      let end = sequence.map(String.init) ?? "SEQUENCE"
+      return "Run a node of the version that wrote it, or restore NATS's store. To give up what is "
+        + "missing or damaged up to there: nats kv put \(bucket) \(shard).accept \(end)"
+    case .checkpoint:
+      return "Run a node of the version that wrote it, or restore NATS's store. To go on from the "
+        + "journal alone: nats kv del \(bucket) \(shard).head"
+    case .lease:
+      return "Run a node of the version that wrote it. To do without it: "
+        + "nats kv del \(subjects.leaseBucket) \(shard)"
+    }
   }
 }
 

@@ -25,13 +25,32 @@ package struct ShardClaim: Sendable {
     case taken
     /// Worth another try later.
     case unavailable(String)
-    /// The store holds what this version cannot read: trying again does not help.
-    case unreadable(String)
+    /// The store holds what this version cannot read: only a repair or another version helps.
+    case unreadable(Unreadable)
+  }
+
+  /// What of a shard's store cannot be read.
+  package struct Unreadable: Error, Sendable, Equatable {
+    package enum What: String, Sendable { case journal, checkpoint, lease }
+    package var what: What
+    /// Of the record, where it is one of the journal.
+    package var sequence: UInt64?
+    package var reason: String
+    package init(_ what: What, sequence: UInt64? = nil, _ reason: String) {
+      self.what = what
+      self.sequence = sequence
+      self.reason = reason
+    }
+    package var text: String {
+      sequence.map { "\(what.rawValue), record \($0): \(reason)" } ?? "\(what.rawValue): \(reason)"
+    }
   }
 
   let with: Dependencies
   let shard: Int
   let inbox: WorkerInbox
+  /// When the owner that was lost was last heard of; nil where there was none, or nobody knows.
+  var lostSince: Timestamp?
   /// Who lives when the shard is recovered.
   let edges: @Sendable () async -> Set<UInt64>
 
@@ -40,17 +59,48 @@ package struct ShardClaim: Sendable {
 
   /// - Returns: the term, which the worker has adopted, and the lease's revision.
   func run(lease: Lease?, revision: UInt64) async throws(Failure) -> (ShardTerm, UInt64) {
+    var taken = revision
+    var epoch = lease?.epoch ?? 0
+    do {
+      return try await run(lease, &taken, &epoch)
+    } catch {
+      if case .unreadable(let what) = error { await refuse(what, lease, epoch, expecting: taken) }
+      throw error
+    }
+  }
+
+  /// Writes into the lease that this node cannot read the shard, so that another is let try.
+  private func refuse(
+    _ what: Unreadable, _ former: Lease?, _ epoch: UInt64, expecting revision: UInt64
+  ) async {
+    let others = (former?.refusedBy ?? []).filter { $0 != with.incarnation }
+    let lease = Lease(
+      owner: with.configuration.nodeID, incarnation: with.incarnation, epoch: epoch,
+      released: true, refusedBy: others.suffix(Self.refusalsMax) + [with.incarnation],
+      refusal: what.text)
+    _ = await with.leases.put("\(shard)", ClusterCodec.encode(lease), expecting: revision)
+  }
+
+  private static let refusalsMax = 31
+
+  private func run(
+    _ lease: Lease?, _ revision: inout UInt64, _ epoch: inout UInt64
+  ) async throws(Failure) -> (ShardTerm, UInt64) {
     let began = with.clock.now()
+    let accepted = try await acceptedLoss()
     // The lease bucket may have been lost and made anew; the journal's epochs only grow.
-    let last = try await lastRecord()
-    let epoch = max(lease?.epoch ?? 0, last?.epoch ?? 0) &+ 1
-    guard epoch <= Self.epochMax else { throw .unreadable("its epoch is out of range") }
+    let last = try await lastRecord(accepted)
+    let next = max(lease?.epoch ?? 0, last?.epoch ?? 0) &+ 1
+    guard next <= Self.epochMax else {
+      throw .unreadable(Unreadable(.lease, "its epoch \(next) is out of range"))
+    }
+    epoch = next
     let term = ShardTerm(shard: shard, epoch: epoch)
-    let revision = try await takeLease(epoch, expecting: revision)
+    revision = try await takeLease(term.epoch, refusedBy: stillRefused(lease), expecting: revision)
     inbox.offer(.expect(term))
     do {
       inbox.offer(.subscribed(term, try subscribe(term)))
-      var recovered = try await recover(term)
+      var recovered = try await recover(term, accepted)
       recovered.afterLoss = lease.map { !$0.released } ?? false
       with.metrics.claims.increment()
       with.metrics.recoveryLatency.record(
@@ -63,31 +113,48 @@ package struct ShardClaim: Sendable {
     }
   }
 
-  private func lastRecord() async throws(Failure) -> JournalRecord? {
+  private func lastRecord(_ accepted: UInt64) async throws(Failure) -> JournalRecord? {
     guard let stored = try await reading({ try await with.journal.last(shard: shard) }) else {
       return nil
     }
+    if stored.sequence <= accepted { return try? ClusterCodec.journalRecord(stored.bytes) }
     return try decode(stored)
   }
 
-  private func decode(_ stored: StoredRecord) throws(Failure) -> JournalRecord {
+  /// Who cannot read the shard. Where this node was one of them and now takes it after all, the cause
+  /// may be gone for the others, too.
+  private func stillRefused(_ lease: Lease?) -> [UInt64] {
+    let refused = lease?.refusedBy ?? []
+    return refused.contains(with.incarnation) ? [] : refused
+  }
+
+  /// Up to which sequence an operator gives up what is missing or cannot be read; 0: nothing.
+  private func acceptedLoss() async throws(Failure) -> UInt64 {
+    do throws(CheckpointStore.Failure) {
+      return try await with.checkpoints.acceptedLoss(shard: shard)
+    } catch { throw Self.failure(error) }
+  }
+
+  func decode(_ stored: StoredRecord) throws(Failure) -> JournalRecord {
     do {
       return try ClusterCodec.journalRecord(stored.bytes)
     } catch {
-      throw .unreadable("journal record \(stored.sequence): \(error)")
+      throw .unreadable(Unreadable(.journal, sequence: stored.sequence, "\(error)"))
     }
   }
 
-  private func reading<Value>(_ body: () async throws -> Value) async throws(Failure) -> Value {
+  func reading<Value>(_ body: () async throws -> Value) async throws(Failure) -> Value {
     do { return try await body() } catch { throw .unavailable("\(error)") }
   }
 
   // MARK: The lease
 
-  private func takeLease(_ epoch: UInt64, expecting: UInt64) async throws(Failure) -> UInt64 {
+  private func takeLease(
+    _ epoch: UInt64, refusedBy: [UInt64], expecting: UInt64
+  ) async throws(Failure) -> UInt64 {
     let lease = Lease(
       owner: with.configuration.nodeID, incarnation: with.incarnation, epoch: epoch,
-      released: false)
+      released: false, refusedBy: refusedBy)
     switch await with.leases.put("\(shard)", ClusterCodec.encode(lease), expecting: expecting) {
     case .appended(let revision): return revision
     case .refused: throw .taken
@@ -122,129 +189,5 @@ package struct ShardClaim: Sendable {
       for subscription in made { subscription.cancel() }
       throw .unavailable("\(error)")
     }
-  }
-
-  // MARK: The store
-
-  private func recover(_ term: ShardTerm) async throws(Failure) -> RecoveredShard {
-    for _ in 0..<3 {
-      let checkpoint = try await readCheckpoint()
-      let recovered = try await replayAndFence(term, checkpoint?.0)
-      // A former owner may have written a checkpoint, and purged the journal behind it, while the
-      // journal was being read. After the fence nothing more can come to it.
-      if try await checkpointRevision() == (checkpoint?.revision ?? 0) { return recovered }
-    }
-    throw .unavailable("its checkpoints change while it is read")
-  }
-
-  private func readCheckpoint() async throws(Failure) -> (Checkpoint, revision: UInt64)? {
-    do throws(CheckpointStore.Failure) {
-      return try await with.checkpoints.read(shard: shard)
-    } catch { throw Self.failure(error) }
-  }
-
-  private func checkpointRevision() async throws(Failure) -> UInt64 {
-    do throws(CheckpointStore.Failure) {
-      return try await with.checkpoints.revision(shard: shard)
-    } catch { throw Self.failure(error) }
-  }
-
-  private static func failure(_ failure: CheckpointStore.Failure) -> Failure {
-    switch failure {
-    case .outdated: .taken
-    case .unreadable(let what): .unreadable(what)
-    case .unavailable(let why): .unavailable(why)
-    }
-  }
-
-  private func registrations() async throws(Failure) -> [Registration] {
-    let entries = try await reading {
-      try await with.registrations.entries(matching: "\(shard).>")
-    }
-    return entries.compactMap { entry in
-      guard let value = entry.value else { return nil }
-      do {
-        return try ClusterCodec.registration(value)
-      } catch {
-        // One device that cannot be read is no reason to leave all others without a shard.
-        with.metrics.registrationsUnreadable.increment()
-        with.logger.error(
-          "A registration cannot be read: its device is not woken.",
-          metadata: .keys([.shard: "\(shard)", .key: "\(entry.key)", .error: "\(error)"]))
-        return nil
-      }
-    }
-  }
-
-  private func replayAndFence(
-    _ term: ShardTerm, _ checkpoint: Checkpoint?
-  ) async throws(Failure) -> RecoveredShard {
-    var reader = JournalReader(
-      machine: ShardMachine(
-        shard: shard, epoch: term.epoch, limits: with.configuration.limits),
-      position: checkpoint?.sequence ?? 0)
-    reader.machine.restore(
-      checkpoint: checkpoint?.entries ?? [], registrations: try await registrations(),
-      now: with.clock.now())
-    let sequence = try await fence(term, &reader)
-    with.metrics.recordsReplayed.increment(by: UInt64(reader.records))
-    return RecoveredShard(
-      term: term, machine: reader.machine, sequence: sequence, edges: await edges(),
-      recordsReplayed: reader.records)
-  }
-
-  private struct JournalReader {
-    var machine: ShardMachine
-    /// Of the last record that was taken in, by replay or with the checkpoint.
-    var position: UInt64
-    var records = 0
-  }
-
-  /// Replays what there is behind the reader's position.
-  private func readOn(_ term: ShardTerm, _ reader: inout JournalReader) async throws(Failure) {
-    while true {
-      let from = reader.position + 1
-      guard
-        let stored = try await reading({
-          try await with.journal.next(shard: shard, from: from)
-        })
-      else { return }
-      let record = try decode(stored)
-      if record.epoch > term.epoch { throw .taken }
-      reader.machine.replay(record.entries, now: with.clock.now())
-      reader.position = stored.sequence
-      reader.records += 1
-    }
-  }
-
-  private static let fenceAttempts = 10
-
-  /// Reads to the journal's end and writes the first record of this epoch behind it: from then on
-  /// every append of a former owner is refused.
-  private func fence(_ term: ShardTerm, _ reader: inout JournalReader) async throws(Failure)
-    -> UInt64
-  {
-    let writer = with.configuration.nodeID
-    for attempt in 0..<Self.fenceAttempts {
-      if attempt > 2 { await with.clock.pause(.milliseconds(Int64(20 * attempt))) }
-      if Task.isCancelled { throw .unavailable("cancelled") }
-      try await readOn(term, &reader)
-      // All records may be older than the checkpoint, or there may be none at all.
-      let end = try await reading { try await with.journal.last(shard: shard) }
-      if let end, end.sequence > reader.position { continue }
-      let expecting = end?.sequence ?? 0
-      let record = JournalRecord(
-        epoch: term.epoch, number: 0, writer: writer, at: with.clock.now(), entries: [])
-      let bytes = ClusterCodec.encode(record)
-      switch await with.journal.append(shard: shard, expecting: expecting, bytes) {
-      case .appended(let sequence): return sequence
-      case .refused, .unknown: break
-      }
-      let last = try await reading { try await with.journal.last(shard: shard) }
-      let settlement = Settlement.judge(
-        last: last, expecting: expecting, writer: writer, epoch: term.epoch, number: 0)
-      if case .ours(let sequence) = settlement { return sequence }
-    }
-    throw .unavailable("the journal's end keeps moving")
   }
 }

@@ -8,11 +8,19 @@ internal import Logging
 extension ShardKeeper {
   // MARK: Leases
 
-  func leaseSeen(_ entry: KeyValueEntry) {
+  func leaseSeen(_ entry: KeyValueEntry, now: Timestamp) {
     guard let shard = Int(entry.key), shards.indices.contains(shard),
       entry.revision >= shards[shard].seenRevision
     else { return }
     shards[shard].seenRevision = entry.revision
+    let former = shards[shard].record
+    defer {
+      let record = shards[shard].record
+      if record.lease?.refusedBy != former.lease?.refusedBy { placeAnew(shard) }
+      if former.unreadable != nil, record.unreadable == nil, case .stopped = shards[shard].hold {
+        unstop(shard)
+      }
+    }
     guard let value = entry.value else {
       shards[shard].record = LeaseRecord()
       return
@@ -24,11 +32,9 @@ extension ShardKeeper {
         worker(of: shard).inbox.offer(.deposed(shard: shard, epoch: lease.epoch))
       }
     } catch {
-      // Written over by the next claim, whose epoch follows the journal's.
-      shards[shard].record = LeaseRecord(lease: nil, revision: entry.revision)
-      with.logger.error(
-        "A lease cannot be read; it counts as free.",
-        metadata: .keys([.shard: "\(shard)", .error: "\(error)"]))
+      // It may be a later version's, which means something by it: it is not written over.
+      shards[shard].record = LeaseRecord(
+        unreadable: "\(error)", lease: nil, revision: entry.revision)
     }
   }
 
@@ -39,23 +45,34 @@ extension ShardKeeper {
       shards[shard].retryAt <= now
     else { return }
     claimsRunning += 1
+    if case .stopped = shards[shard].hold { unstop(shard) }
     shards[shard].hold = .claiming
-    jobs.append(.claim(shard: shard, shards[shard].record))
+    let record = shards[shard].record
+    let lost = record.lease.flatMap { lease in
+      lease.released
+        ? nil : membership.lastHeard(ofLost: lease.owner, incarnation: lease.incarnation)
+    }
+    jobs.append(.claim(shard: shard, record, lostSince: lost))
   }
 
-  func startRelease(_ shard: Int, deadline: Timestamp) {
+  func startRelease(_ shard: Int, deadline: Timestamp, now: Timestamp) {
     guard releasesRunning < configuration.releasesAtOnce,
+      state == .leaving || nextReleaseAt <= now,
       case .serving(let term, let revision) = shards[shard].hold
     else { return }
     releasesRunning += 1
+    nextReleaseAt = now + configuration.rebalanceInterval
     shards[shard].hold = .releasing(term)
-    jobs.append(.release(term, leaseRevision: revision, deadline: deadline))
+    jobs.append(
+      .release(
+        term, leaseRevision: revision, refusedBy: shards[shard].record.lease?.refusedBy ?? [],
+        deadline: deadline))
   }
 
   func startYield(_ shard: Int, now: Timestamp) {
     let record = shards[shard].record
     guard shards[shard].retryAt <= now, var lease = record.lease else { return }
-    if case .stopped = shards[shard].hold { with.metrics.shardsStopped.add(-1) }
+    if case .stopped = shards[shard].hold { unstop(shard) }
     shards[shard].hold = .yielding
     lease.released = true
     jobs.append(.yield(shard: shard, lease, revision: record.revision))
@@ -65,9 +82,10 @@ extension ShardKeeper {
 
   nonisolated func perform(_ job: KeeperJob) async {
     switch job {
-    case .claim(let shard, let record):
+    case .probe(let probe): await self.probe(probe)
+    case .claim(let shard, let record, let lostSince):
       let claim = ShardClaim(
-        with: with, shard: shard, inbox: worker(of: shard).inbox,
+        with: with, shard: shard, inbox: worker(of: shard).inbox, lostSince: lostSince,
         edges: { await self.livingEdges })
       do throws(ShardClaim.Failure) {
         let (term, revision) = try await claim.run(lease: record.lease, revision: record.revision)
@@ -77,8 +95,8 @@ extension ShardKeeper {
         await refresh(shard)
         inbox.offer(.claimed(shard: shard, .failure(error)))
       }
-    case .release(let term, let revision, let deadline):
-      let ok = await release(term, revision, deadline)
+    case .release(let term, let revision, let refusedBy, let deadline):
+      let ok = await release(term, revision, refusedBy, deadline)
       inbox.offer(.released(shard: term.shard, ok))
     case .yield(let shard, let lease, let revision):
       _ = await with.leases.put("\(shard)", ClusterCodec.encode(lease), expecting: revision)
@@ -90,14 +108,14 @@ extension ShardKeeper {
   /// First a checkpoint, while the shard still serves, so that its next owner has little to replay;
   /// then it parts; then the lease says so.
   private nonisolated func release(
-    _ term: ShardTerm, _ revision: UInt64, _ deadline: Timestamp
+    _ term: ShardTerm, _ revision: UInt64, _ refusedBy: [UInt64], _ deadline: Timestamp
   ) async -> Bool {
     let worker = worker(of: term.shard).inbox
     _ = await worker.ask { .checkpoint(term, done: $0) }
     guard await worker.ask({ .release(term, deadline: deadline, done: $0) }) else { return false }
     let lease = Lease(
       owner: with.configuration.nodeID, incarnation: with.incarnation, epoch: term.epoch,
-      released: true)
+      released: true, refusedBy: refusedBy)
     let result = await with.leases.put(
       "\(term.shard)", ClusterCodec.encode(lease), expecting: revision)
     if case .appended(let revision) = result {
@@ -130,6 +148,7 @@ extension ShardKeeper {
     shards[shard].hold = .none
     switch result {
     case .success(let claimed):
+      shards[shard].reported = nil
       if lostTerms.remove(claimed.term) != nil { return }
       shards[shard].hold = .serving(claimed.term, leaseRevision: claimed.leaseRevision)
     case .failure(.taken):
@@ -139,14 +158,28 @@ extension ShardKeeper {
         "A shard could not be claimed; it is tried again.",
         metadata: .keys([.shard: "\(shard)", .error: "\(reason)"]))
     case .failure(.unreadable(let what)):
-      shards[shard].hold = .stopped(what)
-      with.metrics.shardsStopped.add(1)
-      with.logger.critical(
-        """
-        A shard is stopped: its store holds what this version cannot read. Its users cannot be \
-        called until a node that can read it owns the shard.
-        """, metadata: .keys([.shard: "\(shard)", .error: "\(what)"]))
+      stop(shard, what, now: now)
     }
+  }
+
+  /// The store holds what this node cannot read: the shard is left alone, and all others go on.
+  func stop(_ shard: Int, _ what: ShardClaim.Unreadable, now: Timestamp) {
+    shards[shard].hold = .stopped(what)
+    shards[shard].retryAt = now + configuration.stoppedRetry
+    with.metrics.shardsStopped.add(1)
+    // It is tried again and again; one line says what is wrong.
+    guard shards[shard].reported != what else { return }
+    shards[shard].reported = what
+    with.logger.critical(
+      """
+      A shard is stopped: its store holds what this version cannot read. Its users cannot be called \
+      until a node that can read it owns the shard, or it is repaired. docs/operations.md tells how.
+      """, metadata: .keys([.shard: "\(shard)", .error: "\(what.text)"]))
+  }
+
+  func unstop(_ shard: Int) {
+    shards[shard].hold = .none
+    with.metrics.shardsStopped.add(-1)
   }
 
   func steppedDown(_ term: ShardTerm, now: Timestamp) {

@@ -29,8 +29,8 @@ package actor ShardKeeper {
     case serving(ShardTerm, leaseRevision: UInt64)
     case releasing(ShardTerm)
     case yielding
-    /// The store holds what this node cannot read.
-    case stopped(String)
+    /// The store holds what this node cannot read. Tried again now and then.
+    case stopped(ShardClaim.Unreadable)
   }
 
   struct Shard {
@@ -40,6 +40,8 @@ package actor ShardKeeper {
     /// No claim before.
     var retryAt = Timestamp(microseconds: 0)
     var desired: String?
+    /// What stopped it last, so that it is reported once.
+    var reported: ShardClaim.Unreadable?
   }
 
   nonisolated let with: ShardClaim.Dependencies
@@ -60,6 +62,10 @@ package actor ShardKeeper {
   /// Terms that were lost before the keeper heard that they were won.
   var lostTerms: Set<ShardTerm> = []
   var failure: CoordinatorError?
+  var nextReleaseAt = Timestamp(microseconds: 0)
+  /// Since when the bus has its connection; nil while it has none.
+  private var connectedSince: Timestamp?
+  private var reconnects: UInt64 = 0
   private var namesake: (incarnation: UInt64, lastHeard: Timestamp)?
   private var unreadableHeartbeats = LogWindow()
   private var otherShardCounts = LogWindow()
@@ -72,7 +78,8 @@ package actor ShardKeeper {
     inbox = dependencies.inbox
     let now = with.clock.now()
     shards = Array(repeating: Shard(), count: with.configuration.shardCount)
-    membership = Membership(timeout: with.configuration.leaseTimeout, now: now)
+    membership = Membership(
+      timeout: with.configuration.leaseTimeout, probing: with.configuration.probing, now: now)
     settlesAt = now + with.configuration.settleTime
   }
 
@@ -83,9 +90,9 @@ package actor ShardKeeper {
   package var livingEdges: Set<UInt64> { membership.livingEdges }
 
   /// Shards whose store this node cannot read, with the reason.
-  package var stoppedShards: [(shard: Int, reason: String)] {
+  package var stoppedShards: [(shard: Int, what: ShardClaim.Unreadable)] {
     shards.enumerated().compactMap { shard, entry in
-      if case .stopped(let reason) = entry.hold { return (shard, reason) }
+      if case .stopped(let what) = entry.hold { return (shard, what) }
       return nil
     }
   }
@@ -102,7 +109,7 @@ package actor ShardKeeper {
     defer { for subscription in subscriptions { subscription.cancel() } }
     await withDiscardingTaskGroup { group in
       while !Task.isCancelled, failure == nil {
-        let next = min(heartbeatAt, state == .starting ? settlesAt : shutdownDeadline)
+        let next = nextDeadline
         let events = await inbox.events.next(until: with.clock.instant(at: next))
         if Task.isCancelled { break }
         let now = with.clock.now()
@@ -121,6 +128,16 @@ package actor ShardKeeper {
     if let failure { throw failure }
   }
 
+  private var nextDeadline: Timestamp {
+    var next = min(heartbeatAt, state == .starting ? settlesAt : shutdownDeadline)
+    next = min(next, membership.nextProbe)
+    // A shard that waits for its turn or for another try.
+    let now = with.clock.now()
+    if nextReleaseAt > now { next = min(next, nextReleaseAt) }
+    for shard in shards where shard.retryAt > now { next = min(next, shard.retryAt) }
+    return next
+  }
+
   private func listen() async throws(CoordinatorError) -> [any BusSubscription] {
     let inbox = inbox
     do {
@@ -129,10 +146,41 @@ package actor ShardKeeper {
       }
       let leases = try await with.leases.watch(">") { inbox.offer(.lease($0)) }
       for entry in try await with.leases.entries(matching: ">") { inbox.offer(.lease(entry)) }
-      return [heartbeats, leases]
+      let address = try with.bus.subscribe(Self.address(with.subjects, with.incarnation)) { _ in }
+      return [heartbeats, leases, address]
     } catch {
       throw .store("\(error)")
     }
+  }
+
+  /// Where a coordinator listens for nothing but being there: while nobody listens, the server says
+  /// so to whoever asks. An edge's address is where its deliveries go; what is empty it does not mind.
+  private static func address(_ subjects: Subjects, _ incarnation: UInt64) -> String {
+    "\(subjects.cluster).coordinator.\(incarnation)"
+  }
+
+  nonisolated func probe(_ probe: Membership.Probe) async {
+    let subject =
+      probe.isEdge
+      ? with.subjects.edge(probe.incarnation) : Self.address(with.subjects, probe.incarnation)
+    var listens = true
+    do {
+      // Nobody answers. Who is not there is known at once.
+      _ = try await with.bus.request(subject, [], timeout: .milliseconds(500))
+    } catch BusError.noResponders {
+      listens = false
+    } catch {}
+    inbox.offer(.probed(incarnation: probe.incarnation, listens: listens))
+  }
+
+  private func lookAtConnection(now: Timestamp) {
+    let known = with.bus.statistics
+    if !known.connected {
+      connectedSince = nil
+    } else if connectedSince == nil || known.reconnects != reconnects {
+      connectedSince = now
+    }
+    reconnects = known.reconnects
   }
 
   private func keepTime(now: Timestamp) {
@@ -145,7 +193,9 @@ package actor ShardKeeper {
         "Serves the cluster.",
         metadata: .keys([.count: "\(membership.coordinators.count + 1) coordinators"]))
     }
+    for probe in membership.probes(now: now) { jobs.append(.probe(probe)) }
     guard heartbeatAt <= now else { return }
+    lookAtConnection(now: now)
     heartbeatAt = now + configuration.heartbeatInterval
     say(state)
     changed(membership.tick(now: now))
@@ -178,7 +228,12 @@ package actor ShardKeeper {
   private func take(_ event: KeeperEvent, now: Timestamp) {
     switch event {
     case .heartbeat(let bytes): heard(bytes, now: now)
-    case .lease(let entry): leaseSeen(entry)
+    case .lease(let entry): leaseSeen(entry, now: now)
+    case .probed(let incarnation, let listens):
+      if !listens { lookAtConnection(now: now) }
+      changed(
+        membership.probed(
+          incarnation, listens: listens, connectedSince: connectedSince, now: now))
     case .worker(.serving): break
     case .worker(.steppedDown(let term, _)): steppedDown(term, now: now)
     case .worker(.heardFromEdge(let edge)):
@@ -272,12 +327,29 @@ package actor ShardKeeper {
 
   /// Computes anew who should own what.
   private func place() {
+    let candidates = candidates()
+    for shard in shards.indices { place(shard, candidates) }
+  }
+
+  func placeAnew(_ shard: Int) { place(shard, candidates()) }
+
+  private func candidates() -> [(node: String, incarnation: UInt64)] {
     var candidates = membership.coordinators.values
-      .filter { $0.state == .starting || $0.state == .serving }.map(\.node)
-    if state != .leaving { candidates.append(configuration.nodeID) }
-    for shard in shards.indices {
-      shards[shard].desired = Placement.desired(shard: shard, candidates: candidates)
+      .filter { $0.state == .starting || $0.state == .serving }
+      .map { ($0.node, $0.incarnation) }
+    if state != .leaving { candidates.append((configuration.nodeID, with.incarnation)) }
+    return candidates
+  }
+
+  private func place(_ shard: Int, _ candidates: [(node: String, incarnation: UInt64)]) {
+    let refused = shards[shard].record.lease?.refusedBy ?? []
+    var able = candidates
+    if !refused.isEmpty {
+      able.removeAll { refused.contains($0.incarnation) }
+      // Where nobody can read it, the one that should try again is the one that should have it.
+      if able.isEmpty { able = candidates }
     }
+    shards[shard].desired = Placement.desired(shard: shard, candidates: able.map(\.node))
   }
 
   /// Starts what placement and leases ask for, as far as the limits allow.
@@ -292,8 +364,14 @@ package actor ShardKeeper {
     switch entry.hold {
     case .claiming, .releasing, .yielding: return
     case .serving: holds = true
-    case .stopped: if entry.desired == configuration.nodeID { return }
-    case .none: break
+    case .stopped:
+      if entry.record.unreadable != nil { return }
+      if entry.desired != configuration.nodeID { unstop(shard) }
+      if entry.retryAt > now { return }
+    case .none:
+      if let reason = entry.record.unreadable {
+        return stop(shard, ShardClaim.Unreadable(.lease, reason), now: now)
+      }
     }
     let serves = entry.desired.flatMap { membership.coordinators[$0]?.state } == .serving
     let decision = Placement.decide(
@@ -302,7 +380,9 @@ package actor ShardKeeper {
     switch decision {
     case .keep: return
     case .claim: startClaim(shard, now: now)
-    case .release: startRelease(shard, deadline: min(releaseDeadline(now), shutdownDeadline))
+    case .release:
+      startRelease(
+        shard, deadline: min(releaseDeadline(now), shutdownDeadline), now: now)
     case .yield: startYield(shard, now: now)
     }
   }

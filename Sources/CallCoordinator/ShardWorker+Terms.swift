@@ -26,6 +26,12 @@ extension ShardWorker {
         until: now + timeout, awaiting: recovered.edges.isEmpty ? [0] : recovered.edges),
       subscriptions: waiting.subscriptions, recordsSinceCheckpoint: recovered.recordsReplayed)
     held[shard]!.afterLoss = recovered.afterLoss
+    held[shard]!.pausedSince =
+      recovered.releasedAt.map { HeldShard.Pause(since: $0, isPlanned: true) }
+      ?? recovered.lostSince.map { HeldShard.Pause(since: $0, isPlanned: false) }
+    if recovered.wantsCheckpoint {
+      held[shard]!.recordsSinceCheckpoint = configuration.checkpointEveryRecords
+    }
     with.metrics.shards.add(1)
     for bytes in waiting.batches { decodeAndTake(bytes, shard, now: now) }
     for edge in waiting.lostEdges { take(.edgeLost(edge), now: now) }
@@ -43,6 +49,7 @@ extension ShardWorker {
     for command in queued {
       decide(shard, now: now) { $0.handle(command, now: now, into: &$1) }
     }
+    countPause(shard, now: now)
     let counts = held[shard]!.machine.counts
     with.logger.info(
       "Shard serves.",
@@ -52,6 +59,15 @@ extension ShardWorker {
         .count: "\(counts.sessions) sessions, \(queued.count) commands waited",
       ]))
     with.report(.serving(term))
+  }
+
+  /// How long nobody served the shard. Where the former owner said when it stopped, by the difference
+  /// of two machines' clocks; a negative one counts as none.
+  private func countPause(_ shard: Int, now: Timestamp) {
+    guard let pause = held[shard]!.pausedSince else { return }
+    held[shard]!.pausedSince = nil
+    let metric = pause.isPlanned ? with.metrics.handoverPause : with.metrics.takeoverPause
+    metric.record(microseconds: max(0, (now - pause.since).microseconds))
   }
 
   /// Leaves the bus, takes what had arrived before, and then parts.

@@ -53,6 +53,12 @@ package struct RecoveredShard: Sendable {
   package var recordsReplayed: Int
   /// The former owner did not hand it over: it crashed, or was cut off.
   package var afterLoss = false
+  /// When the former owner that handed the shard over stopped, by that node's clock.
+  package var releasedAt: Timestamp?
+  /// When the former owner that was lost was last heard of.
+  package var lostSince: Timestamp?
+  /// A checkpoint is wanted at once: what the store has is not to be read once more.
+  package var wantsCheckpoint = false
   package init(
     term: ShardTerm, machine: ShardMachine, sequence: UInt64, edges: Set<UInt64>,
     recordsReplayed: Int

@@ -96,7 +96,30 @@ public struct CoordinatorStatus: Codable, Sendable, Equatable {
   public var appendsUnknownTotal: UInt64 = 0
   public var journalMessages: UInt64 = 0
   public var journalBytes: UInt64 = 0
+  /// Shards of which this node cannot read what the store has; nil from nodes that do not say.
+  public var stopped: [StoppedShard]?
+  /// For shards that were handed over: from the former owner's last record until they served here.
+  public var handoverPause: LatencySummary?
+  /// For shards whose owner was lost: from its last sign of life until they served here.
+  public var takeoverPause: LatencySummary?
   public init() {}
+}
+
+public struct StoppedShard: Codable, Sendable, Equatable {
+  public var shard: Int
+  /// journal, checkpoint or lease.
+  public var what: String
+  /// Of the record in the journal.
+  public var sequence: UInt64?
+  public var reason: String
+  public var remedy: String
+  public init(shard: Int, what: String, sequence: UInt64?, reason: String, remedy: String) {
+    self.shard = shard
+    self.what = what
+    self.sequence = sequence
+    self.reason = reason
+    self.remedy = remedy
+  }
 }
 
 public struct ShardStatus: Codable, Sendable, Equatable {

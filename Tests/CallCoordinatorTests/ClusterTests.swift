@@ -174,17 +174,42 @@ import Testing
     }
   }
 
-  @Test func aRecordThatCannotBeReadStopsItsShardOnly() async throws {
+  /// Nobody listens any more at a killed node's address: that is known long before its silence counts.
+  @Test func aCrashIsNoticedBeforeTheTimeout() async throws {
+    func quick(_ configuration: inout CoordinatorConfiguration) {
+      configuration.probeTime = .milliseconds(60)
+      configuration.probeAfterConnect = .milliseconds(0)
+      #expect(configuration.leaseTimeout == .seconds(60))
+    }
     try await withCluster { bench in
-      bench.journal.append(shard: 3, expecting: 0, [0xff, 0xff]) { _ in }
+      bench.start("a", quick)
+      bench.start("b", quick)
+      try await bench.settled(["a", "b"])
+      let users = try await bench.attachUsers(16)
+      try await bench.callAll(users)
+      let held = try await bench.owners().count { $0?.owner == "a" }
+      await bench.crash("a")
+      try await bench.settled(["b"])
+      try await bench.answerAll(users)
+      #expect(bench.metrics("b").takeoverPause.count == UInt64(held))
+    }
+  }
+
+  /// What each side knows of a pause.
+  @Test func pausesAreMeasured() async throws {
+    try await withCluster { bench in
       bench.start("a")
-      try await eventually("seven serve, one is stopped") {
-        let shards = try await bench.status()["a"]?.coordinator?.shards ?? []
-        return shards.count { $0.state == "serving" } == 7
-          && shards.filter { $0.state == "stopped" }.map(\.shard) == [3]
-      }
-      #expect(bench.metrics("a").shardsStopped.value == 1)
-      try await bench.stop("a")
+      try await bench.settled(["a"])
+      #expect(bench.metrics("a").handoverPause.count == 0)
+      #expect(bench.metrics("a").takeoverPause.count == 0)
+      bench.start("b")
+      try await bench.settled(["a", "b"])
+      let moved = try await bench.owners().count { $0?.owner == "b" }
+      #expect(moved > 0)
+      #expect(bench.metrics("b").handoverPause.count == UInt64(moved))
+      #expect(bench.metrics("b").takeoverPause.count == 0)
+      let status = try await bench.status()["b"]?.coordinator
+      #expect(status?.handoverPause?.count == UInt64(moved))
     }
   }
 

@@ -1,0 +1,219 @@
+internal import CallBus
+internal import CallCore
+internal import CallTelemetry
+internal import CallWire
+internal import Logging
+
+/// Reading a shard back, and fencing its journal.
+extension ShardClaim {
+  func recover(
+    _ term: ShardTerm, _ accepted: UInt64
+  ) async throws(Failure) -> RecoveredShard {
+    async let registered = registrations()
+    for _ in 0..<3 {
+      let checkpoint = try await readCheckpoint()
+      let recovered: RecoveredShard
+      do throws(Failure) {
+        recovered = try await replayAndFence(
+          term, checkpoint?.0, try await registered.get(), accepted)
+      } catch {
+        // A journal that was purged behind a newer checkpoint while it was read seems to lack records.
+        guard case .unreadable = error,
+          try await checkpointRevision() != (checkpoint?.revision ?? 0)
+        else { throw error }
+        continue
+      }
+      // A former owner may have written a checkpoint, and purged the journal behind it, while the
+      // journal was being read. After the fence nothing more can come to it.
+      if try await checkpointRevision() == (checkpoint?.revision ?? 0) { return recovered }
+    }
+    throw .unavailable("its checkpoints change while it is read")
+  }
+
+  private func readCheckpoint() async throws(Failure) -> (Checkpoint, revision: UInt64)? {
+    do throws(CheckpointStore.Failure) {
+      return try await with.checkpoints.read(shard: shard)
+    } catch { throw Self.failure(error) }
+  }
+
+  private func checkpointRevision() async throws(Failure) -> UInt64 {
+    do throws(CheckpointStore.Failure) {
+      return try await with.checkpoints.revision(shard: shard)
+    } catch { throw Self.failure(error) }
+  }
+
+  static func failure(_ failure: CheckpointStore.Failure) -> Failure {
+    switch failure {
+    case .outdated: .taken
+    case .unreadable(let what): .unreadable(Unreadable(.checkpoint, what))
+    case .unavailable(let why): .unavailable(why)
+    }
+  }
+
+  private func registrations() async -> Result<[Registration], Failure> {
+    let entries: [KeyValueEntry]
+    do {
+      entries = try await with.registrations.entries(matching: "\(shard).>")
+    } catch { return .failure(.unavailable("\(error)")) }
+    return .success(
+      entries.compactMap { entry in
+        guard let value = entry.value else { return nil }
+        do {
+          return try ClusterCodec.registration(value)
+        } catch {
+          // One device that cannot be read is no reason to leave all others without a shard.
+          with.metrics.registrationsUnreadable.increment()
+          with.logger.error(
+            "A registration cannot be read: its device is not woken.",
+            metadata: .keys([.shard: "\(shard)", .key: "\(entry.key)", .error: "\(error)"]))
+          return nil
+        }
+      })
+  }
+
+  private func replayAndFence(
+    _ term: ShardTerm, _ checkpoint: Checkpoint?, _ registrations: [Registration],
+    _ accepted: UInt64
+  ) async throws(Failure) -> RecoveredShard {
+    var reader = JournalReader(
+      machine: ShardMachine(
+        shard: shard, epoch: term.epoch, limits: with.configuration.limits),
+      position: checkpoint?.sequence ?? 0, accepted: accepted)
+    reader.machine.restore(
+      checkpoint: checkpoint?.entries ?? [], registrations: registrations, now: with.clock.now())
+    let sequence = try await fence(term, &reader)
+    with.metrics.recordsReplayed.increment(by: UInt64(reader.records))
+    if !reader.losses.isEmpty {
+      with.metrics.recordsGivenUp.increment(by: UInt64(reader.losses.count))
+      with.logger.error(
+        "Records were given up, as an operator allowed: calls in them are lost.",
+        metadata: .keys([
+          .shard: "\(shard)", .sequence: "\(accepted)", .reason: "\(reader.losses[0])",
+          .count: "\(reader.losses.count)",
+        ]))
+    }
+    var recovered = RecoveredShard(
+      term: term, machine: reader.machine, sequence: sequence, edges: await edges(),
+      recordsReplayed: reader.records)
+    // What was given up must not be met again.
+    recovered.wantsCheckpoint = !reader.losses.isEmpty
+    recovered.lostSince = lostSince
+    recovered.releasedAt = reader.former.flatMap { $0.released ? $0.at : nil }
+    return recovered
+  }
+
+  private struct JournalReader {
+    var machine: ShardMachine
+    /// Of the last record that was taken in, by replay or with the checkpoint.
+    var position: UInt64
+    /// Up to here nothing that is missing stops the shard.
+    var accepted: UInt64
+    /// What is missing, or could not be read.
+    var losses: [Unreadable] = []
+    var records = 0
+    /// The journal's last record, as it was before the fence.
+    var end: JournalRecord?
+    /// The last record of an earlier owner.
+    var former: JournalRecord?
+
+    /// - Throws: what cannot be read, unless its loss is accepted.
+    mutating func miss(_ what: Unreadable, at sequence: UInt64) throws(Failure) {
+      guard sequence <= accepted else { throw .unreadable(what) }
+      losses.append(what)
+    }
+  }
+
+  private static let recordsAtOnce = 64
+
+  /// Replays what there is behind the reader's position.
+  private func readOn(_ term: ShardTerm, _ reader: inout JournalReader) async throws(Failure) {
+    while true {
+      let from = reader.position + 1
+      let stored = try await reading {
+        try await with.journal.records(shard: shard, from: from, limit: Self.recordsAtOnce)
+      }
+      if stored.isEmpty { return }
+      for record in stored { try take(record, term, &reader) }
+    }
+  }
+
+  private func take(
+    _ stored: StoredRecord, _ term: ShardTerm, _ reader: inout JournalReader
+  ) throws(Failure) {
+    let former = reader.position
+    reader.position = stored.sequence
+    let record: JournalRecord
+    do throws(WireError) {
+      record = try ClusterCodec.journalRecord(stored.bytes)
+    } catch {
+      let what = Unreadable(.journal, sequence: stored.sequence, "\(error)")
+      return try reader.miss(what, at: stored.sequence)
+    }
+    if record.epoch > term.epoch { throw .taken }
+    // Behind a record that was given up, the next one follows that.
+    if let follows = record.follows, follows != former {
+      let reason = "it follows record \(follows), but what is before it ends at \(former)"
+      try reader.miss(
+        Unreadable(.journal, sequence: stored.sequence, reason), at: stored.sequence)
+    }
+    reader.machine.replay(record.entries, now: with.clock.now())
+    reader.records += 1
+    reader.end = record
+    if record.epoch < term.epoch { reader.former = record }
+  }
+
+  /// The journal must reach as far as the checkpoint does: a store that lost its end would give the
+  /// same numbers to new records, which no later owner would look at.
+  private func checkEnd(
+    _ end: StoredRecord?, _ reader: inout JournalReader
+  ) throws(Failure) {
+    let sequence = end?.sequence ?? 0
+    if sequence < reader.position {
+      let reason = "the journal ends at record \(sequence), before its checkpoint"
+      try reader.miss(
+        Unreadable(.journal, sequence: reader.position, reason), at: reader.position)
+      reader.position = sequence
+    }
+    if let end, reader.records == 0 {
+      reader.end = try? ClusterCodec.journalRecord(end.bytes)
+      reader.former = reader.end
+    }
+  }
+
+  private static let fenceAttempts = 10
+
+  /// Reads to the journal's end and writes the first record of this epoch behind it: from then on
+  /// every append of a former owner is refused.
+  private func fence(_ term: ShardTerm, _ reader: inout JournalReader) async throws(Failure)
+    -> UInt64
+  {
+    let writer = with.configuration.nodeID
+    for attempt in 0..<Self.fenceAttempts {
+      if attempt > 2 { await with.clock.pause(.milliseconds(Int64(20 * attempt))) }
+      if Task.isCancelled { throw .unavailable("cancelled") }
+      try await readOn(term, &reader)
+      // All records may be older than the checkpoint, or there may be none at all.
+      let end = try await reading { try await with.journal.last(shard: shard) }
+      if let end, end.sequence > reader.position { continue }
+      try checkEnd(end, &reader)
+      // An earlier attempt of which nothing was known did arrive.
+      if let fence = reader.end, fence.epoch == term.epoch, fence.writer == writer {
+        return reader.position
+      }
+      let expecting = end?.sequence ?? 0
+      let record = JournalRecord(
+        epoch: term.epoch, number: 0, writer: writer, at: with.clock.now(), entries: [],
+        follows: expecting)
+      let bytes = ClusterCodec.encode(record)
+      switch await with.journal.append(shard: shard, expecting: expecting, bytes) {
+      case .appended(let sequence): return sequence
+      case .refused, .unknown: break
+      }
+      let last = try await reading { try await with.journal.last(shard: shard) }
+      let settlement = Settlement.judge(
+        last: last, expecting: expecting, writer: writer, epoch: term.epoch, number: 0)
+      if case .ours(let sequence) = settlement { return sequence }
+    }
+    throw .unavailable("the journal's end keeps moving")
+  }
+}

@@ -1,0 +1,130 @@
+import CallCoordinator
+import CallCore
+import CallWire
+import Testing
+
+/// Who is silent is looked into. All of this is a guess; what matters is when it must not be made.
+@Suite struct ProbingTests {
+  static let probing = Membership.Probing(
+    silence: .milliseconds(600), interval: .milliseconds(100), span: .milliseconds(300), strikes: 3,
+    connected: .seconds(2))
+
+  func at(_ milliseconds: Int64) -> Timestamp { Timestamp(microseconds: milliseconds * 1000) }
+
+  func membership(_ coordinators: [UInt64], edges: [UInt64] = []) -> Membership {
+    var membership = Membership(timeout: .seconds(3), probing: Self.probing, now: at(0))
+    for number in coordinators { _ = membership.heard(beat(number, .coordinator), now: at(0)) }
+    for number in edges { _ = membership.heard(beat(number, .edge), now: at(0)) }
+    return membership
+  }
+
+  func beat(_ number: UInt64, _ role: NodeRole) -> Heartbeat {
+    Heartbeat(
+      node: "\(role)-\(number)", role: role, incarnation: number, state: .serving, version: "1",
+      shardCount: 8)
+  }
+
+  /// Looks into whoever is silent, every 100 ms; `listens` answers.
+  func look(
+    _ membership: inout Membership, from: Int64, to: Int64, connectedSince: Int64? = -10_000,
+    listens: (UInt64) -> Bool
+  ) -> [Membership.Event] {
+    var events: [Membership.Event] = []
+    for time in stride(from: from, through: to, by: 100) {
+      for probe in membership.probes(now: at(time)) {
+        events += membership.probed(
+          probe.incarnation, listens: listens(probe.incarnation),
+          connectedSince: connectedSince.map(at), now: at(time))
+      }
+    }
+    return events
+  }
+
+  @Test func whoseConnectionIsGoneIsDeadBeforeTheTimeout() {
+    var membership = membership([1, 2], edges: [7])
+    _ = membership.heard(beat(2, .coordinator), now: at(500))
+    _ = membership.heard(beat(7, .edge), now: at(500))
+    #expect(membership.nextProbe == at(600))
+    #expect(membership.probes(now: at(599)).isEmpty)
+    #expect(look(&membership, from: 600, to: 800, listens: { _ in false }) == [])
+    #expect(
+      look(&membership, from: 900, to: 900, listens: { _ in false }) == [.coordinatorsChanged])
+    #expect(Array(membership.coordinators.keys) == ["coordinator-2"])
+    #expect(membership.lastHeard(ofLost: "coordinator-1", incarnation: 1) == at(0))
+  }
+
+  @Test func anEdgeAsWell() {
+    var membership = membership([1], edges: [7])
+    _ = membership.heard(beat(1, .coordinator), now: at(500))
+    #expect(look(&membership, from: 600, to: 900, listens: { $0 != 7 }) == [.edgeLost(7)])
+    // It lives after all.
+    #expect(membership.heard(beat(7, .edge), now: at(1000)) == [.edgeReturned(7)])
+  }
+
+  @Test func whoListensOnlySpeaksLate() {
+    var membership = membership([1])
+    #expect(look(&membership, from: 600, to: 2900, listens: { _ in true }) == [])
+    #expect(membership.tick(now: at(1400)).isEmpty && membership.tick(now: at(2900)).isEmpty)
+    #expect(membership.tick(now: at(3000)) == [.coordinatorsChanged])
+  }
+
+  /// A server restarts, and others connect later than this node does.
+  @Test func nothingIsBelievedSoonAfterAConnect() {
+    var membership = membership([1])
+    let events = look(
+      &membership, from: 600, to: 2400, connectedSince: 500, listens: { _ in false })
+    #expect(events == [])
+    // Strikes before that do not count either.
+    #expect(
+      look(&membership, from: 2500, to: 2700, connectedSince: 500, listens: { _ in false }) == [])
+    let later = look(
+      &membership, from: 2800, to: 2800, connectedSince: 500, listens: { _ in false })
+    #expect(later == [.coordinatorsChanged])
+  }
+
+  @Test func nothingIsBelievedWithoutAConnection() {
+    var membership = membership([1])
+    let events = look(
+      &membership, from: 600, to: 2900, connectedSince: nil, listens: { _ in false })
+    #expect(events == [])
+  }
+
+  /// A route between servers broke: half of the cluster seems gone at once.
+  @Test func halfOfTheClusterIsNotDeadAtOnce() {
+    var membership = membership([1, 2], edges: [7])
+    _ = membership.heard(beat(7, .edge), now: at(500))
+    #expect(look(&membership, from: 600, to: 1000, listens: { _ in false }) == [])
+    #expect(membership.coordinators.count == 2)
+    // Silence alone says so in the end.
+    _ = membership.tick(now: at(1500))
+    #expect(membership.tick(now: at(3000)) == [.coordinatorsChanged])
+  }
+
+  @Test func oneAnswerOrOneWordClearsIt() {
+    var membership = membership([1])
+    #expect(look(&membership, from: 600, to: 800, listens: { _ in false }) == [])
+    #expect(look(&membership, from: 900, to: 900, listens: { _ in true }) == [])
+    #expect(look(&membership, from: 1000, to: 1200, listens: { _ in false }) == [])
+    _ = membership.heard(beat(1, .coordinator), now: at(1250))
+    #expect(look(&membership, from: 1300, to: 1800, listens: { _ in false }) == [])
+    #expect(membership.coordinators.count == 1)
+  }
+
+  /// An answer that comes when its node was counted lost, or has spoken, says nothing.
+  @Test func lateAnswersAreNotMinded() {
+    var membership = membership([1])
+    #expect(
+      membership.probed(1, listens: false, connectedSince: at(-5000), now: at(100)) == [])
+    #expect(
+      membership.probed(99, listens: false, connectedSince: at(-5000), now: at(100)) == [])
+  }
+
+  /// This process stood still: the others were not silent, it was deaf.
+  @Test func aPauseOfOnesOwnClearsIt() {
+    var membership = membership([1])
+    #expect(look(&membership, from: 600, to: 800, listens: { _ in false }) == [])
+    #expect(membership.tick(now: at(5000)) == [])
+    #expect(membership.probes(now: at(5000)).isEmpty)
+    #expect(membership.coordinators.count == 1)
+  }
+}

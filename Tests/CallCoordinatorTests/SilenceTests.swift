@@ -1,0 +1,141 @@
+import CallBus
+import CallCoordinator
+import CallCore
+import CallWire
+import Synchronization
+import Testing
+
+/// R23: a former owner that wakes after its shard moved speaks to nobody, whatever it is asked.
+@Suite struct SilenceTests {
+  /// Everything that a device may ask for, each with its request number.
+  static func commands(_ user: UserKey) -> [Command.Body] {
+    let call = CallID(high: 7, low: 7)
+    return [
+      .attach(Attach()), .register(RegistrationRequest()), .unregister("d2"),
+      .place(PlaceRequest(call: call)), .alerting(call), .answer(call, description: ""),
+      .decline(call, .everywhere), .busy(call), .cancel(call), .connected(call), .hangUp(call),
+      .signal(call, .candidate, body: "c"), .resume(call), .query(call),
+    ]
+  }
+
+  /// Another owner's record, as a take-over writes it.
+  static func fence(_ bench: WorkerBench) async throws -> [UInt8] {
+    let end = try await bench.journal.last(shard: 0)?.sequence ?? 0
+    return ClusterCodec.encode(
+      JournalRecord(
+        epoch: 9, number: 0, writer: "other", at: bench.clock.now(), entries: [], follows: end))
+  }
+
+  static func takeOver(_ bench: WorkerBench) async throws {
+    let end = try await bench.journal.last(shard: 0)?.sequence ?? 0
+    let fence = try await fence(bench)
+    let result = await withCheckedContinuation { done in
+      bench.journal.inner.append(shard: 0, expecting: end, fence) { done.resume(returning: $0) }
+    }
+    guard case .appended = result else { throw Timeout(what: "\(result)") }
+  }
+
+  func ask(_ bench: WorkerBench, _ bodies: [Command.Body]) {
+    let user = bench.user(0)
+    for (index, body) in bodies.enumerated() {
+      bench.edge.send(body, from: 1, user, "d1", to: user, request: UInt64(100 + index))
+    }
+  }
+
+  /// It was stopped, its shard moved, and it wakes with commands waiting.
+  @Test func whoWakesWithCommandsWaitingSaysNothing() async throws {
+    try await WorkerBench().run { bench in
+      let term = try await bench.adopt(0)
+      let user = bench.user(0)
+      bench.edge.send(.attach(Attach()), from: 1, user, "d1", to: user, request: 1)
+      try await eventually("attached") { bench.isAnswered(1) }
+      let said = bench.edge.items.count
+      let appends = bench.journal.records.count
+      try await Self.takeOver(bench)
+      ask(bench, Self.commands(user))
+      try await eventually("it steps down") { bench.steppedDown == [term] }
+      try await bench.flush()
+      #expect(bench.edge.items.count == said + 1, "only the marker of the flush may have come")
+      #expect(bench.journal.records.count == appends + 1, "one refused attempt tells enough")
+      #expect(bench.metrics.heldBack.value == 0)
+      // What comes later is not even taken.
+      ask(bench, Self.commands(user))
+      try await bench.flush()
+      #expect(bench.edge.items.count == said + 2)
+    }
+  }
+
+  /// Each command alone: none has a way around the journal.
+  @Test(arguments: 0..<14) func noCommandHasAWayAroundTheJournal(index: Int) async throws {
+    try await WorkerBench().run { bench in
+      let term = try await bench.adopt(0)
+      try await Self.takeOver(bench)
+      let body = Self.commands(bench.user(0))[index]
+      ask(bench, [body])
+      try await eventually("it steps down after \(body)") { bench.steppedDown == [term] }
+      try await bench.flush()
+      #expect(bench.edge.items.count == 1, "\(body)")
+    }
+  }
+
+  /// Deadlines that passed while it slept say nothing either.
+  @Test func whatFellDueMeanwhileIsNotSaid() async throws {
+    try await WorkerBench().run { bench in
+      let term = try await bench.adopt(0)
+      let user = bench.user(0)
+      bench.edge.send(.attach(Attach()), from: 1, user, "d1", to: user, request: 1)
+      try await eventually("attached") { bench.isAnswered(1) }
+      try await Self.takeOver(bench)
+      let said = bench.edge.items.count
+      // An edge is lost: the rules decide something by themselves.
+      bench.worker.inbox.offer(.edgeLost(bench.edge.number))
+      bench.query(2, shard: 0)
+      try await eventually("it steps down") { bench.steppedDown == [term] }
+      try await bench.flush()
+      #expect(bench.edge.items.count == said + 1)
+    }
+  }
+
+  /// It was cut off from NATS: its appends had no answer, nor had its look at the journal; meanwhile
+  /// the shard moved. When the network heals it finds another's record.
+  @Test func whoWasCutOffSaysNothing() async throws {
+    try await WorkerBench().run { bench in
+      let term = try await bench.adopt(0)
+      let fence = try await Self.fence(bench)
+      let end = try await bench.journal.last(shard: 0)?.sequence ?? 0
+      let journal = bench.journal.inner
+      let attempts = Mutex(0)
+      bench.bus.setFaults { faults in
+        faults.onAppend = { _, bytes in
+          if bytes == fence { return nil }
+          let attempt = attempts.withLock { count in
+            count += 1
+            return count
+          }
+          // The other one comes in after this one has tried some times.
+          if attempt == 3 { journal.append(shard: 0, expecting: end, fence) { _ in } }
+          return .unknown(stored: false)
+        }
+      }
+      ask(bench, Self.commands(bench.user(0)))
+      try await eventually("it steps down") { bench.steppedDown == [term] }
+      try await bench.flush()
+      #expect(bench.edge.items.count == 1)
+    }
+  }
+
+  /// The lease says that it lost the shard, before the journal could.
+  @Test func whoIsDeposedSaysNothing() async throws {
+    try await WorkerBench().run { bench in
+      let term = try await bench.adopt(0)
+      bench.journal.hold()
+      ask(bench, Self.commands(bench.user(0)))
+      try await eventually("an append waits") { bench.journal.waiting == 1 }
+      bench.worker.inbox.offer(.deposed(shard: 0, epoch: 9))
+      try await eventually("it steps down") { bench.steppedDown == [term] }
+      bench.journal.letGo()
+      try await bench.flush()
+      #expect(bench.edge.items.count == 1)
+    }
+  }
+}

@@ -1,0 +1,185 @@
+import CallBus
+import CallCoordinator
+import CallCore
+import CallTelemetry
+import CallWire
+import Testing
+
+/// What cannot be read stops its shard and nothing else, says so, and is tried again when the cause may
+/// be gone.
+@Suite struct StoppedShardTests {
+  static let shard = 3
+
+  func withCluster(_ body: (ClusterBench) async throws -> Void) async throws {
+    let bench = try await ClusterBench()
+    do { try await body(bench) } catch {
+      await bench.finish()
+      throw error
+    }
+    await bench.finish()
+  }
+
+  func impatient(_ configuration: inout CoordinatorConfiguration) {
+    configuration.stoppedRetry = .milliseconds(50)
+  }
+
+  func record(
+    _ number: UInt64, epoch: UInt64 = 1, follows: UInt64, entries: [JournalEntry] = []
+  ) -> [UInt8] {
+    ClusterCodec.encode(
+      JournalRecord(
+        epoch: epoch, number: number, writer: "x", at: Timestamp(microseconds: 1),
+        entries: entries, follows: follows))
+  }
+
+  @discardableResult
+  func append(_ bench: ClusterBench, _ bytes: [UInt8], behind: UInt64) async throws -> UInt64 {
+    let result = await withCheckedContinuation { done in
+      bench.journal.append(shard: Self.shard, expecting: behind, bytes) {
+        done.resume(returning: $0)
+      }
+    }
+    guard case .appended(let sequence) = result else { throw Timeout(what: "\(result)") }
+    return sequence
+  }
+
+  func put(_ bucket: InProcessBucket, _ key: String, _ value: [UInt8]) async {
+    _ = await withCheckedContinuation { done in
+      bucket.put(key, value, expecting: nil) { done.resume(returning: $0) }
+    }
+  }
+
+  func delete(_ bucket: InProcessBucket, _ key: String) async {
+    _ = await withCheckedContinuation { done in
+      bucket.delete(key) { done.resume(returning: $0) }
+    }
+  }
+
+  func checkpoints(_ bench: ClusterBench) async throws -> InProcessBucket {
+    try await bench.bus.openBucket(bench.subjects.checkpointStream, BucketOptions())
+  }
+
+  /// Waits until all shards but one serve on the node; returns what it says of that one.
+  func stopped(_ bench: ClusterBench, on node: String = "a") async throws -> StoppedShard {
+    var found: StoppedShard?
+    try await eventually("seven serve, one is stopped") {
+      let status = try await bench.status()[node]?.coordinator
+      let shards = status?.shards ?? []
+      found = status?.stopped?.first
+      return shards.count { $0.state == "serving" } == 7 && status?.stopped?.count == 1
+        && shards.filter { $0.state == "stopped" }.map(\.shard) == [Self.shard]
+    }
+    #expect(bench.metrics(node).shardsStopped.value == 1)
+    let stopped = try #require(found)
+    #expect(stopped.shard == Self.shard && !stopped.reason.isEmpty && !stopped.remedy.isEmpty)
+    return stopped
+  }
+
+  @Test(
+    arguments: [
+      [0xff, 0xff],  // No protobuf.
+      [],  // Cut off at its beginning.
+      [0x08, 2],  // A later version's.
+      [0x08, 1, 0x32, 3, 0xd2, 0x05, 0x00],  // With an entry of a later version.
+    ] as [[UInt8]]) func aRecordOfTheJournal(bytes: [UInt8]) async throws
+  {
+    try await withCluster { bench in
+      let first = try await append(bench, record(0, follows: 0), behind: 0)
+      let bad = try await append(bench, bytes, behind: first)
+      bench.start("a", impatient)
+      let stopped = try await stopped(bench)
+      #expect(stopped.what == "journal" && stopped.sequence == bad)
+      // The operator gives it up: it serves without a restart.
+      #expect(stopped.remedy.contains("\(Self.shard).accept \(bad)"))
+      await put(try await checkpoints(bench), "\(Self.shard).accept", Array("\(bad)".utf8))
+      try await bench.settled(["a"])
+      #expect(bench.metrics("a").shardsStopped.value == 0)
+      #expect(bench.metrics("a").recordsGivenUp.value > 0)
+      // And is read by the next owner without that.
+      await delete(try await checkpoints(bench), "\(Self.shard).accept")
+      try await eventually("a checkpoint") { bench.metrics("a").checkpoints.value > 0 }
+      try await bench.stop("a")
+      bench.start("b")
+      try await bench.settled(["b"])
+    }
+  }
+
+  @Test func aGapInTheJournal() async throws {
+    try await withCluster { bench in
+      let first = try await append(bench, record(0, follows: 0), behind: 0)
+      let last = try await append(bench, record(2, follows: first + 1), behind: first)
+      bench.start("a", impatient)
+      let stopped = try await stopped(bench)
+      #expect(stopped.sequence == last && stopped.reason.contains("follows"))
+    }
+  }
+
+  /// The store lost its end, as after a power failure without replicas.
+  @Test func aJournalThatEndsBeforeItsCheckpoint() async throws {
+    try await withCluster { bench in
+      try await append(bench, record(0, follows: 0), behind: 0)
+      let store = CheckpointStore(bucket: try await checkpoints(bench))
+      try await store.write(
+        Checkpoint(sequence: 500, epoch: 1, entries: []), shard: Self.shard)
+      bench.start("a", impatient)
+      let stopped = try await stopped(bench)
+      #expect(stopped.what == "journal" && stopped.reason.contains("before its checkpoint"))
+      await put(try await checkpoints(bench), "\(Self.shard).accept", Array("500".utf8))
+      try await bench.settled(["a"])
+    }
+  }
+
+  @Test(arguments: ["2 1 1 1 1", "1 1 5 100 1", "nonsense"])
+  func aCheckpoint(head: String) async throws {
+    try await withCluster { bench in
+      let bucket = try await checkpoints(bench)
+      try await append(bench, record(0, follows: 0), behind: 0)
+      await put(bucket, "\(Self.shard).head", Array(head.utf8))
+      bench.start("a", impatient)
+      #expect(try await stopped(bench).what == "checkpoint")
+      await delete(bucket, "\(Self.shard).head")
+      try await bench.settled(["a"])
+    }
+  }
+
+  @Test(arguments: [[0xff, 0xff], [0x28, 2]] as [[UInt8]]) func aLease(bytes: [UInt8]) async throws
+  {
+    try await withCluster { bench in
+      await put(bench.leases, "\(Self.shard)", bytes)
+      bench.start("a", impatient)
+      #expect(try await stopped(bench).what == "lease")
+      // It is not written over: it may mean something to another version.
+      #expect(try await bench.leases.get("\(Self.shard)")?.value == bytes)
+      await delete(bench.leases, "\(Self.shard)")
+      try await bench.settled(["a"])
+    }
+  }
+
+  /// Who cannot read it leaves it to others, and does not take it back.
+  @Test func aNodeThatCanReadItTakesIt() async throws {
+    try await withCluster { bench in
+      // The one that placement prefers, as if it were of an older version: what it could not read
+      // is what it wrote into the lease.
+      let preferred = try #require(Placement.desired(shard: Self.shard, candidates: ["a", "b"]))
+      let other = preferred == "a" ? "b" : "a"
+      let bad = try await append(bench, [0x08, 2], behind: 0)
+      bench.start(preferred)
+      let stopped = try await stopped(bench, on: preferred)
+      #expect(stopped.sequence == bad && stopped.reason.contains("newer version"))
+      let lease = try #require(try await bench.owners()[Self.shard])
+      #expect(lease.released && lease.refusedBy.count == 1 && lease.refusal.contains("record"))
+      // The other one can, since the loss is accepted by now; the preferred one waits for its retry.
+      await put(try await checkpoints(bench), "\(Self.shard).accept", Array("\(bad)".utf8))
+      bench.start(other)
+      try await eventually("the other serves it") {
+        let shards = try await bench.status()[other]?.coordinator?.shards ?? []
+        return shards.contains { $0.shard == Self.shard && $0.state == "serving" }
+      }
+      let taken = try #require(try await bench.owners()[Self.shard])
+      #expect(taken.owner == other && taken.refusedBy == lease.refusedBy)
+      try await eventually("the preferred one is not stopped any more") {
+        bench.metrics(preferred).shardsStopped.value == 0
+      }
+    }
+  }
+}
