@@ -13,13 +13,14 @@ protocol ConnectionObserver: AnyObject, Sendable {
   func reconnected()
 }
 
-/// The one thread that works a connection: it alone calls the library, which takes locks that its
-/// own threads hold while they connect.
+/// The thread that works a connection. The library is called with `hands` held only, since it takes
+/// locks that its own threads hold while they connect.
 ///
 /// The library runs in its event-loop mode: no thread and no millisecond of flushing of its own.
-/// A turn reads what has come and hands it over, then sends what others queued, in one write.
+/// A turn reads what has come and hands it over, then sends what others queued, in one write. While
+/// the thread waits, who has something to send does that itself: see `sendInPlace`.
 ///
-/// Fields without another note belong to the thread; that is what makes it safe to share.
+/// Fields without another note belong to who holds `hands`; that is what makes it safe to share.
 final class ConnectionThread: @unchecked Sendable {
   struct Entry {
     var raw: OpaquePointer
@@ -30,38 +31,44 @@ final class ConnectionThread: @unchecked Sendable {
   let options: NATSOptions
   let requests = Requests()
   let outbox: Outbox
-  private let poll: EventPoll
+  let poll: EventPoll
   /// Jobs of actors that live on this thread: see `BusExecutor`.
-  private var jobs: JobQueue { executor.jobs }
+  var jobs: JobQueue { executor.jobs }
   let executor: BusExecutor
   let taskExecutor: BusTaskExecutor
+  let timers: BusTimers
 
   // Shared with other threads.
   let counters = Counters()
   let observers = Mutex<[any ConnectionObserver]>([])
   let burstEnd = Mutex<[@Sendable () -> Void]>([])
-  private let closing = Atomic(false)
-  private let closeWaiters = Mutex<(finished: Bool, waiters: [@Sendable () -> Void])>((false, []))
+  /// Held by the thread whenever it does not wait for events, and by who sends in its place.
+  let hands = Mutex<Void>(())
+  /// Who holds `hands`, or held them last.
+  let holder = Atomic<UInt>(0)
+  let closing = Atomic(false)
+  let closeWaiters = Mutex<(finished: Bool, waiters: [@Sendable () -> Void])>((false, []))
 
   // Set by the library's callbacks, on whatever thread.
-  private let socket = Atomic<Int32>(-1)
+  let socket = Atomic<Int32>(-1)
   private let attachments = Atomic<Int>(0)
   private let wantsWrite = Atomic(false)
-  private let libraryClosed = Atomic(false)
+  let libraryClosed = Atomic(false)
 
-  private var thread = pthread_self()
-  private var connection: OpaquePointer?
-  private var libraryStatistics: OpaquePointer?
-  private var entries: [Entry] = []
-  private var backlog: [Operation] = []
-  private var position = 0
-  private let graveyard = MessageGraveyard()
-  private var lastMessagesIn: UInt64 = 0
+  private var thread: UInt = 0
+  var connection: OpaquePointer?
+  var libraryStatistics: OpaquePointer?
+  var entries: [Entry] = []
+  /// What was taken from the outbox; before `position` it is sent.
+  var backlog: [Operation] = []
+  var position = 0
+  let graveyard = MessageGraveyard()
+  var lastMessagesIn: UInt64 = 0
   private var seenAttachments = 0
   private var seenAttached = false
-  private var watchesWrites = false
-  private var closeDeadline: ContinuousClock.Instant?
-  private var lastFailureReport: ContinuousClock.Instant?
+  var watchesWrites = false
+  var closeDeadline: ContinuousClock.Instant?
+  var lastFailureReport: ContinuousClock.Instant?
 
   init(options: NATSOptions) {
     self.options = options
@@ -73,10 +80,15 @@ final class ConnectionThread: @unchecked Sendable {
     self.outbox = outbox
     executor = BusExecutor(outbox)
     taskExecutor = BusTaskExecutor(executor)
+    timers = BusTimers(outbox)
   }
 
-  private var isAttached: Bool { socket.load(ordering: .acquiring) >= 0 }
-  private var mustWrite: Bool { wantsWrite.load(ordering: .acquiring) }
+  var isAttached: Bool { socket.load(ordering: .acquiring) >= 0 }
+  var mustWrite: Bool { wantsWrite.load(ordering: .acquiring) }
+  /// Whether there is a connection, and observers were told.
+  var isUsable: Bool {
+    isAttached && seenAttached && attachments.load(ordering: .acquiring) == seenAttachments
+  }
 
   // MARK: From other threads
 
@@ -108,7 +120,7 @@ final class ConnectionThread: @unchecked Sendable {
 
   func setWantsWrite(_ wants: Bool) {
     wantsWrite.store(wants, ordering: .releasing)
-    if wants, pthread_equal(pthread_self(), thread) == 0 { poll.wake() }
+    if wants, pthread_self() != holder.load(ordering: .acquiring) { poll.wake() }
   }
 
   func connectionClosed() {
@@ -121,41 +133,60 @@ final class ConnectionThread: @unchecked Sendable {
   /// Connects, reports how that went, and works until it is told to close.
   func run(url: String, name: String, started: (Result<Void, any Error>) -> Void) {
     thread = pthread_self()
-    do {
-      connection = try openConnection(self, url: url, name: name)
-      natsStatistics_Create(&libraryStatistics)
-      noticeAttachments()
-      started(.success(()))
-    } catch {
-      outbox.close()
-      started(.failure(error))
-      return
+    holder.store(thread, ordering: .releasing)
+    // A timeout of 0: the first turn does not wait.
+    var timeout: Int32? = hands.withLock { _ in
+      do {
+        connection = try openConnection(self, url: url, name: name)
+        natsStatistics_Create(&libraryStatistics)
+        noticeAttachments()
+        started(.success(()))
+        return 0
+      } catch {
+        outbox.close()
+        started(.failure(error))
+        return nil
+      }
     }
-    while !isFinished { turn() }
-    finish()
+    while let milliseconds = timeout {
+      let events = poll.wait(milliseconds: milliseconds)
+      timeout = hands.withLock { _ in
+        holder.store(thread, ordering: .releasing)
+        return turn(events)
+      }
+    }
   }
 
-  private func turn() {
+  /// Does what there is to do. Returns how long to wait for more; nil at the end.
+  private func turn(_ events: EventPoll.Events) -> Int32? {
+    outbox.awake()
+    noticeAttachments()
+    if isAttached, events.readable {
+      natsConnection_ProcessReadEvent(connection)
+      deliver()
+    }
+    _ = timers.expire(now: .now)
+    jobs.run(on: executor.asUnownedSerialExecutor())
+    if isAttached {
+      if mustWrite { flush() }
+      drain()
+    }
+    if isFinished {
+      finish()
+      return nil
+    }
     noticeAttachments()
     let next = expire()
     let blocked = !isAttached || mustWrite
     // In this order: a job that comes now finds the thread asleep and wakes it, or is seen here.
     let sleeps = outbox.sleeps(evenWithWork: blocked) && jobs.isEmpty
-    let events = poll.wait(milliseconds: sleeps ? Self.milliseconds(until: next) : 0)
-    outbox.awake()
-    if isAttached, events.readable {
-      natsConnection_ProcessReadEvent(connection)
-      deliver()
-    }
-    jobs.run(on: executor.asUnownedSerialExecutor())
-    guard isAttached else { return }
-    if mustWrite { flush() }
-    drain()
+    return sleeps ? Self.milliseconds(until: next) : 0
   }
 
   private func expire() -> ContinuousClock.Instant? {
     let now = ContinuousClock.now
     var next = requests.expire(now: now)
+    if let wanted = timers.expire(now: now) { next = min(next ?? wanted, wanted) }
     for observer in observers.withLock({ $0 }) {
       if let wanted = observer.expire(now: now) { next = min(next ?? wanted, wanted) }
     }
@@ -202,223 +233,4 @@ final class ConnectionThread: @unchecked Sendable {
       return status == NATS_OK ? String(cString: buffer.baseAddress!) : ""
     }
   }
-
-  // MARK: Receiving
-
-  /// Hands over what the library has just read.
-  ///
-  /// The number of messages is known, so that the subscriptions need to be searched only until they
-  /// are found; busy ones move forward.
-  private func deliver() {
-    var messagesIn: UInt64 = 0
-    natsConnection_GetStats(connection, libraryStatistics)
-    natsStatistics_GetCounts(libraryStatistics, &messagesIn, nil, nil, nil, nil)
-    var expected = messagesIn &- lastMessagesIn
-    lastMessagesIn = messagesIn
-    guard expected > 0 else { return }
-    var index = 0
-    while expected > 0, index < entries.count {
-      var queued: UInt64 = 0
-      if natsSubscription_QueuedMsgs(entries[index].raw, &queued) == NATS_OK, queued > 0 {
-        deliver(queued, of: index)
-        expected -= min(expected, queued)
-        entries.swapAt(index, index / 2)
-      }
-      index += 1
-    }
-    for handler in burstEnd.withLock({ $0 }) { handler() }
-  }
-
-  private func deliver(_ count: UInt64, of index: Int) {
-    let entry = entries[index]
-    var left = count
-    while left > 0 {
-      var raw: OpaquePointer?
-      let status = natsSubscription_NextMsg(&raw, entry.raw, 0)
-      if status == NATS_OK, let raw {
-        counters.messagesIn.add(1, ordering: .relaxed)
-        counters.bytesIn.add(UInt64(natsMsg_GetDataLength(raw)), ordering: .relaxed)
-        entry.registration.handle(NATSMessage(owning: raw, graveyard))
-        left -= 1
-      } else if status == NATS_NO_RESPONDERS {
-        entry.registration.onNoResponders?()
-        left -= 1
-      } else if status == NATS_SLOW_CONSUMER {
-        countDrops(of: index)
-      } else {
-        return
-      }
-    }
-  }
-
-  private func countDrops(of index: Int) {
-    var total: Int64 = 0
-    guard natsSubscription_GetDropped(entries[index].raw, &total) == NATS_OK else { return }
-    counters.dropped.add(UInt64(max(0, total - entries[index].dropped)), ordering: .relaxed)
-    entries[index].dropped = total
-  }
-
-  // MARK: Sending
-
-  /// Sends what is queued, in writes of a bounded size, while the socket takes them.
-  private func drain() {
-    while isAttached, !mustWrite {
-      if position == backlog.count {
-        backlog.removeAll(keepingCapacity: true)
-        position = 0
-        outbox.take(into: &backlog)
-        if backlog.isEmpty { break }
-      }
-      var bytes = 0
-      let end = min(position + 512, backlog.count)
-      while position < end, bytes < 256 << 10 {
-        let operation = backlog[position]
-        position += 1
-        bytes += operation.payloadBytes
-        perform(operation)
-      }
-      counters.backlog.store(backlog.count - position, ordering: .relaxed)
-      if mustWrite { flush() }
-    }
-  }
-
-  private func perform(_ operation: Operation) {
-    switch operation {
-    case .publish(let message): publish(message.subject, message.bytes, replyTo: message.replyTo)
-    case .write(let write): if write.table.isPending(write.token) { perform(write) }
-    case .run(let body): body(self)
-    }
-  }
-
-  private func flush() {
-    guard isAttached else { return }
-    natsConnection_ProcessWriteEvent(connection)
-    let watches = mustWrite
-    guard watches != watchesWrites else { return }
-    watchesWrites = watches
-    let descriptor = socket.load(ordering: .acquiring)
-    if descriptor >= 0 { poll.watchWrites(descriptor, watches) }
-  }
-
-  func publish(_ subject: String, _ bytes: [UInt8], replyTo: String?) {
-    let status = bytes.withUnsafeBytes { buffer in
-      if let replyTo {
-        natsConnection_PublishRequest(
-          connection, subject, replyTo, buffer.baseAddress, Int32(clamping: buffer.count))
-      } else {
-        natsConnection_Publish(
-          connection, subject, buffer.baseAddress, Int32(clamping: buffer.count))
-      }
-    }
-    sent(status, bytes.count)
-  }
-
-  private func perform(_ write: StreamWrite) {
-    let reply = write.table.inboxPrefix + String(write.token)
-    let status = write.bytes.withUnsafeBytes { buffer -> natsStatus in
-      var raw: OpaquePointer?
-      let data = buffer.baseAddress?.assumingMemoryBound(to: CChar.self)
-      var status = natsMsg_Create(&raw, write.subject, reply, data, Int32(clamping: buffer.count))
-      guard status == NATS_OK, let raw else { return status }
-      let message = NATSMessage(owning: raw, graveyard)
-      if let expecting = write.expecting {
-        status = natsMsgHeader_Set(
-          raw, "Nats-Expected-Last-Subject-Sequence", String(expecting))
-      }
-      if status == NATS_OK, write.isDeletion {
-        status = natsMsgHeader_Set(raw, "KV-Operation", "DEL")
-      }
-      if status == NATS_OK { status = natsConnection_PublishMsg(connection, raw) }
-      _ = consume message
-      return status
-    }
-    sent(status, write.bytes.count)
-    if status != NATS_OK { write.table.end(write.token, .unknown(natsErrorText(status))) }
-  }
-
-  private func sent(_ status: natsStatus, _ bytes: Int) {
-    guard status != NATS_OK else {
-      counters.messagesOut.add(1, ordering: .relaxed)
-      counters.bytesOut.add(UInt64(bytes), ordering: .relaxed)
-      return
-    }
-    counters.dropped.add(1, ordering: .relaxed)
-    let now = ContinuousClock.now
-    if let last = lastFailureReport, now - last < .seconds(1) { return }
-    lastFailureReport = now
-    options.onEvent(.failure("a message was not sent: \(natsErrorText(status))"))
-  }
-
-  // MARK: Subscriptions
-
-  func subscribe(_ registration: Registration) {
-    guard !registration.isCancelled else { return }
-    var raw: OpaquePointer?
-    let status =
-      if let queue = registration.queue {
-        natsConnection_QueueSubscribeSync(&raw, connection, registration.subject, queue)
-      } else {
-        natsConnection_SubscribeSync(&raw, connection, registration.subject)
-      }
-    guard status == NATS_OK, let raw else {
-      options.onEvent(
-        .failure("cannot subscribe to \(registration.subject): \(natsErrorText(status))"))
-      return
-    }
-    natsSubscription_SetPendingLimits(
-      raw, options.subscriptionMessagesMax, options.subscriptionBytesMax)
-    entries.append(Entry(raw: raw, registration: registration))
-  }
-
-  func unsubscribe(_ registration: Registration) {
-    guard let index = entries.lastIndex(where: { $0.registration === registration }) else { return }
-    natsSubscription_Destroy(entries[index].raw)
-    entries.swapAt(index, entries.count - 1)
-    entries.removeLast()
-  }
-
-  // MARK: The end
-
-  private var isFinished: Bool {
-    if libraryClosed.load(ordering: .acquiring) { return true }
-    guard closing.load(ordering: .acquiring) else { return false }
-    let deadline = closeDeadline ?? .now + options.closeTimeout
-    closeDeadline = deadline
-    if isAttached, !mustWrite, position == backlog.count, outbox.isEmpty { return true }
-    return deadline <= .now
-  }
-
-  private func finish() {
-    outbox.close()
-    requests.endAll(BusError.closed)
-    for observer in observers.withLock({ $0 }) { observer.disconnected() }
-    observers.withLock { $0.removeAll() }
-    for entry in entries { natsSubscription_Destroy(entry.raw) }
-    entries.removeAll()
-    natsConnection_Destroy(connection)
-    natsStatistics_Destroy(libraryStatistics)
-    counters.connected.store(false, ordering: .relaxed)
-    options.onEvent(.closed)
-    let waiters = closeWaiters.withLock { state in
-      state.finished = true
-      return state.waiters
-    }
-    for waiter in waiters { waiter() }
-    jobs.end(on: executor.asUnownedSerialExecutor())
-  }
-}
-
-/// What a connection counts, readable from anywhere.
-final class Counters: Sendable {
-  let connected = Atomic(false)
-  let reconnects = Atomic<UInt64>(0)
-  let messagesIn = Atomic<UInt64>(0)
-  let messagesOut = Atomic<UInt64>(0)
-  let bytesIn = Atomic<UInt64>(0)
-  let bytesOut = Atomic<UInt64>(0)
-  /// Dropped by the library or not sent; what the outbox refused is counted there.
-  let dropped = Atomic<UInt64>(0)
-  let backlog = Atomic<Int>(0)
-  let server = Mutex("")
-  let serverVersion = Mutex("")
 }

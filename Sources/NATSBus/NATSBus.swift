@@ -37,13 +37,12 @@ public final class NATSBus: ClusterBus {
 
   @discardableResult
   public func publish(_ subject: String, _ bytes: [UInt8], replyTo: String?) -> Bool {
-    thread.outbox.offer(
-      .publish(OutgoingMessage(subject: subject, bytes: bytes, replyTo: replyTo)))
+    thread.send([OutgoingMessage(subject: subject, bytes: bytes, replyTo: replyTo)]) == 0
   }
 
   @discardableResult
   public func publish(_ messages: [OutgoingMessage]) -> Int {
-    thread.outbox.offer(messages)
+    thread.send(messages)
   }
 
   public func subscribe(
@@ -65,6 +64,7 @@ public final class NATSBus: ClusterBus {
 
   public var executor: (any SerialExecutor)? { thread.executor }
   public var taskExecutor: (any TaskExecutor)? { thread.taskExecutor }
+  public var timers: (any Timers)? { thread.timers }
 
   public func onBurstEnd(_ handler: @escaping @Sendable () -> Void) {
     thread.burstEnd.withLock { $0.append(handler) }

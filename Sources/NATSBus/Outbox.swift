@@ -9,6 +9,10 @@ enum Operation: Sendable {
   /// Anything else. Not counted against the limits: there are as many as callers that wait.
   case run(@Sendable (ConnectionThread) -> Void)
 
+  var isMessage: Bool {
+    if case .publish = self { true } else { false }
+  }
+
   var payloadBytes: Int {
     switch self {
     case .publish(let message): message.bytes.count
@@ -53,9 +57,10 @@ final class Outbox: Sendable {
     return taken
   }
 
-  /// Queues messages with one wake-up. Returns how many were dropped.
-  func offer(_ messages: [OutgoingMessage]) -> Int {
-    let (dropped, mustWake) = state.withLock { state in
+  /// Queues messages. Returns how many were dropped, and whether the thread sleeps: the caller then
+  /// wakes it, or does its work.
+  func offer(_ messages: [OutgoingMessage]) -> (dropped: Int, sleeps: Bool) {
+    state.withLock { state in
       var dropped = 0
       for message in messages {
         if admits(message.bytes.count, &state) {
@@ -66,8 +71,6 @@ final class Outbox: Sendable {
       }
       return (dropped, state.sleeping.exchange(false))
     }
-    if mustWake { wake() }
-    return dropped
   }
 
   /// Queues a closure for the thread; false when the bus is closed.

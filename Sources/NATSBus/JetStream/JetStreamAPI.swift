@@ -21,8 +21,9 @@ struct JetStreamAPI: Sendable {
       guard let error = json["error"] else { return json }
       let text = error["description"]?.text ?? "unknown error"
       let sentence = "\(what): JetStream says: \(text) (\(errorCode ?? 0))"
-      // As HTTP's: the service is not available now.
-      throw error["code"]?.unsigned == 503 ? BusError.notReady(sentence) : .failed(sentence)
+      // As HTTP's: the service is not available now; or servers have yet to find one another.
+      let passes = error["code"]?.unsigned == 503 || errorCode == Self.noSuitablePeers
+      throw passes ? BusError.notReady(sentence) : .failed(sentence)
     }
   }
 
@@ -35,6 +36,7 @@ struct JetStreamAPI: Sendable {
 
   static let noMessageFound: UInt64 = 10037
   static let streamNotFound: UInt64 = 10059
+  static let noSuitablePeers: UInt64 = 10005
   static let streamNameInUse: UInt64 = 10058
   /// Of the header with the expected sequence; the second number is newer servers'.
   static let wrongLastSequence: Set<UInt64> = [10071, 10164]

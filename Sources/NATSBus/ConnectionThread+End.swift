@@ -1,0 +1,35 @@
+internal import CNATS
+internal import CallBus
+internal import Synchronization
+
+/// How the connection ends.
+extension ConnectionThread {
+  var isFinished: Bool {
+    if libraryClosed.load(ordering: .acquiring) { return true }
+    guard closing.load(ordering: .acquiring) else { return false }
+    let deadline = closeDeadline ?? .now + options.closeTimeout
+    closeDeadline = deadline
+    if isAttached, !mustWrite, position == backlog.count, outbox.isEmpty { return true }
+    return deadline <= .now
+  }
+
+  func finish() {
+    outbox.close()
+    requests.endAll(BusError.closed)
+    for observer in observers.withLock({ $0 }) { observer.disconnected() }
+    observers.withLock { $0.removeAll() }
+    for entry in entries { natsSubscription_Destroy(entry.raw) }
+    entries.removeAll()
+    natsConnection_Destroy(connection)
+    natsStatistics_Destroy(libraryStatistics)
+    counters.connected.store(false, ordering: .relaxed)
+    options.onEvent(.closed)
+    let waiters = closeWaiters.withLock { state in
+      state.finished = true
+      return state.waiters
+    }
+    for waiter in waiters { waiter() }
+    timers.end()
+    jobs.end(on: executor.asUnownedSerialExecutor())
+  }
+}
