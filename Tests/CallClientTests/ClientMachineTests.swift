@@ -228,11 +228,11 @@ extension [ClientMachine.Action] {
     let actions = device.take()
     #expect(actions.callEvents.count == 2)
     #expect(actions.frames.isEmpty)
-    device.pass(.milliseconds(20))
+    device.pass(.milliseconds(150))
     let items = [5, 5, 6].map { AckItem(call: CallAddress(call: call), version: $0) }
     #expect(device.take().frames == [ClientFrame(id: 0, command: .ack(items))])
     device.readCompleted()
-    device.pass(.milliseconds(20))
+    device.pass(.milliseconds(150))
     #expect(device.take().isEmpty)
   }
 
@@ -240,12 +240,27 @@ extension [ClientMachine.Action] {
     var device = Device()
     device.attach()
     device.hear(call, 5, invite)
+    device.hear(call, 6, .signal(Signal(index: 1, kind: .candidate, body: "")))
     device.readCompleted()
-    device.say(.alerting(CallAddress(call: call)))
-    let item = AckItem(call: CallAddress(call: call), version: 5)
-    #expect(
-      device.take().frames.map(\.command) == [.ack([item]), .alerting(CallAddress(call: call))])
-    device.pass(.milliseconds(20))
+    let address = CallAddress(call: call)
+    device.say(.connected(address))
+    let items = [5, 6].map { AckItem(call: address, version: $0) }
+    #expect(device.take().frames.map(\.command) == [.ack(items), .connected(address)])
+    device.pass(.milliseconds(150))
+    #expect(device.take().isEmpty)
+  }
+
+  @Test func whatADeviceSaysOfAnInviteAcknowledgesIt() {
+    var device = Device()
+    device.attach()
+    device.hear(call, 5, invite)
+    device.hear(call, 6, .signal(Signal(index: 1, kind: .candidate, body: "")))
+    device.readCompleted()
+    let address = CallAddress(call: call)
+    device.say(.alerting(address))
+    let signal = AckItem(call: address, version: 6)
+    #expect(device.take().frames.map(\.command) == [.ack([signal]), .alerting(address)])
+    device.pass(.milliseconds(150))
     #expect(device.take().isEmpty)
   }
 
