@@ -22,7 +22,7 @@ struct JetStreamAPI: Sendable {
       let text = error["description"]?.text ?? "unknown error"
       let sentence = "\(what): JetStream says: \(text) (\(errorCode ?? 0))"
       // As HTTP's: the service is not available now; or servers have yet to find one another.
-      let passes = error["code"]?.unsigned == 503 || errorCode == Self.noSuitablePeers
+      let passes = error["code"]?.unsigned == 503 || errorCode == JetStreamAPI.noSuitablePeers
       throw passes ? BusError.notReady(sentence) : .failed(sentence)
     }
   }
