@@ -9,7 +9,11 @@ extension ShardWorker {
   /// Takes over a recovered shard, and asks the edges for its users' sessions.
   func adopt(_ recovered: RecoveredShard, now: Timestamp) {
     let shard = recovered.term.shard
-    guard let waiting = expected[shard], waiting.term == recovered.term else { return }
+    guard let waiting = expected[shard], waiting.term == recovered.term else {
+      // Or its claim would count as a success for ever.
+      return with.report(
+        .steppedDown(recovered.term, reason: "another claimed it while it was recovered"))
+    }
     expected[shard] = nil
     let configuration = with.configuration
     let timeout =

@@ -202,6 +202,23 @@ import Testing
     }
   }
 
+  /// Else the claim counts as a success, and nobody serves the shard.
+  @Test func aTermThatIsLostBeforeItsRecoveryEndsIsReported() async throws {
+    try await WorkerBench().run { bench in
+      let term = ShardTerm(shard: 0, epoch: 1)
+      let inbox = bench.worker.inbox
+      inbox.offer(.expect(term))
+      inbox.offer(.deposed(shard: 0, epoch: 2))
+      inbox.offer(
+        .adopt(
+          RecoveredShard(
+            term: term, machine: ShardMachine(shard: 0, epoch: 1, limits: CallLimits()),
+            sequence: 0, edges: [], recordsReplayed: 0)))
+      try await eventually("the keeper hears of it") { bench.steppedDown == [term] }
+      #expect(await !bench.worker.holds(0))
+    }
+  }
+
   @Test func checkpointsAreTakenWhereTheJournalIs() async throws {
     try await WorkerBench({ $0.checkpointEveryRecords = 5 }).run { bench in
       try await bench.adopt(0)
