@@ -68,8 +68,10 @@ struct NodeRunner {
       }
       // An edge makes no buckets: it does not know on how many servers they are to be.
       let bucket = try await patiently { try await bus.openBucket(name, existingBucket) }
-      let count = try await ClusterAgreement.await(bucket, wanted: wanted, cluster: cluster) {
-        logger.notice("waits for the cluster's first coordinator")
+      let count = try await patiently {
+        try await ClusterAgreement.await(bucket, wanted: wanted, cluster: cluster) {
+          logger.notice("waits for the cluster's first coordinator")
+        }
       }
       let leases = Subjects(cluster: cluster, shardCount: count).leaseBucket
       _ = try await patiently { try await bus.openBucket(leases, existingBucket) }
