@@ -50,6 +50,7 @@ final class PlainEdge: @unchecked Sendable {
   }
 
   var waiting: Int { pending.count }
+  var waitingShards: [Int] { pending.values.map(\.shard) }
 
   private func beat() {
     let heartbeat = Heartbeat(

@@ -28,7 +28,8 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
     self.link = link
     writes = SimWrites(link)
     link.onReconnect.append { [unowned self] in resume() }
-    link.onClose.append { [unowned self] in
+    // A connection keeps its bus until it is closed.
+    link.onClose.append { [self] in
       for question in questions { question.close() }
       questions.removeAll()
     }
@@ -79,10 +80,10 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
     let subscription = SimSubscription { [weak link] in
       link?.send { [weak link] in link?.nats.unsubscribe(subject, id: id) }
     }
-    let active = Active(subscription: subscription) { [unowned self] in
-      guard !link.isClosed, !subscription.isCancelled else { return }
-      nats.subscribe(link, subject, queue: queue, id: id) { [unowned self] message in
-        if !subscription.isCancelled { hear(message, handler) }
+    let active = Active(subscription: subscription) { [weak self] in
+      guard let self, !link.isClosed, !subscription.isCancelled else { return }
+      nats.subscribe(link, subject, queue: queue, id: id) { [weak self] message in
+        if !subscription.isCancelled { self?.hear(message, handler) }
       }
     }
     if subscriptions.count >= 64 { subscriptions.removeAll { $0.subscription.isCancelled } }

@@ -140,6 +140,7 @@ package final class SimWorld: @unchecked Sendable {
     var dropped = EventQueue()
     swap(&dropped, &queue)
     hooks.removeAll()
+    for node in nodes { node.dismantle() }
     nodes.removeAll()
     ready.removeAll()
   }

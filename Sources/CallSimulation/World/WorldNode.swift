@@ -13,7 +13,7 @@ package final class SimNode: @unchecked Sendable {
     case dead
   }
 
-  package unowned let world: SimWorld
+  package let world: SimWorld
   package let name: String
   package let number: Int
   package private(set) var state = State.running
@@ -118,6 +118,12 @@ package final class SimNode: @unchecked Sendable {
   /// Called when the node dies, so that nobody in it waits for answers that do not come.
   func onDeath(_ body: @escaping () -> Void) { onDeath.append(body) }
 
+  /// The world is over: nothing refers to the node any more.
+  func dismantle() {
+    executor.node = nil
+    timers.node = nil
+  }
+
   // MARK: Jobs
 
   fileprivate func enqueueActor(_ job: UnownedJob) { enqueue(.actor(job)) }
@@ -155,9 +161,10 @@ package final class SimNode: @unchecked Sendable {
 
 /// Runs actors on the world's thread.
 package final class SimExecutor: SerialExecutor, @unchecked Sendable {
-  fileprivate(set) unowned var node: SimNode!
+  /// nil once the world is over.
+  fileprivate(set) var node: SimNode?
 
-  package func enqueue(_ job: consuming ExecutorJob) { node.enqueueActor(UnownedJob(job)) }
+  package func enqueue(_ job: consuming ExecutorJob) { node?.enqueueActor(UnownedJob(job)) }
 
   package func asUnownedSerialExecutor() -> UnownedSerialExecutor {
     UnownedSerialExecutor(ordinary: self)
@@ -166,12 +173,12 @@ package final class SimExecutor: SerialExecutor, @unchecked Sendable {
 
 /// Runs tasks on the world's thread.
 package final class SimTaskExecutor: TaskExecutor, @unchecked Sendable {
-  private unowned let executor: SimExecutor
+  private let executor: SimExecutor
 
   fileprivate init(_ executor: SimExecutor) { self.executor = executor }
 
   package func enqueue(_ job: consuming ExecutorJob) {
-    executor.node.enqueueTask(UnownedJob(job))
+    executor.node?.enqueueTask(UnownedJob(job))
   }
 }
 
@@ -181,8 +188,9 @@ package final class SimTimers: Timers, @unchecked Sendable {
     var action: (@Sendable () -> Void)?
     var token = SimToken.none
   }
-  private unowned let world: SimWorld
-  fileprivate(set) unowned var node: SimNode!
+  private let world: SimWorld
+  /// nil once the world is over.
+  fileprivate(set) var node: SimNode?
   private let skew: Int64
   private let drift: Int64
   private let began: Int64
@@ -226,7 +234,7 @@ package final class SimTimers: Timers, @unchecked Sendable {
       after: Span(microseconds: true_), "timer"
     ) { [unowned self] in
       slots[slot].token = .none
-      node.fire { [unowned self] in slots[slot].action?() }
+      node?.fire { [unowned self] in slots[slot].action?() }
     }
   }
 
