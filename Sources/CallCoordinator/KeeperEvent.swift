@@ -13,6 +13,10 @@ enum KeeperEvent: Sendable {
   case yielded(shard: Int)
   /// Whether anybody listens at a silent node's address.
   case probed(incarnation: UInt64, listens: Bool)
+  /// Give every shard up and claim none, but stay.
+  case drain
+  /// Take part again.
+  case resume
   case shutDown
 
   struct Claimed: Sendable {

@@ -56,6 +56,8 @@ package actor ShardKeeper {
   private var settlesAt: Timestamp
   private var heartbeatAt = Timestamp(microseconds: 0)
   private var shutdownDeadline = Timestamp.distantFuture
+  /// `run` ends when every shard is given up; a node that only drains stays.
+  private var isEnding = false
   var jobs: [KeeperJob] = []
   var claimsRunning = 0
   var releasesRunning = 0
@@ -100,6 +102,10 @@ package actor ShardKeeper {
   /// Begins to give everything up; `run` ends when that is done, or its time is over.
   package nonisolated func shutDown() { inbox.offer(.shutDown) }
 
+  /// Gives everything up, and stays; `resume` takes that back.
+  package nonisolated func drain() { inbox.offer(.drain) }
+  package nonisolated func resume() { inbox.offer(.resume) }
+
   // MARK: Running
 
   /// - Throws: `CoordinatorError`, when the node must not run.
@@ -118,9 +124,9 @@ package actor ShardKeeper {
         evaluate(now: now)
         for job in jobs { group.addTask { await self.perform(job) } }
         jobs.removeAll(keepingCapacity: true)
-        if state == .leaving, isDone(now: now) { break }
+        if isEnding, isDone(now: now) { break }
       }
-      if state == .leaving, !Task.isCancelled { say(.gone) }
+      if isEnding, !Task.isCancelled { say(.gone) }
       // Whoever owns the workers ends them now; until then a release may still wait for one.
       ended.close()
       group.cancelAll()
@@ -243,14 +249,27 @@ package actor ShardKeeper {
     case .yielded(let shard):
       shards[shard].hold = .none
       shards[shard].retryAt = now + configuration.claimRetry
+    case .drain:
+      guard state == .serving else { return }
+      change(to: .leaving, now: now)
+      with.logger.notice("Drains: gives its shards up, and stays.")
+    case .resume:
+      guard state == .leaving, !isEnding else { return }
+      change(to: .serving, now: now)
+      with.logger.notice("Serves the cluster again.")
     case .shutDown:
-      guard state != .leaving else { return }
-      state = .leaving
+      guard !isEnding else { return }
+      isEnding = true
       shutdownDeadline = now + configuration.shutdownTimeout
-      heartbeatAt = now
-      place()
+      change(to: .leaving, now: now)
       with.logger.info("Leaves the cluster: gives its shards up.")
     }
+  }
+
+  private func change(to state: NodeState, now: Timestamp) {
+    self.state = state
+    heartbeatAt = now
+    place()
   }
 
   private func heard(_ bytes: [UInt8], now: Timestamp) {
