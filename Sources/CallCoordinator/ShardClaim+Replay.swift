@@ -195,6 +195,8 @@ extension ShardClaim {
       // All records may be older than the checkpoint, or there may be none at all.
       let end = try await reading { try await with.journal.last(shard: shard) }
       if let end, end.sequence > reader.position { continue }
+      // A replica that lags shows an older end: no reason to stop the shard before it was seen again.
+      if end?.sequence ?? 0 < reader.position, attempt < Self.fenceAttempts / 2 { continue }
       try checkEnd(end, &reader)
       // An earlier attempt of which nothing was known did arrive.
       if let fence = reader.end, fence.epoch == term.epoch, fence.writer == writer {
