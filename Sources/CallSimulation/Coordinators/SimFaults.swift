@@ -225,7 +225,7 @@ package final class SimFaults {
     faults.writeFails = maybe(0.1)
     faults.writeRefused = maybe(0.01)
     faults.readLost = maybe(0.05)
-    faults.readStale = maybe(0.1)
+    faults.readStale = maybe(0.05)
     nats.faults = faults
     world.note("world", "weather changes")
     later(random.span(.seconds(1), .seconds(8))) { $0.nats.faults = .none }

@@ -165,12 +165,24 @@ final class SimLink: @unchecked Sendable {
     guard let connection, connection.heldUp == nil else { return }
     connection.heldUp = []
     connection.heldDown = []
-    world.schedule(at: end, "line free") { [world] in
-      let (up, down) = (connection.heldUp!, connection.heldDown!)
-      connection.heldUp = nil
-      connection.heldDown = nil
-      if world.now < connection.upCut { for body in up { body() } }
-      if world.now < connection.downCut { for body in down { body() } }
+    world.schedule(at: end, "line free") { [weak self] in self?.release(connection) }
+  }
+
+  private func release(_ connection: Connection) {
+    guard let up = connection.heldUp.take(), let down = connection.heldDown.take() else { return }
+    if world.now < connection.upCut { for body in up { body() } }
+    if world.now < connection.downCut { for body in down { body() } }
+  }
+
+  /// Nothing holds the line up any more, and nothing keeps the node from connecting anew. It may
+  /// take a moment until it does.
+  func heal() {
+    blockedUntil = world.now
+    if let connection {
+      release(connection)
+      if connection.upCut != .distantFuture { node.arrive { self.breakDown(connection) } }
+    } else if !isClosed {
+      connectLater()
     }
   }
 

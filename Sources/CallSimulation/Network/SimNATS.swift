@@ -242,8 +242,11 @@ package final class SimNATS: @unchecked Sendable {
     }
   }
 
-  /// No fault from now on; what is under way still comes.
-  package func heal() { faults = .none }
+  /// No fault from now on, and all lines are free; what is under way still comes.
+  package func heal() {
+    faults = .none
+    for link in links where !link.isClosed { link.heal() }
+  }
 
   package func tearDown() {
     for link in links { link.close() }
