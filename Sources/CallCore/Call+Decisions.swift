@@ -155,6 +155,25 @@ extension Call {
   ///
   /// Those of a leg that lost, and those after the end, are dropped: nobody could use them.
   mutating func signal(
+    _ role: Role, request: UInt64, _ kind: SignalKind, _ body: String, _ context: CallContext,
+    into outcome: inout Outcome
+  ) -> Reply {
+    switch role {
+    case .caller:
+      if callerSignalMemory.isRepeat(request: request, kind, body) { return .done }
+      let reply = signal(role, kind, body, context, into: &outcome)
+      if case .done = reply { callerSignalMemory.claim(request) }
+      return reply
+    case .leg(let leg):
+      if legs[leg].signalMemory.isRepeat(request: request, kind, body) { return .done }
+      let reply = signal(role, kind, body, context, into: &outcome)
+      if case .done = reply { legs[leg].signalMemory.claim(request) }
+      return reply
+    case .calleeDevice, .stranger: return .done
+    }
+  }
+
+  private mutating func signal(
     _ role: Role, _ kind: SignalKind, _ body: String, _ context: CallContext,
     into outcome: inout Outcome
   ) -> Reply {

@@ -20,6 +20,7 @@ struct Call: Sendable {
   /// What the caller sent before anybody answered, in order, for legs that join late.
   var callerSignals: [Signal] = []
   var callerSignalCount: UInt64 = 0
+  var callerSignalMemory = SignalMemory()
   var callerConnected = false
   var winnerConnected = false
   /// Until when a side whose session broke may come back.
@@ -176,7 +177,11 @@ struct Call: Sendable {
     callerSignals = []
     facts.description = ""
     facts.headers = []
-    for index in legs.indices { legs[index].signals = [] }
+    callerSignalMemory = SignalMemory()
+    for index in legs.indices {
+      legs[index].signals = []
+      legs[index].signalMemory = SignalMemory()
+    }
     if case .ended(let end, answer: .some(var answer)) = stage {
       answer.description = ""
       stage = .ended(end, answer: answer)
@@ -189,6 +194,7 @@ struct Call: Sendable {
     if fromCaller {
       guard signal.index > callerSignalCount, !isEnded else { return }
       callerSignalCount = signal.index
+      callerSignalMemory.note(signal)
       if isRinging {
         callerSignals.append(signal)
       } else if let winner {
@@ -198,6 +204,7 @@ struct Call: Sendable {
     }
     guard let leg = legIndex(device), signal.index > legs[leg].signalCount, !isEnded else { return }
     legs[leg].signalCount = signal.index
+    legs[leg].signalMemory.note(signal)
     if isRinging, legs[leg].state.isLive {
       legs[leg].signals.append(signal)
     } else if legs[leg].state == .won {

@@ -49,6 +49,7 @@ struct Leg: Sendable {
   var signals: [Signal] = []
   /// How many it ever sent.
   var signalCount: UInt64 = 0
+  var signalMemory = SignalMemory()
 
   init(party: Party, session: SessionRef?) {
     self.party = party

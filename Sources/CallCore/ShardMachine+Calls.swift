@@ -213,7 +213,8 @@ extension ShardMachine {
     case (.connected, _): return call.connected(role, context, into: &outcome)
     case (.hangUp, _): return call.hangUp(role, context, into: &outcome)
     case (.signal(_, let kind, let body), _):
-      return call.signal(role, kind, body, context, into: &outcome)
+      return call.signal(
+        role, request: command.request, kind, body, context, into: &outcome)
     case (.resume, .caller):
       call.callerAttached(command.session, context, into: &outcome)
       return .call(call.state(for: .caller))

@@ -36,13 +36,14 @@ struct Bench {
     return SessionRef(edge: edge, number: number)
   }
 
-  /// Says a command, as `user`'s `device`, and returns the reply.
+  /// Says a command, as `user`'s `device`, and returns the reply; `again`: under the same number as
+  /// the last one.
   @discardableResult
   mutating func say(
     _ body: Command.Body, user: String = "bob", device: String, callee: String = "bob",
-    session: SessionRef? = nil
+    session: SessionRef? = nil, again: Bool = false
   ) -> Reply? {
-    request += 1
+    if !again { request += 1 }
     let command = Command(
       session: session ?? Self.session(device), request: request,
       user: UserKey(app: Self.app, user: user), device: DeviceID(device),

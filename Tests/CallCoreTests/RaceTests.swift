@@ -354,6 +354,27 @@ import Testing
     #expect(bench.effects.count == 1)
   }
 
+  @Test("R9, R17: a candidate that is said again is handed over once")
+  func r9Candidates() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    let early = Command.Body.signal(Bench.callID, .candidate, body: "c1")
+    for again in [false, true] {
+      #expect(bench.say(early, user: "alice", device: "alice1", again: again) == .done)
+    }
+    #expect(bench.signals("b1").map(\.body) == ["c1"])
+    let own = Command.Body.signal(Bench.callID, .candidate, body: "x1")
+    for again in [false, true] { bench.say(own, device: "b1", again: again) }
+    bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    #expect(bench.answers().first?.signals.map(\.body) == ["x1"])
+    let late = Command.Body.signal(Bench.callID, .candidate, body: "")
+    for again in [false, true] { bench.say(late, device: "b1", again: again) }
+    // Meant, though it is the same text: an end of candidates after another.
+    bench.say(late, device: "b1")
+    #expect(bench.signals("alice1").map(\.body) == ["", ""])
+  }
+
   @Test("R18: what a device says of time is never trusted")
   func r18Clocks() {
     var bench = Bench()

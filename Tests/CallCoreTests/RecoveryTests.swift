@@ -32,6 +32,20 @@ import Testing
     #expect(!next.deliveries(to: Bench.session("alice1", 2)).isEmpty)
   }
 
+  @Test("R9, R10: a candidate said again to the new owner is handed over once")
+  func candidatesAreNotDoubled() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    bench.caller(.signal(Bench.callID, .candidate, body: "c1"))
+    var next = next(bench, checkpoint: false, attach: ["b1"])
+    next.caller(.signal(Bench.callID, .candidate, body: "c1"))
+    #expect(next.signals("b1").isEmpty)
+    #expect(next.invites("b1").first?.signals.map(\.body) == ["c1"])
+    next.caller(.signal(Bench.callID, .candidate, body: "c2"))
+    #expect(next.signals("b1").map(\.body) == ["c2"])
+  }
+
   @Test(arguments: [false, true])
   func anAnsweredCallStaysAnswered(checkpoint: Bool) {
     var bench = Bench()
