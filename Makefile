@@ -2,9 +2,10 @@
 SHELL := /bin/bash
 DEVICES ?= 10000
 ARGS ?=
+MINUTES ?= 30
 bin := .build/release
 
-.PHONY: help demo build test check bench clean install
+.PHONY: help demo build test check bench soak clean install
 
 help:
 	@echo "make demo    ring 10,000 simulated devices through a cluster on this machine"
@@ -13,6 +14,7 @@ help:
 	@echo "make check   format, generated code, import rules, build without warnings"
 	@echo "make build   callnode, callctl and callload into $(bin)"
 	@echo "make bench   micro-benchmarks of core, codec, journal pipeline and bus"
+	@echo "make soak    MINUTES=30 of every fault, on one nats-server and on three; memory and store stay flat"
 	@echo "make clean   remove what was built"
 
 install:
@@ -33,6 +35,9 @@ check: install
 
 bench: install
 	swift run -c release Benchmarks $(ARGS)
+
+soak: build
+	loadtest/soak.sh $(bin) $(MINUTES) $(ARGS)
 
 clean:
 	swift package clean

@@ -130,7 +130,8 @@ extension FaultyTwin {
 
   func end(_ call: Call, _ reason: EndReason, by: Party?, silent: Party? = nil) {
     call.stage = .ended(reason, by: by)
-    if silent != call.caller { tell(call, call.caller, .stop(Stop(reason: reason, by: by))) }
+    let toCaller = plays(.tellsSidesDifferently, call) ? EndReason.unreachable : reason
+    if silent != call.caller { tell(call, call.caller, .stop(Stop(reason: toCaller, by: by))) }
     for leg in call.legs.indices where call.legs[leg].isLive && call.legs[leg].party != silent {
       call.legs[leg].isLive = false
       tell(

@@ -1,5 +1,5 @@
 package import CallClient
-import CallCore
+package import CallCore
 import CallWire
 
 /// A small cluster in memory that speaks the device protocol, for proving that whoever watches a
@@ -34,6 +34,16 @@ package final class FaultyTwin: DeviceNetwork {
     case losesCommands
     /// Refuses a command for no reason.
     case refusesForNoReason
+    /// Takes a call and then knows nothing of it: rings nobody, and says so when asked.
+    case forgetsAccepted
+    /// Takes a call, rings, and never ends it at the deadline.
+    case forgetsTheDeadline
+    /// Tells the caller of another end than the callee's devices.
+    case tellsSidesDifferently
+    /// Ends what nobody answered two seconds after the deadline.
+    case endsLate
+    /// Forgets a device that registered.
+    case losesRegistrations
   }
 
   enum Stage {
@@ -64,6 +74,7 @@ package final class FaultyTwin: DeviceNetwork {
     var version: UInt64 = 1 << 20
     var signalCount: UInt64 = 0
     var isFaulty = false
+    var isForgotten = false
 
     init(
       id: CallID, number: Int, caller: Party, callee: String, placedAt: Timestamp,
@@ -87,6 +98,12 @@ package final class FaultyTwin: DeviceNetwork {
   /// How often the fault was played.
   package internal(set) var faultsPlayed = 0
   package private(set) var callCount = 0
+  /// Devices that registered, as far as the twin knows.
+  package private(set) var registered: Set<Party> = []
+  /// Shards whose commands are not answered, as after a coordinator's death: what comes meanwhile is
+  /// lost, and what is due happens when it is over. Of how many shards, by the product's hash.
+  package var silentShards: Set<Int> = []
+  package var shardCount = 1
 
   /// - Parameter user: of the token that a device attaches with.
   package init(
@@ -128,6 +145,7 @@ package final class FaultyTwin: DeviceNetwork {
     case .attach, .ack: break
     case .detach: lost(link)
     case .register:
+      register(party)
       link.deliver(
         .reply(
           id: frame.id,
@@ -150,12 +168,35 @@ package final class FaultyTwin: DeviceNetwork {
     }
   }
 
+  private func register(_ party: Party) {
+    registered.insert(party)
+    guard fault == .losesRegistrations, registered.count % 10 == 0 else { return }
+    faultsPlayed += 1
+    registered.remove(party)
+  }
+
+  /// Whether nobody decides for a user's calls at this moment.
+  func isSilent(_ callee: String) -> Bool {
+    guard !silentShards.isEmpty else { return false }
+    let key = UserKey(app: "load", user: callee)
+    return silentShards.contains(ShardHash.shard(of: key, count: shardCount))
+  }
+
+  /// Shards have an owner again: it does what is due.
+  package func speakAgain() {
+    silentShards = []
+    for call in calls.values.sorted(by: { $0.number < $1.number }) {
+      if case .ringing = call.stage, call.deadline <= loop.now { ringOut(call) }
+    }
+  }
+
   private func inCall(
     _ address: CallAddress, _ id: UInt64, _ link: FaultyTwinLink,
     _ body: (Call, Party) -> ServerReply?
   ) {
     guard let party = link.party else { return }
-    guard let call = calls[address.call] else {
+    guard !isSilent(address.callee.isEmpty ? party.user : address.callee) else { return }
+    guard let call = calls[address.call], !call.isForgotten else {
       return link.deliver(.reply(id: id, .error(CallError(.unknownCall))))
     }
     if plays(.losesCommands, call) {
@@ -193,6 +234,7 @@ package final class FaultyTwin: DeviceNetwork {
     _ address: CallAddress, _ request: PlaceRequest, _ id: UInt64, _ party: Party,
     _ link: FaultyTwinLink
   ) {
+    guard !isSilent(address.callee) else { return }
     if let call = calls[address.call] {
       return link.deliver(.reply(id: id, .call(state(call, party))))
     }
@@ -202,14 +244,25 @@ package final class FaultyTwin: DeviceNetwork {
       placedAt: loop.now, deadline: loop.now + .seconds(Int64(request.ringTimeoutSeconds)))
     calls[call.id] = call
     link.deliver(.reply(id: id, .call(state(call, party))))
+    if plays(.forgetsAccepted, call) {
+      call.isForgotten = true
+      return
+    }
     let callees = sessions.keys.filter { $0.user == address.callee }
     for party in callees.sorted(by: { $0.device.text < $1.device.text }) {
       call.legs.append(Leg(party: party))
       invite(call, call.legs.count - 1)
     }
     if call.legs.isEmpty { end(call, .unreachable, by: nil) }
-    loop.schedule(at: call.deadline) { [weak self] in
-      if case .ringing = call.stage { self?.end(call, .unanswered, by: nil) }
+    loop.schedule(at: call.deadline) { [weak self] in self?.ringOut(call) }
+  }
+
+  private func ringOut(_ call: Call) {
+    guard case .ringing = call.stage, !isSilent(call.callee) else { return }
+    if plays(.forgetsTheDeadline, call) { return }
+    if plays(.endsLate, call) {
+      return loop.schedule(at: call.deadline + .seconds(2)) { [weak self] in self?.ringOut(call) }
     }
+    end(call, .unanswered, by: nil)
   }
 }

@@ -57,12 +57,15 @@ package struct LoadRun: Sendable {
   private func work(_ folder: TemporaryFolder) async -> Outcome {
     do {
       let servers = try await servers(folder)
-      let session = LoadSession(
-        plan: plan, servers: servers, engine: makeEngine(servers), control: control,
-        say: { [console, plan, control] text in
-          guard plan.isVerbose else { return }
-          console.say("[\(Units.fixed(control.secondsSinceStart, 1)) s] \(text)")
-        })
+      var session = LoadSession(
+        plan: plan, servers: servers, engine: makeEngine(servers), control: control)
+      session.summarise = { [console, control] text in
+        console.say("[\(Units.duration(seconds: control.secondsSinceStart.rounded()))] \(text)")
+      }
+      session.say = { [console, plan, control] text in
+        guard plan.isVerbose else { return }
+        console.say("[\(Units.fixed(control.secondsSinceStart, 1)) s] \(text)")
+      }
       control.attach(session.engine)
       control.begin(step: "")
       if let search = plan.search { return try await found(session, search) }

@@ -33,6 +33,16 @@ package struct LoadSession: Sendable {
   let control: RunControl
   /// Told what faults are injected.
   var say: @Sendable (String) -> Void = { _ in }
+  /// Told how things stand, now and then.
+  var summarise: @Sendable (String) -> Void = { _ in }
+  private let growth = GrowthWatch()
+
+  package init(plan: RunPlan, servers: Servers, engine: LoadEngine, control: RunControl) {
+    self.plan = plan
+    self.servers = servers
+    self.engine = engine
+    self.control = control
+  }
 
   /// Connects, loads, disconnects.
   func run() async throws -> RunReport {
@@ -99,6 +109,10 @@ package struct LoadSession: Sendable {
         await disturb(seconds)
         return nil
       }
+      group.addTask {
+        await watchGrowth()
+        return nil
+      }
       let result = try await engine.load(rate: rate, duration: seconds)
       group.cancelAll()
       var usage: Usage?
@@ -117,6 +131,7 @@ package struct LoadSession: Sendable {
     report.result.interrupted = control.wasInterrupted
     report.incidents = control.incidents
     report.edgeBytesPerDevice = bytesPerDevice
+    if plan.checksGrowth { report.growth = growth.findings }
     report.processes = after.processes(since: before)
     report.ownCPUMicroseconds = after.own.cpuMicroseconds(since: before.own)
     report.ownMemoryBytes = after.own.residentBytes
@@ -129,6 +144,40 @@ package struct LoadSession: Sendable {
     let director = ChaosDirector(
       plan: chaos, cluster: local, engine: engine, seed: plan.settings.seed, say: say)
     await director.run(seconds: ChaosDirector.lastFaultSeconds(chaos, duration: seconds))
+  }
+
+  /// Looks at memory and store until the task is cancelled, and says how things stand.
+  private func watchGrowth() async {
+    guard plan.checksGrowth || plan.summarySeconds != nil, let local = servers.local else { return }
+    // At least twenty samples of the shortest run.
+    let step = max(1, min(10, plan.settings.durationSeconds / 40))
+    var nextSummary = ContinuousClock.now + .seconds(plan.summarySeconds ?? .infinity)
+    while !Task.isCancelled {
+      try? await Task.sleep(for: .seconds(step))
+      var values = Dictionary(
+        servers.sample().map { ($0.name, $0.sample.residentBytes) }, uniquingKeysWith: { $1 })
+      var store: UInt64?
+      for server in local.nats {
+        store = max(store ?? 0, await server.monitor.jetStream()?.storage ?? 0)
+      }
+      // While a server is away nothing is known of its store.
+      if let store, store > 0 { values["store"] = store }
+      if engine.progress.snapshot.phase == .calling { growth.add(values) }
+      guard plan.summarySeconds != nil, nextSummary <= .now else { continue }
+      nextSummary = .now + .seconds(plan.summarySeconds ?? .infinity)
+      summarise(summary(store: store ?? 0))
+    }
+  }
+
+  private func summary(store: UInt64) -> String {
+    let now = engine.progress.snapshot
+    let memory = ProcessRole.allCases.map { role in
+      let bytes = servers.sample().filter { $0.role == role }.map(\.sample.residentBytes)
+      return "\(role.rawValue) \(Units.bytes(bytes.reduce(0, +)))"
+    }
+    return "\(Units.count(now.callsPlaced)) calls, \(Units.count(now.faults)) faults, "
+      + "\(Units.count(now.errors)) errors, \(Units.count(now.violations)) wrong; store "
+      + "\(Units.bytes(store)), memory \(memory.joined(separator: ", "))"
   }
 
   /// Every device that registered must still be known at the end.

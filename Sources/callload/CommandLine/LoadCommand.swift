@@ -117,9 +117,16 @@ package struct LoadCommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Report once more, in one line, after each such time. Default: never.", valueName: "time"),
+      "Say in one line how things stand, each time that so much has passed. Default: never.",
+      valueName: "time"),
     transform: { try RunDuration.parse($0) })
   package var summary: RunDuration?
+
+  @Flag(
+    help:
+      "Fail where memory of a process or the store of the local cluster trends up; give 2m or more."
+  )
+  package var checkGrowth = false
 
   @Option(help: ArgumentHelp("nats-server program. Default: found in PATH.", valueName: "path"))
   package var nats: String?

@@ -17,6 +17,7 @@ package struct RunPlan: Sendable {
   package var search: Search?
   package var chaos: ChaosPlan?
   package var summarySeconds: Double?
+  package var checksGrowth = false
   package var keepsFiles: Bool
   package var isVerbose: Bool
 
@@ -34,6 +35,7 @@ package struct RunPlan: Sendable {
     if !command.chaos.isEmpty { chaos = try Self.chaosPlan(command) }
     wireProtocol = command.protocol
     summarySeconds = command.summary?.seconds
+    checksGrowth = command.checkGrowth
     rampPerSecond = command.ramp
     jsonPath = command.json
     percentilePath = command.hgrm

@@ -29,27 +29,36 @@ extension CallRecord {
   // MARK: Accepted, then forgotten
 
   /// Once the caller was told that it is placed, a call reaches an end on which both sides agree.
+  ///
+  /// What one device was told wrongly is another rule's matter.
   mutating func examineEnd(_ roster: Roster, isAttached: (Int) -> Bool) {
     guard accepted else { return }
     if let device = forgottenBy {
       let name = roster.party(device).text
       return violate(.acceptedThenForgotten, "\(name) was told that there is no such call")
     }
-    if !caller.isOver, isAttached(facts.caller) {
+    if !caller.isOver, !isOverForCallees, isAttached(facts.caller) {
       return violate(.acceptedThenForgotten, "the caller waits for an end that does not come")
     }
     guard let end = caller.stop?.reason ?? caller.replied?.reason else { return }
     for callee in callees {
-      // Who left by itself heard the end of its own part.
-      guard let told = callee.stop?.reason,
+      // Who left by itself heard the end of its own part, and who lost is not in the call any more.
+      guard answeredBy == nil || answeredBy == callee.device, let told = callee.stop?.reason,
         callee.said.isDisjoint(with: [.declineHere, .declineEverywhere, .busy])
       else { continue }
-      guard told != end, !(told == .answeredElsewhere && answeredBy != nil) else { continue }
+      guard told != end else { continue }
       let name = roster.party(callee.device).text
       return violate(
         .acceptedThenForgotten,
         "the caller was told \(end.name) and \(name) \(told.name)")
     }
+  }
+
+  /// Every device that rang knows of an end, or the winner does.
+  var isOverForCallees: Bool {
+    let invited = callees.filter { $0.invitedAt != nil }
+    return !invited.isEmpty && invited.allSatisfy { $0.isOver }
+      || invited.contains { $0.wonAt != nil && $0.isOver }
   }
 
   // MARK: Timeouts

@@ -73,13 +73,7 @@ extension CallRecord {
         violate(.ringingAfterEnd, "\(name) won and was never told of the end")
       }
     }
-    guard accepted, !caller.isOver, isAttached(caller.device) else { return }
-    let invited = callees.filter { $0.invitedAt != nil }
-    let overForCallees =
-      !invited.isEmpty && invited.allSatisfy { $0.isOver }
-      || invited.contains { $0.wonAt != nil && $0.isOver }
-    let overByTime = winners.isEmpty && answeredBy == nil && deadline + CallChecker.skew < now
-    if overForCallees || overByTime {
+    if accepted, !caller.isOver, isOverForCallees, isAttached(caller.device) {
       violate(.ringingAfterEnd, "the caller was never told of the end")
     }
   }

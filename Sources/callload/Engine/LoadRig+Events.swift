@@ -15,7 +15,8 @@ extension LoadRig {
       stage?.checker.gaveUp(device: device.index, request: request, at: loop.now)
       if case .register = command { registerReplied(device, nil) }
       if let call = command.address?.call { finishIfSettled(call) }
-    case .notice(let notice): count("notice: \(notice.kind.name)")
+    case .notice(let notice):
+      if !isExcused(device) { count("notice: \(notice.kind.name)") }
     case .call(let call, let event):
       guard let live = stage?.live[call] else { return }
       happened(live, event, device)

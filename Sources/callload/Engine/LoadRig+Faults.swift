@@ -89,8 +89,11 @@ extension LoadRig {
 
   /// Whether a broken connection needs no other cause than a fault that is known.
   func isExcused(_ device: SimulatedDevice) -> Bool {
-    guard let timeline = stage?.checker.timeline, !timeline.isEmpty else { return false }
-    return timeline.disturbed(device: device.index, from: loop.now, to: loop.now) != nil
+    guard let stage, !stage.checker.timeline.isEmpty else { return false }
+    // A device that is told to go may have a new session before it loses the old one.
+    if !stage.edgesDisturbed.isEmpty { return true }
+    return stage.checker.timeline.disturbed(device: device.index, from: loop.now, to: loop.now)
+      != nil
   }
 
   func connectionLost(_ device: SimulatedDevice) {

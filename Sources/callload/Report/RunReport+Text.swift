@@ -7,6 +7,12 @@ extension RunReport {
     lines += ["", style.bold("Latency")] + latencies()
     if !processes.isEmpty { lines += ["", style.bold("Servers")] + servers() }
     lines += chaosLines(style)
+    if !growth.isEmpty {
+      lines += ["", style.bold("Growth") + "  medians of the second quarter and of the last"]
+      var table = TextTable()
+      for one in growth { table.add(one.name, Units.bytes(one.before), Units.bytes(one.after)) }
+      lines += table.lines()
+    }
     lines += ["", style.bold("Correctness") + " (every count must be 0)"] + correctness(style)
     let verdict = Verdict(self)
     let last = verdict.line(result)

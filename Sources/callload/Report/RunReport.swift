@@ -64,6 +64,8 @@ package struct RunReport {
   package var ownMemoryBytes: UInt64 = 0
   /// Resident memory that the edges gained by the connected devices, divided by those.
   package var edgeBytesPerDevice: UInt64?
+  /// With `--check-growth`.
+  package var growth: [Growth] = []
   /// What went wrong around the run: a server that died, a phase that timed out.
   package var incidents: [String] = []
 

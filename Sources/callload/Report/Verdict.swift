@@ -22,6 +22,10 @@ package struct Verdict: Sendable, Equatable {
       guard let count = result.correctness[rule], count > 0 else { continue }
       problems.append("\(rule.title): \(Units.count(count))")
     }
+    for growth in report.growth where !growth.isFlat {
+      problems.append(
+        "\(growth.name) grew from \(Units.bytes(growth.before)) to \(Units.bytes(growth.after))")
+    }
     if let chaos = result.chaos, chaos.neverAnswered > 0 {
       problems.append("shards never answered again after \(chaos.neverAnswered) faults")
     }

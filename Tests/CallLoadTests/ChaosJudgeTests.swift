@@ -1,0 +1,118 @@
+import CallCore
+import CallTestKit
+import Histogram
+import Testing
+import callload
+
+/// What the judge makes of faults: it excuses what they explain, by time and place, and no more.
+@Suite("The judge and faults") struct ChaosJudgeTests {
+  @Test("a take-over that the judge knows of breaks no rule, and is measured")
+  func toldOutage() throws {
+    let outcome = try #require(try TwinRun(seed: 3, outage: (8, 10.5, true)).outcome())
+    let result = outcome.result
+    #expect(result.examples.values.flatMap { $0 } == [String]())
+    #expect(result.callsAccountedFor == result.callsExpected, "\(result.failures)")
+    let chaos = try #require(result.chaos)
+    #expect(chaos.injected == [.killCoordinator: 1])
+    let takeOver = try #require(chaos.takeOvers.first)
+    #expect(takeOver.shards == 4)
+    // Asked every 25 ms at first, and in steps of a fortieth of what has passed later.
+    let microseconds = try #require(takeOver.microseconds)
+    #expect((2_500_000...2_600_000).contains(microseconds))
+    #expect(chaos.shardSilence[.killCoordinator]?.totalCount == 4)
+    #expect(chaos.longestSilence > 2_000_000)
+    #expect(chaos.commandsRetried > 0)
+    #expect(chaos.neverAnswered == 0)
+  }
+
+  @Test("the same silence without a fault is found")
+  func untoldOutage() throws {
+    let outcome = try #require(
+      try TwinRun(rate: 30, seed: 3, outage: (8, 10.5, false)).outcome())
+    let result = outcome.result
+    #expect((result.correctness[.timeoutLate] ?? 0) > 0)
+    #expect(result.chaos?.changedCount == 0)
+  }
+
+  @Test("a fault excuses nothing at other times and at other shards")
+  func excusesByTimeAndPlace() throws {
+    // A known fault of other shards, a few seconds before the silence.
+    var timeline = timeline()
+    timeline.begin(fault(1, .killCoordinator, shards: [3]), carried: [], at: at(10))
+    timeline.answered(shard: 3, fault: 1, at: at(12))
+    timeline.end(shardsOf: 1, at: at(12))
+    #expect(timeline.disturbed(shard: 3, from: at(11), to: at(11)) != nil)
+    #expect(timeline.disturbed(shard: 3, from: at(5), to: at(9)) == nil)
+    #expect(timeline.disturbed(shard: 3, from: at(14), to: at(20)) == nil)
+    #expect(timeline.disturbed(shard: 4, from: at(5), to: at(20)) == nil)
+    #expect(timeline.disturbed(device: 0, from: at(5), to: at(20)) == nil)
+  }
+
+  @Test("a timeout is excused to the end of the take-over, and by the next one from there")
+  func excuse() {
+    var timeline = timeline()
+    func excused(_ due: Double) -> Timestamp {
+      timeline.excuse(shard: 3, devices: [], due: at(due), slack: .seconds(1))
+    }
+    #expect(excused(11) == at(11))
+    timeline.begin(fault(1, .killCoordinator, shards: [3]), carried: [], at: at(10))
+    #expect(excused(11) == .distantFuture)
+    timeline.answered(shard: 3, fault: 1, at: at(12.5))
+    #expect(excused(11) == at(12.5))
+    #expect(excused(8) == at(8))
+    #expect(excused(13) == at(13))
+    timeline.begin(fault(2, .killCoordinator, shards: [3]), carried: [], at: at(13))
+    timeline.answered(shard: 3, fault: 2, at: at(15))
+    #expect(excused(11) == at(15))
+    // Where messages get lost they are said again, which takes a while longer.
+    timeline.begin(fault(3, .killNATS, shards: [3]), carried: [], at: at(20))
+    timeline.answered(shard: 3, fault: 3, at: at(21))
+    #expect(excused(20) == at(25.5))
+  }
+
+  @Test("a device is disturbed by its edge until it has a new session")
+  func devices() {
+    var timeline = timeline()
+    var killed = fault(1, .killEdge, shards: [])
+    killed.edge = 0
+    timeline.begin(killed, carried: [1, 2], at: at(10))
+    timeline.lifted(fault: 1, at: at(11))
+    timeline.attached(device: 1, at: at(12))
+    #expect(timeline.disturbed(device: 1, from: at(14), to: at(15)) == nil)
+    #expect(timeline.disturbed(device: 2, from: at(14), to: at(15))?.kind == .killEdge)
+    #expect(timeline.disturbed(device: 3, from: at(10), to: at(15)) == nil)
+    var frozen = fault(2, .freezeEdge, shards: [])
+    frozen.edge = 0
+    timeline.begin(frozen, carried: [3], at: at(20))
+    #expect(timeline.disturbed(device: 3, from: at(22), to: at(23)) != nil)
+    timeline.lifted(fault: 2, at: at(25))
+    #expect(timeline.disturbed(device: 3, from: at(29), to: at(29)) != nil)
+    #expect(timeline.disturbed(device: 3, from: at(30), to: at(31)) == nil)
+  }
+
+  @Test("old words of a frozen owner are excused when it wakes, and not for ever")
+  func stale() {
+    var timeline = timeline()
+    timeline.begin(fault(1, .freezeCoordinator, shards: [3]), carried: [], at: at(10))
+    timeline.answered(shard: 3, fault: 1, at: at(13))
+    #expect(timeline.mayBeStale(shard: 3, at: at(14)))
+    #expect(!timeline.mayBeStale(shard: 4, at: at(14)))
+    timeline.lifted(fault: 1, at: at(15))
+    #expect(timeline.mayBeStale(shard: 3, at: at(16)))
+    #expect(!timeline.mayBeStale(shard: 3, at: at(19)))
+    timeline.begin(fault(2, .killCoordinator, shards: [3]), carried: [], at: at(30))
+    #expect(!timeline.mayBeStale(shard: 3, at: at(31)))
+  }
+
+  private func timeline() -> FaultTimeline {
+    FaultTimeline(roster: Roster(devices: 30, devicesPerUser: 3), app: "load", shardCount: 12)
+  }
+
+  private func fault(_ id: Int, _ kind: ChaosKind, shards: [Int]) -> Fault {
+    Fault(id: id, kind: kind, node: "n", role: .coordinator, shards: shards)
+  }
+
+  private func at(_ seconds: Double) -> Timestamp {
+    Timestamp(microseconds: Int64(seconds * 1_000_000))
+  }
+}

@@ -1,0 +1,33 @@
+import Testing
+
+/// Real processes that are killed, frozen, cut off and restarted while calls go on; `callload` judges
+/// what every device was told. Each run prints its seed: the same command repeats it.
+@Suite("Chaos among nodes", .serialized) struct ChaosTests {
+  @Test(arguments: [
+    "kill-coordinator=4s", "freeze-coordinator=6s/3500ms", "rolling-restart=3s",
+  ])
+  func nothingIsLost(chaos: String) async throws { try await ChaosRun(chaos).holds() }
+}
+
+@Suite("Chaos at edges and in NATS", .serialized) struct EdgeAndNATSChaosTests {
+  @Test(arguments: ["kill-edge=4s", "partition=6s/3500ms", "kill-nats=4s/500ms"])
+  func nothingIsLost(chaos: String) async throws { try await ChaosRun(chaos).holds() }
+}
+
+/// A short run of callload with faults.
+private struct ChaosRun {
+  let chaos: String
+
+  init(_ chaos: String) { self.chaos = chaos }
+
+  func holds() async throws {
+    let output = try await TestCluster.runAlone(
+      "callload",
+      [
+        "--devices", "90", "--rate", "5", "--duration", "10s", "--shards", "16", "--chaos", chaos,
+        "--node-setting", "leaseTimeout=2s", "--node-setting", "drainSeconds=1s",
+      ])
+    #expect(output.status == 0, "callload --chaos \(chaos):\n\(output.text)")
+    #expect(output.text.contains("every correctness count is 0"))
+  }
+}
