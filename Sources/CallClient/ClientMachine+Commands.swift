@@ -169,7 +169,9 @@ extension ClientMachine {
     case .error(let error):
       // The device will hear nothing more of a call that never came to be, or is forgotten.
       switch command {
-      case .place: calls.values[index].left(.failed)
+      // A refusal of the same id with other content says nothing of the call that has it.
+      case .place where calls.values[index].phase == .unknown && !isPlacing(address.call):
+        calls.values[index].left(.failed)
       case .resume where error.code == .unknownCall || error.code == .notParty:
         events = calls.values[index].take(
           CallState(call: address.call, callee: address.callee, phase: .unknown))
@@ -179,6 +181,12 @@ extension ClientMachine {
     }
     emit(address.call, events, into: &actions)
     if calls.values[index].isEnded { remember(address.call) }
+  }
+
+  private func isPlacing(_ call: CallID) -> Bool {
+    pending.contains {
+      if case .place(let address, _) = $0.command { address.call == call } else { false }
+    }
   }
 
   /// Keeps a bounded number of ended calls.

@@ -283,6 +283,23 @@ extension [ClientMachine.Action] {
     #expect(device.take().callEvents == [.stopped(Stop(reason: .cancelled, by: caller))])
   }
 
+  @Test func otherContentUnderTheIDOfACallDoesNotEndIt() {
+    var device = Device()
+    device.attach()
+    let call = CallID(high: 7, low: 7)
+    let address = CallAddress(callee: "you", call: call)
+    let first = device.say(.place(address, PlaceRequest(call: call)))
+    let other = device.say(.place(address, PlaceRequest(call: call, description: "other")))
+    device.hear(.reply(id: other!, .error(CallError(.callIDTaken))))
+    #expect(device.machine.calls[call]?.isEnded == false)
+    let state = CallState(call: call, callee: "you", phase: .placed, version: 1)
+    device.hear(.reply(id: first!, .call(state)))
+    #expect(device.machine.calls[call]?.phase == .placed)
+    let third = device.say(.place(address, PlaceRequest(call: call, description: "third")))
+    device.hear(.reply(id: third!, .error(CallError(.callIDTaken))))
+    #expect(device.machine.calls[call]?.phase == .placed)
+  }
+
   @Test func whatWasLostAndComesLaterIsStillNews() {
     var device = Device()
     device.attach()
