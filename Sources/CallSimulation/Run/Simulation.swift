@@ -122,6 +122,10 @@ package final class Simulation {
     world.schedule(after: .seconds(1), "lateness") { [weak self] in
       guard let self else { return }
       unrest.look(&checker.calendar)
+      // On a connection that fell silent nobody can expect an answer.
+      for line in lines.values where line.socket?.isSilent ?? true {
+        note(.closed(link: line.number))
+      }
       if let violation = checker.lateness(at: world.now) { stop(violation) }
       everySecond()
     }
