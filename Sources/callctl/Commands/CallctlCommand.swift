@@ -4,18 +4,21 @@ internal import CallTelemetry
 struct CallctlCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "callctl",
-    abstract: "Looks into a Callmesh cluster, and makes keys and tokens for development.",
+    abstract: "Looks into a Callmesh cluster, drains nodes, and makes keys and tokens.",
     discussion: """
       The cluster is asked over NATS: callctl runs wherever NATS can be reached.
 
         callctl status                      is the cluster well, and what does it do
         callctl call CALL-ID                why did this phone (not) ring
         callctl user demo ann               a user's devices, sessions and calls
+        callctl drain edge-1 --wait         make a node give up what it holds, to restart it
+        callctl resume edge-1               let it serve again
         callctl keys --app demo             keys for development
         callctl token --app demo --user ann a token to connect with
       """,
     version: CallmeshVersion.current,
     subcommands: [
-      StatusCommand.self, CallCommand.self, UserCommand.self, TokenCommand.self, KeysCommand.self,
+      StatusCommand.self, CallCommand.self, UserCommand.self, DrainCommand.self,
+      ResumeCommand.self, TokenCommand.self, KeysCommand.self,
     ])
 }

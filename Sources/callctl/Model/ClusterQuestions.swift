@@ -30,6 +30,20 @@ struct ClusterQuestions {
       subjects.adminUser, body: encode(AdminQuery(app: app, user: user)), limit: Self.answersMax)
   }
 
+  /// Has one node do something, and waits until it says that it heard.
+  func order(_ request: DrainRequest, expecting: Int) async throws {
+    let body = Array(try JSONEncoder().encode(request))
+    let answers: [DrainAnswer]
+    do {
+      answers = try await ask(subjects.adminDrain, body: body, limit: expecting)
+    } catch let error as CallctlError where error.exitCode == 2 {
+      throw CallctlError.failed(
+        "\(request.node) does not answer. Its version may not know this order: stop it with SIGTERM, "
+          + "which drains it, too.")
+    }
+    if answers.isEmpty { throw CallctlError.failed("\(request.node) does not answer.") }
+  }
+
   private func encode(_ query: AdminQuery) throws -> [UInt8] {
     Array(try JSONEncoder().encode(query))
   }

@@ -32,7 +32,7 @@ extension ClusterView {
     let versions = Set(now.map(\.version))
     if versions.count > 1 { notes.append("Versions differ: \(Self.list(versions.sorted())).") }
     for status in now where status.state != "serving" {
-      notes.append("\(status.node) is \(status.state).")
+      notes.append("\(status.node) is \(ShownState.of(status)).")
     }
   }
 

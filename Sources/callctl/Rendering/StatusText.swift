@@ -36,7 +36,7 @@ package enum StatusText {
     for node in view.nodes {
       let status = node.status
       rows.append([
-        Figures.safe(status.node), Figures.safe(status.role), Figures.safe(status.state),
+        Figures.safe(status.node), Figures.safe(status.role), Figures.safe(ShownState.of(status)),
         Figures.safe(status.version),
         Figures.uptime(seconds: status.uptimeSeconds), "\(Int(node.cpuPercent.rounded())) %",
         Figures.bytes(status.memoryBytes), holds(status),

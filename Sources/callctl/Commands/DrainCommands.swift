@@ -1,0 +1,159 @@
+internal import ArgumentParser
+internal import CallTelemetry
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Darwin
+#endif
+
+struct DrainCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "drain",
+    abstract: "Makes a node give up its devices or shards. It stays, empty, until it is stopped.",
+    discussion: """
+      An edge takes no new session and no new call, tells its devices to connect elsewhere, and \
+      closes those that stay, the ones in a call last. A coordinator hands its shards over one by \
+      one. Calls go on. callctl resume NODE takes it back.
+
+        callctl drain edge-1 --wait && systemctl restart callmesh-edge
+
+      Exit status: 0 the node drains, with --wait: is drained; 1 it is not known, should not be \
+      drained, or was not drained in time; 2 the cluster cannot be reached.
+      """)
+
+  @Argument(help: "The node's name, as callctl status shows it.") var node: String
+  @Flag(help: "Show what is left, and end when the node is drained.") var wait = false
+  @Option(
+    help: ArgumentHelp("With --wait: give up after this many seconds.", valueName: "seconds"))
+  var waitTimeout = 600
+  @Option(
+    help: ArgumentHelp(
+      "Over how long an edge spreads its devices. (default: the edge's drainSeconds)",
+      valueName: "seconds"))
+  var over: Int?
+  @Flag(help: "Also when no other edge or coordinator serves.") var force = false
+  @OptionGroup(title: "Which cluster") var cluster: ClusterOptions
+  @Flag(help: "JSON in place of text.") var json = false
+
+  func validate() throws {
+    if let over, !(0...3600).contains(over) {
+      throw ValidationError("--over is \(over); give 0 to 3600 seconds.")
+    }
+    guard (1...86_400).contains(waitTimeout) else {
+      throw ValidationError("--wait-timeout is \(waitTimeout); give 1 to 86400 seconds.")
+    }
+  }
+
+  func run() async throws {
+    let order = NodeOrder(
+      request: DrainRequest(node: node, action: .drain, seconds: over),
+      waits: wait ? .seconds(waitTimeout) : nil, json: json)
+    try await cluster.withCluster { questions in
+      let statuses = try await questions.status()
+      if let refusal = DrainView.refusal(statuses, node: node, force: force) {
+        throw CallctlError.failed(refusal.sentence(node: node))
+      }
+      try await order.carryOut(questions, nodes: statuses.count) { $0.isDrained }
+    }
+  }
+}
+
+struct ResumeCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "resume",
+    abstract: "Lets a node serve again that was drained.",
+    discussion: """
+      Exit status: 0 it serves; 1 no such node answers, or it does not serve; 2 the cluster cannot \
+      be reached. A node that was told to stop does not come back.
+      """)
+
+  @Argument(help: "The node's name, as callctl status shows it.") var node: String
+  @OptionGroup(title: "Which cluster") var cluster: ClusterOptions
+  @Flag(help: "JSON in place of text.") var json = false
+
+  func run() async throws {
+    let order = NodeOrder(
+      request: DrainRequest(node: node, action: .resume), waits: .seconds(10), json: json)
+    try await cluster.withCluster { questions in
+      let statuses = try await questions.status()
+      if let refusal = DrainView.refusal(statuses, node: node, force: true) {
+        throw CallctlError.failed(refusal.sentence(node: node))
+      }
+      try await order.carryOut(questions, nodes: statuses.count) { $0.isServing }
+    }
+  }
+}
+
+/// Something that one node is to do, and the wait until it has done it.
+private struct NodeOrder {
+  var request: DrainRequest
+  /// nil: nobody waits.
+  var waits: Duration?
+  var json: Bool
+
+  private struct Output: Encodable {
+    var node: String
+    var state: String
+    var done: Bool
+    var sessionsLeft: Int
+    var shardsLeft: Int
+    var seconds: Double
+  }
+
+  func carryOut(
+    _ questions: ClusterQuestions, nodes: Int, until isDone: (DrainView) -> Bool
+  ) async throws {
+    let clock = ContinuousClock()
+    let start = clock.now
+    try await questions.order(request, expecting: 1)
+    var expecting: Int? = nodes
+    var shown = ""
+    while true {
+      let view = DrainView(
+        try await questions.status(expecting: expecting), node: request.node)
+      // A node that ended while it drained has drained; then there is one answer less.
+      expecting = view.nodes.isEmpty ? nil : expecting
+      let done = isDone(view)
+      let late = waits.map { $0 < clock.now - start } ?? true
+      if done || late {
+        try report(view, done: done, seconds: Self.seconds(clock.now - start))
+        if waits != nil, !done {
+          throw CallctlError.failed("\(request.node) is \(view.state), with \(view.left) left.")
+        }
+        return
+      }
+      let line = "\(request.node) \(view.state): \(view.left) left"
+      if !json, line != shown { show(line) }
+      shown = line
+      try await clock.sleep(for: .milliseconds(500))
+    }
+  }
+
+  private func report(_ view: DrainView, done: Bool, seconds: Double) throws {
+    if json {
+      print(
+        try JSONOutput.text(
+          Output(
+            node: request.node, state: view.state, done: done, sessionsLeft: view.sessions,
+            shardsLeft: view.shards, seconds: seconds)))
+    } else if !view.nodes.isEmpty {
+      print(
+        "\(request.node) is \(view.state)\(done ? "" : ": \(view.left) left")"
+          + (waits == nil ? "" : " after \(Figures.decimal(seconds)) s") + ".")
+    } else {
+      print("\(request.node) has ended.")
+    }
+  }
+
+  private func show(_ line: String) {
+    print(line)
+    fflush(nil)
+  }
+
+  private static func seconds(_ duration: Duration) -> Double {
+    Double(duration.components.seconds) + Double(duration.components.attoseconds) / 1e18
+  }
+}
