@@ -33,8 +33,8 @@ extension Setting {
         + "told another count refuses to start."),
     Setting(
       .drainSeconds, .node, .duration(0, 3600), "15s",
-      "How long a node that was asked to stop may take: an edge closes its sessions evenly over "
-        + "this time, a coordinator hands its shards over within it (at least 5s)."),
+      "How long a node that drains may take: an edge sends its devices elsewhere over this time "
+        + "at most, a coordinator that ends hands its shards over within it (at least 5s)."),
     Setting(
       .heartbeatInterval, .node, .duration(0.05, 10), "500ms",
       "How often a node says that it lives. The same on every node."),
