@@ -30,6 +30,10 @@ public struct CoordinatorConfiguration: Sendable {
   public var announceTimeout = Span.seconds(1)
   /// The same while no edge is known.
   public var announceTimeoutWithoutEdges = Span.milliseconds(500)
+  /// When a shard's owner asks for the sessions again once it serves: after each of these, the last
+  /// one again and again. What the bus loses of an announcement is so made good for devices that
+  /// have no reason to connect anew.
+  public var askForSessionsAgain: [Span] = [.seconds(1), .seconds(4), .seconds(30)]
   /// Before a claim that failed, or that was lost again, is tried anew.
   public var claimRetry = Span.seconds(1)
 

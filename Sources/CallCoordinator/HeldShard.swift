@@ -57,6 +57,9 @@ struct HeldShard {
   var recordsSinceCheckpoint: Int
   /// Sessions may have broken together with the former owner, or with an edge, before it serves.
   var afterLoss = false
+  /// When edges are asked for their sessions again, and how often they were since it serves.
+  var askAgainAt = Timestamp.distantFuture
+  var askedAgain = 0
   /// Since when nobody served, until it serves.
   var pausedSince: Pause?
   /// Who waits for a checkpoint that was asked for.
@@ -88,7 +91,7 @@ struct HeldShard {
   /// When the shard wants to be looked after, if nothing happens to it before.
   var nextDeadline: Timestamp {
     var next = release?.deadline ?? .distantFuture
-    if keepsTime { next = min(next, machine.nextDeadline) }
+    if keepsTime { next = min(next, machine.nextDeadline, askAgainAt) }
     if case .announcing(let until, _) = phase { next = min(next, until) }
     if let flight {
       return min(next, flight.resumeAt ?? .distantFuture)

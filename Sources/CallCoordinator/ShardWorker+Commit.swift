@@ -20,6 +20,10 @@ extension ShardWorker {
     if held[shard]!.keepsTime, held[shard]!.machine.nextDeadline <= now {
       decide(shard, now: now) { $0.fire(now: now, into: &$1) }
     }
+    if held[shard]!.keepsTime, held[shard]!.askAgainAt <= now {
+      askForSessions(held[shard]!.term)
+      scheduleAsking(shard, now: now)
+    }
     if let flight = held[shard]!.flight {
       if let at = flight.resumeAt, at <= now { resume(shard, now: now) }
     } else {

@@ -170,6 +170,14 @@ extension ShardWorker {
     }
   }
 
+  /// The bus may have lost some of what edges announced.
+  func scheduleAsking(_ shard: Int, now: Timestamp) {
+    let waits = with.configuration.askForSessionsAgain
+    guard !waits.isEmpty else { return }
+    held[shard]!.askAgainAt = now + waits[min(held[shard]!.askedAgain, waits.count - 1)]
+    held[shard]!.askedAgain += 1
+  }
+
   func askForSessions(_ term: ShardTerm) {
     let request = AnnounceRequest(shard: UInt32(term.shard), epoch: term.epoch)
     outbox.add(

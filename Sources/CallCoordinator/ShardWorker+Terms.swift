@@ -53,6 +53,7 @@ extension ShardWorker {
     for command in queued {
       decide(shard, now: now) { $0.handle(command, now: now, into: &$1) }
     }
+    scheduleAsking(shard, now: now)
     countPause(shard, now: now)
     let counts = held[shard]!.machine.counts
     with.logger.info(

@@ -36,6 +36,18 @@ import Testing
     }
   }
 
+  /// The bus may have lost what an edge announced.
+  @Test func sessionsAreAskedForAgainWhileItServes() async throws {
+    try await WorkerBench {
+      $0.askForSessionsAgain = [.milliseconds(5), .milliseconds(10)]
+    }.run { bench in
+      try await bench.adopt(0)
+      try await eventually("three more requests") {
+        bench.edge.announceRequests.count { $0.shard == 0 && $0.epoch == 1 } >= 3
+      }
+    }
+  }
+
   @Test func aRefusedAppendSilencesTheShard() async throws {
     try await WorkerBench().run { bench in
       let term = try await bench.adopt(0)
