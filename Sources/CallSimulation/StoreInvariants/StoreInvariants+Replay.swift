@@ -45,8 +45,9 @@ extension StoreInvariants {
       switch entry.change {
       // A new owner presumes a loss without a record: only its checkpoint tells.
       case .callerLost, .winnerLost: continue
-      case .placed, .legJoined, .alerting, .answered, .legEnded, .connected, .ended, .signal,
-        .settled:
+      // What was acknowledged is in no checkpoint.
+      case .signal: continue
+      case .placed, .legJoined, .alerting, .answered, .legEnded, .connected, .ended, .settled:
         calls[entry.call, default: []].append(entry)
       }
       // A clock that is ahead forgets earlier.
