@@ -15,6 +15,7 @@ struct CallSim: AsyncParsableCommand {
   @Option var sabotage: String?
   @Flag var trace = false
   @Flag var counts = false
+  @Flag var callOnly = false
 
   func run() async throws {
     var options = try await SimOptions()
@@ -33,7 +34,7 @@ struct CallSim: AsyncParsableCommand {
           "seed \(seed): \(failure.reason) call \(failure.call.map(\.description) ?? "-") at \((failure.time - SimWorld.beginning).microseconds / 1000) ms"
         )
         if trace, let call = failure.call {
-          for line in lines.lines(of: call, context: true) {
+          for line in lines.lines(of: call, context: !callOnly) {
             print(SimTrace.text(line, since: SimWorld.beginning))
           }
         } else if trace {

@@ -147,6 +147,8 @@ package final class SimEdge {
 
   // MARK: Connections
 
+  package var isFrozen: Bool { node?.state == .frozen }
+
   /// Whether somebody listens; a frozen process's kernel still does.
   package var listens: Bool { state == .running && node?.state != .dead }
 

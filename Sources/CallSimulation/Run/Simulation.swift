@@ -18,6 +18,7 @@ package final class Simulation {
   private var checker: HistoryChecker
   private let coverage: SimCoverage
   private let unrest: Unrest
+  private let invariants: StoreInvariants
   private var random: SimRandom
   private var links = 0
   private var lines: [Int: SimLine] = [:]
@@ -40,6 +41,7 @@ package final class Simulation {
     setup.limits = options.limits
     let count = random.number(3...5)
     let (world, nats) = (world, nats)
+    invariants = StoreInvariants(nats, app: SimOptions.app, options: setup)
     coordinators = (1...count).map {
       SimCoordinator(name: "c\($0)", world: world, nats: nats, options: setup)
     }
@@ -104,6 +106,7 @@ package final class Simulation {
     world.run(for: options.activity)
     endFaults()
     workload.end()
+    world.schedule(after: .seconds(6), "owners") { [weak self] in self?.invariants.checkOwners() }
     world.run(for: options.settling)
     finish()
     return tearDown()
@@ -126,6 +129,8 @@ package final class Simulation {
       for line in lines.values where line.socket?.isSilent ?? true {
         note(.closed(link: line.number))
       }
+      for line in lines.values
+      where line.edge.isFrozen || devices[line.who]?.isAsleep ?? true { disturbed(line) }
       if let violation = checker.lateness(at: world.now) { stop(violation) }
       everySecond()
     }
@@ -138,15 +143,21 @@ package final class Simulation {
         who: $0.who, isAttached: $0.isAttached, calls: Array($0.calls.values))
     }
     if let violation = checker.finish(views).first { stop(violation) }
+    invariants.checkStore()
+    world.runJobs()
     coverage.finish()
   }
 
   private func tearDown() -> SimResult {
-    let failure = world.failure
+    var failure = world.failure
     for coordinator in coordinators { coordinator.destroy() }
     for edge in edges { edge.tearDown() }
     for device in workload.allDevices { device.kill(silently: true) }
-    world.runJobs()
+    world.unwind()
+    if failure == nil, coordinators.contains(where: { $0.ghostCount > 0 }) {
+      failure = SimFailure(
+        seed: seed, time: world.now, reason: "a coordinator's tasks did not end when it was killed")
+    }
     nats.tearDown()
     world.tearDown()
     lines.removeAll()

@@ -31,6 +31,7 @@ package final class SimWorld: @unchecked Sendable {
   private var ready: [SimNode] = []
   private var hooks: [() -> Void] = []
   private let thread = pthread_self()
+  private var isOver = false
 
   package init(seed: UInt64, trace: SimTrace = SimTrace()) {
     self.seed = seed
@@ -89,7 +90,7 @@ package final class SimWorld: @unchecked Sendable {
 
   /// Something that must never be was seen. The first one counts.
   package func stop(_ reason: String, call: CallID? = nil) {
-    guard failure == nil else { return }
+    guard failure == nil, !isOver else { return }
     failure = SimFailure(seed: seed, time: now, reason: reason, call: call)
     note("world", call: call, "STOP: \(reason)")
   }
@@ -98,7 +99,7 @@ package final class SimWorld: @unchecked Sendable {
 
   /// A line of the trace.
   package func note(_ node: String, call: CallID? = nil, _ text: @autoclosure () -> String) {
-    guard trace.isOn else { return }
+    guard trace.isOn, !isOver else { return }
     trace.add(SimTrace.Line(time: now, node: node, call: call, text: text()))
   }
 
@@ -134,8 +135,21 @@ package final class SimWorld: @unchecked Sendable {
     ready.removeAll(keepingCapacity: true)
   }
 
-  /// Forgets everything that was to happen, so that nothing holds the world any more. Crash the
-  /// nodes before: their tasks must have ended.
+  /// Runs on a little, stopped or not, so that the tasks of nodes that were killed come to their
+  /// end. Nobody looks on any more.
+  package func unwind() {
+    isOver = true
+    runJobs()
+    let end = now + .milliseconds(50)
+    while let (time, body) = queue.next(until: end) {
+      now = time
+      body()
+      runJobs()
+    }
+  }
+
+  /// Forgets everything that was to happen, so that nothing holds the world any more. Kill the
+  /// nodes and let them unwind before.
   package func tearDown() {
     var dropped = EventQueue()
     swap(&dropped, &queue)
