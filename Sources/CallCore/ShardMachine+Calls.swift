@@ -164,9 +164,11 @@ extension ShardMachine {
       role = join(command, context, into: &outcome)
     }
     var answer = Reply.error(CallError(.notParty))
+    // Before a new owner begins, nobody has been told anything: that is not the same as all knowing.
+    let isServing = isServing
     mutate(id) { call in
       answer = Self.carryOut(command, &call, role, context, into: &outcome)
-      call.settleIfAllHeard(context, into: &outcome)
+      if isServing { call.settleIfAllHeard(context, into: &outcome) }
     }
     Self.reply(command, answer, command.body.urgency, into: &outcome)
   }

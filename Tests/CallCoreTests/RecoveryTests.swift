@@ -32,6 +32,22 @@ import Testing
     #expect(!next.deliveries(to: Bench.session("alice1", 2)).isEmpty)
   }
 
+  /// Its caller announces itself before the new owner has told anybody.
+  @Test(arguments: [false, true])
+  func anEndThatNobodyHeardIsToldAfterTheCallerWasAnnounced(checkpoint: Bool) {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place(seconds: 5)
+    bench.pass(.seconds(5))
+    var next = checkpoint ? bench.restoredFromCheckpoint() : bench.takenOver()
+    next.say(.attach(Attach(announce: true)), device: "b1")
+    next.caller(.resume(Bench.callID))
+    #expect(!next.journal.contains { $0.change == .settled })
+    next.run { $0.begin(now: $1, into: &$2) }
+    #expect(next.stops("b1").map(\.reason) == [.unanswered])
+    #expect(next.stops("alice1").map(\.reason) == [.unanswered])
+  }
+
   @Test("R9, R10: a candidate said again to the new owner is handed over once")
   func candidatesAreNotDoubled() {
     var bench = Bench()
