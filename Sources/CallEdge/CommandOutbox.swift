@@ -167,6 +167,20 @@ package struct CommandOutbox {
     hasLazy = !waiting.isEmpty
   }
 
+  /// Whether a reply says that a call is not known whose `place` still waits for its own: the command
+  /// has overtaken it. It stays, and is said again behind the `place`.
+  package func hasOvertaken(session: UInt64, request: UInt64, _ reply: Reply) -> Bool {
+    guard case .error(let error) = reply, error.code == .unknownCall,
+      let call = pending[Key(session: session, request: request)]?.command.body.call
+    else { return false }
+    return pending.contains {
+      guard $0.key.session == session, case .place(let place) = $0.value.command.body else {
+        return false
+      }
+      return place.call == call
+    }
+  }
+
   /// Takes what a reply answers off the table; nil for a reply to nothing, or a second one.
   package mutating func replied(session: UInt64, request: UInt64) -> Pending? {
     pending.removeValue(forKey: Key(session: session, request: request))

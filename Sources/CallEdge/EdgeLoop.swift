@@ -219,6 +219,7 @@ final class EdgeLoop {
   }
 
   private func handleReply(session: UInt64, request: UInt64, _ reply: Reply, now: Timestamp) {
+    if outbox.hasOvertaken(session: session, request: request, reply) { return }
     guard let pending = outbox.replied(session: session, request: request) else {
       return metrics.deliveriesUnknown.increment()
     }

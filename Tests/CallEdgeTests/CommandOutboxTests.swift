@@ -171,6 +171,24 @@ extension CommandOutbox {
     #expect(outbox.flushed(all: true).count == 1 && !outbox.hasLazy)
   }
 
+  @Test func whatOvertookItsPlaceIsSaidAgainBehindIt() {
+    var outbox = outbox()
+    let call = CallID(high: 1, low: 1)
+    let unknown = Reply.error(CallError(.unknownCall))
+    _ = outbox.submit(command(request: 1, .place(PlaceRequest(call: call))), now: start)
+    _ = outbox.submit(command(request: 2, .cancel(call)), now: start)
+    _ = outbox.submit(command(request: 3, .cancel(CallID(high: 2, low: 2))), now: start)
+    _ = outbox.flushed()
+    #expect(outbox.hasOvertaken(session: 1, request: 2, unknown))
+    #expect(!outbox.hasOvertaken(session: 1, request: 3, unknown))
+    #expect(!outbox.hasOvertaken(session: 1, request: 2, .done))
+    let resent = outbox.sweep(now: start + .seconds(1), isLive: { _ in true }, giveUp: { _ in })
+    #expect(resent == 3)
+    #expect(outbox.flushed().flatMap(\.commands).map(\.request) == [1, 2, 3])
+    _ = outbox.replied(session: 1, request: 1)
+    #expect(!outbox.hasOvertaken(session: 1, request: 2, unknown))
+  }
+
   @Test func largeBatchesGoInPartsInOrder() {
     var outbox = outbox { $0.batchBytesMax = 100_000 }
     let body = String(repeating: "x", count: 40_000)
