@@ -4,6 +4,7 @@ import CallEdge
 import CallTelemetry
 import CallWire
 import Foundation
+import NIOCore
 import Testing
 
 private let call = CallID(high: 1, low: 2)
