@@ -78,15 +78,16 @@ extension HistoryChecker {
 
   /// Throws for an error that nothing explains.
   mutating func refused(
-    _ who: Who, _ command: ClientCommand, _ error: CallError
+    _ who: Who, _ question: Asked, _ error: CallError
   ) throws(Violation) {
+    let command = question.command
     let call = command.address?.call
-    guard !isExplained(error.code, command, who) else { return }
+    guard !isExplained(error.code, command, who, asked: question.at) else { return }
     throw Violation(.noStrangeError, "\(who) hears \(error) to \(command.kind)", call: call)
   }
 
   private func isExplained(
-    _ code: CallError.Code, _ command: ClientCommand, _ who: Who
+    _ code: CallError.Code, _ command: ClientCommand, _ who: Who, asked: Timestamp
   ) -> Bool {
     switch code {
     case .tryAgain, .overloaded, .draining, .rateLimited, .tooManySignals: return true
@@ -94,8 +95,9 @@ extension HistoryChecker {
       if case .place = command { return true }
       return false
     case .unknownCall:
-      // A call that never came to be: its place was lost, or is still on its way.
-      return command.address.map { calls[$0.call]?.placed == nil } ?? false
+      // A call that never came to be, or not before another device asked.
+      guard let facts = command.address.flatMap({ calls[$0.call] }) else { return true }
+      return facts.placedAt.map { facts.caller != who && asked <= $0 } ?? true
     case .wrongState:
       return isTooLate(command, who)
     case .notParty:

@@ -14,7 +14,7 @@ extension HistoryChecker {
       links[link]?.waiting[id] = nil
       guard let question = asked[who]?[id] else { return }
       try repeated(who, id, question, reply)
-      try replied(who, question.command, reply)
+      try replied(who, question, reply, now)
     }
   }
 
@@ -40,32 +40,34 @@ extension HistoryChecker {
   }
 
   private mutating func replied(
-    _ who: Who, _ command: ClientCommand, _ reply: ServerReply
+    _ who: Who, _ question: Asked, _ reply: ServerReply, _ now: Timestamp
   ) throws(Violation) {
     switch reply {
     case .done: break
-    case .error(let error): try refused(who, command, error)
+    case .error(let error): try refused(who, question, error)
     case .attached(let info):
-      if let state = info.forCall { try toldState(who, state) }
+      if let state = info.forCall { try toldState(who, state, asked: question.at) }
     case .registered(_, _, let removed):
       for device in removed {
-        registrations[Who(who.user, device.text), default: Registered()].mayGo = true
+        registrations[Who(who.user, device.text), default: Registered()].removalAskedAt = now
       }
-      try registered(who)
+      try registered(who, now)
     case .call(let state):
-      if case .place(let address, _) = command { calls[address.call]?.accepted = true }
-      try toldState(who, state)
+      if case .place(let address, _) = question.command { calls[address.call]?.accepted = true }
+      try toldState(who, state, asked: question.at)
     case .answer(true, let state): try toldWon(who, state.call)
-    case .answer(false, let state): try toldState(who, state)
+    case .answer(false, let state): try toldState(who, state, asked: question.at)
     }
   }
 
-  private mutating func toldState(_ who: Who, _ state: CallState) throws(Violation) {
+  private mutating func toldState(
+    _ who: Who, _ state: CallState, asked: Timestamp
+  ) throws(Violation) {
     let call = state.call
     switch state.phase {
     case .placed, .ringing: break
     case .unknown:
-      if let facts = calls[call], facts.accepted || facts.placed != nil {
+      if let placedAt = calls[call]?.placedAt, placedAt < asked {
         throw Violation(.nothingLost, "\(who) hears that the call is not known", call: call)
       }
     case .answered:
@@ -118,7 +120,8 @@ extension HistoryChecker {
         try toldAnswer(Who(answered.by), call, teller: who)
       }
     case .stop(let stop):
-      if version < before {
+      // What a former owner said may still be on its way when the next one speaks.
+      if version < before, version >> 20 == before >> 20 {
         throw Violation(
           .versionsGrow, "\(who) hears the end as version \(version), after \(before)", call: call)
       }

@@ -80,6 +80,8 @@ package struct HistoryChecker: Sendable {
 
   struct Asked: Sendable {
     var command: ClientCommand
+    /// The first time.
+    var at: Timestamp
     var firstReply: ServerReply?
   }
 
@@ -92,8 +94,13 @@ package struct HistoryChecker: Sendable {
     var stored = false
     /// It was acknowledged, and nothing has removed it since.
     var acknowledged = false
-    /// Somebody asked for the removal, or it gave way.
-    var mayGo = false
+    /// When somebody asked for the removal, or it gave way.
+    var removalAskedAt: Timestamp?
+
+    /// A removal may be said again, and again, before it is carried out.
+    func mayGo(at now: Timestamp) -> Bool {
+      removalAskedAt.map { now < $0 + .seconds(40) } ?? false
+    }
   }
 
   package let bounds: Bounds
@@ -120,7 +127,7 @@ package struct HistoryChecker: Sendable {
       case .journalled(_, let record):
         knowsJournal = true
         for entry in record.entries { try journalled(entry, record, now) }
-      case .stored(let who, let present): try stored(who, present)
+      case .stored(let who, let present): try stored(who, present, now)
       case .opened(let who, let link): links[link] = Link(who: who)
       case .closed(let link): links[link] = nil
       case .disturbed(let link):
@@ -146,14 +153,15 @@ package struct HistoryChecker: Sendable {
     case .place(let address, _):
       if calls[address.call]?.caller == nil { calls[address.call, default: Facts()].caller = who }
     case .unregister(let device):
-      registrations[Who(who.user, device?.text ?? who.device), default: Registered()].mayGo = true
+      registrations[Who(who.user, device?.text ?? who.device), default: Registered()]
+        .removalAskedAt = now
     case .attach, .detach, .register, .alerting, .answer, .decline, .busy, .cancel, .connected,
       .hangUp, .signal, .resume, .query:
       break
     }
     guard frame.id > 0 else { return }
     if asked[who]?[frame.id] == nil {
-      asked[who, default: [:]][frame.id] = Asked(command: frame.command)
+      asked[who, default: [:]][frame.id] = Asked(command: frame.command, at: now)
     }
     if case .detach = frame.command { return }
     links[link]?.waiting[frame.id] = now
@@ -166,29 +174,29 @@ package struct HistoryChecker: Sendable {
 
   // MARK: Registrations
 
-  private mutating func stored(_ who: Who, _ present: Bool) throws(Violation) {
+  private mutating func stored(
+    _ who: Who, _ present: Bool, _ now: Timestamp
+  ) throws(Violation) {
     var entry = registrations[who, default: Registered()]
     defer { registrations[who] = entry }
     if present {
       entry.stored = true
-      entry.mayGo = false
       return
     }
     entry.stored = false
     let siblings = registrations.count { $0.key.user == who.user && $0.value.stored }
-    guard entry.mayGo || siblings >= devicesPerUser || !entry.acknowledged else {
+    guard entry.mayGo(at: now) || siblings >= devicesPerUser || !entry.acknowledged else {
       throw Violation(.registrationKept, "\(who) was removed, and nobody asked for it")
     }
     entry.acknowledged = false
   }
 
-  mutating func registered(_ who: Who) throws(Violation) {
+  mutating func registered(_ who: Who, _ now: Timestamp) throws(Violation) {
     var entry = registrations[who, default: Registered()]
-    guard entry.stored || entry.mayGo || !knowsJournal else {
+    guard entry.stored || entry.mayGo(at: now) || !knowsJournal else {
       throw Violation(.registrationKept, "\(who) was told it is registered, and is not stored")
     }
     if entry.stored { entry.acknowledged = true }
-    entry.mayGo = false
     registrations[who] = entry
   }
 }
