@@ -13,7 +13,7 @@ extension ClientMachine {
     if case .place(let address, _) = command { place(address) }
     lastRequest += 1
     var entry = Pending(id: lastRequest, command: command, nextAt: .distantFuture)
-    if state == .attached { send(&entry, now: now, into: &actions) }
+    if state == .attached, !isHeldBack(entry) { send(&entry, now: now, into: &actions) }
     pending.append(entry)
     return entry.id
   }
@@ -40,6 +40,30 @@ extension ClientMachine {
     actions.append(.send(ClientFrame(id: entry.id, command: entry.command)))
   }
 
+  /// While a `place` is unanswered nothing else is said of its call: it may have been lost, with an
+  /// edge or a shard's owner, and what comes before it is about a call that nobody knows.
+  private func isHeldBack(_ entry: Pending) -> Bool {
+    guard let call = entry.command.address?.call else { return false }
+    return pending.contains { other in
+      if case .place(let address, _) = other.command {
+        address.call == call && other.id < entry.id
+      } else {
+        false
+      }
+    }
+  }
+
+  /// A `place` was answered, or given up: what waited for it is said.
+  private mutating func sayHeldBack(
+    behind place: ClientCommand, now: Timestamp, into actions: inout [Action]
+  ) {
+    guard case .place(let address, _) = place, state == .attached else { return }
+    for index in pending.indices
+    where pending[index].attempts == 0 && pending[index].command.address?.call == address.call {
+      sendAgain(index, now: now, into: &actions)
+    }
+  }
+
   private mutating func sendAgain(_ index: Int, now: Timestamp, into actions: inout [Action]) {
     var entry = pending[index]
     send(&entry, now: now, into: &actions)
@@ -57,6 +81,7 @@ extension ClientMachine {
       if pending[index].attempts >= configuration.commandAttempts {
         let entry = pending.remove(at: index)
         actions.append(.event(.gaveUp(request: entry.id, entry.command)))
+        sayHeldBack(behind: entry.command, now: now, into: &actions)
       } else {
         sendAgain(index, now: now, into: &actions)
         index += 1
@@ -69,7 +94,7 @@ extension ClientMachine {
     for index in pending.indices {
       // What was lost with a connection does not count as an attempt.
       pending[index].attempts = 0
-      sendAgain(index, now: now, into: &actions)
+      if !isHeldBack(pending[index]) { sendAgain(index, now: now, into: &actions) }
     }
   }
 
@@ -106,6 +131,7 @@ extension ClientMachine {
     let command = pending.remove(at: index).command
     actions.append(.event(.replied(request: id, command, reply)))
     takeReply(command, reply, into: &actions)
+    sayHeldBack(behind: command, now: now, into: &actions)
   }
 
   private static func asksForRetry(_ code: CallError.Code) -> Bool {

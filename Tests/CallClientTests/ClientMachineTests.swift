@@ -204,6 +204,26 @@ extension [ClientMachine.Action] {
     #expect(device.take().frames.map(\.id) == [early])
   }
 
+  @Test func nothingIsSaidOfACallBeforeItsPlaceIsAnswered() {
+    var device = Device()
+    device.attach()
+    let address = CallAddress(callee: "you", call: call)
+    let place = device.say(.place(address, PlaceRequest(call: call)))!
+    let signal = device.say(.signal(address, .candidate, body: "c"))!
+    let other = device.say(.query(CallAddress(call: CallID(high: 5, low: 5))))!
+    #expect(device.take().frames.map(\.id) == [place, other])
+    // The edge takes nothing new, or dies: the place is said first, also on the next connection.
+    device.hear(.reply(id: other, .done))
+    device.close()
+    device.comeBack()
+    #expect(device.take().frames.map(\.id) == [place])
+    let state = CallState(call: call, callee: "you", phase: .placed, version: 1)
+    device.hear(.reply(id: place, .call(state)))
+    #expect(device.take().frames.map(\.id) == [signal])
+    device.pass(.seconds(7))
+    #expect(device.take().frames.map(\.id) == [signal], "and again until it is answered")
+  }
+
   @Test func tooManyWaitingCommandsAreRefused() {
     var device = Device()
     for _ in 0..<64 { #expect(device.say(.query(CallAddress(call: call))) != nil) }
