@@ -2,9 +2,9 @@ internal import Crypto
 internal import FoundationEssentials
 
 extension AppKeys {
-  /// Signs a token like ``TokenMinter``, but without suspending: a load generator makes tens of
-  /// thousands while it opens connections.
+  /// Signs a token with the app's first key that can sign.
   /// - Parameter now: seconds since 1970; the token expires `lifetimeSeconds` later.
+  /// - Throws: `TokenMinterError`, or what the key says when it cannot sign.
   package func mintToken(
     app: String, user: String, device: String? = nil, lifetimeSeconds: Int64, now: Int64
   ) throws -> String {
@@ -16,18 +16,34 @@ extension AppKeys {
       throw TokenMinterError(
         "app \"\(app)\" has only public keys; add the privateKey of one to the key file")
     }
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    let header = Header(alg: key.algorithm, kid: key.kid, typ: "JWT")
-    let claims = Claims(app: app, sub: user, exp: now + lifetimeSeconds, device: device)
-    let text =
-      base64URL(try encoder.encode(header)) + "." + base64URL(try encoder.encode(claims))
-    return text + "." + base64URL(try key.signature(of: Data(text.utf8)))
+    return try key.mintToken(
+      app: app, user: user, device: device, lifetimeSeconds: lifetimeSeconds, now: now)
   }
 }
 
 extension AppKeys.Key {
-  fileprivate func signature(of text: Data) throws -> Data {
+  func mintToken(
+    app: String, user: String, device: String?, lifetimeSeconds: Int64, now: Int64
+  ) throws -> String {
+    guard IdentifierRules.isUser(user) else {
+      throw TokenMinterError("a user id is 1 to 128 bytes of printable text")
+    }
+    guard device.map(IdentifierRules.isDevice) ?? true else {
+      throw TokenMinterError("a device id is 1 to 64 bytes of printable text")
+    }
+    guard (1...TokenMinter.lifetimeSecondsMax).contains(lifetimeSeconds) else {
+      throw TokenMinterError("a token lives 1 to \(TokenMinter.lifetimeSecondsMax) seconds")
+    }
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    let header = Header(alg: algorithm, kid: kid, typ: "JWT")
+    let claims = Claims(app: app, sub: user, exp: now &+ lifetimeSeconds, device: device)
+    let text =
+      base64URL(try encoder.encode(header)) + "." + base64URL(try encoder.encode(claims))
+    return text + "." + base64URL(try signature(of: Data(text.utf8)))
+  }
+
+  private func signature(of text: Data) throws -> Data {
     switch material {
     case .hs256(let secret):
       return Data(HMAC<SHA256>.authenticationCode(for: text, using: secret))

@@ -29,7 +29,7 @@ extension HTTPAnswer {
   init(_ error: CallError, headers: [(String, String)] = []) {
     self.init(
       status: error.code.httpStatus, headers: headers,
-      body: HTTPModels.encode(HTTPModels.ErrorBody(error)), error: error.code)
+      body: HTTPBodies.error(error), error: error.code)
     if error.retryAfterMilliseconds > 0 {
       let seconds = (error.retryAfterMilliseconds + 999) / 1000
       self.headers.append(("retry-after", "\(seconds)"))
@@ -51,12 +51,11 @@ extension HTTPAnswer {
     case .error(let error): self.init(error)
     case .done, .attached: self = .json(200, HTTPModels.Nothing())
     case .registered(let expiresAt, let removed):
-      self = .json(
-        200,
-        HTTPModels.Registered(
-          device: device.text, expiresAtMs: expiresAt.milliseconds,
-          removedDevices: removed.map(\.text)))
-    case .call(let state), .answer(_, let state): self = .json(200, HTTPModels.State(state))
+      self.init(
+        status: 200,
+        body: HTTPBodies.registered(device: device, expiresAt: expiresAt, removed: removed))
+    case .call(let state), .answer(_, let state):
+      self.init(status: 200, body: HTTPBodies.callState(state))
     }
   }
 }
@@ -76,9 +75,10 @@ struct HTTPCommand {
     callee = user
     switch route {
     case .registerDevice:
-      let content = try HTTPModels.decode(HTTPModels.RegisterBody.self, body)
-      self.device = try Self.device(claims, content.device ?? device)
-      self.body = .register(try content.request(limits: limits))
+      let content = try HTTPBodies.register(
+        body.isEmpty ? Array("{}".utf8) : body, limits: limits)
+      self.device = try Self.device(claims, content.device?.text ?? device)
+      self.body = .register(content.request)
     case .unregisterDevice(let named):
       // A token for one device speaks for that device only.
       self.device = try Self.device(claims, named.text)
@@ -88,10 +88,10 @@ struct HTTPCommand {
       callee = address.calleeKey(for: user)
       self.body = .query(address.call)
     case .decline(let address):
-      let content = try HTTPModels.decode(HTTPModels.DeclineBody.self, body)
-      self.device = try Self.device(claims, content.device ?? device)
+      let content = try HTTPBodies.decline(body)
+      self.device = try Self.device(claims, content.device?.text ?? device)
       callee = address.calleeKey(for: user)
-      self.body = .decline(address.call, try content.declineScope())
+      self.body = .decline(address.call, content.scope)
     case .connect, .health, .ready, .metrics:
       throw CallError(.noSuchResource)
     }
@@ -122,7 +122,7 @@ extension EdgeShared {
   /// Whether devices should be sent here.
   func readiness(draining: Bool) -> HTTPAnswer {
     var missing: [String] = []
-    if draining { missing.append("the edge drains") }
+    if draining { missing.append("the edge drains, or the cluster does not answer it") }
     if !isBusConnected() { missing.append("the bus is not connected") }
     let ownerless = health.ownerless
     if !ownerless.isEmpty { missing.append("\(ownerless.count) shards have no owner") }

@@ -40,7 +40,7 @@ private let id = "11111111-2222-3333-4444-555555555555"
       #expect(state.status == 200)
       #expect(
         state.text
-          == #"{"atMs":0,"call":{"callee":"bob","id":"\#(id)"},"missed":false,"phase":"ringing","version":3}"#
+          == #"{"call":{"callee":"bob","id":"\#(id)"},"phase":"ringing","version":3,"atMs":0}"#
       )
       #expect(try await edge.shards.next { _ in true }.callee.user == "bob")
       for (body, scope) in [
@@ -84,10 +84,10 @@ private let id = "11111111-2222-3333-4444-555555555555"
       let token = try await edge.token("ann")
       let long = String(repeating: "x", count: 1025)
       for (body, code) in [
-        ("{", 100), (String(repeating: "[", count: 60_000), 100), ("[]", 106),
+        ("{", 100), (String(repeating: "[", count: 60_000), 100), ("[]", 100),
         (#"{"device":7}"#, 106), ("{}", 300),
-        (#"{"device":"phone","voipToken":{"provider":"carrier pigeon","token":"x"}}"#, 301),
-        (#"{"device":"phone","voipToken":{"provider":"fcm"}}"#, 106),
+        (#"{"device":"phone","voipToken":{"provider":"carrier pigeon","token":"x"}}"#, 106),
+        (#"{"device":"phone","voipToken":{"provider":"fcm"}}"#, 301),
         (#"{"device":"phone","voipToken":{"provider":"fcm","token":"\#(long)"}}"#, 301),
         (#"{"device":"\#(long)"}"#, 300),
       ] {
