@@ -38,6 +38,9 @@ package struct ClusterView: Sendable, Equatable {
   package var appendLatency: LatencySummary?
   package var commandLatency: LatencySummary?
   package var ringLatency: LatencySummary?
+  /// For how long shards were silent when they were handed over, and when their owner was lost.
+  package var handoverPause: LatencySummary?
+  package var takeoverPause: LatencySummary?
   package var journalMessages: UInt64 = 0
   package var journalBytes: UInt64 = 0
   package var appendsTotal: UInt64 = 0
@@ -99,6 +102,8 @@ package struct ClusterView: Sendable, Equatable {
     guard let coordinator = status.coordinator else { return }
     appendLatency = Self.slower(appendLatency, coordinator.appendLatency)
     ringLatency = Self.slower(ringLatency, coordinator.ringLatency)
+    handoverPause = Self.slower(handoverPause, coordinator.handoverPause)
+    takeoverPause = Self.slower(takeoverPause, coordinator.takeoverPause)
     appendsTotal += coordinator.appendsTotal
     appendsRefusedTotal += coordinator.appendsRefusedTotal
     appendsUnknownTotal += coordinator.appendsUnknownTotal

@@ -32,6 +32,8 @@ package struct StatusJSON: Encodable {
     var command: LatencySummary?
     var append: LatencySummary?
     var ring: LatencySummary?
+    var handover: LatencySummary?
+    var takeover: LatencySummary?
   }
   struct Journal: Encodable {
     var messages: UInt64
@@ -82,7 +84,8 @@ package struct StatusJSON: Encodable {
       deliveries: view.rates.deliveries, deliveryRepeats: view.rates.deliveryRepeats,
       appends: view.rates.appends, overSeconds: view.seconds)
     latencyMicroseconds = Latency(
-      command: view.commandLatency, append: view.appendLatency, ring: view.ringLatency)
+      command: view.commandLatency, append: view.appendLatency, ring: view.ringLatency,
+      handover: view.handoverPause, takeover: view.takeoverPause)
     journal = Journal(
       messages: view.journalMessages, bytes: view.journalBytes, appendsTotal: view.appendsTotal,
       appendsRefusedTotal: view.appendsRefusedTotal, appendsUnknownTotal: view.appendsUnknownTotal)

@@ -112,6 +112,7 @@ package enum StatusText {
   private static func latencies(_ view: ClusterView) -> [String] {
     let known: [(String, LatencySummary?)] = [
       ("command", view.commandLatency), ("append", view.appendLatency), ("ring", view.ringLatency),
+      ("hand-over", view.handoverPause), ("take-over", view.takeoverPause),
     ]
     var rows = [["Latency", "p50", "p90", "p99", "max", "count"]]
     for case (let name, let summary?) in known where summary.count > 0 {
