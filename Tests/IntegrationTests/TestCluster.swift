@@ -36,14 +36,18 @@ final class TestCluster: Sendable {
     try start(name, ["coordinator"] + common(name))
   }
 
-  func startEdge(_ name: String) throws {
-    let port = Int.random(in: 15_000..<32_000)
-    ports.withLock { $0[name] = port }
+  /// An edge that was there before comes back on its port.
+  func startEdge(_ name: String, drainSeconds: Int = 0) throws {
+    let port = ports.withLock { ports in
+      let port = ports[name] ?? Int.random(in: 15_000..<32_000)
+      ports[name] = port
+      return port
+    }
     try start(
       name,
       ["edge"] + common(name) + [
         "--host", "127.0.0.1", "--port", "\(port)", "--keys-file", folder + "/keys.json",
-        "--drain-seconds", "0",
+        "--drain-seconds", "\(drainSeconds)",
       ])
   }
 
