@@ -30,7 +30,8 @@ extension StoreInvariants {
     for (call, entries) in all where kept[call] != entries {
       return broken(
         "shard \(shard)'s checkpoint and journal tell another story than its records did: "
-          + "\(kept[call].map { "\($0)" } ?? "nothing") in place of \(entries)", call: call)
+          + "\(kept[call].map(Self.text) ?? "nothing") in place of \(Self.text(entries))",
+        call: call)
     }
     if let call = kept.keys.first(where: { all[$0] == nil }) {
       broken("shard \(shard)'s checkpoint has a call that no record told of", call: call)
@@ -43,8 +44,8 @@ extension StoreInvariants {
     var forgettable: Set<CallID> = []
     for entry in machine.checkpointEntries() {
       switch entry.change {
-      // A new owner presumes a loss without a record: only its checkpoint tells.
-      case .callerLost, .winnerLost: continue
+      // What follows from sessions may change without a record: only a checkpoint tells.
+      case .callerLost, .winnerLost, .legEnded(_, .gone): continue
       // What was acknowledged is in no checkpoint.
       case .signal: continue
       case .placed, .legJoined, .alerting, .answered, .legEnded, .connected, .ended, .settled:
@@ -59,6 +60,10 @@ extension StoreInvariants {
     }
     for call in forgettable { calls[call] = nil }
     return calls
+  }
+
+  private static func text(_ entries: [JournalEntry]) -> String {
+    entries.map { SimText.text($0.change) }.joined(separator: ", ")
   }
 
   // MARK: The end
