@@ -2,8 +2,9 @@ internal import CallBus
 internal import CallCore
 
 /// One shard as its worker holds it: the rules, what waits for the journal, and where it stands in
-/// its term. A plain value; its worker is the only one that touches it.
-struct HeldShard {
+/// its term. Its worker is the only one that touches it: it is an object, since to look at a field of
+/// so large a value in an array copies all of it.
+final class HeldShard {
   enum Phase {
     /// Sessions are being announced. Commands about calls wait. Next: serving, draining.
     case announcing(until: Timestamp, awaiting: Set<UInt64>)
@@ -66,6 +67,18 @@ struct HeldShard {
   var checkpointWaiters: [@Sendable (Bool) -> Void] = []
   /// The share of this shard in the gauge of effects that are held back.
   var countedWaiting = 0
+
+  init(
+    term: ShardTerm, machine: ShardMachine, pipeline: CommitPipeline, phase: Phase,
+    subscriptions: [any BusSubscription], recordsSinceCheckpoint: Int
+  ) {
+    self.term = term
+    self.machine = machine
+    self.pipeline = pipeline
+    self.phase = phase
+    self.subscriptions = subscriptions
+    self.recordsSinceCheckpoint = recordsSinceCheckpoint
+  }
 
   /// Nothing is decided that the journal does not have.
   var isQuiet: Bool {

@@ -311,9 +311,9 @@ extension Reply {
   /// Whether it tells the device more than that its word arrived. A device that reports that it rings,
   /// or that its media flows, goes on with what it does; unless the call is over.
   fileprivate func isNews(to command: Command.Body) -> Bool {
-    guard case .call(let state) = self else { return true }
-    return switch (command, state.phase) {
-    case (.alerting, .ringing), (.connected, .answered): false
+    switch (command, self) {
+    case (.alerting, .call(let state)): state.phase != .ringing
+    case (.connected, .done): false
     default: true
     }
   }

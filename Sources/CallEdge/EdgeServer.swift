@@ -83,7 +83,8 @@ extension LoopHandle {
 /// next one may be larger; its own allocators so keep 2 kB for each channel, and 64 kB once it has
 /// read a large message. The first buffer here is tiny, and the next may always be larger.
 private struct PassingBuffers: RecvByteBufferAllocator {
-  private static let small = 2048
+  /// Holds what devices usually say, and is the largest that glibc's allocator gives without a search.
+  private static let small = 1024
   private static let large = 65_536
   private var nextBytes = 32
 

@@ -68,6 +68,8 @@ final class ConnectionThread: @unchecked Sendable {
   private var seenAttached = false
   var watchesWrites = false
   var closeDeadline: ContinuousClock.Instant?
+  /// When requests and writes are looked at again.
+  private var nextLook = ContinuousClock.now
   var lastFailureReport: ContinuousClock.Instant?
 
   init(options: NATSOptions) {
@@ -165,7 +167,6 @@ final class ConnectionThread: @unchecked Sendable {
       natsConnection_ProcessReadEvent(connection)
       deliver()
     }
-    _ = timers.expire(now: .now)
     jobs.run(on: executor.asUnownedSerialExecutor())
     if isAttached {
       if mustWrite { flush() }
@@ -183,12 +184,25 @@ final class ConnectionThread: @unchecked Sendable {
     return sleeps ? Self.milliseconds(until: next) : 0
   }
 
+  /// Does what is due; returns when to do so again.
+  ///
+  /// Timers are looked at in each turn. Requests and writes wait for seconds: a busy thread looks at
+  /// them every 20 ms.
   private func expire() -> ContinuousClock.Instant? {
     let now = ContinuousClock.now
-    var next = requests.expire(now: now)
-    if let wanted = timers.expire(now: now) { next = min(next ?? wanted, wanted) }
-    for observer in observers.withLock({ $0 }) {
-      if let wanted = observer.expire(now: now) { next = min(next ?? wanted, wanted) }
+    var next = timers.expire(now: now)
+    if nextLook <= now {
+      nextLook = now + .milliseconds(20)
+      var found = requests.expire(now: now)
+      for observer in observers.withLock({ $0 }) {
+        if let wanted = observer.expire(now: now) {
+          found = min(found ?? wanted, wanted)
+        }
+      }
+      if let found { next = min(next ?? found, found) }
+    } else {
+      // What began since the last look is not known yet.
+      next = min(next ?? nextLook, nextLook)
     }
     if let closeDeadline { next = min(next ?? closeDeadline, closeDeadline) }
     return next

@@ -292,16 +292,19 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
   }
 
   @Test func aReplyThatIsNoNewsMayWait() {
-    func reply(to body: Command.Body, _ phase: CallPhase) -> [DeviceSession.Action] {
+    func reply(to body: Command.Body, _ reply: Reply) -> [DeviceSession.Action] {
       var machine = Machine.attached()
-      machine.reply(4, body, .call(CallState(call: call, callee: "bob", phase: phase)))
+      machine.reply(4, body, reply)
       return machine.take()
+    }
+    func reply(to body: Command.Body, _ phase: CallPhase) -> [DeviceSession.Action] {
+      reply(to: body, .call(CallState(call: call, callee: "bob", phase: phase)))
     }
     func state(_ phase: CallPhase) -> ServerReply {
       .call(CallState(call: call, callee: "bob", phase: phase))
     }
     #expect(reply(to: .alerting(call), .ringing) == [.replyLazily(4, state(.ringing))])
-    #expect(reply(to: .connected(call), .answered) == [.replyLazily(4, state(.answered))])
+    #expect(reply(to: .connected(call), .done) == [.replyLazily(4, .done)])
     // A device that rings must learn at once that it should not.
     #expect(reply(to: .alerting(call), .answered) == [.reply(4, state(.answered))])
     #expect(reply(to: .alerting(call), .ended) == [.reply(4, state(.ended))])
