@@ -1,0 +1,150 @@
+import CallBus
+import CallCore
+import CallSimulation
+import Testing
+
+/// Real coordinators in a world with plain edges: what is accepted is answered, whatever happens.
+@Suite struct CoordinatorTests {
+  private final class Rig {
+    let world: SimWorld
+    let nats: SimNATS
+    let options: SimCoordinatorOptions
+    let invariants: StoreInvariants
+    let coordinators: [SimCoordinator]
+    var edges: [PlainEdge] = []
+    private var random: SimRandom
+    private var sessions: [(edge: PlainEdge, session: UInt64)] = []
+    private var placed = 0
+    private(set) var accepted = 0
+    private static let users = 12
+
+    init(seed: UInt64) throws {
+      world = SimWorld(seed: seed)
+      nats = SimNATS(world)
+      var random = world.fork("rig")
+      var options = SimCoordinatorOptions()
+      options.shardCount = random.number(4...16)
+      options.checkpointEveryRecords = random.number(10...60)
+      self.options = options
+      self.random = random
+      invariants = StoreInvariants(nats, app: "sim", options: options)
+      let (world, nats) = (world, nats)
+      coordinators = (1...random.number(3...5)).map {
+        SimCoordinator(name: "c\($0)", world: world, nats: nats, options: options)
+      }
+      for coordinator in coordinators { coordinator.start() }
+      for number in 1...2 {
+        edges.append(try PlainEdge(nats, number: UInt64(number), shardCount: options.shardCount))
+      }
+      for user in 0..<Self.users { attach(user) }
+      world.run(for: .seconds(2))
+    }
+
+    private func user(_ number: Int) -> UserKey { UserKey(app: "sim", user: "u\(number)") }
+
+    private func attach(_ number: Int) {
+      for device in 0..<2 {
+        let session = UInt64(number * 2 + device + 1)
+        let edge = edges[random.below(2)]
+        if device == 0 { sessions.append((edge, session)) }
+        edge.attach(user(number), DeviceID("d\(device)"), session: session)
+        edge.register(session: session)
+        edge.onDelivery = { [unowned self, unowned edge] session, delivery in
+          guard case .invite = delivery.event else { return }
+          react(edge, session, delivery)
+        }
+      }
+    }
+
+    /// Half of the calls are answered, a quarter is declined, a quarter rings until it times out.
+    private func react(_ edge: PlainEdge, _ session: UInt64, _ delivery: Delivery) {
+      let callee = UserKey(app: "sim", user: delivery.callee)
+      let id = delivery.call
+      edge.ask(.alerting(id), from: session, to: callee)
+      let pause = random.span(.milliseconds(10), .seconds(3))
+      guard id.low % 4 < 3 else { return }
+      world.schedule(after: pause, "react") {
+        edge.ask(
+          id.low % 4 < 2 ? .answer(id, description: "") : .decline(id, .everywhere),
+          from: session, to: callee)
+      }
+    }
+
+    func placeCalls(every span: Span, until end: Timestamp) {
+      guard world.now < end else { return }
+      let caller = random.below(Self.users)
+      let callee = user((caller + 1 + random.below(Self.users - 1)) % Self.users)
+      let (edge, session) = sessions[caller]
+      placed += 1
+      let id = CallID(high: UInt64(placed), low: random.next())
+      edge.place(id, from: session, to: callee) { [unowned self] reply in
+        if case .call = reply { accepted += 1 }
+      }
+      world.schedule(after: span, "call") { [unowned self] in placeCalls(every: span, until: end) }
+    }
+
+    func settle() {
+      world.run(for: .seconds(6))
+      if world.failure == nil { invariants.checkOwners() }
+      world.run(for: .seconds(8))
+      if world.failure == nil { invariants.checkStore() }
+      world.runJobs()
+    }
+
+    var waiting: Int { edges.reduce(0) { $0 + $1.waiting } }
+
+    /// - Returns: how many processes did not come to their end.
+    func tearDown() -> Int {
+      for coordinator in coordinators { coordinator.destroy() }
+      world.unwind()
+      let ghosts = coordinators.reduce(0) { $0 + $1.ghostCount }
+      nats.tearDown()
+      world.tearDown()
+      return ghosts
+    }
+  }
+
+  @Test func withoutFaultsEverythingIsAnswered() throws {
+    let rig = try Rig(seed: 1)
+    rig.placeCalls(every: .milliseconds(300), until: rig.world.now + .seconds(20))
+    rig.world.run(for: .seconds(20))
+    rig.settle()
+    #expect(rig.world.failure == nil)
+    #expect(rig.waiting == 0)
+    #expect(rig.accepted > 50)
+    #expect(rig.tearDown() == 0)
+  }
+
+  @Test(arguments: SimIntensity.allCases)
+  func whateverHappensEverythingIsAnsweredInTheEnd(_ intensity: SimIntensity) throws {
+    for seed in UInt64(1)...15 {
+      let rig = try Rig(seed: seed)
+      let faults = SimFaults(rig.world, rig.nats, rig.coordinators, intensity)
+      faults.begin()
+      rig.placeCalls(every: .milliseconds(400), until: rig.world.now + .seconds(30))
+      rig.world.run(for: .seconds(30))
+      faults.end()
+      rig.settle()
+      #expect(rig.world.failure == nil, "seed \(seed)")
+      #expect(rig.waiting == 0, "seed \(seed)")
+      #expect(rig.tearDown() == 0, "seed \(seed)")
+    }
+  }
+
+  @Test func aFrozenCoordinatorThatWakesUpLateSaysNothing() throws {
+    for seed in UInt64(100)...120 {
+      let rig = try Rig(seed: seed)
+      rig.placeCalls(every: .milliseconds(100), until: rig.world.now + .seconds(8))
+      rig.world.run(for: .seconds(2))
+      rig.coordinators[0].freeze()
+      rig.world.run(for: .seconds(4))
+      // The invariants listen to every word that it says now.
+      rig.coordinators[0].thaw()
+      rig.world.run(for: .seconds(4))
+      rig.settle()
+      #expect(rig.world.failure == nil, "seed \(seed)")
+      #expect(rig.waiting == 0, "seed \(seed)")
+      #expect(rig.tearDown() == 0, "seed \(seed)")
+    }
+  }
+}

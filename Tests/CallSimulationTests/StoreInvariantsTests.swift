@@ -1,0 +1,237 @@
+import CallBus
+import CallCore
+import CallSimulation
+import CallWire
+import Testing
+
+/// Histories that must not be, made by hand: each is found.
+@Suite struct StoreInvariantsTests {
+  /// Touched by the world's thread only.
+  private final class Rig: @unchecked Sendable {
+    let world = SimWorld(seed: 1)
+    let nats: SimNATS
+    let invariants: StoreInvariants
+    let first: SimBus
+    let second: SimBus
+    let edge: SimBus
+    let subjects = Subjects(cluster: "sim", shardCount: 1)
+    let callee = UserKey(app: "sim", user: "bob")
+    let call = CallID(high: 1, low: 2)
+    private var end: UInt64 = 0
+
+    init() throws {
+      nats = SimNATS(world)
+      var options = SimCoordinatorOptions()
+      options.shardCount = 1
+      invariants = StoreInvariants(nats, app: "sim", options: options)
+      first = nats.connect(node: world.makeNode("c1"))
+      second = nats.connect(node: world.makeNode("c2"))
+      edge = nats.connect(node: world.makeNode("e1"))
+      _ = try first.subscribe(subjects.commands(shard: 0)) { _ in }
+      world.run(for: .milliseconds(10))
+    }
+
+    /// Appends behind the journal's end, and lets the writer hear of it unless told otherwise.
+    func append(
+      _ bus: SimBus, _ epoch: UInt64, _ number: UInt64, _ entries: [JournalEntry] = [],
+      follows: UInt64? = nil, released: Bool = false, wait: Bool = true
+    ) {
+      let record = JournalRecord(
+        epoch: epoch, number: number, writer: bus.node.name, at: world.now, entries: entries,
+        released: released, follows: follows)
+      let expecting = end
+      _ = bus.node.start { [self] in
+        guard let journal = try? await bus.openJournal(JournalOptions()) else { return }
+        journal.append(shard: 0, expecting: expecting, ClusterCodec.encode(record)) { [self] in
+          if case .appended(let sequence) = $0 { end = sequence }
+        }
+      }
+      if wait { world.run(for: .milliseconds(10)) }
+    }
+
+    func ask(_ request: UInt64) {
+      let command = Command(
+        session: SessionRef(edge: 9, number: 1), request: request, user: callee, device: "d1",
+        callee: callee, body: .query(call))
+      edge.publish(
+        subjects.commands(shard: 0),
+        ClusterCodec.encode(CommandBatch(edge: 9, commands: [command])))
+      world.run(for: .milliseconds(10))
+    }
+
+    func say(_ bus: SimBus, _ body: EdgeItem.Body) {
+      bus.publish(
+        subjects.edge(9), ClusterCodec.encode(EdgeBatch(items: [EdgeItem(session: 1, body: body)])))
+      world.run(for: .milliseconds(10))
+    }
+
+    func stop(version: UInt64) -> EdgeItem.Body {
+      .delivery(
+        Delivery(
+          call: call, callee: "bob", version: version, at: world.now,
+          event: .stop(Stop(reason: .cancelled))))
+    }
+
+    var placed: JournalEntry {
+      JournalEntry(
+        call: call,
+        change: .placed(
+          PlacedFacts(
+            callee: callee, caller: Party(user: "ann", device: "a1", deviceName: ""),
+            placedAt: world.now, deadline: world.now + .seconds(30), video: false,
+            description: "", headers: [], legs: [Party(user: "bob", device: "d1", deviceName: "")],
+            fingerprint: 1)))
+    }
+
+    func answered(by device: DeviceID) -> JournalEntry {
+      JournalEntry(
+        call: call,
+        change: .answered(
+          AnsweredFacts(
+            by: Party(user: "bob", device: device, deviceName: ""), at: world.now,
+            description: "", connectDeadline: world.now + .seconds(15))))
+    }
+
+    var ended: JournalEntry {
+      JournalEntry(
+        call: call,
+        change: .ended(EndedFacts(reason: .cancelled, by: nil, at: world.now, missed: true)))
+    }
+
+    var complaint: String { world.failure?.reason ?? "" }
+  }
+
+  @Test func aGoodHistoryIsLeftAlone() throws {
+    let rig = try Rig()
+    rig.append(rig.first, 1, 0)
+    rig.ask(1)
+    rig.append(rig.first, 1, 1, [rig.placed])
+    rig.say(rig.first, .reply(request: 1, .done))
+    rig.append(rig.first, 1, 2, [rig.ended])
+    rig.say(rig.first, rig.stop(version: 1 << 20 | 1))
+    rig.append(rig.first, 1, 3, released: true)
+    rig.append(rig.second, 2, 0)
+    rig.say(rig.second, rig.stop(version: 2 << 20 | 1))
+    rig.invariants.checkOwners()
+    rig.invariants.checkStore()
+    rig.world.run(for: .seconds(1))
+    #expect(rig.world.failure == nil)
+  }
+
+  @Test func aRecordBehindTheFenceOfALaterOwner() throws {
+    let rig = try Rig()
+    rig.append(rig.first, 1, 0)
+    rig.append(rig.second, 2, 0)
+    rig.append(rig.first, 1, 1)
+    #expect(rig.complaint.contains("behind the fence of epoch 2"))
+  }
+
+  @Test func twoOwnersOfOneEpoch() throws {
+    let rig = try Rig()
+    rig.append(rig.first, 1, 0)
+    rig.append(rig.second, 1, 1)
+    #expect(rig.complaint.contains("two owners"))
+  }
+
+  @Test func aRecordThatIsMissing() throws {
+    let rig = try Rig()
+    rig.append(rig.first, 1, 0)
+    rig.append(rig.first, 1, 2)
+    #expect(rig.complaint.contains("number 2 follows 0"))
+  }
+
+  @Test func aRecordThatFollowsAnother() throws {
+    let rig = try Rig()
+    rig.append(rig.first, 1, 0, follows: 0)
+    rig.append(rig.first, 1, 1, follows: 7)
+    #expect(rig.complaint.contains("not 7"))
+  }
+
+  @Test func anEpochWithoutAFence() throws {
+    let rig = try Rig()
+    rig.append(rig.first, 1, 1)
+    #expect(rig.complaint.contains("without a fence"))
+  }
+
+  @Test func anAnswerBeforeItsAppend() throws {
+    let rig = try Rig()
+    rig.append(rig.first, 1, 0)
+    rig.ask(1)
+    rig.say(rig.first, .reply(request: 1, .done))
+    #expect(rig.complaint.contains("before an append"))
+  }
+
+  @Test func anAnswerBehindAnAppendThatBeganBeforeTheCommand() throws {
+    let rig = try Rig()
+    rig.append(rig.first, 1, 0)
+    rig.append(rig.first, 1, 1, wait: false)
+    rig.world.runJobs()
+    rig.world.run(for: .milliseconds(2))
+    rig.ask(1)
+    rig.say(rig.first, .reply(request: 1, .done))
+    #expect(rig.complaint.contains("before an append"))
+  }
+
+  @Test func anAnswerToNobody() throws {
+    let rig = try Rig()
+    rig.append(rig.second, 1, 0)
+    rig.say(rig.second, .reply(request: 1, .done))
+    #expect(rig.complaint.contains("never got"))
+  }
+
+  @Test func twoWinners() throws {
+    let rig = try Rig()
+    rig.append(rig.first, 1, 0)
+    rig.append(rig.first, 1, 1, [rig.placed, rig.answered(by: "d1")])
+    rig.append(rig.first, 1, 2, [rig.answered(by: "d2")])
+    #expect(rig.complaint.contains("two devices won"))
+  }
+
+  @Test func aWinnerThatNoRecordKnows() throws {
+    let rig = try Rig()
+    rig.append(rig.first, 1, 0)
+    rig.ask(1)
+    rig.append(rig.first, 1, 1, [rig.placed, rig.answered(by: "d2")])
+    let state = CallState(call: rig.call, callee: "bob", phase: .answered, version: 1 << 20 | 1)
+    rig.say(rig.first, .reply(request: 1, .answer(won: true, state)))
+    #expect(rig.complaint.contains("is told that it won"))
+  }
+
+  @Test func aStopThatNoRecordKnows() throws {
+    let rig = try Rig()
+    rig.append(rig.first, 1, 0)
+    rig.append(rig.first, 1, 1, [rig.placed])
+    rig.say(rig.first, rig.stop(version: 1 << 20 | 1))
+    #expect(rig.complaint.contains("told to stop"))
+  }
+
+  @Test func aWordInAnothersEpoch() throws {
+    let rig = try Rig()
+    rig.append(rig.first, 1, 0)
+    rig.append(rig.first, 1, 1, [rig.placed, rig.ended])
+    rig.say(rig.second, rig.stop(version: 1 << 20 | 1))
+    #expect(rig.complaint.contains("not its own"))
+  }
+
+  @Test func aPurgeBeforeItsCheckpoint() throws {
+    let rig = try Rig()
+    rig.append(rig.first, 1, 0)
+    rig.append(rig.first, 1, 1, [rig.placed])
+    rig.append(rig.first, 1, 2)
+    let bus = rig.first
+    _ = bus.node.start {
+      let journal = try? await bus.openJournal(JournalOptions())
+      try? await journal?.purge(shard: 0, through: 1 << 40)
+    }
+    rig.world.run(for: .milliseconds(10))
+    #expect(rig.complaint.contains("another story"))
+  }
+
+  @Test func aShardWithoutALivingOwner() throws {
+    let rig = try Rig()
+    rig.append(rig.first, 1, 0)
+    rig.first.node.kill()
+    rig.invariants.checkOwners()
+    #expect(rig.complaint.contains("has no owner"))
+  }
+}
