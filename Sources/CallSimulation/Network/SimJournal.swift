@@ -25,10 +25,19 @@ package final class SimJournal: Journal, @unchecked Sendable {
     if node.state != .dead {
       for look in nats.observers.appendStarted { look(node, shard, bytes) }
     }
+    var completion = completion
+    if nats.tamper.answersAppendsEarly {
+      let answer = completion
+      let sequence = nats.store.nextSequence(behind: expecting)
+      bus.world.schedule(after: .milliseconds(0), "early answer") { [node] in
+        node.arrive { answer(.appended(sequence: sequence)) }
+      }
+      completion = { _ in }
+    }
     bus.writes.write(
       .journal(shard), timeout: timeout, mayBeRefused: true,
       apply: { [nats, node] in nats.append(shard, expecting: expecting, bytes, from: node) },
-      completion: { [nats, node] result in
+      completion: { [nats, node, completion] result in
         if case .appended(let sequence) = result {
           for look in nats.observers.appendKnown { look(node, shard, sequence) }
         }
@@ -53,7 +62,11 @@ package final class SimJournal: Journal, @unchecked Sendable {
   package func records(
     shard: Int, from sequence: UInt64, limit: Int
   ) async throws -> [StoredRecord] {
-    try await bus.ask { $0.records(shard, from: sequence, limit: limit) }
+    try await bus.ask { [nats] store in
+      let records = store.records(shard, from: sequence, limit: limit)
+      guard let change = nats.tamper.changesRecord else { return records }
+      return records.compactMap { change(shard, $0) }
+    }
   }
 
   package func purge(shard: Int, through sequence: UInt64) async throws {

@@ -38,6 +38,7 @@ package final class SimNATS: @unchecked Sendable {
   package private(set) var isDown = false
   /// Changes what the store does to a write, or leaves it alone: for sabotage.
   package var journalExpectationIgnored = false
+  package var tamper = SimTamper()
 
   private var exact: [String: [Subscription]] = [:]
   private var wild: [Subscription] = []
@@ -165,6 +166,10 @@ package final class SimNATS: @unchecked Sendable {
   func put(_ bucket: String, _ key: String, _ value: [UInt8]?, expecting: UInt64?)
     -> AppendResult
   {
+    if tamper.forgetsPut(bucket, key) {
+      return .appended(sequence: (store.get(bucket, key)?.revision ?? 0) + 1)
+    }
+    let expecting = tamper.bucketExpectationIgnored(bucket) ? nil : expecting
     let result = store.put(bucket, key, value, expecting: expecting)
     if case .appended(let revision) = result {
       tell(bucket, KeyValueEntry(key: key, value: value, revision: revision))

@@ -43,6 +43,11 @@ package struct SimStore {
     return .appended(sequence: sequence)
   }
 
+  /// The sequence that the next append gets, if no other comes before it.
+  func nextSequence(behind sequence: UInt64) -> UInt64 {
+    shardsShareSequence ? lastShared + 1 : sequence + 1
+  }
+
   mutating func purge(_ shard: Int, through sequence: UInt64) {
     reach(shard)
     let last = journals[shard].last

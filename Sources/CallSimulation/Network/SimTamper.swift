@@ -1,0 +1,15 @@
+package import CallBus
+
+/// What sabotage changes at the store: all of it breaks what coordinators rely on.
+package struct SimTamper {
+  /// An append is answered at once; it is made all the same, later.
+  package var answersAppendsEarly = false
+  /// A compare-and-set in a bucket is taken whatever is there.
+  package var bucketExpectationIgnored: (_ bucket: String) -> Bool = { _ in false }
+  /// A write to a bucket is acknowledged, and not made.
+  package var forgetsPut: (_ bucket: String, _ key: String) -> Bool = { _, _ in false }
+  /// What a reader gets for a record of a journal; nil: it is left out.
+  package var changesRecord: ((_ shard: Int, StoredRecord) -> StoredRecord?)?
+
+  package init() {}
+}
