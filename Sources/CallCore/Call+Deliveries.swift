@@ -80,20 +80,31 @@ extension Call {
     timeline.note(.attached, UInt8(clamping: leg), at: context.now)
     switch stage {
     case .ringing:
-      if legs[leg].state == .gone { legs[leg].state = .waking }
+      if legs[leg].state == .gone { commit(.legJoined(party), .urgent, context, into: &outcome) }
       if legs[leg].state.isLive { invite(leg: leg, context, into: &outcome) }
     case .answered(let answer):
       if legs[leg].state == .won {
         if winnerLostUntil != nil {
           commit(.winnerLost(until: nil), .urgent, context, into: &outcome)
         }
-        if legs[leg].endpoint.isSettled {
-          tell(leg: leg, .answered(Answered(by: answer.by)), context, into: &outcome)
-          return
-        }
+        return tellWinner(leg, answer, context, into: &outcome)
       }
       legs[leg].endpoint.sayAgain(context, into: &outcome)
     case .ended: legs[leg].endpoint.sayAgain(context, into: &outcome)
+    }
+  }
+
+  /// The winner hears first that it has the call, since it may be an app that began anew, and then
+  /// what it has not acknowledged.
+  mutating func tellWinner(
+    _ leg: Int, _ answer: AnsweredFacts, _ context: CallContext, into outcome: inout Outcome
+  ) {
+    let waiting = legs[leg].endpoint.outbox.map(\.delivery.event)
+    legs[leg].endpoint.clear()
+    tell(leg: leg, .answered(Answered(by: answer.by)), context, into: &outcome)
+    for event in waiting {
+      if case .answered = event { continue }
+      tell(leg: leg, event, context, into: &outcome)
     }
   }
 

@@ -84,17 +84,21 @@ extension Call {
         stop(
           leg: leg, mine ?? Stop(reason: end.reason, by: end.by, missed: end.missed), context,
           into: &outcome)
-      case .won where end.by?.device != legs[leg].party.device:
+      case .won where !isSame(end.by, legs[leg].party):
         legs[leg].told = true
         stop(leg: leg, Stop(reason: end.reason, by: end.by), context, into: &outcome)
       case .waking, .delivered, .alerting, .won, .declined, .busy, .gone: break
       }
     }
-    let byCaller = end.by?.user == facts.caller.user && end.by?.device == facts.caller.device
-    if !byCaller {
+    if !isSame(end.by, facts.caller) {
       tellCaller(.stop(Stop(reason: end.reason, by: end.by)), context, into: &outcome)
     }
     settleIfAllHeard(context, into: &outcome)
+  }
+
+  /// Caller and callee may have devices of the same id.
+  private func isSame(_ one: Party?, _ other: Party) -> Bool {
+    one?.user == other.user && one?.device == other.device
   }
 
   // MARK: Checkpoints

@@ -80,10 +80,12 @@ struct Call: Sendable {
     switch change {
     case .placed: break
     case .legJoined(let party):
-      if legIndex(party.device) == nil {
+      guard let leg = legIndex(party.device) else {
         legs.append(Leg(party: party, session: nil))
-        timeline.note(.joined, UInt8(clamping: legs.count - 1), at: now)
+        return timeline.note(.joined, UInt8(clamping: legs.count - 1), at: now)
       }
+      // It had left, and is back.
+      if isRinging, legs[leg].state == .gone { legs[leg].state = .waking }
     case .alerting(let device): applyAlerting(device, at: now)
     case .answered(let answer): applyAnswered(answer)
     case .legEnded(let device, let end): applyLegEnded(device, end, at: now)
@@ -178,7 +180,10 @@ struct Call: Sendable {
     facts.description = ""
     facts.headers = []
     callerSignalMemory = SignalMemory()
+    caller.clear()
     for index in legs.indices {
+      // What waits for others says that they lost, which stays true.
+      if legs[index].state == .won { legs[index].endpoint.clear() }
       legs[index].signals = []
       legs[index].signalMemory = SignalMemory()
     }

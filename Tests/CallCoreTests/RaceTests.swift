@@ -354,6 +354,24 @@ import Testing
     #expect(bench.effects.count == 1)
   }
 
+  @Test("R11: a winner's app that began anew hears that it has the call before anything else of it")
+  func r11WinnerBeginsAnew() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    bench.say(.sessionClosed(graceful: false), device: "b1")
+    bench.caller(.signal(Bench.callID, .candidate, body: "c1"))
+    let session = Bench.session("b1", 2)
+    bench.say(.attach(Attach()), device: "b1", session: session)
+    let told = bench.deliveries(to: session).map(\.event)
+    #expect(told.count == 2)
+    guard case .answered? = told.first, case .signal? = told.last else {
+      Issue.record("told \(told)")
+      return
+    }
+  }
+
   @Test("R9, R17: a candidate that is said again is handed over once")
   func r9Candidates() {
     var bench = Bench()

@@ -128,6 +128,33 @@ import Testing
     #expect(next.ends.map(\.reason) == [.unanswered])
   }
 
+  /// Caller and callee may both call their device "phone".
+  @Test func aWinnerHearsOfTheEndThatADeviceOfTheSameNameCaused() {
+    var bench = Bench()
+    bench.attach("alice1")
+    bench.place()
+    bench.say(.answer(Bench.callID, description: ""), device: "alice1")
+    bench.caller(.signal(Bench.callID, .candidate, body: "c"))
+    bench.caller(.hangUp(Bench.callID), session: Bench.session("caller"))
+    let next = next(bench, checkpoint: false, attach: ["alice1"])
+    #expect(next.stops("alice1").map(\.reason) == [.hungUp])
+    #expect(next.signals("alice1").isEmpty)
+  }
+
+  /// It had signed off, and is back before the owner dies.
+  @Test(arguments: [false, true])
+  func aLegThatCameBackRingsOn(checkpoint: Bool) {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place()
+    bench.say(.sessionClosed(graceful: true), device: "b1")
+    bench.say(.attach(Attach()), device: "b1", session: Bench.session("b1", 2))
+    var next = next(bench, checkpoint: checkpoint, attach: ["b1", "b2"])
+    #expect(next.invites("b1").count == 1)
+    next.caller(.cancel(Bench.callID))
+    #expect(next.stops("b1").map(\.reason) == [.cancelled])
+  }
+
   @Test func replayTwiceIsReplayOnce() {
     var bench = Bench()
     bench.attach("b1", "b2", "b3")
