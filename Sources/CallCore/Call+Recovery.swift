@@ -19,6 +19,9 @@ extension Call {
       legs[leg].endpoint.session = device?.session
     }
     switch stage {
+    // Past its deadline nobody is told to ring again. It ends once what waited was decided: an answer
+    // that was on its way in time still counts.
+    case .ringing where facts.deadline <= context.now: break
     case .ringing: takeOverRinging(devices, context, into: &outcome)
     case .answered(let answer): takeOverAnswered(answer, context, into: &outcome)
     case .ended(let end, let answer): sayEnd(end, answer, context, into: &outcome)

@@ -128,6 +128,29 @@ import Testing
     #expect(next.ends.map(\.reason) == [.unanswered])
   }
 
+  @Test("R10: the deadline passes meanwhile; nobody is told to ring again, all are told of the end")
+  func pastItsDeadlineACallRingsNowhereAgain() {
+    for answersInTime in [false, true] {
+      var bench = Bench()
+      bench.attach("b1", "b2")
+      bench.place(seconds: 10)
+      bench.say(.alerting(Bench.callID), device: "b1")
+      bench.now = bench.now + .seconds(12)
+      var next = next(bench, checkpoint: true, attach: ["b1", "b2"])
+      next.caller(.resume(Bench.callID))
+      // What was said while nobody served is decided before time is looked at.
+      if answersInTime {
+        let reply = next.say(.answer(Bench.callID, description: "sdp"), device: "b1")
+        #expect(reply?.won == true)
+      }
+      next.pass(.milliseconds(1))
+      for device in ["b1", "b2"] { #expect(next.invites(device).isEmpty) }
+      #expect(
+        next.stops("b2").map(\.reason) == [answersInTime ? .answeredElsewhere : .unanswered])
+      if !answersInTime { #expect(next.stops("b1").map(\.reason) == [.unanswered]) }
+    }
+  }
+
   /// Caller and callee may both call their device "phone".
   @Test func aWinnerHearsOfTheEndThatADeviceOfTheSameNameCaused() {
     var bench = Bench()
