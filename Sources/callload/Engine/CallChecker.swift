@@ -63,6 +63,11 @@ package struct CallChecker: Sendable {
   package private(set) var repeatedCommands = 0
   package private(set) var counts: [CorrectnessRule: Int] = [:]
   package private(set) var examples: [CorrectnessRule: [String]] = [:]
+  private struct Example: Hashable {
+    var rule: CorrectnessRule
+    var call: CallID
+  }
+  private var exampleCalls: Set<Example> = []
   var records: [CallID: CallRecord] = [:]
   /// By device and request.
   var sent: [UInt64: Sent] = [:]
@@ -189,9 +194,9 @@ package struct CallChecker: Sendable {
     guard !timeline.mayComeLate(to: device, at: now) else { return }
     let (seed, roster) = (seed, roster)
     broken(
-      .toldToRingAfterEnd,
-      "call \(delivery.call), seed \(seed): \(roster.party(device)) was told to ring long after "
-        + "the call of \(roster.party(caller)) had ended")
+      .toldToRingAfterEnd, of: delivery.call,
+      "call \(delivery.call), seed \(seed): \(roster.party(device).text) was told to ring long "
+        + "after the call of \(roster.party(caller).text) had ended")
   }
 
   // MARK: Judging
@@ -207,7 +212,7 @@ package struct CallChecker: Sendable {
     let (seed, roster) = (seed, roster)
     record.examine(at: now, roster, timeline, isAttached: isAttached)
     for violation in record.violations {
-      broken(violation.rule, record.story(violation.what, seed: seed, roster))
+      broken(violation.rule, of: call, record.story(violation.what, seed: seed, roster))
     }
     remember(call, caller: record.facts.caller)
     let outcome = record.outcome
@@ -224,11 +229,15 @@ package struct CallChecker: Sendable {
     examples[rule, default: []].append(story)
   }
 
-  private mutating func broken(_ rule: CorrectnessRule, _ story: @autoclosure () -> String) {
+  private mutating func broken(
+    _ rule: CorrectnessRule, of call: CallID, _ story: @autoclosure () -> String
+  ) {
     counts[rule, default: 0] += 1
-    if examples[rule, default: []].count < Self.examplesMax {
-      examples[rule, default: []].append(story())
-    }
+    // Three stories of one call say less than one each of three.
+    guard examples[rule, default: []].count < Self.examplesMax,
+      exampleCalls.insert(Example(rule: rule, call: call)).inserted
+    else { return }
+    examples[rule, default: []].append(story())
   }
 
   private mutating func remember(_ call: CallID, caller: Int) {

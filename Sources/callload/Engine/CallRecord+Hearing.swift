@@ -125,8 +125,10 @@ extension CallRecord {
       errors.append((device, command, error.code, now))
       if command == .place { refusal = error.code }
       if error.code == .unknownCall, accepted { forgottenBy = forgottenBy ?? device }
-      // Nothing more will be heard of a call that was not taken, or is not known any more.
-      if command == .place || error.code == .unknownCall || error.code == .callEnded {
+      // Nothing more will be heard of a call that was not taken, or is not known any more. One that
+      // is not known yet may still come.
+      let isGone = error.code == .unknownCall && accepted || error.code == .callEnded
+      if command == .place || isGone {
         _ = change(device) { $0.left = true }
       }
     case .attached, .registered: break
