@@ -131,6 +131,42 @@ import Testing
     }
   }
 
+  enum StoreSabotage: CaseIterable {
+    case speaksBeforeTheAppend
+    case noExpectedSequence
+    case leaseWithoutComparison
+    case checkpointNotStored
+
+    func carryOut(_ nats: SimNATS) {
+      switch self {
+      case .speaksBeforeTheAppend: nats.tamper.answersAppendsEarly = true
+      case .noExpectedSequence: nats.journalExpectationIgnored = true
+      case .leaseWithoutComparison:
+        nats.tamper.bucketExpectationIgnored = { $0.hasSuffix("leases") }
+      case .checkpointNotStored:
+        nats.tamper.forgetsPut = { bucket, key in
+          bucket.hasSuffix("checkpoints") && key.hasSuffix("head")
+        }
+      }
+    }
+  }
+
+  @Test(arguments: StoreSabotage.allCases)
+  func sabotageOfTheStoreIsFoundWithinThirtySeeds(_ sabotage: StoreSabotage) throws {
+    for seed in UInt64(1)...30 {
+      let rig = try Rig(seed: seed)
+      sabotage.carryOut(rig.nats)
+      let faults = SimFaults(rig.world, rig.nats, rig.coordinators, .usual)
+      faults.begin()
+      rig.placeCalls(every: .milliseconds(400), until: rig.world.now + .seconds(30))
+      rig.world.run(for: .seconds(30))
+      let isFound = rig.world.failure != nil
+      _ = rig.tearDown()
+      if isFound { return }
+    }
+    Issue.record("not found")
+  }
+
   @Test func aFrozenCoordinatorThatWakesUpLateSaysNothing() throws {
     for seed in UInt64(100)...120 {
       let rig = try Rig(seed: seed)
