@@ -60,7 +60,7 @@ public struct Membership: Sendable {
   /// living until it had the time to be heard.
   public func isLiving(owner: String, incarnation: UInt64, now: Timestamp) -> Bool {
     if let member = coordinators[owner] { return member.incarnation == incarnation }
-    return now < began + timeout
+    return lastHeard(ofLost: owner, incarnation: incarnation) == nil && now < began + timeout
   }
 
   /// When a coordinator that was counted lost was last heard.

@@ -45,7 +45,6 @@ extension ShardKeeper {
       shards[shard].retryAt <= now
     else { return }
     claimsRunning += 1
-    if case .stopped = shards[shard].hold { unstop(shard) }
     shards[shard].hold = .claiming
     let record = shards[shard].record
     let lost = record.lease.flatMap { lease in
@@ -148,10 +147,12 @@ extension ShardKeeper {
     shards[shard].hold = .none
     switch result {
     case .success(let claimed):
+      unstop(shard)
       shards[shard].reported = nil
       if lostTerms.remove(claimed.term) != nil { return }
       shards[shard].hold = .serving(claimed.term, leaseRevision: claimed.leaseRevision)
     case .failure(.taken):
+      unstop(shard)
       with.logger.debug("A shard was claimed by another.", metadata: .keys([.shard: "\(shard)"]))
     case .failure(.unavailable(let reason)):
       with.logger.warning(
@@ -166,7 +167,8 @@ extension ShardKeeper {
   func stop(_ shard: Int, _ what: ShardClaim.Unreadable, now: Timestamp) {
     shards[shard].hold = .stopped(what)
     shards[shard].retryAt = now + configuration.stoppedRetry
-    with.metrics.shardsStopped.add(1)
+    if !shards[shard].isStopped { with.metrics.shardsStopped.add(1) }
+    shards[shard].isStopped = true
     // It is tried again and again; one line says what is wrong.
     guard shards[shard].reported != what else { return }
     shards[shard].reported = what
@@ -178,7 +180,9 @@ extension ShardKeeper {
   }
 
   func unstop(_ shard: Int) {
-    shards[shard].hold = .none
+    if case .stopped = shards[shard].hold { shards[shard].hold = .none }
+    guard shards[shard].isStopped else { return }
+    shards[shard].isStopped = false
     with.metrics.shardsStopped.add(-1)
   }
 

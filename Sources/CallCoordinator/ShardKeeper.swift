@@ -42,6 +42,8 @@ package actor ShardKeeper {
     var desired: String?
     /// What stopped it last, so that it is reported once.
     var reported: ShardClaim.Unreadable?
+    /// Counted as stopped, also while it is being tried again.
+    var isStopped = false
   }
 
   nonisolated let with: ShardClaim.Dependencies
@@ -94,8 +96,7 @@ package actor ShardKeeper {
   /// Shards whose store this node cannot read, with the reason.
   package var stoppedShards: [(shard: Int, what: ShardClaim.Unreadable)] {
     shards.enumerated().compactMap { shard, entry in
-      if case .stopped(let what) = entry.hold { return (shard, what) }
-      return nil
+      entry.isStopped ? entry.reported.map { (shard, $0) } : nil
     }
   }
 
@@ -388,6 +389,7 @@ package actor ShardKeeper {
       if entry.desired != configuration.nodeID { unstop(shard) }
       if entry.retryAt > now { return }
     case .none:
+      if entry.isStopped, entry.desired != configuration.nodeID { unstop(shard) }
       if let reason = entry.record.unreadable {
         return stop(shard, ShardClaim.Unreadable(.lease, reason), now: now)
       }

