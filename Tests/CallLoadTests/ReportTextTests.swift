@@ -49,6 +49,9 @@ import callload
         duplicate end                0
         command lost                 0
         unexplained error            0
+        accepted, then forgotten     0
+        timeout late                 0
+        registration lost            0
 
       OK: 10000/10000 devices, 6000/6000 calls, every correctness count is 0
       """

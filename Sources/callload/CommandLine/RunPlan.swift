@@ -31,8 +31,8 @@ package struct RunPlan: Sendable {
   package init(_ command: LoadCommand, seed: UInt64) throws {
     try Self.check(command)
     scenario = try Self.scenario(command.scenario)
-    target = command.edge.isEmpty ? try Self.localTarget(command) : try Self.edgeTarget(command)
     if !command.chaos.isEmpty { chaos = try Self.chaosPlan(command) }
+    target = command.edge.isEmpty ? try Self.localTarget(command) : try Self.edgeTarget(command)
     wireProtocol = command.protocol
     summarySeconds = command.summary?.seconds
     checksGrowth = command.checkGrowth
