@@ -1,0 +1,225 @@
+import CallBus
+import CallTestKit
+import NATSBus
+import Synchronization
+import Testing
+
+/// Appends whose fate is unknown, on real servers that are killed under them: alone, and three with
+/// replicas; the usual version, and a newer one where NATS_SERVER_NEWER names it.
+@Suite(.timeLimit(.minutes(5)), .serialized)
+struct StoreCrashTests {
+  static let shards = 4
+
+  private final class Flag: Sendable {
+    let value = Mutex(false)
+    var isUp: Bool { value.withLock { $0 } }
+  }
+
+  /// Writes records 1, 2, 3 … into one shard, one at a time, as a coordinator does: when an answer
+  /// is lost, the journal's end tells whether the record is there.
+  final class Writer: Sendable {
+    struct State {
+      var sequence: UInt64 = 0
+      /// The number of the last record that is known to be stored.
+      var acknowledged: UInt64 = 0
+      var unknown = 0
+      var settledAsOurs = 0
+      var refused = 0
+      var failed = false
+    }
+    let shard: Int
+    let journal: JetStreamJournal
+    let state = Mutex(State())
+    init(_ shard: Int, _ journal: JetStreamJournal) {
+      self.shard = shard
+      self.journal = journal
+    }
+
+    static func bytes(_ number: UInt64) -> [UInt8] { Array("record \(number)".utf8) }
+
+    /// - Throws: what must never be: the record is not there, and another one is.
+    func write(until stop: () -> Bool) async throws {
+      do {
+        while !stop() { try await writeOne() }
+      } catch {
+        state.withLock { $0.failed = true }
+        throw error
+      }
+    }
+
+    private func writeOne() async throws {
+      let (expecting, number) = state.withLock { ($0.sequence, $0.acknowledged + 1) }
+      while true {
+        let result = await withCheckedContinuation { done in
+          journal.append(shard: shard, expecting: expecting, Self.bytes(number)) {
+            done.resume(returning: $0)
+          }
+        }
+        if case .appended(let sequence) = result { return stored(number, sequence) }
+        state.withLock {
+          if result == .refused { $0.refused += 1 } else { $0.unknown += 1 }
+        }
+        // A new leader that has not applied all yet may refuse also a first attempt.
+        let last = try await end()
+        if last?.sequence ?? 0 <= expecting {
+          await lookAgain()
+          continue
+        }
+        guard let last, last.bytes == Self.bytes(number) else { throw BusError.wrongSequence }
+        state.withLock { $0.settledAsOurs += 1 }
+        return stored(number, last.sequence)
+      }
+    }
+
+    /// The journal's end, as soon as somebody tells.
+    private func end() async throws -> StoredRecord? {
+      while true {
+        do {
+          return try await journal.last(shard: shard)
+        } catch {
+          try Task.checkCancellation()
+          await lookAgain()
+        }
+      }
+    }
+
+    private func stored(_ number: UInt64, _ sequence: UInt64) {
+      state.withLock {
+        $0.acknowledged = number
+        $0.sequence = sequence
+      }
+    }
+  }
+
+  private func options() -> NATSOptions {
+    NATSOptions(subjects: Subjects(cluster: "test", shardCount: Self.shards))
+  }
+
+  private func open(_ bus: NATSBus, replicas: Int) async throws -> JetStreamJournal {
+    var options = JournalOptions()
+    options.shardCount = Self.shards
+    options.replicas = replicas
+    options.appendTimeout = .seconds(1)
+    let deadline = ContinuousClock.now + .seconds(60)
+    while true {
+      do { return try await bus.openJournal(options) } catch {
+        // A cluster that has just started has no leader yet.
+        guard ContinuousClock.now < deadline else { throw error }
+      }
+    }
+  }
+
+  /// Writes into all shards while `disturb` runs, then some records more, and looks at all of it.
+  private func writeThrough(
+    _ bus: NATSBus, replicas: Int, _ disturb: ([Writer]) async throws -> Void
+  ) async throws {
+    let journal = try await open(bus, replicas: replicas)
+    let writers = (0..<Self.shards).map { Writer($0, journal) }
+    let over = Flag()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for writer in writers {
+        group.addTask { try await writer.write { over.isUp } }
+      }
+      try await disturb(writers)
+      // All of them still get somewhere.
+      try await progress(writers, by: 50)
+      over.value.withLock { $0 = true }
+      try await group.waitForAll()
+    }
+    for writer in writers {
+      let state = writer.state.withLock { $0 }
+      var read: [StoredRecord] = []
+      while true {
+        let next = try await journal.records(
+          shard: writer.shard, from: (read.last?.sequence ?? 0) + 1, limit: 64)
+        if next.isEmpty { break }
+        read += next
+      }
+      // Each once, in order, none that was acknowledged missing.
+      #expect(read.map(\.bytes) == (1...state.acknowledged).map(Writer.bytes))
+    }
+  }
+
+  /// Until every writer has stored some records more.
+  private func progress(_ writers: [Writer], by count: UInt64 = 100) async throws {
+    let goals = writers.map { $0.state.withLock { $0.acknowledged } + count }
+    while zip(writers, goals).contains(where: { $0.state.withLock { $0.acknowledged } < $1 }) {
+      if writers.contains(where: { $0.state.withLock { $0.failed } }) {
+        throw BusError.failed("a writer found another's record")
+      }
+      await lookAgain()
+    }
+  }
+
+  @Test(arguments: NATSServerProcess.programs)
+  func aServerKilledUnderAppendsLosesNothing(program: String) async throws {
+    let server = try await NATSServerProcess.start(program: program)
+    defer { server.stop() }
+    let bus = try await NATSBus.connect(url: server.url, name: "test", options: options())
+    try await writeThrough(bus, replicas: 1) { writers in
+      for _ in 0..<4 {
+        try await progress(writers)
+        server.kill()
+        try await server.relaunch()
+      }
+    }
+    await bus.close()
+  }
+
+  @Test(arguments: NATSServerProcess.programs)
+  func leadersKilledUnderAppendsLoseNothing(program: String) async throws {
+    let servers = try await NATSServerProcess.startCluster(of: 3, program: program)
+    defer { for server in servers { server.stop() } }
+    let urls = servers.map(\.url).joined(separator: ",")
+    let bus = try await NATSBus.connect(url: urls, name: "test", options: options())
+    try await writeThrough(bus, replicas: 3) { writers in
+      for shard in 0..<1 {
+        try await progress(writers)
+        let leader = try await leader(bus, "test-journal-\(shard)")
+        servers[leader].kill()
+        try await progress(writers)
+        try await servers[leader].relaunch()
+      }
+    }
+    await bus.close()
+  }
+
+  /// All three at once, as when the power fails but the disks do not.
+  @Test(arguments: NATSServerProcess.programs)
+  func allServersKilledAtOnceLoseNothing(program: String) async throws {
+    let servers = try await NATSServerProcess.startCluster(of: 3, program: program)
+    defer { for server in servers { server.stop() } }
+    let urls = servers.map(\.url).joined(separator: ",")
+    let bus = try await NATSBus.connect(url: urls, name: "test", options: options())
+    try await writeThrough(bus, replicas: 3) { writers in
+      try await progress(writers)
+      for server in servers { server.kill() }
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for server in servers { group.addTask { try await server.relaunch() } }
+        try await group.waitForAll()
+      }
+    }
+    await bus.close()
+  }
+
+  /// The number of the server that leads a stream.
+  private func leader(_ bus: NATSBus, _ stream: String) async throws -> Int {
+    while true {
+      let reply = try? await bus.request(
+        "$JS.API.STREAM.INFO.\(stream)", [], timeout: .seconds(2))
+      let text = String(decoding: reply?.bytes ?? [], as: UTF8.self)
+      if let found = text.firstRange(of: "\"leader\":\"server-"),
+        let number = text[found.upperBound...].first?.wholeNumberValue
+      {
+        return number
+      }
+      try Task.checkCancellation()
+      await lookAgain()
+    }
+  }
+}
+
+/// Between two looks at a fact. Nothing hangs on how long it is.
+private func lookAgain() async {
+  _ = await Inbox<Never>(capacity: 1).next(until: .now + .milliseconds(2))
+}
