@@ -42,7 +42,7 @@ extension ShardKeeper {
 
   func startClaim(_ shard: Int, now: Timestamp) {
     guard state == .serving, claimsRunning < configuration.recoveriesAtOnce,
-      shards[shard].retryAt <= now
+      shards[shard].retryAt <= now, mayClaim(now: now)
     else { return }
     claimsRunning += 1
     shards[shard].hold = .claiming

@@ -56,6 +56,8 @@ package actor ShardKeeper {
   var membership: Membership
   package internal(set) var state = NodeState.starting
   private var settlesAt: Timestamp
+  private var heardItselfAt: Timestamp
+  private var claimsFrom = Timestamp(microseconds: 0)
   private var heartbeatAt = Timestamp(microseconds: 0)
   private var shutdownDeadline = Timestamp.distantFuture
   /// `run` ends when every shard is given up; a node that only drains stays.
@@ -85,6 +87,7 @@ package actor ShardKeeper {
     membership = Membership(
       timeout: with.configuration.leaseTimeout, probing: with.configuration.probing, now: now)
     settlesAt = now + with.configuration.settleTime
+    heardItselfAt = now
   }
 
   package nonisolated func worker(of shard: Int) -> ShardWorker {
@@ -299,7 +302,8 @@ package actor ShardKeeper {
   }
 
   private func heardOwnName(_ heartbeat: Heartbeat, now: Timestamp) {
-    guard heartbeat.incarnation != with.incarnation, heartbeat.state != .gone else { return }
+    if heartbeat.incarnation == with.incarnation { return heardItself(now: now) }
+    guard heartbeat.state != .gone else { return }
     namesake = (heartbeat.incarnation, now)
     // Of two that start together one goes on. A former incarnation that leaves is waited for.
     let yields =
@@ -307,6 +311,19 @@ package actor ShardKeeper {
       || (heartbeat.state == .starting && heartbeat.incarnation < with.incarnation)
     if state == .starting, yields { failure = .nodeIDTaken(configuration.nodeID) }
   }
+
+  /// Who does not hear itself hears nobody: that others fell silent means nothing then, and what
+  /// they have is not claimed before they had the time to be heard again.
+  private func heardItself(now: Timestamp) {
+    if isDeaf(now: now) { claimsFrom = now + configuration.settleTime }
+    heardItselfAt = now
+  }
+
+  private func isDeaf(now: Timestamp) -> Bool {
+    (now - heardItselfAt).microseconds > configuration.leaseTimeout.microseconds / 2
+  }
+
+  func mayClaim(now: Timestamp) -> Bool { !isDeaf(now: now) && claimsFrom <= now }
 
   private func changed(_ events: [Membership.Event]) {
     for event in events {
