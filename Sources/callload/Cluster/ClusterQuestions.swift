@@ -31,10 +31,10 @@ package struct ClusterQuestions: Sendable {
     var registrations: Int
     var nodes: [Node]
 
-    /// The shards that a coordinator serves.
-    package func shards(of node: String) -> [Int] {
+    /// The shards that a coordinator serves; nothing where it did not answer.
+    package func shards(of node: String) -> [Int]? {
       let status = nodes.first { $0.status.node == node }?.status
-      return status?.coordinator?.shards.filter { $0.state == "serving" }.map(\.shard) ?? []
+      return status?.coordinator?.shards.filter { $0.state == "serving" }.map(\.shard)
     }
   }
 
@@ -43,6 +43,14 @@ package struct ClusterQuestions: Sendable {
   package func status(window: Double = 0.2) async -> Status? {
     let output = await ask(["status", "--json", "--once", "--timeout", "\(window)"])
     return output.flatMap { try? JSONDecoder().decode(Status.self, from: $0) }
+  }
+
+  /// The shards that a coordinator serves; nothing where it does not answer for seconds.
+  package func shards(of node: String) async -> [Int]? {
+    for window in [0.2, 0.6, 1.5] {
+      if let found = await status(window: window)?.shards(of: node) { return found }
+    }
+    return nil
   }
 
   /// - Returns: whether callctl was content.

@@ -154,12 +154,27 @@ extension LoadRig {
     {
       let call = stage.quiet[stage.quietFirst].call
       self.stage?.quietFirst += 1
-      judge(call, at: now)
+      // What was lost on its way to a device may still be said again.
+      if let plan = stage.expectations[call], isDisturbed(plan, at: now) {
+        self.stage?.quiet.append((call, now + Self.quietSpan))
+      } else {
+        judge(call, at: now)
+      }
     }
     if let first = stage?.quietFirst, first > 4096 {
       stage?.quiet.removeFirst(first)
       stage?.quietFirst = 0
     }
+  }
+
+  private func isDisturbed(_ plan: CallPlan, at now: Timestamp) -> Bool {
+    let settle = Span(microseconds: Int64(options.settleSeconds * 1_000_000))
+    guard let timeline = stage?.checker.timeline, !timeline.isEmpty, now < plan.overAt + settle
+    else { return false }
+    let shard = timeline.shard(ofDevice: plan.callees.lowerBound)
+    return timeline.disturbed(shard: shard, from: now, to: now) != nil
+      || timeline.disturbed(device: plan.caller, from: now, to: now) != nil
+      || plan.callees.contains { timeline.disturbed(device: $0, from: now, to: now) != nil }
   }
 
   private func judge(_ call: CallID, at now: Timestamp) {
