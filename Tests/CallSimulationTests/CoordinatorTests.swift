@@ -1,6 +1,7 @@
 import CallBus
 import CallCore
 import CallSimulation
+import CallWire
 import Testing
 
 /// Real coordinators in a world with plain edges: what is accepted is answered, whatever happens.
@@ -134,15 +135,12 @@ import Testing
   enum StoreSabotage: CaseIterable {
     case speaksBeforeTheAppend
     case noExpectedSequence
-    case leaseWithoutComparison
     case checkpointNotStored
 
     func carryOut(_ nats: SimNATS) {
       switch self {
       case .speaksBeforeTheAppend: nats.tamper.answersAppendsEarly = true
       case .noExpectedSequence: nats.journalExpectationIgnored = true
-      case .leaseWithoutComparison:
-        nats.tamper.bucketExpectationIgnored = { $0.hasSuffix("leases") }
       case .checkpointNotStored:
         nats.tamper.forgetsPut = { bucket, key in
           bucket.hasSuffix("checkpoints") && key.hasSuffix("head")
@@ -165,6 +163,31 @@ import Testing
       if isFound { return }
     }
     Issue.record("not found")
+  }
+
+  /// It heard nobody, which was its own fault.
+  @Test func aCoordinatorThatWasCutOffTakesNothingFromTheLiving() throws {
+    for seed in UInt64(200)...210 {
+      let rig = try Rig(seed: seed)
+      let node = try #require(rig.coordinators[0].node)
+      var claimed: [Int: UInt64] = [:]
+      rig.nats.observers.written.append { bucket, entry in
+        guard bucket.hasSuffix("leases"), let shard = Int(entry.key), let value = entry.value,
+          let lease = try? ClusterCodec.lease(value), !lease.released
+        else { return }
+        claimed[shard] = lease.epoch
+      }
+      rig.nats.cut([node], for: .seconds(4), notice: .milliseconds(100))
+      rig.world.run(for: .seconds(3))
+      let taken = claimed
+      rig.world.run(for: .seconds(7))
+      // What it had before comes back to it, in good order: one more epoch. Nothing else moves.
+      #expect(Set(claimed.keys) == Set(taken.keys), "seed \(seed)")
+      for (shard, epoch) in claimed { #expect(epoch <= taken[shard, default: 0] + 1) }
+      rig.settle()
+      #expect(rig.world.failure == nil, "seed \(seed)")
+      #expect(rig.tearDown() == 0, "seed \(seed)")
+    }
   }
 
   @Test func aFrozenCoordinatorThatWakesUpLateSaysNothing() throws {
