@@ -229,9 +229,9 @@ package final class SimTimers: Timers, @unchecked Sendable {
     let parts = (deadline - now).components
     let wait = min(parts.seconds, 100_000) * 1_000_000 + parts.attoseconds / 1_000_000_000_000
     // Not before: a clock that runs fast has come further by then.
-    let true_ = drift == 0 ? wait : wait * 1_000_000 / (1_000_000 + drift) + 1
+    let trueWait = drift == 0 ? wait : wait * 1_000_000 / (1_000_000 + drift) + 1
     slots[slot].token = world.schedule(
-      after: Span(microseconds: true_), "timer"
+      after: Span(microseconds: trueWait), "timer"
     ) { [unowned self] in
       slots[slot].token = .none
       node?.fire { [unowned self] in slots[slot].action?() }
