@@ -125,7 +125,7 @@ enum Sample {
     #expect(
       view.problems.contains { $0.hasPrefix("Nodes disagree on the number of shards (4, 8)") })
     #expect(view.problems.contains { $0.hasPrefix("2 nodes call themselves c1") })
-    #expect(view.notes == ["Versions differ: 0.1.0, 0.2.0.", "c1 is leaving."])
+    #expect(view.notes == ["Versions differ: 0.1.0, 0.2.0.", "c1 is draining."])
   }
 
   @Test func whatGrowsIsAProblemWhatStandsIsNot() {
