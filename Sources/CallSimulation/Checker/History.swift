@@ -57,6 +57,7 @@ package struct Violation: Error, Equatable, Sendable, CustomStringConvertible {
     case winnerStopped = "a winner hears of the end only"
     case oneEnd = "one end"
     case oneStory = "one story"
+    case endsHaveCauses = "an end has a cause"
     case oneRecord = "one record of each fact"
     case appendThenSpeak = "append, then speak"
     case versionsGrow = "versions only grow"

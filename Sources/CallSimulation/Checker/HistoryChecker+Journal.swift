@@ -15,12 +15,14 @@ extension HistoryChecker {
       guard facts.placed == nil else { try refuse(.oneRecord, "placed twice in the journal") }
       facts.placed = placed
       facts.placedAt = now
+      facts.epoch = record.epoch
       live.append(call)
       return
     }
     guard facts.placed != nil else {
       try refuse(.nothingLost, "the journal speaks of a call that it does not hold")
     }
+    if record.epoch != facts.epoch { facts.mayBeLost = true }
     switch entry.change {
     case .placed, .legJoined, .signal, .settled: break
     case .alerting(let device): facts.alerting.insert(device.text)
@@ -31,13 +33,32 @@ extension HistoryChecker {
     case .legEnded(let device, let end): facts.legEnds[device.text] = end
     case .connected(let caller):
       if caller { facts.connected.caller = true } else { facts.connected.winner = true }
-    case .callerLost(let until): facts.lostUntil.caller = until
-    case .winnerLost(let until): facts.lostUntil.winner = until
+    case .callerLost(let until):
+      facts.lostUntil.caller = until
+      facts.mayBeLost = true
+    case .winnerLost(let until):
+      facts.lostUntil.winner = until
+      facts.mayBeLost = true
     case .ended(let end):
       guard facts.ended == nil else { try refuse(.oneRecord, "ended twice in the journal") }
       if let why = mistake(in: end, facts) { try refuse(.oneStory, why) }
+      guard hasCause(end, facts) else {
+        try refuse(.endsHaveCauses, "\(end.reason.name), and nobody asked for it")
+      }
       facts.ended = end
       facts.endedAt = now
+    }
+  }
+
+  /// Whether somebody did what the end says.
+  private func hasCause(_ end: EndedFacts, _ facts: Facts) -> Bool {
+    let who = end.by.map(Who.init)
+    switch end.reason {
+    case .declined: return facts.asked(who, "decline")
+    case .busy: return who == nil || facts.asked(who, "busy")
+    case .cancelled: return facts.asked(who, "cancel", "hangUp") || facts.mayBeLost
+    case .hungUp: return facts.asked(who, "hangUp") || facts.mayBeLost
+    case .answeredElsewhere, .unanswered, .unreachable, .failed, .glare: return true
     }
   }
 

@@ -46,6 +46,15 @@ package struct HistoryChecker: Sendable {
     /// How the call ended, as anybody was told.
     var end: End?
     var told: [Who: Told] = [:]
+    /// What was ever asked, in this call, by whom.
+    var asked: Set<String> = []
+    /// A side's session broke, or may have: a new owner presumes it without a record.
+    var mayBeLost = false
+    var epoch: UInt64 = 0
+
+    func asked(_ who: Who?, _ kinds: String...) -> Bool {
+      who.map { who in kinds.contains { asked.contains("\($0) \(who)") } } ?? false
+    }
   }
 
   struct End: Equatable, Sendable {
@@ -160,6 +169,9 @@ package struct HistoryChecker: Sendable {
       break
     }
     guard frame.id > 0 else { return }
+    if let call = frame.command.address?.call {
+      calls[call, default: Facts()].asked.insert("\(frame.command.kind) \(who)")
+    }
     if asked[who]?[frame.id] == nil {
       asked[who, default: [:]][frame.id] = Asked(command: frame.command, at: now)
     }

@@ -2,21 +2,237 @@ internal import CallClient
 internal import CallCore
 internal import CallWire
 
-/// Counts which races, transitions and faults a world met.
+/// Counts which races, transitions and faults a world met. Each race has a precise sign; what it must
+/// come out as is the checker's matter.
 final class SimCoverage {
+  private struct Seen {
+    var callee: String
+    var caller: Party
+    var epoch: UInt64
+    var deadline: Timestamp
+    var answeredBy: Party?
+    var connectDeadline: Timestamp?
+    var isEnded = false
+    var isConnected = false
+    var answers: [(at: Timestamp, who: Who)] = []
+    var cancelAt: Timestamp?
+    var hangUps: [(at: Timestamp, who: Who)] = []
+    /// Devices that were told to ring, and on which link.
+    var invited: [Who: Int] = [:]
+    var counted: Set<String> = []
+    var stage = "placed"
+  }
+
   private let world: SimWorld
   private let options: SimOptions
+  private var calls: [CallID: Seen] = [:]
+  private var latestEpoch: [Int: UInt64] = [:]
+  private var frames: [Who: Set<UInt64>] = [:]
 
   init(_ world: SimWorld, _ options: SimOptions) {
     self.world = world
     self.options = options
   }
 
-  func journalled(_ shard: Int, _ record: JournalRecord) {}
-  func arrived(_ command: Command) {}
-  func told(_ device: SimDevice, _ event: ClientEvent) {}
-  func sent(_ frame: ClientFrame, on line: SimLine) {}
-  func received(_ frame: ServerFrame, on line: SimLine) {}
-  func edgeTrouble(_ edge: SimEdge, _ devices: [SimDevice]) {}
-  func finish() {}
+  /// Counts a race once for each call.
+  private func race(_ name: String, _ call: CallID) {
+    guard calls[call]?.counted.insert(name).inserted ?? false else { return }
+    world.count("race.\(name)")
+  }
+
+  private func near(_ one: Timestamp, _ other: Timestamp, milliseconds: Int64) -> Bool {
+    abs((one - other).microseconds) <= milliseconds * 1000
+  }
+
+  // MARK: The journal
+
+  func journalled(_ shard: Int, _ record: JournalRecord) {
+    latestEpoch[shard] = max(latestEpoch[shard] ?? 0, record.epoch)
+    for entry in record.entries { journalled(entry, record) }
+    if record.released {
+      for (call, seen) in calls where !seen.isEnded && seen.answeredBy == nil {
+        if seen.epoch == record.epoch { race("R20", call) }
+      }
+    }
+  }
+
+  private func journalled(_ entry: JournalEntry, _ record: JournalRecord) {
+    let call = entry.call
+    if case .placed(let facts) = entry.change {
+      calls[call] = Seen(
+        callee: facts.callee.user, caller: facts.caller, epoch: record.epoch,
+        deadline: record.at + (facts.deadline - facts.placedAt))
+      return
+    }
+    guard let seen = calls[call] else { return }
+    if record.epoch > seen.epoch, seen.answeredBy == nil, !seen.isEnded { race("R10", call) }
+    switch entry.change {
+    case .alerting(let device):
+      world.count("transition.leg \(device.text.isEmpty ? "?" : "live") → alerting")
+      if seen.stage == "placed" { step(call, to: "ringing") }
+    case .answered(let facts):
+      calls[call]?.answeredBy = facts.by
+      calls[call]?.connectDeadline = world.now + options.limits.connectGrace
+      step(call, to: "answered")
+    case .legEnded(_, let end): world.count("transition.leg → \(end)")
+    case .legJoined: world.count("transition.leg joins")
+    case .connected: calls[call]?.isConnected = true
+    case .callerLost(until: nil): race("R22", call)
+    case .ended(let facts): ended(call, seen, facts, record)
+    case .placed, .signal, .callerLost, .winnerLost, .settled: break
+    }
+  }
+
+  private func step(_ call: CallID, to stage: String) {
+    world.count("transition.call \(calls[call]?.stage ?? "?") → \(stage)")
+    calls[call]?.stage = stage
+  }
+
+  private func ended(
+    _ call: CallID, _ seen: Seen, _ facts: EndedFacts, _ record: JournalRecord
+  ) {
+    calls[call]?.isEnded = true
+    step(call, to: "ended: \(facts.reason.name)")
+    switch facts.reason {
+    case .failed: race("R15", call)
+    case .unreachable: if seen.invited.isEmpty { race("R19", call) }
+    case .unanswered:
+      if record.epoch > seen.epoch { race("R10 deadline", call) }
+      if !near(facts.at, world.now, milliseconds: 200) { race("R18", call) }
+      if seen.answers.contains(where: { near($0.at, world.now, milliseconds: 30) }) {
+        race("R2 timeout", call)
+      }
+    case .answeredElsewhere, .declined, .cancelled, .busy, .hungUp, .glare: break
+    }
+  }
+
+  /// A node begins to append.
+  func appends(_ shard: Int, _ record: JournalRecord) {
+    if record.epoch < latestEpoch[shard] ?? 0 { world.count("race.R23") }
+  }
+
+  // MARK: At a coordinator
+
+  func arrived(_ command: Command) {
+    let who = Who(command.user.user, command.device.text)
+    switch command.body {
+    case .register: registered(who)
+    case .attach(let attach): if !attach.announce { attached(who) }
+    default: break
+    }
+    guard let call = command.body.address, let seen = calls[call] else { return }
+    let now = world.now
+    switch command.body {
+    case .answer:
+      if !seen.isEnded,
+        seen.answers.contains(where: { $0.who != who && near($0.at, now, milliseconds: 2) })
+      {
+        race("R1", call)
+      }
+      if let at = seen.cancelAt, near(at, now, milliseconds: 20) { race("R2", call) }
+      if near(seen.deadline, now, milliseconds: 25) { race("R2 timeout", call) }
+      calls[call]?.answers.append((now, who))
+    case .cancel:
+      if seen.answers.contains(where: { near($0.at, now, milliseconds: 20) }) { race("R2", call) }
+      calls[call]?.cancelAt = now
+    case .decline, .busy:
+      if let by = seen.answeredBy, Who(by) != who { race("R7", call) }
+    case .hangUp:
+      guard !seen.isEnded else { break }
+      if seen.hangUps.contains(where: { $0.who != who && near($0.at, now, milliseconds: 50) }) {
+        race("R16", call)
+      }
+      if !seen.isConnected, let at = seen.connectDeadline, near(at, now, milliseconds: 50) {
+        race("R16", call)
+      }
+      calls[call]?.hangUps.append((now, who))
+    case .signal: signalled(call, seen, who)
+    default: break
+    }
+  }
+
+  private func signalled(_ call: CallID, _ seen: Seen, _ who: Who) {
+    if seen.isEnded {
+      race("R17 after the end", call)
+    } else if let by = seen.answeredBy {
+      if Who(by) != who, Who(seen.caller) != who { race("R17 of a loser", call) }
+    } else {
+      race("R17 early", call)
+    }
+  }
+
+  private func registered(_ who: Who) {
+    for (call, seen) in calls where isRinging(seen) && seen.invited[who] != nil {
+      race("R6", call)
+    }
+  }
+
+  private func attached(_ who: Who) {
+    for (call, seen) in calls where isRinging(seen) && seen.invited[who] != nil {
+      race("R6", call)
+    }
+  }
+
+  private func isRinging(_ seen: Seen) -> Bool { !seen.isEnded && seen.answeredBy == nil }
+
+  // MARK: At devices
+
+  func sent(_ frame: ClientFrame, on line: SimLine) {
+    guard frame.id > 0 else { return }
+    if !frames[line.who, default: []].insert(frame.id).inserted, let call = frame.command.address {
+      race("R9", call.call)
+    }
+  }
+
+  func restarted(_ who: Who) { frames[who] = nil }
+
+  func received(_ frame: ServerFrame, on line: SimLine) {
+    switch frame {
+    case .delivery(let delivery):
+      if case .invite = delivery.event { calls[delivery.call]?.invited[line.who] = line.number }
+    case .reply(_, .attached(let info)):
+      guard let state = info.forCall else { return }
+      let answer = state.reason?.name ?? state.phase.name
+      world.count("race.R5")
+      world.count("late attach.\(answer)")
+    case .reply, .notice: break
+    }
+  }
+
+  // MARK: Edges
+
+  func edgeCrashes(_ edge: SimEdge, _ devices: [SimDevice]) { count("R11", edge, devices) }
+  func edgeDrains(_ edge: SimEdge, _ devices: [SimDevice]) { count("R20", edge, devices) }
+
+  private func count(_ name: String, _ edge: SimEdge, _ devices: [SimDevice]) {
+    for device in devices where device.line?.edge === edge {
+      for view in device.calls.values where !view.isEnded { race(name, view.call) }
+    }
+  }
+}
+
+/// The races that a run of a thousand seeds must meet.
+package enum SimRaces {
+  package static let required = [
+    "R1", "R2", "R2 timeout", "R5", "R6", "R7", "R9", "R10", "R10 deadline", "R11", "R15", "R16",
+    "R17 early", "R17 of a loser", "R17 after the end", "R18", "R19", "R20", "R22", "R23",
+  ]
+
+  /// Those that were never met.
+  package static func missing(in counts: [String: Int]) -> [String] {
+    required.filter { counts["race.\($0)", default: 0] == 0 }
+  }
+}
+
+extension Command.Body {
+  fileprivate var address: CallID? {
+    switch self {
+    case .alerting(let call), .answer(let call, _), .decline(let call, _), .busy(let call),
+      .cancel(let call), .connected(let call), .hangUp(let call), .signal(let call, _, _),
+      .resume(let call), .query(let call):
+      call
+    case .place(let request): request.call
+    case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack: nil
+    }
+  }
 }

@@ -79,7 +79,10 @@ package final class Simulation {
     workload.populate { [unowned self] who in
       let device = SimDevice(
         who: who, world: world, edges: edges, options: options, observer: self)
-      device.onStart = { [unowned self] in note(.restarted($0.who)) }
+      device.onStart = { [unowned self] in
+        coverage.restarted($0.who)
+        note(.restarted($0.who))
+      }
       return device
     }
     for device in workload.allDevices {
@@ -145,7 +148,6 @@ package final class Simulation {
     if let violation = checker.finish(views).first { stop(violation) }
     invariants.checkStore()
     world.runJobs()
-    coverage.finish()
   }
 
   private func tearDown() -> SimResult {
@@ -182,11 +184,11 @@ package final class Simulation {
 
   private func trouble(_ edge: SimEdge) {
     checker.calendar.add(from: world.now, until: world.now + .seconds(1))
-    coverage.edgeTrouble(edge, workload.allDevices)
     let pause = random.span(.milliseconds(100), .seconds(4))
     switch random.below(5) {
     case 0, 1:
       world.count("fault.edge crash")
+      coverage.edgeCrashes(edge, workload.allDevices)
       edge.crash(silently: random.chance(0.3))
       later(pause) { edge.start() }
     case 2, 3:
@@ -198,6 +200,7 @@ package final class Simulation {
     default:
       world.count("fault.edge drain")
       let span = random.span(.milliseconds(200), .seconds(3))
+      coverage.edgeDrains(edge, workload.allDevices)
       edge.drain(over: span)
       later(span) { self.later(.seconds(3)) { edge.start() } }
     }
@@ -222,6 +225,10 @@ package final class Simulation {
         if case .answered = entry.change { workload.answered(entry.call) }
       }
     }
+    nats.observers.appendStarted.append { [unowned self] _, shard, bytes in
+      guard let record = try? ClusterCodec.journalRecord(bytes) else { return }
+      coverage.appends(shard, record)
+    }
     nats.observers.written.append { [unowned self] bucket, entry in
       guard bucket == SimOptions.registrationBucket,
         let who = SimOptions.who(registrationKey: entry.key)
@@ -239,7 +246,6 @@ package final class Simulation {
 
   private func told(_ device: SimDevice, _ event: ClientEvent) {
     world.note("\(device.who)", call: event.call, "app: \(SimText.text(event))")
-    coverage.told(device, event)
     note(.told(device.who, event))
   }
 
@@ -303,4 +309,16 @@ package struct SimResult: Sendable {
   package var steps: Int
   package var simulated: Span
   package var traceHash: UInt64
+
+  package init(
+    seed: UInt64, failure: SimFailure?, counts: [String: Int], steps: Int, simulated: Span,
+    traceHash: UInt64
+  ) {
+    self.seed = seed
+    self.failure = failure
+    self.counts = counts
+    self.steps = steps
+    self.simulated = simulated
+    self.traceHash = traceHash
+  }
 }

@@ -1,19 +1,188 @@
+internal import CallBus
 internal import CallCore
 internal import CallWire
 
-/// Carries a sabotage out, at the seams of the world.
+/// Carries a sabotage out.
 final class Tampering {
   private let sabotage: Sabotage
+  private let nats: SimNATS
+  private var random: SimRandom
+  private var winners: [CallID: Party] = [:]
+  /// Where the callers of calls are, as shards know it.
+  private var callers: [CallID: UInt64] = [:]
+  private var said: Set<Said> = []
+
+  private struct Said: Hashable {
+    var session: UInt64
+    var call: CallID
+    var version: UInt64
+  }
 
   init(
     _ sabotage: Sabotage, _ world: SimWorld, _ nats: SimNATS, _ coordinators: [SimCoordinator],
     _ edges: [SimEdge]
   ) {
     self.sabotage = sabotage
+    self.nats = nats
+    random = world.fork("sabotage")
+    for coordinator in coordinators {
+      coordinator.onConnect = { [unowned self] bus in
+        bus.filterOutgoing = { [unowned self] in toEdge($0) }
+        bus.filterIncoming = { [unowned self] in toShard($0) }
+      }
+    }
+    if sabotage == .announcementsIgnored {
+      for edge in edges {
+        edge.onConnect = { $0.filterOutgoing = Self.withoutAnnouncements }
+      }
+    }
+    prepareStore()
+  }
+
+  private func prepareStore() {
     switch sabotage {
     case .noExpectedSequence: nats.journalExpectationIgnored = true
+    case .speaksBeforeAppend: nats.tamper.answersAppendsEarly = true
+    case .registrationNotStored:
+      nats.tamper.forgetsPut = { bucket, _ in bucket == SimOptions.registrationBucket }
+    case .deadlineLostOnReplay: nats.tamper.changesRecord = { Self.withoutDeadlines($1) }
+    case .recordDropped:
+      nats.observers.appended.append { [unowned self] _, shard, record in
+        let count = nats.store.journals[shard].records.count
+        guard random.chance(0.02), count > 1,
+          let content = try? ClusterCodec.journalRecord(record.bytes), !content.entries.isEmpty
+        else { return }
+        nats.store.lose(shard: shard, index: count - 1)
+      }
+    case .lateDeclineEnds:
+      nats.observers.appended.append { [unowned self] _, _, record in
+        guard let record = try? ClusterCodec.journalRecord(record.bytes) else { return }
+        for case .answered(let facts) in record.entries.map(\.change) {
+          guard let entry = record.entries.first(where: { $0.change == .answered(facts) }) else {
+            continue
+          }
+          winners[entry.call] = facts.by
+        }
+      }
+    case .appliedTwice, .notRepeated, .announcementsIgnored, .twoWinners, .stopWithoutReason,
+      .callerNotTold,
+      .versionGoesBack, .inviteAfterStop:
+      break
     }
   }
 
-  func receiving(_ frame: ServerFrame, on line: SimLine) -> ServerFrame? { frame }
+  // MARK: At a device
+
+  func receiving(_ frame: ServerFrame, on line: SimLine) -> ServerFrame? {
+    guard sabotage == .twoWinners, case .reply(let id, .answer(false, let state)) = frame,
+      state.reason == .answeredElsewhere
+    else { return frame }
+    return .reply(id: id, .answer(won: true, state))
+  }
+
+  // MARK: From shards to edges
+
+  private func toEdge(_ message: OutgoingMessage) -> OutgoingMessage? {
+    guard message.subject.contains(".edge."),
+      let batch = try? ClusterCodec.edgeBatch(message.bytes)
+    else { return message }
+    var items: [EdgeItem] = []
+    for item in batch.items {
+      guard case .delivery(let delivery) = item.body else {
+        items.append(item)
+        continue
+      }
+      items += changed(delivery, item)
+    }
+    var message = message
+    message.bytes = ClusterCodec.encode(EdgeBatch(items: items))
+    return message
+  }
+
+  private func changed(_ delivery: Delivery, _ item: EdgeItem) -> [EdgeItem] {
+    var delivery = delivery
+    func again() -> EdgeItem { EdgeItem(session: item.session, body: .delivery(delivery)) }
+    switch (sabotage, delivery.event) {
+    case (.notRepeated, _):
+      let key = Said(session: item.session, call: delivery.call, version: delivery.version)
+      return said.insert(key).inserted ? [item] : []
+    case (.callerNotTold, .stop):
+      return callers[delivery.call] == item.session ? [] : [item]
+    case (.stopWithoutReason, .stop):
+      delivery.event = .stop(Stop(reason: .failed))
+      return [again()]
+    case (.versionGoesBack, .stop):
+      delivery.version = (delivery.version >> 20) << 20
+      return [again()]
+    case (.inviteAfterStop, .stop):
+      delivery.version += 7
+      delivery.event = .invite(
+        Invite(caller: Party(user: "u1", device: "d0"), deadline: delivery.at))
+      return [item, again()]
+    default: return [item]
+    }
+  }
+
+  // MARK: From edges to shards
+
+  private func toShard(_ message: BusMessage) -> BusMessage? {
+    guard [.lateDeclineEnds, .callerNotTold, .appliedTwice].contains(sabotage),
+      message.subject.hasSuffix(".commands"),
+      var batch = try? ClusterCodec.commandBatch(message.bytes)
+    else { return message }
+    if sabotage == .appliedTwice { repeatSignals(&batch) }
+    for index in batch.commands.indices {
+      let command = batch.commands[index]
+      switch command.body {
+      case .place(let request): callers[request.call] = command.session.number
+      case .resume(let call): callers[call] = command.session.number
+      case .decline(let call, _), .busy(let call):
+        guard sabotage == .lateDeclineEnds, let winner = winners[call],
+          winner.device != command.device
+        else { continue }
+        batch.commands[index].device = winner.device
+        batch.commands[index].body = .hangUp(call)
+      default: break
+      }
+    }
+    var message = message
+    message.bytes = ClusterCodec.encode(batch)
+    return message
+  }
+
+  private func repeatSignals(_ batch: inout CommandBatch) {
+    for var command in batch.commands {
+      guard case .signal = command.body else { continue }
+      command.request += 1 << 40
+      batch.commands.append(command)
+    }
+  }
+
+  private static func withoutAnnouncements(_ message: OutgoingMessage) -> OutgoingMessage? {
+    guard message.subject.hasSuffix(".commands"),
+      var batch = try? ClusterCodec.commandBatch(message.bytes)
+    else { return message }
+    batch.commands.removeAll {
+      switch $0.body {
+      case .attach(let attach): attach.announce
+      case .resume: $0.request == 0
+      default: false
+      }
+    }
+    var message = message
+    message.bytes = ClusterCodec.encode(batch)
+    return message
+  }
+
+  // MARK: Records
+
+  private static func withoutDeadlines(_ stored: StoredRecord) -> StoredRecord {
+    guard var record = try? ClusterCodec.journalRecord(stored.bytes) else { return stored }
+    for index in record.entries.indices {
+      guard case .placed(var facts) = record.entries[index].change else { continue }
+      facts.deadline = facts.deadline + .seconds(3600)
+      record.entries[index].change = .placed(facts)
+    }
+    return StoredRecord(sequence: stored.sequence, bytes: ClusterCodec.encode(record))
+  }
 }

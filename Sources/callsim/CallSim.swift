@@ -1,0 +1,132 @@
+internal import ArgumentParser
+internal import CallCore
+internal import CallSimulation
+internal import Glibc
+
+/// Runs seeded worlds and says what they broke.
+struct CallSim: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "callsim",
+    abstract: "Simulates a cluster, seed by seed, and checks what must always be true.",
+    discussion: """
+      Examples:
+        callsim --seeds 1000                   a thousand worlds; exit status 1 if one breaks a rule
+        callsim --seed 42 --trace              what happened in one world, from begin to end
+        callsim --seed 42 --trace 5f0c…        what happened to one call in it
+        callsim --minutes 60 --jobs 2          new seeds for an hour, two at a time
+        callsim --seeds 20 --sabotage two-winners   a broken product: it must be found
+      """)
+
+  @Option(help: "The first seed. Without --seeds or --minutes: the only one.")
+  var seed: UInt64?
+
+  @Option(help: "How many seeds.")
+  var seeds: Int?
+
+  @Option(help: "Run new seeds for so long.")
+  var minutes: Double?
+
+  @Option(help: "How hard the world is: calm, usual or brutal.")
+  var intensity = "usual"
+
+  @Option(help: "Worlds that run at the same time, each in a process of its own.")
+  var jobs = 1
+
+  @Option(
+    help: ArgumentHelp(
+      "Put a mistake into the product: \(Sabotage.allCases.map(\.rawValue).joined(separator: ", ")).",
+      valueName: "name"))
+  var sabotage: String?
+
+  @Option(help: ArgumentHelp("Print what happened: all, or a call's id.", valueName: "all|call"))
+  var trace: String?
+
+  @Option(help: .hidden)
+  var share: Int?
+
+  @Flag(help: "Stop at the first seed that breaks a rule.")
+  var first = false
+
+  @Flag(help: "Print the result as JSON.")
+  var json = false
+
+  func validate() throws {
+    guard SimIntensity(rawValue: intensity) != nil else {
+      throw ValidationError("--intensity \(intensity): give calm, usual or brutal")
+    }
+    if let sabotage, Sabotage(rawValue: sabotage) == nil {
+      throw ValidationError(
+        "--sabotage \(sabotage): give one of "
+          + Sabotage.allCases.map(\.rawValue).joined(separator: ", "))
+    }
+    if let seeds, seeds < 1 { throw ValidationError("--seeds \(seeds): give 1 or more") }
+    if let minutes, minutes <= 0 { throw ValidationError("--minutes \(minutes): give more than 0") }
+    guard (1...256).contains(jobs) else { throw ValidationError("--jobs \(jobs): give 1 to 256") }
+    if let trace, trace != "all", CallID(trace) == nil {
+      throw ValidationError("--trace \(trace): give all, or the id of a call")
+    }
+    if trace != nil, seeds ?? 1 > 1 { throw ValidationError("--trace is for one seed") }
+  }
+
+  func run() async throws {
+    var options = try await SimOptions()
+    options.intensity = SimIntensity(rawValue: intensity) ?? .usual
+    if trace != nil { return try runTraced(options) }
+    let plan = SimPlan(
+      options: options, sabotage: sabotage.flatMap(Sabotage.init(rawValue:)), first: seed ?? 1,
+      count: seeds ?? (minutes == nil ? 1 : nil), minutes: minutes, stopsAtFirst: first)
+    if let share { return runShare(share, plan) }
+    let summary = jobs > 1 ? runJobs(plan) : plan.run(quiet: json)
+    print(json ? summary.json : summary.text(again: again))
+    if !summary.failures.isEmpty { throw ExitCode(1) }
+    if summary.seeds >= 1000, sabotage == nil, intensity != "calm",
+      !SimRaces.missing(in: summary.counts).isEmpty
+    {
+      throw ExitCode(3)
+    }
+  }
+
+  /// As one of several processes: every `jobs`th seed, each result a line.
+  private func runShare(_ share: Int, _ plan: SimPlan) {
+    var plan = plan
+    plan.first += UInt64(share)
+    plan.stride = UInt64(jobs)
+    plan.count = plan.count.map { max(0, $0 - share) }
+    _ = plan.run(quiet: true) { SimSummary.write($0, to: STDOUT_FILENO) }
+  }
+
+  private func runJobs(_ plan: SimPlan) -> SimSummary {
+    var common = ["--seed", "\(plan.first)", "--intensity", intensity, "--jobs", "\(jobs)"]
+    if let count = plan.count { common += ["--seeds", "\(count)"] }
+    if let minutes { common += ["--minutes", "\(minutes)"] }
+    if let sabotage { common += ["--sabotage", sabotage] }
+    if first { common.append("--first") }
+    return SimPlan.runJobs(jobs, intensity: plan.options.intensity) {
+      common + ["--share", "\($0)"]
+    }
+  }
+
+  /// The command that repeats a seed.
+  private func again(_ failure: SimFailure) -> String {
+    var words = "callsim --seed \(failure.seed) --intensity \(intensity)"
+    if let sabotage { words += " --sabotage \(sabotage)" }
+    return words + " --trace " + (failure.call?.description ?? "all")
+  }
+
+  private func runTraced(_ options: SimOptions) throws {
+    let lines = SimTrace()
+    lines.isOn = true
+    let result = Simulation(
+      seed: seed ?? 1, options: options, sabotage: sabotage.flatMap(Sabotage.init(rawValue:)),
+      trace: lines
+    ).run()
+    let call = trace.flatMap { CallID($0) }
+    for line in call.map({ lines.lines(of: $0) }) ?? lines.lines {
+      print(SimTrace.text(line, since: SimWorld.beginning))
+    }
+    print("trace \(String(result.traceHash, radix: 16)), \(result.steps) steps")
+    guard let failure = result.failure else { return print("seed \(result.seed): nothing broke") }
+    print(failure)
+    throw ExitCode(1)
+  }
+}

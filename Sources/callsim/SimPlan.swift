@@ -1,0 +1,87 @@
+internal import CallCore
+internal import CallSimulation
+internal import Glibc
+
+/// Which worlds to run, and how.
+struct SimPlan {
+  var options: SimOptions
+  var sabotage: Sabotage?
+  var first: UInt64
+  /// nil: as many as there is time for.
+  var count: Int?
+  var minutes: Double?
+  var stopsAtFirst: Bool
+  /// Every so manieth seed: of several processes each runs its share.
+  var stride: UInt64 = 1
+
+  /// Runs them one after the other.
+  /// - Parameter onResult: hears of each.
+  func run(quiet: Bool, onResult: (SimResult) -> Void = { _ in }) -> SimSummary {
+    var summary = SimSummary(intensity: options.intensity)
+    let start = ContinuousClock.now
+    let isTerminal = isatty(STDERR_FILENO) == 1
+    var seed = first
+    while !isOver(seed, since: start) {
+      let result = Simulation(seed: seed, options: options, sabotage: sabotage).run()
+      summary.add(result)
+      onResult(result)
+      if stopsAtFirst, result.failure != nil { break }
+      if !quiet, isTerminal { progress(summary) }
+      seed += stride
+    }
+    summary.elapsed = ContinuousClock.now - start
+    return summary
+  }
+
+  private func isOver(_ seed: UInt64, since start: ContinuousClock.Instant) -> Bool {
+    if let count, seed >= first + UInt64(count) { return true }
+    if let minutes { return ContinuousClock.now - start >= .seconds(minutes * 60) }
+    return false
+  }
+
+  private func progress(_ summary: SimSummary) {
+    let line = Array("\r\(summary.seeds) seeds, \(summary.failures.count) failed ".utf8)
+    _ = write(STDERR_FILENO, line, line.count)
+  }
+
+  /// Runs them in several processes, which send each result as a line.
+  /// - Parameter arguments: what makes a child run its share.
+  static func runJobs(
+    _ jobs: Int, intensity: SimIntensity, arguments: (_ job: Int) -> [String]
+  ) -> SimSummary {
+    let start = ContinuousClock.now
+    let children = (0..<jobs).compactMap { spawn(arguments($0)) }
+    var summary = SimSummary(intensity: intensity)
+    summary.broken = jobs - children.count
+    for child in children {
+      summary.read(from: child.output)
+      close(child.output)
+      var status: Int32 = 0
+      waitpid(child.pid, &status, 0)
+      if status != 0 { summary.broken += 1 }
+    }
+    summary.elapsed = ContinuousClock.now - start
+    return summary
+  }
+
+  /// This program once more, with its output in a pipe.
+  private static func spawn(_ arguments: [String]) -> (pid: pid_t, output: Int32)? {
+    var ends: [Int32] = [0, 0]
+    guard pipe(&ends) == 0 else { return nil }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    defer { close(ends[1]) }
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
+    var words: [UnsafeMutablePointer<CChar>?] = (["callsim"] + arguments).map { strdup($0) }
+    words.append(nil)
+    defer { for word in words { free(word) } }
+    var pid = pid_t()
+    guard posix_spawn(&pid, "/proc/self/exe", &actions, nil, words, environ) == 0 else {
+      close(ends[0])
+      return nil
+    }
+    return (pid, ends[0])
+  }
+}

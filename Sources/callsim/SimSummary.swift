@@ -1,0 +1,129 @@
+internal import CallCore
+internal import CallSimulation
+internal import Glibc
+
+/// What came of a run.
+struct SimSummary {
+  var intensity: SimIntensity
+  var seeds = 0
+  var steps = 0
+  var simulatedSeconds = 0
+  var failures: [SimFailure] = []
+  var counts: [String: Int] = [:]
+  var elapsed: Duration = .zero
+  /// Processes that ended otherwise than they should.
+  var broken = 0
+
+  init(intensity: SimIntensity) { self.intensity = intensity }
+
+  mutating func add(_ result: SimResult) {
+    seeds += 1
+    steps += result.steps
+    simulatedSeconds += Int(result.simulated.microseconds / 1_000_000)
+    counts.merge(result.counts) { $0 + $1 }
+    if let failure = result.failure { failures.append(failure) }
+  }
+
+  // MARK: Between processes
+
+  /// One result as one line: fields apart by tabs.
+  static func write(_ result: SimResult, to output: Int32) {
+    var fields = ["\(result.seed)", "\(result.steps)", "\(result.simulated.microseconds)"]
+    if let failure = result.failure {
+      let reason = failure.reason.map { $0 == "\t" || $0 == "\n" ? " " : $0 }
+      fields += ["\(failure.time.microseconds)", failure.call?.description ?? "-", String(reason)]
+    } else {
+      fields += ["", "", ""]
+    }
+    fields += result.counts.map { "\($0.key)=\($0.value)" }
+    var bytes = Array(fields.joined(separator: "\t").utf8) + [10]
+    while !bytes.isEmpty {
+      let count = Glibc.write(output, bytes, bytes.count)
+      guard count > 0 else { return }
+      bytes.removeFirst(count)
+    }
+  }
+
+  mutating func read(from input: Int32) {
+    var line: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    while true {
+      let count = Glibc.read(input, &buffer, buffer.count)
+      guard count > 0 else { return }
+      for byte in buffer[..<count] {
+        if byte != 10 {
+          line.append(byte)
+        } else {
+          take(String(decoding: line, as: UTF8.self))
+          line.removeAll(keepingCapacity: true)
+        }
+      }
+    }
+  }
+
+  private mutating func take(_ line: String) {
+    let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
+    guard fields.count >= 6, let seed = UInt64(fields[0]) else { return }
+    var result = SimResult(
+      seed: seed, failure: nil, counts: [:], steps: Int(fields[1]) ?? 0,
+      simulated: Span(microseconds: Int64(fields[2]) ?? 0), traceHash: 0)
+    if let time = Int64(fields[3]) {
+      result.failure = SimFailure(
+        seed: seed, time: Timestamp(microseconds: time), reason: fields[5], call: CallID(fields[4]))
+    }
+    for field in fields[6...] {
+      guard let mark = field.lastIndex(of: "=") else { continue }
+      result.counts[String(field[..<mark])] = Int(field[field.index(after: mark)...]) ?? 0
+    }
+    add(result)
+  }
+
+  // MARK: For people
+
+  func text(again: (SimFailure) -> String) -> String {
+    var lines: [String] = []
+    for failure in failures.sorted(by: { $0.seed < $1.seed }).prefix(20) {
+      let milliseconds = (failure.time - SimWorld.beginning).microseconds / 1000
+      lines.append("seed \(failure.seed) at \(milliseconds) ms: \(failure.reason)")
+      lines.append("    \(again(failure))")
+    }
+    if failures.count > 20 { lines.append("… and \(failures.count - 20) more") }
+    if seeds > 1 { lines += table }
+    let missing = seeds >= 1000 ? SimRaces.missing(in: counts) : []
+    if !missing.isEmpty { lines.append("never met: " + missing.joined(separator: ", ")) }
+    if broken > 0 { lines.append("\(broken) processes ended in disorder") }
+    let seconds = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
+    lines.append(
+      "\(seeds) seeds (\(intensity.rawValue)), \(failures.count) failed; "
+        + "\(simulatedSeconds) s simulated in \(Int(seconds.rounded())) s, \(steps) steps")
+    return lines.joined(separator: "\n")
+  }
+
+  /// What was met how often, a line for each kind.
+  private var table: [String] {
+    var kinds: [String: [(String, Int)]] = [:]
+    for (name, count) in counts.sorted(by: { $0.key < $1.key }) {
+      let parts = name.split(separator: ".", maxSplits: 1).map(String.init)
+      kinds[parts.count == 2 ? parts[0] : "other", default: []].append((parts.last ?? name, count))
+    }
+    return kinds.sorted { $0.key < $1.key }.map { kind, entries in
+      "\(kind): " + entries.map { "\($0.0) \($0.1)" }.joined(separator: " · ")
+    }
+  }
+
+  var json: String {
+    func quoted(_ text: String) -> String {
+      "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+    }
+    let failures = failures.map {
+      "{\"seed\":\($0.seed),\"reason\":\(quoted($0.reason)),"
+        + "\"call\":\($0.call.map { quoted($0.description) } ?? "null")}"
+    }
+    let counts = counts.sorted { $0.key < $1.key }.map { "\(quoted($0.key)):\($0.value)" }
+    let missing = SimRaces.missing(in: self.counts).map(quoted)
+    return "{\"seeds\":\(seeds),\"intensity\":\(quoted(intensity.rawValue)),\"steps\":\(steps),"
+      + "\"simulatedSeconds\":\(simulatedSeconds),\"failures\":[\(failures.joined(separator: ","))],"
+      + "\"racesNeverMet\":[\(missing.joined(separator: ","))],"
+      + "\"counts\":{\(counts.joined(separator: ","))}}"
+  }
+}
