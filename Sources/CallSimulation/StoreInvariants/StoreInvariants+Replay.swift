@@ -48,7 +48,12 @@ extension StoreInvariants {
       case .callerLost, .winnerLost, .legEnded(_, .gone): continue
       // What was acknowledged is in no checkpoint.
       case .signal: continue
-      case .placed, .legJoined, .alerting, .answered, .legEnded, .connected, .ended, .settled:
+      // What a device is called may change with its session.
+      case .placed(var facts):
+        for leg in facts.legs.indices { facts.legs[leg].deviceName = "" }
+        calls[entry.call, default: []].append(
+          JournalEntry(call: entry.call, change: .placed(facts)))
+      case .legJoined, .alerting, .answered, .legEnded, .connected, .ended, .settled:
         calls[entry.call, default: []].append(entry)
       }
       // A clock that is ahead forgets earlier.

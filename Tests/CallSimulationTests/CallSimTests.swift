@@ -1,0 +1,62 @@
+import CallSimulation
+import Foundation
+import Testing
+
+/// The tool as people run it: many seeds, sabotage, and one seed twice.
+@Suite(.serialized) struct CallSimTests {
+  private struct Outcome {
+    var status: Int32
+    var output: String
+  }
+
+  /// The built program stands beside the tests, or where the package was built.
+  private func callsim(_ arguments: String...) throws -> Outcome {
+    let files = FileManager.default
+    let tests = (try? files.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+    let places = [
+      URL(filePath: tests).deletingLastPathComponent().appending(path: "callsim"),
+      URL(filePath: files.currentDirectoryPath).appending(path: ".build/release/callsim"),
+    ]
+    let process = Process()
+    process.executableURL = try #require(
+      places.first { files.isExecutableFile(atPath: $0.path) }, "build callsim")
+    process.arguments = arguments
+    let pipe = Pipe()
+    process.standardOutput = pipe
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    let output = try pipe.fileHandleForReading.readToEnd() ?? Data()
+    process.waitUntilExit()
+    return Outcome(
+      status: process.terminationStatus, output: String(decoding: output, as: UTF8.self))
+  }
+
+  @Test func aThousandSeedsBreakNoRuleAndMeetEveryRace() throws {
+    let outcome = try callsim("--seeds", "1000", "--jobs", "2")
+    #expect(outcome.status == 0, "\(outcome.output)")
+  }
+
+  @Test(arguments: [SimIntensity.calm, .brutal])
+  func otherIntensities(_ intensity: SimIntensity) throws {
+    let outcome = try callsim(
+      "--seed", "5000", "--seeds", "40", "--jobs", "2", "--intensity", intensity.rawValue)
+    #expect(outcome.status == 0, "\(outcome.output)")
+  }
+
+  @Test(arguments: Sabotage.allCases)
+  func sabotageIsFound(_ sabotage: Sabotage) throws {
+    let outcome = try callsim(
+      "--seeds", "\(Sabotage.seedsMost)", "--first", "--sabotage", sabotage.rawValue)
+    #expect(outcome.status == 1, "\(sabotage.rawValue) was not found: \(outcome.output)")
+    #expect(outcome.output.contains("--sabotage \(sabotage.rawValue) --trace"))
+  }
+
+  @Test func theSameSeedGivesTheSameTrace() throws {
+    let first = try callsim("--seed", "7", "--trace", "all")
+    let second = try callsim("--seed", "7", "--trace", "all")
+    let other = try callsim("--seed", "8", "--trace", "all")
+    #expect(first.output == second.output)
+    #expect(first.output != other.output)
+    #expect(first.output.contains("trace ") && first.output.count > 100_000)
+  }
+}
