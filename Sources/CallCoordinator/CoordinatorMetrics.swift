@@ -28,6 +28,7 @@ package struct CoordinatorMetrics: Sendable {
   package let handoverPause: LatencyHistogram
   package let takeoverPause: LatencyHistogram
   package let recordsGivenUp: Counter
+  package let recordsVoid: Counter
   package let recordsReplayed: Counter
   package let checkpoints: Counter
   package let checkpointsFailed: Counter
@@ -82,6 +83,10 @@ package struct CoordinatorMetrics: Sendable {
     takeoverPause = registry.histogram(
       "callmesh_coordinator_takeover_pause_seconds",
       "From the last sign of life of a lost owner until the shard serves here.")
+    recordsVoid = counter(
+      "records_void",
+      "Journal records that do not count, since another one stands in their place: appends that "
+        + "were repeated, or came from a former owner.")
     recordsGivenUp = counter(
       "records_given_up", "Journal records that an operator allowed to be lost.")
     recordsReplayed = counter("records_replayed", "Journal records replayed by recoveries.")

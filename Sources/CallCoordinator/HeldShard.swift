@@ -20,10 +20,15 @@ final class HeldShard {
   struct Flight {
     var number: UInt64
     var bytes: [UInt8]
+    /// The record that it names as the last that counts.
+    var follows: UInt64
+    /// The journal's last record.
     var expecting: UInt64
     var entryCount: Int
     var startedAt: Timestamp
     var attempts = 1
+    /// How many of them the journal refused.
+    var refusals = 0
     /// The record that gives the shard up.
     var isLast = false
     /// All calls as they are once this record is in the journal.
@@ -48,6 +53,8 @@ final class HeldShard {
   let term: ShardTerm
   var machine: ShardMachine
   var pipeline: CommitPipeline
+  /// The journal's last record; greater than the pipeline's where void ones stand behind it.
+  var journalEnd: UInt64
   var phase: Phase
   var subscriptions: [any BusSubscription]
   /// Commands that wait until the shard serves.
@@ -69,12 +76,14 @@ final class HeldShard {
   var countedWaiting = 0
 
   init(
-    term: ShardTerm, machine: ShardMachine, pipeline: CommitPipeline, phase: Phase,
+    term: ShardTerm, machine: ShardMachine, pipeline: CommitPipeline, journalEnd: UInt64,
+    phase: Phase,
     subscriptions: [any BusSubscription], recordsSinceCheckpoint: Int
   ) {
     self.term = term
     self.machine = machine
     self.pipeline = pipeline
+    self.journalEnd = journalEnd
     self.phase = phase
     self.subscriptions = subscriptions
     self.recordsSinceCheckpoint = recordsSinceCheckpoint

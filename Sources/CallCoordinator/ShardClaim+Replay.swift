@@ -78,7 +78,9 @@ extension ShardClaim {
     var reader = JournalReader(
       machine: ShardMachine(
         shard: shard, epoch: term.epoch, limits: with.configuration.limits),
-      position: checkpoint?.sequence ?? 0, accepted: accepted)
+      chain: JournalChain(
+        position: checkpoint?.sequence ?? 0, end: checkpoint?.sequence ?? 0),
+      accepted: accepted)
     reader.machine.restore(
       checkpoint: checkpoint?.entries ?? [], registrations: registrations, now: with.clock.now())
     let sequence = try await fence(term, &reader)
@@ -95,6 +97,7 @@ extension ShardClaim {
     var recovered = RecoveredShard(
       term: term, machine: reader.machine, sequence: sequence, edges: await edges(),
       recordsReplayed: reader.records)
+    recovered.journalEnd = max(sequence, reader.chain.end)
     // What was given up must not be met again.
     recovered.wantsCheckpoint = !reader.losses.isEmpty
     recovered.lostSince = lostSince
@@ -104,15 +107,15 @@ extension ShardClaim {
 
   private struct JournalReader {
     var machine: ShardMachine
-    /// Of the last record that was taken in, by replay or with the checkpoint.
-    var position: UInt64
+    /// From the checkpoint on.
+    var chain: JournalChain
     /// Up to here nothing that is missing stops the shard.
     var accepted: UInt64
     /// What is missing, or could not be read.
     var losses: [Unreadable] = []
     var records = 0
-    /// The journal's last record, as it was before the fence.
-    var end: JournalRecord?
+    /// The last record that counts.
+    var last: JournalRecord?
     /// The last record of an earlier owner.
     var former: JournalRecord?
 
@@ -128,7 +131,7 @@ extension ShardClaim {
   /// Replays what there is behind the reader's position.
   private func readOn(_ term: ShardTerm, _ reader: inout JournalReader) async throws(Failure) {
     while true {
-      let from = reader.position + 1
+      let from = reader.chain.end + 1
       let stored = try await reading {
         try await with.journal.records(shard: shard, from: from, limit: Self.recordsAtOnce)
       }
@@ -140,25 +143,31 @@ extension ShardClaim {
   private func take(
     _ stored: StoredRecord, _ term: ShardTerm, _ reader: inout JournalReader
   ) throws(Failure) {
-    let former = reader.position
-    reader.position = stored.sequence
+    let former = reader.chain.end
     let record: JournalRecord
     do throws(WireError) {
       record = try ClusterCodec.journalRecord(stored.bytes)
     } catch {
       let what = Unreadable(.journal, sequence: stored.sequence, "\(error)")
-      return try reader.miss(what, at: stored.sequence)
+      try reader.miss(what, at: stored.sequence)
+      // The next one follows it.
+      return reader.chain.skip(stored.sequence)
     }
-    if record.epoch > term.epoch { throw .taken }
-    // Behind a record that was given up, the next one follows that.
-    if let follows = record.follows, follows != former {
+    switch reader.chain.take(stored.sequence, follows: record.follows) {
+    case .counts: break
+    case .void: return with.metrics.recordsVoid.increment()
+    case .gap:
+      let follows = record.follows ?? 0
       let reason = "it follows record \(follows), but what is before it ends at \(former)"
       try reader.miss(
         Unreadable(.journal, sequence: stored.sequence, reason), at: stored.sequence)
+      reader.chain.skip(stored.sequence)
     }
+    if record.epoch > term.epoch { throw .taken }
+    if record.epoch == term.epoch, record.writer != with.configuration.nodeID { throw .taken }
     reader.machine.replay(record.entries, now: with.clock.now())
     reader.records += 1
-    reader.end = record
+    reader.last = record
     if record.epoch < term.epoch { reader.former = record }
   }
 
@@ -168,15 +177,15 @@ extension ShardClaim {
     _ end: StoredRecord?, _ reader: inout JournalReader
   ) throws(Failure) {
     let sequence = end?.sequence ?? 0
-    if sequence < reader.position {
+    if sequence < reader.chain.end {
       let reason = "the journal ends at record \(sequence), before its checkpoint"
       try reader.miss(
-        Unreadable(.journal, sequence: reader.position, reason), at: reader.position)
-      reader.position = sequence
+        Unreadable(.journal, sequence: reader.chain.end, reason), at: reader.chain.end)
+      reader.chain.skip(sequence)
     }
     if let end, reader.records == 0 {
-      reader.end = try? ClusterCodec.journalRecord(end.bytes)
-      reader.former = reader.end
+      reader.last = try? ClusterCodec.journalRecord(end.bytes)
+      reader.former = reader.last
     }
   }
 
@@ -194,27 +203,25 @@ extension ShardClaim {
       try await readOn(term, &reader)
       // All records may be older than the checkpoint, or there may be none at all.
       let end = try await reading { try await with.journal.last(shard: shard) }
-      if let end, end.sequence > reader.position { continue }
+      if let end, end.sequence > reader.chain.end { continue }
       // A replica that lags shows an older end: no reason to stop the shard before it was seen again.
-      if end?.sequence ?? 0 < reader.position, attempt < Self.fenceAttempts / 2 { continue }
+      if end?.sequence ?? 0 < reader.chain.end, attempt < Self.fenceAttempts / 2 { continue }
       try checkEnd(end, &reader)
       // An earlier attempt of which nothing was known did arrive.
-      if let fence = reader.end, fence.epoch == term.epoch, fence.writer == writer {
-        return reader.position
+      if let fence = reader.last, fence.epoch == term.epoch, fence.writer == writer {
+        return reader.chain.position
       }
       let expecting = end?.sequence ?? 0
       let record = JournalRecord(
         epoch: term.epoch, number: 0, writer: writer, at: with.clock.now(), entries: [],
-        follows: expecting)
+        follows: reader.chain.position)
       let bytes = ClusterCodec.encode(record)
       switch await with.journal.append(shard: shard, expecting: expecting, bytes) {
-      case .appended(let sequence): return sequence
-      case .refused, .unknown: break
+      case .appended(let sequence) where with.journal.isNext(sequence, behind: expecting):
+        return sequence
+      // Another record may have come before it, and count in its place: reading on tells.
+      case .appended, .refused, .unknown: break
       }
-      let last = try await reading { try await with.journal.last(shard: shard) }
-      let settlement = Settlement.judge(
-        last: last, expecting: expecting, writer: writer, epoch: term.epoch, number: 0)
-      if case .ours(let sequence) = settlement { return sequence }
     }
     throw .unavailable("the journal's end keeps moving")
   }

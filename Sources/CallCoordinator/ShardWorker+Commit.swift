@@ -45,11 +45,11 @@ extension ShardWorker {
     if case .parting = held[shard]!.phase { latest = held[shard]!.pipeline.nextDeadline }
     guard var record = held[shard]!.pipeline.nextAppend(now: latest) else { return }
     record.at = now
-    record.follows = held[shard]!.pipeline.lastSequence
+    let follows = held[shard]!.pipeline.lastSequence
+    record.follows = follows
     var flight = HeldShard.Flight(
-      number: record.number, bytes: ClusterCodec.encode(record),
-      expecting: held[shard]!.pipeline.lastSequence, entryCount: record.entries.count,
-      startedAt: now)
+      number: record.number, bytes: ClusterCodec.encode(record), follows: follows,
+      expecting: held[shard]!.journalEnd, entryCount: record.entries.count, startedAt: now)
     // All that the rules decided so far is in this record: once the journal has it, the calls are
     // exactly what the journal tells. No other moment of a busy shard is as good for a checkpoint.
     if wantsCheckpoint(shard) { flight.snapshot = held[shard]!.machine.checkpointEntries() }
@@ -63,8 +63,8 @@ extension ShardWorker {
       epoch: pipeline.epoch, number: pipeline.lastNumber + 1, writer: pipeline.writer, at: now,
       entries: [], released: true, follows: pipeline.lastSequence)
     held[shard]!.flight = HeldShard.Flight(
-      number: record.number, bytes: ClusterCodec.encode(record),
-      expecting: pipeline.lastSequence, entryCount: 0, startedAt: now, isLast: true)
+      number: record.number, bytes: ClusterCodec.encode(record), follows: pipeline.lastSequence,
+      expecting: held[shard]!.journalEnd, entryCount: 0, startedAt: now, isLast: true)
     append(shard)
   }
 
@@ -82,12 +82,16 @@ extension ShardWorker {
   func appendAnswered(_ shard: Int, _ result: AppendResult, now: Timestamp) {
     touch(shard)
     switch result {
-    case .appended(let sequence): commit(shard, sequence, now: now)
-    case .refused where held[shard]!.flight!.attempts == 1:
-      with.metrics.appendsRefused.increment()
-      stepDown(shard, "the journal refused its append: it has another owner")
+    case .appended(let sequence)
+    where with.journal.isNext(sequence, behind: held[shard]!.flight!.expecting):
+      commit(shard, sequence, end: sequence, now: now)
+    case .appended:
+      // Something came between. Whether this record counts, the journal tells.
+      lookUpLater(shard, at: now)
     case .refused:
-      // Perhaps an earlier attempt of the same append arrived after all.
+      // It has another owner; or an earlier attempt of the same append arrived after all; or a
+      // stream's new leader has not applied yet what the former one acknowledged.
+      held[shard]!.flight!.refusals += 1
       lookUpLater(shard, at: now)
     case .unknown(let reason):
       with.metrics.appendsUnknown.increment()
@@ -110,8 +114,13 @@ extension ShardWorker {
     held[shard]!.flight!.resumeAt = nil
     switch flight.resume {
     case .look:
+      let term = held[shard]!.term
       lookups.append(
-        Lookup(term: held[shard]!.term, number: flight.number, expecting: flight.expecting))
+        Lookup(
+          term: term,
+          question: Settlement.Question(
+            follows: flight.follows, expecting: flight.expecting,
+            writer: with.configuration.nodeID, epoch: term.epoch, number: flight.number)))
     case .append:
       held[shard]!.flight!.attempts += 1
       append(shard)
@@ -119,25 +128,26 @@ extension ShardWorker {
   }
 
   nonisolated func lookUp(_ lookup: Lookup) async {
-    var settlement: Settlement
-    do {
-      settlement = Settlement.judge(
-        last: try await with.journal.last(shard: lookup.term.shard), expecting: lookup.expecting,
-        writer: with.configuration.nodeID, epoch: lookup.term.epoch, number: lookup.number)
-    } catch {
-      settlement = .unreadable("\(error)")
-    }
-    inbox.offer(.settled(lookup.term, number: lookup.number, settlement))
+    let settlement = await Settlement.look(
+      lookup.question, shard: lookup.term.shard, in: with.journal)
+    inbox.offer(.settled(lookup.term, number: lookup.question.number, settlement))
   }
+
+  /// Refusals of one append that its journal's end does not explain, before the shard is given up.
+  private static var refusalsMax: Int { 3 }
 
   func appendSettled(_ shard: Int, _ settlement: Settlement, now: Timestamp) {
     touch(shard)
     let attempts = held[shard]!.flight!.attempts
+    if case .unchanged(let end) = settlement { held[shard]!.flight!.expecting = end }
     switch settlement {
-    case .ours(let sequence): commit(shard, sequence, now: now)
+    case .ours(let sequence, let end): commit(shard, sequence, end: end, now: now)
     case .foreign:
       with.metrics.appendsRefused.increment()
       stepDown(shard, "another owner's record stands where its append should be")
+    case .unchanged where held[shard]!.flight!.refusals >= Self.refusalsMax:
+      with.metrics.appendsRefused.increment()
+      stepDown(shard, "the journal refuses its appends")
     case .unchanged where attempts >= with.configuration.appendAttemptsMax:
       stepDown(shard, "the journal did not take a record in \(attempts) attempts")
     case .unchanged:
@@ -152,9 +162,10 @@ extension ShardWorker {
   }
 
   /// The record is in the journal: what waited for it may leave.
-  private func commit(_ shard: Int, _ sequence: UInt64, now: Timestamp) {
+  private func commit(_ shard: Int, _ sequence: UInt64, end: UInt64, now: Timestamp) {
     guard let flight = held[shard]!.flight else { return }
     held[shard]!.flight = nil
+    held[shard]!.journalEnd = end
     with.metrics.appends.increment()
     with.metrics.entries.increment(by: UInt64(flight.entryCount))
     with.metrics.appendLatency.record(microseconds: (now - flight.startedAt).microseconds)

@@ -26,6 +26,7 @@ extension ShardWorker {
       pipeline: CommitPipeline(
         epoch: recovered.term.epoch, writer: configuration.nodeID,
         lastSequence: recovered.sequence),
+      journalEnd: recovered.journalEnd,
       phase: .announcing(
         until: now + timeout, awaiting: recovered.edges.isEmpty ? [0] : recovered.edges),
       subscriptions: waiting.subscriptions, recordsSinceCheckpoint: recovered.recordsReplayed)

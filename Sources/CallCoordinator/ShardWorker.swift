@@ -83,8 +83,7 @@ package actor ShardWorker {
   /// A read of the journal's end that is to be started.
   struct Lookup: Sendable {
     var term: ShardTerm
-    var number: UInt64
-    var expecting: UInt64
+    var question: Settlement.Question
   }
 
   package init(index: Int, _ dependencies: Dependencies) {

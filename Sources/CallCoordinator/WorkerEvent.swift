@@ -57,6 +57,8 @@ package struct RecoveredShard: Sendable {
   package var releasedAt: Timestamp?
   /// When the former owner that was lost was last heard of.
   package var lostSince: Timestamp?
+  /// The journal's last record, whether it counts or not.
+  package var journalEnd: UInt64
   /// A checkpoint is wanted at once: what the store has is not to be read once more.
   package var wantsCheckpoint = false
   package init(
@@ -66,6 +68,7 @@ package struct RecoveredShard: Sendable {
     self.term = term
     self.machine = machine
     self.sequence = sequence
+    journalEnd = sequence
     self.edges = edges
     self.recordsReplayed = recordsReplayed
   }

@@ -5,47 +5,64 @@ import CallWire
 import Testing
 
 @Suite struct SettlementTests {
-  func record(_ writer: String, epoch: UInt64 = 3, number: UInt64 = 5) -> [UInt8] {
-    ClusterCodec.encode(
-      JournalRecord(
-        epoch: epoch, number: number, writer: writer, at: Timestamp(microseconds: 1),
-        entries: []))
+  private func record(
+    _ sequence: UInt64, _ writer: String, follows: UInt64?, epoch: UInt64 = 3, number: UInt64 = 5
+  ) -> StoredRecord {
+    StoredRecord(
+      sequence: sequence,
+      bytes: ClusterCodec.encode(
+        JournalRecord(
+          epoch: epoch, number: number, writer: writer, at: Timestamp(microseconds: 1),
+          entries: [], follows: follows)))
   }
 
-  func judge(_ last: StoredRecord?, expecting: UInt64) -> Settlement {
-    Settlement.judge(last: last, expecting: expecting, writer: "me", epoch: 3, number: 5)
+  private func judge(
+    follows: UInt64 = 8, expecting: UInt64 = 8, _ records: StoredRecord...
+  ) -> Settlement {
+    let question = Settlement.Question(
+      follows: follows, expecting: expecting, writer: "me", epoch: 3, number: 5)
+    return Settlement.judge(question, behind: records)
   }
 
-  @Test func ownRecordAtTheEnd() {
-    #expect(
-      judge(StoredRecord(sequence: 9, bytes: record("me")), expecting: 8) == .ours(sequence: 9))
-    // Sequences are shared by all shards of a stream: the next one need not be adjacent.
-    #expect(
-      judge(StoredRecord(sequence: 90, bytes: record("me")), expecting: 8) == .ours(sequence: 90))
+  @Test func ownRecord() {
+    #expect(judge(record(9, "me", follows: 8)) == .ours(sequence: 9, end: 9))
+    // Sequences may be shared by several shards: the next one need not be adjacent.
+    #expect(judge(record(90, "me", follows: 8)) == .ours(sequence: 90, end: 90))
+  }
+
+  /// Attempts that were taken for lost and were not.
+  @Test func ownRecordSeveralTimes() {
+    let times = [record(9, "me", follows: 8), record(10, "me", follows: 8)]
+    #expect(judge(times[0], times[1]) == .ours(sequence: 9, end: 10))
   }
 
   @Test func nothingCame() {
+    #expect(judge() == .unchanged(end: 8))
+    #expect(judge(follows: 0, expecting: 0) == .unchanged(end: 0))
+  }
+
+  /// Records of a former append that came once more do not count, and do not stand in the way.
+  @Test func onlyVoidRecordsCame() {
+    let late = record(9, "me", follows: 7, number: 4)
+    #expect(judge(late) == .unchanged(end: 9))
     #expect(
-      judge(StoredRecord(sequence: 8, bytes: record("me", number: 4)), expecting: 8) == .unchanged)
-    #expect(judge(nil, expecting: 0) == .unchanged)
+      judge(late, record(10, "me", follows: 8), record(11, "me", follows: 7, number: 4))
+        == .ours(sequence: 10, end: 11))
   }
 
   @Test func somebodyElsesRecord() {
-    #expect(judge(StoredRecord(sequence: 9, bytes: record("you")), expecting: 8) == .foreign)
-    #expect(
-      judge(StoredRecord(sequence: 9, bytes: record("me", epoch: 4)), expecting: 8) == .foreign)
-    #expect(
-      judge(StoredRecord(sequence: 9, bytes: record("me", number: 6)), expecting: 8) == .foreign)
-    #expect(judge(StoredRecord(sequence: 9, bytes: [0xff]), expecting: 8) == .foreign)
-    #expect(judge(nil, expecting: 8) == .foreign)
+    #expect(judge(record(9, "you", follows: 8)) == .foreign)
+    #expect(judge(record(9, "me", follows: 8, epoch: 4)) == .foreign)
+    #expect(judge(record(9, "me", follows: 8, number: 6)) == .foreign)
+    #expect(judge(StoredRecord(sequence: 9, bytes: [0xff])) == .foreign)
   }
 
-  /// A replica that lags: neither "ours" nor "unchanged" may be concluded.
-  @Test func anOldEndIsNoAnswer() {
-    guard case .unreadable = judge(StoredRecord(sequence: 7, bytes: record("me")), expecting: 8)
-    else {
-      Issue.record("must be looked at again")
-      return
-    }
+  /// Both were taken by the store; the first counts, whatever the second's writer was told.
+  @Test func somebodyElsesRecordBeforeOurs() {
+    #expect(
+      judge(record(9, "you", follows: 8, epoch: 4), record(10, "me", follows: 8)) == .foreign)
+    #expect(
+      judge(record(9, "me", follows: 8), record(10, "you", follows: 8, epoch: 4))
+        == .ours(sequence: 9, end: 10))
   }
 }

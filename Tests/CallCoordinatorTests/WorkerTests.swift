@@ -128,6 +128,43 @@ import Testing
     }
   }
 
+  /// A replicated store took two records that expected the same, and acknowledged both. The other's
+  /// stands first: ours does not count, whatever was acknowledged.
+  @Test func anAcknowledgedAppendBehindAnothersSilencesTheShard() async throws {
+    try await WorkerBench().run { bench in
+      let term = try await bench.adopt(0)
+      bench.query(1, shard: 0)
+      try await eventually("the first reply") { bench.isAnswered(1) }
+      let fence = try await SilenceTests.fence(bench)
+      let once = Once()
+      bench.bus.setFaults { faults in
+        faults.takesRacingAppends = true
+        faults.onAppend = { _, _ in once.first() ? .race(before: fence) : nil }
+      }
+      bench.query(2, shard: 0)
+      try await eventually("it steps down") { bench.steppedDown == [term] }
+      try await bench.flush()
+      #expect(!bench.isAnswered(2))
+      #expect(bench.metrics.appendsRefused.value == 1)
+    }
+  }
+
+  /// An earlier attempt that was taken for lost came after all, beside its repetition.
+  @Test func aRecordThatIsStoredTwiceCountsOnce() async throws {
+    try await WorkerBench().run { bench in
+      try await bench.adopt(0)
+      bench.bus.setFaults { faults in
+        faults.takesRacingAppends = true
+        faults.onAppend = { _, bytes in .race(before: bytes) }
+      }
+      for request in UInt64(1)...5 {
+        bench.query(request, shard: 0)
+        try await eventually("the reply") { bench.isAnswered(request) }
+      }
+      #expect(bench.steppedDown.isEmpty)
+    }
+  }
+
   /// The first attempt arrives late: its repetition is refused, which must not be taken for a loss.
   @Test func aRepeatedAppendThatIsRefusedIsLookedAtAgain() async throws {
     try await WorkerBench().run { bench in

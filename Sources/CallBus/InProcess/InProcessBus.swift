@@ -86,7 +86,12 @@ package struct InProcessFaults: Sendable {
     case unknown(stored: Bool)
     /// As if somebody else had written.
     case refuse
+    /// Of a journal: another record was under way at the same time, expected the same, and was stored
+    /// before it; both are acknowledged, as a replicated store may.
+    case race(before: [UInt8])
   }
+  /// Acknowledgements do not prove what stands before a record.
+  package var takesRacingAppends = false
   /// Asked for every append to a journal; nil lets it through.
   package var onAppend: (@Sendable (_ shard: Int, _ bytes: [UInt8]) -> Append?)?
   /// Asked for every write to a bucket; nil lets it through.

@@ -14,6 +14,13 @@ public final class InProcessJournal: Journal {
   ) {
     let taken = core.enqueue { [core] in
       let fault = core.faults.withLock { $0.onAppend }?(shard, bytes)
+      if case .race(let other) = fault {
+        return completion(
+          core.store.withLock {
+            _ = $0.journal.append("\(shard)", other, expecting: expecting, keepOne: false)
+            return $0.journal.append("\(shard)", bytes, expecting: nil, keepOne: false)
+          })
+      }
       completion(
         Self.perform(fault) {
           core.store.withLock {
@@ -24,11 +31,16 @@ public final class InProcessJournal: Journal {
     if !taken { completion(.unknown("the bus is closed")) }
   }
 
+  /// One thread checks and stores.
+  public func isNext(_ sequence: UInt64, behind expecting: UInt64) -> Bool {
+    !core.faults.withLock { $0.takesRacingAppends }
+  }
+
   static func perform(_ fault: InProcessFaults.Append?, _ append: () -> AppendResult)
     -> AppendResult
   {
     switch fault {
-    case nil: return append()
+    case nil, .race: return append()
     case .refuse: return .refused
     case .unknown(let stored):
       if stored { _ = append() }
