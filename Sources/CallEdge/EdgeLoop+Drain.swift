@@ -9,6 +9,8 @@ extension EdgeLoop {
     var untold: [UInt64]
     /// How many were told, or had gone before.
     var told = 0
+    /// Whether those that stay are closed in the end.
+    let closes: Bool
   }
 
   /// Nobody attaches, and no new call is placed.
@@ -16,12 +18,14 @@ extension EdgeLoop {
 
   /// Begins to send every session elsewhere, within `span`: those in a call last. The loop's ticks
   /// do the rest.
+  /// - Parameter closes: whether who has not gone by then is closed.
   /// - Returns: how many sessions there are.
   @discardableResult
-  func beginDrain(over span: Span) -> Int {
+  func beginDrain(over span: Span, closes: Bool = true) -> Int {
     let handlers = devicesIdleFirst
     let schedule = DrainSchedule(begins: now, span: span, count: handlers.count)
-    drain = Drain(schedule: schedule, untold: handlers.reversed().map(\.number))
+    drain = Drain(
+      schedule: schedule, untold: handlers.reversed().map(\.number), closes: closes)
     shared.rules.isDraining = true
     continueDrain(now: now)
     flushTouched()
@@ -43,7 +47,7 @@ extension EdgeLoop {
       drain.told += 1
       device(number)?.send(.notice(goAway))
     }
-    let stay = drain.schedule.mayStay(of: sessionCount, at: now)
+    let stay = drain.closes ? drain.schedule.mayStay(of: sessionCount, at: now) : .max
     self.drain = drain
     if stay < .max { closeSessions(leaving: stay) }
   }

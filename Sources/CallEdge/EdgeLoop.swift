@@ -42,6 +42,8 @@ final class EdgeLoop {
   private var isStopped = false
   /// Set while the edge sends its devices elsewhere, and when it has done so.
   var drain: Drain?
+  /// Set on the one loop that asks whether the cluster is there.
+  var reach: Reach?
   /// Room for one unmasked message.
   let scratch: UnsafeMutableRawBufferPointer
 
@@ -219,6 +221,7 @@ final class EdgeLoop {
   }
 
   private func handleReply(session: UInt64, request: UInt64, _ reply: Reply, now: Timestamp) {
+    if takesReply(session: session, now: now) { return }
     if outbox.hasOvertaken(session: session, request: request, reply) { return }
     guard let pending = outbox.replied(session: session, request: request) else {
       return metrics.deliveriesUnknown.increment()
@@ -306,6 +309,7 @@ final class EdgeLoop {
     isBusy = commandsThisTick >= Self.busyFrom
     commandsThisTick = 0
     sweepCommands(now: now)
+    tendReach(now: now)
     if ticks % Self.ticksPerSweep == 0 { sweepConnections(now: now) }
     continueDrain(now: now)
     if ticks % Self.ticksPerHold == 0 { releaseHeld() }

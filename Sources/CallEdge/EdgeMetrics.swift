@@ -13,6 +13,7 @@ package final class EdgeMetrics: Sendable {
   package let commandsPending: Gauge
   package let commandsRetried: Counter
   package let commandsTimedOut: Counter
+  package let cutOffs: Counter
   package let commandLatency: LatencyHistogram
   package let busDropped: Counter
   package let deliveriesTotal: Counter
@@ -39,6 +40,9 @@ package final class EdgeMetrics: Sendable {
       "callmesh_edge_commands_pending", "Commands that wait for their replies.")
     commandsRetried = registry.counter(
       "callmesh_edge_commands_retried_total", "Commands sent again for want of a reply.")
+    cutOffs = registry.counter(
+      "callmesh_edge_cut_offs_total",
+      "Times that no shard answered for so long that devices were told to try other edges.")
     commandsTimedOut = registry.counter(
       "callmesh_edge_commands_timed_out_total", "Commands that were never answered.")
     commandLatency = registry.histogram(

@@ -12,6 +12,8 @@ enum EdgeOrder: Sendable {
   case resume
   /// Drain, then end.
   case shutDown
+  /// The cluster does not answer any more, or answers again.
+  case cutOff(Bool)
 }
 
 /// What an edge does, as operators see it.
@@ -21,12 +23,14 @@ enum EdgePhase: String, Sendable {
   case draining
   /// Has none left, and takes none.
   case drained
+  /// The cluster does not answer: takes nobody, and tells its devices to try elsewhere.
+  case cutOff
 
   /// What the cluster hears: it may find devices here as long as the edge is not gone.
   var heartbeat: NodeState {
     switch self {
     case .starting: .starting
-    case .serving: .serving
+    case .serving, .cutOff: .serving
     case .draining, .drained: .leaving
     }
   }
@@ -45,8 +49,12 @@ extension EdgeNode {
       for order in await orders.next(until: pause) {
         switch order {
         case .drain(let seconds):
-          if state.value == .serving { await drain(server, state, seconds: seconds) }
+          if state.value == .serving || state.value == .cutOff {
+            await drain(server, state, seconds: seconds)
+          }
         case .resume: if !isEnding { await resume(server, state) }
+        case .cutOff(true): if state.value == .serving { await cutOff(server, state) }
+        case .cutOff(false): if state.value == .cutOff { await resume(server, state) }
         case .shutDown:
           isEnding = true
           // One that drains already begins anew: an operator may have given it an hour.
@@ -72,8 +80,27 @@ extension EdgeNode {
     shared.logger.notice("edge drains", metadata: .keys([.count: "\(count)"]))
   }
 
+  /// Devices whose socket works would not notice. Who finds no better place stays: nobody is closed.
+  private func cutOff(_ server: EdgeServer, _ state: EdgeStateBox) async {
+    state.set(.cutOff)
+    shared.metrics.cutOffs.increment()
+    var count = 0
+    for loop in server.loops {
+      let told = try? await loop.run {
+        $0.beginDrain(over: Self.cutOffSpread, closes: false)
+      }
+      count += told ?? 0
+    }
+    shared.logger.error(
+      "The cluster does not answer: devices are told to try other edges.",
+      metadata: .keys([.count: "\(count)"]))
+  }
+
+  /// Over what time devices of an edge that is cut off are told, at most.
+  private static var cutOffSpread: Span { .seconds(10) }
+
   private func resume(_ server: EdgeServer, _ state: EdgeStateBox) async {
-    guard state.value == .draining || state.value == .drained else { return }
+    guard state.value != .serving, state.value != .starting else { return }
     for loop in server.loops { try? await loop.run { $0.endDrain() } }
     state.set(.serving)
     beat(EdgePhase.serving.heartbeat)

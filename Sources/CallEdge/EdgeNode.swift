@@ -75,6 +75,9 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
       "edge listens",
       metadata: .keys([.host: "\(configuration.host)", .port: "\(bound)"]))
     state.set(.serving)
+    try await server.loops[0].run { [orders] in
+      $0.watchReach { orders.offer(.cutOff($0)) }
+    }
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await self.beat(state) }
       group.addTask {

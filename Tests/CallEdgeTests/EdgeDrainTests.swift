@@ -17,11 +17,13 @@ private let begin = Timestamp(microseconds: 1_000_000_000)
     #expect(schedule.told(at: begin) == 1)
     #expect((4990...5010).contains(schedule.told(at: begin + .seconds(5))))
     #expect(schedule.told(at: begin + .seconds(10)) == 10_000)
-    #expect(schedule.mayStay(of: 10_000, at: begin + .milliseconds(9999)) == .max)
-    #expect(schedule.mayStay(of: 1000, at: begin + .seconds(10)) == 1000)
-    #expect(schedule.mayStay(of: 700, at: begin + .milliseconds(12_500)) == 500)
-    #expect(schedule.mayStay(of: 300, at: begin + .seconds(15)) == 0)
+    check(.max, schedule.mayStay(of: 10_000, at: begin + .milliseconds(9999)))
+    check(1000, schedule.mayStay(of: 1000, at: begin + .seconds(10)))
+    check(500, schedule.mayStay(of: 700, at: begin + .milliseconds(12_500)))
+    check(0, schedule.mayStay(of: 300, at: begin + .seconds(15)))
   }
+
+  private func check(_ expected: Int, _ found: Int) { #expect(found == expected) }
 
   @Test func fewAreToldSoon() {
     let schedule = DrainSchedule(begins: begin, span: .seconds(600), count: 100)
@@ -31,7 +33,8 @@ private let begin = Timestamp(microseconds: 1_000_000_000)
   @Test func withoutTimeAllAreClosedAtOnce() {
     var schedule = DrainSchedule(begins: begin, span: .seconds(0), count: 100)
     #expect(schedule.told(at: begin) == 100)
-    #expect(schedule.mayStay(of: 100, at: begin) == 0)
+    let stay = schedule.mayStay(of: 100, at: begin)
+    #expect(stay == 0)
   }
 }
 

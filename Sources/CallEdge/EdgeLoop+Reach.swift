@@ -1,0 +1,48 @@
+internal import CallCore
+internal import CallWire
+
+/// Asks shards questions that only a working cluster can answer.
+extension EdgeLoop {
+  struct Reach {
+    var watch: ReachWatch
+    /// Where the answers go.
+    let session: UInt64
+    var questions: UInt64 = 0
+    /// Told when the edge is cut off, and when it is not any more.
+    let changed: @Sendable (_ isCutOff: Bool) -> Void
+  }
+
+  /// Begins to ask. One loop of an edge does it for all.
+  func watchReach(_ changed: @escaping @Sendable (_ isCutOff: Bool) -> Void) {
+    reach = Reach(
+      watch: ReachWatch(limit: shared.configuration.cutOffAfter, now: now),
+      session: makeSessionNumber(), changed: changed)
+  }
+
+  /// Asks what is due to be asked.
+  func tendReach(now: Timestamp) {
+    guard var reach else { return }
+    let before = reach.watch.isCutOff
+    guard reach.watch.isDue(now: now) else { return }
+    reach.questions += 1
+    self.reach = reach
+    if reach.watch.isCutOff != before { reach.changed(reach.watch.isCutOff) }
+    // About a call that is not there, to somebody who is nobody: another shard each time.
+    let nobody = UserKey(app: "callmesh", user: "reach-\(reach.questions)")
+    let question = Command(
+      session: SessionRef(edge: shared.incarnation, number: reach.session),
+      request: reach.questions, user: nobody, device: DeviceID("edge"), callee: nobody,
+      body: .query(CallID(high: 0, low: reach.questions)))
+    let shard = ShardHash.shard(of: nobody, count: shared.configuration.shardCount)
+    shared.publish([shared.message(to: shard, [question])])
+  }
+
+  /// - Returns: whether the reply answers a question of this loop's own.
+  func takesReply(session: UInt64, now: Timestamp) -> Bool {
+    guard let reach, reach.session == session else { return false }
+    let before = reach.watch.isCutOff
+    self.reach?.watch.answered(now: now)
+    if before { reach.changed(false) }
+    return true
+  }
+}

@@ -1,0 +1,61 @@
+import CallCore
+import CallEdge
+import Testing
+
+@Suite struct ReachWatchTests {
+  private let start = Timestamp(microseconds: 1_000_000_000)
+  private var watch: ReachWatch { ReachWatch(limit: .seconds(8), now: start) }
+
+  private func at(_ seconds: Int64) -> Timestamp { start + .seconds(seconds) }
+
+  private func asks(_ expected: Bool, _ due: Bool) { #expect(due == expected) }
+
+  @Test func asksAtItsIntervalAndNotBefore() {
+    var watch = watch
+    asks(true, watch.isDue(now: at(0)))
+    asks(false, watch.isDue(now: at(1)))
+    asks(true, watch.isDue(now: at(2)))
+  }
+
+  @Test func silenceForLongerThanItsLimitIsACutOff() {
+    var watch = watch
+    for seconds in stride(from: Int64(0), to: 8, by: 2) {
+      asks(true, watch.isDue(now: at(seconds)))
+      #expect(!watch.isCutOff)
+    }
+    asks(true, watch.isDue(now: at(8)))
+    #expect(watch.isCutOff)
+  }
+
+  @Test func oneAnswerEndsIt() {
+    var watch = watch
+    for seconds in stride(from: Int64(0), through: 8, by: 2) { _ = watch.isDue(now: at(seconds)) }
+    watch.answered(now: at(9))
+    #expect(!watch.isCutOff)
+    _ = watch.isDue(now: at(10))
+    #expect(!watch.isCutOff)
+  }
+
+  @Test func aShardWithoutAnOwnerProvesNothing() {
+    var watch = watch
+    for seconds in stride(from: Int64(0), to: 60, by: 2) {
+      _ = watch.isDue(now: at(seconds))
+      // Every third question finds somebody.
+      if seconds % 6 == 4 { watch.answered(now: at(seconds)) }
+      #expect(!watch.isCutOff)
+    }
+  }
+
+  @Test func afterAPauseOfItsOwnItAsksAgainBeforeItJudges() {
+    var watch = watch
+    for seconds in stride(from: Int64(0), to: 8, by: 2) { _ = watch.isDue(now: at(seconds)) }
+    asks(true, watch.isDue(now: at(600)))
+    #expect(!watch.isCutOff)
+    for seconds in stride(from: Int64(602), to: 608, by: 2) {
+      _ = watch.isDue(now: at(seconds))
+      #expect(!watch.isCutOff)
+    }
+    _ = watch.isDue(now: at(608))
+    #expect(watch.isCutOff)
+  }
+}
