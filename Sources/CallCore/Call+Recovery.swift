@@ -87,21 +87,15 @@ extension Call {
         stop(
           leg: leg, mine ?? Stop(reason: end.reason, by: end.by, missed: end.missed), context,
           into: &outcome)
-      case .won where !isSame(end.by, legs[leg].party):
+      case .won:
         legs[leg].told = true
         stop(leg: leg, Stop(reason: end.reason, by: end.by), context, into: &outcome)
-      case .waking, .delivered, .alerting, .won, .declined, .busy, .gone: break
+      case .waking, .delivered, .alerting, .declined, .busy, .gone: break
       }
     }
-    if !isSame(end.by, facts.caller) {
-      tellCaller(.stop(Stop(reason: end.reason, by: end.by)), context, into: &outcome)
-    }
+    // Also whoever ended it: perhaps by staying away too long, of which it knows nothing.
+    tellCaller(.stop(Stop(reason: end.reason, by: end.by)), context, into: &outcome)
     settleIfAllHeard(context, into: &outcome)
-  }
-
-  /// Caller and callee may have devices of the same id.
-  private func isSame(_ one: Party?, _ other: Party) -> Bool {
-    one?.user == other.user && one?.device == other.device
   }
 
   // MARK: Checkpoints

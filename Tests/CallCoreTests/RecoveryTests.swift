@@ -164,6 +164,20 @@ import Testing
     #expect(next.signals("alice1").isEmpty)
   }
 
+  /// Its session was lost for too long, which ended the call; so does nobody tell it again.
+  @Test func aCallerWhoseAbsenceEndedTheCallHearsOfItFromTheNewOwner() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    bench.caller(.callerGone([Bench.callID]))
+    bench.pass(.seconds(16))
+    #expect(bench.ends.map(\.reason) == [.cancelled])
+    var next = bench.takenOver()
+    next.caller(.resume(Bench.callID))
+    next.run { $0.begin(now: $1, into: &$2) }
+    #expect(next.stops("alice1").map(\.reason) == [.cancelled])
+  }
+
   /// It had signed off, and is back before the owner dies.
   @Test(arguments: [false, true])
   func aLegThatCameBackRingsOn(checkpoint: Bool) {
