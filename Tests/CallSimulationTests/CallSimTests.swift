@@ -18,8 +18,8 @@ import Testing
       URL(filePath: files.currentDirectoryPath).appending(path: ".build/release/callsim"),
     ]
     let process = Process()
-    process.executableURL = try #require(
-      places.first { files.isExecutableFile(atPath: $0.path) }, "build callsim")
+    let program = places.first { files.isExecutableFile(atPath: $0.path) }
+    process.executableURL = try #require(program, "build callsim")
     process.arguments = arguments
     let pipe = Pipe()
     process.standardOutput = pipe

@@ -11,7 +11,8 @@ extension HistoryChecker {
     case .notice: break
     case .delivery(let delivery): try delivered(who, delivery, now)
     case .reply(let id, let reply):
-      links[link]?.waiting[id] = nil
+      // Said on two links, while the device moves, it is answered on one.
+      for link in linksOf[who] ?? [] { links[link]?.waiting[id] = nil }
       guard let question = asked[who]?[id] else { return }
       try repeated(who, id, question, reply)
       try replied(who, question, reply, now)

@@ -82,9 +82,8 @@ package struct HistoryChecker: Sendable {
     var answered = false
     var won = false
     var stopped = false
-    /// The newest number by sender, and all numbers.
-    var signals: [String: Int] = [:]
-    var signalsSeen: Set<String> = []
+    /// With the epoch of the newest time.
+    var signalsSeen: [String: UInt64] = [:]
   }
 
   struct Asked: Sendable {
@@ -119,6 +118,7 @@ package struct HistoryChecker: Sendable {
 
   var calls: [CallID: Facts] = [:]
   var links: [Int: Link] = [:]
+  var linksOf: [Who: Set<Int>] = [:]
   var asked: [Who: [UInt64: Asked]] = [:]
   var registrations: [Who: Registered] = [:]
   /// Those that a rule of time watches; ended ones leave.
@@ -137,8 +137,11 @@ package struct HistoryChecker: Sendable {
         knowsJournal = true
         for entry in record.entries { try journalled(entry, record, now) }
       case .stored(let who, let present): try stored(who, present, now)
-      case .opened(let who, let link): links[link] = Link(who: who)
-      case .closed(let link): links[link] = nil
+      case .opened(let who, let link):
+        links[link] = Link(who: who)
+        linksOf[who, default: []].insert(link)
+      case .closed(let link):
+        if let who = links.removeValue(forKey: link)?.who { linksOf[who]?.remove(link) }
       case .disturbed(let link):
         for id in Array(links[link]?.waiting.keys ?? [:].keys) {
           links[link]?.waiting[id] = now
