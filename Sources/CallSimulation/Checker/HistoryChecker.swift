@@ -184,6 +184,7 @@ package struct HistoryChecker: Sendable {
 
   private mutating func restarted(_ who: Who) {
     asked[who] = nil
+    for link in linksOf.removeValue(forKey: who) ?? [] { links[link] = nil }
     for id in calls.keys where calls[id]?.told[who] != nil { calls[id]?.told[who]?.app = App() }
   }
 

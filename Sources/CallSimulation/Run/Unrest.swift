@@ -21,6 +21,7 @@ final class Unrest {
     let wrong =
       nodes != lastNodes || nats.isDown || !nats.faults.isNone
       || coordinators.contains { $0.isFrozen || $0.isLeaving }
+      || !coordinators.contains { $0.isRunning }
     if wrong { calendar.add(from: lastLook, until: world.now) }
     lastNodes = nodes
     lastLook = world.now

@@ -121,6 +121,12 @@ final class Workload {
       case .winner: running.winner
       }
     guard let device, !step.ifRinging || device.rings(call) else { return }
+    // Nobody answers or declines a call that the app never heard of; a push could change that.
+    switch step.act {
+    case .answer, .declineHere, .declineEverywhere, .busy:
+      guard device.calls[call] != nil else { return }
+    default: break
+    }
     let address = step.who == .caller ? running.address : CallAddress(call: call)
     switch step.act {
     case .answer: device.submit(.answer(address, description: "answer"))
