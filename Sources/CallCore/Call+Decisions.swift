@@ -57,7 +57,7 @@ extension Call {
   private mutating func win(
     _ leg: Int, description: String, _ context: CallContext, into outcome: inout Outcome
   ) {
-    let losers = legs.indices.filter { $0 != leg && legs[$0].state.isLive }
+    let losers = legs.indices.filter { $0 != leg && legs[$0].state.mayStillRing }
     let facts = AnsweredFacts(
       by: legs[leg].party, at: context.now, description: description,
       connectDeadline: context.now + context.limits.connectGrace)
@@ -242,8 +242,11 @@ extension Call {
     _ reason: EndReason, by: Party?, silent: Role? = nil, _ context: CallContext,
     into outcome: inout Outcome
   ) {
-    let live = legs.indices.filter { legs[$0].state.isLive }
     let winner = winner
+    // Of an answered call those that had left were told who has it.
+    let live = legs.indices.filter {
+      winner == nil ? legs[$0].state.mayStillRing : legs[$0].state.isLive
+    }
     let end = EndedFacts(
       reason: reason, by: by, at: context.now, missed: reason.isMissedCall)
     commit(.ended(end), reason == .hungUp ? .relaxed : .urgent, context, into: &outcome)

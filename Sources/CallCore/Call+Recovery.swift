@@ -51,7 +51,7 @@ extension Call {
   private mutating func takeOverAnswered(
     _ answer: AnsweredFacts, _ context: CallContext, into outcome: inout Outcome
   ) {
-    for leg in legs.indices where legs[leg].state == .stopped {
+    for leg in legs.indices where legs[leg].state == .stopped || legs[leg].state == .gone {
       stop(leg: leg, Stop(reason: .answeredElsewhere, by: answer.by), context, into: &outcome)
     }
     if let winner {
@@ -82,7 +82,7 @@ extension Call {
   ) {
     for leg in legs.indices {
       switch legs[leg].state {
-      case .stopped:
+      case .stopped, .gone:
         let mine = answer.map { Stop(reason: .answeredElsewhere, by: $0.by) }
         stop(
           leg: leg, mine ?? Stop(reason: end.reason, by: end.by, missed: end.missed), context,
@@ -90,7 +90,7 @@ extension Call {
       case .won:
         legs[leg].told = true
         stop(leg: leg, Stop(reason: end.reason, by: end.by), context, into: &outcome)
-      case .waking, .delivered, .alerting, .declined, .busy, .gone: break
+      case .waking, .delivered, .alerting, .declined, .busy: break
       }
     }
     // Also whoever ended it: perhaps by staying away too long, of which it knows nothing.

@@ -24,6 +24,10 @@ struct Leg: Sendable {
       }
     }
 
+    /// Whether its device may believe that it rings: it did when it left, and hears what became of
+    /// the call when it comes back.
+    var mayStillRing: Bool { isLive || self == .gone }
+
     var name: String {
       switch self {
       case .waking: "waking"

@@ -372,6 +372,22 @@ import Testing
     }
   }
 
+  @Test("R11: a device that left in mid-ring hears what became of the call when it is back")
+  func r11LeftInMidRing() {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place()
+    bench.say(.sessionClosed(graceful: true), device: "b1")
+    bench.caller(.cancel(Bench.callID))
+    bench.acknowledgeAll()
+    let session = Bench.session("b1", 2)
+    bench.say(.attach(Attach()), device: "b1", session: session)
+    let reasons = bench.deliveries(to: session).compactMap {
+      if case .stop(let stop) = $0.event { stop.reason } else { nil }
+    }
+    #expect(reasons == [.cancelled])
+  }
+
   @Test("R9, R17: a candidate that is said again is handed over once")
   func r9Candidates() {
     var bench = Bench()
