@@ -18,8 +18,10 @@ import Testing
       URL(filePath: files.currentDirectoryPath).appending(path: ".build/release/callsim"),
     ]
     let process = Process()
-    let program = places.first { files.isExecutableFile(atPath: $0.path) }
-    process.executableURL = try #require(program, "build callsim")
+    guard let program = places.first(where: { files.isExecutableFile(atPath: $0.path) }) else {
+      throw CocoaError(.fileNoSuchFile)
+    }
+    process.executableURL = program
     process.arguments = arguments
     let pipe = Pipe()
     process.standardOutput = pipe

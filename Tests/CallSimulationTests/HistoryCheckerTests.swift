@@ -195,8 +195,9 @@ import Testing
     #expect(
       judge {
         $0.journal(call, placed)
-        $0.now = 30
-        $0.hear(bob1, delivery(1, invite))
+        $0.hear(
+          bob1,
+          .delivery(Delivery(call: call, callee: "bob", version: 1, at: at(30), event: invite)))
       } == .noLateInvite)
     let invited = CallEvent.invited(Invite(caller: party(alice), deadline: at(10)))
     #expect(
