@@ -39,12 +39,14 @@ public enum Placement {
   ///   - desired: the node that should have it.
   ///   - desiredServes: whether that node takes shards yet. One that starts is left its share, but
   ///     nothing is given up for it.
+  ///   - standsIn: whether this node should have what lost its owner until that node serves.
   public static func decide(
-    node: String, holds: Bool, desired: String?, desiredServes: Bool, lease: LeaseView
+    node: String, holds: Bool, desired: String?, desiredServes: Bool, lease: LeaseView,
+    standsIn: Bool = false
   ) -> Decision {
     if holds { return desired != node && desiredServes ? .release : .keep }
     switch lease {
-    case .free: return desired == node ? .claim : .keep
+    case .free: return desired == node || standsIn ? .claim : .keep
     // An own lease without the shard: it was lost on the way (a refused append, a failed recovery).
     case .own: return desired == node ? .claim : .yield
     case .other: return .keep

@@ -412,9 +412,11 @@ package actor ShardKeeper {
       }
     }
     let serves = entry.desired.flatMap { membership.coordinators[$0]?.state } == .serving
+    let lease = view(entry.record.lease, now: now)
     let decision = Placement.decide(
       node: configuration.nodeID, holds: holds, desired: entry.desired,
-      desiredServes: serves || state == .leaving, lease: view(entry.record.lease, now: now))
+      desiredServes: serves || state == .leaving, lease: lease,
+      standsIn: !serves && lease == .free && standsIn(entry.record.lease, shard))
     switch decision {
     case .keep: return
     case .claim: startClaim(shard, now: now)
@@ -423,6 +425,18 @@ package actor ShardKeeper {
         shard, deadline: min(releaseDeadline(now), shutdownDeadline), now: now)
     case .yield: startYield(shard, now: now)
     }
+  }
+
+  /// A shard whose owner died is not left waiting for a node that has yet to start, be it the same one
+  /// that comes back: calls ring there. What nobody ever owned, or was given up in good order, can
+  /// wait, so that nodes which start together share the shards from the start.
+  private func standsIn(_ lease: Lease?, _ shard: Int) -> Bool {
+    guard state == .serving, let lease, !lease.released, lease.refusedBy.isEmpty else {
+      return false
+    }
+    let serving = membership.coordinators.values.filter { $0.state == .serving }.map(\.node)
+    return Placement.desired(shard: shard, candidates: serving + [configuration.nodeID])
+      == configuration.nodeID
   }
 
   private func releaseDeadline(_ now: Timestamp) -> Timestamp {

@@ -95,6 +95,23 @@ import Testing
   }
 
   /// The same node, at once: its former leases are free, since it is another incarnation.
+  @Test func whatLostItsOwnerDoesNotWaitForItToStart() async throws {
+    try await withCluster { bench in
+      bench.start("a")
+      bench.start("b")
+      try await bench.settled(["a", "b"])
+      let users = try await bench.attachUsers(16)
+      try await bench.callAll(users)
+      await bench.crash("b")
+      // It is back under its name, and takes its time.
+      bench.start("b") { $0.settleTime = .seconds(3600) }
+      try await eventually("a stands in") {
+        try await bench.owners().allSatisfy { $0?.owner == "a" && $0?.released == false }
+      }
+      try await bench.answerAll(users)
+    }
+  }
+
   @Test func aCrashedNodeThatComesBackTakesItsShardsAgain() async throws {
     try await withCluster { bench in
       bench.start("a") { $0.checkpointEveryRecords = 3 }

@@ -41,10 +41,12 @@ import Testing
 
   @Test func decisions() {
     func decide(
-      holds: Bool, desired: String?, serves: Bool = true, _ lease: Placement.LeaseView
+      holds: Bool, desired: String?, serves: Bool = true, _ lease: Placement.LeaseView,
+      standsIn: Bool = false
     ) -> Placement.Decision {
       Placement.decide(
-        node: "a", holds: holds, desired: desired, desiredServes: serves, lease: lease)
+        node: "a", holds: holds, desired: desired, desiredServes: serves, lease: lease,
+        standsIn: standsIn)
     }
     #expect(decide(holds: false, desired: "a", .free) == .claim)
     #expect(decide(holds: false, desired: "a", .other) == .keep)
@@ -56,5 +58,8 @@ import Testing
     #expect(decide(holds: true, desired: "b", .own) == .release)
     // Nothing is given up for a node that does not take it yet.
     #expect(decide(holds: true, desired: "b", serves: false, .own) == .keep)
+    // What lost its owner does not wait for that node; what has one is left alone.
+    #expect(decide(holds: false, desired: "b", serves: false, .free, standsIn: true) == .claim)
+    #expect(decide(holds: false, desired: "b", serves: false, .other, standsIn: true) == .keep)
   }
 }
