@@ -53,8 +53,8 @@ struct SimPlan {
     let children = (0..<jobs).compactMap { spawn(arguments($0)) }
     var summary = SimSummary(intensity: intensity)
     summary.broken = jobs - children.count
+    summary.read(from: children.map(\.output))
     for child in children {
-      summary.read(from: child.output)
       close(child.output)
       var status: Int32 = 0
       waitpid(child.pid, &status, 0)

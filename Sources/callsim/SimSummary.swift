@@ -44,19 +44,30 @@ struct SimSummary {
     }
   }
 
-  mutating func read(from input: Int32) {
-    var line: [UInt8] = []
+  mutating func read(from inputs: [Int32]) {
+    var lines = [[UInt8]](repeating: [], count: inputs.count)
+    var open = inputs.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     var buffer = [UInt8](repeating: 0, count: 65_536)
-    while true {
-      let count = Glibc.read(input, &buffer, buffer.count)
-      guard count > 0 else { return }
-      for byte in buffer[..<count] {
-        if byte != 10 {
-          line.append(byte)
+    // Whichever has something: a process whose pipe is full does nothing.
+    while open.contains(where: { $0.fd >= 0 }), poll(&open, nfds_t(open.count), -1) > 0 {
+      for index in open.indices where open[index].fd >= 0 && open[index].revents != 0 {
+        let count = Glibc.read(open[index].fd, &buffer, buffer.count)
+        if count <= 0 {
+          open[index].fd = -1
         } else {
-          take(String(decoding: line, as: UTF8.self))
-          line.removeAll(keepingCapacity: true)
+          take(buffer[..<count], behind: &lines[index])
         }
+      }
+    }
+  }
+
+  private mutating func take(_ bytes: ArraySlice<UInt8>, behind line: inout [UInt8]) {
+    for byte in bytes {
+      if byte != 10 {
+        line.append(byte)
+      } else {
+        take(String(decoding: line, as: UTF8.self))
+        line.removeAll(keepingCapacity: true)
       }
     }
   }
