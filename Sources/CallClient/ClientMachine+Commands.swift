@@ -131,7 +131,19 @@ extension ClientMachine {
     let command = pending.remove(at: index).command
     actions.append(.event(.replied(request: id, command, reply)))
     takeReply(command, reply, into: &actions)
+    if case .place(let address, _) = command, case .error = reply {
+      takeUpAfterRefusal(address, now: now, into: &actions)
+    }
     sayHeldBack(behind: command, now: now, into: &actions)
+  }
+
+  /// A place that is refused, of a call that lives: it was to take the call up after an attach, and
+  /// did not.
+  private mutating func takeUpAfterRefusal(
+    _ address: CallAddress, now: Timestamp, into actions: inout [Action]
+  ) {
+    guard let view = calls[address.call], !view.isEnded, !isPlacing(address.call) else { return }
+    submit(.resume(address), now: now, into: &actions)
   }
 
   private static func asksForRetry(_ code: CallError.Code) -> Bool {

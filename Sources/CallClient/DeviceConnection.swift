@@ -69,7 +69,9 @@ package final class DeviceConnection: ChannelInboundHandler, DeviceLink {
     delegate = nil
     guard phase != .closed else { return }
     if !abruptly, phase == .open {
-      write(.close, [0x03, 0xE8])
+      // 1001, going away: the session may come back on another connection. 1000 would be a goodbye,
+      // which `detach` says.
+      write(.close, [0x03, 0xE9])
       flush()
     }
     phase = .closed

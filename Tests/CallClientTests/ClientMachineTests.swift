@@ -318,6 +318,8 @@ extension [ClientMachine.Action] {
     let third = device.say(.place(address, PlaceRequest(call: call, description: "third")))
     device.hear(.reply(id: third!, .error(CallError(.callIDTaken))))
     #expect(device.machine.calls[call]?.phase == .placed)
+    // It may have been what would have taken the call up after an attach: that is made good.
+    #expect(device.take().frames.contains { $0.command == .resume(address) })
   }
 
   @Test func whatWasLostAndComesLaterIsStillNews() {
