@@ -119,7 +119,9 @@ package struct CheckpointStore: Sendable {
   }
 
   /// Replaces the shard's checkpoint by a newer one.
-  package func write(_ checkpoint: Checkpoint, shard: Int) async throws(Failure) {
+  /// - Returns: the sequence of the one that it replaced; 0 where there was none.
+  @discardableResult
+  package func write(_ checkpoint: Checkpoint, shard: Int) async throws(Failure) -> UInt64 {
     let former = try await head(shard)
     if let former {
       let known = (former.head.epoch, former.head.sequence)
@@ -141,6 +143,7 @@ package struct CheckpointStore: Sendable {
       throw error
     }
     if let former { await removeChunks(shard, former.head) }
+    return former?.head.sequence ?? 0
   }
 
   private func put(_ key: String, _ value: [UInt8], expecting: UInt64?) async throws(Failure) {

@@ -51,15 +51,19 @@ package final class Checkpointer: Sendable {
   }
 
   private func write(_ job: CheckpointJob) async {
+    let former: UInt64
     do throws(CheckpointStore.Failure) {
-      try await store.write(job.checkpoint, shard: job.shard)
+      former = try await store.write(job.checkpoint, shard: job.shard)
     } catch {
       return fail(job, "\(error)")
     }
     metrics.checkpoints.increment()
     job.done(true)
+    guard former > 0 else { return }
     do {
-      try await journal.purge(shard: job.shard, through: job.checkpoint.sequence)
+      // Only what the former checkpoint made superfluous: a replicated bucket may take a former
+      // owner's older checkpoint in the same moment, and what lies behind that must be there.
+      try await journal.purge(shard: job.shard, through: former)
     } catch {
       logger.warning(
         "Records before a checkpoint could not be purged; the next checkpoint takes them along.",
