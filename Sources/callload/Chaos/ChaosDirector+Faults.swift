@@ -33,7 +33,7 @@ extension ChaosDirector {
     var draw = random.next()
     let names = cluster.nats.map(\.process.name)
     if names.count > 1, draw & 1 == 0,
-      let leader = await cluster.nats[0].monitor.jetStream()?.meta_cluster?.leader,
+      let leader = await cluster.nats[0].monitor.jetStream()?.metaCluster?.leader,
       let place = names.firstIndex(of: leader)
     {
       draw = UInt64(place)

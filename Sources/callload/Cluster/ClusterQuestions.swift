@@ -9,13 +9,6 @@ package struct ClusterQuestions: Sendable {
   let folder: TemporaryFolder
   private static let number = Atomic(0)
 
-  init(callctlPath: String, natsURL: String, cluster: String, folder: TemporaryFolder) {
-    self.callctlPath = callctlPath
-    self.natsURL = natsURL
-    self.cluster = cluster
-    self.folder = folder
-  }
-
   /// The part of `callctl status --json` that is looked at.
   package struct Status: Decodable, Sendable {
     struct Shard: Decodable, Sendable {

@@ -7,12 +7,20 @@ package struct NATSMonitor: Sendable {
   package struct JetStream: Decodable, Sendable {
     package struct Meta: Decodable, Sendable {
       package var leader: String?
-      package var cluster_size: Int?
+      package var clusterSize: Int?
+      enum CodingKeys: String, CodingKey {
+        case leader
+        case clusterSize = "cluster_size"
+      }
     }
     /// Bytes of all streams in files.
     package var storage: UInt64
     package var messages: UInt64?
-    package var meta_cluster: Meta?
+    package var metaCluster: Meta?
+    enum CodingKeys: String, CodingKey {
+      case storage, messages
+      case metaCluster = "meta_cluster"
+    }
   }
 
   package func jetStream() async -> JetStream? {
@@ -28,7 +36,7 @@ package struct NATSMonitor: Sendable {
       let found = await jetStream()
     else { return false }
     guard servers > 1 else { return true }
-    return found.meta_cluster?.leader?.isEmpty == false
-      && found.meta_cluster?.cluster_size == servers
+    return found.metaCluster?.leader?.isEmpty == false
+      && found.metaCluster?.clusterSize == servers
   }
 }

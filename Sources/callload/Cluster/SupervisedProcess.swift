@@ -1,4 +1,4 @@
-package import Glibc
+import Glibc
 import Synchronization
 
 /// A member of the local cluster, over all of its lives: it can be killed, frozen and started again

@@ -73,10 +73,10 @@ package final class TCPRelay: Sendable {
       return near.close()
     }
     let first = Half(ways.value, near)
+    let bound = NIOLoopBound(first, eventLoop: near.eventLoop)
     return near.eventLoop.makeCompletedFuture {
       try near.pipeline.syncOperations.addHandler(first)
     }.flatMap {
-      let bound = NIOLoopBound(first, eventLoop: near.eventLoop)
       ClientBootstrap(group: near.eventLoop)
         .channelOption(.socketOption(.tcp_nodelay), value: 1)
         .channelOption(.autoRead, value: false)

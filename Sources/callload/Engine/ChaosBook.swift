@@ -1,4 +1,4 @@
-package import CallCore
+import CallCore
 package import Histogram
 
 /// What faults did to devices and shards, as seen from outside. Times in microseconds.
