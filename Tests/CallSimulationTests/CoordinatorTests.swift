@@ -135,16 +135,13 @@ import Testing
   enum StoreSabotage: CaseIterable {
     case speaksBeforeTheAppend
     case noExpectedSequence
-    case checkpointNotStored
+    case purgeGoesTooFar
 
     func carryOut(_ nats: SimNATS) {
       switch self {
       case .speaksBeforeTheAppend: nats.tamper.answersAppendsEarly = true
       case .noExpectedSequence: nats.journalExpectationIgnored = true
-      case .checkpointNotStored:
-        nats.tamper.forgetsPut = { bucket, key in
-          bucket.hasSuffix("checkpoints") && key.hasSuffix("head")
-        }
+      case .purgeGoesTooFar: nats.tamper.purgesThrough = { _ in .max }
       }
     }
   }

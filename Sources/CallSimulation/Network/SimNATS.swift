@@ -158,7 +158,8 @@ package final class SimNATS: @unchecked Sendable {
     return result
   }
 
-  func purge(_ shard: Int, through sequence: UInt64) {
+  func purge(_ shard: Int, through asked: UInt64) {
+    let sequence = tamper.purgesThrough(asked)
     store.purge(shard, through: sequence)
     for look in observers.purged { look(shard, sequence) }
   }

@@ -4,6 +4,8 @@ package import CallBus
 package struct SimTamper {
   /// An append is answered at once; it is made all the same, later.
   package var answersAppendsEarly = false
+  /// A purge of a journal goes further than it was asked to.
+  package var purgesThrough: (_ sequence: UInt64) -> UInt64 = { $0 }
   /// A compare-and-set in a bucket is taken whatever is there.
   package var bucketExpectationIgnored: (_ bucket: String) -> Bool = { _ in false }
   /// A write to a bucket is acknowledged, and not made.
