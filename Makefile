@@ -28,11 +28,13 @@ demo: build
 
 # What needs the processors for itself runs by itself: servers that are killed, thousands of simulated
 # clusters, whole clusters of processes.
-heavy := NATSBusTests CallSimulationTests IntegrationTests
+heavy := NATSBusTests CallSimulationTests
+clusters := IntegrationTests
 test: install
 	swift build -c release --build-tests
-	swift test -c release --skip-build $(heavy:%=--skip '%\.')
+	swift test -c release --skip-build $(patsubst %,--skip '%\.',$(heavy) $(clusters))
 	set -e; for tests in $(heavy); do swift test -c release --skip-build --filter "$$tests\."; done
+	swift test -c release --skip-build --no-parallel --filter '$(clusters)\.'
 
 check: install
 	deploy/dev/check.sh
