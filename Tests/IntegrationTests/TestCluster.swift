@@ -26,10 +26,22 @@ final class TestCluster: Sendable {
 
   static func start(coordinators: Int = 2, edges: Int = 2) async throws -> TestCluster {
     let cluster = try TestCluster(nats: try await NATSServerProcess.start())
-    for number in 1...coordinators { try cluster.startCoordinator("c\(number)") }
-    for number in 1...edges { try cluster.startEdge("e\(number)") }
-    for number in 1...edges { try await cluster.waitUntilReady("e\(number)") }
+    do {
+      for number in 1...coordinators { try cluster.startCoordinator("c\(number)") }
+      for number in 1...edges { try cluster.startEdge("e\(number)") }
+      for number in 1...edges { try await cluster.waitUntilReady("e\(number)") }
+    } catch {
+      cluster.stop()
+      throw error
+    }
     return cluster
+  }
+
+  /// Below the ports that the kernel gives to outgoing connections.
+  private static func freePort() -> Int {
+    var port = 0
+    repeat { port = .random(in: 15_000..<32_000) } while !HTTPProbe.isFree("127.0.0.1", port)
+    return port
   }
 
   func startCoordinator(_ name: String) throws {
@@ -39,7 +51,7 @@ final class TestCluster: Sendable {
   /// An edge that was there before comes back on its port.
   func startEdge(_ name: String, drainSeconds: Int = 0) throws {
     let port = ports.withLock { ports in
-      let port = ports[name] ?? Int.random(in: 15_000..<32_000)
+      let port = ports[name] ?? Self.freePort()
       ports[name] = port
       return port
     }
