@@ -39,7 +39,8 @@ extension EdgeLoop {
 
   /// - Returns: whether the reply answers a question of this loop's own.
   func takesReply(session: UInt64, now: Timestamp) -> Bool {
-    guard let reach, reach.session == session else { return false }
+    // Every reply of every device passes here.
+    guard reach?.session == session, let reach else { return false }
     let before = reach.watch.isCutOff
     self.reach?.watch.answered(now: now)
     if before { reach.changed(false) }
