@@ -48,6 +48,15 @@ extension Target.Dependency {
     name: "Histogram", package: "hdrhistogram-swift")
   static let deque: Target.Dependency = .product(
     name: "DequeModule", package: "swift-collections")
+  static let http2: [Target.Dependency] = [
+    .product(name: "NIOHTTP2", package: "swift-nio-http2"),
+    .product(name: "NIOHPACK", package: "swift-nio-http2"),
+    .product(name: "NIOSSL", package: "swift-nio-ssl"),
+  ]
+  static let httpClient: Target.Dependency = .product(
+    name: "AsyncHTTPClient", package: "async-http-client")
+  static let certificates: Target.Dependency = .product(
+    name: "X509", package: "swift-certificates")
 }
 
 let package = Package(
@@ -71,6 +80,10 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-crypto.git", from: "4.5.2"),
     .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift.git", from: "0.2.0"),
     .package(url: "https://github.com/apple/swift-collections.git", from: "1.6.0"),
+    .package(url: "https://github.com/apple/swift-nio-http2.git", from: "1.46.0"),
+    .package(url: "https://github.com/apple/swift-nio-ssl.git", from: "2.37.6"),
+    .package(url: "https://github.com/swift-server/async-http-client.git", from: "1.37.0"),
+    .package(url: "https://github.com/apple/swift-certificates.git", from: "1.21.1"),
   ],
   targets: [
     .systemLibrary(name: "CNATS", pkgConfig: "libnats", providers: [.apt(["libnats-dev"])]),
@@ -92,8 +105,17 @@ let package = Package(
         + Target.Dependency.nio),
     library("CallClient", ["CallCore", "CallWire", .log] + Target.Dependency.nio),
     library(
+      "CallPush",
+      [
+        "CallCore", "CallWire", "CallBus", "CallTelemetry", "CallAuth", .log, .lifecycle, .jwt,
+        .crypto, .deque, .httpClient,
+      ] + Target.Dependency.nio + Target.Dependency.http2),
+    library(
       "CallTestKit",
-      ["CallCore", "CallWire", "CallBus", "CallCoordinator", "CallEdge", "CallClient"]),
+      [
+        "CallCore", "CallWire", "CallBus", "CallCoordinator", "CallEdge", "CallClient", .crypto,
+        .certificates,
+      ] + Target.Dependency.nio + Target.Dependency.http2),
 
     library(
       "CallSimulation",
@@ -105,7 +127,7 @@ let package = Package(
     .executableTarget(
       name: "callnode",
       dependencies: [
-        "CallCoordinator", "CallEdge", "NATSBus", "CallBus", "CallWire", "CallCore",
+        "CallCoordinator", "CallEdge", "CallPush", "NATSBus", "CallBus", "CallWire", "CallCore",
         "CallTelemetry", "CallAuth", .arguments, .configuration, .lifecycle, .unixSignals, .log,
       ] + Target.Dependency.nio, swiftSettings: settings),
     .executableTarget(
@@ -116,8 +138,8 @@ let package = Package(
     .executableTarget(
       name: "callload",
       dependencies: [
-        "CallClient", "CallWire", "CallCore", "CallAuth", .arguments, .histogram, .log, .lifecycle,
-        .unixSignals,
+        "CallClient", "CallWire", "CallCore", "CallAuth", "CallTestKit", .arguments, .histogram,
+        .log, .lifecycle, .unixSignals,
       ] + Target.Dependency.nio, swiftSettings: settings),
 
     .executableTarget(
@@ -156,6 +178,16 @@ let package = Package(
         "CallSimulation", "callsim", "CallCoordinator", "CallEdge", "CallClient", "CallBus",
         "CallWire", "CallCore", "CallTelemetry", "CallAuth", .log, .embedded,
       ] + Target.Dependency.nio),
+    tests(
+      "CallPushTests",
+      [
+        "CallPush", "CallClient", "CallBus", "CallWire", "CallCore", "CallTelemetry", "CallAuth",
+        "CallTestKit", .log, .jwt, .crypto, .embedded, .httpClient,
+      ] + Target.Dependency.nio + Target.Dependency.http2),
+    tests(
+      "CallTestKitTests",
+      ["CallTestKit", "CallCore", .crypto, .certificates] + Target.Dependency.nio
+        + Target.Dependency.http2),
     tests("CallTelemetryTests", ["CallTelemetry", .log]),
     tests("CallNodeTests", ["callnode", "CallBus", "CallCore", "CallWire", "CallTelemetry", .log]),
     tests("CallCtlTests", ["callctl", "CallCore", "CallTelemetry"]),

@@ -457,6 +457,96 @@ void   callmesh__v1__signal_command__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__signal_command__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__push_report__init
+                     (Callmesh__V1__PushReport         *message)
+{
+  static const Callmesh__V1__PushReport init_value = CALLMESH__V1__PUSH_REPORT__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__push_report__get_packed_size
+                     (const Callmesh__V1__PushReport *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__push_report__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__push_report__pack
+                     (const Callmesh__V1__PushReport *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__push_report__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__push_report__pack_to_buffer
+                     (const Callmesh__V1__PushReport *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__push_report__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__PushReport *
+       callmesh__v1__push_report__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__PushReport *)
+     protobuf_c_message_unpack (&callmesh__v1__push_report__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__push_report__free_unpacked
+                     (Callmesh__V1__PushReport *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__push_report__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__token_taken__init
+                     (Callmesh__V1__TokenTaken         *message)
+{
+  static const Callmesh__V1__TokenTaken init_value = CALLMESH__V1__TOKEN_TAKEN__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__token_taken__get_packed_size
+                     (const Callmesh__V1__TokenTaken *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__token_taken__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__token_taken__pack
+                     (const Callmesh__V1__TokenTaken *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__token_taken__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__token_taken__pack_to_buffer
+                     (const Callmesh__V1__TokenTaken *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__token_taken__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__TokenTaken *
+       callmesh__v1__token_taken__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__TokenTaken *)
+     protobuf_c_message_unpack (&callmesh__v1__token_taken__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__token_taken__free_unpacked
+                     (Callmesh__V1__TokenTaken *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__token_taken__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__caller_gone__init
                      (Callmesh__V1__CallerGone         *message)
 {
@@ -817,6 +907,141 @@ void   callmesh__v1__lease__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__lease__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__push_job__init
+                     (Callmesh__V1__PushJob         *message)
+{
+  static const Callmesh__V1__PushJob init_value = CALLMESH__V1__PUSH_JOB__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__push_job__get_packed_size
+                     (const Callmesh__V1__PushJob *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__push_job__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__push_job__pack
+                     (const Callmesh__V1__PushJob *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__push_job__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__push_job__pack_to_buffer
+                     (const Callmesh__V1__PushJob *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__push_job__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__PushJob *
+       callmesh__v1__push_job__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__PushJob *)
+     protobuf_c_message_unpack (&callmesh__v1__push_job__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__push_job__free_unpacked
+                     (Callmesh__V1__PushJob *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__push_job__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__token_owner__init
+                     (Callmesh__V1__TokenOwner         *message)
+{
+  static const Callmesh__V1__TokenOwner init_value = CALLMESH__V1__TOKEN_OWNER__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__token_owner__get_packed_size
+                     (const Callmesh__V1__TokenOwner *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__token_owner__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__token_owner__pack
+                     (const Callmesh__V1__TokenOwner *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__token_owner__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__token_owner__pack_to_buffer
+                     (const Callmesh__V1__TokenOwner *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__token_owner__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__TokenOwner *
+       callmesh__v1__token_owner__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__TokenOwner *)
+     protobuf_c_message_unpack (&callmesh__v1__token_owner__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__token_owner__free_unpacked
+                     (Callmesh__V1__TokenOwner *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__token_owner__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__push_keys__init
+                     (Callmesh__V1__PushKeys         *message)
+{
+  static const Callmesh__V1__PushKeys init_value = CALLMESH__V1__PUSH_KEYS__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__push_keys__get_packed_size
+                     (const Callmesh__V1__PushKeys *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__push_keys__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__push_keys__pack
+                     (const Callmesh__V1__PushKeys *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__push_keys__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__push_keys__pack_to_buffer
+                     (const Callmesh__V1__PushKeys *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__push_keys__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__PushKeys *
+       callmesh__v1__push_keys__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__PushKeys *)
+     protobuf_c_message_unpack (&callmesh__v1__push_keys__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__push_keys__free_unpacked
+                     (Callmesh__V1__PushKeys *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__push_keys__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__cluster_record__init
                      (Callmesh__V1__ClusterRecord         *message)
 {
@@ -862,7 +1087,7 @@ void   callmesh__v1__cluster_record__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__cluster_record__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
-static const ProtobufCFieldDescriptor callmesh__v1__command_batch__field_descriptors[3] =
+static const ProtobufCFieldDescriptor callmesh__v1__command_batch__field_descriptors[4] =
 {
   {
     "edge",
@@ -900,16 +1125,29 @@ static const ProtobufCFieldDescriptor callmesh__v1__command_batch__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "peer",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__CommandBatch, peer),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__command_batch__field_indices_by_name[] = {
   1,   /* field[1] = commands */
   0,   /* field[0] = edge */
   2,   /* field[2] = format */
+  3,   /* field[3] = peer */
 };
 static const ProtobufCIntRange callmesh__v1__command_batch__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor =
 {
@@ -919,14 +1157,14 @@ const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor =
   "Callmesh__V1__CommandBatch",
   "callmesh.v1",
   sizeof(Callmesh__V1__CommandBatch),
-  3,
+  4,
   callmesh__v1__command_batch__field_descriptors,
   callmesh__v1__command_batch__field_indices_by_name,
   1,  callmesh__v1__command_batch__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__command_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[24] =
+static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[26] =
 {
   {
     "session",
@@ -1216,6 +1454,30 @@ static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[2
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "push_report",
+    25,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Command, body_case),
+    offsetof(Callmesh__V1__Command, push_report),
+    &callmesh__v1__push_report__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "token_taken",
+    26,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Command, body_case),
+    offsetof(Callmesh__V1__Command, token_taken),
+    &callmesh__v1__token_taken__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   11,   /* field[11] = ack */
@@ -1234,19 +1496,21 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   4,   /* field[4] = device */
   18,   /* field[18] = hang_up */
   10,   /* field[10] = place */
+  24,   /* field[24] = push_report */
   22,   /* field[22] = query */
   8,   /* field[8] = register */
   1,   /* field[1] = request */
   21,   /* field[21] = resume */
   0,   /* field[0] = session */
   7,   /* field[7] = session_closed */
+  25,   /* field[25] = token_taken */
   9,   /* field[9] = unregister */
   3,   /* field[3] = user */
 };
 static const ProtobufCIntRange callmesh__v1__command__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 24 }
+  { 0, 26 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
 {
@@ -1256,7 +1520,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
   "Callmesh__V1__Command",
   "callmesh.v1",
   sizeof(Callmesh__V1__Command),
-  24,
+  26,
   callmesh__v1__command__field_descriptors,
   callmesh__v1__command__field_indices_by_name,
   1,  callmesh__v1__command__number_ranges,
@@ -1734,6 +1998,199 @@ const ProtobufCMessageDescriptor callmesh__v1__signal_command__descriptor =
   callmesh__v1__signal_command__field_indices_by_name,
   1,  callmesh__v1__signal_command__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__signal_command__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__push_report__field_descriptors[7] =
+{
+  {
+    "call",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushReport, call),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "purpose",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushReport, purpose),
+    &callmesh__v1__push_purpose__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "fingerprint",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushReport, fingerprint),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "result",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushReport, result),
+    &callmesh__v1__push_result__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "reason",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushReport, reason),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "gone_since_us",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushReport, gone_since_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "at_us",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushReport, at_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__push_report__field_indices_by_name[] = {
+  6,   /* field[6] = at_us */
+  0,   /* field[0] = call */
+  2,   /* field[2] = fingerprint */
+  5,   /* field[5] = gone_since_us */
+  1,   /* field[1] = purpose */
+  4,   /* field[4] = reason */
+  3,   /* field[3] = result */
+};
+static const ProtobufCIntRange callmesh__v1__push_report__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 7 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__push_report__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.PushReport",
+  "PushReport",
+  "Callmesh__V1__PushReport",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__PushReport),
+  7,
+  callmesh__v1__push_report__field_descriptors,
+  callmesh__v1__push_report__field_indices_by_name,
+  1,  callmesh__v1__push_report__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__push_report__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__token_taken__field_descriptors[4] =
+{
+  {
+    "fingerprint",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TokenTaken, fingerprint),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "by_user",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TokenTaken, by_user),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "by_device",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TokenTaken, by_device),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "at_us",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TokenTaken, at_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__token_taken__field_indices_by_name[] = {
+  3,   /* field[3] = at_us */
+  2,   /* field[2] = by_device */
+  1,   /* field[1] = by_user */
+  0,   /* field[0] = fingerprint */
+};
+static const ProtobufCIntRange callmesh__v1__token_taken__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__token_taken__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.TokenTaken",
+  "TokenTaken",
+  "Callmesh__V1__TokenTaken",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__TokenTaken),
+  4,
+  callmesh__v1__token_taken__field_descriptors,
+  callmesh__v1__token_taken__field_indices_by_name,
+  1,  callmesh__v1__token_taken__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__token_taken__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__caller_gone__field_descriptors[1] =
@@ -2339,6 +2796,393 @@ const ProtobufCMessageDescriptor callmesh__v1__lease__descriptor =
   (ProtobufCMessageInit) callmesh__v1__lease__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
+static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[17] =
+{
+  {
+    "format",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, format),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "app",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, app),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "user",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, user),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "device",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, device),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "call",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, call),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "purpose",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, purpose),
+    &callmesh__v1__push_purpose__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "token",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, token),
+    &callmesh__v1__push_token__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "dialect",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, dialect),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "caller",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, caller),
+    &callmesh__v1__party__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "video",
+    10,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, video),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "headers",
+    11,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__PushJob, n_headers),
+    offsetof(Callmesh__V1__PushJob, headers),
+    &callmesh__v1__header__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "placed_at_us",
+    12,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, placed_at_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "ring_deadline_us",
+    13,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, ring_deadline_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "decided_at_us",
+    14,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, decided_at_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "deadline_us",
+    15,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, deadline_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "reason",
+    16,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, reason),
+    &callmesh__v1__end_reason__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "by",
+    17,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, by),
+    &callmesh__v1__party__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__push_job__field_indices_by_name[] = {
+  1,   /* field[1] = app */
+  16,   /* field[16] = by */
+  4,   /* field[4] = call */
+  8,   /* field[8] = caller */
+  14,   /* field[14] = deadline_us */
+  13,   /* field[13] = decided_at_us */
+  3,   /* field[3] = device */
+  7,   /* field[7] = dialect */
+  0,   /* field[0] = format */
+  10,   /* field[10] = headers */
+  11,   /* field[11] = placed_at_us */
+  5,   /* field[5] = purpose */
+  15,   /* field[15] = reason */
+  12,   /* field[12] = ring_deadline_us */
+  6,   /* field[6] = token */
+  2,   /* field[2] = user */
+  9,   /* field[9] = video */
+};
+static const ProtobufCIntRange callmesh__v1__push_job__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 17 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.PushJob",
+  "PushJob",
+  "Callmesh__V1__PushJob",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__PushJob),
+  17,
+  callmesh__v1__push_job__field_descriptors,
+  callmesh__v1__push_job__field_indices_by_name,
+  1,  callmesh__v1__push_job__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__push_job__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__token_owner__field_descriptors[5] =
+{
+  {
+    "format",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TokenOwner, format),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "app",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TokenOwner, app),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "user",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TokenOwner, user),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "device",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TokenOwner, device),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "claimed_at_us",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TokenOwner, claimed_at_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__token_owner__field_indices_by_name[] = {
+  1,   /* field[1] = app */
+  4,   /* field[4] = claimed_at_us */
+  3,   /* field[3] = device */
+  0,   /* field[0] = format */
+  2,   /* field[2] = user */
+};
+static const ProtobufCIntRange callmesh__v1__token_owner__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__token_owner__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.TokenOwner",
+  "TokenOwner",
+  "Callmesh__V1__TokenOwner",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__TokenOwner),
+  5,
+  callmesh__v1__token_owner__field_descriptors,
+  callmesh__v1__token_owner__field_indices_by_name,
+  1,  callmesh__v1__token_owner__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__token_owner__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__push_keys__field_descriptors[2] =
+{
+  {
+    "format",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushKeys, format),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "keys",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Callmesh__V1__PushKeys, n_keys),
+    offsetof(Callmesh__V1__PushKeys, keys),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__push_keys__field_indices_by_name[] = {
+  0,   /* field[0] = format */
+  1,   /* field[1] = keys */
+};
+static const ProtobufCIntRange callmesh__v1__push_keys__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__push_keys__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.PushKeys",
+  "PushKeys",
+  "Callmesh__V1__PushKeys",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__PushKeys),
+  2,
+  callmesh__v1__push_keys__field_descriptors,
+  callmesh__v1__push_keys__field_indices_by_name,
+  1,  callmesh__v1__push_keys__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__push_keys__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCFieldDescriptor callmesh__v1__cluster_record__field_descriptors[3] =
 {
   {
@@ -2402,6 +3246,80 @@ const ProtobufCMessageDescriptor callmesh__v1__cluster_record__descriptor =
   1,  callmesh__v1__cluster_record__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__cluster_record__init,
   NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCEnumValue callmesh__v1__push_purpose__enum_values_by_number[7] =
+{
+  { "PUSH_PURPOSE_UNSPECIFIED", "CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED", 0 },
+  { "PUSH_PURPOSE_RING", "CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_RING", 1 },
+  { "PUSH_PURPOSE_MISSED", "CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_MISSED", 2 },
+  { "PUSH_PURPOSE_ANSWERED_ELSEWHERE", "CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_ANSWERED_ELSEWHERE", 3 },
+  { "PUSH_PURPOSE_CANCEL", "CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_CANCEL", 4 },
+  { "PUSH_PURPOSE_ENDED", "CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_ENDED", 5 },
+  { "PUSH_PURPOSE_MISSED_NOTICE", "CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_MISSED_NOTICE", 6 },
+};
+static const ProtobufCIntRange callmesh__v1__push_purpose__value_ranges[] = {
+{0, 0},{0, 7}
+};
+static const ProtobufCEnumValueIndex callmesh__v1__push_purpose__enum_values_by_name[7] =
+{
+  { "PUSH_PURPOSE_ANSWERED_ELSEWHERE", 3 },
+  { "PUSH_PURPOSE_CANCEL", 4 },
+  { "PUSH_PURPOSE_ENDED", 5 },
+  { "PUSH_PURPOSE_MISSED", 2 },
+  { "PUSH_PURPOSE_MISSED_NOTICE", 6 },
+  { "PUSH_PURPOSE_RING", 1 },
+  { "PUSH_PURPOSE_UNSPECIFIED", 0 },
+};
+const ProtobufCEnumDescriptor callmesh__v1__push_purpose__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "callmesh.v1.PushPurpose",
+  "PushPurpose",
+  "Callmesh__V1__PushPurpose",
+  "callmesh.v1",
+  7,
+  callmesh__v1__push_purpose__enum_values_by_number,
+  7,
+  callmesh__v1__push_purpose__enum_values_by_name,
+  1,
+  callmesh__v1__push_purpose__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCEnumValue callmesh__v1__push_result__enum_values_by_number[6] =
+{
+  { "PUSH_RESULT_UNSPECIFIED", "CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_UNSPECIFIED", 0 },
+  { "PUSH_RESULT_ACCEPTED", "CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_ACCEPTED", 1 },
+  { "PUSH_RESULT_TOKEN_GONE", "CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_TOKEN_GONE", 2 },
+  { "PUSH_RESULT_REJECTED", "CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_REJECTED", 3 },
+  { "PUSH_RESULT_EXPIRED", "CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_EXPIRED", 4 },
+  { "PUSH_RESULT_FAILED", "CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_FAILED", 5 },
+};
+static const ProtobufCIntRange callmesh__v1__push_result__value_ranges[] = {
+{0, 0},{0, 6}
+};
+static const ProtobufCEnumValueIndex callmesh__v1__push_result__enum_values_by_name[6] =
+{
+  { "PUSH_RESULT_ACCEPTED", 1 },
+  { "PUSH_RESULT_EXPIRED", 4 },
+  { "PUSH_RESULT_FAILED", 5 },
+  { "PUSH_RESULT_REJECTED", 3 },
+  { "PUSH_RESULT_TOKEN_GONE", 2 },
+  { "PUSH_RESULT_UNSPECIFIED", 0 },
+};
+const ProtobufCEnumDescriptor callmesh__v1__push_result__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "callmesh.v1.PushResult",
+  "PushResult",
+  "Callmesh__V1__PushResult",
+  "callmesh.v1",
+  6,
+  callmesh__v1__push_result__enum_values_by_number,
+  6,
+  callmesh__v1__push_result__enum_values_by_name,
+  1,
+  callmesh__v1__push_result__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
 static const ProtobufCEnumValue callmesh__v1__node_role__enum_values_by_number[4] =
 {

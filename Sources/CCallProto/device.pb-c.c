@@ -2141,7 +2141,7 @@ const ProtobufCMessageDescriptor callmesh__v1__detach__descriptor =
   (ProtobufCMessageInit) callmesh__v1__detach__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__push_token__field_descriptors[4] =
+static const ProtobufCFieldDescriptor callmesh__v1__push_token__field_descriptors[5] =
 {
   {
     "provider",
@@ -2191,9 +2191,22 @@ static const ProtobufCFieldDescriptor callmesh__v1__push_token__field_descriptor
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "fingerprint",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushToken, fingerprint),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__push_token__field_indices_by_name[] = {
   1,   /* field[1] = environment */
+  4,   /* field[4] = fingerprint */
   0,   /* field[0] = provider */
   3,   /* field[3] = token */
   2,   /* field[2] = topic */
@@ -2201,7 +2214,7 @@ static const unsigned callmesh__v1__push_token__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__push_token__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__push_token__descriptor =
 {
@@ -2211,14 +2224,14 @@ const ProtobufCMessageDescriptor callmesh__v1__push_token__descriptor =
   "Callmesh__V1__PushToken",
   "callmesh.v1",
   sizeof(Callmesh__V1__PushToken),
-  4,
+  5,
   callmesh__v1__push_token__field_descriptors,
   callmesh__v1__push_token__field_indices_by_name,
   1,  callmesh__v1__push_token__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__push_token__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__register__field_descriptors[6] =
+static const ProtobufCFieldDescriptor callmesh__v1__register__field_descriptors[8] =
 {
   {
     "device_name",
@@ -2292,9 +2305,35 @@ static const ProtobufCFieldDescriptor callmesh__v1__register__field_descriptors[
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "capabilities_given",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Register, capabilities_given),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "capabilities",
+    8,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_STRING,
+    offsetof(Callmesh__V1__Register, n_capabilities),
+    offsetof(Callmesh__V1__Register, capabilities),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__register__field_indices_by_name[] = {
   2,   /* field[2] = alert_token */
+  7,   /* field[7] = capabilities */
+  6,   /* field[6] = capabilities_given */
   0,   /* field[0] = device_name */
   3,   /* field[3] = dialect */
   4,   /* field[4] = sdk_name */
@@ -2304,7 +2343,7 @@ static const unsigned callmesh__v1__register__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__register__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__register__descriptor =
 {
@@ -2314,7 +2353,7 @@ const ProtobufCMessageDescriptor callmesh__v1__register__descriptor =
   "Callmesh__V1__Register",
   "callmesh.v1",
   sizeof(Callmesh__V1__Register),
-  6,
+  8,
   callmesh__v1__register__field_descriptors,
   callmesh__v1__register__field_indices_by_name,
   1,  callmesh__v1__register__number_ranges,
@@ -3335,7 +3374,7 @@ const ProtobufCMessageDescriptor callmesh__v1__attached__descriptor =
   (ProtobufCMessageInit) callmesh__v1__attached__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__registered__field_descriptors[3] =
+static const ProtobufCFieldDescriptor callmesh__v1__registered__field_descriptors[4] =
 {
   {
     "device",
@@ -3373,8 +3412,21 @@ static const ProtobufCFieldDescriptor callmesh__v1__registered__field_descriptor
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "capabilities",
+    4,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_STRING,
+    offsetof(Callmesh__V1__Registered, n_capabilities),
+    offsetof(Callmesh__V1__Registered, capabilities),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__registered__field_indices_by_name[] = {
+  3,   /* field[3] = capabilities */
   0,   /* field[0] = device */
   1,   /* field[1] = expires_at_ms */
   2,   /* field[2] = removed_devices */
@@ -3382,7 +3434,7 @@ static const unsigned callmesh__v1__registered__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__registered__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__registered__descriptor =
 {
@@ -3392,7 +3444,7 @@ const ProtobufCMessageDescriptor callmesh__v1__registered__descriptor =
   "Callmesh__V1__Registered",
   "callmesh.v1",
   sizeof(Callmesh__V1__Registered),
-  3,
+  4,
   callmesh__v1__registered__field_descriptors,
   callmesh__v1__registered__field_indices_by_name,
   1,  callmesh__v1__registered__number_ranges,
@@ -4335,21 +4387,23 @@ const ProtobufCEnumDescriptor callmesh__v1__signal_kind__descriptor =
   callmesh__v1__signal_kind__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue callmesh__v1__notice_kind__enum_values_by_number[4] =
+static const ProtobufCEnumValue callmesh__v1__notice_kind__enum_values_by_number[5] =
 {
   { "NOTICE_KIND_UNSPECIFIED", "CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_UNSPECIFIED", 0 },
   { "NOTICE_KIND_SESSION_REPLACED", "CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_SESSION_REPLACED", 1 },
   { "NOTICE_KIND_DEVICE_REMOVED", "CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_DEVICE_REMOVED", 2 },
   { "NOTICE_KIND_GO_AWAY", "CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_GO_AWAY", 3 },
+  { "NOTICE_KIND_TOKEN_TAKEN", "CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_TOKEN_TAKEN", 4 },
 };
 static const ProtobufCIntRange callmesh__v1__notice_kind__value_ranges[] = {
-{0, 0},{0, 4}
+{0, 0},{0, 5}
 };
-static const ProtobufCEnumValueIndex callmesh__v1__notice_kind__enum_values_by_name[4] =
+static const ProtobufCEnumValueIndex callmesh__v1__notice_kind__enum_values_by_name[5] =
 {
   { "NOTICE_KIND_DEVICE_REMOVED", 2 },
   { "NOTICE_KIND_GO_AWAY", 3 },
   { "NOTICE_KIND_SESSION_REPLACED", 1 },
+  { "NOTICE_KIND_TOKEN_TAKEN", 4 },
   { "NOTICE_KIND_UNSPECIFIED", 0 },
 };
 const ProtobufCEnumDescriptor callmesh__v1__notice_kind__descriptor =
@@ -4359,9 +4413,9 @@ const ProtobufCEnumDescriptor callmesh__v1__notice_kind__descriptor =
   "NoticeKind",
   "Callmesh__V1__NoticeKind",
   "callmesh.v1",
-  4,
+  5,
   callmesh__v1__notice_kind__enum_values_by_number,
-  4,
+  5,
   callmesh__v1__notice_kind__enum_values_by_name,
   1,
   callmesh__v1__notice_kind__value_ranges,

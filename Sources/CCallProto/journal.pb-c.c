@@ -187,6 +187,51 @@ void   callmesh__v1__placed_entry__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__placed_entry__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__pushed_entry__init
+                     (Callmesh__V1__PushedEntry         *message)
+{
+  static const Callmesh__V1__PushedEntry init_value = CALLMESH__V1__PUSHED_ENTRY__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__pushed_entry__get_packed_size
+                     (const Callmesh__V1__PushedEntry *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__pushed_entry__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__pushed_entry__pack
+                     (const Callmesh__V1__PushedEntry *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__pushed_entry__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__pushed_entry__pack_to_buffer
+                     (const Callmesh__V1__PushedEntry *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__pushed_entry__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__PushedEntry *
+       callmesh__v1__pushed_entry__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__PushedEntry *)
+     protobuf_c_message_unpack (&callmesh__v1__pushed_entry__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__pushed_entry__free_unpacked
+                     (Callmesh__V1__PushedEntry *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__pushed_entry__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__leg_joined_entry__init
                      (Callmesh__V1__LegJoinedEntry         *message)
 {
@@ -811,7 +856,7 @@ const ProtobufCMessageDescriptor callmesh__v1__journal_record__descriptor =
   (ProtobufCMessageInit) callmesh__v1__journal_record__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__journal_entry__field_descriptors[12] =
+static const ProtobufCFieldDescriptor callmesh__v1__journal_entry__field_descriptors[13] =
 {
   {
     "call",
@@ -957,6 +1002,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__journal_entry__field_descrip
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "pushed",
+    13,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__JournalEntry, change_case),
+    offsetof(Callmesh__V1__JournalEntry, pushed),
+    &callmesh__v1__pushed_entry__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__journal_entry__field_indices_by_name[] = {
   2,   /* field[2] = alerting */
@@ -968,6 +1025,7 @@ static const unsigned callmesh__v1__journal_entry__field_indices_by_name[] = {
   4,   /* field[4] = leg_ended */
   9,   /* field[9] = leg_joined */
   1,   /* field[1] = placed */
+  12,   /* field[12] = pushed */
   8,   /* field[8] = settled */
   7,   /* field[7] = signal */
   11,   /* field[11] = winner_lost */
@@ -975,7 +1033,7 @@ static const unsigned callmesh__v1__journal_entry__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__journal_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 12 }
+  { 0, 13 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__journal_entry__descriptor =
 {
@@ -985,7 +1043,7 @@ const ProtobufCMessageDescriptor callmesh__v1__journal_entry__descriptor =
   "Callmesh__V1__JournalEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__JournalEntry),
-  12,
+  13,
   callmesh__v1__journal_entry__field_descriptors,
   callmesh__v1__journal_entry__field_indices_by_name,
   1,  callmesh__v1__journal_entry__number_ranges,
@@ -1209,6 +1267,57 @@ const ProtobufCMessageDescriptor callmesh__v1__placed_entry__descriptor =
   callmesh__v1__placed_entry__field_indices_by_name,
   1,  callmesh__v1__placed_entry__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__placed_entry__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__pushed_entry__field_descriptors[2] =
+{
+  {
+    "device",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushedEntry, device),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "purpose",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushedEntry, purpose),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__pushed_entry__field_indices_by_name[] = {
+  0,   /* field[0] = device */
+  1,   /* field[1] = purpose */
+};
+static const ProtobufCIntRange callmesh__v1__pushed_entry__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__pushed_entry__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.PushedEntry",
+  "PushedEntry",
+  "Callmesh__V1__PushedEntry",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__PushedEntry),
+  2,
+  callmesh__v1__pushed_entry__field_descriptors,
+  callmesh__v1__pushed_entry__field_indices_by_name,
+  1,  callmesh__v1__pushed_entry__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__pushed_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__leg_joined_entry__field_descriptors[1] =
@@ -1753,7 +1862,7 @@ const ProtobufCMessageDescriptor callmesh__v1__checkpoint__descriptor =
   (ProtobufCMessageInit) callmesh__v1__checkpoint__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__registration_record__field_descriptors[7] =
+static const ProtobufCFieldDescriptor callmesh__v1__registration_record__field_descriptors[9] =
 {
   {
     "format",
@@ -1839,9 +1948,35 @@ static const ProtobufCFieldDescriptor callmesh__v1__registration_record__field_d
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "capabilities",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__RegistrationRecord, capabilities),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "capabilities_known",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__RegistrationRecord, capabilities_known),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__registration_record__field_indices_by_name[] = {
   1,   /* field[1] = app */
+  7,   /* field[7] = capabilities */
+  8,   /* field[8] = capabilities_known */
   3,   /* field[3] = device */
   0,   /* field[0] = format */
   5,   /* field[5] = registered_at_us */
@@ -1852,7 +1987,7 @@ static const unsigned callmesh__v1__registration_record__field_indices_by_name[]
 static const ProtobufCIntRange callmesh__v1__registration_record__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__registration_record__descriptor =
 {
@@ -1862,7 +1997,7 @@ const ProtobufCMessageDescriptor callmesh__v1__registration_record__descriptor =
   "Callmesh__V1__RegistrationRecord",
   "callmesh.v1",
   sizeof(Callmesh__V1__RegistrationRecord),
-  7,
+  9,
   callmesh__v1__registration_record__field_descriptors,
   callmesh__v1__registration_record__field_indices_by_name,
   1,  callmesh__v1__registration_record__number_ranges,

@@ -28,6 +28,12 @@ public struct Subjects: Sendable {
 
   public var leaseBucket: String { "\(cluster)-leases" }
   public var registrationBucket: String { "\(cluster)-registrations" }
+  /// Whose a push token is, by its fingerprint. `TokenOwner`.
+  public var tokenBucket: String { "\(cluster)-tokens" }
+  /// The stream of push jobs.
+  public var pushStream: String { "\(cluster)-push" }
+  /// Push jobs for one provider, in one of its environments. `PushJob`.
+  public func pushJobs(lane: String) -> String { "\(cluster).push.\(lane)" }
   public var journalStream: String { "\(cluster)-journal" }
   public var checkpointStream: String { "\(cluster)-checkpoints" }
 

@@ -149,13 +149,22 @@ public enum PushProvider: UInt8, Sendable, CaseIterable {
 public struct PushToken: Sendable, Hashable {
   public var provider: PushProvider
   public var environment: String
+  /// APNs topic, FCM project; of Web Push the endpoint's origin.
   public var topic: String
+  /// As the provider wants it; of Web Push the subscription, as JSON.
   public var token: String
-  public init(provider: PushProvider, environment: String, topic: String, token: String) {
+  /// Stands for the token where the token must not be shown or compared: 32 hex digits of the
+  /// SHA-256 of provider and token. The edge computes it.
+  public var fingerprint: String
+  public init(
+    provider: PushProvider, environment: String, topic: String, token: String,
+    fingerprint: String = ""
+  ) {
     self.provider = provider
     self.environment = environment
     self.topic = topic
     self.token = token
+    self.fingerprint = fingerprint
   }
 }
 
@@ -166,9 +175,12 @@ public struct RegistrationRequest: Sendable, Hashable {
   public var dialect: String
   public var sdkName: String
   public var sdkVersion: String
+  /// What the device says outright that it can do; nil: to be derived from its SDK.
+  public var capabilities: PushCapabilities?
   public init(
     deviceName: String = "", voipToken: PushToken? = nil, alertToken: PushToken? = nil,
-    dialect: String = "", sdkName: String = "", sdkVersion: String = ""
+    dialect: String = "", sdkName: String = "", sdkVersion: String = "",
+    capabilities: PushCapabilities? = nil
   ) {
     self.deviceName = deviceName
     self.voipToken = voipToken
@@ -176,6 +188,7 @@ public struct RegistrationRequest: Sendable, Hashable {
     self.dialect = dialect
     self.sdkName = sdkName
     self.sdkVersion = sdkVersion
+    self.capabilities = capabilities
   }
 }
 

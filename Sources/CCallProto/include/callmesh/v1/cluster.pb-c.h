@@ -26,6 +26,8 @@ typedef struct Callmesh__V1__Acknowledgement Callmesh__V1__Acknowledgement;
 typedef struct Callmesh__V1__AnswerCommand Callmesh__V1__AnswerCommand;
 typedef struct Callmesh__V1__DeclineCommand Callmesh__V1__DeclineCommand;
 typedef struct Callmesh__V1__SignalCommand Callmesh__V1__SignalCommand;
+typedef struct Callmesh__V1__PushReport Callmesh__V1__PushReport;
+typedef struct Callmesh__V1__TokenTaken Callmesh__V1__TokenTaken;
 typedef struct Callmesh__V1__CallerGone Callmesh__V1__CallerGone;
 typedef struct Callmesh__V1__EdgeBatch Callmesh__V1__EdgeBatch;
 typedef struct Callmesh__V1__EdgeItem Callmesh__V1__EdgeItem;
@@ -34,11 +36,33 @@ typedef struct Callmesh__V1__Heartbeat Callmesh__V1__Heartbeat;
 typedef struct Callmesh__V1__AnnounceRequest Callmesh__V1__AnnounceRequest;
 typedef struct Callmesh__V1__AnnounceDone Callmesh__V1__AnnounceDone;
 typedef struct Callmesh__V1__Lease Callmesh__V1__Lease;
+typedef struct Callmesh__V1__PushJob Callmesh__V1__PushJob;
+typedef struct Callmesh__V1__TokenOwner Callmesh__V1__TokenOwner;
+typedef struct Callmesh__V1__PushKeys Callmesh__V1__PushKeys;
 typedef struct Callmesh__V1__ClusterRecord Callmesh__V1__ClusterRecord;
 
 
 /* --- enums --- */
 
+typedef enum _Callmesh__V1__PushPurpose {
+  CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED = 0,
+  CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_RING = 1,
+  CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_MISSED = 2,
+  CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_ANSWERED_ELSEWHERE = 3,
+  CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_CANCEL = 4,
+  CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_ENDED = 5,
+  CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_MISSED_NOTICE = 6
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__PUSH_PURPOSE)
+} Callmesh__V1__PushPurpose;
+typedef enum _Callmesh__V1__PushResult {
+  CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_UNSPECIFIED = 0,
+  CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_ACCEPTED = 1,
+  CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_TOKEN_GONE = 2,
+  CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_REJECTED = 3,
+  CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_EXPIRED = 4,
+  CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_FAILED = 5
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__PUSH_RESULT)
+} Callmesh__V1__PushResult;
 typedef enum _Callmesh__V1__NodeRole {
   CALLMESH__V1__NODE_ROLE__NODE_ROLE_UNSPECIFIED = 0,
   CALLMESH__V1__NODE_ROLE__NODE_ROLE_EDGE = 1,
@@ -69,10 +93,14 @@ struct  Callmesh__V1__CommandBatch
   size_t n_commands;
   Callmesh__V1__Command **commands;
   uint32_t format;
+  /*
+   * Instead of `edge`: a push gateway or coordinator, which takes replies but has no sessions.
+   */
+  uint64_t peer;
 };
 #define CALLMESH__V1__COMMAND_BATCH__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__command_batch__descriptor) \
-    , 0, 0,NULL, 0 }
+    , 0, 0,NULL, 0, 0 }
 
 
 typedef enum {
@@ -94,7 +122,9 @@ typedef enum {
   CALLMESH__V1__COMMAND__BODY_CANDIDATE = 21,
   CALLMESH__V1__COMMAND__BODY_RESUME = 22,
   CALLMESH__V1__COMMAND__BODY_QUERY = 23,
-  CALLMESH__V1__COMMAND__BODY_CALLER_GONE = 24
+  CALLMESH__V1__COMMAND__BODY_CALLER_GONE = 24,
+  CALLMESH__V1__COMMAND__BODY_PUSH_REPORT = 25,
+  CALLMESH__V1__COMMAND__BODY_TOKEN_TAKEN = 26
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__COMMAND__BODY__CASE)
 } Callmesh__V1__Command__BodyCase;
 
@@ -142,6 +172,14 @@ struct  Callmesh__V1__Command
     ProtobufCBinaryData resume;
     ProtobufCBinaryData query;
     Callmesh__V1__CallerGone *caller_gone;
+    /*
+     * Of a gateway. `user` and `device` name whom the push was for.
+     */
+    Callmesh__V1__PushReport *push_report;
+    /*
+     * Of another shard's owner. `user` and `device` name the former owner.
+     */
+    Callmesh__V1__TokenTaken *token_taken;
   };
 };
 #define CALLMESH__V1__COMMAND__INIT \
@@ -248,6 +286,50 @@ struct  Callmesh__V1__SignalCommand
 #define CALLMESH__V1__SIGNAL_COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__signal_command__descriptor) \
     , {0,NULL}, (char *)protobuf_c_empty_string }
+
+
+/*
+ * What became of a push.
+ */
+struct  Callmesh__V1__PushReport
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData call;
+  Callmesh__V1__PushPurpose purpose;
+  /*
+   * Of the token that was used.
+   */
+  char *fingerprint;
+  Callmesh__V1__PushResult result;
+  /*
+   * Of a rejection or failure.
+   */
+  char *reason;
+  /*
+   * Of a token that is gone; 0: not said.
+   */
+  int64_t gone_since_us;
+  int64_t at_us;
+};
+#define CALLMESH__V1__PUSH_REPORT__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__push_report__descriptor) \
+    , {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, (char *)protobuf_c_empty_string, CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_UNSPECIFIED, (char *)protobuf_c_empty_string, 0, 0 }
+
+
+/*
+ * Another device registers a token that was this device's.
+ */
+struct  Callmesh__V1__TokenTaken
+{
+  ProtobufCMessage base;
+  char *fingerprint;
+  char *by_user;
+  char *by_device;
+  int64_t at_us;
+};
+#define CALLMESH__V1__TOKEN_TAKEN__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__token_taken__descriptor) \
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0 }
 
 
 /*
@@ -400,6 +482,73 @@ struct  Callmesh__V1__Lease
 #define CALLMESH__V1__LEASE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__lease__descriptor) \
     , (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0,NULL, (char *)protobuf_c_empty_string }
+
+
+/*
+ * One push to one device: what a shard puts into the work queue, and a gateway takes out.
+ */
+struct  Callmesh__V1__PushJob
+{
+  ProtobufCMessage base;
+  uint32_t format;
+  char *app;
+  char *user;
+  char *device;
+  ProtobufCBinaryData call;
+  Callmesh__V1__PushPurpose purpose;
+  Callmesh__V1__PushToken *token;
+  char *dialect;
+  Callmesh__V1__Party *caller;
+  protobuf_c_boolean video;
+  size_t n_headers;
+  Callmesh__V1__Header **headers;
+  int64_t placed_at_us;
+  int64_t ring_deadline_us;
+  int64_t decided_at_us;
+  int64_t deadline_us;
+  Callmesh__V1__EndReason reason;
+  Callmesh__V1__Party *by;
+};
+#define CALLMESH__V1__PUSH_JOB__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__push_job__descriptor) \
+    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, NULL, (char *)protobuf_c_empty_string, NULL, 0, 0,NULL, 0, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL }
+
+
+/*
+ * Whose a push token is: the value of its fingerprint's key in the token bucket.
+ */
+struct  Callmesh__V1__TokenOwner
+{
+  ProtobufCMessage base;
+  uint32_t format;
+  char *app;
+  char *user;
+  char *device;
+  int64_t claimed_at_us;
+};
+#define CALLMESH__V1__TOKEN_OWNER__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__token_owner__descriptor) \
+    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0 }
+
+
+/*
+ * The keys by which gateways mint the capabilities that pushes carry, and edges check them: the value
+ * of the key `push-keys` in the cluster's configuration bucket. The newest comes first and mints;
+ * all are accepted.
+ */
+struct  Callmesh__V1__PushKeys
+{
+  ProtobufCMessage base;
+  uint32_t format;
+  /*
+   * 32 bytes each.
+   */
+  size_t n_keys;
+  ProtobufCBinaryData *keys;
+};
+#define CALLMESH__V1__PUSH_KEYS__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__push_keys__descriptor) \
+    , 0, 0,NULL }
 
 
 /*
@@ -607,6 +756,44 @@ Callmesh__V1__SignalCommand *
 void   callmesh__v1__signal_command__free_unpacked
                      (Callmesh__V1__SignalCommand *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__PushReport methods */
+void   callmesh__v1__push_report__init
+                     (Callmesh__V1__PushReport         *message);
+size_t callmesh__v1__push_report__get_packed_size
+                     (const Callmesh__V1__PushReport   *message);
+size_t callmesh__v1__push_report__pack
+                     (const Callmesh__V1__PushReport   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__push_report__pack_to_buffer
+                     (const Callmesh__V1__PushReport   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__PushReport *
+       callmesh__v1__push_report__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__push_report__free_unpacked
+                     (Callmesh__V1__PushReport *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__TokenTaken methods */
+void   callmesh__v1__token_taken__init
+                     (Callmesh__V1__TokenTaken         *message);
+size_t callmesh__v1__token_taken__get_packed_size
+                     (const Callmesh__V1__TokenTaken   *message);
+size_t callmesh__v1__token_taken__pack
+                     (const Callmesh__V1__TokenTaken   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__token_taken__pack_to_buffer
+                     (const Callmesh__V1__TokenTaken   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__TokenTaken *
+       callmesh__v1__token_taken__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__token_taken__free_unpacked
+                     (Callmesh__V1__TokenTaken *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__CallerGone methods */
 void   callmesh__v1__caller_gone__init
                      (Callmesh__V1__CallerGone         *message);
@@ -759,6 +946,63 @@ Callmesh__V1__Lease *
 void   callmesh__v1__lease__free_unpacked
                      (Callmesh__V1__Lease *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__PushJob methods */
+void   callmesh__v1__push_job__init
+                     (Callmesh__V1__PushJob         *message);
+size_t callmesh__v1__push_job__get_packed_size
+                     (const Callmesh__V1__PushJob   *message);
+size_t callmesh__v1__push_job__pack
+                     (const Callmesh__V1__PushJob   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__push_job__pack_to_buffer
+                     (const Callmesh__V1__PushJob   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__PushJob *
+       callmesh__v1__push_job__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__push_job__free_unpacked
+                     (Callmesh__V1__PushJob *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__TokenOwner methods */
+void   callmesh__v1__token_owner__init
+                     (Callmesh__V1__TokenOwner         *message);
+size_t callmesh__v1__token_owner__get_packed_size
+                     (const Callmesh__V1__TokenOwner   *message);
+size_t callmesh__v1__token_owner__pack
+                     (const Callmesh__V1__TokenOwner   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__token_owner__pack_to_buffer
+                     (const Callmesh__V1__TokenOwner   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__TokenOwner *
+       callmesh__v1__token_owner__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__token_owner__free_unpacked
+                     (Callmesh__V1__TokenOwner *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__PushKeys methods */
+void   callmesh__v1__push_keys__init
+                     (Callmesh__V1__PushKeys         *message);
+size_t callmesh__v1__push_keys__get_packed_size
+                     (const Callmesh__V1__PushKeys   *message);
+size_t callmesh__v1__push_keys__pack
+                     (const Callmesh__V1__PushKeys   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__push_keys__pack_to_buffer
+                     (const Callmesh__V1__PushKeys   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__PushKeys *
+       callmesh__v1__push_keys__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__push_keys__free_unpacked
+                     (Callmesh__V1__PushKeys *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__ClusterRecord methods */
 void   callmesh__v1__cluster_record__init
                      (Callmesh__V1__ClusterRecord         *message);
@@ -810,6 +1054,12 @@ typedef void (*Callmesh__V1__DeclineCommand_Closure)
 typedef void (*Callmesh__V1__SignalCommand_Closure)
                  (const Callmesh__V1__SignalCommand *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__PushReport_Closure)
+                 (const Callmesh__V1__PushReport *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__TokenTaken_Closure)
+                 (const Callmesh__V1__TokenTaken *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__CallerGone_Closure)
                  (const Callmesh__V1__CallerGone *message,
                   void *closure_data);
@@ -834,6 +1084,15 @@ typedef void (*Callmesh__V1__AnnounceDone_Closure)
 typedef void (*Callmesh__V1__Lease_Closure)
                  (const Callmesh__V1__Lease *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__PushJob_Closure)
+                 (const Callmesh__V1__PushJob *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__TokenOwner_Closure)
+                 (const Callmesh__V1__TokenOwner *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__PushKeys_Closure)
+                 (const Callmesh__V1__PushKeys *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__ClusterRecord_Closure)
                  (const Callmesh__V1__ClusterRecord *message,
                   void *closure_data);
@@ -843,6 +1102,8 @@ typedef void (*Callmesh__V1__ClusterRecord_Closure)
 
 /* --- descriptors --- */
 
+extern const ProtobufCEnumDescriptor    callmesh__v1__push_purpose__descriptor;
+extern const ProtobufCEnumDescriptor    callmesh__v1__push_result__descriptor;
 extern const ProtobufCEnumDescriptor    callmesh__v1__node_role__descriptor;
 extern const ProtobufCEnumDescriptor    callmesh__v1__node_state__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor;
@@ -855,6 +1116,8 @@ extern const ProtobufCMessageDescriptor callmesh__v1__acknowledgement__descripto
 extern const ProtobufCMessageDescriptor callmesh__v1__answer_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__decline_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__signal_command__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__push_report__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__token_taken__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__caller_gone__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__edge_batch__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__edge_item__descriptor;
@@ -863,6 +1126,9 @@ extern const ProtobufCMessageDescriptor callmesh__v1__heartbeat__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__announce_request__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__announce_done__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__lease__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__token_owner__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__push_keys__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__cluster_record__descriptor;
 
 PROTOBUF_C__END_DECLS

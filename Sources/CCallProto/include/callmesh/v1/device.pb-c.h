@@ -110,7 +110,11 @@ typedef enum _Callmesh__V1__NoticeKind {
   /*
    * The edge drains: connect to another, after retry_after_ms.
    */
-  CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_GO_AWAY = 3
+  CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_GO_AWAY = 3,
+  /*
+   * Another device registered this device's push token.
+   */
+  CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_TOKEN_TAKEN = 4
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__NOTICE_KIND)
 } Callmesh__V1__NoticeKind;
 
@@ -246,17 +250,21 @@ struct  Callmesh__V1__PushToken
    */
   char *environment;
   /*
-   * APNs topic, FCM project or Web Push endpoint.
+   * APNs topic or FCM project; empty for Web Push.
    */
   char *topic;
   /*
-   * At most 1024 bytes.
+   * At most 1024 bytes. Web Push: the subscription as JSON.
    */
   char *token;
+  /*
+   * Between nodes only: a device's is not read.
+   */
+  char *fingerprint;
 };
 #define CALLMESH__V1__PUSH_TOKEN__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__push_token__descriptor) \
-    , CALLMESH__V1__PUSH_PROVIDER__PUSH_PROVIDER_NONE, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
+    , CALLMESH__V1__PUSH_PROVIDER__PUSH_PROVIDER_NONE, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
 
 
 struct  Callmesh__V1__Register
@@ -271,10 +279,19 @@ struct  Callmesh__V1__Register
   char *dialect;
   char *sdk_name;
   char *sdk_version;
+  /*
+   * Else they are derived from SDK name and version.
+   */
+  protobuf_c_boolean capabilities_given;
+  /*
+   * "missed", "answeredElsewhere", "cancel", "ended", "missedNotice".
+   */
+  size_t n_capabilities;
+  char **capabilities;
 };
 #define CALLMESH__V1__REGISTER__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__register__descriptor) \
-    , (char *)protobuf_c_empty_string, NULL, NULL, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
+    , (char *)protobuf_c_empty_string, NULL, NULL, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0,NULL }
 
 
 struct  Callmesh__V1__Unregister
@@ -551,10 +568,15 @@ struct  Callmesh__V1__Registered
    */
   size_t n_removed_devices;
   char **removed_devices;
+  /*
+   * What stands in the registration.
+   */
+  size_t n_capabilities;
+  char **capabilities;
 };
 #define CALLMESH__V1__REGISTERED__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__registered__descriptor) \
-    , (char *)protobuf_c_empty_string, 0, 0,NULL }
+    , (char *)protobuf_c_empty_string, 0, 0,NULL, 0,NULL }
 
 
 /*

@@ -20,6 +20,7 @@ typedef struct Callmesh__V1__JournalRecord Callmesh__V1__JournalRecord;
 typedef struct Callmesh__V1__JournalEntry Callmesh__V1__JournalEntry;
 typedef struct Callmesh__V1__Device Callmesh__V1__Device;
 typedef struct Callmesh__V1__PlacedEntry Callmesh__V1__PlacedEntry;
+typedef struct Callmesh__V1__PushedEntry Callmesh__V1__PushedEntry;
 typedef struct Callmesh__V1__LegJoinedEntry Callmesh__V1__LegJoinedEntry;
 typedef struct Callmesh__V1__AlertingEntry Callmesh__V1__AlertingEntry;
 typedef struct Callmesh__V1__AnsweredEntry Callmesh__V1__AnsweredEntry;
@@ -90,7 +91,8 @@ typedef enum {
   CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SETTLED = 9,
   CALLMESH__V1__JOURNAL_ENTRY__CHANGE_LEG_JOINED = 10,
   CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CALLER_LOST = 11,
-  CALLMESH__V1__JOURNAL_ENTRY__CHANGE_WINNER_LOST = 12
+  CALLMESH__V1__JOURNAL_ENTRY__CHANGE_WINNER_LOST = 12,
+  CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PUSHED = 13
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__JOURNAL_ENTRY__CHANGE__CASE)
 } Callmesh__V1__JournalEntry__ChangeCase;
 
@@ -111,6 +113,7 @@ struct  Callmesh__V1__JournalEntry
     Callmesh__V1__LegJoinedEntry *leg_joined;
     Callmesh__V1__LostEntry *caller_lost;
     Callmesh__V1__LostEntry *winner_lost;
+    Callmesh__V1__PushedEntry *pushed;
   };
 };
 #define CALLMESH__V1__JOURNAL_ENTRY__INIT \
@@ -149,6 +152,23 @@ struct  Callmesh__V1__PlacedEntry
 #define CALLMESH__V1__PLACED_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__placed_entry__descriptor) \
     , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, 0 }
+
+
+/*
+ * A push was decided: none of this purpose to this device follows for this call.
+ */
+struct  Callmesh__V1__PushedEntry
+{
+  ProtobufCMessage base;
+  char *device;
+  /*
+   * As in PushPurpose.
+   */
+  uint32_t purpose;
+};
+#define CALLMESH__V1__PUSHED_ENTRY__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__pushed_entry__descriptor) \
+    , (char *)protobuf_c_empty_string, 0 }
 
 
 struct  Callmesh__V1__LegJoinedEntry
@@ -288,10 +308,18 @@ struct  Callmesh__V1__RegistrationRecord
   Callmesh__V1__Register *registration;
   int64_t registered_at_us;
   int64_t seen_at_us;
+  /*
+   * As decided at registration: 1 missed, 2 answered elsewhere, 4 cancel, 8 ended, 16 missed notice.
+   */
+  uint32_t capabilities;
+  /*
+   * False in registrations of before.
+   */
+  protobuf_c_boolean capabilities_known;
 };
 #define CALLMESH__V1__REGISTRATION_RECORD__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__registration_record__descriptor) \
-    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0 }
+    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, 0, 0 }
 
 
 /* Callmesh__V1__JournalRecord methods */
@@ -369,6 +397,25 @@ Callmesh__V1__PlacedEntry *
                       const uint8_t       *data);
 void   callmesh__v1__placed_entry__free_unpacked
                      (Callmesh__V1__PlacedEntry *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__PushedEntry methods */
+void   callmesh__v1__pushed_entry__init
+                     (Callmesh__V1__PushedEntry         *message);
+size_t callmesh__v1__pushed_entry__get_packed_size
+                     (const Callmesh__V1__PushedEntry   *message);
+size_t callmesh__v1__pushed_entry__pack
+                     (const Callmesh__V1__PushedEntry   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__pushed_entry__pack_to_buffer
+                     (const Callmesh__V1__PushedEntry   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__PushedEntry *
+       callmesh__v1__pushed_entry__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__pushed_entry__free_unpacked
+                     (Callmesh__V1__PushedEntry *message,
                       ProtobufCAllocator *allocator);
 /* Callmesh__V1__LegJoinedEntry methods */
 void   callmesh__v1__leg_joined_entry__init
@@ -593,6 +640,9 @@ typedef void (*Callmesh__V1__Device_Closure)
 typedef void (*Callmesh__V1__PlacedEntry_Closure)
                  (const Callmesh__V1__PlacedEntry *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__PushedEntry_Closure)
+                 (const Callmesh__V1__PushedEntry *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__LegJoinedEntry_Closure)
                  (const Callmesh__V1__LegJoinedEntry *message,
                   void *closure_data);
@@ -637,6 +687,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__journal_record__descriptor
 extern const ProtobufCMessageDescriptor callmesh__v1__journal_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__device__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__placed_entry__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__pushed_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__leg_joined_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__alerting_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__answered_entry__descriptor;

@@ -1,0 +1,145 @@
+/// What a push is for.
+///
+/// Raw values are those of the journal and of push jobs.
+public enum PushPurpose: UInt8, Sendable, CaseIterable {
+  /// Wakes the device: it rings.
+  case ring = 1
+  /// To a device that a push made ring: nobody answered. A VoIP push.
+  case missed = 2
+  /// To a device that a push made ring: another answered, or declined for the user. A VoIP push.
+  case answeredElsewhere = 3
+  /// To a device that a push made ring: the call ended, whatever the reason. The VoIP push of SDKs
+  /// that know only this one.
+  case cancel = 4
+  /// To a device that a push made ring: the call ended. Not a VoIP push, so it need report no call.
+  case ended = 5
+  /// Tells the user of a missed call.
+  case missedNotice = 6
+
+  public var name: String {
+    switch self {
+    case .ring: "ring"
+    case .missed: "missed"
+    case .answeredElsewhere: "answeredElsewhere"
+    case .cancel: "cancel"
+    case .ended: "ended"
+    case .missedNotice: "missedNotice"
+    }
+  }
+}
+
+/// How the payloads for a device are written: what its SDK reads.
+public enum PushDialect: String, Sendable, CaseIterable {
+  case callmesh
+  /// As in Apple's notes on PushKit and CallKit: `callUUID`, `handle`.
+  case apple
+  /// Fusion Client SDK: `UUID`, `handle`, `hasVideo`.
+  case fcsdk
+  case telnyx
+  case twilio
+  case sinch
+}
+
+/// What a device can do with pushes beside ringing. Frozen when it registers: what counts is the SDK
+/// that registered, not the one that is installed meanwhile.
+public struct PushCapabilities: OptionSet, Sendable, Hashable {
+  public var rawValue: UInt32
+  public init(rawValue: UInt32) { self.rawValue = rawValue }
+
+  /// Takes `PushPurpose.missed`.
+  public static let missed = PushCapabilities(rawValue: 1 << 0)
+  /// Takes `PushPurpose.answeredElsewhere`.
+  public static let answeredElsewhere = PushCapabilities(rawValue: 1 << 1)
+  /// Takes `PushPurpose.cancel`.
+  public static let cancel = PushCapabilities(rawValue: 1 << 2)
+  /// Takes `PushPurpose.ended`, on its alert token.
+  public static let ended = PushCapabilities(rawValue: 1 << 3)
+  /// Takes `PushPurpose.missedNotice`, on its alert token.
+  public static let missedNotice = PushCapabilities(rawValue: 1 << 4)
+}
+
+/// One push to one device, as the shard decided it. What the gateway makes of it is a dialect's
+/// matter.
+public struct PushJob: Sendable, Equatable {
+  public var user: UserKey
+  public var device: DeviceID
+  public var call: CallID
+  public var purpose: PushPurpose
+  public var token: PushToken
+  public var dialect: PushDialect
+  public var caller: Party
+  public var video: Bool
+  public var headers: [CustomHeader]
+  public var placedAt: Timestamp
+  /// Until when the call rings.
+  public var ringDeadline: Timestamp
+  /// When it was decided: the send time that the payload names.
+  public var decidedAt: Timestamp
+  /// After this it is dropped unsent.
+  public var deadline: Timestamp
+  /// Of an ended call.
+  public var reason: EndReason?
+  /// Who answered, declined or cancelled.
+  public var by: Party?
+
+  public init(
+    user: UserKey, device: DeviceID, call: CallID, purpose: PushPurpose, token: PushToken,
+    dialect: PushDialect, caller: Party, video: Bool, headers: [CustomHeader],
+    placedAt: Timestamp, ringDeadline: Timestamp, decidedAt: Timestamp, deadline: Timestamp,
+    reason: EndReason? = nil, by: Party? = nil
+  ) {
+    self.user = user
+    self.device = device
+    self.call = call
+    self.purpose = purpose
+    self.token = token
+    self.dialect = dialect
+    self.caller = caller
+    self.video = video
+    self.headers = headers
+    self.placedAt = placedAt
+    self.ringDeadline = ringDeadline
+    self.decidedAt = decidedAt
+    self.deadline = deadline
+    self.reason = reason
+    self.by = by
+  }
+}
+
+/// What became of a push.
+public enum PushOutcome: Sendable, Equatable {
+  /// The provider has it; not: the device has it.
+  case accepted
+  /// The provider knows no such token, since `at`; nil where it did not say since when.
+  case tokenGone(at: Timestamp?)
+  /// The provider, or we ourselves, will not send it, now or later: the payload, the key, the topic.
+  /// `reason` is the provider's word for it, or ours.
+  case rejected(reason: String)
+  /// Its deadline passed first.
+  case expired
+  /// No attempt before the deadline worked.
+  case failed(reason: String)
+}
+
+/// A gateway's report of one push to the shard that wanted it.
+public struct PushReport: Sendable, Equatable {
+  public var call: CallID
+  public var device: DeviceID
+  public var purpose: PushPurpose
+  /// Of the token it was for: a newer one is not touched.
+  public var fingerprint: String
+  public var outcome: PushOutcome
+  /// When the provider answered, by the gateway's clock.
+  public var at: Timestamp
+  public init(
+    call: CallID, device: DeviceID, purpose: PushPurpose, fingerprint: String,
+    outcome: PushOutcome, at: Timestamp
+  ) {
+    self.call = call
+    self.device = device
+    self.purpose = purpose
+    self.fingerprint = fingerprint
+    self.outcome = outcome
+    self.at = at
+  }
+}
