@@ -1,0 +1,118 @@
+public import CallCore
+public import CallTelemetry
+internal import Synchronization
+
+/// What became of a push, without the words: what is counted.
+public enum PushOutcomeKind: String, Sendable, CaseIterable {
+  case accepted, tokenGone, rejected, expired, failed
+}
+
+extension PushOutcome {
+  public var kind: PushOutcomeKind {
+    switch self {
+    case .accepted: .accepted
+    case .tokenGone: .tokenGone
+    case .rejected: .rejected
+    case .expired: .expired
+    case .failed: .failed
+    }
+  }
+}
+
+/// What one sender did and does, for the operator. All senders keep the same figures.
+///
+/// A sender calls `began` and `ended` around each push, `retried` for each attempt but a push's
+/// first, `answered` for each answer of the provider. No text that gets here may hold a token, a key
+/// or an address of a device.
+public final class SenderStatistics: Sendable {
+  /// Longer texts of errors are cut.
+  static let errorBytesMax = 200
+
+  /// What was counted at one moment.
+  public struct Snapshot: Sendable, Equatable {
+    /// The sender's name in the configuration.
+    public var name: String
+    public var provider: PushProvider
+    /// Pushes between `send` and its return.
+    public var inFlight: Int
+    /// Connections that are ready; of a sender whose pool tells no number: 1 while the latest attempt
+    /// got an answer, else 0.
+    public var connected: Int
+    public var outcomes: [PushOutcomeKind: UInt64]
+    /// Attempts beyond a push's first.
+    public var retries: UInt64
+    /// From an attempt's beginning to the provider's answer, in microseconds; 0 before the first.
+    public var latencyP50: Int64
+    public var latencyP99: Int64
+    /// The newest trouble, whether or not a retry overcame it.
+    public var lastError: String?
+    public var lastErrorAt: Timestamp?
+  }
+
+  public let name: String
+  public let provider: PushProvider
+  private let inFlight: Gauge
+  private let connected: Gauge
+  private let outcomes: [PushOutcomeKind: Counter]
+  private let retries: Counter
+  private let latency: LatencyHistogram
+  private let trouble = Mutex<(text: String, at: Timestamp)?>(nil)
+
+  /// - Parameters:
+  ///   - name: the sender's, as configured: a metric's label.
+  ///   - metrics: where the figures stand for Prometheus, too.
+  public init(name: String, provider: PushProvider, metrics: MetricsRegistry = MetricsRegistry()) {
+    self.name = name
+    self.provider = provider
+    let labels = [("provider", provider.name), ("sender", name)]
+    inFlight = metrics.gauge(
+      "callmesh_push_in_flight", "Pushes that wait for their provider's answer.", labels: labels)
+    connected = metrics.gauge(
+      "callmesh_push_connected", "Connections to the provider that are ready.", labels: labels)
+    var outcomes: [PushOutcomeKind: Counter] = [:]
+    for kind in PushOutcomeKind.allCases {
+      outcomes[kind] = metrics.counter(
+        "callmesh_push_outcomes_total", "What became of pushes.",
+        labels: labels + [("outcome", kind.rawValue)])
+    }
+    self.outcomes = outcomes
+    retries = metrics.counter(
+      "callmesh_push_retries_total", "Attempts beyond a push's first.", labels: labels)
+    latency = metrics.histogram(
+      "callmesh_push_provider_seconds", "From an attempt's beginning to the provider's answer.",
+      labels: labels)
+  }
+
+  public func began() { inFlight.add(1) }
+
+  /// The end of a push that `began`.
+  public func ended(_ outcome: PushOutcome) {
+    inFlight.add(-1)
+    outcomes[outcome.kind]?.increment()
+  }
+
+  public func retried() { retries.increment() }
+
+  /// The provider answered an attempt, whatever it said.
+  public func answered(after microseconds: Int64) { latency.record(microseconds: microseconds) }
+
+  /// One connection more (1) or less (-1).
+  public func connectionsChanged(by amount: Int) { connected.add(Int64(amount)) }
+
+  /// For a sender whose pool tells no number of connections.
+  public func reachable(_ isReachable: Bool) { connected.set(isReachable ? 1 : 0) }
+
+  public func failed(_ what: String, at now: Timestamp) {
+    let text = String(decoding: what.utf8.prefix(Self.errorBytesMax), as: UTF8.self)
+    trouble.withLock { $0 = (text, now) }
+  }
+
+  public var snapshot: Snapshot {
+    let trouble = trouble.withLock { $0 }
+    return Snapshot(
+      name: name, provider: provider, inFlight: Int(inFlight.value),
+      connected: Int(connected.value), outcomes: outcomes.mapValues(\.value),
+      retries: retries.value, latencyP50: latency.percentile(0.5),
+      latencyP99: latency.percentile(0.99), lastError: trouble?.text, lastErrorAt: trouble?.at)
+  }
+}
