@@ -68,7 +68,7 @@ private struct Claims: Encodable {
 }
 
 /// RFC 4648, section 5, without padding.
-private func base64URL(_ data: Data) -> String {
+func base64URL(_ data: Data) -> String {
   String(
     data.base64EncodedString().compactMap { character -> Character? in
       switch character {

@@ -1,0 +1,96 @@
+/// What a push allows whoever received it, without a login: to decline one call, to say busy, or to
+/// ask its state, for one device.
+///
+/// Not a secret by itself; its text, which `PushCapabilityKeys` signs, is.
+public struct PushCapability: Sendable, Equatable {
+  public var app: String
+  /// The callee, whose device it is.
+  public var user: String
+  public var device: String
+  /// The call's id: 16 bytes.
+  public var call: [UInt8]
+  /// Seconds since 1970. It is good for the last time in the second before.
+  public var expires: Int64
+
+  public init(app: String, user: String, device: String, call: [UInt8], expires: Int64) {
+    self.app = app
+    self.user = user
+    self.device = device
+    self.call = call
+    self.expires = expires
+  }
+}
+
+extension PushCapability {
+  /// Of the text: what the longest names make (a version, 5 bytes of time, the call, three names
+  /// with their lengths, 16 bytes of code, as base64url).
+  public static let textBytesMaximum =
+    (1 + 5 + 16 + 1 + IdentifierRules.appBytesMax + 2 + IdentifierRules.userBytesMax + 1
+      + IdentifierRules.deviceBytesMax + PushCapabilityKeys.codeBytes + 2) / 3 * 4
+
+  /// The first byte: the layout of what follows.
+  private static let version: UInt8 = 1
+  private static let secondsMaximum: Int64 = 1 << 40 - 1
+
+  /// What is signed:
+  ///
+  ///     version 1 | expires, 5 bytes, big-endian | call, 16 bytes
+  ///       | length and UTF-8 of app | of user | of device
+  ///
+  /// A length below 128 is one byte; a greater one is two, low seven bits first (a user id has up
+  /// to 128 bytes). A push holds little, so every byte counts.
+  var payload: [UInt8] {
+    var bytes = [Self.version]
+    bytes.reserveCapacity(32 + app.utf8.count + user.utf8.count + device.utf8.count)
+    let seconds = min(max(expires, 0), Self.secondsMaximum)
+    for shift in stride(from: Int64(32), through: 0, by: -8) {
+      bytes.append(UInt8(truncatingIfNeeded: seconds >> shift))
+    }
+    for index in 0..<16 { bytes.append(index < call.count ? call[index] : 0) }
+    for name in [app, user, device] {
+      var length = name.utf8.count
+      while length >= 0x80 {
+        bytes.append(UInt8(truncatingIfNeeded: length) | 0x80)
+        length >>= 7
+      }
+      bytes.append(UInt8(length))
+      bytes.append(contentsOf: name.utf8)
+    }
+    return bytes
+  }
+
+  /// nil where the bytes are no capability, whoever signed them.
+  init?(payload: ArraySlice<UInt8>) {
+    var reader = PayloadReader(rest: payload)
+    guard reader.bytes(1)?.first == Self.version, let seconds = reader.bytes(5),
+      let call = reader.bytes(16), let app = reader.text(), let user = reader.text(),
+      let device = reader.text(), reader.rest.isEmpty, IdentifierRules.isApp(app),
+      IdentifierRules.isUser(user), IdentifierRules.isDevice(device)
+    else { return nil }
+    self.init(
+      app: app, user: user, device: device, call: Array(call),
+      expires: seconds.reduce(0) { $0 << 8 | Int64($1) })
+  }
+}
+
+private struct PayloadReader {
+  var rest: ArraySlice<UInt8>
+
+  mutating func bytes(_ count: Int) -> ArraySlice<UInt8>? {
+    guard rest.count >= count else { return nil }
+    defer { rest = rest.dropFirst(count) }
+    return rest.prefix(count)
+  }
+
+  mutating func text() -> String? {
+    guard let first = rest.popFirst() else { return nil }
+    var length = Int(first)
+    if first >= 0x80 {
+      // Names that may be read have at most 128 bytes.
+      guard let second = rest.popFirst(), second == 1 else { return nil }
+      length = Int(first & 0x7f) | Int(second) << 7
+    }
+    guard let utf8 = bytes(length) else { return nil }
+    return String(validating: utf8, as: UTF8.self)
+  }
+}
