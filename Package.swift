@@ -32,6 +32,7 @@ extension Target.Dependency {
     .product(name: "NIOHTTP1", package: "swift-nio"),
     .product(name: "NIOWebSocket", package: "swift-nio"),
   ]
+  static let tls: Target.Dependency = .product(name: "NIOTLS", package: "swift-nio")
   static let embedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
   static let log: Target.Dependency = .product(name: "Logging", package: "swift-log")
   static let lifecycle: Target.Dependency = .product(
@@ -57,6 +58,7 @@ extension Target.Dependency {
     name: "AsyncHTTPClient", package: "async-http-client")
   static let certificates: Target.Dependency = .product(
     name: "X509", package: "swift-certificates")
+  static let asn1: Target.Dependency = .product(name: "SwiftASN1", package: "swift-asn1")
 }
 
 let package = Package(
@@ -67,6 +69,7 @@ let package = Package(
     .executable(name: "callctl", targets: ["callctl"]),
     .executable(name: "callload", targets: ["callload"]),
     .executable(name: "callsim", targets: ["callsim"]),
+    .executable(name: "apnssim", targets: ["apnssim"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-nio.git", from: "2.101.2"),
@@ -84,6 +87,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-nio-ssl.git", from: "2.37.6"),
     .package(url: "https://github.com/swift-server/async-http-client.git", from: "1.37.0"),
     .package(url: "https://github.com/apple/swift-certificates.git", from: "1.21.1"),
+    .package(url: "https://github.com/apple/swift-asn1.git", from: "1.7.4"),
   ],
   targets: [
     .systemLibrary(name: "CNATS", pkgConfig: "libnats", providers: [.apt(["libnats-dev"])]),
@@ -114,7 +118,7 @@ let package = Package(
       "CallTestKit",
       [
         "CallCore", "CallWire", "CallBus", "CallCoordinator", "CallEdge", "CallClient", .crypto,
-        .certificates,
+        .certificates, .asn1, .tls,
       ] + Target.Dependency.nio + Target.Dependency.http2),
 
     library(
@@ -144,6 +148,14 @@ let package = Package(
 
     .executableTarget(
       name: "callsim", dependencies: ["CallSimulation", "CallCore", .arguments],
+      swiftSettings: settings),
+
+    .executableTarget(
+      name: "apnssim",
+      dependencies: [
+        "CallTestKit", "CallCore", .arguments, .unixSignals,
+        .product(name: "NIOCore", package: "swift-nio"),
+      ],
       swiftSettings: settings),
 
     .executableTarget(

@@ -25,6 +25,7 @@ BEGIN {
   allow("CallTestKit", seams " CallAuth CallCoordinator CallEdge CallPush CallClient")
   allow("CallSimulation", seams " CallAuth CallCoordinator CallEdge CallClient")
   allow("callsim", "CallCore CallSimulation")
+  allow("apnssim", "CallCore CallTestKit")
   allow("callnode", seams " CallAuth CallCoordinator CallEdge CallPush NATSBus")
   allow("callctl", seams " CallAuth NATSBus")
   allow("callload", "CallCore CallWire CallTelemetry CallAuth CallClient")
@@ -67,7 +68,7 @@ FNR == 1 {
     if (module == "NATSBus")
       complain(target " may not import NATSBus: executables and tests alone name adapters")
     else if (module == "CallTestKit")
-      complain(target " may not import CallTestKit: it is for tests and benchmarks")
+      complain(target " may not import CallTestKit: it is for tests, benchmarks and simulators")
     else
       complain(target " may not import " module " (it may:" allowed[target] ")")
   }

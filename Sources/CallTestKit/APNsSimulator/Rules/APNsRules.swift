@@ -1,0 +1,162 @@
+package import CallCore
+
+/// What APNs accepts of one request, and what it would only frown at. Pure: everything it needs is
+/// handed in, so each rule is tested at its exact boundary.
+///
+/// Where Apple's pages leave the order of checks open, it is: method, path, header fields given
+/// twice, `apns-id`, provider token, push type, topic, priority, expiration, collapse id, payload,
+/// device token.
+package struct APNsRules: Sendable {
+  package var environment: APNsEnvironment
+  package var leniency: APNsLeniency
+  package var identityLimits: ConnectionIdentity.Limits
+  /// Pushes to one token within a second; nil: any number.
+  package var tokenPushesPerSecond: Int?
+
+  package init(
+    environment: APNsEnvironment = .production, leniency: APNsLeniency = [],
+    identityLimits: ConnectionIdentity.Limits = .init(), tokenPushesPerSecond: Int? = nil
+  ) {
+    self.environment = environment
+    self.leniency = leniency
+    self.identityLimits = identityLimits
+    self.tokenPushesPerSecond = tokenPushesPerSecond
+  }
+
+  /// What a server knows and all its connections share.
+  package struct Knowledge: Sendable {
+    package var teams: APNsTeams
+    package var book: APNsTokenBook
+    package var rate = TokenRate()
+    package init(teams: APNsTeams, book: APNsTokenBook) {
+      self.teams = teams
+      self.book = book
+    }
+  }
+
+  package struct Verdict: Sendable {
+    package var response: APNsResponse
+    /// The sender's `apns-id`; nil if it gave none, or none that can be echoed.
+    package var id: String?
+    /// The device token, in lower case, if there is one in the path.
+    package var token: String?
+    /// The push, if nothing is wrong with it. Its `id` is empty if one must be minted.
+    package var push: APNsPush?
+    package var violations: [APNsViolation] = []
+  }
+
+  package func judge(
+    _ request: APNsRequest, connection: Int, identity: inout ConnectionIdentity,
+    knowledge: inout Knowledge, now: Timestamp
+  ) -> Verdict {
+    var verdict = Verdict(response: .accepted)
+    noteIndexing(request, &verdict)
+    let id = request.first("apns-id")
+    if let id, isCanonicalUUID(id) { verdict.id = id }
+    do throws(Refusal) {
+      let token = try path(request)
+      verdict.token = token
+      try noDuplicates(request)
+      if id != nil, verdict.id == nil { throw Refusal(.badMessageID) }
+      if let refusal = identity.admit(
+        authorization: request.first("authorization"), teams: &knowledge.teams,
+        environment: environment, limits: identityLimits, leniency: leniency, now: now)
+      {
+        throw refusal
+      }
+      var push = try headers(request, identity: identity, &verdict, now: now)
+      push.payload = try payload(request, push.type)
+      push.token = token
+      push.connection = connection
+      push.id = verdict.id ?? ""
+      try destination(push, &knowledge, now: now)
+      verdict.push = push
+    } catch {
+      verdict.response = APNsResponse(error.reason, timestamp: error.timestamp)
+      if let violation = error.violation { verdict.violations.append(violation) }
+    }
+    return verdict
+  }
+
+  /// R9: method and path; the device token in lower case.
+  private func path(_ request: APNsRequest) throws(Refusal) -> String {
+    guard request.first(":method") == "POST" else { throw Refusal(.methodNotAllowed) }
+    let path = request.first(":path") ?? ""
+    let prefix = "/3/device/"
+    guard path.hasPrefix(prefix) else {
+      throw Refusal(path == "/3/device" ? .missingDeviceToken : .badPath)
+    }
+    let token = path.dropFirst(prefix.count)
+    if token.isEmpty { throw Refusal(.missingDeviceToken) }
+    // Neither a query nor another part may follow.
+    if token.utf8.contains(UInt8(ascii: "/")) || token.utf8.contains(UInt8(ascii: "?")) {
+      throw Refusal(.badPath)
+    }
+    return token.lowercased()
+  }
+
+  /// R10: no field twice, whichever it is: those that are unknown are ignored, but not duplicates.
+  private func noDuplicates(_ request: APNsRequest) throws(Refusal) {
+    let fields = request.fields
+    for (place, field) in fields.enumerated() {
+      for other in fields[..<place] where other.name == field.name {
+        throw Refusal(.duplicateHeaders)
+      }
+    }
+  }
+
+  /// R21: a JSON object, of at most so many bytes.
+  private func payload(
+    _ request: APNsRequest, _ type: APNsPushType
+  ) throws(Refusal) -> [UInt8] {
+    if request.bodyLength == 0 { throw Refusal(.payloadEmpty) }
+    if request.bodyLength > type.payloadBytesMax { throw Refusal(.payloadTooLarge) }
+    // No reason says "not JSON"; the nearest is that there is no payload in it.
+    guard JSONScan.isObject(request.body) else { throw Refusal(.payloadEmpty) }
+    return request.body
+  }
+
+  /// R22 to R24, and R33's limit for one token.
+  private func destination(
+    _ push: APNsPush, _ knowledge: inout Knowledge, now: Timestamp
+  ) throws(Refusal) {
+    guard APNsTokenBook.isWellFormed(push.token[...]) else {
+      throw Refusal(.badDeviceToken, .badToken)
+    }
+    let answer = knowledge.book.check(push.token, topic: push.topic, environment: environment)
+    if let reason = answer.reason {
+      // A token used under a topic that is not its own is the sender's mistake: it was told which.
+      throw Refusal(
+        reason, reason == .deviceTokenNotForTopic ? .tokenNotForTopic : nil,
+        timestamp: answer.timestamp)
+    }
+    if let limit = tokenPushesPerSecond,
+      knowledge.rate.isExceeded(by: push.token, limit: limit, now: now)
+    {
+      throw Refusal(.tooManyRequests)
+    }
+  }
+
+  /// R7: Apple asks to send these two without indexing, since they change with each push or are
+  /// secret.
+  private func noteIndexing(_ request: APNsRequest, _ verdict: inout Verdict) {
+    for field in request.fields where field.indexed {
+      if field.name == ":path" { verdict.violations.append(.indexedPath) }
+      if field.name == "authorization" { verdict.violations.append(.indexedAuthorization) }
+    }
+  }
+}
+
+/// 36 characters, lower case, hyphens in their places (R11).
+package func isCanonicalUUID(_ text: String) -> Bool {
+  let bytes = text.utf8
+  guard bytes.count == 36 else { return false }
+  for (place, byte) in bytes.enumerated() {
+    switch place {
+    case 8, 13, 18, 23: guard byte == UInt8(ascii: "-") else { return false }
+    default:
+      guard 0x30...0x39 ~= byte || 0x61...0x66 ~= byte else { return false }
+    }
+  }
+  return true
+}

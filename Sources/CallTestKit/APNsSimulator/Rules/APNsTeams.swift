@@ -1,0 +1,34 @@
+/// The teams a server knows, their bundles and keys, and what it found of provider tokens.
+public struct APNsTeams: Sendable {
+  /// The bundle ids of each team.
+  public private(set) var bundles: [String: Set<String>] = [:]
+  package private(set) var keys: [String: APNsProviderKey] = [:]
+
+  /// Signatures are checked once a token: a sender uses one for tens of minutes. What was found of a
+  /// token holds as long as the keys do. Over the limit all are forgotten.
+  private var read: [Substring: ProviderToken?] = [:]
+  static let tokensReadMax = 4096
+
+  public init() {}
+
+  public mutating func add(_ key: APNsProviderKey, bundles: Set<String> = []) {
+    keys[key.id] = key
+    self.bundles[key.team, default: []].formUnion(bundles)
+    read.removeAll()
+  }
+
+  public mutating func add(bundle: String, to team: String) {
+    bundles[team, default: []].insert(bundle)
+  }
+
+  /// What a token says; nil if it is invalid.
+  package mutating func token(_ text: Substring, _ leniency: APNsLeniency) -> ProviderToken? {
+    if let known = read[text] { return known }
+    let token = ProviderToken(text, keys: keys, leniency: leniency)
+    if read.count >= Self.tokensReadMax { read.removeAll(keepingCapacity: true) }
+    read[Substring(String(text))] = .some(token)
+    return token
+  }
+
+  func isBundle(_ text: String, of team: String) -> Bool { bundles[team]?.contains(text) == true }
+}

@@ -1,0 +1,250 @@
+public import CallCore
+internal import NIOCore
+internal import NIOPosix
+internal import NIOSSL
+internal import Synchronization
+
+/// A server that speaks the provider API of APNs, as strictly as Apple's documents allow, and worse
+/// than the real one when a script says so. Made from those documents, not from any sender.
+///
+/// ```swift
+/// let apns = try await APNsSimulator.start()
+/// apns.register(token, topic: "com.example.calls.voip")
+/// // A sender that trusts apns.authorityPEM and signs with apns.key.privateKeyPEM …
+/// #expect(apns.report.violationsTotal == 0)
+/// await apns.stop()
+/// ```
+public final class APNsSimulator: Sendable {
+  public let options: APNsSimulatorOptions
+  public let port: Int
+  /// The authority that the server's certificate is from, for clients to trust.
+  public let authorityPEM: String
+  /// The first of the keys.
+  public let key: APNsProviderKey
+
+  private let core: Mutex<APNsSimulatorCore>
+  private let group: any EventLoopGroup
+  private let tls: NIOSSLContext
+  private let sockets = Mutex(Sockets())
+
+  private struct Sockets {
+    var listener: (any Channel)?
+    var connections: [Int: any Channel] = [:]
+  }
+
+  public struct NoKey: Error {}
+
+  private init(
+    _ options: APNsSimulatorOptions, group: any EventLoopGroup, port: Int,
+    certificates: SimulatorCertificates
+  ) throws {
+    guard let key = options.keys.first else { throw NoKey() }
+    self.options = options
+    self.group = group
+    self.port = port
+    self.key = key
+    authorityPEM = certificates.authorityPEM
+    var teams = APNsTeams()
+    for key in options.keys { teams.add(key, bundles: options.bundles) }
+    let rules = APNsRules(
+      environment: options.environment, leniency: options.leniency,
+      identityLimits: .init(timeScale: options.timeScale),
+      tokenPushesPerSecond: options.tokenPushesPerSecond)
+    core = Mutex(
+      APNsSimulatorCore(
+        rules: rules,
+        knowledge: .init(teams: teams, book: APNsTokenBook(strangers: options.strangers)),
+        script: options.script))
+    var configuration = TLSConfiguration.makeServerConfiguration(
+      certificateChain: certificates.chain, privateKey: certificates.key)
+    configuration.minimumTLSVersion = .tlsv12
+    configuration.applicationProtocols = options.protocols
+    tls = try NIOSSLContext(configuration: configuration)
+  }
+
+  /// Starts a server on the loopback.
+  public static func start(
+    _ options: APNsSimulatorOptions = APNsSimulatorOptions()
+  ) async throws -> APNsSimulator {
+    let group =
+      options.eventLoopGroup ?? MultiThreadedEventLoopGroup(numberOfThreads: options.threads)
+    do {
+      let certificates = try SimulatorCertificates(options.certificate, host: options.host)
+      // The port is known before the server is: connections wait in the backlog until it accepts.
+      let ready = Mutex<APNsSimulator?>(nil)
+      let listener = try await bootstrap(group) { ready.withLock { $0 } }
+        .bind(host: options.host, port: options.port).get()
+      let port = listener.localAddress?.port ?? 0
+      let simulator = try APNsSimulator(
+        options, group: group, port: port, certificates: certificates)
+      ready.withLock { $0 = simulator }
+      simulator.sockets.withLock { $0.listener = listener }
+      try await listener.setOption(.autoRead, value: true).get()
+      return simulator
+    } catch {
+      if options.eventLoopGroup == nil { try? await group.shutdownGracefully() }
+      throw error
+    }
+  }
+
+  private static func bootstrap(
+    _ group: any EventLoopGroup, _ simulator: @escaping @Sendable () -> APNsSimulator?
+  ) -> ServerBootstrap {
+    ServerBootstrap(group: group)
+      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+      .serverChannelOption(.backlog, value: 512)
+      .serverChannelOption(.autoRead, value: false)
+      .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
+      .childChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          guard let simulator = simulator() else { return channel.close(promise: nil) }
+          try simulator.accept(channel)
+        }
+      }
+  }
+
+  private func accept(_ channel: any Channel) throws {
+    let (number, fault) = core.withLock { $0.accept(now: options.clock()) }
+    sockets.withLock { $0.connections[number] = channel }
+    channel.closeFuture.whenComplete { _ in self.closed(number) }
+    switch fault {
+    case .cut: resetChannel(channel)
+    case .silent: break
+    case .blackHole, .noSettings, nil:
+      try channel.pipeline.syncOperations.addHandlers([
+        NIOSSLServerHandler(context: tls),
+        APNsSimulatorConnection(self, number: number, fault: fault),
+      ])
+    }
+  }
+
+  private func closed(_ number: Int) {
+    sockets.withLock { $0.connections[number] = nil }
+    core.withLock { $0.ended(number, now: options.clock()) }
+  }
+
+  // MARK: What tests and tools ask of it
+
+  public var report: APNsReport { core.withLock { $0.reportNow } }
+  public var connectionsOpen: Int { sockets.withLock { $0.connections.count } }
+
+  /// A device got this token for an app.
+  /// - Parameter topic: the bundle id, with `.voip` for a token of PushKit.
+  public func register(
+    _ token: String, topic: String, environment: APNsEnvironment? = nil, device: String? = nil
+  ) {
+    core.withLock {
+      $0.knowledge.book.register(
+        token, topic: topic, environment: environment ?? options.environment, device: device)
+    }
+  }
+
+  /// The token is gone, since `at`.
+  public func unregister(_ token: String, at: Timestamp, reason: APNsReason = .unregistered) {
+    core.withLock { $0.knowledge.book.drop(token, at: at, reason: reason) }
+  }
+
+  public func add(_ key: APNsProviderKey, bundles: Set<String>) {
+    core.withLock { $0.knowledge.teams.add(key, bundles: bundles) }
+  }
+
+  /// From now on this script, from its beginning.
+  public func play(_ script: APNsScript) {
+    core.withLock { $0.script = APNsScriptState(script) }
+  }
+
+  /// A device cannot be reached: of what is pushed to it the last per bundle is kept.
+  public func takeAway(device: String) { core.withLock { $0.shelf.leave(device) } }
+
+  public func bringBack(device: String) {
+    let pushes = core.withLock { $0.shelf.comeBack(device, now: options.clock()) }
+    for push in pushes { hand(push) }
+  }
+
+  /// Notes what the devices found wrong with a push: it counts as the sender's violation.
+  public func note(_ violation: APNsViolation, about push: APNsPush) {
+    core.withLock { $0.report.note(violation, connection: push.connection, about: push.id) }
+  }
+
+  /// All connections say GOAWAY now.
+  public func goAway(_ goAway: APNsFault.GoAway = .init()) { tell(.goAway(goAway)) }
+  public func limitStreams(_ limit: Int) { tell(.limitStreams(limit)) }
+  /// All connections end with a TCP reset.
+  public func cutConnections() { tell(.reset) }
+
+  private func tell(_ command: APNsSimulatorCommand) {
+    let channels = sockets.withLock { Array($0.connections.values) }
+    for channel in channels { channel.pipeline.fireUserInboundEventTriggered(command) }
+  }
+
+  /// Connections are refused until `listenAgain`; those that are open stay.
+  public func stopListening() async {
+    let listener = sockets.withLock { sockets in
+      defer { sockets.listener = nil }
+      return sockets.listener
+    }
+    try? await listener?.close().get()
+  }
+
+  /// Listens on the same port as before.
+  public func listenAgain() async throws {
+    let listener = try await Self.bootstrap(group) { [weak self] in self }
+      .bind(host: options.host, port: port).get()
+    sockets.withLock { $0.listener = listener }
+    try await listener.setOption(.autoRead, value: true).get()
+  }
+
+  /// Closes all connections and the listener.
+  public func stop() async {
+    await stopListening()
+    let channels = sockets.withLock { Array($0.connections.values) }
+    for channel in channels {
+      channel.eventLoop.execute { resetChannel(channel) }
+    }
+    for channel in channels { try? await channel.closeFuture.get() }
+    if options.eventLoopGroup == nil { try? await group.shutdownGracefully() }
+  }
+}
+
+// MARK: What its connections tell it
+
+extension APNsSimulator {
+  func judge(
+    _ request: APNsRequest, connection: Int, identity: inout ConnectionIdentity
+  ) -> APNsSimulatorCore.Decision {
+    let now = options.clock()
+    return core.withLock { core in
+      core.judge(request, connection: connection, identity: &identity, now: now)
+    }
+  }
+
+  func answered(_ response: APNsResponse, token: String?, connection: Int) {
+    core.withLock { $0.answered(response, token: token, connection: connection) }
+  }
+
+  func unanswered(_ count: Int = 1) { core.withLock { $0.report.unanswered += count } }
+  func handshakeFailed() { core.withLock { $0.report.handshakesFailed += 1 } }
+
+  func deliver(_ push: APNsPush) {
+    guard core.withLock({ $0.delivers(push) }) else { return }
+    hand(push)
+  }
+
+  private func hand(_ push: APNsPush) {
+    for violation in options.devices?.check(push) ?? [] { note(violation, about: push) }
+    options.onPush?(push)
+  }
+
+  func note(_ violations: [APNsViolation], connection: Int) {
+    if violations.isEmpty { return }
+    core.withLock { core in
+      for violation in violations { core.report.note(violation, connection: connection) }
+    }
+  }
+
+  func note(
+    _ counts: APNsTransport.Counts, since before: APNsTransport.Counts, connection: Int
+  ) {
+    core.withLock { $0.report.note(counts, since: before, connection: connection) }
+  }
+}

@@ -1,0 +1,150 @@
+internal import CallCore
+internal import NIOCore
+
+/// What a test tells all connections to do now.
+enum APNsSimulatorCommand: Sendable {
+  case goAway(APNsFault.GoAway)
+  case limitStreams(Int)
+  case reset
+}
+
+extension APNsSimulatorConnection {
+  /// Judges a request and lets the script have its way with it.
+  func take(_ request: APNsRequest, _ stream: UInt32) {
+    // One before it may have ended the connection.
+    guard transport.isOpen(stream), !transport.isDead else { return }
+    let decision = simulator.judge(request, connection: number, identity: &identity)
+    var pending = Pending(
+      stream: stream, verdict: decision.verdict, response: decision.verdict.response,
+      push: decision.verdict.push)
+    if pending.verdict.id == nil { pending.verdict.id = mintUUID() }
+    if let id = pending.verdict.id { pending.push?.id = id }
+    var delay: Duration?
+    for fault in decision.faults {
+      switch fault {
+      case .answer(let reason, let timestamp):
+        pending.response = APNsResponse(reason, timestamp: timestamp)
+        pending.push = nil
+      case .delay(let span): delay = span
+      case .shape(let shape): pending.shape.formUnion(shape)
+      case .flipSettings(let times): transport.flipSettings(times)
+      case .limitStreams(let limit): limitStreams(limit)
+      case .gather(let count, let within, let then):
+        return hold(pending, count: count, within: within, then)
+      case .noAnswer: return simulator.unanswered()
+      case .deliverWithoutAnswer:
+        deliver(pending.push)
+        return simulator.unanswered()
+      case .refuse:
+        transport.reset(stream, code: HTTP2.ErrorCode.refusedStream)
+        return simulator.unanswered()
+      case .reset(let code, let times):
+        transport.reset(stream, code: code, times: times)
+        return simulator.unanswered()
+      case .cut:
+        simulator.unanswered()
+        return reset()
+      case .goAway(let goAway):
+        // Before the answer, so that this comes behind the GOAWAY.
+        say(goAway, at: stream)
+      }
+    }
+    guard let delay else { return answer(pending) }
+    // The device does not wait for the sender's answer.
+    deliver(pending.push)
+    pending.push = nil
+    later(delay) { connection in
+      connection.answer(pending)
+      connection.flush()
+    }
+  }
+
+  func obey(_ command: APNsSimulatorCommand) {
+    switch command {
+    case .goAway(let goAway): say(goAway, at: transport.lastStreamOpened)
+    case .limitStreams(let limit): limitStreams(limit)
+    case .reset: return reset()
+    }
+    flush()
+  }
+
+  private func limitStreams(_ limit: Int) {
+    streamsMax = limit
+    transport.announce(limit: limit)
+  }
+
+  /// R25 to R27.
+  private func say(_ goAway: APNsFault.GoAway, at stream: UInt32) {
+    if let warning = goAway.warning {
+      transport.goAway(last: 0x7FFF_FFFF, code: goAway.code, reason: goAway.reason, closes: false)
+      var second = goAway
+      second.warning = nil
+      later(warning) { connection in
+        connection.say(second, at: connection.transport.lastStreamOpened)
+        connection.flush()
+      }
+      return
+    }
+    let last: UInt32 =
+      switch goAway.last {
+      case .this: stream
+      case .before: stream >= 2 ? stream - 2 : 0
+      case .zero: 0
+      }
+    transport.goAway(
+      last: last, code: goAway.code, reason: goAway.reason,
+      closes: goAway.closes && !goAway.abruptly)
+    if goAway.abruptly {
+      flush()
+      reset()
+    }
+  }
+
+  /// Waits for more requests (R25, R30).
+  private func hold(
+    _ pending: Pending, count: Int, within: Duration, _ then: APNsFault.Release
+  ) {
+    held.append(pending)
+    if held.count >= count {
+      release?.1.cancel()
+      release = nil
+      return letGo(then)
+    }
+    guard release == nil, let context else { return }
+    let scheduled = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(within)) {
+      [weak self] in
+      guard let self, self.context != nil else { return }
+      self.release = nil
+      self.letGo(then)
+      self.flush()
+    }
+    release = (then, scheduled)
+  }
+
+  private func letGo(_ then: APNsFault.Release) {
+    let held = self.held
+    self.held = []
+    switch then {
+    case .inOrder: for pending in held { answer(pending) }
+    case .reversed: for pending in held.reversed() { answer(pending) }
+    case .goAway(let reason, let answering):
+      let answered = held.sorted { $0.stream < $1.stream }.prefix(answering)
+      transport.goAway(last: answered.last?.stream ?? 0, reason: reason, closes: true)
+      for pending in answered { answer(pending) }
+      simulator.unanswered(held.count - answered.count)
+    case .cut(let answering):
+      for pending in held.prefix(answering) { answer(pending) }
+      for pending in held.dropFirst(answering) { deliver(pending.push) }
+      simulator.unanswered(max(0, held.count - answering))
+      flush()
+      reset()
+    }
+  }
+
+  private func later(_ span: Duration, _ act: @escaping (APNsSimulatorConnection) -> Void) {
+    context?.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(span)) { [weak self] in
+      guard let self, self.context != nil else { return }
+      act(self)
+    }
+  }
+}

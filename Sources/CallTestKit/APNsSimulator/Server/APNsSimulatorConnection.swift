@@ -1,0 +1,210 @@
+internal import CallCore
+internal import NIOCore
+internal import NIOPosix
+internal import NIOSSL
+internal import NIOTLS
+
+/// One connection: hands bytes to the transport and requests to the rules, and does what the script
+/// wants done. Lives on its channel's event loop.
+final class APNsSimulatorConnection: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  let simulator: APNsSimulator
+  let number: Int
+  let fault: APNsConnectionFault?
+  var transport: APNsTransport
+  var identity = ConnectionIdentity()
+  var context: ChannelHandlerContext?
+  /// The limit of streams once a push was accepted; a script may change it.
+  var streamsMax: Int
+  /// Requests that wait for others.
+  var held: [Pending] = []
+  var release: (APNsFault.Release, Scheduled<Void>)?
+  private var badTokens = 0
+  private var input = ByteBuffer()
+  private var events: [APNsTransport.Event] = []
+  private var countsReported = APNsTransport.Counts()
+  private var lastRead: NIODeadline = .now()
+  private var idleCheck: Scheduled<Void>?
+  private var isClosing = false
+  private var isStarted = false
+
+  /// A request that was judged and has no answer yet.
+  struct Pending {
+    var stream: UInt32
+    var verdict: APNsRules.Verdict
+    var response: APNsResponse
+    /// nil once the device has it.
+    var push: APNsPush?
+    var shape: APNsResponseShape = []
+  }
+
+  init(_ simulator: APNsSimulator, number: Int, fault: APNsConnectionFault?) {
+    self.simulator = simulator
+    self.number = number
+    self.fault = fault
+    streamsMax = simulator.options.streamsMax
+    var options = APNsTransport.Options()
+    options.streamsMax = streamsMax
+    options.earlyStreams = simulator.options.leniency.contains(.earlyStreams)
+    transport = APNsTransport(options)
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+  func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    switch event {
+    case TLSUserEvent.handshakeCompleted(let negotiated):
+      isStarted = true
+      if negotiated != "h2", !simulator.options.leniency.contains(.noALPN) {
+        simulator.note([.noALPN], connection: number)
+        isClosing = true
+        return context.close(promise: nil)
+      }
+      guard fault != .noSettings else { return }
+      transport.start()
+      watchIdleness()
+      flush()
+    case let command as APNsSimulatorCommand: obey(command)
+    default: context.fireUserInboundEventTriggered(event)
+    }
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    var bytes = unwrapInboundIn(data)
+    if fault == .noSettings || isClosing { return }
+    lastRead = .now()
+    input.writeBuffer(&bytes)
+    transport.receive(&input, into: &events)
+    input.discardReadBytes()
+    // A black hole reads and says nothing.
+    if fault == .blackHole {
+      events.removeAll()
+      transport.output.clear()
+      return
+    }
+    for event in events {
+      switch event {
+      case .request(let stream, let request): take(request, stream)
+      case .abandoned(let stream): held.removeAll { $0.stream == stream }
+      }
+    }
+    events.removeAll(keepingCapacity: true)
+  }
+
+  func channelReadComplete(context: ChannelHandlerContext) {
+    flush()
+    context.fireChannelReadComplete()
+  }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    // Who does not read its answers is not read from.
+    try? context.channel.syncOptions?.setOption(.autoRead, value: context.channel.isWritable)
+    context.fireChannelWritabilityChanged()
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    idleCheck?.cancel()
+    release?.1.cancel()
+    held = []
+    reportCounts()
+    context.fireChannelInactive()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    if !isStarted, error is NIOSSLError { simulator.handshakeFailed() }
+    isClosing = true
+    context.close(promise: nil)
+  }
+
+  /// Answers a request: counts, says it, and moves the limit of streams as APNs does (R2, R4, R29).
+  func answer(_ pending: Pending) {
+    guard transport.isOpen(pending.stream) else { return }
+    if let last = transport.goAwayLast, pending.stream > last { return }
+    deliver(pending.push)
+    let development = simulator.options.environment == .development
+    transport.respond(
+      to: pending.stream, pending.response, apnsID: pending.verdict.id ?? mintUUID(),
+      uniqueID: development ? mintUUID() : nil, shape: pending.shape)
+    simulator.answered(pending.response, token: pending.verdict.token, connection: number)
+    if pending.response == .accepted {
+      if transport.limitAnnounced != streamsMax { transport.announce(limit: streamsMax) }
+    } else if pending.response.reason == .badDeviceToken {
+      if simulator.options.narrowsAfterBadToken, transport.limitAnnounced != 1 {
+        transport.announce(limit: 1)
+      }
+      badTokens += 1
+      if let most = simulator.options.badTokensMax, badTokens == most {
+        transport.goAway(
+          last: transport.lastStreamOpened, reason: .badDeviceToken, closes: true)
+      }
+    }
+  }
+
+  func deliver(_ push: APNsPush?) {
+    if let push { simulator.deliver(push) }
+  }
+
+  /// Sends what the transport has to say, and closes when it has said all.
+  func flush() {
+    guard let context, fault != .blackHole || !isStarted || transport.output.readableBytes > 0
+    else { return }
+    reportCounts()
+    let finished = transport.isFinished && !isClosing
+    if finished { isClosing = true }
+    guard transport.output.readableBytes > 0 else {
+      if finished { context.close(promise: nil) }
+      return
+    }
+    let output = transport.output
+    transport.output = context.channel.allocator.buffer(capacity: 1024)
+    let written = context.writeAndFlush(wrapOutboundOut(output))
+    if finished {
+      let context = NIOLoopBound(context, eventLoop: context.eventLoop)
+      written.whenComplete { _ in context.value.close(promise: nil) }
+    }
+  }
+
+  /// TCP reset: what is not sent yet is lost.
+  func reset() {
+    guard let context, !isClosing else { return }
+    isClosing = true
+    transport.isDead = true
+    reportCounts()
+    resetChannel(context.channel)
+  }
+
+  private func reportCounts() {
+    simulator.note(transport.takeViolations(), connection: number)
+    guard transport.counts != countsReported else { return }
+    simulator.note(transport.counts, since: countsReported, connection: number)
+    countsReported = transport.counts
+  }
+
+  private func watchIdleness() {
+    guard let context else { return }
+    let deadline = lastRead + simulator.options.idleTimeout
+    idleCheck = context.eventLoop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in
+      guard let self, self.context != nil else { return }
+      if NIODeadline.now() - self.lastRead < self.simulator.options.idleTimeout {
+        return self.watchIdleness()
+      }
+      self.transport.goAway(
+        last: self.transport.lastStreamOpened, reason: .idleTimeout, closes: true)
+      self.flush()
+    }
+  }
+}
+
+/// Ends a TCP connection with RST, past TLS.
+func resetChannel(_ channel: any Channel) {
+  if let socket = channel as? any SocketOptionProvider {
+    socket.setSoLinger(linger(l_onoff: 1, l_linger: 0)).whenComplete { _ in }
+  }
+  guard
+    let tls = try? channel.pipeline.syncOperations.context(handlerType: NIOSSLServerHandler.self)
+  else { return channel.close(promise: nil) }
+  tls.close(promise: nil)
+}

@@ -1,0 +1,87 @@
+internal import CallCore
+
+/// What the connections of a simulator share; held by one lock.
+struct APNsSimulatorCore {
+  var rules: APNsRules
+  var knowledge: APNsRules.Knowledge
+  var script: APNsScriptState
+  var shelf = APNsShelf()
+  var report = APNsReport()
+  private var open = 0
+
+  init(rules: APNsRules, knowledge: APNsRules.Knowledge, script: APNsScript) {
+    self.rules = rules
+    self.knowledge = knowledge
+    self.script = APNsScriptState(script)
+  }
+
+  /// What a connection does with a request.
+  struct Decision {
+    var verdict: APNsRules.Verdict
+    var faults: [APNsFault]
+  }
+
+  /// A connection was accepted.
+  /// - Returns: its number, and what befalls it.
+  mutating func accept(now: Timestamp) -> (number: Int, fault: APNsConnectionFault?) {
+    report.connectionsTotal += 1
+    open += 1
+    report.connectionsOpenMax = max(report.connectionsOpenMax, open)
+    let number = report.connectionsTotal
+    if number <= APNsReport.connectionsKept {
+      report.connections.append(.init(number: number, openedAt: now))
+    }
+    return (number, script.fault(ofConnection: number))
+  }
+
+  mutating func ended(_ connection: Int, now: Timestamp) {
+    open -= 1
+    script.connectionEnded(connection)
+    if report.connections.indices.contains(connection - 1) {
+      report.connections[connection - 1].closedAt = now
+    }
+  }
+
+  mutating func judge(
+    _ request: APNsRequest, connection: Int, identity: inout ConnectionIdentity, now: Timestamp
+  ) -> Decision {
+    let tokensBefore = identity.tokenUses.count
+    let verdict = rules.judge(
+      request, connection: connection, identity: &identity, knowledge: &knowledge, now: now)
+    if identity.tokenUses.count > tokensBefore {
+      report.providerTokens += 1
+      if report.connections.indices.contains(connection - 1) {
+        report.connections[connection - 1].providerTokenUses = identity.tokenUses
+      }
+    }
+    for violation in verdict.violations {
+      report.note(
+        violation, connection: connection,
+        about: verdict.response.reason.map { "answered \($0.rawValue)" } ?? "")
+    }
+    let faults = script.faults(connection: connection, token: verdict.token, now: now)
+    return Decision(verdict: verdict, faults: faults)
+  }
+
+  mutating func answered(_ response: APNsResponse, token: String?, connection: Int) {
+    if let reason = response.reason {
+      report.responses["\(reason.status) \(reason.rawValue)", default: 0] += 1
+    } else {
+      report.responses["200", default: 0] += 1
+      report.noteAccepted(token ?? "", connection: connection)
+    }
+  }
+
+  /// - Returns: whether the device gets the push now.
+  mutating func delivers(_ push: APNsPush) -> Bool {
+    shelf.delivers(push, to: knowledge.book[push.token]?.device ?? push.token)
+  }
+
+  var reportNow: APNsReport {
+    var report = report
+    report.dropped = shelf.dropped
+    report.replaced = shelf.replaced
+    report.expired = shelf.expired
+    return report
+  }
+}

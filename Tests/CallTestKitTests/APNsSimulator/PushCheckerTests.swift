@@ -1,0 +1,82 @@
+import CallTestKit
+import Testing
+
+@Suite("R35: what the registered SDK does not allow is a violation")
+struct PushCheckerTests {
+  /// A dialect of its own: `{"call":"…"}`, `{"end":"…","kind":"…"}`.
+  private func read(_ push: APNsPush) -> APNsPushReading {
+    let members = JSONScan.object(push.payload) ?? [:]
+    if case .string(let id)? = members["call"] { return .call(id: id) }
+    if case .string(let id)? = members["end"], case .string(let kind)? = members["kind"] {
+      return .end(id: id, kind: kind)
+    }
+    return .unreadable
+  }
+
+  private func checker(takes: Set<String> = []) -> APNsPushChecker {
+    var checker = APNsPushChecker()
+    checker.register(sampleToken.uppercased(), .init(takes: takes, read: read))
+    return checker
+  }
+
+  private func push(
+    _ body: String, id: String = sampleID, token: String = sampleToken, type: APNsPushType = .voip
+  ) -> APNsPush {
+    APNsPush(
+      id: id, token: token, type: type, topic: topic, bundle: bundle, payload: Array(body.utf8),
+      expiration: 0, at: noon, connection: 1)
+  }
+
+  private let call = #"{"call":"c1"}"#
+  private let end = #"{"end":"c1","kind":"missed"}"#
+
+  @Test func aCallMayComeTwiceWithOneIDOnly() {
+    var checker = checker()
+    #expect(checker.check(push(call)) == [])
+    #expect(checker.check(push(call)) == [])
+    #expect(checker.check(push(call, id: "other")) == [.doubledCall])
+    #expect(checker.check(push(#"{"call":"c2"}"#, id: "other")) == [])
+  }
+
+  @Test func anEndIsForThoseWhoAskedForIt() {
+    var refusing = checker()
+    _ = refusing.check(push(call))
+    #expect(refusing.check(push(end)) == [.unwantedEndPush])
+    var taking = checker(takes: ["missed"])
+    _ = taking.check(push(call))
+    #expect(taking.check(push(end)) == [])
+    #expect(taking.check(push(#"{"end":"c1","kind":"cancel"}"#)) == [.unwantedEndPush])
+  }
+
+  @Test func anEndNeedsACall() {
+    var checker = checker(takes: ["missed"])
+    #expect(checker.check(push(end)) == [.endWithoutCall])
+  }
+
+  @Test func whatCannotBeReadEndsTheApp() {
+    var checker = checker()
+    #expect(checker.check(push("{}")) == [.unreadablePush])
+  }
+
+  @Test func othersAreNotJudged() {
+    var checker = checker()
+    #expect(checker.check(push("{}", token: "aa")) == [])
+    #expect(checker.check(push("{}", type: .alert)) == [])
+  }
+
+  @Test func registeringAgainChangesWhatCounts() {
+    var checker = checker(takes: ["missed"])
+    _ = checker.check(push(call))
+    checker.register(sampleToken, .init(takes: [], read: read))
+    #expect(checker.check(push(end)) == [.unwantedEndPush])
+  }
+
+  @Test func theOldestCallsAreForgotten() {
+    var checker = checker(takes: ["missed"])
+    for number in 0...APNsPushChecker.callsPerDeviceMax {
+      #expect(checker.check(push(#"{"call":"c\#(number)"}"#, id: "\(number)")) == [])
+    }
+    #expect(checker.check(push(#"{"end":"c0","kind":"missed"}"#)) == [.endWithoutCall])
+    #expect(checker.check(push(end)) == [])
+  }
+}

@@ -1,0 +1,105 @@
+import CallCore
+import CallTestKit
+import Testing
+
+struct ScriptTests {
+  private func struck(
+    _ rule: APNsScript.Rule, requests: Int, connection: (Int) -> Int = { _ in 1 }
+  ) -> [Int] {
+    var state = APNsScriptState(APNsScript([rule]))
+    return (1...requests).filter {
+      !state.faults(connection: connection($0), token: "aa", now: noon).isEmpty
+    }
+  }
+
+  @Test func strikesFromEveryAndSoManyTimes() {
+    #expect(struck(.init(.refuse), requests: 4) == [1, 2, 3, 4])
+    #expect(struck(.init(.refuse, from: 3), requests: 4) == [3, 4])
+    #expect(struck(.init(.refuse, from: 2, every: 3), requests: 9) == [2, 5, 8])
+    #expect(struck(.init(.refuse, every: 2, times: 2), requests: 9) == [1, 3])
+  }
+
+  @Test func countsPerConnectionOrAllTogether() {
+    let odd = { (number: Int) in number.isMultiple(of: 2) ? 2 : 1 }
+    #expect(struck(.init(.refuse, from: 2, times: nil), requests: 4, connection: odd) == [2, 3, 4])
+    #expect(
+      struck(.init(.refuse, from: 2, perConnection: true), requests: 4, connection: odd) == [3, 4])
+    #expect(struck(.init(.refuse, connections: 2...2), requests: 4, connection: odd) == [2, 4])
+  }
+
+  @Test func strikesTokensAndTimes() {
+    var state = APNsScriptState(
+      APNsScript([
+        .init(.noAnswer, tokens: ["aa"]), .init(.refuse, during: noon..<(noon + .seconds(1))),
+      ]))
+    #expect(state.faults(connection: 1, token: "aa", now: noon) == [.noAnswer, .refuse])
+    #expect(state.faults(connection: 1, token: "bb", now: noon + .seconds(1)) == [])
+    #expect(state.faults(connection: 1, token: nil, now: noon + .milliseconds(999)) == [.refuse])
+  }
+
+  @Test func aShareIsAboutThatManyAndTheSameForASeed() {
+    let rule = APNsScript.Rule(.refuse, share: 0.2)
+    let once = struck(rule, requests: 1000)
+    #expect(150...250 ~= once.count)
+    #expect(struck(rule, requests: 1000) == once)
+    #expect(struck(.init(.refuse, share: 0), requests: 100) == [])
+  }
+
+  @Test func aConnectionThatEndedIsForgotten() {
+    var state = APNsScriptState(APNsScript([.init(.refuse, from: 2, perConnection: true)]))
+    #expect(state.faults(connection: 1, token: nil, now: noon) == [])
+    state.connectionEnded(1)
+    #expect(state.faults(connection: 1, token: nil, now: noon) == [])
+    #expect(state.faults(connection: 1, token: nil, now: noon) == [.refuse])
+  }
+
+  @Test func theFirstRuleOfAConnectionCounts() {
+    let state = APNsScriptState(
+      APNsScript(connections: [.init(2...2, .cut), .init(1...3, .silent)]))
+    #expect(state.fault(ofConnection: 1) == .silent)
+    #expect(state.fault(ofConnection: 2) == .cut)
+    #expect(state.fault(ofConnection: 4) == nil)
+  }
+}
+
+@Suite("R34: one push per bundle and device is kept")
+struct ShelfTests {
+  private func push(_ id: String, expiration: Int64?, bundle: String = "b") -> APNsPush {
+    APNsPush(
+      id: id, token: "t", type: .alert, topic: bundle, bundle: bundle, payload: [],
+      expiration: expiration, at: noon, connection: 1)
+  }
+  private let later = noon.microseconds / 1_000_000 + 100
+
+  @Test func aDeviceThatIsThereGetsAll() {
+    var shelf = APNsShelf()
+    #expect(shelf.delivers(push("1", expiration: 0), to: "d") == true)
+    #expect(shelf.delivers(push("2", expiration: nil), to: "d") == true)
+    #expect(shelf.comeBack("d", now: noon) == [])
+  }
+
+  @Test func theLastIsKeptAndNowOrNeverIsDropped() {
+    var shelf = APNsShelf()
+    shelf.leave("d")
+    #expect(shelf.delivers(push("1", expiration: later), to: "d") == false)
+    #expect(shelf.delivers(push("2", expiration: nil), to: "d") == false)
+    #expect(shelf.delivers(push("3", expiration: 0), to: "d") == false)
+    #expect(shelf.delivers(push("4", expiration: later, bundle: "c"), to: "d") == false)
+    #expect(shelf.delivers(push("5", expiration: 0), to: "e") == true)
+    #expect(Set(shelf.comeBack("d", now: noon).map(\.id)) == ["2", "4"])
+    #expect((shelf.dropped, shelf.replaced, shelf.expired) == (1, 1, 0))
+    #expect(shelf.comeBack("d", now: noon) == [])
+    #expect(shelf.delivers(push("6", expiration: 0), to: "d") == true)
+  }
+
+  @Test func whatExpiresMeanwhileIsNotDelivered() {
+    var shelf = APNsShelf()
+    shelf.leave("d")
+    _ = shelf.delivers(push("1", expiration: later), to: "d")
+    #expect(shelf.comeBack("d", now: noon + .seconds(101)) == [])
+    #expect(shelf.expired == 1)
+    shelf.leave("d")
+    _ = shelf.delivers(push("2", expiration: later), to: "d")
+    #expect(shelf.comeBack("d", now: noon + .seconds(100)).map(\.id) == ["2"])
+  }
+}

@@ -1,0 +1,400 @@
+import CallTestKit
+import NIOCore
+import NIOHPACK
+import Testing
+
+/// A client of one connection that writes its frames by hand.
+private struct Wire {
+  var transport: APNsTransport
+  var events: [APNsTransport.Event] = []
+  var encoder = HPACKEncoder(allocator: ByteBufferAllocator())
+  var out = ByteBuffer()
+
+  struct Frame: Equatable {
+    var type: UInt8
+    var flags: UInt8
+    var stream: UInt32
+    var payload: [UInt8]
+    /// Of GOAWAY, RST_STREAM and WINDOW_UPDATE: the first word, and the second.
+    var word: UInt32 { payload.prefix(4).reduce(0) { $0 << 8 | UInt32($1) } }
+    var code: UInt32 { payload.dropFirst(4).prefix(4).reduce(0) { $0 << 8 | UInt32($1) } }
+    var debug: String { String(decoding: payload.dropFirst(8), as: UTF8.self) }
+  }
+
+  init(_ change: (inout APNsTransport.Options) -> Void = { _ in }, greets: Bool = true) {
+    var options = APNsTransport.Options()
+    change(&options)
+    transport = APNsTransport(options)
+    transport.start()
+    if greets {
+      send(HTTP2.preface)
+      settings([])
+      acknowledge()
+      _ = read()
+    }
+  }
+
+  mutating func send(_ bytes: [UInt8]) {
+    var buffer = ByteBuffer(bytes: bytes)
+    transport.receive(&buffer, into: &events)
+  }
+
+  mutating func frame(_ type: UInt8, _ flags: UInt8 = 0, _ stream: UInt32 = 0, _ payload: [UInt8]) {
+    var buffer = ByteBuffer()
+    buffer.writeFrameHead(length: payload.count, type: type, flags: flags, stream: stream)
+    buffer.writeBytes(payload)
+    transport.receive(&buffer, into: &events)
+  }
+
+  mutating func settings(_ settings: [(UInt16, UInt32)]) {
+    var buffer = ByteBuffer()
+    buffer.writeSettings(settings)
+    transport.receive(&buffer, into: &events)
+  }
+
+  mutating func acknowledge() { frame(HTTP2.FrameType.settings, HTTP2.Flag.ack, 0, []) }
+
+  mutating func block(_ fields: [(String, String)]) -> [UInt8] {
+    var buffer = ByteBuffer()
+    try! encoder.encode(headers: HPACKHeaders(fields), to: &buffer)
+    return Array(buffer.readableBytesView)
+  }
+
+  static let head = [
+    (":method", "POST"), (":scheme", "https"), (":path", "/3/device/aa"), (":authority", "x"),
+  ]
+
+  mutating func request(_ stream: UInt32, _ fields: [(String, String)] = head, body: String? = "{}")
+  {
+    let ends = body == nil ? HTTP2.Flag.endStream : 0
+    frame(HTTP2.FrameType.headers, HTTP2.Flag.endHeaders | ends, stream, block(fields))
+    if let body { frame(HTTP2.FrameType.data, HTTP2.Flag.endStream, stream, Array(body.utf8)) }
+  }
+
+  /// All frames that were sent since the last call.
+  mutating func read() -> [Frame] {
+    var frames: [Frame] = []
+    while let head = HTTP2.peekHead(transport.output) {
+      transport.output.moveReaderIndex(forwardBy: 9)
+      let payload = transport.output.readBytes(length: head.length) ?? []
+      frames.append(
+        Frame(type: head.type, flags: head.flags, stream: head.stream, payload: payload))
+    }
+    return frames
+  }
+
+  var requests: [UInt32] {
+    events.compactMap { if case .request(let stream, _) = $0 { stream } else { nil } }
+  }
+  func body(_ place: Int = 0) -> (String, Int) {
+    guard case .request(_, let request) = events[place] else { return ("", -1) }
+    return (String(decoding: request.body, as: UTF8.self), request.bodyLength)
+  }
+}
+
+private typealias Kind = HTTP2.FrameType
+
+struct TransportTests {
+  @Test("R2: the first frame is SETTINGS with a limit of one stream")
+  func firstSettings() {
+    var wire = Wire(greets: false)
+    let frames = wire.read()
+    #expect(frames[0].type == Kind.settings)
+    #expect(Array(frames[0].payload.prefix(6)) == [0, 3, 0, 0, 0, 1])
+    #expect(wire.transport.limit == 1)
+  }
+
+  @Test func aRequestComesOutWhole() {
+    var wire = Wire()
+    wire.request(1, body: #"{"a":1}"#)
+    #expect(wire.requests == [1])
+    #expect(wire.body() == (#"{"a":1}"#, 7))
+    #expect(wire.transport.counts.streams == 1)
+    #expect(wire.transport.violations == [])
+    wire.transport.respond(to: 1, .accepted, apnsID: "id")
+    let frames = wire.read()
+    #expect(frames.map(\.type) == [Kind.headers])
+    #expect(frames[0].flags == HTTP2.Flag.endHeaders | HTTP2.Flag.endStream)
+    #expect(wire.transport.streamsInFlight == 0)
+  }
+
+  @Test func bytesMayComeOneByOne() {
+    var whole = Wire(greets: false)
+    var bytes = ByteBuffer(bytes: HTTP2.preface)
+    bytes.writeSettings([(HTTP2.Setting.enablePush, 0)])
+    let block = whole.block(Wire.head)
+    bytes.writeFrameHead(
+      length: block.count, type: Kind.headers, flags: HTTP2.Flag.endHeaders, stream: 1)
+    bytes.writeBytes(block)
+    bytes.writeFrameHead(length: 2, type: Kind.data, flags: HTTP2.Flag.endStream, stream: 1)
+    bytes.writeString("{}")
+    var input = ByteBuffer()
+    for byte in bytes.readableBytesView {
+      input.writeInteger(byte)
+      whole.transport.receive(&input, into: &whole.events)
+    }
+    #expect(whole.requests == [1])
+    #expect(whole.transport.violations == [])
+    #expect(input.readableBytes == 0)
+  }
+
+  @Test("R1: what is not HTTP/2 is closed without an answer")
+  func notHTTP2() {
+    var wire = Wire(greets: false)
+    _ = wire.read()
+    wire.send(Array("POST /3/device/aa HTTP/1.1\r\n\r\n".utf8))
+    #expect(wire.transport.isDead)
+    #expect(wire.transport.violations == [.notHTTP2])
+    #expect(wire.read() == [])
+  }
+
+  @Test("R3: a second stream while one is allowed ends the connection")
+  func tooManyStreams() {
+    var wire = Wire()
+    wire.request(1)
+    wire.request(3)
+    #expect(wire.transport.violations == [.tooManyStreams])
+    #expect(wire.transport.isDead)
+    let last = wire.read().last
+    #expect(last?.type == Kind.goAway)
+    #expect(last?.debug == "Maximum active streams violated for this endpoint.")
+    #expect(wire.requests == [1])
+  }
+
+  @Test("R3: the limit holds before our SETTINGS are confirmed, too")
+  func limitFromTheStart() {
+    var wire = Wire(greets: false)
+    wire.send(HTTP2.preface)
+    wire.settings([])
+    wire.request(1)
+    wire.request(3)
+    #expect(wire.transport.violations == [.tooManyStreams])
+  }
+
+  @Test("R3: with the tolerant switch an early stream is refused, a late one is not forgiven")
+  func earlyStreams() {
+    var wire = Wire({ $0.earlyStreams = true }, greets: false)
+    wire.send(HTTP2.preface)
+    wire.settings([])
+    wire.request(1)
+    wire.request(3)
+    #expect(!wire.transport.isDead)
+    #expect(wire.read().last?.type == Kind.resetStream)
+    wire.acknowledge()
+    wire.request(5)
+    #expect(wire.transport.isDead)
+  }
+
+  @Test("R3: a higher limit counts at once, a lower one when it is confirmed")
+  func limitChanges() {
+    var wire = Wire()
+    wire.transport.announce(limit: 3)
+    #expect(wire.transport.limit == 3)
+    wire.acknowledge()
+    wire.transport.announce(limit: 1)
+    #expect(wire.transport.limit == 3)
+    #expect(wire.transport.limitAnnounced == 1)
+    for stream in [1, 3, 5] as [UInt32] { wire.request(stream) }
+    #expect(wire.transport.violations == [])
+    wire.acknowledge()
+    #expect(wire.transport.limit == 1)
+    // Those that are open may end in peace; a new one may not begin.
+    wire.transport.respond(to: 1, .accepted, apnsID: "id")
+    wire.transport.respond(to: 3, .accepted, apnsID: "id")
+    #expect(!wire.transport.isDead)
+    wire.request(7)
+    #expect(wire.transport.violations == [.tooManyStreams])
+  }
+
+  @Test("R3: answered streams make room")
+  func room() {
+    var wire = Wire()
+    for stream in stride(from: UInt32(1), to: 200, by: 2) {
+      wire.request(stream)
+      wire.transport.respond(to: stream, APNsResponse(.badTopic), apnsID: "id")
+    }
+    #expect(wire.transport.violations == [])
+    #expect(wire.requests.count == 100)
+    #expect(wire.transport.counts.streamsInFlightMax == 1)
+  }
+
+  @Test("R28: flips of the limit end where they began")
+  func flips() {
+    for (before, times) in [(1, 5), (7, 4), (7, 5), (1, 0)] {
+      var wire = Wire()
+      if before > 1 { wire.transport.announce(limit: before) }
+      _ = wire.read()
+      wire.transport.flipSettings(times)
+      #expect(wire.read().count >= times)
+      #expect(wire.transport.limitAnnounced == before)
+    }
+  }
+
+  @Test("R5: PING is answered with its own bytes and counted")
+  func ping() {
+    var wire = Wire()
+    wire.frame(Kind.ping, 0, 0, [1, 2, 3, 4, 5, 6, 7, 8])
+    #expect(
+      wire.read() == [
+        .init(type: Kind.ping, flags: HTTP2.Flag.ack, stream: 0, payload: [1, 2, 3, 4, 5, 6, 7, 8])
+      ])
+    wire.frame(Kind.ping, HTTP2.Flag.ack, 0, Array(repeating: 0, count: 8))
+    #expect(wire.read() == [])
+    #expect(wire.transport.counts.pings == 1)
+  }
+
+  @Test("R6: PRIORITY is counted, as a frame and in HEADERS; PUSH_PROMISE ends the connection")
+  func priorityAndPush() {
+    var wire = Wire()
+    wire.frame(Kind.priority, 0, 3, [0, 0, 0, 0, 16])
+    #expect(wire.transport.violations == [.priorityFrame])
+    let block = wire.block(Wire.head)
+    wire.frame(
+      Kind.headers, HTTP2.Flag.endHeaders | HTTP2.Flag.endStream | HTTP2.Flag.priority, 1,
+      [0, 0, 0, 0, 16] + block)
+    #expect(wire.transport.violations == [.priorityFrame, .priorityFrame])
+    #expect(wire.requests == [1])
+    wire.frame(Kind.pushPromise, HTTP2.Flag.endHeaders, 1, [0, 0, 0, 2])
+    #expect(wire.transport.violations.last == .pushPromise)
+    #expect(wire.transport.isDead)
+  }
+
+  @Test("R6: a stream that the client gives up is counted, and no mistake")
+  func clientReset() {
+    var wire = Wire()
+    wire.request(1)
+    wire.frame(Kind.resetStream, 0, 1, [0, 0, 0, 8])
+    #expect(wire.events.last == .abandoned(1))
+    #expect(wire.transport.counts.abandoned == 1)
+    #expect(wire.transport.violations == [])
+    wire.transport.respond(to: 1, .accepted, apnsID: "id")
+    #expect(wire.read() == [])
+  }
+
+  @Test("R6: more bytes than the window has end the connection")
+  func windowOverrun() {
+    var wire = Wire({ $0.connectionWindow = 65535 })
+    wire.frame(Kind.headers, HTTP2.Flag.endHeaders, 1, wire.block(Wire.head))
+    let chunk = [UInt8](repeating: 0x20, count: 16384)
+    // Answered after the second, since no push is that large; the rest is dropped, but counted.
+    for _ in 0..<2 { wire.frame(Kind.data, 0, 1, chunk) }
+    #expect(wire.requests == [1])
+    #expect(wire.body().1 == 32768)
+    #expect(wire.body().0.utf8.count == 5121)
+    wire.transport.respond(to: 1, APNsResponse(.payloadTooLarge), apnsID: "id")
+    #expect(wire.read().map(\.type).suffix(3) == [Kind.headers, Kind.data, Kind.resetStream])
+    wire.frame(Kind.data, HTTP2.Flag.endStream, 1, chunk)
+    #expect(!wire.transport.isDead)
+    wire.transport.announce(limit: 10)
+    for stream in stride(from: UInt32(3), to: 13, by: 2) where !wire.transport.isDead {
+      wire.frame(Kind.headers, HTTP2.Flag.endHeaders, stream, wire.block(Wire.head))
+    }
+    #expect(!wire.transport.isDead)
+    // One stream's own window: 65535, never refilled.
+    for _ in 0..<5 { wire.frame(Kind.data, 0, 3, chunk) }
+    #expect(wire.transport.violations == [.windowOverrun])
+    #expect(wire.read().last?.code == HTTP2.ErrorCode.flowControl)
+  }
+
+  @Test func theConnectionsWindowIsRefilled() {
+    var wire = Wire({ $0.connectionWindow = 65535 })
+    for stream in stride(from: UInt32(1), to: 400, by: 2) {
+      wire.request(stream, body: String(repeating: " ", count: 1000))
+      wire.transport.respond(to: stream, .accepted, apnsID: "id")
+    }
+    #expect(wire.requests.count == 200)
+    #expect(wire.transport.violations == [])
+  }
+
+  @Test("R8: a header list over 8000 bytes ends the connection")
+  func headerList() {
+    var wire = Wire()
+    wire.request(1, Wire.head + [("x", String(repeating: "y", count: 7600))])
+    #expect(wire.requests == [1])
+    wire.transport.respond(to: 1, .accepted, apnsID: "id")
+    wire.request(3, Wire.head + [("x", String(repeating: "y", count: 8000))])
+    #expect(wire.transport.violations == [.headerListTooLarge])
+    #expect(wire.transport.isDead)
+  }
+
+  @Test("R8: framing errors end the connection with GOAWAY")
+  func framingErrors() {
+    let cases: [(String, UInt32, (inout Wire) -> Void)] = [
+      ("frame too large", 6, { $0.send([0, 0x40, 1, 0, 0, 0, 0, 0, 1]) }),
+      ("headers on stream 0", 1, { $0.frame(Kind.headers, 4, 0, []) }),
+      ("even stream", 1, { $0.frame(Kind.headers, 4, 2, []) }),
+      ("data on an idle stream", 1, { $0.frame(Kind.data, 1, 1, []) }),
+      ("continuation alone", 1, { $0.frame(Kind.continuation, 4, 1, []) }),
+      ("ping of 7 bytes", 6, { $0.frame(Kind.ping, 0, 0, [1, 2, 3, 4, 5, 6, 7]) }),
+      ("settings of 5 bytes", 6, { $0.frame(Kind.settings, 0, 0, [1, 2, 3, 4, 5]) }),
+      ("settings on a stream", 1, { $0.frame(Kind.settings, 0, 1, []) }),
+      ("confirmation of nothing", 1, { $0.acknowledge() }),
+      ("window update of 0", 1, { $0.frame(Kind.windowUpdate, 0, 0, [0, 0, 0, 0]) }),
+      ("window too large", 3, { $0.frame(Kind.windowUpdate, 0, 0, [0x7F, 0xFF, 0xFF, 0xFF]) }),
+      ("reset of an idle stream", 1, { $0.frame(Kind.resetStream, 0, 5, [0, 0, 0, 8]) }),
+      ("HPACK index 0", 9, { $0.frame(Kind.headers, 5, 1, [0x80]) }),
+      ("HPACK without a table", 9, { $0.frame(Kind.headers, 5, 1, [0xFF, 0xFF, 0xFF, 0x0F]) }),
+      ("padding over the end", 1, { $0.frame(Kind.headers, 0xD, 1, [9, 1]) }),
+    ]
+    for (name, code, act) in cases {
+      var wire = Wire()
+      act(&wire)
+      #expect(wire.transport.isDead, "\(name)")
+      #expect(wire.transport.violations == [.protocolError], "\(name)")
+      #expect(wire.read().last?.code == code, "\(name)")
+      // Whatever comes then is not heard.
+      wire.request(9)
+      #expect(wire.requests == [], "\(name)")
+    }
+  }
+
+  @Test("R8: the first frame must be SETTINGS")
+  func firstFrame() {
+    var wire = Wire(greets: false)
+    wire.send(HTTP2.preface)
+    wire.frame(Kind.ping, 0, 0, Array(repeating: 0, count: 8))
+    #expect(wire.transport.isDead)
+  }
+
+  @Test("R8: headers may go on in CONTINUATION, with nothing in between, and not without end")
+  func continuation() {
+    var wire = Wire()
+    let block = wire.block(Wire.head)
+    wire.frame(Kind.headers, HTTP2.Flag.endStream, 1, Array(block.prefix(3)))
+    wire.frame(Kind.continuation, 0, 1, Array(block[3..<7]))
+    wire.frame(Kind.continuation, HTTP2.Flag.endHeaders, 1, Array(block[7...]))
+    #expect(wire.requests == [1])
+    var broken = Wire()
+    broken.frame(Kind.headers, HTTP2.Flag.endStream, 1, Array(block.prefix(3)))
+    broken.frame(Kind.ping, 0, 0, Array(repeating: 0, count: 8))
+    #expect(broken.transport.isDead)
+    var flood = Wire()
+    flood.frame(Kind.headers, HTTP2.Flag.endStream, 1, [])
+    for _ in 0..<20 where !flood.transport.isDead {
+      flood.frame(Kind.continuation, 0, 1, [UInt8](repeating: 0, count: 1000))
+    }
+    #expect(flood.transport.violations == [.headerListTooLarge])
+  }
+
+  @Test func malformedRequestsEndTheirStreamAlone() {
+    let wrong: [[(String, String)]] = [
+      Array(Wire.head.dropFirst()), [Wire.head[0]] + Wire.head, Wire.head + [("Apns-Id", "x")],
+      [("apns-id", "x")] + Wire.head, Wire.head + [("connection", "close")],
+      Wire.head + [(":status", "200")], Wire.head + [("te", "gzip")],
+      Wire.head + [("content-length", "3")],
+      [Wire.head[0], (":scheme", "http"), Wire.head[2]],
+    ]
+    var wire = Wire()
+    var stream: UInt32 = 1
+    for fields in wrong {
+      wire.request(stream, fields)
+      #expect(wire.read().last?.type == Kind.resetStream, "\(fields)")
+      stream += 2
+    }
+    #expect(wire.requests == [])
+    #expect(wire.transport.violations.count == wrong.count)
+    wire.request(stream, Wire.head + [("te", "trailers"), ("content-length", "2")])
+    #expect(wire.requests == [stream])
+    #expect(!wire.transport.isDead)
+  }
+}
