@@ -17,7 +17,9 @@ extension APNsRequest {
     var fields: [Field] = [
       Field(":method", "POST"), Field(":scheme", "https"), Field(":path", "/3/device/\(token)"),
       Field(":authority", "localhost"),
-      Field("authorization", "bearer \(provider ?? sampleKey.token(issuedAt: now))"),
+      Field(
+        "authorization",
+        "bearer \(provider ?? (now == noon ? providerOfNoon : sampleKey.token(issuedAt: now)))"),
       Field("apns-push-type", "voip"), Field("apns-topic", topic),
       Field("apns-expiration", "0"), Field("apns-priority", "10"),
     ]
@@ -79,6 +81,9 @@ extension TestSender {
     return await send(request.fields, body: String(decoding: request.body, as: UTF8.self))
   }
 }
+
+/// Signatures are made with chance: each minting would be another token.
+let providerOfNoon = sampleKey.token(issuedAt: noon)
 
 /// One provider token for the whole run: a sender keeps its own for a while, too.
 let providerOfNow: String = {

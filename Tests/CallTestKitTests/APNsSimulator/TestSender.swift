@@ -39,6 +39,7 @@ struct TestSender: Sendable {
       var goAways: [(last: HTTP2StreamID, code: HTTP2ErrorCode, debug: String)] = []
       var answers = 0
       var waiters: [(Int, EventLoopPromise<Void>)] = []
+      var isClosed = false
     }
     let state = Mutex(State())
     var limits: [Int] { state.withLock { $0.limits } }
@@ -70,6 +71,7 @@ struct TestSender: Sendable {
               NIOSSLClientHandler(context: ssl, serverHostname: "localhost"))
             var connection = NIOHTTP2Handler.ConnectionConfiguration()
             connection.maximumConnectionGlitches = 10_000
+            connection.controlFrameRateLimit.maximumCount = 100_000
             var stream = NIOHTTP2Handler.StreamConfiguration()
             stream.streamResetFrameRateLimit.maximumCount = 100_000
             let multiplexer = try channel.pipeline.syncOperations.configureHTTP2Pipeline(
@@ -93,7 +95,7 @@ struct TestSender: Sendable {
   func settings(_ count: Int) async throws {
     let promise = channel.eventLoop.makePromise(of: Void.self)
     let isThere = notes.state.withLock { state in
-      if state.limits.count >= count { return true }
+      if state.limits.count >= count || state.isClosed { return true }
       state.waiters.append((count, promise))
       return false
     }
@@ -165,6 +167,7 @@ struct TestSender: Sendable {
 
     func channelInactive(context: ChannelHandlerContext) {
       let waiters = notes.state.withLock { state in
+        state.isClosed = true
         defer { state.waiters = [] }
         return state.waiters
       }

@@ -1,11 +1,9 @@
 internal import CallCore
-internal import Glibc
+internal import FoundationEssentials
 
 /// The wall clock.
 func wallClock() -> Timestamp {
-  var time = timespec()
-  clock_gettime(CLOCK_REALTIME, &time)
-  return Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
+  Timestamp(microseconds: Int64(Date().timeIntervalSince1970 * 1_000_000))
 }
 
 /// A random UUID (version 4), in lower case.
