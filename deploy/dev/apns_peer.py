@@ -24,6 +24,8 @@ async def main(mode, port, ca, key, token, gone):
 
     from aioapns import APNs, NotificationRequest, PushType
 
+    with open(key) as file:
+        key = file.read()
     context = ssl.create_default_context(cafile=ca)
     if mode == "strict":
         # Of itself aioapns says nothing of ALPN: the real server puts up with that.

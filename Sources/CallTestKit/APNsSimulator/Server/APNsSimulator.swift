@@ -170,7 +170,10 @@ public final class APNsSimulator: Sendable {
   public func goAway(_ goAway: APNsFault.GoAway = .init()) { tell(.goAway(goAway)) }
   public func limitStreams(_ limit: Int) { tell(.limitStreams(limit)) }
   /// All connections end with a TCP reset.
-  public func cutConnections() { tell(.reset) }
+  public func cutConnections() {
+    let channels = sockets.withLock { Array($0.connections.values) }
+    for channel in channels { channel.eventLoop.execute { resetChannel(channel) } }
+  }
 
   private func tell(_ command: APNsSimulatorCommand) {
     let channels = sockets.withLock { Array($0.connections.values) }
@@ -198,9 +201,7 @@ public final class APNsSimulator: Sendable {
   public func stop() async {
     await stopListening()
     let channels = sockets.withLock { Array($0.connections.values) }
-    for channel in channels {
-      channel.eventLoop.execute { resetChannel(channel) }
-    }
+    cutConnections()
     for channel in channels { try? await channel.closeFuture.get() }
     if options.eventLoopGroup == nil { try? await group.shutdownGracefully() }
   }

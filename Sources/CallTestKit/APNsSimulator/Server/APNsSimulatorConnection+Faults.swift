@@ -5,7 +5,6 @@ internal import NIOCore
 enum APNsSimulatorCommand: Sendable {
   case goAway(APNsFault.GoAway)
   case limitStreams(Int)
-  case reset
 }
 
 extension APNsSimulatorConnection {
@@ -63,7 +62,6 @@ extension APNsSimulatorConnection {
     switch command {
     case .goAway(let goAway): say(goAway, at: transport.lastStreamOpened)
     case .limitStreams(let limit): limitStreams(limit)
-    case .reset: return reset()
     }
     flush()
   }
