@@ -201,13 +201,17 @@ extension Call {
   // MARK: Views
 
   /// The call as one device sees it.
-  func state(for role: Role) -> CallState {
+  /// - Parameter attaching: the device is about to hear the call's present state, and rings again if
+  ///   it had left.
+  func state(for role: Role, attaching: Bool = false) -> CallState {
     var state = CallState(
       call: id, callee: facts.callee.user, phase: phase, version: version, at: facts.placedAt)
     switch stage {
     case .ringing:
       state.deadline = facts.deadline
-      if case .leg(let leg) = role { refineRinging(&state, legs[leg]) }
+      if case .leg(let leg) = role, !(attaching && legs[leg].state == .gone) {
+        refineRinging(&state, legs[leg])
+      }
     case .answered(let answer):
       state.by = answer.by
       state.at = answer.at
@@ -222,7 +226,25 @@ extension Call {
         if case .caller = role {} else { state.missed = end.missed }
       }
     }
+    if case .leg(let leg) = role { keepOwnAnswer(&state, legs[leg]) }
     return state
+  }
+
+  /// A device that declined or was busy for itself hears that again, whatever became of the call
+  /// since: one end for each device, and the same answer to the same command.
+  private func keepOwnAnswer(_ state: inout CallState, _ leg: Leg) {
+    let reason: EndReason
+    switch leg.state {
+    case .declined: reason = .declined
+    case .busy: reason = .busy
+    case .waking, .delivered, .alerting, .won, .gone, .stopped: return
+    }
+    guard state.reason != reason else { return }
+    state.phase = .ended
+    state.reason = reason
+    state.by = leg.party
+    state.at = facts.placedAt
+    state.missed = false
   }
 
   /// Whether the answered call is this device's call.

@@ -28,7 +28,7 @@ extension ShardMachine {
       outcome.raise(to: .urgent)
     }
     if !attach.announce {
-      let state = attach.forCall.map { self.state(of: $0, seenBy: command) }
+      let state = attach.forCall.map { self.state(of: $0, seenBy: command, attaching: true) }
       Self.reply(command, .attached(forCall: state), .urgent, into: &outcome)
     }
     if isServing { ringAttached(command, context, into: &outcome) }
@@ -80,7 +80,7 @@ extension ShardMachine {
     outcome.raise(to: urgency)
   }
 
-  func state(of id: CallID, seenBy command: Command) -> CallState {
+  func state(of id: CallID, seenBy command: Command, attaching: Bool = false) -> CallState {
     guard let slot = calls.slot(of: id) else {
       return CallState(call: id, callee: command.callee.user, phase: .unknown)
     }
@@ -92,6 +92,6 @@ extension ShardMachine {
       return CallState(call: id, callee: command.callee.user, phase: .unknown)
     }
     if case .stranger = role { return call.state(for: .caller) }
-    return call.state(for: role)
+    return call.state(for: role, attaching: attaching)
   }
 }
