@@ -37,6 +37,9 @@ public struct CallError: Error, Hashable, Sendable, CustomStringConvertible {
     case invalidDevice = 300
     case invalidPushToken = 301
     case unknownDevice = 302
+    case unknownDialect = 303
+    case unknownCapability = 304
+    case invalidUserForDialect = 305
 
     case unknownCall = 400
     case callIDTaken = 401
@@ -79,6 +82,9 @@ extension CallError.Code {
     case .invalidDevice: "invalidDevice"
     case .invalidPushToken: "invalidPushToken"
     case .unknownDevice: "unknownDevice"
+    case .unknownDialect: "unknownDialect"
+    case .unknownCapability: "unknownCapability"
+    case .invalidUserForDialect: "invalidUserForDialect"
     case .unknownCall: "unknownCall"
     case .callIDTaken: "callIdTaken"
     case .notParty: "notParty"
@@ -118,6 +124,11 @@ extension CallError.Code {
     case .invalidDevice: "A device id is 1 to 64 bytes of printable text."
     case .invalidPushToken: "A push token is 1 to 1024 bytes, with its provider."
     case .unknownDevice: "This user has no such device."
+    case .unknownDialect:
+      "The dialect is callmesh, apple, fcsdk, telnyx, twilio or sinch, or absent."
+    case .unknownCapability:
+      "Capabilities are missed, answeredElsewhere, cancel, ended and missedNotice."
+    case .invalidUserForDialect: "The sinch dialect takes user ids of 1 to 40 ASCII characters."
     case .unknownCall: "There is no such call, or it ended long ago."
     case .callIDTaken: "This call id is in use for a call with other content."
     case .notParty: "This device has no part in the call."

@@ -150,12 +150,15 @@ public struct Notice: Sendable, Equatable {
     case sessionReplaced = 1
     case deviceRemoved = 2
     case goAway = 3
+    /// Another device registered this device's push token.
+    case tokenTaken = 4
 
     public var name: String {
       switch self {
       case .sessionReplaced: "sessionReplaced"
       case .deviceRemoved: "deviceRemoved"
       case .goAway: "goAway"
+      case .tokenTaken: "tokenTaken"
       }
     }
   }

@@ -46,6 +46,13 @@ public struct CallID: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
+  /// The 16 bytes of the UUID.
+  public var bytes: [UInt8] {
+    [high, low].flatMap { word in
+      stride(from: UInt64(56), through: 0, by: -8).map { UInt8(truncatingIfNeeded: word >> $0) }
+    }
+  }
+
   private static func nibble(_ byte: UInt8) -> UInt64? {
     switch byte {
     case 48...57: UInt64(byte - 48)

@@ -149,7 +149,8 @@ package final class FaultyTwin: DeviceNetwork {
       link.deliver(
         .reply(
           id: frame.id,
-          .registered(device: party.device, expiresAt: loop.now + .seconds(86_400), removed: [])))
+          .registered(
+            RegisteredInfo(device: party.device, expiresAt: loop.now + .seconds(86_400)))))
     case .unregister: link.deliver(.reply(id: frame.id, .done))
     case .place(let address, let request): place(address, request, frame.id, party, link)
     case .alerting(let address): inCall(address, frame.id, link, alerting)

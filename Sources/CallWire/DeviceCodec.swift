@@ -17,7 +17,7 @@ public enum DeviceCodec: Sendable, CaseIterable {
   }
 
   /// Reads a device's frame. Checks form and size of every field (ids, limits of headers and
-  /// descriptions), not whether the command makes sense.
+  /// descriptions), not whether the command makes sense. Push tokens come out in their one form.
   /// - Throws: `FrameError`, with the frame's id where it could be read.
   public func decodeClient(_ bytes: UnsafeRawBufferPointer, limits: CallLimits) throws(FrameError)
     -> ClientFrame
@@ -35,11 +35,10 @@ public enum DeviceCodec: Sendable, CaseIterable {
       throw FrameError(id: recoverID(bytes), error: CallError(error))
     }
     do throws(CallError) {
-      try FrameRules(limits: limits).check(frame)
+      return try FrameRules(limits: limits).checked(frame)
     } catch {
       throw FrameError(id: frame.id, error: error)
     }
-    return frame
   }
 
   public func encode(_ frame: ClientFrame) -> [UInt8] {
@@ -93,6 +92,7 @@ extension CallError {
     switch fault {
     case .malformed: self.init(.malformedFrame)
     case .unknownMember, .laterFormat: self.init(.unknownCommand)
+    case .unknownCapability: self.init(.unknownCapability)
     case .field, .missing: self.init(.invalidField, fault.sentence)
     }
   }

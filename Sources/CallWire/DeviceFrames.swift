@@ -83,9 +83,28 @@ public enum ServerReply: Sendable, Equatable {
   case error(CallError)
   case done
   case attached(AttachedInfo)
-  case registered(device: DeviceID, expiresAt: Timestamp, removed: [DeviceID])
+  case registered(RegisteredInfo)
   case call(CallState)
   case answer(won: Bool, CallState)
+}
+
+public struct RegisteredInfo: Sendable, Equatable {
+  public var device: DeviceID
+  /// Unless the device is seen before.
+  public var expiresAt: Timestamp
+  /// Devices that gave way to this one.
+  public var removed: [DeviceID]
+  /// What stands in the registration, whether it was said or derived.
+  public var capabilities: PushCapabilities
+  public init(
+    device: DeviceID, expiresAt: Timestamp, removed: [DeviceID] = [],
+    capabilities: PushCapabilities = []
+  ) {
+    self.device = device
+    self.expiresAt = expiresAt
+    self.removed = removed
+    self.capabilities = capabilities
+  }
 }
 
 public struct AttachedInfo: Sendable, Equatable {

@@ -4,7 +4,15 @@ internal import CallCore
 struct FrameRules {
   let limits: CallLimits
 
-  func check(_ frame: ClientFrame) throws(CallError) {
+  /// - Returns: the frame, with what it registers in its one form.
+  func checked(_ frame: ClientFrame) throws(CallError) -> ClientFrame {
+    try check(frame)
+    guard case .register(let request) = frame.command else { return frame }
+    return ClientFrame(
+      id: frame.id, command: .register(try RegistrationRules.normalised(request)))
+  }
+
+  private func check(_ frame: ClientFrame) throws(CallError) {
     guard frame.id <= FieldRules.numberMaximum else {
       throw CallError(.invalidField, "The id of a frame is at most 2^53 - 1.")
     }
@@ -21,8 +29,8 @@ struct FrameRules {
   private func check(_ command: ClientCommand) throws(CallError) {
     switch command {
     case .attach(let request): try check(request)
-    case .detach, .ack: break
-    case .register(let request): try check(request)
+    // What is registered is checked while it is brought into its one form.
+    case .detach, .ack, .register: break
     case .unregister(let device):
       if let device { try FieldRules.checkDeviceID(device.text) }
     case .place(let call, let request):
@@ -62,26 +70,6 @@ struct FrameRules {
     if !request.device.isEmpty { try FieldRules.checkDeviceID(request.device) }
     try check(name: request.deviceName, "attach.deviceName")
     try check(name: request.client, "attach.client")
-  }
-
-  func check(_ request: RegistrationRequest) throws(CallError) {
-    try check(name: request.deviceName, "register.deviceName")
-    try check(name: request.dialect, "register.dialect")
-    try check(name: request.sdkName, "register.sdkName")
-    try check(name: request.sdkVersion, "register.sdkVersion")
-    if let token = request.voipToken { try check(token) }
-    if let token = request.alertToken { try check(token) }
-  }
-
-  private func check(_ token: PushToken) throws(CallError) {
-    let size = 1...FieldRules.pushTokenBytesMaximum
-    guard token.provider != .none, size.contains(token.token.utf8.count),
-      FieldRules.isPrintable(token.token),
-      token.topic.utf8.count <= size.upperBound, FieldRules.isPrintable(token.topic)
-    else { throw CallError(.invalidPushToken) }
-    guard ["", "production", "sandbox"].contains(token.environment) else {
-      throw CallError(.invalidPushToken, "The environment is production or sandbox.")
-    }
   }
 
   private func check(name: String, _ field: StaticString) throws(CallError) {

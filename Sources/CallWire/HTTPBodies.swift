@@ -17,13 +17,9 @@ public enum HTTPBodies {
     JSONWriter.object { $0.object("error") { JSONForm.fields(error, into: &$0) } }
   }
 
-  /// `{"device":…,"expiresAtMs":…,"removedDevices":[…]}`
-  public static func registered(
-    device: DeviceID, expiresAt: Timestamp, removed: [DeviceID]
-  ) -> [UInt8] {
-    JSONWriter.object {
-      JSONForm.registered(device: device, expiresAt: expiresAt, removed: removed, into: &$0)
-    }
+  /// `{"device":…,"expiresAtMs":…,"removedDevices":[…],"capabilities":[…]}`
+  public static func registered(_ info: RegisteredInfo) -> [UInt8] {
+    JSONWriter.object { JSONForm.fields(info, into: &$0) }
   }
 
   // MARK: Requests
@@ -39,7 +35,9 @@ public enum HTTPBodies {
     }
   }
 
-  /// - Throws: `malformedFrame`, `invalidField`, `invalidDevice`, `invalidPushToken`.
+  /// - Returns: the push tokens in their one form.
+  /// - Throws: `malformedFrame`, `invalidField`, `invalidDevice`, `invalidPushToken`,
+  ///   `unknownDialect`, `unknownCapability`.
   public static func register(
     _ bytes: [UInt8], limits: CallLimits
   ) throws(CallError) -> Register {
@@ -47,8 +45,7 @@ public enum HTTPBodies {
       try JSONParse.register(&json, "")
     }
     let device = try device(name)
-    try FrameRules(limits: limits).check(request)
-    return Register(device: device, request: request)
+    return Register(device: device, request: try RegistrationRules.normalised(request))
   }
 
   /// The body of `POST /v1/calls/{callee}/{call}/decline`.
@@ -56,9 +53,14 @@ public enum HTTPBodies {
     /// nil: the device that the token names.
     public var device: DeviceID?
     public var scope: DeclineScope
-    public init(device: DeviceID? = nil, scope: DeclineScope = .everywhere) {
+    /// What a push allows, for those who cannot set headers; empty where it is not here.
+    public var capability: String
+    public init(
+      device: DeviceID? = nil, scope: DeclineScope = .everywhere, capability: String = ""
+    ) {
       self.device = device
       self.scope = scope
+      self.capability = capability
     }
   }
 
@@ -66,8 +68,27 @@ public enum HTTPBodies {
   /// - Throws: `malformedFrame`, `invalidField`, `invalidDevice`.
   public static func decline(_ bytes: [UInt8]) throws(CallError) -> Decline {
     guard !bytes.isEmpty else { return Decline() }
-    let (name, scope) = try read(bytes, JSONParse.declineBody)
-    return Decline(device: try device(name), scope: scope)
+    let (name, scope, capability) = try read(bytes, JSONParse.refusal)
+    return Decline(device: try device(name), scope: scope, capability: capability)
+  }
+
+  /// The body of `POST /v1/calls/{callee}/{call}/busy`.
+  public struct Busy: Sendable, Equatable {
+    /// nil: the device that the token names.
+    public var device: DeviceID?
+    /// What a push allows, for those who cannot set headers; empty where it is not here.
+    public var capability: String
+    public init(device: DeviceID? = nil, capability: String = "") {
+      self.device = device
+      self.capability = capability
+    }
+  }
+
+  /// No body: the token's device.
+  /// - Throws: `malformedFrame`, `invalidField`, `invalidDevice`.
+  public static func busy(_ bytes: [UInt8]) throws(CallError) -> Busy {
+    let body = try decline(bytes)
+    return Busy(device: body.device, capability: body.capability)
   }
 
   // MARK: Parts
@@ -99,6 +120,7 @@ extension CallError {
   fileprivate init(body fault: Fault) {
     switch fault {
     case .malformed: self.init(.malformedFrame, "The body is not JSON of the expected form.")
+    case .unknownCapability: self.init(.unknownCapability)
     case .field, .missing, .unknownMember, .laterFormat: self.init(.invalidField, fault.sentence)
     }
   }

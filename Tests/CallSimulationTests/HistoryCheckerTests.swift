@@ -256,7 +256,8 @@ import Testing
   }
 
   @Test func registrations() {
-    let registered = ServerReply.registered(device: "b1", expiresAt: at(100), removed: [])
+    let registered = ServerReply.registered(
+      RegisteredInfo(device: "b1", expiresAt: at(100)))
     #expect(
       judge {
         $0.journal(call, placed)

@@ -23,6 +23,8 @@ struct Conversation {
   private var now = Timestamp(microseconds: 1_790_000_000_000_000)
   private var lastSession: UInt64 = 0
   private var sessions: [UInt64: Session] = [:]
+  /// Who waits for the answer to an HTTP request.
+  private var requests: [UInt64: DeviceID] = [:]
   private var current: [DeviceID: UInt64] = [:]
   private let acksAreLeftOut: Bool
   private var lines: [String] = []
@@ -135,7 +137,9 @@ struct Conversation {
     do throws(FrameError) {
       frame = try DeviceCodec.json.decodeClient(Array(text.utf8))
     } catch {
-      throw Failure(description: "\(device): \(error.error): \(text)")
+      return hear(
+        device,
+        Self.text(DeviceCodec.json.encode(ServerFrame.reply(id: error.id, .error(error.error)))))
     }
     if case .attach(let request) = frame.command { open(device, name: request.deviceName) }
     if case .detach = frame.command { return try detach(device, frame.id) }
@@ -205,30 +209,60 @@ struct Conversation {
   // MARK: HTTP
 
   private mutating func request(_ device: DeviceID, _ parts: [String]) throws {
-    let path = parts[1].split(separator: "?")[0].split(separator: "/")
-    guard path.count >= 4, path[1] == "calls", let call = CallID(String(path[3])) else {
-      throw Failure(description: "not played: \(parts)")
-    }
     let body = parts.count > 2 ? Array(parts[2].utf8) : []
     let user = UserKey(app: "demo", user: String(device.text.split(separator: "-")[0]))
-    let command: Command.Body =
-      parts[0] == "GET" ? .query(call) : .decline(call, try HTTPBodies.decline(body).scope)
+    let (callee, command): (String, Command.Body)
+    do throws(CallError) {
+      (callee, command) = try self.command(parts[0], parts[1], body, user)
+    } catch {
+      return hear(device, "400 " + Self.text(HTTPBodies.error(error)))
+    }
     lastSession += 1
     var outcome = Outcome()
     machine.handle(
       Command(
         session: SessionRef(edge: Self.edge, number: lastSession), request: 1, user: user,
-        device: device, callee: UserKey(app: "demo", user: String(path[2])), body: command),
+        device: device, callee: UserKey(app: "demo", user: callee), body: command),
       now: now, into: &outcome)
-    let answers = outcome.effects
-    outcome.effects.removeAll {
-      if case .reply(let session, _, _) = $0 { session.number == lastSession } else { false }
+    requests[lastSession] = device
+    // Its answer comes on a connection of its own: it waits for nobody.
+    let number = lastSession
+    let isAnswer: (Effect) -> Bool = {
+      if case .reply(let session, _, _) = $0 { session.number == number } else { false }
     }
-    for case .reply(let session, _, .call(let state)) in answers
-    where session.number == lastSession {
-      hear(device, "200 " + Self.text(HTTPBodies.callState(state)))
-    }
+    outcome.effects = outcome.effects.filter(isAnswer) + outcome.effects.filter { !isAnswer($0) }
     try perform(&outcome)
+  }
+
+  private func command(
+    _ method: String, _ target: String, _ body: [UInt8], _ user: UserKey
+  ) throws(CallError) -> (callee: String, Command.Body) {
+    let path = target.split(separator: "?")[0].split(separator: "/").map(String.init)
+    if path == ["v1", "devices"] {
+      return (
+        user.user, .register(try HTTPBodies.register(body, limits: CallLimits()).request)
+      )
+    }
+    guard path.count >= 4, path[1] == "calls", let call = CallID(path[3]) else {
+      throw CallError(.noSuchResource)
+    }
+    if method == "GET" { return (path[2], .query(call)) }
+    if path[4] == "busy" { return (path[2], .busy(call)) }
+    return (path[2], .decline(call, try HTTPBodies.decline(body).scope))
+  }
+
+  /// What an edge answers an HTTP request.
+  private func answer(_ reply: Reply, _ device: DeviceID) -> String {
+    switch reply {
+    case .registered(let expiresAt, let removed):
+      "200 "
+        + Self.text(
+          HTTPBodies.registered(
+            RegisteredInfo(device: device, expiresAt: expiresAt, removed: removed)))
+    case .call(let state): "200 " + Self.text(HTTPBodies.callState(state))
+    case .error(let error): "400 " + Self.text(HTTPBodies.error(error))
+    case .done, .attached, .answer: "200 {}"
+    }
   }
 
   // MARK: What devices hear
@@ -239,6 +273,10 @@ struct Conversation {
     for effect in effects {
       switch effect {
       case .reply(let session, let request, let reply):
+        if let device = requests.removeValue(forKey: session.number) {
+          hear(device, answer(reply, device))
+          continue
+        }
         tell(session, .reply(id: request, try self.reply(reply, session)))
       case .deliver(let session, let delivery):
         tell(session, .delivery(delivery))
@@ -283,7 +321,8 @@ struct Conversation {
           session: name, user: session.user.user, device: session.device, pingSeconds: 25,
           serverTime: now, forCall: forCall))
     case .registered(let expiresAt, let removed):
-      return .registered(device: session.device, expiresAt: expiresAt, removed: removed)
+      return .registered(
+        RegisteredInfo(device: session.device, expiresAt: expiresAt, removed: removed))
     case .call(let state): return .call(state)
     case .answer(let won, let state): return .answer(won: won, state)
     }

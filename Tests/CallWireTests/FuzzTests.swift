@@ -85,7 +85,9 @@ import Testing
   @Test func bodiesOfHTTPRequests() {
     var generator = Generator(seed: 16)
     let valid = Array(
-      #"{"device":"a","scope":"here","voipToken":{"provider":"apns","token":"x"}}"#.utf8)
+      (#"{"device":"a","scope":"here","capability":"c","capabilities":["missed"],"alertToken":"#
+        + #"{"provider":"webPush","token":"{\"endpoint\":\"https://p.example/1\",\"keys\":{"#
+        + #"\"p256dh\":\"BAAA\",\"auth\":\"AAAA\"}}"}}"#).utf8)
     for round in 0..<Self.rounds {
       var bytes = valid
       if round % 2 == 0 {
@@ -96,6 +98,10 @@ import Testing
       }
       _ = try? HTTPBodies.register(bytes, limits: CallLimits())
       _ = try? HTTPBodies.decline(bytes)
+      _ = try? HTTPBodies.busy(bytes)
+      _ = HTTPBodies.readCallState(bytes)
+      _ = HTTPBodies.readRegistered(bytes)
+      _ = HTTPBodies.readError(bytes)
     }
   }
 

@@ -76,18 +76,41 @@ struct Generator: RandomNumberGenerator {
       deadline: chance(50) ? milliseconds() : nil, missed: chance(50))
   }
 
-  mutating func token() -> PushToken {
-    PushToken(
-      provider: [.apns, .fcm, .webPush].randomElement(using: &self)!,
-      environment: ["", "production", "sandbox"].randomElement(using: &self)!,
-      topic: text(20), token: "t" + text(40))
+  /// In the form in which tokens are kept.
+  mutating func token(voip: Bool) -> PushToken {
+    switch voip ? 0 : Int.random(in: 0..<3, using: &self) {
+    case 0:
+      let digits = (0..<Int.random(in: 32...100, using: &self)).map { _ in
+        String(256 + (next() & 255), radix: 16).dropFirst()
+      }
+      return PushToken(
+        provider: .apns, environment: chance(50) ? "production" : "sandbox",
+        topic: "org.example.app-\(next() & 7)" + (voip ? ".voip" : ""), token: digits.joined())
+    case 1:
+      return PushToken(
+        provider: .fcm, environment: "", topic: chance(50) ? "project-1" : "",
+        token: "t" + text(40) + "t")
+    default:
+      let point = [0x04] + (0..<64).map { _ in UInt8(truncatingIfNeeded: next()) }
+      let secret = (0..<16).map { _ in UInt8(truncatingIfNeeded: next()) }
+      let json =
+        #"{"endpoint":"https://push.example/\#(next())","keys":{"auth":""#
+        + Base64URL.text(secret) + #"","p256dh":""# + Base64URL.text(point) + #""}}"#
+      return PushToken(
+        provider: .webPush, environment: "", topic: "https://push.example", token: json)
+    }
+  }
+
+  mutating func capabilities() -> PushCapabilities {
+    PushCapabilities(rawValue: UInt32(truncatingIfNeeded: next() & 31))
   }
 
   mutating func registration() -> RegistrationRequest {
     RegistrationRequest(
-      deviceName: text(10), voipToken: chance(50) ? token() : nil,
-      alertToken: chance(50) ? token() : nil, dialect: text(5), sdkName: text(5),
-      sdkVersion: text(5))
+      deviceName: text(10), voipToken: chance(50) ? token(voip: true) : nil,
+      alertToken: chance(50) ? token(voip: false) : nil,
+      dialect: chance(50) ? PushDialect.allCases.randomElement(using: &self)!.rawValue : "",
+      sdkName: text(5), sdkVersion: text(5), capabilities: chance(50) ? capabilities() : nil)
   }
 
   mutating func error() -> CallError {
@@ -197,7 +220,9 @@ extension Generator {
       return .reply(
         id: number(),
         .registered(
-          device: device(), expiresAt: milliseconds(), removed: list(3) { $0.device() }))
+          RegisteredInfo(
+            device: device(), expiresAt: milliseconds(), removed: list(3) { $0.device() },
+            capabilities: capabilities())))
     case 4: return .reply(id: number(), .call(state()))
     case 5: return .reply(id: number(), .answer(won: true, state()))
     case 6: return .reply(id: number(), .answer(won: false, state()))

@@ -20,14 +20,18 @@ import Testing
     #expect(
       Self.text(
         HTTPBodies.registered(
-          device: "a", expiresAt: Timestamp(microseconds: 5_000), removed: ["b", "c"]))
-        == #"{"device":"a","expiresAtMs":5,"removedDevices":["b","c"]}"#)
+          RegisteredInfo(
+            device: "a", expiresAt: Timestamp(microseconds: 5_000), removed: ["b", "c"],
+            capabilities: [.missed, .ended])))
+        == #"{"device":"a","expiresAtMs":5,"removedDevices":["b","c"],"#
+        + #""capabilities":["missed","ended"]}"#)
   }
 
   @Test func register() throws {
+    let token = String(repeating: "c0ffee42", count: 8)
     let body =
       #"{"device":"phone","deviceName":"Ann's phone","voipToken":{"provider":"apns","#
-      + #""environment":"sandbox","topic":"org.example.voip","token":"c0ffee"}}"#
+      + #""environment":"sandbox","topic":"org.example.voip","token":"\#(token)"}}"#
     let read = try HTTPBodies.register(Array(body.utf8), limits: CallLimits())
     #expect(
       read
@@ -37,7 +41,7 @@ import Testing
             deviceName: "Ann's phone",
             voipToken: PushToken(
               provider: .apns, environment: "sandbox", topic: "org.example.voip",
-              token: "c0ffee"))))
+              token: token))))
     #expect(
       try HTTPBodies.register(Array("{}".utf8), limits: CallLimits())
         == HTTPBodies.Register(device: nil, request: RegistrationRequest()))
@@ -48,6 +52,9 @@ import Testing
     (#"{"device":7}"#, .invalidField), (#"{"device":"a\u0000"}"#, .invalidDevice),
     (#"{"voipToken":{"token":"x"}}"#, .invalidPushToken),
     (#"{"voipToken":{"provider":"pigeon"}}"#, .invalidField),
+    (#"{"dialect":"esperanto"}"#, .unknownDialect),
+    (#"{"capabilities":["telepathy"]}"#, .unknownCapability),
+    (#"{"capabilities":"missed"}"#, .invalidField),
   ]) func refusedRegisters(body: String, code: CallError.Code) {
     let error = #expect(throws: CallError.self) {
       try HTTPBodies.register(Array(body.utf8), limits: CallLimits())
@@ -61,9 +68,57 @@ import Testing
     #expect(
       try HTTPBodies.decline(Array(#"{"device":"a","scope":"here"}"#.utf8))
         == HTTPBodies.Decline(device: "a", scope: .here))
+    #expect(
+      try HTTPBodies.decline(Array(#"{"capability":"AbC-_"}"#.utf8))
+        == HTTPBodies.Decline(capability: "AbC-_"))
     for bad in ["nonsense", #"{"scope":"there"}"#, #"{"device":"\n"}"#] {
       #expect(throws: CallError.self) { try HTTPBodies.decline(Array(bad.utf8)) }
     }
+  }
+
+  @Test func busy() throws {
+    #expect(try HTTPBodies.busy([]) == HTTPBodies.Busy())
+    #expect(
+      try HTTPBodies.busy(Array(#"{"device":"a","capability":"c","scope":"here"}"#.utf8))
+        == HTTPBodies.Busy(device: "a", capability: "c"))
+    for bad in ["nonsense", #"{"capability":7}"#, #"{"device":"\n"}"#] {
+      #expect(throws: CallError.self) { try HTTPBodies.busy(Array(bad.utf8)) }
+    }
+  }
+
+  /// What a client writes an edge reads, and the other way round.
+  @Test func bothSidesAgree() throws {
+    var generator = Generator(seed: 20)
+    for _ in 0..<500 {
+      let register = HTTPBodies.Register(
+        device: generator.chance(50) ? generator.device() : nil,
+        request: generator.registration())
+      try #require(
+        try HTTPBodies.register(HTTPBodies.encode(register), limits: CallLimits()) == register)
+      let decline = HTTPBodies.Decline(
+        device: generator.chance(50) ? generator.device() : nil,
+        scope: generator.chance(50) ? .here : .everywhere,
+        capability: generator.chance(50) ? "AbC" : "")
+      try #require(try HTTPBodies.decline(HTTPBodies.encode(decline)) == decline)
+      let busy = HTTPBodies.Busy(device: decline.device, capability: decline.capability)
+      try #require(try HTTPBodies.busy(HTTPBodies.encode(busy)) == busy)
+      let state = generator.state()
+      try #require(HTTPBodies.readCallState(HTTPBodies.callState(state)) == state)
+      let info = RegisteredInfo(
+        device: generator.device(), expiresAt: generator.milliseconds(),
+        removed: [generator.device()], capabilities: generator.capabilities())
+      try #require(HTTPBodies.readRegistered(HTTPBodies.registered(info)) == info)
+      let error = generator.error()
+      try #require(HTTPBodies.readError(HTTPBodies.error(error)) == error)
+    }
+  }
+
+  @Test(arguments: ["", "{}", "[]", "<html>", #"{"error":7}"#, #"{"call":{}}"#, "{\"error\":{"])
+  func whatIsNoAnswerIsNone(body: String) {
+    let bytes = Array(body.utf8)
+    #expect(HTTPBodies.readCallState(bytes) == nil)
+    #expect(HTTPBodies.readRegistered(bytes) == nil)
+    #expect(HTTPBodies.readError(bytes) == nil)
   }
 
   @Test func largeBodies() {

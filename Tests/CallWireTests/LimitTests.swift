@@ -34,13 +34,6 @@ import Testing
     .place(address, PlaceRequest(call: call, description: description, headers: headers))
   }
 
-  static func token(_ token: String, topic: String = "") -> ClientCommand {
-    .register(
-      RegistrationRequest(
-        voipToken: PushToken(
-          provider: .apns, environment: "production", topic: topic, token: token)))
-  }
-
   static let limits: [Limit] = [
     Limit("callee", .invalidCallee, over: 129) {
       .query(CallAddress(callee: text($0), call: call))
@@ -60,14 +53,21 @@ import Testing
     Limit("registered name", .invalidField, over: 129) {
       .register(RegistrationRequest(deviceName: text($0)))
     },
-    Limit("dialect", .invalidField, over: 129) {
-      .register(RegistrationRequest(dialect: text($0)))
-    },
     Limit("SDK", .invalidField, over: 129) {
       .register(RegistrationRequest(sdkName: text($0), sdkVersion: text($0)))
     },
-    Limit("push token", .invalidPushToken, over: 1025) { token(text($0)) },
-    Limit("push topic", .invalidPushToken, over: 1025) { token("t", topic: text($0)) },
+    Limit("push token", .invalidPushToken, over: 1025) {
+      .register(
+        RegistrationRequest(
+          alertToken: PushToken(provider: .fcm, environment: "", topic: "", token: text($0))))
+    },
+    Limit("push topic", .invalidPushToken, over: 256) {
+      .register(
+        RegistrationRequest(
+          alertToken: PushToken(
+            provider: .apns, environment: "sandbox", topic: text($0),
+            token: String(repeating: "ab", count: 32))))
+    },
     Limit("description of place", .descriptionTooLarge, over: 65_537) {
       place(description: text($0))
     },

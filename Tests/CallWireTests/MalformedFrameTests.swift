@@ -134,27 +134,6 @@ import Testing
         == ClientFrame(id: 9, command: .decline(CallAddress(call: LimitTests.call), .everywhere)))
   }
 
-  // MARK: Registrations
-
-  @Test(arguments: DeviceCodec.allCases) func pushTokens(codec: DeviceCodec) throws {
-    func read(_ token: PushToken) throws(FrameError) -> ClientCommand {
-      let request = RegistrationRequest(voipToken: token)
-      return try codec.decodeClient(codec.encode(ClientFrame(id: 1, command: .register(request))))
-        .command
-    }
-    let empty = PushToken(provider: .none, environment: "", topic: "", token: "")
-    #expect(try read(empty) == .register(RegistrationRequest()))
-    for bad in [
-      PushToken(provider: .none, environment: "", topic: "", token: "t"),
-      PushToken(provider: .apns, environment: "", topic: "", token: ""),
-      PushToken(provider: .apns, environment: "staging", topic: "", token: "t"),
-      PushToken(provider: .fcm, environment: "", topic: "", token: "a\nb"),
-    ] {
-      let error = #expect(throws: FrameError.self) { try read(bad) }
-      #expect(error?.error.code == .invalidPushToken)
-    }
-  }
-
   @Test(arguments: DeviceCodec.allCases) func headersNeedNames(codec: DeviceCodec) {
     for name in ["", "a\nb"] {
       let frame = ClientFrame(

@@ -48,8 +48,8 @@ extension HistoryChecker {
     case .error(let error): try refused(who, question, error)
     case .attached(let info):
       if let state = info.forCall { try toldState(who, state, asked: question.at) }
-    case .registered(_, _, let removed):
-      for device in removed {
+    case .registered(let info):
+      for device in info.removed {
         registrations[Who(who.user, device.text), default: Registered()].removalAskedAt = now
       }
       try registered(who, now)

@@ -30,7 +30,7 @@ enum SimText {
     case .error(let error): "error \(error.code.name)"
     case .done: "done"
     case .attached(let info): "attached" + (info.forCall.map { ", \(text($0))" } ?? "")
-    case .registered(_, _, let removed): "registered, removed \(removed)"
+    case .registered(let info): "registered, removed \(info.removed)"
     case .call(let state): text(state)
     case .answer(let won, let state): (won ? "won, " : "not won, ") + text(state)
     }

@@ -98,10 +98,7 @@ extension JSONForm {
     case .error(let error): json.object("error") { fields(error, into: &$0) }
     case .done: json.object("done") { _ in }
     case .attached(let info): json.object("attached") { fields(info, into: &$0) }
-    case .registered(let device, let expiresAt, let removed):
-      json.object("registered") {
-        registered(device: device, expiresAt: expiresAt, removed: removed, into: &$0)
-      }
+    case .registered(let info): json.object("registered") { fields(info, into: &$0) }
     case .call(let state): json.object("call") { fields(state, into: &$0) }
     case .answer(let won, let state):
       json.object("answer") {

@@ -73,6 +73,15 @@ enum JSONForm {
     json.optional("dialect", request.dialect)
     json.optional("sdkName", request.sdkName)
     json.optional("sdkVersion", request.sdkVersion)
+    if let capabilities = request.capabilities {
+      json.member("capabilitiesGiven", true)
+      write(capabilities, into: &json)
+    }
+  }
+
+  private static func write(_ capabilities: PushCapabilities, into json: inout JSONWriter) {
+    guard !capabilities.isEmpty else { return }
+    json.array("capabilities", capabilities.names) { json, name in json.element(name) }
   }
 
   private static func fields(_ token: PushToken, into json: inout JSONWriter) {
@@ -82,14 +91,13 @@ enum JSONForm {
     json.member("token", token.token)
   }
 
-  static func registered(
-    device: DeviceID, expiresAt: Timestamp, removed: [DeviceID], into json: inout JSONWriter
-  ) {
-    json.member("device", device.text)
-    json.member("expiresAtMs", expiresAt.milliseconds)
-    if !removed.isEmpty {
-      json.array("removedDevices", removed) { json, device in json.element(device.text) }
+  static func fields(_ info: RegisteredInfo, into json: inout JSONWriter) {
+    json.member("device", info.device.text)
+    json.member("expiresAtMs", info.expiresAt.milliseconds)
+    if !info.removed.isEmpty {
+      json.array("removedDevices", info.removed) { json, device in json.element(device.text) }
     }
+    write(info.capabilities, into: &json)
   }
 }
 

@@ -29,7 +29,7 @@ extension JSONParse {
         try json.skip()
         result = .done
       case "attached": result = .attached(try attached(&json))
-      case "registered": result = try registered(&json)
+      case "registered": result = .registered(try registered(&json, "registered"))
       case "call": result = .call(try state(&json, "call"))
       case "answer": result = try answer(&json)
       default: try json.skip()
@@ -39,7 +39,7 @@ extension JSONParse {
     return .reply(id: id, result)
   }
 
-  private static func error(_ json: inout JSONCursor) throws(Fault) -> CallError {
+  static func error(_ json: inout JSONCursor) throws(Fault) -> CallError {
     var code: UInt32 = 0
     var message = ""
     var retryAfter: UInt32 = 0
@@ -72,22 +72,27 @@ extension JSONParse {
     return info
   }
 
-  private static func registered(_ json: inout JSONCursor) throws(Fault) -> ServerReply {
-    var device = ""
-    var expiresAt = Timestamp(microseconds: 0)
-    var removed: [DeviceID] = []
-    try json.object("registered") { (json, key) throws(Fault) in
+  static func registered(
+    _ json: inout JSONCursor, _ field: StaticString
+  ) throws(Fault) -> RegisteredInfo {
+    var info = RegisteredInfo(device: "", expiresAt: Timestamp(microseconds: 0))
+    try json.object(field) { (json, key) throws(Fault) in
       switch key {
-      case "device": device = try json.text("device")
-      case "expiresAtMs": expiresAt = try time(&json, "expiresAtMs")
+      case "device": info.device = DeviceID(try json.text("device"))
+      case "expiresAtMs": info.expiresAt = try time(&json, "expiresAtMs")
       case "removedDevices":
         try json.array("removedDevices") { (json) throws(Fault) in
-          removed.append(DeviceID(try json.text("removedDevices")))
+          info.removed.append(DeviceID(try json.text("removedDevices")))
+        }
+      case "capabilities":
+        // One that a newer edge knows is nothing that this client could be asked to take.
+        try json.array("capabilities") { (json) throws(Fault) in
+          info.capabilities.formUnion(PushCapabilities(name: try json.text("capabilities")) ?? [])
         }
       default: try json.skip()
       }
     }
-    return .registered(device: DeviceID(device), expiresAt: expiresAt, removed: removed)
+    return info
   }
 
   private static func answer(_ json: inout JSONCursor) throws(Fault) -> ServerReply {
@@ -103,7 +108,7 @@ extension JSONParse {
     return .answer(won: won, try there(call, "answer.call"))
   }
 
-  private static func state(
+  static func state(
     _ json: inout JSONCursor, _ field: StaticString
   ) throws(Fault) -> CallState {
     var call: CallAddress?

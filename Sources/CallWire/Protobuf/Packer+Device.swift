@@ -31,6 +31,7 @@ extension Packer {
     set(&message.pointee.environment, value.environment)
     set(&message.pointee.topic, value.topic)
     set(&message.pointee.token, value.token)
+    set(&message.pointee.fingerprint, value.fingerprint)
     return message
   }
 
@@ -42,6 +43,12 @@ extension Packer {
     set(&message.pointee.dialect, value.dialect)
     set(&message.pointee.sdk_name, value.sdkName)
     set(&message.pointee.sdk_version, value.sdkVersion)
+    if let capabilities = value.capabilities {
+      message.pointee.capabilities_given = 1
+      let names = capabilities.names
+      message.pointee.n_capabilities = names.count
+      message.pointee.capabilities = array(names, string)
+    }
     return message
   }
 
@@ -93,13 +100,16 @@ extension Packer {
   }
 
   func registered(
-    device: String, expiresAt: Timestamp, removed: [DeviceID]
+    device: String, expiresAt: Timestamp, removed: [DeviceID], capabilities: PushCapabilities = []
   ) -> UnsafeMutablePointer<Callmesh__V1__Registered> {
     let message = arena.make(callmesh__v1__registered__init)
     set(&message.pointee.device, device)
     message.pointee.expires_at_ms = expiresAt.milliseconds
     message.pointee.n_removed_devices = removed.count
     message.pointee.removed_devices = array(removed) { string($0.text) }
+    let names = capabilities.names
+    message.pointee.n_capabilities = names.count
+    message.pointee.capabilities = array(names, string)
     return message
   }
 

@@ -34,10 +34,11 @@ extension Packer {
     case .attached(let info):
       message.pointee.result_case = CALLMESH__V1__REPLY__RESULT_ATTACHED
       message.pointee.attached = attached(info)
-    case .registered(let device, let expiresAt, let removed):
+    case .registered(let info):
       message.pointee.result_case = CALLMESH__V1__REPLY__RESULT_REGISTERED
       message.pointee.registered = registered(
-        device: device.text, expiresAt: expiresAt, removed: removed)
+        device: info.device.text, expiresAt: info.expiresAt, removed: info.removed,
+        capabilities: info.capabilities)
     case .call(let state):
       message.pointee.result_case = CALLMESH__V1__REPLY__RESULT_CALL
       message.pointee.call = callState(state)

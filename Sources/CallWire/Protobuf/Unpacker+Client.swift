@@ -18,7 +18,7 @@ extension Unpacker {
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_DETACH:
       return .detach
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_REGISTER:
-      return .register(try register(there(message.pointee.register_, "register")))
+      return .register(try register(there(message.pointee.register_, "register"), strictly: true))
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_UNREGISTER:
       let device = try text(
         there(message.pointee.unregister, "unregister").pointee.device, "device")

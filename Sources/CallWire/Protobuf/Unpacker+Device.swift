@@ -44,12 +44,15 @@ extension Unpacker {
       provider: try known(message.provider.rawValue, PushProvider.self, field),
       environment: try text(message.environment, field),
       topic: try text(message.topic, field),
-      token: try text(message.token, field))
+      token: try text(message.token, field),
+      fingerprint: try text(message.fingerprint, field))
     return token.isEmpty ? nil : token
   }
 
+  /// - Parameter strictly: capabilities that nobody knows are refused. Between nodes they are
+  ///   skipped: a newer one may know them.
   static func register(
-    _ message: UnsafeMutablePointer<Callmesh__V1__Register>
+    _ message: UnsafeMutablePointer<Callmesh__V1__Register>, strictly: Bool = false
   ) throws(Fault) -> RegistrationRequest {
     RegistrationRequest(
       deviceName: try text(message.pointee.device_name, "deviceName"),
@@ -57,7 +60,34 @@ extension Unpacker {
       alertToken: try pushToken(message.pointee.alert_token, "alertToken"),
       dialect: try text(message.pointee.dialect, "dialect"),
       sdkName: try text(message.pointee.sdk_name, "sdkName"),
-      sdkVersion: try text(message.pointee.sdk_version, "sdkVersion"))
+      sdkVersion: try text(message.pointee.sdk_version, "sdkVersion"),
+      capabilities: try givenCapabilities(message, strictly: strictly))
+  }
+
+  /// A list that names any is given, whether or not it is said; an empty one has to be.
+  private static func givenCapabilities(
+    _ message: UnsafeMutablePointer<Callmesh__V1__Register>, strictly: Bool
+  ) throws(Fault) -> PushCapabilities? {
+    let count = message.pointee.n_capabilities
+    guard message.pointee.capabilities_given != 0 || count > 0 else { return nil }
+    return try capabilities(count, message.pointee.capabilities, strictly: strictly)
+  }
+
+  static func capabilities(
+    _ message: UnsafeMutablePointer<Callmesh__V1__Registered>
+  ) throws(Fault) -> PushCapabilities {
+    try capabilities(
+      message.pointee.n_capabilities, message.pointee.capabilities, strictly: false)
+  }
+
+  private static func capabilities(
+    _ count: Int, _ names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?, strictly: Bool
+  ) throws(Fault) -> PushCapabilities {
+    try array(count, names) { (pointer) throws(Fault) -> PushCapabilities in
+      if let known = PushCapabilities(name: try text(pointer, "capabilities")) { return known }
+      if strictly { throw .unknownCapability }
+      return []
+    }.reduce([]) { $0.union($1) }
   }
 
   static func callState(

@@ -31,9 +31,10 @@ extension Unpacker {
     case CALLMESH__V1__REPLY__RESULT_REGISTERED:
       let registered = try there(message.pointee.registered, "registered")
       return .registered(
-        device: DeviceID(try text(registered.pointee.device, "device")),
-        expiresAt: time(milliseconds: registered.pointee.expires_at_ms),
-        removed: try devices(registered))
+        RegisteredInfo(
+          device: DeviceID(try text(registered.pointee.device, "device")),
+          expiresAt: time(milliseconds: registered.pointee.expires_at_ms),
+          removed: try devices(registered), capabilities: try capabilities(registered)))
     case CALLMESH__V1__REPLY__RESULT_CALL:
       return .call(try callState(message.pointee.call, "call"))
     case CALLMESH__V1__REPLY__RESULT_ANSWER:

@@ -1,0 +1,52 @@
+public import CallCore
+
+/// What a device may register, and the one form in which it is kept: whatever compares or counts
+/// tokens compares texts.
+///
+/// No sentence holds a token, or any part of one.
+public enum RegistrationRules {
+  /// Of the user ids of apps that come from Sinch, whose SDK takes no others.
+  public static let sinchUserIDBytes = 1...40
+
+  /// Checks a registration and brings its tokens into their one form. Fingerprints are left empty:
+  /// what a device says of them is not read.
+  ///
+  /// - Throws: `invalidField` for names, `unknownDialect`, `invalidPushToken`.
+  public static func normalised(
+    _ request: RegistrationRequest
+  ) throws(CallError) -> RegistrationRequest {
+    try check(name: request.deviceName, "deviceName")
+    try check(name: request.sdkName, "sdkName")
+    try check(name: request.sdkVersion, "sdkVersion")
+    guard request.dialect.isEmpty || PushDialect(rawValue: request.dialect) != nil else {
+      throw CallError(.unknownDialect)
+    }
+    var request = request
+    if let token = request.voipToken {
+      request.voipToken = try PushTokenRules(field: .voip).normalised(token)
+    }
+    if let token = request.alertToken {
+      request.alertToken = try PushTokenRules(field: .alert).normalised(token)
+    }
+    return request
+  }
+
+  /// Whether a user may register with the request's dialect.
+  /// - Throws: `invalidUserForDialect`.
+  public static func check(
+    _ request: RegistrationRequest, of user: String
+  ) throws(CallError) {
+    guard request.dialect == PushDialect.sinch.rawValue else { return }
+    guard sinchUserIDBytes.contains(user.utf8.count), user.utf8.allSatisfy({ $0 < 0x80 }) else {
+      throw CallError(.invalidUserForDialect)
+    }
+  }
+
+  private static func check(name: String, _ field: StaticString) throws(CallError) {
+    guard FieldRules.name(name) else {
+      throw CallError(
+        .invalidField,
+        "register.\(field) is at most \(FieldRules.nameBytesMaximum) bytes of printable text.")
+    }
+  }
+}
