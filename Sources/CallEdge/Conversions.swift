@@ -35,11 +35,30 @@ extension CallAddress {
   }
 }
 
+extension RegistrationRequest {
+  /// As it goes to the shard: with the fingerprints of its tokens.
+  /// - Throws: `invalidUserForDialect`.
+  package func prepared(for user: UserKey) throws(CallError) -> RegistrationRequest {
+    try RegistrationRules.check(self, of: user.user)
+    var request = self
+    request.voipToken?.fingerprint()
+    request.alertToken?.fingerprint()
+    return request
+  }
+}
+
+extension PushToken {
+  fileprivate mutating func fingerprint() {
+    fingerprint = PushTokenFingerprint.of(provider: provider.name, token: token)
+  }
+}
+
 extension CloseReason {
   init(_ kind: Notice.Kind) {
     switch kind {
     case .sessionReplaced: self = .sessionReplaced
-    case .deviceRemoved: self = .deviceRemoved
+    // Nobody closes a session for its token at present: it can still be rung.
+    case .deviceRemoved, .tokenTaken: self = .deviceRemoved
     case .goAway: self = .goAway
     }
   }
@@ -52,7 +71,8 @@ extension ServerReply {
     case .error(let error): self = .error(error)
     case .done, .attached: self = .done
     case .registered(let expiresAt, let removed):
-      self = .registered(device: device, expiresAt: expiresAt, removed: removed)
+      self = .registered(
+        RegisteredInfo(device: device, expiresAt: expiresAt, removed: removed))
     case .call(let state): self = .call(state)
     case .answer(let won, let state): self = .answer(won: won, state)
     }

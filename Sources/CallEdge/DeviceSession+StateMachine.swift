@@ -115,9 +115,13 @@ extension DeviceSession {
     {
       return actions.append(.reply(frame.id, .error(refusal)))
     }
-    guard let (callee, body) = command(frame.command, of: identity) else { return }
-    pendingCount += 1
-    actions.append(.forward(request: frame.id, callee: callee, body))
+    do throws(CallError) {
+      guard let (callee, body) = try command(frame.command, of: identity) else { return }
+      pendingCount += 1
+      actions.append(.forward(request: frame.id, callee: callee, body))
+    } catch {
+      actions.append(.reply(frame.id, .error(error)))
+    }
   }
 
   /// Why no further call is placed from here.
@@ -128,12 +132,13 @@ extension DeviceSession {
 
   /// nil for what is no command to a shard.
   private mutating func command(_ command: ClientCommand, of identity: Identity)
-    -> (callee: UserKey, body: Command.Body)?
+    throws(CallError) -> (callee: UserKey, body: Command.Body)?
   {
     func callee(_ address: CallAddress) -> UserKey { address.calleeKey(for: identity.user) }
     switch command {
     case .attach, .detach, .ack: return nil
-    case .register(let request): return (identity.user, .register(request))
+    case .register(let request):
+      return (identity.user, .register(try request.prepared(for: identity.user)))
     case .unregister(let device): return (identity.user, .unregister(device ?? identity.device))
     case .place(let address, var request):
       request.call = address.call

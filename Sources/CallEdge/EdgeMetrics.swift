@@ -23,6 +23,11 @@ package final class EdgeMetrics: Sendable {
   package let batchesUnreadable: Counter
   package let itemsUnreadable: Counter
   package let requestsTotal: Counter
+  /// Of requests that came with a push's capability: it was good; it was not; there were no keys
+  /// yet to tell.
+  package let pushRequestsAccepted: Counter
+  package let pushRequestsRefused: Counter
+  package let pushRequestsUnready: Counter
   private let errors: [Counter]
   private let closes: [CloseReason: Counter]
 
@@ -62,6 +67,15 @@ package final class EdgeMetrics: Sendable {
       "callmesh_edge_items_unreadable_total",
       "Replies and deliveries of a kind that this version does not know, dropped.")
     requestsTotal = registry.counter("callmesh_edge_http_requests_total", "HTTP requests.")
+    func pushRequests(_ result: String) -> Counter {
+      registry.counter(
+        "callmesh_edge_push_requests_total",
+        "Requests with a push's capability instead of a token, by what became of it.",
+        labels: [("result", result)])
+    }
+    pushRequestsAccepted = pushRequests("accepted")
+    pushRequestsRefused = pushRequests("refused")
+    pushRequestsUnready = pushRequests("no_keys")
     errors = ["protocol", "authentication", "registration", "call", "cluster"].map {
       registry.counter(
         "callmesh_edge_errors_total", "Error replies to devices, by group of codes.",

@@ -1,3 +1,4 @@
+public import CallAuth
 public import CallBus
 internal import CallCore
 public import CallTelemetry
@@ -16,19 +17,21 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
   /// What the node's one task is to do.
   let orders = Inbox<EdgeOrder>(capacity: 64)
 
+  /// - Parameter pushKeys: the cluster's keys for what pushes carry. While there are none, requests
+  ///   that come with a push's capability are told to try again.
   public convenience init(
     configuration: EdgeConfiguration, bus: Bus, clock: ClusterClock, metrics: MetricsRegistry,
-    logger: Logger
+    logger: Logger, pushKeys: PushKeyring = PushKeyring()
   ) {
     self.init(
       configuration: configuration, bus: bus, clock: clock, metrics: metrics, logger: logger,
-      incarnation: UInt64.random(in: 1...UInt64.max))
+      pushKeys: pushKeys, incarnation: UInt64.random(in: 1...UInt64.max))
   }
 
   /// - Parameter incarnation: never used by an edge of the cluster before.
   init(
     configuration: EdgeConfiguration, bus: Bus, clock: ClusterClock, metrics: MetricsRegistry,
-    logger: Logger, incarnation: UInt64
+    logger: Logger, pushKeys: PushKeyring, incarnation: UInt64
   ) {
     self.configuration = configuration
     self.bus = bus
@@ -36,8 +39,9 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
     logger[.node] = "\(configuration.nodeID)"
     logger[.edge] = "\(String(incarnation, radix: 16))"
     shared = EdgeShared(
-      configuration: configuration, incarnation: incarnation, registry: metrics, clock: clock,
-      logger: logger, health: ClusterHealth(shardCount: configuration.shardCount),
+      configuration: configuration, incarnation: incarnation, pushKeys: pushKeys,
+      registry: metrics, clock: clock, logger: logger,
+      health: ClusterHealth(shardCount: configuration.shardCount),
       isBusConnected: { bus.statistics.connected }, send: { bus.publish($0) })
   }
 

@@ -12,6 +12,8 @@ final class EdgeShared: Sendable {
   let incarnation: UInt64
   let subjects: Subjects
   let verifier: TokenVerifier
+  /// Empty until the cluster's keys for pushes are known.
+  let pushKeys: PushKeyring
   let rules: SessionRules
   let metrics: EdgeMetrics
   let registry: MetricsRegistry
@@ -22,13 +24,14 @@ final class EdgeShared: Sendable {
   private let send: @Sendable ([OutgoingMessage]) -> Int
 
   init(
-    configuration: EdgeConfiguration, incarnation: UInt64, registry: MetricsRegistry,
-    clock: ClusterClock, logger: Logger, health: ClusterHealth,
+    configuration: EdgeConfiguration, incarnation: UInt64, pushKeys: PushKeyring,
+    registry: MetricsRegistry, clock: ClusterClock, logger: Logger, health: ClusterHealth,
     isBusConnected: @escaping @Sendable () -> Bool,
     send: @escaping @Sendable ([OutgoingMessage]) -> Int
   ) {
     self.configuration = configuration
     self.incarnation = incarnation
+    self.pushKeys = pushKeys
     self.registry = registry
     self.clock = clock
     self.logger = logger

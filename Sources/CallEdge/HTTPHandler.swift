@@ -128,7 +128,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     case .health: answer(exchange, .json(200, HTTPModels.Nothing()))
     case .ready: answer(exchange, loop.shared.readiness(draining: loop.draining))
     case .metrics: answer(exchange, .metrics(loop.shared.registry.render()))
-    case .registerDevice, .unregisterDevice, .call, .decline:
+    case .registerDevice, .unregisterDevice, .call, .decline, .busy:
       ask(route, head, query: target.count > 1 ? target[1] : "", body, exchange)
     }
   }
@@ -141,13 +141,12 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     let now = loop.now
     let command: Command
     do throws(CallError) {
-      let claims = try loop.shared.claims(head.headers, now: now)
-      guard let claims else { throw CallError(.notAccepted) }
+      let credential = try loop.shared.credential(head.headers, route, body: body, now: now)
       let wait = bucket.take(
         perSecond: configuration.commandsPerSecond, burst: configuration.commandsBurst, now: now)
       if let wait { throw CallError(.rateLimited, retryAfterMilliseconds: wait) }
       let request = try HTTPCommand(
-        route, body: body, claims: claims,
+        route, body: body, credential: credential,
         device: HTTPRoute.parameter("device", query: query), limits: configuration.limits)
       command = Command(
         session: SessionRef(edge: loop.shared.incarnation, number: loop.makeSessionNumber()),

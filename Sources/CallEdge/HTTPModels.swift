@@ -27,7 +27,8 @@ extension CallError.Code {
     switch self {
     case .malformedFrame, .unknownCommand, .wrongFrameType, .notAttached, .alreadyAttached,
       .invalidField, .unsupportedSubprotocol, .invalidDevice, .invalidPushToken,
-      .headersTooLarge, .descriptionTooLarge, .invalidCallee, .invalidRingTimeout:
+      .unknownDialect, .unknownCapability, .invalidUserForDialect, .headersTooLarge,
+      .descriptionTooLarge, .invalidCallee, .invalidRingTimeout:
       400
     case .notAccepted, .expired: 401
     case .forbidden, .notParty: 403

@@ -8,6 +8,7 @@ package enum HTTPRoute: Equatable {
   case unregisterDevice(DeviceID)
   case call(CallAddress)
   case decline(CallAddress)
+  case busy(CallAddress)
   case health
   case ready
   case metrics
@@ -22,8 +23,16 @@ package enum HTTPRoute: Equatable {
   /// Whether the request needs a token.
   package var isForDevices: Bool {
     switch self {
-    case .registerDevice, .unregisterDevice, .call, .decline: true
+    case .registerDevice, .unregisterDevice, .call, .decline, .busy: true
     case .connect, .health, .ready, .metrics: false
+    }
+  }
+
+  /// The call that the request is about.
+  package var callAddress: CallAddress? {
+    switch self {
+    case .call(let address), .decline(let address), .busy(let address): address
+    case .connect, .registerDevice, .unregisterDevice, .health, .ready, .metrics: nil
     }
   }
 
@@ -58,6 +67,8 @@ package enum HTTPRoute: Equatable {
       return try only("GET", .call(try address(segments[2], segments[3])))
     case 5 where segments[0] == "v1" && segments[1] == "calls" && segments[4] == "decline":
       return try only("POST", .decline(try address(segments[2], segments[3])))
+    case 5 where segments[0] == "v1" && segments[1] == "calls" && segments[4] == "busy":
+      return try only("POST", .busy(try address(segments[2], segments[3])))
     default: throw .nothingThere
     }
   }

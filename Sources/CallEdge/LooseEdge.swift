@@ -1,3 +1,4 @@
+package import CallAuth
 package import CallBus
 package import CallCore
 package import CallTelemetry
@@ -17,11 +18,12 @@ package final class LooseEdge<Bus: ClusterBus> {
   /// - Parameter incarnation: never used by an edge of the cluster before.
   package init(
     configuration: EdgeConfiguration, bus: Bus, clock: ClusterClock, incarnation: UInt64,
-    eventLoop: any EventLoop, metrics: MetricsRegistry, logger: Logger
+    eventLoop: any EventLoop, metrics: MetricsRegistry, logger: Logger,
+    pushKeys: PushKeyring = PushKeyring()
   ) {
     node = EdgeNode(
       configuration: configuration, bus: bus, clock: clock, metrics: metrics, logger: logger,
-      incarnation: incarnation)
+      pushKeys: pushKeys, incarnation: incarnation)
     loop = LoopHandle(index: 0, eventLoop: eventLoop, shared: node.shared)
   }
 

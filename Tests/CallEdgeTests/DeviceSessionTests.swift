@@ -251,6 +251,33 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     }
   }
 
+  @Test func registrationsGetTheFingerprintsOfTheirTokens() {
+    let token = String(repeating: "ab", count: 32)
+    var given = RegistrationRequest(
+      voipToken: PushToken(
+        provider: .apns, environment: "production", topic: "a.voip", token: token,
+        fingerprint: "what the device says of it does not count"),
+      alertToken: PushToken(provider: .fcm, environment: "", topic: "", token: token))
+    var machine = Machine.attached()
+    machine.say(3, .register(given))
+    given.voipToken?.fingerprint = PushTokenFingerprint.of(provider: "apns", token: token)
+    given.alertToken?.fingerprint = PushTokenFingerprint.of(provider: "fcm", token: token)
+    #expect(given.voipToken?.fingerprint != given.alertToken?.fingerprint)
+    #expect(machine.take() == [.forward(request: 3, callee: ann, .register(given))])
+  }
+
+  @Test func aUserWhoseNameTheDialectDoesNotTakeIsRefused() {
+    let name = String(repeating: "n", count: 41)
+    var machine = Machine(claims: claims(name, device: "phone"))
+    machine.say(1, .attach(AttachRequest()))
+    machine.reply(1, .attach(Attach()), .attached(forCall: nil))
+    _ = machine.take()
+    machine.say(2, .register(RegistrationRequest(dialect: "sinch")))
+    #expect(machine.take().contains(where: error(2, .invalidUserForDialect)))
+    machine.say(3, .register(RegistrationRequest(dialect: "twilio")))
+    #expect(machine.take().count == 1)
+  }
+
   @Test func acknowledgementsAreGroupedByCallee() {
     var machine = Machine.attached()
     let other = CallID(high: 3, low: 4)
@@ -282,7 +309,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
       (.error(CallError(.notParty)), .error(CallError(.notParty))),
       (
         .registered(expiresAt: expiry, removed: ["old"]),
-        .registered(device: "phone", expiresAt: expiry, removed: ["old"])
+        .registered(RegisteredInfo(device: "phone", expiresAt: expiry, removed: ["old"]))
       ),
     ]
     for (reply, expected) in cases {
@@ -436,6 +463,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
   @Test(arguments: [
     (Notice.Kind.sessionReplaced, CloseReason.sessionReplaced), (.deviceRemoved, .deviceRemoved),
     (.goAway, .goAway),
+    (.tokenTaken, .deviceRemoved),
   ])
   func clusterMayCloseASession(kind: Notice.Kind, reason: CloseReason) {
     var machine = Machine.attached()

@@ -41,9 +41,9 @@ final class FakeShards: Sendable {
     case .sessionClosed, .callerGone, .ack: nil
     case .register:
       .registered(expiresAt: Timestamp(microseconds: 5_000_000), removed: ["old"])
-    case .query(let call), .decline(let call, _):
+    case .query(let call), .decline(let call, _), .busy(let call):
       .call(CallState(call: call, callee: command.callee.user, phase: .ringing, version: 3))
-    case .unregister, .place, .alerting, .answer, .busy, .cancel, .connected, .hangUp, .signal,
+    case .unregister, .place, .alerting, .answer, .cancel, .connected, .hangUp, .signal,
       .resume:
       .done
     }
@@ -103,6 +103,8 @@ struct EdgeFixture {
   let minter: TokenMinter
   let metrics: MetricsRegistry
   let configuration: EdgeConfiguration
+  /// What the edge checks push capabilities with.
+  let pushKeys: PushKeyring
 
   static func run(
     _ change: (inout EdgeConfiguration) -> Void = { _ in },
@@ -121,17 +123,18 @@ struct EdgeFixture {
       bus: bus, subjects: subjects, shardCount: configuration.shardCount)
     let metrics = MetricsRegistry()
     let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    let pushKeys = PushKeyring(try PushCapabilityKeys([[UInt8](1...32)]))
     let node = EdgeNode(
       configuration: configuration, bus: bus,
       clock: ClusterClock(wallMicroseconds: wallSeconds * 1_000_000), metrics: metrics,
-      logger: logger)
+      logger: logger, pushKeys: pushKeys)
     let services = ServiceGroup(services: [node], logger: logger)
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await services.run() }
       let port = try await node.boundPort
       let fixture = EdgeFixture(
         node: node, bus: bus, shards: shards, port: port, minter: TokenMinter(keys: keys),
-        metrics: metrics, configuration: configuration)
+        metrics: metrics, configuration: configuration, pushKeys: pushKeys)
       do {
         try await body(fixture)
       } catch {

@@ -13,9 +13,10 @@ private let id = "11111111-2222-3333-4444-555555555555"
     try await EdgeFixture.run { edge in
       let client = try await edge.client()
       let token = try await edge.token("ann")
+      let apns = String(repeating: "C0FFEE42", count: 8)
       let body = """
         {"device":"phone","deviceName":"Ann's phone","sdkName":"sdk","voipToken":
-        {"provider":"apns","environment":"sandbox","topic":"com.example","token":"abc"}}
+        {"provider":"apns","environment":"sandbox","topic":"com.example","token":"\(apns)"}}
         """
       let registered = try await client.request("POST", "/v1/devices", token: token, body: body)
       #expect(registered.status == 200)
@@ -24,7 +25,12 @@ private let id = "11111111-2222-3333-4444-555555555555"
       let command = try await edge.shards.next { _ in true }
       guard case .register(let request) = command.body else { throw TestFailure("\(command)") }
       #expect(command.device == "phone" && request.deviceName == "Ann's phone")
-      #expect(request.voipToken?.provider == .apns && request.voipToken?.token == "abc")
+      #expect(
+        request.voipToken
+          == PushToken(
+            provider: .apns, environment: "sandbox", topic: "com.example.voip",
+            token: apns.lowercased(),
+            fingerprint: PushTokenFingerprint.of(provider: "apns", token: apns.lowercased())))
 
       let removed = try await client.request("DELETE", "/v1/devices/tablet", token: token)
       #expect(removed.status == 200 && removed.text == "{}")
@@ -54,6 +60,40 @@ private let id = "11111111-2222-3333-4444-555555555555"
     }
   }
 
+  @Test func aDeviceSaysThatItIsBusy() async throws {
+    try await EdgeFixture.run { edge in
+      let client = try await edge.client()
+      let token = try await edge.token("ann")
+      let path = "/v1/calls/bob/\(id)/busy"
+      for (query, body) in [("", #"{"device":"phone"}"#), ("?device=phone", nil)] {
+        let answer = try await client.request("POST", path + query, token: token, body: body)
+        #expect(answer.status == 200)
+        let command = try await edge.shards.next { _ in true }
+        #expect(command.body == .busy(CallID(id)!) && command.device == "phone")
+        #expect(command.user.user == "ann" && command.callee.user == "bob")
+      }
+      #expect(try await client.request("POST", path, token: token).errorCode == 300)
+      #expect(try await client.request("GET", path, token: token).status == 405)
+    }
+  }
+
+  /// The dialect's SDK takes no longer ids, and no others.
+  @Test func usersOfSinchHaveShortNames() async throws {
+    try await EdgeFixture.run { edge in
+      let client = try await edge.client()
+      let body = #"{"device":"phone","dialect":"sinch"}"#
+      for (user, code) in [
+        (String(repeating: "a", count: 40), nil), (String(repeating: "a", count: 41), 305),
+        ("änn", 305),
+      ] {
+        let token = try await edge.token(user)
+        let answer = try await client.request("POST", "/v1/devices", token: token, body: body)
+        #expect(answer.errorCode == code)
+        #expect(answer.status == (code == nil ? 200 : 400))
+      }
+    }
+  }
+
   @Test func requestsNeedAGoodToken() async throws {
     try await EdgeFixture.run { edge in
       let client = try await edge.client()
@@ -61,7 +101,7 @@ private let id = "11111111-2222-3333-4444-555555555555"
         app: "demo", user: "ann", lifetimeSeconds: 60, now: wallSeconds - 61)
       for (method, path) in [
         ("POST", "/v1/devices"), ("DELETE", "/v1/devices/phone"), ("GET", "/v1/calls/bob/\(id)"),
-        ("POST", "/v1/calls/bob/\(id)/decline"),
+        ("POST", "/v1/calls/bob/\(id)/decline"), ("POST", "/v1/calls/bob/\(id)/busy"),
       ] {
         for (token, code) in [(nil, 200), ("x", 200), (expired, 201)] as [(String?, Int)] {
           let response = try await client.request(method, path, token: token)
@@ -90,6 +130,8 @@ private let id = "11111111-2222-3333-4444-555555555555"
         (#"{"device":"phone","voipToken":{"provider":"fcm"}}"#, 301),
         (#"{"device":"phone","voipToken":{"provider":"fcm","token":"\#(long)"}}"#, 301),
         (#"{"device":"\#(long)"}"#, 300),
+        (#"{"device":"phone","dialect":"esperanto"}"#, 303),
+        (#"{"device":"phone","capabilities":["telepathy"]}"#, 304),
       ] {
         let response = try await client.request("POST", "/v1/devices", token: token, body: body)
         #expect(response.status == 400 && response.errorCode == code, "\(body)")

@@ -1,0 +1,44 @@
+internal import CallAuth
+internal import CallCore
+internal import CallWire
+
+/// The command that a request stands for.
+struct HTTPCommand {
+  var user: UserKey
+  var device: DeviceID
+  var callee: UserKey
+  var body: Command.Body
+
+  /// - Parameter device: of the query; the body's counts as well, and the credential's most.
+  init(
+    _ route: HTTPRoute, body: [UInt8], credential: HTTPCredential, device: String?,
+    limits: CallLimits
+  ) throws(CallError) {
+    user = credential.user
+    switch route {
+    case .registerDevice:
+      let content = try HTTPBodies.register(
+        body.isEmpty ? Array("{}".utf8) : body, limits: limits)
+      self.device = try credential.device(named: content.device?.text ?? device)
+      self.body = .register(try content.request.prepared(for: user))
+    case .unregisterDevice(let named):
+      // A token for one device speaks for that device only.
+      self.device = try credential.device(named: named.text)
+      self.body = .unregister(named)
+    case .call(let address):
+      self.device = try credential.device(named: device)
+      self.body = .query(address.call)
+    case .decline(let address):
+      let content = try HTTPBodies.decline(body)
+      self.device = try credential.device(named: content.device?.text ?? device)
+      self.body = .decline(address.call, content.scope)
+    case .busy(let address):
+      let content = try HTTPBodies.busy(body)
+      self.device = try credential.device(named: content.device?.text ?? device)
+      self.body = .busy(address.call)
+    case .connect, .health, .ready, .metrics:
+      throw CallError(.noSuchResource)
+    }
+    callee = route.callAddress?.calleeKey(for: user) ?? user
+  }
+}
