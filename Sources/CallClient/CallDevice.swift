@@ -44,6 +44,12 @@ public final class CallDevice: Sendable {
   /// Connects, and keeps connected until `stop`.
   public func start() { onLoop { $0.start() } }
 
+  /// A push spoke of a call to this user: connects at once, where it is not connected, and asks what
+  /// became of the call. Either `.call(call, .invited)` or `.call(call, .stopped)` follows, unless
+  /// the device heard of the call before; `.attached` holds the cluster's answer as well, as
+  /// `forCall?.wakeAnswer`.
+  public func woken(for call: CallID) { onLoop { $0.woken(for: call) } }
+
   /// Leaves, and ends the sequence of events.
   public func stop() {
     let buffer = events.buffer
@@ -58,11 +64,23 @@ public final class CallDevice: Sendable {
 
   // MARK: Commands
 
-  /// Stores the device's push tokens and name.
+  /// Stores the device's push tokens, its name and what it can do. To be said with each start of the
+  /// app, and when a token changes. Should another device register one of its tokens, a notice says
+  /// `tokenTaken`.
+  /// - Returns: what stands.
   /// - Throws: `CallError`, as do all commands: the cluster's refusal, `tryAgain` where no reply
   ///   came, `rateLimited` where too many commands wait.
-  public func register(_ request: RegistrationRequest) async throws(CallError) {
-    _ = try await send(.register(request))
+  @discardableResult
+  public func register(
+    _ request: RegistrationRequest
+  ) async throws(CallError) -> RegisteredInfo {
+    if case .registered(let info) = try await send(.register(request)) { return info }
+    throw CallError(.internalError, "The reply is of another kind than expected.")
+  }
+
+  /// Forgets what `register` stored; nil: of this device. It rings on while it is attached.
+  public func unregister(_ device: DeviceID? = nil) async throws(CallError) {
+    _ = try await send(.unregister(device))
   }
 
   /// Calls a user. What becomes of it comes as events; a call that could not begin to ring is ended
@@ -236,7 +254,9 @@ extension ClientEvent {
   fileprivate var isImportant: Bool {
     switch self {
     case .call(_, .invited), .call(_, .answered), .call(_, .won), .call(_, .stopped), .refused: true
-    case .call(_, .ringing), .call(_, .signal), .attached, .detached, .replied, .gaveUp, .notice:
+    // Else the app does not know that it can no longer be woken.
+    case .notice(let notice): notice.kind == .tokenTaken || notice.kind == .deviceRemoved
+    case .call(_, .ringing), .call(_, .signal), .attached, .detached, .replied, .gaveUp:
       false
     }
   }

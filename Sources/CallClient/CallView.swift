@@ -66,8 +66,9 @@ public struct CallView: Sendable, Equatable {
     case .unknown: return stopped(Stop(reason: .failed))
     // The answer itself comes as a delivery, with the description.
     case .answered: return []
+    // A callee's device rings when the invite comes, which has what the state has not.
     case .placed, .ringing:
-      if phase == .unknown { phase = state.phase }
+      if role == .caller, phase == .unknown { phase = state.phase }
       return []
     }
   }

@@ -187,7 +187,7 @@ extension ClientMachine {
     if view.isEnded { remember(call) }
   }
 
-  private func emit(_ call: CallID, _ events: [CallEvent], into actions: inout [Action]) {
+  func emit(_ call: CallID, _ events: [CallEvent], into actions: inout [Action]) {
     for event in events { actions.append(.event(.call(call, event))) }
   }
 
@@ -228,7 +228,7 @@ extension ClientMachine {
   }
 
   /// Keeps a bounded number of ended calls.
-  private mutating func remember(_ call: CallID) {
+  mutating func remember(_ call: CallID) {
     guard !endedCalls.contains(call) else { return }
     endedCalls.append(call)
     if endedCalls.count > configuration.endedCallsMax {

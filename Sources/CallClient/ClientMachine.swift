@@ -109,6 +109,8 @@ public struct ClientMachine: Sendable {
   var move: Move?
   /// Edges that go away, and until when that is remembered.
   var goneEdges: [GoneEdge] = []
+  /// The call that a push spoke of, until the cluster said what became of it.
+  var wokenFor: CallID?
 
   public init(_ configuration: Configuration) {
     self.configuration = configuration
@@ -166,7 +168,7 @@ public struct ClientMachine: Sendable {
     nextFrame(
       .attach(
         AttachRequest(
-          token: configuration.token, device: configuration.device, forCall: nil,
+          token: configuration.token, device: configuration.device, forCall: wokenFor,
           deviceName: configuration.deviceName, client: configuration.client)))
   }
 
@@ -342,6 +344,7 @@ public struct ClientMachine: Sendable {
     silenceMax = .milliseconds(max(10_000, Int64(info.pingSeconds) * 2500))
     actions.append(.event(.attached(info, again: attachedBefore)))
     sayPending(now: now, into: &actions)
+    wokenAttached(info, now: now, into: &actions)
     if attachedBefore { resumeCalls(now: now, into: &actions) }
     attachedBefore = true
   }
@@ -372,7 +375,8 @@ public struct ClientMachine: Sendable {
       // would throw that out, and so on for ever.
       if goOver(into: &actions) { return }
       refuse(CallError(.alreadyAttached, "The device attached elsewhere."), into: &actions)
-    case .deviceRemoved: break
+    // The app decides: it may register again, or leave it.
+    case .deviceRemoved, .tokenTaken: break
     case .goAway:
       noteGone(edge, now: now)
       let hint = Span.milliseconds(Int64(notice.retryAfterMilliseconds))

@@ -41,6 +41,11 @@ package final class DeviceDriver: DeviceLinkDelegate {
     run { $0.start(now: $1, into: &$2) }
   }
 
+  package func woken(for call: CallID) {
+    if loop == nil { (loop, network) = connect() }
+    run { $0.woken(for: call, now: $1, into: &$2) }
+  }
+
   package func stop() {
     run { machine, _, actions in machine.stop(into: &actions) }
     for completion in completions.values {

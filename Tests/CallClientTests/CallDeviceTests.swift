@@ -59,4 +59,119 @@ import Testing
     device.stop()
     try await server.stop()
   }
+
+  /// Two edges, one of which goes away: the device is attached to the other before it leaves.
+  @Test func movesToAnotherEdgeWithoutAMomentAlone() async throws {
+    let leaving = try await LoopbackServer.start { frame in
+      guard case .attach = frame.command else { return [] }
+      return [
+        .reply(id: frame.id, .attached(.sample)),
+        .notice(Notice(kind: .goAway, message: "This edge goes away.")),
+      ]
+    }
+    var info = AttachedInfo.sample
+    info.session = "the other edge"
+    let other = info
+    let staying = try await LoopbackServer.start { frame in
+      switch frame.command {
+      case .attach: [.reply(id: frame.id, .attached(other))]
+      case .place(let address, _):
+        [
+          .reply(
+            id: frame.id,
+            .call(
+              CallState(call: address.call, callee: address.callee, phase: .placed, version: 1)))
+        ]
+      default: []
+      }
+    }
+    let device = CallDevice(
+      .init(
+        edges: [leaving, staying].map { "ws://127.0.0.1:\($0.port)" }, token: "token",
+        device: "d1"))
+    device.start()
+    var heard: [ClientEvent] = []
+    for await event in device.events {
+      heard.append(event)
+      if case .attached(other, _) = event { break }
+    }
+    #expect(
+      heard == [
+        .attached(.sample, again: false),
+        .notice(Notice(kind: .goAway, message: "This edge goes away.")),
+        .attached(other, again: true),
+      ])
+    // What is said now is said there.
+    try await leaving.stop()
+    let state = try await device.place(PlaceRequest(call: CallID(high: 3, low: 4)), to: "you")
+    #expect(state.phase == .placed)
+    device.stop()
+    try await staying.stop()
+  }
+
+  /// A push woke the app: it attaches for the call, and hears what became of it.
+  @Test func isWokenForACall() async throws {
+    let call = CallID(high: 5, low: 6)
+    let by = Party(user: "me", device: "d2", deviceName: "Tablet")
+    let server = try await LoopbackServer.start { frame in
+      guard case .attach(let attach) = frame.command else { return [] }
+      var info = AttachedInfo.sample
+      info.forCall = attach.forCall.map {
+        CallState(call: $0, callee: "me", phase: .ended, reason: .answeredElsewhere, by: by)
+      }
+      return [.reply(id: frame.id, .attached(info))]
+    }
+    let device = CallDevice(
+      .init(edges: ["ws://127.0.0.1:\(server.port)"], token: "token", device: "d1"))
+    device.woken(for: call)
+    var answer: WakeAnswer?
+    for await event in device.events {
+      if case .attached(let info, _) = event { answer = info.forCall?.wakeAnswer }
+      guard case .call(call, let news) = event else { continue }
+      #expect(news == .stopped(Stop(reason: .answeredElsewhere, by: by)))
+      break
+    }
+    #expect(answer == .answeredElsewhere(by: by))
+    device.stop()
+    try await server.stop()
+  }
+
+  @Test func registersWithWhatStands() async throws {
+    let info = RegisteredInfo(
+      device: "d1", expiresAt: Timestamp(microseconds: 5000), removed: ["old"],
+      capabilities: [.missedNotice])
+    let server = try await LoopbackServer.start { frame in
+      switch frame.command {
+      case .attach: [.reply(id: frame.id, .attached(.sample))]
+      case .register(let request):
+        [
+          .reply(
+            id: frame.id,
+            request.capabilities == [.missedNotice]
+              ? .registered(info) : .error(CallError(.unknownCapability))),
+          .notice(Notice(kind: .tokenTaken, message: "Another device registered this token.")),
+        ]
+      case .unregister: [.reply(id: frame.id, .done)]
+      default: []
+      }
+    }
+    let device = CallDevice(
+      .init(edges: ["ws://127.0.0.1:\(server.port)"], token: "token", device: "d1"))
+    device.start()
+    let request = RegistrationRequest(
+      alertToken: PushToken(provider: .fcm, environment: "", topic: "p", token: "t"),
+      capabilities: [.missedNotice])
+    #expect(try await device.register(request) == info)
+    try await device.unregister()
+    await #expect(throws: CallError(.unknownCapability)) {
+      try await device.register(RegistrationRequest())
+    }
+    for await event in device.events {
+      guard case .notice(let notice) = event else { continue }
+      #expect(notice.kind == .tokenTaken)
+      break
+    }
+    device.stop()
+    try await server.stop()
+  }
 }

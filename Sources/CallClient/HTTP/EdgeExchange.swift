@@ -1,0 +1,142 @@
+internal import NIOCore
+internal import NIOHTTP1
+internal import NIOPosix
+
+/// A request to an edge. What it holds of secrets is printed by nothing.
+struct EdgeRequest: Sendable, CustomStringConvertible {
+  var method: String
+  var path: String
+  /// The scheme and what follows; empty: none.
+  var authorization: String
+  var body: [UInt8]
+
+  var description: String { "\(method) \(path)" }
+}
+
+struct EdgeResponse: Sendable {
+  var status: Int
+  var body: [UInt8]
+}
+
+/// Why there is no response.
+enum EdgeFailure: Error {
+  case connect
+  case broken
+  case timedOut
+  /// More than an edge would ever answer.
+  case tooLarge
+}
+
+/// One request and its response, on a connection of their own: whoever is woken by a push makes one
+/// request, and then none for hours.
+final class EdgeExchange: ChannelInboundHandler {
+  typealias InboundIn = HTTPClientResponsePart
+  typealias OutboundOut = HTTPClientRequestPart
+
+  static let responseBytesMax = 65_536
+
+  private let request: EdgeRequest
+  private let address: EdgeAddress
+  private let promise: EventLoopPromise<EdgeResponse>
+  private var response: EdgeResponse?
+
+  private init(
+    _ request: EdgeRequest, to address: EdgeAddress, promise: EventLoopPromise<EdgeResponse>
+  ) {
+    self.request = request
+    self.address = address
+    self.promise = promise
+  }
+
+  /// Connects, asks, and closes.
+  /// - Throws: `EdgeFailure`, at the latest when the time is over or the task is cancelled.
+  static func run(
+    _ request: EdgeRequest, to address: EdgeAddress, timeout: TimeAmount,
+    on eventLoop: any EventLoop
+  ) async throws -> EdgeResponse {
+    let promise = eventLoop.makePromise(of: EdgeResponse.self)
+    let timer = eventLoop.scheduleTask(in: timeout) { promise.fail(EdgeFailure.timedOut) }
+    let connected = ClientBootstrap(group: eventLoop)
+      .channelOption(.socketOption(.tcp_nodelay), value: 1)
+      .connectTimeout(timeout)
+      .channelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHTTPClientHandlers()
+          try channel.pipeline.syncOperations.addHandler(
+            EdgeExchange(request, to: address, promise: promise))
+        }
+      }
+      .connect(host: address.host, port: address.port)
+    connected.whenFailure { _ in promise.fail(EdgeFailure.connect) }
+    promise.futureResult.whenComplete { _ in
+      timer.cancel()
+      // Also one that comes about after the time is over.
+      connected.whenSuccess { $0.close(promise: nil) }
+    }
+    return try await withTaskCancellationHandler {
+      try await promise.futureResult.get()
+    } onCancel: {
+      promise.fail(EdgeFailure.timedOut)
+    }
+  }
+
+  // MARK: The channel
+
+  func channelActive(context: ChannelHandlerContext) {
+    let host = address.host.contains(":") ? "[\(address.host)]" : address.host
+    var headers = HTTPHeaders([
+      ("host", "\(host):\(address.port)"), ("connection", "close"), ("accept", "application/json"),
+    ])
+    if !request.authorization.isEmpty {
+      headers.add(name: "authorization", value: request.authorization)
+    }
+    if request.method == "POST" {
+      headers.add(name: "content-type", value: "application/json")
+      headers.add(name: "content-length", value: "\(request.body.count)")
+    }
+    let head = HTTPRequestHead(
+      version: .http1_1, method: HTTPMethod(rawValue: request.method), uri: request.path,
+      headers: headers)
+    // NIO refuses headers that hold what no header may; then nothing was sent.
+    let written = context.eventLoop.makePromise(of: Void.self)
+    let promise = promise
+    written.futureResult.whenFailure { _ in promise.fail(EdgeFailure.broken) }
+    context.write(wrapOutboundOut(.head(head)), promise: written)
+    if !request.body.isEmpty {
+      let buffer = context.channel.allocator.buffer(bytes: request.body)
+      context.write(wrapOutboundOut(.body(.byteBuffer(buffer))), promise: nil)
+    }
+    context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+    context.fireChannelActive()
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    switch unwrapInboundIn(data) {
+    case .head(let head):
+      // 1xx come before the answer.
+      if head.status.code >= 200 {
+        response = EdgeResponse(status: Int(head.status.code), body: [])
+      }
+    case .body(let part):
+      guard var response else { return }
+      guard response.body.count + part.readableBytes <= Self.responseBytesMax else {
+        return promise.fail(EdgeFailure.tooLarge)
+      }
+      self.response = nil
+      response.body.append(contentsOf: part.readableBytesView)
+      self.response = response
+    case .end:
+      if let response { promise.succeed(response) }
+    }
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    promise.fail(EdgeFailure.broken)
+    context.fireChannelInactive()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    promise.fail(EdgeFailure.broken)
+    context.close(promise: nil)
+  }
+}

@@ -1,0 +1,147 @@
+public import CallCore
+public import CallWire
+package import NIOCore
+internal import NIOPosix
+
+/// What a device does over HTTP, without a session: registers, and speaks of a call that a push told
+/// it of.
+///
+/// Each request is said again, to the next edge, until one answers or `Options.deadline` is over; all
+/// of them may be said twice. Plain HTTP, like the WebSocket: TLS ends in front of the edges.
+public struct EdgeHTTPClient: Sendable {
+  public struct Options: Sendable {
+    /// For a request with all its attempts. An app that a push woke has some 30 s in all.
+    public var deadline: Span = .seconds(15)
+    /// For one attempt. An edge waits up to 5 s for the cluster.
+    public var attemptTimeout: Span = .seconds(6)
+    /// The wait before the next attempt doubles with each, with jitter.
+    public var backoffMinimum: Span = .milliseconds(250)
+    public var backoffMaximum: Span = .seconds(4)
+    public init() {}
+  }
+
+  private let edges: [EdgeAddress]
+  private let options: Options
+  private let group: any EventLoopGroup
+
+  /// - Parameter edges: `ws://host:port`, in order of preference. Others are left out.
+  public init(edges: [String], options: Options = Options()) {
+    self.init(edges: edges, options: options, group: MultiThreadedEventLoopGroup.singleton)
+  }
+
+  package init(edges: [String], options: Options, group: any EventLoopGroup) {
+    self.edges = edges.compactMap { EdgeAddress($0) }
+    self.options = options
+    self.group = group
+  }
+
+  /// Stores a device's push tokens, and what it can do.
+  /// - Parameters:
+  ///   - device: nil where the token names it.
+  ///   - token: the user's JWT.
+  /// - Throws: the cluster's refusal, or `tryAgain` where no edge answered in time; so do all others.
+  public func register(
+    _ request: RegistrationRequest, device: DeviceID? = nil, token: String
+  ) async throws(CallError) -> RegisteredInfo {
+    let body = HTTPBodies.encode(HTTPBodies.Register(device: device, request: request))
+    return try await perform(
+      EdgeRequest(
+        method: "POST", path: "/v1/devices", authorization: "Bearer \(token)", body: body),
+      HTTPBodies.readRegistered)
+  }
+
+  /// Forgets a device, at logout.
+  public func unregister(_ device: DeviceID, token: String) async throws(CallError) {
+    try await perform(
+      EdgeRequest(
+        method: "DELETE", path: "/v1/devices/\(Self.encoded(device.text))",
+        authorization: "Bearer \(token)", body: [])
+    ) { _ in () }
+  }
+
+  /// What a push allows. See `PushActions`.
+  public func actions(callee: String, call: CallID, capability: String) -> PushActions {
+    PushActions(client: self, callee: callee, call: call, capability: capability)
+  }
+
+  // MARK: Inside
+
+  /// - Parameter read: nil for a body that no edge would write.
+  func perform<Value: Sendable>(
+    _ request: EdgeRequest, _ read: ([UInt8]) -> Value?
+  ) async throws(CallError) -> Value {
+    let clock = ContinuousClock()
+    let start = clock.now
+    var now: Timestamp { Timestamp(microseconds: (clock.now - start).wholeMicroseconds) }
+    var random = SystemRandomNumberGenerator()
+    var plan = RetryPlan(edges: edges.count, limits: limits, now: now)
+    while true {
+      switch plan.next(now: now, random: &random) {
+      case .giveUp(let error): throw error
+      case .wait(let span):
+        do {
+          try await Task.sleep(for: .microseconds(span.microseconds))
+        } catch {
+          throw CallError(.tryAgain, "The request was cancelled.")
+        }
+      case .attempt(let edge, let timeout):
+        let response = try? await EdgeExchange.run(
+          request, to: edges[edge], timeout: .microseconds(timeout.microseconds),
+          on: group.next())
+        if Task.isCancelled { throw CallError(.tryAgain, "The request was cancelled.") }
+        if let value = try Self.take(response, &plan, read) { return value }
+      }
+    }
+  }
+
+  /// - Returns: nil: the request is to be said again, if there is time.
+  /// - Throws: the refusal.
+  private static func take<Value>(
+    _ response: EdgeResponse?, _ plan: inout RetryPlan, _ read: ([UInt8]) -> Value?
+  ) throws(CallError) -> Value? {
+    guard let response else {
+      plan.failed()
+      return nil
+    }
+    if response.status == 200 {
+      // Another body is something between's, as of a network that wants its guests to log in.
+      if let value = read(response.body) { return value }
+      plan.failed()
+      return nil
+    }
+    guard let error = HTTPBodies.readError(response.body) else {
+      plan.failed()
+      return nil
+    }
+    if plan.refused(error, status: response.status) { return nil }
+    throw error
+  }
+
+  private var limits: RetryPlan.Limits {
+    RetryPlan.Limits(
+      deadline: options.deadline, attemptTimeout: options.attemptTimeout,
+      backoffMinimum: options.backoffMinimum, backoffMaximum: options.backoffMaximum)
+  }
+
+  /// Percent-encoded, as one segment of a path (RFC 3986, 2.3).
+  static func encoded(_ text: String) -> String {
+    let digits = Array("0123456789ABCDEF".utf8)
+    var bytes: [UInt8] = []
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"), UInt8(ascii: "."),
+        UInt8(ascii: "_"), UInt8(ascii: "~"):
+        bytes.append(byte)
+      default: bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+      }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}
+
+extension Duration {
+  fileprivate var wholeMicroseconds: Int64 {
+    components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000
+  }
+}

@@ -1,0 +1,182 @@
+import CallClient
+import CallCore
+import CallWire
+import Testing
+
+/// A device that a push woke.
+@Suite struct WakingTests {
+  let call = CallID(high: 1, low: 2)
+  let other = Party(user: "me", device: "d2", deviceName: "Mine")
+
+  private func info(_ phase: CallPhase, _ reason: EndReason? = nil, by: Party? = nil)
+    -> AttachedInfo
+  {
+    var info = AttachedInfo.sample
+    info.forCall = CallState(
+      call: call, callee: "me", phase: phase, version: 9, reason: reason, by: by)
+    return info
+  }
+
+  private func attachSaid(_ actions: [ClientMachine.Action]) -> (UInt64, AttachRequest)? {
+    for frame in actions.frames {
+      if case .attach(let request) = frame.command { return (frame.id, request) }
+    }
+    return nil
+  }
+
+  /// Woken while it was stopped, and attached.
+  private func woken(_ info: AttachedInfo) -> Device {
+    var device = Device()
+    device.machine.woken(for: call, now: device.now, into: &device.actions)
+    #expect(device.take() == [.connect(edge: 0)])
+    device.open()
+    guard let (id, attach) = attachSaid(device.take()) else {
+      Issue.record("no attach")
+      return device
+    }
+    #expect(attach.forCall == call)
+    device.hear(.reply(id: id, .attached(info)))
+    return device
+  }
+
+  @Test func itRingsWhenTheInviteComes() {
+    var device = woken(info(.placed))
+    let invite = Invite(caller: Party(user: "you", device: "y"), deadline: device.now)
+    #expect(device.take() == [.event(.attached(info(.placed), again: false))])
+    device.hear(call, 10, .invite(invite))
+    #expect(device.take().callEvents == [.invited(invite)])
+    // The next attach is an ordinary one.
+    device.close()
+    device.machine.reconnectNow(now: device.now, into: &device.actions)
+    device.open()
+    #expect(attachSaid(device.take())?.1.forCall == nil)
+  }
+
+  @Test(arguments: [
+    EndReason.answeredElsewhere, .declined, .cancelled, .unanswered, .busy, .unreachable,
+  ])
+  func itIsStopped(reason: EndReason) {
+    var device = woken(info(.ended, reason, by: other))
+    #expect(device.take().callEvents == [.stopped(Stop(reason: reason, by: other))])
+    // Whatever comes later changes nothing.
+    let invite = Invite(caller: Party(user: "you", device: "y"), deadline: device.now)
+    device.hear(call, 10, .invite(invite))
+    device.hear(call, 11, .stop(Stop(reason: .cancelled)))
+    #expect(device.take().callEvents.isEmpty)
+  }
+
+  @Test func aCallThatNobodyKnowsIsOver() {
+    var device = woken(info(.unknown))
+    #expect(device.take().callEvents == [.stopped(Stop(reason: .failed))])
+  }
+
+  @Test func itHadAnsweredAndComesBack() {
+    var device = woken(info(.answered, by: Party(user: "me", device: "d1")))
+    #expect(device.take().callEvents.isEmpty)
+    device.hear(call, 10, .answered(Answered(by: Party(user: "me", device: "d1"))))
+    guard case .won? = device.take().callEvents.first else {
+      Issue.record("not won")
+      return
+    }
+  }
+
+  @Test func wokenAgainItAsksOnce() {
+    var device = woken(info(.ended, .cancelled))
+    _ = device.take()
+    device.machine.woken(for: call, now: device.now, into: &device.actions)
+    #expect(device.take().isEmpty, "it knows what became of the call")
+  }
+
+  /// The wait after a failure is cut short: somebody is calling.
+  @Test func aWaitingDeviceConnectsAtOnce() {
+    var device = Device()
+    device.attach()
+    device.close()
+    _ = device.take()
+    device.machine.woken(for: call, now: device.now, into: &device.actions)
+    #expect(device.take() == [.connect(edge: 1)])
+    device.open()
+    #expect(attachSaid(device.take())?.1.forCall == call)
+  }
+
+  @Test func anAttachThatFailedIsSaidAgainForTheCall() {
+    var device = Device()
+    device.machine.woken(for: call, now: device.now, into: &device.actions)
+    device.open()
+    let id = attachSaid(device.take())?.0 ?? 0
+    device.hear(.reply(id: id, .error(CallError(.tryAgain))))
+    guard case .waiting(let until) = device.machine.state else {
+      Issue.record("does not wait")
+      return
+    }
+    device.pass(until - device.now)
+    device.open()
+    #expect(attachSaid(device.take())?.1.forCall == call)
+  }
+
+  /// The attach was said before the push came: the call is asked about.
+  @Test func wokenWhileItAttaches() {
+    var device = Device()
+    device.start()
+    device.open()
+    let id = attachSaid(device.take())?.0 ?? 0
+    device.machine.woken(for: call, now: device.now, into: &device.actions)
+    #expect(device.take().isEmpty)
+    device.hear(.reply(id: id, .attached(.sample)))
+    let said = device.take().frames
+    #expect(said.map(\.command) == [.query(CallAddress(call: call))])
+    device.hear(
+      .reply(id: said[0].id, .call(CallState(call: call, callee: "me", phase: .unknown))))
+    #expect(device.take().callEvents == [.stopped(Stop(reason: .failed))])
+  }
+
+  @Test func wokenWhileAttachedItAsks() {
+    var device = Device()
+    device.attach()
+    device.machine.woken(for: call, now: device.now, into: &device.actions)
+    let said = device.take().frames
+    #expect(said.map(\.command) == [.query(CallAddress(call: call))])
+    // It rings: the invite is on its way, and is no repetition of anything.
+    device.hear(
+      .reply(
+        id: said[0].id, .call(CallState(call: call, callee: "me", phase: .ringing, version: 3))))
+    #expect(device.take().callEvents.isEmpty)
+    let invite = Invite(caller: Party(user: "you", device: "y"), deadline: device.now)
+    device.hear(call, 3, .invite(invite))
+    #expect(device.take().callEvents == [.invited(invite)])
+    // A push that comes later than the invite has nothing to add.
+    device.machine.woken(for: call, now: device.now, into: &device.actions)
+    #expect(device.take().frames.isEmpty)
+  }
+
+  @Test func answersByTheirKind() {
+    func answer(_ phase: CallPhase, _ reason: EndReason? = nil) -> WakeAnswer {
+      CallState(
+        call: call, callee: "me", phase: phase, reason: reason, by: other,
+        deadline: Timestamp(microseconds: 5)
+      ).wakeAnswer
+    }
+    #expect(answer(.placed) == .rings(until: Timestamp(microseconds: 5)))
+    #expect(answer(.ringing) == .rings(until: Timestamp(microseconds: 5)))
+    #expect(answer(.answered) == .answeredHere)
+    #expect(answer(.unknown) == .unknown)
+    #expect(answer(.ended, .answeredElsewhere) == .answeredElsewhere(by: other))
+    #expect(answer(.ended, .declined) == .declined(by: other))
+    #expect(answer(.ended, .cancelled) == .cancelled(by: other))
+    #expect(answer(.ended, .unanswered) == .unanswered)
+    #expect(answer(.ended) == .unknown)
+    for rest in [EndReason.busy, .unreachable, .hungUp, .failed, .glare] {
+      #expect(answer(.ended, rest) == .ended(rest, by: other))
+    }
+  }
+
+  @Test(arguments: [Notice.Kind.tokenTaken, .deviceRemoved])
+  func theAppHearsOfItsTokenAndStaysAttached(kind: Notice.Kind) {
+    var device = Device()
+    device.attach()
+    let notice = Notice(kind: kind, message: "m")
+    device.hear(.notice(notice))
+    #expect(device.take() == [.event(.notice(notice))])
+    #expect(device.machine.isAttached && !device.machine.isMoving)
+  }
+}
