@@ -115,6 +115,19 @@ public enum HTTPBodies {
   }
 }
 
+/// Bodies that hold a capability are printed without it.
+extension HTTPBodies.Decline: CustomStringConvertible, CustomReflectable {
+  public var description: String { "Decline(\(device?.text ?? ""), \(scope))" }
+  public var customMirror: Mirror {
+    Mirror(self, children: ["device": device?.text ?? "", "scope": "\(scope)"])
+  }
+}
+
+extension HTTPBodies.Busy: CustomStringConvertible, CustomReflectable {
+  public var description: String { "Busy(\(device?.text ?? ""))" }
+  public var customMirror: Mirror { Mirror(self, children: ["device": device?.text ?? ""]) }
+}
+
 extension CallError {
   /// What an HTTP client is told of a body that could not be read.
   fileprivate init(body fault: Fault) {

@@ -121,6 +121,19 @@ import Testing
     #expect(HTTPBodies.readError(bytes) == nil)
   }
 
+  @Test func nothingPrintsACapability() {
+    let decline = HTTPBodies.Decline(device: "phone", capability: "s3cret")
+    let busy = HTTPBodies.Busy(device: "phone", capability: "s3cret")
+    var dumped = ""
+    dump(decline, to: &dumped)
+    dump(busy, to: &dumped)
+    for text in [
+      "\(decline)", String(reflecting: decline), "\(busy)", String(reflecting: busy), dumped,
+    ] {
+      #expect(text.contains("phone") && !text.contains("s3cret"))
+    }
+  }
+
   @Test func largeBodies() {
     let padding = String(repeating: " ", count: HTTPBodies.bytesMaximum)
     let error = #expect(throws: CallError.self) {
