@@ -152,6 +152,18 @@ struct JSONCursor {
     return value
   }
 
+  /// Any finite number.
+  mutating func double() throws(Fault) -> Double {
+    let first = try first()
+    guard isNumberStart(first) else { throw .malformed }
+    let start = position
+    try skipNumber()
+    let text = Substring(
+      decoding: UnsafeRawBufferPointer(rebasing: bytes[start..<position]), as: UTF8.self)
+    guard let value = Double(text), value.isFinite else { throw .malformed }
+    return value
+  }
+
   private func isNumberStart(_ byte: UInt8) -> Bool {
     byte == UInt8(ascii: "-") || isDigit(byte)
   }
@@ -205,6 +217,15 @@ enum JSONKey {
       for index in 0..<bytes.count where bytes[index] != name.utf8Start[index] { return false }
       return true
     case .unescaped(let text): return text == String(describing: name)
+    }
+  }
+
+  func text() throws(Fault) -> String {
+    switch self {
+    case .plain(let bytes):
+      guard let text = String(validating: bytes, as: UTF8.self) else { throw .malformed }
+      return text
+    case .unescaped(let text): return text
     }
   }
 }

@@ -1,14 +1,14 @@
 internal import CallCore
 
 /// Writes JSON text straight into bytes. Keys are ours and need no escaping; values may be anything.
-struct JSONWriter {
-  private(set) var bytes: [UInt8] = []
+package struct JSONWriter {
+  package private(set) var bytes: [UInt8] = []
   private var needsComma = false
 
-  init() { bytes.reserveCapacity(256) }
+  package init() { bytes.reserveCapacity(256) }
 
   /// The bytes of one object.
-  static func object(_ fields: (inout JSONWriter) -> Void) -> [UInt8] {
+  package static func object(_ fields: (inout JSONWriter) -> Void) -> [UInt8] {
     var writer = JSONWriter()
     writer.braces(fields)
     return writer.bytes
@@ -16,12 +16,12 @@ struct JSONWriter {
 
   // MARK: Members of an object
 
-  mutating func object(_ key: StaticString, _ fields: (inout JSONWriter) -> Void) {
+  package mutating func object(_ key: StaticString, _ fields: (inout JSONWriter) -> Void) {
     self.key(key)
     braces(fields)
   }
 
-  mutating func array<Element>(
+  package mutating func array<Element>(
     _ key: StaticString, _ elements: [Element], _ element: (inout JSONWriter, Element) -> Void
   ) {
     self.key(key)
@@ -32,39 +32,39 @@ struct JSONWriter {
     needsComma = true
   }
 
-  mutating func member(_ key: StaticString, _ text: String) {
+  package mutating func member(_ key: StaticString, _ text: String) {
     self.key(key)
     string(text)
   }
 
   /// Leaves an empty text out, as absent means empty.
-  mutating func optional(_ key: StaticString, _ text: String) {
+  package mutating func optional(_ key: StaticString, _ text: String) {
     if !text.isEmpty { member(key, text) }
   }
 
-  mutating func member(_ key: StaticString, _ number: some BinaryInteger) {
+  package mutating func member(_ key: StaticString, _ number: some BinaryInteger) {
     self.key(key)
     append(String(number))
   }
 
-  mutating func member(_ key: StaticString, _ flag: Bool) {
+  package mutating func member(_ key: StaticString, _ flag: Bool) {
     self.key(key)
     append(flag ? "true" : "false")
   }
 
   /// Leaves `false` out, as absent means false.
-  mutating func optional(_ key: StaticString, _ flag: Bool) {
+  package mutating func optional(_ key: StaticString, _ flag: Bool) {
     if flag { member(key, true) }
   }
 
   // MARK: Elements of an array
 
-  mutating func element(_ text: String) {
+  package mutating func element(_ text: String) {
     comma()
     string(text)
   }
 
-  mutating func element(_ fields: (inout JSONWriter) -> Void) {
+  package mutating func element(_ fields: (inout JSONWriter) -> Void) {
     comma()
     braces(fields)
   }

@@ -1,0 +1,99 @@
+public import CallCore
+
+/// Writes the payloads of pushes: what the SDK on the device reads, by its dialect.
+///
+/// The gateway's use of it:
+/// ```swift
+/// let outcome = PayloadEncoder.encode(PushContent(job: job, capability: minted))
+/// guard case .payload(let payload) = outcome else { return outcome.rejection! }
+/// await sender.send(payload.message(id: uuid, for: job))
+/// ```
+/// A pure function: the same content gives the same bytes. `docs/device-protocol.md`, "Push payloads",
+/// has the forms.
+public enum PayloadEncoder {
+  public static func encode(_ content: PushContent) -> PayloadOutcome {
+    let job = content.job
+    var draft = PushDraft(content)
+    guard let form = DialectTable.form(job.dialect, job.purpose, job.token.provider) else {
+      return .noSuchPush
+    }
+    if let refusal = form.refusal(draft) { return .refused(refusal) }
+
+    let limit = Self.bytesMaximum(job.token.provider, form.kind)
+    var bytes = render(form.members(draft), for: job.token.provider)
+    while bytes.count > limit {
+      guard draft.shed(bytes.count - limit) else {
+        return .refused(.tooLarge(bytes: bytes.count, limit: limit))
+      }
+      bytes = render(form.members(draft), for: job.token.provider)
+    }
+    return .payload(
+      PushPayload(
+        bytes: bytes, kind: form.kind,
+        // PushKit does not collapse.
+        collapseKey: job.token.provider == .apns && form.kind == .voip ? "" : job.call.hex,
+        shed: draft.left))
+  }
+
+  /// The most bytes of a payload.
+  ///
+  /// APNs: "Generating a remote notification". FCM: "About FCM messages" has 4096 bytes of data; we
+  /// count the JSON text, quotes and escapes included, so ours is never the longer way to count.
+  /// Web Push: 4096 bytes of body (RFC 8030, 7.2) less 86 of header, 16 of tag and 1 of padding.
+  public static func bytesMaximum(_ provider: PushProvider, _ kind: PushMessage.Kind) -> Int {
+    switch provider {
+    case .apns: kind == .voip ? 5120 : 4096
+    case .fcm: 4096
+    case .webPush: 3993
+    case .none: 0
+    }
+  }
+
+  private static func render(_ members: [PayloadMember], for provider: PushProvider) -> [UInt8] {
+    switch provider {
+    case .fcm: PayloadMember.flatJSON(members)
+    case .apns, .webPush, .none: PayloadMember.json(members)
+    }
+  }
+}
+
+/// One dialect's way to write one kind of push.
+struct PayloadForm: Sendable {
+  var kind: PushMessage.Kind
+  /// The payload's top level.
+  var members: @Sendable (PushDraft) -> [PayloadMember]
+  /// Why it cannot be written, however small the rest.
+  var refusal: @Sendable (PushDraft) -> PayloadRefusal? = { _ in nil }
+
+  init(
+    _ kind: PushMessage.Kind,
+    refusal: @escaping @Sendable (PushDraft) -> PayloadRefusal? = { _ in nil },
+    members: @escaping @Sendable (PushDraft) -> [PayloadMember]
+  ) {
+    self.kind = kind
+    self.refusal = refusal
+    self.members = members
+  }
+}
+
+/// Which dialect has which push.
+enum DialectTable {
+  /// - Returns: nil where the dialect has no such push.
+  static func form(
+    _ dialect: PushDialect, _ purpose: PushPurpose, _ provider: PushProvider
+  ) -> PayloadForm? {
+    if provider == .none { return nil }
+    // Alert pushes are the app's own, whatever its SDK reads; a browser's service worker, too.
+    if purpose == .ended || purpose == .missedNotice || provider == .webPush {
+      return CallmeshDialect.form(purpose, provider)
+    }
+    return switch dialect {
+    case .callmesh: CallmeshDialect.form(purpose, provider)
+    case .apple: AppleDialect.form(purpose, provider)
+    case .fcsdk: FCSDKDialect.form(purpose, provider)
+    case .telnyx: TelnyxDialect.form(purpose, provider)
+    case .twilio: TwilioDialect.form(purpose, provider)
+    case .sinch: SinchDialect.form(purpose, provider)
+    }
+  }
+}

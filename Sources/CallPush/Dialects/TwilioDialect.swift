@@ -1,0 +1,103 @@
+internal import CallCore
+internal import Crypto
+
+/// Twilio Voice: `twi_message_type` says which push it is. The same members, all strings, at APNs
+/// and at FCM.
+///
+/// Twilio's ids are two letters and 32 hex digits. The call's is made of its UUID; account and
+/// message have one that is always the same for the same app or push.
+enum TwilioDialect {
+  static func form(_ purpose: PushPurpose, _ provider: PushProvider) -> PayloadForm? {
+    switch purpose {
+    case .ring: PayloadForm(.voip, members: call)
+    case .cancel: PayloadForm(.voip, members: cancel)
+    case .missed, .answeredElsewhere, .ended, .missedNotice: nil
+    }
+  }
+
+  @Sendable
+  private static func call(_ draft: PushDraft) -> [PayloadMember] {
+    let job = draft.job
+    let capability = draft.content.capability
+    var members = [
+      PayloadMember("aps", []),
+      PayloadMember("twi_message_type", "twilio.voice.call"),
+      PayloadMember("twi_call_sid", "CA" + job.call.hex),
+      // With what the SDK comes for the call.
+      PayloadMember("twi_bridge_token", capability.isEmpty ? job.call.description : capability),
+      PayloadMember("twi_from", address(job.caller.user)),
+      PayloadMember("twi_to", address(job.user.user)),
+      PayloadMember("twi_account_sid", sid("AC", job.user.app)),
+      PayloadMember(
+        "twi_message_id", sid("WB", "\(job.call) \(job.device.text) \(job.purpose.name)")),
+    ]
+    if !draft.headers.isEmpty {
+      members.append(PayloadMember("twi_params", FormEncoding.encode(draft.headers)))
+    }
+    members.append(CallmeshDialect.note(draft))
+    return members
+  }
+
+  @Sendable
+  private static func cancel(_ draft: PushDraft) -> [PayloadMember] {
+    let job = draft.job
+    return [
+      PayloadMember("aps", []),
+      PayloadMember("twi_message_type", "twilio.voice.cancel"),
+      PayloadMember("twi_call_sid", "CA" + job.call.hex),
+      PayloadMember("twi_from", address(job.caller.user)),
+      PayloadMember("twi_to", address(job.user.user)),
+      CallmeshDialect.note(draft),
+    ]
+  }
+
+  /// E.164 as it is; anything else is a client's identity.
+  private static func address(_ user: String) -> String {
+    let digits = user.utf8.dropFirst()
+    let isNumber =
+      user.utf8.first == UInt8(ascii: "+") && (7...15).contains(digits.count)
+      && digits.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+    return isNumber ? user : "client:" + user
+  }
+
+  private static func sid(_ prefix: String, _ text: String) -> String {
+    let digits = Array("0123456789abcdef".utf8)
+    var utf8 = Array(prefix.utf8)
+    for byte in SHA256.hash(data: Array(text.utf8)).prefix(16) {
+      utf8.append(digits[Int(byte >> 4)])
+      utf8.append(digits[Int(byte & 15)])
+    }
+    return String(decoding: utf8, as: UTF8.self)
+  }
+}
+
+/// `application/x-www-form-urlencoded`, with `%20` for a space: read alike by those who know `+` and
+/// those who do not.
+enum FormEncoding {
+  static func encode(_ headers: [CustomHeader]) -> String {
+    var utf8: [UInt8] = []
+    for header in headers {
+      if !utf8.isEmpty { utf8.append(UInt8(ascii: "&")) }
+      append(header.name, to: &utf8)
+      utf8.append(UInt8(ascii: "="))
+      append(header.value, to: &utf8)
+    }
+    return String(decoding: utf8, as: UTF8.self)
+  }
+
+  private static func append(_ text: String, to utf8: inout [UInt8]) {
+    let digits = Array("0123456789ABCDEF".utf8)
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"),
+        UInt8(ascii: "."), UInt8(ascii: "~"):
+        utf8.append(byte)
+      default:
+        utf8.append(UInt8(ascii: "%"))
+        utf8.append(digits[Int(byte >> 4)])
+        utf8.append(digits[Int(byte & 15)])
+      }
+    }
+  }
+}

@@ -1,0 +1,42 @@
+import CallClient
+import CallCore
+import CallPush
+import CallWire
+
+/// One call, as the shard would have it pushed.
+func pushJob(
+  _ purpose: PushPurpose = .ring, dialect: PushDialect = .callmesh,
+  provider: PushProvider = .apns, caller: Party = Party(user: "ann", device: "ann-phone"),
+  video: Bool = false, headers: [CustomHeader] = [], reason: EndReason? = nil, by: Party? = nil
+) -> PushJob {
+  PushJob(
+    user: UserKey(app: "demo", user: "bob"), device: "bob-phone",
+    call: CallID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")!, purpose: purpose,
+    token: PushToken(provider: provider, environment: "production", topic: "t", token: "c0ffee"),
+    dialect: dialect, caller: caller, video: video, headers: headers,
+    placedAt: Timestamp(microseconds: 1_790_000_000_000_999),
+    ringDeadline: Timestamp(microseconds: 1_790_000_030_000_000),
+    decidedAt: Timestamp(microseconds: 1_790_000_000_020_001),
+    deadline: Timestamp(microseconds: 1_790_000_030_000_000), reason: reason, by: by)
+}
+
+extension PayloadOutcome {
+  var payload: PushPayload? {
+    if case .payload(let payload) = self { payload } else { nil }
+  }
+
+  /// The payload's text; what else it came to, in a word.
+  var text: String {
+    switch self {
+    case .payload(let payload): String(decoding: payload.bytes, as: UTF8.self)
+    case .noSuchPush: "none"
+    case .refused(let refusal): refusal.reason
+    }
+  }
+}
+
+func encode(_ job: PushJob, capability: String = "cap") -> PayloadOutcome {
+  PayloadEncoder.encode(PushContent(job: job, capability: capability))
+}
+
+func payload(_ text: String) -> [UInt8] { Array(text.utf8) }

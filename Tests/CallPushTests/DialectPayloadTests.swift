@@ -1,0 +1,208 @@
+import CallCore
+import CallPush
+import Testing
+
+/// Every dialect's payload, to the letter.
+@Suite struct DialectPayloadTests {
+  static let call = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
+  static let hex = "6ba7b8109dad11d180b400c04fd430c8"
+
+  /// Our object, for the fixture's call.
+  static func note(_ purpose: String = "ring", _ more: String = "") -> String {
+    #""callmesh":{"v":1,"purpose":"\#(purpose)","call":"\#(call)","callee":"bob","#
+      + #""caller":{"user":"ann","device":"ann-phone"},"placedAtMs":1790000000000,"#
+      + #""sentAtMs":1790000000020,"deadlineMs":1790000030000,"capability":"cap"\#(more)}"#
+  }
+
+  /// The same as the text that FCM's map of strings holds.
+  static func flatNote(_ purpose: String = "ring", _ more: String = "") -> String {
+    let text = note(purpose, more).dropFirst(#""callmesh":"#.count)
+    return #""callmesh":""# + text.replacing("\"", with: "\\\"") + "\""
+  }
+
+  @Test func callmesh() {
+    #expect(encode(pushJob()).text == "{\(Self.note())}")
+    #expect(
+      encode(pushJob(.missed, reason: .cancelled)).text
+        == "{\(Self.note("missed", #","reason":"cancelled""#))}")
+    let by = Party(user: "bob", device: "bob-tablet", deviceName: "Bob's tablet")
+    #expect(
+      encode(pushJob(.answeredElsewhere, reason: .answeredElsewhere, by: by)).text
+        == "{"
+        + Self.note(
+          "answeredElsewhere",
+          #","reason":"answeredElsewhere","by":{"user":"bob","device":"bob-tablet","#
+            + #""deviceName":"Bob's tablet"}"#) + "}")
+    #expect(encode(pushJob(.cancel)).text == "{\(Self.note("cancel"))}")
+  }
+
+  @Test func everythingThatCanBeSaid() {
+    let job = pushJob(
+      caller: Party(user: "ann", device: "ann-phone", deviceName: "Ann \"A\"\n\\"), video: true,
+      headers: [CustomHeader(name: "X-Team", value: "größe \u{1F600}")])
+    #expect(
+      encode(job).text
+        == #"{"callmesh":{"v":1,"purpose":"ring","call":"\#(Self.call)","callee":"bob","#
+        + #""caller":{"user":"ann","device":"ann-phone","deviceName":"Ann \"A\"\n\\"},"#
+        + #""video":true,"placedAtMs":1790000000000,"sentAtMs":1790000000020,"#
+        + #""deadlineMs":1790000030000,"capability":"cap","#
+        + "\"headers\":[{\"name\":\"X-Team\",\"value\":\"größe \u{1F600}\"}]}}")
+  }
+
+  @Test func withoutCapability() {
+    #expect(!encode(pushJob(), capability: "").text.contains("capability"))
+  }
+
+  @Test func apple() {
+    #expect(
+      encode(pushJob(dialect: .apple)).text
+        == #"{"callUUID":"\#(Self.call)","handle":"ann",\#(Self.note())}"#)
+  }
+
+  @Test(arguments: [false, true]) func fcsdk(video: Bool) {
+    let note = Self.note()
+    #expect(
+      encode(pushJob(dialect: .fcsdk, video: video)).text
+        == #"{"UUID":"\#(Self.call)","handle":"ann","hasVideo":\#(video),"#
+        + (video ? note.replacing(#""placed"#, with: #""video":true,"placed"#) : note) + "}")
+  }
+
+  @Test(arguments: [
+    (PushPurpose.ring, "Incoming call!"), (.missed, "Missed call!"),
+    (.answeredElsewhere, "Answered Elsewhere"),
+  ])
+  func telnyx(purpose: PushPurpose, alert: String) {
+    let metadata =
+      #"{"voice_sdk_id":"\#(Self.call)","call_id":"\#(Self.call)","caller_name":"ann","#
+      + #""caller_number":"ann"}"#
+    #expect(
+      encode(pushJob(purpose, dialect: .telnyx)).text
+        == #"{"aps":{"alert":"\#(alert)"},"metadata":\#(metadata),\#(Self.note(purpose.name))}"#)
+    let flat = encode(pushJob(purpose, dialect: .telnyx, provider: .fcm)).text
+    if purpose == .answeredElsewhere {
+      // The Android SDK would ring.
+      #expect(flat == "none")
+    } else {
+      #expect(
+        flat == #"{"message":"\#(alert)","metadata":""# + metadata.replacing("\"", with: "\\\"")
+          + #"",\#(Self.flatNote(purpose.name))}"#)
+    }
+  }
+
+  @Test func twilioCall() throws {
+    let job = pushJob(
+      dialect: .twilio,
+      headers: [
+        CustomHeader(name: "a b", value: "1&2=3%+"), CustomHeader(name: "ü", value: "~-._/"),
+      ])
+    let text = encode(job).text
+    #expect(
+      text.hasPrefix(
+        #"{"aps":{},"twi_message_type":"twilio.voice.call","twi_call_sid":"CA\#(Self.hex)","#
+          + #""twi_bridge_token":"cap","twi_from":"client:ann","twi_to":"client:bob","#
+          + #""twi_account_sid":"AC"#))
+    #expect(text.contains(#""twi_params":"a%20b=1%262%3D3%25%2B&%C3%BC=~-._%2F","callmesh":{"#))
+    let account = try #require(text.firstMatch(of: /"twi_account_sid":"AC([0-9a-f]{32})"/)).1
+    let message = try #require(text.firstMatch(of: /"twi_message_id":"WB([0-9a-f]{32})"/)).1
+    // The same for the same push; the account for the same app.
+    #expect(encode(job).text == text)
+    var other = job
+    other.device = "bob-tablet"
+    let second = encode(other).text
+    #expect(second.contains("AC" + account))
+    #expect(!second.contains("WB" + message))
+  }
+
+  @Test func twilioCancel() {
+    #expect(
+      encode(pushJob(.cancel, dialect: .twilio, reason: .cancelled)).text
+        == #"{"aps":{},"twi_message_type":"twilio.voice.cancel","twi_call_sid":"CA\#(Self.hex)","#
+        + #""twi_from":"client:ann","twi_to":"client:bob","#
+        + Self.note("cancel", #","reason":"cancelled""#) + "}")
+  }
+
+  @Test(arguments: [
+    ("+4930123456", "+4930123456"), ("+1", "client:+1"),
+    ("+49301234567890123", "client:+49301234567890123"),
+    ("+49 30123", "client:+49 30123"), ("4930123456", "client:4930123456"),
+  ])
+  func twilioAddress(user: String, address: String) {
+    let job = pushJob(dialect: .twilio, caller: Party(user: user, device: "d"))
+    #expect(encode(job).text.contains(#""twi_from":"\#(address)","#))
+  }
+
+  @Test func twilioOnAndroidIsFlat() {
+    let text = encode(pushJob(.cancel, dialect: .twilio, provider: .fcm)).text
+    #expect(
+      text
+        == #"{"twi_message_type":"twilio.voice.cancel","twi_call_sid":"CA\#(Self.hex)","#
+        + #""twi_from":"client:ann","twi_to":"client:bob",\#(Self.flatNote("cancel"))}"#)
+  }
+
+  @Test func twilioWithoutCapabilityHasABridgeTokenYet() {
+    #expect(
+      encode(pushJob(dialect: .twilio), capability: "").text.contains(
+        #""twi_bridge_token":"\#(Self.call)","#))
+  }
+
+  @Test func sinch() {
+    let opaque = "cm1.\(Self.hex).1a0c4506c14.1a0c450e130.a"
+    #expect(
+      encode(pushJob(dialect: .sinch)).text
+        == #"{"aps":{"alert":{"loc-key":"SIN_INCOMING_CALL_DISPLAY_NAME","loc-args":["ann"]}},"#
+        + #""SIN":"\#(opaque)","sin":"\#(opaque)",\#(Self.note())}"#)
+    #expect(opaque.utf8.count <= 100)
+  }
+
+  @Test func sinchRelaysWhatItsOwnServerMade() {
+    func relayed(_ count: Int) -> PayloadOutcome {
+      let header = CustomHeader(name: "SIN", value: String(repeating: "ä", count: count / 2))
+      return encode(pushJob(dialect: .sinch, headers: [header]))
+    }
+    #expect(relayed(100).text.contains(#""SIN":"äää"#))
+    #expect(relayed(102) == .refused(.relayedTooLarge(bytes: 102)))
+    #expect(relayed(102).rejection == .rejected(reason: "sinchPayloadTooLarge"))
+  }
+
+  @Test(arguments: EndReason.allCases) func ended(reason: EndReason) {
+    let key =
+      switch reason {
+      case .answeredElsewhere, .glare: "CALLMESH_ANSWERED_ELSEWHERE"
+      case .declined: "CALLMESH_DECLINED_ELSEWHERE"
+      case .cancelled, .unanswered, .busy, .unreachable: "CALLMESH_MISSED_CALL"
+      case .hungUp, .failed: "CALLMESH_CALL_ENDED"
+      }
+    #expect(
+      encode(pushJob(.ended, reason: reason)).text
+        == #"{"aps":{"alert":{"loc-key":"\#(key)","loc-args":["ann"]},"content-available":1,"#
+        + #""interruption-level":"passive","category":"CALLMESH_CALL_ENDED","#
+        + #""thread-id":"\#(Self.hex)"},"#
+        + Self.note("ended", #","reason":"\#(reason.name)""#) + "}")
+  }
+
+  @Test(arguments: [false, true]) func missedNotice(video: Bool) {
+    let key = video ? "CALLMESH_MISSED_VIDEO_CALL" : "CALLMESH_MISSED_CALL"
+    #expect(
+      encode(pushJob(.missedNotice, video: video)).text.hasPrefix(
+        #"{"aps":{"alert":{"loc-key":"\#(key)","loc-args":["ann"]},"sound":"default","#
+          + #""mutable-content":1,"category":"CALLMESH_MISSED_CALL","thread-id":"\#(Self.hex)"},"#
+          + #""callmesh":{"#))
+  }
+
+  @Test func alertsAreTheSameInEveryDialect() {
+    for purpose in [PushPurpose.ended, .missedNotice] {
+      for provider in [PushProvider.apns, .fcm, .webPush] {
+        let ours = encode(pushJob(purpose, provider: provider))
+        for dialect in PushDialect.allCases {
+          #expect(encode(pushJob(purpose, dialect: dialect, provider: provider)) == ours)
+        }
+      }
+    }
+  }
+
+  @Test func aBrowserGetsOurs() {
+    for dialect in PushDialect.allCases {
+      #expect(encode(pushJob(dialect: dialect, provider: .webPush)).text == "{\(Self.note())}")
+    }
+  }
+}

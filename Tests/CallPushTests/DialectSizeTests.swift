@@ -1,0 +1,141 @@
+import CallClient
+import CallCore
+import CallPush
+import Testing
+
+/// Payloads fit to the byte, and what goes first is written down.
+@Suite struct DialectSizeTests {
+  struct Case {
+    var provider: PushProvider
+    var purpose: PushPurpose
+    var limit: Int
+  }
+
+  static let cases: [Case] = [
+    Case(provider: .apns, purpose: .ring, limit: 5120),
+    Case(provider: .apns, purpose: .cancel, limit: 5120),
+    Case(provider: .apns, purpose: .ended, limit: 4096),
+    Case(provider: .apns, purpose: .missedNotice, limit: 4096),
+    Case(provider: .fcm, purpose: .ring, limit: 4096),
+    Case(provider: .webPush, purpose: .ring, limit: 3993),
+  ]
+
+  /// A capability is never left out, so it fills the payload up to any size.
+  func filled(_ size: Case, to count: Int, headers: [CustomHeader] = []) -> PayloadOutcome {
+    let job = pushJob(size.purpose, provider: size.provider, headers: headers)
+    let bare = encode(job, capability: "x").payload!.bytes.count - 1
+    return encode(job, capability: String(repeating: "x", count: count - bare))
+  }
+
+  @Test(arguments: cases) func theLastByteThatFits(size: Case) {
+    let payload = filled(size, to: size.limit).payload
+    #expect(payload?.bytes.count == size.limit)
+    #expect(payload?.shed == [])
+  }
+
+  @Test(arguments: cases) func oneByteMoreSheds(size: Case) {
+    // The fixture has no headers and no names: the caller's device is the first that can go.
+    let payload = filled(size, to: size.limit + 1).payload
+    #expect(payload?.shed == [.callerDevice])
+    #expect(
+      payload?.bytes.count == size.limit + 1 - #","device":"ann-phone""#.utf8.count
+        - (size.provider == .fcm ? 4 : 0))
+  }
+
+  @Test(arguments: cases) func whatNeverFitsIsRefused(size: Case) {
+    let device = #","device":"ann-phone""#.utf8.count + (size.provider == .fcm ? 4 : 0)
+    let placed = #","placedAtMs":1790000000000"#.utf8.count + (size.provider == .fcm ? 2 : 0)
+    let last = filled(size, to: size.limit + device + placed).payload
+    #expect(last?.shed == [.callerDevice, .placedAt])
+    #expect(last?.bytes.count == size.limit)
+
+    let outcome = filled(size, to: size.limit + device + placed + 1)
+    #expect(outcome == .refused(.tooLarge(bytes: size.limit + 1, limit: size.limit)))
+    #expect(outcome.rejection == .rejected(reason: "payloadTooLarge"))
+  }
+
+  /// Of one header with text of several bytes a character, each size around the limit.
+  @Test(arguments: ["x", "ß", "€", "\u{1F600}", "\"", "\\", "\u{1}"])
+  func textOfSeveralBytes(character: String) throws {
+    func ring(_ count: Int) -> PushPayload? {
+      let value = String(repeating: character, count: count)
+      return encode(pushJob(headers: [CustomHeader(name: "h", value: value)])).payload
+    }
+    var seen = (kept: 0, left: 0)
+    let each =
+      try #require(ring(2)).bytes.count - (try #require(ring(1))).bytes.count
+    let most = (5120 - (try #require(ring(0))).bytes.count) / each
+    for count in max(0, most - 3)...(most + 3) {
+      let payload = try #require(ring(count))
+      #expect(payload.bytes.count <= 5120)
+      #expect(String(validating: payload.bytes, as: UTF8.self) != nil)
+      if count <= most {
+        #expect(payload.shed == [])
+        seen.kept += 1
+      } else {
+        #expect(payload.shed == [.headers])
+        seen.left += 1
+      }
+    }
+    #expect(seen.kept > 1 && seen.left == 3)
+  }
+
+  @Test func headersGoFromTheLastAndNoMoreThanNeeded() throws {
+    let headers = (0..<32).map {
+      CustomHeader(name: "H\($0)", value: String(repeating: "\"", count: 110))
+    }
+    let payload = try #require(encode(pushJob(headers: headers)).payload)
+    #expect(payload.shed == [.headers])
+    guard case .invite(let invite) = try PushReader(.callmesh).read(payload.bytes) else {
+      Issue.record("no invite")
+      return
+    }
+    // A prefix of what there was, and one more would not have fitted.
+    #expect(invite.headers == Array(headers.prefix(invite.headers.count)))
+    let one = 25 + 2 + (invite.headers.count > 9 ? 1 : 0) + 220
+    #expect(payload.bytes.count + one > 5120)
+    #expect(invite.headers.count > 15)
+  }
+
+  @Test func partsGoInTheirOrder() throws {
+    let by = Party(user: "bob", device: "bob-tablet", deviceName: "Bob's tablet")
+    let job = pushJob(
+      .cancel, caller: Party(user: "ann", device: "ann-phone", deviceName: "Ann's phone"),
+      headers: [CustomHeader(name: "a", value: "b")], reason: .declined, by: by)
+    var orders: [[OptionalPart]] = []
+    for count in stride(from: 4000, to: 5200, by: 1) {
+      guard let shed = encode(job, capability: String(repeating: "c", count: count)).payload?.shed
+      else { break }
+      if orders.last != shed { orders.append(shed) }
+    }
+    let all: [OptionalPart] = [
+      .headers, .byDeviceName, .callerDeviceName, .byDevice, .callerDevice, .placedAt,
+    ]
+    #expect(OptionalPart.allCases == all)
+    #expect(orders == (0...all.count).map { Array(all.prefix($0)) })
+  }
+
+  /// What must be said always fits: the largest ids that the cluster takes, in every dialect.
+  @Test func theLargestIdsFit() {
+    let user = String(repeating: "\"", count: 128)
+    let party = Party(
+      user: user, device: DeviceID(String(repeating: "\\", count: 64)),
+      deviceName: String(repeating: "\"", count: 128))
+    let headers = (0..<32).map { _ in
+      CustomHeader(name: "\"\"\"", value: String(repeating: "\\", count: 125))
+    }
+    for dialect in PushDialect.allCases {
+      for purpose in PushPurpose.allCases {
+        for provider in [PushProvider.apns, .fcm, .webPush] {
+          var job = pushJob(
+            purpose, dialect: dialect, provider: provider, caller: party, headers: headers,
+            reason: .answeredElsewhere, by: party)
+          job.user = UserKey(app: "demo", user: user)
+          let outcome = encode(job, capability: String(repeating: "c", count: 400))
+          if outcome == .noSuchPush { continue }
+          #expect(outcome.payload != nil, "\(dialect) \(purpose) \(provider): \(outcome.text)")
+        }
+      }
+    }
+  }
+}

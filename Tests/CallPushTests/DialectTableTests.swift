@@ -1,0 +1,126 @@
+import CallCore
+import CallPush
+import CallWire
+import Testing
+
+/// Which dialect has which push, and how it travels.
+@Suite struct DialectTableTests {
+  struct Row {
+    var dialect: PushDialect
+    var provider: PushProvider
+    /// What it has of the four VoIP purposes.
+    var voip: [PushPurpose]
+  }
+
+  static let rows: [Row] = [
+    Row(dialect: .callmesh, provider: .apns, voip: [.ring, .missed, .answeredElsewhere, .cancel]),
+    Row(dialect: .callmesh, provider: .fcm, voip: [.ring, .missed, .answeredElsewhere, .cancel]),
+    Row(dialect: .apple, provider: .apns, voip: [.ring]),
+    Row(dialect: .apple, provider: .fcm, voip: []),
+    Row(dialect: .fcsdk, provider: .apns, voip: [.ring]),
+    Row(dialect: .fcsdk, provider: .fcm, voip: []),
+    Row(dialect: .telnyx, provider: .apns, voip: [.ring, .missed, .answeredElsewhere]),
+    Row(dialect: .telnyx, provider: .fcm, voip: [.ring, .missed]),
+    Row(dialect: .twilio, provider: .apns, voip: [.ring, .cancel]),
+    Row(dialect: .twilio, provider: .fcm, voip: [.ring, .cancel]),
+    Row(dialect: .sinch, provider: .apns, voip: [.ring]),
+    Row(dialect: .sinch, provider: .fcm, voip: []),
+  ]
+
+  @Test(arguments: rows) func whatADialectHas(row: Row) {
+    for purpose in [PushPurpose.ring, .missed, .answeredElsewhere, .cancel] {
+      let outcome = encode(pushJob(purpose, dialect: row.dialect, provider: row.provider))
+      if row.voip.contains(purpose) {
+        #expect(outcome.payload?.kind == .voip)
+        #expect(outcome.rejection == nil)
+      } else {
+        #expect(outcome == .noSuchPush)
+        #expect(outcome.rejection == .rejected(reason: "dialectHasNone"))
+      }
+    }
+  }
+
+  @Test func allRowsAreThere() {
+    let pairs = Set(Self.rows.map { "\($0.dialect) \($0.provider)" })
+    #expect(pairs.count == PushDialect.allCases.count * 2)
+    for dialect in PushDialect.allCases {
+      for purpose in PushPurpose.allCases {
+        #expect(encode(pushJob(purpose, dialect: dialect, provider: .none)) == .noSuchPush)
+        #expect(encode(pushJob(purpose, dialect: dialect, provider: .webPush)).payload != nil)
+      }
+    }
+  }
+
+  @Test func alertsAndBackground() {
+    #expect(encode(pushJob(.missedNotice)).payload?.kind == .alert)
+    #expect(encode(pushJob(.ended)).payload?.kind == .alert)
+    // Only Apple's system shows something by itself.
+    #expect(encode(pushJob(.ended, provider: .fcm)).payload?.kind == .background)
+    #expect(encode(pushJob(.ended, provider: .webPush)).payload?.kind == .background)
+  }
+
+  @Test func whatComesLaterReplacesWhatIsOnItsWay() {
+    let hex = "6ba7b8109dad11d180b400c04fd430c8"
+    for provider in [PushProvider.apns, .fcm, .webPush] {
+      for purpose in PushPurpose.allCases {
+        let payload = encode(pushJob(purpose, provider: provider)).payload
+        // PushKit does not collapse.
+        let none = provider == .apns && payload?.kind == .voip
+        #expect(payload?.collapseKey == (none ? "" : hex))
+      }
+    }
+    // Web Push: 32 characters of base64url; APNs: 64 bytes.
+    #expect(hex.utf8.count == 32)
+  }
+
+  @Test func theMessageCarriesItAll() throws {
+    let job = pushJob(.missedNotice)
+    let payload = try #require(encode(job).payload)
+    let message = payload.message(id: "id", for: job)
+    #expect(message.id == "id")
+    #expect(message.token == job.token)
+    #expect(message.payload == payload.bytes)
+    #expect(message.kind == .alert)
+    #expect(message.deadline == job.deadline)
+    #expect(message.collapseKey == payload.collapseKey)
+    #expect(message.purpose == .missedNotice)
+  }
+
+  @Test func fcmTakesAMapOfStringsWithoutReservedKeys() throws {
+    for dialect in PushDialect.allCases {
+      for purpose in PushPurpose.allCases {
+        let job = pushJob(purpose, dialect: dialect, provider: .fcm, video: true, reason: .busy)
+        guard let bytes = encode(job).payload?.bytes else { continue }
+        guard case .object(let members)? = PayloadValue(json: bytes) else {
+          Issue.record("\(dialect) \(purpose): no object")
+          continue
+        }
+        for (key, value) in members {
+          #expect(value.text != nil, "\(dialect) \(key)")
+          let word = key.lowercased()
+          let reserved =
+            ["from", "message_type", "collapse_key", "notification"].contains(word)
+            || word.hasPrefix("gcm") || word.hasPrefix("google")
+          #expect(!reserved, "\(key)")
+        }
+        #expect(members["aps"] == nil)
+      }
+    }
+  }
+
+  @Test func everyPushSaysCallTimesAndCapability() throws {
+    for dialect in PushDialect.allCases {
+      for purpose in PushPurpose.allCases {
+        for provider in [PushProvider.apns, .webPush] {
+          let outcome = encode(pushJob(purpose, dialect: dialect, provider: provider))
+          guard let bytes = outcome.payload?.bytes else { continue }
+          let note = PayloadValue(json: bytes)?["callmesh"]
+          #expect(note?["call"]?.text == "6ba7b810-9dad-11d1-80b4-00c04fd430c8")
+          #expect(note?["sentAtMs"]?.wholeNumber == 1_790_000_000_020)
+          #expect(note?["deadlineMs"]?.wholeNumber == 1_790_000_030_000)
+          #expect(note?["capability"]?.text == "cap")
+        }
+      }
+    }
+  }
+}
