@@ -13,22 +13,22 @@ struct APNsSim: AsyncParsableCommand {
     abstract:
       "A strict APNs on this machine: refuses what Apple's documents forbid, and counts it.",
     discussion: """
-      It makes an authority, a certificate for 127.0.0.1 and localhost, and a signing key anew at
-      each start, writes the first and the last into a folder, and says where they are. Give them
-      to a push gateway or to any other client of APNs. Ctrl-C ends it and prints what it saw; the
-      exit status is 1 if a client broke a rule.
+      Makes an authority, a certificate for 127.0.0.1 and localhost, and a signing
+      key anew at each start; writes the first and the last into a folder, for a
+      push gateway or any other client of APNs. Ctrl-C ends it and prints what it
+      saw; the exit status is 1 if a client broke a rule.
 
       Examples:
-        apnssim                          on port 2197, takes any well-formed device token
-        apnssim --show                   prints each push it accepts
-        apnssim --token 00…ff=com.example.calls.voip --only-known
-                                         one device, for one app; other tokens are BadDeviceToken
+        apnssim          on port 2197, takes any well-formed device token
+        apnssim --show   prints each push it accepts
+        apnssim --only-known --token 00…ff=com.example.calls.voip
+                         one device, for one app; others are BadDeviceToken
         apnssim --gone 00…ff=com.example.calls.voip
-                                         a token that is no longer registered: 410
+                         a token that is no longer registered: 410
         apnssim --refuse 0.1 --goaway-every 1000
-                                         a bad day: REFUSED_STREAM and GOAWAY
+                         a bad day: REFUSED_STREAM and GOAWAY
         apnssim --no-alpn --der --string-iat --early-streams
-                                         as lenient as the real one is seen to be
+                         as lenient as the real one is seen to be
       """)
 
   @Option(help: "The port; 0: a free one.")

@@ -58,7 +58,7 @@ for mode in strict tolerant; do
 done
 
 echo "== h2load, $requests pushes"
-# Some versions open streams before they have read the first SETTINGS: those would be refused.
+# Now and then it opens streams before it has read the first SETTINGS, which APNs forbids.
 start load --early-streams --streams 100
 printf '{"aps":{},"call":"00112233-4455-6677-8899-aabbccddeeff","padding":"%0300d"}' 0 >"$folder/body"
 authorization=$(sed -n "s/.*'authorization: \(bearer [^']*\)'.*/\1/p" "$folder/load.log")
