@@ -125,7 +125,12 @@ public final class APNsSimulator: Sendable {
 
   // MARK: What tests and tools ask of it
 
+  /// A copy of all that was counted: for the end of a run.
   public var report: APNsReport { core.withLock { $0.reportNow } }
+  /// How many pushes were accepted, and how many rules broken: cheap enough to ask while under load.
+  public var progress: (accepted: Int, violations: Int) {
+    core.withLock { ($0.report.accepted, $0.report.violationsTotal) }
+  }
   public var connectionsOpen: Int { sockets.withLock { $0.connections.count } }
 
   /// A device got this token for an app.
