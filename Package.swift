@@ -45,6 +45,8 @@ extension Target.Dependency {
     name: "Configuration", package: "swift-configuration")
   static let jwt: Target.Dependency = .product(name: "JWTKit", package: "jwt-kit")
   static let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+  static let cryptoExtras: Target.Dependency = .product(
+    name: "CryptoExtras", package: "swift-crypto")
   static let histogram: Target.Dependency = .product(
     name: "Histogram", package: "hdrhistogram-swift")
   static let deque: Target.Dependency = .product(
@@ -118,7 +120,7 @@ let package = Package(
       "CallTestKit",
       [
         "CallCore", "CallWire", "CallBus", "CallCoordinator", "CallEdge", "CallClient", .crypto,
-        .certificates, .asn1, .tls,
+        .cryptoExtras, .certificates, .asn1, .tls,
       ] + Target.Dependency.nio + Target.Dependency.http2),
 
     library(
@@ -161,7 +163,8 @@ let package = Package(
     .executableTarget(
       name: "Benchmarks",
       dependencies: [
-        "CallCore", "CallWire", "CallBus", "NATSBus", "CallCoordinator", "CallTelemetry", .log,
+        "CallCore", "CallWire", "CallBus", "NATSBus", "CallCoordinator", "CallPush",
+        "CallTelemetry", .log, .crypto,
       ], path: "loadtest/Benchmarks", swiftSettings: settings),
 
     tests("CallCoreTests", ["CallCore"]),

@@ -14,6 +14,7 @@ struct Benchmarks {
     CoreBenchmarks.run(measure)
     CoreBenchmarks.runPipeline(measure)
     CodecBenchmarks.run(measure)
+    try PushBenchmarks.run(measure)
     guard let url = ProcessInfo.processInfo.environment["NATS_URL"] else {
       print("bus, journal: skipped, since NATS_URL is not set")
       return

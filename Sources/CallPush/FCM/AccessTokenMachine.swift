@@ -1,0 +1,102 @@
+package import CallCore
+
+/// When an access token is used, renewed and given up: one exchange at a time, for all who wait; a
+/// failure is shared by all, and followed by a pause. Time and chance are arguments.
+package struct AccessTokenMachine: Sendable {
+  package struct Token: Sendable, Equatable {
+    package var text: String
+    /// Not used from then on: a little before the issuer's own time.
+    package var unusableAt: Timestamp
+    /// From then on the next one is fetched while this one is still used.
+    package var renewAt: Timestamp
+  }
+
+  /// What whoever wants a token has to do.
+  package enum Answer: Sendable, Equatable {
+    case use(String)
+    /// Begin an exchange, and use this one meanwhile.
+    case useAndExchange(String)
+    /// Begin an exchange, and wait for it.
+    case exchange
+    /// Wait for the exchange under way.
+    case wait
+    /// The latest exchange failed; the next may begin at `until`.
+    case pausing(reason: String, until: Timestamp)
+  }
+
+  package enum Exchanged: Sendable, Equatable {
+    case token(String, lifetime: Span)
+    /// `lasting`: repeating it soon will not help.
+    case failed(reason: String, lasting: Bool)
+  }
+
+  private var token: Token?
+  private var exchanging = false
+  private var failures = 0
+  private var trouble: (reason: String, until: Timestamp)?
+  /// Grows with each change of credentials: an exchange of former ones brings nothing.
+  package private(set) var generation: UInt64 = 0
+
+  package init() {}
+
+  package mutating func want(now: Timestamp) -> Answer {
+    if let token, now < token.unusableAt {
+      guard now >= token.renewAt, !exchanging, !isPausing(now) else { return .use(token.text) }
+      exchanging = true
+      return .useAndExchange(token.text)
+    }
+    if exchanging { return .wait }
+    if let trouble, now < trouble.until {
+      return .pausing(reason: trouble.reason, until: trouble.until)
+    }
+    exchanging = true
+    return .exchange
+  }
+
+  private func isPausing(_ now: Timestamp) -> Bool { trouble.map { now < $0.until } ?? false }
+
+  /// The end of an exchange that began under `generation`.
+  package mutating func exchanged(
+    _ result: Exchanged, generation: UInt64, now: Timestamp, chance: UInt64
+  ) {
+    guard generation == self.generation else { return }
+    exchanging = false
+    switch result {
+    case .token(let text, let lifetime):
+      failures = 0
+      trouble = nil
+      token = Self.token(text, lifetime: lifetime, now: now, chance: chance)
+    case .failed(let reason, let lasting):
+      failures += 1
+      let pause = AttemptContext.backoff(
+        attempt: failures, first: lasting ? .seconds(10) : .seconds(1), most: .seconds(120),
+        chance: chance)
+      trouble = (reason, now + pause)
+    }
+  }
+
+  /// Renewed at three quarters of its life, or up to a tenth later: gateways that began together drift
+  /// apart.
+  static func token(
+    _ text: String, lifetime: Span, now: Timestamp, chance: UInt64
+  ) -> Token {
+    let whole = max(0, lifetime.microseconds)
+    let margin = min(whole / 10, 60_000_000)
+    let spread = UInt64(whole / 10) + 1
+    return Token(
+      text: text, unusableAt: now + Span(microseconds: whole - margin),
+      renewAt: now + Span(microseconds: whole / 4 * 3 + Int64(chance % spread)))
+  }
+
+  /// The provider refused a token: it is not used any more, unless another has come since.
+  package mutating func refused(_ text: String) {
+    if token?.text == text { token = nil }
+  }
+
+  /// New credentials: nothing of the former ones counts any more.
+  package mutating func credentialsChanged() {
+    let generation = generation + 1
+    self = AccessTokenMachine()
+    self.generation = generation
+  }
+}

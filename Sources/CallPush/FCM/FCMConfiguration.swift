@@ -1,0 +1,82 @@
+/// A way to Firebase Cloud Messaging.
+public struct FCMConfiguration: Sendable, Equatable {
+  /// What logs and metrics call it.
+  public var name: String
+  /// The Firebase project to whose apps it sends; empty: the service account's own.
+  public var project: String
+  /// The service account's JSON key file, as the Google Cloud console makes it.
+  public var serviceAccountFile: String
+  /// Where messages go. `http` is good for the loopback only.
+  public var endpoint: String
+  /// Where access tokens come from; nil: what the service account's file says.
+  public var tokenEndpoint: String?
+  /// PEM certificates that are trusted in place of the system's.
+  public var caFile: String?
+  public var limits = SenderLimits()
+
+  public static let standardEndpoint = "https://fcm.googleapis.com"
+
+  public init(
+    name: String, project: String = "", serviceAccountFile: String, endpoint: String? = nil,
+    tokenEndpoint: String? = nil, caFile: String? = nil
+  ) {
+    self.name = name
+    self.project = project
+    self.serviceAccountFile = serviceAccountFile
+    self.endpoint = endpoint ?? Self.standardEndpoint
+    self.tokenEndpoint = tokenEndpoint
+    self.caFile = caFile
+  }
+}
+
+/// A configuration that was read and found good.
+struct FCMAccess: Sendable {
+  var account: ServiceAccount
+  /// Of `messages:send`.
+  var sendURL: String
+  var tokenURL: String
+
+  init(_ configuration: FCMConfiguration) throws(SenderConfigurationError) {
+    let account = try ServiceAccount.load(
+      path: configuration.serviceAccountFile, sender: configuration.name)
+    let project = configuration.project.isEmpty ? account.project : configuration.project
+    func wrong(_ place: String, _ what: String, _ remedy: String) -> SenderConfigurationError {
+      SenderConfigurationError(
+        sender: configuration.name, place: place, what: what, remedy: remedy)
+    }
+    guard ServiceAccount.isProject(project) else {
+      throw wrong("project", "this is no project id", "use the id, not the name or the number")
+    }
+    guard let endpoint = ServiceAddress.plain(configuration.endpoint) else {
+      throw wrong("endpoint", ServiceAddress.rule, "leave it out for Google's own")
+    }
+    if let token = configuration.tokenEndpoint, ServiceAddress.plain(token) == nil {
+      throw wrong("tokenEndpoint", ServiceAddress.rule, "leave it out for the service account's")
+    }
+    self.account = account
+    sendURL = "\(endpoint)/v1/projects/\(project)/messages:send"
+    tokenURL = configuration.tokenEndpoint ?? account.tokenURI
+  }
+}
+
+/// Addresses that an operator gives.
+enum ServiceAddress {
+  static let rule = "an address begins with https://; with http:// on the loopback only"
+
+  /// Without a slash at the end; nil for what does not follow the rule.
+  static func plain(_ text: String) -> String? {
+    guard text.utf8.allSatisfy({ $0 > 32 && $0 < 127 }) else { return nil }
+    var address = text[...]
+    while address.last == "/" { address = address.dropLast() }
+    if address.hasPrefix("https://"), address.utf8.count > 8 { return String(address) }
+    for host in ["127.0.0.1", "localhost", "[::1]"] {
+      let start = "http://" + host
+      guard address.hasPrefix(start) else { continue }
+      let rest = address.dropFirst(start.count)
+      if rest.isEmpty || rest.first == ":" || rest.first == "/" {
+        return rest.contains("@") ? nil : String(address)
+      }
+    }
+    return nil
+  }
+}

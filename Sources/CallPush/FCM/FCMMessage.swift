@@ -1,0 +1,73 @@
+package import CallCore
+internal import CallTelemetry
+
+/// The body of `messages:send` (firebase.google.com/docs/reference/fcm/rest/v1/projects.messages).
+///
+/// A message of data only: FCM shows nothing by itself, it wakes the app.
+package enum FCMMessage {
+  /// Of the data, as JSON. FCM counts keys and values; the text around them is counted here, too, so
+  /// what passes here passes there.
+  package static let dataBytesMax = 4096
+  /// Four weeks.
+  static let ttlSecondsMax: Int64 = 2_419_200
+  static let tokenBytesMax = 4096
+
+  package enum Encoded: Sendable, Equatable {
+    case body([UInt8])
+    case refused(reason: String)
+  }
+
+  /// The data as it may leave, or why it may not.
+  static func data(_ payload: [UInt8]) -> Encoded {
+    guard let data = BoundedJSON.decode([String: String].self, payload) else {
+      return .refused(reason: "the payload is not a JSON object of strings")
+    }
+    guard !data.isEmpty else { return .refused(reason: "the payload is empty") }
+    if data.keys.contains(where: isReserved) {
+      return .refused(reason: "the payload has a key that FCM reserves")
+    }
+    var text = "{"
+    for (key, value) in data.sorted(by: { $0.key < $1.key }) {
+      if text.utf8.count > 1 { text += "," }
+      text += "\"\(JSONText.escaped(key))\":\"\(JSONText.escaped(value))\""
+    }
+    text += "}"
+    guard text.utf8.count <= dataBytesMax else {
+      return .refused(reason: "the payload is longer than \(dataBytesMax) bytes")
+    }
+    return .body(Array(text.utf8))
+  }
+
+  /// `from`, `message_type`, and all that begins with `google` or `gcm` (FCM's guide to data
+  /// messages); `collapse_key` as the former API had it.
+  package static func isReserved(_ key: String) -> Bool {
+    key.isEmpty || ["from", "message_type", "collapse_key"].contains(key)
+      || key.hasPrefix("google") || key.hasPrefix("gcm")
+  }
+
+  /// - Parameter data: from `data(_:)`.
+  static func body(_ message: PushMessage, data: [UInt8], now: Timestamp) -> [UInt8] {
+    let seconds = min(
+      max(0, (message.deadline - now).microseconds / 1_000_000), ttlSecondsMax)
+    var text = #"{"message":{"token":""# + JSONText.escaped(message.token.token)
+    text += #"","data":"# + String(decoding: data, as: UTF8.self)
+    text += #","android":{"priority":"high","ttl":""# + "\(seconds)s"
+    text += #"","direct_boot_ok":true"#
+    if !message.collapseKey.isEmpty {
+      text += #","collapse_key":""# + JSONText.escaped(message.collapseKey) + "\""
+    }
+    return Array((text + "}}}").utf8)
+  }
+
+  /// The whole body, or why there is none.
+  package static func encode(_ message: PushMessage, now: Timestamp) -> Encoded {
+    guard case .body(let data) = data(message.payload) else { return data(message.payload) }
+    return .body(body(message, data: data, now: now))
+  }
+
+  /// What cannot be a token is not sent: it would only be refused there.
+  static func isToken(_ text: String) -> Bool {
+    (1...tokenBytesMax).contains(text.utf8.count)
+      && text.utf8.allSatisfy { $0 > 32 && $0 < 127 }
+  }
+}

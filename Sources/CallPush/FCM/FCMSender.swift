@@ -1,0 +1,129 @@
+public import CallBus
+public import CallCore
+public import CallTelemetry
+public import Logging
+internal import Synchronization
+
+/// Sends to one Firebase project over FCM's HTTP v1 API.
+///
+/// Retries what FCM's contract allows, within the message's deadline: see `FCMVerdict`.
+public final class FCMSender: PushSender {
+  private let name: String
+  private let caFile: String?
+  private let access: AccessBox
+  private let attempts: PushAttempts
+  private let tokens: AccessTokens
+
+  /// The credentials of the moment.
+  private final class AccessBox: Sendable {
+    let value: Mutex<FCMAccess>
+    init(_ access: FCMAccess) { value = Mutex(access) }
+  }
+
+  public var statistics: SenderStatistics { attempts.statistics }
+
+  /// Reads the service account's file; asks nobody yet.
+  public convenience init(
+    _ configuration: FCMConfiguration, clock: ClusterClock,
+    metrics: MetricsRegistry = MetricsRegistry(), logger: Logger
+  ) throws(SenderConfigurationError) {
+    try self.init(
+      configuration,
+      environment: SenderEnvironment(clock: clock, metrics: metrics, logger: logger))
+  }
+
+  package init(
+    _ configuration: FCMConfiguration, environment: SenderEnvironment
+  ) throws(SenderConfigurationError) {
+    let box = AccessBox(try FCMAccess(configuration))
+    let attempts = PushAttempts(
+      provider: .fcm, name: configuration.name, caFile: configuration.caFile,
+      limits: configuration.limits, environment: environment)
+    let clock = environment.clock
+    name = configuration.name
+    caFile = configuration.caFile
+    access = box
+    self.attempts = attempts
+    tokens = AccessTokens(clock: clock, chance: environment.chance, pause: attempts.pause) {
+      let access = box.value.withLock { $0 }
+      return await Self.exchange(access, attempts: attempts, now: clock.now())
+    }
+  }
+
+  /// Takes another key, project or endpoint. The next push goes out with it.
+  /// - Throws: what is wrong with it; then the former one stays. `caFile` and limits stay as they
+  ///   were when the sender was made.
+  public func update(_ configuration: FCMConfiguration) throws(SenderConfigurationError) {
+    guard configuration.caFile == caFile else {
+      throw SenderConfigurationError(
+        sender: name, place: "caFile", what: "it cannot change while the sender runs",
+        remedy: "restart the node")
+    }
+    let new = try FCMAccess(configuration)
+    access.value.withLock { $0 = new }
+    tokens.credentialsChanged()
+  }
+
+  public func send(_ message: PushMessage) async -> PushOutcome { await deliver(message).outcome }
+
+  /// As `send`, with FCM's name of the message.
+  package func deliver(_ message: PushMessage) async -> PushDelivery {
+    let data = FCMMessage.data(message.payload)
+    return await attempts.run(message, key: "") { context in
+      guard message.token.provider == .fcm, FCMMessage.isToken(message.token.token) else {
+        return .done(.rejected(reason: "this is no FCM token"))
+      }
+      guard case .body(let data) = data else {
+        if case .refused(let reason) = data { return .done(.rejected(reason: reason)) }
+        return .done(.rejected(reason: "the payload is not usable"))
+      }
+      return await self.attempt(message, data: data, context)
+    }
+  }
+
+  private func attempt(
+    _ message: PushMessage, data: [UInt8], _ context: AttemptContext
+  ) async -> AttemptVerdict {
+    let token: String
+    switch await tokens.token(until: message.deadline) {
+    case .token(let text): token = text
+    // The pause behind a failed exchange is in there already.
+    case .none(let reason): return .done(.failed(reason: reason))
+    }
+    let now = attempts.clock.now()
+    guard now < message.deadline else { return .done(.failed(reason: "no access token in time")) }
+    let reply = await attempts.post(
+      access.value.withLock { $0.sendURL }, key: "",
+      headers: [
+        ("authorization", "Bearer \(token)"), ("content-type", "application/json; charset=utf-8"),
+        ("accept", "application/json"),
+      ],
+      body: FCMMessage.body(message, data: data, now: now), context: context)
+    var judged = context
+    judged.now = attempts.clock.now()
+    let verdict = FCMVerdict.judge(reply, judged)
+    if case .renew = verdict { tokens.refused(token) }
+    return verdict
+  }
+
+  private static func exchange(
+    _ access: FCMAccess, attempts: PushAttempts, now: Timestamp
+  ) async -> AccessTokenMachine.Exchanged {
+    guard
+      let assertion = try? await access.account.assertion(
+        nowSeconds: now.microseconds / 1_000_000)
+    else { return .failed(reason: "access token: the key does not sign", lasting: true) }
+    let reply = await attempts.http.post(
+      access.tokenURL,
+      headers: [
+        ("content-type", "application/x-www-form-urlencoded"), ("accept", "application/json"),
+      ],
+      body: TokenExchange.body(assertion: assertion), within: attempts.limits.attemptTimeout)
+    return TokenExchange.judge(reply)
+  }
+
+  public func close() async {
+    await attempts.close()
+    await tokens.close()
+  }
+}

@@ -1,0 +1,128 @@
+/// Where a subscription's pushes go. It comes from a device, so it is read strictly, taken apart and
+/// put together anew: nothing else of its text reaches the network.
+package struct PushEndpoint: Sendable, Equatable {
+  static let bytesMax = 2048
+
+  /// In lower case.
+  package var host: String
+  package var port: UInt16
+  /// Path and query.
+  package var target: String
+
+  /// What a VAPID token is for, and what limits are kept by.
+  package var origin: String { port == 443 ? "https://\(host)" : "https://\(host):\(port)" }
+  package var url: String { origin + target }
+
+  /// nil for anything but an https address with a plain host name or IPv4 address.
+  package init?(_ text: String) {
+    let scheme = "https://"
+    guard text.utf8.count <= Self.bytesMax, text.utf8.allSatisfy({ $0 > 32 && $0 < 127 }),
+      text.lowercased().hasPrefix(scheme), !text.contains("\\"), !text.contains("#")
+    else { return nil }
+    let rest = text.dropFirst(scheme.count)
+    let authority = rest.prefix { $0 != "/" && $0 != "?" }
+    let target = rest.dropFirst(authority.utf8.count)
+    // No user, no password, no IPv6.
+    guard target.first == "/", !authority.contains("@"), !authority.contains("[") else {
+      return nil
+    }
+    let parts = authority.split(separator: ":", omittingEmptySubsequences: false)
+    switch parts.count {
+    case 1: port = 443
+    case 2:
+      guard let number = PushHostRule.port(parts[1]) else { return nil }
+      port = number
+    default: return nil
+    }
+    host = parts[0].lowercased()
+    guard PushHostRule.isName(host[...]) else { return nil }
+    self.target = String(target)
+  }
+
+  /// Whether the host is an address, or a name that means this machine or this network. A resolver
+  /// may take anything for an address whose last part is a number, also `0x7f000001` and `127.1`.
+  package var isAddressOrLocal: Bool {
+    let labels = host.split(separator: ".")
+    guard let last = labels.last, labels.count > 1 else { return true }
+    if last.utf8.allSatisfy({ (48...57).contains($0) }) || last.hasPrefix("0x") { return true }
+    return ["localhost", "local", "internal", "localdomain", "lan", "home", "arpa"]
+      .contains(String(last))
+  }
+}
+
+/// One entry of the list of push services that may be spoken to.
+package struct PushHostRule: Sendable, Equatable {
+  var host: String
+  var port: UInt16
+  /// Any name below `host`, not itself.
+  var below: Bool
+
+  /// nil for text that is no rule.
+  package init?(_ text: String) {
+    let parts = text.lowercased().split(separator: ":", omittingEmptySubsequences: false)
+    guard (1...2).contains(parts.count) else { return nil }
+    var name = parts[0]
+    below = name.hasPrefix("*.")
+    if below { name = name.dropFirst(2) }
+    guard Self.isName(name), !below || name.contains(".") else { return nil }
+    host = String(name)
+    guard parts.count == 2 else {
+      port = 443
+      return
+    }
+    guard let number = Self.port(parts[1]) else { return nil }
+    port = number
+  }
+
+  package func allows(_ endpoint: PushEndpoint) -> Bool {
+    guard endpoint.port == port else { return false }
+    return below ? endpoint.host.hasSuffix("." + host) : endpoint.host == host
+  }
+
+  static func port(_ text: Substring) -> UInt16? {
+    guard (1...5).contains(text.utf8.count), text.utf8.allSatisfy({ (48...57).contains($0) }),
+      let number = UInt16(text), number > 0
+    else { return nil }
+    return number
+  }
+
+  /// Labels of letters, digits, `-` and `_`.
+  static func isName(_ text: Substring) -> Bool {
+    guard (1...253).contains(text.utf8.count) else { return false }
+    return text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { label in
+      (1...63).contains(label.utf8.count)
+        && label.utf8.allSatisfy { byte in
+          switch byte {
+          case 48...57, 97...122, 45, 95: true
+          default: false
+          }
+        }
+    }
+  }
+}
+
+/// Which endpoints a push may go to.
+///
+/// Devices name the endpoints, so without this a device could make a gateway speak to any server that
+/// the gateway reaches. What is here is a list of names. A listed name that resolves to a private
+/// address would still have to show a certificate for that name, since nothing but TLS is spoken.
+package struct PushEndpointPolicy: Sendable {
+  private let rules: [PushHostRule]
+  private let allowsPrivate: Bool
+
+  package init(rules: [PushHostRule], allowsPrivate: Bool = false) {
+    self.rules = rules
+    self.allowsPrivate = allowsPrivate
+  }
+
+  /// nil: go ahead; else why not, without the address.
+  package func refusal(_ endpoint: PushEndpoint) -> String? {
+    if endpoint.isAddressOrLocal && !allowsPrivate {
+      return "the endpoint is an address, not a push service"
+    }
+    guard rules.contains(where: { $0.allows(endpoint) }) else {
+      return "the endpoint is at no push service of the list"
+    }
+    return nil
+  }
+}

@@ -1,0 +1,186 @@
+public import CallBus
+public import CallCore
+public import CallTelemetry
+internal import Crypto
+public import Logging
+internal import Synchronization
+
+/// Sends to browsers' push services.
+///
+/// Each push service has its own limit of requests, so that one that answers nobody delays no other.
+public final class WebPushSender: PushSender {
+  private let name: String
+  private let caFile: String?
+  private let attempts: PushAttempts
+  private let state: Mutex<State>
+
+  private struct State: Sendable {
+    var cache: VAPIDCache
+    var policy: PushEndpointPolicy
+    var publicKey: String
+  }
+
+  public var statistics: SenderStatistics { attempts.statistics }
+
+  /// The VAPID public key, which apps need to subscribe: the `applicationServerKey`, base64url.
+  public var publicKey: String { state.withLock { $0.publicKey } }
+
+  /// Reads the key file; speaks to nobody yet.
+  public convenience init(
+    _ configuration: WebPushConfiguration, clock: ClusterClock,
+    metrics: MetricsRegistry = MetricsRegistry(), logger: Logger
+  ) throws(SenderConfigurationError) {
+    try self.init(
+      configuration,
+      environment: SenderEnvironment(clock: clock, metrics: metrics, logger: logger))
+  }
+
+  package init(
+    _ configuration: WebPushConfiguration, environment: SenderEnvironment
+  ) throws(SenderConfigurationError) {
+    state = Mutex(try Self.read(configuration))
+    name = configuration.name
+    caFile = configuration.caFile
+    attempts = PushAttempts(
+      provider: .webPush, name: configuration.name, caFile: configuration.caFile,
+      limits: configuration.limits, environment: environment)
+  }
+
+  /// Takes another key, subject or list of hosts. The next push goes out with it.
+  /// - Throws: what is wrong with it; then the former one stays. `caFile` and limits stay as they
+  ///   were when the sender was made.
+  public func update(_ configuration: WebPushConfiguration) throws(SenderConfigurationError) {
+    guard configuration.caFile == caFile else {
+      throw SenderConfigurationError(
+        sender: name, place: "caFile", what: "it cannot change while the sender runs",
+        remedy: "restart the node")
+    }
+    let new = try Self.read(configuration)
+    state.withLock { $0 = new }
+  }
+
+  private static func read(
+    _ configuration: WebPushConfiguration
+  ) throws(SenderConfigurationError) -> State {
+    let key = try VAPIDKey(
+      pem: try SenderFiles.read(configuration.keyFile, sender: configuration.name),
+      file: configuration.keyFile, subject: configuration.subject, sender: configuration.name)
+    var rules: [PushHostRule] = []
+    for text in WebPushConfiguration.standardHosts + configuration.furtherHosts {
+      guard let rule = PushHostRule(text) else {
+        throw SenderConfigurationError(
+          sender: configuration.name, place: "furtherHosts",
+          what: "\"\(text)\" is no host", remedy: "write push.example.com or *.push.example.com")
+      }
+      rules.append(rule)
+    }
+    return State(
+      cache: VAPIDCache(key: key),
+      policy: PushEndpointPolicy(
+        rules: rules, allowsPrivate: configuration.allowsPrivateAddresses),
+      publicKey: key.publicKey)
+  }
+
+  public func send(_ message: PushMessage) async -> PushOutcome {
+    let prepared = prepare(message)
+    let key = if case .ready(let endpoint, _) = prepared { endpoint.origin } else { "" }
+    return await attempts.run(message, key: key) { context in
+      switch prepared {
+      case .refused(let reason): return .done(.rejected(reason: reason))
+      case .ready(let endpoint, let body):
+        return await self.attempt(message, endpoint, body, context)
+      }
+    }.outcome
+  }
+
+  private enum Prepared {
+    case ready(PushEndpoint, body: [UInt8])
+    case refused(reason: String)
+  }
+
+  /// Encrypts once for all attempts, so that a repetition is the same message.
+  private func prepare(_ message: PushMessage) -> Prepared {
+    guard message.token.provider == .webPush,
+      let subscription = PushSubscription(message.token.token)
+    else { return .refused(reason: "this is no Web Push subscription") }
+    if let refusal = state.withLock({ $0.policy }).refusal(subscription.endpoint) {
+      return .refused(reason: refusal)
+    }
+    do {
+      return .ready(
+        subscription.endpoint,
+        body: try WebPushEncryption.seal(message.payload, for: subscription))
+    } catch is WebPushEncryption.TooLong {
+      return .refused(
+        reason: "the payload is longer than \(WebPushEncryption.textBytesMax) bytes")
+    } catch {
+      return .refused(reason: "the subscription's key cannot be used")
+    }
+  }
+
+  private func attempt(
+    _ message: PushMessage, _ endpoint: PushEndpoint, _ body: [UInt8], _ context: AttemptContext
+  ) async -> AttemptVerdict {
+    let authorization = state.withLock {
+      $0.cache.authorization(
+        origin: endpoint.origin, now: context.now, chance: context.chance)
+    }
+    guard let authorization else {
+      return .done(.rejected(reason: "the VAPID key does not sign"))
+    }
+    let reply = await attempts.post(
+      endpoint.url, key: endpoint.origin,
+      headers: WebPushHeaders.make(message, authorization: authorization, now: context.now),
+      body: body, context: context)
+    var judged = context
+    judged.now = attempts.clock.now()
+    let verdict = WebPushVerdict.judge(reply, judged)
+    if case .renew = verdict {
+      state.withLock { $0.cache.refused(authorization, origin: endpoint.origin) }
+    }
+    return verdict
+  }
+
+  public func close() async { await attempts.close() }
+}
+
+/// The headers of a push (RFC 8030, 5).
+enum WebPushHeaders {
+  /// Four weeks: more than any push service keeps.
+  static let ttlSecondsMax: Int64 = 2_419_200
+
+  static func make(
+    _ message: PushMessage, authorization: String, now: Timestamp
+  ) -> [(String, String)] {
+    let seconds = min(
+      max(0, (message.deadline - now).microseconds / 1_000_000), ttlSecondsMax)
+    var headers = [
+      ("authorization", authorization), ("ttl", "\(seconds)"),
+      ("urgency", urgency(message.purpose)), ("content-encoding", "aes128gcm"),
+      ("content-type", "application/octet-stream"),
+    ]
+    if !message.collapseKey.isEmpty { headers.append(("topic", topic(message.collapseKey))) }
+    return headers
+  }
+
+  /// "high: incoming phone call or time-sensitive alert", "normal: chat message" (RFC 8030, 5.3).
+  /// What stops a ringing is as urgent as what starts it.
+  private static func urgency(_ purpose: PushPurpose) -> String {
+    purpose == .missedNotice ? "normal" : "high"
+  }
+
+  /// At most 32 characters of base64url (RFC 8030, 5.4): a key that is longer or has others is
+  /// hashed, and 24 bytes of a hash are 32 characters.
+  static func topic(_ collapseKey: String) -> String {
+    let fits =
+      (1...32).contains(collapseKey.utf8.count)
+      && collapseKey.utf8.allSatisfy { byte in
+        switch byte {
+        case 48...57, 65...90, 97...122, 45, 95: true
+        default: false
+        }
+      }
+    if fits { return collapseKey }
+    return Base64URL.encode(Array(SHA256.hash(data: Array(collapseKey.utf8)).prefix(24)))
+  }
+}

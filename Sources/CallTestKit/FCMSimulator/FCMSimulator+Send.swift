@@ -1,0 +1,134 @@
+internal import Foundation
+internal import Synchronization
+
+/// `messages:send` (firebase.google.com/docs/reference/fcm/rest/v1).
+extension FCMSimulator {
+  func send(_ request: SimulatedRequest) -> SimulatedReply {
+    state.withLock { $0.requests += 1 }
+    guard request.method == "POST" else {
+      violation("send: method \(request.method)")
+      return Self.failure(405, "METHOD_NOT_ALLOWED")
+    }
+    guard let accessToken = goodToken(request) else {
+      return sendScript.next() ?? Self.failure(401, "UNAUTHENTICATED")
+    }
+    guard request.header("content-type")?.hasPrefix("application/json") == true else {
+      violation("send: content type")
+      return Self.failure(400, "INVALID_ARGUMENT")
+    }
+    switch message(request, accessToken) {
+    case .failure(let fault):
+      violation("send: \(fault.field)")
+      return sendScript.next() ?? Self.badField(fault.field)
+    case .success(let message):
+      if let scripted = sendScript.next() { return scripted }
+      if let code = state.withLock({ $0.badDevices[message.token] }) {
+        return Self.refusal(code)
+      }
+      return state.withLock { state in
+        var accepted = message
+        accepted.name = "projects/\(project)/messages/0:\(state.accepted.count + 1)%ab"
+        state.accepted.append(accepted)
+        return .answer(
+          status: 200, headers: [("content-type", "application/json; charset=UTF-8")],
+          body: "{\n  \"name\": \"\(accepted.name)\"\n}\n")
+      }
+    }
+  }
+
+  private func goodToken(_ request: SimulatedRequest) -> String? {
+    let headers = request.headers.filter { $0.name == "authorization" }
+    guard headers.count == 1, let value = headers.first?.value, value.hasPrefix("Bearer ") else {
+      violation("send: authorization")
+      return nil
+    }
+    let token = String(value.dropFirst(7))
+    let now = nowSeconds()
+    return state.withLock { ($0.tokens[token] ?? 0) > now } ? token : nil
+  }
+
+  struct Fault: Error {
+    var field: String
+  }
+
+  private func message(
+    _ request: SimulatedRequest, _ accessToken: String
+  ) -> Result<Accepted, Fault> {
+    func fault(_ field: String) -> Result<Accepted, Fault> { .failure(Fault(field: field)) }
+    guard
+      let root = try? JSONSerialization.jsonObject(with: Data(request.body)) as? [String: Any],
+      Set(root.keys) == ["message"], let message = root["message"] as? [String: Any]
+    else { return fault("body") }
+    guard Set(message.keys) == ["token", "data", "android"] else { return fault("message") }
+    guard let token = message["token"] as? String, !token.isEmpty else {
+      return fault("message.token")
+    }
+    guard let data = message["data"] as? [String: String], !data.isEmpty else {
+      return fault("message.data")
+    }
+    let reserved = data.keys.contains {
+      ["from", "message_type"].contains($0) || $0.hasPrefix("google") || $0.hasPrefix("gcm")
+    }
+    let bytes = data.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
+    guard !reserved, bytes <= 4096 else { return fault("message.data") }
+    guard let android = message["android"] as? [String: Any],
+      Set(android.keys).isSubset(of: ["priority", "ttl", "direct_boot_ok", "collapse_key"])
+    else { return fault("message.android") }
+    guard android["priority"] as? String == "high" else {
+      return fault("message.android.priority")
+    }
+    guard android["direct_boot_ok"] as? Bool == true else {
+      return fault("message.android.direct_boot_ok")
+    }
+    guard let text = android["ttl"] as? String, text.hasSuffix("s"),
+      let ttl = Int(text.dropLast()), (0...2_419_200).contains(ttl)
+    else { return fault("message.android.ttl") }
+    return .success(
+      Accepted(
+        name: "", token: token, data: data, ttlSeconds: ttl,
+        collapseKey: android["collapse_key"] as? String, accessToken: accessToken,
+        httpVersion: request.httpVersion))
+  }
+
+  // MARK: Answers, as the real one writes them
+
+  /// An error without details.
+  package static func failure(
+    _ code: Int, _ status: String, headers: [(String, String)] = []
+  ) -> SimulatedReply {
+    .answer(
+      status: code, headers: headers + [("content-type", "application/json; charset=UTF-8")],
+      body: #"{"error":{"code":\#(code),"message":"simulated","status":"\#(status)"}}"#)
+  }
+
+  /// An error with FCM's own code.
+  package static func failure(
+    _ code: Int, _ status: String, fcm: String, message: String = "simulated",
+    headers: [(String, String)] = []
+  ) -> SimulatedReply {
+    .answer(
+      status: code, headers: headers + [("content-type", "application/json; charset=UTF-8")],
+      body: #"{"error":{"code":\#(code),"message":"\#(message)","status":"\#(status)","#
+        + #""details":[{"@type":"type.googleapis.com/google.firebase.fcm.v1.FcmError","#
+        + #""errorCode":"\#(fcm)"}]}}"#)
+  }
+
+  static func badField(_ field: String) -> SimulatedReply {
+    .answer(
+      status: 400, headers: [("content-type", "application/json; charset=UTF-8")],
+      body: #"{"error":{"code":400,"message":"Invalid","status":"INVALID_ARGUMENT","details":["#
+        + #"{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":["#
+        + #"{"field":"\#(field)","description":"Invalid"}]}]}}"#)
+  }
+
+  private static func refusal(_ code: String) -> SimulatedReply {
+    switch code {
+    case "UNREGISTERED": failure(404, "NOT_FOUND", fcm: code)
+    case "SENDER_ID_MISMATCH": failure(403, "PERMISSION_DENIED", fcm: code)
+    default:
+      failure(
+        400, "INVALID_ARGUMENT", fcm: "INVALID_ARGUMENT",
+        message: "The registration token is not a valid FCM registration token")
+    }
+  }
+}

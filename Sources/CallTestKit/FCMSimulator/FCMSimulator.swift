@@ -1,0 +1,121 @@
+internal import CryptoExtras
+internal import Foundation
+internal import Synchronization
+
+/// Firebase Cloud Messaging and Google's token endpoint, as strict as their contracts: every header,
+/// field, signature, claim and time is checked, and what a sender does wrong is kept in `violations`
+/// beside being answered as the real ones answer it.
+package final class FCMSimulator: Sendable {
+  /// A message that was accepted.
+  package struct Accepted: Sendable, Equatable {
+    package var name: String
+    package var token: String
+    package var data: [String: String]
+    package var ttlSeconds: Int
+    package var collapseKey: String?
+    package var accessToken: String
+    package var httpVersion: Int
+  }
+
+  struct State {
+    var accepted: [Accepted] = []
+    var violations: [String] = []
+    /// Access tokens, and when they end.
+    var tokens: [String: Int64] = [:]
+    var exchanges = 0
+    var requests = 0
+    var tokenLifetimeSeconds: Int64 = 3600
+    /// Device tokens that do not work, and FCM's word for why.
+    var badDevices: [String: String] = [:]
+  }
+  let state = Mutex(State())
+  /// In place of the simulator's own answers; requests are checked all the same.
+  package let sendScript = ReplyScript()
+  package let tokenScript = ReplyScript()
+
+  package let project = "callmesh-test"
+  package let email = "push@callmesh-test.iam.gserviceaccount.com"
+  package let keyID = "0123456789abcdef0123456789abcdef01234567"
+  /// Whom assertions are for, whatever the address at which they arrive.
+  package let audience = "https://oauth2.googleapis.com/token"
+  let key: _RSA.Signing.PrivateKey
+  let nowSeconds: @Sendable () -> Int64
+  private let server = Mutex<SimulatedHTTPServer?>(nil)
+  /// The service account's key file; removed by `stop`.
+  package let serviceAccountFile: String
+
+  /// - Parameter nowSeconds: the time by which it judges, in seconds since 1970.
+  package static func start(
+    authority: LoopbackAuthority?, protocols: [String] = ["h2", "http/1.1"],
+    nowSeconds: @escaping @Sendable () -> Int64
+  ) async throws -> FCMSimulator {
+    let simulator = try FCMSimulator(nowSeconds: nowSeconds)
+    let server = try await SimulatedHTTPServer.start(
+      authority: authority, protocols: protocols
+    ) { [weak simulator] in simulator?.respond(to: $0) ?? .hangUp }
+    simulator.server.withLock { $0 = server }
+    return simulator
+  }
+
+  private init(nowSeconds: @escaping @Sendable () -> Int64) throws {
+    key = try _RSA.Signing.PrivateKey(keySize: .bits2048)
+    self.nowSeconds = nowSeconds
+    serviceAccountFile = NSTemporaryDirectory() + "/callmesh-fcm-\(UUID().uuidString).json"
+    try writeServiceAccount(key)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: serviceAccountFile) }
+
+  private func writeServiceAccount(_ key: _RSA.Signing.PrivateKey) throws {
+    let file = [
+      "type": "service_account", "project_id": project, "private_key_id": keyID,
+      "private_key": key.pkcs8PEMRepresentation, "client_email": email, "client_id": "1",
+      "auth_uri": "https://accounts.google.com/o/oauth2/auth", "token_uri": audience,
+      "universe_domain": "googleapis.com",
+    ]
+    try JSONSerialization.data(withJSONObject: file).write(
+      to: URL(filePath: serviceAccountFile))
+  }
+
+  package func stop() async {
+    try? FileManager.default.removeItem(atPath: serviceAccountFile)
+    await server.withLock { $0.take() }?.stop()
+  }
+
+  package func dropConnections() { server.withLock { $0 }?.dropConnections() }
+
+  package var origin: String { server.withLock { $0?.origin } ?? "" }
+  package var tokenEndpoint: String { origin + "/token" }
+  package var connectionCount: Int { server.withLock { $0?.connectionCount } ?? 0 }
+  package var accepted: [Accepted] { state.withLock { $0.accepted } }
+  /// What the sender did against the contract. Empty at the end of a good test.
+  package var violations: [String] { state.withLock { $0.violations } }
+  /// Requests for access tokens.
+  package var exchanges: Int { state.withLock { $0.exchanges } }
+  /// Requests to send.
+  package var requests: Int { state.withLock { $0.requests } }
+
+  package func setTokenLifetime(seconds: Int64) {
+    state.withLock { $0.tokenLifetimeSeconds = seconds }
+  }
+
+  /// All access tokens end at once, as when a key is revoked.
+  package func revokeTokens() { state.withLock { $0.tokens = [:] } }
+
+  /// - Parameter code: `UNREGISTERED`, `SENDER_ID_MISMATCH`, or `INVALID_ARGUMENT`.
+  package func refuse(device: String, with code: String) {
+    state.withLock { $0.badDevices[device] = code }
+  }
+
+  private func respond(to request: SimulatedRequest) -> SimulatedReply {
+    switch request.target {
+    case "/token": return exchange(request)
+    case "/v1/projects/\(project)/messages:send": return send(request)
+    default:
+      violation("unknown path")
+      return .answer(status: 404, headers: [("content-type", "text/html")], body: "<html>404")
+    }
+  }
+
+  func violation(_ what: String) { state.withLock { $0.violations.append(what) } }
+}

@@ -1,0 +1,201 @@
+internal import NIOCore
+internal import NIOHTTP1
+internal import NIOHTTP2
+internal import NIOPosix
+internal import NIOSSL
+internal import Synchronization
+
+/// A request as a simulated provider sees it.
+package struct SimulatedRequest: Sendable {
+  package var method: String
+  /// Path and query.
+  package var target: String
+  /// Names in lower case, in order, repeated ones too.
+  package var headers: [(name: String, value: String)]
+  package var body: [UInt8]
+  /// 1 or 2.
+  package var httpVersion: Int
+  /// Counts connections from 1.
+  package var connection: Int
+
+  package func header(_ name: String) -> String? { headers.first { $0.name == name }?.value }
+}
+
+/// What a simulated provider does with a request.
+package enum SimulatedReply: Sendable {
+  case answer(status: Int, headers: [(String, String)] = [], body: String = "")
+  /// Takes it, and never says a word.
+  case blackHole
+  /// Takes it, and drops the connection without an answer.
+  case hangUp
+  /// Promises more than it sends, then drops the connection.
+  case truncated(status: Int)
+}
+
+/// An HTTP server on the loopback for simulated providers: HTTP/1.1 in clear text, or HTTP/2 and
+/// HTTP/1.1 over TLS.
+package final class SimulatedHTTPServer: Sendable {
+  package let port: Int
+  package let isSecure: Bool
+  private let listener: any Channel
+  private let connections: Connections
+
+  private final class Connections: Sendable {
+    struct State {
+      var count = 0
+      var open: [ObjectIdentifier: any Channel] = [:]
+    }
+    let state = Mutex(State())
+
+    func add(_ channel: any Channel) -> Int {
+      state.withLock {
+        $0.count += 1
+        $0.open[ObjectIdentifier(channel)] = channel
+        return $0.count
+      }
+    }
+    func remove(_ channel: any Channel) {
+      state.withLock { $0.open[ObjectIdentifier(channel)] = nil }
+    }
+  }
+
+  package var origin: String { "\(isSecure ? "https" : "http")://localhost:\(port)" }
+  /// How many connections there have been.
+  package var connectionCount: Int { connections.state.withLock { $0.count } }
+
+  /// - Parameters:
+  ///   - authority: of whose certificates it has one; nil: clear text.
+  ///   - protocols: what it offers over TLS.
+  ///   - respond: runs on a connection's event loop.
+  package static func start(
+    authority: LoopbackAuthority?, protocols: [String] = ["h2", "http/1.1"],
+    respond: @escaping @Sendable (SimulatedRequest) -> SimulatedReply
+  ) async throws -> SimulatedHTTPServer {
+    let connections = Connections()
+    let tls = try authority?.serverContext(protocols: protocols)
+    let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+      .childChannelInitializer { channel in
+        let number = connections.add(channel)
+        channel.closeFuture.whenComplete { _ in connections.remove(channel) }
+        return channel.eventLoop.makeCompletedFuture {
+          if let tls {
+            try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls))
+          }
+        }.flatMap {
+          @Sendable func handlers(_ channel: any Channel) -> EventLoopFuture<Void> {
+            channel.eventLoop.makeCompletedFuture {
+              try channel.pipeline.syncOperations.addHandler(
+                Handler(connection: number, respond: respond))
+            }
+          }
+          if tls != nil { return channel.configureCommonHTTPServerPipeline(handlers) }
+          return channel.pipeline.configureHTTPServerPipeline().flatMap { handlers(channel) }
+        }
+      }
+      .bind(host: "127.0.0.1", port: 0).get()
+    return SimulatedHTTPServer(
+      port: listener.localAddress?.port ?? 0, isSecure: tls != nil, listener: listener,
+      connections: connections)
+  }
+
+  private init(
+    port: Int, isSecure: Bool, listener: any Channel, connections: Connections
+  ) {
+    self.port = port
+    self.isSecure = isSecure
+    self.listener = listener
+    self.connections = connections
+  }
+
+  /// Stops to listen, and drops all connections.
+  package func stop() async {
+    try? await listener.close().get()
+    dropConnections()
+  }
+
+  package func dropConnections() {
+    let open = connections.state.withLock { Array($0.open.values) }
+    for channel in open { channel.close(promise: nil) }
+  }
+
+  private final class Handler: ChannelInboundHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    private let connection: Int
+    private let respond: @Sendable (SimulatedRequest) -> SimulatedReply
+    private var request: SimulatedRequest?
+
+    init(
+      connection: Int, respond: @escaping @Sendable (SimulatedRequest) -> SimulatedReply
+    ) {
+      self.connection = connection
+      self.respond = respond
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+      switch unwrapInboundIn(data) {
+      case .head(let head):
+        request = SimulatedRequest(
+          method: head.method.rawValue, target: head.uri,
+          headers: head.headers.map { ($0.name.lowercased(), $0.value) }, body: [],
+          httpVersion: context.channel.parent?.parent == nil ? 1 : 2, connection: connection)
+      case .body(let buffer):
+        request?.body += buffer.readableBytesView
+      case .end:
+        guard let request else { return }
+        self.request = nil
+        write(respond(request), context)
+      }
+    }
+
+    private func write(_ reply: SimulatedReply, _ context: ChannelHandlerContext) {
+      switch reply {
+      case .blackHole: break
+      case .hangUp: context.close(promise: nil)
+      case .truncated(let status):
+        head(status, [("content-length", "1000")], context)
+        context.writeAndFlush(
+          wrapOutboundOut(.body(.byteBuffer(ByteBuffer(string: "{")))), promise: nil)
+        context.close(promise: nil)
+      case .answer(let status, let headers, let body):
+        let bytes = ByteBuffer(string: body)
+        head(status, headers + [("content-length", "\(bytes.readableBytes)")], context)
+        if bytes.readableBytes > 0 {
+          context.write(wrapOutboundOut(.body(.byteBuffer(bytes))), promise: nil)
+        }
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+      }
+    }
+
+    private func head(
+      _ status: Int, _ headers: [(String, String)], _ context: ChannelHandlerContext
+    ) {
+      let head = HTTPResponseHead(
+        version: .http1_1, status: HTTPResponseStatus(statusCode: status),
+        headers: HTTPHeaders(headers))
+      context.write(wrapOutboundOut(.head(head)), promise: nil)
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+      context.close(promise: nil)
+    }
+  }
+}
+
+/// Answers that a test wants in place of the simulator's own, in turn.
+package final class ReplyScript: Sendable {
+  private let replies = Mutex<[SimulatedReply]>([])
+  package init() {}
+
+  package func add(_ replies: SimulatedReply...) {
+    self.replies.withLock { $0 += replies }
+  }
+  package func add(_ reply: SimulatedReply, times: Int) {
+    replies.withLock { $0 += Array(repeating: reply, count: times) }
+  }
+  func next() -> SimulatedReply? {
+    replies.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+  }
+}

@@ -1,0 +1,141 @@
+internal import Crypto
+internal import Foundation
+internal import Synchronization
+
+/// A push service and its browsers: strict about what RFC 8030, 8188, 8291 and 8292 ask of a sender.
+/// It decrypts what arrives, and keeps what a sender does wrong in `violations` beside answering as a
+/// push service would.
+package final class WebPushSimulator: Sendable {
+  /// A push that was accepted and could be read.
+  package struct Accepted: Sendable, Equatable {
+    package var subscription: Int
+    package var text: [UInt8]
+    package var ttlSeconds: Int
+    package var urgency: String
+    package var topic: String?
+    package var authorization: String
+    /// Salt and sender's key: never twice the same.
+    package var salt: [UInt8]
+    package var httpVersion: Int
+  }
+
+  /// What a browser keeps of a subscription.
+  struct Browser {
+    var key: P256.KeyAgreement.PrivateKey
+    var secret: [UInt8]
+    var gone: Int?
+  }
+  struct State {
+    var browsers: [Browser] = []
+    var accepted: [Accepted] = []
+    var violations: [String] = []
+    var requests = 0
+    /// By their salts.
+    var bodies: [[UInt8]: [UInt8]] = [:]
+  }
+  let state = Mutex(State())
+  /// In place of the simulator's own answers; requests are checked all the same.
+  package let script = ReplyScript()
+  let nowSeconds: @Sendable () -> Int64
+  private let server = Mutex<SimulatedHTTPServer?>(nil)
+  /// The public key to which subscriptions are bound, base64url.
+  let applicationServerKey: String
+
+  /// - Parameters:
+  ///   - applicationServerKey: what the app gave when it subscribed.
+  ///   - nowSeconds: the time by which it judges, in seconds since 1970.
+  package static func start(
+    authority: LoopbackAuthority, protocols: [String] = ["h2", "http/1.1"],
+    applicationServerKey: String, nowSeconds: @escaping @Sendable () -> Int64
+  ) async throws -> WebPushSimulator {
+    let simulator = WebPushSimulator(
+      applicationServerKey: applicationServerKey, nowSeconds: nowSeconds)
+    let server = try await SimulatedHTTPServer.start(
+      authority: authority, protocols: protocols
+    ) { [weak simulator] in simulator?.respond(to: $0) ?? .hangUp }
+    simulator.server.withLock { $0 = server }
+    return simulator
+  }
+
+  private init(applicationServerKey: String, nowSeconds: @escaping @Sendable () -> Int64) {
+    self.applicationServerKey = applicationServerKey
+    self.nowSeconds = nowSeconds
+  }
+
+  package func stop() async { await server.withLock { $0.take() }?.stop() }
+  package func dropConnections() { server.withLock { $0 }?.dropConnections() }
+
+  package var origin: String { server.withLock { $0?.origin } ?? "" }
+  package var port: Int { server.withLock { $0?.port } ?? 0 }
+  package var accepted: [Accepted] { state.withLock { $0.accepted } }
+  /// What the sender did against the contract. Empty at the end of a good test.
+  package var violations: [String] { state.withLock { $0.violations } }
+  package var requests: Int { state.withLock { $0.requests } }
+
+  /// A new browser's subscription, as its `toJSON` gives it.
+  package func subscribe() -> String {
+    let key = P256.KeyAgreement.PrivateKey()
+    let secret = (0..<16).map { _ in UInt8.random(in: .min ... .max) }
+    let number = state.withLock { state in
+      state.browsers.append(Browser(key: key, secret: secret))
+      return state.browsers.count - 1
+    }
+    return #"{"endpoint":"\#(origin)/push/\#(number)","keys":{"p256dh":"#
+      + #""\#(Self.text(key.publicKey.x963Representation))","auth":"\#(Self.text(Data(secret)))"}}"#
+  }
+
+  /// The browser is gone: its subscription answers with this status, 404 or 410.
+  package func unsubscribe(_ number: Int, status: Int = 410) {
+    state.withLock { $0.browsers[number].gone = status }
+  }
+
+  func violation(_ what: String) { state.withLock { $0.violations.append(what) } }
+
+  static func text(_ bytes: Data) -> String {
+    bytes.base64EncodedString().replacingOccurrences(of: "+", with: "-")
+      .replacingOccurrences(of: "/", with: "_").replacingOccurrences(of: "=", with: "")
+  }
+
+  private func respond(to request: SimulatedRequest) -> SimulatedReply {
+    state.withLock { $0.requests += 1 }
+    if let (status, what) = faultOfHeaders(request) {
+      violation(what)
+      return script.next() ?? .answer(status: status)
+    }
+    guard request.target.hasPrefix("/push/"),
+      let number = Int(request.target.dropFirst("/push/".count)),
+      let browser = state.withLock({ state in
+        state.browsers.indices.contains(number) ? state.browsers[number] : nil
+      })
+    else {
+      violation("unknown subscription")
+      return .answer(status: 404)
+    }
+    guard let opened = Self.open(request.body, browser) else {
+      violation("the body cannot be decrypted")
+      return .answer(status: 400)
+    }
+    // A repetition is the same message to the byte; another message has another salt.
+    let saltIsGood = state.withLock { state in
+      let former = state.bodies.updateValue(request.body, forKey: opened.salt)
+      return former.map { $0 == request.body } ?? true
+    }
+    guard saltIsGood else {
+      violation("a salt was used twice")
+      return .answer(status: 400)
+    }
+    if let scripted = script.next() { return scripted }
+    if let gone = browser.gone { return .answer(status: gone) }
+    state.withLock { state in
+      state.accepted.append(
+        Accepted(
+          subscription: number, text: opened.text,
+          ttlSeconds: Int(request.header("ttl") ?? "") ?? -1,
+          urgency: request.header("urgency") ?? "normal", topic: request.header("topic"),
+          authorization: request.header("authorization") ?? "", salt: opened.salt,
+          httpVersion: request.httpVersion))
+    }
+    return .answer(
+      status: 201, headers: [("location", "\(origin)/message/\(UUID().uuidString)")])
+  }
+}
