@@ -114,7 +114,7 @@ let package = Package(
       "CallPush",
       [
         "CallCore", "CallWire", "CallBus", "CallTelemetry", "CallAuth", .log, .lifecycle, .jwt,
-        .crypto, .deque, .httpClient,
+        .crypto, .deque, .httpClient, .tls,
       ] + Target.Dependency.nio + Target.Dependency.http2),
     library(
       "CallTestKit",
@@ -164,8 +164,8 @@ let package = Package(
       name: "Benchmarks",
       dependencies: [
         "CallCore", "CallWire", "CallBus", "NATSBus", "CallCoordinator", "CallPush",
-        "CallTelemetry", .log, .crypto,
-      ], path: "loadtest/Benchmarks", swiftSettings: settings),
+        "CallTelemetry", "CallTestKit", .log, .crypto,
+      ] + Target.Dependency.nio, path: "loadtest/Benchmarks", swiftSettings: settings),
 
     tests("CallCoreTests", ["CallCore"]),
     tests("CallWireTests", ["CallWire", "CallCore"]),

@@ -15,6 +15,7 @@ struct Benchmarks {
     CoreBenchmarks.runPipeline(measure)
     CodecBenchmarks.run(measure)
     try PushBenchmarks.run(measure)
+    try await APNsBenchmarks.run(measure)
     guard let url = ProcessInfo.processInfo.environment["NATS_URL"] else {
       print("bus, journal: skipped, since NATS_URL is not set")
       return

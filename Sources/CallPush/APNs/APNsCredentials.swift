@@ -1,0 +1,45 @@
+internal import Crypto
+
+/// A team's signing key for provider tokens. Describes itself without the key.
+public struct APNsCredentials: Sendable, CustomStringConvertible, CustomDebugStringConvertible,
+  CustomReflectable
+{
+  public let team: String
+  public let keyID: String
+  private let key: P256.Signing.PrivateKey
+
+  /// - Parameter pem: the text of the `.p8` file from Apple's developer account.
+  public init(team: String, keyID: String, pem: String) throws(APNsConfigurationError) {
+    guard Self.isIdentifier(team) else { throw .badTeam }
+    guard Self.isIdentifier(keyID) else { throw .badKeyID }
+    // The parser's own error may quote what it was given.
+    guard let key = try? P256.Signing.PrivateKey(pemRepresentation: pem) else { throw .badKey }
+    self.team = team
+    self.keyID = keyID
+    self.key = key
+  }
+
+  private static func isIdentifier(_ text: String) -> Bool {
+    text.utf8.count == 10
+      && text.utf8.allSatisfy { byte in
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+          || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
+          || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+      }
+  }
+
+  public var description: String { "APNs key \(keyID) of team \(team)" }
+  public var debugDescription: String { description }
+  public var customMirror: Mirror { Mirror(self, children: ["team": team, "keyID": keyID]) }
+
+  /// A provider token: a JWT with ES256, whose signature is R||S (RFC 7518, 3.4), and whole seconds.
+  ///
+  /// - Parameter issuedAt: seconds since 1970. APNs takes the token for an hour from then.
+  package func token(issuedAt: Int64) throws -> String {
+    let header = Base64URL.encode(#"{"alg":"ES256","kid":"\#(keyID)"}"#.utf8)
+    let claims = Base64URL.encode(#"{"iss":"\#(team)","iat":\#(issuedAt)}"#.utf8)
+    let signed = "\(header).\(claims)"
+    let signature = try key.signature(for: Array(signed.utf8)).rawRepresentation
+    return "\(signed).\(Base64URL.encode(signature))"
+  }
+}

@@ -1,0 +1,182 @@
+package import CallCore
+internal import DequeModule
+
+/// Connections come and go; and the time passes.
+extension APNsPoolMachine {
+  /// TLS is up, and the peer chose HTTP/2.
+  package mutating func connected(_ id: APNsConnectionID, now: Timestamp) {
+    connections[id]?.connected(now: now)
+  }
+
+  package mutating func settings(
+    _ id: APNsConnectionID, maxStreams: Int?, now: Timestamp, into effects: inout [APNsEffect]
+  ) {
+    connections[id]?.settings(maxStreams: maxStreams, now: now)
+    settle(now: now, into: &effects)
+  }
+
+  /// Bytes have come.
+  package mutating func read(
+    _ id: APNsConnectionID, now: Timestamp, into effects: inout [APNsEffect]
+  ) {
+    let before = connections[id]?.room
+    connections[id]?.read(now: now)
+    if before == 0 { dispatch(now: now, into: &effects) }
+  }
+
+  /// It could not be opened, was closed, or failed.
+  package mutating func ended(
+    _ id: APNsConnectionID, _ reason: String, now: Timestamp, into effects: inout [APNsEffect]
+  ) {
+    end(id, reason, now: now, into: &effects)
+    settle(now: now, into: &effects)
+  }
+
+  /// To be called every few dozen milliseconds while `isBusy`, else every second.
+  package mutating func tick(now: Timestamp, into effects: inout [APNsEffect]) {
+    tickPushes(now: now, into: &effects)
+    for id in connectionIDs {
+      switch connections[id]?.tick(now: now) {
+      case nil, .nothing: break
+      case .ping: effects.append(.ping(id))
+      case .ended(let reason): end(id, reason, now: now, into: &effects)
+      }
+    }
+    settle(now: now, into: &effects)
+    dropStaleEntries()
+  }
+
+  private mutating func tickPushes(now: Timestamp, into effects: inout [APNsEffect]) {
+    var over: [APNsPushKey] = []
+    var rested: [APNsPushKey] = []
+    var overdue: [APNsPushKey] = []
+    for (key, push) in pushes {
+      if push.until <= now {
+        over.append(key)
+        continue
+      }
+      switch push.state {
+      case .queued: break
+      case .resting(let until): if until <= now { rested.append(key) }
+      case .inFlight(_, _, let since):
+        if now - since >= limits.attemptTimeout { overdue.append(key) }
+      }
+    }
+    // In order, so that a seed gives the same run.
+    for key in over.sorted() {
+      guard let push = pushes[key] else { continue }
+      let outcome: PushOutcome =
+        push.deadline <= now ? .expired : .failed(reason: push.lastTrouble)
+      if case .inFlight(let id, let stream, _) = push.state {
+        _ = connections[id]?.overdue(stream)
+      }
+      complete(key, .outcome(outcome), into: &effects)
+    }
+    for key in rested.sorted(by: >) { putBack(key, at: now, now: now) }
+    for key in overdue.sorted(by: >) { attemptOverdue(key, now: now, into: &effects) }
+  }
+
+  private mutating func attemptOverdue(
+    _ key: APNsPushKey, now: Timestamp, into effects: inout [APNsEffect]
+  ) {
+    guard case .inFlight(let id, let stream, _) = pushes[key]?.state else { return }
+    effects.append(.note(.overdue))
+    let isHopeless = connections[id]?.overdue(stream) ?? false
+    lost(key, on: id, "no answer", now: now, into: &effects)
+    if isHopeless { drain(id, "it answers nothing", now: now, into: &effects) }
+  }
+
+  /// After each event.
+  mutating func settle(now: Timestamp, into effects: inout [APNsEffect]) {
+    endDrained(now: now, into: &effects)
+    openSlots(now: now, into: &effects)
+    if let stopped {
+      stop(stopped, into: &effects)
+    } else {
+      dispatch(now: now, into: &effects)
+    }
+    finishIfDone(now: now, into: &effects)
+  }
+
+  // MARK: Opening
+
+  mutating func openSlots(now: Timestamp, into effects: inout [APNsEffect]) {
+    guard phase != .closed, stopped == nil else { return }
+    for index in slots.indices where slots[index].connection == nil {
+      guard slots[index].retryAt <= now else { continue }
+      lastConnection += 1
+      let id = APNsConnectionID(lastConnection)
+      connections[id] = APNsConnectionMachine(id: id, limits: limits, now: now)
+      slots[index].connection = id
+      effects.append(.connect(id, generation: generation))
+    }
+  }
+
+  /// The slot of a connection that takes no more pushes is free for the next one: at once after one
+  /// that was of use, else later and later.
+  private mutating func freeSlot(of id: APNsConnectionID, now: Timestamp) {
+    guard let index = slots.firstIndex(where: { $0.connection == id }),
+      let connection = connections[id]
+    else { return }
+    slots[index].connection = nil
+    let life = now - connection.startedAt
+    if connection.answers > 0 || life >= Self.usefulLife {
+      slots[index].failures = 0
+      slots[index].retryAt = life >= Self.shortLife ? now : now + backoff(1)
+    } else {
+      slots[index].failures += 1
+      slots[index].retryAt = now + backoff(slots[index].failures)
+    }
+  }
+
+  private mutating func backoff(_ failures: Int) -> Span {
+    let doubled = limits.reconnectDelay.microseconds << Int64(min(failures - 1, 20))
+    let most = min(doubled, limits.reconnectDelayMax.microseconds)
+    return Span(microseconds: Int64.random(in: most / 2...most, using: &random))
+  }
+
+  // MARK: Closing
+
+  /// It takes no more pushes, and ends when those under way are answered.
+  mutating func drain(
+    _ id: APNsConnectionID, _ reason: String, now: Timestamp, into effects: inout [APNsEffect]
+  ) {
+    guard let connection = connections[id], !connection.isDraining else { return }
+    effects.append(.note(.connectionEnded(id, reason: reason)))
+    freeSlot(of: id, now: now)
+    connections[id]?.drain(now: now)
+    let draining = connectionIDs.filter { connections[$0]?.isDraining == true }
+    if draining.count > Self.drainingMax * limits.connections, let oldest = draining.first {
+      end(oldest, "too many connections drain", now: now, into: &effects)
+    }
+  }
+
+  mutating func endDrained(now: Timestamp, into effects: inout [APNsEffect]) {
+    for (id, connection) in connections
+    where connection.isDraining && connection.streams.isEmpty {
+      end(id, "drained", now: now, into: &effects)
+    }
+  }
+
+  /// It is gone: what it had under way may or may not have arrived.
+  mutating func end(
+    _ id: APNsConnectionID, _ reason: String, now: Timestamp, into effects: inout [APNsEffect]
+  ) {
+    guard let connection = connections[id] else { return }
+    if !connection.isDraining { effects.append(.note(.connectionEnded(id, reason: reason))) }
+    freeSlot(of: id, now: now)
+    connections[id] = nil
+    effects.append(.disconnect(id, reason))
+    for open in connection.lost where !open.isOverdue {
+      lost(open.push, on: id, reason, now: now, into: &effects)
+    }
+  }
+
+  /// Pushes that are over leave their places in the queues; not too many may pile up there.
+  private mutating func dropStaleEntries() {
+    guard urgent.count + ordinary.count > 2 * pushesWaiting + 64 else { return }
+    let pushes = pushes
+    urgent.removeAll { pushes[$0]?.state != .queued }
+    ordinary.removeAll { pushes[$0]?.state != .queued }
+  }
+}

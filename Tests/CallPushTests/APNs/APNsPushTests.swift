@@ -1,0 +1,381 @@
+import CallCore
+import CallPush
+import Testing
+
+@Suite("APNs pool: pushes")
+struct APNsPushTests {
+  @Test("REFUSED_STREAM: at once elsewhere, and never counted as sent")
+  func refused() {
+    var (rig, ids) = PoolRig.proven(limits: PoolRig.limits(connections: 2))
+    let push = rig.submit()
+    let first = rig.sent[0]
+    rig.reset(first, refused: true)
+    #expect(rig.sent.last?.push == push)
+    #expect(rig.sent.last?.connection == ids.first { $0 != first.connection })
+    #expect(!rig.notes.contains(.repeated))
+    rig.answer(rig.sent[1], 200)
+    #expect(rig.outcome(push) == .accepted)
+  }
+
+  @Test(
+    "refused by the only connection: there again; again and again: slower, and at last it fails")
+  func refusedForEver() {
+    var (rig, ids) = PoolRig.proven()
+    let push = rig.submit(for: .seconds(60))
+    var rounds = 0
+    while rig.outcome(push) == nil, rounds < 1000 {
+      for sent in rig.openSends(ids[0]) { rig.reset(sent, refused: true) }
+      rig.pass(.milliseconds(50))
+      rounds += 1
+    }
+    #expect(rig.outcome(push) == .failed(reason: "refused"))
+    #expect(rig.sent.count == 25)
+    #expect(rig.now - PoolRig.start > .seconds(10), "it rested in between")
+  }
+
+  @Test("lost in flight: once more with the same key, elsewhere; lost again: failed")
+  func unknownFate() {
+    var (rig, ids) = PoolRig.proven(limits: PoolRig.limits(connections: 2))
+    let push = rig.submit()
+    #expect(rig.sent[0].connection == ids[0])
+    rig.lose(ids[0])
+    #expect(rig.sent.count == 2)
+    #expect(rig.sent[1].push == push && rig.sent[1].connection == ids[1])
+    rig.lose(ids[1])
+    #expect(rig.outcome(push) == .failed(reason: "the connection was closed"))
+    #expect(rig.sent.count == 2)
+  }
+
+  @Test("a reset other than refused leaves the fate unknown")
+  func reset() {
+    var (rig, _) = PoolRig.proven()
+    let push = rig.submit()
+    rig.reset(rig.sent[0], refused: false)
+    #expect(rig.notes == [.repeated])
+    rig.reset(rig.sent[1], refused: false)
+    #expect(rig.outcome(push) == .failed(reason: "the stream was reset"))
+  }
+
+  @Test("no answer in time: once more elsewhere, then failed")
+  func attemptTimeout() {
+    var limits = PoolRig.limits(connections: 2)
+    limits.quietBeforePing = .seconds(50)
+    var (rig, ids) = PoolRig.proven(limits: limits)
+    let push = rig.submit()
+    rig.pass(.milliseconds(4999))
+    #expect(rig.sent.count == 1)
+    rig.pass(.milliseconds(1))
+    #expect(rig.sent.count == 2)
+    #expect(rig.sent[1].connection == ids[1])
+    #expect(rig.connected.count == 3, "a connection that answers nothing is replaced")
+    rig.wait(.seconds(5))
+    #expect(rig.outcome(push) == .failed(reason: "no answer"))
+  }
+
+  @Test(
+    "a late answer is an answer: the second attempt is not even made, or means nothing any more")
+  func lateAnswer() {
+    var limits = PoolRig.limits()
+    limits.quietBeforePing = .seconds(50)
+    limits.drainGrace = .seconds(20)
+    var (rig, _) = PoolRig.proven(limits: limits)
+    let push = rig.submit()
+    rig.pass(.seconds(5))
+    #expect(rig.sent.count == 1, "there is no other connection yet")
+    rig.answer(rig.sent[0], 200)
+    #expect(rig.outcome(push) == .accepted)
+    rig.up(rig.connected[1])
+    rig.pass(.seconds(1))
+    #expect(rig.sent.count == 1)
+
+    var (both, _) = PoolRig.proven(
+      limits: {
+        var l = limits
+        l.connections = 2
+        return l
+      }())
+    let other = both.submit()
+    both.pass(.seconds(5))
+    #expect(both.sent.count == 2)
+    both.answer(both.sent[0], 410, "Unregistered")
+    #expect(both.outcome(other) == .tokenGone(at: nil))
+    both.answer(both.sent[1], 200)
+    #expect(both.outcome(other) == .tokenGone(at: nil))
+    #expect(both.notes.contains(.answeredLate(status: 200)))
+  }
+
+  @Test("a late answer that would allow a retry leaves the later attempt alone")
+  func lateRetry() {
+    var limits = PoolRig.limits(connections: 2)
+    limits.quietBeforePing = .seconds(50)
+    var (rig, _) = PoolRig.proven(limits: limits)
+    let push = rig.submit()
+    rig.pass(.seconds(5))
+    rig.answer(rig.sent[0], 503, "ServiceUnavailable")
+    #expect(rig.outcome(push) == nil)
+    rig.pass(.milliseconds(500))
+    #expect(rig.sent.count == 2)
+    rig.answer(rig.sent[1], 200)
+    #expect(rig.outcome(push) == .accepted)
+  }
+
+  @Test("one that is not answered does not condemn a connection that answers others")
+  func oneStuck() {
+    var limits = PoolRig.limits()
+    limits.quietBeforePing = .seconds(50)
+    var (rig, ids) = PoolRig.proven(limits: limits)
+    let stuck = rig.submit()
+    rig.pass(.seconds(1))
+    _ = rig.submit()
+    rig.answer(rig.sent[1], 200)
+    rig.pass(.seconds(4))
+    #expect(rig.connected == ids)
+    #expect(rig.sent.last?.push == stuck && rig.sent.last?.attempt == 2)
+  }
+
+  @Test("expired: waiting, resting, under way; on time, and before it began")
+  func expiry() {
+    var rig = PoolRig()
+    let waiting = rig.submit(for: .seconds(2))
+    rig.pass(.milliseconds(1999))
+    #expect(rig.outcome(waiting) == nil)
+    rig.pass(.milliseconds(1))
+    #expect(rig.outcome(waiting) == .expired)
+
+    rig.up(rig.connected[0])
+    let flying = rig.submit(for: .seconds(1))
+    rig.pass(.seconds(1))
+    #expect(rig.outcome(flying) == .expired)
+
+    var (rested, _) = PoolRig.proven()
+    let resting = rested.submit(for: .milliseconds(2500))
+    rested.answer(rested.sent[0], 429, "TooManyRequests")
+    rested.wait(.milliseconds(1600))
+    rested.answer(rested.sent[1], 429, "TooManyRequests")
+    #expect(rested.outcome(resting) == .failed(reason: "TooManyRequests"), "no time for 2 s more")
+
+    let late = rig.submit(for: .seconds(0))
+    #expect(rig.outcome(late) == .expired)
+  }
+
+  @Test("our patience ends before a long deadline does, and says what the trouble was")
+  func patience() {
+    var rig = PoolRig()
+    let push = rig.submit(urgent: false, for: .seconds(3600))
+    rig.wait(.milliseconds(29_900))
+    #expect(rig.outcome(push) == nil)
+    rig.wait(.milliseconds(100))
+    #expect(rig.outcome(push) == .failed(reason: "no connection"))
+  }
+
+  @Test("the queue is bounded, and its places come back")
+  func queueLimit() {
+    var rig = PoolRig(limits: PoolRig.limits(queued: 3))
+    let pushes = (0..<4).map { _ in rig.submit(for: .seconds(1)) }
+    #expect(rig.outcome(pushes[3]) == .failed(reason: "queue full"))
+    #expect(rig.notes == [.queueFull])
+    rig.pass(.seconds(1))
+    #expect(pushes[..<3].allSatisfy { rig.outcome($0) == .expired })
+    let next = rig.submit()
+    #expect(rig.outcome(next) == nil)
+  }
+
+  @Test("a long outage with pushes that come and expire leaves nothing behind")
+  func outage() {
+    var rig = PoolRig(limits: PoolRig.limits(queued: 50))
+    for _ in 0..<2000 {
+      _ = rig.submit(for: .milliseconds(200))
+      rig.pass(.milliseconds(50))
+    }
+    rig.pass(.seconds(1))
+    #expect(rig.machine.pushesWaiting == 0)
+    #expect(rig.machine.queueEntries < 100)
+  }
+
+  @Test("rings go before notices")
+  func urgentFirst() {
+    var rig = PoolRig()
+    let notices = (0..<2).map { _ in rig.submit(urgent: false) }
+    let rings = (0..<2).map { _ in rig.submit() }
+    rig.up(rig.connected[0])
+    for _ in 0..<4 { rig.answer(rig.openSends(rig.connected[0])[0], 400, "BadTopic") }
+    #expect(rig.sent.map(\.push) == rings + notices)
+  }
+
+  @Test("too many requests for one device: it rests, the others do not wait")
+  func resting() {
+    var (rig, _) = PoolRig.proven()
+    let slow = rig.submit()
+    rig.answer(rig.sent[0], 429, "TooManyRequests")
+    let other = rig.submit()
+    rig.answer(rig.sent[1], 200)
+    #expect(rig.outcome(other) == .accepted)
+    rig.pass(.milliseconds(999))
+    #expect(rig.sent.count == 2)
+    rig.pass(.milliseconds(502))
+    #expect(rig.sent.count == 3)
+    rig.answer(rig.sent[2], 200)
+    #expect(rig.outcome(slow) == .accepted)
+  }
+
+  @Test("5xx: one quick try on another connection")
+  func serverError() {
+    var (rig, ids) = PoolRig.proven(limits: PoolRig.limits(connections: 2))
+    let push = rig.submit()
+    rig.answer(rig.sent[0], 500, "InternalServerError")
+    rig.pass(.milliseconds(150))
+    #expect(rig.sent.map(\.connection) == ids)
+    rig.answer(rig.sent[1], 503, "ServiceUnavailable")
+    #expect(rig.outcome(push) == .failed(reason: "ServiceUnavailable"))
+    rig.wait(.seconds(5))
+    #expect(rig.sent.count == 2)
+  }
+
+  @Test("an expired provider token: the connection takes no more, the push goes to another")
+  func expiredToken() {
+    var (rig, ids) = PoolRig.proven()
+    rig.pass(.seconds(2))
+    let push = rig.submit()
+    let other = rig.submit()
+    rig.answer(rig.sent[0], 403, "ExpiredProviderToken")
+    #expect(rig.connected.count == 2)
+    rig.answer(rig.sent[1], 403, "ExpiredProviderToken")
+    #expect(rig.disconnected[ids[0]] != nil)
+    rig.up(rig.connected[1])
+    rig.answer(rig.sent[2], 200)
+    rig.answer(rig.sent[3], 403, "ExpiredProviderToken")
+    #expect([push, other].compactMap { rig.outcome($0) }.contains(.accepted))
+    #expect(
+      [push, other].compactMap { rig.outcome($0) }
+        .contains(.rejected(reason: "ExpiredProviderToken")))
+    #expect(rig.notes.contains(.alarm("ExpiredProviderToken")))
+  }
+
+  @Test("a provider token that came too soon: the connection goes back to the one before it")
+  func tooManyTokens() {
+    var (rig, ids) = PoolRig.proven()
+    rig.wait(.seconds(51 * 60), step: .seconds(1))
+    let push = rig.submit()
+    #expect(rig.sent[0].token == 2)
+    // Its first token is now past the age at which it may be used again.
+    #expect(rig.now - PoolRig.start < .seconds(55 * 60))
+    rig.answer(rig.sent[0], 429, "TooManyProviderTokenUpdates")
+    #expect(rig.notes.contains(.wentBackToFormerToken(ids[0])))
+    #expect(rig.sent[1].push == push && rig.sent[1].token == 1)
+    rig.answer(rig.sent[1], 200)
+    #expect(rig.outcome(push) == .accepted)
+    rig.wait(.seconds(5 * 60), step: .seconds(1))
+    let later = rig.submit()
+    #expect(rig.connected.count == 2, "too old: a new connection, not a new token")
+    rig.up(rig.connected[1])
+    rig.answer(rig.sent[2], 200)
+    #expect(rig.outcome(later) == .accepted)
+  }
+
+  @Test("each connection has a token of its own, for 40 minutes and more")
+  func tokensPerConnection() {
+    var (rig, ids) = PoolRig.proven(limits: PoolRig.limits(connections: 2))
+    var lastToken: [APNsConnectionID: (serial: UInt32, since: Timestamp)] = [:]
+    for _ in 0..<(3 * 60 * 6) {
+      rig.pass(.seconds(10))
+      rig.sent = []
+      for _ in 0..<2 { _ = rig.submit() }
+      for sent in rig.sent {
+        if let last = lastToken[sent.connection], last.serial != sent.token {
+          #expect(rig.now - last.since >= .seconds(39 * 60))
+          lastToken[sent.connection] = (sent.token, rig.now)
+        } else if lastToken[sent.connection] == nil {
+          lastToken[sent.connection] = (sent.token, rig.now)
+        }
+        rig.answer(sent, 200)
+      }
+    }
+    #expect(rig.connected == ids)
+    #expect(lastToken.values.allSatisfy { $0.serial >= 4 })
+  }
+
+  @Test("Forbidden stops the key, for those that wait and those that come; a new key begins anew")
+  func stopped() {
+    var rig = PoolRig()
+    rig.up(rig.connected[0])
+    let pushes = (0..<3).map { _ in rig.submit() }
+    rig.answer(rig.sent[0], 403, "Forbidden")
+    #expect(pushes.allSatisfy { rig.outcome($0) == .rejected(reason: "Forbidden") })
+    #expect(rig.notes.contains(.alarm("Forbidden")))
+    let next = rig.submit()
+    #expect(rig.outcome(next) == .rejected(reason: "Forbidden"))
+    #expect(rig.sent.count == 1)
+    rig.run { $0.replaceKey(now: $1, into: &$2) }
+    #expect(rig.connected.count == 2)
+    #expect(rig.generations[rig.connected[1]] == 1)
+    rig.up(rig.connected[1])
+    let anew = rig.submit()
+    rig.answer(rig.sent[1], 200)
+    #expect(rig.outcome(anew) == .accepted)
+  }
+
+  @Test("a push that is to be retried when its key stops is not")
+  func stoppedWhileRetrying() {
+    var (rig, _) = PoolRig.proven()
+    let pushes = (0..<2).map { _ in rig.submit() }
+    rig.answer(rig.sent[0], 403, "Forbidden")
+    rig.reset(rig.sent[1], refused: true)
+    #expect(pushes.allSatisfy { rig.outcome($0) == .rejected(reason: "Forbidden") })
+  }
+
+  @Test("a new key: those under way are answered, new pushes use new connections")
+  func newKey() {
+    var (rig, ids) = PoolRig.proven(limits: PoolRig.limits(connections: 2))
+    let old = rig.submit()
+    rig.run { $0.replaceKey(now: $1, into: &$2) }
+    #expect(rig.connected.count == 4)
+    #expect(rig.disconnected[ids[1]] != nil, "nothing was under way there")
+    let new = rig.submit()
+    #expect(rig.sent.count == 1)
+    rig.answer(rig.sent[0], 200)
+    #expect(rig.outcome(old) == .accepted)
+    #expect(rig.disconnected[ids[0]] != nil)
+    rig.up(rig.connected[2])
+    rig.answer(rig.sent[1], 200)
+    #expect(rig.outcome(new) == .accepted)
+  }
+
+  @Test("close: nothing new, what is under way may finish")
+  func close() {
+    var (rig, ids) = PoolRig.proven()
+    let push = rig.submit()
+    rig.run { $0.close(now: $1, into: &$2) }
+    let late = rig.submit()
+    #expect(rig.outcome(late) == .failed(reason: "closing"))
+    #expect(!rig.isFinished)
+    rig.answer(rig.sent[0], 200)
+    #expect(rig.outcome(push) == .accepted)
+    #expect(rig.isFinished)
+    #expect(rig.disconnected[ids[0]] == "closed")
+    rig.wait(.seconds(10))
+    #expect(rig.connected == ids, "it opens nothing any more")
+  }
+
+  @Test("close: after the grace everything ends")
+  func closeCut() {
+    var rig = PoolRig()
+    let push = rig.submit()
+    rig.run { $0.close(now: $1, into: &$2) }
+    rig.wait(.milliseconds(4950))
+    #expect(!rig.isFinished)
+    rig.wait(.milliseconds(50))
+    #expect(rig.outcome(push) == .failed(reason: "closed"))
+    #expect(rig.isFinished)
+  }
+
+  @Test("BadDeviceToken and DeviceTokenNotForTopic are told apart")
+  func badTokens() {
+    var (rig, _) = PoolRig.proven()
+    let bad = rig.submit()
+    let wrong = rig.submit()
+    rig.answer(rig.sent[0], 400, "BadDeviceToken")
+    rig.answer(rig.sent[1], 400, "DeviceTokenNotForTopic")
+    #expect(rig.results[bad] == .badDeviceToken)
+    #expect(rig.outcome(wrong) == .rejected(reason: "DeviceTokenNotForTopic"))
+  }
+}

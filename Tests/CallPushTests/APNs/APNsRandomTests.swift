@@ -1,0 +1,135 @@
+import CallCore
+import CallPush
+import Testing
+
+/// A pool against a peer that does anything a peer may do, and much that it may not. `PoolRig` watches
+/// each step; here is what must be true of each push in the end.
+@Suite("APNs pool: any order of events")
+struct APNsRandomTests {
+  private struct Peer {
+    var random: PushRandom
+    /// How often it gave the sender leave to send a push again: it refused it unseen, or answered
+    /// with something that allows a retry.
+    var leave: [APNsPushKey: Int] = [:]
+
+    mutating func pick<T>(_ items: [T]) -> T? { items.randomElement(using: &random) }
+    mutating func chance(_ percent: Int) -> Bool {
+      Int.random(in: 0..<100, using: &random) < percent
+    }
+  }
+
+  static let answers: [(Int, String)] = [
+    (200, ""), (200, ""), (200, ""), (200, ""), (400, "BadDeviceToken"), (400, "BadTopic"),
+    (400, "IdleTimeout"), (403, "ExpiredProviderToken"), (403, "InvalidProviderToken"),
+    (410, "Unregistered"), (413, "PayloadTooLarge"), (429, "TooManyRequests"),
+    (429, "TooManyProviderTokenUpdates"), (500, "InternalServerError"), (503, "Shutdown"),
+    (503, "ServiceUnavailable"),
+  ]
+
+  @Test("each push ends once, is sent again only where that is allowed", arguments: 0..<300)
+  func anyOrder(seed: Int) {
+    var peer = Peer(random: PushRandom(seed: UInt64(seed) &* 77 &+ 5))
+    var limits = PoolRig.limits(
+      connections: Int.random(in: 1...3, using: &peer.random),
+      inFlight: Int.random(in: 1...8, using: &peer.random), queued: 40)
+    limits.patience = .seconds(15)
+    var rig = PoolRig(limits: limits, seed: UInt64(seed))
+    var pushes: [APNsPushKey] = []
+    for _ in 0..<600 {
+      if peer.chance(45) {
+        let span = Span.milliseconds(Int64.random(in: 1...20_000, using: &peer.random))
+        pushes.append(rig.submit(urgent: peer.chance(70), for: span))
+      }
+      step(&rig, &peer)
+      if peer.chance(40) {
+        rig.pass(.milliseconds(Int64.random(in: 1...400, using: &peer.random)))
+      }
+    }
+    rig.run { $0.close(now: $1, into: &$2) }
+    rig.wait(.seconds(6))
+    #expect(rig.isFinished)
+    #expect(rig.machine.connectionIDs.isEmpty)
+    #expect(rig.disconnected.count == rig.connected.count)
+    check(rig, pushes, peer)
+  }
+
+  private func check(_ rig: PoolRig, _ pushes: [APNsPushKey], _ peer: Peer) {
+    #expect(pushes.allSatisfy { rig.results[$0] != nil }, "a push was lost")
+    var attempts: [APNsPushKey: Int] = [:]
+    for sent in rig.sent {
+      attempts[sent.push, default: 0] += 1
+      #expect(sent.attempt == attempts[sent.push])
+    }
+    for (push, count) in attempts {
+      // The first, one of unknown fate, and those that it was given leave for.
+      #expect(count <= 2 + peer.leave[push, default: 0], "push \(push) was sent too often")
+    }
+  }
+
+  private func step(_ rig: inout PoolRig, _ peer: inout Peer) {
+    guard let id = peer.pick(rig.machine.connectionIDs) else { return }
+    let open = rig.openSends(id)
+    switch Int.random(in: 0..<100, using: &peer.random) {
+    case 0..<12:
+      rig.up(id, maxStreams: peer.chance(20) ? nil : Int.random(in: 1...12, using: &peer.random))
+    case 12..<65:
+      guard let sent = peer.pick(open), let (status, reason) = peer.pick(Self.answers) else {
+        return
+      }
+      if status >= 429 || status == 403 || reason == "IdleTimeout" {
+        peer.leave[sent.push, default: 0] += 1
+      }
+      rig.answer(sent, status, reason)
+    case 65..<72:
+      guard let sent = peer.pick(open) else { return }
+      let isRefused = peer.chance(70)
+      if isRefused { peer.leave[sent.push, default: 0] += 1 }
+      rig.reset(sent, refused: isRefused)
+    case 72..<76:
+      let last = peer.pick(open)?.stream ?? (peer.chance(50) ? 0 : 0x7fff_ffff)
+      for sent in open where sent.stream > last { peer.leave[sent.push, default: 0] += 1 }
+      rig.goAway(id, last: last, error: peer.chance(30), reason: "Shutdown")
+    case 76..<80: rig.lose(id)
+    case 80..<84:
+      // Only ever lower here than what is open, as after refused tokens; or back.
+      guard rig.machine.connection(id)?.advertised != 0 else { return }
+      rig.settings(id, Int.random(in: 1...12, using: &peer.random))
+    case 84..<95: rig.read(id)
+    case 95: rig.run { $0.replaceKey(now: $1, into: &$2) }
+    default: rig.pass(.milliseconds(Int64.random(in: 1...3000, using: &peer.random)))
+    }
+  }
+
+  @Test("the fate unknown: sent at most twice, whatever happens")
+  func atMostTwice() {
+    let twice = (0..<200).reduce(0) { $0 + sentTwice(seed: $1) }
+    #expect(twice > 100, "the runs show something")
+  }
+
+  private func sentTwice(seed: Int) -> Int {
+    // No answers that allow a retry and no resets that prove that nothing happened: every further
+    // attempt follows one whose fate is unknown.
+    var peer = Peer(random: PushRandom(seed: UInt64(seed) &+ 1000))
+    var rig = PoolRig(limits: PoolRig.limits(connections: 2, queued: 1000), seed: UInt64(seed))
+    var pushes: [APNsPushKey] = []
+    for _ in 0..<400 {
+      if peer.chance(50) { pushes.append(rig.submit(urgent: true, for: .seconds(12))) }
+      if let id = peer.pick(rig.machine.connectionIDs) {
+        switch Int.random(in: 0..<10, using: &peer.random) {
+        case 0..<2: rig.up(id, maxStreams: 8)
+        case 2..<5: if let sent = peer.pick(rig.openSends(id)) { rig.answer(sent, 200) }
+        case 5: rig.goAway(id, last: 0x7fff_ffff, error: peer.chance(50))
+        case 6: rig.lose(id)
+        case 7: if let sent = peer.pick(rig.openSends(id)) { rig.reset(sent, refused: false) }
+        default: rig.pass(.milliseconds(Int64.random(in: 1...1500, using: &peer.random)))
+        }
+      }
+    }
+    rig.wait(.seconds(40))
+    #expect(pushes.allSatisfy { rig.results[$0] != nil })
+    var attempts: [APNsPushKey: Int] = [:]
+    for sent in rig.sent { attempts[sent.push, default: 0] += 1 }
+    #expect(attempts.values.allSatisfy { $0 <= 2 }, "seed \(seed)")
+    return attempts.values.count { $0 == 2 }
+  }
+}
