@@ -57,10 +57,13 @@ public struct KeyValueEntry: Sendable, Equatable {
 public protocol ClusterBus: MessageBus {
   associatedtype JournalType: Journal
   associatedtype BucketType: KeyValueBucket
+  associatedtype QueueType: WorkQueue
   /// Opens the journal, creating its streams where they are missing.
   func openJournal(_ options: JournalOptions) async throws -> JournalType
   /// Opens a bucket, creating it where it is missing.
   func openBucket(_ name: String, _ options: BucketOptions) async throws -> BucketType
+  /// Opens the queue of push jobs, creating it where it is missing.
+  func openWorkQueue(_ options: WorkQueueOptions) async throws -> QueueType
 }
 
 public struct JournalOptions: Sendable, Equatable {

@@ -17,11 +17,13 @@ public struct NodeStatus: Codable, Sendable, Equatable {
   public var bus: BusHealth
   public var edge: EdgeStatus?
   public var coordinator: CoordinatorStatus?
+  public var push: PushStatus?
 
   public init(
     node: String, role: String, state: String, version: String, processID: Int32,
     uptimeSeconds: Double, cpuSeconds: Double, memoryBytes: UInt64, shardCount: Int,
-    bus: BusHealth, edge: EdgeStatus? = nil, coordinator: CoordinatorStatus? = nil
+    bus: BusHealth, edge: EdgeStatus? = nil, coordinator: CoordinatorStatus? = nil,
+    push: PushStatus? = nil
   ) {
     self.node = node
     self.role = role
@@ -35,6 +37,7 @@ public struct NodeStatus: Codable, Sendable, Equatable {
     self.bus = bus
     self.edge = edge
     self.coordinator = coordinator
+    self.push = push
   }
 }
 

@@ -84,7 +84,7 @@ public enum ClusterCodec {
   }
 
   @inline(__always)
-  private static func read<Message, Value>(
+  static func read<Message, Value>(
     _ bytes: [UInt8], _ what: StaticString,
     _ unpack: (
       UnsafeMutablePointer<ProtobufCAllocator>?, Int, UnsafePointer<UInt8>?

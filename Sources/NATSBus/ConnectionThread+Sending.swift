@@ -107,6 +107,9 @@ extension ConnectionThread {
       if status == NATS_OK, write.isDeletion {
         status = natsMsgHeader_Set(raw, "KV-Operation", "DEL")
       }
+      if status == NATS_OK, let id = write.messageID {
+        status = natsMsgHeader_Set(raw, "Nats-Msg-Id", id)
+      }
       if status == NATS_OK { status = natsConnection_PublishMsg(connection, raw) }
       _ = consume message
       return status

@@ -11,6 +11,8 @@ struct StreamWrite: Sendable {
   var expecting: UInt64?
   /// A deletion marker in a bucket.
   var isDeletion = false
+  /// A second one with this id, within the stream's window, is not stored.
+  var messageID: String?
 }
 
 /// The writes of one stream that wait for their acknowledgements.

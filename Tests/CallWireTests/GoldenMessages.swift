@@ -110,6 +110,12 @@ extension GoldenValues {
         "announceDone", AnnounceDone(shard: 63, epoch: 5, edge: 42), ClusterCodec.encode,
         ClusterCodec.announceDone),
     ]
+    all += jobs.map {
+      GoldenValue("pushJob.\($0.name)", $0.job, ClusterCodec.encode, ClusterCodec.pushJob)
+    }
+    all += [
+      GoldenValue("pushKeys", pushKeys, ClusterCodec.encode, ClusterCodec.pushKeys)
+    ]
     all += commands.map {
       GoldenValue(
         "command.\($0.name)", CommandBatch(edge: 7, commands: [$0.command]), ClusterCodec.encode,

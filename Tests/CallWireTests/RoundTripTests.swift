@@ -79,6 +79,18 @@ import Testing
     }
   }
 
+  @Test func pushJobsAndKeys() throws {
+    var generator = Generator(seed: 7)
+    for _ in 0..<Self.frames {
+      let job = generator.pushJob()
+      try #require(try ClusterCodec.pushJob(ClusterCodec.encode(job)) == job)
+    }
+    for count in 1...PushKeys.keysMax {
+      let keys = generator.pushKeys(count)
+      #expect(try ClusterCodec.pushKeys(ClusterCodec.encode(keys)) == keys)
+    }
+  }
+
   /// Larger than the arena's first chunk, and than any limit of a device's frame.
   @Test func aLargeCheckpoint() throws {
     var generator = Generator(seed: 6)

@@ -56,6 +56,27 @@ struct InProcessBusContractTests {
   @Test func watchesWhatIsThereAndWhatChanges() async throws {
     try await run { try await $0.watchesWhatIsThereAndWhatChanges() }
   }
+  @Test func handsOutEveryJobOnce() async throws {
+    try await run { try await $0.handsOutEveryJobOnce() }
+  }
+  @Test func addsAnIdOnce() async throws {
+    try await run { try await $0.addsAnIdOnce() }
+  }
+  @Test func handsOutAgainWhatATakerLeft() async throws {
+    try await run { try await $0.handsOutAgainWhatATakerLeft() }
+  }
+  @Test func settlesAsItIsTold() async throws {
+    try await run { try await $0.settlesAsItIsTold() }
+  }
+  @Test func givesNoMoreThanATakerMayHave() async throws {
+    try await run { try await $0.givesNoMoreThanATakerMayHave() }
+  }
+  @Test func refusesWhenFull() async throws {
+    try await run { try await $0.refusesWhenFull() }
+  }
+  @Test func namesOfLanesAreChecked() async throws {
+    try await run { try await $0.namesOfLanesAreChecked() }
+  }
 }
 
 /// The contract, on a real server.
@@ -118,5 +139,26 @@ struct NATSBusContractTests {
   }
   @Test func watchesWhatIsThereAndWhatChanges() async throws {
     try await run { try await $0.watchesWhatIsThereAndWhatChanges() }
+  }
+  @Test func handsOutEveryJobOnce() async throws {
+    try await run { try await $0.handsOutEveryJobOnce() }
+  }
+  @Test func addsAnIdOnce() async throws {
+    try await run { try await $0.addsAnIdOnce() }
+  }
+  @Test func handsOutAgainWhatATakerLeft() async throws {
+    try await run { try await $0.handsOutAgainWhatATakerLeft() }
+  }
+  @Test func settlesAsItIsTold() async throws {
+    try await run { try await $0.settlesAsItIsTold() }
+  }
+  @Test func givesNoMoreThanATakerMayHave() async throws {
+    try await run { try await $0.givesNoMoreThanATakerMayHave() }
+  }
+  @Test func refusesWhenFull() async throws {
+    try await run { try await $0.refusesWhenFull() }
+  }
+  @Test func namesOfLanesAreChecked() async throws {
+    try await run { try await $0.namesOfLanesAreChecked() }
   }
 }

@@ -47,6 +47,7 @@ import Testing
     let old = DeliveryOrigin("$JS.ACK.KV_x.cons.1.17.3.1700000000000000000.9")
     #expect(old?.streamSequence == 17)
     #expect(old?.consumerSequence == 3)
+    #expect(old?.deliveries == 1)
     let new = DeliveryOrigin("$JS.ACK._.hash.KV_x.cons.1.17.3.1700000000000000000.9.token")
     #expect(new == old)
     #expect(DeliveryOrigin("_INBOX.a.b") == nil)

@@ -77,6 +77,11 @@ public final class InProcessBus: ClusterBus {
   public func openBucket(_ name: String, _ options: BucketOptions) async throws -> InProcessBucket {
     InProcessBucket(core, name: name)
   }
+
+  /// There is one queue; the options of who opens it first count.
+  public func openWorkQueue(_ options: WorkQueueOptions) async throws -> InProcessWorkQueue {
+    InProcessWorkQueue(core, options)
+  }
 }
 
 /// Faults for tests. Each closure runs on the bus's thread.
@@ -96,6 +101,8 @@ package struct InProcessFaults: Sendable {
   package var onAppend: (@Sendable (_ shard: Int, _ bytes: [UInt8]) -> Append?)?
   /// Asked for every write to a bucket; nil lets it through.
   package var onPut: (@Sendable (_ bucket: String, _ key: String) -> Append?)?
+  /// Asked for every addition to the work queue; nil lets it through.
+  package var onAdd: (@Sendable (_ lane: String, _ id: String) -> Append?)?
   /// True loses the message.
   package var dropMessage: (@Sendable (OutgoingMessage) -> Bool)?
   package init() {}

@@ -31,6 +31,8 @@ final class InProcessCore: Sendable {
   let state = Mutex(State())
   let store = Mutex(InProcessStore())
   let faults = Mutex(InProcessFaults())
+  /// Nil until somebody opens it.
+  let work = Mutex<InProcessWorkQueue.Shared?>(nil)
   private let signal = ThreadSignal()
 
   init(outboxCapacity: Int) {
@@ -126,8 +128,9 @@ final class InProcessCore: Sendable {
         case .run(let body): body()
         }
       }
+      let nextWork = closed ? nil : handOutWork()
       if !work.isEmpty { for handler in handlers { handler() } }
-      let next = expireRequests(all: closed)
+      let next = [expireRequests(all: closed), nextWork].compactMap(\.self).min()
       if closed { return }
       if work.isEmpty { signal.wait(atMost: next.map { $0 - .now }) }
     }

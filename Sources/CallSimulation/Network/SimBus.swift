@@ -187,6 +187,11 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
     return SimBucket(self, name: name)
   }
 
+  package func openWorkQueue(_ options: WorkQueueOptions) async throws -> SimWorkQueue {
+    try await ask { _ in }
+    return SimWorkQueue(self, timeout: options.addTimeout)
+  }
+
   func keep(_ watch: SimWatch) {
     watches.removeAll { $0.isCancelled }
     watches.append(watch)

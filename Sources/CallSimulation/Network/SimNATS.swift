@@ -35,6 +35,8 @@ package final class SimNATS: @unchecked Sendable {
   package var faults = SimNetworkFaults.none
   package var observers = Observers()
   package var store: SimStore
+  /// The jobs; they outlive a restart, as the store does.
+  package let work: SimWork
   package private(set) var isDown = false
   /// Changes what the store does to a write, or leaves it alone: for sabotage.
   package var journalExpectationIgnored = false
@@ -51,6 +53,7 @@ package final class SimNATS: @unchecked Sendable {
   package init(_ world: SimWorld) {
     self.world = world
     random = world.fork("nats")
+    work = SimWork(world)
     store = SimStore(shardsShareSequence: random.chance(0.5))
   }
 

@@ -9,6 +9,7 @@ final class SimWrites: @unchecked Sendable {
   enum Lane: Hashable {
     case journal(Int)
     case bucket(String)
+    case queue(String)
   }
 
   private struct Pending {

@@ -1,6 +1,7 @@
 internal import CallBus
 
-/// A stream as we need it. No limits: what is not purged by us is never dropped.
+/// A stream as we need it. Without limits, unless it is a queue: what is not purged by us is never
+/// dropped.
 struct StreamSpecification: Sendable {
   var name: String
   var subjects: [String]
@@ -10,20 +11,36 @@ struct StreamSpecification: Sendable {
   var inMemory: Bool
   /// What key-value tools expect of a bucket.
   var isBucket = false
+  /// A queue: what is acknowledged goes, and there are limits.
+  var queue: WorkQueueOptions?
 
   /// JetStream's number for it.
   private static let subjectsOverlap: UInt64 = 10065
 
   private var storage: String { inMemory ? "memory" : "file" }
 
+  private var retention: String { queue == nil ? "limits" : "workqueue" }
+
   private var configuration: String {
     let subjects = subjects.map(JSONValue.quoted).joined(separator: ",")
     return """
-      {"name":\(JSONValue.quoted(name)),"subjects":[\(subjects)],"retention":"limits",\
-      "max_consumers":-1,"max_msgs":-1,"max_bytes":-1,"max_age":0,\
-      "max_msgs_per_subject":\(messagesPerSubject),"max_msg_size":-1,"storage":"\(storage)",\
+      {"name":\(JSONValue.quoted(name)),"subjects":[\(subjects)],"retention":"\(retention)",\
+      "max_consumers":-1,"max_bytes":-1,\(limits),"max_msg_size":-1,"storage":"\(storage)",\
       "discard":"new","num_replicas":\(replicas),"deny_delete":true,\
       "allow_rollup_hdrs":\(isBucket),"allow_direct":\(isBucket)}
+      """
+  }
+
+  private var limits: String {
+    guard let queue else {
+      return """
+        "max_msgs":-1,"max_age":0,"max_msgs_per_subject":\(messagesPerSubject)
+        """
+    }
+    return """
+      "max_msgs":\(queue.maxJobs),"max_age":\(queue.maxAge.nanoseconds),\
+      "max_msgs_per_subject":\(queue.maxJobsPerLane),"discard_new_per_subject":true,\
+      "duplicate_window":\(queue.duplicateWindow.nanoseconds)
       """
   }
 
@@ -50,19 +67,31 @@ struct StreamSpecification: Sendable {
   }
 
   /// Limits on size are an operator's choice, since at the limit the server refuses and drops
-  /// nothing; so are the replicas of a stream that exists.
+  /// nothing; so are the replicas of a stream that exists, and how long a queue keeps what nobody
+  /// takes.
   private func differences(from present: JSONValue) -> [String] {
-    let wanted: [(String, JSONValue)] = [
+    var wanted: [(String, JSONValue)] = [
       ("subjects", .array(subjects.map { .string(Array($0.utf8)) })),
-      ("retention", .string(Array("limits".utf8))),
-      ("max_msgs_per_subject", .number("\(messagesPerSubject)")),
-      ("max_age", .number("0")),
+      ("retention", .string(Array(retention.utf8))),
       ("storage", .string(Array(storage.utf8))),
       ("discard", .string(Array("new".utf8))),
     ]
+    if queue == nil {
+      wanted += [
+        ("max_msgs_per_subject", .number("\(messagesPerSubject)")), ("max_age", .number("0")),
+      ]
+    }
     return wanted.compactMap { key, value in
       let found = present[key] ?? .null
       return found == value ? nil : "\(key) is \(found.description), not \(value.description)"
     }
+  }
+}
+
+extension Duration {
+  /// As JetStream counts.
+  var nanoseconds: Int64 {
+    let (product, overflow) = components.seconds.multipliedReportingOverflow(by: 1_000_000_000)
+    return overflow ? .max : product + components.attoseconds / 1_000_000_000
   }
 }

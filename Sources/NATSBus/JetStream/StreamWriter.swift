@@ -29,7 +29,7 @@ final class StreamWriter: Sendable, ConnectionObserver {
 
   func write(
     _ subject: String, _ bytes: [UInt8], expecting: UInt64?, isDeletion: Bool = false,
-    completion: @escaping StreamWrites.Completion
+    messageID: String? = nil, completion: @escaping StreamWrites.Completion
   ) {
     guard let token = writes.begin(completion) else {
       fail("too many writes wait", completion)
@@ -37,7 +37,7 @@ final class StreamWriter: Sendable, ConnectionObserver {
     }
     let write = StreamWrite(
       table: writes, token: token, subject: subject, bytes: bytes, expecting: expecting,
-      isDeletion: isDeletion)
+      isDeletion: isDeletion, messageID: messageID)
     guard !bus.thread.outbox.offer(.write(write)) else { return }
     let text = bus.thread.outbox.isClosed ? "the bus is closed" : "the outbox is full"
     fail(text) { [writes] in writes.end(token, $0) }
@@ -75,6 +75,8 @@ final class StreamWriter: Sendable, ConnectionObserver {
     }
     let code = error["err_code"]?.unsigned ?? 0
     if JetStreamAPI.wrongLastSequence.contains(code) { return .refused }
+    // What a stream of ours that has a limit answers when it is full; others have none.
+    if JetStreamAPI.streamFull.contains(code) { return .refused }
     return .unknown("JetStream says: \(error["description"]?.text ?? "error") (\(code))")
   }
 

@@ -1,0 +1,146 @@
+package import CallBus
+internal import CallCore
+
+/// The work queue, as one node sees it.
+///
+/// Touched by the world's thread only.
+package final class SimWorkQueue: WorkQueue, @unchecked Sendable {
+  private let bus: SimBus
+  private let timeout: Span
+
+  init(_ bus: SimBus, timeout: Duration) {
+    self.bus = bus
+    let parts = timeout.components
+    self.timeout = Span(
+      microseconds: parts.seconds * 1_000_000 + parts.attoseconds / 1_000_000_000_000)
+  }
+
+  private var nats: SimNATS { bus.nats }
+  private var link: SimLink { bus.link }
+
+  package func add(
+    lane: String, id: String, _ bytes: [UInt8],
+    completion: @escaping @Sendable (AppendResult) -> Void
+  ) {
+    bus.writes.write(
+      .queue(lane), timeout: timeout, mayBeRefused: true,
+      apply: { [nats] in nats.work.add(lane: lane, id: id, bytes) }, completion: completion)
+  }
+
+  package func take(
+    lane: String, inFlight: Int, handler: @escaping @Sendable (WorkItem) -> Void
+  ) async throws -> any BusSubscription {
+    let taker = SimTaker(link, lane: lane, inFlight: inFlight, handler: handler)
+    try await bus.ask(answer: { [nats] in nats.work.begin(taker) })
+    link.onBreak.append { [nats] in nats.work.end(taker) }
+    link.onReconnect.append { [link, nats] in link.send { nats.work.begin(taker) } }
+    return SimSubscription { [link, nats] in
+      taker.isCancelled = true
+      link.send { nats.work.end(taker) }
+    }
+  }
+
+  package func depth(lane: String) async throws -> Int {
+    try await bus.ask(answer: { [nats] in nats.work.depth(lane: lane) })
+  }
+}
+
+/// Somebody who takes jobs.
+final class SimTaker {
+  let link: SimLink
+  let lane: String
+  let inFlight: Int
+  let handler: @Sendable (WorkItem) -> Void
+  var isCancelled = false
+  /// At the server; nil: it does not know it at present.
+  var number: Int?
+
+  init(
+    _ link: SimLink, lane: String, inFlight: Int, handler: @escaping @Sendable (WorkItem) -> Void
+  ) {
+    self.link = link
+    self.lane = lane
+    self.inFlight = inFlight
+    self.handler = handler
+  }
+}
+
+/// The work queue at the simulated server.
+///
+/// Touched by the world's thread only.
+package final class SimWork: @unchecked Sendable {
+  private let world: SimWorld
+  private let start = ContinuousClock.now
+  private var lanes = WorkLanes(WorkQueueOptions())
+  private var takers: [Int: SimTaker] = [:]
+  private var wakesAt: ContinuousClock.Instant?
+
+  init(_ world: SimWorld) { self.world = world }
+
+  private var now: ContinuousClock.Instant { start + .microseconds(world.now.microseconds) }
+
+  func add(lane: String, id: String, _ bytes: [UInt8]) -> AppendResult {
+    let result = lanes.add(lane: lane, id: id, bytes, now: now)
+    handOut()
+    return result
+  }
+
+  package func depth(lane: String) -> Int { lanes.depth(lane: lane) }
+
+  func begin(_ taker: SimTaker) {
+    guard !taker.isCancelled, taker.number == nil, !taker.link.isClosed else { return }
+    let number = lanes.addTaker(lane: taker.lane, inFlight: taker.inFlight)
+    taker.number = number
+    takers[number] = taker
+    handOut()
+  }
+
+  func end(_ taker: SimTaker) {
+    guard let number = taker.number else { return }
+    taker.number = nil
+    takers[number] = nil
+    lanes.removeTaker(number, lane: taker.lane)
+  }
+
+  private func handOut() {
+    for handout in lanes.handOut(now: now) {
+      guard let taker = takers[handout.taker] else { continue }
+      let settle = SimSettle(self, taker.link, handout)
+      taker.link.reply {
+        guard !taker.isCancelled else { return }
+        taker.handler(
+          WorkItem(bytes: handout.bytes, attempt: handout.attempt) { settle($0) })
+      }
+    }
+    guard let next = lanes.nextDeadline, wakesAt.map({ next < $0 }) ?? true else { return }
+    wakesAt = next
+    let parts = (next - start).components
+    let time = Timestamp(
+      microseconds: parts.seconds * 1_000_000 + parts.attoseconds / 1_000_000_000_000 + 1)
+    world.schedule(at: max(time, world.now), "jobs are due") { [weak self] in
+      guard let self else { return }
+      wakesAt = nil
+      handOut()
+    }
+  }
+
+  fileprivate func settle(_ handout: WorkLanes.Handout, _ settlement: WorkSettlement) {
+    lanes.settle(handout, settlement, now: now)
+    handOut()
+  }
+}
+
+/// How a taker settles. Touched by the world's thread only.
+private final class SimSettle: @unchecked Sendable {
+  private let work: SimWork
+  private let link: SimLink
+  private let handout: WorkLanes.Handout
+  init(_ work: SimWork, _ link: SimLink, _ handout: WorkLanes.Handout) {
+    self.work = work
+    self.link = link
+    self.handout = handout
+  }
+  func callAsFunction(_ settlement: WorkSettlement) {
+    link.send { [work, handout] in work.settle(handout, settlement) }
+  }
+}

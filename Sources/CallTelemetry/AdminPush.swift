@@ -1,0 +1,41 @@
+/// A push gateway's part of its status. Shows no token, key or address of a device.
+public struct PushStatus: Codable, Sendable, Equatable {
+  /// One way to a provider.
+  public struct Pool: Codable, Sendable, Equatable {
+    public var name = ""
+    /// apns, fcm or webPush.
+    public var provider = ""
+    public var lane = ""
+    /// Jobs that wait for a place.
+    public var waiting = 0
+    public var inFlight = 0
+    public var connected = 0
+    /// accepted, tokenGone, rejected, expired, failed.
+    public var outcomes: [String: UInt64] = [:]
+    public var retriesTotal: UInt64 = 0
+    /// Of the provider's answers, in microseconds.
+    public var p50: Int64 = 0
+    public var p99: Int64 = 0
+    public var lastError: String?
+    public var lastErrorAtMilliseconds: Int64?
+    public init() {}
+  }
+  public struct Lane: Codable, Sendable, Equatable {
+    public var lane: String
+    /// Jobs in the queue, those under way included; nil: not known yet.
+    public var depth: Int?
+    public init(lane: String, depth: Int?) {
+      self.lane = lane
+      self.depth = depth
+    }
+  }
+  /// Those that this gateway serves.
+  public var lanes: [Lane] = []
+  public var pools: [Pool] = []
+  public var jobsTotal: UInt64 = 0
+  /// What became of jobs beside their pushes: late, repeated, turnedAway, unserved, …
+  public var counts: [String: UInt64] = [:]
+  /// Reports that no shard has answered yet.
+  public var reportsWaiting = 0
+  public init() {}
+}
