@@ -3,7 +3,7 @@ import CallCore
 import CallPush
 import CallTelemetry
 import CallTestKit
-import Foundation
+import Glibc
 import Logging
 import NIOCore
 import NIOPosix
@@ -24,7 +24,8 @@ enum APNsBenchmarks {
     options.strangers = .accept
     options.eventLoopGroup = serverGroup
     let apns = try await APNsSimulator.start(options)
-    let clock = ClusterClock(wallMicroseconds: Int64(Date().timeIntervalSince1970 * 1_000_000))
+    let clock = ClusterClock(
+      wallMicroseconds: Int64(clockNanoseconds(CLOCK_REALTIME) / 1000))
     let sender = try APNsSender(
       [
         APNsConfiguration(

@@ -1,4 +1,4 @@
-package import CallCore
+internal import CallCore
 package import NIOCore
 package import NIOHPACK
 package import NIOHTTP2

@@ -1,5 +1,5 @@
-package import CallCore
-package import NIOCore
+internal import CallCore
+internal import NIOCore
 package import NIOHTTP2
 internal import NIOPosix
 internal import NIOSSL

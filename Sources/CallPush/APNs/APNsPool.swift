@@ -1,6 +1,6 @@
 package import CallBus
 package import CallCore
-package import CallTelemetry
+internal import CallTelemetry
 package import Logging
 package import NIOCore
 internal import Synchronization
