@@ -133,7 +133,7 @@ extension CallError {
   fileprivate init(body fault: Fault) {
     switch fault {
     case .malformed: self.init(.malformedFrame, "The body is not JSON of the expected form.")
-    case .unknownCapability: self.init(.unknownCapability)
+    case .unknownCapability: self.init(Code.unknownCapability)
     case .field, .missing, .unknownMember, .laterFormat: self.init(.invalidField, fault.sentence)
     }
   }
