@@ -1,0 +1,354 @@
+import CallCore
+import CallPush
+import CallTelemetry
+import CallTestKit
+import Crypto
+import NIOCore
+import NIOPosix
+import Testing
+
+@Suite("APNs: the sender against a strict server", .serialized)
+struct APNsSimulatorTests {
+  /// Something that goes wrong, and what may come of it.
+  struct Fault: Sendable, CustomTestStringConvertible {
+    let name: String
+    let script: APNsScript
+    /// The fate of some attempts is unknown: these may reach a device twice, with the same id.
+    var mayDouble = false
+    var options: @Sendable (inout APNsSimulatorOptions) -> Void = { _ in }
+    /// What the sender must have noticed.
+    var noticed: @Sendable (APNsMetrics) -> Bool = { _ in true }
+    var testDescription: String { name }
+  }
+
+  private static func rule(_ fault: APNsFault, from: Int = 20, every: Int = 1, times: Int? = nil)
+    -> APNsScript
+  {
+    APNsScript([.init(fault, from: from, every: every, times: times)])
+  }
+
+  static let faults: [Fault] = [
+    Fault(name: "none", script: APNsScript()),
+    Fault(
+      name: "GOAWAY, this one the last", script: rule(.goAway(.init(reason: .shutdown)), every: 60),
+      noticed: { $0.goAways.value > 0 }),
+    Fault(
+      name: "GOAWAY before this one",
+      script: rule(.goAway(.init(reason: .shutdown, last: .before)), every: 60),
+      noticed: { $0.requeued.value > 0 }),
+    Fault(
+      name: "GOAWAY, nothing in flight is answered",
+      script: rule(.goAway(.init(last: .zero)), every: 60), noticed: { $0.requeued.value > 0 }),
+    Fault(
+      name: "GOAWAY in two phases",
+      script: rule(.goAway(.init(last: .before, warning: .milliseconds(30))), every: 100),
+      noticed: { $0.goAways.value >= 2 }),
+    Fault(
+      name: "GOAWAY, closing left to us", script: rule(.goAway(.init(closes: false)), every: 100),
+      noticed: { $0.goAways.value > 0 }),
+    Fault(
+      name: "GOAWAY with an error", script: rule(.goAway(.init(code: 2, last: .before)), times: 1),
+      mayDouble: true, noticed: { $0.goAways.value > 0 }),
+    Fault(
+      name: "GOAWAY and a TCP reset",
+      script: rule(.goAway(.init(abruptly: true)), times: 1), mayDouble: true),
+    Fault(
+      name: "many in flight at a GOAWAY",
+      script: APNsScript([
+        .init(
+          .gather(40, within: .seconds(2), then: .goAway(reason: .shutdown, answering: 10)),
+          from: 20,
+          times: 80)
+      ]), noticed: { $0.requeued.value >= 30 }),
+    Fault(
+      name: "many in flight when the line is cut",
+      script: APNsScript([
+        .init(.gather(40, within: .seconds(2), then: .cut(answering: 10)), from: 20, times: 40)
+      ]), mayDouble: true, noticed: { $0.repeated.value >= 1 }),
+    Fault(name: "TCP reset", script: rule(.cut, times: 1), mayDouble: true),
+    Fault(
+      name: "REFUSED_STREAM, each fifth", script: rule(.refuse, from: 1, every: 5),
+      noticed: { $0.requeued.value >= 50 }),
+    Fault(
+      name: "more resets than HTTP/2 libraries bear", script: rule(.refuse, from: 2, times: 280),
+      noticed: { $0.requeued.value >= 250 }),
+    Fault(
+      name: "a storm of resets of one stream",
+      script: rule(.reset(code: 7, times: 300), times: 1), mayDouble: true),
+    Fault(
+      name: "resets that tell nothing", script: rule(.reset(code: 2), every: 50, times: 4),
+      mayDouble: true, noticed: { $0.repeated.value >= 1 }),
+    Fault(name: "SETTINGS to and fro", script: rule(.flipSettings(400), times: 2)),
+    Fault(name: "one stream for a while", script: rule(.limitStreams(1), times: 1)),
+    Fault(name: "answers delayed", script: rule(.delay(.milliseconds(40)), every: 3)),
+    Fault(
+      name: "answers in reverse",
+      script: rule(.gather(20, within: .milliseconds(200), then: .reversed), every: 1)),
+    Fault(
+      name: "answers in every shape",
+      script: APNsScript([
+        .init(.shape([.splitBody, .padding, .continuation, .emptyEnd]), every: 2),
+        .init(.answer(.serviceUnavailable), from: 5, every: 61),
+      ])),
+    Fault(
+      name: "no answer to some", script: rule(.noAnswer, every: 80, times: 2), mayDouble: true,
+      noticed: { $0.overdue.value + $0.repeated.value >= 1 }),
+    Fault(
+      name: "delivered, but not answered", script: rule(.deliverWithoutAnswer, every: 80, times: 2),
+      mayDouble: true, noticed: { $0.repeated.value >= 1 }),
+    Fault(name: "500", script: rule(.answer(.internalServerError), every: 40, times: 4)),
+    Fault(name: "503 Shutdown", script: rule(.answer(.shutdown), every: 80, times: 3)),
+    Fault(
+      name: "IdleTimeout as an answer", script: rule(.answer(.idleTimeout), every: 80, times: 2)),
+    Fault(
+      name: "429 for a device", script: rule(.answer(.tooManyRequests), every: 80, times: 3)),
+    Fault(
+      name: "UnrelatedKeyIdInToken",
+      script: rule(.answer(.unrelatedKeyIDInToken), every: 90, times: 1)),
+    Fault(
+      name: "ExpiredProviderToken",
+      script: rule(.answer(.expiredProviderToken), every: 90, times: 1)),
+    Fault(
+      name: "the first connection is refused in TLS",
+      script: APNsScript(connections: [.init(1...1, .silent)])),
+    Fault(
+      name: "the first two are cut", script: APNsScript(connections: [.init(1...2, .cut)])),
+    Fault(
+      name: "the first sends no SETTINGS",
+      script: APNsScript(connections: [.init(1...1, .noSettings)])),
+    Fault(
+      name: "the first is a black hole",
+      script: APNsScript(connections: [.init(1...1, .blackHole)]), mayDouble: false,
+      noticed: { $0.repeated.value >= 1 }),
+  ]
+
+  @Test("no push is lost, none doubled but where its fate was unknown", arguments: faults)
+  func survives(_ fault: Fault) async throws {
+    var options = APNsSimulatorOptions()
+    options.script = fault.script
+    fault.options(&options)
+    let world = try await SimulatedAPNs(options)
+    let count = 300
+    world.registerVoIP(count)
+    let outcomes = await world.send((0..<count).map { SimulatedAPNs.message($0) })
+    let delivered = world.deliveredByID
+    for index in 0..<count {
+      let id = SimulatedAPNs.id(index)
+      #expect(outcomes[id] == .accepted, "push \(index): \(String(describing: outcomes[id]))")
+      let times = delivered[id, default: 0]
+      #expect(times >= 1, "push \(index) reached no device")
+      #expect(times <= (fault.mayDouble ? 2 : 1), "push \(index) was delivered \(times) times")
+    }
+    let metrics = try #require(world.sender.metrics(of: "test"))
+    #expect(fault.noticed(metrics))
+    #expect(metrics.queueFull.value == 0)
+    try await finish(world)
+  }
+
+  /// Closes all, and looks at what the server has to complain of.
+  private func finish(
+    _ world: SimulatedAPNs, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws {
+    await world.stop()
+    let report = world.apns.report
+    #expect(
+      report.violationsTotal == 0, "\(report.violations) \(report.remarks)",
+      sourceLocation: sourceLocation)
+    #expect(report.abandoned == 0, sourceLocation: sourceLocation)
+    for statistics in world.sender.statistics {
+      #expect(statistics.snapshot.inFlight == 0, sourceLocation: sourceLocation)
+      #expect(statistics.snapshot.connected == 0, sourceLocation: sourceLocation)
+    }
+    for index in 0..<400 {
+      #expect(!world.log.all.contains(SimulatedAPNs.token(index)))
+    }
+    #expect(!world.log.all.contains("bearer"))
+  }
+
+  @Test("refused tokens among good ones: one stream again and again, and GOAWAY at the tenth")
+  func badTokens() async throws {
+    var options = APNsSimulatorOptions()
+    options.badTokensMax = 10
+    let world = try await SimulatedAPNs(options)
+    for index in 0..<300 where index % 5 != 0 {
+      world.apns.register(SimulatedAPNs.token(index), topic: SimulatedAPNs.bundle + ".voip")
+    }
+    let outcomes = await world.send((0..<300).map { SimulatedAPNs.message($0) })
+    for index in 0..<300 {
+      #expect(
+        outcomes[SimulatedAPNs.id(index)] == (index % 5 == 0 ? .tokenGone(at: nil) : .accepted))
+    }
+    #expect(world.deliveredByID.count == 240)
+    #expect(world.deliveredByID.values.allSatisfy { $0 == 1 })
+    try await finish(world)
+  }
+
+  @Test("gone, not for this topic, an alert token for a VoIP push")
+  func tokens() async throws {
+    let world = try await SimulatedAPNs()
+    let since = Timestamp(microseconds: 1_700_000_000_123_000)
+    world.apns.register(SimulatedAPNs.token(1), topic: SimulatedAPNs.bundle + ".voip")
+    world.apns.unregister(SimulatedAPNs.token(1), at: since)
+    world.apns.register(SimulatedAPNs.token(2), topic: SimulatedAPNs.bundle)
+    world.apns.register(SimulatedAPNs.token(3), topic: SimulatedAPNs.bundle)
+    let sender = world.sender
+    #expect(await sender.send(SimulatedAPNs.message(1)) == .tokenGone(at: since))
+    #expect(
+      await sender.send(SimulatedAPNs.message(2)) == .rejected(reason: "DeviceTokenNotForTopic"))
+    #expect(await sender.send(SimulatedAPNs.message(3, kind: .alert)) == .accepted)
+    #expect(await sender.send(SimulatedAPNs.message(3, kind: .background)) == .accepted)
+    #expect(
+      await sender.send(SimulatedAPNs.message(2, topic: "org.example.other"))
+        == .rejected(reason: "no APNs sender for this topic and environment"))
+    #expect(
+      await sender.send(SimulatedAPNs.message(2, environment: "sandbox"))
+        == .rejected(reason: "no APNs sender for this topic and environment"))
+    #expect(await sender.send(SimulatedAPNs.message(2, for: .seconds(0))) == .expired)
+    await world.stop()
+  }
+
+  @Test("a token of unknown environment is tried in both; one that neither knows is gone")
+  func environments() async throws {
+    var options = APNsSimulatorOptions()
+    let production = try await APNsSimulator.start(options)
+    options.environment = .development
+    let sandbox = try await APNsSimulator.start(options)
+    sandbox.register(SimulatedAPNs.token(1), topic: SimulatedAPNs.bundle + ".voip")
+    production.register(SimulatedAPNs.token(2), topic: SimulatedAPNs.bundle + ".voip")
+    let sender = try APNsSender(
+      [
+        SimulatedAPNs.configuration(production, name: "production"),
+        SimulatedAPNs.configuration(sandbox, name: "sandbox", environment: .sandbox),
+      ], group: MultiThreadedEventLoopGroup.singleton, clock: SimulatedAPNs.clock,
+      logger: SimulatedAPNs.LogCapture().logger)
+    func send(_ index: Int, _ environment: String) async -> PushOutcome {
+      await sender.send(SimulatedAPNs.message(index, environment: environment))
+    }
+    #expect(await send(1, "") == .accepted)
+    #expect(await send(2, "") == .accepted)
+    #expect(await send(3, "") == .tokenGone(at: nil))
+    #expect(await send(1, "production") == .tokenGone(at: nil))
+    #expect(await send(1, "sandbox") == .accepted)
+    #expect(sandbox.report.accepted == 2)
+    #expect(sandbox.report.responses["400 BadDeviceToken"] == 1)
+    await sender.close()
+    #expect(production.report.violationsTotal + sandbox.report.violationsTotal == 0)
+    await production.stop()
+    await sandbox.stop()
+  }
+
+  @Test("a server that cannot be trusted, or speaks no h2, gets nothing", arguments: 0..<4)
+  func noConnection(kind: Int) async throws {
+    var options = APNsSimulatorOptions()
+    switch kind {
+    case 0: options.certificate = .otherName
+    case 1: options.certificate = .expired
+    case 2: options.certificate = .untrusted
+    default: options.protocols = ["http/1.1"]
+    }
+    let world = try await SimulatedAPNs(options)
+    #expect(await world.sender.send(SimulatedAPNs.message(1, for: .milliseconds(400))) == .expired)
+    #expect(world.apns.report.streams == 0)
+    #expect(world.sender.statistics[0].snapshot.lastError != nil)
+    await world.stop()
+  }
+
+  @Test("a server that is away and comes back")
+  func awayAndBack() async throws {
+    let world = try await SimulatedAPNs()
+    world.registerVoIP(3)
+    #expect(await world.sender.send(SimulatedAPNs.message(0)) == .accepted)
+    await world.apns.stopListening()
+    world.apns.cutConnections()
+    let push = Task { [sender = world.sender] in await sender.send(SimulatedAPNs.message(1)) }
+    // Not before it has tried in vain, as its figures show.
+    while world.sender.metrics(of: "test")?.connectionsOpened.value ?? 0 < 4 { await Task.yield() }
+    try await world.apns.listenAgain()
+    #expect(await push.value == .accepted)
+    #expect(await world.sender.send(SimulatedAPNs.message(2)) == .accepted)
+    try await finish(world)
+  }
+
+  @Test("an idle connection that the server ends is replaced")
+  func idleTimeout() async throws {
+    var options = APNsSimulatorOptions()
+    options.idleTimeout = .milliseconds(100)
+    let world = try await SimulatedAPNs(options)
+    world.registerVoIP(2)
+    #expect(await world.sender.send(SimulatedAPNs.message(0)) == .accepted)
+    while world.sender.metrics(of: "test")?.goAways.value ?? 0 < 2 { await Task.yield() }
+    #expect(await world.sender.send(SimulatedAPNs.message(1)) == .accepted)
+    try await finish(world)
+  }
+
+  @Test("a new key while pushes are under way: none is lost, later ones are signed with it")
+  func newKey() async throws {
+    let old = APNsProviderKey(id: "OLDKEY1234", team: "TEAMID1234")
+    let new = APNsProviderKey(id: "NEWKEY1234", team: "TEAMID1234")
+    let world = try await SimulatedAPNs(APNsSimulatorOptions(keys: [old, new]))
+    world.registerVoIP(300)
+    async let first = world.send((0..<200).map { SimulatedAPNs.message($0) })
+    var configuration = try SimulatedAPNs.configuration(world.apns)
+    configuration.credentials = try APNsCredentials(
+      team: new.team, keyID: new.id, pem: new.privateKeyPEM)
+    try world.sender.update(configuration)
+    let second = await world.send((200..<300).map { SimulatedAPNs.message($0) })
+    let all = await first.merging(second) { $1 }
+    #expect(all.count == 300)
+    #expect(all.values.allSatisfy { $0 == .accepted })
+    #expect(world.deliveredByID.values.allSatisfy { $0 == 1 })
+    configuration.port += 1
+    #expect(throws: APNsConfigurationError.needsRestart("test")) {
+      try world.sender.update(configuration)
+    }
+    try await finish(world)
+  }
+
+  @Test("a key that APNs does not know: refused, with an alarm, and without a loop")
+  func wrongKey() async throws {
+    let world = try await SimulatedAPNs(pem: P256.Signing.PrivateKey().pemRepresentation)
+    world.registerVoIP(5)
+    let outcomes = await world.send((0..<5).map { SimulatedAPNs.message($0) })
+    #expect(outcomes.values.allSatisfy { $0 == .rejected(reason: "InvalidProviderToken") })
+    #expect(world.apns.report.streams == 5)
+    #expect(world.sender.metrics(of: "test")?.alarms.value == 5)
+    #expect(world.log.all.contains("InvalidProviderToken"))
+    await world.stop()
+  }
+
+  @Test("headers as Apple wants them arrive so")
+  func headers() async throws {
+    let world = try await SimulatedAPNs()
+    world.registerVoIP(2)
+    world.apns.register(SimulatedAPNs.token(7), topic: SimulatedAPNs.bundle)
+    var alert = SimulatedAPNs.message(7, kind: .alert)
+    alert.collapseKey = "missed"
+    #expect(await world.sender.send(SimulatedAPNs.message(1)) == .accepted)
+    #expect(await world.sender.send(alert) == .accepted)
+    let voip = try #require(world.delivered.first)
+    #expect(voip.topic == SimulatedAPNs.bundle + ".voip")
+    #expect(voip.priority == 10)
+    #expect(voip.id == SimulatedAPNs.id(1))
+    #expect(voip.payload == SimulatedAPNs.message(1).payload)
+    let shown = try #require(world.delivered.last)
+    #expect(shown.topic == SimulatedAPNs.bundle)
+    #expect(shown.collapseID == "missed")
+    #expect(shown.expiration == alert.deadline.microseconds / 1_000_000)
+    try await finish(world)
+  }
+
+  @Test("close waits for what is under way, and then sends nothing more")
+  func closing() async throws {
+    var options = APNsSimulatorOptions()
+    options.script = APNsScript([.init(.delay(.milliseconds(200)), from: 2)])
+    let world = try await SimulatedAPNs(options)
+    world.registerVoIP(20)
+    #expect(await world.sender.send(SimulatedAPNs.message(0)) == .accepted)
+    async let under = world.send((1..<20).map { SimulatedAPNs.message($0) })
+    while world.apns.report.streams < 20 { await Task.yield() }
+    await world.sender.close()
+    #expect(await under.values.allSatisfy { $0 == .accepted })
+    #expect(await world.sender.send(SimulatedAPNs.message(1)) == .failed(reason: "closing"))
+    try await finish(world)
+  }
+}

@@ -1,0 +1,149 @@
+import CallBus
+import CallCore
+import CallPush
+import CallTelemetry
+import CallTestKit
+import Foundation
+import Logging
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// A sender and the server that it talks to, over real sockets and TLS.
+final class SimulatedAPNs: Sendable {
+  static let bundle = "com.example.calls"
+
+  let apns: APNsSimulator
+  let sender: APNsSender
+  let log: LogCapture
+  private let deliveries: Deliveries
+
+  final class Deliveries: Sendable {
+    let pushes = Mutex<[APNsPush]>([])
+  }
+
+  /// All that was logged, at any level.
+  final class LogCapture: Sendable {
+    private let text = Mutex("")
+    var all: String { text.withLock { $0 } }
+    func add(_ line: String) { text.withLock { $0 += line + "\n" } }
+
+    struct Handler: LogHandler {
+      let capture: LogCapture
+      var metadata: Logger.Metadata = [:]
+      var logLevel = Logger.Level.trace
+      subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+      }
+      func log(event: LogEvent) {
+        capture.add("\(event.level) \(event.message) \(metadata) \(event.metadata ?? [:])")
+      }
+    }
+
+    var logger: Logger { Logger(label: "test") { _ in Handler(capture: self) } }
+  }
+
+  static var clock: ClusterClock {
+    ClusterClock(wallMicroseconds: Int64(Date().timeIntervalSince1970 * 1_000_000))
+  }
+
+  /// Times short enough for faults to be noticed within a test, long enough for a busy machine.
+  static var limits: APNsLimits {
+    var limits = APNsLimits()
+    limits.attemptTimeout = .seconds(3)
+    limits.quietBeforePing = .seconds(1)
+    limits.pingTimeout = .seconds(1)
+    limits.connectTimeout = .seconds(3)
+    limits.drainGrace = .seconds(3)
+    limits.reconnectDelay = .milliseconds(10)
+    limits.reconnectDelayMax = .milliseconds(200)
+    limits.patience = .seconds(60)
+    return limits
+  }
+
+  init(
+    _ options: APNsSimulatorOptions = APNsSimulatorOptions(),
+    limits: APNsLimits = SimulatedAPNs.limits,
+    trusts: Bool = true, pem: String? = nil
+  ) async throws {
+    let deliveries = Deliveries()
+    var options = options
+    options.onPush = { push in deliveries.pushes.withLock { $0.append(push) } }
+    self.deliveries = deliveries
+    let server = try await APNsSimulator.start(options)
+    apns = server
+    log = LogCapture()
+    do {
+      sender = try APNsSender(
+        [Self.configuration(server, limits: limits, trusts: trusts, pem: pem)],
+        group: MultiThreadedEventLoopGroup.singleton, clock: Self.clock, logger: log.logger, seed: 7
+      )
+    } catch {
+      await server.stop()
+      throw error
+    }
+  }
+
+  static func configuration(
+    _ apns: APNsSimulator, limits: APNsLimits = SimulatedAPNs.limits, trusts: Bool = true,
+    pem: String? = nil, name: String = "test",
+    environment: CallPush.APNsEnvironment = .production
+  ) throws -> APNsConfiguration {
+    APNsConfiguration(
+      name: name,
+      credentials: try APNsCredentials(
+        team: apns.key.team, keyID: apns.key.id, pem: pem ?? apns.key.privateKeyPEM),
+      environment: environment, topics: [bundle], host: "127.0.0.1", port: apns.port,
+      extraTrustRootsPEM: trusts ? [apns.authorityPEM] : [], limits: limits)
+  }
+
+  func stop() async {
+    await sender.close()
+    await apns.stop()
+  }
+
+  var delivered: [APNsPush] { deliveries.pushes.withLock { $0 } }
+  /// How often each id reached a device.
+  var deliveredByID: [String: Int] {
+    delivered.reduce(into: [:]) { $0[$1.id, default: 0] += 1 }
+  }
+
+  static func token(_ index: Int) -> String {
+    let digits = String(index, radix: 16)
+    return String(repeating: "0", count: 64 - digits.count) + digits
+  }
+
+  static func id(_ index: Int) -> String {
+    let digits = String(index, radix: 16)
+    return "00000000-0000-4000-8000-" + String(repeating: "0", count: 12 - digits.count) + digits
+  }
+
+  static func message(
+    _ index: Int, kind: PushMessage.Kind = .voip, environment: String = "production",
+    for span: Span = .seconds(60), topic: String = bundle
+  ) -> PushMessage {
+    PushMessage(
+      id: id(index),
+      token: PushToken(
+        provider: .apns, environment: environment, topic: topic, token: token(index)),
+      purpose: .ring, payload: Array(#"{"aps":{},"call":"\#(index)"}"#.utf8), kind: kind,
+      deadline: clock.now() + span)
+  }
+
+  /// Sends all at once, as a burst of calls would.
+  func send(_ messages: [PushMessage]) async -> [String: PushOutcome] {
+    await withTaskGroup(of: (String, PushOutcome).self) { group in
+      for message in messages {
+        group.addTask { [sender] in (message.id, await sender.send(message)) }
+      }
+      var out: [String: PushOutcome] = [:]
+      for await (id, outcome) in group { out[id] = outcome }
+      return out
+    }
+  }
+
+  func registerVoIP(_ count: Int) {
+    for index in 0..<count { apns.register(Self.token(index), topic: Self.bundle + ".voip") }
+  }
+}
