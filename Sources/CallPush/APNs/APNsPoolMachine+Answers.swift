@@ -18,6 +18,8 @@ extension APNsPoolMachine {
       timeLeft: push.map { $0.until - now } ?? .seconds(0),
       jitter: Double.random(in: 0..<1, using: &random))
 
+    // Before the push completes: who was told of its end finds it counted.
+    if verdict.alarms { effects.append(.note(.alarm(response.reason))) }
     if let push {
       apply(
         verdict, to: open.push, push, isCurrent: push.isInFlight(on: id, stream: stream),
@@ -26,7 +28,6 @@ extension APNsPoolMachine {
       effects.append(.note(.answeredLate(status: response.status)))
     }
     apply(verdict, to: id, open, reason: response.reason, now: now, into: &effects)
-    if verdict.alarms { effects.append(.note(.alarm(response.reason))) }
     if verdict.stopsKey { stop(response.reason, into: &effects) }
     settle(now: now, into: &effects)
   }
