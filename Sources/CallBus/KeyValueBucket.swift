@@ -11,7 +11,9 @@ public protocol KeyValueBucket: Sendable {
 
   /// Starts a deletion. Those who watch are told; after that nothing of the key stays in the store,
   /// so that keys which come and go do not fill it.
-  func delete(_ key: String, completion: @escaping @Sendable (AppendResult) -> Void)
+  /// - Parameter expecting: the revision that the key must have; nil deletes whatever is there.
+  func delete(
+    _ key: String, expecting: UInt64?, completion: @escaping @Sendable (AppendResult) -> Void)
 
   /// The key's present entry; nil when it has none or was deleted.
   func get(_ key: String) async throws -> KeyValueEntry?
@@ -30,6 +32,10 @@ public protocol KeyValueBucket: Sendable {
 }
 
 extension KeyValueBucket {
+  public func delete(_ key: String, completion: @escaping @Sendable (AppendResult) -> Void) {
+    delete(key, expecting: nil, completion: completion)
+  }
+
   /// For stores that keep nothing but what is present.
   public func statistics() async throws -> JournalStatistics {
     var statistics = JournalStatistics()

@@ -9,9 +9,9 @@ extension KeyValueBucket {
     }
   }
 
-  func delete(_ key: String) async -> AppendResult {
+  func delete(_ key: String, expecting: UInt64? = nil) async -> AppendResult {
     await withCheckedContinuation { continuation in
-      delete(key) { continuation.resume(returning: $0) }
+      delete(key, expecting: expecting) { continuation.resume(returning: $0) }
     }
   }
 }

@@ -37,6 +37,10 @@ public struct CoordinatorConfiguration: Sendable {
   /// Before a claim that failed, or that was lost again, is tried anew.
   public var claimRetry = Span.seconds(1)
 
+  /// How long a push token's former owner is asked to give it up before whoever registers it is told to
+  /// try again. Shorter than what an edge waits for a reply.
+  public var formerOwnerTimeout = Span.seconds(4)
+
   /// Journal records of one shard between two checkpoints.
   public var checkpointEveryRecords = 2000
   /// A shard whose store this node cannot read is tried again so often, while no other takes it: an
@@ -67,6 +71,8 @@ public struct CoordinatorConfiguration: Sendable {
 
   public var journal = JournalOptions()
   public var buckets = BucketOptions()
+  /// Of the queue of push jobs.
+  public var pushQueue = WorkQueueOptions()
 
   public init(nodeID: String, cluster: String, version: String) {
     self.nodeID = nodeID

@@ -1,3 +1,4 @@
+package import CallCore
 package import CallTelemetry
 
 /// The handles of a coordinator's metrics, made once.
@@ -37,6 +38,12 @@ package struct CoordinatorMetrics: Sendable {
   package let registrationWritesFailed: Counter
   package let heartbeatsUnreadable: Counter
   package let edgesLost: Counter
+  package let pushJobs: [PushPurpose: Counter]
+  package let pushesAdded: Counter
+  package let pushRetries: Counter
+  package let pushesFailed: Counter
+  package let tokenClaims: Counter
+  private let pushReports: [String: Counter]
 
   package init(_ registry: MetricsRegistry) {
     func counter(_ name: String, _ help: String) -> Counter {
@@ -100,5 +107,37 @@ package struct CoordinatorMetrics: Sendable {
     heartbeatsUnreadable = counter(
       "heartbeats_unreadable", "Heartbeats that could not be decoded.")
     edgesLost = counter("edges_lost", "Edges that fell silent or said that they go.")
+    pushJobs = Dictionary(
+      uniqueKeysWithValues: PushPurpose.allCases.map { purpose in
+        let jobs = registry.counter(
+          "callmesh_coordinator_push_jobs_total", "Pushes decided, by what they are for.",
+          labels: [("purpose", purpose.name)])
+        return (purpose, jobs)
+      })
+    pushesAdded = counter("pushes_added", "Pushes that the work queue has.")
+    pushRetries = counter("push_retries", "Pushes offered to the work queue once more.")
+    pushesFailed = counter("pushes_failed", "Pushes that the work queue did not take.")
+    tokenClaims = counter("token_claims", "Push tokens claimed for a registration.")
+    pushReports = Dictionary(
+      uniqueKeysWithValues: Self.outcomes.map { outcome in
+        let reports = registry.counter(
+          "callmesh_coordinator_push_reports_total", "Reports of gateways, repeats included.",
+          labels: [("outcome", outcome)])
+        return (outcome, reports)
+      })
+  }
+
+  private static let outcomes = ["accepted", "tokenGone", "rejected", "expired", "failed"]
+
+  func count(_ outcome: PushOutcome) {
+    let name =
+      switch outcome {
+      case .accepted: "accepted"
+      case .tokenGone: "tokenGone"
+      case .rejected: "rejected"
+      case .expired: "expired"
+      case .failed: "failed"
+      }
+    pushReports[name]?.increment()
   }
 }

@@ -78,6 +78,8 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     let leases: Bus.BucketType
     let registrations: Bus.BucketType
     let checkpoints: Bus.BucketType
+    let tokens: Bus.BucketType
+    let pushQueue: Bus.QueueType
     do {
       var options = configuration.journal
       options.shardCount = configuration.shardCount
@@ -91,6 +93,8 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
       leases = try await open(subjects.leaseBucket)
       registrations = try await open(subjects.registrationBucket)
       checkpoints = try await open(subjects.checkpointStream)
+      tokens = try await open(subjects.tokenBucket)
+      pushQueue = try await patiently { try await bus.openWorkQueue(configuration.pushQueue) }
     } catch {
       throw .store("\(error)")
     }
@@ -99,7 +103,14 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
       store: store, journal: journal, shardCount: configuration.shardCount, metrics: metrics,
       logger: logger)
     let inbox = KeeperInbox(timers: clock.timers)
-    let workers = makeWorkers(subjects, journal, registrations, checkpointer, inbox)
+    let workers = makeWorkers { index in
+      ShardWorker.Dependencies(
+        configuration: configuration, subjects: subjects, bus: bus, journal: journal,
+        registrations: registrations, tokens: tokens, pushOutlet: QueueOutlet(pushQueue),
+        peer: ShardHash.peer(of: incarnation, index), clock: clock, metrics: metrics,
+        logger: logger, writeCheckpoint: { checkpointer.offer($0) },
+        report: { inbox.report($0) })
+    }
     let keeper = ShardKeeper(
       ShardKeeper.Dependencies(
         claim: ShardClaim.Dependencies(
@@ -114,16 +125,10 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
   }
 
   private func makeWorkers(
-    _ subjects: Subjects, _ journal: Bus.JournalType, _ registrations: Bus.BucketType,
-    _ checkpointer: Checkpointer, _ keeperInbox: KeeperInbox
+    _ dependencies: (Int) -> ShardWorker.Dependencies
   ) -> [ShardWorker] {
     (0..<configuration.workers).map { index in
-      let worker = ShardWorker(
-        index: index,
-        ShardWorker.Dependencies(
-          configuration: configuration, subjects: subjects, bus: bus, journal: journal,
-          registrations: registrations, clock: clock, metrics: metrics, logger: logger,
-          writeCheckpoint: { checkpointer.offer($0) }, report: { keeperInbox.report($0) }))
+      let worker = ShardWorker(index: index, dependencies(index))
       let inbox = worker.inbox
       let busy = worker.busy
       // The bus keeps this handler for its own life: it must not keep the node.

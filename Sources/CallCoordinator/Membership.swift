@@ -12,6 +12,8 @@ public struct Membership: Sendable {
     public var version: String
     public var lastHeard: Timestamp
     public var isEdge = false
+    /// The highest format that it reads.
+    public var reads = ClusterCodec.format
   }
 
   public enum Event: Sendable, Equatable {
@@ -55,6 +57,11 @@ public struct Membership: Sendable {
   var living: [Member] { Array(coordinators.values) + Array(edges.values) }
 
   public var livingEdges: Set<UInt64> { Set(edges.keys) }
+
+  /// Whether every living coordinator reads this format.
+  public func allRead(_ format: UInt32) -> Bool {
+    coordinators.values.allSatisfy { $0.reads >= format }
+  }
 
   /// Whether the holder of a lease may still be at work. A node that was never heard counts as
   /// living until it had the time to be heard.
@@ -133,7 +140,7 @@ public struct Membership: Sendable {
     }
     coordinators[heartbeat.node] = Member(
       node: heartbeat.node, incarnation: heartbeat.incarnation, state: heartbeat.state,
-      version: heartbeat.version, lastHeard: now)
+      version: heartbeat.version, lastHeard: now, reads: heartbeat.reads)
     let same = former?.incarnation == heartbeat.incarnation && former?.state == heartbeat.state
     return same ? [] : [.coordinatorsChanged]
   }

@@ -47,11 +47,14 @@ extension CallReport {
     by = inspection.state.by.map(Party.init)
     deadlineMilliseconds = inspection.state.deadline?.milliseconds
     legs = inspection.legs.map {
-      Leg(party: Party($0.party), state: $0.state, session: $0.session?.text)
+      Leg(
+        party: Party($0.party), state: $0.state, session: $0.session?.text,
+        pushes: $0.pushes.map(\.name))
     }
     timeline = inspection.timeline.map {
       Event(
-        atMicroseconds: $0.at.microseconds, device: $0.device?.text, user: $0.user, what: $0.what)
+        atMicroseconds: $0.at.microseconds, device: $0.device?.text, user: $0.user, what: $0.what,
+        purpose: $0.purpose?.name, reason: $0.reason)
     }
   }
 }
@@ -83,6 +86,26 @@ extension UserReport.Device {
       client: device.client, attachedAtMilliseconds: device.attachedAt?.milliseconds,
       registeredAtMilliseconds: device.registration?.registeredAt.milliseconds,
       pushProviders: tokens.compactMap { $0?.provider.name }.filter { $0 != "none" })
+    guard let registration = device.registration else { return }
+    seenAtMilliseconds = registration.seenAt.milliseconds
+    self.tokens = [
+      registration.request.voipToken.map { UserReport.Token("voip", $0) },
+      registration.request.alertToken.map { UserReport.Token("alert", $0) },
+    ].compactMap(\.self)
+    dialect = registration.dialect.rawValue
+    sdk = [registration.request.sdkName, registration.request.sdkVersion]
+      .filter { !$0.isEmpty }.joined(separator: " ")
+    capabilities = registration.capabilities.names
+  }
+}
+
+extension UserReport.Token {
+  /// Nothing of the token itself.
+  init(_ kind: String, _ token: PushToken) {
+    let topic = token.provider == .webPush ? "" : token.topic
+    self.init(
+      kind: kind, provider: token.provider.name, environment: token.environment, topic: topic,
+      fingerprint: String(token.fingerprint.prefix(12)))
   }
 }
 

@@ -73,6 +73,7 @@ package actor ShardKeeper {
   private var connectedSince: Timestamp?
   private var reconnects: UInt64 = 0
   private var namesake: (incarnation: UInt64, lastHeard: Timestamp)?
+  private var mayPush = true
   private var unreadableHeartbeats = LogWindow()
   private var otherShardCounts = LogWindow()
 
@@ -328,7 +329,9 @@ package actor ShardKeeper {
   private func changed(_ events: [Membership.Event]) {
     for event in events {
       switch event {
-      case .coordinatorsChanged: place()
+      case .coordinatorsChanged:
+        place()
+        seeWhoReads()
       case .edgeJoined(let edge):
         with.logger.debug("An edge joined.", metadata: .keys([.edge: "\(edge)"]))
       case .edgeLost(let edge):
@@ -347,6 +350,18 @@ package actor ShardKeeper {
           metadata: .keys([.owner: "\(node)"]))
       }
     }
+  }
+
+  /// What a coordinator could not read must not be written while it may come to own a shard.
+  private func seeWhoReads() {
+    let may = membership.allRead(ClusterCodec.pushFormat)
+    guard may != mayPush else { return }
+    mayPush = may
+    with.logger.notice(
+      may
+        ? "Every coordinator reads pushes: sleeping devices are woken."
+        : "A coordinator of an earlier version is there: sleeping devices are not woken.")
+    for worker in workers { worker.inbox.offer(.mayPush(may)) }
   }
 
   /// Whether the holder of a lease may be at work.

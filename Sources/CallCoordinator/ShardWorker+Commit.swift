@@ -172,12 +172,12 @@ extension ShardWorker {
     if flight.isLast { return part(shard) }
     held[shard]!.pipeline.appended(sequence: sequence) { released.append($0) }
     held[shard]!.recordsSinceCheckpoint += 1
-    for effect in released { perform(effect, shard) }
+    for effect in released { perform(effect, shard, now: now) }
     released.removeAll(keepingCapacity: true)
     if let entries = flight.snapshot { handOver(entries, sequence, shard) }
   }
 
-  private func perform(_ effect: Effect, _ shard: Int) {
+  private func perform(_ effect: Effect, _ shard: Int, now: Timestamp) {
     switch effect {
     case .reply(let session, let request, let reply):
       with.metrics.replies.increment()
@@ -194,6 +194,9 @@ extension ShardWorker {
     case .remove(let user, let device, let token):
       with.registrations.delete(
         key(user, device, shard), completion: storeCompletion(shard, token))
+    case .push(let job): add(job, shard, now: now)
+    case .token(let step, let token): carryOut(step, token, shard, now: now)
+    case .releaseToken(let fingerprint, let owner): releases.append((fingerprint, owner))
     }
   }
 

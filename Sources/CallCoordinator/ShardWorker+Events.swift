@@ -15,6 +15,13 @@ extension ShardWorker {
       if flies(term, number) { appendSettled(term.shard, settlement, now: now) }
     case .registrationStored(let term, let token, let ok):
       registrationStored(term, token, ok, now: now)
+    case .pushAdded(let number, let result): pushAdded(number, result, now: now)
+    case .tokenStep(let term, let token, let result):
+      tokenStepDone(term, token, result, now: now)
+    case .peerAnswer(let bytes): takeAnswers(bytes, now: now)
+    case .mayPush(let may):
+      allReadPushes = may
+      for shard in held { shard?.machine.mayPush = mayPush }
     case .announceDone(let shard, let epoch, let edge):
       guard holds(ShardTerm(shard: shard, epoch: epoch)) else { return }
       stopAwaiting(edge, shard)
@@ -90,7 +97,9 @@ extension ShardWorker {
       }
       return
     }
-    if knownEdges.insert(batch.edge).inserted { with.report(.heardFromEdge(batch.edge)) }
+    if batch.edge != 0, knownEdges.insert(batch.edge).inserted {
+      with.report(.heardFromEdge(batch.edge))
+    }
     with.metrics.commands.increment(by: UInt64(batch.commands.count))
     for command in batch.commands { takeCommand(command, shard, now: now) }
     for command in batch.unreadable { refuse(command, shard, now: now) }
@@ -114,6 +123,7 @@ extension ShardWorker {
   }
 
   private func takeCommand(_ command: Command, _ shard: Int, now: Timestamp) {
+    if case .pushReport(let report) = command.body { with.metrics.count(report.outcome) }
     switch held[shard]!.phase {
     case .serving, .draining: decide(shard, now: now) { $0.handle(command, now: now, into: &$1) }
     // Sessions are taken as they come, so that an announced one and one that attaches or closes
@@ -208,7 +218,7 @@ extension Command.Body {
     switch self {
     case .attach, .sessionClosed, .resume, .callerGone: true
     case .register, .unregister, .place, .ack, .alerting, .answer, .decline, .busy, .cancel,
-      .connected, .hangUp, .signal, .query:
+      .connected, .hangUp, .signal, .query, .pushReport, .tokenTaken:
       false
     }
   }

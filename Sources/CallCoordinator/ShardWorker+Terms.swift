@@ -30,6 +30,7 @@ extension ShardWorker {
       phase: .announcing(
         until: now + timeout, awaiting: recovered.edges.isEmpty ? [0] : recovered.edges),
       subscriptions: waiting.subscriptions, recordsSinceCheckpoint: recovered.recordsReplayed)
+    held[shard]!.machine.mayPush = mayPush
     held[shard]!.afterLoss = recovered.afterLoss
     held[shard]!.pausedSince =
       recovered.releasedAt.map { HeldShard.Pause(since: $0, isPlanned: true) }

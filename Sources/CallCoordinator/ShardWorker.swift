@@ -22,6 +22,12 @@ package actor ShardWorker {
     package var bus: any MessageBus
     package var journal: any Journal
     package var registrations: any KeyValueBucket
+    /// Whose push tokens are, by their fingerprints.
+    package var tokens: any KeyValueBucket
+    /// nil: nothing can be pushed, so nothing is decided to be.
+    package var pushOutlet: (any PushOutlet)?
+    /// Where this worker takes answers of other shards: as an edge's number, and never one.
+    package var peer: UInt64
     package var clock: ClusterClock
     package var metrics: CoordinatorMetrics
     package var logger: Logger
@@ -31,7 +37,8 @@ package actor ShardWorker {
 
     package init(
       configuration: CoordinatorConfiguration, subjects: Subjects, bus: any MessageBus,
-      journal: any Journal, registrations: any KeyValueBucket, clock: ClusterClock,
+      journal: any Journal, registrations: any KeyValueBucket, tokens: any KeyValueBucket,
+      pushOutlet: (any PushOutlet)?, peer: UInt64, clock: ClusterClock,
       metrics: CoordinatorMetrics, logger: Logger,
       writeCheckpoint: @escaping @Sendable (CheckpointJob) -> Void,
       report: @escaping @Sendable (WorkerReport) -> Void
@@ -41,6 +48,9 @@ package actor ShardWorker {
       self.bus = bus
       self.journal = journal
       self.registrations = registrations
+      self.tokens = tokens
+      self.pushOutlet = pushOutlet
+      self.peer = peer
       self.clock = clock
       self.metrics = metrics
       self.logger = logger
@@ -76,9 +86,24 @@ package actor ShardWorker {
   var outcome = Outcome()
   var released: [Effect] = []
   var lookups: [Lookup] = []
+  var tokenJobs: [TokenJob] = []
+  var releases: [(fingerprint: String, TokenOwner)] = []
+  var pushes: [UInt64: PendingPush] = [:]
+  var lastPush: UInt64 = 0
+  /// When the next push is offered to the work queue again.
+  var pushAgainAt = Timestamp.distantFuture
+  var exchanges: [UInt64: Exchange] = [:]
+  var lastExchange: UInt64 = 0
+  /// When a question to another shard is due again.
+  var exchangeAt = Timestamp.distantFuture
+  var peerSubscription: (any BusSubscription)?
+  /// Whether every coordinator reads what pushes leave in the journal.
+  var allReadPushes = true
+  var mayPush: Bool { allReadPushes && with.pushOutlet != nil }
   var knownEdges: Set<UInt64> = []
   var unreadableCommands = LogWindow()
   var droppedCommands = LogWindow()
+  var failedPushes = LogWindow()
 
   /// A read of the journal's end that is to be started.
   struct Lookup: Sendable {
@@ -117,12 +142,18 @@ package actor ShardWorker {
   private func work() async {
     await withDiscardingTaskGroup { group in
       while !Task.isCancelled {
-        let next = due.min() ?? .distantFuture
+        let next = min(due.min() ?? .distantFuture, pushAgainAt, exchangeAt)
         let events = await inbox.events.nextUntilClosed(
           deadline: next == .distantFuture ? nil : with.clock.instant(at: next))
         process(events)
         for lookup in lookups { group.addTask { await self.lookUp(lookup) } }
         lookups.removeAll(keepingCapacity: true)
+        for job in tokenJobs { group.addTask { await self.perform(job) } }
+        tokenJobs.removeAll(keepingCapacity: true)
+        for (fingerprint, owner) in releases {
+          group.addTask { await self.release(fingerprint, owner) }
+        }
+        releases.removeAll(keepingCapacity: true)
       }
       group.cancelAll()
     }
@@ -136,12 +167,14 @@ package actor ShardWorker {
       case .checkpoint(_, let done), .release(_, _, let done): done(false)
       case .subscribed(_, let subscriptions): for each in subscriptions { each.cancel() }
       case .commands, .appended, .settled, .registrationStored, .announceDone, .edgeLost,
-        .edgeReturned, .expect, .adopt, .abandon, .drained, .deposed:
+        .edgeReturned, .expect, .adopt, .abandon, .drained, .deposed, .pushAdded, .tokenStep,
+        .peerAnswer, .mayPush:
         break
       }
     }
     for shard in held.indices { dropSilently(shard) }
     for shard in Array(expected.keys) { abandon(shard) }
+    peerSubscription?.cancel()
   }
 
   /// One batch: take the events, look after the shards that they touched and those that are due,
@@ -154,6 +187,8 @@ package actor ShardWorker {
       take(event, now: begun)
     }
     inbox.took(batches)
+    pushAgain(now: begun)
+    askAgain(now: begun)
     for shard in due.indices where due[shard] <= begun { touch(shard) }
     // Tending a shard may touch it again, as when it is given up.
     var index = 0

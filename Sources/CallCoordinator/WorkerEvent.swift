@@ -11,6 +11,13 @@ package enum WorkerEvent: Sendable {
   /// The journal's end was read, to learn what became of an append.
   case settled(ShardTerm, number: UInt64, Settlement)
   case registrationStored(ShardTerm, token: UInt64, ok: Bool)
+  /// What the work queue said of a push.
+  case pushAdded(UInt64, AppendResult)
+  case tokenStep(ShardTerm, token: UInt64, TokenStepResult)
+  /// An `EdgeBatch` with answers of other shards.
+  case peerAnswer([UInt8])
+  /// Whether every coordinator reads what pushes leave in the journal.
+  case mayPush(Bool)
   case announceDone(shard: Int, epoch: UInt64, edge: UInt64)
   case edgeLost(UInt64)
   /// An edge that was counted lost lives: its sessions are wanted again.

@@ -68,6 +68,7 @@ extension Call {
       into: &outcome)
     for loser in losers {
       stop(leg: loser, Stop(reason: .answeredElsewhere, by: facts.by), context, into: &outcome)
+      if legs[loser].isBeingWoken { wantsPush = true }
     }
     if callerLostUntil != nil {
       commit(
@@ -247,8 +248,10 @@ extension Call {
     let live = legs.indices.filter {
       winner == nil ? legs[$0].state.mayStillRing : legs[$0].state.isLive
     }
-    let end = EndedFacts(
-      reason: reason, by: by, at: context.now, missed: reason.isMissedCall)
+    // Who declined for one device has seen the call.
+    let isMissed = reason.isMissedCall && !legs.contains { $0.state == .declined }
+    let end = EndedFacts(reason: reason, by: by, at: context.now, missed: isMissed)
+    if isMissed || winner == nil && legs.contains(where: \.isBeingWoken) { wantsPush = true }
     commit(.ended(end), reason == .hungUp ? .relaxed : .urgent, context, into: &outcome)
     if case .caller = silent {
       caller.clear()

@@ -24,12 +24,13 @@ extension Call {
       description: facts.description, headers: facts.headers, signals: callerSignals)
     tell(leg: leg, .invite(invite), context, into: &outcome)
     timeline.note(.invited, UInt8(clamping: leg), at: context.now)
+    if legs[leg].wakes { planPushAfterSilence(leg, context) }
   }
 
-  /// Stops a device that rang. One that was never told has nothing to stop.
+  /// Stops a device that rang. One that was never told, by invite or push, has nothing to stop.
   mutating func stop(leg: Int, _ stop: Stop, _ context: CallContext, into outcome: inout Outcome) {
     legs[leg].endpoint.clear()
-    guard legs[leg].told else { return }
+    guard legs[leg].told || legs[leg].pushes.contains(.ring) else { return }
     tell(leg: leg, .stop(stop), context, into: &outcome)
     timeline.note(.stopped, UInt8(clamping: leg), at: context.now)
   }
@@ -54,6 +55,7 @@ extension Call {
   /// A device has the invite: it acknowledged it, or said something of the call.
   mutating func inviteHeard(_ leg: Int, _ context: CallContext, into outcome: inout Outcome) {
     legs[leg].endpoint.acknowledgeInvite()
+    legs[leg].pushAt = .distantFuture
     if legs[leg].state == .waking { legs[leg].state = .delivered }
     guard !rangEverywhere, isRinging, !legs.contains(where: { $0.told && $0.state == .waking })
     else { return }
@@ -77,6 +79,8 @@ extension Call {
     legsLostUntil = nil
     if !party.deviceName.isEmpty { legs[leg].party.deviceName = party.deviceName }
     if same { return }
+    legs[leg].isBeingWoken = false
+    legs[leg].pushAt = .distantFuture
     timeline.note(.attached, UInt8(clamping: leg), at: context.now)
     switch stage {
     case .ringing:
@@ -130,7 +134,8 @@ extension Call {
     switch stage {
     case .ringing:
       guard legs[leg].state.isLive else { return }
-      if graceful {
+      let isExpected = planPushAfterLoss(leg, graceful: graceful, context)
+      if graceful, !isExpected {
         commit(.legEnded(legs[leg].party.device, .gone), .urgent, context, into: &outcome)
         endIfNobodyIsLeft(context, into: &outcome)
       }
@@ -143,9 +148,10 @@ extension Call {
     }
   }
 
-  /// While no device of the callee has a session, the call lasts only as long as one may come back.
+  /// While no device of the callee has a session or is being woken, the call lasts only as long as one
+  /// may come back.
   mutating func watchLegs(_ context: CallContext) {
-    let reachable = legs.contains { $0.state.isLive && $0.endpoint.session != nil }
+    let reachable = legs.contains { $0.state.isLive && $0.isReachable }
     if reachable {
       legsLostUntil = nil
     } else if legsLostUntil == nil {

@@ -5,7 +5,7 @@ extension Call {
   /// The sessions are known now: every device hears the present state, and whoever has no session
   /// gets a grace from now on.
   mutating func takeOver(
-    devices: [User.Device], _ context: CallContext, into outcome: inout Outcome
+    devices: [User.Device], mayPush: Bool, _ context: CallContext, into outcome: inout Outcome
   ) {
     timeline.note(.takenOver, CallTimeline.call, at: context.now)
     // What was acknowledged is in no checkpoint, so the counts may be too low: indices jump with the
@@ -18,6 +18,7 @@ extension Call {
       let device = devices.first { $0.id == legs[leg].party.device }
       legs[leg].endpoint.session = device?.session
     }
+    takeOverPushes(devices, mayPush: mayPush)
     switch stage {
     // Past its deadline nobody is told to ring again. It ends once what waited was decided: an answer
     // that was on its way in time still counts.
@@ -32,7 +33,11 @@ extension Call {
     _ devices: [User.Device], _ context: CallContext, into outcome: inout Outcome
   ) {
     for leg in legs.indices where legs[leg].state.isLive {
-      invite(leg: leg, context, into: &outcome)
+      if legs[leg].endpoint.session == nil {
+        _ = planPushAfterLoss(leg, graceful: false, context)
+      } else {
+        invite(leg: leg, context, into: &outcome)
+      }
     }
     for device in devices {
       guard let session = device.session, legIndex(device.id) == nil else { continue }
@@ -116,10 +121,12 @@ extension Call {
       case .gone: add(.legEnded(leg.party.device, .gone))
       case .waking, .delivered, .won, .stopped, .declined: break
       }
+      for purpose in leg.pushes.purposes { add(.pushed(leg.party.device, purpose)) }
       for signal in leg.signals where leg.state.isLive || leg.state == .won {
         add(.signal(fromCaller: false, leg.party.device, signal))
       }
     }
+    for device in noticed { add(.pushed(device, .missedNotice)) }
     for signal in callerSignals {
       add(.signal(fromCaller: true, facts.caller.device, signal))
     }

@@ -12,6 +12,9 @@ extension Call {
       next = min(next, facts.deadline)
       if let callerLostUntil { next = min(next, callerLostUntil) }
       if let legsLostUntil { next = min(next, legsLostUntil) }
+      if !wantsPush {
+        for leg in legs where leg.pushAt < next { next = leg.pushAt }
+      }
     case .answered(let answer):
       if !(callerConnected && winnerConnected) { next = min(next, answer.connectDeadline) }
       if let callerLostUntil { next = min(next, callerLostUntil) }
@@ -57,6 +60,8 @@ extension Call {
       end(.cancelled, by: facts.caller, context, into: &outcome)
     } else if let until = legsLostUntil, until <= context.now {
       endUnreached(context, into: &outcome)
+    } else if legs.contains(where: { $0.pushAt <= context.now }) {
+      wantsPush = true
     }
   }
 

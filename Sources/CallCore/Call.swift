@@ -32,6 +32,10 @@ struct Call: Sendable {
   var version: UInt64
   /// Every device acknowledged the end.
   var settled = false
+  /// A push may be due: the shard is to call `push`.
+  var wantsPush = false
+  /// Devices without a leg that had a notice of the missed call.
+  var noticed: [DeviceID] = []
   /// All devices were known to ring once.
   var rangEverywhere = false
   /// The deadline that stands in the shard's queue.
@@ -98,6 +102,7 @@ struct Call: Sendable {
     case .callerLost(let until): callerLostUntil = until
     case .winnerLost(let until): winnerLostUntil = until
     case .settled: settled = true
+    case .pushed(let device, let purpose): applyPushed(device, purpose, at: now)
     }
   }
 
@@ -139,6 +144,8 @@ struct Call: Sendable {
     }
     legs[leg].endpoint.clear()
     legs[leg].signals = []
+    legs[leg].isBeingWoken = false
+    legs[leg].pushAt = .distantFuture
   }
 
   private mutating func applyEnded(_ end: EndedFacts) {

@@ -20,7 +20,24 @@ public struct CallLimits: Sendable, Equatable {
   ]
   /// How long an ended call is kept, so that a late device gets a distinct answer.
   public var endedCallKept: Span = .seconds(600)
+  /// A device that has a session and does not acknowledge an invite for so long is pushed as well.
+  public var pushAfterSilence: Span = .seconds(2)
+  /// For how long after its end a call's clean-up pushes are worth sending: a phone that has not heard
+  /// of the end by then has stopped by itself. A push that rings is wanted until the call's deadline.
+  public var cleanUpPushLifetime: Span = .seconds(30)
+  /// For how long the provider keeps a missed-call notice for a phone that is off.
+  public var missedNoticeLifetime: Span = .seconds(86_400)
+  /// For how long a new owner says again the pushes of which it does not know that they left. Shorter
+  /// than the work queue knows ids again.
+  public var pushesSaidAgain: Span = .seconds(240)
   public var registrationLifetime: Span = .seconds(90 * 86_400)
+  /// How old what a registration says of when its device was seen may grow before it is written anew.
+  public var seenWrittenEvery: Span = .seconds(86_400)
+  /// How often registrations are searched for those that were unseen for too long.
+  public var expiryEvery: Span = .seconds(3600)
+  /// How often a registration begins anew with a token because another device claimed it meanwhile.
+  /// After that the device is told to try again.
+  public var tokenClaimAttempts = 5
   public var devicesPerUser = 10
   public var liveCallsPerDevice = 5
   public var callsPerPairPerMinute = 10

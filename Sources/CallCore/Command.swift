@@ -49,6 +49,42 @@ public struct Command: Sendable, Equatable {
     /// The caller's device is back, on this session.
     case resume(CallID)
     case query(CallID)
+    /// A gateway tells what became of a push. `user` and `device` name whom it was for.
+    case pushReport(PushReport)
+    /// Another device registers a token of this one's. `user` and `device` name who loses it.
+    case tokenTaken(TokenTaken)
+  }
+}
+
+/// A token has a new owner, or is about to.
+public struct TokenTaken: Sendable, Equatable {
+  public var fingerprint: String
+  /// Who registers it now. Of the same app.
+  public var byUser: String
+  public var byDevice: DeviceID
+  public var at: Timestamp
+  public init(fingerprint: String, byUser: String, byDevice: DeviceID, at: Timestamp) {
+    self.fingerprint = fingerprint
+    self.byUser = byUser
+    self.byDevice = byDevice
+    self.at = at
+  }
+}
+
+/// Whose a push token is, in the whole cluster.
+public struct TokenOwner: Sendable, Hashable {
+  public var user: UserKey
+  public var device: DeviceID
+  public var claimedAt: Timestamp
+  public init(user: UserKey, device: DeviceID, claimedAt: Timestamp) {
+    self.user = user
+    self.device = device
+    self.claimedAt = claimedAt
+  }
+
+  /// Whether it is this device, whenever it claimed the token.
+  public func isSame(as other: TokenOwner) -> Bool {
+    user == other.user && device == other.device
   }
 }
 
@@ -197,16 +233,25 @@ public struct Registration: Sendable, Hashable {
   public var user: UserKey
   public var device: DeviceID
   public var request: RegistrationRequest
+  /// When its tokens were given last: what a provider says of a token of before does not count.
   public var registeredAt: Timestamp
   public var seenAt: Timestamp
+  /// As the device said, or as its SDK had them when it registered.
+  public var capabilities: PushCapabilities
+
+  /// - Parameter capabilities: nil: what the request says, or what its SDK has.
   public init(
     user: UserKey, device: DeviceID, request: RegistrationRequest, registeredAt: Timestamp,
-    seenAt: Timestamp
+    seenAt: Timestamp, capabilities: PushCapabilities? = nil
   ) {
     self.user = user
     self.device = device
     self.request = request
     self.registeredAt = registeredAt
     self.seenAt = seenAt
+    self.capabilities =
+      capabilities ?? request.capabilities
+      ?? .derived(
+        dialect: request.dialect, sdkName: request.sdkName, sdkVersion: request.sdkVersion)
   }
 }

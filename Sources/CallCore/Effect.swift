@@ -6,9 +6,34 @@ public enum Effect: Sendable, Equatable {
   /// Say why, then close the session.
   case close(SessionRef, Notice)
   /// Write a registration; answer with `registrationStored`.
-  case store(Registration, token: UInt64)
+  indirect case store(Registration, token: UInt64)
   /// Remove a registration; answer with `registrationStored`.
   case remove(UserKey, DeviceID, token: UInt64)
+  /// Put a push into the work queue; where that cannot be done, say so with `pushNotAdded`.
+  indirect case push(PushJob)
+  /// A step of a registration's way to its tokens; answer with `tokenStepDone`.
+  indirect case token(TokenStep, token: UInt64)
+  /// Give a claim up, if it is this owner's still, and not newer. Not answered.
+  case releaseToken(fingerprint: String, TokenOwner)
+}
+
+/// What a shard needs of the cluster before it stores a registration: each token has one owner.
+public enum TokenStep: Sendable, Equatable {
+  /// Read whose it is.
+  case read(fingerprint: String)
+  /// Tell the former owner's shard, until it confirms, for some seconds.
+  case tell(former: TokenOwner, TokenTaken)
+  /// Write the claim, if the key is still at that revision; 0: there is none.
+  case claim(fingerprint: String, TokenOwner, expecting: UInt64)
+}
+
+public enum TokenStepResult: Sendable, Equatable {
+  case read(TokenOwner?, revision: UInt64)
+  case told
+  case claimed
+  /// Somebody else wrote, or it is not known whether the write arrived: to be read again.
+  case changed
+  case failed
 }
 
 /// A fact of a shard's history. Applying a shard's entries in order rebuilds its calls.
@@ -35,6 +60,8 @@ public struct JournalEntry: Sendable, Equatable {
     case winnerLost(until: Timestamp?)
     /// Every device acknowledged the end: a new owner need not say it again.
     case settled
+    /// A push was decided: none of this purpose to this device follows for this call.
+    case pushed(DeviceID, PushPurpose)
   }
 }
 
@@ -48,7 +75,8 @@ extension JournalEntry {
       }
     case .answered(let facts): 256 + facts.description.utf8.count
     case .signal(_, _, let signal): 128 + signal.body.utf8.count
-    case .legJoined, .alerting, .legEnded, .connected, .ended, .callerLost, .winnerLost, .settled:
+    case .legJoined, .alerting, .legEnded, .connected, .ended, .callerLost, .winnerLost, .settled,
+      .pushed:
       128
     }
   }

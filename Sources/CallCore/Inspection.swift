@@ -32,10 +32,15 @@ public struct CallInspection: Sendable, Equatable {
     /// waking, delivered, alerting, won, declined, busy, ignored or stopped.
     public var state: String
     public var session: SessionRef?
-    public init(party: Party, state: String, session: SessionRef?) {
+    /// Pushes that were decided for it.
+    public var pushes: [PushPurpose]
+    public init(
+      party: Party, state: String, session: SessionRef?, pushes: [PushPurpose] = []
+    ) {
       self.party = party
       self.state = state
       self.session = session
+      self.pushes = pushes
     }
   }
   public struct Event: Sendable, Equatable {
@@ -44,13 +49,23 @@ public struct CallInspection: Sendable, Equatable {
     public var device: DeviceID?
     /// Whose device: caller and callee may have devices of the same id.
     public var user: String?
-    /// placed, delivered, repeated, acknowledged, alerting, answered, declined, stopped, …
+    /// placed, delivered, repeated, acknowledged, alerting, answered, declined, stopped, pushed,
+    /// push accepted, …
     public var what: String
-    public init(at: Timestamp, device: DeviceID?, user: String? = nil, what: String) {
+    /// What the push was for.
+    public var purpose: PushPurpose?
+    /// Why a push was rejected or failed.
+    public var reason: String?
+    public init(
+      at: Timestamp, device: DeviceID?, user: String? = nil, what: String,
+      purpose: PushPurpose? = nil, reason: String? = nil
+    ) {
       self.at = at
       self.device = device
       self.user = user
       self.what = what
+      self.purpose = purpose
+      self.reason = reason
     }
   }
   public var state: CallState
@@ -104,19 +119,14 @@ extension ShardMachine {
     let call = calls[slot]
     let legs = call.legs.map {
       CallInspection.Leg(
-        party: $0.party, state: $0.state.name, session: $0.endpoint.session)
+        party: $0.party, state: $0.state.name, session: $0.endpoint.session,
+        pushes: $0.pushes.purposes)
     }
-    let timeline = call.timeline.events.map { event in
-      let party: Party? =
-        switch event.who {
-        case CallTimeline.call: nil
-        case CallTimeline.caller: call.facts.caller
-        default:
-          call.legs.indices.contains(Int(event.who)) ? call.legs[Int(event.who)].party : nil
-        }
+    let timeline = call.timeline.events.enumerated().map { index, event in
+      let party = call.party(event.who)
       return CallInspection.Event(
         at: call.timeline.time(event), device: party?.device, user: party?.user,
-        what: event.what.name)
+        what: event.what.name, purpose: event.purpose, reason: call.timeline.reasons[index])
     }
     return CallInspection(
       state: call.state(for: .caller), app: call.facts.callee.app, caller: call.facts.caller,
@@ -135,5 +145,20 @@ extension ShardMachine {
       calls.slot(of: id).map { calls[$0].state(for: .caller) }
     }
     return UserInspection(user: key, devices: devices, calls: states)
+  }
+}
+
+extension Call {
+  /// Whose an event of the timeline was; nil: the call's as a whole.
+  fileprivate func party(_ who: UInt8) -> Party? {
+    switch who {
+    case CallTimeline.call: return nil
+    case CallTimeline.caller: return facts.caller
+    case CallTimeline.firstNoticed...:
+      let index = Int(who - CallTimeline.firstNoticed)
+      guard noticed.indices.contains(index) else { return nil }
+      return Party(user: facts.callee.user, device: noticed[index])
+    default: return legs.indices.contains(Int(who)) ? legs[Int(who)].party : nil
+    }
   }
 }

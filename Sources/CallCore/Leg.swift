@@ -47,8 +47,16 @@ struct Leg: Sendable {
   var endpoint: Endpoint
   /// The device was between two sessions when it was called: until when it is waited for.
   var awaitedUntil: Timestamp?
-  /// Whether an invite was ever sent: only then is there something to stop.
+  /// Whether an invite was ever sent: only then is there something to stop, unless a push rang.
   var told = false
+  /// Whether a push can make its device ring.
+  var wakes = false
+  /// A push made it ring, or is to: the device has not attached since, and no failure is known.
+  var isBeingWoken = false
+  /// Pushes that were decided.
+  var pushes = PushSet()
+  /// When a push is due; `distantFuture`: none is.
+  var pushAt = Timestamp.distantFuture
   /// What it sent before anybody answered, in order; handed to the caller if it wins.
   var signals: [Signal] = []
   /// How many it ever sent.
@@ -59,4 +67,27 @@ struct Leg: Sendable {
     self.party = party
     self.endpoint = Endpoint(session: session)
   }
+
+  /// Whether its device can be told, or can be expected.
+  var isReachable: Bool {
+    endpoint.session != nil || isBeingWoken || pushAt != .distantFuture
+  }
+}
+
+/// Purposes, as bits.
+struct PushSet: Sendable, Equatable {
+  private var bits: UInt8 = 0
+
+  var isEmpty: Bool { bits == 0 }
+  func contains(_ purpose: PushPurpose) -> Bool { bits & Self.bit(purpose) != 0 }
+  mutating func insert(_ purpose: PushPurpose) { bits |= Self.bit(purpose) }
+
+  var purposes: [PushPurpose] { PushPurpose.allCases.filter(contains) }
+
+  /// The one that told its device of the end, if there was one.
+  var cleanUp: PushPurpose? {
+    PushPurpose.allCases.first { $0.isCleanUp && contains($0) }
+  }
+
+  private static func bit(_ purpose: PushPurpose) -> UInt8 { 1 << purpose.rawValue }
 }

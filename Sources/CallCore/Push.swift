@@ -26,6 +26,14 @@ public enum PushPurpose: UInt8, Sendable, CaseIterable {
     case .missedNotice: "missedNotice"
     }
   }
+
+  /// Whether it tells a device that a push made ring that the call ended.
+  public var isCleanUp: Bool {
+    switch self {
+    case .missed, .answeredElsewhere, .cancel, .ended: true
+    case .ring, .missedNotice: false
+    }
+  }
 }
 
 /// How the payloads for a device are written: what its SDK reads.
@@ -56,6 +64,74 @@ public struct PushCapabilities: OptionSet, Sendable, Hashable {
   public static let ended = PushCapabilities(rawValue: 1 << 3)
   /// Takes `PushPurpose.missedNotice`, on its alert token.
   public static let missedNotice = PushCapabilities(rawValue: 1 << 4)
+}
+
+extension PushJob {
+  /// The same for every addition to the work queue, which takes each once.
+  public var id: String {
+    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+    for text in [user.app, user.user, device.text] {
+      for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+      hash = (hash ^ 0xff) &* 0x100_0000_01b3
+    }
+    return "\(call).\(String(hash, radix: 16)).\(purpose.rawValue)"
+  }
+}
+
+extension Registration {
+  /// The token whose push makes the device ring: that for VoIP; else the other one, where its provider
+  /// wakes an app by any push. On Apple's an alert only shows: it cannot ring.
+  public var ringToken: PushToken? {
+    if let token = request.voipToken, token.provider != .none { return token }
+    return wakingAlertToken
+  }
+
+  private var wakingAlertToken: PushToken? {
+    guard let token = request.alertToken else { return nil }
+    switch token.provider {
+    case .fcm, .webPush: return token
+    case .apns, .none: return nil
+    }
+  }
+
+  /// The token for what need report no call: the alert token; else the other one, where its provider
+  /// makes no difference.
+  public var noticeToken: PushToken? {
+    if let token = request.alertToken, token.provider != .none { return token }
+    guard let token = request.voipToken else { return nil }
+    switch token.provider {
+    case .fcm, .webPush: return token
+    case .apns, .none: return nil
+    }
+  }
+
+  public func token(for purpose: PushPurpose) -> PushToken? {
+    switch purpose {
+    case .ring, .missed, .answeredElsewhere, .cancel: ringToken
+    case .ended, .missedNotice: noticeToken
+    }
+  }
+
+  /// How its SDK reads pushes; of a name that nobody knows, as Callmesh's own.
+  public var dialect: PushDialect { PushDialect(rawValue: request.dialect) ?? .callmesh }
+
+  /// Of all its tokens, where they are known.
+  var fingerprints: [String] {
+    var all: [String] = []
+    for token in [request.voipToken, request.alertToken] {
+      if let print = token?.fingerprint, !print.isEmpty, !all.contains(print) { all.append(print) }
+    }
+    return all
+  }
+
+  /// Without the tokens of this fingerprint; nil: it has none.
+  func without(_ fingerprint: String) -> Registration? {
+    guard !fingerprint.isEmpty else { return nil }
+    var less = self
+    if request.voipToken?.fingerprint == fingerprint { less.request.voipToken = nil }
+    if request.alertToken?.fingerprint == fingerprint { less.request.alertToken = nil }
+    return less == self ? nil : less
+  }
 }
 
 /// One push to one device, as the shard decided it. What the gateway makes of it is a dialect's

@@ -23,6 +23,11 @@ public enum ShardHash {
     return mix(hash ^ mix(UInt64(shard) &+ 0x9e37_79b9_7f4a_7c15))
   }
 
+  /// The number under which part `index` of a node that is no edge takes replies. Not 0.
+  public static func peer(of incarnation: UInt64, _ index: Int) -> UInt64 {
+    mix(incarnation &+ UInt64(index + 1) &* 0x9e37_79b9_7f4a_7c15) | 1
+  }
+
   /// The SplitMix64 finaliser.
   static func mix(_ value: UInt64) -> UInt64 {
     var z = value

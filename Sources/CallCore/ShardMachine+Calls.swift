@@ -31,17 +31,17 @@ extension ShardMachine {
     ring(facts, request.call, command, context, into: &outcome)
   }
 
-  /// Accepts the call: its legs are the callee's devices that have a session, and those that are
-  /// between two sessions.
+  /// Accepts the call: its legs are the callee's devices that have a session, those that are between
+  /// two sessions, and those that a push can wake.
   private mutating func ring(
     _ facts: PlacedFacts, _ id: CallID, _ command: Command, _ context: CallContext,
     into outcome: inout Outcome
   ) {
-    let attached = (users[facts.callee]?.devices ?? []).filter {
-      ($0.session != nil || isAwaited($0, context))
+    let reached = (users[facts.callee]?.devices ?? []).filter {
+      ($0.session != nil || (mayPush && $0.wakes) || isAwaited($0, context))
         && !(facts.caller.user == facts.callee.user && $0.id == facts.caller.device)
     }
-    let free = attached.filter { liveCalls(of: $0.id, facts.callee) < limits.liveCallsPerDevice }
+    let free = reached.filter { liveCalls(of: $0.id, facts.callee) < limits.liveCallsPerDevice }
     let inCall = limits.busyWhileInCall && isInCall(facts.callee)
     var facts = facts
     if !inCall {
@@ -55,14 +55,21 @@ extension ShardMachine {
     for leg in call.legs.indices {
       call.legs[leg].endpoint.session = free[leg].session
       call.legs[leg].awaitedUntil = free[leg].brokeAt.map { $0 + limits.reattachGrace }
+      call.legs[leg].wakes = mayPush && free[leg].wakes
     }
     insert(call)
-    let refused: EndReason = attached.isEmpty ? .unreachable : .busy
+    let refused: EndReason = reached.isEmpty ? .unreachable : .busy
     mutate(id) { call in
       if call.legs.isEmpty { call.end(refused, by: nil, context, into: &outcome) }
       Self.reply(command, .call(call.state(for: .caller)), .urgent, into: &outcome)
       if call.isRinging {
-        for leg in call.legs.indices { call.invite(leg: leg, context, into: &outcome) }
+        for leg in call.legs.indices {
+          if call.legs[leg].endpoint.session == nil {
+            call.planPush(leg, at: context.now, context)
+          } else {
+            call.invite(leg: leg, context, into: &outcome)
+          }
+        }
         call.watchLegs(context)
       }
     }
@@ -222,7 +229,7 @@ extension ShardMachine {
       return .call(call.state(for: .caller))
     case (.resume, _): return .call(call.state(for: role))
     case (.attach, _), (.sessionClosed, _), (.callerGone, _), (.register, _), (.unregister, _),
-      (.place, _), (.ack, _), (.query, _):
+      (.place, _), (.ack, _), (.query, _), (.pushReport, _), (.tokenTaken, _):
       return .error(CallError(.internalError))
     }
   }
@@ -235,7 +242,9 @@ extension Command.Body {
     case .alerting(let id), .answer(let id, _), .decline(let id, _), .busy(let id), .cancel(let id),
       .connected(let id), .hangUp(let id), .signal(let id, _, _), .resume(let id), .query(let id):
       id
-    case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .ack: nil
+    case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .ack, .pushReport,
+      .tokenTaken:
+      nil
     }
   }
 
@@ -244,7 +253,7 @@ extension Command.Body {
     switch self {
     case .alerting, .answer, .decline, .busy: true
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .ack, .cancel,
-      .connected, .hangUp, .signal, .resume, .query:
+      .connected, .hangUp, .signal, .resume, .query, .pushReport, .tokenTaken:
       false
     }
   }
@@ -260,8 +269,10 @@ extension Command.Body {
     case .alerting, .hangUp: .relaxed
     case .signal: .lazy
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .answer, .decline,
-      .busy, .cancel, .resume, .query:
+      .busy, .cancel, .resume, .query, .tokenTaken:
       .urgent
+    // Nobody waits for it but the gateway; what follows from a failure is urgent by itself.
+    case .pushReport: .idle
     }
   }
 }

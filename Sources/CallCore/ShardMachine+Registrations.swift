@@ -1,4 +1,7 @@
 /// Registrations: what the cluster keeps of a device, one key each in the store.
+///
+/// A registration with push tokens goes a longer way (`ShardMachine+Tokens`): each of them has one
+/// owner in the whole cluster.
 extension ShardMachine {
   mutating func register(
     _ command: Command, _ request: RegistrationRequest, _ context: CallContext,
@@ -7,24 +10,49 @@ extension ShardMachine {
     let registration = Registration(
       user: command.user, device: command.device, request: request, registeredAt: context.now,
       seenAt: context.now)
-    let removed = makeRoom(for: command, into: &outcome)
+    let reply = PendingReply(command)
+    let fingerprints = mayPush ? registration.fingerprints : []
+    // Said again while the first is on its way: one answer comes.
+    if let reply, isPending(reply) { return }
+    dropClaims(of: command.user, command.device, into: &outcome)
+    if fingerprints.isEmpty { return store(registration, reply, into: &outcome) }
+    claim(fingerprints, for: registration, reply, into: &outcome)
+  }
+
+  private func isPending(_ reply: PendingReply) -> Bool {
+    pendingClaims.values.contains { $0.reply == reply }
+      || pendingStores.values.contains { $0.reply == reply }
+  }
+
+  /// Its tokens are its own: the registration goes to the store.
+  mutating func store(
+    _ registration: Registration, _ reply: PendingReply?, into outcome: inout Outcome
+  ) {
+    let removed = makeRoom(for: registration, into: &outcome)
+    store(registration, .register(registration, removed: removed), reply, into: &outcome)
+  }
+
+  mutating func store(
+    _ registration: Registration, _ what: PendingStore.What, _ reply: PendingReply?,
+    into outcome: inout Outcome
+  ) {
     let token = nextToken()
-    pendingStores[token] = PendingStore(
-      what: .register(registration, removed: removed),
-      reply: command.request == 0 ? nil : (command.session, command.request))
+    pendingStores[token] = PendingStore(what: what, reply: reply)
     outcome.effects.append(.store(registration, token: token))
     outcome.raise(to: .urgent)
   }
 
   /// At most ten devices a user: the longest unseen go, and are told.
-  private mutating func makeRoom(for command: Command, into outcome: inout Outcome) -> [DeviceID] {
-    let registered = (users[command.user]?.devices ?? []).filter { $0.registration != nil }
-    guard !registered.contains(where: { $0.id == command.device }) else { return [] }
+  private mutating func makeRoom(
+    for registration: Registration, into outcome: inout Outcome
+  ) -> [DeviceID] {
+    let registered = (users[registration.user]?.devices ?? []).filter { $0.registration != nil }
+    guard !registered.contains(where: { $0.id == registration.device }) else { return [] }
     let surplus = registered.count + 1 - limits.devicesPerUser
     guard surplus > 0 else { return [] }
     let oldest = registered.sorted { Self.seen($0) < Self.seen($1) }.prefix(surplus)
     for device in oldest {
-      remove(command.user, device.id, reply: nil, into: &outcome)
+      remove(registration.user, device.id, reply: nil, into: &outcome)
       if let session = device.session {
         let notice = Notice(
           kind: .deviceRemoved,
@@ -40,17 +68,16 @@ extension ShardMachine {
   }
 
   mutating func unregister(_ command: Command, _ device: DeviceID, into outcome: inout Outcome) {
-    guard users[command.user]?.device(device)?.registration != nil else {
-      return Self.reply(command, .done, .urgent, into: &outcome)
-    }
-    remove(
-      command.user, device,
-      reply: command.request == 0 ? nil : (command.session, command.request), into: &outcome)
+    dropClaims(of: command.user, device, into: &outcome)
+    let isKnown =
+      users[command.user]?.device(device)?.registration != nil
+      || isStoring(command.user, device)
+    guard isKnown else { return Self.reply(command, .done, .urgent, into: &outcome) }
+    remove(command.user, device, reply: PendingReply(command), into: &outcome)
   }
 
   private mutating func remove(
-    _ user: UserKey, _ device: DeviceID, reply: (session: SessionRef, request: UInt64)?,
-    into outcome: inout Outcome
+    _ user: UserKey, _ device: DeviceID, reply: PendingReply?, into outcome: inout Outcome
   ) {
     let token = nextToken()
     pendingStores[token] = PendingStore(what: .remove(user, device), reply: reply)
@@ -58,9 +85,20 @@ extension ShardMachine {
     outcome.raise(to: .urgent)
   }
 
-  private mutating func nextToken() -> UInt64 {
+  mutating func nextToken() -> UInt64 {
     lastStoreToken += 1
     return lastStoreToken
+  }
+
+  /// Whether a registration of the device is on its way to the store.
+  func isStoring(_ user: UserKey, _ device: DeviceID) -> Bool {
+    pendingStores.values.contains {
+      if case .register(let registration, _) = $0.what {
+        registration.user == user && registration.device == device
+      } else {
+        false
+      }
+    }
   }
 
   /// A `store` or `remove` effect was carried out, or could not be.
@@ -68,40 +106,88 @@ extension ShardMachine {
     token: UInt64, ok: Bool, now: Timestamp, into outcome: inout Outcome
   ) {
     guard let pending = pendingStores.removeValue(forKey: token) else { return }
-    if ok { take(pending.what) }
-    guard let (session, request) = pending.reply else { return }
-    let reply: Reply =
+    let context = context(now)
+    take(pending.what, ok: ok, context, into: &outcome)
+    carryOutPushes(context, into: &outcome)
+    guard let reply = pending.reply else { return }
+    let answer: Reply =
       switch (ok, pending.what) {
       case (false, _): .error(CallError(.tryAgain, retryAfterMilliseconds: 1000))
       case (true, .register(let registration, let removed)):
         .registered(
           expiresAt: registration.seenAt + limits.registrationLifetime, removed: removed)
-      case (true, .remove): .done
+      case (true, .remove), (true, .less), (true, .seen): .done
       }
-    outcome.effects.append(.reply(session, request: request, reply))
-    outcome.raise(to: .urgent)
+    reply.give(answer, into: &outcome)
   }
 
-  private mutating func take(_ what: PendingStore.What) {
+  private mutating func take(
+    _ what: PendingStore.What, ok: Bool, _ context: CallContext, into outcome: inout Outcome
+  ) {
     switch what {
     case .register(let registration, _):
-      users[registration.user, default: User()].withDevice(registration.device) { device in
-        if device.registration == nil { tally.registrations += 1 }
-        device.registration = registration
-        if !registration.request.deviceName.isEmpty {
-          device.name = registration.request.deviceName
-        }
-      }
+      if ok { take(registration, context, into: &outcome) }
     case .remove(let user, let id):
-      guard users[user]?.device(id)?.registration != nil else { return }
-      tally.registrations -= 1
-      users[user]?.withDevice(id) { $0.registration = nil }
-      tidy(user)
+      if ok { forget(user, id, context, into: &outcome) }
+    case .less(let user, let id, let claim):
+      if users[user]?.device(id) != nil {
+        users[user]?.withDevice(id) { $0.isUnwritten = !ok }
+      }
+      if let claim { tokenStepDone(token: claim, ok ? .told : .failed, context, into: &outcome) }
+    case .seen: break
     }
+  }
+
+  private mutating func take(
+    _ registration: Registration, _ context: CallContext, into outcome: inout Outcome
+  ) {
+    let key = registration.user
+    let former = users[key]?.device(registration.device)?.registration
+    if former == nil { tally.registrations += 1 }
+    users[key, default: User()].withDevice(registration.device) { device in
+      device.registration = registration
+      device.isUnwritten = false
+      if !registration.request.deviceName.isEmpty {
+        device.name = registration.request.deviceName
+      }
+    }
+    if let former { release(former, except: registration.fingerprints, context, into: &outcome) }
+    guard mayPush, registration.ringToken != nil else { return }
+    for id in users[key]?.calls ?? [] {
+      mutate(id) { $0.becameWakeable(registration.device, context) }
+    }
+  }
+
+  private mutating func forget(
+    _ user: UserKey, _ id: DeviceID, _ context: CallContext, into outcome: inout Outcome
+  ) {
+    guard let registration = users[user]?.device(id)?.registration else { return }
+    tally.registrations -= 1
+    users[user]?.withDevice(id) {
+      $0.registration = nil
+      $0.isUnwritten = false
+    }
+    release(registration, except: [], context, into: &outcome)
+    cannotBeWoken(user, id, context, into: &outcome)
+    tidy(user)
+  }
+
+  /// The device attached: it is seen. Written now and then only.
+  mutating func noteSeen(
+    _ user: UserKey, _ id: DeviceID, _ context: CallContext, into outcome: inout Outcome
+  ) {
+    guard var registration = users[user]?.device(id)?.registration,
+      registration.seenAt + limits.seenWrittenEvery <= context.now,
+      !isStoring(user, id)
+    else { return }
+    registration.seenAt = context.now
+    users[user]?.withDevice(id) { $0.registration = registration }
+    store(registration, .seen, nil, into: &outcome)
   }
 
   /// Registrations unseen for too long go.
   mutating func expireRegistrations(now: Timestamp, into outcome: inout Outcome) {
+    expiryAt = now + limits.expiryEvery
     var expired: [(UserKey, DeviceID)] = []
     for (key, user) in users {
       for device in user.devices {
@@ -112,5 +198,38 @@ extension ShardMachine {
       }
     }
     for (user, device) in expired { remove(user, device, reply: nil, into: &outcome) }
+  }
+}
+
+/// A registration on its way to the store.
+struct PendingStore: Sendable {
+  enum What: Sendable {
+    case register(Registration, removed: [DeviceID])
+    case remove(UserKey, DeviceID)
+    /// It lost a token: gone from memory already. `claim`: who waits for that, in this shard.
+    case less(UserKey, DeviceID, claim: UInt64?)
+    /// Only when it was seen changed.
+    case seen
+  }
+  var what: What
+  /// nil where nobody asked.
+  var reply: PendingReply?
+}
+
+/// Where a reply goes that comes later.
+struct PendingReply: Sendable, Equatable {
+  var session: SessionRef
+  var request: UInt64
+
+  /// nil: none is wanted.
+  init?(_ command: Command) {
+    guard command.request != 0 else { return nil }
+    session = command.session
+    request = command.request
+  }
+
+  func give(_ reply: Reply, into outcome: inout Outcome) {
+    outcome.effects.append(.reply(session, request: request, reply))
+    outcome.raise(to: .urgent)
   }
 }

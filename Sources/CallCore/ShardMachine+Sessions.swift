@@ -31,7 +31,10 @@ extension ShardMachine {
       let state = attach.forCall.map { self.state(of: $0, seenBy: command, attaching: true) }
       Self.reply(command, .attached(forCall: state), .urgent, into: &outcome)
     }
-    if isServing { ringAttached(command, context, into: &outcome) }
+    if isServing {
+      ringAttached(command, context, into: &outcome)
+      if !attach.announce { noteSeen(command.user, command.device, context, into: &outcome) }
+    }
   }
 
   /// The device hears the present state of its user's calls.

@@ -12,7 +12,15 @@ public struct ShardMachine: Sendable {
   var calls = CallTable()
   var users: [UserKey: User] = [:]
   var pendingStores: [UInt64: PendingStore] = [:]
+  var pendingClaims: [UInt64: PendingClaim] = [:]
   var lastStoreToken: UInt64 = 0
+  /// Calls that may have something to push.
+  var pushWishes: [CallID] = []
+  /// Whether sleeping devices are pushed, and tokens claimed: not before every node that may own the
+  /// shard can read of it.
+  public var mayPush = true
+  /// When registrations are searched for expired ones.
+  var expiryAt = Timestamp.distantFuture
   var tally = ShardCounts()
   /// False until every edge has announced its sessions: until then nobody is told anything.
   var isServing = false
@@ -94,7 +102,18 @@ public struct ShardMachine: Sendable {
       takeOver(id, context, into: &outcome)
     }
     expireRegistrations(now: now, into: &outcome)
+    sayPushesAgain(context, into: &outcome)
+    carryOutPushes(context, into: &outcome)
     if !outcome.isEmpty { outcome.raise(to: .urgent) }
+  }
+
+  /// Also of calls that ended, and of whose end everybody knows.
+  private func sayPushesAgain(_ context: CallContext, into outcome: inout Outcome) {
+    guard mayPush else { return }
+    for call in calls.slots {
+      let devices = users[call.facts.callee]?.devices ?? []
+      call.sayPushesAgain(devices, context, into: &outcome)
+    }
   }
 
   private mutating func takeOver(
@@ -102,8 +121,9 @@ public struct ShardMachine: Sendable {
   ) {
     let callee = calls.slot(of: id).map { calls[$0].facts.callee }
     let devices = callee.flatMap { users[$0] }?.devices ?? []
+    let mayPush = mayPush
     mutate(id) { call in
-      call.takeOver(devices: devices, context, into: &outcome)
+      call.takeOver(devices: devices, mayPush: mayPush, context, into: &outcome)
     }
   }
 
@@ -132,7 +152,10 @@ public struct ShardMachine: Sendable {
     case .alerting, .answer, .decline, .busy, .cancel, .connected, .hangUp, .signal, .resume,
       .query:
       handleCallCommand(command, context, into: &outcome)
+    case .pushReport(let report): pushReported(command, report, context, into: &outcome)
+    case .tokenTaken(let taken): tokenTaken(command, taken, context, into: &outcome)
     }
+    if !pushWishes.isEmpty { carryOutPushes(context, into: &outcome) }
   }
 
   /// An edge is gone, and its sessions with it.
@@ -150,12 +173,15 @@ public struct ShardMachine: Sendable {
       guard let session = call.caller.session else { continue }
       mutate(call.id) { $0.callerSessionLost(session, context, into: &outcome) }
     }
+    carryOutPushes(context, into: &outcome)
   }
 
   // MARK: Time
 
   /// When `fire` is due next.
-  public var nextDeadline: Timestamp { isServing ? deadlines.next : .distantFuture }
+  public var nextDeadline: Timestamp {
+    isServing ? min(deadlines.next, expiryAt) : .distantFuture
+  }
 
   /// Carries out what is due.
   public mutating func fire(now: Timestamp, into outcome: inout Outcome) {
@@ -173,7 +199,9 @@ public struct ShardMachine: Sendable {
         repeated = call.tick(context, into: &outcome)
       }
       tally.deliveryRepeatsTotal += UInt64(repeated)
+      if !pushWishes.isEmpty { carryOutPushes(context, into: &outcome) }
     }
+    if expiryAt <= now { expireRegistrations(now: now, into: &outcome) }
   }
 
   // MARK: Keeping calls
@@ -193,6 +221,7 @@ public struct ShardMachine: Sendable {
     let wasSettled = calls[slot].settled
     body(&calls[slot])
     let after = calls[slot].phase
+    if calls[slot].wantsPush { pushWishes.append(id) }
     if calls[slot].settled, !wasSettled { shelve(id, calls[slot].facts.callee) }
     if before != after {
       tally.add(before, -1)
@@ -245,15 +274,4 @@ public struct ShardMachine: Sendable {
   }
 
   public var counts: ShardCounts { tally }
-}
-
-/// A registration on its way to the store.
-struct PendingStore: Sendable {
-  enum What: Sendable {
-    case register(Registration, removed: [DeviceID])
-    case remove(UserKey, DeviceID)
-  }
-  var what: What
-  /// Where the reply goes; nil where nobody asked.
-  var reply: (session: SessionRef, request: UInt64)?
 }

@@ -10,7 +10,15 @@ struct User: Sendable {
     /// When its session broke; nil while it is attached, and where it took its leave. A registered
     /// device comes back soon: a call waits for it.
     var brokeAt: Timestamp?
-    var registration: Registration?
+    var registration: Registration? {
+      didSet { wakes = registration?.ringToken != nil }
+    }
+    /// Whether a push can make it ring.
+    private(set) var wakes = false
+    /// What the store has of its registration is not what is here: it could not be written.
+    var isUnwritten = false
+
+    init(id: DeviceID) { self.id = id }
   }
 
   private(set) var devices: [Device] = []

@@ -83,7 +83,10 @@ extension Command.Body {
   /// The call that a command is about; nil where it is about none, or several.
   var call: CallID? {
     switch self {
-    case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack: nil
+    case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack,
+      .tokenTaken:
+      nil
+    case .pushReport(let report): report.call
     case .place(let request): request.call
     case .alerting(let call), .answer(let call, _), .decline(let call, _), .busy(let call),
       .cancel(let call), .connected(let call), .hangUp(let call), .signal(let call, _, _),
@@ -104,7 +107,7 @@ extension Command.Body {
     case .ack(let items): 96 + 32 * items.count
     case .callerGone(let calls): 96 + 20 * calls.count
     case .attach, .sessionClosed, .unregister, .alerting, .decline, .busy, .cancel, .connected,
-      .hangUp, .resume, .query:
+      .hangUp, .resume, .query, .pushReport, .tokenTaken:
       192
     }
   }

@@ -196,10 +196,13 @@ public struct CallReport: Codable, Sendable, Equatable {
     public var state: String
     /// Edge number and session number; nil without a session.
     public var session: String?
-    public init(party: Party, state: String, session: String?) {
+    /// What was pushed to it, by purpose; nil from nodes that do not say.
+    public var pushes: [String]?
+    public init(party: Party, state: String, session: String?, pushes: [String]? = nil) {
       self.party = party
       self.state = state
       self.session = session
+      self.pushes = pushes
     }
   }
   public struct Event: Codable, Sendable, Equatable {
@@ -210,11 +213,20 @@ public struct CallReport: Codable, Sendable, Equatable {
     /// Whose device: caller and callee may have devices of the same id.
     public var user: String?
     public var what: String
-    public init(atMicroseconds: Int64, device: String?, user: String? = nil, what: String) {
+    /// What a push was for.
+    public var purpose: String?
+    /// Why a push was rejected or failed.
+    public var reason: String?
+    public init(
+      atMicroseconds: Int64, device: String?, user: String? = nil, what: String,
+      purpose: String? = nil, reason: String? = nil
+    ) {
       self.atMicroseconds = atMicroseconds
       self.device = device
       self.user = user
       self.what = what
+      self.purpose = purpose
+      self.reason = reason
     }
   }
   public var found: Bool
@@ -237,6 +249,25 @@ public struct CallReport: Codable, Sendable, Equatable {
 }
 
 public struct UserReport: Codable, Sendable, Equatable {
+  /// A push token, without the token.
+  public struct Token: Codable, Sendable, Equatable {
+    /// voip or alert.
+    public var kind: String
+    public var provider: String
+    public var environment: String
+    public var topic: String
+    /// The first 12 hex digits of its fingerprint; empty where it has none.
+    public var fingerprint: String
+    public init(
+      kind: String, provider: String, environment: String, topic: String, fingerprint: String
+    ) {
+      self.kind = kind
+      self.provider = provider
+      self.environment = environment
+      self.topic = topic
+      self.fingerprint = fingerprint
+    }
+  }
   public struct Device: Codable, Sendable, Equatable {
     public var device: String
     public var name: String
@@ -245,6 +276,13 @@ public struct UserReport: Codable, Sendable, Equatable {
     public var attachedAtMilliseconds: Int64?
     public var registeredAtMilliseconds: Int64?
     public var pushProviders: [String]
+    public var seenAtMilliseconds: Int64?
+    /// What is registered: nil without a registration, and from nodes that do not say.
+    public var tokens: [Token]?
+    public var dialect: String?
+    public var sdk: String?
+    /// The pushes that it takes beside ringing.
+    public var capabilities: [String]?
     public init(
       device: String, name: String, session: String?, client: String,
       attachedAtMilliseconds: Int64?, registeredAtMilliseconds: Int64?, pushProviders: [String]

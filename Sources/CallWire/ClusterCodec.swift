@@ -4,9 +4,15 @@ public import CallCore
 
 /// Swift values to and from the protobuf bytes that nodes exchange and keep.
 public enum ClusterCodec {
-  /// The number of the rules by which this version writes, and the highest that it reads. What it
-  /// means and when it grows is written in docs/operations.md.
-  public static let format: UInt32 = 1
+  /// The highest number of the rules that this version reads. What it means and when it grows is
+  /// written in docs/operations.md.
+  ///
+  /// 2: pushes in the journal, and senders of commands that are no edges.
+  public static let format: UInt32 = 2
+  /// What is written that a reader of the first rules understands says so.
+  static let firstFormat: UInt32 = 1
+  /// The first format whose readers know of pushes.
+  public static let pushFormat: UInt32 = 2
 
   public static func encode(_ value: CommandBatch) -> [UInt8] {
     Packer.bytes { $0.commandBatch(value) }
@@ -37,6 +43,9 @@ public enum ClusterCodec {
   }
   public static func encode(_ value: Registration) -> [UInt8] {
     Packer.bytes { $0.registration(value) }
+  }
+  public static func encode(_ value: TokenOwner) -> [UInt8] {
+    Packer.bytes { $0.tokenOwner(value) }
   }
 
   public static func commandBatch(_ bytes: [UInt8]) throws(WireError) -> CommandBatch {
@@ -81,6 +90,10 @@ public enum ClusterCodec {
   public static func registration(_ bytes: [UInt8]) throws(WireError) -> Registration {
     try read(
       bytes, "registration", callmesh__v1__registration_record__unpack, Unpacker.registration)
+  }
+
+  public static func tokenOwner(_ bytes: [UInt8]) throws(WireError) -> TokenOwner {
+    try read(bytes, "token owner", callmesh__v1__token_owner__unpack, Unpacker.tokenOwner)
   }
 
   @inline(__always)

@@ -1,13 +1,20 @@
 public import CallCore
 
-/// Edge to shard.
+/// Edge to shard; or gateway or coordinator to shard.
 public struct CommandBatch: Sendable, Equatable {
+  /// 0: the sender is no edge.
   public var edge: UInt64
+  /// Instead of `edge`: the number of a node that takes replies, on `Subjects.edge`, but has no
+  /// sessions. Never an edge's number.
+  public var peer: UInt64
   public var commands: [Command]
   /// Those of its commands that this version cannot read.
   public var unreadable: [Unreadable]
-  public init(edge: UInt64, commands: [Command], unreadable: [Unreadable] = []) {
+  public init(
+    edge: UInt64 = 0, peer: UInt64 = 0, commands: [Command], unreadable: [Unreadable] = []
+  ) {
     self.edge = edge
+    self.peer = peer
     self.commands = commands
     self.unreadable = unreadable
   }

@@ -43,6 +43,23 @@ import Testing
     #expect(membership.coordinators.isEmpty)
   }
 
+  @Test func whatEveryCoordinatorReads() {
+    var membership = Membership(timeout: Self.timeout, now: at(0))
+    #expect(membership.allRead(2), "this node reads it")
+    var former = heartbeat("a", 1)
+    former.reads = 1
+    _ = membership.heard(former, now: at(0))
+    _ = membership.heard(heartbeat("b", 2), now: at(0))
+    #expect(membership.allRead(1))
+    #expect(!membership.allRead(2))
+    var gateway = heartbeat("p", 3, role: .push)
+    gateway.reads = 1
+    _ = membership.heard(gateway, now: at(0))
+    // Upgraded: a new incarnation under the same name.
+    _ = membership.heard(heartbeat("a", 4), now: at(500))
+    #expect(membership.allRead(2), "nobody but coordinators reads the journal")
+  }
+
   @Test func oneThatSpeaksLives() {
     var membership = Membership(timeout: Self.timeout, now: at(0))
     let events = pass(&membership, from: 0, to: 20_000) { _ in heartbeat("a", 1) }

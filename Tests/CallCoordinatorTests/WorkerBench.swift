@@ -76,6 +76,8 @@ final class WorkerBench: Sendable {
     let checkpoints = Mutex<[CheckpointJob]>([])
   }
   private let records: Records
+  let outlet = TestOutlet()
+  let tokens: InProcessBucket
 
   var reported: [WorkerReport] { records.reports.withLock { $0 } }
   var checkpointJobs: [CheckpointJob] { records.checkpoints.withLock { $0 } }
@@ -85,6 +87,7 @@ final class WorkerBench: Sendable {
     change(&configuration)
     let records = Records()
     self.records = records
+    tokens = try await bus.openBucket("tokens", BucketOptions())
     journal = HeldJournal(try await bus.openJournal(JournalOptions()))
     metrics = CoordinatorMetrics(MetricsRegistry())
     clock = testClock()
@@ -93,7 +96,9 @@ final class WorkerBench: Sendable {
       index: 0,
       ShardWorker.Dependencies(
         configuration: configuration, subjects: subjects, bus: bus, journal: journal,
-        registrations: try await bus.openBucket("registrations", BucketOptions()), clock: clock,
+        registrations: try await bus.openBucket("registrations", BucketOptions()),
+        tokens: tokens,
+        pushOutlet: outlet, peer: 4711, clock: clock,
         metrics: metrics, logger: quietLogger(),
         writeCheckpoint: { job in records.checkpoints.withLock { $0.append(job) } },
         report: { report in records.reports.withLock { $0.append(report) } }))

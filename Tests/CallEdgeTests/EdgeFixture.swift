@@ -44,7 +44,7 @@ final class FakeShards: Sendable {
     case .query(let call), .decline(let call, _), .busy(let call):
       .call(CallState(call: call, callee: command.callee.user, phase: .ringing, version: 3))
     case .unregister, .place, .alerting, .answer, .cancel, .connected, .hangUp, .signal,
-      .resume:
+      .resume, .pushReport, .tokenTaken:
       .done
     }
   }

@@ -291,6 +291,17 @@ struct Conversation {
         var stored = Outcome()
         machine.registrationStored(token: token, ok: true, now: now, into: &stored)
         try perform(&stored)
+      case .token(let step, let token):
+        var done = Outcome()
+        let result: TokenStepResult =
+          switch step {
+          case .read: .read(nil, revision: 0)
+          case .tell: .told
+          case .claim: .claimed
+          }
+        machine.tokenStepDone(token: token, result, now: now, into: &done)
+        try perform(&done)
+      case .push, .releaseToken: break
       }
     }
   }

@@ -49,6 +49,27 @@ extension GoldenValues {
     ("query", .query(call)),
   ]
 
+  /// Of gateways and coordinators.
+  private static let peerBodies: [(name: String, body: Command.Body)] = {
+    let outcomes: [(String, PushOutcome)] = [
+      ("accepted", .accepted), ("tokenGone", .tokenGone(at: at)),
+      ("tokenGoneAtSomeTime", .tokenGone(at: nil)), ("rejected", .rejected(reason: "BadTopic")),
+      ("expired", .expired), ("failed", .failed(reason: "ServiceUnavailable")),
+    ]
+    let taken = TokenTaken(
+      fingerprint: "00112233445566778899aabbccddeeff", byUser: "ann", byDevice: "ann-phone",
+      at: later)
+    return outcomes.map { name, outcome in
+      (
+        "pushReport.\(name)",
+        .pushReport(
+          PushReport(
+            call: call, device: "bob-phone", purpose: .missedNotice,
+            fingerprint: "00112233445566778899aabbccddeeff", outcome: outcome, at: later))
+      )
+    } + [("tokenTaken", .tokenTaken(taken))]
+  }()
+
   private static let replies: [(name: String, reply: Reply)] = [
     ("error", .error(CallError(.tryAgain, retryAfterMilliseconds: 1000))),
     ("done", .done),
@@ -95,9 +116,21 @@ extension GoldenValues {
     all += [
       GoldenValue("recordFollows", following, ClusterCodec.encode, ClusterCodec.journalRecord),
       GoldenValue("checkpoint", checkpoint, ClusterCodec.encode, ClusterCodec.checkpoint),
-      GoldenValue("registration", registration, ClusterCodec.encode, ClusterCodec.registration),
+      // Capabilities were not kept at first: they are derived on reading.
       GoldenValue(
-        "bareRegistration", bareRegistration, ClusterCodec.encode, ClusterCodec.registration),
+        "registration", registration, isWritten: false, ClusterCodec.encode,
+        ClusterCodec.registration),
+      GoldenValue(
+        "bareRegistration", bareRegistration, isWritten: false, ClusterCodec.encode,
+        ClusterCodec.registration),
+      GoldenValue(
+        "registrationCapable", capableRegistration, ClusterCodec.encode,
+        ClusterCodec.registration),
+      GoldenValue("tokenOwner", tokenOwner, ClusterCodec.encode, ClusterCodec.tokenOwner),
+      GoldenValue(
+        "checkpointPushed", pushedCheckpoint, ClusterCodec.encode, ClusterCodec.checkpoint),
+      GoldenValue(
+        "heartbeatReads", readingHeartbeat, ClusterCodec.encode, ClusterCodec.heartbeat),
       // Leases did not say their format at first.
       GoldenValue("lease", lease, isWritten: false, ClusterCodec.encode, ClusterCodec.lease),
       GoldenValue("leaseRefused", refusedLease, ClusterCodec.encode, ClusterCodec.lease),
@@ -119,6 +152,14 @@ extension GoldenValues {
     all += commands.map {
       GoldenValue(
         "command.\($0.name)", CommandBatch(edge: 7, commands: [$0.command]), ClusterCodec.encode,
+        ClusterCodec.commandBatch)
+    }
+    all += peerBodies.map { name, body in
+      let command = Command(
+        session: SessionRef(edge: 9, number: 5), request: 5, user: bob, device: "bob-phone",
+        callee: bob, body: body)
+      return GoldenValue(
+        "command.\(name)", CommandBatch(peer: 9, commands: [command]), ClusterCodec.encode,
         ClusterCodec.commandBatch)
     }
     all += items.map {

@@ -78,8 +78,13 @@ enum GoldenValues {
     )
   }
 
+  /// Came with the second format.
+  static let pushes: [(name: String, change: JournalEntry.Change)] = PushPurpose.allCases.map {
+    ("pushed.\($0.name)", .pushed("bob-phone", $0))
+  }
+
   static let records: [(name: String, record: JournalRecord)] =
-    (changes + ends).map { name, change in
+    (changes + ends + pushes).map { name, change in
       (
         "entry.\(name)",
         JournalRecord(
@@ -107,6 +112,22 @@ enum GoldenValues {
   static let checkpoint = Checkpoint(
     sequence: 123_456, epoch: 4,
     entries: (changes + ends).map { JournalEntry(call: call, change: $0.change) })
+
+  static let pushedCheckpoint = Checkpoint(
+    sequence: 123_457, epoch: 4,
+    entries: (changes + pushes).map { JournalEntry(call: call, change: $0.change) })
+
+  static let capableRegistration = Registration(
+    user: bob, device: "bob-phone",
+    request: RegistrationRequest(
+      deviceName: "Bob's phone",
+      voipToken: PushToken(
+        provider: .apns, environment: "sandbox", topic: "org.example.app.voip", token: "c0ffee",
+        fingerprint: "00112233445566778899aabbccddeeff"),
+      dialect: "telnyx", sdkName: "iOS-3.2.1"),
+    registeredAt: at, seenAt: later, capabilities: [.missed, .cancel])
+
+  static let tokenOwner = TokenOwner(user: bob, device: "bob-phone", claimedAt: at)
 
   static let registration = Registration(
     user: bob, device: "bob-phone",
@@ -136,7 +157,11 @@ enum GoldenValues {
 
   static let heartbeat = Heartbeat(
     node: "edge-1", role: .edge, incarnation: 42, state: .leaving, version: "0.1.0",
-    shardCount: 64)
+    shardCount: 64, reads: 1)
+
+  static let readingHeartbeat = Heartbeat(
+    node: "push-1", role: .push, incarnation: 43, state: .serving, version: "0.2.0",
+    shardCount: 64, reads: 2)
 
   static let state: CallState = {
     var state = CallState(call: call, callee: "bob", phase: .ended)

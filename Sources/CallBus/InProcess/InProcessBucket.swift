@@ -17,8 +17,10 @@ public final class InProcessBucket: KeyValueBucket {
     write(key, value, expecting: expecting, completion: completion)
   }
 
-  public func delete(_ key: String, completion: @escaping @Sendable (AppendResult) -> Void) {
-    write(key, nil, expecting: nil, completion: completion)
+  public func delete(
+    _ key: String, expecting: UInt64?, completion: @escaping @Sendable (AppendResult) -> Void
+  ) {
+    write(key, nil, expecting: expecting, completion: completion)
   }
 
   private func write(

@@ -24,7 +24,7 @@ extension HistoryChecker {
     }
     if record.epoch != facts.epoch { facts.mayBeLost = true }
     switch entry.change {
-    case .placed, .legJoined, .signal, .settled: break
+    case .placed, .legJoined, .signal, .settled, .pushed: break
     case .alerting(let device): facts.alerting.insert(device.text)
     case .answered(let answer):
       guard facts.answered == nil else { try refuse(.oneRecord, "answered twice in the journal") }

@@ -79,6 +79,7 @@ final class SimCoverage {
     case .connected: calls[call]?.isConnected = true
     case .callerLost(until: nil): race("R22", call)
     case .ended(let facts): ended(call, seen, facts, record)
+    case .pushed(_, let purpose): world.count("push.\(purpose.name)")
     case .placed, .signal, .callerLost, .winnerLost, .settled: break
     }
   }
@@ -232,7 +233,8 @@ extension Command.Body {
       .resume(let call), .query(let call):
       call
     case .place(let request): request.call
-    case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack: nil
+    case .pushReport(let report): report.call
+    case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack, .tokenTaken: nil
     }
   }
 }

@@ -106,8 +106,10 @@ package final class SimBucket: KeyValueBucket, @unchecked Sendable {
     write(key, value, expecting: expecting, completion)
   }
 
-  package func delete(_ key: String, completion: @escaping @Sendable (AppendResult) -> Void) {
-    write(key, nil, expecting: nil, completion)
+  package func delete(
+    _ key: String, expecting: UInt64?, completion: @escaping @Sendable (AppendResult) -> Void
+  ) {
+    write(key, nil, expecting: expecting, completion)
   }
 
   private func write(

@@ -53,7 +53,7 @@ extension StoreInvariants {
         for leg in facts.legs.indices { facts.legs[leg].deviceName = "" }
         calls[entry.call, default: []].append(
           JournalEntry(call: entry.call, change: .placed(facts)))
-      case .legJoined, .alerting, .answered, .legEnded, .connected, .ended, .settled:
+      case .legJoined, .alerting, .answered, .legEnded, .connected, .ended, .settled, .pushed:
         calls[entry.call, default: []].append(entry)
       }
       // A clock that is ahead forgets earlier.
@@ -134,9 +134,9 @@ private struct DirectBucket: KeyValueBucket {
     completion: @escaping @Sendable (AppendResult) -> Void
   ) { completion(.unknown("only for reading")) }
 
-  func delete(_ key: String, completion: @escaping @Sendable (AppendResult) -> Void) {
-    completion(.unknown("only for reading"))
-  }
+  func delete(
+    _ key: String, expecting: UInt64?, completion: @escaping @Sendable (AppendResult) -> Void
+  ) { completion(.unknown("only for reading")) }
 
   func get(_ key: String) async throws -> KeyValueEntry? { nats.store.get(name, key) }
 

@@ -8,8 +8,11 @@ extension Packer {
     _ value: CommandBatch
   ) -> UnsafeMutablePointer<Callmesh__V1__CommandBatch> {
     let message = arena.make(callmesh__v1__command_batch__init)
-    message.pointee.format = ClusterCodec.format
+    // Who does not know of senders that are no edges would answer nobody.
+    message.pointee.format =
+      value.peer == 0 ? ClusterCodec.firstFormat : ClusterCodec.pushFormat
     message.pointee.edge = value.edge
+    message.pointee.peer = value.peer
     message.pointee.n_commands = value.commands.count
     message.pointee.commands = array(value.commands, command)
     return message
@@ -91,7 +94,58 @@ extension Packer {
     case .query(let call):
       message.pointee.body_case = CALLMESH__V1__COMMAND__BODY_QUERY
       message.pointee.query = id(call)
+    case .pushReport(let report):
+      message.pointee.body_case = CALLMESH__V1__COMMAND__BODY_PUSH_REPORT
+      message.pointee.push_report = pushReport(report)
+    case .tokenTaken(let taken):
+      message.pointee.body_case = CALLMESH__V1__COMMAND__BODY_TOKEN_TAKEN
+      message.pointee.token_taken = tokenTaken(taken)
     }
+  }
+
+  private func pushReport(
+    _ value: PushReport
+  ) -> UnsafeMutablePointer<Callmesh__V1__PushReport> {
+    let message = arena.make(callmesh__v1__push_report__init)
+    message.pointee.call = id(value.call)
+    message.pointee.purpose = .init(rawValue: .init(value.purpose.rawValue))
+    set(&message.pointee.fingerprint, value.fingerprint)
+    message.pointee.at_us = value.at.microseconds
+    switch value.outcome {
+    case .accepted: message.pointee.result = CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_ACCEPTED
+    case .tokenGone(let at):
+      message.pointee.result = CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_TOKEN_GONE
+      message.pointee.gone_since_us = at?.microseconds ?? 0
+    case .rejected(let reason):
+      message.pointee.result = CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_REJECTED
+      set(&message.pointee.reason, reason)
+    case .expired: message.pointee.result = CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_EXPIRED
+    case .failed(let reason):
+      message.pointee.result = CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_FAILED
+      set(&message.pointee.reason, reason)
+    }
+    return message
+  }
+
+  private func tokenTaken(
+    _ value: TokenTaken
+  ) -> UnsafeMutablePointer<Callmesh__V1__TokenTaken> {
+    let message = arena.make(callmesh__v1__token_taken__init)
+    set(&message.pointee.fingerprint, value.fingerprint)
+    set(&message.pointee.by_user, value.byUser)
+    set(&message.pointee.by_device, value.byDevice.text)
+    message.pointee.at_us = value.at.microseconds
+    return message
+  }
+
+  func tokenOwner(_ value: TokenOwner) -> UnsafeMutablePointer<Callmesh__V1__TokenOwner> {
+    let message = arena.make(callmesh__v1__token_owner__init)
+    message.pointee.format = ClusterCodec.firstFormat
+    set(&message.pointee.app, value.user.app)
+    set(&message.pointee.user, value.user.user)
+    set(&message.pointee.device, value.device.text)
+    message.pointee.claimed_at_us = value.claimedAt.microseconds
+    return message
   }
 
   private func attach(_ value: Attach) -> UnsafeMutablePointer<Callmesh__V1__AttachCommand> {

@@ -5,7 +5,7 @@ internal import CallCore
 extension Packer {
   func edgeBatch(_ value: EdgeBatch) -> UnsafeMutablePointer<Callmesh__V1__EdgeBatch> {
     let message = arena.make(callmesh__v1__edge_batch__init)
-    message.pointee.format = ClusterCodec.format
+    message.pointee.format = ClusterCodec.firstFormat
     message.pointee.n_items = value.items.count
     message.pointee.items = array(value.items, edgeItem)
     return message
@@ -72,7 +72,7 @@ extension Packer {
     message.pointee.state = .init(rawValue: .init(value.state.rawValue))
     set(&message.pointee.version, value.version)
     message.pointee.shard_count = value.shardCount
-    message.pointee.format = ClusterCodec.format
+    message.pointee.format = ClusterCodec.firstFormat
     message.pointee.reads = value.reads
     return message
   }
@@ -83,7 +83,7 @@ extension Packer {
     let message = arena.make(callmesh__v1__announce_request__init)
     message.pointee.shard = value.shard
     message.pointee.epoch = value.epoch
-    message.pointee.format = ClusterCodec.format
+    message.pointee.format = ClusterCodec.firstFormat
     return message
   }
 
@@ -94,7 +94,7 @@ extension Packer {
     message.pointee.shard = value.shard
     message.pointee.epoch = value.epoch
     message.pointee.edge = value.edge
-    message.pointee.format = ClusterCodec.format
+    message.pointee.format = ClusterCodec.firstFormat
     return message
   }
 
@@ -104,7 +104,7 @@ extension Packer {
     message.pointee.incarnation = value.incarnation
     message.pointee.epoch = value.epoch
     message.pointee.released = value.released ? 1 : 0
-    message.pointee.format = ClusterCodec.format
+    message.pointee.format = ClusterCodec.firstFormat
     if !value.refusedBy.isEmpty {
       let numbers = arena.pointers(UInt64.self, count: value.refusedBy.count)
       numbers.initialize(from: value.refusedBy, count: value.refusedBy.count)
@@ -119,7 +119,7 @@ extension Packer {
     _ value: ClusterRecord
   ) -> UnsafeMutablePointer<Callmesh__V1__ClusterRecord> {
     let message = arena.make(callmesh__v1__cluster_record__init)
-    message.pointee.format = ClusterCodec.format
+    message.pointee.format = ClusterCodec.firstFormat
     set(&message.pointee.cluster, value.cluster)
     message.pointee.shard_count = value.shardCount
     return message

@@ -7,7 +7,7 @@ extension Packer {
     _ value: JournalRecord
   ) -> UnsafeMutablePointer<Callmesh__V1__JournalRecord> {
     let message = arena.make(callmesh__v1__journal_record__init)
-    message.pointee.format = ClusterCodec.format
+    message.pointee.format = format(of: value.entries)
     message.pointee.epoch = value.epoch
     message.pointee.number = value.number
     set(&message.pointee.writer, value.writer)
@@ -21,7 +21,7 @@ extension Packer {
 
   func checkpoint(_ value: Checkpoint) -> UnsafeMutablePointer<Callmesh__V1__Checkpoint> {
     let message = arena.make(callmesh__v1__checkpoint__init)
-    message.pointee.format = ClusterCodec.format
+    message.pointee.format = format(of: value.entries)
     message.pointee.sequence = value.sequence
     message.pointee.epoch = value.epoch
     message.pointee.n_entries = value.entries.count
@@ -29,17 +29,27 @@ extension Packer {
     return message
   }
 
+  /// The lowest that a reader must know.
+  private func format(of entries: [JournalEntry]) -> UInt32 {
+    for entry in entries {
+      if case .pushed = entry.change { return ClusterCodec.pushFormat }
+    }
+    return ClusterCodec.firstFormat
+  }
+
   func registration(
     _ value: Registration
   ) -> UnsafeMutablePointer<Callmesh__V1__RegistrationRecord> {
     let message = arena.make(callmesh__v1__registration_record__init)
-    message.pointee.format = ClusterCodec.format
+    message.pointee.format = ClusterCodec.firstFormat
     set(&message.pointee.app, value.user.app)
     set(&message.pointee.user, value.user.user)
     set(&message.pointee.device, value.device.text)
     message.pointee.registration = register(value.request)
     message.pointee.registered_at_us = value.registeredAt.microseconds
     message.pointee.seen_at_us = value.seenAt.microseconds
+    message.pointee.capabilities = value.capabilities.rawValue
+    message.pointee.capabilities_known = 1
     return message
   }
 
@@ -95,6 +105,12 @@ extension Packer {
     case .settled:
       message.pointee.change_case = CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SETTLED
       message.pointee.settled = arena.make(callmesh__v1__settled_entry__init)
+    case .pushed(let device, let purpose):
+      let change = arena.make(callmesh__v1__pushed_entry__init)
+      set(&change.pointee.device, device.text)
+      change.pointee.purpose = UInt32(purpose.rawValue)
+      message.pointee.change_case = CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PUSHED
+      message.pointee.pushed = change
     }
     return message
   }

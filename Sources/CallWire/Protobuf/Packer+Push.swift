@@ -6,7 +6,7 @@ internal import CallCore
 extension Packer {
   func pushJob(_ value: PushJob) -> UnsafeMutablePointer<Callmesh__V1__PushJob> {
     let message = arena.make(callmesh__v1__push_job__init)
-    message.pointee.format = ClusterCodec.format
+    message.pointee.format = ClusterCodec.firstFormat
     set(&message.pointee.app, value.user.app)
     set(&message.pointee.user, value.user.user)
     set(&message.pointee.device, value.device.text)
@@ -31,7 +31,7 @@ extension Packer {
 
   func pushKeys(_ value: PushKeys) -> UnsafeMutablePointer<Callmesh__V1__PushKeys> {
     let message = arena.make(callmesh__v1__push_keys__init)
-    message.pointee.format = ClusterCodec.format
+    message.pointee.format = ClusterCodec.firstFormat
     guard !value.keys.isEmpty else { return message }
     let keys = arena.pointers(ProtobufCBinaryData.self, count: value.keys.count)
     for (index, key) in value.keys.enumerated() {

@@ -7,8 +7,10 @@ extension Unpacker {
     _ message: UnsafeMutablePointer<Callmesh__V1__CommandBatch>
   ) throws(Fault) -> CommandBatch {
     try checkSaid(format: message.pointee.format)
-    let edge = message.pointee.edge
-    var batch = CommandBatch(edge: edge, commands: [])
+    let edge = message.pointee.edge == 0 ? message.pointee.peer : message.pointee.edge
+    var batch = CommandBatch(
+      edge: message.pointee.edge, peer: message.pointee.edge == 0 ? message.pointee.peer : 0,
+      commands: [])
     batch.commands.reserveCapacity(message.pointee.n_commands)
     for index in 0..<message.pointee.n_commands {
       guard let command = message.pointee.commands?[index] else { throw .malformed }
@@ -88,8 +90,58 @@ extension Unpacker {
       return .resume(try id(message.pointee.resume, "resume"))
     case CALLMESH__V1__COMMAND__BODY_QUERY:
       return .query(try id(message.pointee.query, "query"))
+    case CALLMESH__V1__COMMAND__BODY_PUSH_REPORT:
+      return .pushReport(
+        try pushReport(
+          there(message.pointee.push_report, "pushReport"),
+          device: DeviceID(try text(message.pointee.device, "device"))))
+    case CALLMESH__V1__COMMAND__BODY_TOKEN_TAKEN:
+      return .tokenTaken(try tokenTaken(there(message.pointee.token_taken, "tokenTaken")))
     default: throw .unknownMember("command")
     }
+  }
+
+  private static func pushReport(
+    _ message: UnsafeMutablePointer<Callmesh__V1__PushReport>, device: DeviceID
+  ) throws(Fault) -> PushReport {
+    let since = message.pointee.gone_since_us
+    let reason = try text(message.pointee.reason, "reason")
+    let outcome: PushOutcome =
+      switch message.pointee.result {
+      case CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_ACCEPTED: .accepted
+      case CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_TOKEN_GONE:
+        .tokenGone(at: since == 0 ? nil : Timestamp(microseconds: since))
+      case CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_REJECTED: .rejected(reason: reason)
+      case CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_EXPIRED: .expired
+      case CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_FAILED: .failed(reason: reason)
+      default: throw .unknownMember("result")
+      }
+    return PushReport(
+      call: try id(message.pointee.call, "call"), device: device,
+      purpose: try known(message.pointee.purpose.rawValue, PushPurpose.self, "purpose"),
+      fingerprint: try text(message.pointee.fingerprint, "fingerprint"), outcome: outcome,
+      at: Timestamp(microseconds: message.pointee.at_us))
+  }
+
+  private static func tokenTaken(
+    _ message: UnsafeMutablePointer<Callmesh__V1__TokenTaken>
+  ) throws(Fault) -> TokenTaken {
+    TokenTaken(
+      fingerprint: try text(message.pointee.fingerprint, "fingerprint"),
+      byUser: try text(message.pointee.by_user, "byUser"),
+      byDevice: DeviceID(try text(message.pointee.by_device, "byDevice")),
+      at: Timestamp(microseconds: message.pointee.at_us))
+  }
+
+  static func tokenOwner(
+    _ message: UnsafeMutablePointer<Callmesh__V1__TokenOwner>
+  ) throws(Fault) -> TokenOwner {
+    try checkKept(format: message.pointee.format)
+    return TokenOwner(
+      user: UserKey(
+        app: try text(message.pointee.app, "app"), user: try text(message.pointee.user, "user")),
+      device: DeviceID(try text(message.pointee.device, "device")),
+      claimedAt: Timestamp(microseconds: message.pointee.claimed_at_us))
   }
 
   private static func attach(

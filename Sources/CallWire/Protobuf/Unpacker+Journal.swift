@@ -42,7 +42,10 @@ extension Unpacker {
       device: DeviceID(try text(message.pointee.device, "device")),
       request: try register(there(message.pointee.registration, "registration")),
       registeredAt: Timestamp(microseconds: message.pointee.registered_at_us),
-      seenAt: Timestamp(microseconds: message.pointee.seen_at_us))
+      seenAt: Timestamp(microseconds: message.pointee.seen_at_us),
+      // Those of before are derived now.
+      capabilities: message.pointee.capabilities_known == 0
+        ? nil : PushCapabilities(rawValue: message.pointee.capabilities))
   }
 
   private static func entry(
@@ -90,6 +93,11 @@ extension Unpacker {
       return .winnerLost(until: lost(try there(message.pointee.winner_lost, "winnerLost")))
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SETTLED:
       return .settled
+    case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PUSHED:
+      let pushed = try there(message.pointee.pushed, "pushed")
+      return .pushed(
+        DeviceID(try text(pushed.pointee.device, "device")),
+        try known(pushed.pointee.purpose, PushPurpose.self, "purpose"))
     default: throw .unknownMember("change")
     }
   }

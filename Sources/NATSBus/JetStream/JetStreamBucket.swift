@@ -73,9 +73,11 @@ public final class JetStreamBucket: KeyValueBucket {
     }
   }
 
-  public func delete(_ key: String, completion: @escaping @Sendable (AppendResult) -> Void) {
+  public func delete(
+    _ key: String, expecting: UInt64?, completion: @escaping @Sendable (AppendResult) -> Void
+  ) {
     guard isKey(key, completion) else { return }
-    writer.write(prefix + key, [], expecting: nil, isDeletion: true) { [self] result in
+    writer.write(prefix + key, [], expecting: expecting, isDeletion: true) { [self] result in
       if case .appended(let sequence) = result { forget(key, through: sequence) }
       completion(result)
     }

@@ -144,6 +144,8 @@ struct NodeRunner {
     out.shutdownTimeout = max(configuration.drain, .seconds(5))
     out.journal = configuration.journal
     out.buckets = configuration.bucket
+    out.pushQueue.replicas = configuration.bucket.replicas
+    out.pushQueue.inMemory = configuration.bucket.inMemory
     return out
   }
 

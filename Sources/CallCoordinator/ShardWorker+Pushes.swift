@@ -1,0 +1,100 @@
+internal import CallBus
+internal import CallCore
+internal import CallTelemetry
+internal import Logging
+
+/// Pushes leave through the work queue, apart from everything else: whatever the queue does, what is
+/// for sockets goes out as ever.
+extension ShardWorker {
+  /// A push that the queue has not confirmed.
+  struct PendingPush {
+    var term: ShardTerm
+    var job: PushJob
+    var attempts = 0
+    /// When to try again; nil while an answer is awaited.
+    var againAt: Timestamp?
+  }
+
+  /// Pushes of which a worker has no confirmation. Policy: what is decided beyond that counts as
+  /// failed at once.
+  static var pushesUnconfirmedMax: Int { 20_000 }
+  private static var pushAttemptsMax: Int { 6 }
+
+  func add(_ job: PushJob, _ shard: Int, now: Timestamp) {
+    guard let term = held[shard]?.term else { return }
+    with.metrics.pushJobs[job.purpose]?.increment()
+    guard pushes.count < Self.pushesUnconfirmedMax else {
+      return fail(job, term, "too many pushes wait for the work queue", now: now)
+    }
+    lastPush += 1
+    pushes[lastPush] = PendingPush(term: term, job: job)
+    offer(lastPush)
+  }
+
+  private func offer(_ number: UInt64) {
+    guard let push = pushes[number], let outlet = with.pushOutlet else { return }
+    pushes[number]!.attempts += 1
+    pushes[number]!.againAt = nil
+    let inbox = inbox
+    outlet.add(push.job) { inbox.offer(.pushAdded(number, $0)) }
+  }
+
+  func pushAdded(_ number: UInt64, _ result: AppendResult, now: Timestamp) {
+    guard let push = pushes[number] else { return }
+    let reason: String
+    switch result {
+    case .appended:
+      pushes[number] = nil
+      return with.metrics.pushesAdded.increment()
+    case .refused: reason = "the work queue is full"
+    case .unknown(let text): reason = text
+    }
+    // 50, 100, 200 … ms. An addition that did arrive, repeated, adds nothing.
+    let again = now + .milliseconds(50 << Int64(push.attempts - 1))
+    if push.attempts < Self.pushAttemptsMax, again < push.job.deadline {
+      with.metrics.pushRetries.increment()
+      pushes[number]!.againAt = again
+      pushAgainAt = min(pushAgainAt, again)
+      return
+    }
+    pushes[number] = nil
+    fail(push.job, push.term, reason, now: now)
+  }
+
+  /// To the rules it is as if a gateway had said so.
+  private func fail(_ job: PushJob, _ term: ShardTerm, _ reason: String, now: Timestamp) {
+    with.metrics.pushesFailed.increment()
+    if let times = failedPushes.admit(now: now) {
+      with.logger.warning(
+        "Pushes could not be put into the work queue.",
+        metadata: .keys([
+          .shard: "\(term.shard)", .call: "\(job.call)", .reason: "\(reason)", .count: "\(times)",
+        ]))
+    }
+    guard holds(term) else { return }
+    if case .parting = held[term.shard]!.phase { return }
+    decide(term.shard, now: now) { $0.pushNotAdded(job, reason: reason, now: now, into: &$1) }
+    touch(term.shard)
+  }
+
+  /// Tries again what is due.
+  func pushAgain(now: Timestamp) {
+    guard pushAgainAt <= now else { return }
+    pushAgainAt = .distantFuture
+    for number in pushes.keys.sorted() {
+      guard let again = pushes[number]?.againAt else { continue }
+      if again <= now { offer(number) } else { pushAgainAt = min(pushAgainAt, again) }
+    }
+  }
+}
+
+extension PushToken {
+  /// The lane of the work queue: who serves it needs the same keys and connections.
+  package var lane: String {
+    switch provider {
+    case .apns: environment == "sandbox" ? "apns-sandbox" : "apns-production"
+    case .fcm: "fcm"
+    case .webPush, .none: "web-push"
+    }
+  }
+}

@@ -1,0 +1,79 @@
+/// Pushes: what the calls want is looked up in the registrations, and what became of a push comes back.
+extension ShardMachine {
+  /// Lets the calls push that want to. To be called where calls were changed, before the outcome
+  /// leaves: a push is decided with what caused it.
+  mutating func carryOutPushes(_ context: CallContext, into outcome: inout Outcome) {
+    while let id = pushWishes.popLast() {
+      guard let slot = calls.slot(of: id), calls[slot].wantsPush else { continue }
+      guard mayPush else {
+        calls[slot].wantsPush = false
+        continue
+      }
+      let devices = users[calls[slot].facts.callee]?.devices ?? []
+      mutate(id) { $0.push(devices, context, into: &outcome) }
+    }
+  }
+
+  /// A gateway reports. Said again, it changes nothing more.
+  mutating func pushReported(
+    _ command: Command, _ report: PushReport, _ context: CallContext, into outcome: inout Outcome
+  ) {
+    var isWaiting = false
+    if case .tokenGone(let since) = report.outcome {
+      let user = command.user
+      // A registration that is on its way is newer than the report.
+      if isStoring(user, report.device) {
+        tellCall(report, user, context, into: &outcome)
+        return Self.reply(
+          command, .error(CallError(.tryAgain, retryAfterMilliseconds: 200)), .urgent,
+          into: &outcome)
+      }
+      isWaiting = dropGone(report, since ?? report.at, command, context, into: &outcome)
+    }
+    tellCall(report, command.user, context, into: &outcome)
+    if !isWaiting { Self.reply(command, .done, command.body.urgency, into: &outcome) }
+  }
+
+  private mutating func tellCall(
+    _ report: PushReport, _ user: UserKey, _ context: CallContext, into outcome: inout Outcome
+  ) {
+    guard let slot = calls.slot(of: report.call), calls[slot].facts.callee == user else { return }
+    mutate(report.call) {
+      $0.pushReported(report.device, report.purpose, report.outcome, context, into: &outcome)
+    }
+  }
+
+  /// A provider knows a token no more. It goes if it is still the one that the device registered, and
+  /// was not registered since.
+  private mutating func dropGone(
+    _ report: PushReport, _ since: Timestamp, _ command: Command, _ context: CallContext,
+    into outcome: inout Outcome
+  ) -> Bool {
+    let user = command.user
+    guard let device = users[user]?.device(report.device), let registration = device.registration
+    else { return false }
+    guard device.isUnwritten || registration.registeredAt < since else { return false }
+    let isLost = lose(
+      report.fingerprint, user, report.device, reply: PendingReply(command), claim: nil, context,
+      into: &outcome)
+    if isLost, !report.fingerprint.isEmpty {
+      outcome.effects.append(
+        .releaseToken(
+          fingerprint: report.fingerprint,
+          TokenOwner(user: user, device: report.device, claimedAt: context.now)))
+    }
+    return isLost
+  }
+
+  /// The work queue did not take a push, in all the time that it had for it.
+  public mutating func pushNotAdded(
+    _ job: PushJob, reason: String, now: Timestamp, into outcome: inout Outcome
+  ) {
+    let context = context(now)
+    let report = PushReport(
+      call: job.call, device: job.device, purpose: job.purpose,
+      fingerprint: job.token.fingerprint, outcome: .failed(reason: reason), at: now)
+    tellCall(report, job.user, context, into: &outcome)
+    carryOutPushes(context, into: &outcome)
+  }
+}
