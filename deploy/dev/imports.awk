@@ -19,7 +19,7 @@ BEGIN {
   allow("CallBus", "CallCore CallTelemetry")
   allow("NATSBus", "CallBus CallCore CallTelemetry CNATS")
   allow("CallCoordinator", seams)
-  allow("CallPush", seams)
+  allow("CallPush", seams " CallAuth")
   allow("CallEdge", seams " CallAuth")
   allow("CallClient", "CallCore CallWire")
   allow("CallTestKit", seams " CallAuth CallCoordinator CallEdge CallPush CallClient")

@@ -5,7 +5,8 @@
 #   deploy/local/run-cluster.sh [folder]        (default: .callmesh in the current folder)
 #
 # Environment: COORDINATORS (2), EDGES (2), NATS_PORT (4222), EDGE_PORT (8080, 8081, …), APP (demo),
-# BIN (the folder of callnode and callctl; default: .build/release of this repository).
+# BIN (the folder of callnode and callctl; default: .build/release of this repository), PUSH_PROVIDERS (a
+# file of push providers: then PUSHERS (2) push gateways run, too).
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 folder=${1:-.callmesh}
@@ -62,6 +63,13 @@ for ((number = 1; number <= ${EDGES:-2}; number++)); do
   nodes+=($!)
   echo "edge-$number: ws://127.0.0.1:$port/v1/connect   http://127.0.0.1:$port/readyz"
 done
+if [[ -n ${PUSH_PROVIDERS:-} ]]; then
+  for ((number = 1; number <= ${PUSHERS:-2}; number++)); do
+    start "push-$number" "$bin/callnode" push --nats-url "$nats_url" --node-id "push-$number" \
+      --push-providers "$PUSH_PROVIDERS" --log-format text
+    nodes+=($!)
+  done
+fi
 cat <<END
 logs:   $folder/logs
 status: $bin/callctl status --nats-url $nats_url

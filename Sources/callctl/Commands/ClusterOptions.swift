@@ -50,6 +50,16 @@ struct ClusterOptions: ParsableArguments {
     }.joined(separator: ",")
   }
 
+  /// What the gateways say themselves, where there are any; without them it is the queue that knows.
+  private static func depths(_ bus: NATSBus) async -> [String: Int]? {
+    var options = WorkQueueOptions()
+    options.createsMissing = false
+    guard let queue = try? await bus.openWorkQueue(options) else { return nil }
+    var depths: [String: Int] = [:]
+    for lane in ClusterView.pushLanes { depths[lane] = try? await queue.depth(lane: lane) }
+    return depths
+  }
+
   /// Connects for as long as `body` takes.
   /// - Throws: `CallctlError` when NATS cannot be reached; what `body` throws.
   func withCluster<Result>(_ body: (ClusterQuestions) async throws -> Result) async throws -> Result
@@ -70,7 +80,9 @@ struct ClusterOptions: ParsableArguments {
     }
     do {
       let result = try await body(
-        ClusterQuestions(bus: bus, subjects: subjects, window: window, shownURL: shownURL))
+        ClusterQuestions(
+          bus: bus, subjects: subjects, window: window, shownURL: shownURL,
+          pushQueue: { await Self.depths(bus) }))
       await bus.close()
       return result
     } catch {

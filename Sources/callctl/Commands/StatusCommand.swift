@@ -38,12 +38,17 @@ struct StatusCommand: AsyncParsableCommand {
 
   private func show(_ questions: ClusterQuestions) async throws -> Bool {
     let first = try await questions.status()
-    guard !once else { return try output(ClusterView(first)) }
+    guard !once else {
+      return try output(ClusterView(first, pushQueue: await questions.pushQueue()))
+    }
     let clock = ContinuousClock()
     let start = clock.now
     try await Task.sleep(for: .seconds(1))
     let second = try await questions.status(expecting: first.count)
-    return try output(ClusterView(second, earlier: first, seconds: Self.seconds(clock.now - start)))
+    let spent = Self.seconds(clock.now - start)
+    return try output(
+      ClusterView(
+        second, earlier: first, seconds: spent, pushQueue: await questions.pushQueue()))
   }
 
   /// Until the process is interrupted, or NATS is gone for good.
@@ -55,7 +60,9 @@ struct StatusCommand: AsyncParsableCommand {
       do {
         let nodes = try await questions.status(expecting: earlier?.nodes.count)
         let seconds = earlier.map { Self.seconds(at - $0.at) } ?? 1
-        let view = ClusterView(nodes, earlier: earlier?.nodes, seconds: seconds)
+        let view = ClusterView(
+          nodes, earlier: earlier?.nodes, seconds: seconds,
+          pushQueue: await questions.pushQueue())
         if !json, Self.isTerminal { print("\u{1B}[H\u{1B}[2J", terminator: "") }
         _ = try output(view)
         earlier = (nodes, at)

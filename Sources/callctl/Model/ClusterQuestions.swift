@@ -12,6 +12,8 @@ struct ClusterQuestions {
   /// How long answers are collected.
   var window: Duration
   var shownURL: String
+  /// Jobs in the work queue by lane; nil where that cannot be told.
+  var pushQueue: @Sendable () async -> [String: Int]? = { nil }
 
   /// - Parameter expecting: how many nodes there are, where that is known: then nobody waits for
   ///   the end of the window.

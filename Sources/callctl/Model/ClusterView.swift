@@ -46,6 +46,12 @@ package struct ClusterView: Sendable, Equatable {
   package var appendsTotal: UInt64 = 0
   package var appendsRefusedTotal: UInt64 = 0
   package var appendsUnknownTotal: UInt64 = 0
+  /// Jobs in the work queue, by lane; nil: not known.
+  package var pushQueue: [String: Int]?
+  var unaskedQueue: [String: Int] = [:]
+  /// Of all gateways, by outcome, since their start; and per second.
+  package var pushOutcomes: [String: UInt64] = [:]
+  package var pushRates: [String: Double] = [:]
   package var busReconnects: UInt64 = 0
   package var busDropped: UInt64 = 0
   /// What makes the cluster degraded, each with what to do.
@@ -62,7 +68,12 @@ package struct ClusterView: Sendable, Equatable {
   /// - Parameters:
   ///   - earlier: an earlier sample, for rates and CPU.
   ///   - seconds: the time between the two.
-  package init(_ now: [NodeStatus], earlier: [NodeStatus]? = nil, seconds: Double = 1) {
+  ///   - pushQueue: jobs in the work queue, by lane, where somebody looked.
+  package init(
+    _ now: [NodeStatus], earlier: [NodeStatus]? = nil, seconds: Double = 1,
+    pushQueue: [String: Int]? = nil
+  ) {
+    self.pushQueue = pushQueue
     self.seconds = earlier == nil ? nil : seconds
     let before = Dictionary(
       (earlier ?? []).map { (Identity($0), $0) }, uniquingKeysWith: { first, _ in first })
@@ -76,7 +87,9 @@ package struct ClusterView: Sendable, Equatable {
     owners = Array(repeating: [], count: max(0, shardCount))
     for status in now { add(status) }
     addRates(now, before: before, seconds: seconds)
+    addPushes(now, before: before, seconds: seconds)
     judge(now, before: before)
+    judgePushes(now, before: before)
   }
 
   /// A node's process: another one of the same name is somebody else.

@@ -57,10 +57,17 @@ package enum CallText {
     for event in events {
       rows.append([
         "+" + Figures.latency(microseconds: event.atMicroseconds - start), device(event, report),
-        event.what,
+        what(event),
       ])
     }
     return [""] + Columns.render(rows, sides: [.right, .left, .left])
+  }
+
+  private static func what(_ event: CallReport.Event) -> String {
+    var text = event.what
+    if let purpose = event.purpose { text += " (\(Figures.safe(purpose)))" }
+    if let reason = event.reason { text += ": \(Figures.safe(reason))" }
+    return text
   }
 
   private static func device(_ event: CallReport.Event, _ report: CallReport) -> String {

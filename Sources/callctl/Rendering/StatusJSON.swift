@@ -42,6 +42,12 @@ package struct StatusJSON: Encodable {
     var appendsRefusedTotal: UInt64
     var appendsUnknownTotal: UInt64
   }
+  struct Push: Encodable {
+    /// Jobs in the work queue, by lane.
+    var queue: [String: Int]?
+    var outcomes: [String: UInt64]
+    var outcomesPerSecond: [String: Double]
+  }
   struct Node: Encodable {
     var cpuPercent: Double
     var status: NodeStatus
@@ -59,6 +65,7 @@ package struct StatusJSON: Encodable {
   var perSecond: Rates
   var latencyMicroseconds: Latency
   var journal: Journal
+  var push: Push
   var nodes: [Node]
 
   package init(_ view: ClusterView, cluster: String) {
@@ -89,6 +96,8 @@ package struct StatusJSON: Encodable {
     journal = Journal(
       messages: view.journalMessages, bytes: view.journalBytes, appendsTotal: view.appendsTotal,
       appendsRefusedTotal: view.appendsRefusedTotal, appendsUnknownTotal: view.appendsUnknownTotal)
+    push = Push(
+      queue: view.pushQueue, outcomes: view.pushOutcomes, outcomesPerSecond: view.pushRates)
     nodes = view.nodes.map { Node(cpuPercent: $0.cpuPercent, status: $0.status) }
   }
 }

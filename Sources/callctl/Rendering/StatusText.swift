@@ -15,6 +15,7 @@ package enum StatusText {
     lines.append("")
     lines += facts(view)
     lines += latencies(view)
+    lines += PushText.lines(view)
     return lines.joined(separator: "\n") + "\n"
   }
 
@@ -54,6 +55,10 @@ package enum StatusText {
     }
     if let coordinator = status.coordinator {
       parts.append(Figures.counted(coordinator.shards.count, "shard"))
+    }
+    if let push = status.push {
+      parts.append(Figures.counted(push.pools.count, "push pool"))
+      parts.append("\(push.pools.reduce(0) { $0 + $1.inFlight }) in flight")
     }
     return parts.joined(separator: ", ")
   }

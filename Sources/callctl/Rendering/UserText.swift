@@ -11,6 +11,7 @@ package enum UserText {
       ], sides: [])
     lines.append("")
     lines += devices(report.devices ?? [], now: now)
+    lines += tokens(report.devices ?? [])
     lines.append("")
     lines += calls(report.calls ?? [])
     return lines.joined(separator: "\n") + "\n"
@@ -29,6 +30,24 @@ package enum UserText {
       ])
     }
     return Columns.render(rows, sides: [])
+  }
+
+  /// What wakes the devices. The token itself is not known here.
+  private static func tokens(_ devices: [UserReport.Device]) -> [String] {
+    var rows = [
+      ["PUSH TO", "KIND", "PROVIDER", "ENVIRONMENT", "TOPIC", "FINGERPRINT", "DIALECT", "TAKES"]
+    ]
+    for device in devices {
+      for token in device.tokens ?? [] {
+        rows.append([
+          Figures.safe(device.device), Figures.safe(token.kind), Figures.safe(token.provider),
+          shown(token.environment), shown(token.topic), shown(token.fingerprint),
+          shown(device.dialect ?? ""),
+          shown((device.capabilities ?? []).joined(separator: ", ")),
+        ])
+      }
+    }
+    return rows.count == 1 ? [] : [""] + Columns.render(rows, sides: [])
   }
 
   private static func calls(_ calls: [UserReport.Call]) -> [String] {

@@ -6,8 +6,9 @@ struct CallnodeCommand: AsyncParsableCommand {
     commandName: "callnode",
     abstract: "Runs a node of a Callmesh cluster.",
     discussion: """
-      A cluster is one or more edges, which devices connect to, and one or more coordinators, \
-      which decide about calls. They find each other on NATS (with JetStream on).
+      A cluster is one or more edges, which devices connect to, one or more coordinators, which \
+      decide about calls, and push gateways, which wake devices that sleep. They find each other \
+      on NATS (with JetStream on).
 
       On a laptop:
         nats-server -js &
@@ -20,7 +21,8 @@ struct CallnodeCommand: AsyncParsableCommand {
       """,
     version: CallmeshVersion.current,
     subcommands: [
-      EdgeCommand.self, CoordinatorCommand.self, AllCommand.self, ConfigCommand.self,
+      EdgeCommand.self, CoordinatorCommand.self, PushCommand.self, AllCommand.self,
+      ConfigCommand.self,
     ])
 }
 
@@ -48,21 +50,47 @@ struct CoordinatorCommand: AsyncParsableCommand {
 
   @OptionGroup(title: "Every node") var node: NodeOptions
   @OptionGroup(title: "Coordinator") var coordinator: CoordinatorOptions
+  @OptionGroup(title: "Coordinator and push gateway") var metrics: MetricsOptions
   @OptionGroup(title: "Rules of calls, the same on every node") var calls: CallOptions
 
   func run() async throws {
-    let flags = merged(node.given, coordinator.given, calls.given)
+    let flags = merged(node.given, coordinator.given, metrics.given, calls.given)
     try await NodeLauncher(roles: .coordinator, bus: .nats, flags: flags, file: node.config).run()
+  }
+}
+
+struct PushCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "push",
+    abstract: "Sends pushes to APNs, FCM and Web Push. Any number, stateless.",
+    discussion: """
+      Takes jobs from a queue that all gateways share: start two, and either may die. Keys are \
+      read again when their files change, and on SIGHUP.
+
+      'callnode config --role push' checks the file of providers and every key, and starts nothing.
+
+      Example: callnode push --push-providers push.json --metrics-port 9090
+      """)
+
+  @OptionGroup(title: "Every node") var node: NodeOptions
+  @OptionGroup(title: "Push gateway") var push: PushOptions
+  @OptionGroup(title: "Coordinator and push gateway") var metrics: MetricsOptions
+  @OptionGroup(title: "Rules of calls, the same on every node") var calls: CallOptions
+
+  func run() async throws {
+    let flags = merged(node.given, push.given, metrics.given, calls.given)
+    try await NodeLauncher(roles: .push, bus: .nats, flags: flags, file: node.config).run()
   }
 }
 
 struct AllCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "all",
-    abstract: "An edge and a coordinator in one process.",
+    abstract: "An edge, a coordinator and a push gateway in one process.",
     discussion: """
       With --bus in-process it needs no NATS and keeps everything in memory: for a first try and \
-      for writing a client. What it holds is gone when it ends.
+      for writing a client. What it holds is gone when it ends. The push gateway runs where \
+      --push-providers names its file.
 
       Example: callnode all --bus in-process --keys-file keys.json
       """)
@@ -74,10 +102,14 @@ struct AllCommand: AsyncParsableCommand {
   @OptionGroup(title: "Every node") var node: NodeOptions
   @OptionGroup(title: "Edge") var edge: EdgeOptions
   @OptionGroup(title: "Coordinator") var coordinator: CoordinatorOptions
+  @OptionGroup(title: "Coordinator and push gateway") var metrics: MetricsOptions
+  @OptionGroup(title: "Push gateway") var push: PushOptions
   @OptionGroup(title: "Rules of calls, the same on every node") var calls: CallOptions
 
   func run() async throws {
-    let flags = merged(node.given, edge.given, coordinator.given, calls.given)
+    let flags = merged(
+      node.given, edge.given, coordinator.given, metrics.given, push.given,
+      calls.given)
     try await NodeLauncher(roles: .all, bus: bus ?? .nats, flags: flags, file: node.config).run()
   }
 }
@@ -92,18 +124,25 @@ struct ConfigCommand: AsyncParsableCommand {
       """)
 
   @Flag(help: "One JSON array in place of the table.") var json = false
-  @Option(help: "Also check what this role needs: edge, coordinator or all.") var role: NodeRoles?
+  @Option(help: "Also check what this role needs: edge, coordinator, push or all.") var role:
+    NodeRoles?
   @OptionGroup(title: "Every node") var node: NodeOptions
   @OptionGroup(title: "Edge") var edge: EdgeOptions
   @OptionGroup(title: "Coordinator") var coordinator: CoordinatorOptions
+  @OptionGroup(title: "Coordinator and push gateway") var metrics: MetricsOptions
+  @OptionGroup(title: "Push gateway") var push: PushOptions
   @OptionGroup(title: "Rules of calls, the same on every node") var calls: CallOptions
 
   func run() async throws {
-    let flags = merged(node.given, edge.given, coordinator.given, calls.given)
+    let flags = merged(
+      node.given, edge.given, coordinator.given, metrics.given, push.given,
+      calls.given)
     do {
       let settings = try NodeLauncher.settings(flags: flags, file: node.config)
       // Coordinators need nothing that has no default, so their check is the general one.
-      _ = try NodeConfiguration(settings, roles: role ?? .coordinator, generatedNodeID: "node")
+      let configuration = try NodeConfiguration(
+        settings, roles: role ?? .coordinator, generatedNodeID: "node")
+      try NodeLauncher.checkProviders(configuration, settings)
       let text = try json ? ConfigurationReport.json(settings) : ConfigurationReport.text(settings)
       print(text, terminator: "")
     } catch {

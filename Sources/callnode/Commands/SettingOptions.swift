@@ -45,8 +45,26 @@ struct EdgeOptions: ParsableArguments {
   }
 }
 
-struct CoordinatorOptions: ParsableArguments {
+struct PushOptions: ParsableArguments {
+  @Option(help: .of(.pushProviders)) var pushProviders: String?
+  @Option(help: .of(.pushInFlight)) var pushInFlight: String?
+  @Option(help: .of(.pushWaiting)) var pushWaiting: String?
+
+  var given: [SettingKey: String] {
+    [
+      .pushProviders: pushProviders, .pushInFlight: pushInFlight, .pushWaiting: pushWaiting,
+    ].compactMapValues { $0 }
+  }
+}
+
+/// Of nodes that listen to no devices.
+struct MetricsOptions: ParsableArguments {
   @Option(help: .of(.metricsPort)) var metricsPort: String?
+
+  var given: [SettingKey: String] { [.metricsPort: metricsPort].compactMapValues { $0 } }
+}
+
+struct CoordinatorOptions: ParsableArguments {
   @Option(help: .of(.workers)) var workers: String?
   @Option(help: .of(.leaseTimeout)) var leaseTimeout: String?
   @Option(help: .of(.journalReplicas)) var journalReplicas: String?
@@ -54,7 +72,7 @@ struct CoordinatorOptions: ParsableArguments {
 
   var given: [SettingKey: String] {
     [
-      .metricsPort: metricsPort, .workers: workers, .leaseTimeout: leaseTimeout,
+      .workers: workers, .leaseTimeout: leaseTimeout,
       .journalReplicas: journalReplicas, .appendTimeout: appendTimeout,
     ].compactMapValues { $0 }
   }

@@ -7,11 +7,13 @@ package import Logging
 package enum NodeRoles: String, Sendable, CaseIterable {
   case edge
   case coordinator
-  /// Both in one process.
+  case push
+  /// All in one process: a push gateway where there are providers.
   case all
 
-  package var hasEdge: Bool { self != .coordinator }
-  package var hasCoordinator: Bool { self != .edge }
+  package var hasEdge: Bool { self == .edge || self == .all }
+  package var hasCoordinator: Bool { self == .coordinator || self == .all }
+  package var hasPush: Bool { self == .push || self == .all }
 }
 
 /// What the settings mean to a node, checked against each other.
@@ -40,6 +42,11 @@ package struct NodeConfiguration: Sendable {
   package var leaseTimeout: Span
   package var journal: JournalOptions
   package var bucket: BucketOptions
+  /// nil: none.
+  package var pushProvidersFile: String?
+  /// Of one pool.
+  package var pushInFlight: Int
+  package var pushWaiting: Int
   package var limits: CallLimits
 
   /// - Parameter generatedNodeID: the name where none is set.
@@ -71,12 +78,17 @@ package struct NodeConfiguration: Sendable {
     journal.appendTimeout = settings.duration(.appendTimeout)
     bucket = BucketOptions()
     bucket.replicas = journal.replicas
+    pushProvidersFile =
+      settings[.pushProviders] == nil ? nil : settings.text(.pushProviders)
+    pushInFlight = settings.integer(.pushInFlight)
+    pushWaiting = settings.integer(.pushWaiting)
     limits = settings.limits
 
     var problems: [ConfigurationError.Problem] = []
     settings.checkRingTimeouts(&problems)
     settings.checkLease(&problems)
     if roles.hasEdge, keysFile == nil { problems.append(settings.missingKeysFile) }
+    if roles == .push, pushProvidersFile == nil { problems.append(settings.missingProviders) }
     if !problems.isEmpty { throw ConfigurationError(problems) }
   }
 }
@@ -160,6 +172,14 @@ extension ResolvedSettings {
       problem: "an edge needs the file with the keys of the apps",
       remedy: "Give it with --keys-file PATH or CALLMESH_KEYS_FILE. "
         + (Setting.of(.keysFile).remedy ?? ""))
+  }
+
+  fileprivate var missingProviders: ConfigurationError.Problem {
+    .init(
+      setting: SettingKey.pushProviders.rawValue, value: nil, origin: nil,
+      problem: "a push gateway needs the file with the push providers",
+      remedy: "Give it with \(SettingKey.pushProviders.flag) PATH or "
+        + "\(SettingKey.pushProviders.environment). " + (Setting.of(.pushProviders).remedy ?? ""))
   }
 
   private func problem(_ key: SettingKey, _ problem: String, _ remedy: String)

@@ -6,8 +6,12 @@ package enum SettingKey: String, CaseIterable, Sendable {
   case host, logLevel, logFormat
   // Edges.
   case port, keysFile, eventLoops, pingInterval, commandsPerSecond, commandsBurst
+  // Nodes that listen to no devices.
+  case metricsPort
   // Coordinators.
-  case metricsPort, workers, leaseTimeout, journalReplicas, appendTimeout
+  case workers, leaseTimeout, journalReplicas, appendTimeout
+  // Push gateways.
+  case pushProviders, pushInFlight, pushWaiting
   // The rules of calls; the same on every node.
   case ringTimeout, ringTimeoutMinimum, ringTimeoutMaximum, connectGrace, resumeGraceRinging
   case resumeGraceAnswered, reattachGrace, deliveryRepeats, endedCallKept, registrationLifetime
@@ -32,13 +36,14 @@ package enum SettingKey: String, CaseIterable, Sendable {
 
 /// Which nodes a setting concerns. All of them accept it, so that one file serves a whole cluster.
 package enum SettingGroup: String, CaseIterable, Sendable {
-  case node, edge, coordinator, calls
+  case node, edge, coordinator, push, calls
 
   package var title: String {
     switch self {
     case .node: "Every node"
     case .edge: "Edge"
     case .coordinator: "Coordinator"
+    case .push: "Push gateway"
     case .calls: "Rules of calls"
     }
   }

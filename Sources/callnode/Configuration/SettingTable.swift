@@ -1,6 +1,7 @@
 extension Setting {
   /// All settings, in the order of help and documentation.
-  package static let all: [Setting] = nodeSettings + edgeSettings + coordinatorSettings + callRules
+  package static let all: [Setting] =
+    nodeSettings + edgeSettings + coordinatorSettings + pushSettings + callRules
 
   package static func of(_ key: SettingKey) -> Setting { byKey[key] ?? missing(key) }
 
@@ -78,8 +79,8 @@ extension Setting {
   private static let coordinatorSettings: [Setting] = [
     Setting(
       .metricsPort, .coordinator, .integer(0...65_535), "0",
-      "The TCP port for /metrics and /healthz of a coordinator; 0: none. An edge has both on its "
-        + "port."),
+      "The TCP port for /metrics and /healthz of a coordinator or push gateway; 0: none. An edge has "
+        + "both on its port."),
     Setting(
       .workers, .coordinator, .integer(1...64), "1",
       "Threads that run shards. Give at most one per core."),
@@ -94,6 +95,19 @@ extension Setting {
       .appendTimeout, .coordinator, .duration(0.1, 60), "2s",
       "How long a journal append waits for its acknowledgement before its shard looks up whether "
         + "it arrived."),
+  ]
+
+  private static let pushSettings: [Setting] = [
+    Setting(
+      .pushProviders, .push, .text(.path), nil, note: "none; a push gateway needs one",
+      "The JSON file with the push providers: teams, projects, and where their keys are.",
+      remedy: "docs/configuration.md has a whole example."),
+    Setting(
+      .pushInFlight, .push, .integer(1...100_000), "1000",
+      "Pushes under way at once in one pool: one provider's entry in the file."),
+    Setting(
+      .pushWaiting, .push, .integer(0...1_000_000), "1000",
+      "Jobs that may wait in one pool; further ones go back into the queue for a moment."),
   ]
 
   private static let callRules: [Setting] = [

@@ -24,6 +24,12 @@ struct NodeLauncher {
   /// - Throws: `StartError`.
   func run() async throws {
     let (settings, configuration, keys) = try prepare()
+    let providers: PushProviders?
+    do {
+      providers = roles.hasPush ? try Self.providers(configuration, settings) : nil
+    } catch {
+      throw StartError.configuration(error)
+    }
     LogSetup.bootstrap(level: configuration.logLevel, format: configuration.logFormat)
     var logger = Logger(label: "callnode")
     logger[.node] = "\(configuration.nodeID)"
@@ -31,7 +37,8 @@ struct NodeLauncher {
       logger.notice(
         "environment variable is no setting and has no effect", metadata: .keys([.key: "\(name)"]))
     }
-    let runner = NodeRunner(configuration: configuration, roles: roles, keys: keys, logger: logger)
+    let runner = NodeRunner(
+      configuration: configuration, roles: roles, keys: keys, providers: providers, logger: logger)
     switch bus {
     case .inProcess:
       try await runner.run(on: InProcessBus(), busName: "in-process")
@@ -64,6 +71,24 @@ struct NodeLauncher {
     var read: ConfigurationFile?
     if let path, !path.isEmpty { read = try ConfigurationFile.read(path: path) }
     return try ResolvedSettings.resolve(flags: flags, environment: environment, file: read)
+  }
+
+  static func providers(_ configuration: NodeConfiguration, _ settings: ResolvedSettings)
+    throws(ConfigurationError) -> PushProviders?
+  {
+    guard let path = configuration.pushProvidersFile else { return nil }
+    return try PushProviders.read(path: path, origin: settings.entries[.pushProviders]?.origin)
+  }
+
+  /// Reads the file of providers and every key that it names.
+  static func checkProviders(_ configuration: NodeConfiguration, _ settings: ResolvedSettings)
+    throws(ConfigurationError)
+  {
+    guard let providers = try providers(configuration, settings) else { return }
+    let senders = try PushSenders(
+      providers, clock: ClusterClock(wallMicroseconds: CalendarTime.nowMilliseconds() * 1000),
+      metrics: MetricsRegistry(), logger: Logger(label: "config"))
+    senders.forget()
   }
 
   private static func keys(_ path: String, _ settings: ResolvedSettings) throws(ConfigurationError)

@@ -3,6 +3,7 @@ internal import CallBus
 internal import CallCoordinator
 internal import CallCore
 internal import CallEdge
+internal import CallPush
 internal import CallTelemetry
 internal import Logging
 internal import ServiceLifecycle
@@ -13,6 +14,8 @@ struct NodeRunner {
   var roles: NodeRoles
   /// Set where there is an edge.
   var keys: AppKeys?
+  /// Set where there is a push gateway.
+  var providers: PushProviders?
   var logger: Logger
 
   /// - Parameter busName: what the log calls the bus.
@@ -48,6 +51,7 @@ struct NodeRunner {
     case let error as ClusterAgreement.Mismatch: .configuration(error)
     case CoordinatorError.store: .failure(text)
     case let error as CoordinatorError: .configuration(error)
+    case let error as ConfigurationError: .configuration(error)
     default: .failure(text)
     }
   }
@@ -111,13 +115,23 @@ struct NodeRunner {
     let metrics = MetricsRegistry()
     ProcessSample.register(in: metrics)
     var services: [any Service] = []
+    let keyring = PushKeyring()
+    try await followPushKeys(bus, keyring)
     if roles.hasCoordinator {
       services.append(
         CoordinatorNode(
           configuration: coordinator(shardCount), bus: bus, clock: clock, metrics: metrics,
           logger: logger))
     }
-    if roles == .coordinator, configuration.metricsPort > 0 {
+    if let providers {
+      let senders = try PushSenders(providers, clock: clock, metrics: metrics, logger: logger)
+      services.append(PushKeyReload(files: providers.files, senders: senders, logger: logger))
+      services.append(
+        PushGateway(
+          configuration: gateway(shardCount), bus: bus, clock: clock, metrics: metrics,
+          logger: logger, pools: senders.pools, keyring: keyring, encode: Self.encode))
+    }
+    if !roles.hasEdge, configuration.metricsPort > 0 {
       services.append(
         MetricsServer(
           host: configuration.host, port: configuration.metricsPort, metrics: metrics,
@@ -127,7 +141,7 @@ struct NodeRunner {
       services.append(
         EdgeNode(
           configuration: edge(shardCount, keys), bus: bus, clock: clock, metrics: metrics,
-          logger: logger))
+          logger: logger, pushKeys: keyring))
     }
     return services
   }
@@ -147,6 +161,39 @@ struct NodeRunner {
     out.pushQueue.replicas = configuration.bucket.replicas
     out.pushQueue.inMemory = configuration.bucket.inMemory
     return out
+  }
+
+  /// Edges and gateways need the keys for what pushes allow; coordinators and gateways make them.
+  private func followPushKeys(_ bus: some ClusterBus, _ keyring: PushKeyring) async throws {
+    let name = "\(configuration.cluster)-config"
+    let options = roles.hasCoordinator ? configuration.bucket : existingBucket
+    let bucket = try await bus.openBucket(name, options)
+    if roles.hasCoordinator || roles.hasPush { try await PushKeysRecord.ensure(bucket) }
+    guard roles.hasEdge || roles.hasPush else { return }
+    // Follows for as long as the bus lives.
+    _ = try await PushKeysRecord.follow(bucket, keyring) { [logger] error in
+      logger.error(
+        "The keys for push capabilities cannot be read.", metadata: .keys([.error: "\(error)"]))
+    }
+  }
+
+  private func gateway(_ shardCount: Int) -> PushGatewayConfiguration {
+    var out = PushGatewayConfiguration(
+      nodeID: name("push"), cluster: configuration.cluster, version: CallmeshVersion.current)
+    out.shardCount = shardCount
+    out.heartbeatInterval = configuration.heartbeatInterval
+    out.drain = max(configuration.drain, .seconds(5))
+    out.sendsPerPool = configuration.pushInFlight
+    out.waitingPerPool = configuration.pushWaiting
+    return out
+  }
+
+  private static func encode(_ job: PushJob, _ capability: String, _ id: String) -> PushEncoding {
+    let outcome = PayloadEncoder.encode(PushContent(job: job, capability: capability))
+    guard case .payload(let payload) = outcome else {
+      return .none(outcome.rejection ?? .rejected(reason: "noPayload"))
+    }
+    return .message(payload.message(id: id, for: job))
   }
 
   private func edge(_ shardCount: Int, _ keys: AppKeys) -> EdgeConfiguration {

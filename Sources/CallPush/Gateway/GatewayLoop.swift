@@ -1,0 +1,165 @@
+internal import CallBus
+internal import CallCore
+internal import CallTelemetry
+internal import CallWire
+internal import Logging
+
+/// Does what the machine says. Used by one task only.
+final class GatewayLoop<Bus: ClusterBus> {
+  private let gateway: PushGateway<Bus>
+  private var machine: GatewayMachine
+  private var items: [UInt64: WorkItem] = [:]
+  private var lastItem: UInt64 = 0
+  private var effects: [GatewayMachine.Effect] = []
+  private var sends: [(number: UInt64, job: PushJob, pool: Int)] = []
+  private var reports: [GatewayReports.Pending] = []
+  private var counted: [GatewayMachine.Count: UInt64] = [:]
+  private var unreadable = LogOnce()
+  private var rejections = LogOnce()
+
+  init(_ gateway: PushGateway<Bus>) {
+    self.gateway = gateway
+    machine = GatewayMachine(
+      pools: gateway.pools.count, limits: gateway.configuration.limits)
+  }
+
+  var isIdle: Bool { machine.isIdle }
+
+  func nextDeadline(end: Timestamp?) -> ContinuousClock.Instant? {
+    let next = [machine.nextDeadline, end].compactMap(\.self).min()
+    return next.map { gateway.clock.instant(at: $0) }
+  }
+
+  func handle(_ event: GatewayEvent, now: Timestamp) {
+    switch event {
+    case .item(let item): take(item, now: now)
+    case .sent(let number, let outcome):
+      note(outcome, of: number, now: now)
+      machine.sent(number, outcome, now: now, into: &effects)
+    case .answered(let numbers):
+      for number in numbers { machine.answered(number, now: now, into: &effects) }
+    case .status(let replyTo):
+      gateway.answerStatus(replyTo, machine)
+    case .drain, .resume, .shutDown: break
+    }
+    perform(now: now)
+  }
+
+  private func take(_ item: WorkItem, now: Timestamp) {
+    let job: PushJob
+    do {
+      job = try ClusterCodec.pushJob(item.bytes)
+    } catch {
+      gateway.metrics.unreadable.increment()
+      if let times = unreadable.admit(now) {
+        gateway.logger.warning(
+          "Push jobs cannot be read; another gateway may be able to.",
+          metadata: .keys([.error: "\(error)", .count: "\(times)"]))
+      }
+      // A later version may write what this one does not know. Nobody wants it for long.
+      return item.settle(item.attempt < 10 ? .again(after: .seconds(1)) : .done)
+    }
+    lastItem += 1
+    items[lastItem] = item
+    let pool = gateway.pools.firstIndex { $0.serves(job.token) }
+    machine.take(
+      item: lastItem, job, attempt: item.attempt, pool: pool, now: now, into: &effects)
+  }
+
+  func tick(now: Timestamp) {
+    if let next = machine.nextDeadline, next <= now { machine.tick(now: now, into: &effects) }
+    perform(now: now)
+    publishReports()
+    count()
+  }
+
+  func takeSends() -> [(number: UInt64, job: PushJob, pool: Int)] {
+    defer { sends.removeAll(keepingCapacity: true) }
+    return sends
+  }
+
+  func drain() {
+    machine.drain(into: &effects)
+    perform(now: gateway.clock.now())
+  }
+
+  func resume() { machine.resume() }
+
+  func releaseAll() {
+    machine.releaseAll(into: &effects)
+    perform(now: gateway.clock.now())
+    count()
+  }
+
+  private func perform(now: Timestamp) {
+    for effect in effects {
+      switch effect {
+      case .settle(let number, .working): items[number]?.settle(.working)
+      case .settle(let number, let settlement):
+        items.removeValue(forKey: number)?.settle(settlement)
+      case .send(let number, let pool):
+        if let job = machine.job(number) { sends.append((number, job, pool)) }
+      case .report(let pending): reports.append(pending)
+      }
+    }
+    effects.removeAll(keepingCapacity: true)
+  }
+
+  // MARK: Reports
+
+  /// One batch for each shard.
+  private func publishReports() {
+    guard !reports.isEmpty else { return }
+    let count = gateway.configuration.shardCount
+    let byShard = Dictionary(grouping: reports) { ShardHash.shard(of: $0.user, count: count) }
+    let messages = byShard.map { shard, reports in
+      OutgoingMessage(
+        subject: gateway.subjects.commands(shard: shard),
+        bytes: ClusterCodec.encode(GatewayReporting.batch(reports, peer: gateway.peer)))
+    }
+    reports.removeAll(keepingCapacity: true)
+    gateway.bus.publish(messages)
+  }
+
+  private func count() {
+    for (what, value) in machine.counts where value != counted[what, default: 0] {
+      gateway.metrics.counts[what]?.increment(by: value - counted[what, default: 0])
+      counted[what] = value
+    }
+    gateway.metrics.reportsWaiting.set(Int64(machine.reportsWaiting))
+    for (index, pool) in machine.pools.enumerated() {
+      gateway.metrics.waiting(gateway.pools[index].name).set(Int64(pool.waiting))
+    }
+  }
+
+  /// What an operator can do something about. Providers' words, never a token.
+  private func note(_ outcome: PushOutcome, of number: UInt64, now: Timestamp) {
+    guard let job = machine.job(number) else { return }
+    let (level, text): (Logger.Level, String)
+    switch outcome {
+    case .rejected(let reason): (level, text) = (.warning, reason)
+    case .failed(let reason): (level, text) = (.warning, reason)
+    case .accepted, .tokenGone, .expired: return
+    }
+    guard let times = rejections.admit(now) else { return }
+    gateway.logger.log(
+      level: level, "A push was not sent.",
+      metadata: .keys([
+        .call: "\(job.call)", .device: "\(job.device)", .app: "\(job.user.app)",
+        .reason: "\(text)", .count: "\(times)",
+      ]))
+  }
+}
+
+/// One line in a while, which says how many it stands for.
+struct LogOnce {
+  private var saidAt: Timestamp?
+  private var count = 0
+  mutating func admit(_ now: Timestamp) -> Int? {
+    count += 1
+    if let saidAt, now < saidAt + .seconds(10) { return nil }
+    saidAt = now
+    defer { count = 0 }
+    return count
+  }
+}

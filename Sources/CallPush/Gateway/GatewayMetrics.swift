@@ -1,0 +1,52 @@
+internal import CallBus
+package import CallTelemetry
+internal import Synchronization
+
+/// The handles of a gateway's metrics. What the senders did, they count themselves: see
+/// `SenderStatistics`.
+struct GatewayMetrics: Sendable {
+  let jobs: [PushLane: Counter]
+  let counts: [GatewayMachine.Count: Counter]
+  let unreadable: Counter
+  let reportsWaiting: Gauge
+  private let registry: MetricsRegistry
+
+  init(_ registry: MetricsRegistry, lanes: Set<PushLane>, depths: LaneDepths) {
+    self.registry = registry
+    var jobs: [PushLane: Counter] = [:]
+    for lane in lanes {
+      jobs[lane] = registry.counter(
+        "callmesh_push_jobs_total", "Jobs taken from the work queue, repeats included.",
+        labels: [("lane", lane.rawValue)])
+      registry.reading(
+        "callmesh_push_queue_depth", "Jobs in the work queue, those under way included.",
+        labels: [("lane", lane.rawValue)]
+      ) { depths[lane].map(Double.init) ?? .nan }
+    }
+    self.jobs = jobs
+    var counts: [GatewayMachine.Count: Counter] = [:]
+    for what in GatewayMachine.Count.allCases {
+      counts[what] = registry.counter(
+        "callmesh_push_events_total", "What happened to jobs and reports beside the pushes.",
+        labels: [("event", what.rawValue)])
+    }
+    self.counts = counts
+    unreadable = registry.counter(
+      "callmesh_push_jobs_unreadable_total", "Jobs that could not be decoded.")
+    reportsWaiting = registry.gauge(
+      "callmesh_push_reports_waiting", "Reports that no shard has answered yet.")
+  }
+
+  func waiting(_ pool: String) -> Gauge {
+    registry.gauge(
+      "callmesh_push_pool_waiting", "Jobs that wait for a place in their pool.",
+      labels: [("pool", pool)])
+  }
+}
+
+/// How many jobs are in each lane, as last seen.
+final class LaneDepths: Sendable {
+  private let depths = Mutex<[PushLane: Int]>([:])
+  subscript(lane: PushLane) -> Int? { depths.withLock { $0[lane] } }
+  func set(_ lane: PushLane, _ depth: Int?) { depths.withLock { $0[lane] = depth } }
+}

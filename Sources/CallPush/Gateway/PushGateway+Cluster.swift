@@ -1,0 +1,127 @@
+internal import CallBus
+internal import CallCore
+internal import CallTelemetry
+internal import CallWire
+internal import FoundationEssentials
+internal import Synchronization
+
+/// What the cluster sees and hears of a gateway.
+extension PushGateway {
+  func listen() throws -> [any BusSubscription] {
+    let (inbox, node, bus) = (inbox, configuration.nodeID, bus)
+    return [
+      try bus.subscribe(subjects.edge(peer)) { message in
+        guard let batch = try? ClusterCodec.edgeBatch(message.bytes) else { return }
+        let numbers = GatewayReporting.answered(batch)
+        if !numbers.isEmpty { inbox.offer(.answered(numbers)) }
+      },
+      try bus.subscribe(subjects.adminStatus) { message in
+        if let replyTo = message.replyTo { inbox.offer(.status(replyTo: replyTo)) }
+      },
+      try bus.subscribe(subjects.adminDrain) { message in
+        guard let replyTo = message.replyTo,
+          let request = try? JSONDecoder().decode(DrainRequest.self, from: Data(message.bytes)),
+          request.node == node
+        else { return }
+        inbox.offer(request.action == .drain ? .drain : .resume)
+        Self.answer(bus, DrainAnswer(node: node, role: "push"), to: replyTo)
+      },
+      // So that whoever asks all nodes need not wait.
+      try bus.subscribe(subjects.adminCall) { message in
+        guard let replyTo = message.replyTo else { return }
+        Self.answer(bus, CallReport(found: false, node: node), to: replyTo)
+      },
+      try bus.subscribe(subjects.adminUser) { message in
+        guard let replyTo = message.replyTo else { return }
+        Self.answer(bus, UserReport(found: false, node: node), to: replyTo)
+      },
+    ]
+  }
+
+  private static func answer(_ bus: Bus, _ value: some Encodable, to subject: String) {
+    guard let data = try? JSONEncoder().encode(value) else { return }
+    bus.publish(subject, Array(data))
+  }
+
+  // MARK: Heartbeats
+
+  func beat(_ state: GatewayStateBox) async {
+    while !Task.isCancelled {
+      say(state.value)
+      await clock.pause(configuration.heartbeatInterval)
+    }
+  }
+
+  func say(_ state: NodeState) {
+    bus.publish(
+      subjects.heartbeats,
+      ClusterCodec.encode(
+        Heartbeat(
+          node: configuration.nodeID, role: .push, incarnation: peer, state: state,
+          version: configuration.version, shardCount: UInt32(configuration.shardCount))))
+  }
+
+  // MARK: Figures
+
+  func watchDepths(_ queue: Bus.QueueType) async {
+    while !Task.isCancelled {
+      for lane in lanes { depths.set(lane, try? await queue.depth(lane: lane.rawValue)) }
+      await clock.pause(.seconds(2))
+    }
+  }
+
+  func answerStatus(_ replyTo: String, _ machine: GatewayMachine) {
+    let process = ProcessSample.now()
+    let known = bus.statistics
+    var health = BusHealth()
+    health.connected = known.connected
+    health.server = known.server
+    health.serverVersion = known.serverVersion
+    health.reconnects = known.reconnects
+    health.messagesIn = known.messagesIn
+    health.messagesOut = known.messagesOut
+    health.dropped = known.dropped
+    let status = NodeStatus(
+      node: configuration.nodeID, role: "push", state: machine.isDraining ? "leaving" : "serving",
+      version: configuration.version, processID: process.processID,
+      uptimeSeconds: process.uptimeSeconds, cpuSeconds: process.cpuSeconds,
+      memoryBytes: process.memoryBytes, shardCount: configuration.shardCount, bus: health,
+      push: pushStatus(machine))
+    Self.answer(bus, status, to: replyTo)
+  }
+
+  private func pushStatus(_ machine: GatewayMachine) -> PushStatus {
+    var status = PushStatus()
+    status.lanes = lanes.map { PushStatus.Lane(lane: $0.rawValue, depth: depths[$0]) }
+    status.jobsTotal = metrics.jobs.values.reduce(0) { $0 + $1.value }
+    status.counts = Dictionary(
+      uniqueKeysWithValues: machine.counts.map { ($0.key.rawValue, $0.value) })
+    status.reportsWaiting = machine.reportsWaiting
+    status.pools = zip(pools, machine.pools).map { pool, state in
+      let snapshot = pool.statistics.snapshot
+      var out = PushStatus.Pool()
+      out.name = pool.name
+      out.provider = snapshot.provider.name
+      out.lane = pool.lane.rawValue
+      out.waiting = state.waiting
+      out.inFlight = state.sending
+      out.connected = snapshot.connected
+      out.outcomes = Dictionary(
+        uniqueKeysWithValues: snapshot.outcomes.map { ($0.key.rawValue, $0.value) })
+      out.retriesTotal = snapshot.retries
+      out.p50 = snapshot.latencyP50
+      out.p99 = snapshot.latencyP99
+      out.lastError = snapshot.lastError
+      out.lastErrorAtMilliseconds = snapshot.lastErrorAt?.milliseconds
+      return out
+    }
+    return status
+  }
+}
+
+/// What the heartbeat says.
+final class GatewayStateBox: Sendable {
+  private let state = Mutex(NodeState.starting)
+  var value: NodeState { state.withLock { $0 } }
+  func set(_ new: NodeState) { state.withLock { $0 = new } }
+}

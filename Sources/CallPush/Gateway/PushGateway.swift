@@ -1,0 +1,206 @@
+public import CallAuth
+public import CallBus
+public import CallCore
+public import CallTelemetry
+internal import CallWire
+public import Logging
+public import ServiceLifecycle
+
+/// One push gateway: takes jobs from the work queue, has them sent, and tells the shards what became
+/// of them. Any number, stateless; one that dies leaves its jobs to the others.
+///
+/// `run` owns everything: pushes under way are its child tasks.
+public struct PushGateway<Bus: ClusterBus>: Service {
+  /// Writes the payload: a message for the sender, or why there is none.
+  public typealias Encoder =
+    @Sendable (_ job: PushJob, _ capability: String, _ id: String) -> PushEncoding
+
+  let configuration: PushGatewayConfiguration
+  let bus: Bus
+  let clock: ClusterClock
+  let logger: Logger
+  let pools: [GatewayPool]
+  let keyring: PushKeyring
+  let encode: Encoder
+  let metrics: GatewayMetrics
+  /// Where replies of shards come to; never an edge's number.
+  let peer: UInt64
+  let subjects: Subjects
+  let depths = LaneDepths()
+  /// Policy when full: refuse, and count; a job that is lost here is handed out again.
+  let inbox: Inbox<GatewayEvent>
+
+  public init(
+    configuration: PushGatewayConfiguration, bus: Bus, clock: ClusterClock,
+    metrics: MetricsRegistry, logger: Logger, pools: [GatewayPool], keyring: PushKeyring,
+    peer: UInt64 = .random(in: 1 ... .max), encode: @escaping Encoder
+  ) {
+    self.configuration = configuration
+    self.bus = bus
+    self.clock = clock
+    self.logger = logger.with([.node: "\(configuration.nodeID)"])
+    self.pools = pools
+    self.keyring = keyring
+    self.encode = encode
+    self.peer = peer
+    subjects = Subjects(cluster: configuration.cluster, shardCount: configuration.shardCount)
+    self.metrics = GatewayMetrics(metrics, lanes: Set(pools.map(\.lane)), depths: depths)
+    inbox = Inbox(
+      capacity: 4 * configuration.inFlight(pools: pools.count) + 65_536, timers: clock.timers)
+  }
+
+  /// The lanes that it takes jobs from.
+  var lanes: [PushLane] { PushLane.allCases.filter { lane in pools.contains { $0.lane == lane } } }
+
+  /// Runs until graceful shutdown has let what is under way finish, or until it is cancelled, which is
+  /// as a crash would be.
+  public func run() async throws {
+    let patiently = StorePatience(clock: clock) { [logger] error in
+      logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
+    }
+    let queue = try await patiently { try await bus.openWorkQueue(configuration.queue) }
+    let subscriptions = try listen()
+    defer { for subscription in subscriptions { subscription.cancel() } }
+    let state = GatewayStateBox()
+    await withGracefulShutdownHandler {
+      await withTaskGroup(of: Void.self) { group in
+        group.addTask { await beat(state) }
+        group.addTask { await watchDepths(queue) }
+        await serve(queue, state)
+        group.cancelAll()
+      }
+    } onGracefulShutdown: {
+      inbox.offer(.shutDown)
+    }
+    say(.gone)
+  }
+
+  /// What graceful shutdown does.
+  package func beginShutdown() { inbox.offer(.shutDown) }
+
+  private func closeSenders() async {
+    await withDiscardingTaskGroup { group in
+      for pool in pools { group.addTask { await pool.sender.close() } }
+    }
+  }
+
+  /// Takes, sends, reports, until it is to go and nothing is under way any more.
+  private func serve(_ queue: Bus.QueueType, _ state: GatewayStateBox) async {
+    let loop = GatewayLoop(self)
+    await withDiscardingTaskGroup { group in
+      var takers = await take(queue)
+      state.set(.serving)
+      logger.notice(
+        "push gateway serves",
+        metadata: .keys([.reason: "\(lanes.map(\.rawValue).joined(separator: ", "))"]))
+      var end: Timestamp?
+      while !Task.isCancelled {
+        let batch = await inbox.next(until: loop.nextDeadline(end: end))
+        let now = clock.now()
+        for event in batch {
+          switch event {
+          case .shutDown:
+            if end == nil { end = now + configuration.drain }
+            fallthrough
+          case .drain:
+            for taker in takers { taker.cancel() }
+            takers = []
+            state.set(.leaving)
+            loop.drain()
+          case .resume:
+            guard end == nil, takers.isEmpty else { continue }
+            loop.resume()
+            takers = await take(queue)
+            state.set(.serving)
+          default: loop.handle(event, now: now)
+          }
+        }
+        loop.tick(now: now)
+        for (number, job, pool) in loop.takeSends() {
+          group.addTask { [inbox] in
+            inbox.offer(.sent(number, await send(job, pool)))
+          }
+        }
+        if let end, loop.isIdle || end <= now {
+          loop.releaseAll()
+          break
+        }
+      }
+      for taker in takers { taker.cancel() }
+      // What they still have under way ends with them.
+      await closeSenders()
+      group.cancelAll()
+    }
+  }
+
+  /// Begins to take from all lanes. A lane that cannot be taken from yet is tried again by its taker.
+  private func take(_ queue: Bus.QueueType) async -> [any BusSubscription] {
+    var takers: [any BusSubscription] = []
+    for lane in lanes {
+      let count = pools.count { $0.lane == lane }
+      let counter = metrics.jobs[lane]
+      while !Task.isCancelled {
+        do {
+          takers.append(
+            try await queue.take(
+              lane: lane.rawValue, inFlight: configuration.inFlight(pools: count)
+            ) { [inbox] item in
+              counter?.increment()
+              inbox.offer(.item(item))
+            })
+          break
+        } catch {
+          logger.warning(
+            "Jobs cannot be taken yet.",
+            metadata: .keys([.reason: "\(lane.rawValue)", .error: "\(error)"]))
+          await clock.pause(.milliseconds(500))
+        }
+      }
+    }
+    return takers
+  }
+
+  /// Has one push sent: mints what it allows, writes it, gives it to the sender.
+  private func send(_ job: PushJob, _ pool: Int) async -> PushOutcome {
+    let id = PushIdentity(job).uuid
+    let capability =
+      keyring.current?.mint(
+        PushCapability(
+          app: job.user.app, user: job.user.user, device: job.device.text,
+          call: job.call.bytes,
+          expires: (job.ringDeadline + configuration.capabilityGrace).microseconds / 1_000_000))
+      ?? ""
+    switch encode(job, capability, id) {
+    case .message(let message): return await pools[pool].sender.send(message)
+    case .none(let outcome): return outcome
+    }
+  }
+}
+
+/// What becomes of a job when it is written.
+public enum PushEncoding: Sendable, Equatable {
+  case message(PushMessage)
+  /// There is nothing to send; what the shard is told.
+  case none(PushOutcome)
+}
+
+/// What happens to a gateway.
+enum GatewayEvent: Sendable {
+  case item(WorkItem)
+  case sent(UInt64, PushOutcome)
+  /// Numbers of reports that shards have.
+  case answered([UInt64])
+  case status(replyTo: String)
+  case drain
+  case resume
+  case shutDown
+}
+
+extension CallID {
+  /// 16, big-endian.
+  var bytes: [UInt8] {
+    [high, low].flatMap { half in
+      (0..<8).map { UInt8(truncatingIfNeeded: half >> (56 - 8 * $0)) }
+    }
+  }
+}

@@ -1,0 +1,75 @@
+internal import CallTelemetry
+
+/// Push gateways, and the queue that they share.
+extension ClusterView {
+  package static let pushLanes = ["apns-production", "apns-sandbox", "fcm", "web-push"]
+  /// In the order in which they are shown.
+  package static let pushOutcomeNames = ["accepted", "tokenGone", "rejected", "failed", "expired"]
+
+  mutating func addPushes(
+    _ now: [NodeStatus], before: [Identity: NodeStatus], seconds: Double
+  ) {
+    let time = self.seconds == nil ? now.map(\.uptimeSeconds).max() ?? 0 : seconds
+    for status in now {
+      guard let push = status.push else { continue }
+      let past = before[Identity(status)]?.push
+      for pool in push.pools {
+        let pastPool = past?.pools.first { $0.name == pool.name }
+        for (outcome, count) in pool.outcomes {
+          pushOutcomes[outcome, default: 0] += count
+          if self.seconds != nil, past == nil { continue }
+          let grown = Self.grown(count, pastPool?.outcomes[outcome])
+          if time > 0 { pushRates[outcome, default: 0] += grown / time }
+        }
+      }
+      if pushQueue == nil {
+        for lane in push.lanes {
+          guard let depth = lane.depth else { continue }
+          unaskedQueue[lane.lane] = max(unaskedQueue[lane.lane] ?? 0, depth)
+        }
+      }
+    }
+    if pushQueue == nil, !unaskedQueue.isEmpty { pushQueue = unaskedQueue }
+  }
+
+  mutating func judgePushes(_ now: [NodeStatus], before: [Identity: NodeStatus]) {
+    let served = Set(
+      now.filter { $0.state == "serving" }.flatMap { $0.push?.lanes.map(\.lane) ?? [] })
+    for lane in Self.pushLanes {
+      let depth = pushQueue?[lane] ?? 0
+      guard depth > 0, !served.contains(lane) else { continue }
+      problems.append(
+        "\(depth) push \(depth == 1 ? "job waits" : "jobs wait") in \(lane), which no gateway "
+          + "serves: sleeping devices are not woken. Start one with: callnode push, with a provider "
+          + "for it.")
+    }
+    for status in now { judgePools(status, before[Identity(status)]) }
+  }
+
+  private mutating func judgePools(_ now: NodeStatus, _ before: NodeStatus?) {
+    guard let push = now.push, let past = before?.push else { return }
+    for pool in push.pools {
+      let former = past.pools.first { $0.name == pool.name }
+      let bad = ["rejected", "failed"].reduce(0) {
+        $0 + Self.grown(pool.outcomes[$1], former?.outcomes[$1])
+      }
+      let good = Self.grown(pool.outcomes["accepted"], former?.outcomes["accepted"])
+      guard bad > 0, bad > good else { continue }
+      problems.append(
+        "\(Int(bad)) of \(Int(bad + good)) pushes of \(pool.name) at \(now.node) were not sent just "
+          + "now" + (pool.lastError.map { ": \($0)" } ?? "") + ". See its log.")
+    }
+    let turned = Self.grown(push.counts["turnedAway"], past.counts["turnedAway"])
+    if turned > 0 {
+      notes.append(
+        "\(now.node) turned \(Int(turned)) push jobs away for a moment: a provider is slow, or one "
+          + "gateway more is needed.")
+    }
+    let lost = Self.grown(push.counts["reportsGivenUp"], past.counts["reportsGivenUp"])
+    if lost > 0 {
+      notes.append(
+        "\(Int(lost)) reports of \(now.node) were not answered by any coordinator: a token that is "
+          + "gone may be tried once more.")
+    }
+  }
+}

@@ -1,0 +1,52 @@
+internal import CallTelemetry
+
+/// The part of the status screen about pushes; nothing where there are none.
+enum PushText {
+  static func lines(_ view: ClusterView) -> [String] {
+    let gateways = view.nodes.filter { $0.status.push != nil }
+    let waits = view.pushQueue?.values.contains { $0 > 0 } ?? false
+    guard !gateways.isEmpty || waits else { return [] }
+    var lines = ["", "Push queue  " + queue(view), "Pushes      " + outcomes(view)]
+    var rows = [
+      [
+        "POOL", "GATEWAY", "LANE", "IN FLIGHT", "WAIT", "CONNECTED", "ACCEPTED", "GONE", "REJECTED",
+        "FAILED", "EXPIRED", "p50", "p99",
+      ]
+    ]
+    var troubles: [String] = []
+    for node in gateways {
+      for pool in node.status.push?.pools ?? [] {
+        rows.append(
+          [
+            Figures.safe(pool.name), Figures.safe(node.status.node), Figures.safe(pool.lane),
+            "\(pool.inFlight)", "\(pool.waiting)", "\(pool.connected)",
+          ]
+            + ["accepted", "tokenGone", "rejected", "failed", "expired"].map {
+              "\(pool.outcomes[$0] ?? 0)"
+            }
+            + [pool.p50, pool.p99].map { $0 == 0 ? "-" : Figures.latency(microseconds: $0) })
+        if let error = pool.lastError {
+          troubles.append("  \(Figures.safe(pool.name)), newest trouble: \(Figures.safe(error))")
+        }
+      }
+    }
+    guard rows.count > 1 else { return lines }
+    lines += Columns.render(
+      rows, sides: [.left, .left, .left] + Array(repeating: .right, count: 10))
+    return lines + troubles
+  }
+
+  private static func queue(_ view: ClusterView) -> String {
+    guard let queue = view.pushQueue else { return "not known" }
+    let parts = ClusterView.pushLanes.compactMap { lane in queue[lane].map { "\(lane) \($0)" } }
+    return parts.isEmpty ? "empty" : parts.joined(separator: ", ")
+  }
+
+  private static func outcomes(_ view: ClusterView) -> String {
+    let parts = ClusterView.pushOutcomeNames.compactMap { name -> String? in
+      guard let total = view.pushOutcomes[name], total > 0 || name == "accepted" else { return nil }
+      return "\(total) \(name) (\(Figures.rate(view.pushRates[name] ?? 0))/s)"
+    }
+    return parts.isEmpty ? "none yet" : parts.joined(separator: ", ")
+  }
+}

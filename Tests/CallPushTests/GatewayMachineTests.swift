@@ -1,0 +1,381 @@
+import CallBus
+import CallCore
+import CallPush
+import Testing
+
+/// What a gateway does with a job, without a queue, a sender or a clock.
+@Suite struct GatewayMachineTests {
+  typealias Effect = GatewayMachine.Effect
+
+  /// A machine and what it wants done.
+  struct Bench {
+    var machine: GatewayMachine
+    var effects: [Effect] = []
+    var items: UInt64 = 0
+
+    init(pools: Int = 2, sends: Int = 2, waiting: Int = 2, reports: Int = 100) {
+      var limits = GatewayMachine.Limits()
+      limits.sendsPerPool = sends
+      limits.waitingPerPool = waiting
+      machine = GatewayMachine(
+        pools: pools, limits: limits,
+        reports: GatewayReports(
+          capacity: reports, repeats: [.milliseconds(500), .seconds(1), .seconds(2)]))
+    }
+
+    mutating func take(
+      _ job: PushJob, pool: Int? = 0, attempt: Int = 1, at seconds: Double = 0
+    ) -> [Effect] {
+      items += 1
+      machine.take(
+        item: items, job, attempt: attempt, pool: pool, now: GatewayMachineTests.at(seconds),
+        into: &effects)
+      return drained()
+    }
+    mutating func sent(_ number: UInt64, _ outcome: PushOutcome, at seconds: Double = 0)
+      -> [Effect]
+    {
+      machine.sent(number, outcome, now: GatewayMachineTests.at(seconds), into: &effects)
+      return drained()
+    }
+    mutating func answered(_ number: UInt64, at seconds: Double = 0) -> [Effect] {
+      machine.answered(number, now: GatewayMachineTests.at(seconds), into: &effects)
+      return drained()
+    }
+    mutating func tick(at seconds: Double) -> [Effect] {
+      machine.tick(now: GatewayMachineTests.at(seconds), into: &effects)
+      return drained()
+    }
+    mutating func drained() -> [Effect] {
+      defer { effects.removeAll() }
+      return effects
+    }
+  }
+
+  static func at(_ seconds: Double) -> Timestamp {
+    Timestamp(microseconds: 1_000_000_000 + Int64(seconds * 1e6))
+  }
+
+  static func job(
+    _ number: UInt64 = 1, deadline: Double = 30, device: String = "phone",
+    purpose: PushPurpose = .ring
+  ) -> PushJob {
+    PushJob(
+      user: UserKey(app: "demo", user: "bob"), device: DeviceID(device),
+      call: CallID(high: 7, low: number), purpose: purpose,
+      token: PushToken(
+        provider: .apns, environment: "production", topic: "org.example.app", token: "c0ffee",
+        fingerprint: "f\(number)"),
+      dialect: .callmesh, caller: Party(user: "ann", device: "ann-phone"), video: false,
+      headers: [], placedAt: at(0), ringDeadline: at(deadline), decidedAt: at(0),
+      deadline: at(deadline))
+  }
+
+  static func report(_ effects: [Effect]) -> [PushOutcome] {
+    effects.compactMap { if case .report(let pending) = $0 { pending.report.outcome } else { nil } }
+  }
+  static func settled(_ effects: [Effect]) -> [WorkSettlement] {
+    effects.compactMap { if case .settle(_, let settlement) = $0 { settlement } else { nil } }
+  }
+  static func sends(_ effects: [Effect]) -> [UInt64] {
+    effects.compactMap { if case .send(let job, _) = $0 { job } else { nil } }
+  }
+
+  // MARK: One job
+
+  @Test func anAcceptedPushIsReportedAndSettledAtOnce() {
+    var bench = Bench()
+    #expect(bench.take(Self.job()) == [.send(job: 1, pool: 0)])
+    let effects = bench.sent(1, .accepted, at: 1)
+    #expect(Self.report(effects) == [.accepted])
+    #expect(effects.contains(.settle(item: 1, .done)))
+    #expect(bench.machine.jobs == 0)
+    #expect(bench.machine.reportsWaiting == 1)
+    #expect(bench.answered(1) == [])
+    #expect(bench.machine.isIdle)
+  }
+
+  /// The queue keeps the job until the shard knows: if this gateway dies, another finds it out again.
+  @Test(arguments: [
+    PushOutcome.tokenGone(at: nil), .rejected(reason: "BadTopic"), .failed(reason: "no answer"),
+  ]) func whatTheShardMustKnowIsKeptUntilItAnswers(outcome: PushOutcome) {
+    var bench = Bench()
+    _ = bench.take(Self.job())
+    let effects = bench.sent(1, outcome)
+    #expect(Self.report(effects) == [outcome])
+    #expect(Self.settled(effects) == [])
+    // It says again what it said, and to the queue that it is at it.
+    #expect(Self.report(bench.tick(at: 0.5)) == [outcome])
+    #expect(Self.report(bench.tick(at: 0.6)) == [])
+    #expect(Self.report(bench.tick(at: 1.5)) == [outcome])
+    #expect(Self.settled(bench.tick(at: 2)) == [.working])
+    #expect(bench.answered(1, at: 2.1) == [.settle(item: 1, .done)])
+    #expect(bench.answered(1, at: 2.1) == [])
+    #expect(bench.machine.isIdle)
+    #expect(bench.tick(at: 20) == [])
+  }
+
+  @Test func aReportThatNobodyAnswersIsGivenUpAndCounted() {
+    var bench = Bench()
+    _ = bench.take(Self.job())
+    _ = bench.sent(1, .tokenGone(at: nil))
+    var said = 0
+    var settled: [WorkSettlement] = []
+    for step in 1...60 {
+      let effects = bench.tick(at: Double(step) * 0.25)
+      said += Self.report(effects).count
+      settled += Self.settled(effects)
+    }
+    #expect(said == 2)
+    #expect(settled.last == .done)
+    #expect(bench.machine.counts[.reportsGivenUp] == 1)
+    #expect(bench.machine.counts[.reportsRepeated] == 2)
+    #expect(bench.machine.isIdle)
+  }
+
+  @Test func aLateJobIsDroppedCountedAndReported() {
+    var bench = Bench()
+    let effects = bench.take(Self.job(deadline: 5), at: 5)
+    #expect(Self.report(effects) == [.expired])
+    #expect(Self.settled(effects) == [.done])
+    #expect(Self.sends(effects) == [])
+    #expect(bench.machine.counts[.late] == 1)
+  }
+
+  @Test func whatNoSenderServesIsLeftToOthersThenRejected() {
+    var bench = Bench()
+    let first = bench.take(Self.job(), pool: nil, attempt: 1)
+    #expect(first == [.settle(item: 1, .again(after: .milliseconds(500)))])
+    let last = bench.take(Self.job(), pool: nil, attempt: 3)
+    #expect(Self.report(last) == [.rejected(reason: "no sender for this topic")])
+    #expect(bench.machine.counts[.unserved] == 2)
+  }
+
+  // MARK: The same again
+
+  @Test func aJobThatComesAgainIsNotSentAgain() {
+    var bench = Bench()
+    _ = bench.take(Self.job())
+    // Under way: the newer item is the one to settle.
+    #expect(bench.take(Self.job(), attempt: 2) == [])
+    let effects = bench.sent(1, .accepted)
+    #expect(effects.contains(.settle(item: 2, .done)))
+    // Done.
+    #expect(bench.take(Self.job(), attempt: 3) == [.settle(item: 3, .done)])
+    #expect(bench.machine.counts[.repeated] == 2)
+    // Another purpose, or another token, is another push.
+    #expect(Self.sends(bench.take(Self.job(purpose: .missed))).count == 1)
+    #expect(Self.sends(bench.take(Self.job(2))).count == 1)
+  }
+
+  @Test func aJobWhoseReportIsHeldIsNotSentAgain() {
+    var bench = Bench()
+    _ = bench.take(Self.job())
+    _ = bench.sent(1, .failed(reason: "x"))
+    #expect(bench.take(Self.job(), attempt: 2) == [])
+    #expect(bench.answered(1) == [.settle(item: 2, .done)])
+  }
+
+  @Test func aFateIsForgottenInTheEnd() {
+    var bench = Bench()
+    _ = bench.take(Self.job(deadline: 1000))
+    _ = bench.sent(1, .accepted)
+    // What is remembered is looked through when something is added.
+    _ = bench.take(Self.job(9, deadline: 1000), at: 121)
+    _ = bench.sent(2, .accepted, at: 121)
+    #expect(Self.sends(bench.take(Self.job(deadline: 1000), at: 121)).count == 1)
+  }
+
+  // MARK: Pools
+
+  @Test func aFullPoolDelaysNoOther() {
+    var bench = Bench(sends: 2, waiting: 2)
+    for number in UInt64(1)...4 { _ = bench.take(Self.job(number)) }
+    #expect(bench.machine.pools[0].sending == 2)
+    #expect(bench.machine.pools[0].waiting == 2)
+    #expect(
+      bench.take(Self.job(5)) == [.settle(item: 5, .again(after: .milliseconds(250)))])
+    #expect(bench.machine.counts[.turnedAway] == 1)
+    #expect(bench.take(Self.job(6), pool: 1) == [.send(job: 5, pool: 1)])
+    // A free place goes to who waited longest.
+    #expect(Self.sends(bench.sent(1, .accepted)) == [3])
+    #expect(Self.sends(bench.sent(2, .accepted)) == [4])
+    #expect(bench.machine.pools[0].waiting == 0)
+  }
+
+  @Test func whoWaitsTooLongIsDropped() {
+    var bench = Bench(sends: 1, waiting: 5)
+    _ = bench.take(Self.job(1))
+    _ = bench.take(Self.job(2, deadline: 3))
+    _ = bench.take(Self.job(3))
+    let effects = bench.tick(at: 3)
+    #expect(Self.report(effects) == [.expired])
+    #expect(effects.contains(.settle(item: 2, .done)))
+    #expect(Self.sends(bench.sent(1, .accepted, at: 4)) == [3])
+  }
+
+  @Test func aSenderThatNeverAnswersGivesItsPlaceBack() {
+    var bench = Bench(sends: 1)
+    _ = bench.take(Self.job(1, deadline: 2))
+    _ = bench.take(Self.job(2))
+    #expect(Self.sends(bench.tick(at: 6.9)) == [])
+    let effects = bench.tick(at: 7)
+    #expect(Self.report(effects) == [.failed(reason: "the sender did not answer")])
+    #expect(Self.sends(effects) == [2])
+    #expect(bench.machine.counts[.overdue] == 1)
+    // What it says in the end does not count.
+    #expect(bench.sent(1, .accepted, at: 8) == [])
+    #expect(bench.machine.pools[0].sending == 1)
+  }
+
+  @Test func theQueueHearsThatAJobIsWorkedOn() {
+    var bench = Bench()
+    _ = bench.take(Self.job())
+    var told = 0
+    for step in 1...50 {
+      let settled = Self.settled(bench.tick(at: Double(step) * 0.2))
+      #expect(settled.allSatisfy { $0 == .working })
+      told += settled.count
+    }
+    #expect(told == 5)
+  }
+
+  @Test func reportsAreBounded() {
+    var bench = Bench(sends: 10, reports: 1)
+    _ = bench.take(Self.job(1))
+    _ = bench.take(Self.job(2))
+    _ = bench.sent(1, .tokenGone(at: nil))
+    // Said once; nobody waits for its answer.
+    let effects = bench.sent(2, .tokenGone(at: nil))
+    #expect(Self.report(effects).count == 1)
+    #expect(effects.contains(.settle(item: 2, .done)))
+    #expect(bench.machine.counts[.reportsGivenUp] == 1)
+    #expect(bench.machine.reportsWaiting == 1)
+  }
+
+  // MARK: Going
+
+  @Test func aDrainGivesBackWhatNoSenderHas() {
+    var bench = Bench(sends: 1, waiting: 5)
+    _ = bench.take(Self.job(1))
+    _ = bench.take(Self.job(2))
+    bench.machine.drain(into: &bench.effects)
+    #expect(bench.drained() == [.settle(item: 2, .again(after: .zero))])
+    #expect(bench.take(Self.job(3)) == [.settle(item: 3, .again(after: .zero))])
+    let effects = bench.sent(1, .accepted)
+    #expect(effects.contains(.settle(item: 1, .done)))
+    _ = bench.answered(1)
+    #expect(bench.machine.isIdle)
+    bench.machine.resume()
+    #expect(Self.sends(bench.take(Self.job(3))).count == 1)
+  }
+
+  @Test func whatIsLeftAtTheEndGoesToAnother() {
+    var bench = Bench(sends: 5)
+    _ = bench.take(Self.job(1))
+    _ = bench.take(Self.job(2))
+    _ = bench.sent(2, .tokenGone(at: nil))
+    bench.machine.releaseAll(into: &bench.effects)
+    #expect(
+      bench.drained() == [
+        .settle(item: 1, .again(after: .zero)), .settle(item: 2, .again(after: .zero)),
+      ])
+    #expect(bench.machine.counts[.released] == 2)
+  }
+
+  // MARK: All of it
+
+  /// Whatever comes in whatever order: an item that came is settled in the end, exactly one push of
+  /// each identity is under way at a time, and no place is lost.
+  @Test(arguments: 0..<30) func everyItemIsSettled(seed: UInt64) {
+    var random = Steps(state: seed &* 0x9e37_79b9_7f4a_7c15 &+ 1)
+    var bench = Bench(sends: 3, waiting: 3)
+    var open = Set<UInt64>()
+    var sending: [UInt64] = []
+    var reports = Set<UInt64>()
+    var now = 0.0
+    var replaced = 0
+    func look(_ effects: [Effect]) {
+      for effect in effects {
+        switch effect {
+        case .settle(_, .working): break
+        case .settle(let item, _): #expect(open.remove(item) != nil, "\(item) settled twice")
+        case .send(let job, _): sending.append(job)
+        case .report(let pending): reports.insert(pending.number)
+        }
+      }
+    }
+    let outcomes: [PushOutcome] = [
+      .accepted, .tokenGone(at: nil), .rejected(reason: "r"), .expired, .failed(reason: "f"),
+    ]
+    for _ in 0..<1500 {
+      now += Double(random.below(40)) / 100
+      switch random.below(4) {
+      case 0, 1:
+        let number = UInt64(random.below(200))
+        let known = bench.items + 1
+        open.insert(known)
+        // An item whose job is under way already takes the former one's place, which is not settled.
+        let before = bench.machine.counts[.repeated] ?? 0
+        let effects = bench.take(
+          Self.job(number, deadline: now + Double(random.below(8)) - 1),
+          pool: random.below(20) == 0 ? nil : random.below(2), attempt: 1 + random.below(4),
+          at: now)
+        look(effects)
+        if bench.machine.counts[.repeated] ?? 0 > before, effects.isEmpty, open.count > 1 {
+          replaced += 1
+        }
+      case 2:
+        guard !sending.isEmpty else { break }
+        let job = sending.remove(at: random.below(sending.count))
+        look(bench.sent(job, outcomes[random.below(outcomes.count)], at: now))
+      default:
+        if random.below(2) == 0, let number = reports.randomElement() {
+          reports.remove(number)
+          look(bench.answered(number, at: now))
+        }
+        look(bench.tick(at: now))
+      }
+      for pool in bench.machine.pools { #expect(pool.sending <= 3 && pool.waiting <= 3) }
+    }
+    for job in sending { look(bench.sent(job, .accepted, at: now)) }
+    for step in 1...400 { look(bench.tick(at: now + Double(step) / 4)) }
+    #expect(bench.machine.isIdle)
+    #expect(bench.machine.pools.allSatisfy { $0.sending == 0 && $0.waiting == 0 })
+    // Only items that a later one of the same job replaced are left.
+    #expect(open.count == replaced)
+  }
+
+  private struct Steps {
+    var state: UInt64
+    mutating func below(_ bound: Int) -> Int {
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return Int((state >> 33) % UInt64(bound))
+    }
+  }
+}
+
+@Suite struct PushIdentityTests {
+  @Test func theIdIsAUUIDThatFollowsFromThePush() {
+    let job = GatewayMachineTests.job()
+    let id = PushIdentity(job).uuid
+    #expect(id == PushIdentity(job).uuid)
+    let characters = Array(id)
+    #expect(characters.count == 36)
+    for index in [8, 13, 18, 23] { #expect(characters[index] == "-") }
+    #expect(characters[14] == "8")
+    #expect("89ab".contains(characters[19]))
+    #expect(id == id.lowercased())
+    #expect(!id.contains(job.token.token))
+    // What is decided anew does not change it; what makes another push does.
+    var later = job
+    later.decidedAt = GatewayMachineTests.at(9)
+    later.deadline = GatewayMachineTests.at(99)
+    #expect(PushIdentity(later).uuid == id)
+    let others = [
+      GatewayMachineTests.job(2), GatewayMachineTests.job(device: "tablet"),
+      GatewayMachineTests.job(purpose: .cancel),
+    ]
+    #expect(Set(others.map { PushIdentity($0).uuid } + [id]).count == 4)
+  }
+}
