@@ -8,7 +8,8 @@ import Testing
   /// What a frame may be refused with, whatever its bytes.
   static let codes: Set<CallError.Code> = [
     .malformedFrame, .frameTooLarge, .unknownCommand, .invalidField, .invalidDevice,
-    .invalidPushToken, .invalidCallee, .headersTooLarge, .descriptionTooLarge, .notAccepted,
+    .invalidPushToken, .unknownDialect, .unknownCapability, .invalidCallee, .headersTooLarge,
+    .descriptionTooLarge, .notAccepted,
   ]
 
   @Test(arguments: DeviceCodec.allCases) func randomBytes(codec: DeviceCodec) throws {
