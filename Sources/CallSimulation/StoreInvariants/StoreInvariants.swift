@@ -156,7 +156,7 @@ package final class StoreInvariants: @unchecked Sendable {
         broken("the call ended twice", call: entry.call)
       }
     case .legJoined, .alerting, .legEnded, .connected, .signal, .callerLost, .winnerLost,
-      .settled:
+      .settled, .pushed:
       break
     }
   }
