@@ -9,6 +9,7 @@ import Testing
 
 /// Waits for a fact. The pause between two looks is no assumption about time: only the deadline,
 /// which is there so that a test fails in place of hanging, ends the wait.
+@inline(never)
 func eventually(
   _ what: String, sourceLocation: SourceLocation = #_sourceLocation,
   _ holds: () async throws -> Bool

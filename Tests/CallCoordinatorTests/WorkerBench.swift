@@ -107,6 +107,7 @@ final class WorkerBench: Sendable {
   }
 
   /// Runs the worker for as long as the body takes.
+  @inline(never)
   func run(_ body: (WorkerBench) async throws -> Void) async throws {
     let worker = worker
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -119,6 +120,7 @@ final class WorkerBench: Sendable {
 
   /// Hands a shard over, as a recovery does, and waits until it serves.
   @discardableResult
+  @inline(never)
   func adopt(_ shard: Int, epoch: UInt64 = 1) async throws -> ShardTerm {
     let term = ShardTerm(shard: shard, epoch: epoch)
     let inbox = worker.inbox
@@ -164,6 +166,7 @@ final class WorkerBench: Sendable {
   func isAnswered(_ request: UInt64) -> Bool { edge.reply(to: 1, request: request) != nil }
 
   /// Comes back when all that was published to the edge before has arrived there.
+  @inline(never)
   func flush() async throws {
     let marker = UInt64.random(in: 1 << 40..<1 << 50)
     bus.publish(
