@@ -79,7 +79,7 @@ import Testing
     arguments: [
       [0xff, 0xff],  // No protobuf.
       [],  // Cut off at its beginning.
-      [0x08, 2],  // A later version's.
+      [0x08, 9],  // A later version's.
       [0x08, 1, 0x32, 3, 0xd2, 0x05, 0x00],  // With an entry of a later version.
     ] as [[UInt8]]) func aRecordOfTheJournal(bytes: [UInt8]) async throws
   {
@@ -142,7 +142,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [[0xff, 0xff], [0x28, 2]] as [[UInt8]]) func aLease(bytes: [UInt8]) async throws
+  @Test(arguments: [[0xff, 0xff], [0x28, 9]] as [[UInt8]]) func aLease(bytes: [UInt8]) async throws
   {
     try await withCluster { bench in
       await put(bench.leases, "\(Self.shard)", bytes)
@@ -162,7 +162,7 @@ import Testing
       // is what it wrote into the lease.
       let preferred = try #require(Placement.desired(shard: Self.shard, candidates: ["a", "b"]))
       let other = preferred == "a" ? "b" : "a"
-      let bad = try await append(bench, [0x08, 2], behind: 0)
+      let bad = try await append(bench, [0x08, 9], behind: 0)
       bench.start(preferred)
       let stopped = try await stopped(bench, on: preferred)
       #expect(stopped.sequence == bad && stopped.reason.contains("newer version"))
