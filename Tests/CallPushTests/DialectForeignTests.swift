@@ -53,7 +53,10 @@ import Testing
       + #""metadata":{"call_id":"6ba7b810-9dad-11d1-80b4-00c04fd430c8"}}"#
     #expect(
       try read(.telnyx, text, sdk: sdk)
-        == .stop(PushStop(call: Self.call, callKitReason: callKit)))
+        == .stop(
+          PushStop(
+            call: Self.call, purpose: alert == "Missed call!" ? .missed : .answeredElsewhere,
+            callKitReason: callKit)))
   }
 
   @Test(arguments: ["", #""call_id":"","#, #""call_id":"not a uuid","#, #""call_id":7,"#])
@@ -76,7 +79,7 @@ import Testing
         == .invite(PushInvite(call: Self.call, handle: "7")))
     #expect(
       try read(.telnyx, #"{"message":"Missed call!","metadata":"\#(metadata)"}"#)
-        == .stop(PushStop(call: Self.call, callKitReason: 3)))
+        == .stop(PushStop(call: Self.call, purpose: .missed, callKitReason: 3)))
   }
 
   @Test func twilioCall() throws {
@@ -114,7 +117,8 @@ import Testing
       + #""twi_call_sid":"CA6ba7b8109dad11d180b400c04fd430c8","twi_from":"client:alice","#
       + #""twi_to":"client:bob"}"#
     #expect(
-      try read(.twilio, text) == .stop(PushStop(call: Self.call, callKitReason: 2)))
+      try read(.twilio, text)
+        == .stop(PushStop(call: Self.call, purpose: .cancel, callKitReason: 2)))
   }
 
   @Test func sinch() throws {

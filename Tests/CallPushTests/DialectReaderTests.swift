@@ -54,7 +54,8 @@ import Testing
         #expect(
           stop
             == PushStop(
-              call: Self.call, callee: "bob", reason: .declined, by: Self.by, callKitReason: 5,
+              call: Self.call, purpose: job.purpose, callee: "bob", reason: .declined, by: Self.by,
+              callKitReason: 5,
               sentAt: Timestamp(microseconds: 1_790_000_000_020_000),
               mustReportCall: job.purpose != .ended))
       case .missed(let notice):

@@ -65,11 +65,12 @@ struct CallmeshNote: Equatable {
   var news: PushNews {
     switch purpose {
     case .ring: return .invite(PushInvite(call: call, handle: caller.user, note: self))
-    case .missed: return .stop(PushStop(call: call, note: self, orElse: 3))
-    case .answeredElsewhere: return .stop(PushStop(call: call, note: self, orElse: 4))
-    case .cancel: return .stop(PushStop(call: call, note: self, orElse: 2))
+    case .missed: return .stop(PushStop(call: call, .missed, note: self, orElse: 3))
+    case .answeredElsewhere:
+      return .stop(PushStop(call: call, .answeredElsewhere, note: self, orElse: 4))
+    case .cancel: return .stop(PushStop(call: call, .cancel, note: self, orElse: 2))
     case .ended:
-      var stop = PushStop(call: call, note: self, orElse: 2)
+      var stop = PushStop(call: call, .ended, note: self, orElse: 2)
       stop.mustReportCall = false
       return .stop(stop)
     case .missedNotice:

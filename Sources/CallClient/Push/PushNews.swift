@@ -1,5 +1,4 @@
 public import CallCore
-public import CallWire
 
 /// What a push tells a device.
 public enum PushNews: Sendable, Equatable {
@@ -12,6 +11,24 @@ public enum PushNews: Sendable, Equatable {
     case .invite(let invite): invite.call
     case .stop(let stop): stop.call
     case .missed(let notice): notice.call
+    }
+  }
+
+  /// What the push was for.
+  public var purpose: PushPurpose {
+    switch self {
+    case .invite: .ring
+    case .stop(let stop): stop.purpose
+    case .missed: .missedNotice
+    }
+  }
+
+  /// By the cluster's clock. nil: the payload does not say.
+  public var sentAt: Timestamp? {
+    switch self {
+    case .invite(let invite): invite.sentAt
+    case .stop(let stop): stop.sentAt
+    case .missed(let notice): notice.sentAt
     }
   }
 }
@@ -85,6 +102,8 @@ public struct PushInvite: Sendable, Equatable {
 /// The call that a push made ring is over for this device.
 public struct PushStop: Sendable, Equatable {
   public var call: CallID
+  /// Which of the pushes that end a call it is.
+  public var purpose: PushPurpose
   public var callee: String?
   /// nil: the payload's dialect does not say.
   public var reason: EndReason?
@@ -98,10 +117,11 @@ public struct PushStop: Sendable, Equatable {
   public var mustReportCall: Bool
 
   public init(
-    call: CallID, callee: String? = nil, reason: EndReason? = nil, by: Party? = nil,
-    callKitReason: Int, sentAt: Timestamp? = nil, mustReportCall: Bool = true
+    call: CallID, purpose: PushPurpose, callee: String? = nil, reason: EndReason? = nil,
+    by: Party? = nil, callKitReason: Int, sentAt: Timestamp? = nil, mustReportCall: Bool = true
   ) {
     self.call = call
+    self.purpose = purpose
     self.callee = callee
     self.reason = reason
     self.by = by

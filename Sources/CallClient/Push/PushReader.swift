@@ -97,9 +97,9 @@ extension PushInvite {
 }
 
 extension PushStop {
-  init(call: CallID, note: CallmeshNote?, orElse callKitReason: Int) {
+  init(call: CallID, _ purpose: PushPurpose, note: CallmeshNote?, orElse callKitReason: Int) {
     self.init(
-      call: call, callee: note?.callee, reason: note?.reason, by: note?.by,
+      call: call, purpose: purpose, callee: note?.callee, reason: note?.reason, by: note?.by,
       callKitReason: note?.reason?.callKitReason ?? callKitReason, sentAt: note?.sentAt)
   }
 }

@@ -14,9 +14,9 @@ enum TelnyxReader {
     switch try text(payload) {
     case "Missed call!":
       // The guide of SDK 3.0.0 reports it as answered elsewhere, that of 4.0.0 as unanswered.
-      return .stop(PushStop(call: call, note: note, orElse: sdkMajorVersion == 3 ? 4 : 3))
+      return .stop(PushStop(call: call, .missed, note: note, orElse: sdkMajorVersion == 3 ? 4 : 3))
     case "Answered Elsewhere":
-      return .stop(PushStop(call: call, note: note, orElse: 4))
+      return .stop(PushStop(call: call, .answeredElsewhere, note: note, orElse: 4))
     default:
       // Anything else is a call.
       let name = metadata["caller_name"]?.text ?? ""

@@ -21,7 +21,7 @@ enum TwilioReader {
       return .invite(invite)
     case "twilio.voice.cancel":
       // The cancelled invite says nothing of why.
-      return .stop(PushStop(call: try call(payload, note), note: note, orElse: 2))
+      return .stop(PushStop(call: try call(payload, note), .cancel, note: note, orElse: 2))
     default: throw .invalid("twi_message_type")
     }
   }
