@@ -186,7 +186,10 @@ let package = Package(
       ["CallClient", "CallWire", "CallCore", .embedded] + Target.Dependency.nio),
     tests(
       "CallLoadTests",
-      ["callload", "CallClient", "CallWire", "CallCore", "CallTestKit", .histogram, .arguments]),
+      [
+        "callload", "CallClient", "CallPush", "CallWire", "CallCore", "CallTestKit", .histogram,
+        .arguments,
+      ]),
     tests(
       "CallSimulationTests",
       [

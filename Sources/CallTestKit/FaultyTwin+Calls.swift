@@ -33,6 +33,10 @@ extension FaultyTwin {
     let winner = call.legs[leg].party
     call.stage = .answered(leg)
     tell(call, call.caller, .answered(Answered(by: winner)))
+    if call.legs[leg].isPushed, plays(.cleansUpTheWinner, call) {
+      push(call, leg, .ended, reason: .answeredElsewhere)
+    }
+    cleanUpSleepers(call, .answeredElsewhere, by: winner)
     let losers = call.legs.indices.filter { $0 != leg && call.legs[$0].isLive }
     for (place, loser) in losers.enumerated() {
       call.legs[loser].isLive = false
@@ -79,6 +83,7 @@ extension FaultyTwin {
       return .call(state(call, party))
     }
     call.legs[leg].isLive = false
+    call.legs[leg].left = reason
     if !call.legs.contains(where: { $0.isLive }) { end(call, reason, by: party) }
     return .done
   }
@@ -132,6 +137,7 @@ extension FaultyTwin {
     call.stage = .ended(reason, by: by)
     let toCaller = plays(.tellsSidesDifferently, call) ? EndReason.unreachable : reason
     if silent != call.caller { tell(call, call.caller, .stop(Stop(reason: toCaller, by: by))) }
+    cleanUpSleepers(call, reason, by: by)
     for leg in call.legs.indices where call.legs[leg].isLive && call.legs[leg].party != silent {
       call.legs[leg].isLive = false
       tell(
@@ -145,7 +151,7 @@ extension FaultyTwin {
     tell(call, call.legs[leg].party, inviteEvent(call))
   }
 
-  private func inviteEvent(_ call: Call) -> Delivery.Event {
+  func inviteEvent(_ call: Call) -> Delivery.Event {
     .invite(Invite(caller: call.caller, deadline: call.deadline))
   }
 
@@ -174,8 +180,14 @@ extension FaultyTwin {
     sessions[party]?.deliver(.delivery(delivery))
   }
 
-  func tellPresentState(_ call: Call, _ party: Party) {
-    guard let leg = leg(call, party), call.legs[leg].wasTold else { return }
+  func tellPresentState(_ call: Call, _ party: Party, wokenFor: CallID?) {
+    guard let leg = leg(call, party) else { return }
+    guard call.legs[leg].wasTold || call.legs[leg].isPushed else { return }
+    if case .ended = call.stage, call.id == wokenFor, !call.legs[leg].wasTold,
+      plays(.ringsTheWokenAfterEnd, call)
+    {
+      return invite(call, leg)
+    }
     if case .ringing = call.stage {
       if call.legs[leg].isLive { invite(call, leg) }
     } else if let last = call.legs[leg].last, case .stop = last.event {
@@ -191,7 +203,7 @@ extension FaultyTwin {
       state.deadline = call.deadline
       if let leg = leg(call, party), !call.legs[leg].isLive {
         state.phase = .ended
-        state.reason = .declined
+        state.reason = call.legs[leg].left
         state.by = party
       }
     case .answered(let winner): describeAnswer(call, winner, party, &state)
@@ -199,6 +211,11 @@ extension FaultyTwin {
       state.phase = .ended
       state.reason = reason
       state.by = by
+      // Who lost, or was stopped, before the end keeps its own.
+      if let leg = leg(call, party), case .stop(let stop)? = call.legs[leg].last?.event {
+        state.reason = stop.reason
+        state.by = stop.by
+      }
     }
     return state
   }

@@ -44,6 +44,16 @@ package final class FaultyTwin: DeviceNetwork {
     case endsLate
     /// Forgets a device that registered.
     case losesRegistrations
+    /// Pushes a device when the call is over.
+    case pushesAfterEnd
+    /// Pushes a device twice, as two pushes.
+    case pushesTwice
+    /// Cleans up after the ring at the device that answered.
+    case cleansUpTheWinner
+    /// Sends a clean-up push that the device did not ask for.
+    case cleansUpUnasked
+    /// Tells a device that a push woke too late to ring.
+    case ringsTheWokenAfterEnd
   }
 
   enum Stage {
@@ -56,8 +66,14 @@ package final class FaultyTwin: DeviceNetwork {
     let party: Party
     var isLive = true
     var wasTold = false
+    /// Why it stopped for itself.
+    var left = EndReason.declined
     /// What it is told again when it comes back.
     var last: Delivery?
+    /// It had no session: a push is to wake it.
+    var isPushed = false
+    /// The push is kept until the call is over.
+    var isPushHeld = false
   }
 
   final class Call {
@@ -100,6 +116,13 @@ package final class FaultyTwin: DeviceNetwork {
   package private(set) var callCount = 0
   /// Devices that registered, as far as the twin knows.
   package private(set) var registered: Set<Party> = []
+  /// What devices with a push token registered.
+  var pushable: [Party: RegistrationRequest] = [:]
+  /// Which pushes a device's registration takes.
+  package var takes: (Party) -> PushCapabilities = { _ in [] }
+  /// Hands a push to its provider. The number tells pushes apart.
+  package var onPush: ((PushJob, _ number: Int) -> Void)?
+  var pushCount = 0
   /// Shards whose commands are not answered, as after a coordinator's death: what comes meanwhile is
   /// lost, and what is due happens when it is over. Of how many shards, by the product's hash.
   package var silentShards: Set<Int> = []
@@ -144,8 +167,9 @@ package final class FaultyTwin: DeviceNetwork {
     switch frame.command {
     case .attach, .ack: break
     case .detach: lost(link)
-    case .register:
+    case .register(let request):
       register(party)
+      if request.voipToken != nil { pushable[party] = request }
       link.deliver(
         .reply(
           id: frame.id,
@@ -221,7 +245,7 @@ package final class FaultyTwin: DeviceNetwork {
           AttachedInfo(
             session: "twin", user: party.user, device: party.device, pingSeconds: 25,
             serverTime: loop.now))))
-    for call in calls.values { tellPresentState(call, party) }
+    for call in calls.values { tellPresentState(call, party, wokenFor: attach.forCall) }
   }
 
   /// The connection is gone.
@@ -254,6 +278,7 @@ package final class FaultyTwin: DeviceNetwork {
       call.legs.append(Leg(party: party))
       invite(call, call.legs.count - 1)
     }
+    pushSleepers(call)
     if call.legs.isEmpty { end(call, .unreachable, by: nil) }
     loop.schedule(at: call.deadline) { [weak self] in self?.ringOut(call) }
   }

@@ -70,6 +70,7 @@ package struct LoadRun: Sendable {
       control.begin(step: "")
       if let search = plan.search { return try await found(session, search) }
       let report = try await session.run()
+      await servers.ground?.stop()
       try write(report)
       return .report(
         report.text(Terminal.standardOutput.style), exitStatus: Verdict(report).exitStatus)
@@ -100,6 +101,14 @@ package struct LoadRun: Sendable {
     case .edges(let urls, let keys, let app):
       return Servers(edgeURLs: urls, keys: keys, app: app, local: nil)
     case .local(let options):
+      var ground: PushGround?
+      if let sleep = plan.sleep {
+        control.begin(step: "starting the push provider")
+        let roster = Roster(
+          devices: plan.settings.devices, devicesPerUser: plan.settings.devicesPerUser)
+        ground = try await PushGround.start(
+          SleepPlan(sleep, roster: roster, seed: plan.settings.seed), roster, in: folder)
+      }
       let cluster = try await LocalCluster.start(
         options, in: folder, processes: processes,
         say: { step in
@@ -111,7 +120,8 @@ package struct LoadRun: Sendable {
         for child in processes.all { console.say("  \(child.name): process \(child.processID)") }
       }
       return Servers(
-        edgeURLs: cluster.edgeURLs, keys: cluster.keys, app: options.app, local: cluster)
+        edgeURLs: cluster.edgeURLs, keys: cluster.keys, app: options.app, local: cluster,
+        ground: ground)
     }
   }
 
@@ -133,6 +143,7 @@ package struct LoadRun: Sendable {
     options.scenario = plan.scenario
     options.seed = plan.settings.seed
     options.sharesClock = servers.local != nil
+    options.sleep = plan.sleep
     if plan.chaos != nil, let local = servers.local {
       options.isDisturbed = true
       options.shardCount = local.shards
@@ -140,7 +151,9 @@ package struct LoadRun: Sendable {
       options.settleSeconds = 75
     }
     options.codec = plan.wireProtocol == .pb ? .protobuf : .json
-    return LoadEngine(options: options, progress: progress)
+    let engine = LoadEngine(options: options, progress: progress)
+    servers.ground?.attach(engine)
+    return engine
   }
 
   /// The first signal ends the run in good order; the second one ends it.

@@ -7,6 +7,8 @@ package struct Servers: Sendable {
   package var keys: AppKeys
   package var app: String
   package var local: LocalCluster?
+  /// Where devices sleep.
+  package var ground: PushGround?
 
   /// What each process of the local cluster has used until now.
   func sample() -> [(role: ProcessRole, name: String, sample: ProcessFiles.Sample)] {
@@ -120,6 +122,7 @@ package struct LoadSession: Sendable {
       return (result, usage ?? Usage(servers))
     }
     if control.isWanted { await auditRegistrations(&result) }
+    servers.ground?.report(into: &result)
 
     var settings = plan.settings
     settings.callsPerSecond = rate
@@ -171,9 +174,10 @@ package struct LoadSession: Sendable {
 
   private func summary(store: UInt64) -> String {
     let now = engine.progress.snapshot
-    let memory = ProcessRole.allCases.map { role in
+    let memory = ProcessRole.allCases.compactMap { role in
       let bytes = servers.sample().filter { $0.role == role }.map(\.sample.residentBytes)
-      return "\(role.rawValue) \(Units.bytes(bytes.reduce(0, +)))"
+      return bytes.isEmpty
+        ? nil : "\(role.rawValue) \(Units.bytes(bytes.reduce(0, +)))"
     }
     return "\(Units.count(now.callsPlaced)) calls, \(Units.count(now.faults)) faults, "
       + "\(Units.count(now.errors)) errors, \(Units.count(now.violations)) wrong; store "

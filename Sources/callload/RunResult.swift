@@ -23,6 +23,22 @@ package enum CorrectnessRule: String, CaseIterable, Sendable {
   case twoWinners, noWinner, ringingAfterEnd, toldToRingAfterEnd, wrongReason, winnerToldItLost
   case duplicateEnd, commandLost, unexplainedError, acceptedThenForgotten, timeoutLate
   case registrationLost
+  // Of pushes.
+  case pushedAfterEnd, pushedTwice, cleanUpToWinner, cleanUpUnasked, wokenRangAfterEnd
+  case pushContract
+
+  /// Whether it is looked at only where devices sleep.
+  package var isOfPushes: Bool {
+    switch self {
+    case .pushedAfterEnd, .pushedTwice, .cleanUpToWinner, .cleanUpUnasked, .wokenRangAfterEnd,
+      .pushContract:
+      true
+    case .twoWinners, .noWinner, .ringingAfterEnd, .toldToRingAfterEnd, .wrongReason,
+      .winnerToldItLost, .duplicateEnd, .commandLost, .unexplainedError, .acceptedThenForgotten,
+      .timeoutLate, .registrationLost:
+      false
+    }
+  }
 
   /// The line of the report.
   package var title: String {
@@ -39,6 +55,12 @@ package enum CorrectnessRule: String, CaseIterable, Sendable {
     case .acceptedThenForgotten: "accepted, then forgotten"
     case .timeoutLate: "timeout late"
     case .registrationLost: "registration lost"
+    case .pushedAfterEnd: "pushed after the end"
+    case .pushedTwice: "pushed twice"
+    case .cleanUpToWinner: "clean-up to the winner"
+    case .cleanUpUnasked: "clean-up to one that did not ask"
+    case .wokenRangAfterEnd: "woken device rang for an ended call"
+    case .pushContract: "contract violations seen by the provider"
     }
   }
 }
@@ -66,6 +88,8 @@ package struct RunResult {
   package var interrupted = false
   /// Only where faults were injected.
   package var chaos: ChaosResult?
+  /// Only where devices sleep.
+  package var pushes: PushResult?
   package init() {}
 
   /// Calls that ended as planned, or otherwise for a reason that a fault explains.

@@ -1,5 +1,6 @@
 import CallClient
 import CallCore
+import CallPush
 import CallTestKit
 import callload
 
@@ -13,6 +14,8 @@ struct TwinRun {
   var seed: UInt64 = 7
   /// From when to when, in seconds of the load, a third of the shards give no answer; and whether
   /// the judge knows.
+  /// Devices that sleep.
+  var sleep: SleepOptions?
   var outage: (from: Double, to: Double, isTold: Bool)?
 
   struct Outcome {
@@ -31,6 +34,7 @@ struct TwinRun {
     options.devices = devices
     options.scenario = scenario
     options.seed = seed
+    options.sleep = sleep
     if outage != nil {
       options.isDisturbed = true
       options.shardCount = 12
@@ -40,6 +44,7 @@ struct TwinRun {
     let progress = LoadProgress()
     let rig = LoadRig(
       options: options, progress: progress, loop: loop, network: twin, nonce: seed)
+    if sleep != nil { wakeByPushes(loop, twin, rig) }
     var isConnected = false
     try rig.connect { isConnected = true }
     guard loop.run(for: .seconds(60), until: { isConnected }) else { return nil }
@@ -50,6 +55,35 @@ struct TwinRun {
     result.lost(registrations: twin.registered.count)
     return Outcome(
       result: result, faultsPlayed: twin.faultsPlayed, progress: progress.snapshot)
+  }
+
+  /// The twin's pushes reach the rig as the provider would hand them on.
+  private func wakeByPushes(_ loop: VirtualDeviceLoop, _ twin: FaultyTwin, _ rig: LoadRig) {
+    let roster = rig.roster
+    let sleep = rig.sleep
+    twin.takes = { party in
+      roster.device(party).flatMap { sleep?.profile($0)?.takes } ?? []
+    }
+    twin.onPush = { [weak rig] job, number in
+      let capability = "\(job.user.user) \(job.device.text)"
+      let outcome = PayloadEncoder.encode(PushContent(job: job, capability: capability))
+      guard case .payload(let payload) = outcome else { return }
+      rig?.pushArrived(
+        ArrivedPush(
+          id: "push \(number)", token: job.token.token, payload: payload.bytes, at: loop.now))
+    }
+    rig.actByPush = { [weak twin] action, completion in
+      let words = action.capability.split(separator: " ").map(String.init)
+      let party = Party(user: words[0], device: DeviceID(words[1]))
+      var scope: DeclineScope?
+      if case .decline(let said) = action.what { scope = said }
+      loop.schedule(at: loop.now + .milliseconds(2)) {
+        guard let state = twin?.refuse(action.call, party, scope) else {
+          return completion(.failure(CallError(.unknownCall)))
+        }
+        loop.schedule(at: loop.now + .milliseconds(2)) { completion(.success(state)) }
+      }
+    }
   }
 
   private func schedule(

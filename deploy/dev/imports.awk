@@ -28,7 +28,7 @@ BEGIN {
   allow("apnssim", "CallCore CallTestKit")
   allow("callnode", seams " CallAuth CallCoordinator CallEdge CallPush NATSBus")
   allow("callctl", seams " CallAuth NATSBus")
-  allow("callload", "CallCore CallWire CallTelemetry CallAuth CallClient")
+  allow("callload", "CallCore CallWire CallTelemetry CallAuth CallClient CallTestKit")
 
   # Foundation is large and slow to load; FoundationEssentials holds what codecs and files need.
   forbid("CallBus", "Foundation FoundationEssentials")

@@ -112,7 +112,7 @@ package struct ChaosDirector: Sendable {
       // Where nobody says (NATS is down, the machine is busy) any shard may be concerned.
       shards =
         await cluster.questions?.shards(of: process.name) ?? Array(0..<cluster.shards)
-    case .edge: break
+    case .edge, .push: break
     }
     return Fault(
       id: await referee.nextFault(), kind: kind, node: process.name, role: process.role,

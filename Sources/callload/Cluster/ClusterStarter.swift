@@ -107,6 +107,20 @@ struct ClusterStarter {
     return members
   }
 
+  /// What they send to is written in the folder by then.
+  func startPushGateways(_ nats: [NATSMember]) async throws -> [NodeMember] {
+    guard options.pushGateways > 0 else { return [] }
+    var members: [NodeMember] = []
+    for (index, port) in try FreePorts.find(options.pushGateways).enumerated() {
+      let words = [
+        "push", "--metrics-port", "\(port)", "--push-providers",
+        folder.file(PushGround.providersFile),
+      ]
+      members.append(try await startNode(.push, "push-\(index + 1)", port: port, words, nats))
+    }
+    return members
+  }
+
   private func startNode(
     _ role: ProcessRole, _ id: String, port: Int, _ words: [String], _ nats: [NATSMember]
   ) async throws -> NodeMember {
@@ -143,12 +157,12 @@ struct ClusterStarter {
   /// The machine's processors, shared by so many; at least one.
   private static func processorShare(of count: Int) -> Int { max(1, System.coreCount / count) }
 
-  func waitUntilReady(_ edge: NodeMember) async throws {
+  func waitUntilReady(_ node: NodeMember) async throws {
     try await wait(
-      for: "\(edge.name) to be ready (GET http://127.0.0.1:\(edge.port)/readyz)",
-      on: edge.process
+      for: "\(node.name) to be ready (GET http://127.0.0.1:\(node.port)\(node.readyPath))",
+      on: node.process
     ) {
-      await edge.isReady()
+      await node.isReady()
     }
   }
 

@@ -9,6 +9,8 @@ package struct LocalClusterOptions: Sendable, Equatable {
   /// 1, or 3 that keep each record three times.
   package var natsServers = 1
   package var shards = 64
+  /// Where devices sleep.
+  package var pushGateways = 0
   package var natsPath: String
   package var callnodePath: String
   /// Asked who owns which shard; needed where faults are injected.
@@ -41,6 +43,7 @@ package struct LocalCluster: Sendable {
   package let nats: [NATSMember]
   package let coordinators: [NodeMember]
   package let edges: [NodeMember]
+  package let pushGateways: [NodeMember]
   /// Nothing where callctl is not there.
   package let questions: ClusterQuestions?
 
@@ -48,7 +51,8 @@ package struct LocalCluster: Sendable {
 
   /// In the order of the report.
   package var processes: [SupervisedProcess] {
-    edges.map(\.process) + coordinators.map(\.process) + nats.map(\.process)
+    edges.map(\.process) + coordinators.map(\.process) + pushGateways.map(\.process)
+      + nats.map(\.process)
   }
 
   /// Starts all and waits until every edge says that it is ready. Whoever calls ends the processes,
@@ -70,13 +74,16 @@ package struct LocalCluster: Sendable {
     say("starting \(options.coordinators) coordinators and \(options.edges) edges")
     let coordinators = try await starter.startCoordinators(nats)
     let edges = try await starter.startEdges(nats)
+    let pushGateways = try await starter.startPushGateways(nats)
     say("waiting until the edges are ready")
     for edge in edges { try await starter.waitUntilReady(edge) }
+    for gateway in pushGateways { try await starter.waitUntilReady(gateway) }
     let natsURL = nats.map(\.url).joined(separator: ",")
     return LocalCluster(
       natsURL: natsURL, edgeURLs: edges.map { "ws://127.0.0.1:\($0.port)" }, keys: keys,
       natsVersion: natsVersion(log: nats[0].process.process.logPath), shards: options.shards,
       nats: nats, coordinators: coordinators, edges: edges,
+      pushGateways: pushGateways,
       questions: options.callctlPath.map {
         ClusterQuestions(callctlPath: $0, natsURL: natsURL, cluster: name, folder: folder)
       })
@@ -112,9 +119,10 @@ package struct NodeMember: Sendable {
 
   /// Whether it is up and takes part.
   package func isReady() async -> Bool {
-    let path = process.role == .edge ? "/readyz" : "/healthz"
-    return await LocalHTTP.get(port: port, path)?.status == 200
+    await LocalHTTP.get(port: port, readyPath)?.status == 200
   }
+
+  var readyPath: String { process.role == .edge ? "/readyz" : "/healthz" }
 }
 
 extension NodeMember {

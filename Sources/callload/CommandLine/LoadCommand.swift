@@ -26,6 +26,8 @@ package struct LoadCommand: ParsableCommand {
             Processes of the cluster are killed while it works, and come back.
         callload --devices 300 --rate 20 --duration 1m --nats-servers 3 --chaos all --seed 7
             Every fault there is, on a replicated store, the same ones every time.
+        callload --devices 3000 --sleeping 40%
+            Four of ten devices have no session; the cluster must wake them.
         callload --devices 3000 --edge ws://edge-1:8080 --edge ws://edge-2:8080 \\
                  --keys keys.json --app demo
             A cluster that is already there.
@@ -37,6 +39,13 @@ package struct LoadCommand: ParsableCommand {
         Faults of a kind wait for a node whose like is well, where there are several. They stop \
       early enough for everything to settle before the end. The judge forgives what a fault \
       explains, by time and node, and nothing else.
+
+      SLEEPING
+        With --sleeping devices register push tokens and then let go of their connections. callload is \
+      the provider, a strict APNs: what the cluster pushes wakes the device after --wake-delay; it \
+      attaches for that call, rings, answers or declines, half of the refusals over HTTP with what the \
+      push allows, and sleeps again when the call is over. Callers are awake. The apps are a mix of \
+      SDKs, each with the payloads and the clean-up pushes that it knows.
 
       EXIT STATUS
         0  all devices connected, all calls completed, every correctness count is 0
@@ -117,6 +126,37 @@ package struct LoadCommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
+      "So many of the devices have no session and are woken by pushes, such as 40%. The local "
+        + "cluster then has push gateways, and callload plays the provider. See SLEEPING above.",
+      valueName: "share"),
+    transform: { try Share.parse($0) })
+  package var sleeping: Share?
+
+  @Option(
+    help: ArgumentHelp(
+      "From a push at the provider until the device connects; half of them take longer. "
+        + "(default: 300ms)", valueName: "time"),
+    transform: { try RunDuration.parse($0) })
+  package var wakeDelay: RunDuration = RunDuration(seconds: 0.3)
+
+  @Option(
+    help: ArgumentHelp(
+      "So many of the pushes wake nobody. (default: 2%)", valueName: "share"),
+    transform: { try Share.parse($0) })
+  package var neverWake: Share = Share(value: 0.02)
+
+  @Option(
+    help: ArgumentHelp(
+      "So many of the pushes wake a device only when the call is over. (default: 2%)",
+      valueName: "share"),
+    transform: { try Share.parse($0) })
+  package var lateWake: Share = Share(value: 0.02)
+
+  @Option(help: "Push gateways of the local cluster, where devices sleep.")
+  package var pushGateways = 1
+
+  @Option(
+    help: ArgumentHelp(
       "Say in one line how things stand, each time that so much has passed. Default: never.",
       valueName: "time"),
     transform: { try RunDuration.parse($0) })
@@ -169,6 +209,25 @@ package struct LoadCommand: ParsableCommand {
 
 package enum WireProtocol: String, CaseIterable, ExpressibleByArgument, Sendable {
   case pb, json
+}
+
+/// A part of all, as it stands on the command line.
+package struct Share: Sendable, Equatable, CustomStringConvertible {
+  /// 0 to 1.
+  package var value: Double
+  package init(value: Double) { self.value = value }
+
+  /// "40%" or "0.4".
+  package static func parse(_ text: String) throws -> Share {
+    let isPercent = text.hasSuffix("%")
+    if let number = Double(isPercent ? text.dropLast() : text[...]), number.isFinite {
+      let value = isPercent ? number / 100 : number
+      if (0...1).contains(value) { return Share(value: value) }
+    }
+    throw ValidationError("\"\(text)\" is not a share; write it like 40% or 0.4")
+  }
+
+  package var description: String { "\(Units.trimmed(value * 100, 2))%" }
 }
 
 /// A length of time as it stands on the command line.

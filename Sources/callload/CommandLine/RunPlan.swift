@@ -16,6 +16,7 @@ package struct RunPlan: Sendable {
   package var percentilePath: String?
   package var search: Search?
   package var chaos: ChaosPlan?
+  package var sleep: SleepOptions?
   package var summarySeconds: Double?
   package var checksGrowth = false
   package var keepsFiles: Bool
@@ -32,6 +33,7 @@ package struct RunPlan: Sendable {
     try Self.check(command)
     scenario = try Self.scenario(command.scenario)
     if !command.chaos.isEmpty { chaos = try Self.chaosPlan(command) }
+    sleep = try Self.sleepOptions(command)
     target = command.edge.isEmpty ? try Self.localTarget(command) : try Self.edgeTarget(command)
     wireProtocol = command.protocol
     summarySeconds = command.summary?.seconds
@@ -58,6 +60,8 @@ package struct RunPlan: Sendable {
     case .local(let options):
       (settings.coordinators, settings.edges) = (options.coordinators, options.edges)
       settings.natsServers = options.natsServers
+      settings.pushGateways = options.pushGateways
+      settings.sleepingShare = sleep?.share ?? 0
       settings.chaos = chaos?.description ?? ""
     case .edges(let urls, _, _): settings.edgeURLs = urls
     }
@@ -110,6 +114,33 @@ package struct RunPlan: Sendable {
         "--duration \(command.duration): too short for --chaos; give at least 5s")
     }
     return plan
+  }
+
+  /// Nothing where no device sleeps.
+  private static func sleepOptions(_ command: LoadCommand) throws -> SleepOptions? {
+    guard let share = command.sleeping, share.value > 0 else { return nil }
+    func need(_ holds: Bool, _ option: String, _ value: Any, _ remedy: String) throws {
+      if !holds { throw SetupError("\(option) \(value): \(remedy)") }
+    }
+    try need(
+      command.edge.isEmpty, "--sleeping", share,
+      "callload is the provider of a local cluster only; leave --edge out")
+    try need(
+      share.value <= 0.9, "--sleeping", share, "callers must be awake; give at most 90%")
+    try need(
+      command.wakeDelay.seconds <= 1, "--wake-delay", command.wakeDelay,
+      "some calls ring for 5s only, and devices may take three times as long; give at most 1s")
+    try need(
+      command.neverWake.value + command.lateWake.value <= 1, "--never-wake", command.neverWake,
+      "with --late-wake \(command.lateWake) it is more than all")
+    try need(
+      (1...64).contains(command.pushGateways), "--push-gateways", command.pushGateways,
+      "give 1 to 64")
+    var options = SleepOptions(share: share.value)
+    options.wakeDelayMilliseconds = command.wakeDelay.seconds * 1000
+    options.neverShare = command.neverWake.value
+    options.lateShare = command.lateWake.value
+    return options
   }
 
   private static func nodeSettings(_ command: LoadCommand) throws -> [String: String] {
@@ -173,6 +204,7 @@ package struct RunPlan: Sendable {
     options.coordinators = command.coordinators
     options.edges = command.edges
     options.natsServers = command.natsServers
+    if try Self.sleepOptions(command) != nil { options.pushGateways = command.pushGateways }
     options.shards = command.shards
     options.nodeSettings = try nodeSettings(command)
     options.callctlPath = Executables.beside("callctl")

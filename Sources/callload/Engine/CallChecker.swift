@@ -75,6 +75,8 @@ package struct CallChecker: Sendable {
   private var remembered: [CallID: Int] = [:]
   private var rememberedOrder: [CallID] = []
   private var rememberedFirst = 0
+  /// The call that a push woke a device for last.
+  private var wokenFor: [Int: CallID] = [:]
 
   package init(roster: Roster, seed: UInt64, timeline: FaultTimeline? = nil) {
     self.timeline = timeline ?? FaultTimeline(roster: roster, app: "", shardCount: 0)
@@ -144,6 +146,12 @@ package struct CallChecker: Sendable {
     }
   }
 
+  /// A push wakes the device for a call.
+  package mutating func woken(_ device: Int, for call: CallID) {
+    wokenFor[device] = call
+    change(call) { record in _ = record.change(device) { $0.wasWoken = true } }
+  }
+
   package mutating func attached(device: Int, in calls: some Sequence<CallID>, at now: Timestamp) {
     for call in calls {
       change(call) { $0.note(TraceLine(at: now, device: Int32(device), what: .attached)) }
@@ -193,8 +201,9 @@ package struct CallChecker: Sendable {
     guard case .invite = delivery.event, let caller = remembered[delivery.call] else { return }
     guard !timeline.mayComeLate(to: device, at: now) else { return }
     let (seed, roster) = (seed, roster)
+    let isWoken = wokenFor[device] == delivery.call
     broken(
-      .toldToRingAfterEnd, of: delivery.call,
+      isWoken ? .wokenRangAfterEnd : .toldToRingAfterEnd, of: delivery.call,
       "call \(delivery.call), seed \(seed): \(roster.party(device).text) was told to ring long "
         + "after the call of \(roster.party(caller).text) had ended")
   }
@@ -227,6 +236,12 @@ package struct CallChecker: Sendable {
     guard count > 0 else { return }
     counts[rule, default: 0] += count
     examples[rule, default: []].append(story)
+  }
+
+  /// A call's pushes broke a rule.
+  mutating func pushesBroke(_ violation: Violation, of call: CallID) {
+    let seed = seed
+    broken(violation.rule, of: call, "call \(call), seed \(seed): \(violation.what)")
   }
 
   private mutating func broken(

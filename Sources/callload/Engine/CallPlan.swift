@@ -107,6 +107,11 @@ final class LiveCall {
   /// Devices whose user wants to answer but which do not ring yet.
   var answersOnInvite: Set<Int> = []
   var cancelIntended: Timestamp?
+  /// What sleeping devices do as soon as they ring, since it was time before.
+  var declineOnInvite: DeclineScope?
+  var busyOnInvite: Set<Int> = []
+  /// Devices that act over HTTP, with what a push allows.
+  var actsByPush: Set<Int> = []
   var answered = false
   var isOver: Set<Int> = []
   /// The dropped device is attached again.

@@ -7,7 +7,7 @@ extension CallRecord {
     for oddity in oddities {
       let waited = timeline.mayComeLate(to: oddity.device, at: oddity.at)
       let stale = oddity.isOld && timeline.mayBeStale(shard: shard(timeline), at: oddity.at)
-      let isExplained = stale || oddity.rule == .toldToRingAfterEnd && waited
+      let isExplained = stale || oddity.rule != .duplicateEnd && waited
       if !isExplained { violate(oddity.rule, oddity.what) }
     }
   }

@@ -50,7 +50,8 @@ extension CallRecord {
     func odd(_ what: String) {
       oddities.append(
         Oddity(
-          rule: .toldToRingAfterEnd, device: device, at: now, isOld: isOld,
+          rule: before.wasWoken ? .wokenRangAfterEnd : .toldToRingAfterEnd, device: device, at: now,
+          isOld: isOld,
           what: "\(name) was told to ring after \(what)"))
     }
     if before.isOver {

@@ -41,6 +41,8 @@ struct DeviceRecord: Sendable {
   var left = false
   /// Its connection was gone at some time since the call was placed.
   var wasAway = false
+  /// A push woke it for this call.
+  var wasWoken = false
 
   init(device: Int) { self.device = device }
 

@@ -18,6 +18,7 @@ package final class LoadEngine: Sendable {
     let group: MultiThreadedEventLoopGroup
     let loop: any EventLoop
     let rig: NIOLoopBound<LoadRig>
+    let runner: PushActionRunner?
   }
 
   private struct State {
@@ -105,8 +106,15 @@ package final class LoadEngine: Sendable {
     }.get()
   }
 
+  /// A push reached the provider. From any thread.
+  package func arrived(_ push: ArrivedPush) {
+    guard let running = state.withLock({ $0.running }) else { return }
+    running.loop.execute { running.rig.value.pushArrived(push) }
+  }
+
   package func disconnect() async {
     guard let running = state.withLock({ $0.running.take() }) else { return }
+    running.runner?.close()
     await withCheckedContinuation { continuation in
       running.loop.execute {
         running.rig.value.disconnect { continuation.resume() }
@@ -128,21 +136,32 @@ package final class LoadEngine: Sendable {
     if let running = state.withLock({ $0.running }) { return running }
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let eventLoop = group.next()
+    let runner = options.sleep.map { _ in PushActionRunner(edges: options.edges) }
     let rig = try await eventLoop.submit { [options, progress] in
       let rig = LoadRig(
         options: options, progress: progress,
         loop: NIODeviceLoop(eventLoop: eventLoop, wallClock: Self.wallClock),
         network: NIODeviceNetwork(eventLoop: eventLoop, codec: options.codec),
         nonce: UInt64.random(in: 0 ... .max))
+      rig.actByPush = runner.map { Self.acting($0, on: eventLoop) }
       return NIOLoopBound(rig, eventLoop: eventLoop)
     }.get()
-    let running = Running(group: group, loop: eventLoop, rig: rig)
+    let running = Running(group: group, loop: eventLoop, rig: rig, runner: runner)
     let isStopped = state.withLock {
       $0.running = running
       return $0.isStopped
     }
     if isStopped { eventLoop.execute { rig.value.interrupt() } }
     return running
+  }
+
+  private static func acting(
+    _ runner: PushActionRunner, on loop: any EventLoop
+  ) -> (PushAction, @escaping (Result<CallState, CallError>) -> Void) -> Void {
+    { action, completion in
+      let completion = NIOLoopBound(completion, eventLoop: loop)
+      runner.perform(action) { result in loop.execute { completion.value(result) } }
+    }
   }
 
   private static var wallClock: Timestamp {

@@ -15,6 +15,8 @@ package struct LoadOptions: Sendable {
   package var edges: [String] = []
   package var scenario: Scenario = .default
   package var codec: DeviceCodec = .protobuf
+  /// Some devices have no session; nil: all have one.
+  package var sleep: SleepOptions?
   /// Decides who calls whom, which part is played, and all delays.
   package var seed: UInt64 = 1
   /// How the app's name stands in tokens.

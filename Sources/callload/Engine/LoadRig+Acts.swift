@@ -76,13 +76,35 @@ extension LoadRig {
 
   private func decline(_ live: LiveCall, _ scope: DeclineScope) {
     let device = live.plan.actor
-    guard !live.isOver.contains(device) else { return }
+    guard !live.isOver.contains(device), !live.actsByPush.contains(device) else { return }
+    guard !isYetToWake(device, live) else {
+      live.declineOnInvite = scope
+      return
+    }
     say(.decline(CallAddress(call: live.plan.call), scope), devices[device])
   }
 
   private func sayBusy(_ live: LiveCall, _ device: Int) {
-    guard !live.isOver.contains(device) else { return }
+    guard !live.isOver.contains(device), !live.actsByPush.contains(device) else { return }
+    guard !isYetToWake(device, live) else {
+      live.busyOnInvite.insert(device)
+      return
+    }
     say(.busy(CallAddress(call: live.plan.call)), devices[device])
+  }
+
+  /// A device that sleeps cannot refuse what does not ring there yet.
+  private func isYetToWake(_ device: Int, _ live: LiveCall) -> Bool {
+    sleep?.sleeps(device) == true && !live.invited.contains(device)
+  }
+
+  /// A device rings at last, after the time when it was to refuse.
+  func refuseOnInvite(_ live: LiveCall, _ device: Int) {
+    if device == live.plan.actor, let scope = live.declineOnInvite {
+      live.declineOnInvite = nil
+      decline(live, scope)
+    }
+    if live.busyOnInvite.remove(device) != nil { sayBusy(live, device) }
   }
 
   private func cancel(_ live: LiveCall, at time: Timestamp) {

@@ -43,10 +43,14 @@ extension LoadRig {
       let calleeUser = Int.random(in: 0..<roster.users, using: &random)
       let callerUser = roster.user(of: caller)
       guard callerUser != calleeUser, devices[caller].machine.isAttached,
+        sleep?.sleeps(caller) != true,
+        // Who drops its connection must have one.
+        part.kind != .calleeReturns
+          || roster.devices(of: calleeUser).allSatisfy({ sleep?.sleeps($0) != true }),
         isFree(callerUser, alone: part.kind == .callerReturns),
         isFree(calleeUser, alone: part.kind == .calleeReturns),
         toMissing
-          || roster.devices(of: calleeUser).allSatisfy({ devices[$0].machine.isAttached }),
+          || roster.devices(of: calleeUser).allSatisfy({ isCallable($0) }),
         recentPairs.take(callerUser, calleeUser, at: loop.now)
       else { continue }
       if drops { isReserved[part.kind == .callerReturns ? callerUser : calleeUser] = true }
@@ -96,6 +100,7 @@ extension LoadRig {
       CallChecker.Facts(
         call: plan.call, part: plan.kind, caller: plan.caller, callees: plan.callees,
         placedAt: loop.now, ringTimeout: .seconds(Int64(plan.ringTimeoutSeconds))))
+    if sleep != nil { stage?.pushJudge.planned(plan.call) }
     devices[plan.caller].calls.append(plan.call)
     for callee in plan.callees { devices[callee].calls.append(plan.call) }
     let callee = roster.userName(roster.user(of: plan.callees.lowerBound))

@@ -26,6 +26,7 @@ extension LoadRig {
   private func attached(_ device: SimulatedDevice, again: Bool) {
     deviceAttached(device)
     connectionBack(device)
+    wokenAttached(device)
     guard again else { return }
     stage?.checker.attached(device: device.index, in: device.calls, at: loop.now)
     for call in device.calls {
@@ -47,7 +48,9 @@ extension LoadRig {
       switch command {
       case .decline, .busy, .hangUp, .cancel:
         // A cancel that an answer overtook ends nothing.
-        if !reply.saysAnswered { live.isOver.insert(device.index) }
+        guard !reply.saysAnswered else { break }
+        live.isOver.insert(device.index)
+        if case .cancel = command { noticeCancelled(call, device) }
       default: break
       }
     }
@@ -86,6 +89,7 @@ extension LoadRig {
       scheduleActs(live, from: now)
     }
     if live.answersOnInvite.remove(device.index) != nil { sayAnswer(live, device.index) }
+    refuseOnInvite(live, device.index)
     after(live.plan.alert(device.index), live.plan.call) { [self] live in
       guard !live.isOver.contains(device.index) else { return }
       say(.alerting(CallAddress(call: live.plan.call)), device)

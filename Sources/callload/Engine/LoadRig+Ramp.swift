@@ -118,8 +118,9 @@ extension LoadRig {
       device.registerAt = loop.now
       say(
         .register(
-          RegistrationRequest(
-            deviceName: "Device \(device.index)", sdkName: "callload", sdkVersion: "1")), device)
+          registration(device.index)
+            ?? RegistrationRequest(
+              deviceName: "Device \(device.index)", sdkName: "callload", sdkVersion: "1")), device)
     }
   }
 
@@ -201,6 +202,7 @@ extension LoadRig {
     let missing = devices.count - connectedCount
     if missing > 0 { setupFailures["device: not connected", default: 0] += missing }
     progress.update { [connectedCount] in $0.devicesConnected = connectedCount }
+    sendToSleep()
     ramp.completion()
   }
 }

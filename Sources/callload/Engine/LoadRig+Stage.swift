@@ -37,11 +37,24 @@ extension LoadRig {
     var edgesDisturbed: [Int: Int] = [:]
     var watched: Set<Int> = []
     var lifted: Set<Int> = []
+    var pushes = PushResult()
+    var pushJudge: PushJudge
+    /// Devices that had the push for a call.
+    var pushed: [CallID: Set<Int>] = [:]
+    /// Devices that wake when the call is over.
+    var lateWakes: [CallID: [Int]] = [:]
+    /// Calls whose pushes are not judged yet. Oldest first.
+    var pushQuiet: [(call: CallID, judgeAt: Timestamp)] = []
+    var pushQuietFirst = 0
+    /// Devices are about to wake: the stage waits for them.
+    var wakesUntil = Timestamp(microseconds: 0)
 
     init(
       startedAt: Timestamp, expected: Int, duration: Double, seed: UInt64, roster: Roster,
-      timeline: FaultTimeline, completion: @escaping (RunResult) -> Void
+      timeline: FaultTimeline, sleep: SleepPlan?, completion: @escaping (RunResult) -> Void
     ) {
+      self.pushJudge = PushJudge { sleep?.profile($0)?.takes }
+      self.pushes.sleeping = sleep?.sleepers.count ?? 0
       self.startedAt = startedAt
       self.arrivalsEndAt = startedAt + Span(microseconds: Int64(duration * 1_000_000))
       self.expected = expected
@@ -68,7 +81,7 @@ extension LoadRig {
       startedAt: start, expected: expected, duration: duration, seed: options.seed,
       roster: roster,
       timeline: FaultTimeline(roster: roster, app: options.app, shardCount: options.shardCount),
-      completion: completion)
+      sleep: sleep, completion: completion)
     stage.arrivalsDone = isInterrupted
     stage.interruptedAt = isInterrupted ? start : nil
     self.stage = stage
@@ -141,6 +154,7 @@ extension LoadRig {
   func stageTick(at now: Timestamp, ticks: Int) {
     guard stage != nil else { return }
     judgeQuiet(at: now)
+    judgePushes(at: now)
     if ticks % 10 == 0 {
       giveUpOverdue(at: now)
       showProgress()
@@ -180,8 +194,9 @@ extension LoadRig {
   private func judge(_ call: CallID, at now: Timestamp) {
     guard let plan = stage?.expectations.removeValue(forKey: call),
       let verdict = stage?.checker.judge(
-        call, at: now, allowed: plan.allowed, isAttached: { devices[$0].machine.isAttached })
+        call, at: now, allowed: plan.allowed, isAttached: { isCallable($0) })
     else { return }
+    defer { callForgotten(plan) }
     if let violation = verdict.violations.first {
       fail("rule broken: \(violation.rule.title)")
     } else if plan.allowed.contains(verdict.outcome) {
@@ -219,7 +234,9 @@ extension LoadRig {
     }
     guard self.stage?.live.isEmpty == true else { return }
     guard self.stage?.quietFirst == self.stage?.quiet.count else { return }
+    guard stage.wakesUntil <= now || stage.interruptedAt != nil else { return }
     guard let done = self.stage else { return }
+    judgeAllPushes()
     showProgress()
     self.stage = nil
     done.completion(result(of: done))
@@ -275,6 +292,7 @@ extension LoadRig {
     let end = stage.interruptedAt ?? stage.arrivalsEndAt
     result.loadSeconds = max(0, Double((end - stage.startedAt).microseconds) / 1_000_000)
     result.interrupted = isInterrupted
+    if sleep != nil { result.pushes = stage.pushes }
     if options.isDisturbed {
       var chaos = stage.chaos
       chaos.commandWait = stage.checker.waits

@@ -1,5 +1,5 @@
 package import CallClient
-import CallCore
+package import CallCore
 import CallWire
 
 /// The simulated devices and the calls that they make, on one loop: no locks, no tasks.
@@ -8,7 +8,7 @@ import CallWire
 /// memory, in no time at all.
 package final class LoadRig {
   let options: LoadOptions
-  let roster: Roster
+  package let roster: Roster
   package let loop: any DeviceLoop
   let network: any DeviceNetwork
   let progress: LoadProgress
@@ -27,6 +27,11 @@ package final class LoadRig {
   var stageCount: UInt64 = 0
   var recentPairs = PairLimiter()
   var probes: ShardProbes?
+  /// Which devices sleep.
+  package let sleep: SleepPlan?
+  /// Says over HTTP what a device without a session has to say. Called on the loop, and answers there.
+  package var actByPush: ((PushAction, @escaping (Result<CallState, CallError>) -> Void) -> Void)?
+  var httpRequests: UInt64 = 0
   private let edgeNumbers: [String: Int]
   /// Live calls in which a user takes part, and users that are left alone.
   var liveCalls: [Int32] = []
@@ -51,6 +56,9 @@ package final class LoadRig {
     self.edgeNumbers = Dictionary(
       options.edges.enumerated().map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
     self.roster = Roster(devices: options.devices, devicesPerUser: options.devicesPerUser)
+    self.sleep = options.sleep.map { [roster] in
+      SleepPlan($0, roster: roster, seed: options.seed)
+    }
     self.random = SplitMix64(seed: nonce ^ options.seed)
     self.liveCalls = Array(repeating: 0, count: roster.users)
     self.isReserved = Array(repeating: false, count: roster.users)
@@ -118,7 +126,10 @@ package final class LoadRig {
   ) {
     let now = loop.now
     stage?.checker.told(device: device.index, frame, at: now)
-    if case .delivery(let delivery) = frame { noticeDelivery(device, delivery, at: now) }
+    if case .delivery(let delivery) = frame {
+      noticeDelivery(device, delivery, at: now)
+      noticeForPushes(device, delivery, at: now)
+    }
     var random = self.random
     run(device) { $0.received(frame, on: link, now: $1, random: &random, into: &$2) }
     self.random = random

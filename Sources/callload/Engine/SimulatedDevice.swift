@@ -26,6 +26,10 @@ final class SimulatedDevice: DeviceLinkDelegate {
   var lostAt: Timestamp?
   /// It stays away on purpose.
   var isHeld = false
+  /// It has no session, and only a push wakes it.
+  var isAsleep = false
+  /// The call that a push woke it for, until it is attached.
+  var wokenFor: CallID?
   /// Frames are being read: what is sent goes out at the end of the burst.
   var isReading = false
   /// Among the devices whose deadlines are looked at often.

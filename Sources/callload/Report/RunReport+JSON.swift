@@ -56,10 +56,15 @@ package struct JSONReport: Codable {
     package var natsServers: Int
     /// Missing where no faults were asked for.
     package var chaos: String?
+    /// Missing where no devices sleep, as is what follows.
+    package var pushGateways: Int?
+    package var sleepingShare: Double?
     package var edgeURLs: [String]
     enum CodingKeys: String, CodingKey {
       case scenario, seed, coordinators, edges, chaos
       case natsServers = "nats_servers"
+      case pushGateways = "push_gateways"
+      case sleepingShare = "sleeping_share"
       case protocolName = "protocol"
       case durationSeconds = "duration_seconds"
       case edgeURLs = "edge_urls"
@@ -125,10 +130,11 @@ package struct JSONReport: Codable {
   package var machine: Machine
   package var search: Search?
   package var chaos: Chaos?
+  package var pushes: Pushes?
 
   enum CodingKeys: String, CodingKey {
     case ok, problems, interrupted, devices, calls, failures, correctness, processes, settings
-    case machine, chaos
+    case machine, chaos, pushes
     case search = "find_max"
     case latency = "latency_us"
     case cpuPerCall = "cpu_us_per_call"
@@ -193,8 +199,11 @@ extension JSONReport {
       coordinators: report.settings.coordinators, edges: report.settings.edges,
       natsServers: report.settings.natsServers,
       chaos: report.settings.chaos.isEmpty ? nil : report.settings.chaos,
+      pushGateways: report.settings.sleepingShare > 0 ? report.settings.pushGateways : nil,
+      sleepingShare: report.settings.sleepingShare > 0 ? report.settings.sleepingShare : nil,
       edgeURLs: report.settings.edgeURLs)
     chaos = result.chaos.map(Chaos.init)
+    pushes = result.pushes.map { Pushes($0, calls: result.callsPlaced) }
     machine = Machine(
       cpus: report.machine.cpus, cpuModel: report.machine.cpuModel,
       memoryBytes: report.machine.memoryBytes, kernel: report.machine.kernel,

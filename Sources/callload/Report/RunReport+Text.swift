@@ -7,6 +7,7 @@ extension RunReport {
     lines += ["", style.bold("Latency")] + latencies()
     if !processes.isEmpty { lines += ["", style.bold("Servers")] + servers() }
     lines += chaosLines(style)
+    lines += pushLines(style)
     if !growth.isEmpty {
       lines += ["", style.bold("Growth") + "  medians of the second quarter and of the last"]
       var table = TextTable()
@@ -32,7 +33,9 @@ extension RunReport {
     let cluster =
       settings.edgeURLs.isEmpty
       ? "\(counted(settings.natsServers, "nats-server")) \(machine.natsVersion), \(counted(settings.coordinators, "coordinator")), "
-        + "\(counted(settings.edges, "edge")), on this machine"
+        + "\(counted(settings.edges, "edge"))"
+        + (settings.pushGateways > 0 ? ", \(counted(settings.pushGateways, "push gateway"))" : "")
+        + ", on this machine"
       : settings.edgeURLs.joined(separator: " ")
     let box =
       "\(counted(machine.cpus, "CPU"))"
@@ -133,12 +136,15 @@ extension RunReport {
   }
 
   private func correctness(_ style: TextStyle) -> [String] {
+    let rules = CorrectnessRule.allCases.filter { rule in
+      !rule.isOfPushes || result.pushes != nil || (result.correctness[rule] ?? 0) > 0
+    }
     var table = TextTable()
-    for rule in CorrectnessRule.allCases {
+    for rule in rules {
       table.add(rule.title, Units.count(result.correctness[rule] ?? 0))
     }
     var lines: [String] = []
-    for (rule, line) in zip(CorrectnessRule.allCases, table.lines()) {
+    for (rule, line) in zip(rules, table.lines()) {
       let isBroken = (result.correctness[rule] ?? 0) > 0
       lines.append(isBroken ? style.bad(line) : line)
       for example in result.examples[rule] ?? [] {

@@ -16,6 +16,9 @@ package struct RunSettings: Sendable, Equatable {
   package var natsServers = 1
   /// The faults that were asked for; empty: none.
   package var chaos = ""
+  package var pushGateways = 0
+  /// Which share of the devices has no session; 0: none.
+  package var sleepingShare: Double = 0
   package init() {}
 }
 
@@ -32,7 +35,7 @@ package struct MachineFacts: Sendable, Equatable {
 
 /// The parts whose cost is counted.
 package enum ProcessRole: String, CaseIterable, Sendable {
-  case edge, coordinator, nats
+  case edge, coordinator, push, nats
 }
 
 /// What one server process used.

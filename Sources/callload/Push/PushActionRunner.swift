@@ -1,0 +1,58 @@
+import CallClient
+import CallCore
+import Synchronization
+
+/// Does over HTTP what devices do without a session.
+///
+/// It owns a task for each request: one ends by itself at the client's deadline, and all when the
+/// runner is closed. More than `limit` at a time are refused, as an edge that is overloaded would.
+final class PushActionRunner: Sendable {
+  static let limit = 1024
+
+  private struct State {
+    var tasks: [Int: Task<Void, Never>] = [:]
+    var next = 0
+    var isClosed = false
+  }
+  private let client: EdgeHTTPClient
+  private let state = Mutex(State())
+
+  init(edges: [String]) { client = EdgeHTTPClient(edges: edges) }
+
+  func perform(
+    _ action: PushAction, then: @escaping @Sendable (Result<CallState, CallError>) -> Void
+  ) {
+    let isTaken = state.withLock { state in
+      guard !state.isClosed, state.tasks.count < Self.limit else { return false }
+      let number = state.next
+      state.next += 1
+      state.tasks[number] = Task {
+        then(await self.run(action))
+        self.state.withLock { $0.tasks[number] = nil }
+      }
+      return true
+    }
+    if !isTaken { then(.failure(CallError(.overloaded))) }
+  }
+
+  func close() {
+    let tasks = state.withLock { state in
+      state.isClosed = true
+      return Array(state.tasks.values)
+    }
+    for task in tasks { task.cancel() }
+  }
+
+  private func run(_ action: PushAction) async -> Result<CallState, CallError> {
+    let actions = client.actions(
+      callee: action.callee, call: action.call, capability: action.capability)
+    do throws(CallError) {
+      switch action.what {
+      case .decline(let scope): return .success(try await actions.decline(scope))
+      case .busy: return .success(try await actions.busy())
+      }
+    } catch {
+      return .failure(error)
+    }
+  }
+}

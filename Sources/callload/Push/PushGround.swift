@@ -1,0 +1,123 @@
+import CallClient
+import CallCore
+package import CallTestKit
+import CallWire
+import Synchronization
+
+/// The provider's side of a local cluster: a strict APNs in this process, to which the push gateways
+/// send, and the files that tell them so.
+package struct PushGround: Sendable {
+  package static let providersFile = "push-providers.json"
+  private static let keyFile = "push-key.p8"
+  private static let authorityFile = "push-authority.pem"
+
+  package let simulator: APNsSimulator
+  private let receiver: Receiver
+  private let before: Answers
+
+  /// Hands pushes to the engine, once there is one.
+  private final class Receiver: Sendable {
+    private let engine = Mutex<LoadEngine?>(nil)
+    package func attach(_ engine: LoadEngine) { self.engine.withLock { $0 = engine } }
+    func take(_ push: APNsPush) {
+      let arrived = ArrivedPush(
+        id: push.id, token: push.token, payload: push.payload, at: push.at)
+      engine.withLock { $0 }?.arrived(arrived)
+    }
+  }
+
+  /// What was reported of stages that are over.
+  private final class Answers: Sendable {
+    struct Counts {
+      var responses: [String: Int] = [:]
+      var violations = 0
+    }
+    let counts = Mutex(Counts())
+  }
+
+  /// Starts the provider, tells it of every token, and writes the files.
+  package static func start(
+    _ sleepers: SleepPlan, _ roster: Roster, in folder: TemporaryFolder
+  ) async throws -> PushGround {
+    let receiver = Receiver()
+    let devices = APNsDevices()
+    var options = APNsSimulatorOptions(bundles: [SleepPlan.bundle])
+    options.devices = devices
+    options.onPush = { receiver.take($0) }
+    let simulator = try await APNsSimulator.start(options)
+    for device in sleepers.sleepers {
+      register(device, sleepers, simulator, devices, roster)
+    }
+    try folder.write(simulator.key.privateKeyPEM, to: keyFile)
+    try folder.write(simulator.authorityPEM, to: authorityFile)
+    try folder.write(providers(simulator, folder), to: providersFile)
+    return PushGround(simulator: simulator, receiver: receiver, before: Answers())
+  }
+
+  package func attach(_ engine: LoadEngine) { receiver.attach(engine) }
+
+  package func stop() async { await simulator.stop() }
+
+  private static func register(
+    _ device: Int, _ plan: SleepPlan, _ simulator: APNsSimulator, _ devices: APNsDevices,
+    _ roster: Roster
+  ) {
+    guard let profile = plan.profile(device), let voip = plan.voipToken(device) else { return }
+    let name = roster.party(device).text
+    simulator.register(voip.token, topic: voip.topic, environment: .production, device: name)
+    if let alert = plan.alertToken(device) {
+      simulator.register(alert.token, topic: alert.topic, environment: .production, device: name)
+    }
+    let reader = PushReader(profile.dialect, sdkMajorVersion: profile.majorVersion)
+    let takes = [PushPurpose.missed, .answeredElsewhere, .cancel].filter {
+      $0.capability.map(profile.takes.contains) ?? false
+    }
+    devices.register(
+      voip.token,
+      APNsPushChecker.Device(takes: Set(takes.map(\.name))) { push in
+        switch try? reader.read(push.payload) {
+        case .invite(let invite): .call(id: invite.call.description)
+        case .stop(let stop): .end(id: stop.call.description, kind: stop.purpose.name)
+        case .missed, nil: .unreadable
+        }
+      })
+  }
+
+  /// The gateways' file.
+  private static func providers(_ simulator: APNsSimulator, _ folder: TemporaryFolder) -> String {
+    """
+    {
+      "apns": [
+        {
+          "name": "callload",
+          "team": "\(simulator.key.team)",
+          "key": "\(simulator.key.id)",
+          "keyFile": "\(folder.file(keyFile))",
+          "environment": "\(SleepPlan.environment)",
+          "topics": ["\(SleepPlan.bundle)"],
+          "endpoint": "127.0.0.1:\(simulator.port)",
+          "caFile": "\(folder.file(authorityFile))"
+        }
+      ]
+    }
+
+    """
+  }
+
+  // MARK: What it saw
+
+  /// Adds to a stage's result what the provider counted in it.
+  package func report(into result: inout RunResult) {
+    let report = simulator.report
+    let (violations, answers) = before.counts.withLock { before in
+      let fresh = report.violationsTotal - before.violations
+      let answers = report.responses.merging(before.responses) { $0 - $1 }.filter { $0.value > 0 }
+      before = Answers.Counts(responses: report.responses, violations: report.violationsTotal)
+      return (fresh, answers)
+    }
+    result.pushes?.answers = answers
+    guard violations > 0 else { return }
+    result.correctness[.pushContract, default: 0] += violations
+    result.examples[.pushContract, default: []] += report.remarks.prefix(3)
+  }
+}

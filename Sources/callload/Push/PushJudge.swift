@@ -1,0 +1,179 @@
+package import CallCore
+
+/// Judges pushes: what reached the provider against what was known of the call. Pure.
+///
+/// A call is judged when nothing more is to come of it: what a push was worth can depend on what is
+/// heard later.
+package struct PushJudge: Sendable {
+  /// A push as the provider had it.
+  package struct Arrival: Sendable, Equatable {
+    package var device: Int
+    package var purpose: PushPurpose
+    /// `apns-id`: the same for every attempt of one push.
+    package var id: String
+    package var at: Timestamp
+    /// When it was decided, by the cluster's clock.
+    package var sentAt: Timestamp?
+    package init(
+      device: Int, purpose: PushPurpose, id: String, at: Timestamp, sentAt: Timestamp?
+    ) {
+      self.device = device
+      self.purpose = purpose
+      self.id = id
+      self.at = at
+      self.sentAt = sentAt
+    }
+  }
+
+  private struct Call {
+    var arrivals: [Arrival] = []
+    /// When ringing was over: as decided, by the cluster's clock; and as heard here.
+    var overDecidedAt: Timestamp?
+    var overHeardAt: Timestamp?
+    var answered = false
+    var winner: Int?
+    var attachedAt: [Int: Timestamp] = [:]
+    var acted: Set<Int> = []
+  }
+
+  /// Of a gateway's work on what was on its way when the call ended.
+  package static let slack: Span = .seconds(1)
+  /// Between a decision and when this machine can have heard of it, for what is compared across.
+  package static let skew: Span = .milliseconds(250)
+
+  private var calls: [CallID: Call] = [:]
+  /// What each device's registration takes.
+  private let takes: @Sendable (Int) -> PushCapabilities?
+
+  package init(takes: @escaping @Sendable (Int) -> PushCapabilities?) { self.takes = takes }
+
+  package mutating func planned(_ call: CallID) { calls[call] = Call() }
+
+  package mutating func arrived(_ arrival: Arrival, for call: CallID) {
+    calls[call]?.arrivals.append(arrival)
+  }
+
+  /// Nobody rings any more: it was answered, or ended.
+  /// - Parameter decidedAt: by the cluster's clock; nil: a reply said so, which has no such time.
+  package mutating func over(_ call: CallID, decidedAt: Timestamp?, heardAt: Timestamp) {
+    guard calls[call] != nil else { return }
+    if let decidedAt {
+      let before = calls[call]?.overDecidedAt
+      calls[call]?.overDecidedAt = min(before ?? decidedAt, decidedAt)
+    }
+    if calls[call]?.overHeardAt == nil { calls[call]?.overHeardAt = heardAt }
+  }
+
+  package mutating func answered(_ call: CallID) { calls[call]?.answered = true }
+  package mutating func won(_ call: CallID, _ device: Int) {
+    calls[call]?.answered = true
+    calls[call]?.winner = device
+  }
+
+  package mutating func attached(_ call: CallID, _ device: Int, at now: Timestamp) {
+    guard calls[call] != nil, calls[call]?.attachedAt[device] == nil else { return }
+    calls[call]?.attachedAt[device] = now
+  }
+
+  /// The device declined, or was busy, without a session.
+  package mutating func acted(_ call: CallID, _ device: Int) {
+    calls[call]?.acted.insert(device)
+  }
+
+  // MARK: Judging
+
+  package struct Finding: Sendable, Equatable {
+    package var violations: [Violation] = []
+    package var late: [PushPurpose: Int] = [:]
+    package init() {}
+  }
+
+  /// Judges a call and forgets it.
+  package mutating func judge(_ id: CallID, name: (Int) -> String) -> Finding {
+    guard let call = calls.removeValue(forKey: id) else { return Finding() }
+    var finding = Finding()
+    var seen: [Key: String] = [:]
+    for arrival in call.arrivals {
+      let key = Key(device: arrival.device, purpose: arrival.purpose)
+      let what = "\(name(arrival.device)) was pushed \(arrival.purpose.name)"
+      if let first = seen[key] {
+        // The same push again is what a gateway does that had no answer.
+        if first != arrival.id { finding.add(.pushedTwice, "\(what) twice") }
+        continue
+      }
+      seen[key] = arrival.id
+      if let over = call.overHeardAt {
+        let isLate = arrival.purpose == .ring ? over < arrival.at : over + Self.slack < arrival.at
+        if isLate { finding.late[arrival.purpose, default: 0] += 1 }
+      }
+      switch arrival.purpose {
+      case .ring: judgeRing(arrival, call, what, &finding)
+      case .missed, .answeredElsewhere, .cancel, .ended, .missedNotice:
+        judgeCleanUp(arrival, call, what, &finding)
+      }
+    }
+    return finding
+  }
+
+  private struct Key: Hashable {
+    var device: Int
+    var purpose: PushPurpose
+  }
+
+  private func judgeRing(
+    _ arrival: Arrival, _ call: Call, _ what: String, _ finding: inout Finding
+  ) {
+    if let over = call.overDecidedAt, let sentAt = arrival.sentAt, over < sentAt {
+      return finding.add(.pushedAfterEnd, "\(what), decided after the end")
+    }
+    if let over = call.overHeardAt, over + Self.slack < arrival.at {
+      let milliseconds = (arrival.at - over).microseconds / 1000
+      finding.add(.pushedAfterEnd, "\(what) \(milliseconds) ms after the caller knew of the end")
+    }
+  }
+
+  private func judgeCleanUp(
+    _ arrival: Arrival, _ call: Call, _ what: String, _ finding: inout Finding
+  ) {
+    if arrival.device == call.winner { return finding.add(.cleanUpToWinner, "\(what), and won") }
+    let takes = takes(arrival.device) ?? []
+    guard let needed = arrival.purpose.capability, takes.contains(needed) else {
+      return finding.add(.cleanUpUnasked, "\(what), which its registration does not take")
+    }
+    if arrival.purpose == .missedNotice {
+      if call.answered { finding.add(.cleanUpUnasked, "\(what), though the call was answered") }
+      return
+    }
+    // A ring and its clean-up may overtake each other between two connections.
+    guard call.arrivals.contains(where: { $0.device == arrival.device && $0.purpose == .ring })
+    else { return finding.add(.cleanUpUnasked, "\(what), and no push had made it ring") }
+    if call.acted.contains(arrival.device) {
+      return finding.add(.cleanUpUnasked, "\(what), which had ended its part itself")
+    }
+    if let attached = call.attachedAt[arrival.device], let sentAt = arrival.sentAt,
+      attached + Self.skew < sentAt
+    {
+      finding.add(.cleanUpUnasked, "\(what), which was attached")
+    }
+  }
+}
+
+extension PushJudge.Finding {
+  fileprivate mutating func add(_ rule: CorrectnessRule, _ what: String) {
+    violations.append(Violation(rule: rule, what: what))
+  }
+}
+
+extension PushPurpose {
+  /// What a registration must take to be sent it; nil: nothing.
+  package var capability: PushCapabilities? {
+    switch self {
+    case .ring: nil
+    case .missed: .missed
+    case .answeredElsewhere: .answeredElsewhere
+    case .cancel: .cancel
+    case .ended: .ended
+    case .missedNotice: .missedNotice
+    }
+  }
+}

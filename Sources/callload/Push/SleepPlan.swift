@@ -1,0 +1,129 @@
+import CallClient
+package import CallCore
+
+/// That some devices have no session, and how they wake.
+package struct SleepOptions: Sendable, Equatable {
+  /// Of all devices, 0 to 1.
+  package var share: Double
+  /// From the push's arrival at the provider to the device's connecting: half take longer.
+  package var wakeDelayMilliseconds: Double = 300
+  /// Of the pushes: the device never wakes.
+  package var neverShare: Double = 0.02
+  /// Of the pushes: the device wakes when the call is over.
+  package var lateShare: Double = 0.02
+  /// Of the declines and busies of sleeping devices: said over HTTP with what the push allows.
+  package var byPushShare: Double = 0.5
+
+  package init(share: Double) { self.share = share }
+}
+
+/// Which devices sleep, what their apps are and how they wake: all by the seed.
+package struct SleepPlan: Sendable {
+  package enum Wake: Sendable, Equatable {
+    case after(Span)
+    case afterTheCall
+    case never
+  }
+
+  package let options: SleepOptions
+  private let seed: UInt64
+  private let profiles: [PushProfile?]
+  private let tokens: [String: Int]
+
+  package static let bundle = "com.example.calls"
+  package static let environment = "production"
+
+  package init(_ options: SleepOptions, roster: Roster, seed: UInt64) {
+    self.options = options
+    self.seed = seed
+    let total = PushProfile.all.reduce(0) { $0 + $1.weight }
+    profiles = (0..<roster.devices).map { device in
+      var random = SplitMix64(seed: seed &* 0x2545_F491_4F6C_DD1D &+ UInt64(device))
+      guard Double.random(in: 0..<1, using: &random) < options.share else { return nil }
+      var left = Double.random(in: 0..<total, using: &random)
+      for profile in PushProfile.all {
+        if left < profile.weight { return profile }
+        left -= profile.weight
+      }
+      return PushProfile.all[0]
+    }
+    var tokens: [String: Int] = [:]
+    for (device, profile) in profiles.enumerated() where profile != nil {
+      tokens[Self.token(device, seed, kind: 1)] = device
+      if profile?.hasAlertToken == true { tokens[Self.token(device, seed, kind: 2)] = device }
+    }
+    self.tokens = tokens
+  }
+
+  package func sleeps(_ device: Int) -> Bool { profiles[device] != nil }
+  package func profile(_ device: Int) -> PushProfile? { profiles[device] }
+  package var sleepers: [Int] { profiles.indices.filter { profiles[$0] != nil } }
+  package func device(token: String) -> Int? { tokens[token] }
+
+  /// Both tokens of a device that sleeps.
+  package func voipToken(_ device: Int) -> PushToken? {
+    profiles[device].map { _ in token(device, kind: 1, topic: Self.bundle + ".voip") }
+  }
+
+  package func alertToken(_ device: Int) -> PushToken? {
+    guard profiles[device]?.hasAlertToken == true else { return nil }
+    return token(device, kind: 2, topic: Self.bundle)
+  }
+
+  private func token(_ device: Int, kind: UInt64, topic: String) -> PushToken {
+    PushToken(
+      provider: .apns, environment: Self.environment, topic: topic,
+      token: Self.token(device, seed, kind: kind))
+  }
+
+  /// 64 hex digits, as Apple's are.
+  private static func token(_ device: Int, _ seed: UInt64, kind: UInt64) -> String {
+    var random = SplitMix64(seed: seed ^ (kind << 60) ^ UInt64(device) &* 0x9E37_79B9_7F4A_7C15)
+    return (0..<4).map { _ in
+      let digits = String(random.next(), radix: 16)
+      return String(repeating: "0", count: 16 - digits.count) + digits
+    }.joined()
+  }
+
+  /// What becomes of a push for a call. A device without which the call's part cannot be played
+  /// wakes.
+  func wake(_ device: Int, for plan: CallPlan) -> Wake {
+    var random = SplitMix64(seed: plan.seed ^ UInt64(device) &* 0xD1B5_4A32_D192_ED03)
+    let fate = Double.random(in: 0..<1, using: &random)
+    // Log-normal, as networks and phones are, and cut off: ring timeouts of parts are seconds.
+    let spread = gaussian(&random) * 0.6
+    let factor = min(3, max(0.2, exponential(spread)))
+    if !plan.needs(device) {
+      if fate < options.neverShare { return .never }
+      if fate < options.neverShare + options.lateShare { return .afterTheCall }
+    }
+    return .after(Span(microseconds: Int64(options.wakeDelayMilliseconds * 1000 * factor)))
+  }
+
+  /// Whether the device says what it has to say over HTTP, without a session.
+  func actsByPush(_ device: Int, in plan: CallPlan) -> Bool {
+    guard sleeps(device) else { return false }
+    switch plan.kind {
+    case .declinedEverywhere, .declinedHere: guard device == plan.actor else { return false }
+    case .busy: break
+    default: return false
+    }
+    var random = SplitMix64(seed: plan.seed &+ UInt64(device) &* 0xA24B_AED4_963E_E407)
+    return Double.random(in: 0..<1, using: &random) < options.byPushShare
+  }
+}
+
+extension CallPlan {
+  /// Whether the part cannot be played while this callee's device sleeps.
+  func needs(_ device: Int) -> Bool {
+    switch kind {
+    case .unanswered: false
+    case .busy: true
+    case .twoAnswer: device == actor || device == other
+    case .declinedHere: device == actor || answersThen && device == other
+    case .answered, .declinedEverywhere, .cancelled, .cancelAtAnswer, .calleeReturns,
+      .callerReturns:
+      device == actor
+    }
+  }
+}

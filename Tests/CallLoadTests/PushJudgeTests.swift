@@ -1,0 +1,133 @@
+import CallCore
+import Testing
+import callload
+
+/// The judge of pushes, fed by hand.
+@Suite struct PushJudgeTests {
+  static let call = CallID(high: 1, low: 2)
+
+  static func at(_ milliseconds: Int64) -> Timestamp {
+    Timestamp(microseconds: milliseconds * 1000)
+  }
+
+  /// A judge of one call, whose devices take what is said.
+  static func judge(takes: PushCapabilities = []) -> PushJudge {
+    var judge = PushJudge { _ in takes }
+    judge.planned(call)
+    return judge
+  }
+
+  static func push(
+    _ purpose: PushPurpose = .ring, to device: Int = 1, id: String = "a", at time: Int64 = 10,
+    sent: Int64? = nil
+  ) -> PushJudge.Arrival {
+    PushJudge.Arrival(
+      device: device, purpose: purpose, id: id, at: at(time), sentAt: at(sent ?? time))
+  }
+
+  func rules(_ judge: PushJudge) -> [CorrectnessRule] {
+    var judge = judge
+    return judge.judge(Self.call) { "d\($0)" }.violations.map(\.rule)
+  }
+
+  @Test func aRingIsFine() {
+    var judge = Self.judge()
+    judge.arrived(Self.push(), for: Self.call)
+    judge.arrived(Self.push(to: 2, id: "b"), for: Self.call)
+    judge.over(Self.call, decidedAt: Self.at(500), heardAt: Self.at(501))
+    #expect(rules(judge) == [])
+  }
+
+  @Test func aRetryIsThePushAgain() {
+    var judge = Self.judge()
+    judge.arrived(Self.push(id: "a"), for: Self.call)
+    judge.arrived(Self.push(id: "a", at: 900), for: Self.call)
+    #expect(rules(judge) == [])
+    judge.arrived(Self.push(id: "b"), for: Self.call)
+    #expect(rules(judge) == [.pushedTwice])
+  }
+
+  @Test func decidedAfterTheEnd() {
+    var judge = Self.judge()
+    judge.over(Self.call, decidedAt: Self.at(100), heardAt: Self.at(101))
+    judge.arrived(Self.push(at: 105, sent: 100), for: Self.call)
+    #expect(rules(judge) == [])
+    judge.arrived(Self.push(to: 2, at: 105, sent: 101), for: Self.call)
+    #expect(rules(judge) == [.pushedAfterEnd])
+  }
+
+  @Test func keptForTooLong() {
+    var judge = Self.judge()
+    judge.over(Self.call, decidedAt: nil, heardAt: Self.at(100))
+    judge.arrived(Self.push(at: 1100, sent: 90), for: Self.call)
+    var judged = judge
+    let finding = judged.judge(Self.call) { "d\($0)" }
+    // Late, but on its way already.
+    #expect(finding.violations == [] && finding.late == [.ring: 1])
+    judge.arrived(Self.push(to: 2, at: 1101, sent: 90), for: Self.call)
+    #expect(rules(judge) == [.pushedAfterEnd])
+  }
+
+  @Test(arguments: [
+    (PushPurpose.missed, PushCapabilities.missed), (.answeredElsewhere, .answeredElsewhere),
+    (.cancel, .cancel), (.ended, .ended),
+  ])
+  func cleanUps(purpose: PushPurpose, capability: PushCapabilities) {
+    var judge = Self.judge(takes: capability)
+    judge.arrived(Self.push(), for: Self.call)
+    judge.over(Self.call, decidedAt: Self.at(500), heardAt: Self.at(501))
+    judge.arrived(Self.push(purpose, id: "b", at: 505), for: Self.call)
+    #expect(rules(judge) == [])
+
+    var others = Self.judge(
+      takes: PushCapabilities([.missed, .answeredElsewhere, .cancel, .ended, .missedNotice])
+        .subtracting(capability))
+    others.arrived(Self.push(), for: Self.call)
+    others.arrived(Self.push(purpose, id: "b", at: 505), for: Self.call)
+    #expect(rules(others) == [.cleanUpUnasked])
+
+    var winner = judge
+    winner.won(Self.call, 1)
+    #expect(rules(winner) == [.cleanUpToWinner])
+
+    var unrung = Self.judge(takes: capability)
+    unrung.arrived(Self.push(purpose, id: "b", at: 505), for: Self.call)
+    #expect(rules(unrung) == [.cleanUpUnasked])
+
+    var attached = judge
+    attached.attached(Self.call, 1, at: Self.at(254))
+    #expect(rules(attached) == [.cleanUpUnasked])
+    var justNow = judge
+    justNow.attached(Self.call, 1, at: Self.at(255))
+    #expect(rules(justNow) == [])
+
+    var acted = judge
+    acted.acted(Self.call, 1)
+    #expect(rules(acted) == [.cleanUpUnasked])
+  }
+
+  @Test func noticesAreForMissedCalls() {
+    var judge = Self.judge(takes: .missedNotice)
+    // Also to a device that no push made ring.
+    judge.arrived(Self.push(.missedNotice), for: Self.call)
+    #expect(rules(judge) == [])
+    judge.answered(Self.call)
+    #expect(rules(judge) == [.cleanUpUnasked])
+    judge.won(Self.call, 1)
+    #expect(rules(judge) == [.cleanUpToWinner])
+    var unasked = Self.judge(takes: .missed)
+    unasked.arrived(Self.push(.missedNotice), for: Self.call)
+    #expect(rules(unasked) == [.cleanUpUnasked])
+  }
+
+  @Test func aCallIsJudgedOnce() {
+    var judge = Self.judge()
+    judge.arrived(Self.push(id: "a"), for: Self.call)
+    judge.arrived(Self.push(id: "b"), for: Self.call)
+    #expect(judge.judge(Self.call) { "d\($0)" }.violations.count == 1)
+    #expect(judge.judge(Self.call) { "d\($0)" } == PushJudge.Finding())
+    // What comes later is of no call.
+    judge.arrived(Self.push(id: "c"), for: Self.call)
+    #expect(judge.judge(Self.call) { "d\($0)" } == PushJudge.Finding())
+  }
+}

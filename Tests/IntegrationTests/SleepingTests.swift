@@ -1,0 +1,19 @@
+import Testing
+
+/// Devices without a session on a cluster of real processes, woken by what a push gateway sends to a
+/// strict APNs. `callload` judges pushes and calls. Each run prints its seed.
+@Suite("Sleeping devices", .serialized) struct SleepingTests {
+  @Test func theyAreWokenRingAndSleepAgain() async throws {
+    let output = try await TestCluster.runAlone(
+      "callload",
+      [
+        "--devices", "200", "--rate", "5", "--duration", "10s", "--shards", "16", "--sleeping",
+        "40%",
+      ])
+    #expect(output.status == 0, "callload --sleeping:\n\(output.text)")
+    #expect(output.text.contains("every correctness count is 0"))
+    // What has no pushes has nothing to be wrong.
+    #expect(output.text.contains("woken device rang for an ended call"))
+    #expect(output.text.firstMatch(of: /push at the provider +[1-9]/) != nil)
+  }
+}
