@@ -141,9 +141,14 @@ extension FaultyTwin {
     for leg in call.legs.indices where call.legs[leg].isLive && call.legs[leg].party != silent {
       call.legs[leg].isLive = false
       tell(
-        call, call.legs[leg].party, .stop(Stop(reason: reason, by: by, missed: reason.isMissedCall))
-      )
+        call, call.legs[leg].party,
+        .stop(Stop(reason: reason, by: by, missed: isMissed(call, reason))))
     }
+  }
+
+  /// Who declined for one device has seen the call.
+  func isMissed(_ call: Call, _ reason: EndReason) -> Bool {
+    reason.isMissedCall && !call.legs.contains { $0.left == .declined }
   }
 
   func invite(_ call: Call, _ leg: Int) {
@@ -203,7 +208,7 @@ extension FaultyTwin {
       state.deadline = call.deadline
       if let leg = leg(call, party), !call.legs[leg].isLive {
         state.phase = .ended
-        state.reason = call.legs[leg].left
+        state.reason = call.legs[leg].left ?? .declined
         state.by = party
       }
     case .answered(let winner): describeAnswer(call, winner, party, &state)

@@ -42,7 +42,7 @@ extension FaultyTwin {
       if !takes.contains(.cancel), plays(.cleansUpUnasked, call) {
         push(call, leg, .cancel, reason: reason, by: by)
       }
-      if reason.isMissedCall, takes.contains(.missedNotice) {
+      if isMissed(call, reason), takes.contains(.missedNotice) {
         push(call, leg, .missedNotice, reason: reason, by: by)
       }
     }

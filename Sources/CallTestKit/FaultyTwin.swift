@@ -67,7 +67,7 @@ package final class FaultyTwin: DeviceNetwork {
     var isLive = true
     var wasTold = false
     /// Why it stopped for itself.
-    var left = EndReason.declined
+    var left: EndReason?
     /// What it is told again when it comes back.
     var last: Delivery?
     /// It had no session: a push is to wake it.

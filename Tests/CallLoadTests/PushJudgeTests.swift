@@ -120,6 +120,23 @@ import callload
     #expect(rules(unasked) == [.cleanUpUnasked])
   }
 
+  @Test func toldToRingAfterTheEnd() {
+    var judge = Self.judge()
+    judge.invited(Self.call, 1, decidedAt: Self.at(100))
+    judge.over(Self.call, decidedAt: Self.at(100), heardAt: Self.at(101))
+    #expect(rules(judge) == [])
+    judge.invited(Self.call, 2, decidedAt: Self.at(101))
+    #expect(rules(judge) == [.wokenRangAfterEnd])
+
+    // Where only a reply said so, what was on its way is excused.
+    var cancelled = Self.judge()
+    cancelled.over(Self.call, decidedAt: nil, heardAt: Self.at(100))
+    cancelled.invited(Self.call, 1, decidedAt: Self.at(350))
+    #expect(rules(cancelled) == [])
+    cancelled.invited(Self.call, 1, decidedAt: Self.at(351))
+    #expect(rules(cancelled) == [.wokenRangAfterEnd])
+  }
+
   @Test func aCallIsJudgedOnce() {
     var judge = Self.judge()
     judge.arrived(Self.push(id: "a"), for: Self.call)

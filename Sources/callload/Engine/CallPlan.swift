@@ -92,13 +92,15 @@ struct CallPlan {
 /// A call under way, as the load engine plays it.
 final class LiveCall {
   let plan: CallPlan
-  /// Devices of the callee that were attached when it was placed.
+  /// Devices of the callee that were attached when it was placed, and never sleep.
   let expectedInvites: Int
   /// The first invite, from which the part's acts count.
   var ringsSince: Timestamp?
   /// How long it is to ring, by the cluster's clock alone.
   var ringSpan: Span?
   var invited: Set<Int> = []
+  /// Of those that never sleep.
+  var awakeInvited = 0
   /// When a device was last told of it.
   var lastElsewhereAt: Timestamp?
   var lastCancelAt: Timestamp?

@@ -89,7 +89,10 @@ extension CallRecord {
       }
     }
     guard let stop = device.stop, device.device != facts.caller, device.wonAt == nil else { return }
-    if stop.missed != stop.reason.isMissedCall {
+    // Who declined for one device has seen the call. Where that crossed the end, either is right.
+    let declined = callees.compactMap { $0.time(of: .declineHere) }.min()
+    if let declined, stop.at < declined + CallChecker.early { return }
+    if stop.missed != (stop.reason.isMissedCall && declined == nil) {
       violate(
         .wrongReason,
         "\(roster.party(device.device).text) was told \(stop.reason.name) as "

@@ -90,7 +90,9 @@ extension LoadRig {
   }
 
   func place(_ plan: CallPlan) {
-    let attached = plan.callees.count { devices[$0].machine.isAttached }
+    let attached = plan.callees.count {
+      devices[$0].machine.isAttached && sleep?.sleeps($0) != true
+    }
     let live = LiveCall(plan: plan, expectedInvites: attached)
     stage?.live[plan.call] = live
     stage?.expectations[plan.call] = plan

@@ -81,7 +81,10 @@ extension LoadRig {
     let now = loop.now
     guard live.plan.callees.contains(device.index) else { return }
     live.invited.insert(device.index)
-    if live.invited.count == live.expectedInvites {
+    // Who has to be woken first is timed by itself.
+    let isAwake = sleep?.sleeps(device.index) != true
+    if isAwake { live.awakeInvited += 1 }
+    if isAwake, live.awakeInvited == live.expectedInvites {
       stage?.book.record(.ring, now - live.plan.placeAt)
     }
     if live.ringsSince == nil {
@@ -128,8 +131,11 @@ extension LoadRig {
     let plan = live.plan
     live.isOver.insert(device.index)
     switch reason {
-    case .answeredElsewhere: live.lastElsewhereAt = now
-    case .cancelled where device.index != plan.caller: live.lastCancelAt = now
+    // A device that never rang is told when it comes, and not before.
+    case .answeredElsewhere:
+      if live.invited.contains(device.index) { live.lastElsewhereAt = now }
+    case .cancelled where device.index != plan.caller:
+      if live.invited.contains(device.index) { live.lastCancelAt = now }
     case .unanswered:
       // By the lengths alone, so that clocks that differ do not matter.
       guard let since = live.ringsSince, let span = live.ringSpan else { return }

@@ -9,7 +9,11 @@ extension LoadRig {
 
   /// The caller's device was told how its call stands.
   func noticeForPushes(_ device: SimulatedDevice, _ delivery: Delivery, at now: Timestamp) {
-    guard let stage, sleep != nil, let plan = stage.expectations[delivery.call] else { return }
+    guard let stage, let sleep else { return }
+    if case .invite = delivery.event, sleep.sleeps(device.index) {
+      stage.pushJudge.invited(delivery.call, device.index, decidedAt: delivery.at)
+    }
+    guard let plan = stage.expectations[delivery.call] else { return }
     switch delivery.event {
     case .answered(let answered):
       stage.pushJudge.over(delivery.call, decidedAt: delivery.at, heardAt: now)

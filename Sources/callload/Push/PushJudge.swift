@@ -34,6 +34,8 @@ package struct PushJudge: Sendable {
     var winner: Int?
     var attachedAt: [Int: Timestamp] = [:]
     var acted: Set<Int> = []
+    /// Devices that sleep, told to ring: when that was decided.
+    var invitedAt: [Int: Timestamp] = [:]
   }
 
   /// Of a gateway's work on what was on its way when the call ended.
@@ -75,6 +77,13 @@ package struct PushJudge: Sendable {
     calls[call]?.attachedAt[device] = now
   }
 
+  /// A device that had slept was told to ring.
+  /// - Parameter decidedAt: by the cluster's clock.
+  package mutating func invited(_ call: CallID, _ device: Int, decidedAt: Timestamp) {
+    guard let before = calls[call] else { return }
+    calls[call]?.invitedAt[device] = max(before.invitedAt[device] ?? decidedAt, decidedAt)
+  }
+
   /// The device declined, or was busy, without a session.
   package mutating func acted(_ call: CallID, _ device: Int) {
     calls[call]?.acted.insert(device)
@@ -111,6 +120,11 @@ package struct PushJudge: Sendable {
       case .missed, .answeredElsewhere, .cancel, .ended, .missedNotice:
         judgeCleanUp(arrival, call, what, &finding)
       }
+    }
+    let over = call.overDecidedAt ?? call.overHeardAt.map { $0 + Self.skew }
+    for (device, invited) in call.invitedAt.sorted(by: { $0.key < $1.key }) {
+      guard let over, over < invited else { continue }
+      finding.add(.wokenRangAfterEnd, "\(name(device)) was told to ring after the end")
     }
     return finding
   }
