@@ -11,6 +11,8 @@ public struct CoordinatorConfiguration: Sendable {
   public var shardCount = 64
   /// Actors that share this node's shards; shard `s` belongs to worker `s % workers`.
   public var workers = 1
+  /// All workers live on the bus's thread, also where there are several: for simulation.
+  package var workersShareThread = false
   public var limits = CallLimits()
   public var version: String
 
@@ -41,8 +43,15 @@ public struct CoordinatorConfiguration: Sendable {
   /// try again. Shorter than what an edge waits for a reply.
   public var formerOwnerTimeout = Span.seconds(4)
 
-  /// Journal records of one shard between two checkpoints.
+  /// Of one shard between two checkpoints, and so what a new owner replays at most, beside what is
+  /// under way while one is written: journal records,
   public var checkpointEveryRecords = 2000
+  /// and their bytes,
+  public var checkpointEveryBytes = 4_000_000
+  /// and the age of the oldest of them.
+  public var checkpointEvery = Span.seconds(300)
+  /// Before a checkpoint that could not be written is tried again.
+  public var checkpointRetry = Span.seconds(5)
   /// A shard whose store this node cannot read is tried again so often, while no other takes it: an
   /// operator may have repaired it.
   public var stoppedRetry = Span.seconds(10)
@@ -80,7 +89,6 @@ public struct CoordinatorConfiguration: Sendable {
     self.version = version
   }
 
-  /// - Throws: `CoordinatorError.configuration`, naming the value and what would do.
   /// How often a silent node is looked into, and how.
   package var probing: Membership.Probing? {
     probeTime.map { time in
@@ -91,6 +99,13 @@ public struct CoordinatorConfiguration: Sendable {
     }
   }
 
+  /// How much of a journal may lie behind a checkpoint.
+  package var tailMost: JournalTail.Most {
+    JournalTail.Most(
+      records: checkpointEveryRecords, bytes: checkpointEveryBytes, age: checkpointEvery)
+  }
+
+  /// - Throws: `CoordinatorError.configuration`, naming the value and what would do.
   package func validate() throws {
     func require(_ holds: Bool, _ sentence: String) throws {
       if !holds { throw CoordinatorError.configuration(sentence) }
@@ -103,7 +118,9 @@ public struct CoordinatorConfiguration: Sendable {
     try require(
       heartbeatInterval > .milliseconds(0) && heartbeatInterval < leaseTimeout,
       "heartbeatInterval must be greater than 0 and less than leaseTimeout")
-    try require(checkpointEveryRecords > 0, "checkpointEveryRecords must be at least 1")
+    try require(
+      checkpointEveryRecords > 0 && checkpointEveryBytes > 0 && checkpointEvery > .milliseconds(0),
+      "checkpointEveryRecords, checkpointEveryBytes and checkpointEvery must be greater than 0")
     try require(
       releasesAtOnce > 0 && recoveriesAtOnce > 0,
       "releasesAtOnce and recoveriesAtOnce must be at least 1")

@@ -17,6 +17,7 @@ package struct CoordinatorMetrics: Sendable {
   package let ringLatency: LatencyHistogram
   package let replies: Counter
   package let deliveries: Counter
+  package let invitesTooLate: Counter
   package let edgeBatches: Counter
   package let publishesDropped: Counter
   package let heldBack: Gauge
@@ -72,6 +73,9 @@ package struct CoordinatorMetrics: Sendable {
       "callmesh_coordinator_append_seconds", "From an append's start to its acknowledgement.")
     replies = counter("replies", "Replies sent to edges.")
     deliveries = counter("deliveries", "Deliveries sent to edges, repeats included.")
+    invitesTooLate = counter(
+      "invites_too_late",
+      "Invites that were not sent, since the ring timeout had passed when the journal had them.")
     edgeBatches = counter("edge_batches", "Batches published to edges.")
     publishesDropped = counter("publishes_dropped", "Messages refused by the bus's full outbox.")
     heldBack = registry.gauge(

@@ -32,7 +32,7 @@ final class HeldShard {
     /// The record that gives the shard up.
     var isLast = false
     /// All calls as they are once this record is in the journal.
-    var snapshot: [JournalEntry]?
+    var snapshot: ShardSnapshot?
     /// When to look or to append again; nil while an answer is awaited.
     var resumeAt: Timestamp?
     var resume = Resume.look
@@ -62,7 +62,15 @@ final class HeldShard {
   var storesOutstanding = 0
   var flight: Flight?
   var release: Release?
-  var recordsSinceCheckpoint: Int
+  /// What a new owner would have to replay.
+  var tail: JournalTail
+  /// What the newest checkpoint that is being written makes superfluous, and at which record it is;
+  /// nil while none is.
+  var tailHandedOver: (sequence: UInt64, tail: JournalTail)?
+  /// Not before, where the last one could not be written.
+  var checkpointNotBefore = Timestamp(microseconds: 0)
+  /// How much may collect before a checkpoint.
+  let tailMost: JournalTail.Most
   /// Sessions may have broken together with the former owner, or with an edge, before it serves.
   var afterLoss = false
   /// When edges are asked for their sessions again, and how often they were since it serves.
@@ -78,7 +86,7 @@ final class HeldShard {
   init(
     term: ShardTerm, machine: ShardMachine, pipeline: CommitPipeline, journalEnd: UInt64,
     phase: Phase,
-    subscriptions: [any BusSubscription], recordsSinceCheckpoint: Int
+    subscriptions: [any BusSubscription], tail: JournalTail, tailMost: JournalTail.Most
   ) {
     self.term = term
     self.machine = machine
@@ -86,7 +94,15 @@ final class HeldShard {
     self.journalEnd = journalEnd
     self.phase = phase
     self.subscriptions = subscriptions
-    self.recordsSinceCheckpoint = recordsSinceCheckpoint
+    self.tail = tail
+    self.tailMost = tailMost
+  }
+
+  /// When a checkpoint is due; `.distantFuture` while nothing is behind the last one, or one is being
+  /// written.
+  var checkpointDue: Timestamp {
+    guard tailHandedOver == nil else { return .distantFuture }
+    return max(tail.due(tailMost), checkpointNotBefore)
   }
 
   /// Nothing is decided that the journal does not have.
@@ -118,6 +134,8 @@ final class HeldShard {
     if let flight {
       return min(next, flight.resumeAt ?? .distantFuture)
     }
+    // A shard that is not quiet takes its checkpoint along with the next record.
+    if isQuiet { next = min(next, checkpointDue) }
     return min(next, pipeline.nextDeadline)
   }
 }

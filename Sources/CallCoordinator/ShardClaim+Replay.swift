@@ -84,7 +84,7 @@ extension ShardClaim {
     reader.machine.restore(
       checkpoint: checkpoint?.entries ?? [], registrations: registrations, now: with.clock.now())
     let sequence = try await fence(term, &reader)
-    with.metrics.recordsReplayed.increment(by: UInt64(reader.records))
+    with.metrics.recordsReplayed.increment(by: UInt64(reader.tail.records))
     if !reader.losses.isEmpty {
       with.metrics.recordsGivenUp.increment(by: UInt64(reader.losses.count))
       with.logger.error(
@@ -96,10 +96,10 @@ extension ShardClaim {
     }
     var recovered = RecoveredShard(
       term: term, machine: reader.machine, sequence: sequence, edges: await edges(),
-      recordsReplayed: reader.records)
+      tail: reader.tail)
     recovered.journalEnd = max(sequence, reader.chain.end)
     // What was given up must not be met again.
-    recovered.wantsCheckpoint = !reader.losses.isEmpty
+    recovered.tail.isUnwanted = !reader.losses.isEmpty
     recovered.lostSince = lostSince
     recovered.releasedAt = reader.former.flatMap { $0.released ? $0.at : nil }
     return recovered
@@ -113,7 +113,8 @@ extension ShardClaim {
     var accepted: UInt64
     /// What is missing, or could not be read.
     var losses: [Unreadable] = []
-    var records = 0
+    /// What was replayed.
+    var tail = JournalTail()
     /// The last record that counts.
     var last: JournalRecord?
     /// The last record of an earlier owner.
@@ -165,8 +166,10 @@ extension ShardClaim {
     }
     if record.epoch > term.epoch { throw .taken }
     if record.epoch == term.epoch, record.writer != with.configuration.nodeID { throw .taken }
-    reader.machine.replay(record.entries, now: with.clock.now())
-    reader.records += 1
+    let now = with.clock.now()
+    reader.machine.replay(record.entries, now: now)
+    // By this node's clock it is no younger than now.
+    reader.tail.add(bytes: stored.bytes.count, at: min(record.at, now))
     reader.last = record
     if record.epoch < term.epoch { reader.former = record }
   }
@@ -183,7 +186,7 @@ extension ShardClaim {
         Unreadable(.journal, sequence: reader.chain.end, reason), at: reader.chain.end)
       reader.chain.skip(sequence)
     }
-    if let end, reader.records == 0 {
+    if let end, reader.tail.records == 0 {
       reader.last = try? ClusterCodec.journalRecord(end.bytes)
       reader.former = reader.last
     }

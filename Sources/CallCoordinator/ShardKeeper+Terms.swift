@@ -55,12 +55,9 @@ extension ShardKeeper {
   }
 
   func startRelease(_ shard: Int, deadline: Timestamp, now: Timestamp) {
-    guard releasesRunning < configuration.releasesAtOnce,
-      state == .leaving || nextReleaseAt <= now,
-      case .serving(let term, let revision) = shards[shard].hold
+    guard case .serving(let term, let revision) = shards[shard].hold,
+      pace.begin(isLeaving: state == .leaving, now: now)
     else { return }
-    releasesRunning += 1
-    nextReleaseAt = now + configuration.rebalanceInterval
     shards[shard].hold = .releasing(term)
     jobs.append(
       .release(
@@ -198,7 +195,7 @@ extension ShardKeeper {
   }
 
   func released(_ shard: Int, _ ok: Bool, now: Timestamp) {
-    releasesRunning -= 1
+    pace.ended()
     shards[shard].hold = .none
     shards[shard].retryAt = now + configuration.claimRetry
     let entry: KeyValuePairs<LogKey, Logger.MetadataValue> = [.shard: "\(shard)"]

@@ -64,11 +64,10 @@ package actor ShardKeeper {
   private var isEnding = false
   var jobs: [KeeperJob] = []
   var claimsRunning = 0
-  var releasesRunning = 0
+  var pace: ReleasePace
   /// Terms that were lost before the keeper heard that they were won.
   var lostTerms: Set<ShardTerm> = []
   var failure: CoordinatorError?
-  var nextReleaseAt = Timestamp(microseconds: 0)
   /// Since when the bus has its connection; nil while it has none.
   private var connectedSince: Timestamp?
   private var reconnects: UInt64 = 0
@@ -87,6 +86,8 @@ package actor ShardKeeper {
     shards = Array(repeating: Shard(), count: with.configuration.shardCount)
     membership = Membership(
       timeout: with.configuration.leaseTimeout, probing: with.configuration.probing, now: now)
+    pace = ReleasePace(
+      atOnce: with.configuration.releasesAtOnce, interval: with.configuration.rebalanceInterval)
     settlesAt = now + with.configuration.settleTime
     heardItselfAt = now
   }
@@ -144,19 +145,26 @@ package actor ShardKeeper {
     next = min(next, membership.nextProbe)
     // A shard that waits for its turn or for another try.
     let now = with.clock.now()
-    if nextReleaseAt > now { next = min(next, nextReleaseAt) }
+    if let turn = pace.waits(now: now) { next = min(next, turn) }
     for shard in shards where shard.retryAt > now { next = min(next, shard.retryAt) }
     return next
   }
 
   private func listen() async throws(CoordinatorError) -> [any BusSubscription] {
     let inbox = inbox
+    let patiently = StorePatience(clock: with.clock) { [with] error in
+      with.logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
+    }
     do {
       let heartbeats = try with.bus.subscribe(with.subjects.heartbeats) { message in
         inbox.heard(message.bytes)
       }
-      let leases = try await with.leases.watch(">") { inbox.offer(.lease($0)) }
-      for entry in try await with.leases.entries(matching: ">") { inbox.offer(.lease(entry)) }
+      let leases = try await patiently {
+        try await with.leases.watch(">") { inbox.offer(.lease($0)) }
+      }
+      for entry in try await patiently({ try await with.leases.entries(matching: ">") }) {
+        inbox.offer(.lease(entry))
+      }
       let address = try with.bus.subscribe(Self.address(with.subjects, with.incarnation)) { _ in }
       return [heartbeats, leases, address]
     } catch {
@@ -334,6 +342,8 @@ package actor ShardKeeper {
         seeWhoReads()
       case .edgeJoined(let edge):
         with.logger.debug("An edge joined.", metadata: .keys([.edge: "\(edge)"]))
+        // It may have been there, and silent, when this node took its shards.
+        for worker in workers { worker.inbox.offer(.edgeReturned) }
       case .edgeLost(let edge):
         with.metrics.edgesLost.increment()
         with.logger.info(

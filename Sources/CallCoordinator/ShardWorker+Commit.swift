@@ -34,7 +34,7 @@ extension ShardWorker {
 
   private func appendNext(_ shard: Int, now: Timestamp) {
     if held[shard]!.isQuiet {
-      snapshotIfAsked(shard)
+      snapshotIfAsked(shard, now: now)
       if case .parting = held[shard]!.phase, held[shard]!.storesOutstanding == 0 {
         appendLast(shard, now: now)
       }
@@ -52,7 +52,7 @@ extension ShardWorker {
       expecting: held[shard]!.journalEnd, entryCount: record.entries.count, startedAt: now)
     // All that the rules decided so far is in this record: once the journal has it, the calls are
     // exactly what the journal tells. No other moment of a busy shard is as good for a checkpoint.
-    if wantsCheckpoint(shard) { flight.snapshot = held[shard]!.machine.checkpointEntries() }
+    if wantsCheckpoint(shard, now: now) { flight.snapshot = held[shard]!.machine.snapshot }
     held[shard]!.flight = flight
     append(shard)
   }
@@ -171,10 +171,10 @@ extension ShardWorker {
     with.metrics.appendLatency.record(microseconds: (now - flight.startedAt).microseconds)
     if flight.isLast { return part(shard) }
     held[shard]!.pipeline.appended(sequence: sequence) { released.append($0) }
-    held[shard]!.recordsSinceCheckpoint += 1
+    held[shard]!.tail.add(bytes: flight.bytes.count, at: flight.startedAt)
     for effect in released { perform(effect, shard, now: now) }
     released.removeAll(keepingCapacity: true)
-    if let entries = flight.snapshot { handOver(entries, sequence, shard) }
+    if let snapshot = flight.snapshot { handOver(snapshot, sequence, shard) }
   }
 
   private func perform(_ effect: Effect, _ shard: Int, now: Timestamp) {
@@ -182,6 +182,9 @@ extension ShardWorker {
     case .reply(let session, let request, let reply):
       with.metrics.replies.increment()
       outbox.add(session, .reply(request: request, reply))
+    case .deliver(_, let delivery) where delivery.event.isInvite(before: now):
+      // The journal was slow: the end follows.
+      with.metrics.invitesTooLate.increment()
     case .deliver(let session, let delivery):
       with.metrics.deliveries.increment()
       outbox.add(session, .delivery(delivery))
@@ -228,33 +231,55 @@ extension ShardWorker {
 
   // MARK: Checkpoints
 
-  private func wantsCheckpoint(_ shard: Int) -> Bool {
-    !held[shard]!.checkpointWaiters.isEmpty
-      || held[shard]!.recordsSinceCheckpoint >= with.configuration.checkpointEveryRecords
+  private func wantsCheckpoint(_ shard: Int, now: Timestamp) -> Bool {
+    !held[shard]!.checkpointWaiters.isEmpty || held[shard]!.checkpointDue <= now
   }
 
   /// A quiet shard is at its last record.
-  private func snapshotIfAsked(_ shard: Int) {
-    guard wantsCheckpoint(shard) else { return }
-    if held[shard]!.recordsSinceCheckpoint == 0 {
+  private func snapshotIfAsked(_ shard: Int, now: Timestamp) {
+    guard wantsCheckpoint(shard, now: now) else { return }
+    if held[shard]!.tail == JournalTail() {
+      // One that is being written will do.
+      guard held[shard]!.tailHandedOver == nil else { return }
       let waiters = held[shard]!.checkpointWaiters
       held[shard]!.checkpointWaiters.removeAll()
       for done in waiters { done(true) }
       return
     }
-    handOver(
-      held[shard]!.machine.checkpointEntries(), held[shard]!.pipeline.lastSequence, shard)
+    handOver(held[shard]!.machine.snapshot, held[shard]!.pipeline.lastSequence, shard)
   }
 
-  private func handOver(_ entries: [JournalEntry], _ sequence: UInt64, _ shard: Int) {
+  private func handOver(_ snapshot: ShardSnapshot, _ sequence: UInt64, _ shard: Int) {
     let waiters = held[shard]!.checkpointWaiters
     held[shard]!.checkpointWaiters.removeAll()
-    held[shard]!.recordsSinceCheckpoint = 0
-    let checkpoint = Checkpoint(
-      sequence: sequence, epoch: held[shard]!.term.epoch, entries: entries)
+    // Where two are being written, the later one makes superfluous what both do.
+    if let former = held[shard]!.tailHandedOver { held[shard]!.tail.prepend(former.tail) }
+    held[shard]!.tailHandedOver = (sequence, held[shard]!.tail)
+    held[shard]!.tail = JournalTail()
+    let term = held[shard]!.term
+    let inbox = inbox
     with.writeCheckpoint(
-      CheckpointJob(shard: shard, checkpoint: checkpoint) { ok in
+      CheckpointJob(shard: shard, epoch: term.epoch, sequence: sequence, snapshot: snapshot) {
+        ok in
+        inbox.offer(.checkpointEnded(term, sequence: sequence, ok: ok))
         for done in waiters { done(ok) }
       })
+  }
+
+  /// What could not be cut off counts again, and is tried again after a while.
+  func checkpointEnded(_ shard: Int, _ sequence: UInt64, ok: Bool, now: Timestamp) {
+    guard let former = held[shard]!.tailHandedOver, former.sequence == sequence else { return }
+    held[shard]!.tailHandedOver = nil
+    touch(shard)
+    guard !ok else { return }
+    held[shard]!.tail.prepend(former.tail)
+    held[shard]!.checkpointNotBefore = now + with.configuration.checkpointRetry
+  }
+}
+
+extension Delivery.Event {
+  /// Whether it tells to ring until a time that is over.
+  fileprivate func isInvite(before now: Timestamp) -> Bool {
+    if case .invite(let invite) = self { invite.deadline <= now } else { false }
   }
 }

@@ -36,6 +36,8 @@ extension ShardWorker {
       expected[term.shard]?.subscriptions += subscriptions
     case .adopt(let shard): adopt(shard, now: now)
     case .abandon(let term): if expected[term.shard]?.term == term { abandon(term.shard) }
+    case .checkpointEnded(let term, let sequence, let ok):
+      if holds(term) { checkpointEnded(term.shard, sequence, ok: ok, now: now) }
     case .checkpoint(let term, let done):
       guard holds(term) else { return done(false) }
       held[term.shard]?.checkpointWaiters.append(done)

@@ -29,15 +29,13 @@ extension ShardWorker {
       journalEnd: recovered.journalEnd,
       phase: .announcing(
         until: now + timeout, awaiting: recovered.edges.isEmpty ? [0] : recovered.edges),
-      subscriptions: waiting.subscriptions, recordsSinceCheckpoint: recovered.recordsReplayed)
+      subscriptions: waiting.subscriptions, tail: recovered.tail,
+      tailMost: configuration.tailMost)
     held[shard]!.machine.mayPush = mayPush
     held[shard]!.afterLoss = recovered.afterLoss
     held[shard]!.pausedSince =
       recovered.releasedAt.map { HeldShard.Pause(since: $0, isPlanned: true) }
       ?? recovered.lostSince.map { HeldShard.Pause(since: $0, isPlanned: false) }
-    if recovered.wantsCheckpoint {
-      held[shard]!.recordsSinceCheckpoint = configuration.checkpointEveryRecords
-    }
     with.metrics.shards.add(1)
     for bytes in waiting.batches { decodeAndTake(bytes, shard, now: now) }
     for edge in waiting.lostEdges { take(.edgeLost(edge), now: now) }

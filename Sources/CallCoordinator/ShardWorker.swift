@@ -114,7 +114,10 @@ package actor ShardWorker {
   package init(index: Int, _ dependencies: Dependencies) {
     self.index = index
     with = dependencies
-    let single = dependencies.configuration.workers == 1 ? dependencies.bus.executor : nil
+    let configuration = dependencies.configuration
+    let single =
+      configuration.workers == 1 || configuration.workersShareThread
+      ? dependencies.bus.executor : nil
     taskExecutor = single == nil ? nil : dependencies.bus.taskExecutor
     executor = single ?? ThreadExecutor(name: "worker-\(index)")
     let count = dependencies.configuration.shardCount
@@ -167,8 +170,8 @@ package actor ShardWorker {
       case .checkpoint(_, let done), .release(_, _, let done): done(false)
       case .subscribed(_, let subscriptions): for each in subscriptions { each.cancel() }
       case .commands, .appended, .settled, .registrationStored, .announceDone, .edgeLost,
-        .edgeReturned, .expect, .adopt, .abandon, .drained, .deposed, .pushAdded, .tokenStep,
-        .peerAnswer, .mayPush:
+        .edgeReturned, .expect, .adopt, .abandon, .checkpointEnded, .drained, .deposed, .pushAdded,
+        .tokenStep, .peerAnswer, .mayPush:
         break
       }
     }

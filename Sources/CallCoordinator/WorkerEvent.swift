@@ -20,7 +20,7 @@ package enum WorkerEvent: Sendable {
   case mayPush(Bool)
   case announceDone(shard: Int, epoch: UInt64, edge: UInt64)
   case edgeLost(UInt64)
-  /// An edge that was counted lost lives: its sessions are wanted again.
+  /// An edge that was not known, or was counted lost, lives: its sessions are wanted.
   case edgeReturned
 
   /// The lease is ours; commands are kept until the shard is recovered.
@@ -30,6 +30,8 @@ package enum WorkerEvent: Sendable {
   case adopt(RecoveredShard)
   /// The recovery came to nothing.
   case abandon(ShardTerm)
+  /// The checkpoint at a record was written, or could not be.
+  case checkpointEnded(ShardTerm, sequence: UInt64, ok: Bool)
   /// A checkpoint is wanted now, whatever was written since the last one.
   case checkpoint(ShardTerm, done: @Sendable (Bool) -> Void)
   case release(ShardTerm, deadline: Timestamp, done: @Sendable (Bool) -> Void)
@@ -56,8 +58,8 @@ package struct RecoveredShard: Sendable {
   /// Of the fence.
   package var sequence: UInt64
   package var edges: Set<UInt64>
-  /// Since the checkpoint.
-  package var recordsReplayed: Int
+  /// What was replayed: all behind the checkpoint.
+  package var tail: JournalTail
   /// The former owner did not hand it over: it crashed, or was cut off.
   package var afterLoss = false
   /// When the former owner that handed the shard over stopped, by that node's clock.
@@ -66,18 +68,16 @@ package struct RecoveredShard: Sendable {
   package var lostSince: Timestamp?
   /// The journal's last record, whether it counts or not.
   package var journalEnd: UInt64
-  /// A checkpoint is wanted at once: what the store has is not to be read once more.
-  package var wantsCheckpoint = false
   package init(
     term: ShardTerm, machine: ShardMachine, sequence: UInt64, edges: Set<UInt64>,
-    recordsReplayed: Int
+    tail: JournalTail = JournalTail()
   ) {
     self.term = term
     self.machine = machine
     self.sequence = sequence
     journalEnd = sequence
     self.edges = edges
-    self.recordsReplayed = recordsReplayed
+    self.tail = tail
   }
 }
 

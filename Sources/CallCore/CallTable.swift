@@ -1,33 +1,63 @@
 /// A shard's calls, close together in memory and changed in place: a dictionary of such large values
 /// would copy them when it is read and move them when it grows.
+///
+/// They lie in pieces, so that a copy of the table, which a checkpoint is written from while the shard
+/// goes on, costs the shard a piece at a time: the first change of a piece copies that piece only.
 struct CallTable: Sendable {
-  /// In no order. Slots move when a call is removed.
-  private(set) var slots: [Call] = []
+  /// Calls in a piece. To copy one costs some microseconds.
+  static let pieceSize = 32
+
+  /// All but the last one are full.
+  private var pieces: [[Call]] = []
   private var index: [CallID: Int] = [:]
 
-  var count: Int { slots.count }
+  var count: Int { index.count }
+
+  /// The slots in use, in no order. They move when a call is removed.
+  var slots: Range<Int> { 0..<count }
 
   func slot(of id: CallID) -> Int? { index[id] }
 
   func contains(_ id: CallID) -> Bool { index[id] != nil }
 
   subscript(slot: Int) -> Call {
-    _read { yield slots[slot] }
-    _modify { yield &slots[slot] }
+    _read { yield pieces[slot / Self.pieceSize][slot % Self.pieceSize] }
+    _modify { yield &pieces[slot / Self.pieceSize][slot % Self.pieceSize] }
   }
 
   /// - Precondition: there is no call of this id.
   mutating func insert(_ call: Call) {
-    index[call.id] = slots.count
-    slots.append(call)
+    let slot = count
+    if slot == pieces.count * Self.pieceSize {
+      pieces.append([])
+      pieces[pieces.count - 1].reserveCapacity(Self.pieceSize)
+    }
+    index[call.id] = slot
+    pieces[pieces.count - 1].append(call)
   }
 
   mutating func remove(_ id: CallID) -> Call? {
     guard let slot = index.removeValue(forKey: id) else { return nil }
-    if slot != slots.count - 1 {
-      slots.swapAt(slot, slots.count - 1)
-      index[slots[slot].id] = slot
-    }
-    return slots.removeLast()
+    guard let last = pieces[pieces.count - 1].popLast() else { return nil }
+    if pieces[pieces.count - 1].isEmpty { pieces.removeLast() }
+    // `index` has one less already: the last one had this slot.
+    guard slot != count else { return last }
+    index[last.id] = slot
+    var removed = last
+    swap(&self[slot], &removed)
+    return removed
+  }
+}
+
+/// A shard's calls as they were at one moment. Taking it costs next to nothing, whatever there is;
+/// what is costly is done with it on another thread.
+public struct ShardSnapshot: Sendable {
+  let calls: CallTable
+
+  /// The fewest entries that rebuild every call.
+  public func entries() -> [JournalEntry] {
+    var entries: [JournalEntry] = []
+    for slot in calls.slots { calls[slot].appendFacts(to: &entries) }
+    return entries
   }
 }

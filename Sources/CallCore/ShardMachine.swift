@@ -93,8 +93,9 @@ public struct ShardMachine: Sendable {
       let since = now + Span(microseconds: -Self.presumedSeen.microseconds)
       for key in Array(users.keys) { users[key]?.presumeBroken(at: now, seenSince: since) }
     }
-    for id in calls.slots.filter({ $0.isForgettable(context) }).map(\.id) { forget(id) }
-    for id in calls.slots.map(\.id) {
+    let past = calls.slots.filter { calls[$0].isForgettable(context) }.map { calls[$0].id }
+    for id in past { forget(id) }
+    for id in calls.slots.map({ calls[$0].id }) {
       guard let slot = calls.slot(of: id), !calls[slot].settled else {
         rearm(id)
         continue
@@ -169,9 +170,9 @@ public struct ShardMachine: Sendable {
       }
       if !dropped.isEmpty { tidy(key) }
     }
-    for call in calls.slots where call.caller.session?.edge == edge {
-      guard let session = call.caller.session else { continue }
-      mutate(call.id) { $0.callerSessionLost(session, context, into: &outcome) }
+    for slot in calls.slots {
+      guard let session = calls[slot].caller.session, session.edge == edge else { continue }
+      mutate(calls[slot].id) { $0.callerSessionLost(session, context, into: &outcome) }
     }
     carryOutPushes(context, into: &outcome)
   }
@@ -266,12 +267,11 @@ public struct ShardMachine: Sendable {
 
   // MARK: For the driver
 
+  /// All calls as they are now, for a checkpoint.
+  public var snapshot: ShardSnapshot { ShardSnapshot(calls: calls) }
+
   /// The fewest entries that rebuild every call.
-  public func checkpointEntries() -> [JournalEntry] {
-    var entries: [JournalEntry] = []
-    for call in calls.slots { call.appendFacts(to: &entries) }
-    return entries
-  }
+  public func checkpointEntries() -> [JournalEntry] { snapshot.entries() }
 
   public var counts: ShardCounts { tally }
 }

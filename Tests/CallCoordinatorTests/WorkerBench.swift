@@ -74,6 +74,7 @@ final class WorkerBench: Sendable {
   final class Records: Sendable {
     let reports = Mutex<[WorkerReport]>([])
     let checkpoints = Mutex<[CheckpointJob]>([])
+    let failsCheckpoints = Mutex(false)
   }
   private let records: Records
   let outlet = TestOutlet()
@@ -81,6 +82,8 @@ final class WorkerBench: Sendable {
 
   var reported: [WorkerReport] { records.reports.withLock { $0 } }
   var checkpointJobs: [CheckpointJob] { records.checkpoints.withLock { $0 } }
+
+  func failCheckpoints(_ fails: Bool) { records.failsCheckpoints.withLock { $0 = fails } }
 
   init(_ change: (inout CoordinatorConfiguration) -> Void = { _ in }) async throws {
     var configuration = testConfiguration("me", shards: Self.shards)
@@ -100,7 +103,10 @@ final class WorkerBench: Sendable {
         tokens: tokens,
         pushOutlet: outlet, peer: 4711, clock: clock,
         metrics: metrics, logger: quietLogger(),
-        writeCheckpoint: { job in records.checkpoints.withLock { $0.append(job) } },
+        writeCheckpoint: { job in
+          records.checkpoints.withLock { $0.append(job) }
+          job.done(!records.failsCheckpoints.withLock { $0 })
+        },
         report: { report in records.reports.withLock { $0.append(report) } }))
     let inbox = worker.inbox
     bus.onBurstEnd { [weak inbox] in inbox?.wake() }
@@ -139,7 +145,7 @@ final class WorkerBench: Sendable {
         RecoveredShard(
           term: term,
           machine: ShardMachine(shard: shard, epoch: epoch, limits: CallLimits()),
-          sequence: last?.sequence ?? 0, edges: [], recordsReplayed: 0)))
+          sequence: last?.sequence ?? 0, edges: [])))
     try await eventually("shard \(shard) serves") { reported.contains(.serving(term)) }
     return term
   }

@@ -13,6 +13,7 @@ struct Benchmarks {
     measure.header()
     CoreBenchmarks.run(measure)
     CoreBenchmarks.runPipeline(measure)
+    CheckpointBenchmarks.run(measure)
     CodecBenchmarks.run(measure)
     try PushBenchmarks.run(measure)
     try await APNsBenchmarks.run(measure)
