@@ -19,6 +19,8 @@ extension Call {
     guard legs[leg].endpoint.session != nil else { return }
     legs[leg].endpoint.clear()
     legs[leg].told = true
+    // The call is over in a moment, when its deadline is looked at: the device is then told so.
+    guard facts.deadline > context.now else { return }
     let invite = Invite(
       caller: facts.caller, deadline: facts.deadline, video: facts.video,
       description: facts.description, headers: facts.headers, signals: callerSignals)
@@ -245,7 +247,7 @@ extension Call {
     case .busy: reason = .busy
     case .waking, .delivered, .alerting, .won, .gone, .stopped: return
     }
-    guard state.reason != reason else { return }
+    guard state.reason != reason || state.by?.device != leg.party.device else { return }
     state.phase = .ended
     state.reason = reason
     state.by = leg.party

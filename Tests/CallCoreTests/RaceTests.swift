@@ -219,6 +219,26 @@ import Testing
     #expect(bench.place()?.state?.phase == .placed)
   }
 
+  /// The owner was held up: the deadline has passed, and is not looked at yet.
+  @Test("R2, R10: a device that attaches after the deadline does not ring")
+  func attachedAfterTheDeadline() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place(seconds: 5)
+    bench.now = bench.now + .seconds(6)
+    _ = bench.take()
+    bench.attach("b2", edge: 2)
+    let again = Bench.session("b1", 1)
+    bench.say(.attach(Attach()), device: "b1", session: again)
+    #expect(bench.invites("b1").isEmpty)
+    bench.run { $0.fire(now: $1, into: &$2) }
+    #expect(bench.ends.map(\.reason) == [.unanswered])
+    for session in [Bench.session("b2", edge: 2), again] {
+      let heard = bench.deliveries(to: session).map(\.event)
+      #expect(heard.count == 1 && heard.first == .stop(Stop(reason: .unanswered, missed: true)))
+    }
+  }
+
   @Test("R10: the owner dies while it rings; the deadline passes meanwhile")
   func r10TakeOver() {
     var bench = Bench()

@@ -3,6 +3,33 @@ import Testing
 
 /// The rules of one call, apart from races.
 @Suite struct RuleTests {
+  enum Fate: CaseIterable { case answered, unanswered, cancelled, declinedElsewhere }
+
+  @Test(arguments: Fate.allCases, [DeclineScope.here, nil])
+  func whatADeviceDidForItselfIsItsEnd(fate: Fate, scope: DeclineScope?) {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place()
+    let refusal = scope.map { Command.Body.decline(Bench.callID, $0) } ?? .busy(Bench.callID)
+    let first = bench.say(refusal, device: "b1")?.state
+    #expect(first?.reason == (scope == nil ? .busy : .declined))
+    #expect(first?.by?.device == "b1")
+    switch fate {
+    case .answered: bench.say(.answer(Bench.callID, description: ""), device: "b2")
+    case .unanswered: bench.pass(.seconds(30))
+    case .cancelled: bench.caller(.cancel(Bench.callID))
+    case .declinedElsewhere: bench.say(.decline(Bench.callID, .everywhere), device: "b2")
+    }
+    let asked: [Command.Body] = [
+      refusal, .query(Bench.callID), .answer(Bench.callID, description: ""),
+    ]
+    for command in asked {
+      let state = bench.say(command, device: "b1")?.state
+      #expect(state?.phase == .ended && state?.reason == first?.reason && state?.by == first?.by)
+    }
+    #expect(bench.say(.query(Bench.callID), device: "b2")?.state?.by?.device != "b1")
+  }
+
   @Test func aCallFromPlacingToHangUp() {
     var bench = Bench()
     bench.attach("b1", "b2", "b3")
