@@ -106,6 +106,37 @@ enum Sample {
     #expect(view.problems[2].hasPrefix("Shard 0 is with two owners"))
   }
 
+  @Test func aStoppedShardHasNoOwnerAndSaysWhatToDo() {
+    var nodes = [Sample.coordinator("c1", shards: [0, 1, 3]), Sample.edge("e1")]
+    nodes[0].coordinator?.shards.append(Sample.shard(2, state: "stopped"))
+    nodes[0].coordinator?.stopped = [
+      StoppedShard(
+        shard: 2, what: "journal", sequence: 17, reason: "it is damaged", remedy: "Repair it.")
+    ]
+    let view = ClusterView(nodes)
+    #expect(view.owners[2] == [])
+    #expect(view.unowned == [], "it is one problem, not two")
+    #expect(
+      view.problems == [
+        "Shard 2 is stopped: its journal, record 17 cannot be read (it is damaged). Its users "
+          + "cannot be called. Repair it."
+      ])
+    let text = StatusText.render(view, cluster: "c", url: "nats://x", color: false)
+    #expect(text.contains("  ! Shard 2 is stopped: its journal, record 17"))
+    #expect(text.contains("3 of 4 have an owner: c1 3"))
+  }
+
+  @Test func aShardThatAnotherNodeServesIsNotStopped() {
+    var nodes = [
+      Sample.coordinator("c1", shards: [0, 1]), Sample.coordinator("c2", shards: [2, 3]),
+      Sample.edge("e1"),
+    ]
+    nodes[0].coordinator?.stopped = [
+      StoppedShard(shard: 2, what: "lease", sequence: nil, reason: "newer", remedy: "Upgrade.")
+    ]
+    #expect(ClusterView(nodes).problems == [])
+  }
+
   @Test func noEdgeNoCoordinator() {
     let view = ClusterView([Sample.coordinator("c1", shards: [0, 1, 2, 3])])
     #expect(view.problems.count == 1)

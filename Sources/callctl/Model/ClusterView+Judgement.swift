@@ -42,10 +42,17 @@ extension ClusterView {
         "\(Self.shards(unowned)) without an owner: calls to their users have to wait. Coordinators "
           + "take them over within seconds; if this stays, read their logs.")
     }
-    let waiting = recovering.filter { owners[$0].isEmpty }.sorted()
+    let waiting = recovering.filter { owners[$0].isEmpty && stopped[$0] == nil }.sorted()
     if !waiting.isEmpty {
       problems.append(
         "\(Self.shards(waiting)) being read back by a new owner. If this stays, read its log.")
+    }
+    for (shard, what) in stopped.sorted(by: { $0.key < $1.key })
+    where owners.indices.contains(shard) && owners[shard].isEmpty {
+      let record = what.sequence.map { ", record \($0)" } ?? ""
+      problems.append(
+        "Shard \(shard) is stopped: its \(what.what)\(record) cannot be read (\(what.reason)). Its "
+          + "users cannot be called. \(what.remedy)")
     }
     if !contested.isEmpty {
       problems.append(

@@ -23,6 +23,8 @@ package struct ClusterView: Sendable, Equatable {
   package var owners: [[String]] = []
   /// Shards that a node has claimed and is reading back.
   package var recovering: Set<Int> = []
+  /// Shards of which a node cannot read what the store has, with what it says of them.
+  package var stopped: [Int: StoppedShard] = [:]
   package var placed = 0
   package var ringing = 0
   package var answered = 0
@@ -61,7 +63,9 @@ package struct ClusterView: Sendable, Equatable {
 
   package var isHealthy: Bool { problems.isEmpty }
   package var unowned: [Int] {
-    owners.indices.filter { owners[$0].isEmpty && !recovering.contains($0) }
+    owners.indices.filter {
+      owners[$0].isEmpty && !recovering.contains($0) && stopped[$0] == nil
+    }
   }
   package var contested: [Int] { owners.indices.filter { owners[$0].count > 1 } }
 
@@ -122,6 +126,7 @@ package struct ClusterView: Sendable, Equatable {
     appendsUnknownTotal += coordinator.appendsUnknownTotal
     journalMessages = max(journalMessages, coordinator.journalMessages)
     journalBytes = max(journalBytes, coordinator.journalBytes)
+    for shard in coordinator.stopped ?? [] { stopped[shard.shard] = shard }
     for shard in coordinator.shards {
       placed += shard.placed
       ringing += shard.ringing
@@ -129,9 +134,11 @@ package struct ClusterView: Sendable, Equatable {
       endedKept += shard.endedKept
       registrations += shard.registrations
       guard owners.indices.contains(shard.shard) else { continue }
-      if shard.state == "recovering" {
-        recovering.insert(shard.shard)
-      } else {
+      switch shard.state {
+      case "recovering": recovering.insert(shard.shard)
+      // Nobody serves it, though a node tries.
+      case "stopped": continue
+      default:
         owners[shard.shard].append(status.node)
       }
     }

@@ -9,6 +9,7 @@ package struct StatusJSON: Encodable {
     var withoutOwner: [Int]
     var recovering: [Int]
     var withTwoOwners: [Int]
+    var stopped: [Int]
     var byOwner: [String: Int]
   }
   struct Calls: Encodable {
@@ -78,7 +79,7 @@ package struct StatusJSON: Encodable {
     shards = Shards(
       count: view.shardCount, served: view.owners.count { !$0.isEmpty },
       withoutOwner: view.unowned, recovering: view.recovering.sorted(),
-      withTwoOwners: view.contested, byOwner: byOwner)
+      withTwoOwners: view.contested, stopped: view.stopped.keys.sorted(), byOwner: byOwner)
     calls = Calls(
       placed: view.placed, ringing: view.ringing, answered: view.answered,
       endedKept: view.endedKept)

@@ -67,13 +67,24 @@ struct MetricsOptions: ParsableArguments {
 struct CoordinatorOptions: ParsableArguments {
   @Option(help: .of(.workers)) var workers: String?
   @Option(help: .of(.leaseTimeout)) var leaseTimeout: String?
+  @Option(help: .of(.probeTime)) var probeTime: String?
+  @Option(help: .of(.probeAfterConnect)) var probeAfterConnect: String?
   @Option(help: .of(.journalReplicas)) var journalReplicas: String?
   @Option(help: .of(.appendTimeout)) var appendTimeout: String?
+  @Option(help: .of(.checkpointEveryRecords)) var checkpointEveryRecords: String?
+  @Option(help: .of(.checkpointEveryBytes)) var checkpointEveryBytes: String?
+  @Option(help: .of(.checkpointEvery)) var checkpointEvery: String?
+  @Option(help: .of(.rebalanceInterval)) var rebalanceInterval: String?
+  @Option(help: .of(.stoppedRetry)) var stoppedRetry: String?
 
   var given: [SettingKey: String] {
     [
       .workers: workers, .leaseTimeout: leaseTimeout,
+      .probeTime: probeTime, .probeAfterConnect: probeAfterConnect,
       .journalReplicas: journalReplicas, .appendTimeout: appendTimeout,
+      .checkpointEveryRecords: checkpointEveryRecords,
+      .checkpointEveryBytes: checkpointEveryBytes, .checkpointEvery: checkpointEvery,
+      .rebalanceInterval: rebalanceInterval, .stoppedRetry: stoppedRetry,
     ].compactMapValues { $0 }
   }
 }

@@ -40,6 +40,14 @@ package struct NodeConfiguration: Sendable {
   package var metricsPort: Int
   package var workers: Int
   package var leaseTimeout: Span
+  /// nil: silent nodes are not looked for.
+  package var probeTime: Span?
+  package var probeAfterConnect: Span
+  package var checkpointEveryRecords: Int
+  package var checkpointEveryBytes: Int
+  package var checkpointEvery: Span
+  package var rebalanceInterval: Span
+  package var stoppedRetry: Span
   package var journal: JournalOptions
   package var bucket: BucketOptions
   /// nil: none.
@@ -73,6 +81,14 @@ package struct NodeConfiguration: Sendable {
     metricsPort = settings.integer(.metricsPort)
     workers = settings.integer(.workers)
     leaseTimeout = settings.span(.leaseTimeout)
+    let probing = settings.span(.probeTime)
+    probeTime = probing.microseconds > 0 ? probing : nil
+    probeAfterConnect = settings.span(.probeAfterConnect)
+    checkpointEveryRecords = settings.integer(.checkpointEveryRecords)
+    checkpointEveryBytes = settings.integer(.checkpointEveryBytes)
+    checkpointEvery = settings.span(.checkpointEvery)
+    rebalanceInterval = settings.span(.rebalanceInterval)
+    stoppedRetry = settings.span(.stoppedRetry)
     journal = JournalOptions()
     journal.replicas = settings.integer(.journalReplicas)
     journal.appendTimeout = settings.duration(.appendTimeout)

@@ -9,7 +9,9 @@ package enum SettingKey: String, CaseIterable, Sendable {
   // Nodes that listen to no devices.
   case metricsPort
   // Coordinators.
-  case workers, leaseTimeout, journalReplicas, appendTimeout
+  case workers, leaseTimeout, probeTime, probeAfterConnect, journalReplicas, appendTimeout
+  case checkpointEveryRecords, checkpointEveryBytes, checkpointEvery, rebalanceInterval
+  case stoppedRetry
   // Push gateways.
   case pushProviders, pushInFlight, pushWaiting
   // The rules of calls; the same on every node.

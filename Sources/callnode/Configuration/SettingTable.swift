@@ -89,12 +89,36 @@ extension Setting {
       "For how long nothing may be heard of a node before it counts as dead and its shards are "
         + "taken over."),
     Setting(
+      .probeTime, .coordinator, .duration(0, 60), "300ms",
+      "For how long NATS must say of a silent node that nobody listens at its address before it "
+        + "counts as dead, in place of leaseTimeout; 0: that is not asked."),
+    Setting(
+      .probeAfterConnect, .coordinator, .duration(0, 600), "2s",
+      "How long a coordinator must have been connected before it believes that: longer than the "
+        + "other nodes need to connect again when a NATS server restarts."),
+    Setting(
       .journalReplicas, .coordinator, .integer(1...5), "1",
       "On how many NATS servers each record is kept: 1 on a laptop, 3 in production."),
     Setting(
       .appendTimeout, .coordinator, .duration(0.1, 60), "2s",
       "How long a journal append waits for its acknowledgement before its shard looks up whether "
         + "it arrived."),
+    Setting(
+      .checkpointEveryRecords, .coordinator, .integer(1...1_000_000), "2000",
+      "Records of a shard after which it writes a checkpoint: with the next two what a new owner "
+        + "reads back at most."),
+    Setting(
+      .checkpointEveryBytes, .coordinator, .integer(1000...1_000_000_000), "4000000",
+      "Bytes of a shard's records after which it writes a checkpoint."),
+    Setting(
+      .checkpointEvery, .coordinator, .duration(1, 86_400), "5m",
+      "How old the oldest record behind a shard's checkpoint gets before it writes the next one."),
+    Setting(
+      .rebalanceInterval, .coordinator, .duration(0, 60), "50ms",
+      "From one shard to the next while a coordinator gives a new one its share, and stays."),
+    Setting(
+      .stoppedRetry, .coordinator, .duration(0.1, 3600), "10s",
+      "How often a shard whose store cannot be read is tried again."),
   ]
 
   private static let pushSettings: [Setting] = [

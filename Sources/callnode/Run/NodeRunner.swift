@@ -155,6 +155,13 @@ struct NodeRunner {
     out.limits = configuration.limits
     out.heartbeatInterval = configuration.heartbeatInterval
     out.leaseTimeout = configuration.leaseTimeout
+    out.probeTime = configuration.probeTime
+    out.probeAfterConnect = configuration.probeAfterConnect
+    out.checkpointEveryRecords = configuration.checkpointEveryRecords
+    out.checkpointEveryBytes = configuration.checkpointEveryBytes
+    out.checkpointEvery = configuration.checkpointEvery
+    out.rebalanceInterval = configuration.rebalanceInterval
+    out.stoppedRetry = configuration.stoppedRetry
     out.shutdownTimeout = max(configuration.drain, .seconds(5))
     out.journal = configuration.journal
     out.buckets = configuration.bucket
