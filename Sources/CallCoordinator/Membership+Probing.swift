@@ -59,8 +59,9 @@ extension Membership {
   public var nextProbe: Timestamp {
     guard let probing else { return .distantFuture }
     return living.reduce(.distantFuture) { next, member in
-      let due = suspects[member.incarnation]?.nextProbe ?? member.lastHeard + probing.silence
-      return min(next, due)
+      // Both must have passed, or a moment that is over would be waited for.
+      let silent = member.lastHeard + probing.silence
+      return min(next, max(silent, suspects[member.incarnation]?.nextProbe ?? silent))
     }
   }
 

@@ -88,9 +88,9 @@ public struct Membership: Sendable {
   /// An edge sent something else than a heartbeat: it lives, and it will be missed when it does not
   /// go on to say so.
   public mutating func heardFromEdge(_ incarnation: UInt64, now: Timestamp) -> [Event] {
+    suspects[incarnation] = nil
     guard edges[incarnation] == nil else {
       edges[incarnation]?.lastHeard = now
-      suspects[incarnation] = nil
       return []
     }
     return enter(
@@ -179,6 +179,7 @@ public struct Membership: Sendable {
   private mutating func leave(_ edge: UInt64) -> [Event] {
     guard let member = edges.removeValue(forKey: edge) else { return [] }
     if edgeOfNode[member.node] == edge { edgeOfNode[member.node] = nil }
+    suspects[edge] = nil
     lost.append(edge)
     if lost.count > Self.lostMax { lost.removeFirst() }
     return [.edgeLost(edge)]

@@ -3,6 +3,7 @@ internal import CallCore
 internal import CallTelemetry
 internal import CallWire
 internal import FoundationEssentials
+internal import Logging
 internal import Synchronization
 
 extension EdgeNode {
@@ -85,11 +86,19 @@ extension EdgeNode {
 
   private func watchLeases() async throws -> any BusSubscription {
     let health = shared.health
-    let bucket = try await bus.openBucket(shared.subjects.leaseBucket, configuration.buckets)
-    return try await bucket.watch(">") { entry in
-      guard let shard = Int(entry.key) else { return }
-      health.update(
-        shard: shard, lease: entry.value.flatMap { try? ClusterCodec.lease($0) })
+    // An edge that starts while the store elects a leader waits for it.
+    let patiently = StorePatience(clock: shared.clock) { [shared] error in
+      shared.logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
+    }
+    let bucket = try await patiently {
+      try await bus.openBucket(shared.subjects.leaseBucket, configuration.buckets)
+    }
+    return try await patiently {
+      try await bucket.watch(">") { entry in
+        guard let shard = Int(entry.key) else { return }
+        health.update(
+          shard: shard, lease: entry.value.flatMap { try? ClusterCodec.lease($0) })
+      }
     }
   }
 

@@ -61,6 +61,21 @@ import Testing
     #expect(membership.heard(beat(7, .edge), now: at(1000)) == [.edgeReturned(7)])
   }
 
+  /// An edge that was given up for a namesake speaks again: to wait for a moment that is over would
+  /// keep the node busy with nothing.
+  @Test func whoSpeaksAgainIsNotWaitedForInThePast() {
+    var membership = membership([1], edges: [7])
+    _ = look(&membership, from: 600, to: 700, listens: { _ in true })
+    var namesake = beat(8, .edge)
+    namesake.node = "edge-7"
+    _ = membership.heard(namesake, now: at(750))
+    _ = membership.heard(beat(1, .coordinator), now: at(2000))
+    _ = membership.heard(namesake, now: at(2000))
+    _ = membership.heardFromEdge(7, now: at(2000))
+    #expect(membership.probes(now: at(2000)).isEmpty)
+    #expect(membership.nextProbe == at(2600))
+  }
+
   @Test func whoListensOnlySpeaksLate() {
     var membership = membership([1])
     #expect(look(&membership, from: 600, to: 2900, listens: { _ in true }) == [])
