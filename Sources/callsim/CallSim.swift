@@ -14,6 +14,7 @@ struct CallSim: AsyncParsableCommand {
         callsim --seed 42 --trace              what happened in one world, from begin to end
         callsim --seed 42 --trace 5f0c…        what happened to one call in it
         callsim --minutes 60 --jobs 2          new seeds for an hour, two at a time
+        callsim --seeds 100000 --book seeds.txt   as many as there is time for; go on another day
         callsim --seeds 20 --sabotage two-winners   a broken product: it must be found
       """)
 
@@ -41,6 +42,12 @@ struct CallSim: AsyncParsableCommand {
   @Option(help: ArgumentHelp("Print what happened: all, or a call's id.", valueName: "all|call"))
   var trace: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "Keep in a file which seeds have run, and go on where it ends. With --seeds: those from --seed "
+        + "on, in all.", valueName: "file"))
+  var book: String?
+
   @Option(help: .hidden)
   var share: Int?
 
@@ -65,6 +72,9 @@ struct CallSim: AsyncParsableCommand {
     if let trace, trace != "all", CallID(trace) == nil {
       throw ValidationError("--trace \(trace): give all, or the id of a call")
     }
+    if book != nil, seeds == nil || trace != nil || sabotage != nil {
+      throw ValidationError("--book needs --seeds, and goes with neither --trace nor --sabotage")
+    }
     if trace != nil, seeds ?? 1 > 1 { throw ValidationError("--trace is for one seed") }
   }
 
@@ -76,6 +86,7 @@ struct CallSim: AsyncParsableCommand {
       options: options, sabotage: sabotage.flatMap(Sabotage.init(rawValue:)), first: seed ?? 1,
       count: seeds ?? (minutes == nil ? 1 : nil), minutes: minutes, stopsAtFirst: first)
     if let share { return runShare(share, plan) }
+    if let book { return try runBook(SimBook(path: book, intensity: intensity), plan) }
     let summary = jobs > 1 ? runJobs(plan) : plan.run(quiet: json)
     print(json ? summary.json : summary.text(again: again))
     if !summary.failures.isEmpty { throw ExitCode(1) }
@@ -95,10 +106,41 @@ struct CallSim: AsyncParsableCommand {
     _ = plan.run(quiet: true) { SimSummary.write($0, to: STDOUT_FILENO) }
   }
 
+  /// Slice by slice, each in processes of its own.
+  private func runBook(_ book: SimBook, _ plan: SimPlan) throws {
+    let last = plan.first + UInt64(plan.count ?? 1) - 1
+    let end = minutes.map { ContinuousClock.now + .seconds($0 * 60) }
+    var done = try book.slices()
+    while true {
+      let next = SimBook.next(from: plan.first, done)
+      if next > last { break }
+      if let end, .now >= end { break }
+      var part = plan
+      part.first = next
+      part.count = Int(min(SimBook.sliceSize, last - next + 1))
+      part.minutes = nil
+      let summary = runJobs(part)
+      guard summary.broken == 0, summary.seeds == part.count else {
+        print("a process ended in disorder at seeds \(next)…")
+        throw ExitCode(70)
+      }
+      let slice = SimBook.Slice(
+        intensity: intensity, seeds: next...next + UInt64(summary.seeds) - 1,
+        failed: summary.failures.count)
+      try book.write(slice, summary.failures)
+      for failure in summary.failures { print("\(failure)\n    \(again(failure))") }
+      done.append(slice)
+    }
+    let failed = done.reduce(0) { $0 + $1.failed }
+    let count = done.reduce(0) { $0 + $1.seeds.count }
+    print("\(count) seeds (\(intensity)) in \(book.path), \(failed) failed")
+    if failed > 0 { throw ExitCode(1) }
+  }
+
   private func runJobs(_ plan: SimPlan) -> SimSummary {
     var common = ["--seed", "\(plan.first)", "--intensity", intensity, "--jobs", "\(jobs)"]
     if let count = plan.count { common += ["--seeds", "\(count)"] }
-    if let minutes { common += ["--minutes", "\(minutes)"] }
+    if let minutes = plan.minutes { common += ["--minutes", "\(minutes)"] }
     if let sabotage { common += ["--sabotage", sabotage] }
     if first { common.append("--first") }
     return SimPlan.runJobs(jobs, intensity: plan.options.intensity) {

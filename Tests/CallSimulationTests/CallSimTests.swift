@@ -53,6 +53,27 @@ import Testing
     #expect(outcome.output.contains("--sabotage \(sabotage.rawValue) --trace"))
   }
 
+  @Test func aBookGoesOnWhereItEnds() throws {
+    let book = FileManager.default.temporaryDirectory.appending(
+      path: "callsim-book-\(UUID().uuidString).txt"
+    ).path
+    defer { try? FileManager.default.removeItem(atPath: book) }
+    let first = try callsim("--seeds", "3", "--book", book)
+    #expect(first.status == 0 && first.output.hasPrefix("3 seeds (usual)"))
+    // What stands there is not run again; somebody's remark does not matter.
+    let text = try String(contentsOfFile: book, encoding: .utf8)
+    #expect(text == "usual 1 3 failed 0\n")
+    try (text + "a remark\nusual 4 40000 failed 0\n").write(
+      toFile: book, atomically: true, encoding: .utf8)
+    let second = try callsim("--seeds", "40002", "--book", book)
+    #expect(second.status == 0 && second.output.hasPrefix("40002 seeds (usual)"))
+    #expect(
+      try String(contentsOfFile: book, encoding: .utf8).hasSuffix("usual 40001 40002 failed 0\n"))
+    try "usual 1 10 failed 2\n".write(toFile: book, atomically: true, encoding: .utf8)
+    let third = try callsim("--seeds", "10", "--book", book)
+    #expect(third.status == 1, "what failed once is not forgotten")
+  }
+
   @Test func theSameSeedGivesTheSameTrace() throws {
     let first = try callsim("--seed", "7", "--trace", "all")
     let second = try callsim("--seed", "7", "--trace", "all")

@@ -6,10 +6,13 @@ package import CallCore
 package struct SimCoordinatorOptions: Sendable {
   package var cluster = "sim"
   package var shardCount = 8
+  package var workers = 1
   package var limits = CallLimits()
   package var heartbeatInterval = Span.milliseconds(200)
   package var leaseTimeout = Span.milliseconds(1200)
   package var checkpointEveryRecords = 40
+  package var checkpointEveryBytes = 8_000
+  package var checkpointEvery = Span.seconds(15)
   /// How far a node's wall clock may be off, either way.
   package var skewMost = Span.milliseconds(1500)
   /// How many millionths its clock may run too fast or too slow.
@@ -21,6 +24,8 @@ package struct SimCoordinatorOptions: Sendable {
     var configuration = CoordinatorConfiguration(
       nodeID: nodeID, cluster: cluster, version: "simulated")
     configuration.shardCount = shardCount
+    configuration.workers = workers
+    configuration.workersShareThread = true
     configuration.limits = limits
     configuration.heartbeatInterval = heartbeatInterval
     configuration.leaseTimeout = leaseTimeout
@@ -28,7 +33,11 @@ package struct SimCoordinatorOptions: Sendable {
     configuration.announceTimeout = .milliseconds(600)
     configuration.announceTimeoutWithoutEdges = .milliseconds(400)
     configuration.claimRetry = .milliseconds(300)
+    configuration.askForSessionsAgain = [.milliseconds(600), .seconds(2), .seconds(8)]
     configuration.checkpointEveryRecords = checkpointEveryRecords
+    configuration.checkpointEveryBytes = checkpointEveryBytes
+    configuration.checkpointEvery = checkpointEvery
+    configuration.checkpointRetry = .seconds(1)
     configuration.releaseTimeout = .seconds(2)
     configuration.shutdownTimeout = .seconds(5)
     configuration.journal.appendTimeout = .milliseconds(800)

@@ -86,10 +86,12 @@ package final class SimDevice {
   package func kill(silently: Bool) {
     guard driver != nil else { return }
     world.note("\(who)", silently ? "is switched off" : "app is killed")
-    let line = network?.line
+    let lines = network?.lines ?? []
     node?.kill()
-    if silently { line?.socket?.fallSilent() } else { line?.socket?.reset() }
-    if let line, line.isOpen { line.close(abruptly: true) }
+    for line in lines {
+      if silently { line.socket?.fallSilent() } else { line.socket?.reset() }
+      if line.isOpen { line.close(abruptly: true) }
+    }
     driver = nil
     network = nil
     loop = nil
@@ -108,7 +110,7 @@ package final class SimDevice {
   package func sleep() {
     guard let node, node.state == .running else { return }
     world.note("\(who)", "sleeps")
-    if let line { observer.disturbed(line) }
+    for line in network?.lines ?? [] { observer.disturbed(line) }
     node.freeze()
   }
 
@@ -116,15 +118,19 @@ package final class SimDevice {
     guard let node, node.state == .frozen else { return }
     world.note("\(who)", "wakes")
     node.thaw()
-    if let line { observer.disturbed(line) }
+    for line in network?.lines ?? [] { observer.disturbed(line) }
   }
 
   /// The connection breaks, so that both sides hear it, or without a word.
   package func breakLink(silently: Bool) {
-    guard let line = network?.line, line.isOpen, let socket = line.socket else { return }
-    world.note("\(who)", silently ? "connection falls silent" : "connection breaks")
-    observer.disturbed(line)
-    if silently { socket.fallSilent() } else { socket.reset() }
+    let open = (network?.lines ?? []).filter { $0.isOpen && $0.socket != nil }
+    if !open.isEmpty {
+      world.note("\(who)", silently ? "connection falls silent" : "connection breaks")
+    }
+    for line in open {
+      observer.disturbed(line)
+      if silently { line.socket?.fallSilent() } else { line.socket?.reset() }
+    }
   }
 
   /// No network for a while: what there is falls silent, and nothing connects.

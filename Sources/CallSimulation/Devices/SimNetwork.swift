@@ -14,6 +14,9 @@ final class SimDeviceNetwork: DeviceNetwork {
   private var connections = 0
   /// The newest connection that was made.
   private(set) var line: SimLine?
+  /// Those that may be open: two, while the device moves from one edge to another.
+  private var made: [SimLine] = []
+  var lines: [SimLine] { made.filter { $0.isOpen || $0 === line } }
   /// Without a network nothing connects.
   var isOffline = false
 
@@ -40,6 +43,8 @@ final class SimDeviceNetwork: DeviceNetwork {
       edge: address, codec: .protobuf, delegate: line, seed: random.next())
     line.connection = connection
     self.line = line
+    made.removeAll { !$0.isOpen }
+    made.append(line)
     let wait = random.span(.milliseconds(1), .milliseconds(30))
     loop.post(after: wait) { [weak self] in self?.connect(line, connection, target) }
     return line

@@ -62,11 +62,15 @@ package final class SimJournal: Journal, @unchecked Sendable {
   package func records(
     shard: Int, from sequence: UInt64, limit: Int
   ) async throws -> [StoredRecord] {
-    try await bus.ask { [nats] store in
+    let found = try await bus.ask { [nats] store in
       let records = store.records(shard, from: sequence, limit: limit)
       guard let change = nats.tamper.changesRecord else { return records }
       return records.compactMap { change(shard, $0) }
     }
+    for record in found {
+      for look in nats.observers.appendKnown { look(node, shard, record.sequence) }
+    }
+    return found
   }
 
   package func purge(shard: Int, through sequence: UInt64) async throws {

@@ -1,5 +1,6 @@
 package import CallBus
 package import CallCore
+internal import CallWire
 
 /// The simulated server: messages, journals and buckets for all nodes of a world.
 ///
@@ -18,8 +19,12 @@ package final class SimNATS: @unchecked Sendable {
   package struct Observers {
     /// A node starts an append; on the node.
     package var appendStarted: [(_ node: SimNode, _ shard: Int, _ bytes: [UInt8]) -> Void] = []
-    /// An append was taken.
+    /// An append was taken, and counts.
     package var appended: [(_ node: SimNode, _ shard: Int, StoredRecord) -> Void] = []
+    /// One was taken that is void for every reader, since another stands in its place.
+    package var appendedInVain: [(_ node: SimNode, _ shard: Int, StoredRecord) -> Void] = []
+    /// One was taken that follows a record which the journal does not have.
+    package var appendedBehindGap: [(_ node: SimNode, _ shard: Int, StoredRecord) -> Void] = []
     /// A node hears what became of an append, or what the journal's end is; on the node.
     package var appendKnown: [(_ node: SimNode, _ shard: Int, _ sequence: UInt64) -> Void] = []
     package var purged: [(_ shard: Int, _ through: UInt64) -> Void] = []
@@ -46,9 +51,16 @@ package final class SimNATS: @unchecked Sendable {
   private var wild: [Subscription] = []
   private var watches: [SimWatch] = []
   private(set) var links: [SimLink] = []
+  /// Which records of each journal count, as every reader sees it.
+  private var chains: [Int: JournalChain] = [:]
   private var formerEnd: [Int: StoredRecord] = [:]
   private var lastID: UInt64 = 0
   private var random: SimRandom
+
+  /// What each key of a bucket had before it was written last, and when that was.
+  private var lastPuts: [String: (former: UInt64, at: Timestamp)] = [:]
+  /// For so long two writes are under way at once.
+  private static let raceWindow = Span.milliseconds(300)
 
   package init(_ world: SimWorld) {
     self.world = world
@@ -151,14 +163,31 @@ package final class SimNATS: @unchecked Sendable {
     -> AppendResult
   {
     let before = store.last(shard)
-    let expecting = journalExpectationIgnored ? before?.sequence ?? 0 : expecting
-    let result = store.append(shard, expecting: expecting, bytes)
+    let isStale = before?.sequence ?? 0 != expecting
+    let races = isStale && random.chance(faults.appendRaces)
+    if races { world.count("fault.racing append taken") }
+    let bytes = tamper.changesAppend(bytes)
+    let result = store.append(
+      shard, expecting: expecting, bytes, always: races || journalExpectationIgnored)
     if case .appended(let sequence) = result {
       formerEnd[shard] = before
-      let record = StoredRecord(sequence: sequence, bytes: bytes)
-      for look in observers.appended { look(node, shard, record) }
+      tell(shard, StoredRecord(sequence: sequence, bytes: bytes), from: node)
     }
     return result
+  }
+
+  /// Says what was appended: to some if it counts, to others if it does not.
+  private func tell(_ shard: Int, _ record: StoredRecord, from node: SimNode) {
+    let follows = (try? ClusterCodec.journalRecord(record.bytes))?.follows
+    switch chains[shard, default: JournalChain(position: 0, end: 0)]
+      .take(record.sequence, follows: follows)
+    {
+    case .counts: for look in observers.appended { look(node, shard, record) }
+    case .void:
+      world.count("store.void records")
+      for look in observers.appendedInVain { look(node, shard, record) }
+    case .gap: for look in observers.appendedBehindGap { look(node, shard, record) }
+    }
   }
 
   func purge(_ shard: Int, through asked: UInt64) {
@@ -173,9 +202,18 @@ package final class SimNATS: @unchecked Sendable {
     if tamper.forgetsPut(bucket, key) {
       return .appended(sequence: (store.get(bucket, key)?.revision ?? 0) + 1)
     }
-    let expecting = tamper.bucketExpectationIgnored(bucket) ? nil : expecting
+    var expecting = tamper.bucketExpectationIgnored(bucket) ? nil : expecting
+    let place = "\(bucket) \(key)"
+    if let last = lastPuts[place], let expected = expecting, expected == last.former,
+      world.now < last.at + Self.raceWindow, random.chance(faults.putRaces)
+    {
+      world.count("fault.racing put taken")
+      expecting = nil
+    }
+    let former = store.get(bucket, key)?.revision ?? 0
     let result = store.put(bucket, key, value, expecting: expecting)
     if case .appended(let revision) = result {
+      lastPuts[place] = (former, world.now)
       tell(bucket, KeyValueEntry(key: key, value: value, revision: revision))
     }
     return result

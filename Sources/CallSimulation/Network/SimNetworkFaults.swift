@@ -23,6 +23,11 @@ package struct SimNetworkFaults: Sendable {
   /// A write is taken later than its writer waits, at times.
   package var writeLate = 0.0
   package var writeLateLongest = Span.seconds(4)
+  /// An append that expects an older end is taken all the same, behind what came between, and
+  /// acknowledged: as by a replicated store that checks when it is asked, not when it stores.
+  package var appendRaces = 0.0
+  /// A compare-and-set in a bucket that another one, a moment ago, came before is taken all the same.
+  package var putRaces = 0.0
   /// The store says that it cannot now; the write is not taken.
   package var writeFails = 0.0
   /// The store says that another write came first, though none did.

@@ -34,10 +34,13 @@ package struct SimStore {
   }
 
   /// Appends if `expecting` is the sequence of the shard's last record.
-  mutating func append(_ shard: Int, expecting: UInt64, _ bytes: [UInt8]) -> AppendResult {
+  /// - Parameter always: also if it is not.
+  mutating func append(
+    _ shard: Int, expecting: UInt64, _ bytes: [UInt8], always: Bool = false
+  ) -> AppendResult {
     reach(shard)
-    guard journals[shard].last == expecting else { return .refused }
-    let sequence = shardsShareSequence ? lastShared + 1 : expecting + 1
+    guard always || journals[shard].last == expecting else { return .refused }
+    let sequence = shardsShareSequence ? lastShared + 1 : journals[shard].last + 1
     lastShared = max(lastShared, sequence)
     journals[shard].records.append(StoredRecord(sequence: sequence, bytes: bytes))
     return .appended(sequence: sequence)

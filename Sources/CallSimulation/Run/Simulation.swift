@@ -39,6 +39,7 @@ package final class Simulation {
     var setup = SimCoordinatorOptions()
     setup.shardCount = options.shardCount
     setup.limits = options.limits
+    setup.workers = random.number(1...3)
     let count = random.number(3...5)
     let (world, nats) = (world, nats)
     invariants = StoreInvariants(nats, app: SimOptions.app, options: setup)

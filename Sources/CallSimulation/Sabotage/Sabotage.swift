@@ -2,8 +2,11 @@
 package enum Sabotage: String, Sendable, CaseIterable {
   /// Effects leave before the append is acknowledged.
   case speaksBeforeAppend = "speaks-before-append"
-  /// The journal takes what a former owner appends.
+  /// The journal takes what a former owner appends, and records do not say what they follow: nothing
+  /// tells them apart.
   case noExpectedSequence = "no-expected-sequence"
+  /// The store takes what a former owner appends, and readers believe all that they find.
+  case chainIgnored = "chain-ignored"
   /// A new owner reads the calls back without their ring timeouts.
   case deadlineLostOnReplay = "deadline-lost-on-replay"
   /// A command that is said again is carried out again.

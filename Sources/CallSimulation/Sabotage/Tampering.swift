@@ -41,7 +41,14 @@ final class Tampering {
 
   private func prepareStore() {
     switch sabotage {
-    case .noExpectedSequence: nats.journalExpectationIgnored = true
+    case .noExpectedSequence:
+      nats.journalExpectationIgnored = true
+      nats.tamper.changesAppend = Self.withoutPlace
+    case .chainIgnored:
+      nats.journalExpectationIgnored = true
+      nats.tamper.changesRecord = {
+        StoredRecord(sequence: $1.sequence, bytes: Self.withoutPlace($1.bytes))
+      }
     case .speaksBeforeAppend: nats.tamper.answersAppendsEarly = true
     case .registrationNotStored:
       nats.tamper.forgetsPut = { bucket, _ in bucket == SimOptions.registrationBucket }
@@ -176,6 +183,13 @@ final class Tampering {
   }
 
   // MARK: Records
+
+  /// A record that does not say which one it follows.
+  private static func withoutPlace(_ bytes: [UInt8]) -> [UInt8] {
+    guard var record = try? ClusterCodec.journalRecord(bytes) else { return bytes }
+    record.follows = nil
+    return ClusterCodec.encode(record)
+  }
 
   private static func withoutDeadlines(_ stored: StoredRecord) -> StoredRecord {
     guard var record = try? ClusterCodec.journalRecord(stored.bytes) else { return stored }

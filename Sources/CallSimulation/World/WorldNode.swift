@@ -33,6 +33,7 @@ package final class SimNode: @unchecked Sendable {
     case timer(() -> Void)
   }
   private var jobs: [Job] = []
+  private static let jobsMost = 500_000
   private var backlog: [Waiting] = []
   private var isReady = false
   private var onDeath: [() -> Void] = []
@@ -146,6 +147,11 @@ package final class SimNode: @unchecked Sendable {
     let task = taskExecutor.asUnownedTaskExecutor()
     var index = 0
     while index < jobs.count {
+      // Nothing takes time in here: whoever goes on and on waits for a moment that is over.
+      if index > Self.jobsMost {
+        jobs.removeAll()
+        return world.stop("\(name) never comes to rest")
+      }
       // Frozen by what one of its own jobs caused: the others wait.
       if state == .frozen { break }
       let job = jobs[index]

@@ -1,0 +1,75 @@
+internal import CallSimulation
+internal import Glibc
+
+/// A file that says which seeds have run, and which of them failed: a long search goes on where it was
+/// left. One line for a slice, and one behind it for each seed that failed.
+struct SimBook {
+  struct Slice: Equatable {
+    var intensity: String
+    var seeds: ClosedRange<UInt64>
+    var failed: Int
+
+    var text: String { "\(intensity) \(seeds.lowerBound) \(seeds.upperBound) failed \(failed)" }
+
+    init(intensity: String, seeds: ClosedRange<UInt64>, failed: Int) {
+      self.intensity = intensity
+      self.seeds = seeds
+      self.failed = failed
+    }
+
+    /// Lines of another form are for people.
+    init?(_ line: String) {
+      let words = line.split(separator: " ").map(String.init)
+      guard words.count == 5, words[3] == "failed", let first = UInt64(words[1]),
+        let last = UInt64(words[2]), first <= last, let failed = Int(words[4])
+      else { return nil }
+      self.init(intensity: words[0], seeds: first...last, failed: failed)
+    }
+  }
+
+  /// Seeds that one process runs, and that are lost when it is interrupted.
+  static let sliceSize: UInt64 = 500
+
+  let path: String
+  let intensity: String
+
+  /// What has run of this intensity.
+  func slices() throws -> [Slice] {
+    guard let file = fopen(path, "r") else {
+      if errno == ENOENT { return [] }
+      throw BookError(path: path)
+    }
+    defer { fclose(file) }
+    var found: [Slice] = []
+    var buffer = [CChar](repeating: 0, count: 4096)
+    while fgets(&buffer, Int32(buffer.count), file) != nil {
+      let line = buffer.prefix { $0 != 0 && $0 != 10 }.map { UInt8(bitPattern: $0) }
+      if let slice = Slice(String(decoding: line, as: UTF8.self)), slice.intensity == intensity {
+        found.append(slice)
+      }
+    }
+    return found
+  }
+
+  /// The first seed at or behind `first` that has not run.
+  static func next(from first: UInt64, _ slices: [Slice]) -> UInt64 {
+    var next = first
+    for slice in slices.sorted(by: { $0.seeds.lowerBound < $1.seeds.lowerBound })
+    where slice.seeds.contains(next) {
+      next = slice.seeds.upperBound + 1
+    }
+    return next
+  }
+
+  func write(_ slice: Slice, _ failures: [SimFailure]) throws {
+    guard let file = fopen(path, "a") else { throw BookError(path: path) }
+    defer { fclose(file) }
+    fputs(slice.text + "\n", file)
+    for failure in failures { fputs("  seed \(failure.seed): \(failure.reason)\n", file) }
+  }
+
+  struct BookError: Error, CustomStringConvertible {
+    var path: String
+    var description: String { "cannot read or write \(path)" }
+  }
+}
