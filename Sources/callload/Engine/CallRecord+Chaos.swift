@@ -41,9 +41,11 @@ extension CallRecord {
       return violate(.acceptedThenForgotten, "the caller waits for an end that does not come")
     }
     guard let end = caller.stop?.reason ?? caller.replied?.reason else { return }
+    // The caller may have been away from before the answer until after the end.
+    let winner = answeredBy ?? callees.first { $0.wonAt != nil }?.device
     for callee in callees {
       // Who left by itself heard the end of its own part, and who lost is not in the call any more.
-      guard answeredBy == nil || answeredBy == callee.device, let told = callee.stop?.reason,
+      guard winner == nil || winner == callee.device, let told = callee.stop?.reason,
         callee.said.isDisjoint(with: [.declineHere, .declineEverywhere, .busy])
       else { continue }
       guard told != end else { continue }
