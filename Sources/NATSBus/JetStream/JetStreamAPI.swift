@@ -52,10 +52,14 @@ struct JetStreamAPI: Sendable {
     timeout = bus.thread.options.managementTimeout
   }
 
-  func call(_ subject: String, _ body: String) async throws -> Reply {
+  /// - Parameter timeout: nil: as long as questions wait.
+  func call(
+    _ subject: String, _ body: String, timeout: Duration? = nil
+  ) async throws -> Reply {
     let reply: BusMessage
     do {
-      reply = try await bus.request("$JS.API.\(subject)", Array(body.utf8), timeout: timeout)
+      reply = try await bus.request(
+        "$JS.API.\(subject)", Array(body.utf8), timeout: timeout ?? self.timeout)
     } catch BusError.noResponders {
       throw BusError.notReady(
         "JetStream does not answer \(subject): start nats-server with --jetstream")
@@ -82,7 +86,9 @@ struct JetStreamAPI: Sendable {
   }
 
   private func message(_ stream: String, _ body: String) async throws -> StoredMessage? {
-    try Self.storedMessage(await call("STREAM.MSG.GET.\(stream)", body), stream)
+    let timeout = bus.thread.options.readTimeout
+    return try Self.storedMessage(
+      await call("STREAM.MSG.GET.\(stream)", body, timeout: timeout), stream)
   }
 
   static func storedMessage(_ reply: Reply, _ stream: String) throws -> StoredMessage? {
