@@ -1,3 +1,4 @@
+import CallBus
 import CallCoordinator
 import CallCore
 import CallSimulation
