@@ -111,9 +111,9 @@ public struct ShardMachine: Sendable {
   /// Also of calls that ended, and of whose end everybody knows.
   private func sayPushesAgain(_ context: CallContext, into outcome: inout Outcome) {
     guard mayPush else { return }
-    for call in calls.slots {
-      let devices = users[call.facts.callee]?.devices ?? []
-      call.sayPushesAgain(devices, context, into: &outcome)
+    for slot in calls.slots {
+      let devices = users[calls[slot].facts.callee]?.devices ?? []
+      calls[slot].sayPushesAgain(devices, context, into: &outcome)
     }
   }
 
