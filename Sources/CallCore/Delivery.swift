@@ -139,7 +139,9 @@ public enum Reply: Sendable, Equatable {
   case error(CallError)
   case done
   case attached(forCall: CallState?)
-  case registered(expiresAt: Timestamp, removed: [DeviceID])
+  /// With what stands in the registration, whether it was said or derived.
+  case registered(
+    expiresAt: Timestamp, removed: [DeviceID], capabilities: PushCapabilities = [])
   case call(CallState)
   case answer(won: Bool, CallState)
 }

@@ -115,7 +115,8 @@ extension ShardMachine {
       case (false, _): .error(CallError(.tryAgain, retryAfterMilliseconds: 1000))
       case (true, .register(let registration, let removed)):
         .registered(
-          expiresAt: registration.seenAt + limits.registrationLifetime, removed: removed)
+          expiresAt: registration.seenAt + limits.registrationLifetime, removed: removed,
+          capabilities: registration.capabilities)
       case (true, .remove), (true, .less), (true, .seen): .done
       }
     reply.give(answer, into: &outcome)

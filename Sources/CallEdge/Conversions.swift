@@ -70,9 +70,10 @@ extension ServerReply {
     switch reply {
     case .error(let error): self = .error(error)
     case .done, .attached: self = .done
-    case .registered(let expiresAt, let removed):
+    case .registered(let expiresAt, let removed, let capabilities):
       self = .registered(
-        RegisteredInfo(device: device, expiresAt: expiresAt, removed: removed))
+        RegisteredInfo(
+          device: device, expiresAt: expiresAt, removed: removed, capabilities: capabilities))
     case .call(let state): self = .call(state)
     case .answer(let won, let state): self = .answer(won: won, state)
     }

@@ -50,8 +50,9 @@ extension HTTPAnswer {
     switch reply {
     case .error(let error): self.init(error)
     case .done, .attached: self = .json(200, HTTPModels.Nothing())
-    case .registered(let expiresAt, let removed):
-      let info = RegisteredInfo(device: device, expiresAt: expiresAt, removed: removed)
+    case .registered(let expiresAt, let removed, let capabilities):
+      let info = RegisteredInfo(
+        device: device, expiresAt: expiresAt, removed: removed, capabilities: capabilities)
       self.init(status: 200, body: HTTPBodies.registered(info))
     case .call(let state), .answer(_, let state):
       self.init(status: 200, body: HTTPBodies.callState(state))

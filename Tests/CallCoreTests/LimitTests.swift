@@ -114,7 +114,7 @@ import Testing
         }
       }
       for effect in bench.effects {
-        if case .reply(_, _, .registered(_, let removed)) = effect {
+        if case .reply(_, _, .registered(_, let removed, _)) = effect {
           #expect(removed == (number == 10 ? ["d0"] : []))
         }
       }

@@ -7,7 +7,9 @@ import Testing
 
   /// More calls than fit into a few pieces of the table, each from another caller.
   private func bench(calls: Int) -> Bench {
-    var bench = Bench()
+    var limits = CallLimits()
+    limits.liveCallsPerDevice = calls
+    var bench = Bench(limits: limits)
     bench.attach("b1")
     for number in 0..<calls {
       bench.place(call(number), seconds: 180, user: "alice\(number)")

@@ -308,8 +308,10 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
       (.answer(won: true, state), .answer(won: true, state)),
       (.error(CallError(.notParty)), .error(CallError(.notParty))),
       (
-        .registered(expiresAt: expiry, removed: ["old"]),
-        .registered(RegisteredInfo(device: "phone", expiresAt: expiry, removed: ["old"]))
+        .registered(expiresAt: expiry, removed: ["old"], capabilities: [.missed]),
+        .registered(
+          RegisteredInfo(
+            device: "phone", expiresAt: expiry, removed: ["old"], capabilities: [.missed]))
       ),
     ]
     for (reply, expected) in cases {

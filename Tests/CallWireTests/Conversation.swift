@@ -254,11 +254,12 @@ struct Conversation {
   /// What an edge answers an HTTP request.
   private func answer(_ reply: Reply, _ device: DeviceID) -> String {
     switch reply {
-    case .registered(let expiresAt, let removed):
+    case .registered(let expiresAt, let removed, let capabilities):
       "200 "
         + Self.text(
           HTTPBodies.registered(
-            RegisteredInfo(device: device, expiresAt: expiresAt, removed: removed)))
+            RegisteredInfo(
+              device: device, expiresAt: expiresAt, removed: removed, capabilities: capabilities)))
     case .call(let state): "200 " + Self.text(HTTPBodies.callState(state))
     case .error(let error): "400 " + Self.text(HTTPBodies.error(error))
     case .done, .attached, .answer: "200 {}"
@@ -331,9 +332,11 @@ struct Conversation {
         AttachedInfo(
           session: name, user: session.user.user, device: session.device, pingSeconds: 25,
           serverTime: now, forCall: forCall))
-    case .registered(let expiresAt, let removed):
+    case .registered(let expiresAt, let removed, let capabilities):
       return .registered(
-        RegisteredInfo(device: session.device, expiresAt: expiresAt, removed: removed))
+        RegisteredInfo(
+          device: session.device, expiresAt: expiresAt, removed: removed, capabilities: capabilities
+        ))
     case .call(let state): return .call(state)
     case .answer(let won, let state): return .answer(won: won, state)
     }

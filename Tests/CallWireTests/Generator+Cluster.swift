@@ -56,7 +56,10 @@ extension Generator {
     case 0: .error(error())
     case 1: .done
     case 2: .attached(forCall: chance(50) ? state() : nil)
-    case 3: .registered(expiresAt: milliseconds(), removed: list(3) { $0.device() })
+    case 3:
+      .registered(
+        expiresAt: milliseconds(), removed: list(3) { $0.device() },
+        capabilities: PushCapabilities(rawValue: UInt32.random(in: 0..<32, using: &self)))
     case 4: .call(state())
     default: .answer(won: chance(50), state())
     }

@@ -51,9 +51,10 @@ extension Packer {
       attached.pointee.for_call = forCall.map(callState)
       message.pointee.result_case = CALLMESH__V1__REPLY__RESULT_ATTACHED
       message.pointee.attached = attached
-    case .registered(let expiresAt, let removed):
+    case .registered(let expiresAt, let removed, let capabilities):
       message.pointee.result_case = CALLMESH__V1__REPLY__RESULT_REGISTERED
-      message.pointee.registered = registered(device: "", expiresAt: expiresAt, removed: removed)
+      message.pointee.registered = registered(
+        device: "", expiresAt: expiresAt, removed: removed, capabilities: capabilities)
     case .call(let state):
       message.pointee.result_case = CALLMESH__V1__REPLY__RESULT_CALL
       message.pointee.call = callState(state)

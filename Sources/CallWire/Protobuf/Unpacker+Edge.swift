@@ -65,7 +65,7 @@ extension Unpacker {
       let registered = try there(message.pointee.registered, "registered")
       return .registered(
         expiresAt: time(milliseconds: registered.pointee.expires_at_ms),
-        removed: try devices(registered))
+        removed: try devices(registered), capabilities: try capabilities(registered))
     case CALLMESH__V1__REPLY__RESULT_CALL:
       return .call(try callState(message.pointee.call, "call"))
     case CALLMESH__V1__REPLY__RESULT_ANSWER:
