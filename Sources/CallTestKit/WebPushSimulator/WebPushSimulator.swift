@@ -65,6 +65,9 @@ package final class WebPushSimulator: Sendable {
   package func stop() async { await server.withLock { $0.take() }?.stop() }
   package func dropConnections() { server.withLock { $0 }?.dropConnections() }
 
+  /// Ends the endpoints of its subscriptions.
+  private let name = UUID().uuidString.prefix(8)
+
   package var origin: String { server.withLock { $0?.origin } ?? "" }
   package var port: Int { server.withLock { $0?.port } ?? 0 }
   package var accepted: [Accepted] { state.withLock { $0.accepted } }
@@ -80,7 +83,7 @@ package final class WebPushSimulator: Sendable {
       state.browsers.append(Browser(key: key, secret: secret))
       return state.browsers.count - 1
     }
-    return #"{"endpoint":"\#(origin)/push/\#(number)","keys":{"p256dh":"#
+    return #"{"endpoint":"\#(origin)/push/\#(number)/\#(name)","keys":{"p256dh":"#
       + #""\#(Self.text(key.publicKey.x963Representation))","auth":"\#(Self.text(Data(secret)))"}}"#
   }
 
@@ -97,13 +100,15 @@ package final class WebPushSimulator: Sendable {
   }
 
   private func respond(to request: SimulatedRequest) -> SimulatedReply {
+    let path = request.target.split(separator: "/")
+    // A sender that still tries another simulator, which had this port before: not our business.
+    if path.count == 3, path[2] != name { return .answer(status: 404) }
     state.withLock { $0.requests += 1 }
     if let (status, what) = faultOfHeaders(request) {
       violation(what)
       return script.next() ?? .answer(status: status)
     }
-    guard request.target.hasPrefix("/push/"),
-      let number = Int(request.target.dropFirst("/push/".count)),
+    guard path.count >= 2, path[0] == "push", let number = Int(path[1]),
       let browser = state.withLock({ state in
         state.browsers.indices.contains(number) ? state.browsers[number] : nil
       })
