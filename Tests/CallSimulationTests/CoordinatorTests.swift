@@ -132,15 +132,15 @@ import Testing
     }
   }
 
+  /// Not among them: a store that ignores what an append expects. The records' chain stands that; with
+  /// a reader that ignores the chain, too, whole simulated clusters find it.
   enum StoreSabotage: CaseIterable {
     case speaksBeforeTheAppend
-    case noExpectedSequence
     case purgeGoesTooFar
 
     func carryOut(_ nats: SimNATS) {
       switch self {
       case .speaksBeforeTheAppend: nats.tamper.answersAppendsEarly = true
-      case .noExpectedSequence: nats.journalExpectationIgnored = true
       case .purgeGoesTooFar: nats.tamper.purgesThrough = { _ in .max }
       }
     }
