@@ -1,5 +1,5 @@
 internal import CallBus
-package import CallTelemetry
+internal import CallTelemetry
 internal import Synchronization
 
 /// The handles of a gateway's metrics. What the senders did, they count themselves: see
