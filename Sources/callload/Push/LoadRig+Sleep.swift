@@ -189,7 +189,6 @@ extension LoadRig {
     httpRequests += 1
     let request = 1 << 34 + httpRequests
     stage.pushes.actedByPush += 1
-    stage.pushJudge.acted(plan.call, index)
     stage.checker.said(
       device: index, ClientFrame(id: request, command: command), at: loop.now)
     actByPush(
@@ -205,6 +204,8 @@ extension LoadRig {
     let now = loop.now
     switch result {
     case .success(let state):
+      // A refusal that crossed somebody else's answer, or the end, has no effect.
+      if let by = state.by, roster.device(by) == index { stage.pushJudge.acted(call, index) }
       stage.checker.told(device: index, .reply(id: request, .call(state)), at: now)
     case .failure(let error):
       stage.checker.told(device: index, .reply(id: request, .error(error)), at: now)

@@ -84,7 +84,7 @@ package struct PushJudge: Sendable {
     calls[call]?.invitedAt[device] = max(before.invitedAt[device] ?? decidedAt, decidedAt)
   }
 
-  /// The device declined, or was busy, without a session.
+  /// The device declined, or was busy, without a session, and the cluster said that this counts.
   package mutating func acted(_ call: CallID, _ device: Int) {
     calls[call]?.acted.insert(device)
   }
