@@ -86,7 +86,7 @@ final class AdminResponder: Sendable {
 
   /// Only the node that is named answers.
   private func order(_ bytes: [UInt8], _ replyTo: String) {
-    guard let request = try? JSONDecoder().decode(DrainRequest.self, from: Data(bytes)),
+    guard let request = BoundedJSON.decode(DrainRequest.self, bytes),
       request.node == configuration.nodeID
     else { return }
     switch request.action {
@@ -98,7 +98,7 @@ final class AdminResponder: Sendable {
 
   /// A question that cannot be read is answered like one about something unknown.
   private func query(_ bytes: [UInt8]) -> AdminQuery {
-    (try? JSONDecoder().decode(AdminQuery.self, from: Data(bytes))) ?? AdminQuery()
+    BoundedJSON.decode(AdminQuery.self, bytes) ?? AdminQuery()
   }
 
   private func send(_ answer: some Encodable, to subject: String) {

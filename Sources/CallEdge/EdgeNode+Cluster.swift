@@ -117,7 +117,7 @@ extension EdgeNode {
     let node = configuration.nodeID
     return try bus.subscribe(shared.subjects.adminDrain) { [orders] message in
       guard
-        let request = try? JSONDecoder().decode(DrainRequest.self, from: Data(message.bytes)),
+        let request = BoundedJSON.decode(DrainRequest.self, message.bytes),
         request.node == node
       else { return }
       switch request.action {

@@ -1,5 +1,5 @@
 package import CallCore
-internal import FoundationEssentials
+internal import CallTelemetry
 
 /// What stands in the body of a refusal and in the debug data of a GOAWAY frame:
 /// `{"reason":"...","timestamp":...}`.
@@ -21,8 +21,8 @@ package struct APNsAnswerBody: Sendable, Equatable {
   /// Takes whatever came: what cannot be read is an empty reason.
   package init(_ bytes: [UInt8]) {
     // No decoder for what is not even an object: GOAWAY data of others may be any text.
-    guard bytes.first == UInt8(ascii: "{"), bytes.count <= Self.bytesMax,
-      let fields = try? JSONDecoder().decode(Fields.self, from: Data(bytes))
+    guard bytes.first == UInt8(ascii: "{"),
+      let fields = BoundedJSON.decode(Fields.self, bytes, bytesMax: Self.bytesMax)
     else {
       reason = ""
       return

@@ -1,4 +1,5 @@
 internal import CallCore
+internal import CallTelemetry
 
 /// What FCM's answers mean: its whole table of errors, as a function
 /// (firebase.google.com/docs/reference/fcm/rest/v1/ErrorCode; …/docs/cloud-messaging/error-codes).

@@ -1,3 +1,4 @@
+internal import CallTelemetry
 internal import JWTKit
 
 /// A Google service account, as its key file has it. Its key goes to no log and no error.

@@ -1,4 +1,5 @@
 internal import CallCore
+internal import CallTelemetry
 
 /// The OAuth 2 exchange of an assertion for an access token (RFC 7523; RFC 6749, 5).
 package enum TokenExchange {

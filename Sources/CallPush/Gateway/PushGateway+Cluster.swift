@@ -20,7 +20,7 @@ extension PushGateway {
       },
       try bus.subscribe(subjects.adminDrain) { message in
         guard let replyTo = message.replyTo,
-          let request = try? JSONDecoder().decode(DrainRequest.self, from: Data(message.bytes)),
+          let request = BoundedJSON.decode(DrainRequest.self, message.bytes),
           request.node == node
         else { return }
         inbox.offer(request.action == .drain ? .drain : .resume)
@@ -121,7 +121,10 @@ extension PushGateway {
 
 /// What the heartbeat says.
 final class GatewayStateBox: Sendable {
-  private let state = Mutex(NodeState.starting)
-  var value: NodeState { state.withLock { $0 } }
-  func set(_ new: NodeState) { state.withLock { $0 = new } }
+  private let state = Mutex((now: NodeState.starting, isStopping: false))
+  var value: NodeState { state.withLock { $0.now } }
+  /// Graceful shutdown has begun.
+  var isStopping: Bool { state.withLock { $0.isStopping } }
+  func set(_ new: NodeState) { state.withLock { $0.now = new } }
+  func stop() { state.withLock { $0.isStopping = true } }
 }

@@ -70,6 +70,7 @@ public struct PushGateway<Bus: ClusterBus>: Service {
         group.cancelAll()
       }
     } onGracefulShutdown: {
+      state.stop()
       inbox.offer(.shutDown)
     }
     say(.gone)
@@ -88,7 +89,7 @@ public struct PushGateway<Bus: ClusterBus>: Service {
   private func serve(_ queue: Bus.QueueType, _ state: GatewayStateBox) async {
     let loop = GatewayLoop(self)
     await withDiscardingTaskGroup { group in
-      var takers = await take(queue)
+      var takers = await take(queue, state)
       state.set(.serving)
       logger.notice(
         "push gateway serves",
@@ -110,7 +111,7 @@ public struct PushGateway<Bus: ClusterBus>: Service {
           case .resume:
             guard end == nil, takers.isEmpty else { continue }
             loop.resume()
-            takers = await take(queue)
+            takers = await take(queue, state)
             state.set(.serving)
           default: loop.handle(event, now: now)
           }
@@ -134,12 +135,15 @@ public struct PushGateway<Bus: ClusterBus>: Service {
   }
 
   /// Begins to take from all lanes. A lane that cannot be taken from yet is tried again by its taker.
-  private func take(_ queue: Bus.QueueType) async -> [any BusSubscription] {
+  /// One that cannot be taken from holds up no shutdown.
+  private func take(
+    _ queue: Bus.QueueType, _ state: GatewayStateBox
+  ) async -> [any BusSubscription] {
     var takers: [any BusSubscription] = []
     for lane in lanes {
       let count = pools.count { $0.lane == lane }
       let counter = metrics.jobs[lane]
-      while !Task.isCancelled {
+      while !Task.isCancelled, !state.isStopping {
         do {
           takers.append(
             try await queue.take(
@@ -194,13 +198,4 @@ enum GatewayEvent: Sendable {
   case drain
   case resume
   case shutDown
-}
-
-extension CallID {
-  /// 16, big-endian.
-  var bytes: [UInt8] {
-    [high, low].flatMap { half in
-      (0..<8).map { UInt8(truncatingIfNeeded: half >> (56 - 8 * $0)) }
-    }
-  }
 }

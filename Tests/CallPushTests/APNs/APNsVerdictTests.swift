@@ -159,6 +159,8 @@ struct APNsAnswerBodyTests {
       "", "{", "null", "[]", "{}", #"{"reason":7}"#, #"{"reason":"a b"}"#, #"{"reason":"\n"}"#,
       #"{"reason":"\#(String(repeating: "a", count: 65))"}"#, "\u{0}\u{1}", "text of a proxy",
       #"{"reason":"\#(String(repeating: "a", count: 5000))"}"#,
+      // The decoder traps where these end.
+      "{\"a\":" + String(repeating: "[", count: 511), String(repeating: "{\"a\":", count: 512),
     ])
   func unreadable(_ text: String) {
     #expect(APNsAnswerBody(Array(text.utf8)).reason == "")
