@@ -214,18 +214,3 @@ struct EndableWaitsTests {
     await waits.pause(.seconds(5))
   }
 }
-
-@Suite("base64url")
-struct Base64URLTests {
-  @Test func thereAndBack() {
-    for count in 0..<40 {
-      let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 89 &+ 251) }
-      let text = Base64URL.encode(bytes)
-      #expect(!text.contains { "+/=".contains($0) })
-      #expect(Base64URL.decode(text) == bytes)
-    }
-  }
-
-  @Test(arguments: ["a", "a+b=", "a/b=", "a b=", "äöüß", "AAAAA"])
-  func whatIsNoneIsRefused(_ text: String) { #expect(Base64URL.decode(text) == nil) }
-}

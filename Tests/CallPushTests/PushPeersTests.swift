@@ -1,5 +1,6 @@
 import CallPush
 import CallTestKit
+import CallWire
 import Crypto
 import Foundation
 import Testing
@@ -32,16 +33,16 @@ struct PushPeersTests {
 
   @Test func aWebPushIsDecrypted() throws {
     let key = P256.KeyAgreement.PrivateKey()
-    let auth = Base64URL.encode((0..<16).map { _ in UInt8.random(in: .min ... .max) })
+    let auth = Base64URL.text((0..<16).map { _ in UInt8.random(in: .min ... .max) })
     let text =
       #"{"endpoint":"https://push.example.com/x","keys":{"p256dh":"#
-      + #""\#(Base64URL.encode(key.publicKey.x963Representation))","auth":"\#(auth)"}}"#
+      + #""\#(Base64URL.text(Array(key.publicKey.x963Representation)))","auth":"\#(auth)"}}"#
     let subscription = try #require(PushSubscription(text))
     for payload in ["", #"{"call":"c1","name":"Zoë"}"#, String(repeating: "x", count: 3993)] {
       let body = try WebPushEncryption.seal(Array(payload.utf8), subscription: subscription)
       let read = try ask([
         "decrypt": [
-          "body": Base64URL.encode(body), "key": Base64URL.encode(key.rawRepresentation),
+          "body": Base64URL.text(body), "key": Base64URL.text(Array(key.rawRepresentation)),
           "auth": auth,
         ]
       ])

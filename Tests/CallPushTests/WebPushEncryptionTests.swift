@@ -1,5 +1,6 @@
 import CallCore
 import CallPush
+import CallWire
 import Crypto
 import Foundation
 import Testing
@@ -31,9 +32,9 @@ struct WebPushEncryptionTests {
     let subscription = try #require(PushSubscription(Self.subscription()))
     let body = try WebPushEncryption.seal(
       Array(RFC8291.text.utf8), subscription: subscription,
-      salt: #require(Base64URL.decode(RFC8291.salt)),
-      ephemeralKey: #require(Base64URL.decode(RFC8291.ephemeral)))
-    #expect(Base64URL.encode(body) == RFC8291.body)
+      salt: #require(Base64URL.bytes(RFC8291.salt)),
+      ephemeralKey: #require(Base64URL.bytes(RFC8291.ephemeral)))
+    #expect(Base64URL.text(body) == RFC8291.body)
   }
 
   @Test func theLongestTextFillsTheBodyThatEveryServiceTakes() throws {
@@ -68,14 +69,14 @@ struct WebPushEncryptionTests {
 
   @Test func whatIsNoneIsRefused() throws {
     // The point with one bit of its second coordinate turned is not on the curve.
-    var point = try #require(Base64URL.decode(RFC8291.browser))
+    var point = try #require(Base64URL.bytes(RFC8291.browser))
     point[64] ^= 1
     let key = P256.KeyAgreement.PrivateKey().publicKey
     let bad = [
       "", "{}", "[]", "https://push.example.com/x", String(repeating: "[", count: 3000),
-      Self.subscription(p256dh: Base64URL.encode(point)),
-      Self.subscription(p256dh: Base64URL.encode(key.compressedRepresentation)),
-      Self.subscription(p256dh: Base64URL.encode([UInt8](repeating: 0, count: 65))),
+      Self.subscription(p256dh: Base64URL.text(point)),
+      Self.subscription(p256dh: Base64URL.text(Array(key.compressedRepresentation))),
+      Self.subscription(p256dh: Base64URL.text([UInt8](repeating: 0, count: 65))),
       Self.subscription(p256dh: ""), Self.subscription(p256dh: "!"),
       Self.subscription(auth: "AAAA"), Self.subscription(auth: RFC8291.auth + "AAAA"),
       Self.subscription(endpoint: "http://push.example.com/x"),

@@ -1,5 +1,6 @@
 import CallCore
 import CallPush
+import CallWire
 import Crypto
 import Foundation
 
@@ -7,7 +8,7 @@ import Foundation
 enum PushBenchmarks {
   static func run(_ measure: Measure) throws {
     let browser = P256.KeyAgreement.PrivateKey()
-    let point = Base64URL.encode(browser.publicKey.x963Representation)
+    let point = Base64URL.text(Array(browser.publicKey.x963Representation))
     let text =
       #"{"endpoint":"https://fcm.googleapis.com/fcm/send/x","keys":{"p256dh":"\#(point)","#
       + #""auth":"AAAAAAAAAAAAAAAAAAAAAA"}}"#

@@ -1,3 +1,4 @@
+internal import CallWire
 internal import Crypto
 
 /// A team's signing key for provider tokens. Describes itself without the key.
@@ -36,10 +37,10 @@ public struct APNsCredentials: Sendable, CustomStringConvertible, CustomDebugStr
   ///
   /// - Parameter issuedAt: seconds since 1970. APNs takes the token for an hour from then.
   package func token(issuedAt: Int64) throws -> String {
-    let header = Base64URL.encode(#"{"alg":"ES256","kid":"\#(keyID)"}"#.utf8)
-    let claims = Base64URL.encode(#"{"iss":"\#(team)","iat":\#(issuedAt)}"#.utf8)
+    let header = Base64URL.text(Array(#"{"alg":"ES256","kid":"\#(keyID)"}"#.utf8))
+    let claims = Base64URL.text(Array(#"{"iss":"\#(team)","iat":\#(issuedAt)}"#.utf8))
     let signed = "\(header).\(claims)"
     let signature = try key.signature(for: Array(signed.utf8)).rawRepresentation
-    return "\(signed).\(Base64URL.encode(signature))"
+    return "\(signed).\(Base64URL.text(Array(signature)))"
   }
 }

@@ -1,3 +1,5 @@
+internal import CallTelemetry
+internal import CallWire
 internal import Crypto
 internal import FoundationEssentials
 
@@ -26,9 +28,9 @@ package struct PushSubscription: Sendable {
     guard
       let form = BoundedJSON.decode(Form.self, Array(text.utf8), bytesMax: Self.bytesMax),
       let endpoint = PushEndpoint(form.endpoint),
-      let point = Base64URL.decode(form.keys.p256dh), point.count == 65,
+      let point = Base64URL.bytes(form.keys.p256dh), point.count == 65,
       let key = try? P256.KeyAgreement.PublicKey(x963Representation: point),
-      let secret = Base64URL.decode(form.keys.auth), secret.count == 16
+      let secret = Base64URL.bytes(form.keys.auth), secret.count == 16
     else { return nil }
     self.endpoint = endpoint
     self.key = key

@@ -1,5 +1,6 @@
 package import CallCore
 internal import CallTelemetry
+internal import CallWire
 internal import Crypto
 internal import FoundationEssentials
 
@@ -32,7 +33,7 @@ package struct VAPIDKey: Sendable {
     }
     self.key = key
     self.subject = subject
-    publicKey = Base64URL.encode(key.publicKey.x963Representation)
+    publicKey = Base64URL.text(Array(key.publicKey.x963Representation))
   }
 
   private static func isSubject(_ text: String) -> Bool {
@@ -49,10 +50,10 @@ package struct VAPIDKey: Sendable {
       #"{"aud":""# + JSONText.escaped(origin) + #"","exp":\#(nowSeconds + Self.lifetimeSeconds)"#
       + #","sub":""# + JSONText.escaped(subject) + #""}"#
     let text =
-      Base64URL.encode(Array(#"{"typ":"JWT","alg":"ES256"}"#.utf8)) + "."
-      + Base64URL.encode(Array(claims.utf8))
+      Base64URL.text(Array(#"{"typ":"JWT","alg":"ES256"}"#.utf8)) + "."
+      + Base64URL.text(Array(claims.utf8))
     let signature = try key.signature(for: Data(text.utf8)).rawRepresentation
-    return "vapid t=\(text).\(Base64URL.encode(signature)), k=\(publicKey)"
+    return "vapid t=\(text).\(Base64URL.text(Array(signature))), k=\(publicKey)"
   }
 }
 

@@ -1,6 +1,7 @@
 public import CallBus
 public import CallCore
 public import CallTelemetry
+internal import CallWire
 internal import Crypto
 public import Logging
 internal import Synchronization
@@ -181,6 +182,6 @@ enum WebPushHeaders {
         }
       }
     if fits { return collapseKey }
-    return Base64URL.encode(Array(SHA256.hash(data: Array(collapseKey.utf8)).prefix(24)))
+    return Base64URL.text(Array(SHA256.hash(data: Array(collapseKey.utf8)).prefix(24)))
   }
 }
