@@ -38,6 +38,9 @@ public struct CallLimits: Sendable, Equatable {
   /// How often a registration begins anew with a token because another device claimed it meanwhile.
   /// After that the device is told to try again.
   public var tokenClaimAttempts = 5
+  /// Registrations of one shard that wait for the store or for their tokens' former owners. Policy:
+  /// refuse (`tryAgain`).
+  public var registrationsWaiting = 1000
   public var devicesPerUser = 10
   public var liveCallsPerDevice = 5
   public var callsPerPairPerMinute = 10

@@ -14,6 +14,10 @@ extension ShardMachine {
     let fingerprints = mayPush ? registration.fingerprints : []
     // Said again while the first is on its way: one answer comes.
     if let reply, isPending(reply) { return }
+    if pendingClaims.count + pendingStores.count >= limits.registrationsWaiting {
+      let error = CallError(.tryAgain, retryAfterMilliseconds: 1000)
+      return Self.reply(command, .error(error), .urgent, into: &outcome)
+    }
     dropClaims(of: command.user, command.device, into: &outcome)
     if fingerprints.isEmpty { return store(registration, reply, into: &outcome) }
     claim(fingerprints, for: registration, reply, into: &outcome)

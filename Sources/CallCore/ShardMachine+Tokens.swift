@@ -122,11 +122,11 @@ extension ShardMachine {
     of user: UserKey, _ device: DeviceID, _ fingerprint: String? = nil,
     into outcome: inout Outcome
   ) {
-    for (token, claim) in pendingClaims.sorted(by: { $0.key < $1.key })
-    where claim.registration.user == user && claim.registration.device == device {
-      guard fingerprint.map(claim.registration.fingerprints.contains) ?? true else { continue }
-      fail(token, into: &outcome)
+    let dropped = pendingClaims.filter { _, claim in
+      claim.registration.user == user && claim.registration.device == device
+        && (fingerprint.map(claim.registration.fingerprints.contains) ?? true)
     }
+    for token in dropped.keys.sorted() { fail(token, into: &outcome) }
   }
 
   // MARK: Losing a token

@@ -85,6 +85,22 @@ import Testing
         == .tooManySignals)
   }
 
+  @Test func registrationsWaiting() {
+    var limits = CallLimits()
+    limits.registrationsWaiting = 2
+    var bench = Bench(limits: limits)
+    bench.say(.register(RegistrationRequest()), device: "d0")
+    bench.say(.register(RegistrationRequest()), device: "d1")
+    let stores = bench.take().compactMap {
+      if case .store(_, let token) = $0 { token } else { nil as UInt64? }
+    }
+    #expect(stores.count == 2)
+    #expect(bench.say(.register(RegistrationRequest()), device: "d2")?.error == .tryAgain)
+    bench.run { $0.registrationStored(token: stores[0], ok: true, now: $1, into: &$2) }
+    _ = bench.take()
+    #expect(bench.say(.register(RegistrationRequest()), device: "d2")?.error == nil)
+  }
+
   @Test func callsPerShard() {
     var limits = CallLimits()
     limits.callsPerShard = 2
