@@ -142,7 +142,7 @@ struct ConfigCommand: AsyncParsableCommand {
       // Coordinators need nothing that has no default, so their check is the general one.
       let configuration = try NodeConfiguration(
         settings, roles: role ?? .coordinator, generatedNodeID: "node")
-      try NodeLauncher.checkProviders(configuration, settings)
+      try await NodeLauncher.checkProviders(configuration, settings)
       let text = try json ? ConfigurationReport.json(settings) : ConfigurationReport.text(settings)
       print(text, terminator: "")
     } catch {

@@ -141,6 +141,12 @@ package struct PushProviders: Sendable, Equatable, Decodable {
           "name", name, "two providers have it", "Metrics and the status tell them apart by name.")
       }
     }
+    if webPush.count > 1 {
+      add(
+        "webPush", "\(webPush.count) entries", "there can be one",
+        "A subscription does not say to which key it belongs. Keep the key that apps subscribe with."
+      )
+    }
     for entry in apns {
       if entry.environment != "production", entry.environment != "sandbox" {
         add(

@@ -15,7 +15,7 @@ struct PushSenders: Sendable {
   private let webPush: [WebPushSender]
   let pools: [GatewayPool]
 
-  /// Reads every key; speaks to nobody yet.
+  /// Reads every key. The sender for Apple connects at once, the others with the first push.
   /// - Throws: `ConfigurationError`.
   init(
     _ providers: PushProviders, clock: ClusterClock, metrics: MetricsRegistry, logger: Logger
@@ -46,7 +46,7 @@ struct PushSenders: Sendable {
       webPush = try providers.webPush.map {
         try WebPushSender(Self.webPush($0), clock: clock, metrics: metrics, logger: logger)
       }
-      // Of several VAPID keys only the first can be meant: a subscription does not say whose it is.
+      // There is one at most: see `PushProviders`.
       if let sender = webPush.first {
         pools.append(
           GatewayPool(
@@ -130,9 +130,16 @@ struct PushSenders: Sendable {
     ])
   }
 
-  /// They were only made to see that they can be.
-  func forget() {
-    Task { for pool in pools { await pool.sender.close() } }
+  /// Reads every key, and speaks to nobody: a sender for Apple would connect at once.
+  /// - Throws: `ConfigurationError`.
+  static func check(
+    _ providers: PushProviders, clock: ClusterClock, logger: Logger
+  ) async throws(ConfigurationError) {
+    do { _ = try providers.apns.map(Self.apns) } catch { throw problem(error) }
+    let others = PushProviders(fcm: providers.fcm, webPush: providers.webPush)
+    let senders = try PushSenders(
+      others, clock: clock, metrics: MetricsRegistry(), logger: logger)
+    for pool in senders.pools { await pool.sender.close() }
   }
 
   // MARK: New keys

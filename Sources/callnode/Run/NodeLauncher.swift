@@ -82,13 +82,12 @@ struct NodeLauncher {
 
   /// Reads the file of providers and every key that it names.
   static func checkProviders(_ configuration: NodeConfiguration, _ settings: ResolvedSettings)
-    throws(ConfigurationError)
+    async throws(ConfigurationError)
   {
     guard let providers = try providers(configuration, settings) else { return }
-    let senders = try PushSenders(
+    try await PushSenders.check(
       providers, clock: ClusterClock(wallMicroseconds: CalendarTime.nowMilliseconds() * 1000),
-      metrics: MetricsRegistry(), logger: Logger(label: "config"))
-    senders.forget()
+      logger: Logger(label: "config"))
   }
 
   private static func keys(_ path: String, _ settings: ResolvedSettings) throws(ConfigurationError)
