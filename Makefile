@@ -27,8 +27,8 @@ demo: build
 	$(bin)/callload --devices $(DEVICES) $(ARGS)
 
 # What needs the processors for itself runs by itself: servers that are killed, thousands of simulated
-# clusters, whole clusters of processes.
-heavy := NATSBusTests CallSimulationTests
+# clusters, nodes with heartbeats, pushes with deadlines, whole clusters of processes.
+heavy := CallCoordinatorTests CallPushTests NATSBusTests CallSimulationTests
 clusters := IntegrationTests
 test: install
 	swift build -c release --build-tests

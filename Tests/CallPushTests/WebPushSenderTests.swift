@@ -2,6 +2,7 @@ import CallBus
 import CallCore
 import CallPush
 import CallTestKit
+import CallWire
 import Crypto
 import Foundation
 import Testing
@@ -26,7 +27,7 @@ private final class Stage: Sendable {
     for _ in 0..<count {
       let service = try await WebPushSimulator.start(
         authority: authority,
-        applicationServerKey: Base64URL.encode(key.publicKey.x963Representation)
+        applicationServerKey: Base64URL.text(Array(key.publicKey.x963Representation))
       ) { hand.nowSeconds }
       services.append(service)
       configuration.furtherHosts.append("localhost:\(service.port)")
@@ -331,7 +332,7 @@ struct WebPushTroubleTests {
     let message = stage.message(stage.service.subscribe(), purpose: .missedNotice)
     stage.service.script.add(.blackHole)
     async let outcome = stage.send(message)
-    while stage.service.requests == 0 { await Task.yield() }
+    await until { stage.service.requests > 0 }
     async let closed: Void = stage.sender.close()
     // The grace is over when time goes on.
     while stage.sender.statistics.snapshot.inFlight > 0 {
@@ -360,7 +361,7 @@ struct WebPushTroubleTests {
     configuration.furtherHosts = ["localhost:\(stage.service.port)"]
     configuration.allowsPrivateAddresses = true
     try stage.sender.update(configuration)
-    #expect(stage.sender.publicKey == Base64URL.encode(key.publicKey.x963Representation))
+    #expect(stage.sender.publicKey == Base64URL.text(Array(key.publicKey.x963Representation)))
     // The subscription is bound to the former key.
     #expect(await stage.send(stage.message(subscription)) == .rejected(reason: "HTTP 403"))
     #expect(

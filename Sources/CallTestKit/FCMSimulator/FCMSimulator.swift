@@ -79,7 +79,7 @@ package final class FCMSimulator: Sendable {
 
   package func stop() async {
     try? FileManager.default.removeItem(atPath: serviceAccountFile)
-    await server.withLock { $0.take() }?.stop()
+    await server.withLock { $0 }?.stop()
   }
 
   package func dropConnections() { server.withLock { $0 }?.dropConnections() }

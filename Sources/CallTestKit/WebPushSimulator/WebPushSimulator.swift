@@ -62,7 +62,7 @@ package final class WebPushSimulator: Sendable {
     self.nowSeconds = nowSeconds
   }
 
-  package func stop() async { await server.withLock { $0.take() }?.stop() }
+  package func stop() async { await server.withLock { $0 }?.stop() }
   package func dropConnections() { server.withLock { $0 }?.dropConnections() }
 
   /// Ends the endpoints of its subscriptions.
