@@ -73,6 +73,10 @@ struct ClusterQuestions {
         """)
     }
     return try messages.map { message in
+      guard BoundedJSON.isShallow(message.bytes) else {
+        throw CallctlError.failed(
+          "a node's answer on \(subject) is no answer: it is nested too deep.")
+      }
       do {
         return try JSONDecoder().decode(Answer.self, from: Data(message.bytes))
       } catch {

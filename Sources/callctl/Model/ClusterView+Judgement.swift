@@ -69,13 +69,13 @@ extension ClusterView {
     let dropped = Self.grown(now.bus.dropped, before.bus.dropped)
     if dropped > 0 {
       problems.append(
-        "\(now.node) dropped \(Int(dropped)) messages just now: its queue to or from NATS is full. "
+        "\(now.node) dropped \(Figures.whole(dropped)) messages just now: its queue to or from NATS is full. "
           + "Look at its CPU, and at NATS's.")
     }
     let late = Self.grown(now.edge?.commandsTimedOutTotal, before.edge?.commandsTimedOutTotal)
     if late > 0 {
       problems.append(
-        "\(Int(late)) commands of devices at \(now.node) got no answer just now: a shard has no "
+        "\(Figures.whole(late)) commands of devices at \(now.node) got no answer just now: a shard has no "
           + "owner, or its coordinator or NATS is too slow.")
     }
   }
@@ -85,14 +85,14 @@ extension ClusterView {
     let refused = Self.grown(coordinator.appendsRefusedTotal, past.appendsRefusedTotal)
     if refused > 0 {
       problems.append(
-        "The journal refused \(Int(refused)) appends of \(now.node) just now: another coordinator "
+        "The journal refused \(Figures.whole(refused)) appends of \(now.node) just now: another coordinator "
           + "has taken its shards. Once after a pause is harmless; again and again means that two "
           + "disagree about who lives.")
     }
     let unknown = Self.grown(coordinator.appendsUnknownTotal, past.appendsUnknownTotal)
     if unknown > 0 {
       problems.append(
-        "\(Int(unknown)) appends of \(now.node) got no answer in time just now: JetStream is slow "
+        "\(Figures.whole(unknown)) appends of \(now.node) got no answer in time just now: JetStream is slow "
           + "or has no leader.")
     }
   }

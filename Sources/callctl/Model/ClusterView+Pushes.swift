@@ -16,10 +16,10 @@ extension ClusterView {
       for pool in push.pools {
         let pastPool = past?.pools.first { $0.name == pool.name }
         for (outcome, count) in pool.outcomes {
-          pushOutcomes[outcome, default: 0] += count
+          pushOutcomes[outcome, default: 0].add(count)
           if self.seconds != nil, past == nil { continue }
           let grown = Self.grown(count, pastPool?.outcomes[outcome])
-          if time > 0 { pushRates[outcome, default: 0] += grown / time }
+          if time > 0.001 { pushRates[outcome, default: 0] += grown / time }
         }
       }
       if pushQueue == nil {
@@ -56,19 +56,19 @@ extension ClusterView {
       let good = Self.grown(pool.outcomes["accepted"], former?.outcomes["accepted"])
       guard bad > 0, bad > good else { continue }
       problems.append(
-        "\(Int(bad)) of \(Int(bad + good)) pushes of \(pool.name) at \(now.node) were not sent just "
+        "\(Figures.whole(bad)) of \(Figures.whole(bad + good)) pushes of \(pool.name) at \(now.node) were not sent just "
           + "now" + (pool.lastError.map { ": \($0)" } ?? "") + ". See its log.")
     }
     let turned = Self.grown(push.counts["turnedAway"], past.counts["turnedAway"])
     if turned > 0 {
       notes.append(
-        "\(now.node) turned \(Int(turned)) push jobs away for a moment: a provider is slow, or one "
+        "\(now.node) turned \(Figures.whole(turned)) push jobs away for a moment: a provider is slow, or one "
           + "gateway more is needed.")
     }
     let lost = Self.grown(push.counts["reportsGivenUp"], past.counts["reportsGivenUp"])
     if lost > 0 {
       notes.append(
-        "\(Int(lost)) reports of \(now.node) were not answered by any coordinator: a token that is "
+        "\(Figures.whole(lost)) reports of \(now.node) were not answered by any coordinator: a token that is "
           + "gone may be tried once more.")
     }
   }

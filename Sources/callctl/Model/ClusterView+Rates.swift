@@ -9,7 +9,7 @@ extension ClusterView {
   ) {
     let time =
       self.seconds == nil ? now.map(\.uptimeSeconds).max() ?? 0 : seconds
-    guard time > 0 else { return }
+    guard time > 0.001 else { return }
     var sums = Rates()
     for status in now {
       let past = before[Identity(status)]

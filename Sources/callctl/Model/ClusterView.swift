@@ -85,7 +85,7 @@ package struct ClusterView: Sendable, Equatable {
       let past = before[Identity(status)]
       let cpu = status.cpuSeconds - (past?.cpuSeconds ?? 0)
       let time = past == nil ? status.uptimeSeconds : seconds
-      return Node(status: status, cpuPercent: time > 0 ? max(0, cpu / time * 100) : 0)
+      return Node(status: status, cpuPercent: time > 0.001 ? max(0, min(cpu / time * 100, 1e6)) : 0)
     }
     shardCount = now.map(\.shardCount).max() ?? 0
     owners = Array(repeating: [], count: max(0, shardCount))
@@ -109,11 +109,11 @@ package struct ClusterView: Sendable, Equatable {
   }
 
   private mutating func add(_ status: NodeStatus) {
-    busReconnects += status.bus.reconnects
-    busDropped += status.bus.dropped
+    busReconnects.add(status.bus.reconnects)
+    busDropped.add(status.bus.dropped)
     if let edge = status.edge {
-      connections += edge.connections
-      sessions += edge.sessions
+      connections.add(edge.connections)
+      sessions.add(edge.sessions)
       commandLatency = Self.slower(commandLatency, edge.commandLatency)
     }
     guard let coordinator = status.coordinator else { return }
@@ -121,18 +121,18 @@ package struct ClusterView: Sendable, Equatable {
     ringLatency = Self.slower(ringLatency, coordinator.ringLatency)
     handoverPause = Self.slower(handoverPause, coordinator.handoverPause)
     takeoverPause = Self.slower(takeoverPause, coordinator.takeoverPause)
-    appendsTotal += coordinator.appendsTotal
-    appendsRefusedTotal += coordinator.appendsRefusedTotal
-    appendsUnknownTotal += coordinator.appendsUnknownTotal
+    appendsTotal.add(coordinator.appendsTotal)
+    appendsRefusedTotal.add(coordinator.appendsRefusedTotal)
+    appendsUnknownTotal.add(coordinator.appendsUnknownTotal)
     journalMessages = max(journalMessages, coordinator.journalMessages)
     journalBytes = max(journalBytes, coordinator.journalBytes)
     for shard in coordinator.stopped ?? [] { stopped[shard.shard] = shard }
     for shard in coordinator.shards {
-      placed += shard.placed
-      ringing += shard.ringing
-      answered += shard.answered
-      endedKept += shard.endedKept
-      registrations += shard.registrations
+      placed.add(shard.placed)
+      ringing.add(shard.ringing)
+      answered.add(shard.answered)
+      endedKept.add(shard.endedKept)
+      registrations.add(shard.registrations)
       guard owners.indices.contains(shard.shard) else { continue }
       switch shard.state {
       case "recovering": recovering.insert(shard.shard)

@@ -51,7 +51,7 @@ package struct DrainView: Sendable, Equatable {
     return nil
   }
 
-  package var sessions: Int { nodes.reduce(0) { $0 + ($1.edge?.sessions ?? 0) } }
+  package var sessions: Int { nodes.reduce(into: 0) { $0.add($1.edge?.sessions ?? 0) } }
 
   /// Those that it still has to hand over: what it cannot read it does not hold.
   package var shards: Int {

@@ -67,9 +67,12 @@ enum Figures {
 
   /// With one digit behind the point.
   static func decimal(_ value: Double) -> String {
-    let tenths = Int((value * 10).rounded())
+    let tenths = Int(max(-1e15, min(value * 10, 1e15)).rounded())
     return "\(tenths / 10).\(abs(tenths % 10))"
   }
+
+  /// Of a figure that a node may have made up: any number is one.
+  static func whole(_ value: Double) -> Int { Int(max(0, min(value.rounded(), 1e15))) }
 
   /// `1 call`, `2 calls`.
   static func counted(_ count: Int, _ noun: String) -> String {
@@ -78,4 +81,12 @@ enum Figures {
 
   /// What came from devices, safe on a terminal.
   static func safe(_ text: String) -> String { JSONText.escaped(text, quotes: false) }
+}
+
+extension FixedWidthInteger {
+  /// Sums of what nodes say stop at the largest number.
+  mutating func add(_ more: Self) {
+    let (sum, overflows) = addingReportingOverflow(more)
+    self = overflows ? (more < 0 ? .min : .max) : sum
+  }
 }

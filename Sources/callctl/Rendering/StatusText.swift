@@ -39,7 +39,7 @@ package enum StatusText {
       rows.append([
         Figures.safe(status.node), Figures.safe(status.role), Figures.safe(ShownState.of(status)),
         Figures.safe(status.version),
-        Figures.uptime(seconds: status.uptimeSeconds), "\(Int(node.cpuPercent.rounded())) %",
+        Figures.uptime(seconds: status.uptimeSeconds), "\(Figures.whole(node.cpuPercent)) %",
         Figures.bytes(status.memoryBytes), holds(status),
       ])
     }
@@ -58,7 +58,7 @@ package enum StatusText {
     }
     if let push = status.push {
       parts.append(Figures.counted(push.pools.count, "push pool"))
-      parts.append("\(push.pools.reduce(0) { $0 + $1.inFlight }) in flight")
+      parts.append("\(push.pools.reduce(into: 0) { $0.add($1.inFlight) }) in flight")
     }
     return parts.joined(separator: ", ")
   }
