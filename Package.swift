@@ -213,7 +213,7 @@ let package = Package(
       "IntegrationTests",
       [
         "CallClient", "CallAuth", "CallWire", "CallCore", "CallTelemetry", "CallTestKit", "NATSBus",
-        "CallBus", .log,
+        "CallBus", .log, .crypto,
       ]),
   ]
 )

@@ -12,11 +12,14 @@ final class TestCluster: Sendable {
   let nats: NATSServerProcess
   let keys: AppKeys
   let folder: String
+  /// What every node is told beside the rest.
+  private let options: [String]
   private let nodes = Mutex<[String: Process]>([:])
   private let ports = Mutex<[String: Int]>([:])
 
-  private init(nats: NATSServerProcess) throws {
+  private init(nats: NATSServerProcess, options: [String]) throws {
     self.nats = nats
+    self.options = options
     folder = NSTemporaryDirectory() + "/callmesh-test-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     let (keys, json) = AppKeys.generateDevelopment(app: "demo")
@@ -24,8 +27,10 @@ final class TestCluster: Sendable {
     try Data(json.utf8).write(to: URL(fileURLWithPath: folder + "/keys.json"))
   }
 
-  static func start(coordinators: Int = 2, edges: Int = 2) async throws -> TestCluster {
-    let cluster = try TestCluster(nats: try await NATSServerProcess.start())
+  static func start(
+    coordinators: Int = 2, edges: Int = 2, options: [String] = []
+  ) async throws -> TestCluster {
+    let cluster = try TestCluster(nats: try await NATSServerProcess.start(), options: options)
     do {
       for number in 1...coordinators { try cluster.startCoordinator("c\(number)") }
       for number in 1...edges { try cluster.startEdge("e\(number)") }
@@ -45,26 +50,38 @@ final class TestCluster: Sendable {
   }
 
   func startCoordinator(_ name: String) throws {
-    try start(name, ["coordinator"] + common(name))
+    try start(name, ["coordinator"] + common(name) + ["--metrics-port", "\(port(for: name))"])
   }
 
   /// An edge that was there before comes back on its port.
   func startEdge(_ name: String, drainSeconds: Int = 0) throws {
-    let port = ports.withLock { ports in
-      let port = ports[name] ?? Self.freePort()
-      ports[name] = port
-      return port
-    }
     try start(
       name,
       ["edge"] + common(name) + [
-        "--host", "127.0.0.1", "--port", "\(port)", "--keys-file", folder + "/keys.json",
-        "--drain-seconds", "\(drainSeconds)",
+        "--host", "127.0.0.1", "--port", "\(port(for: name))", "--keys-file",
+        folder + "/keys.json", "--drain-seconds", "\(drainSeconds)",
       ])
   }
 
+  func startGateway(_ name: String, providers: String, _ further: [String] = []) throws {
+    try start(
+      name,
+      ["push"] + common(name) + [
+        "--metrics-port", "\(port(for: name))", "--push-providers", providers,
+      ] + further)
+  }
+
+  private func port(for name: String) -> Int {
+    ports.withLock { ports in
+      var port = ports[name] ?? Self.freePort()
+      while ports.contains(where: { $0.key != name && $0.value == port }) { port = Self.freePort() }
+      ports[name] = port
+      return port
+    }
+  }
+
   private func common(_ name: String) -> [String] {
-    ["--nats-url", nats.url, "--cluster", "test", "--node-id", name]
+    ["--nats-url", nats.url, "--cluster", "test", "--node-id", name] + options
   }
 
   private func start(_ name: String, _ arguments: [String]) throws {
@@ -79,7 +96,10 @@ final class TestCluster: Sendable {
     nodes.withLock { $0[name] = process }
   }
 
-  func port(_ edge: String) -> Int { ports.withLock { $0[edge]! } }
+  /// Names of the nodes that run.
+  var running: [String] { nodes.withLock { $0.keys.sorted() } }
+
+  func port(_ node: String) -> Int { ports.withLock { $0[node]! } }
 
   func url(_ edge: String) -> String { "ws://127.0.0.1:\(port(edge))" }
 

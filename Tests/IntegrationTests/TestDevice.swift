@@ -2,7 +2,7 @@ import CallAuth
 import CallClient
 import CallCore
 import CallWire
-import Glibc
+import Foundation
 import Synchronization
 
 /// A device that remembers all it heard, so that a test can wait for a fact.
@@ -24,18 +24,21 @@ final class TestDevice: Sendable {
 
   convenience init(
     _ cluster: TestCluster, user: String, _ name: String, edges: [String] = ["e1", "e2"],
-    codec: DeviceCodec = .protobuf
+    codec: DeviceCodec = .protobuf, wokenFor call: CallID? = nil
   ) async throws {
     try await self.init(
-      keys: cluster.keys, edges: edges.map(cluster.url), user: user, name, codec: codec)
+      keys: cluster.keys, edges: edges.map(cluster.url), user: user, name, codec: codec,
+      wokenFor: call)
   }
 
-  /// - Parameter edges: their URLs, in the order in which they are tried.
+  /// - Parameters:
+  ///   - edges: their URLs, in the order in which they are tried.
+  ///   - call: a push told of it.
   init(
-    keys: AppKeys, edges: [String], user: String, _ name: String, codec: DeviceCodec = .protobuf
+    keys: AppKeys, edges: [String], user: String, _ name: String, codec: DeviceCodec = .protobuf,
+    wokenFor call: CallID? = nil
   ) async throws {
-    let token = try await TokenMinter(keys: keys).mint(
-      app: "demo", user: user, device: name, lifetimeSeconds: 3600, now: Self.nowSeconds)
+    let token = try await Self.token(keys, user: user, name)
     var configuration = ClientMachine.Configuration(
       edges: edges, token: token, device: name)
     configuration.deviceName = "\(user)'s \(name)"
@@ -43,17 +46,19 @@ final class TestDevice: Sendable {
     configuration.backoffMaximum = .milliseconds(500)
     device = CallDevice(configuration, codec: codec)
     self.name = name
-    device.start()
+    if let call { device.woken(for: call) } else { device.start() }
     // Owned by this device; ends with its events.
     reader.withLock { $0 = Task { await self.read() } }
     try await wait("attached") { if case .attached = $0 { true } else { false } }
   }
 
-  private static var nowSeconds: Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    return Int64(time.tv_sec)
+  /// With which it logs in.
+  static func token(_ keys: AppKeys, user: String, _ device: String) async throws -> String {
+    try await TokenMinter(keys: keys).mint(
+      app: "demo", user: user, device: device, lifetimeSeconds: 3600, now: nowSeconds)
   }
+
+  private static var nowSeconds: Int64 { Int64(Date().timeIntervalSince1970) }
 
   func stop() { device.stop() }
 
@@ -114,6 +119,10 @@ final class TestDevice: Sendable {
 
   func waitForAnswer(_ call: CallID) async throws {
     try await wait("the answer") { if case .call(call, .answered) = $0 { true } else { false } }
+  }
+
+  func invites(_ call: CallID) -> Int {
+    heard.count { if case .call(call, .invited) = $0 { true } else { false } }
   }
 
   func stops(_ call: CallID) -> [Stop] {

@@ -1,0 +1,259 @@
+import CallClient
+import CallCore
+import CallTelemetry
+import CallTestKit
+import CallWire
+import Crypto
+import Foundation
+
+/// A cluster of real processes with push gateways, and the providers that they push to: strict
+/// simulators of APNs, FCM and a push service for browsers, in this process.
+final class PushCluster: Sendable {
+  static let bundle = "org.example.calls"
+
+  let cluster: TestCluster
+  let apns: APNsSimulator
+  let fcm: FCMSimulator
+  let web: WebPushSimulator
+  let mail: PushMail
+  let http: EdgeHTTPClient
+  /// The VAPID key of the gateways.
+  let webKeyPEM: String
+  private let devices: APNsDevices
+  private let authority: LoopbackAuthority
+
+  /// - Parameters:
+  ///   - script: what APNs does wrong from the first connection on.
+  ///   - options: what every node is told beside the rest.
+  ///   - gatewayOptions: what gateways are told beside that.
+  static func run(
+    coordinators: Int = 1, gateways: Int = 1, script: APNsScript = APNsScript(),
+    options: [String] = [], gatewayOptions: [String] = [],
+    _ body: (PushCluster) async throws -> Void
+  ) async throws {
+    let stage = try await start(coordinators, script, options)
+    do {
+      for number in 1...gateways { try stage.startGateway("p\(number)", gatewayOptions) }
+      for number in 1...gateways { try await stage.waitUntilServing("p\(number)") }
+      try await body(stage)
+    } catch {
+      await stage.stop()
+      throw error
+    }
+    await stage.stop()
+  }
+
+  private static func start(
+    _ coordinators: Int, _ script: APNsScript, _ options: [String]
+  ) async throws -> PushCluster {
+    let cluster = try await TestCluster.start(
+      coordinators: coordinators, edges: 1, options: options)
+    do {
+      return try await PushCluster(cluster, script)
+    } catch {
+      cluster.stop()
+      throw error
+    }
+  }
+
+  private init(_ cluster: TestCluster, _ script: APNsScript) async throws {
+    self.cluster = cluster
+    (mail, devices) = (PushMail(), APNsDevices())
+    var options = APNsSimulatorOptions(bundles: [Self.bundle])
+    options.devices = devices
+    options.script = script
+    options.onPush = { [mail] in mail.take($0) }
+    apns = try await APNsSimulator.start(options)
+    authority = try LoopbackAuthority()
+    fcm = try await FCMSimulator.start(authority: authority) { Self.nowSeconds() }
+    let key = P256.Signing.PrivateKey()
+    webKeyPEM = key.pemRepresentation
+    web = try await WebPushSimulator.start(
+      authority: authority,
+      applicationServerKey: Base64URL.text(Array(key.publicKey.x963Representation))
+    ) { Self.nowSeconds() }
+    http = EdgeHTTPClient(edges: [cluster.url("e1")])
+    try write(apns.key.privateKeyPEM, "apns.p8")
+    try write(apns.authorityPEM, "apns-authority.pem")
+    try write(webKeyPEM, "vapid.pem")
+    try write(providers, "providers.json")
+  }
+
+  private static func nowSeconds() -> Int64 { Int64(Date().timeIntervalSince1970) }
+
+  private func write(_ text: String, _ name: String) throws {
+    try Data(text.utf8).write(to: URL(fileURLWithPath: cluster.folder + "/" + name))
+  }
+
+  /// The gateways' file.
+  private var providers: String {
+    """
+    {
+      "apns": [{
+        "name": "phones", "team": "\(apns.key.team)", "key": "\(apns.key.id)",
+        "keyFile": "apns.p8", "environment": "production", "topics": ["\(Self.bundle)"],
+        "endpoint": "127.0.0.1:\(apns.port)", "caFile": "apns-authority.pem"
+      }],
+      "fcm": [{
+        "name": "androids", "project": "\(fcm.project)",
+        "serviceAccountFile": "\(fcm.serviceAccountFile)", "endpoint": "\(fcm.origin)",
+        "tokenEndpoint": "\(fcm.tokenEndpoint)", "caFile": "\(authority.caFile)"
+      }],
+      "webPush": [{
+        "name": "browsers", "keyFile": "vapid.pem", "subject": "mailto:push@example.org",
+        "furtherHosts": ["localhost:\(web.port)"], "allowsPrivateAddresses": true,
+        "caFile": "\(authority.caFile)"
+      }]
+    }
+    """
+  }
+
+  func startGateway(_ name: String, _ options: [String] = []) throws {
+    try cluster.startGateway(name, providers: cluster.folder + "/providers.json", options)
+  }
+
+  func waitUntilServing(_ gateway: String) async throws {
+    try await eventually("\(gateway) serves") {
+      cluster.log(gateway).contains("push gateway serves")
+    }
+  }
+
+  private func stop() async {
+    cluster.stop()
+    await apns.stop()
+    await fcm.stop()
+    await web.stop()
+  }
+
+  /// What the gateways did against the providers' contracts.
+  var violations: [String] { apns.report.remarks + fcm.violations + web.violations }
+
+  // MARK: What its nodes say
+
+  /// The sum of a metric over its labels; `name` may end within them.
+  func metric(_ node: String, _ name: String) async -> Double {
+    await HTTPProbe.get("127.0.0.1", cluster.port(node), "/metrics").body.split(separator: "\n")
+      .filter { $0.hasPrefix(name) }
+      .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.reduce(0, +)
+  }
+
+  func report(_ call: CallID) async throws -> CallReport {
+    struct Output: Decodable { var call: CallReport }
+    let output = try await cluster.callctl("call", call.description, "--json")
+    return try JSONDecoder().decode(Output.self, from: Data(output.text.utf8)).call
+  }
+
+  /// What the cluster decided to push to a device for a call.
+  func pushes(_ call: CallID, to device: String) async throws -> [String] {
+    try await report(call).legs?.first { $0.party.device == device }?.pushes ?? []
+  }
+}
+
+// MARK: Devices that sleep
+
+extension PushCluster {
+  static func randomHex() -> String {
+    (0..<32).map { _ in
+      let byte = UInt8.random(in: 0...255)
+      return (byte < 16 ? "0" : "") + String(byte, radix: 16)
+    }.joined()
+  }
+
+  /// A token for calls that Apple gave a device, known to APNs. What reaches it is judged: a call that
+  /// is pushed twice in two ways counts as a violation.
+  func voipToken() -> PushToken {
+    let token = Self.randomHex()
+    apns.register(token, topic: Self.bundle + ".voip")
+    devices.register(
+      token,
+      APNsPushChecker.Device { push in
+        switch try? PushReader(.callmesh).read(push.payload) {
+        case .invite(let invite): .call(id: invite.call.description)
+        case .stop(let stop): .end(id: stop.call.description, kind: stop.purpose.name)
+        case .missed, nil: .unreadable
+        }
+      })
+    return PushToken(
+      provider: .apns, environment: "production", topic: Self.bundle, token: token)
+  }
+
+  func alertToken() -> PushToken {
+    let token = Self.randomHex()
+    apns.register(token, topic: Self.bundle)
+    return PushToken(
+      provider: .apns, environment: "production", topic: Self.bundle, token: token)
+  }
+
+  func fcmToken() -> PushToken {
+    PushToken(
+      provider: .fcm, environment: "", topic: fcm.project,
+      token: "f\(Self.randomHex()):APA91b\(Self.randomHex())")
+  }
+
+  /// A new browser's subscription. The simulator counts them from 0.
+  func webToken() -> PushToken {
+    PushToken(provider: .webPush, environment: "", topic: "", token: web.subscribe())
+  }
+
+  /// Registers a device that has no session.
+  func register(
+    _ user: String, _ device: String, voip: PushToken? = nil, alert: PushToken? = nil,
+    capabilities: PushCapabilities? = nil
+  ) async throws {
+    _ = try await http.register(
+      RegistrationRequest(
+        deviceName: "\(user)'s \(device)", voipToken: voip, alertToken: alert,
+        capabilities: capabilities),
+      token: try await TestDevice.token(cluster.keys, user: user, device))
+  }
+
+  func attached(
+    _ user: String, _ name: String, wokenFor call: CallID? = nil
+  ) async throws -> TestDevice {
+    try await TestDevice(cluster, user: user, name, edges: ["e1"], wokenFor: call)
+  }
+
+  // MARK: What reached them
+
+  func newsByAPNs(_ token: PushToken) throws -> [PushNews] {
+    try mail.pushes(to: token.token).map { try PushReader(.callmesh).read($0.payload) }
+  }
+
+  func newsByFCM(_ token: PushToken) throws -> [PushNews] {
+    try fcm.accepted.filter { $0.token == token.token }.map {
+      try PushReader(.callmesh).read(Array(JSONEncoder().encode($0.data)))
+    }
+  }
+
+  func newsByWebPush(_ subscription: Int) throws -> [PushNews] {
+    try web.accepted.filter { $0.subscription == subscription }.map {
+      try PushReader(.callmesh).read($0.text)
+    }
+  }
+}
+
+extension [PushNews] {
+  var invite: PushInvite? {
+    for case .invite(let invite) in self { return invite }
+    return nil
+  }
+
+  var purposes: Set<PushPurpose> { Set(map(\.purpose)) }
+
+  func has(_ purpose: PushPurpose, of call: CallID) -> Bool {
+    contains { $0.purpose == purpose && $0.call == call }
+  }
+}
+
+/// Waits for a fact about other processes, of which nothing tells. Hangs no test: it fails after a
+/// minute.
+func eventually(
+  _ what: String, _ holds: () async throws -> Bool
+) async throws {
+  let deadline = ContinuousClock.now + .seconds(60)
+  while ContinuousClock.now < deadline {
+    if try await holds() { return }
+    try await Task.sleep(for: .milliseconds(10))
+  }
+  throw TestCluster.Failure(description: "waited in vain until \(what)")
+}
