@@ -5,6 +5,7 @@ import CallTestKit
 import CallWire
 import Crypto
 import Foundation
+import Synchronization
 
 /// A cluster of real processes with push gateways, and the providers that they push to: strict
 /// simulators of APNs, FCM and a push service for browsers, in this process.
@@ -19,7 +20,8 @@ final class PushCluster: Sendable {
   let http: EdgeHTTPClient
   /// The VAPID key of the gateways.
   let webKeyPEM: String
-  private let devices: APNsDevices
+  let loginsUsed = Mutex<[String]>([])
+  let devices: APNsDevices
   private let authority: LoopbackAuthority
 
   /// - Parameters:
@@ -81,7 +83,8 @@ final class PushCluster: Sendable {
 
   private static func nowSeconds() -> Int64 { Int64(Date().timeIntervalSince1970) }
 
-  private func write(_ text: String, _ name: String) throws {
+  /// Into the nodes' folder.
+  func write(_ text: String, _ name: String) throws {
     try Data(text.utf8).write(to: URL(fileURLWithPath: cluster.folder + "/" + name))
   }
 
@@ -128,6 +131,9 @@ final class PushCluster: Sendable {
   /// What the gateways did against the providers' contracts.
   var violations: [String] { apns.report.remarks + fcm.violations + web.violations }
 
+  /// With which devices registered.
+  var logins: [String] { loginsUsed.withLock { $0 } }
+
   // MARK: What its nodes say
 
   /// The sum of a metric over its labels; `name` may end within them.
@@ -143,105 +149,11 @@ final class PushCluster: Sendable {
     return try JSONDecoder().decode(Output.self, from: Data(output.text.utf8)).call
   }
 
-  /// What the cluster decided to push to a device for a call.
-  func pushes(_ call: CallID, to device: String) async throws -> [String] {
-    try await report(call).legs?.first { $0.party.device == device }?.pushes ?? []
-  }
-}
-
-// MARK: Devices that sleep
-
-extension PushCluster {
-  static func randomHex() -> String {
-    (0..<32).map { _ in
-      let byte = UInt8.random(in: 0...255)
-      return (byte < 16 ? "0" : "") + String(byte, radix: 16)
-    }.joined()
-  }
-
-  /// A token for calls that Apple gave a device, known to APNs. What reaches it is judged: a call that
-  /// is pushed twice in two ways counts as a violation.
-  func voipToken() -> PushToken {
-    let token = Self.randomHex()
-    apns.register(token, topic: Self.bundle + ".voip")
-    devices.register(
-      token,
-      APNsPushChecker.Device { push in
-        switch try? PushReader(.callmesh).read(push.payload) {
-        case .invite(let invite): .call(id: invite.call.description)
-        case .stop(let stop): .end(id: stop.call.description, kind: stop.purpose.name)
-        case .missed, nil: .unreadable
-        }
-      })
-    return PushToken(
-      provider: .apns, environment: "production", topic: Self.bundle, token: token)
-  }
-
-  func alertToken() -> PushToken {
-    let token = Self.randomHex()
-    apns.register(token, topic: Self.bundle)
-    return PushToken(
-      provider: .apns, environment: "production", topic: Self.bundle, token: token)
-  }
-
-  func fcmToken() -> PushToken {
-    PushToken(
-      provider: .fcm, environment: "", topic: fcm.project,
-      token: "f\(Self.randomHex()):APA91b\(Self.randomHex())")
-  }
-
-  /// A new browser's subscription. The simulator counts them from 0.
-  func webToken() -> PushToken {
-    PushToken(provider: .webPush, environment: "", topic: "", token: web.subscribe())
-  }
-
-  /// Registers a device that has no session.
-  func register(
-    _ user: String, _ device: String, voip: PushToken? = nil, alert: PushToken? = nil,
-    capabilities: PushCapabilities? = nil
-  ) async throws {
-    _ = try await http.register(
-      RegistrationRequest(
-        deviceName: "\(user)'s \(device)", voipToken: voip, alertToken: alert,
-        capabilities: capabilities),
-      token: try await TestDevice.token(cluster.keys, user: user, device))
-  }
-
-  func attached(
-    _ user: String, _ name: String, wokenFor call: CallID? = nil
-  ) async throws -> TestDevice {
-    try await TestDevice(cluster, user: user, name, edges: ["e1"], wokenFor: call)
-  }
-
-  // MARK: What reached them
-
-  func newsByAPNs(_ token: PushToken) throws -> [PushNews] {
-    try mail.pushes(to: token.token).map { try PushReader(.callmesh).read($0.payload) }
-  }
-
-  func newsByFCM(_ token: PushToken) throws -> [PushNews] {
-    try fcm.accepted.filter { $0.token == token.token }.map {
-      try PushReader(.callmesh).read(Array(JSONEncoder().encode($0.data)))
-    }
-  }
-
-  func newsByWebPush(_ subscription: Int) throws -> [PushNews] {
-    try web.accepted.filter { $0.subscription == subscription }.map {
-      try PushReader(.callmesh).read($0.text)
-    }
-  }
-}
-
-extension [PushNews] {
-  var invite: PushInvite? {
-    for case .invite(let invite) in self { return invite }
-    return nil
-  }
-
-  var purposes: Set<PushPurpose> { Set(map(\.purpose)) }
-
-  func has(_ purpose: PushPurpose, of call: CallID) -> Bool {
-    contains { $0.purpose == purpose && $0.call == call }
+  /// What the cluster decided to push for a call, by device.
+  func pushes(_ call: CallID) async throws -> [String: [String]] {
+    let legs = try await report(call).legs ?? []
+    return Dictionary(
+      legs.map { ($0.party.device, $0.pushes ?? []) }, uniquingKeysWith: { $0 + $1 })
   }
 }
 

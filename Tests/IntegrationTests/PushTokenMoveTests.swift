@@ -100,7 +100,7 @@ import Testing
       try await stage.register("carol", "phone", voip: voip, alert: alert)
       try await alice.device.cancel(call)
       try await laptop.waitForStop(call, .cancelled)
-      #expect(try await stage.pushes(call, to: "phone") == ["ring"])
+      #expect(try await stage.pushes(call)["phone"] == ["ring"])
       // Comes behind whatever would have been said of the first.
       try await theNewOneIs(stage, alice, voip)
       #expect(try stage.newsByAPNs(alert).isEmpty)

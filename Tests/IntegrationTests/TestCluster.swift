@@ -112,6 +112,11 @@ final class TestCluster: Sendable {
     return process.terminationStatus
   }
 
+  func signal(_ name: String, _ signal: Int32) {
+    guard let process = nodes.withLock({ $0[name] }) else { return }
+    Foundation.kill(process.processIdentifier, signal)
+  }
+
   func kill(_ name: String) {
     guard let process = nodes.withLock({ $0.removeValue(forKey: name) }) else { return }
     Foundation.kill(process.processIdentifier, SIGKILL)
@@ -149,7 +154,9 @@ final class TestCluster: Sendable {
     var text: String
   }
 
-  func callctl(_ arguments: String...) async throws -> Output {
+  func callctl(_ arguments: String...) async throws -> Output { try await callctl(arguments) }
+
+  func callctl(_ arguments: [String]) async throws -> Output {
     try await run(
       Self.program("callctl"), arguments + ["--nats-url", nats.url, "--cluster", "test"])
   }

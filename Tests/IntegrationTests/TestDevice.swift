@@ -9,6 +9,8 @@ import Synchronization
 final class TestDevice: Sendable {
   let device: CallDevice
   let name: String
+  /// With which it logs in.
+  let token: String
   private struct State {
     var heard: [ClientEvent] = []
     var waiters: [Waiter] = []
@@ -38,7 +40,7 @@ final class TestDevice: Sendable {
     keys: AppKeys, edges: [String], user: String, _ name: String, codec: DeviceCodec = .protobuf,
     wokenFor call: CallID? = nil
   ) async throws {
-    let token = try await Self.token(keys, user: user, name)
+    token = try await Self.token(keys, user: user, name)
     var configuration = ClientMachine.Configuration(
       edges: edges, token: token, device: name)
     configuration.deviceName = "\(user)'s \(name)"
@@ -52,7 +54,6 @@ final class TestDevice: Sendable {
     try await wait("attached") { if case .attached = $0 { true } else { false } }
   }
 
-  /// With which it logs in.
   static func token(_ keys: AppKeys, user: String, _ device: String) async throws -> String {
     try await TokenMinter(keys: keys).mint(
       app: "demo", user: user, device: device, lifetimeSeconds: 3600, now: nowSeconds)
