@@ -103,6 +103,15 @@ package enum ChildLauncher {
     pool.start()
     return pool
   }()
+  /// In glibc since 2.34, but not in what Swift sees of it.
+  private static let closeFrom:
+    (@convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, CInt) -> CInt)? =
+      dlsym(nil, "posix_spawn_file_actions_addclosefrom_np").map {
+        unsafeBitCast(
+          $0,
+          to: (@convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, CInt) -> CInt).self
+        )
+      }
   private static let setpriv: String? = Executables.find("setpriv", also: ["/usr/bin"])
 
   /// - Throws: ``SetupError`` with the system's reason.
@@ -139,6 +148,9 @@ package enum ChildLauncher {
     posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0)
     posix_spawn_file_actions_addopen(&files, 1, logPath, O_WRONLY | O_CREAT | O_APPEND, 0o600)
     posix_spawn_file_actions_adddup2(&files, 1, 2)
+    // NIO's sockets are inherited: a child that held one would keep a connection alive that this
+    // process has closed, and whoever is at its other end would wait for nothing.
+    _ = closeFrom?(&files, 3)
 
     var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }
     arguments.append(nil)
