@@ -6,24 +6,28 @@ public import CallCore
 public struct StorePatience: Sendable {
   /// How long it is asked again.
   public var limit: Span
+  /// After the first refusal; each further pause is twice as long, up to `longestPause`.
   public var pause: Span
+  public var longestPause: Span
   private let clock: ClusterClock
   private let waits: @Sendable (BusError) -> Void
 
   /// - Parameter waits: told why, before each pause.
   public init(
     clock: ClusterClock, limit: Span = .seconds(60), pause: Span = .milliseconds(500),
-    waits: @escaping @Sendable (BusError) -> Void
+    longestPause: Span? = nil, waits: @escaping @Sendable (BusError) -> Void
   ) {
     self.clock = clock
     self.limit = limit
     self.pause = pause
+    self.longestPause = max(pause, longestPause ?? pause)
     self.waits = waits
   }
 
-  /// - Throws: what `body` throws, when that does not pass or does not in time.
+  /// - Throws: what `body` throws, when that does not pass, does not in time, or the task is cancelled.
   public func callAsFunction<Value>(_ body: () async throws -> Value) async throws -> Value {
     let end = clock.now() + limit
+    var pause = pause
     while true {
       do {
         return try await body()
@@ -32,6 +36,7 @@ public struct StorePatience: Sendable {
         waits(error)
       }
       await clock.pause(pause)
+      pause = min(longestPause, Span(microseconds: pause.microseconds * 2))
     }
   }
 }

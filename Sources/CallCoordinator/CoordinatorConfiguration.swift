@@ -25,6 +25,8 @@ public struct CoordinatorConfiguration: Sendable {
   /// How long this node must have been connected before it believes that. Longer than what the other
   /// nodes need to connect again when a server restarts.
   public var probeAfterConnect = Span.seconds(2)
+  /// How long a store that is not there, or not yet, is waited for at the start.
+  public var storePatience = Span.seconds(60)
   /// From the start to the first claim, so that coordinators which start together share the shards
   /// from the start.
   public var settleTime = Span.seconds(1)

@@ -41,8 +41,9 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
   /// - Throws: `CoordinatorError`, when the node must not run.
   public func run() async throws {
     try configuration.validate()
-    let parts = try await open()
     try await withGracefulShutdownHandler {
+      // Nothing is held yet: who is asked to go while it waits for the store goes at once.
+      guard let parts = try await leaving.unlessClosed({ try await open() }) else { return }
       try await withThrowingTaskGroup(of: Void.self) { group in
         for worker in parts.workers { group.addTask { await worker.run() } }
         group.addTask { await parts.checkpointer.run() }
@@ -64,7 +65,7 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
   /// What graceful shutdown does: `run` returns when every shard is given up, or its time is over.
   package func beginShutdown() { leaving.close() }
 
-  private struct Parts {
+  private struct Parts: Sendable {
     var workers: [ShardWorker]
     var checkpointer: Checkpointer
     var admin: AdminResponder
@@ -83,7 +84,8 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     do {
       var options = configuration.journal
       options.shardCount = configuration.shardCount
-      let patiently = StorePatience(clock: clock) { [logger] error in
+      let patiently = StorePatience(clock: clock, limit: configuration.storePatience) {
+        [logger] error in
         logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
       }
       journal = try await patiently { try await bus.openJournal(options) }

@@ -152,7 +152,8 @@ package actor ShardKeeper {
 
   private func listen() async throws(CoordinatorError) -> [any BusSubscription] {
     let inbox = inbox
-    let patiently = StorePatience(clock: with.clock) { [with] error in
+    let limit = with.configuration.storePatience
+    let patiently = StorePatience(clock: with.clock, limit: limit) { [with] error in
       with.logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
     }
     do {

@@ -23,6 +23,9 @@ public struct EdgeConfiguration: Sendable {
   /// How the lease bucket is made where it is missing.
   public var buckets = BucketOptions()
 
+  /// How long a store that is not there, or not yet, is waited for at the start.
+  public var storePatience = Span.seconds(60)
+
   // MARK: WebSocket sessions
 
   public var pingInterval: Span = .seconds(25)

@@ -87,7 +87,8 @@ extension EdgeNode {
   private func watchLeases() async throws -> any BusSubscription {
     let health = shared.health
     // An edge that starts while the store elects a leader waits for it.
-    let patiently = StorePatience(clock: shared.clock) { [shared] error in
+    let limit = configuration.storePatience
+    let patiently = StorePatience(clock: shared.clock, limit: limit) { [shared] error in
       shared.logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
     }
     let bucket = try await patiently {

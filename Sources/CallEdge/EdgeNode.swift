@@ -16,6 +16,8 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
   private let port = OneShot<Int>()
   /// What the node's one task is to do.
   let orders = Inbox<EdgeOrder>(capacity: 64)
+  /// Closed when the node is asked to go before it serves.
+  private let leaving = Inbox<Never>(capacity: 1)
 
   /// - Parameter pushKeys: the cluster's keys for what pushes carry. While there are none, requests
   ///   that come with a push's capability are told to try again.
@@ -70,7 +72,12 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
 
   private func serve(_ server: EdgeServer) async throws {
     let state = EdgeStateBox()
-    let subscriptions = try await subscribe(server.loops, state)
+    let found = try await withGracefulShutdownHandler {
+      try await self.leaving.unlessClosed { try await self.subscribe(server.loops, state) }
+    } onGracefulShutdown: { [leaving] in
+      leaving.close()
+    }
+    guard let subscriptions = found else { return }
     defer { for subscription in subscriptions { subscription.cancel() } }
     let channel = try await listen(server)
     let bound = channel.localAddress?.port ?? configuration.port

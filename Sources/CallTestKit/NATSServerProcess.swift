@@ -27,9 +27,14 @@ public final class NATSServerProcess: Sendable {
   }
 
   /// Starts a server and waits until it answers.
-  /// - Parameter program: the server's path; the usual one when it is left out.
-  public static func start(program: String? = nil) async throws -> NATSServerProcess {
-    let server = try NATSServerProcess(program: try program ?? standard(), port: try freePort())
+  /// - Parameters:
+  ///   - program: the server's path; the usual one when it is left out.
+  ///   - arguments: what it is told beside the rest.
+  public static func start(
+    program: String? = nil, arguments: [String] = []
+  ) async throws -> NATSServerProcess {
+    let server = try NATSServerProcess(
+      program: try program ?? standard(), port: try freePort(), extra: arguments)
     try await server.launch()
     return server
   }

@@ -244,7 +244,9 @@ final class ConnectionThread: @unchecked Sendable {
   private func connectedServer() -> String {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { buffer in
       let status = natsConnection_GetConnectedUrl(connection, buffer.baseAddress, buffer.count)
-      return status == NATS_OK ? String(cString: buffer.baseAddress!) : ""
+      guard status == NATS_OK else { return "" }
+      // As it stands in the settings, so with a password perhaps, which logs must not show.
+      return ServerGreeting.withoutCredentials(String(cString: buffer.baseAddress!))
     }
   }
 }

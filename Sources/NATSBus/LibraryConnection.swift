@@ -18,14 +18,35 @@ func openConnection(_ thread: ConnectionThread, url: String, name: String) throw
     try setCallbacks(options, retained.toOpaque())
     let status = natsConnection_Connect(&connection, options)
     guard status == NATS_OK, let connection else {
-      throw BusError.failed(
-        "cannot reach nats-server at \(url): \(natsErrorText(status)); "
-          + "start one, or set --nats-url")
+      throw connectError(status)
     }
     return connection
   } catch {
     retained.release()
     throw error
+  }
+}
+
+/// Whether waiting helps: a server that is not there may come, one that refuses us keeps to it.
+private func connectError(_ status: natsStatus) -> BusError {
+  let text = natsErrorText(status)
+  switch status {
+  case NATS_CONNECTION_AUTH_FAILED, NATS_NOT_PERMITTED:
+    return .failed("nats-server refuses the credentials: \(text)")
+  case NATS_SECURE_CONNECTION_REQUIRED, NATS_SECURE_CONNECTION_WANTED, NATS_SSL_ERROR:
+    return .failed("nats-server and this node do not agree on TLS: \(text)")
+  case NATS_PROTOCOL_ERROR, NATS_NO_SERVER_SUPPORT:
+    return .failed("what answers is no nats-server that this node can use: \(text)")
+  case NATS_ADDRESS_MISSING, NATS_INVALID_ARG, NATS_NOT_FOUND, NATS_NO_MEMORY,
+    NATS_FAILED_TO_INITIALIZE:
+    return .failed("cannot connect to nats-server: \(text)")
+  // What a server says before it closes, and a credentials file that cannot be used. A server that
+  // is full has room when others leave.
+  case NATS_ERR where !text.contains("maximum"):
+    return .failed("cannot connect to nats-server: \(text)")
+  // Also a host name that is not known: it may come with the server.
+  default:
+    return .notReady("no nats-server can be reached: \(text)")
   }
 }
 

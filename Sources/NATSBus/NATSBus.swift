@@ -19,18 +19,28 @@ public final class NATSBus: ClusterBus {
   ///
   /// Once this has returned, a connection that breaks is restored for as long as the bus lives.
   /// - Parameter name: what the server shows of this connection.
-  /// - Throws: `BusError.failed` with a sentence for the operator.
+  /// - Throws: `BusError.notReady` where no server can be reached, which may pass; `BusError.failed`
+  ///   where one refuses or the address is none; each with a sentence for the operator, without
+  ///   credentials. `CancellationError` as soon as the task is cancelled.
   public static func connect(url: String, name: String, options: NATSOptions) async throws
     -> NATSBus
   {
     let thread = ConnectionThread(options: options)
-    try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, _>) in
-      startThread(named: "nats-bus") {
-        thread.run(url: url, name: name) { result in
-          if case .success = result { thread.readServerVersion() }
-          continuation.resume(with: result)
+    let attempt = ConnectAttempt()
+    try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        guard attempt.begin(continuation) else { return }
+        startThread(named: "nats-bus") {
+          thread.run(url: url, name: name) { result in
+            if case .success = result { thread.readServerVersion() }
+            attempt.end(result)
+          }
         }
       }
+    } onCancel: {
+      // The library cannot be interrupted: its thread ends when it has connected, or failed to.
+      thread.close {}
+      attempt.end(.failure(CancellationError()))
     }
     return NATSBus(thread)
   }
@@ -156,5 +166,42 @@ public final class NATSBus: ClusterBus {
     }
     if !taken { requests.end(request, BusError.closed) }
     return request
+  }
+}
+
+/// Who waits for a connection, until it is there or nobody waits any more. The first word counts.
+private final class ConnectAttempt: Sendable {
+  private enum State {
+    case new
+    case waiting(CheckedContinuation<Void, any Error>)
+    case over(Result<Void, any Error>)
+  }
+  private let state = Mutex(State.new)
+
+  /// False where the attempt was given up before it began.
+  func begin(_ continuation: CheckedContinuation<Void, any Error>) -> Bool {
+    let early: Result<Void, any Error>? = state.withLock { state in
+      if case .over(let result) = state { return result }
+      state = .waiting(continuation)
+      return nil
+    }
+    guard let early else { return true }
+    continuation.resume(with: early)
+    return false
+  }
+
+  func end(_ result: Result<Void, any Error>) {
+    let waiter: CheckedContinuation<Void, any Error>? = state.withLock { state in
+      switch state {
+      case .new:
+        state = .over(result)
+        return nil
+      case .waiting(let continuation):
+        state = .over(result)
+        return continuation
+      case .over: return nil
+      }
+    }
+    waiter?.resume(with: result)
   }
 }

@@ -42,6 +42,13 @@ package enum ServerGreeting {
     return host.isEmpty ? nil : (String(host), String(rest[rest.index(after: colon)...]))
   }
 
+  /// The address without user, password or token.
+  package static func withoutCredentials(_ address: String) -> String {
+    guard let at = address.lastIndex(of: "@") else { return address }
+    let scheme = address.firstRange(of: "://").map { address[..<$0.upperBound] } ?? ""
+    return String(scheme + address[address.index(after: at)...])
+  }
+
   private static func line(from descriptor: Int32) -> [UInt8] {
     var line: [UInt8] = []
     while line.count < 64 << 10, line.last != UInt8(ascii: "\n") {

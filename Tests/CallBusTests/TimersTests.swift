@@ -84,4 +84,57 @@ struct TimersTests {
     }
     #expect(clock.now() == Timestamp(microseconds: 60_000_000))
   }
+
+  /// When a store that is away for 20 s is asked.
+  @Test func patienceWaitsLongerAndLonger() async {
+    let timers = HandTimers()
+    let clock = ClusterClock(wallMicroseconds: 0, timers: timers)
+    let patiently = StorePatience(
+      clock: clock, limit: .seconds(20), pause: .seconds(1), longestPause: .seconds(5)
+    ) { _ in }
+    let asked = Inbox<Int64>(capacity: 20)
+    var seen: [Int64] = []
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask {
+        await #expect(throws: BusError.timeout) {
+          try await patiently {
+            asked.offer(clock.now().microseconds / 1_000_000)
+            throw BusError.timeout
+          }
+        }
+        asked.offer(-1)
+      }
+      while seen.last != -1 {
+        if timers.isArmed { timers.advance(by: .seconds(1)) }
+        await Task.yield()
+        if asked.depth > 0 { seen += await asked.next(until: nil) }
+      }
+    }
+    #expect(seen == [0, 1, 3, 7, 12, 17, 22, -1])
+  }
+
+  @Test func whatIsBegunEndsWhenAnInboxIsClosed() async throws {
+    let word = Inbox<Never>(capacity: 1)
+    #expect(try await word.unlessClosed { 7 } == 7)
+    await #expect(throws: BusError.timeout) {
+      try await word.unlessClosed { throw BusError.timeout }
+    }
+    let timers = HandTimers()
+    let clock = ClusterClock(wallMicroseconds: 0, timers: timers)
+    try await withThrowingTaskGroup(of: Int?.self) { group in
+      group.addTask {
+        try await word.unlessClosed {
+          // Ends with its task only: nobody advances this time.
+          await clock.pause(.seconds(60))
+          try Task.checkCancellation()
+          return 7
+        }
+      }
+      while !timers.isArmed { await Task.yield() }
+      word.close()
+      let ended = try await group.next()
+      #expect(ended == .some(nil))
+    }
+    #expect(try await word.unlessClosed { try Task.checkCancellation() } == nil)
+  }
 }

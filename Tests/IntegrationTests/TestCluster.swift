@@ -27,14 +27,16 @@ final class TestCluster: Sendable {
     try Data(json.utf8).write(to: URL(fileURLWithPath: folder + "/keys.json"))
   }
 
+  /// - Parameter waits: until the edges are ready.
   static func start(
-    coordinators: Int = 2, edges: Int = 2, options: [String] = []
+    coordinators: Int = 2, edges: Int = 2, options: [String] = [], waits: Bool = true
   ) async throws -> TestCluster {
     let cluster = try TestCluster(nats: try await NATSServerProcess.start(), options: options)
     do {
-      for number in 1...coordinators { try cluster.startCoordinator("c\(number)") }
-      for number in 1...edges { try cluster.startEdge("e\(number)") }
-      for number in 1...edges { try await cluster.waitUntilReady("e\(number)") }
+      for number in 0..<coordinators { try cluster.startCoordinator("c\(number + 1)") }
+      for number in 0..<edges { try cluster.startEdge("e\(number + 1)") }
+      guard waits else { return cluster }
+      for number in 0..<edges { try await cluster.waitUntilReady("e\(number + 1)") }
     } catch {
       cluster.stop()
       throw error
@@ -143,6 +145,17 @@ final class TestCluster: Sendable {
       try await Task.sleep(for: .milliseconds(20))
     }
     throw Failure(description: "\(edge) is not ready; its log: \(log(edge))")
+  }
+
+  /// Waits until a node has said something in its log.
+  func waitForLog(_ node: String, _ text: String) async throws {
+    let deadline = ContinuousClock.now + .seconds(60)
+    while ContinuousClock.now < deadline {
+      if log(node).contains(text) { return }
+      // Nothing tells when another process writes.
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    throw Failure(description: "\(node) does not say \"\(text)\"; its log: \(log(node))")
   }
 
   func get(_ edge: String, _ path: String) async throws -> (status: Int32, body: String) {

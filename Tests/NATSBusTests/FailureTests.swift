@@ -1,5 +1,6 @@
 import CallBus
 import CallTestKit
+import Glibc
 import NATSBus
 import Synchronization
 import Testing
@@ -17,12 +18,59 @@ struct FailureTests {
     let error = await #expect(throws: BusError.self) {
       _ = try await NATSBus.connect(url: server.url, name: "test", options: options())
     }
-    guard case .failed(let text) = error else {
+    guard case .notReady(let text) = error else {
       Issue.record("another error: \(String(describing: error))")
       return
     }
-    #expect(text.hasPrefix("cannot reach nats-server at \(server.url): "))
-    #expect(text.hasSuffix("start one, or set --nats-url"))
+    #expect(text.hasPrefix("no nats-server can be reached: "))
+  }
+
+  /// Waiting does not help, so it is told apart from a server that is not there.
+  @Test func aServerThatRefusesIsNotWaitedFor() async throws {
+    let server = try await NATSServerProcess.start(arguments: ["--user", "u", "--pass", "right"])
+    defer { server.stop() }
+    for url in [server.url, "nats://u:wrong-secret@127.0.0.1:\(server.port)"] {
+      let error = await #expect(throws: BusError.self) {
+        _ = try await NATSBus.connect(url: url, name: "test", options: options())
+      }
+      guard case .failed(let text) = error else {
+        Issue.record("another error: \(String(describing: error))")
+        return
+      }
+      #expect(text.hasPrefix("nats-server refuses the credentials: "))
+      #expect(!text.contains("secret"))
+    }
+  }
+
+  @Test func nothingThatIsSaidOfAConnectionHasThePassword() async throws {
+    let server = try await NATSServerProcess.start(arguments: ["--user", "u", "--pass", "secret"])
+    defer { server.stop() }
+    let events = Inbox<NATSEvent>(capacity: 100)
+    var options = options()
+    options.onEvent = { events.offer($0) }
+    let bus = try await NATSBus.connect(
+      url: "nats://u:secret@127.0.0.1:\(server.port)", name: "test", options: options)
+    #expect(bus.statistics.server == server.url)
+    await bus.close()
+    let said = await events.next(until: .now)
+    #expect(said.contains(.connected(server: server.url)))
+    #expect(!"\(said)".contains("secret"))
+  }
+
+  /// An attempt that the library has under way is not waited for.
+  @Test func aCancelledTaskDoesNotWaitForItsConnection() async throws {
+    var options = options()
+    // Longer than the test may take: only its cancellation can end the attempt.
+    options.connectTimeout = .seconds(3600)
+    let silent = try SilentListener()
+    await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { [options] in
+        _ = try await NATSBus.connect(url: silent.url, name: "test", options: options)
+      }
+      await silent.accepted()
+      group.cancelAll()
+      await #expect(throws: CancellationError.self) { try await group.waitForAll() }
+    }
   }
 
   @Test func countsWhatAFullOutboxRefuses() async throws {
@@ -167,6 +215,45 @@ struct FailureTests {
       let batch = await events.next(until: .now + .seconds(30))
       try #require(!batch.isEmpty, "\(event) did not come")
       if batch.contains(event) { return }
+    }
+  }
+}
+
+/// A server that takes connections and never says a word.
+private final class SilentListener: Sendable {
+  private let descriptor: Int32
+  private let connections = Mutex<[Int32]>([])
+  let port: UInt16
+  var url: String { "nats://127.0.0.1:\(port)" }
+
+  init() throws {
+    descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    var name = sockaddr_in()
+    name.sin_family = sa_family_t(AF_INET)
+    name.sin_addr.s_addr = inet_addr("127.0.0.1")
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let descriptor = descriptor
+    let isBound = withUnsafeMutablePointer(to: &name) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, $0, size) == 0 && listen(descriptor, 8) == 0
+          && getsockname(descriptor, $0, &size) == 0
+      }
+    }
+    try #require(isBound)
+    port = UInt16(bigEndian: name.sin_port)
+  }
+
+  /// Ends whoever is still connected.
+  deinit { for descriptor in connections.withLock({ $0 }) + [descriptor] { close(descriptor) } }
+
+  /// Returns once somebody has connected.
+  func accepted() async {
+    await withCheckedContinuation { continuation in
+      startThread(named: "accepts") { [self] in
+        let connection = accept(descriptor, nil, nil)
+        connections.withLock { $0.append(connection) }
+        continuation.resume()
+      }
     }
   }
 }

@@ -55,10 +55,7 @@ public struct PushGateway<Bus: ClusterBus>: Service {
   /// Runs until graceful shutdown has let what is under way finish, or until it is cancelled, which is
   /// as a crash would be.
   public func run() async throws {
-    let patiently = StorePatience(clock: clock) { [logger] error in
-      logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
-    }
-    let queue = try await patiently { try await bus.openWorkQueue(configuration.queue) }
+    guard let queue = try await openQueue() else { return }
     let subscriptions = try listen()
     defer { for subscription in subscriptions { subscription.cancel() } }
     let state = GatewayStateBox()
@@ -74,6 +71,22 @@ public struct PushGateway<Bus: ClusterBus>: Service {
       inbox.offer(.shutDown)
     }
     say(.gone)
+  }
+
+  /// nil where the node is asked to go before the queue is there.
+  private func openQueue() async throws -> Bus.QueueType? {
+    let patiently = StorePatience(clock: clock, limit: configuration.storePatience) {
+      [logger] error in
+      logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
+    }
+    let leaving = Inbox<Never>(capacity: 1)
+    return try await withGracefulShutdownHandler {
+      try await leaving.unlessClosed {
+        try await patiently { try await bus.openWorkQueue(configuration.queue) }
+      }
+    } onGracefulShutdown: {
+      leaving.close()
+    }
   }
 
   /// What graceful shutdown does.

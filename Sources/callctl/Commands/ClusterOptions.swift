@@ -73,7 +73,7 @@ struct ClusterOptions: ParsableArguments {
     } catch {
       throw CallctlError.unreachable(
         """
-        NATS cannot be reached: \(error).
+        NATS at \(shownURL) cannot be reached: \(error).
           --nats-url URL or CALLMESH_NATS_URL says where it is, --cluster or CALLMESH_CLUSTER which \
         cluster to ask.
         """)

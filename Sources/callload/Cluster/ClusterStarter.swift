@@ -159,7 +159,7 @@ struct ClusterStarter {
 
   func waitUntilReady(_ node: NodeMember) async throws {
     try await wait(
-      for: "\(node.name) to be ready (GET http://127.0.0.1:\(node.port)\(node.readyPath))",
+      for: "\(node.name) to be ready (GET http://127.0.0.1:\(node.port)/readyz)",
       on: node.process
     ) {
       await node.isReady()

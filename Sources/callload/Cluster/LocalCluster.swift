@@ -119,10 +119,8 @@ package struct NodeMember: Sendable {
 
   /// Whether it is up and takes part.
   package func isReady() async -> Bool {
-    await LocalHTTP.get(port: port, readyPath)?.status == 200
+    await LocalHTTP.get(port: port, "/readyz")?.status == 200
   }
-
-  var readyPath: String { process.role == .edge ? "/readyz" : "/healthz" }
 }
 
 extension NodeMember {

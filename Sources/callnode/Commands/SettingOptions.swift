@@ -12,6 +12,7 @@ struct NodeOptions: ParsableArguments {
   @Option(help: .of(.nodeId)) var nodeId: String?
   @Option(help: .of(.natsUrl)) var natsUrl: String?
   @Option(help: .of(.natsCredentials)) var natsCredentials: String?
+  @Option(help: .of(.startTimeout)) var startTimeout: String?
   @Option(help: .of(.shardCount)) var shardCount: String?
   @Option(help: .of(.drainSeconds)) var drainSeconds: String?
   @Option(help: .of(.heartbeatInterval)) var heartbeatInterval: String?
@@ -22,7 +23,7 @@ struct NodeOptions: ParsableArguments {
   var given: [SettingKey: String] {
     [
       .cluster: cluster, .nodeId: nodeId, .natsUrl: natsUrl,
-      .natsCredentials: natsCredentials, .shardCount: shardCount,
+      .natsCredentials: natsCredentials, .startTimeout: startTimeout, .shardCount: shardCount,
       .drainSeconds: drainSeconds, .heartbeatInterval: heartbeatInterval, .host: host,
       .logLevel: logLevel, .logFormat: logFormat,
     ].compactMapValues { $0 }

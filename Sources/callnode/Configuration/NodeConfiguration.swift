@@ -22,6 +22,7 @@ package struct NodeConfiguration: Sendable {
   package var nodeID: String
   package var natsURL: String
   package var natsCredentials: String?
+  package var startTimeout: Span
   /// nil: the cluster's.
   package var shardCount: Int?
   package var drain: Span
@@ -66,6 +67,7 @@ package struct NodeConfiguration: Sendable {
     nodeID = settings[.nodeId] == nil ? generatedNodeID : settings.text(.nodeId)
     natsURL = settings.text(.natsUrl)
     natsCredentials = settings[.natsCredentials] == nil ? nil : settings.text(.natsCredentials)
+    startTimeout = settings.span(.startTimeout)
     shardCount = settings[.shardCount] == nil ? nil : settings.integer(.shardCount)
     drain = settings.span(.drainSeconds)
     heartbeatInterval = settings.span(.heartbeatInterval)

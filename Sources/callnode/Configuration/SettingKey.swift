@@ -2,7 +2,8 @@
 /// environment variable follow from it (`ringTimeout`, `--ring-timeout`, `CALLMESH_RING_TIMEOUT`).
 package enum SettingKey: String, CaseIterable, Sendable {
   // Every node.
-  case cluster, nodeId, natsUrl, natsCredentials, shardCount, drainSeconds, heartbeatInterval
+  case cluster, nodeId, natsUrl, natsCredentials, startTimeout, shardCount, drainSeconds
+  case heartbeatInterval
   case host, logLevel, logFormat
   // Edges.
   case port, keysFile, eventLoops, pingInterval, commandsPerSecond, commandsBurst

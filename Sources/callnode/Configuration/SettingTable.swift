@@ -29,6 +29,10 @@ extension Setting {
       .natsCredentials, .node, .text(.path), nil, note: "none",
       "A NATS credentials file (.creds), where the servers ask for one."),
     Setting(
+      .startTimeout, .node, .duration(0, 86_400), "5m",
+      "How long a node that starts waits for NATS that cannot be reached, and for a store that is not "
+        + "ready, before it ends with status 1; 0: it tries once."),
+    Setting(
       .shardCount, .node, .integer(1...4096), nil, note: "the cluster's; 64 for a new cluster",
       "Into how many shards users are divided. Fixed when the cluster is created: a node that is "
         + "told another count refuses to start."),
@@ -79,8 +83,8 @@ extension Setting {
   private static let coordinatorSettings: [Setting] = [
     Setting(
       .metricsPort, .coordinator, .integer(0...65_535), "0",
-      "The TCP port for /metrics and /healthz of a coordinator or push gateway; 0: none. An edge has "
-        + "both on its port."),
+      "The TCP port for /metrics, /healthz and /readyz of a coordinator or push gateway; 0: none. An edge "
+        + "has them on its port."),
     Setting(
       .workers, .coordinator, .integer(1...64), "1",
       "Threads that run shards. Give at most one per core."),

@@ -39,11 +39,15 @@ struct NodeLauncher {
     }
     let runner = NodeRunner(
       configuration: configuration, roles: roles, keys: keys, providers: providers, logger: logger)
-    switch bus {
-    case .inProcess:
-      try await runner.run(on: InProcessBus(), busName: "in-process")
-    case .nats:
-      try await runner.run(on: connect(configuration, logger), busName: shownURL(configuration))
+    let bus = bus
+    try await SignalWatch.run(logger: logger) { [logger] watch in
+      switch bus {
+      case .inProcess:
+        try await runner.run(on: { _ in InProcessBus() }, busName: "in-process", watch)
+      case .nats:
+        let connect = { @Sendable in try await Self.connect(configuration, $0, logger) }
+        try await runner.run(on: connect, busName: Self.shownURL(configuration), watch)
+      }
     }
   }
 
@@ -53,6 +57,7 @@ struct NodeLauncher {
       let settings = try Self.settings(flags: flags, file: file)
       let configuration = try NodeConfiguration(
         settings, roles: roles, generatedNodeID: Self.generatedNodeID(roles))
+      if bus == .nats { try Self.checkCredentials(configuration, settings) }
       guard roles.hasEdge, let path = configuration.keysFile else {
         return (settings, configuration, nil)
       }
@@ -71,6 +76,20 @@ struct NodeLauncher {
     var read: ConfigurationFile?
     if let path, !path.isEmpty { read = try ConfigurationFile.read(path: path) }
     return try ResolvedSettings.resolve(flags: flags, environment: environment, file: read)
+  }
+
+  /// What NATS would be told too late, and in other words.
+  private static func checkCredentials(
+    _ configuration: NodeConfiguration, _ settings: ResolvedSettings
+  ) throws(ConfigurationError) {
+    guard let path = configuration.natsCredentials, access(path, R_OK) != 0 else { return }
+    let reason = String(cString: strerror(errno))
+    throw ConfigurationError([
+      .init(
+        setting: SettingKey.natsCredentials.rawValue, value: path,
+        origin: settings.entries[.natsCredentials]?.origin,
+        problem: "the file cannot be read (\(reason))", remedy: nil)
+    ])
   }
 
   static func providers(_ configuration: NodeConfiguration, _ settings: ResolvedSettings)
@@ -105,21 +124,34 @@ struct NodeLauncher {
     }
   }
 
-  private func connect(_ configuration: NodeConfiguration, _ logger: Logger) async throws
-    -> NATSBus
-  {
+  /// Connects, and waits where nobody can be reached: servers start at the same time, and one that is
+  /// away for a moment must not end a node. A server that refuses ends it.
+  private static func connect(
+    _ configuration: NodeConfiguration, _ wait: StartWait, _ logger: Logger
+  ) async throws -> NATSBus {
     // The number of shards is not known yet; streams and buckets are named without it.
     var options = NATSOptions(subjects: Subjects(cluster: configuration.cluster, shardCount: 1))
     options.credentialsFile = configuration.natsCredentials
-    options.onEvent = { Self.log($0, logger) }
+    options.onEvent = { log($0, logger) }
+    let shown = shownURL(configuration)
+    let patiently = wait.patience(for: "NATS", at: shown, limit: configuration.startTimeout)
     do {
-      return try await NATSBus.connect(
-        url: configuration.natsURL, name: configuration.nodeID, options: options)
-    } catch {
+      return try await patiently { [options] in
+        try await NATSBus.connect(
+          url: configuration.natsURL, name: configuration.nodeID, options: options)
+      }
+    } catch let error as BusError where error.mayPass {
       throw StartError.failure(
         """
-        NATS cannot be reached: \(error).
+        NATS at \(shown) cannot be reached: \(error).
           --nats-url or CALLMESH_NATS_URL says where it is; for a first try: nats-server -js
+        """)
+    } catch let error as BusError {
+      throw StartError.failure(
+        """
+        NATS at \(shown) does not take this node: \(error).
+          --nats-credentials or CALLMESH_NATS_CREDENTIALS names the credentials file; user and \
+        password or a token may stand in the URL.
         """)
     }
   }
@@ -139,7 +171,7 @@ struct NodeLauncher {
     }
   }
 
-  private func shownURL(_ configuration: NodeConfiguration) -> String {
+  private static func shownURL(_ configuration: NodeConfiguration) -> String {
     NATSURL.withoutCredentials(configuration.natsURL)
   }
 

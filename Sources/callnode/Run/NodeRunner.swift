@@ -8,7 +8,7 @@ internal import CallTelemetry
 internal import Logging
 internal import ServiceLifecycle
 
-/// Builds the roles of a process on a connected bus and runs them until they are asked to stop.
+/// Connects, builds the roles of a process on the bus and runs them until they are asked to stop.
 struct NodeRunner {
   var configuration: NodeConfiguration
   var roles: NodeRoles
@@ -18,21 +18,49 @@ struct NodeRunner {
   var providers: PushProviders?
   var logger: Logger
 
-  /// - Parameter busName: what the log calls the bus.
+  /// - Parameters:
+  ///   - connect: makes the bus; may say why that takes long.
+  ///   - busName: what the log calls the bus.
   /// - Throws: `StartError`.
-  func run(on bus: some ClusterBus, busName: String) async throws {
+  func run<Bus: ClusterBus>(
+    on connect: @Sendable @escaping (StartWait) async throws -> Bus, busName: String,
+    _ watch: SignalWatch
+  ) async throws {
+    let wait = StartWait(
+      host: configuration.host,
+      port: roles.hasEdge ? configuration.port : configuration.metricsPort,
+      logger: logger)
     do {
-      let shardCount = try await settleShardCount(bus)
-      announce(busName: busName, shardCount: shardCount)
-      let services = try await services(bus, shardCount: shardCount)
-      let longest = Duration.microseconds(configuration.drain.microseconds) + .seconds(15)
-      try await SignalWatch.run(services, longest: longest, logger: logger)
+      if let bus = try await watch.unlessAsked({ try await connect(wait) }) {
+        try await run(on: bus, busName: busName, wait, watch)
+      }
     } catch {
-      await bus.close()
+      await wait.end()
       throw startError(error)
     }
-    await bus.close()
+    await wait.end()
     logger.notice("stopped")
+  }
+
+  private func run<Bus: ClusterBus>(
+    on bus: Bus, busName: String, _ wait: StartWait, _ watch: SignalWatch
+  ) async throws {
+    do {
+      let built = try await watch.unlessAsked {
+        let shardCount = try await settleShardCount(bus, wait)
+        announce(busName: busName, shardCount: shardCount)
+        return try await self.services(bus, shardCount: shardCount, wait)
+      }
+      if let services = built {
+        await wait.end()
+        let longest = Duration.microseconds(configuration.drain.microseconds) + .seconds(15)
+        try await watch.serve(services, longest: longest)
+      }
+    } catch {
+      await bus.close()
+      throw error
+    }
+    await bus.close()
   }
 
   private func startError(_ error: any Error) -> StartError {
@@ -56,11 +84,8 @@ struct NodeRunner {
     }
   }
 
-  private func settleShardCount(_ bus: some ClusterBus) async throws -> Int {
-    let patiently = StorePatience(clock: ClusterClock(wallMicroseconds: 0), pause: .seconds(1)) {
-      [logger] error in
-      logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
-    }
+  private func settleShardCount(_ bus: some ClusterBus, _ wait: StartWait) async throws -> Int {
+    let patiently = wait.patience(for: "the store", limit: configuration.startTimeout)
     do {
       let (wanted, cluster) = (configuration.shardCount, configuration.cluster)
       let name = "\(cluster)-config"
@@ -74,7 +99,7 @@ struct NodeRunner {
       let bucket = try await patiently { try await bus.openBucket(name, existingBucket) }
       let count = try await patiently {
         try await ClusterAgreement.await(bucket, wanted: wanted, cluster: cluster) {
-          logger.notice("waits for the cluster's first coordinator")
+          wait.waits(for: "the cluster's first coordinator", "it decides on the number of shards")
         }
       }
       let leases = Subjects(cluster: cluster, shardCount: count).leaseBucket
@@ -110,13 +135,16 @@ struct NodeRunner {
   }
 
   /// The coordinator comes first, so that it starts before the edge and stops after it.
-  private func services(_ bus: some ClusterBus, shardCount: Int) async throws -> [any Service] {
+  private func services(_ bus: some ClusterBus, shardCount: Int, _ wait: StartWait) async throws
+    -> [any Service]
+  {
     let clock = ClusterClock(wallMicroseconds: CalendarTime.nowMilliseconds() * 1000)
     let metrics = MetricsRegistry()
     ProcessSample.register(in: metrics)
     var services: [any Service] = []
     let keyring = PushKeyring()
-    try await followPushKeys(bus, keyring)
+    let patiently = wait.patience(for: "the store", limit: configuration.startTimeout)
+    try await patiently { try await followPushKeys(bus, keyring) }
     if roles.hasCoordinator {
       services.append(
         CoordinatorNode(
@@ -135,6 +163,7 @@ struct NodeRunner {
       services.append(
         MetricsServer(
           host: configuration.host, port: configuration.metricsPort, metrics: metrics,
+          missing: { bus.statistics.connected ? nil : "the bus is not connected" },
           logger: logger))
     }
     if roles.hasEdge, let keys {
@@ -153,6 +182,7 @@ struct NodeRunner {
     out.shardCount = shardCount
     out.workers = configuration.workers
     out.limits = configuration.limits
+    out.storePatience = configuration.startTimeout
     out.heartbeatInterval = configuration.heartbeatInterval
     out.leaseTimeout = configuration.leaseTimeout
     out.probeTime = configuration.probeTime
@@ -188,6 +218,7 @@ struct NodeRunner {
     var out = PushGatewayConfiguration(
       nodeID: name("push"), cluster: configuration.cluster, version: CallmeshVersion.current)
     out.shardCount = shardCount
+    out.storePatience = configuration.startTimeout
     out.heartbeatInterval = configuration.heartbeatInterval
     out.drain = max(configuration.drain, .seconds(5))
     out.sendsPerPool = configuration.pushInFlight
@@ -212,6 +243,7 @@ struct NodeRunner {
     out.shardCount = shardCount
     if let eventLoops = configuration.eventLoops { out.eventLoops = eventLoops }
     out.buckets = existingBucket
+    out.storePatience = configuration.startTimeout
     out.limits = configuration.limits
     out.pingInterval = configuration.pingInterval
     out.commandsPerSecond = configuration.commandsPerSecond

@@ -1,6 +1,8 @@
+internal import CallBus
 internal import CallTelemetry
 internal import Logging
 internal import ServiceLifecycle
+internal import Synchronization
 internal import UnixSignals
 
 #if canImport(Glibc)
@@ -11,51 +13,84 @@ internal import UnixSignals
   internal import Darwin
 #endif
 
-/// Runs services until they end, a signal asks them to, or a second signal does not want to wait.
-enum SignalWatch {
-  /// - Parameter longest: how long a graceful shutdown may take before its rest is cancelled.
-  static func run(
-    _ services: [any Service], longest: Duration, logger: Logger
-  ) async throws {
-    var configuration = ServiceGroupConfiguration(
-      services: services.map {
-        .init(
-          service: $0, successTerminationBehavior: .gracefullyShutdownGroup,
-          failureTerminationBehavior: .gracefullyShutdownGroup)
-      }, logger: quieter(logger))
-    configuration.maximumGracefulShutdownDuration = longest
-    // What ignores its cancellation for that long ends with the process.
-    configuration.maximumCancellationDuration = .seconds(5)
-    let group = ServiceGroup(configuration: configuration)
-    let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
+/// What SIGTERM and SIGINT ask of a process over its whole life: while it starts, to leave that; once
+/// it serves, to end in good order; a second time, not to wait for that.
+final class SignalWatch: Sendable {
+  /// Closed with the first signal.
+  private let asked = Inbox<Never>(capacity: 1)
+  private let group = Mutex<ServiceGroup?>(nil)
+  private let logger: Logger
 
+  private init(_ logger: Logger) { self.logger = logger }
+
+  /// Runs `body` to its end, and hears signals meanwhile.
+  static func run(
+    logger: Logger, _ body: @Sendable @escaping (SignalWatch) async throws -> Void
+  ) async throws {
+    let watch = SignalWatch(logger)
+    let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
     try await withThrowingTaskGroup(of: Bool.self) { tasks in
       tasks.addTask {
-        try await group.run()
+        try await body(watch)
         return true
       }
       tasks.addTask {
-        var isShuttingDown = false
-        for await signal in signals {
-          if isShuttingDown {
-            logger.warning("second signal: ending at once", metadata: .keys([.signal: "\(signal)"]))
-            exit(1)
-          }
-          isShuttingDown = true
-          logger.notice("shutting down", metadata: .keys([.signal: "\(signal)"]))
-          await group.triggerGracefulShutdown()
-        }
+        await watch.hear(signals)
         return false
       }
-      while let isGroup = try await tasks.next() {
-        if isGroup { break }
+      while let isBody = try await tasks.next() {
+        if isBody { break }
       }
       tasks.cancelAll()
     }
   }
 
+  /// Runs a part of the start; cancels it with the first signal.
+  /// - Returns: nil where a signal came first.
+  func unlessAsked<Value: Sendable>(
+    _ body: @Sendable @escaping () async throws -> Value
+  ) async throws -> Value? {
+    try await asked.unlessClosed(body)
+  }
+
+  /// Runs services until they end, or a signal has ended them.
+  /// - Parameter longest: how long a graceful shutdown may take before its rest is cancelled.
+  func serve(_ services: [any Service], longest: Duration) async throws {
+    var configuration = ServiceGroupConfiguration(
+      services: services.map {
+        .init(
+          service: $0, successTerminationBehavior: .gracefullyShutdownGroup,
+          failureTerminationBehavior: .gracefullyShutdownGroup)
+      }, logger: quieter)
+    configuration.maximumGracefulShutdownDuration = longest
+    // What ignores its cancellation for that long ends with the process.
+    configuration.maximumCancellationDuration = .seconds(5)
+    let group = ServiceGroup(configuration: configuration)
+    self.group.withLock { $0 = group }
+    guard !asked.isClosed else { return }
+    do {
+      try await group.run()
+    } catch let error as ServiceGroupError
+      where error.errorCode == .alreadyFinished && asked.isClosed
+    {
+      // The signal came between the two lines above.
+    }
+  }
+
+  private func hear(_ signals: UnixSignalsSequence) async {
+    for await signal in signals {
+      if asked.isClosed {
+        logger.warning("second signal: ending at once", metadata: .keys([.signal: "\(signal)"]))
+        exit(1)
+      }
+      logger.notice("shutting down", metadata: .keys([.signal: "\(signal)"]))
+      asked.close()
+      await group.withLock { $0 }?.triggerGracefulShutdown()
+    }
+  }
+
   /// The group's own lines on each service's life are for those who debug it.
-  private static func quieter(_ logger: Logger) -> Logger {
+  private var quieter: Logger {
     var logger = logger
     if logger.logLevel > .debug { logger.logLevel = max(logger.logLevel, .error) }
     return logger
