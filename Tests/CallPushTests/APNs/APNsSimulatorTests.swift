@@ -283,6 +283,32 @@ struct APNsSimulatorTests {
     try await finish(world)
   }
 
+  @Test("R33: all nodes of the provider behind one limit of streams: what is refused goes later")
+  func oneLimitForAllNodes() async throws {
+    let budget = APNsStreamBudget(5)
+    var options = APNsSimulatorOptions()
+    options.streamBudget = budget
+    options.script = APNsScript([.init(.delay(.milliseconds(5)), from: 2)])
+    let nodes = [try await SimulatedAPNs(options), try await SimulatedAPNs(options)]
+    await withTaskGroup(of: Void.self) { group in
+      for node in nodes {
+        node.registerVoIP(30)
+        group.addTask {
+          let outcomes = await node.send((0..<30).map { SimulatedAPNs.message($0) })
+          #expect(outcomes.count == 30)
+          #expect(outcomes.values.allSatisfy { $0 == .accepted })
+        }
+      }
+    }
+    #expect(budget.openMax <= 5)
+    #expect(budget.refused > 0)
+    for node in nodes {
+      #expect(node.deliveredByID.count == 30)
+      #expect(node.deliveredByID.values.allSatisfy { $0 == 1 })
+      try await finish(node)
+    }
+  }
+
   @Test("a new key while pushes are under way: none is lost, later ones are signed with it")
   func newKey() async throws {
     let old = APNsProviderKey(id: "OLDKEY1234", team: "TEAMID1234")

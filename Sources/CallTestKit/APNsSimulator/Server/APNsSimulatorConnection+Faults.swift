@@ -12,6 +12,10 @@ extension APNsSimulatorConnection {
   func take(_ request: APNsRequest, _ stream: UInt32) {
     // One before it may have ended the connection.
     guard transport.isOpen(stream), !transport.isDead else { return }
+    guard spend(stream) else {
+      transport.reset(stream, code: HTTP2.ErrorCode.refusedStream)
+      return simulator.unanswered()
+    }
     let decision = simulator.judge(request, connection: number, identity: &identity)
     var pending = Pending(
       stream: stream, verdict: decision.verdict, response: decision.verdict.response,

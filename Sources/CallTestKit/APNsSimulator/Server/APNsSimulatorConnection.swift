@@ -22,6 +22,8 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
   var held: [Pending] = []
   var release: (APNsFault.Release, Scheduled<Void>)?
   private var badTokens = 0
+  /// Streams that count in the budget.
+  private var spent: Set<UInt32> = []
   private var input = ByteBuffer()
   private var events: [APNsTransport.Event] = []
   private var countsReported = APNsTransport.Counts()
@@ -107,6 +109,8 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
 
   func channelInactive(context: ChannelHandlerContext) {
     idleCheck?.cancel()
+    simulator.options.streamBudget?.leave(spent.count)
+    spent = []
     release?.1.cancel()
     held = []
     reportCounts()
@@ -143,6 +147,22 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
     }
   }
 
+  /// Whether the budget has room for one more.
+  func spend(_ stream: UInt32) -> Bool {
+    guard let budget = simulator.options.streamBudget else { return true }
+    settleBudget()
+    guard budget.enter() else { return false }
+    spent.insert(stream)
+    return true
+  }
+
+  private func settleBudget() {
+    guard !spent.isEmpty else { return }
+    let ended = spent.filter { !transport.isOpen($0) }
+    spent.subtract(ended)
+    simulator.options.streamBudget?.leave(ended.count)
+  }
+
   func deliver(_ push: APNsPush?) {
     if let push { simulator.deliver(push) }
   }
@@ -152,6 +172,7 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
     guard let context, fault != .blackHole || !isStarted || transport.output.readableBytes > 0
     else { return }
     reportCounts()
+    settleBudget()
     let finished = transport.isFinished && !isClosing
     if finished { isClosing = true }
     guard transport.output.readableBytes > 0 else {

@@ -17,6 +17,8 @@ public struct APNsSimulatorOptions: Sendable {
 
   /// The limit of streams, once a push was accepted.
   public var streamsMax = 1000
+  /// Shared with other simulators: a stream beyond it is refused, which is no answer.
+  public var streamBudget: APNsStreamBudget?
   /// After `BadDeviceToken` the limit is 1 again until a push is accepted.
   public var narrowsAfterBadToken = true
   /// After so many `BadDeviceToken` a connection is ended with GOAWAY; nil: never.
