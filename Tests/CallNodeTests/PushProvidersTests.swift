@@ -1,6 +1,6 @@
+import CallNodeKit
 import Foundation
 import Testing
-import callnode
 
 @Suite struct PushProvidersTests {
   private func read(_ text: String) throws -> PushProviders {

@@ -1,8 +1,8 @@
 import CallBus
 import CallCore
+import CallNodeKit
 import CallWire
 import Testing
-import callnode
 
 @Suite struct ResolutionTests {
   private static func file(_ json: String) throws -> ConfigurationFile {

@@ -1,7 +1,7 @@
 import CallCore
+import CallNodeKit
 import Foundation
 import Testing
-import callnode
 
 @Suite struct SettingTableTests {
   @Test func everySettingIsThereOnceAndItsDefaultIsAcceptable() {

@@ -26,7 +26,8 @@ BEGIN {
   allow("CallSimulation", seams " CallAuth CallCoordinator CallEdge CallClient")
   allow("callsim", "CallCore CallSimulation")
   allow("apnssim", "CallCore CallTestKit")
-  allow("callnode", seams " CallAuth CallCoordinator CallEdge CallPush NATSBus")
+  allow("CallNodeKit", seams " CallAuth CallCoordinator CallEdge CallPush NATSBus")
+  allow("callnode", "CallNodeKit")
   allow("callctl", seams " CallAuth NATSBus")
   allow("callload", "CallCore CallWire CallTelemetry CallAuth CallClient CallTestKit")
 
