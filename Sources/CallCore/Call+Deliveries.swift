@@ -58,6 +58,8 @@ extension Call {
   mutating func inviteHeard(_ leg: Int, _ context: CallContext, into outcome: inout Outcome) {
     legs[leg].endpoint.acknowledgeInvite()
     legs[leg].pushAt = .distantFuture
+    // It is awake: what it has to hear comes over its socket.
+    if legs[leg].endpoint.session != nil { legs[leg].isBeingWoken = false }
     if legs[leg].state == .waking { legs[leg].state = .delivered }
     guard !rangEverywhere, isRinging, !legs.contains(where: { $0.told && $0.state == .waking })
     else { return }
@@ -118,7 +120,7 @@ extension Call {
   private mutating func join(
     _ party: Party, _ session: SessionRef, _ context: CallContext, into outcome: inout Outcome
   ) {
-    guard legs.count < context.limits.devicesPerUser * 2 else { return }
+    guard legs.count < context.limits.legsPerCall else { return }
     commit(.legJoined(party), .urgent, context, into: &outcome)
     guard let leg = legIndex(party.device) else { return }
     legs[leg].endpoint.session = session

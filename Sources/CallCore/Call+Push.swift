@@ -76,6 +76,23 @@ extension Call {
     endIfNobodyIsLeft(context, into: &outcome)
   }
 
+  /// Nobody may be pushed now: who waited for a push waits for nothing.
+  mutating func dropDuePushes(_ context: CallContext, into outcome: inout Outcome) {
+    wantsPush = false
+    guard isRinging else { return }
+    for leg in legs.indices where legs[leg].pushAt <= context.now {
+      legs[leg].pushAt = .distantFuture
+    }
+    watchLegs(context)
+    endIfNobodyIsLeft(context, into: &outcome)
+  }
+
+  /// Whether a push that was decided still has somebody to tell: no ring for what rings no more.
+  func stillWants(_ purpose: PushPurpose, _ device: DeviceID) -> Bool {
+    guard purpose == .ring else { return true }
+    return isRinging && (legIndex(device).map { legs[$0].isBeingWoken } ?? false)
+  }
+
   /// Tells those whom a push made ring, and who have not attached since, that it is over: by the one
   /// push that their SDK takes for it.
   private mutating func cleanUp(
@@ -245,7 +262,7 @@ extension Call {
       legs[leg].wakes = mayPush && device?.wakes == true
       legs[leg].pushAt = .distantFuture
       legs[leg].isBeingWoken =
-        legs[leg].pushes.contains(.ring) && legs[leg].state == .waking
+        legs[leg].pushes.contains(.ring) && legs[leg].state.isLive
         && legs[leg].endpoint.session == nil && device?.wakes == true
     }
   }

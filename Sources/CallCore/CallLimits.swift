@@ -42,6 +42,9 @@ public struct CallLimits: Sendable, Equatable {
   /// refuse (`tryAgain`).
   public var registrationsWaiting = 1000
   public var devicesPerUser = 10
+  /// Devices that a call rings: registered ones, and those that are attached without. Policy: the
+  /// registered and the lately attached first.
+  public var legsPerCall: Int { devicesPerUser * 2 }
   public var liveCallsPerDevice = 5
   public var callsPerPairPerMinute = 10
   public var headersCount = 32

@@ -37,10 +37,7 @@ extension ShardMachine {
     _ facts: PlacedFacts, _ id: CallID, _ command: Command, _ context: CallContext,
     into outcome: inout Outcome
   ) {
-    let reached = (users[facts.callee]?.devices ?? []).filter {
-      ($0.session != nil || (mayPush && $0.wakes) || isAwaited($0, context))
-        && !(facts.caller.user == facts.callee.user && $0.id == facts.caller.device)
-    }
+    let reached = reached(facts, context)
     let free = reached.filter { liveCalls(of: $0.id, facts.callee) < limits.liveCallsPerDevice }
     let inCall = limits.busyWhileInCall && isInCall(facts.callee)
     var facts = facts
@@ -74,6 +71,20 @@ extension ShardMachine {
       }
     }
     outcome.raise(to: .urgent)
+  }
+
+  private func reached(_ facts: PlacedFacts, _ context: CallContext) -> [User.Device] {
+    let all = (users[facts.callee]?.devices ?? []).filter {
+      ($0.session != nil || (mayPush && $0.wakes) || isAwaited($0, context))
+        && !(facts.caller.user == facts.callee.user && $0.id == facts.caller.device)
+    }
+    guard all.count > limits.legsPerCall else { return all }
+    let preferred = all.sorted {
+      ($0.registration == nil ? 0 : 1, $0.attachedAt) > (
+        $1.registration == nil ? 0 : 1, $1.attachedAt
+      )
+    }
+    return Array(preferred.prefix(limits.legsPerCall))
   }
 
   /// Whether a device that is not attached lost its session so lately that it may be on its way
@@ -190,6 +201,7 @@ extension ShardMachine {
     let party = Party(
       user: command.user.user, device: command.device, deviceName: device?.name ?? "")
     mutate(id) { call in
+      guard call.legs.count < context.limits.legsPerCall else { return }
       call.commit(.legJoined(party), .urgent, context, into: &outcome)
       if let leg = call.legIndex(command.device) {
         call.legs[leg].endpoint.session = device?.session

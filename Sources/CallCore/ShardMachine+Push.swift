@@ -6,7 +6,7 @@ extension ShardMachine {
     while let id = pushWishes.popLast() {
       guard let slot = calls.slot(of: id), calls[slot].wantsPush else { continue }
       guard mayPush else {
-        calls[slot].wantsPush = false
+        mutate(id) { $0.dropDuePushes(context, into: &outcome) }
         continue
       }
       let devices = users[calls[slot].facts.callee]?.devices ?? []
@@ -56,13 +56,18 @@ extension ShardMachine {
     let isLost = lose(
       report.fingerprint, user, report.device, reply: PendingReply(command), claim: nil, context,
       into: &outcome)
-    if isLost, !report.fingerprint.isEmpty {
+    if isLost, !report.fingerprint.isEmpty, !claims(report.fingerprint, user, report.device) {
       outcome.effects.append(
         .releaseToken(
           fingerprint: report.fingerprint,
           TokenOwner(user: user, device: report.device, claimedAt: context.now)))
     }
     return isLost
+  }
+
+  /// Whether a job that the work queue has not taken yet is still to be offered.
+  public func stillWants(_ job: PushJob) -> Bool {
+    calls.slot(of: job.call).map { calls[$0].stillWants(job.purpose, job.device) } ?? false
   }
 
   /// The work queue did not take a push, in all the time that it had for it.

@@ -67,8 +67,10 @@ extension ShardMachine {
     return oldest.map(\.id)
   }
 
+  /// Until when a device was seen; one that is attached is seen now.
   private static func seen(_ device: User.Device) -> Timestamp {
-    max(device.registration?.seenAt ?? device.attachedAt, device.attachedAt)
+    guard device.session == nil else { return .distantFuture }
+    return max(device.registration?.seenAt ?? device.attachedAt, device.attachedAt, device.leftAt)
   }
 
   mutating func unregister(_ command: Command, _ device: DeviceID, into outcome: inout Outcome) {
@@ -94,13 +96,15 @@ extension ShardMachine {
     return lastStoreToken
   }
 
-  /// Whether a registration of the device is on its way to the store.
+  /// Whether a registration of the device, or its removal, is on its way to the store. What is written
+  /// behind a removal would bring back what is gone.
   func isStoring(_ user: UserKey, _ device: DeviceID) -> Bool {
     pendingStores.values.contains {
-      if case .register(let registration, _) = $0.what {
+      switch $0.what {
+      case .register(let registration, _):
         registration.user == user && registration.device == device
-      } else {
-        false
+      case .remove(let removedUser, let removed): removedUser == user && removed == device
+      case .less, .seen: false
       }
     }
   }
@@ -177,7 +181,7 @@ extension ShardMachine {
     tidy(user)
   }
 
-  /// The device attached: it is seen. Written now and then only.
+  /// The device attached, or is about to leave: it is seen. Written now and then only.
   mutating func noteSeen(
     _ user: UserKey, _ id: DeviceID, _ context: CallContext, into outcome: inout Outcome
   ) {
@@ -196,8 +200,8 @@ extension ShardMachine {
     var expired: [(UserKey, DeviceID)] = []
     for (key, user) in users {
       for device in user.devices {
-        guard let registration = device.registration, device.session == nil,
-          registration.seenAt + limits.registrationLifetime < now
+        guard device.registration != nil, device.session == nil,
+          Self.seen(device) + limits.registrationLifetime < now
         else { continue }
         expired.append((key, device.id))
       }

@@ -55,10 +55,13 @@ extension ShardMachine {
     _ key: UserKey, _ session: SessionRef, graceful: Bool, _ context: CallContext,
     into outcome: inout Outcome
   ) {
+    let device = users[key]?.device(of: session)?.id
     let dropped =
-      users[key]?.dropSessions(brokeAt: graceful ? nil : context.now) { $0 == session } ?? []
+      users[key]?.dropSessions(at: context.now, graceful: graceful) { $0 == session } ?? []
     if !dropped.isEmpty {
       tally.sessions -= 1
+      // A socket may last longer than a registration does.
+      if isServing, let device { noteSeen(key, device, context, into: &outcome) }
       calleeSessionLost(key, session, graceful: graceful, context, into: &outcome)
     }
     tidy(key)

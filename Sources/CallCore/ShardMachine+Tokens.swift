@@ -191,12 +191,27 @@ extension ShardMachine {
     }
   }
 
+  /// Whether the device is about to have the token again: its new claim is not to be given up.
+  func claims(_ fingerprint: String, _ user: UserKey, _ device: DeviceID) -> Bool {
+    func isIt(_ registration: Registration) -> Bool {
+      registration.user == user && registration.device == device
+        && registration.fingerprints.contains(fingerprint)
+    }
+    return pendingClaims.values.contains { isIt($0.registration) }
+      || pendingStores.values.contains {
+        if case .register(let registration, _) = $0.what { isIt(registration) } else { false }
+      }
+  }
+
   /// Gives the claims of a registration up that is gone, or that has other tokens now.
   func release(
     _ registration: Registration, except kept: [String], _ context: CallContext,
     into outcome: inout Outcome
   ) {
-    for fingerprint in registration.fingerprints where !kept.contains(fingerprint) {
+    for fingerprint in registration.fingerprints
+    where !kept.contains(fingerprint)
+      && !claims(fingerprint, registration.user, registration.device)
+    {
       outcome.effects.append(
         .releaseToken(fingerprint: fingerprint, owner(registration, context)))
       outcome.raise(to: .relaxed)

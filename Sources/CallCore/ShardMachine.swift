@@ -163,7 +163,7 @@ public struct ShardMachine: Sendable {
   public mutating func edgeLost(_ edge: UInt64, now: Timestamp, into outcome: inout Outcome) {
     let context = context(now)
     for key in Array(users.keys) {
-      let dropped = users[key]?.dropSessions(brokeAt: now) { $0.edge == edge } ?? []
+      let dropped = users[key]?.dropSessions(at: now, graceful: false) { $0.edge == edge } ?? []
       for session in dropped {
         tally.sessions -= 1
         calleeSessionLost(key, session, graceful: false, context, into: &outcome)

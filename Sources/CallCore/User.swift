@@ -7,6 +7,8 @@ struct User: Sendable {
     /// nil: not attached.
     var session: SessionRef?
     var attachedAt = Timestamp(microseconds: 0)
+    /// When its last session ended, however.
+    var leftAt = Timestamp(microseconds: 0)
     /// When its session broke; nil while it is attached, and where it took its leave. A registered
     /// device comes back soon: a call waits for it.
     var brokeAt: Timestamp?
@@ -59,15 +61,16 @@ struct User: Sendable {
 
   /// The devices of a session's edge, or one session, lose it. Returns those sessions.
   ///
-  /// - Parameter brokeAt: now, where a session broke; nil where the device took its leave.
+  /// - Parameter graceful: the device took its leave; its session did not break.
   mutating func dropSessions(
-    brokeAt: Timestamp?, where matches: (SessionRef) -> Bool
+    at now: Timestamp, graceful: Bool, where matches: (SessionRef) -> Bool
   ) -> [SessionRef] {
     var dropped: [SessionRef] = []
     for index in devices.indices {
       guard let session = devices[index].session, matches(session) else { continue }
       devices[index].session = nil
-      devices[index].brokeAt = brokeAt
+      devices[index].brokeAt = graceful ? nil : now
+      devices[index].leftAt = now
       dropped.append(session)
     }
     return dropped
