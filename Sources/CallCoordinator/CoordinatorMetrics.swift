@@ -38,12 +38,15 @@ package struct CoordinatorMetrics: Sendable {
   package let registrationWrites: Counter
   package let registrationWritesFailed: Counter
   package let heartbeatsUnreadable: Counter
+  package let heartbeatsDropped: Counter
   package let edgesLost: Counter
   package let pushJobs: [PushPurpose: Counter]
   package let pushesAdded: Counter
   package let pushRetries: Counter
   package let pushesFailed: Counter
+  package let pushesUnwanted: Counter
   package let tokenClaims: Counter
+  package let peerAnswersUnreadable: Counter
   private let pushReports: [String: Counter]
 
   package init(_ registry: MetricsRegistry) {
@@ -110,6 +113,8 @@ package struct CoordinatorMetrics: Sendable {
       "registration_writes_failed", "Registrations that could not be stored or removed.")
     heartbeatsUnreadable = counter(
       "heartbeats_unreadable", "Heartbeats that could not be decoded.")
+    heartbeatsDropped = counter(
+      "heartbeats_dropped", "Heartbeats that a full inbox refused; others follow.")
     edgesLost = counter("edges_lost", "Edges that fell silent or said that they go.")
     pushJobs = Dictionary(
       uniqueKeysWithValues: PushPurpose.allCases.map { purpose in
@@ -121,6 +126,12 @@ package struct CoordinatorMetrics: Sendable {
     pushesAdded = counter("pushes_added", "Pushes that the work queue has.")
     pushRetries = counter("push_retries", "Pushes offered to the work queue once more.")
     pushesFailed = counter("pushes_failed", "Pushes that the work queue did not take.")
+    pushesUnwanted = counter(
+      "pushes_unwanted",
+      "Pushes that the work queue had not taken when nobody was to be told any more, or when another "
+        + "owner spoke for the shard.")
+    peerAnswersUnreadable = counter(
+      "peer_answers_unreadable", "Answers of other shards that could not be decoded.")
     tokenClaims = counter("token_claims", "Push tokens claimed for a registration.")
     pushReports = Dictionary(
       uniqueKeysWithValues: Self.outcomes.map { outcome in

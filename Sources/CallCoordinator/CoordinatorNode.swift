@@ -104,7 +104,8 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     let checkpointer = Checkpointer(
       store: store, journal: journal, shardCount: configuration.shardCount, metrics: metrics,
       logger: logger)
-    let inbox = KeeperInbox(timers: clock.timers)
+    let inbox = KeeperInbox(
+      timers: clock.timers, heartbeatsDropped: metrics.heartbeatsDropped)
     let workers = makeWorkers { index in
       ShardWorker.Dependencies(
         configuration: configuration, subjects: subjects, bus: bus, journal: journal,

@@ -146,5 +146,6 @@ struct ExpectedShard {
   var subscriptions: [any BusSubscription] = []
   /// Command batches as they came.
   var batches: [[UInt8]] = []
-  var lostEdges: [UInt64] = []
+  /// Edges that were lost meanwhile, and have not come back.
+  var lostEdges: Set<UInt64> = []
 }

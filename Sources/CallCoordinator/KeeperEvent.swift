@@ -1,5 +1,6 @@
 package import CallBus
 internal import CallCore
+internal import CallTelemetry
 internal import CallWire
 
 /// What the keeper of a node's shards hears.
@@ -50,14 +51,18 @@ package final class KeeperInbox: Sendable {
   /// bounded by its shards and never refused.
   private static let heartbeatsWaitingMax = 10_000
 
-  package init(timers: (any Timers)? = nil) {
+  private let heartbeatsDropped: Counter
+
+  init(timers: (any Timers)? = nil, heartbeatsDropped: Counter) {
     events = Inbox(capacity: .max, timers: timers)
+    self.heartbeatsDropped = heartbeatsDropped
   }
 
   func offer(_ event: KeeperEvent) { events.offer(event) }
 
   func heard(_ heartbeat: [UInt8]) {
-    if events.depth < Self.heartbeatsWaitingMax { events.offer(.heartbeat(heartbeat)) }
+    guard events.depth < Self.heartbeatsWaitingMax else { return heartbeatsDropped.increment() }
+    events.offer(.heartbeat(heartbeat))
   }
 
   package func report(_ report: WorkerReport) { events.offer(.worker(report)) }

@@ -344,7 +344,7 @@ package actor ShardKeeper {
       case .edgeJoined(let edge):
         with.logger.debug("An edge joined.", metadata: .keys([.edge: "\(edge)"]))
         // It may have been there, and silent, when this node took its shards.
-        for worker in workers { worker.inbox.offer(.edgeReturned) }
+        for worker in workers { worker.inbox.offer(.edgeReturned(edge)) }
       case .edgeLost(let edge):
         with.metrics.edgesLost.increment()
         with.logger.info(
@@ -354,7 +354,7 @@ package actor ShardKeeper {
         with.logger.warning(
           "An edge that was counted lost lives: all edges announce their sessions anew.",
           metadata: .keys([.edge: "\(edge)"]))
-        for worker in workers { worker.inbox.offer(.edgeReturned) }
+        for worker in workers { worker.inbox.offer(.edgeReturned(edge)) }
       case .edgeNameShared(let node):
         with.logger.error(
           "Two living edges have the same name; give every node a name of its own.",

@@ -26,7 +26,9 @@ extension ShardWorker {
       guard holds(ShardTerm(shard: shard, epoch: epoch)) else { return }
       stopAwaiting(edge, shard)
     case .edgeLost(let edge): edgeLost(edge, now: now)
-    case .edgeReturned: announceAnew()
+    case .edgeReturned(let edge):
+      for shard in Array(expected.keys) { expected[shard]?.lostEdges.remove(edge) }
+      announceAnew()
     case .expect(let term): expected[term.shard] = ExpectedShard(term: term)
     case .subscribed(let term, let subscriptions):
       guard expected[term.shard]?.term == term else {
@@ -158,14 +160,16 @@ extension ShardWorker {
 
   private func edgeLost(_ edge: UInt64, now: Timestamp) {
     knownEdges.remove(edge)
-    for shard in Array(expected.keys) { expected[shard]?.lostEdges.append(edge) }
-    for shard in held.indices where held[shard] != nil {
-      stopAwaiting(edge, shard)
-      if case .announcing = held[shard]!.phase { held[shard]!.afterLoss = true }
-      if case .parting = held[shard]!.phase { continue }
-      decide(shard, now: now) { $0.edgeLost(edge, now: now, into: &$1) }
-      touch(shard)
-    }
+    for shard in Array(expected.keys) { expected[shard]?.lostEdges.insert(edge) }
+    for shard in held.indices where held[shard] != nil { edgeLost(edge, shard, now: now) }
+  }
+
+  func edgeLost(_ edge: UInt64, _ shard: Int, now: Timestamp) {
+    stopAwaiting(edge, shard)
+    if case .announcing = held[shard]!.phase { held[shard]!.afterLoss = true }
+    if case .parting = held[shard]!.phase { return }
+    decide(shard, now: now) { $0.edgeLost(edge, now: now, into: &$1) }
+    touch(shard)
   }
 
   private func stopAwaiting(_ edge: UInt64, _ shard: Int) {

@@ -49,6 +49,7 @@ extension ShardWorker {
     case .refused: reason = "the work queue is full"
     case .unknown(let text): reason = text
     }
+    guard isWanted(push) else { return drop(number) }
     // 50, 100, 200 … ms. An addition that did arrive, repeated, adds nothing.
     let again = now + .milliseconds(50 << Int64(push.attempts - 1))
     if push.attempts < Self.pushAttemptsMax, again < push.job.deadline {
@@ -83,8 +84,23 @@ extension ShardWorker {
     pushAgainAt = .distantFuture
     for number in pushes.keys.sorted() {
       guard let again = pushes[number]?.againAt else { continue }
-      if again <= now { offer(number) } else { pushAgainAt = min(pushAgainAt, again) }
+      guard again <= now else {
+        pushAgainAt = min(pushAgainAt, again)
+        continue
+      }
+      if isWanted(pushes[number]!) { offer(number) } else { drop(number) }
     }
+  }
+
+  /// Not for a call that rings no more, and not for a shard that another owner speaks for: that one
+  /// says again what still matters.
+  private func isWanted(_ push: PendingPush) -> Bool {
+    holds(push.term) && held[push.term.shard]!.machine.stillWants(push.job)
+  }
+
+  private func drop(_ number: UInt64) {
+    pushes[number] = nil
+    with.metrics.pushesUnwanted.increment()
   }
 }
 

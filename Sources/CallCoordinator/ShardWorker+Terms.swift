@@ -38,7 +38,7 @@ extension ShardWorker {
       ?? recovered.lostSince.map { HeldShard.Pause(since: $0, isPlanned: false) }
     with.metrics.shards.add(1)
     for bytes in waiting.batches { decodeAndTake(bytes, shard, now: now) }
-    for edge in waiting.lostEdges { take(.edgeLost(edge), now: now) }
+    for edge in waiting.lostEdges.sorted() { edgeLost(edge, shard, now: now) }
     askForSessions(recovered.term)
     touch(shard)
   }
@@ -82,11 +82,13 @@ extension ShardWorker {
     guard holds(term), held[term.shard]!.release == nil else { return done(false) }
     let shard = term.shard
     leaveBus(shard)
-    // A shard that has not begun has said nothing; who waits in its queue asks the next owner.
+    // A shard that has not begun has said nothing, and does not know all sessions: who waits in its
+    // queue, and who comes behind, asks the next owner.
     _ = held[shard]!.queue.takeAll()
-    held[shard]!.phase = .draining
+    let hasBegun = held[shard]!.keepsTime
+    held[shard]!.phase = hasBegun ? .draining : .parting
     held[shard]!.release = HeldShard.Release(deadline: deadline, done: done)
-    inbox.offer(.drained(term))
+    if hasBegun { inbox.offer(.drained(term)) }
     touch(shard)
   }
 

@@ -125,7 +125,10 @@ extension ShardWorker {
   }
 
   func takeAnswers(_ bytes: [UInt8], now: Timestamp) {
-    guard let batch = try? ClusterCodec.edgeBatch(bytes) else { return }
+    guard let batch = try? ClusterCodec.edgeBatch(bytes) else {
+      return with.metrics.peerAnswersUnreadable.increment()
+    }
+    with.metrics.peerAnswersUnreadable.increment(by: UInt64(batch.unreadable))
     for item in batch.items {
       guard case .reply(let request, let reply) = item.body,
         let exchange = exchanges[request]

@@ -21,7 +21,7 @@ package enum WorkerEvent: Sendable {
   case announceDone(shard: Int, epoch: UInt64, edge: UInt64)
   case edgeLost(UInt64)
   /// An edge that was not known, or was counted lost, lives: its sessions are wanted.
-  case edgeReturned
+  case edgeReturned(UInt64)
 
   /// The lease is ours; commands are kept until the shard is recovered.
   case expect(ShardTerm)

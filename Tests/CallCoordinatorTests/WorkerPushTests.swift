@@ -143,6 +143,30 @@ extension WorkerBench {
     }
   }
 
+  @Test("a ring that the queue has not taken when the call ends is not offered again")
+  func notAfterTheEnd() async throws {
+    try await WorkerBench().run { bench in
+      try await bench.adopt(0)
+      let bob = bench.user(0)
+      _ = try await bench.register(bob, "b1", "t1")
+      bench.outlet.be(.silent)
+      try await bench.edge.place(call, from: 2, caller, to: bob)
+      try await eventually("the ring is offered") { bench.outlet.offered.count == 1 }
+      let reply = try await bench.edge.ask(.cancel(call), from: 2, caller, "phone", to: bob)
+      guard case .call(let state) = reply, state.reason == .cancelled else {
+        Issue.record("not cancelled: \(reply)")
+        return
+      }
+      try await eventually("the clean-up is offered") { bench.outlet.offered.count == 2 }
+      bench.outlet.be(.refuses)
+      try await eventually("the ring is dropped") { bench.metrics.pushesUnwanted.value == 1 }
+      bench.outlet.be(.takes)
+      try await eventually("the clean-up is kept") { bench.outlet.kept.count == 1 }
+      #expect(bench.outlet.kept.map(\.purpose) == [.cancel])
+      #expect(bench.outlet.offered.count { $0.purpose == .ring } == 1)
+    }
+  }
+
   @Test("R14: a queue that says nothing holds up nobody who has a socket")
   func silentQueue() async throws {
     try await WorkerBench().run { bench in

@@ -345,6 +345,79 @@ import Testing
     }
   }
 
+  /// An edge was lost, and is back, while another shard is being recovered.
+  @Test func aLostEdgeThatIsBackKeepsItsSessions() async throws {
+    try await WorkerBench().run { bench in
+      try await bench.adopt(0)
+      let inbox = bench.worker.inbox
+      let term = ShardTerm(shard: 1, epoch: 1)
+      inbox.offer(.expect(term))
+      inbox.offer(.edgeLost(bench.edge.number))
+      inbox.offer(.edgeReturned(bench.edge.number))
+      let bob = bench.user(0)
+      try await bench.edge.attach(bob, "phone", session: 7)
+      try await recover(bench, term)
+      #expect(await bench.worker.inspect(user: bob, shard: 0)?.devices.first?.session != nil)
+    }
+  }
+
+  /// What was lost while shards were recovered is lost for each of them once, and for no other.
+  @Test func aLostEdgeConcernsEachShardOnce() async throws {
+    try await WorkerBench().run { bench in
+      try await bench.adopt(0)
+      let inbox = bench.worker.inbox
+      let terms = (1..<WorkerBench.shards).map { ShardTerm(shard: $0, epoch: 1) }
+      for term in terms { inbox.offer(.expect(term)) }
+      inbox.offer(.edgeLost(bench.edge.number))
+      let bob = bench.user(0)
+      try await bench.edge.attach(bob, "phone", session: 7)
+      for term in terms {
+        try await recover(bench, term)
+        #expect(await bench.worker.inspect(user: bob, shard: 0)?.devices.first?.session != nil)
+      }
+    }
+  }
+
+  @inline(never)
+  private func recover(_ bench: WorkerBench, _ term: ShardTerm) async throws {
+    bench.worker.inbox.offer(
+      .adopt(
+        RecoveredShard(
+          term: term, machine: ShardMachine(shard: term.shard, epoch: 1, limits: CallLimits()),
+          sequence: 0, edges: [])))
+    try await eventually("\(term) serves") { bench.reported.contains(.serving(term)) }
+  }
+
+  /// It does not know all sessions: who is called may well be attached.
+  @Test func aShardThatIsReleasedBeforeItBeganDecidesNothing() async throws {
+    try await WorkerBench({ $0.announceTimeout = .seconds(600) }).run { bench in
+      let inbox = bench.worker.inbox
+      let term = ShardTerm(shard: 0, epoch: 1)
+      inbox.offer(.expect(term))
+      inbox.offer(
+        .adopt(
+          RecoveredShard(
+            term: term, machine: ShardMachine(shard: 0, epoch: 1, limits: CallLimits()),
+            sequence: 0, edges: [999])))
+      let parted = Parted()
+      inbox.offer(.release(term, deadline: bench.clock.now() + .seconds(600)) { parted.say($0) })
+      let call = CallID(high: 9, low: 9)
+      let batch = CommandBatch(
+        edge: bench.edge.number,
+        commands: [
+          Command(
+            session: bench.edge.session(5), request: 1, user: .user("caller"), device: "phone",
+            callee: bench.user(0), body: .place(PlaceRequest(call: call)))
+        ])
+      inbox.offerCommands(shard: 0, ClusterCodec.encode(batch))
+      try await eventually("it is given up") { parted.said != nil }
+      #expect(parted.said == true)
+      try await bench.flush()
+      #expect(bench.edge.reply(to: 5, request: 1) == nil, "the next owner decides it")
+      #expect(bench.journal.records.flatMap(\.entries).isEmpty)
+    }
+  }
+
   /// Policy: commands are refused and counted, what the node says to itself is not.
   @Test func aFullInboxRefusesCommandsOnly() async throws {
     let bench = try await WorkerBench { $0.commandBatchesMax = 3 }
@@ -425,4 +498,11 @@ final class Once: Sendable {
       return !used
     }
   }
+}
+
+/// What the end of a release said.
+private final class Parted: Sendable {
+  private let state = Mutex<Bool?>(nil)
+  var said: Bool? { state.withLock { $0 } }
+  func say(_ ok: Bool) { state.withLock { $0 = ok } }
 }
