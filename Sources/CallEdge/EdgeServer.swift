@@ -60,13 +60,8 @@ extension LoopHandle {
     metrics.connectionsTotal.increment()
     metrics.connections.add(1)
     channel.closeFuture.whenComplete { _ in metrics.connections.add(-1) }
-    var limits = NIOHTTPDecoderLimitConfiguration()
-    limits.maxHeaderFieldSize = 16_384
-    limits.maxHeaderListSize = 32_768
-    limits.maxHeaderFieldCount = 100
     let encoder = HTTPResponseEncoder()
-    let decoder = ByteToMessageHandler(
-      HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes, limitConfiguration: limits))
+    let decoder = HTTPDecoding.decoder()
     let pipelining = HTTPServerPipelineHandler()
     let pipeline = channel.pipeline.syncOperations
     try pipeline.addHandler(encoder)

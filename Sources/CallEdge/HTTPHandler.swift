@@ -112,9 +112,10 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   private func received(_ head: HTTPRequestHead, _ body: [UInt8]) {
     loop.metrics.requestsTotal.increment()
+    // The parser reads no further behind a CONNECT, nor behind what it takes for an upgrade.
+    let isLast = head.method == .CONNECT || head.headers.contains(name: "upgrade")
     let exchange = HTTPExchange(
-      keepAlive: head.isKeepAlive && !head.headers.contains(name: "upgrade"),
-      isHead: head.method == .HEAD)
+      keepAlive: head.isKeepAlive && !isLast, isHead: head.method == .HEAD)
     let target = head.uri.split(
       separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     let route: HTTPRoute
@@ -223,13 +224,24 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     context.write(wrapOutboundOut(.head(head)), promise: nil)
     context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
     let pipeline = context.pipeline.syncOperations
+    let guardian = UpgradeGuard()
     do {
+      try pipeline.addHandler(guardian)
       try pipeline.addHandler(
         WebSocketHandler(loop: loop, codec: handshake.codec, claims: handshake.claims))
     } catch {
       return abort()
     }
-    for handler in companions { pipeline.removeHandler(handler, promise: nil) }
+    let left = context.eventLoop.makePromise(of: Void.self)
+    left.futureResult.assumeIsolated().whenComplete { _ in
+      pipeline.removeHandler(guardian, promise: nil)
+    }
+    let leaving = companions.map { handler in
+      let promise = context.eventLoop.makePromise(of: Void.self)
+      pipeline.removeHandler(handler, promise: promise)
+      return promise.futureResult
+    }
+    EventLoopFuture.andAllComplete(leaving, promise: left)
     pipeline.removeHandler(self, promise: nil)
   }
 }

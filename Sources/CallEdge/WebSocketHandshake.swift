@@ -17,8 +17,11 @@ struct WebSocketHandshake {
 
   private static let draining = CallError(.draining, retryAfterMilliseconds: 1000)
 
+  /// Without the option in `Connection` the header `Upgrade` asks for nothing (RFC 9110, 7.8), and the
+  /// parser takes what follows for another request.
   init(_ head: HTTPRequestHead, loop: EdgeLoop) throws(Refusal) {
-    guard head.headers[canonicalForm: "upgrade"].contains(where: { $0.lowercased() == "websocket" })
+    guard Self.names("websocket", in: "upgrade", of: head),
+      Self.names("upgrade", in: "connection", of: head)
     else {
       var answer = HTTPAnswer(CallError(.invalidField, "This path is for WebSocket connections."))
       answer.status = 426
@@ -36,6 +39,11 @@ struct WebSocketHandshake {
     } catch {
       throw Refusal(answer: .error(error))
     }
+  }
+
+  /// Whether a header, which is a list and may stand in several lines, holds a token.
+  private static func names(_ token: String, in header: String, of head: HTTPRequestHead) -> Bool {
+    head.headers[canonicalForm: header].contains { $0.lowercased() == token }
   }
 
   /// The headers of the response. `done` is called at once, on the channel's event loop.

@@ -1,0 +1,112 @@
+import CallEdge
+import CallWire
+import NIOCore
+import NIOEmbedded
+import NIOHTTP1
+import Testing
+
+/// The turn from HTTP to a WebSocket, by peers that do not say it as one should.
+@Suite(.timeLimit(.minutes(2))) struct HTTPUpgradeTests {
+  private static let behind = RawClient.text("GET", "/healthz")
+
+  private static func upgrade(_ connection: [String]) -> String {
+    RawClient.text(
+      "GET", "/v1/connect",
+      headers: [
+        "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        "Sec-WebSocket-Protocol: \(DeviceCodec.protobuf.subprotocol)",
+      ] + connection)
+  }
+
+  /// The parser goes on reading HTTP then: what follows in the same segment is a request to it.
+  @Test(arguments: [
+    [], ["Connection: keep-alive"], ["Connection: keep-alive, upgraded"], ["Connection: up, grade"],
+  ])
+  func withoutTheConnectionOptionItIsNone(connection: [String]) async throws {
+    try await EdgeFixture.run { edge in
+      let client = try await edge.client()
+      client.send(Self.upgrade(connection) + Self.behind)
+      let response = try await client.response()
+      #expect(response.status == 426 && response.headers["upgrade"] == "websocket")
+      try await client.end()
+      #expect(try await edge.client().request("GET", "/healthz").status == 200)
+    }
+  }
+
+  @Test(arguments: [
+    ["Connection: Upgrade"], ["connection: keep-alive, UPGRADE"],
+    ["Connection: keep-alive", "Connection: upgrade"],
+  ])
+  func theConnectionOptionMayStandInAList(connection: [String]) async throws {
+    try await EdgeFixture.run { edge in
+      let client = try await edge.client()
+      client.send(Self.upgrade(connection))
+      #expect(try await client.response().status == 101)
+      client.say(1, .attach(AttachRequest(token: try await edge.token("ann"), device: "phone")))
+      guard case (1, .attached) = try await client.reply() else {
+        throw TestFailure("not attached")
+      }
+    }
+  }
+
+  /// Two readers of one header may differ about it: one of them passes over a tab, the other does not.
+  @Test(arguments: ["Connection: upgrade\t", "Connection: \tupgrade", "Connection: upgrade ;x"])
+  func whatOneReaderTakesForAnUpgradeAndAnotherDoesNot(connection: String) async throws {
+    try await EdgeFixture.run { edge in
+      let client = try await edge.client()
+      client.send(Self.upgrade([connection]) + Self.behind)
+      #expect([101, 426].contains(try await client.response().status))
+      try await client.end()
+      #expect(try await edge.client().request("GET", "/healthz").status == 200)
+    }
+  }
+
+  /// Behind a CONNECT nothing is HTTP any more.
+  @Test func connectEndsTheConnection() async throws {
+    try await EdgeFixture.run { edge in
+      let client = try await edge.client()
+      client.send("CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n")
+      let response = try await client.response()
+      #expect(response.status == 404 && response.headers["connection"] == "close")
+      try await client.end()
+    }
+  }
+
+  /// What a peer sends behind a head at which the parser stops is kept, but not all of it.
+  @Test func whatIsKeptBehindAnUpgradeIsBounded() throws {
+    let channel = EmbeddedChannel(handlers: [HTTPDecoding.decoder(), HeadReader()])
+    let head = "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n"
+    try channel.writeInbound(ByteBuffer(string: head))
+    let kibibyte = ByteBuffer(repeating: 0x61, count: 1024)
+    for _ in 0..<(HTTPDecoding.bufferBytesMax / 1024) { try channel.writeInbound(kibibyte) }
+    #expect(throws: ByteToMessageDecoderError.PayloadTooLargeError.self) {
+      try channel.writeInbound(kibibyte)
+    }
+    _ = try? channel.finish()
+  }
+
+  /// A head as large as any may be is read, also where it comes in pieces.
+  @Test func theLargestHeadHasRoom() throws {
+    let reader = HeadReader()
+    let channel = EmbeddedChannel(handlers: [HTTPDecoding.decoder(), reader])
+    let large = String(repeating: "x", count: 16_000)
+    let head = "GET /healthz HTTP/1.1\r\nHost: edge\r\nA: \(large)\r\nB: \(large)\r\n\r\n"
+    let bytes = Array(head.utf8)
+    for start in stride(from: 0, to: bytes.count, by: 1000) {
+      try channel.writeInbound(ByteBuffer(bytes: bytes[start..<min(start + 1000, bytes.count)]))
+    }
+    #expect(reader.heads.map { $0.headers["b"].first?.utf8.count } == [16_000])
+    _ = try? channel.finish()
+  }
+}
+
+/// Keeps the heads that a decoder reads.
+private final class HeadReader: ChannelInboundHandler {
+  typealias InboundIn = HTTPServerRequestPart
+  private(set) var heads: [HTTPRequestHead] = []
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    if case .head(let head) = unwrapInboundIn(data) { heads.append(head) }
+  }
+}
