@@ -111,7 +111,8 @@ extension DeviceSession {
       return actions.append(.reply(frame.id, .error(error)))
     }
     if case .place(let address, _) = frame.command,
-      !placedCalls.contains(where: { $0.call == address.call }), let refusal = refusalToPlace
+      !placedCalls.contains(where: { $0.call == address.call && $0.counts }),
+      let refusal = refusalToPlace
     {
       return actions.append(.reply(frame.id, .error(refusal)))
     }
@@ -127,7 +128,7 @@ extension DeviceSession {
   /// Why no further call is placed from here.
   private var refusalToPlace: CallError? {
     if rules.isDraining { return CallError(.draining) }
-    return rules.limits.refusalToPlace(liveCallsPlaced: placedCalls.count)
+    return rules.limits.refusalToPlace(liveCallsPlaced: placedCalls.count(where: \.counts))
   }
 
   /// nil for what is no command to a shard.
@@ -143,7 +144,7 @@ extension DeviceSession {
     case .place(let address, var request):
       request.call = address.call
       request.deviceName = identity.deviceName
-      remember(address.call, callee: callee(address))
+      asked(for: address.call, callee: callee(address))
       return (callee(address), .place(request))
     case .alerting(let address): return (callee(address), .alerting(address.call))
     case .answer(let address, let description):
@@ -157,7 +158,7 @@ extension DeviceSession {
     case .signal(let address, let kind, let body):
       return (callee(address), .signal(address.call, kind, body: body))
     case .resume(let address):
-      remember(address.call, callee: callee(address))
+      asked(for: address.call, callee: callee(address))
       return (callee(address), .resume(address.call))
     case .query(let address): return (callee(address), .query(address.call))
     }
@@ -181,18 +182,6 @@ extension DeviceSession {
       rest = rest.dropFirst(run.count)
     }
   }
-
-  private mutating func remember(_ call: CallID, callee: UserKey) {
-    let entry = PlacedCall(call: call, callee: callee)
-    if placedCalls.contains(entry) { return }
-    if placedCalls.count >= rules.placedCallsMax { placedCalls.removeFirst() }
-    placedCalls.append(entry)
-  }
-
-  private mutating func forget(_ call: CallID) {
-    placedCalls.removeAll { $0.call == call }
-    if placedCalls.isEmpty { placedCalls = [] }
-  }
 }
 
 // MARK: What the cluster says
@@ -211,7 +200,7 @@ extension DeviceSession {
       return actions.append(.reply(request, answer))
     }
     noteCall(reply)
-    forgetEnded(by: reply, to: body)
+    notePlaced(by: reply, to: body)
     guard let identity = mayBeKnown else { return }
     let answer = ServerReply(reply, device: identity.device)
     actions.append(
@@ -219,7 +208,19 @@ extension DeviceSession {
   }
 
   /// A forwarded command was under way already: there will be one reply, not two.
-  package mutating func wasRepeated() { pendingCount -= min(1, pendingCount) }
+  package mutating func wasRepeated(_ body: Command.Body) {
+    pendingCount -= min(1, pendingCount)
+    noteAnswered(body)
+  }
+
+  /// A forwarded command could not be taken: it has left for nobody.
+  package mutating func wasRefused(
+    request: UInt64, _ body: Command.Body, _ error: CallError, now: Timestamp,
+    into actions: inout [Action]
+  ) {
+    noteRefused(body)
+    replied(request: request, to: body, .error(error), now: now, into: &actions)
+  }
 
   /// A delivery passes. False when the session takes none any more.
   package mutating func willDeliver(_ delivery: Delivery) -> Bool {
@@ -229,7 +230,7 @@ extension DeviceSession {
     case .stop:
       inCallUntil = Timestamp(microseconds: 0)
       forget(delivery.call)
-    case .ringing, .answered, .signal: break
+    case .ringing, .answered, .signal: noteHeard(of: delivery.call)
     }
     return true
   }
@@ -248,26 +249,6 @@ extension DeviceSession {
     case .answer(won: true, _): inCallUntil = .distantFuture
     case .call(let state) where state.phase == .ended: inCallUntil = Timestamp(microseconds: 0)
     case .call, .answer, .attached, .registered, .done, .error: break
-    }
-  }
-
-  /// Drops the calls that a reply shows to be over, or never begun.
-  private mutating func forgetEnded(by reply: Reply, to body: Command.Body) {
-    guard !placedCalls.isEmpty, let call = body.call else { return }
-    switch reply {
-    case .error(let error):
-      switch (error.code, body) {
-      case (.unknownCall, _), (.callEnded, _), (.notParty, _): forget(call)
-      case (let code, .place) where code.rawValue < 500 && code != .callIDTaken: forget(call)
-      default: break
-      }
-    case .call(let state) where state.phase == .ended || state.phase == .unknown: forget(call)
-    case .done:
-      switch body {
-      case .cancel, .hangUp: forget(call)
-      default: break
-      }
-    case .call, .answer, .attached, .registered: break
     }
   }
 }

@@ -45,10 +45,19 @@ package struct DeviceSession {
     var attachedAt: Timestamp
   }
 
-  /// A call placed from here.
+  /// A call placed, or resumed, from here.
   struct PlacedCall: Equatable {
     var call: CallID
     var callee: UserKey
+    /// Its shard has said that it is there.
+    var isKnown = false
+    /// A command that may have placed it got no answer that says so: it may be there.
+    var isDoubtful = false
+    /// How many commands that may place it wait for an answer.
+    var commandsOpen = 0
+
+    /// Whether it counts as one of the device's live calls.
+    var counts: Bool { isKnown || commandsOpen > 0 }
   }
 
   enum Phase {
@@ -108,7 +117,7 @@ package struct DeviceSession {
   }
   /// Whether a call rings or goes on here, or was placed from here and lives.
   package func isInCall(at now: Timestamp) -> Bool {
-    isAttached && (!placedCalls.isEmpty || now < inCallUntil)
+    isAttached && (placedCalls.contains(where: \.counts) || now < inCallUntil)
   }
   /// The sender of this session's commands, once it is known.
   package var sender: (user: UserKey, device: DeviceID)? {
@@ -139,7 +148,8 @@ package final class SessionRules: Sendable {
   package let refusalsMax: Int
   /// How long the peer may take to answer a close frame.
   package let closeTimeout: Span = .seconds(2)
-  /// Calls that a session remembers. Policy: forget the oldest.
+  /// Calls that a session remembers. Policy: forget the oldest of those that may not be there, then
+  /// the oldest.
   package let placedCallsMax = 16
   package let limits: CallLimits
   /// The edge goes away: nobody attaches and nothing new is placed.

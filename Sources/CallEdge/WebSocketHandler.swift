@@ -206,9 +206,9 @@ final class WebSocketHandler: ChannelInboundHandler {
     let now = loop.now
     switch loop.submit(command, now: now) {
     case .sent: break
-    case .repeated: session.wasRepeated()
+    case .repeated: session.wasRepeated(body)
     case .refused(let error):
-      drive { $0.replied(request: request, to: body, .error(error), now: now, into: &$1) }
+      drive { $0.wasRefused(request: request, body, error, now: now, into: &$1) }
     }
   }
 

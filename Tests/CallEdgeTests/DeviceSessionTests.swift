@@ -68,6 +68,32 @@ private struct Machine {
   }
 }
 
+extension Machine {
+  fileprivate mutating func place(_ index: Int, as id: UInt64) {
+    let call = CallID(high: 1, low: UInt64(index))
+    say(id, .place(CallAddress(callee: "bob", call: call), PlaceRequest(call: call)))
+  }
+}
+
+extension Machine {
+  fileprivate mutating func refuse(
+    _ id: UInt64, _ body: Command.Body, _ code: CallError.Code
+  ) {
+    session.wasRefused(request: id, body, CallError(code), now: now, into: &actions)
+  }
+}
+
+extension Command.Body {
+  /// What `Machine.place` has forwarded.
+  fileprivate static func placing(_ index: Int) -> Command.Body {
+    .place(PlaceRequest(call: CallID(high: 1, low: UInt64(index)), deviceName: "Ann's phone"))
+  }
+}
+
+extension DeviceSession.Action {
+  fileprivate var isForward: Bool { if case .forward = self { true } else { false } }
+}
+
 private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Action) -> Bool {
   { action in
     guard case .reply(id, .error(let error)) = action else { return false }
@@ -361,7 +387,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     machine.say(5, .query(CallAddress(call: call)))
     #expect(machine.take() == [.forward(request: 5, callee: ann, .query(call))])
     // One that turned out to be under way already leaves its place.
-    machine.session.wasRepeated()
+    machine.session.wasRepeated(.query(call))
     machine.say(6, .query(CallAddress(call: call)))
     #expect(machine.take().count == 1)
   }
@@ -546,6 +572,98 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     _ = machine.take()
     place(5, as: 22)
     #expect(machine.take().count(where: { if case .forward = $0 { true } else { false } }) == 1)
+  }
+
+  /// Calls that a shard did not take, or of which nobody knows, use up nothing.
+  @Test(arguments: [CallError.Code.tryAgain, .overloaded, .draining, .internalError])
+  func anOutageDoesNotUseUpTheCallsOfADevice(code: CallError.Code) throws {
+    var machine = Machine.attached { $0.commandsBurst = 1000 }
+    for index in 0..<40 {
+      machine.place(index, as: UInt64(index + 2))
+      #expect(machine.take().count(where: \.isForward) == 1, "call \(index)")
+      machine.reply(UInt64(index + 2), .placing(index), .error(CallError(code)))
+      _ = machine.take()
+    }
+    #expect(!machine.session.isInCall(at: machine.now))
+    // Any of them may have been placed: what is remembered of them is reported, newest first.
+    let farewell = machine.session.takeFarewell()
+    #expect(try #require(farewell).calls[bob]?.map(\.low) == Array(24..<40))
+  }
+
+  @Test func aCallOfWhichSomethingIsHeardCounts() {
+    var machine = Machine.attached { $0.commandsBurst = 1000 }
+    for index in 0..<5 {
+      machine.place(index, as: UInt64(index + 2))
+      machine.reply(UInt64(index + 2), .placing(index), .error(CallError(.tryAgain)))
+      if index < 3 {
+        let rings = Delivery(
+          call: CallID(high: 1, low: UInt64(index)), callee: "bob", version: 1, at: start,
+          event: .ringing(by: Party(user: "bob", device: "tablet")))
+        _ = machine.session.willDeliver(rings)
+      } else {
+        machine.place(index, as: UInt64(index + 20))
+        let state = CallState(
+          call: CallID(high: 1, low: UInt64(index)), callee: "bob", phase: .ringing)
+        machine.reply(UInt64(index + 20), .placing(index), .call(state))
+      }
+    }
+    _ = machine.take()
+    machine.place(5, as: 40)
+    #expect(machine.take().contains(where: error(40, .tooManyLiveCalls)))
+    #expect(machine.session.isInCall(at: machine.now))
+  }
+
+  /// The edge's own queue is full: the command has gone nowhere.
+  @Test func whatWasNotSentIsForgotten() throws {
+    var machine = Machine.attached { $0.commandsBurst = 1000 }
+    for index in 0..<20 {
+      machine.place(index, as: UInt64(index + 2))
+      #expect(machine.take().count(where: \.isForward) == 1, "call \(index)")
+      machine.refuse(UInt64(index + 2), .placing(index), .overloaded)
+      #expect(machine.take().contains(where: error(UInt64(index + 2), .overloaded)))
+    }
+    // One that is there, or may be, is not forgotten because it could not be said again.
+    machine.place(30, as: 40)
+    machine.reply(40, .placing(30), .error(CallError(.tryAgain)))
+    machine.place(31, as: 41)
+    for id in [UInt64(42), 43] {
+      machine.place(Int(id) - 12, as: id)
+      machine.refuse(id, .placing(Int(id) - 12), .overloaded)
+    }
+    let farewell = machine.session.takeFarewell()
+    #expect(try #require(farewell).calls[bob]?.map(\.low) == [30, 31])
+  }
+
+  /// Two commands for one call, of which one is refused.
+  @Test func aRefusedRepetitionTakesNothingBack() throws {
+    var machine = Machine.attached()
+    machine.place(0, as: 2)
+    machine.place(0, as: 3)
+    machine.reply(3, .placing(0), .error(CallError(.descriptionTooLarge)))
+    machine.place(0, as: 2)
+    machine.session.wasRepeated(.placing(0))
+    #expect(machine.session.isInCall(at: machine.now))
+    let state = CallState(call: CallID(high: 1, low: 0), callee: "bob", phase: .ringing)
+    machine.reply(2, .placing(0), .call(state))
+    #expect(machine.session.isInCall(at: machine.now))
+    machine.reply(4, .query(CallID(high: 1, low: 0)), .error(CallError(.unknownCall)))
+    #expect(!machine.session.isInCall(at: machine.now))
+    let farewell = machine.session.takeFarewell()
+    #expect(try #require(farewell).calls.isEmpty)
+  }
+
+  /// Calls that live are not pushed out by attempts that came to nothing.
+  @Test func doubtfulCallsAreForgottenFirst() throws {
+    var machine = Machine.attached { $0.commandsBurst = 1000 }
+    machine.place(0, as: 2)
+    let state = CallState(call: CallID(high: 1, low: 0), callee: "bob", phase: .ringing)
+    machine.reply(2, .placing(0), .call(state))
+    for index in 1..<40 {
+      machine.place(index, as: UInt64(index + 2))
+      machine.reply(UInt64(index + 2), .placing(index), .error(CallError(.tryAgain)))
+    }
+    let farewell = machine.session.takeFarewell()
+    #expect(try #require(farewell).calls[bob]?.map(\.low) == [0] + Array(25..<40))
   }
 
   @Test func silentDeviceIsDeadAfterTwoPings() {
