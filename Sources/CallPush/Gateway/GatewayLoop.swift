@@ -97,6 +97,7 @@ final class GatewayLoop<Bus: ClusterBus> {
       case .settle(let number, .working): items[number]?.settle(.working)
       case .settle(let number, let settlement):
         items.removeValue(forKey: number)?.settle(settlement)
+      case .forget(let number): items.removeValue(forKey: number)
       case .send(let number, let pool):
         if let job = machine.job(number) { sends.append((number, job, pool)) }
       case .report(let pending): reports.append(pending)

@@ -33,6 +33,8 @@ package struct GatewayMachine: Sendable {
 
   package enum Effect: Sendable, Equatable {
     case settle(item: UInt64, WorkSettlement)
+    /// The job was handed out again: nothing will be said of the former item any more.
+    case forget(item: UInt64)
     case send(job: UInt64, pool: Int)
     case report(GatewayReports.Pending)
   }
@@ -153,10 +155,12 @@ package struct GatewayMachine: Sendable {
     _ item: UInt64, _ identity: PushIdentity, into effects: inout [Effect]
   ) -> Bool {
     if let number = byIdentity[identity] {
+      effects.append(.forget(item: active[number]!.item))
       active[number]!.item = item
       return true
     }
     if let number = heldByIdentity[identity] {
+      effects.append(.forget(item: held[number]!.item))
       held[number]!.item = item
       return true
     }
