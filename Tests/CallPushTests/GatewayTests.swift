@@ -81,14 +81,21 @@ import Testing
     func gateway(_ name: String, _ senders: [(name: String, sender: Sender)], sends: Int = 10)
       -> PushGateway<InProcessBus>
     {
+      gateway(name, lanes: senders.map { ($0.name, .apnsProduction, $0.sender) }, sends: sends)
+    }
+
+    func gateway(
+      _ name: String, lanes senders: [(name: String, lane: PushLane, sender: Sender)],
+      sends: Int = 10
+    ) -> PushGateway<InProcessBus> {
       var configuration = PushGatewayConfiguration(nodeID: name, cluster: "test", version: "t")
       configuration.shardCount = Self.shards
       configuration.sendsPerPool = sends
       configuration.waitingPerPool = sends
       configuration.drain = .seconds(20)
-      let pools = senders.map { name, sender in
+      let pools = senders.map { name, lane, sender in
         GatewayPool(
-          name: name, lane: .apnsProduction, sender: sender,
+          name: name, lane: lane, sender: sender,
           statistics: SenderStatistics(name: name, provider: .apns)
         ) { $0.topic == name }
       }
@@ -116,10 +123,10 @@ import Testing
         placedAt: now, ringDeadline: now + lasts, decidedAt: now, deadline: now + lasts)
     }
 
-    func add(_ job: PushJob) async {
+    func add(_ job: PushJob, lane: PushLane = .apnsProduction) async {
       let result = await withCheckedContinuation { done in
         queue.add(
-          lane: "apns-production", id: PushIdentity(job).uuid, ClusterCodec.encode(job)
+          lane: lane.rawValue, id: PushIdentity(job).uuid, ClusterCodec.encode(job)
         ) { done.resume(returning: $0) }
       }
       guard case .appended = result else {

@@ -103,6 +103,8 @@ package struct InProcessFaults: Sendable {
   package var onPut: (@Sendable (_ bucket: String, _ key: String) -> Append?)?
   /// Asked for every addition to the work queue; nil lets it through.
   package var onAdd: (@Sendable (_ lane: String, _ id: String) -> Append?)?
+  /// Called before a lane is taken from; may wait, or throw, as a store without a leader does.
+  package var onTake: (@Sendable (_ lane: String) async throws -> Void)?
   /// True loses the message.
   package var dropMessage: (@Sendable (OutgoingMessage) -> Bool)?
   package init() {}

@@ -36,6 +36,7 @@ public final class InProcessWorkQueue: WorkQueue {
     lane: String, inFlight: Int, handler: @escaping @Sendable (WorkItem) -> Void
   ) async throws -> any BusSubscription {
     guard isLaneName(lane) else { throw BusError.failed("not a lane: '\(lane)'") }
+    try await core.faults.withLock { $0.onTake }?(lane)
     let taker = try await core.perform { [core] in
       core.work.withLock { work in
         let taker = work!.lanes.addTaker(lane: lane, inFlight: inFlight)

@@ -3,7 +3,6 @@ internal import CallCore
 internal import CallTelemetry
 internal import CallWire
 internal import FoundationEssentials
-internal import Synchronization
 
 /// What the cluster sees and hears of a gateway.
 extension PushGateway {
@@ -45,9 +44,9 @@ extension PushGateway {
 
   // MARK: Heartbeats
 
-  func beat(_ state: GatewayStateBox) async {
+  func beat(_ takers: LaneTakers) async {
     while !Task.isCancelled {
-      say(state.value)
+      say(takers.nodeState)
       await clock.pause(configuration.heartbeatInterval)
     }
   }
@@ -117,14 +116,4 @@ extension PushGateway {
     }
     return status
   }
-}
-
-/// What the heartbeat says.
-final class GatewayStateBox: Sendable {
-  private let state = Mutex((now: NodeState.starting, isStopping: false))
-  var value: NodeState { state.withLock { $0.now } }
-  /// Graceful shutdown has begun.
-  var isStopping: Bool { state.withLock { $0.isStopping } }
-  func set(_ new: NodeState) { state.withLock { $0.now = new } }
-  func stop() { state.withLock { $0.isStopping = true } }
 }

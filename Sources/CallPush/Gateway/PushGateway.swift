@@ -58,16 +58,15 @@ public struct PushGateway<Bus: ClusterBus>: Service {
     guard let queue = try await openQueue() else { return }
     let subscriptions = try listen()
     defer { for subscription in subscriptions { subscription.cancel() } }
-    let state = GatewayStateBox()
+    let takers = LaneTakers()
     await withGracefulShutdownHandler {
       await withTaskGroup(of: Void.self) { group in
-        group.addTask { await beat(state) }
+        group.addTask { await beat(takers) }
         group.addTask { await watchDepths(queue) }
-        await serve(queue, state)
+        await serve(queue, takers)
         group.cancelAll()
       }
     } onGracefulShutdown: {
-      state.stop()
       inbox.offer(.shutDown)
     }
     say(.gone)
@@ -99,14 +98,10 @@ public struct PushGateway<Bus: ClusterBus>: Service {
   }
 
   /// Takes, sends, reports, until it is to go and nothing is under way any more.
-  private func serve(_ queue: Bus.QueueType, _ state: GatewayStateBox) async {
+  private func serve(_ queue: Bus.QueueType, _ takers: LaneTakers) async {
     let loop = GatewayLoop(self)
     await withDiscardingTaskGroup { group in
-      var takers = await take(queue, state)
-      state.set(.serving)
-      logger.notice(
-        "push gateway serves",
-        metadata: .keys([.reason: "\(lanes.map(\.rawValue).joined(separator: ", "))"]))
+      takeAll(queue, takers, &group)
       var end: Timestamp?
       while !Task.isCancelled {
         let batch = await inbox.next(until: loop.nextDeadline(end: end))
@@ -117,15 +112,12 @@ public struct PushGateway<Bus: ClusterBus>: Service {
             if end == nil { end = now + configuration.drain }
             fallthrough
           case .drain:
-            for taker in takers { taker.cancel() }
-            takers = []
-            state.set(.leaving)
+            takers.end()
             loop.drain()
           case .resume:
-            guard end == nil, takers.isEmpty else { continue }
+            guard end == nil else { continue }
             loop.resume()
-            takers = await take(queue, state)
-            state.set(.serving)
+            takeAll(queue, takers, &group)
           default: loop.handle(event, now: now)
           }
         }
@@ -140,41 +132,53 @@ public struct PushGateway<Bus: ClusterBus>: Service {
           break
         }
       }
-      for taker in takers { taker.cancel() }
+      takers.end()
       // What they still have under way ends with them.
       await closeSenders()
       group.cancelAll()
     }
   }
 
-  /// Begins to take from all lanes. A lane that cannot be taken from yet is tried again by its taker.
-  /// One that cannot be taken from holds up no shutdown.
-  private func take(
-    _ queue: Bus.QueueType, _ state: GatewayStateBox
-  ) async -> [any BusSubscription] {
-    var takers: [any BusSubscription] = []
+  /// Begins to take from all lanes, each in a task of its own: one that cannot be taken from holds up
+  /// neither the others nor what else the gateway does.
+  private func takeAll(
+    _ queue: Bus.QueueType, _ takers: LaneTakers, _ group: inout DiscardingTaskGroup
+  ) {
+    guard let round = takers.begin() else { return }
     for lane in lanes {
-      let count = pools.count { $0.lane == lane }
-      let counter = metrics.jobs[lane]
-      while !Task.isCancelled, !state.isStopping {
-        do {
-          takers.append(
-            try await queue.take(
-              lane: lane.rawValue, inFlight: configuration.inFlight(pools: count)
-            ) { [inbox] item in
-              counter?.increment()
-              inbox.offer(.item(item))
-            })
-          break
-        } catch {
+      group.addTask { await take(lane, queue, takers, round) }
+    }
+  }
+
+  /// Begins to take from a lane; tries again until it can, or is not wanted to. What it takes from then
+  /// on, its subscription sees to.
+  private func take(
+    _ lane: PushLane, _ queue: Bus.QueueType, _ takers: LaneTakers, _ round: Int
+  ) async {
+    let inFlight = configuration.inFlight(pools: pools.count { $0.lane == lane })
+    let counter = metrics.jobs[lane]
+    var failures = LogOnce()
+    while !Task.isCancelled, takers.wants(round) {
+      do {
+        let taker = try await queue.take(lane: lane.rawValue, inFlight: inFlight) { [inbox] item in
+          counter?.increment()
+          inbox.offer(.item(item))
+        }
+        if takers.add(taker, in: round) {
+          logger.notice("push gateway serves", metadata: .keys([.reason: "\(lane.rawValue)"]))
+        }
+        return
+      } catch {
+        if !Task.isCancelled, let times = failures.admit(clock.now()) {
           logger.warning(
             "Jobs cannot be taken yet.",
-            metadata: .keys([.reason: "\(lane.rawValue)", .error: "\(error)"]))
-          await clock.pause(.milliseconds(500))
+            metadata: .keys([
+              .reason: "\(lane.rawValue)", .error: "\(error)", .count: "\(times)",
+            ]))
         }
+        await clock.pause(.milliseconds(500))
       }
     }
-    return takers
   }
 
   /// Has one push sent: mints what it allows, writes it, gives it to the sender.

@@ -1,0 +1,164 @@
+import CallBus
+import CallCore
+import CallPush
+import CallTelemetry
+import Foundation
+import Synchronization
+import Testing
+
+/// Lanes that cannot be taken from, for a while or for ever.
+@Suite(.timeLimit(.minutes(2))) struct GatewayLaneTests {
+  typealias Bench = GatewayTests.Bench
+  typealias Sender = GatewayTests.Sender
+
+  /// What becomes of attempts to take from a lane.
+  final class Gate: Sendable {
+    enum Way: Sendable {
+      case open
+      case failing
+      /// Neither success nor failure, until the task is cancelled or the way is another.
+      case silent
+    }
+    private let way: Mutex<[PushLane: Way]>
+    private let attempts = Inbox<PushLane>(capacity: 10_000)
+
+    init(_ ways: [PushLane: Way]) {
+      way = Mutex(ways)
+    }
+
+    /// Stands before the lanes of a bus from now on.
+    func stand(before bus: InProcessBus) {
+      bus.setFaults { faults in
+        faults.onTake = { [self] lane in
+          if let lane = PushLane(rawValue: lane) { try await pass(lane) }
+        }
+      }
+    }
+
+    func set(_ lane: PushLane, _ new: Way) { way.withLock { $0[lane] = new } }
+
+    private func pass(_ lane: PushLane) async throws {
+      attempts.offer(lane)
+      let pause = Inbox<Never>(capacity: 1)
+      while true {
+        try Task.checkCancellation()
+        switch way.withLock({ $0[lane] ?? .open }) {
+        case .open: return
+        case .failing: throw BusError.notReady("no leader")
+        case .silent: _ = await pause.next(until: .now + .milliseconds(1))
+        }
+      }
+    }
+
+    /// Waits for so many attempts at a lane.
+    func tries(_ count: Int, _ lane: PushLane) async {
+      var seen = 0
+      while seen < count {
+        let batch = await attempts.next(until: .now + .seconds(30))
+        if batch.isEmpty {
+          Issue.record("no attempt at \(lane)")
+          return
+        }
+        seen += batch.count { $0 == lane }
+      }
+    }
+  }
+
+  private func ask(_ bench: Bench, _ action: DrainRequest.Action) async throws {
+    let request = try JSONEncoder().encode(DrainRequest(node: "push-1", action: action))
+    _ = try await bench.bus.request(
+      bench.subjects.adminDrain, Array(request), timeout: .seconds(30))
+  }
+
+  /// The gateway answers in the order in which it is asked and told.
+  private func status(_ bench: Bench) async throws -> NodeStatus {
+    let answer = try await bench.bus.request(
+      bench.subjects.adminStatus, [], timeout: .seconds(30))
+    return try JSONDecoder().decode(NodeStatus.self, from: Data(answer.bytes))
+  }
+
+  @Test func aLaneThatCannotBeTakenHoldsUpNothingElse() async throws {
+    let bench = try await Bench()
+    try bench.listen()
+    let gate = Gate([.fcm: .silent])
+    gate.stand(before: bench.bus)
+    let (well, waiting) = (Sender(.accepted), Sender(.accepted))
+    // Whichever comes first must not stand in the way of the other.
+    let gateway = bench.gateway(
+      "push-1", lanes: [("late", .fcm, waiting), ("well", .apnsProduction, well)])
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { try await gateway.run() }
+      await gate.tries(1, .fcm)
+      await bench.add(bench.job(1, topic: "well"))
+      #expect(await bench.collect(1, from: well.seen).count == 1)
+      #expect(await bench.collect(1, from: bench.reports).map(\.outcome) == [.accepted])
+      #expect(try await status(bench).push?.lanes.count == 2)
+      // It goes, although nobody has answered yet.
+      gateway.beginShutdown()
+      try await group.waitForAll()
+    }
+    #expect(waiting.seen.depth == 0)
+    await bench.bus.close()
+  }
+
+  @Test func aLaneThatFailsIsTriedAgain() async throws {
+    let bench = try await Bench()
+    try bench.listen()
+    let gate = Gate([.fcm: .failing])
+    gate.stand(before: bench.bus)
+    let sender = Sender(.accepted)
+    let gateway = bench.gateway("push-1", lanes: [("app", .fcm, sender)])
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { try await gateway.run() }
+      await bench.add(bench.job(1, topic: "app"), lane: .fcm)
+      await gate.tries(2, .fcm)
+      gate.set(.fcm, .open)
+      #expect(await bench.collect(1, from: sender.seen).count == 1)
+      gateway.beginShutdown()
+      try await group.waitForAll()
+    }
+    await bench.bus.close()
+  }
+
+  /// An attempt that was begun before a drain and comes about behind it takes nothing.
+  @Test func anAttemptThatADrainHasOvertakenTakesNothing() async throws {
+    let bench = try await Bench()
+    try bench.listen()
+    let gate = Gate([.fcm: .silent])
+    gate.stand(before: bench.bus)
+    let sender = Sender(.accepted)
+    let gateway = bench.gateway("push-1", lanes: [("app", .fcm, sender)])
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { try await gateway.run() }
+      await gate.tries(1, .fcm)
+      try await ask(bench, .drain)
+      #expect(try await status(bench).state == "leaving")
+      gate.set(.fcm, .open)
+      await bench.add(bench.job(1, topic: "app"), lane: .fcm)
+      gate.set(.fcm, .silent)
+      try await ask(bench, .resume)
+      #expect(try await status(bench).state == "serving")
+      // One attempt more, by whom jobs are wanted now.
+      await gate.tries(1, .fcm)
+      gate.set(.fcm, .open)
+      #expect(await bench.collect(1, from: sender.seen).count == 1)
+      await bench.isEmpty(.fcm)
+      #expect(sender.seen.depth == 0)
+      try await ask(bench, .drain)
+      _ = try await status(bench)
+      await bench.add(bench.job(2, topic: "app"), lane: .fcm)
+      gateway.beginShutdown()
+      try await group.waitForAll()
+    }
+    // Nobody has it: not one of the subscriptions is left.
+    #expect(sender.seen.depth == 0)
+    #expect(try await bench.queue.depth(lane: "fcm") == 1)
+    await bench.bus.close()
+  }
+}
+
+extension GatewayTests.Bench {
+  fileprivate func isEmpty(_ lane: PushLane) async {
+    await until { (try? await queue.depth(lane: lane.rawValue)) == 0 }
+  }
+}
