@@ -1,5 +1,6 @@
 import CallCore
 import CallTestKit
+import CallWire
 import Histogram
 import Testing
 import callload
@@ -102,6 +103,44 @@ import callload
     #expect(!timeline.mayBeStale(shard: 3, at: at(19)))
     timeline.begin(fault(2, .killCoordinator, shards: [3]), carried: [], at: at(30))
     #expect(!timeline.mayBeStale(shard: 3, at: at(31)))
+  }
+
+  /// A device that moves from edge to edge has two sessions for a moment, and the reply that ends the
+  /// call comes by the one before the invite, which was said before, comes by the other.
+  @Test(
+    "an invite that an end overtook is told by its version, and only right after a new session began",
+    arguments: [
+      // The invite's version, when the new session begins (nil: never), when the invite comes.
+      (3, 12.0, 12.1, 0), (3, 11.0, 11.1, 0), (9, 12.0, 12.1, 1), (3, nil, 12.1, 1),
+      (3, 12.0, 15.0, 1), (3, 10.5, 11.5, 1),
+    ] as [(UInt64, Double?, Double, Int)])
+  func overtaken(version: UInt64, attaches: Double?, comes: Double, broken: Int) throws {
+    let roster = Roster(devices: 6, devicesPerUser: 3)
+    var checker = CallChecker(roster: roster, seed: 1)
+    let call = CallID(high: 1, low: 2)
+    checker.planned(
+      CallChecker.Facts(
+        call: call, part: .declinedEverywhere, caller: 0, callees: 3..<6, placedAt: at(10),
+        ringTimeout: .seconds(30)))
+    let address = CallAddress(callee: "", call: call)
+    checker.said(
+      device: 3, ClientFrame(id: 1, command: .decline(address, .everywhere)), at: at(10.1))
+    let end = CallState(
+      call: call, callee: "", phase: .ended, version: 7, reason: .declined, by: roster.party(3))
+    func endIsTold(_ checker: inout CallChecker) {
+      checker.told(device: 3, .reply(id: 1, .call(end)), at: at(11))
+    }
+    if let attaches, attaches < 11 { checker.attached(device: 3, in: [call], at: at(attaches)) }
+    endIsTold(&checker)
+    if let attaches, attaches >= 11 { checker.attached(device: 3, in: [call], at: at(attaches)) }
+    let invite = Invite(caller: roster.party(0), deadline: at(40))
+    checker.told(
+      device: 3,
+      .delivery(
+        Delivery(call: call, callee: "", version: version, at: at(10), event: .invite(invite))),
+      at: at(comes))
+    _ = checker.judge(call, at: at(20)) { _ in true }
+    #expect(checker.counts[.toldToRingAfterEnd] == broken)
   }
 
   private func timeline() -> FaultTimeline {

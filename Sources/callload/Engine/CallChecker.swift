@@ -154,7 +154,10 @@ package struct CallChecker: Sendable {
 
   package mutating func attached(device: Int, in calls: some Sequence<CallID>, at now: Timestamp) {
     for call in calls {
-      change(call) { $0.note(TraceLine(at: now, device: Int32(device), what: .attached)) }
+      change(call) { record in
+        _ = record.change(device) { $0.attachedAt = now }
+        record.note(TraceLine(at: now, device: Int32(device), what: .attached))
+      }
     }
   }
 

@@ -2,12 +2,14 @@ import CallCore
 
 /// What faults explain, and what they never do.
 extension CallRecord {
-  /// What came late because it waited in a frozen process or in a cut network is no lie.
+  /// What came late because it waited in a frozen process or in a cut network is no lie. Nor is what
+  /// was said before by another edge, which its version proves: a device that moves has two sessions for
+  /// a moment.
   mutating func examineOddities(_ timeline: FaultTimeline) {
     for oddity in oddities {
       let waited = timeline.mayComeLate(to: oddity.device, at: oddity.at)
       let stale = oddity.isOld && timeline.mayBeStale(shard: shard(timeline), at: oddity.at)
-      let isExplained = stale || oddity.rule != .duplicateEnd && waited
+      let isExplained = stale || oddity.isOvertaken || oddity.rule != .duplicateEnd && waited
       if !isExplained { violate(oddity.rule, oddity.what) }
     }
   }

@@ -47,11 +47,17 @@ extension CallRecord {
       return
     }
     let isOld = before.end.map { version < $0.version } ?? false
+    let isOvertaken =
+      if let end = before.end, let attached = before.attachedAt {
+        isOld && end.at <= attached && now < attached + CallChecker.skew
+      } else {
+        false
+      }
     func odd(_ what: String) {
       oddities.append(
         Oddity(
           rule: before.wasWoken ? .wokenRangAfterEnd : .toldToRingAfterEnd, device: device, at: now,
-          isOld: isOld,
+          isOld: isOld, isOvertaken: isOvertaken,
           what: "\(name) was told to ring after \(what)"))
     }
     if before.isOver {

@@ -41,6 +41,8 @@ struct DeviceRecord: Sendable {
   var left = false
   /// Its connection was gone at some time since the call was placed.
   var wasAway = false
+  /// When it began its newest session, where that was after the call was placed.
+  var attachedAt: Timestamp?
   /// A push woke it for this call.
   var wasWoken = false
 
@@ -154,6 +156,9 @@ struct Oddity: Sendable {
   var at: Timestamp
   /// Whether something of a greater version had been said to the device before.
   var isOld: Bool
+  /// Whether it came with a new session that the device began after it was told the other thing: what
+  /// two edges say at the same time comes in either order.
+  var isOvertaken = false
   var what: String
 }
 
