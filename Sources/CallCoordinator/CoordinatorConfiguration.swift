@@ -15,6 +15,13 @@ public struct CoordinatorConfiguration: Sendable {
   package var workersShareThread = false
   public var limits = CallLimits()
   public var version: String
+  /// Which of its runs this is; 0 where nobody else can have its name.
+  package var incarnation: UInt64 = 0
+  /// Who writes in journals. A former process of the node that was frozen and thaws has its name, and
+  /// must not take this one's records for its own.
+  package var writer: String {
+    incarnation == 0 ? nodeID : "\(nodeID)/\(String(incarnation, radix: 36))"
+  }
 
   public var heartbeatInterval = Span.milliseconds(500)
   /// A node that was not heard for so long counts as dead: its shards are free, its sessions gone.

@@ -27,6 +27,8 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     metrics: MetricsRegistry, logger: Logger,
     incarnation: UInt64 = UInt64.random(in: 1...UInt64.max)
   ) {
+    var configuration = configuration
+    configuration.incarnation = incarnation
     self.configuration = configuration
     self.bus = bus
     self.clock = clock

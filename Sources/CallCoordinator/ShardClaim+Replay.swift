@@ -165,7 +165,7 @@ extension ShardClaim {
       reader.chain.skip(stored.sequence)
     }
     if record.epoch > term.epoch { throw .taken }
-    if record.epoch == term.epoch, record.writer != with.configuration.nodeID { throw .taken }
+    if record.epoch == term.epoch, record.writer != with.configuration.writer { throw .taken }
     let now = with.clock.now()
     reader.machine.replay(record.entries, now: now)
     // By this node's clock it is no younger than now.
@@ -199,7 +199,7 @@ extension ShardClaim {
   private func fence(_ term: ShardTerm, _ reader: inout JournalReader) async throws(Failure)
     -> UInt64
   {
-    let writer = with.configuration.nodeID
+    let writer = with.configuration.writer
     for attempt in 0..<Self.fenceAttempts {
       if attempt > 2 { await with.clock.pause(.milliseconds(Int64(20 * attempt))) }
       if Task.isCancelled { throw .unavailable("cancelled") }

@@ -120,7 +120,7 @@ extension ShardWorker {
           term: term,
           question: Settlement.Question(
             follows: flight.follows, expecting: flight.expecting,
-            writer: with.configuration.nodeID, epoch: term.epoch, number: flight.number)))
+            writer: with.configuration.writer, epoch: term.epoch, number: flight.number)))
     case .append:
       held[shard]!.flight!.attempts += 1
       append(shard)

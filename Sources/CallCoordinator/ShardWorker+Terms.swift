@@ -24,7 +24,7 @@ extension ShardWorker {
     held[shard] = HeldShard(
       term: recovered.term, machine: recovered.machine,
       pipeline: CommitPipeline(
-        epoch: recovered.term.epoch, writer: configuration.nodeID,
+        epoch: recovered.term.epoch, writer: configuration.writer,
         lastSequence: recovered.sequence),
       journalEnd: recovered.journalEnd,
       phase: .announcing(

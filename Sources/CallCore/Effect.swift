@@ -148,7 +148,8 @@ public struct JournalRecord: Sendable, Equatable {
   public var epoch: UInt64
   /// Counts the writer's records in this epoch, from 1.
   public var number: UInt64
-  /// The node that wrote it: how a writer that lost an acknowledgement knows its own record again.
+  /// The run of a node that wrote it: how a writer that lost an acknowledgement knows its own record
+  /// again.
   public var writer: String
   public var at: Timestamp
   /// Empty for a fence: written so that what was decided may be said.

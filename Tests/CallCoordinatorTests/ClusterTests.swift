@@ -146,6 +146,31 @@ import Testing
     }
   }
 
+  /// Two processes of one name, as after a freeze that a supervisor took for a death, may both get the
+  /// same epoch from a store that takes racing writes. Each knows its own records only.
+  @Test func whatAnotherRunOfTheSameNodeWroteIsNotItsOwn() async throws {
+    try await withCluster(shards: 1) { bench in
+      bench.start("a")
+      try await bench.settled(["a"])
+      let user = UserKey.user("u")
+      try await bench.edge.attach(user, "phone", session: 1)
+      let stored = try #require(try await bench.journal.last(shard: 0))
+      let last = try ClusterCodec.journalRecord(stored.bytes)
+      #expect(last.writer != "a" && last.writer.hasPrefix("a/"))
+      let next = JournalRecord(
+        epoch: last.epoch, number: last.number + 1, writer: "a", at: bench.clock.now(), entries: [],
+        follows: stored.sequence)
+      bench.journal.append(shard: 0, expecting: stored.sequence, ClusterCodec.encode(next)) { _ in }
+      let reply = try await bench.edge.ask(
+        .query(ClusterBench.call(1)), from: 1, user, "phone", to: user)
+      guard case .call = reply else { throw Timeout(what: "\(reply)") }
+      #expect(bench.metrics("a").stepDowns.value == 1)
+      try await eventually("its new lease") {
+        try await bench.owners()[0]?.epoch == last.epoch + 1
+      }
+    }
+  }
+
   @Test func anEdgeThatFallsSilentAndReturnsAnnouncesItsSessions() async throws {
     try await withCluster { bench in
       bench.start("a", mortal)
