@@ -86,7 +86,7 @@ extension ClientMachine {
 
   mutating func nextOpened(now: Timestamp, into actions: inout [Action]) {
     guard case .connecting? = move?.phase else { return }
-    let frame = attachFrame()
+    let frame = attachFrame(now: now)
     move?.request = frame.id
     move?.phase = .attaching(deadline: now + configuration.attachTimeout)
     actions.append(.sendNext(frame))
@@ -111,7 +111,7 @@ extension ClientMachine {
       edge = move.edge
       self.move = nil
       actions.append(.switchOver)
-      attached(info, now: now, into: &actions)
+      attached(info, move.request, now: now, into: &actions)
     case .reply(move.request, .error(let error)) where error.code != .draining:
       actions.append(.closeNext)
       if Self.isFinal(error.code) {

@@ -103,6 +103,9 @@ public struct ClientMachine: Sendable {
   var failures = 0
   private var attachedBefore = false
   var attachRequest: UInt64 = 0
+  /// Attaches that were sent and not answered with `attached`, oldest first. One may still be under way
+  /// when the device has attached elsewhere, and then replace that session.
+  private var strayAttaches: [(request: UInt64, at: Timestamp)] = []
   private var heardAt = Timestamp(microseconds: 0)
   private var silenceMax: Span = .seconds(75)
   /// While attached: the way to another edge, before this one closes.
@@ -159,17 +162,30 @@ public struct ClientMachine: Sendable {
     guard case .connecting = state else { return }
     heardAt = now
     state = .attaching(deadline: now + configuration.attachTimeout)
-    let frame = attachFrame()
+    let frame = attachFrame(now: now)
     attachRequest = frame.id
     actions.append(.send(frame))
   }
 
-  mutating func attachFrame() -> ClientFrame {
-    nextFrame(
+  mutating func attachFrame(now: Timestamp) -> ClientFrame {
+    let frame = nextFrame(
       .attach(
         AttachRequest(
           token: configuration.token, device: configuration.device, forCall: wokenFor,
           deviceName: configuration.deviceName, client: configuration.client)))
+    if strayAttaches.count == Self.strayAttachesMax { strayAttaches.removeFirst() }
+    strayAttaches.append((frame.id, now))
+    return frame
+  }
+
+  private static let strayAttachesMax = 8
+  /// For how long an attach may be under way: while an edge is cut off from the cluster, and its
+  /// connections to NATS are being given up.
+  static let strayAttachTime: Span = .seconds(120)
+
+  /// Whether an earlier attempt of this device itself may have replaced its session.
+  private func mayHaveReplacedItself(now: Timestamp) -> Bool {
+    strayAttaches.contains { $0.request != attachRequest && now < $0.at + Self.strayAttachTime }
   }
 
   /// The connection broke, was closed, or could not be made.
@@ -323,7 +339,7 @@ public struct ClientMachine: Sendable {
     into actions: inout [Action]
   ) {
     switch reply {
-    case .attached(let info): attached(info, now: now, into: &actions)
+    case .attached(let info): attached(info, attachRequest, now: now, into: &actions)
     case .error(let error) where Self.isFinal(error.code): refuse(error, into: &actions)
     case .error(let error):
       actions.append(.close)
@@ -336,8 +352,12 @@ public struct ClientMachine: Sendable {
     }
   }
 
-  /// The current connection is attached.
-  mutating func attached(_ info: AttachedInfo, now: Timestamp, into actions: inout [Action]) {
+  /// The current connection is attached, by a request.
+  mutating func attached(
+    _ info: AttachedInfo, _ request: UInt64, now: Timestamp, into actions: inout [Action]
+  ) {
+    attachRequest = request
+    strayAttaches.removeAll { $0.request == request || $0.at + Self.strayAttachTime <= now }
     failures = 0
     state = .attached
     heardAt = now
@@ -374,6 +394,12 @@ public struct ClientMachine: Sendable {
       // By the connection that this device moves to; or by another copy of the device: coming back
       // would throw that out, and so on for ever.
       if goOver(into: &actions) { return }
+      if mayHaveReplacedItself(now: now) {
+        // Nobody else knows which of the two sessions this device still has.
+        abandonMove(into: &actions)
+        actions.append(.close)
+        return wait(atLeast: Span(microseconds: 0), now: now, random: &random, into: &actions)
+      }
       refuse(CallError(.alreadyAttached, "The device attached elsewhere."), into: &actions)
     // The app decides: it may register again, or leave it.
     case .deviceRemoved, .tokenTaken: break

@@ -130,6 +130,47 @@ extension [ClientMachine.Action] {
     #expect(device.machine.state == .stopped)
   }
 
+  /// An attach that was given up may be under way for as long as its edge is cut off from the cluster. The
+  /// session that it replaces then is the device's own.
+  @Test(arguments: [(Span.seconds(20), true), (.seconds(119), true), (.seconds(121), false)])
+  func anAttachThatComesLateThrowsNobodyOut(late: Span, comesBack: Bool) {
+    var device = Device()
+    device.start()
+    device.open()
+    let given = device.now
+    device.pass(.seconds(10))
+    guard case .waiting(let until) = device.machine.state else {
+      Issue.record("it does not give the attach up")
+      return
+    }
+    device.pass(until - device.now)
+    _ = device.take()
+    device.open()
+    let id = device.take().frames[0].id
+    device.hear(.reply(id: id, .attached(.sample)))
+    #expect(device.machine.isAttached)
+    while device.now < given + late {
+      device.machine.heard(now: device.now)
+      device.pass(min(.seconds(10), given + late - device.now))
+    }
+    _ = device.take()
+    device.hear(.notice(Notice(kind: .sessionReplaced, message: "")))
+    guard comesBack else {
+      #expect(device.machine.state == .stopped)
+      return
+    }
+    #expect(device.take().contains(.close))
+    guard case .waiting(let again) = device.machine.state else {
+      Issue.record("it does not come back")
+      return
+    }
+    device.pass(again - device.now)
+    device.open()
+    let second = device.take().frames[0].id
+    device.hear(.reply(id: second, .attached(.sample)))
+    #expect(device.machine.isAttached)
+  }
+
   @Test func silenceBreaksTheConnection() {
     var device = Device()
     device.attach()

@@ -72,6 +72,27 @@ import Testing
     #expect(device.machine.state == .stopped)
   }
 
+  /// The other edge gave its shard up, which took the attach a moment later.
+  @Test func aMoveThatFailedAndCountedAfterAllIsNoReasonToStop() {
+    var device = Device()
+    let attach = moving(&device)
+    hearNext(&device, .reply(id: attach.id, .error(CallError(.tryAgain))))
+    #expect(device.take().contains(.closeNext))
+    #expect(device.machine.isAttached)
+    device.hear(.notice(Notice(kind: .sessionReplaced, message: "")))
+    #expect(device.take().contains(.close))
+    guard case .waiting(let until) = device.machine.state else {
+      Issue.record("it does not come back")
+      return
+    }
+    #expect(!device.machine.isMoving)
+    device.pass(until - device.now)
+    device.open()
+    let again = device.take().frames[0]
+    device.hear(.reply(id: again.id, .attached(.sample)))
+    #expect(device.machine.isAttached)
+  }
+
   @Test func whatIsUnderWayIsSaidAgainAndAnsweredOnce() {
     var device = Device()
     device.attach()
