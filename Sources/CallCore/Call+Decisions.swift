@@ -77,31 +77,56 @@ extension Call {
     }
   }
 
+  /// - Parameter session: where it is said, and where the reply goes. An app that rings on a session of
+  ///   its own is told there, too: what a push allows is used by another process of the phone.
   mutating func decline(
-    _ leg: Int, _ scope: DeclineScope, _ context: CallContext, into outcome: inout Outcome
+    _ leg: Int, _ scope: DeclineScope, on session: SessionRef, _ context: CallContext,
+    into outcome: inout Outcome
   ) -> Reply {
     inviteHeard(leg, context, into: &outcome)
     guard case .ringing = stage, legs[leg].state.isLive else {
       return lateRefusal(leg)
     }
+    let ringsOn = ringsBeside(session, leg)
     switch scope {
     case .everywhere:
-      end(.declined, by: legs[leg].party, silent: .leg(leg), context, into: &outcome)
-    case .here:
-      commit(.legEnded(legs[leg].party.device, .declinedHere), .urgent, context, into: &outcome)
-      endIfNobodyIsLeft(context, into: &outcome)
+      end(
+        .declined, by: legs[leg].party, silent: ringsOn ? nil : .leg(leg), context, into: &outcome)
+    case .here: refuse(leg, .declinedHere, ringsOn: ringsOn, context, into: &outcome)
     }
     return .call(state(for: .leg(leg)))
   }
 
-  mutating func busy(_ leg: Int, _ context: CallContext, into outcome: inout Outcome) -> Reply {
+  /// - Parameter session: as of a decline.
+  mutating func busy(
+    _ leg: Int, on session: SessionRef, _ context: CallContext, into outcome: inout Outcome
+  ) -> Reply {
     inviteHeard(leg, context, into: &outcome)
     guard case .ringing = stage, legs[leg].state.isLive else {
       return lateRefusal(leg)
     }
-    commit(.legEnded(legs[leg].party.device, .busy), .urgent, context, into: &outcome)
-    endIfNobodyIsLeft(context, into: &outcome)
+    let ringsOn = ringsBeside(session, leg)
+    refuse(leg, .busy, ringsOn: ringsOn, context, into: &outcome)
     return .call(state(for: .leg(leg)))
+  }
+
+  private func ringsBeside(_ session: SessionRef, _ leg: Int) -> Bool {
+    legs[leg].told && legs[leg].endpoint.session != session
+  }
+
+  /// One device stops, the others ring on.
+  private mutating func refuse(
+    _ leg: Int, _ end: LegEnd, ringsOn: Bool, _ context: CallContext, into outcome: inout Outcome
+  ) {
+    commit(.legEnded(legs[leg].party.device, end), .urgent, context, into: &outcome)
+    if ringsOn { tellRefuser(leg, context, into: &outcome) }
+    endIfNobodyIsLeft(context, into: &outcome)
+  }
+
+  /// A device hears on its session that it declined, or was busy.
+  mutating func tellRefuser(_ leg: Int, _ context: CallContext, into outcome: inout Outcome) {
+    let reason: EndReason = legs[leg].state == .busy ? .busy : .declined
+    stop(leg: leg, Stop(reason: reason, by: legs[leg].party), context, into: &outcome)
   }
 
   /// A decline or busy that comes too late changes nothing; the winner is told how to end its call.

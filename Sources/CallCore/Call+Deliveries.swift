@@ -89,7 +89,11 @@ extension Call {
     switch stage {
     case .ringing:
       if legs[leg].state == .gone { commit(.legJoined(party), .urgent, context, into: &outcome) }
-      if legs[leg].state.isLive { invite(leg: leg, context, into: &outcome) }
+      if legs[leg].state.isLive {
+        invite(leg: leg, context, into: &outcome)
+      } else {
+        legs[leg].endpoint.sayAgain(context, into: &outcome)
+      }
     case .answered(let answer):
       if legs[leg].state == .won {
         if winnerLostUntil != nil {

@@ -19,6 +19,7 @@ extension Call {
       legs[leg].endpoint.session = device?.session
     }
     takeOverPushes(devices, mayPush: mayPush)
+    tellRefusers(context, into: &outcome)
     switch stage {
     // Past its deadline nobody is told to ring again. It ends once what waited was decided: an answer
     // that was on its way in time still counts.
@@ -26,6 +27,17 @@ extension Call {
     case .ringing: takeOverRinging(devices, context, into: &outcome)
     case .answered(let answer): takeOverAnswered(answer, context, into: &outcome)
     case .ended(let end, let answer): sayEnd(end, answer, context, into: &outcome)
+    }
+  }
+
+  /// Who was pushed may have declined without its session, and its app there was not told yet. One that
+  /// is away hears it when it attaches.
+  private mutating func tellRefusers(_ context: CallContext, into outcome: inout Outcome) {
+    for leg in legs.indices where legs[leg].pushes.contains(.ring) {
+      switch legs[leg].state {
+      case .declined, .busy: tellRefuser(leg, context, into: &outcome)
+      case .waking, .delivered, .alerting, .won, .gone, .stopped: break
+      }
     }
   }
 

@@ -221,8 +221,9 @@ extension ShardMachine {
     case (.answer(_, let description), .leg(let leg)):
       return call.answer(leg, description: description, context, into: &outcome)
     case (.decline(_, let scope), .leg(let leg)):
-      return call.decline(leg, scope, context, into: &outcome)
-    case (.busy, .leg(let leg)): return call.busy(leg, context, into: &outcome)
+      return call.decline(leg, scope, on: command.session, context, into: &outcome)
+    case (.busy, .leg(let leg)):
+      return call.busy(leg, on: command.session, context, into: &outcome)
     case (.answer, .calleeDevice):
       return .answer(won: false, call.state(for: role))
     case (.alerting, .calleeDevice), (.decline, .calleeDevice), (.busy, .calleeDevice):

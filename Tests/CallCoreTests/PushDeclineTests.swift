@@ -1,0 +1,97 @@
+import CallCore
+import Testing
+
+/// A device that declines, or says busy, by what a push allows, while its app rings on a session.
+@Suite struct PushDeclineTests {
+  /// Of an HTTP request: another one than the app's.
+  private let request = SessionRef(edge: 9, number: 77)
+
+  /// b1 was pushed, attached and rings; b2 rings too.
+  private func ringing() -> Bench {
+    var bench = Bench()
+    bench.enrol("b1", voip: "v1", can: [])
+    bench.attach("b2")
+    bench.place()
+    bench.report(.accepted, "b1", token: "v1")
+    bench.attach("b1")
+    bench.acknowledgeAll()
+    _ = bench.take()
+    return bench
+  }
+
+  @Test("declined for the user: the app is told on its session, and the others") func everywhere() {
+    var bench = ringing()
+    let reply = bench.say(.decline(Bench.callID, .everywhere), device: "b1", session: request)
+    #expect(reply?.state?.reason == .declined)
+    #expect(bench.stops("b1").map(\.reason) == [.declined])
+    #expect(bench.stops("b1").first?.by?.device == "b1")
+    #expect(bench.stops("b2").map(\.reason) == [.declined])
+    #expect(bench.ends.map(\.reason) == [.declined])
+  }
+
+  @Test(
+    "for this device only, or busy: the app is told, the others ring on", arguments: [true, false])
+  func here(busy: Bool) {
+    var bench = ringing()
+    let body: Command.Body = busy ? .busy(Bench.callID) : .decline(Bench.callID, .here)
+    bench.say(body, device: "b1", session: request)
+    #expect(bench.stops("b1").map(\.reason) == [busy ? .busy : .declined])
+    #expect(bench.stops("b2").isEmpty)
+    #expect(bench.ends.isEmpty)
+    // The request said again has no second effect.
+    _ = bench.take()
+    bench.say(body, device: "b1", session: request)
+    #expect(bench.stops("b1").isEmpty)
+  }
+
+  @Test("over its own session the reply is all it hears") func overItsSession() {
+    var bench = ringing()
+    let reply = bench.say(.decline(Bench.callID, .everywhere), device: "b1")
+    #expect(reply?.state?.reason == .declined)
+    #expect(bench.stops("b1").isEmpty)
+  }
+
+  @Test(
+    "its session is broken at that moment: it is told when it is back", arguments: [true, false])
+  func broken(everywhere: Bool) {
+    var bench = ringing()
+    bench.say(.sessionClosed(graceful: false), device: "b1")
+    bench.say(
+      .decline(Bench.callID, everywhere ? .everywhere : .here), device: "b1", session: request)
+    _ = bench.take()
+    bench.attach("b1")
+    #expect(bench.stops("b1").map(\.reason) == [.declined])
+    #expect(bench.invites("b1").isEmpty)
+  }
+
+  @Test("who never had an invite has nothing to stop") func asleep() {
+    var bench = Bench()
+    bench.enrol("b1", voip: "v1", can: [])
+    bench.attach("b2")
+    bench.place()
+    bench.acknowledgeAll()
+    _ = bench.take()
+    bench.say(.decline(Bench.callID, .everywhere), device: "b1", session: request)
+    bench.acknowledgeAll()
+    bench.pass(.seconds(2))
+    #expect(bench.journal.contains { $0.change == .settled }, "nobody is waited for")
+  }
+
+  @Test(
+    "the owner died before the app heard it: the next one says it, as soon as the app is there",
+    arguments: [true, false], [true, false])
+  func newOwner(everywhere: Bool, isThere: Bool) {
+    var bench = ringing()
+    bench.say(
+      .decline(Bench.callID, everywhere ? .everywhere : .here), device: "b1", session: request)
+    var next = bench.takenOver(
+      checkpoint: false, registered: ["b1"], attached: isThere ? ["b1", "b2"] : ["b2"])
+    if !isThere {
+      #expect(next.stops("b1").isEmpty)
+      next.attach("b1")
+    }
+    #expect(next.stops("b1").map(\.reason) == [.declined])
+    #expect(next.invites("b1").isEmpty)
+    #expect(next.stops("b2").isEmpty == !everywhere)
+  }
+}
