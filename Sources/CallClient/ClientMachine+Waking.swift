@@ -11,18 +11,27 @@ extension ClientMachine {
     if calls[call] == nil {
       calls[call] = CallView(call: call, callee: "", role: .callee, phase: .unknown)
     }
-    switch state {
-    case .stopped:
-      wokenFor = call
-      start(now: now, into: &actions)
-    case .waiting:
-      wokenFor = call
-      reconnectNow(now: now, into: &actions)
-    case .connecting, .attaching:
-      wokenFor = call
-    case .attached:
+    if state == .attached {
       submit(.query(CallAddress(call: call)), now: now, into: &actions)
+      return
     }
+    noteWoken(call, into: &actions)
+    switch state {
+    case .stopped: start(now: now, into: &actions)
+    case .waiting: reconnectNow(now: now, into: &actions)
+    case .connecting, .attaching, .attached: break
+    }
+  }
+
+  /// Policy beyond so many: the oldest counts as over. No user has as many calls at once.
+  private static let wokenMax = 16
+
+  private mutating func noteWoken(_ call: CallID, into actions: inout [Action]) {
+    guard !wokenFor.contains(call) else { return }
+    wokenFor.append(call)
+    guard wokenFor.count > Self.wokenMax else { return }
+    let oldest = wokenFor.removeFirst()
+    take(CallState(call: oldest, callee: "", phase: .unknown), into: &actions)
   }
 
   /// The cluster's answer came with the attach, or has to be asked for: the attach may have been
@@ -30,14 +39,20 @@ extension ClientMachine {
   mutating func wokenAttached(
     _ info: AttachedInfo, now: Timestamp, into actions: inout [Action]
   ) {
-    guard let call = wokenFor else { return }
-    wokenFor = nil
-    guard let state = info.forCall, state.call == call else {
-      submit(.query(CallAddress(call: call)), now: now, into: &actions)
-      return
+    let woken = wokenFor
+    wokenFor.removeAll()
+    for call in woken {
+      if let state = info.forCall, state.call == call {
+        take(state, into: &actions)
+      } else {
+        submit(.query(CallAddress(call: call)), now: now, into: &actions)
+      }
     }
-    guard let index = calls.index(forKey: call) else { return }
-    emit(call, calls.values[index].take(state), into: &actions)
-    if calls.values[index].isEnded { remember(call) }
+  }
+
+  private mutating func take(_ state: CallState, into actions: inout [Action]) {
+    guard let index = calls.index(forKey: state.call) else { return }
+    emit(state.call, calls.values[index].take(state), into: &actions)
+    if calls.values[index].isEnded { remember(state.call) }
   }
 }

@@ -112,8 +112,9 @@ public struct ClientMachine: Sendable {
   var move: Move?
   /// Edges that go away, and until when that is remembered.
   var goneEdges: [GoneEdge] = []
-  /// The call that a push spoke of, until the cluster said what became of it.
-  var wokenFor: CallID?
+  /// The calls that pushes spoke of, until the cluster said what became of them: the attach asks for
+  /// the last, the others are asked for behind it.
+  var wokenFor: [CallID] = []
 
   public init(_ configuration: Configuration) {
     self.configuration = configuration
@@ -171,7 +172,7 @@ public struct ClientMachine: Sendable {
     let frame = nextFrame(
       .attach(
         AttachRequest(
-          token: configuration.token, device: configuration.device, forCall: wokenFor,
+          token: configuration.token, device: configuration.device, forCall: wokenFor.last,
           deviceName: configuration.deviceName, client: configuration.client)))
     if strayAttaches.count == Self.strayAttachesMax { strayAttaches.removeFirst() }
     strayAttaches.append((frame.id, now))

@@ -88,6 +88,38 @@ import Testing
   }
 
   /// The wait after a failure is cut short: somebody is calling.
+  @Test("two pushes before it is attached: it asks for both calls") func wokenForTwoCalls() {
+    let second = CallID(high: 1, low: 3)
+    var device = Device()
+    device.machine.woken(for: call, now: device.now, into: &device.actions)
+    device.machine.woken(for: second, now: device.now, into: &device.actions)
+    #expect(device.take() == [.connect(edge: 0)])
+    device.open()
+    guard let (id, attach) = attachSaid(device.take()) else {
+      Issue.record("no attach")
+      return
+    }
+    #expect(attach.forCall == second)
+    var info = AttachedInfo.sample
+    info.forCall = CallState(call: second, callee: "me", phase: .ended, reason: .cancelled)
+    device.hear(.reply(id: id, .attached(info)))
+    let actions = device.take()
+    #expect(actions.callEvents == [.stopped(Stop(reason: .cancelled))])
+    #expect(actions.frames.map(\.command) == [.query(CallAddress(call: call))])
+  }
+
+  @Test("more pushes than anybody can have calls: the oldest count as over") func wokenTooOften() {
+    var device = Device()
+    for number in 0..<20 {
+      let call = CallID(high: 7, low: UInt64(number))
+      device.machine.woken(for: call, now: device.now, into: &device.actions)
+    }
+    let over = device.take().compactMap { action -> CallID? in
+      if case .event(.call(let call, .stopped)) = action { call } else { nil }
+    }
+    #expect(over == (0..<4).map { CallID(high: 7, low: UInt64($0)) })
+  }
+
   @Test func aWaitingDeviceConnectsAtOnce() {
     var device = Device()
     device.attach()
