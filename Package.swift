@@ -140,7 +140,7 @@ let package = Package(
     library(
       "CallSimulation",
       [
-        "CallCore", "CallWire", "CallBus", "CallCoordinator", "CallEdge", "CallClient",
+        "CallCore", "CallWire", "CallBus", "CallCoordinator", "CallEdge", "CallPush", "CallClient",
         "CallTelemetry", "CallAuth", .log, .embedded,
       ] + Target.Dependency.nio),
 

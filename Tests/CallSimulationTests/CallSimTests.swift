@@ -38,6 +38,33 @@ import Testing
     #expect(outcome.status == 0, "\(outcome.output)")
   }
 
+  /// What the thousand seeds have to meet, by name: `callsim` ends with status 3 if one is missing.
+  @Test func racesAndFaultsThatMustBeMet() {
+    let races = Set(SimRaces.required)
+    #expect(
+      races.isSuperset(of: [
+        "R1", "R2", "R2 timeout", "R3", "R4", "R5", "R6", "R7", "R9", "R10", "R10 deadline",
+        "R10 pushed", "R11", "R12", "R13", "R13 in mid-ring", "R14", "R15", "R16", "R17 early",
+        "R18", "R19", "R19 pushed", "R20", "R22", "R23",
+      ]))
+    let push = Set(SimRaces.requiredOfPush)
+    #expect(
+      push.isSuperset(of: [
+        "push.ring", "push.missed", "push.answeredElsewhere", "push.cancel", "push.ended",
+        "push.missedNotice", "outcome.accepted", "outcome.tokenGone", "outcome.rejected",
+        "outcome.expired", "outcome.failed", "fault.gateway crash", "fault.gateway crash with jobs",
+        "fault.gateway freeze", "fault.gateway shutdown", "fault.provider silent",
+        "provider.sent again", "phone.decline by HTTP", "phone.push to the former user",
+      ]))
+    var counts: [String: Int] = [:]
+    for race in SimRaces.required { counts["race.\(race)"] = 1 }
+    for name in SimRaces.requiredOfPush { counts[name] = 1 }
+    #expect(SimRaces.missing(in: counts).isEmpty)
+    counts["race.R12"] = nil
+    counts["outcome.expired"] = 0
+    #expect(SimRaces.missing(in: counts) == ["R12", "outcome.expired"])
+  }
+
   @Test(arguments: [SimIntensity.calm, .brutal])
   func otherIntensities(_ intensity: SimIntensity) throws {
     let outcome = try callsim(

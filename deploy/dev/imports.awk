@@ -23,7 +23,7 @@ BEGIN {
   allow("CallEdge", seams " CallAuth")
   allow("CallClient", "CallCore CallWire")
   allow("CallTestKit", seams " CallAuth CallCoordinator CallEdge CallPush CallClient")
-  allow("CallSimulation", seams " CallAuth CallCoordinator CallEdge CallClient")
+  allow("CallSimulation", seams " CallAuth CallCoordinator CallEdge CallPush CallClient")
   allow("callsim", "CallCore CallSimulation")
   allow("apnssim", "CallCore CallTestKit")
   allow("CallNodeKit", seams " CallAuth CallCoordinator CallEdge CallPush NATSBus")

@@ -34,6 +34,7 @@ package enum HistoryEvent: Sendable {
   case told(Who, ClientEvent)
   /// The app begins anew and remembers nothing.
   case restarted(Who)
+  case push(PushEvent)
 }
 
 /// Something that must never be.
@@ -73,5 +74,14 @@ package struct Violation: Error, Equatable, Sendable, CustomStringConvertible {
     case signalsInPlace = "signals reach the right leg once"
     case noStrangeError = "no error without a reason"
     case newsOnce = "each piece of news once"
+    case noPushAfterEnd = "no push after the end"
+    case pushInTime = "no push after its deadline"
+    case pushedOnce = "each push once"
+    case cleanUpsWhereWanted = "a clean-up for whom it is meant"
+    case noticesOfMissed = "a notice of missed calls only"
+    case tokensHaveOneOwner = "a token has one owner"
+    case tokensKept = "a token is kept"
+    case wokenAreTold = "who is woken is told"
+    case attachAnswered = "who attaches for a call is told the truth"
   }
 }

@@ -6,7 +6,9 @@ internal import CallWire
 extension HistoryChecker {
   mutating func told(_ who: Who, _ event: ClientEvent, _ now: Timestamp) throws(Violation) {
     switch event {
-    case .call(let call, let event): try appHears(who, call, event)
+    case .call(let call, let event):
+      heardOf(call, who)
+      try appHears(who, call, event)
     case .gaveUp(_, let command):
       let calm = Span(microseconds: 30_000_000)
       let since = Timestamp(microseconds: now.microseconds - calm.microseconds)

@@ -24,12 +24,16 @@ extension HistoryChecker {
     }
     if record.epoch != facts.epoch { facts.mayBeLost = true }
     switch entry.change {
-    case .placed, .legJoined, .signal, .settled, .pushed: break
+    case .placed, .legJoined, .signal, .settled: break
+    case .pushed(let device, let purpose):
+      try mayPush(device.text, purpose, facts, call, now)
+      facts.pushed[device.text, default: []].insert(purpose)
     case .alerting(let device): facts.alerting.insert(device.text)
     case .answered(let answer):
       guard facts.answered == nil else { try refuse(.oneRecord, "answered twice in the journal") }
       guard facts.ended == nil else { try refuse(.oneRecord, "answered after its end") }
       facts.answered = answer
+      facts.answeredAt = now
     case .legEnded(let device, let end): facts.legEnds[device.text] = end
     case .connected(let caller):
       if caller { facts.connected.caller = true } else { facts.connected.winner = true }

@@ -40,13 +40,14 @@ extension HistoryChecker {
     }
   }
 
-  private mutating func replied(
+  mutating func replied(
     _ who: Who, _ question: Asked, _ reply: ServerReply, _ now: Timestamp
   ) throws(Violation) {
     switch reply {
     case .done: break
     case .error(let error): try refused(who, question, error)
     case .attached(let info):
+      try attached(who, question, info)
       if let state = info.forCall { try toldState(who, state, asked: question.at) }
     case .registered(let info):
       for device in info.removed {

@@ -22,7 +22,7 @@ extension HistoryChecker {
       if facts.ended == nil { still.append(call) }
     }
     live = still
-    return nil
+    return wokenInVain(now)
   }
 
   /// A call that ends late, or has not ended though it should have.
@@ -107,6 +107,7 @@ extension HistoryChecker {
         if let violation = unsettled(view.who, call) { found.append(violation) }
       }
     }
+    found += tokensWithoutOwner() + stillWoken()
     for (who, entry) in registrations.sorted(by: { $0.key.description < $1.key.description })
     where entry.acknowledged && !entry.stored {
       found.append(Violation(.registrationKept, "the registration of \(who) is gone"))

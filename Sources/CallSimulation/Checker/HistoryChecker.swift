@@ -35,6 +35,11 @@ package struct HistoryChecker: Sendable {
     /// True times.
     var placedAt: Timestamp?
     var endedAt: Timestamp?
+    var answeredAt: Timestamp?
+    /// Since when it does not ring any more.
+    var overAt: Timestamp? { answeredAt ?? endedAt }
+    /// Pushes that were decided, by device.
+    var pushed: [String: Set<PushPurpose>] = [:]
 
     // Told.
     var caller: Who?
@@ -121,6 +126,7 @@ package struct HistoryChecker: Sendable {
   var linksOf: [Who: Set<Int>] = [:]
   var asked: [Who: [UInt64: Asked]] = [:]
   var registrations: [Who: Registered] = [:]
+  var history = PushHistory()
   /// Those that a rule of time watches; ended ones leave.
   var live: [CallID] = []
   /// True once a record of the journal was seen: facts are then held against it.
@@ -139,10 +145,12 @@ package struct HistoryChecker: Sendable {
       case .stored(let who, let present): try stored(who, present, now)
       case .opened(let who, let link):
         links[link] = Link(who: who)
+        unsteady(who, now)
         linksOf[who, default: []].insert(link)
       case .closed(let link):
         if let who = links.removeValue(forKey: link)?.who { linksOf[who]?.remove(link) }
       case .disturbed(let link):
+        unsteady(links[link]?.who, now)
         for id in Array(links[link]?.waiting.keys ?? [:].keys) {
           links[link]?.waiting[id] = now
         }
@@ -150,6 +158,7 @@ package struct HistoryChecker: Sendable {
       case .received(let who, let link, let frame): try received(who, link, frame, now)
       case .told(let who, let event): try told(who, event, now)
       case .restarted(let who): restarted(who)
+      case .push(let event): try push(event, now)
       }
       return nil
     } catch {
@@ -184,6 +193,7 @@ package struct HistoryChecker: Sendable {
 
   private mutating func restarted(_ who: Who) {
     asked[who] = nil
+    history.woken[who] = nil
     for link in linksOf.removeValue(forKey: who) ?? [] { links[link] = nil }
     for id in calls.keys where calls[id]?.told[who] != nil { calls[id]?.told[who]?.app = App() }
   }

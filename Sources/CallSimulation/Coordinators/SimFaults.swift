@@ -229,6 +229,8 @@ package final class SimFaults {
     faults.writeRefused = maybe(0.01)
     faults.readLost = maybe(0.05)
     faults.readStale = maybe(0.05)
+    faults.jobLost = maybe(0.1)
+    faults.settlementLost = maybe(0.1)
     nats.faults = faults
     world.note("world", "weather changes")
     later(random.span(.seconds(1), .seconds(8))) { $0.nats.faults = .none }

@@ -5,7 +5,7 @@ internal import CallWire
 /// Counts which races, transitions and faults a world met. Each race has a precise sign; what it must
 /// come out as is the checker's matter.
 final class SimCoverage {
-  private struct Seen {
+  struct Seen {
     var callee: String
     var caller: Party
     var epoch: UInt64
@@ -20,14 +20,24 @@ final class SimCoverage {
     /// Devices that were told to ring, and on which link.
     var invited: [Who: Int] = [:]
     var counted: Set<String> = []
+    var endReason: EndReason?
+    /// Devices that a push is to wake: decided, and not told to ring on a session since.
+    var pushed: Set<String> = []
+    /// Of those, the ones whose push is with a provider that is dead.
+    var pushedInVain: Set<String> = []
+    /// Whom a push reached when it was over.
+    var pushedLate: Set<String> = []
     var stage = "placed"
   }
 
-  private let world: SimWorld
+  let world: SimWorld
   private let options: SimOptions
-  private var calls: [CallID: Seen] = [:]
+  var calls: [CallID: Seen] = [:]
   private var latestEpoch: [Int: UInt64] = [:]
   private var frames: [Who: Set<UInt64>] = [:]
+  var sent: Set<PushHistory.Key> = []
+  /// Whose a token was last.
+  var owners: [String: Who] = [:]
 
   init(_ world: SimWorld, _ options: SimOptions) {
     self.world = world
@@ -35,7 +45,7 @@ final class SimCoverage {
   }
 
   /// Counts a race once for each call.
-  private func race(_ name: String, _ call: CallID) {
+  func race(_ name: String, _ call: CallID) {
     guard calls[call]?.counted.insert(name).inserted ?? false else { return }
     world.count("race.\(name)")
   }
@@ -65,9 +75,13 @@ final class SimCoverage {
       return
     }
     guard let seen = calls[call] else { return }
-    if record.epoch > seen.epoch, seen.answeredBy == nil, !seen.isEnded { race("R10", call) }
+    if record.epoch > seen.epoch, seen.answeredBy == nil, !seen.isEnded {
+      race("R10", call)
+      if !seen.pushed.isEmpty { race("R10 pushed", call) }
+    }
     switch entry.change {
     case .alerting(let device):
+      if !seen.pushedInVain.isEmpty, !seen.pushedInVain.contains(device.text) { race("R14", call) }
       world.count("transition.leg \(device.text.isEmpty ? "?" : "live") → alerting")
       if seen.stage == "placed" { step(call, to: "ringing") }
     case .answered(let facts):
@@ -79,7 +93,9 @@ final class SimCoverage {
     case .connected: calls[call]?.isConnected = true
     case .callerLost(until: nil): race("R22", call)
     case .ended(let facts): ended(call, seen, facts, record)
-    case .pushed(_, let purpose): world.count("push.\(purpose.name)")
+    case .pushed(let device, let purpose):
+      world.count("push.\(purpose.name)")
+      if purpose == .ring { calls[call]?.pushed.insert(device.text) }
     case .placed, .signal, .callerLost, .winnerLost, .settled: break
     }
   }
@@ -93,10 +109,13 @@ final class SimCoverage {
     _ call: CallID, _ seen: Seen, _ facts: EndedFacts, _ record: JournalRecord
   ) {
     calls[call]?.isEnded = true
+    calls[call]?.endReason = facts.reason
     step(call, to: "ended: \(facts.reason.name)")
     switch facts.reason {
     case .failed: race("R15", call)
-    case .unreachable: if seen.invited.isEmpty { race("R19", call) }
+    case .unreachable:
+      if seen.invited.isEmpty { race("R19", call) }
+      if seen.invited.isEmpty, !seen.pushed.isEmpty { race("R19 pushed", call) }
     case .unanswered:
       if record.epoch > seen.epoch { race("R10 deadline", call) }
       if !near(facts.at, world.now, milliseconds: 200) { race("R18", call) }
@@ -190,12 +209,16 @@ final class SimCoverage {
   func received(_ frame: ServerFrame, on line: SimLine) {
     switch frame {
     case .delivery(let delivery):
-      if case .invite = delivery.event { calls[delivery.call]?.invited[line.who] = line.number }
+      if case .invite = delivery.event {
+        calls[delivery.call]?.invited[line.who] = line.number
+        invited(delivery.call, line.who)
+      }
     case .reply(_, .attached(let info)):
       guard let state = info.forCall else { return }
       let answer = state.reason?.name ?? state.phase.name
       world.count("race.R5")
       world.count("late attach.\(answer)")
+      attached(line.who, state)
     case .reply, .notice: break
     }
   }
@@ -215,13 +238,32 @@ final class SimCoverage {
 /// The races that a run of a thousand seeds must meet.
 package enum SimRaces {
   package static let required = [
-    "R1", "R2", "R2 timeout", "R5", "R6", "R7", "R9", "R10", "R10 deadline", "R11", "R15", "R16",
-    "R17 early", "R17 of a loser", "R17 after the end", "R18", "R19", "R20", "R22", "R23",
+    "R1", "R2", "R2 timeout", "R3", "R4", "R5", "R6", "R7", "R9", "R10", "R10 deadline",
+    "R10 pushed", "R11", "R12", "R13", "R13 in mid-ring", "R14", "R15", "R16", "R17 early",
+    "R17 of a loser", "R17 after the end", "R18", "R19", "R19 pushed", "R20", "R22", "R23",
   ]
+
+  /// What it must meet beside the races: pushes of every purpose, what becomes of them, and what goes
+  /// wrong on their way.
+  package static let requiredOfPush =
+    PushPurpose.allCases.map { "push.\($0.name)" }
+    + ["accepted", "tokenGone", "rejected", "expired", "failed"].map { "outcome.\($0)" }
+    + ["crash", "freeze", "shutdown"].map { "fault.gateway \($0)" }
+    + ["slow", "silent", "refusing"].map { "fault.provider \($0)" }
+    + [
+      "fault.gateway crash with jobs", "fault.job lost on its way", "fault.settlement lost",
+      "queue.handed out again", "provider.lost", "provider.late", "provider.doubled",
+      "provider.gone", "provider.gone without a time", "provider.sent again",
+      "phone.woken", "phone.woken while it is on", "phone.never wakes", "phone.wakes late",
+      "phone.decline by HTTP", "phone.busy by HTTP", "phone.query by HTTP", "phone.HTTP answered",
+      "phone.push to the former user", "token.renewed", "token.removed", "token.moved",
+      "token.signed out",
+    ]
 
   /// Those that were never met.
   package static func missing(in counts: [String: Int]) -> [String] {
     required.filter { counts["race.\($0)", default: 0] == 0 }
+      + requiredOfPush.filter { counts[$0, default: 0] == 0 }
   }
 }
 

@@ -52,7 +52,15 @@ package final class SimDevice {
   // MARK: Life
 
   /// The app starts, and connects.
-  package func start() {
+  package func start() { start(for: nil) }
+
+  /// A push speaks of a call: the app starts, if it does not run, and asks what became of it.
+  package func woken(for call: CallID) {
+    guard let driver, let node else { return start(for: call) }
+    node.arrive { driver.woken(for: call) }
+  }
+
+  private func start(for call: CallID?) {
     guard driver == nil else { return }
     processes += 1
     let node = world.makeNode("\(who)", skew: options.deviceSkew(&random))
@@ -78,8 +86,8 @@ package final class SimDevice {
     self.network = network
     self.driver = driver
     onStart?(self)
-    world.note("\(who)", "app starts")
-    driver.start()
+    world.note("\(who)", call: call, "app starts")
+    if let call { driver.woken(for: call) } else { driver.start() }
   }
 
   /// The app is gone. Its connection is closed by the kernel, or falls silent with the phone.

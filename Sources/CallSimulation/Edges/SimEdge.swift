@@ -1,3 +1,4 @@
+internal import CallAuth
 package import CallCore
 internal import CallEdge
 internal import CallTelemetry
@@ -57,7 +58,8 @@ package final class SimEdge {
     let edge = LooseEdge(
       configuration: configuration, bus: bus, clock: node.clock(),
       incarnation: random.next() | 1, eventLoop: loop, metrics: MetricsRegistry(),
-      logger: Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() })
+      logger: Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() },
+      pushKeys: PushKeyring(options.pushKeys))
     do {
       try edge.start()
     } catch {

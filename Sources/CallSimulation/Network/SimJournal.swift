@@ -127,7 +127,9 @@ package final class SimBucket: KeyValueBucket, @unchecked Sendable {
   }
 
   package func get(_ key: String) async throws -> KeyValueEntry? {
-    try await bus.ask { [name] in $0.get(name, key) }
+    try await bus.ask { [name, nats] in
+      nats.tamper.hidesEntry(name) ? nil : $0.get(name, key)
+    }
   }
 
   package func entries(matching filter: String) async throws -> [KeyValueEntry] {

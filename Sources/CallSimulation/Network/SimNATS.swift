@@ -30,6 +30,8 @@ package final class SimNATS: @unchecked Sendable {
     package var purged: [(_ shard: Int, _ through: UInt64) -> Void] = []
     /// An entry was written; nil: deleted.
     package var written: [(_ bucket: String, KeyValueEntry) -> Void] = []
+    /// A push job is new in the work queue. From `node`, which need not be the one that decided it.
+    package var jobAdded: [(_ node: SimNode, _ bytes: [UInt8]) -> Void] = []
     /// A node says something; on the node, before anything can happen to it.
     package var published: [(_ node: SimNode, OutgoingMessage) -> Void] = []
     /// A node hears something; on the node, before its handler does.
@@ -67,6 +69,8 @@ package final class SimNATS: @unchecked Sendable {
     random = world.fork("nats")
     work = SimWork(world)
     store = SimStore(shardsShareSequence: random.chance(0.5))
+    work.faults = { [unowned self] in faults }
+    work.changesJob = { [unowned self] in tamper.changesJob($0) }
   }
 
   /// A node's connection. One per node.
@@ -216,6 +220,14 @@ package final class SimNATS: @unchecked Sendable {
       lastPuts[place] = (former, world.now)
       tell(bucket, KeyValueEntry(key: key, value: value, revision: revision))
     }
+    return result
+  }
+
+  func addJob(lane: String, id: String, _ bytes: [UInt8], from node: SimNode) -> AppendResult {
+    let (result, isNew) = work.add(lane: lane, id: tamper.changesJobID(id), bytes)
+    // They look on before anybody can have the job.
+    if isNew { for look in observers.jobAdded { look(node, bytes) } }
+    work.serve()
     return result
   }
 

@@ -32,6 +32,10 @@ package struct SimNetworkFaults: Sendable {
   package var writeFails = 0.0
   /// The store says that another write came first, though none did.
   package var writeRefused = 0.0
+  /// A job does not arrive at the gateway that it was given to: the queue gives it to one later.
+  package var jobLost = 0.0
+  /// What a gateway says of a job does not arrive.
+  package var settlementLost = 0.0
   /// A read has no answer.
   package var readLost = 0.0
   /// A read of a journal's end is answered by a replica that lags.

@@ -15,5 +15,12 @@ package struct SimTamper {
   /// What a reader gets for a record of a journal; nil: it is left out.
   package var changesRecord: ((_ shard: Int, StoredRecord) -> StoredRecord?)?
 
+  /// Under which id the work queue takes a job.
+  package var changesJobID: (_ id: String) -> String = { $0 }
+  /// What a gateway gets in place of a job.
+  package var changesJob: (_ bytes: [UInt8]) -> [UInt8] = { $0 }
+  /// What a reader finds under a key of a bucket is not there.
+  package var hidesEntry: (_ bucket: String) -> Bool = { _ in false }
+
   package init() {}
 }

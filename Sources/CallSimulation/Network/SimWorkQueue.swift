@@ -24,7 +24,8 @@ package final class SimWorkQueue: WorkQueue, @unchecked Sendable {
   ) {
     bus.writes.write(
       .queue(lane), timeout: timeout, mayBeRefused: true,
-      apply: { [nats] in nats.work.add(lane: lane, id: id, bytes) }, completion: completion)
+      apply: { [nats, node = bus.node] in nats.addJob(lane: lane, id: id, bytes, from: node) },
+      completion: completion)
   }
 
   package func take(
@@ -69,21 +70,42 @@ final class SimTaker {
 ///
 /// Touched by the world's thread only.
 package final class SimWork: @unchecked Sendable {
+  /// How long a gateway may sit on a job without a word. Shorter than in production, as all graces of
+  /// a world are, and longer than a gateway waits before it says a word.
+  package static let settleWithin = Duration.seconds(3)
+
   private let world: SimWorld
   private let start = ContinuousClock.now
-  private var lanes = WorkLanes(WorkQueueOptions())
+  private var lanes: WorkLanes
+  private var random: SimRandom
+  private var lastSequence: UInt64 = 0
+  /// What goes wrong at present.
+  var faults: () -> SimNetworkFaults = { .none }
+  var changesJob: ([UInt8]) -> [UInt8] = { $0 }
   private var takers: [Int: SimTaker] = [:]
   private var wakesAt: ContinuousClock.Instant?
 
-  init(_ world: SimWorld) { self.world = world }
+  init(_ world: SimWorld) {
+    self.world = world
+    random = world.fork("work queue")
+    var options = WorkQueueOptions()
+    options.settleWithin = Self.settleWithin
+    lanes = WorkLanes(options)
+  }
 
   private var now: ContinuousClock.Instant { start + .microseconds(world.now.microseconds) }
 
-  func add(lane: String, id: String, _ bytes: [UInt8]) -> AppendResult {
+  /// - Returns: whether the job is new, that is, its id was not known.
+  func add(lane: String, id: String, _ bytes: [UInt8]) -> (result: AppendResult, isNew: Bool) {
     let result = lanes.add(lane: lane, id: id, bytes, now: now)
-    handOut()
-    return result
+    guard case .appended(let sequence) = result else { return (result, false) }
+    let isNew = sequence > lastSequence
+    lastSequence = max(lastSequence, sequence)
+    return (result, isNew)
   }
+
+  /// Gives what can be given to those who take.
+  func serve() { handOut() }
 
   package func depth(lane: String) -> Int { lanes.depth(lane: lane) }
 
@@ -105,11 +127,17 @@ package final class SimWork: @unchecked Sendable {
   private func handOut() {
     for handout in lanes.handOut(now: now) {
       guard let taker = takers[handout.taker] else { continue }
+      if handout.attempt > 1 { world.count("queue.handed out again") }
+      if random.chance(faults().jobLost) {
+        world.count("fault.job lost on its way")
+        continue
+      }
       let settle = SimSettle(self, taker.link, handout)
+      let bytes = changesJob(handout.bytes)
       taker.link.reply {
         guard !taker.isCancelled else { return }
         taker.handler(
-          WorkItem(bytes: handout.bytes, attempt: handout.attempt) { settle($0) })
+          WorkItem(bytes: bytes, attempt: handout.attempt) { settle($0) })
       }
     }
     guard let next = lanes.nextDeadline, wakesAt.map({ next < $0 }) ?? true else { return }
@@ -125,6 +153,7 @@ package final class SimWork: @unchecked Sendable {
   }
 
   fileprivate func settle(_ handout: WorkLanes.Handout, _ settlement: WorkSettlement) {
+    if random.chance(faults().settlementLost) { return world.count("fault.settlement lost") }
     lanes.settle(handout, settlement, now: now)
     handOut()
   }

@@ -12,12 +12,16 @@ package struct SimOptions: Sendable {
   package var shardCount = 8
   package var limits: CallLimits
   package var pingInterval: Span = .seconds(4)
+  /// The share of worlds that have push.
+  package var pushShare = 0.5
   package let keys: AppKeys
+  let pushKeys: PushCapabilityKeys
   private let tokens: [String: String]
 
   static let app = "sim"
   static let cluster = "sim"
   static let registrationBucket = Subjects(cluster: cluster, shardCount: 1).registrationBucket
+  static let tokenBucket = Subjects(cluster: cluster, shardCount: 1).tokenBucket
 
   /// The device whose registration has this key: shard, app, user, device.
   static func who(registrationKey key: String) -> Who? {
@@ -43,6 +47,7 @@ package struct SimOptions: Sendable {
       {"apps":[{"app":"\(Self.app)","keys":[{"kid":"k","alg":"HS256","secret":"\(secret)"}]}]}
       """
     keys = try AppKeys(json: Array(file.utf8))
+    pushKeys = try PushCapabilityKeys([[UInt8](repeating: 7, count: 32)])
     let minter = TokenMinter(keys: keys)
     var tokens: [String: String] = [:]
     for number in 0..<Self.userCount {

@@ -10,13 +10,13 @@ package final class Simulation {
   package let world: SimWorld
   private let options: SimOptions
   private let sabotage: Sabotage?
-  private let nats: SimNATS
+  let nats: SimNATS
   private let coordinators: [SimCoordinator]
   private let edges: [SimEdge]
   private let faults: SimFaults
-  private let workload: Workload
-  private var checker: HistoryChecker
-  private let coverage: SimCoverage
+  let workload: Workload
+  var checker: HistoryChecker
+  let coverage: SimCoverage
   private let unrest: Unrest
   private let invariants: StoreInvariants
   private var random: SimRandom
@@ -24,6 +24,7 @@ package final class Simulation {
   private var lines: [Int: SimLine] = [:]
   private var tampering: Tampering?
   private var devices: [Who: SimDevice] = [:]
+  private var push: SimPushGround?
 
   package init(
     seed: UInt64, options base: SimOptions, sabotage: Sabotage? = nil, trace: SimTrace = SimTrace()
@@ -57,12 +58,17 @@ package final class Simulation {
     checker.devicesPerUser = options.limits.devicesPerUser
     coverage = SimCoverage(world, options)
     unrest = Unrest(world, nats, coordinators)
+    var draw = world.fork("push")
+    if sabotage?.isOfPush ?? false || draw.chance(options.pushShare) {
+      push = SimPushGround(world, nats, options, edges) { [unowned self] in devices[$0] }
+    }
     prepare()
   }
 
   private func prepare() {
     let (coordinators, edges) = (coordinators, edges)
-    faults.otherNodes = { edges.compactMap(\.node) }
+    faults.otherNodes = { [unowned self] in edges.compactMap(\.node) + (push?.nodes ?? []) }
+    workload.push = push?.people
     faults.onDisturbance = { [unowned self] node, until in
       checker.calendar.add(from: world.now, until: until)
       for line in lines.values where line.edge.node === node { disturbed(line) }
@@ -96,6 +102,7 @@ package final class Simulation {
     }
     for coordinator in coordinators { coordinator.start() }
     for edge in edges { edge.start() }
+    if let push { prepare(push) }
   }
 
   // MARK: The run
@@ -106,10 +113,12 @@ package final class Simulation {
     faults.begin()
     if options.intensity != .calm { edgeTrouble() }
     workload.begin()
+    push?.begin()
     everySecond()
     world.run(for: options.activity)
     endFaults()
     workload.end()
+    push?.end()
     world.schedule(after: .seconds(6), "owners") { [weak self] in self?.invariants.checkOwners() }
     world.run(for: options.settling)
     finish()
@@ -147,6 +156,7 @@ package final class Simulation {
         who: $0.who, isAttached: $0.isAttached, calls: Array($0.calls.values))
     }
     if let violation = checker.finish(views).first { stop(violation) }
+    if let push, let job = push.unsettledJob() { world.stop(job) }
     invariants.checkStore()
     world.runJobs()
   }
@@ -155,11 +165,13 @@ package final class Simulation {
     var failure = world.failure
     for coordinator in coordinators { coordinator.destroy() }
     for edge in edges { edge.tearDown() }
+    push?.tearDown()
     for device in workload.allDevices { device.kill(silently: true) }
     world.unwind()
-    if failure == nil, coordinators.contains(where: { $0.ghostCount > 0 }) {
+    let ghosts = coordinators.map(\.ghostCount) + (push?.gateways.map(\.ghostCount) ?? [])
+    if failure == nil, ghosts.contains(where: { $0 > 0 }) {
       failure = SimFailure(
-        seed: seed, time: world.now, reason: "a coordinator's tasks did not end when it was killed")
+        seed: seed, time: world.now, reason: "a node's tasks did not end when it was killed")
     }
     nats.tearDown()
     world.tearDown()
@@ -236,12 +248,17 @@ package final class Simulation {
       else { return }
       world.note("store", "\(who) \(entry.value == nil ? "removed" : "registered")")
       note(.stored(who, present: entry.value != nil))
+      let registration = entry.value.flatMap { try? ClusterCodec.registration($0) }
+      if push != nil { note(.push(.registration(who, registration))) }
     }
     nats.observers.delivered.append { [unowned self] node, message in
       guard message.subject.hasSuffix(".commands"),
         let batch = try? ClusterCodec.commandBatch(message.bytes)
       else { return }
-      for command in batch.commands { coverage.arrived(command) }
+      for command in batch.commands {
+        coverage.arrived(command)
+        if push != nil { noteForPush(command) }
+      }
     }
   }
 
@@ -250,11 +267,11 @@ package final class Simulation {
     note(.told(device.who, event))
   }
 
-  private func note(_ event: HistoryEvent) {
+  func note(_ event: HistoryEvent) {
     if let violation = checker.note(event, at: world.now) { stop(violation) }
   }
 
-  private func stop(_ violation: Violation) {
+  func stop(_ violation: Violation) {
     world.stop(violation.description, call: violation.call)
   }
 }
@@ -280,7 +297,8 @@ extension Simulation: SimLineObserver {
   package func sending(_ frame: ClientFrame, on line: SimLine) -> ClientFrame? {
     var frame = frame
     if case .attach(var request) = frame.command {
-      request.forCall = devices[line.who]?.takeWokenFor()
+      // What the client asks for by itself, pushed by a gateway, comes first.
+      if request.forCall == nil { request.forCall = devices[line.who]?.takeWokenFor() }
       frame.command = .attach(request)
     }
     world.note("\(line.who)", call: frame.command.address?.call, SimText.text(frame, on: line))

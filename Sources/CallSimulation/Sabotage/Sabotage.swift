@@ -31,6 +31,36 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case registrationNotStored = "registration-not-stored"
   /// A device is told to ring again behind the stop.
   case inviteAfterStop = "invite-after-stop"
+  /// A call that is over is pushed: to a shard it never ends.
+  case pushedAfterEnd = "pushed-after-end"
+  /// The work queue does not know a job again that a new owner adds once more.
+  case pushedTwice = "pushed-twice"
+  /// Clean-up pushes go to the device that answered, instead of to one that lost.
+  case cleanUpToWinner = "clean-up-to-winner"
+  /// Who loses a token to another device is not told.
+  case formerOwnerNotTold = "former-owner-not-told"
+  /// A provider's word that a token is gone counts, though the token was registered since.
+  case staleGoneHonoured = "stale-gone-honoured"
+  /// A device that declined gets a notice of a missed call.
+  case noticeToDecliner = "notice-to-decliner"
+  /// A gateway sends what is past its deadline.
+  case sentTooLate = "sent-too-late"
+  /// Who attaches for a call that is over is told that it rings.
+  case attachAnsweredWrongly = "attach-answered-wrongly"
+
+  /// Whether it needs a world with push.
+  package var isOfPush: Bool {
+    switch self {
+    case .pushedAfterEnd, .pushedTwice, .cleanUpToWinner, .formerOwnerNotTold, .staleGoneHonoured,
+      .noticeToDecliner, .sentTooLate, .attachAnsweredWrongly:
+      true
+    case .speaksBeforeAppend, .noExpectedSequence, .chainIgnored, .deadlineLostOnReplay,
+      .appliedTwice, .lateDeclineEnds, .notRepeated, .announcementsIgnored, .recordDropped,
+      .twoWinners, .stopWithoutReason, .callerNotTold, .versionGoesBack, .registrationNotStored,
+      .inviteAfterStop:
+      false
+    }
+  }
 
   /// Within so many seeds of the usual intensity it is found.
   package static let seedsMost = 20

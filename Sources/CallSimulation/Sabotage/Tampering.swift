@@ -4,10 +4,11 @@ internal import CallWire
 
 /// Carries a sabotage out.
 final class Tampering {
-  private let sabotage: Sabotage
-  private let nats: SimNATS
+  let sabotage: Sabotage
+  let nats: SimNATS
   private var random: SimRandom
   private var winners: [CallID: Party] = [:]
+  var push = PushTampering()
   /// Where the callers of calls are, as shards know it.
   private var callers: [CallID: UInt64] = [:]
   private var said: Set<Said> = []
@@ -71,9 +72,12 @@ final class Tampering {
           winners[entry.call] = facts.by
         }
       }
+    case .pushedAfterEnd, .pushedTwice, .cleanUpToWinner, .formerOwnerNotTold, .noticeToDecliner,
+      .sentTooLate:
+      preparePush()
     case .appliedTwice, .notRepeated, .announcementsIgnored, .twoWinners, .stopWithoutReason,
-      .callerNotTold,
-      .versionGoesBack, .inviteAfterStop:
+      .callerNotTold, .versionGoesBack, .inviteAfterStop, .staleGoneHonoured,
+      .attachAnsweredWrongly:
       break
     }
   }
@@ -81,6 +85,7 @@ final class Tampering {
   // MARK: At a device
 
   func receiving(_ frame: ServerFrame, on line: SimLine) -> ServerFrame? {
+    if sabotage == .attachAnsweredWrongly { return ringing(frame) }
     guard sabotage == .twoWinners, case .reply(let id, .answer(false, let state)) = frame,
       state.reason == .answeredElsewhere
     else { return frame }
@@ -133,7 +138,8 @@ final class Tampering {
   // MARK: From edges to shards
 
   private func toShard(_ message: BusMessage) -> BusMessage? {
-    guard [.lateDeclineEnds, .callerNotTold, .appliedTwice].contains(sabotage),
+    guard
+      [.lateDeclineEnds, .callerNotTold, .appliedTwice, .staleGoneHonoured].contains(sabotage),
       message.subject.hasSuffix(".commands"),
       var batch = try? ClusterCodec.commandBatch(message.bytes)
     else { return message }
@@ -143,6 +149,9 @@ final class Tampering {
       switch command.body {
       case .place(let request): callers[request.call] = command.session.number
       case .resume(let call): callers[call] = command.session.number
+      case .pushReport(let report):
+        guard sabotage == .staleGoneHonoured else { continue }
+        batch.commands[index].body = .pushReport(Self.asIfNew(report))
       case .decline(let call, _), .busy(let call):
         guard sabotage == .lateDeclineEnds, let winner = winners[call],
           winner.device != command.device

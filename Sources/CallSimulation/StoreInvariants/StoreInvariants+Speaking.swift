@@ -96,9 +96,15 @@ extension StoreInvariants {
         broken("the caller is told of an answer that is in no record", call: delivery.call)
       }
     case .stop(let stop):
+      let isRefuser =
+        stop.reason.isOwnPart
+        && stop.by.map { shards[shard].refusers[delivery.call]?.contains($0.device) ?? false }
+          ?? false
       let isBacked =
-        stop.reason == .answeredElsewhere
-        ? shards[shard].winners[delivery.call] != nil : shards[shard].ended.contains(delivery.call)
+        isRefuser
+        || (stop.reason == .answeredElsewhere
+          ? shards[shard].winners[delivery.call] != nil
+          : shards[shard].ended.contains(delivery.call))
       if !isBacked {
         broken("a device is told to stop, which no record says", call: delivery.call)
       }

@@ -33,6 +33,8 @@ package final class StoreInvariants: @unchecked Sendable {
     var placed: Set<CallID> = []
     var winners: [CallID: DeviceID] = [:]
     var ended: Set<CallID> = []
+    /// Devices that declined, or were busy, for themselves.
+    var refusers: [CallID: Set<DeviceID>] = [:]
     /// All records ever, replayed one by one.
     var all: ShardMachine
   }
@@ -158,7 +160,9 @@ package final class StoreInvariants: @unchecked Sendable {
       if !shards[shard].ended.insert(entry.call).inserted {
         broken("the call ended twice", call: entry.call)
       }
-    case .legJoined, .alerting, .legEnded, .connected, .signal, .callerLost, .winnerLost,
+    case .legEnded(let device, let end):
+      if end != .gone { shards[shard].refusers[entry.call, default: []].insert(device) }
+    case .legJoined, .alerting, .connected, .signal, .callerLost, .winnerLost,
       .settled, .pushed:
       break
     }

@@ -22,6 +22,8 @@ final class Workload {
   private var running: [CallID: Running] = [:]
   private var signalCounts: [Who: Int] = [:]
   private var isOpen = true
+  /// nil: nobody has push here.
+  var push: SimPushPeople?
 
   var allDevices: [SimDevice] { devices.flatMap(\.devices) }
 
@@ -159,7 +161,8 @@ final class Workload {
   }
 
   private func register(_ device: SimDevice) {
-    device.submit(.register(RegistrationRequest(deviceName: device.who.device)))
+    let request = push?.request(device.who)
+    device.submit(.register(request ?? RegistrationRequest(deviceName: device.who.device)))
   }
 
   private func away(_ device: SimDevice, _ act: CallScript.Act, _ call: CallID? = nil) {
@@ -191,7 +194,19 @@ final class Workload {
 
   // MARK: What the apps do by themselves
 
+  /// The user signs out of the account on this phone, and in again later.
+  func signOut(_ device: SimDevice) {
+    guard isOpen, device.isOn else { return }
+    world.count("token.signed out")
+    device.submit(.unregister(nil))
+    device.after(.milliseconds(400)) { [weak self] in
+      guard let self else { return }
+      away(device, .signOff(random.span(.seconds(1), .seconds(8))))
+    }
+  }
+
   private func heard(_ device: SimDevice, _ event: ClientEvent) {
+    push?.heard(device, event)
     switch event {
     case .attached(_, let again):
       if random.chance(again ? 0.2 : 0.8) { register(device) }

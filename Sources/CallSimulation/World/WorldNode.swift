@@ -216,6 +216,12 @@ package final class SimTimers: Timers, @unchecked Sendable {
     return began + skew + elapsed + elapsed * drift / 1_000_000
   }
 
+  /// When it is by the world's time, when the node's wall clock reads so.
+  func trueTime(_ local: Timestamp) -> Timestamp {
+    let elapsed = local.microseconds - began - skew
+    return Timestamp(microseconds: began + elapsed * 1_000_000 / (1_000_000 + drift))
+  }
+
   package var now: ContinuousClock.Instant {
     world.instantOfBeginning
       + .microseconds(localMicroseconds - SimWorld.beginning.microseconds)

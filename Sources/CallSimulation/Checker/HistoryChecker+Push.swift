@@ -1,0 +1,329 @@
+package import CallCore
+package import CallWire
+
+/// What is seen of push beside the journal.
+package enum PushEvent: Sendable {
+  /// A registration was written as it is now, or removed.
+  case registration(Who, Registration?)
+  /// Whose a token is, by the claims' bucket; nil: nobody's.
+  case claim(fingerprint: String, Who?)
+  /// A shard gets a registration's request, with fingerprints.
+  case wants(Who, RegistrationRequest)
+  /// A shard gets a gateway's report.
+  case report(Who, PushReport)
+  /// A job is new in the work queue. `decided` is the true time at which its shard decided it.
+  case job(PushJob, decided: Timestamp)
+  /// A gateway's process hands a push to its provider; `gatewayTime` is what its clock reads.
+  case sent(PushJob, process: Int, gatewayTime: Timestamp)
+  /// A push woke the app, which does not know of the call yet.
+  case woken(Who, CallID)
+  /// The app asked, or said, something without a session.
+  case asked(Who, CallID, ClientCommand)
+  /// What it was told; since when it asked.
+  case answered(Who, ClientCommand, ServerReply, since: Timestamp)
+}
+
+/// What the checker keeps of push.
+struct PushHistory: Sendable {
+  struct Key: Hashable, Sendable {
+    var call: CallID
+    var who: Who
+    var purpose: PushPurpose
+
+    init(_ job: PushJob) {
+      call = job.call
+      who = Who(job.user.user, job.device.text)
+      purpose = job.purpose
+    }
+  }
+  struct Stored: Sendable {
+    var registration: Registration
+    /// Until when it was the stored one; nil: it is.
+    var until: Timestamp?
+  }
+
+  /// The newest last; what was replaced long ago is forgotten.
+  var registrations: [Who: [Stored]] = [:]
+  var claims: [String: (owner: Who, at: Timestamp)] = [:]
+  /// Who ever asked for a token.
+  var wanted: [String: Set<Who>] = [:]
+  /// Since when a provider said that a token of a device is gone: the latest.
+  var gone: [String: [Who: Timestamp]] = [:]
+  /// In the work queue, ever: until when each is wanted.
+  var jobs: [Key: Timestamp] = [:]
+  var senders: [Key: Set<Int>] = [:]
+  /// Calls for which a device was woken, and has heard nothing: since when.
+  var woken: [Who: [CallID: Timestamp]] = [:]
+  /// When a device's connection changed last.
+  var unsteady: [Who: Timestamp] = [:]
+}
+
+/// Pushes: who may get which, when, and how often.
+extension HistoryChecker {
+  mutating func push(_ event: PushEvent, _ now: Timestamp) throws(Violation) {
+    switch event {
+    case .registration(let who, let registration): try keep(who, registration, now)
+    case .claim(let fingerprint, let owner):
+      history.claims[fingerprint] = owner.map { ($0, now) }
+    case .wants(let who, let request):
+      for token in [request.voipToken, request.alertToken].compactMap(\.self) {
+        history.wanted[token.fingerprint, default: []].insert(who)
+      }
+    case .report(let who, let report):
+      guard case .tokenGone(let since) = report.outcome else { return }
+      let said = since ?? report.at
+      let before = history.gone[report.fingerprint]?[who] ?? said
+      history.gone[report.fingerprint, default: [:]][who] = max(before, said)
+    case .job(let job, let decided): try added(job, decided)
+    case .sent(let job, let process, let time): try sent(job, process, time)
+    case .woken(let who, let call):
+      history.woken[who, default: [:]][call] = now
+    case .asked(let who, let call, let command):
+      calls[call, default: Facts()].asked.insert("\(command.kind) \(who)")
+    case .answered(let who, let command, let reply, let since):
+      try replied(who, Asked(command: command, at: since), reply, now)
+    }
+  }
+
+  // MARK: In the journal
+
+  /// A push is decided: judged by what the journal held before.
+  func mayPush(
+    _ device: String, _ purpose: PushPurpose, _ facts: Facts, _ call: CallID, _ now: Timestamp
+  ) throws(Violation) {
+    func refuse(_ rule: Violation.Rule, _ reason: String) throws(Violation) -> Never {
+      throw Violation(rule, "\(purpose.name) to \(device): \(reason)", call: call)
+    }
+    let before = facts.pushed[device] ?? []
+    if before.contains(purpose) { try refuse(.pushedOnce, "decided twice") }
+    let user = facts.placed?.callee.user ?? ""
+    let isRefuser = facts.legEnds[device].map { $0 == .declinedHere || $0 == .busy } ?? false
+    if purpose == .ring {
+      guard facts.answered == nil, facts.ended == nil else {
+        try refuse(.noPushAfterEnd, "decided after the call was over")
+      }
+      if isRefuser { try refuse(.noPushAfterEnd, "it had declined, or was busy") }
+      return
+    }
+    if purpose == .missedNotice {
+      try mayGiveNotice(device, facts, isRefuser, refuse)
+    } else {
+      try mayCleanUp(device, facts, isRefuser, refuse)
+    }
+    guard takes(purpose, Who(user, device), now) else {
+      try refuse(.cleanUpsWhereWanted, "its registration takes none")
+    }
+  }
+
+  private func mayCleanUp(
+    _ device: String, _ facts: Facts, _ isRefuser: Bool,
+    _ refuse: (Violation.Rule, String) throws(Violation) -> Never
+  ) throws(Violation) {
+    let before = facts.pushed[device] ?? []
+    let user = facts.placed?.callee.user ?? ""
+    guard facts.answered != nil || facts.ended != nil else {
+      try refuse(.cleanUpsWhereWanted, "the call still rings")
+    }
+    guard before.contains(.ring) else {
+      try refuse(.cleanUpsWhereWanted, "no push had made it ring")
+    }
+    if before.contains(where: \.isCleanUp) { try refuse(.pushedOnce, "a second clean-up") }
+    if facts.answered?.by.device.text == device, facts.answered?.by.user == user {
+      try refuse(.cleanUpsWhereWanted, "it is the one that answered")
+    }
+    if isRefuser { try refuse(.cleanUpsWhereWanted, "it had declined, or was busy") }
+    if let end = facts.ended, facts.answered == nil, end.by.map(Who.init) == Who(user, device) {
+      try refuse(.cleanUpsWhereWanted, "it ended the call itself")
+    }
+  }
+
+  private func mayGiveNotice(
+    _ device: String, _ facts: Facts, _ isRefuser: Bool,
+    _ refuse: (Violation.Rule, String) throws(Violation) -> Never
+  ) throws(Violation) {
+    guard let end = facts.ended else { try refuse(.noticesOfMissed, "the call is not over") }
+    guard facts.answered == nil else { try refuse(.noticesOfMissed, "somebody answered") }
+    switch end.reason {
+    case .cancelled, .unanswered, .busy, .unreachable: break
+    case .declined, .answeredElsewhere, .hungUp, .failed, .glare:
+      try refuse(.noticesOfMissed, "it ended as \(end.reason.name)")
+    }
+    if isRefuser { try refuse(.noticesOfMissed, "it had declined, or was busy") }
+    // Who declined for one device has seen the call.
+    if facts.legEnds.values.contains(.declinedHere) || !end.missed {
+      try refuse(.noticesOfMissed, "the user knows of the call")
+    }
+    if let placed = facts.placed, placed.caller.user == placed.callee.user,
+      placed.caller.device.text == device
+    {
+      try refuse(.noticesOfMissed, "it placed the call itself")
+    }
+  }
+
+  /// Whether a registration of the device takes such a push: the stored one, or one that was stored
+  /// until a moment ago, since the shard may not have heard of the change.
+  private func takes(_ purpose: PushPurpose, _ who: Who, _ now: Timestamp) -> Bool {
+    guard knowsRegistrations else { return true }
+    return (history.registrations[who] ?? []).contains { stored in
+      if let until = stored.until, until + .seconds(10) < now { return false }
+      let takes = stored.registration.capabilities
+      return switch purpose {
+      case .ring: true
+      case .missed: takes.contains(.missed)
+      case .answeredElsewhere: takes.contains(.answeredElsewhere)
+      case .cancel: takes.contains(.cancel)
+      case .ended: takes.contains(.ended)
+      case .missedNotice: takes.contains(.missedNotice)
+      }
+    }
+  }
+
+  private var knowsRegistrations: Bool { !history.registrations.isEmpty }
+
+  // MARK: Between shard, queue, gateway and provider
+
+  private mutating func added(_ job: PushJob, _ decided: Timestamp) throws(Violation) {
+    let key = PushHistory.Key(job)
+    func refuse(_ rule: Violation.Rule, _ reason: String) throws(Violation) -> Never {
+      throw Violation(rule, "\(job.purpose.name) to \(key.who): \(reason)", call: job.call)
+    }
+    guard let facts = calls[job.call], facts.pushed[key.who.device]?.contains(job.purpose) ?? false
+    else { try refuse(.appendThenSpeak, "no record says that it was decided") }
+    guard history.jobs.updateValue(job.deadline, forKey: key) == nil else {
+      try refuse(.pushedOnce, "the work queue has a second job for it")
+    }
+    if job.purpose == .ring, let over = facts.overAt, over + .milliseconds(1) < decided {
+      try refuse(.noPushAfterEnd, "decided after the call was over")
+    }
+    if let claim = history.claims[job.token.fingerprint], claim.owner != key.who,
+      claim.at + .milliseconds(1) < decided
+    {
+      try refuse(.tokensHaveOneOwner, "the token is \(claim.owner)'s since before it was decided")
+    }
+  }
+
+  private mutating func sent(
+    _ job: PushJob, _ process: Int, _ gatewayTime: Timestamp
+  ) throws(Violation) {
+    let key = PushHistory.Key(job)
+    func refuse(_ rule: Violation.Rule, _ reason: String) throws(Violation) -> Never {
+      throw Violation(rule, "\(job.purpose.name) to \(key.who): \(reason)", call: job.call)
+    }
+    guard let deadline = history.jobs[key] else {
+      try refuse(.appendThenSpeak, "sent, and never in the work queue")
+    }
+    guard gatewayTime < deadline else { try refuse(.pushInTime, "sent after its deadline") }
+    guard history.senders[key, default: []].insert(process).inserted else {
+      try refuse(.pushedOnce, "sent twice by one gateway")
+    }
+  }
+
+  // MARK: Registrations
+
+  private mutating func keep(
+    _ who: Who, _ registration: Registration?, _ now: Timestamp
+  ) throws(Violation) {
+    var all = history.registrations[who] ?? []
+    let former = all.last.flatMap { $0.until == nil ? $0.registration : nil }
+    if let last = all.indices.last, all[last].until == nil { all[last].until = now }
+    all.removeAll { $0.until.map { $0 + .seconds(30) < now } ?? false }
+    if let registration { all.append(PushHistory.Stored(registration: registration, until: nil)) }
+    history.registrations[who] = all
+    guard let former, let registration, former.registeredAt == registration.registeredAt else {
+      return
+    }
+    // The same registration with fewer tokens: somebody took them, or a provider missed them.
+    let kept = registration.tokens.map(\.fingerprint)
+    for token in former.tokens.map(\.fingerprint) where !kept.contains(token) {
+      if let since = history.gone[token]?[who], since > former.registeredAt { continue }
+      if history.wanted[token]?.contains(where: { $0 != who }) ?? false { continue }
+      throw Violation(
+        .tokensKept,
+        "\(who) lost a token that nobody took, and that was registered since it was gone")
+    }
+  }
+
+  /// As it stands in the store.
+  func storedRegistration(of who: Who) -> Registration? {
+    history.registrations[who]?.last.flatMap { $0.until == nil ? $0.registration : nil }
+  }
+
+  /// At the end each token that is stored is its device's by the claim.
+  func tokensWithoutOwner() -> [Violation] {
+    var found: [Violation] = []
+    for (who, all) in history.registrations.sorted(by: { $0.key.description < $1.key.description })
+    {
+      guard let last = all.last, last.until == nil else { continue }
+      for token in last.registration.tokens {
+        let owner = history.claims[token.fingerprint]?.owner
+        guard owner != who else { continue }
+        found.append(
+          Violation(
+            .tokensHaveOneOwner,
+            "\(who) is registered with a token that is \(owner.map { "\($0)'s" } ?? "nobody's")"))
+      }
+    }
+    return found
+  }
+
+  // MARK: Woken devices
+
+  /// A device that was woken for a call hears of it.
+  mutating func heardOf(_ call: CallID, _ who: Who) { history.woken[who]?[call] = nil }
+
+  mutating func unsteady(_ who: Who?, _ now: Timestamp) {
+    if let who, history.woken[who] != nil { history.unsteady[who] = now }
+  }
+
+  /// Somebody who was woken, has a connection, and has not been told in good time.
+  func wokenInVain(_ now: Timestamp) -> Violation? {
+    for (who, waiting) in history.woken where !(linksOf[who]?.isEmpty ?? true) {
+      for (call, since) in waiting {
+        let from = max(since, history.unsteady[who] ?? since)
+        guard let calm = calendar.calm(for: bounds.takeover, from: from, now: now), calm < now
+        else { continue }
+        return Violation(.wokenAreTold, "\(who) was woken and hears nothing", call: call)
+      }
+    }
+    return nil
+  }
+
+  func stillWoken() -> [Violation] {
+    history.woken.sorted { $0.key.description < $1.key.description }.flatMap { who, waiting in
+      waiting.keys.sorted { $0.description < $1.description }.map {
+        Violation(.wokenAreTold, "\(who) was woken and never heard of the call", call: $0)
+      }
+    }
+  }
+
+  // MARK: Attaching for a call
+
+  /// One answer for the call that the device attached for, and the right one.
+  func attached(
+    _ who: Who, _ question: Asked, _ info: AttachedInfo
+  ) throws(Violation) {
+    guard case .attach(let request) = question.command, let call = request.forCall else { return }
+    func refuse(_ reason: String) throws(Violation) -> Never {
+      throw Violation(.attachAnswered, "\(who) attached for a call: \(reason)", call: call)
+    }
+    guard let state = info.forCall, state.call == call else { try refuse("nothing of it is said") }
+    guard let facts = calls[call] else { return }
+    switch state.phase {
+    case .placed, .ringing:
+      if let over = facts.overAt, over < question.at { try refuse("it rings, though it was over") }
+    case .answered:
+      guard facts.answered.map({ Who($0.by) }) == who || facts.caller == who else {
+        try refuse("it is its own, though another answered")
+      }
+    case .ended:
+      if state.reason == nil { try refuse("it ended, and nothing says why") }
+    case .unknown: break
+    }
+  }
+}
+
+extension Registration {
+  var tokens: [PushToken] {
+    [request.voipToken, request.alertToken].compactMap(\.self).filter { !$0.fingerprint.isEmpty }
+  }
+}

@@ -1,0 +1,182 @@
+internal import CallClient
+internal import CallCore
+internal import CallPush
+internal import CallWire
+internal import NIOCore
+
+/// What phones do with the pushes that reach them: they ring, wake the app, which attaches for the
+/// call, or decline without a session; some never wake, some too late.
+final class SimPhones {
+  /// What is told of phones to whoever looks on.
+  struct Observers {
+    var delivered: (Who, SimProvider.Push) -> Void = { _, _ in }
+    var woken: (Who, CallID) -> Void = { _, _ in }
+    var asked: (Who, CallID, ClientCommand) -> Void = { _, _, _ in }
+    var answered: (Who, ClientCommand, ServerReply, _ since: Timestamp) -> Void = { _, _, _, _ in }
+    var wrong: (String, CallID?) -> Void = { _, _ in }
+  }
+
+  private let world: SimWorld
+  private let edges: [SimEdge]
+  private let device: (Who) -> SimDevice?
+  private let profile: (Who) -> SimPushProfile?
+  private var random: SimRandom
+  var observers = Observers()
+  /// No more mischief: whoever is pushed wakes.
+  var isCalm = false
+
+  init(
+    _ world: SimWorld, _ edges: [SimEdge], device: @escaping (Who) -> SimDevice?,
+    profile: @escaping (Who) -> SimPushProfile?
+  ) {
+    self.world = world
+    self.edges = edges
+    self.device = device
+    self.profile = profile
+    random = world.fork("phones")
+  }
+
+  // MARK: A push arrives
+
+  func received(_ holder: Who, _ push: SimProvider.Push) {
+    guard let phone = device(holder), let profile = profile(holder) else { return }
+    observers.delivered(holder, push)
+    let news: PushNews
+    do throws(PushReadError) {
+      // By the job's dialect: a phone that moved has another app meanwhile.
+      news = try PushReader(push.job.dialect, sdkMajorVersion: profile.sdkMajorVersion)
+        .read(push.message.payload)
+    } catch {
+      return observers.wrong("a phone cannot read its push: \(error)", push.job.call)
+    }
+    world.note("\(holder)", call: news.call, "gets a push: \(push.job.purpose.name)")
+    guard news.call == push.job.call, news.purpose == push.job.purpose else {
+      return observers.wrong("a push says something else than was decided", push.job.call)
+    }
+    // Decided before the phone had another user: the app sees that it is not for its user.
+    guard push.job.user.user == holder.user, push.job.device.text == holder.device else {
+      return world.count("phone.push to the former user")
+    }
+    guard case .invite(let invite) = news else { return world.count("phone.\(news.purpose.name)") }
+    guard let capability = invite.capability, !capability.isEmpty else {
+      return observers.wrong("a push that rings has no capability", push.job.call)
+    }
+    rings(phone, invite, capability)
+  }
+
+  private func rings(_ phone: SimDevice, _ invite: PushInvite, _ capability: String) {
+    if case .expired = invite.freshness(at: world.now) { world.count("phone.late ring") }
+    let call = invite.call
+    let soon = random.span(.milliseconds(30), .milliseconds(900))
+    if isCalm { return later(soon) { $0.wake(phone, call) } }
+    switch random.unit() {
+    case ..<0.10: world.count("phone.never wakes")
+    case ..<0.19:
+      let everywhere = random.chance(0.7)
+      later(random.span(.milliseconds(200), .seconds(3))) {
+        let address = CallAddress(callee: phone.who.user, call: call)
+        $0.ask(phone, .decline(address, everywhere ? .everywhere : .here), capability)
+      }
+    case ..<0.24:
+      later(random.span(.milliseconds(200), .seconds(3))) {
+        $0.ask(phone, .busy(CallAddress(callee: phone.who.user, call: call)), capability)
+      }
+    case ..<0.29:
+      ask(phone, .query(CallAddress(callee: phone.who.user, call: call)), capability)
+      later(random.span(.milliseconds(300), .seconds(2))) { $0.wake(phone, call) }
+    case ..<0.38:
+      world.count("phone.wakes late")
+      later(random.span(.seconds(2), .seconds(12))) { $0.wake(phone, call) }
+    default: later(soon) { $0.wake(phone, call) }
+    }
+  }
+
+  private func later(_ span: Span, _ body: @escaping (SimPhones) -> Void) {
+    world.schedule(after: span, "phone") { [weak self] in if let self { body(self) } }
+  }
+
+  private func wake(_ phone: SimDevice, _ call: CallID) {
+    world.count(phone.isOn ? "phone.woken while it is on" : "phone.woken")
+    // An app that was asleep first reads what lay in wait for it.
+    phone.wake()
+    // What the app knows of already is no news.
+    let isNews = phone.calls[call].map { $0.phase == .unknown } ?? true
+    phone.woken(for: call)
+    // Behind it: a new process has forgotten what it was woken for before.
+    if isNews { observers.woken(phone.who, call) }
+  }
+
+  // MARK: Without a session
+
+  private func ask(_ phone: SimDevice, _ command: ClientCommand, _ capability: String) {
+    guard let call = command.address?.call else { return }
+    world.count("phone.\(command.kind) by HTTP")
+    world.note("\(phone.who)", call: call, "\(command.kind) by HTTP")
+    observers.asked(phone.who, call, command)
+    attempt(phone, command, call, capability, since: world.now, left: 5)
+  }
+
+  /// Tries one edge after the other, as the client does.
+  private func attempt(
+    _ phone: SimDevice, _ command: ClientCommand, _ call: CallID, _ capability: String,
+    since: Timestamp, left: Int
+  ) {
+    let listening = edges.filter(\.listens)
+    guard left > 0 else { return world.count("phone.HTTP given up") }
+    let again: () -> Void = { [weak self] in
+      guard let self else { return }
+      later(random.span(.milliseconds(100), .milliseconds(800))) {
+        $0.attempt(phone, command, call, capability, since: since, left: left - 1)
+      }
+    }
+    guard let edge = random.pick(listening) else { return again() }
+    let (action, body) = Self.form(command)
+    let request = SimHTTPRequest(
+      action: action, callee: phone.who.user, call: call, capability: capability, body: body
+    ) { [weak self] answer in
+      guard let self else { return }
+      switch answer {
+      case .none: again()
+      case .error(let error) where [.tryAgain, .draining, .overloaded].contains(error.code):
+        again()
+      case .error(let error):
+        observers.answered(phone.who, command, .error(error), since)
+      case .state(let state):
+        world.count("phone.HTTP answered")
+        observers.answered(phone.who, command, .call(state), since)
+      }
+    }
+    send(request, phone, edge)
+  }
+
+  private static func form(_ command: ClientCommand) -> (action: String, body: String) {
+    switch command {
+    case .decline(_, .everywhere): ("decline", "{\"scope\":\"everywhere\"}")
+    case .decline(_, .here): ("decline", "{\"scope\":\"here\"}")
+    case .busy: ("busy", "{}")
+    default: ("", "")
+    }
+  }
+
+  private func send(_ request: SimHTTPRequest, _ phone: SimDevice, _ edge: SimEdge) {
+    let node = world.makeNode("\(phone.who)'s push")
+    let loop = SimEventLoop(node)
+    let socket = SimSocket(
+      world: world, random: SimRandom(seed: random.next()),
+      latency: (.milliseconds(1), .milliseconds(40)))
+    let channel = SimChannel(loop: loop, socket: socket, side: .device)
+    do {
+      try channel.pipeline.syncOperations.addHandler(request)
+    } catch {
+      return observers.wrong("a phone cannot use its connection: \(error)", nil)
+    }
+    edge.accept(socket)
+    channel.open()
+    // Longer than an edge takes to say that there is no answer.
+    world.schedule(after: .seconds(7), "HTTP timeout") { [world] in
+      request.giveUp()
+      channel.close(promise: nil)
+      world.schedule(after: .milliseconds(10), "HTTP over") { node.kill() }
+    }
+  }
+}

@@ -1,0 +1,123 @@
+internal import CallClient
+internal import CallCore
+internal import CallPush
+
+/// All that a world needs for push: gateways, providers, phones, and what goes wrong with them. Not
+/// every world has it.
+final class SimPushGround {
+  private let world: SimWorld
+  private let nats: SimNATS
+  private let options: SimOptions
+  let provider: SimProvider
+  let gateways: [SimGateway]
+  let people: SimPushPeople
+  let phones: SimPhones
+  private var random: SimRandom
+  private var isOn = false
+  /// Something was wrong with push from now until then.
+  var onDisturbance: (_ until: Timestamp) -> Void = { _ in }
+
+  init(
+    _ world: SimWorld, _ nats: SimNATS, _ options: SimOptions, _ edges: [SimEdge],
+    device: @escaping (Who) -> SimDevice?
+  ) {
+    self.world = world
+    self.nats = nats
+    self.options = options
+    random = world.fork("push ground")
+    let provider = SimProvider(world)
+    self.provider = provider
+    gateways = (1...random.number(1...2)).map {
+      SimGateway(name: "g\($0)", world: world, nats: nats, options: options, provider: provider)
+    }
+    let people = SimPushPeople(world, provider)
+    self.people = people
+    phones = SimPhones(world, edges, device: device) { people.profile($0) }
+    provider.onDelivery = { [unowned self] in phones.received($0, $1) }
+  }
+
+  var nodes: [SimNode] { gateways.compactMap(\.node) }
+
+  func begin() {
+    isOn = true
+    let harder = options.intensity == .brutal
+    every(.seconds(harder ? 4 : 9)) { $0.trouble() }
+    every(.seconds(harder ? 4 : 7)) { $0.changeMood() }
+  }
+
+  /// All is well from now on.
+  func end() {
+    isOn = false
+    people.end()
+    phones.isCalm = true
+    provider.heal()
+    for gateway in gateways {
+      gateway.thaw()
+      gateway.start()
+      // One that leaves has to be gone first.
+      world.schedule(after: .seconds(3), "gateway again") { gateway.start() }
+    }
+  }
+
+  private func every(_ mean: Span, _ fault: @escaping (SimPushGround) -> Void) {
+    world.schedule(after: random.exponential(mean: mean), "push fault") { [weak self] in
+      guard let self, isOn else { return }
+      fault(self)
+      every(mean, fault)
+    }
+  }
+
+  private func later(_ span: Span, _ body: @escaping (SimPushGround) -> Void) {
+    world.schedule(after: span, "after a push fault") { [weak self] in
+      guard let self, isOn else { return }
+      body(self)
+    }
+  }
+
+  // MARK: Gateways
+
+  private func trouble() {
+    guard let gateway = random.pick(gateways.filter { $0.isRunning && !$0.isFrozen }) else {
+      random.pick(gateways)?.start()
+      return
+    }
+    let pause = random.span(.milliseconds(50), .seconds(5))
+    onDisturbance(world.now + pause)
+    switch random.below(5) {
+    case 0, 1:
+      gateway.crash()
+      later(pause) { _ in gateway.start() }
+    case 2, 3:
+      let node = gateway.node
+      gateway.freeze()
+      world.schedule(after: pause, "gateway thaws") { if gateway.node === node { gateway.thaw() } }
+    default:
+      gateway.shutDown()
+      later(.seconds(3)) { _ in gateway.start() }
+    }
+  }
+
+  // MARK: Providers
+
+  private func changeMood() {
+    let lanes: [PushLane] = [.apnsProduction, .apnsProduction, .fcm, .webPush]
+    guard let lane = random.pick(lanes) else { return }
+    let moods: [SimProvider.Mood] = [.slow, .silent, .refusing]
+    provider.set(lane, random.pick(moods) ?? .slow)
+    let span = random.span(.seconds(1), .seconds(8))
+    later(span) { $0.provider.set(lane, .up) }
+  }
+
+  // MARK: The end
+
+  /// What is wrong with the work queue when all has settled; nil: nothing.
+  func unsettledJob() -> String? {
+    for lane in PushLane.allCases {
+      let depth = nats.work.depth(lane: lane.rawValue)
+      if depth > 0 { return "\(depth) push jobs of \(lane.rawValue) never came to an end" }
+    }
+    return nil
+  }
+
+  func tearDown() { for gateway in gateways { gateway.destroy() } }
+}

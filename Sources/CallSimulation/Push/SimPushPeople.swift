@@ -1,0 +1,195 @@
+internal import CallClient
+internal import CallCore
+internal import CallWire
+
+/// What people do to their phones that push has to cope with: they put them away, install apps anew,
+/// sign out, and hand phones on.
+final class SimPushPeople {
+  private let world: SimWorld
+  private let provider: SimProvider
+  private var random: SimRandom
+  private var profiles: [Who: SimPushProfile] = [:]
+  /// Whose app goes to sleep whenever nothing happens.
+  private var sleepers: Set<Who> = []
+  private var devices: [SimDevice] = []
+  private var lastSerial: UInt64 = 0
+  private var isOpen = true
+  /// Signs a device out; the workload knows how.
+  var signOut: (SimDevice) -> Void = { _ in }
+
+  init(_ world: SimWorld, _ provider: SimProvider) {
+    self.world = world
+    self.provider = provider
+    random = world.fork("push people")
+  }
+
+  func profile(_ who: Who) -> SimPushProfile? { profiles[who] }
+
+  /// What the device registers now.
+  func request(_ who: Who) -> RegistrationRequest? {
+    profiles[who].map { $0.request(name: who.device) }
+  }
+
+  private func fresh(_ kind: SimPushProfile.Kind) -> SimPushProfile {
+    lastSerial += 1
+    return SimPushProfile(kind: kind, serial: lastSerial)
+  }
+
+  private func kind() -> SimPushProfile.Kind {
+    switch random.unit() {
+    case ..<0.15: .none
+    case ..<0.45: .callmesh
+    case ..<0.50: .stranger
+    default: random.pick(SimPushProfile.Kind.allCases) ?? .callmesh
+    }
+  }
+
+  func begin(_ all: [SimDevice]) {
+    devices = all
+    for device in all {
+      give(device.who, fresh(kind()))
+      if random.chance(0.55) { sleepers.insert(device.who) }
+    }
+    next()
+  }
+
+  private func give(_ who: Who, _ profile: SimPushProfile) {
+    profiles[who] = profile
+    for token in profile.tokens { provider.give(token, to: who) }
+  }
+
+  func end() { isOpen = false }
+
+  // MARK: Now and then
+
+  private func next() {
+    world.schedule(after: random.exponential(mean: .milliseconds(1500)), "push people") {
+      [weak self] in
+      guard let self, isOpen else { return }
+      if let device = random.pick(
+        devices.filter { profiles[$0.who]?.kind != SimPushProfile.Kind.none })
+      {
+        something(device)
+      }
+      next()
+    }
+  }
+
+  private func something(_ device: SimDevice) {
+    guard let profile = profiles[device.who] else { return }
+    switch random.unit() {
+    case ..<0.20: renew(device, profile)
+    case ..<0.35: uninstall(device, profile)
+    case ..<0.45: install(device, profile)
+    case ..<0.55: bare(device, profile)
+    case ..<0.85: move(device, profile)
+    default: if device.isOn { signOut(device) }
+    }
+  }
+
+  /// The system gives the app other tokens; the former ones are good no more, soon.
+  private func renew(_ device: SimDevice, _ former: SimPushProfile) {
+    world.count("token.renewed")
+    give(device.who, fresh(former.kind))
+    register(device)
+    for token in former.tokens {
+      world.schedule(after: random.span(.milliseconds(0), .seconds(2)), "token ends") {
+        [provider] in provider.forget(token)
+      }
+    }
+  }
+
+  /// The app is gone from the phone: its provider says so from now on, and nobody tells the cluster.
+  private func uninstall(_ device: SimDevice, _ profile: SimPushProfile) {
+    world.count("token.gone")
+    for token in profile.tokens { provider.forget(token) }
+    if random.chance(0.4) { device.kill(silently: random.chance(0.5)) }
+    // Installed anew, with the same tokens, which the provider does not believe at first.
+    world.schedule(after: random.span(.milliseconds(100), .seconds(5)), "installed again") {
+      [weak self] in
+      guard let self, isOpen, profiles[device.who] == profile else { return }
+      world.count("token.good again")
+      for token in profile.tokens { provider.revive(token) }
+      open(device)
+      register(device)
+    }
+  }
+
+  /// The same tokens once more: that makes them new.
+  private func install(_ device: SimDevice, _ profile: SimPushProfile) {
+    for token in profile.tokens { provider.revive(token) }
+    register(device)
+  }
+
+  /// The user turned notifications off, and on again.
+  private func bare(_ device: SimDevice, _ profile: SimPushProfile) {
+    world.count("token.removed")
+    profiles[device.who]?.isBare = true
+    register(device)
+    world.schedule(after: random.span(.seconds(1), .seconds(6)), "turned on again") {
+      [weak self] in
+      guard let self, profiles[device.who]?.isBare ?? false else { return }
+      profiles[device.who]?.isBare = false
+      register(device)
+    }
+  }
+
+  /// The phone changes hands: another user's device, perhaps of the same user, has its tokens. The
+  /// former user's app may even try to take them back.
+  private func move(_ device: SimDevice, _ profile: SimPushProfile) {
+    guard let other = random.pick(devices.filter { $0 !== device }), !profile.isBare else { return }
+    world.count("token.moved")
+    give(other.who, profile)
+    if random.chance(0.25) {
+      // Both believe that it is theirs.
+      register(device)
+    } else {
+      give(device.who, fresh(profile.kind))
+      for token in profile.tokens { provider.give(token, to: other.who) }
+      if random.chance(0.5) { register(device) }
+    }
+    open(other)
+    register(other)
+  }
+
+  private func register(_ device: SimDevice) {
+    guard let request = request(device.who) else { return }
+    device.submit(.register(request))
+  }
+
+  private func open(_ device: SimDevice) {
+    device.wake()
+    device.start()
+  }
+
+  // MARK: Sleep
+
+  /// The app heard something: it may go to sleep soon.
+  func heard(_ device: SimDevice, _ event: ClientEvent) {
+    guard isOpen, sleepers.contains(device.who), profiles[device.who]?.wakes ?? false else {
+      return
+    }
+    switch event {
+    case .replied(_, .register, .registered), .call(_, .stopped): break
+    default: return
+    }
+    let wait = random.span(.milliseconds(200), .seconds(3))
+    world.schedule(after: wait, "puts the phone away") { [weak self] in
+      guard let self, isOpen, device.isOn, !device.isAsleep, device.isAttached,
+        !device.calls.values.contains(where: { !$0.isEnded })
+      else { return }
+      world.count("phone.sleeps")
+      if random.chance(0.7) { device.leave() } else { device.kill(silently: random.chance(0.5)) }
+      // At the end of all mischief everybody is there.
+      world.schedule(after: .milliseconds(400), "is away") { [weak self] in
+        if !(self?.isOpen ?? false) { device.start() }
+      }
+      // It is looked at now and then all the same.
+      world.schedule(after: random.exponential(mean: .seconds(20)), "looks at the phone") {
+        [weak self] in
+        guard self?.isOpen ?? false else { return }
+        device.start()
+      }
+    }
+  }
+}

@@ -1,0 +1,69 @@
+internal import CallBus
+internal import CallClient
+internal import CallCore
+internal import CallWire
+
+/// A world with push: who looks on, and what they see.
+extension Simulation {
+  func prepare(_ push: SimPushGround) {
+    push.people.begin(workload.allDevices)
+    push.people.signOut = { [unowned self] in workload.signOut($0) }
+    for gateway in push.gateways { gateway.start() }
+    observe(push.provider)
+    observe(push.phones)
+    nats.observers.written.append { [unowned self] bucket, entry in
+      guard bucket == SimOptions.tokenBucket else { return }
+      let owner = entry.value.flatMap { try? ClusterCodec.tokenOwner($0) }
+      let who = owner.map { Who($0.user.user, $0.device.text) }
+      world.note("store", "token \(entry.key.prefix(8)) is \(who.map(\.description) ?? "nobody")'s")
+      coverage.claimed(entry.key, who)
+      note(.push(.claim(fingerprint: entry.key, who)))
+    }
+    nats.observers.jobAdded.append { [unowned self] node, bytes in
+      guard let job = try? ClusterCodec.pushJob(bytes) else {
+        return world.stop("the work queue takes what cannot be read")
+      }
+      world.note("queue", call: job.call, "\(job.purpose.name) for \(Who(job)), by \(node.name)")
+      coverage.queued(job)
+      note(.push(.job(job, decided: node.timers.trueTime(job.decidedAt))))
+    }
+  }
+
+  private func observe(_ provider: SimProvider) {
+    provider.onSent = { [unowned self] push, lane, time in
+      world.note(
+        "provider", call: push.job.call, "gets \(push.job.purpose.name) for \(Who(push.job))")
+      coverage.pushed(push.job, isDead: provider.mood(lane).isDead)
+      note(.push(.sent(push.job, process: push.process, gatewayTime: time)))
+    }
+  }
+
+  private func observe(_ phones: SimPhones) {
+    phones.observers.delivered = { [unowned self] in coverage.delivered($1.job, to: $0) }
+    phones.observers.woken = { [unowned self] in note(.push(.woken($0, $1))) }
+    phones.observers.asked = { [unowned self] in note(.push(.asked($0, $1, $2))) }
+    phones.observers.answered = { [unowned self] who, command, reply, since in
+      world.note("\(who)", call: command.address?.call, "by HTTP: \(SimText.text(reply))")
+      note(.push(.answered(who, command, reply, since: since)))
+    }
+    phones.observers.wrong = { [unowned self] in world.stop($0, call: $1) }
+  }
+
+  /// What a shard hears that bears on push.
+  func noteForPush(_ command: Command) {
+    let who = Who(command.user.user, command.device.text)
+    switch command.body {
+    case .register(let request): note(.push(.wants(who, request)))
+    case .pushReport(let report):
+      world.note(
+        "shard", call: report.call, "hears of \(who): \(report.purpose.name) \(report.outcome)")
+      coverage.reported(who, report, checker.storedRegistration(of: who))
+      note(.push(.report(who, report)))
+    default: break
+    }
+  }
+}
+
+extension Who {
+  init(_ job: PushJob) { self.init(job.user.user, job.device.text) }
+}

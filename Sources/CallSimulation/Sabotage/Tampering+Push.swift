@@ -1,0 +1,84 @@
+internal import CallCore
+internal import CallWire
+
+/// What sabotage of push knows of calls.
+struct PushTampering {
+  var legs: [CallID: [DeviceID]] = [:]
+  var winners: [CallID: DeviceID] = [:]
+  var jobs = 0
+}
+
+/// Mistakes with pushes. What a shard would journal by mistake is put into its records.
+extension Tampering {
+  func preparePush() {
+    switch sabotage {
+    case .pushedTwice:
+      nats.tamper.changesJobID = { [unowned self] id in
+        push.jobs += 1
+        return "\(id).\(push.jobs)"
+      }
+    case .formerOwnerNotTold:
+      nats.tamper.hidesEntry = { $0 == SimOptions.tokenBucket }
+      nats.tamper.bucketExpectationIgnored = { $0 == SimOptions.tokenBucket }
+    case .sentTooLate: nats.tamper.changesJob = Self.withLaterDeadline
+    case .pushedAfterEnd, .cleanUpToWinner, .noticeToDecliner:
+      nats.tamper.changesAppend = { [unowned self] in changed($0) }
+    default: break
+    }
+  }
+
+  private func changed(_ bytes: [UInt8]) -> [UInt8] {
+    guard var record = try? ClusterCodec.journalRecord(bytes) else { return bytes }
+    var entries: [JournalEntry] = []
+    for var entry in record.entries {
+      var behind: [JournalEntry.Change] = []
+      switch entry.change {
+      case .placed(let facts): push.legs[entry.call] = facts.legs.map(\.device)
+      case .answered(let facts): push.winners[entry.call] = facts.by.device
+      case .pushed(let device, let purpose):
+        push.legs[entry.call]?.removeAll { $0 == device }
+        if sabotage == .cleanUpToWinner, purpose.isCleanUp, let winner = push.winners[entry.call] {
+          entry.change = .pushed(winner, purpose)
+        }
+      case .ended(let end):
+        if sabotage == .pushedAfterEnd, let device = push.legs[entry.call]?.first {
+          behind.append(.pushed(device, .ring))
+        }
+        if sabotage == .noticeToDecliner, end.reason == .declined, let by = end.by {
+          behind.append(.pushed(by.device, .missedNotice))
+        }
+      default: break
+      }
+      entries.append(entry)
+      entries += behind.map { JournalEntry(call: entry.call, change: $0) }
+    }
+    record.entries = entries
+    return ClusterCodec.encode(record)
+  }
+
+  private static func withLaterDeadline(_ bytes: [UInt8]) -> [UInt8] {
+    guard var job = try? ClusterCodec.pushJob(bytes) else { return bytes }
+    job.deadline = job.deadline + .seconds(20)
+    return ClusterCodec.encode(job)
+  }
+
+  /// A report that a token is gone, as if that had been found out just now.
+  static func asIfNew(_ report: PushReport) -> PushReport {
+    guard case .tokenGone = report.outcome else { return report }
+    var report = report
+    report.outcome = .tokenGone(at: report.at + .seconds(3600))
+    return report
+  }
+
+  /// Whatever became of the call, it rings to who attaches for it.
+  func ringing(_ frame: ServerFrame) -> ServerFrame {
+    guard case .reply(let id, .attached(var info)) = frame, var state = info.forCall,
+      state.phase == .ended
+    else { return frame }
+    state.phase = .ringing
+    state.reason = nil
+    state.by = nil
+    info.forCall = state
+    return .reply(id: id, .attached(info))
+  }
+}
