@@ -329,7 +329,8 @@ import Testing
     #expect(bench.checker.lateness(at: Self.at(9.5)) == nil)
   }
 
-  private func attach(_ state: CallState?, after prepare: (inout Bench) -> Void) -> Violation.Rule? {
+  private func attach(_ state: CallState?, after prepare: (inout Bench) -> Void) -> Violation.Rule?
+  {
     var bench = Bench()
     prepare(&bench)
     bench.now = 6
@@ -361,7 +362,8 @@ import Testing
     #expect(
       attach(state(.ended, .cancelled, by: Self.alice)) { $0.ended(.cancelled, by: Self.alice) }
         == nil)
-    #expect(attach(state(.ended, .unanswered)) { $0.ended(.cancelled, by: Self.alice) } == .oneStory)
+    #expect(
+      attach(state(.ended, .unanswered)) { $0.ended(.cancelled, by: Self.alice) } == .oneStory)
     #expect(attach(state(.unknown)) { _ in } == .nothingLost)
   }
 
