@@ -17,6 +17,7 @@ struct Benchmarks {
     CodecBenchmarks.run(measure)
     try PushBenchmarks.run(measure)
     try await APNsBenchmarks.run(measure)
+    try await GatewayBenchmarks.run(measure)
     guard let url = ProcessInfo.processInfo.environment["NATS_URL"] else {
       print("bus, journal: skipped, since NATS_URL is not set")
       return
