@@ -42,6 +42,10 @@ import Testing
       machine.answered(number, now: GatewayMachineTests.at(seconds), into: &effects)
       return drained()
     }
+    mutating func learnt(_ question: UInt64, rings: Bool, at seconds: Double = 0) -> [Effect] {
+      machine.learnt(question, rings: rings, now: GatewayMachineTests.at(seconds), into: &effects)
+      return drained()
+    }
     mutating func tick(at seconds: Double) -> [Effect] {
       machine.tick(now: GatewayMachineTests.at(seconds), into: &effects)
       return drained()
@@ -56,9 +60,10 @@ import Testing
     Timestamp(microseconds: 1_000_000_000 + Int64(seconds * 1e6))
   }
 
+  /// - Parameter decided: as a rule just now, whenever that is.
   static func job(
     _ number: UInt64 = 1, deadline: Double = 30, device: String = "phone",
-    purpose: PushPurpose = .ring
+    purpose: PushPurpose = .ring, decided: Double = 10_000
   ) -> PushJob {
     PushJob(
       user: UserKey(app: "demo", user: "bob"), device: DeviceID(device),
@@ -67,7 +72,7 @@ import Testing
         provider: .apns, environment: "production", topic: "org.example.app", token: "c0ffee",
         fingerprint: "f\(number)"),
       dialect: .callmesh, caller: Party(user: "ann", device: "ann-phone"), video: false,
-      headers: [], placedAt: at(0), ringDeadline: at(deadline), decidedAt: at(0),
+      headers: [], placedAt: at(0), ringDeadline: at(deadline), decidedAt: at(decided),
       deadline: at(deadline))
   }
 
@@ -294,6 +299,7 @@ import Testing
     var open = Set<UInt64>()
     var sending: [UInt64] = []
     var reports = Set<UInt64>()
+    var asked: [UInt64] = []
     var now = 0.0
     func look(_ effects: [Effect]) {
       for effect in effects {
@@ -302,6 +308,7 @@ import Testing
         case .settle(let item, _), .forget(let item):
           #expect(open.remove(item) != nil, "\(item) settled twice")
         case .send(let job, _): sending.append(job)
+        case .ask(let question, _): asked.append(question)
         case .report(let pending): reports.insert(pending.number)
         }
       }
@@ -318,7 +325,9 @@ import Testing
         open.insert(known)
         look(
           bench.take(
-            Self.job(number, deadline: now + Double(random.below(8)) - 1),
+            Self.job(
+              number, deadline: now + Double(random.below(8)) - 1,
+              decided: now - Double(random.below(3))),
             pool: random.below(20) == 0 ? nil : random.below(2), attempt: 1 + random.below(4),
             at: now))
       case 2:
@@ -329,6 +338,11 @@ import Testing
         if random.below(2) == 0, let number = reports.randomElement() {
           reports.remove(number)
           look(bench.answered(number, at: now))
+        }
+        // Some are never answered.
+        if random.below(3) > 0, !asked.isEmpty {
+          let question = asked.remove(at: random.below(asked.count))
+          look(bench.learnt(question, rings: random.below(3) > 0, at: now))
         }
         look(bench.tick(at: now))
       }

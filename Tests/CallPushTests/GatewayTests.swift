@@ -65,6 +65,14 @@ import Testing
         _ = try bus.subscribe(subjects.commands(shard: shard)) { message in
           guard let batch = try? ClusterCodec.commandBatch(message.bytes) else { return }
           for command in batch.commands {
+            if case .query(let call) = command.body, answering() {
+              // They all ring.
+              let state = CallState(call: call, callee: command.callee.user, phase: .ringing)
+              let item = EdgeItem(
+                session: command.session.number,
+                body: .reply(request: command.request, .call(state)))
+              bus.publish(subjects.edge(batch.peer), ClusterCodec.encode(EdgeBatch(items: [item])))
+            }
             guard case .pushReport(let report) = command.body else { continue }
             #expect(batch.edge == 0 && batch.peer != 0)
             #expect(ShardHash.shard(of: command.user, count: Self.shards) == shard)

@@ -201,4 +201,29 @@ import Testing
       try await answerAll(stage, sleepers, phones)
     }
   }
+
+  @Test("A gateway is killed with a push in hand, and its call ends: nobody is woken for it")
+  func killedAndOvertaken() async throws {
+    try await PushCluster.run { stage in
+      let token = stage.voipToken()
+      let alice = try await stage.attached("alice", "a1")
+      defer { alice.stop() }
+      try await stage.register("bob", "phone", voip: token, capabilities: [])
+      stage.apns.play(APNsScript([.init(.noAnswer, tokens: [token.token])]))
+      let call = CallID.random()
+      try await alice.device.place(PlaceRequest(call: call, ringTimeoutSeconds: 120), to: "bob")
+      try await eventually("APNs holds the push") { stage.apns.report.unanswered > 0 }
+      stage.cluster.kill("p1")
+      try await alice.device.cancel(call)
+      try await alice.waitForStop(call, .cancelled)
+      stage.apns.play(APNsScript())
+      // The queue hands its job to whoever serves next.
+      try stage.startGateway("p2")
+      try await eventually("the other gateway drops it") {
+        await stage.metric("p2", #"callmesh_push_events_total{event="overtaken"}"#) > 0
+      }
+      #expect(stage.mail.pushes(to: token.token).isEmpty)
+      #expect(stage.violations == [])
+    }
+  }
 }

@@ -147,7 +147,9 @@ final class GatewayGround: Sendable {
         provider: .apns, environment: "production", topic: bundle + ".voip", token: token,
         fingerprint: String(token.suffix(32))),
       dialect: .callmesh, caller: Party(user: "alice", device: "a1", deviceName: "Alice's phone"),
-      video: true, headers: [], placedAt: now, ringDeadline: now + .seconds(120), decidedAt: now,
+      video: true, headers: [], placedAt: now, ringDeadline: now + .seconds(120),
+      // As fresh as in a cluster, however long the queue: else it would be asked about first.
+      decidedAt: now + .seconds(120),
       deadline: now + .seconds(120))
   }
 

@@ -12,7 +12,8 @@ final class GatewayLoop<Bus: ClusterBus> {
   private var lastItem: UInt64 = 0
   private var effects: [GatewayMachine.Effect] = []
   private var sends: [(number: UInt64, job: PushJob, pool: Int)] = []
-  private var reports: [GatewayReports.Pending] = []
+  /// Reports and questions to shards.
+  private var commands: [Command] = []
   private var counted: [GatewayMachine.Count: UInt64] = [:]
   private var unreadable = LogOnce()
   private var rejections = LogOnce()
@@ -36,8 +37,11 @@ final class GatewayLoop<Bus: ClusterBus> {
     case .sent(let number, let outcome):
       note(outcome, of: number, now: now)
       machine.sent(number, outcome, now: now, into: &effects)
-    case .answered(let numbers):
-      for number in numbers { machine.answered(number, now: now, into: &effects) }
+    case .answered(let answers):
+      for number in answers.reports { machine.answered(number, now: now, into: &effects) }
+      for (number, rings) in answers.questions {
+        machine.learnt(number, rings: rings, now: now, into: &effects)
+      }
     case .status(let replyTo):
       gateway.answerStatus(replyTo, machine)
     case .drain, .resume, .shutDown: break
@@ -69,7 +73,7 @@ final class GatewayLoop<Bus: ClusterBus> {
   func tick(now: Timestamp) {
     if let next = machine.nextDeadline, next <= now { machine.tick(now: now, into: &effects) }
     perform(now: now)
-    publishReports()
+    publishCommands()
     count()
   }
 
@@ -100,25 +104,29 @@ final class GatewayLoop<Bus: ClusterBus> {
       case .forget(let number): items.removeValue(forKey: number)
       case .send(let number, let pool):
         if let job = machine.job(number) { sends.append((number, job, pool)) }
-      case .report(let pending): reports.append(pending)
+      case .ask(let question, let number):
+        guard let job = machine.job(number) else { continue }
+        commands.append(GatewayReporting.question(question, job, peer: gateway.peer))
+      case .report(let pending):
+        commands.append(GatewayReporting.report(pending, peer: gateway.peer))
       }
     }
     effects.removeAll(keepingCapacity: true)
   }
 
-  // MARK: Reports
+  // MARK: To shards
 
-  /// One batch for each shard.
-  private func publishReports() {
-    guard !reports.isEmpty else { return }
+  /// One batch for each.
+  private func publishCommands() {
+    guard !commands.isEmpty else { return }
     let count = gateway.configuration.shardCount
-    let byShard = Dictionary(grouping: reports) { ShardHash.shard(of: $0.user, count: count) }
-    let messages = byShard.map { shard, reports in
+    let byShard = Dictionary(grouping: commands) { ShardHash.shard(of: $0.callee, count: count) }
+    let messages = byShard.map { shard, commands in
       OutgoingMessage(
         subject: gateway.subjects.commands(shard: shard),
-        bytes: ClusterCodec.encode(GatewayReporting.batch(reports, peer: gateway.peer)))
+        bytes: ClusterCodec.encode(CommandBatch(peer: gateway.peer, commands: commands)))
     }
-    reports.removeAll(keepingCapacity: true)
+    commands.removeAll(keepingCapacity: true)
     gateway.bus.publish(messages)
   }
 

@@ -9,54 +9,6 @@ internal import DequeModule
 /// without being heard; that a token is gone, or a push failed, is kept until the shard has it: the
 /// queue then still knows the job if this gateway dies.
 package struct GatewayMachine: Sendable {
-  package struct Limits: Sendable {
-    /// Pushes under way in one pool.
-    package var sendsPerPool = 1000
-    /// Jobs that wait for one of those places. Policy: a further one goes back into the queue.
-    package var waitingPerPool = 1000
-    /// After how long a job is handed out again that found no place here.
-    package var turnedAwayPause = Duration.milliseconds(250)
-    /// After how long a job is handed out again for which there is no sender here: perhaps to a
-    /// gateway that has one.
-    package var unservedPause = Duration.milliseconds(500)
-    /// So often a job may find no sender before it is rejected.
-    package var unservedMax = 3
-    /// How often the queue is told that a job is worked on.
-    package var workingEvery = Span.seconds(2)
-    /// A sender that has not answered so long behind the deadline is not waited for.
-    package var overdue = Span.seconds(5)
-    /// For how long the fate of a push is remembered: its job may come again.
-    package var fatesKept = Span.seconds(120)
-    package var fatesMax = 200_000
-    package init() {}
-  }
-
-  package enum Effect: Sendable, Equatable {
-    case settle(item: UInt64, WorkSettlement)
-    /// The job was handed out again: nothing will be said of the former item any more.
-    case forget(item: UInt64)
-    case send(job: UInt64, pool: Int)
-    case report(GatewayReports.Pending)
-  }
-
-  package enum Count: String, Sendable, CaseIterable {
-    /// Jobs past their deadline before they could be sent.
-    case late
-    /// Jobs handed out again that are, or were, dealt with here.
-    case repeated
-    /// Jobs that found no place and went back.
-    case turnedAway
-    /// Jobs for which there was no sender here.
-    case unserved
-    case reports
-    case reportsRepeated
-    case reportsGivenUp
-    /// Senders that did not answer in time.
-    case overdue
-    /// Jobs given back because the gateway goes.
-    case released
-  }
-
   package struct Pool: Sendable {
     package fileprivate(set) var sending = 0
     fileprivate var queue: Deque<UInt64> = []
@@ -64,12 +16,20 @@ package struct GatewayMachine: Sendable {
   }
 
   private struct Active {
+    /// What comes next: waiting → (asking →) sending. The latter two have one of the pool's places.
+    enum Stage: Equatable {
+      case waiting
+      /// For the shard's answer, and no longer than until then.
+      case asking(until: Timestamp)
+      case sending
+    }
     var item: UInt64
     var identity: PushIdentity
     var job: PushJob
     var pool: Int
-    var isSending = false
+    var stage = Stage.waiting
     var toldAt: Timestamp
+    var isAsking: Bool { if case .asking = stage { true } else { false } }
   }
   /// An outcome that its shard must have before the queue forgets the job.
   private struct Held {
@@ -88,6 +48,9 @@ package struct GatewayMachine: Sendable {
   private var fates: Set<PushIdentity> = []
   private var fateAges: Deque<(identity: PushIdentity, until: Timestamp)> = []
   private var reports: GatewayReports
+  /// The jobs of questions that no shard has answered.
+  private var questions: [UInt64: UInt64] = [:]
+  private var lastQuestion: UInt64 = 0
   private var lastJob: UInt64 = 0
   private var lastTick = Timestamp(microseconds: 0)
   package private(set) var isDraining = false
@@ -144,7 +107,7 @@ package struct GatewayMachine: Sendable {
       item: item, identity: identity, job: job, pool: pool, toldAt: now)
     byIdentity[identity] = lastJob
     if hasPlace {
-      send(lastJob, into: &effects)
+      begin(lastJob, now: now, into: &effects)
     } else {
       pools[pool].queue.append(lastJob)
     }
@@ -169,17 +132,42 @@ package struct GatewayMachine: Sendable {
     return true
   }
 
-  private mutating func send(_ number: UInt64, into effects: inout [Effect]) {
-    active[number]!.isSending = true
+  /// There is a place for the job.
+  private mutating func begin(_ number: UInt64, now: Timestamp, into effects: inout [Effect]) {
     pools[active[number]!.pool].sending += 1
+    guard active[number]!.job.purpose == .ring,
+      active[number]!.job.decidedAt + limits.askAfter < now
+    else { return send(number, into: &effects) }
+    active[number]!.stage = .asking(until: now + limits.answerWithin)
+    lastQuestion += 1
+    questions[lastQuestion] = number
+    effects.append(.ask(question: lastQuestion, job: number))
+  }
+
+  private mutating func send(_ number: UInt64, into effects: inout [Effect]) {
+    active[number]!.stage = .sending
     effects.append(.send(job: number, pool: active[number]!.pool))
+  }
+
+  /// A shard says whether the call of which it was asked still rings for the device.
+  package mutating func learnt(
+    _ question: UInt64, rings: Bool, now: Timestamp, into effects: inout [Effect]
+  ) {
+    guard let number = questions.removeValue(forKey: question), let job = active[number],
+      case .asking = job.stage
+    else { return }
+    if rings { return send(number, into: &effects) }
+    count(.overtaken)
+    end(number)
+    finish(job.item, job.identity, job.job, .expired, now: now, into: &effects)
+    fill(job.pool, now: now, into: &effects)
   }
 
   /// A sender is done. What it says of a job that is not waited for any more is passed over.
   package mutating func sent(
     _ number: UInt64, _ outcome: PushOutcome, now: Timestamp, into effects: inout [Effect]
   ) {
-    guard let done = active[number], done.isSending else { return }
+    guard let done = active[number], done.stage == .sending else { return }
     end(number)
     finish(done.item, done.identity, done.job, outcome, now: now, into: &effects)
     fill(done.pool, now: now, into: &effects)
@@ -188,7 +176,7 @@ package struct GatewayMachine: Sendable {
   private mutating func end(_ number: UInt64) {
     guard let job = active.removeValue(forKey: number) else { return }
     byIdentity[job.identity] = nil
-    if job.isSending { pools[job.pool].sending -= 1 }
+    if job.stage != .waiting { pools[job.pool].sending -= 1 }
   }
 
   /// Gives free places to those that wait.
@@ -196,7 +184,7 @@ package struct GatewayMachine: Sendable {
     while pools[pool].sending < limits.sendsPerPool, let next = pools[pool].queue.popFirst() {
       guard let waiting = active[next] else { continue }
       if waiting.job.deadline > now {
-        send(next, into: &effects)
+        begin(next, now: now, into: &effects)
       } else {
         drop(next, waiting, now: now, into: &effects)
       }
@@ -283,6 +271,9 @@ package struct GatewayMachine: Sendable {
     guard lastTick + .milliseconds(100) <= now else { return }
     lastTick = now
     for number in active.keys.sorted() { look(at: number, now: now, into: &effects) }
+    for (question, number) in questions where active[number]?.isAsking != true {
+      questions[question] = nil
+    }
     for (number, job) in held where job.toldAt + limits.workingEvery <= now {
       held[number]!.toldAt = now
       effects.append(.settle(item: job.item, .working))
@@ -294,14 +285,19 @@ package struct GatewayMachine: Sendable {
     at number: UInt64, now: Timestamp, into effects: inout [Effect]
   ) {
     guard let job = active[number] else { return }
-    if job.isSending {
+    switch job.stage {
+    case .sending:
       if job.job.deadline + limits.overdue <= now {
         count(.overdue)
         let failed = PushOutcome.failed(reason: "the sender did not answer")
         return sent(number, failed, now: now, into: &effects)
       }
-    } else if job.job.deadline <= now {
-      return drop(number, job, now: now, into: &effects)
+    case .waiting, .asking:
+      if job.job.deadline <= now {
+        drop(number, job, now: now, into: &effects)
+        return fill(job.pool, now: now, into: &effects)
+      }
+      if case .asking(let until) = job.stage, until <= now { send(number, into: &effects) }
     }
     guard job.toldAt + limits.workingEvery <= now else { return }
     active[number]!.toldAt = now
@@ -313,7 +309,7 @@ package struct GatewayMachine: Sendable {
   /// Takes nothing new, and gives back what no sender has yet.
   package mutating func drain(into effects: inout [Effect]) {
     isDraining = true
-    for number in active.keys.sorted() where active[number]?.isSending == false {
+    for number in active.keys.sorted() where active[number]?.stage != .sending {
       release(number, into: &effects)
     }
     for pool in pools.indices { pools[pool].queue.removeAll() }

@@ -6,27 +6,55 @@ enum GatewayReporting {
   /// A gateway has no sessions: one number stands for all of it.
   private static let session: UInt64 = 1
 
-  static func batch(_ reports: [GatewayReports.Pending], peer: UInt64) -> CommandBatch {
-    CommandBatch(
-      peer: peer,
-      commands: reports.map { pending in
-        Command(
-          session: SessionRef(edge: peer, number: session), request: pending.number,
-          user: pending.user, device: pending.report.device, callee: pending.user,
-          body: .pushReport(pending.report))
-      })
+  static func report(_ pending: GatewayReports.Pending, peer: UInt64) -> Command {
+    Command(
+      session: SessionRef(edge: peer, number: session), request: pending.number,
+      user: pending.user, device: pending.report.device, callee: pending.user,
+      body: .pushReport(pending.report))
   }
 
-  /// The reports that shards have: all but those that they ask to hear again.
-  static func answered(_ batch: EdgeBatch) -> [UInt64] {
-    batch.items.compactMap { item -> UInt64? in
-      guard case .reply(let number, let reply) = item.body else { return nil }
-      if case .error(let error) = reply, Self.mayPass(error.code) { return nil }
-      return number
+  /// Questions and reports share the numbers of requests.
+  private static let questionBit: UInt64 = 1 << 62
+
+  /// Whether the job's call still rings for its device.
+  static func question(_ number: UInt64, _ job: PushJob, peer: UInt64) -> Command {
+    Command(
+      session: SessionRef(edge: peer, number: session), request: questionBit | number,
+      user: job.user, device: job.device, callee: job.user, body: .query(job.call))
+  }
+
+  struct Answers: Sendable {
+    /// The reports that shards have: all but those that they ask to hear again.
+    var reports: [UInt64] = []
+    var questions: [(number: UInt64, rings: Bool)] = []
+    var isEmpty: Bool { reports.isEmpty && questions.isEmpty }
+  }
+
+  static func answers(_ batch: EdgeBatch) -> Answers {
+    var answers = Answers()
+    for item in batch.items {
+      guard case .reply(let number, let reply) = item.body else { continue }
+      if number & questionBit != 0 {
+        guard case .call(let state) = reply else { continue }
+        answers.questions.append((number & ~questionBit, state.isRinging))
+      } else {
+        if case .error(let error) = reply, Self.mayPass(error.code) { continue }
+        answers.reports.append(number)
+      }
     }
+    return answers
   }
 
   private static func mayPass(_ code: CallError.Code) -> Bool {
     [.tryAgain, .draining, .overloaded, .internalError].contains(code)
+  }
+}
+
+extension CallState {
+  fileprivate var isRinging: Bool {
+    switch phase {
+    case .placed, .ringing: true
+    case .unknown, .answered, .ended: false
+    }
   }
 }

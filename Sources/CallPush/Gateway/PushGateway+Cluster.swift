@@ -11,8 +11,8 @@ extension PushGateway {
     return [
       try bus.subscribe(subjects.edge(peer)) { message in
         guard let batch = try? ClusterCodec.edgeBatch(message.bytes) else { return }
-        let numbers = GatewayReporting.answered(batch)
-        if !numbers.isEmpty { inbox.offer(.answered(numbers)) }
+        let answers = GatewayReporting.answers(batch)
+        if !answers.isEmpty { inbox.offer(.answered(answers)) }
       },
       try bus.subscribe(subjects.adminStatus) { message in
         if let replyTo = message.replyTo { inbox.offer(.status(replyTo: replyTo)) }

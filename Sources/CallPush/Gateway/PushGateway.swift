@@ -209,8 +209,7 @@ public enum PushEncoding: Sendable, Equatable {
 enum GatewayEvent: Sendable {
   case item(WorkItem)
   case sent(UInt64, PushOutcome)
-  /// Numbers of reports that shards have.
-  case answered([UInt64])
+  case answered(GatewayReporting.Answers)
   case status(replyTo: String)
   case drain
   case resume
