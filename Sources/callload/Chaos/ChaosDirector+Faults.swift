@@ -7,7 +7,7 @@ extension ChaosDirector {
     guard let node = node(process) else { return }
     let fault = await makeFault(entry.kind, process)
     switch entry.kind {
-    case .killCoordinator, .killEdge:
+    case .killCoordinator, .killEdge, .killPush:
       await play(
         fault, begin: { process.kill() }, lengthSeconds: entry.lengthSeconds,
         lift: { await startAgain(process) { await node.isReady() } })

@@ -31,7 +31,8 @@ package struct ChaosDirector: Sendable {
   package func run(seconds: Double) async {
     let end = ContinuousClock.now + .seconds(seconds)
     await withTaskGroup(of: Void.self) { group in
-      for entry in plan.entries {
+      // Where nothing sleeps there are no gateways.
+      for entry in plan.entries where entry.kind != .killPush || !cluster.pushGateways.isEmpty {
         group.addTask { await run(entry, until: end) }
       }
     }
@@ -58,6 +59,10 @@ package struct ChaosDirector: Sendable {
       }
     case .killEdge, .freezeEdge:
       await withVictim(among: cluster.edges.map(\.process), &random) { process in
+        await disturb(process, entry)
+      }
+    case .killPush:
+      await withVictim(among: cluster.pushGateways.map(\.process), &random) { process in
         await disturb(process, entry)
       }
     case .killNATS: await killNATS(entry, &random)
@@ -99,7 +104,8 @@ package struct ChaosDirector: Sendable {
   }
 
   func node(_ process: SupervisedProcess) -> NodeMember? {
-    (cluster.coordinators + cluster.edges).first { $0.process === process }
+    (cluster.coordinators + cluster.edges + cluster.pushGateways)
+      .first { $0.process === process }
   }
 
   // MARK: Faults as the engine knows them

@@ -5,6 +5,7 @@ package enum ChaosKind: String, CaseIterable, Sendable, Hashable {
   case killEdge = "kill-edge"
   case freezeEdge = "freeze-edge"
   case killNATS = "kill-nats"
+  case killPush = "kill-push"
   case partition
   case rollingRestart = "rolling-restart"
   case drain
@@ -18,6 +19,7 @@ package enum ChaosKind: String, CaseIterable, Sendable, Hashable {
     case .freezeEdge: "SIGSTOP to an edge, SIGCONT after LENGTH"
     case .killNATS:
       "SIGKILL to a nats-server, of three sometimes the leader; LENGTH later it starts"
+    case .killPush: "SIGKILL to a push gateway (with --sleeping); LENGTH later it starts again"
     case .partition: "a node is cut off from NATS for LENGTH, in silence or with a reset"
     case .rollingRestart: "all nodes one after the other: SIGTERM, wait, start; LENGTH between two"
     case .drain: "callctl drain of a node, LENGTH later callctl resume"
@@ -26,7 +28,7 @@ package enum ChaosKind: String, CaseIterable, Sendable, Hashable {
 
   package var defaultIntervalSeconds: Double {
     switch self {
-    case .killCoordinator, .killEdge: 10
+    case .killCoordinator, .killEdge, .killPush: 10
     case .freezeCoordinator, .freezeEdge, .killNATS, .partition: 15
     case .rollingRestart, .drain: 20
     }
@@ -34,7 +36,7 @@ package enum ChaosKind: String, CaseIterable, Sendable, Hashable {
 
   package var defaultLengthSeconds: Double {
     switch self {
-    case .killCoordinator, .killEdge, .killNATS, .drain: 1
+    case .killCoordinator, .killEdge, .killNATS, .killPush, .drain: 1
     // The default lease is 3 s.
     case .freezeCoordinator, .freezeEdge, .partition: 4.5
     case .rollingRestart: 0.5

@@ -27,7 +27,7 @@ package struct Fault: Sendable, Equatable {
   package var losesMessages: Bool {
     switch kind {
     case .killNATS, .partition, .freezeEdge: true
-    case .killCoordinator, .freezeCoordinator, .killEdge, .rollingRestart, .drain: false
+    case .killCoordinator, .freezeCoordinator, .killEdge, .killPush, .rollingRestart, .drain: false
     }
   }
 

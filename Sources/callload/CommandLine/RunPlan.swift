@@ -103,6 +103,9 @@ package struct RunPlan: Sendable {
   private static func chaosPlan(_ command: LoadCommand) throws -> ChaosPlan {
     let plan = try ChaosPlan(command.chaos)
     let text = command.chaos.joined(separator: ",")
+    if command.sleeping == nil, text.contains(ChaosKind.killPush.rawValue) {
+      throw SetupError("--chaos \(text): only with --sleeping there are push gateways; give both")
+    }
     guard command.edge.isEmpty else {
       throw SetupError("--chaos \(text): only a local cluster is disturbed; leave --edge out")
     }
