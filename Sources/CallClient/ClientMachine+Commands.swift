@@ -207,8 +207,11 @@ extension ClientMachine {
     case .error(let error):
       // The device will hear nothing more of a call that never came to be, or is forgotten.
       switch command {
-      // A refusal of the same id with other content says nothing of the call that has it.
-      case .place where calls.values[index].phase == .unknown && !isPlacing(address.call):
+      // A refusal of the same id with other content says nothing of the call that has it: this device
+      // may have placed it before its app was started again, and asks what became of it.
+      case .place
+      where calls.values[index].phase == .unknown && !isPlacing(address.call)
+        && error.code != .callIDTaken:
         calls.values[index].left(.failed)
       case .resume where error.code == .unknownCall || error.code == .notParty:
         events = calls.values[index].take(

@@ -188,6 +188,33 @@ extension [ClientMachine.Action] {
 @Suite struct ClientMachineCommandTests {
   let call = CallID(high: 1, low: 2)
 
+  /// An app that was started again knows nothing of the call that it had placed, and uses its id for
+  /// another one. It has that call still, and must not believe that it failed.
+  @Test(arguments: [true, false])
+  func aPlaceUnderATakenIDAsksForTheCallThatHasIt(isItsOwn: Bool) {
+    var device = Device()
+    device.attach()
+    let address = CallAddress(callee: "you", call: call)
+    let request = device.say(.place(address, .init(call: call, description: "other")))!
+    _ = device.take()
+    device.hear(.reply(id: request, .error(CallError(.callIDTaken))))
+    let resume = device.take().frames.last
+    #expect(resume?.command == .resume(address))
+    #expect(device.machine.calls[call]?.isEnded == false)
+    guard let resume else { return }
+    guard isItsOwn else {
+      device.hear(.reply(id: resume.id, .error(CallError(.notParty))))
+      #expect(device.machine.calls[call]?.stop?.reason == .failed)
+      return
+    }
+    device.hear(
+      .reply(
+        id: resume.id, .call(CallState(call: call, callee: "you", phase: .ringing, version: 5))))
+    #expect(device.machine.calls[call]?.phase == .ringing)
+    device.hear(call, 6, .stop(Stop(reason: .hungUp)))
+    #expect(device.machine.calls[call]?.stop?.reason == .hungUp)
+  }
+
   @Test func aCommandIsSaidAgainUnchangedUntilItIsAnswered() {
     var device = Device()
     device.attach()
