@@ -91,6 +91,27 @@ import callload
     #expect(timeline.disturbed(device: 3, from: at(30), to: at(31)) == nil)
   }
 
+  @Test("who attached to an edge that stood still was kept waiting by it, and by no other")
+  func attachesToAFrozenEdge() {
+    var timeline = timeline()
+    var frozen = fault(1, .freezeEdge, shards: [])
+    frozen.edge = 1
+    timeline.begin(frozen, carried: [], at: at(10))
+    timeline.lifted(fault: 1, at: at(14.5))
+    timeline.attached(device: 1, through: 1, at: at(14.6))
+    timeline.attached(device: 2, through: 0, at: at(14.6))
+    timeline.attached(device: 3, through: 1, at: at(17))
+    #expect(timeline.mayComeLate(to: 1, at: at(14.6)))
+    #expect(timeline.disturbed(device: 1, from: at(5), to: at(9)) == nil)
+    #expect(!timeline.mayComeLate(to: 2, at: at(14.6)))
+    #expect(!timeline.mayComeLate(to: 3, at: at(17)))
+    var killed = fault(2, .killEdge, shards: [])
+    killed.edge = 0
+    timeline.begin(killed, carried: [], at: at(20))
+    timeline.attached(device: 2, through: 0, at: at(21))
+    #expect(!timeline.mayComeLate(to: 2, at: at(21)))
+  }
+
   @Test("old words of a frozen owner are excused when it wakes, and not for ever")
   func stale() {
     var timeline = timeline()

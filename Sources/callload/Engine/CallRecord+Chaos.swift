@@ -1,4 +1,4 @@
-import CallCore
+package import CallCore
 
 /// What faults explain, and what they never do.
 extension CallRecord {
@@ -115,7 +115,7 @@ extension CallRecord {
 
 extension FaultTimeline {
   /// Whether what was said to a device in time may come late: its edge was frozen, or cut off.
-  func mayComeLate(to device: Int, at now: Timestamp) -> Bool {
+  package func mayComeLate(to device: Int, at now: Timestamp) -> Bool {
     guard !isEmpty, let fault = disturbed(device: device, from: now, to: now) else { return false }
     return fault.kind == .freezeEdge || fault.kind == .partition
   }

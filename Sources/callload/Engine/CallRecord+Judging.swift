@@ -10,8 +10,8 @@ extension CallRecord {
     examineEnd(roster, isAttached: isAttached)
     examineTimeout(roster, timeline)
     examineRinging(at: now, roster, isAttached: isAttached)
-    examineReasons(of: caller, roster)
-    for callee in callees { examineReasons(of: callee, roster) }
+    examineReasons(of: caller, roster, timeline)
+    for callee in callees { examineReasons(of: callee, roster, timeline) }
     examineErrors(roster)
     let everybodyIsThere = isAttached(facts.caller) && facts.callees.allSatisfy(isAttached)
     if outstanding > 0, everybodyIsThere, !violations.contains(where: { $0.rule == .commandLost }) {
@@ -80,7 +80,9 @@ extension CallRecord {
 
   // MARK: Reasons
 
-  private mutating func examineReasons(of device: DeviceRecord, _ roster: Roster) {
+  private mutating func examineReasons(
+    of device: DeviceRecord, _ roster: Roster, _ timeline: FaultTimeline
+  ) {
     for end in [device.stop, device.replied] {
       guard let end else { continue }
       let told = "\(roster.party(device.device).text) was told \(end.reason.name)"
@@ -90,8 +92,17 @@ extension CallRecord {
     }
     guard let stop = device.stop, device.device != facts.caller, device.wonAt == nil else { return }
     // Who declined for one device has seen the call. Where that crossed the end, either is right.
-    let declined = callees.compactMap { $0.time(of: .declineHere) }.min()
+    let decliner = callees.filter { $0.said.contains(.declineHere) }.min {
+      $0.time(of: .declineHere) ?? .distantFuture < $1.time(of: .declineHere) ?? .distantFuture
+    }
+    let declined = decliner?.time(of: .declineHere)
     if let declined, stop.at < declined + CallChecker.early { return }
+    // What it said was on its way all the time, and the ring timeout came first.
+    if let decliner, let declined, stop.missed,
+      isDisturbed(decliner.device, from: declined, to: stop.at, timeline)
+    {
+      return
+    }
     if stop.missed != (stop.reason.isMissedCall && declined == nil) {
       violate(
         .wrongReason,

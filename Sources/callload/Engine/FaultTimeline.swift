@@ -26,6 +26,7 @@ package struct FaultTimeline: Sendable {
   private var shards: [Int: [Window]] = [:]
   private var devices: [Int: [Window]] = [:]
   private var faults: [Int: Fault] = [:]
+  private var beganAt: [Int: Timestamp] = [:]
   private var liftedAt: [Int: Timestamp] = [:]
   /// Shards of users, by user.
   private var shardOfUser: [Int32]
@@ -50,6 +51,7 @@ package struct FaultTimeline: Sendable {
   /// - Parameter carried: the devices that were connected to the edge concerned.
   package mutating func begin(_ fault: Fault, carried: [Int], at now: Timestamp) {
     faults[fault.id] = fault
+    beganAt[fault.id] = now
     let window = Window(
       fault: fault.id, from: now, until: nil,
       afterglow: Span(microseconds: fault.afterglowMicroseconds))
@@ -64,12 +66,25 @@ package struct FaultTimeline: Sendable {
   }
 
   /// A device has a new session.
-  package mutating func attached(device: Int, at now: Timestamp) {
-    guard let windows = devices[device] else { return }
-    for window in windows where window.until == nil {
+  /// - Parameter edge: where. One that has just thawed, or has its way to NATS again, had kept the device
+  ///   waiting, and with it what was said to it.
+  package mutating func attached(device: Int, through edge: Int? = nil, at now: Timestamp) {
+    for window in devices[device] ?? [] where window.until == nil {
       Self.close(&devices, device, window.fault, at: now)
     }
+    for fault in faults.values where fault.edge != nil && fault.edge == edge {
+      guard fault.kind == .freezeEdge || fault.kind == .partition, let began = beganAt[fault.id],
+        liftedAt[fault.id].map({ now <= $0 + Self.keptWaiting }) ?? true
+      else { continue }
+      devices[device, default: []].append(
+        Window(
+          fault: fault.id, from: began, until: now,
+          afterglow: Span(microseconds: fault.afterglowMicroseconds)))
+    }
   }
+
+  /// How long after its end a frozen edge may need to pass on what waited.
+  private static let keptWaiting: Span = .seconds(2)
 
   /// The node is well again. Devices that kept their connections to it are no longer disturbed;
   /// those that lost them are, until they have new ones.

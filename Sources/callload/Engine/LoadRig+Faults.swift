@@ -103,7 +103,7 @@ extension LoadRig {
 
   func connectionBack(_ device: SimulatedDevice) {
     let now = loop.now
-    stage?.checker.timeline.attached(device: device.index, at: now)
+    stage?.checker.timeline.attached(device: device.index, through: device.edge, at: now)
     guard let lost = device.lostAt else { return }
     device.lostAt = nil
     guard let stage else { return }
