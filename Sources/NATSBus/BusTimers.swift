@@ -11,6 +11,8 @@ final class BusTimers: Timers {
   }
   private struct State {
     var slots: [Slot] = []
+    /// A deadline was set since the thread last looked at them.
+    var armedAnew = false
     /// The thread has ended: the process's timers serve those that are left, under these slots.
     var successors: [Int]?
   }
@@ -41,16 +43,21 @@ final class BusTimers: Timers {
   func arm(_ slot: Int, at deadline: ContinuousClock.Instant) {
     let successor = state.withLock { state in
       state.slots[slot].deadline = deadline
+      state.armedAnew = true
       return state.successors?[slot]
     }
     if let successor { return TimerThread.shared.arm(successor, at: deadline) }
-    // A thread that does not wait looks at its timers before it does.
+    // A thread that does not wait looks at its timers before it does, or finds them armed anew.
     outbox.wakeIfAsleep()
   }
+
+  /// Whether the thread waits for an earlier set of deadlines than there is.
+  var areArmedAnew: Bool { state.withLock { $0.armedAnew } }
 
   /// Runs what is due; returns the next deadline.
   func expire(now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
     let (due, next) = state.withLock { state in
+      state.armedAnew = false
       var due: [@Sendable () -> Void] = []
       var next: ContinuousClock.Instant?
       for index in state.slots.indices {

@@ -27,7 +27,10 @@ extension ConnectionThread {
       repeat {
         guard drain(messagesOnly: true), !mustWrite, isAttached else { return false }
       } while !outbox.sleeps(evenWithWork: false)
-      return true
+      // Between the offer that found the thread asleep and this line it passed for awake: a job or a
+      // deadline that came then has woken nobody, and is nothing that is done here. From this line on
+      // it wakes the thread again.
+      return isLeftToItself
     } ?? false
   }
 

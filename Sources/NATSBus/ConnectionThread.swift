@@ -179,10 +179,14 @@ final class ConnectionThread: @unchecked Sendable {
     noticeAttachments()
     let next = expire()
     let blocked = !isAttached || mustWrite
-    // In this order: a job that comes now finds the thread asleep and wakes it, or is seen here.
-    let sleeps = outbox.sleeps(evenWithWork: blocked) && jobs.isEmpty
+    // In this order: what comes now finds the thread asleep and wakes it, or is seen here.
+    let sleeps = outbox.sleeps(evenWithWork: blocked) && isLeftToItself
     return sleeps ? Self.milliseconds(until: next) : 0
   }
+
+  /// Whether nothing but the outbox may have something for the thread. To be asked once the thread
+  /// passes for asleep, never before.
+  var isLeftToItself: Bool { jobs.isEmpty && !timers.areArmedAnew }
 
   /// Does what is due; returns when to do so again.
   ///
