@@ -1,3 +1,4 @@
+import CallBus
 import NATSBus
 import Testing
 
@@ -64,5 +65,32 @@ import Testing
     let full = try #require(ServerGreeting.split("tls://user:p@ss@[::1]:4333"))
     #expect(full == ("::1", "4333"))
     #expect(ServerGreeting.split("nats://nowhere") == nil)
+  }
+
+  /// Only a queue is meant to refuse when it is full; that a disk is full is no other writer's doing.
+  @Test func tellsARefusalFromAStoreThatFails() {
+    func read(_ text: String, hasLimit: Bool = false) -> AppendResult {
+      Array(text.utf8).withUnsafeBufferPointer {
+        StreamAcknowledgement.result($0, hasLimit: hasLimit)
+      }
+    }
+    func error(_ code: Int) -> String {
+      "{\"error\":{\"code\":503,\"err_code\":\(code),\"description\":\"no room\"},\"stream\":\"S\",\"seq\":0}"
+    }
+    #expect(read("{\"stream\":\"S\", \"seq\": 12}") == .appended(sequence: 12))
+    #expect(read("{\"stream\":\"S\",\"seq\":12,\"duplicate\":true}") == .appended(sequence: 12))
+    for code in [10071, 10164] {
+      #expect(read(error(code)) == .refused)
+      #expect(read(error(code), hasLimit: true) == .refused)
+    }
+    #expect(read(error(10077), hasLimit: true) == .refused)
+    #expect(read(error(10077)) == .unknown("JetStream says: no room (10077)"))
+    #expect(read(error(10023), hasLimit: true) == .unknown("JetStream says: no room (10023)"))
+    for text in ["", "{}", "{\"seq\":}", "{\"stream\":\"S\",\"seq\":0}", "+OK", "{\"error\":7}"] {
+      guard case .unknown = read(text) else {
+        Issue.record("\(text)")
+        continue
+      }
+    }
   }
 }

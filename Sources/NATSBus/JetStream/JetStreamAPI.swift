@@ -41,8 +41,9 @@ struct JetStreamAPI: Sendable {
   /// Of the header with the expected sequence; the second number is newer servers'.
   static let wrongLastSequence: Set<UInt64> = [10071, 10164]
 
-  /// Of a store operation that failed: here, at a limit on the number of messages.
-  static let streamFull: Set<UInt64> = [10077]
+  /// Of a store operation that failed, for whatever reason: a limit of the stream, a full disk, a
+  /// broken one.
+  static let storeFailed: Set<UInt64> = [10077]
 
   let bus: NATSBus
   let timeout: Duration

@@ -33,7 +33,7 @@ public final class JetStreamWorkQueue: WorkQueue {
     subjects = bus.thread.options.subjects
     stream = subjects.pushStream
     api = JetStreamAPI(bus)
-    writer = StreamWriter(bus, timeout: options.addTimeout)
+    writer = StreamWriter(bus, timeout: options.addTimeout, hasLimit: true)
   }
 
   func subject(_ lane: String) -> String { subjects.pushJobs(lane: lane) }

@@ -8,7 +8,8 @@ final class StreamWriter: Sendable, ConnectionObserver {
   private let writes: StreamWrites
   private let registration: Registration
 
-  init(_ bus: NATSBus, timeout: Duration) {
+  /// - Parameter hasLimit: the stream is meant to refuse when it is full.
+  init(_ bus: NATSBus, timeout: Duration, hasLimit: Bool = false) {
     self.bus = bus
     let prefix = bus.newInbox() + "."
     let length = prefix.utf8.count
@@ -19,7 +20,8 @@ final class StreamWriter: Sendable, ConnectionObserver {
       prefix + "*", outbox: bus.thread.outbox,
       handler: .inPlace { message in
         guard let token = message.subjectNumber(after: length) else { return }
-        writes.end(token, message.withBytes(Self.result))
+        writes.end(
+          token, message.withBytes { StreamAcknowledgement.result($0, hasLimit: hasLimit) })
       },
       // Which write it was is not told; that none of them is known to be stored is true of all.
       onNoResponders: { writes.endAll("no stream takes the message; is JetStream up?") })
@@ -58,37 +60,4 @@ final class StreamWriter: Sendable, ConnectionObserver {
   func expire(now: ContinuousClock.Instant) -> ContinuousClock.Instant? { writes.expire(now: now) }
   func disconnected() { writes.endAll("the connection broke") }
   func reconnected() {}
-
-  /// Reads an acknowledgement: `{"stream":"S","seq":12}`, or with an `error`.
-  private static func result(_ bytes: UnsafeBufferPointer<UInt8>) -> AppendResult {
-    if find("\"error\":", bytes) == nil, let start = find("\"seq\":", bytes) {
-      var sequence: UInt64 = 0
-      for digit in bytes[start...].drop(while: { $0 == 32 }).prefix(19) {
-        guard (48...57).contains(digit) else { break }
-        sequence = sequence * 10 + UInt64(digit - 48)
-      }
-      if sequence > 0 { return .appended(sequence: sequence) }
-    }
-    guard let error = JSONValue(parsing: bytes)?["error"] else {
-      return .unknown(
-        "not an acknowledgement: \(String(decoding: bytes.prefix(200), as: UTF8.self))")
-    }
-    let code = error["err_code"]?.unsigned ?? 0
-    if JetStreamAPI.wrongLastSequence.contains(code) { return .refused }
-    // What a stream of ours that has a limit answers when it is full; others have none.
-    if JetStreamAPI.streamFull.contains(code) { return .refused }
-    return .unknown("JetStream says: \(error["description"]?.text ?? "error") (\(code))")
-  }
-
-  /// The index behind the first occurrence of a pattern.
-  private static func find(_ pattern: StaticString, _ bytes: UnsafeBufferPointer<UInt8>) -> Int? {
-    let length = pattern.utf8CodeUnitCount
-    guard bytes.count >= length else { return nil }
-    return pattern.withUTF8Buffer { pattern in
-      for start in 0...(bytes.count - length) where bytes[start] == pattern[0] {
-        if (1..<length).allSatisfy({ bytes[start + $0] == pattern[$0] }) { return start + length }
-      }
-      return nil
-    }
-  }
 }
