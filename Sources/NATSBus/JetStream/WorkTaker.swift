@@ -244,13 +244,18 @@ final class WorkTaker: BusSubscription, ConnectionObserver {
   }
 
   func disconnected() {
-    state.withLock { state in
+    let first = state.withLock { state in
       state.generation += 1
       state.isMaking = false
       state.isReady = false
       state.retryAt = nil
       state.credit.forgetPull()
+      return state.initial.take()
     }
+    // Whoever waits for the first consumer hears of it now, not behind the next connection.
+    guard let first else { return }
+    cancel()
+    first(.failure(BusError.notReady("the connection broke")))
   }
 
   func reconnected() { makeConsumer() }
