@@ -10,8 +10,8 @@ public final class NATSServerProcess: Sendable {
   public var url: String { "nats://127.0.0.1:\(port)" }
 
   private let program: String
-  /// What a server of a cluster is told beside the rest.
-  private let extra: [String]
+  /// What the server is told beside the rest.
+  private let extra: Mutex<[String]>
   private let process = Mutex<Running?>(nil)
 
   private struct Running {
@@ -87,7 +87,7 @@ public final class NATSServerProcess: Sendable {
   private init(program: String, port: UInt16, extra: [String] = []) throws {
     self.program = program
     self.port = port
-    self.extra = extra
+    self.extra = Mutex(extra)
     directory = NSTemporaryDirectory() + "/callmesh-nats-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
   }
@@ -101,8 +101,10 @@ public final class NATSServerProcess: Sendable {
   public func relaunch() async throws { try await launch() }
 
   /// Starts the server again, on the same port and store, and waits until it answers.
-  public func restart() async throws {
+  /// - Parameter arguments: in the place of those that it was started with; nil: the same.
+  public func restart(arguments: [String]? = nil) async throws {
     end(SIGKILL)
+    if let arguments { extra.withLock { $0 = arguments } }
     try await launch()
   }
 
@@ -131,7 +133,7 @@ public final class NATSServerProcess: Sendable {
       [
         program, "--addr", "127.0.0.1", "--port", "\(port)", "--jetstream", "--store_dir",
         directory + "/store", "--log", directory + "/log",
-      ] + extra)
+      ] + extra.withLock { $0 })
     let (guardian, socket) = try guarding(server)
     process.withLock {
       $0 = Running(server: server, guardian: guardian, guardianSocket: socket)

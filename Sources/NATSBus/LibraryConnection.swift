@@ -37,8 +37,10 @@ private func connectError(_ status: natsStatus) -> BusError {
     return .failed("nats-server and this node do not agree on TLS: \(text)")
   case NATS_PROTOCOL_ERROR, NATS_NO_SERVER_SUPPORT:
     return .failed("what answers is no nats-server that this node can use: \(text)")
-  case NATS_ADDRESS_MISSING, NATS_INVALID_ARG, NATS_NOT_FOUND, NATS_NO_MEMORY,
-    NATS_FAILED_TO_INITIALIZE:
+  // The library's own words may quote what it could not read, a password perhaps.
+  case NATS_ADDRESS_MISSING, NATS_INVALID_ARG:
+    return .failed("cannot connect to nats-server: not an address that it can be reached at")
+  case NATS_NOT_FOUND, NATS_NO_MEMORY, NATS_FAILED_TO_INITIALIZE:
     return .failed("cannot connect to nats-server: \(text)")
   // What a server says before it closes, and a credentials file that cannot be used. A server that
   // is full has room when others leave.
@@ -81,7 +83,8 @@ private func setServers(_ options: OpaquePointer, _ list: String) throws {
   var urls = list.split(separator: ",").map { UnsafePointer<CChar>(strdup(String($0))) }
   defer { for url in urls { free(UnsafeMutablePointer(mutating: url)) } }
   let status = natsOptions_SetServers(options, &urls, Int32(urls.count))
-  try check(status, "not a NATS address: '\(list)'")
+  // Which one stays unsaid: what cannot be read as an address may have a password anywhere.
+  try check(status, "not a NATS address")
 }
 
 private func setCallbacks(_ options: OpaquePointer, _ thread: UnsafeMutableRawPointer) throws {

@@ -86,7 +86,15 @@ struct NATSMessage: ~Copyable {
 func natsErrorText(_ status: natsStatus) -> String {
   var last = NATS_OK
   if let detail = nats_GetLastError(&last), last == status, detail.pointee != 0 {
-    return String(cString: detail)
+    return withoutCredentials(text: String(cString: detail))
   }
   return natsStatus_GetText(status).map { String(cString: $0) } ?? "status \(status.rawValue)"
+}
+
+/// The library's words without what stands before an `@` in any of them: it may quote an address.
+func withoutCredentials(text: String) -> String {
+  guard text.contains("@") else { return text }
+  return text.split(separator: " ", omittingEmptySubsequences: false)
+    .map { word in word.lastIndex(of: "@").map { "***" + word[$0...] } ?? String(word) }
+    .joined(separator: " ")
 }

@@ -104,6 +104,8 @@ import Testing
       NATSURL.withoutCredentials("nats://ann:p@ss@a:1,tls://token@b,nats://c")
         == "nats://***@a:1,tls://***@b,nats://c")
     #expect(NATSURL.withoutCredentials("secret@a") == "***@a")
+    #expect(NATSURL.withoutCredentials("nats://ann:p,q@a:1,nats://b") == "nats://***@a:1,nats://b")
+    #expect(NATSURL.withoutCredentials("nats://a:1,b:2") == "nats://a:1,b:2")
   }
 
   @Test func rangesAndNames() {

@@ -7,8 +7,17 @@ package enum NATSURL {
 
   /// The URLs without user, password or token.
   package static func withoutCredentials(_ text: String) -> String {
-    text.split(separator: ",").map { url in
-      guard let at = url.lastIndex(of: "@") else { return String(url) }
+    var urls: [String] = []
+    for part in text.split(separator: ",").map(String.init) {
+      // A password may have a comma, though no such URL is valid: it is shown in the error.
+      if part.contains("://") || urls.isEmpty {
+        urls.append(part)
+      } else {
+        urls[urls.count - 1] += "," + part
+      }
+    }
+    return urls.map { url in
+      guard let at = url.lastIndex(of: "@") else { return url }
       let scheme = url.firstRange(of: "://").map { String(url[..<$0.upperBound]) } ?? ""
       return scheme + "***@" + url[url.index(after: at)...]
     }.joined(separator: ",")
