@@ -15,6 +15,7 @@ extension ConnectionThread {
 
   func finish() {
     outbox.close()
+    reportLoss()
     requests.endAll(BusError.closed)
     for observer in observers.withLock({ $0 }) { observer.disconnected() }
     observers.withLock { $0.removeAll() }
@@ -31,5 +32,16 @@ extension ConnectionThread {
     for waiter in waiters { waiter() }
     timers.end()
     jobs.end(on: executor.asUnownedSerialExecutor())
+  }
+
+  /// Why the library gave the connection up, where nobody asked for that.
+  private func reportLoss() {
+    guard !closing.load(ordering: .acquiring) else { return }
+    var text: UnsafePointer<CChar>?
+    let status = natsConnection_GetLastError(connection, &text)
+    guard status != NATS_OK else { return }
+    let reason = text.map { String(cString: $0) } ?? ""
+    options.onEvent(
+      .failure(withoutCredentials(text: reason.isEmpty ? natsErrorText(status) : reason)))
   }
 }

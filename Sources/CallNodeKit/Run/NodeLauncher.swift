@@ -45,8 +45,12 @@ struct NodeLauncher {
       case .inProcess:
         try await runner.run(on: { _ in InProcessBus() }, busName: "in-process", watch)
       case .nats:
-        let connect = { @Sendable in try await Self.connect(configuration, $0, logger) }
-        try await runner.run(on: connect, busName: Self.shownURL(configuration), watch)
+        let bus = BusWatch { reason in
+          logger.error("the bus is closed for good", metadata: .keys([.error: "\(reason)"]))
+        }
+        let connect = { @Sendable in try await Self.connect(configuration, $0, bus, logger) }
+        try await runner.run(
+          on: connect, busName: Self.shownURL(configuration), beside: [bus], watch)
       }
     }
   }
@@ -127,12 +131,16 @@ struct NodeLauncher {
   /// Connects, and waits where nobody can be reached: servers start at the same time, and one that is
   /// away for a moment must not end a node. A server that refuses ends it.
   private static func connect(
-    _ configuration: NodeConfiguration, _ wait: StartWait, _ logger: Logger
+    _ configuration: NodeConfiguration, _ wait: StartWait, _ watch: BusWatch, _ logger: Logger
   ) async throws -> NATSBus {
     // The number of shards is not known yet; streams and buckets are named without it.
     var options = NATSOptions(subjects: Subjects(cluster: configuration.cluster, shardCount: 1))
     options.credentialsFile = configuration.natsCredentials
-    options.onEvent = { log($0, logger) }
+    options.onEvent = { event in
+      log(event, logger)
+      if case .failure(let text) = event { watch.failed(text) }
+      if event == .closed { watch.hasClosed() }
+    }
     let shown = shownURL(configuration)
     let patiently = wait.patience(for: "NATS", at: shown, limit: configuration.startTimeout)
     do {

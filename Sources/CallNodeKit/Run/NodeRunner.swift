@@ -21,10 +21,11 @@ struct NodeRunner {
   /// - Parameters:
   ///   - connect: makes the bus; may say why that takes long.
   ///   - busName: what the log calls the bus.
+  ///   - beside: what runs beside the roles, and whose end is theirs.
   /// - Throws: `StartError`.
   func run<Bus: ClusterBus>(
     on connect: @Sendable @escaping (StartWait) async throws -> Bus, busName: String,
-    _ watch: SignalWatch
+    beside: [any Service] = [], _ watch: SignalWatch
   ) async throws {
     let wait = StartWait(
       host: configuration.host,
@@ -32,7 +33,7 @@ struct NodeRunner {
       logger: logger)
     do {
       if let bus = try await watch.unlessAsked({ try await connect(wait) }) {
-        try await run(on: bus, busName: busName, wait, watch)
+        try await run(on: bus, busName: busName, beside, wait, watch)
       }
     } catch {
       await wait.end()
@@ -43,7 +44,7 @@ struct NodeRunner {
   }
 
   private func run<Bus: ClusterBus>(
-    on bus: Bus, busName: String, _ wait: StartWait, _ watch: SignalWatch
+    on bus: Bus, busName: String, _ beside: [any Service], _ wait: StartWait, _ watch: SignalWatch
   ) async throws {
     do {
       let built = try await watch.unlessAsked {
@@ -54,7 +55,7 @@ struct NodeRunner {
       if let services = built {
         await wait.end()
         let longest = Duration.microseconds(configuration.drain.microseconds) + .seconds(15)
-        try await watch.serve(services, longest: longest)
+        try await watch.serve(services + beside, longest: longest)
       }
     } catch {
       await bus.close()
