@@ -952,6 +952,51 @@ void   callmesh__v1__push_job__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__push_job__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__push_withdrawal__init
+                     (Callmesh__V1__PushWithdrawal         *message)
+{
+  static const Callmesh__V1__PushWithdrawal init_value = CALLMESH__V1__PUSH_WITHDRAWAL__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__push_withdrawal__get_packed_size
+                     (const Callmesh__V1__PushWithdrawal *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__push_withdrawal__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__push_withdrawal__pack
+                     (const Callmesh__V1__PushWithdrawal *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__push_withdrawal__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__push_withdrawal__pack_to_buffer
+                     (const Callmesh__V1__PushWithdrawal *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__push_withdrawal__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__PushWithdrawal *
+       callmesh__v1__push_withdrawal__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__PushWithdrawal *)
+     protobuf_c_message_unpack (&callmesh__v1__push_withdrawal__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__push_withdrawal__free_unpacked
+                     (Callmesh__V1__PushWithdrawal *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__push_withdrawal__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__token_owner__init
                      (Callmesh__V1__TokenOwner         *message)
 {
@@ -2000,7 +2045,7 @@ const ProtobufCMessageDescriptor callmesh__v1__signal_command__descriptor =
   (ProtobufCMessageInit) callmesh__v1__signal_command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__push_report__field_descriptors[7] =
+static const ProtobufCFieldDescriptor callmesh__v1__push_report__field_descriptors[8] =
 {
   {
     "call",
@@ -2086,12 +2131,25 @@ static const ProtobufCFieldDescriptor callmesh__v1__push_report__field_descripto
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "may_have_arrived",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushReport, may_have_arrived),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__push_report__field_indices_by_name[] = {
   6,   /* field[6] = at_us */
   0,   /* field[0] = call */
   2,   /* field[2] = fingerprint */
   5,   /* field[5] = gone_since_us */
+  7,   /* field[7] = may_have_arrived */
   1,   /* field[1] = purpose */
   4,   /* field[4] = reason */
   3,   /* field[3] = result */
@@ -2099,7 +2157,7 @@ static const unsigned callmesh__v1__push_report__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__push_report__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__push_report__descriptor =
 {
@@ -2109,7 +2167,7 @@ const ProtobufCMessageDescriptor callmesh__v1__push_report__descriptor =
   "Callmesh__V1__PushReport",
   "callmesh.v1",
   sizeof(Callmesh__V1__PushReport),
-  7,
+  8,
   callmesh__v1__push_report__field_descriptors,
   callmesh__v1__push_report__field_indices_by_name,
   1,  callmesh__v1__push_report__number_ranges,
@@ -3040,6 +3098,57 @@ const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor =
   callmesh__v1__push_job__field_indices_by_name,
   1,  callmesh__v1__push_job__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__push_job__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__push_withdrawal__field_descriptors[2] =
+{
+  {
+    "format",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushWithdrawal, format),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "calls",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Callmesh__V1__PushWithdrawal, n_calls),
+    offsetof(Callmesh__V1__PushWithdrawal, calls),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__push_withdrawal__field_indices_by_name[] = {
+  1,   /* field[1] = calls */
+  0,   /* field[0] = format */
+};
+static const ProtobufCIntRange callmesh__v1__push_withdrawal__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__push_withdrawal__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.PushWithdrawal",
+  "PushWithdrawal",
+  "Callmesh__V1__PushWithdrawal",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__PushWithdrawal),
+  2,
+  callmesh__v1__push_withdrawal__field_descriptors,
+  callmesh__v1__push_withdrawal__field_indices_by_name,
+  1,  callmesh__v1__push_withdrawal__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__push_withdrawal__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__token_owner__field_descriptors[5] =

@@ -17,6 +17,8 @@ public struct Subjects: Sendable {
   public var heartbeats: String { "\(cluster).heartbeat" }
   /// A shard's new owner asks all edges for their sessions. `AnnounceRequest`.
   public var announceRequests: String { "\(cluster).announce" }
+  /// Coordinators tell gateways of calls that ring no more. `PushWithdrawal`.
+  public var pushWithdrawals: String { "\(cluster).push.withdrawals" }
   /// Edges say that they announced all. `AnnounceDone`.
   public func announceDone(shard: Int) -> String { "\(cluster).shard.\(shard).announced" }
   /// Operators' questions; the answer is JSON. Every node answers.

@@ -198,6 +198,7 @@ extension ShardWorker {
       with.registrations.delete(
         key(user, device, shard), completion: storeCompletion(shard, token))
     case .push(let job): add(job, shard, now: now)
+    case .withdrawPushes(let call): withdrawals.append(call)
     case .token(let step, let token): carryOut(step, token, shard, now: now)
     case .releaseToken(let fingerprint, let owner): releases.append((fingerprint, owner))
     }

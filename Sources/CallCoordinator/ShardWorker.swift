@@ -87,6 +87,8 @@ package actor ShardWorker {
   var released: [Effect] = []
   var lookups: [Lookup] = []
   var tokenJobs: [TokenJob] = []
+  /// Calls that ring no more, of which gateways are to be told.
+  var withdrawals: [CallID] = []
   var releases: [(fingerprint: String, TokenOwner)] = []
   var pushes: [UInt64: PendingPush] = [:]
   var lastPush: UInt64 = 0
@@ -200,6 +202,13 @@ package actor ShardWorker {
       index += 1
     }
     touched.removeAll(keepingCapacity: true)
+    if !withdrawals.isEmpty {
+      outbox.add(
+        OutgoingMessage(
+          subject: with.subjects.pushWithdrawals,
+          bytes: ClusterCodec.encode(withdrawn: withdrawals)))
+      withdrawals.removeAll(keepingCapacity: true)
+    }
     if !outbox.isEmpty {
       let messages = outbox.drain()
       with.metrics.edgeBatches.increment(by: UInt64(messages.count))

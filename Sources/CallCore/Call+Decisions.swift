@@ -68,8 +68,9 @@ extension Call {
       into: &outcome)
     for loser in losers {
       stop(leg: loser, Stop(reason: .answeredElsewhere, by: facts.by), context, into: &outcome)
-      if legs[loser].isBeingWoken { wantsPush = true }
+      if legs[loser].ringsByPush { wantsPush = true }
     }
+    if hasPushUnderWay { wantsPush = true }
     if callerLostUntil != nil {
       commit(
         .callerLost(until: context.now + context.limits.resumeGraceAnswered), .urgent, context,
@@ -276,7 +277,8 @@ extension Call {
     // Who declined for one device has seen the call.
     let isMissed = reason.isMissedCall && !legs.contains { $0.state == .declined }
     let end = EndedFacts(reason: reason, by: by, at: context.now, missed: isMissed)
-    if isMissed || winner == nil && legs.contains(where: \.isBeingWoken) { wantsPush = true }
+    let isPushed = winner == nil && (hasPushUnderWay || legs.contains(where: \.ringsByPush))
+    if isMissed || isPushed { wantsPush = true }
     commit(.ended(end), reason == .hungUp ? .relaxed : .urgent, context, into: &outcome)
     if case .caller = silent {
       caller.clear()

@@ -59,7 +59,7 @@ extension Call {
     legs[leg].endpoint.acknowledgeInvite()
     legs[leg].pushAt = .distantFuture
     // It is awake: what it has to hear comes over its socket.
-    if legs[leg].endpoint.session != nil { legs[leg].isBeingWoken = false }
+    if legs[leg].endpoint.session != nil { legs[leg].isAwake() }
     if legs[leg].state == .waking { legs[leg].state = .delivered }
     guard !rangEverywhere, isRinging, !legs.contains(where: { $0.told && $0.state == .waking })
     else { return }
@@ -83,7 +83,7 @@ extension Call {
     legsLostUntil = nil
     if !party.deviceName.isEmpty { legs[leg].party.deviceName = party.deviceName }
     if same { return }
-    legs[leg].isBeingWoken = false
+    legs[leg].isAwake()
     legs[leg].pushAt = .distantFuture
     timeline.note(.attached, UInt8(clamping: leg), at: context.now)
     switch stage {

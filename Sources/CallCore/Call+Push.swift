@@ -50,6 +50,10 @@ extension Call {
     _ devices: [User.Device], _ context: CallContext, into outcome: inout Outcome
   ) {
     wantsPush = false
+    if !isRinging, !isWithdrawn, hasPushUnderWay {
+      isWithdrawn = true
+      outcome.effects.append(.withdrawPushes(id))
+    }
     switch stage {
     case .ringing: pushRinging(devices, context, into: &outcome)
     case .answered(let answer):
@@ -76,6 +80,11 @@ extension Call {
     endIfNobodyIsLeft(context, into: &outcome)
   }
 
+  /// Whether a push that was to make somebody ring may not have left yet.
+  var hasPushUnderWay: Bool {
+    legs.contains { $0.pushes.contains(.ring) && !$0.isRingReported }
+  }
+
   /// Nobody may be pushed now: who waited for a push waits for nothing.
   mutating func dropDuePushes(_ context: CallContext, into outcome: inout Outcome) {
     wantsPush = false
@@ -99,7 +108,7 @@ extension Call {
     _ reason: EndReason, by: Party?, _ devices: [User.Device], _ context: CallContext,
     into outcome: inout Outcome
   ) {
-    for leg in legs.indices where legs[leg].isBeingWoken && legs[leg].pushes.cleanUp == nil {
+    for leg in legs.indices where legs[leg].ringsByPush && legs[leg].pushes.cleanUp == nil {
       switch legs[leg].state {
       case .won, .declined, .busy: continue
       case .waking, .delivered, .alerting, .gone, .stopped: break
@@ -151,7 +160,7 @@ extension Call {
     let leg = legs[index]
     if leg.pushes.contains(.missedNotice) || leg.pushes.contains(.missed) { return true }
     if leg.state == .declined || leg.state == .busy { return true }
-    return leg.endpoint.session != nil && leg.told && !leg.isBeingWoken
+    return leg.endpoint.session != nil && leg.told && !leg.ringsByPush
   }
 
   // MARK: How
@@ -226,8 +235,15 @@ extension Call {
       leg.map { UInt8(clamping: $0) }
       ?? noticed.firstIndex(of: device).map { CallTimeline.noticed($0) } ?? CallTimeline.call
     timeline.note(result, who, purpose, at: context.now)
-    if case .accepted = result { return }
-    if purpose == .ring, let leg { stopWaking(leg, context, into: &outcome) }
+    guard purpose == .ring, let leg else { return }
+    legs[leg].isRingReported = true
+    switch result {
+    case .accepted: return
+    case .failed(_, let mayHaveArrived) where legs[leg].isBeingWoken:
+      legs[leg].mayHaveBeenWoken = mayHaveArrived
+    case .failed, .tokenGone, .rejected, .expired: break
+    }
+    stopWaking(leg, context, into: &outcome)
   }
 
   /// A device has no token any more that could wake it.

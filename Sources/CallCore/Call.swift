@@ -34,6 +34,8 @@ struct Call: Sendable {
   var settled = false
   /// A push may be due: the shard is to call `push`.
   var wantsPush = false
+  /// Gateways were told that it rings no more.
+  var isWithdrawn = false
   /// Devices without a leg that had a notice of the missed call.
   var noticed: [DeviceID] = []
   /// All devices were known to ring once.

@@ -84,7 +84,7 @@ struct CallTimeline: Sendable {
       case .tokenGone: (.pushTokenGone, nil)
       case .rejected(let reason): (.pushRejected, reason)
       case .expired: (.pushExpired, nil)
-      case .failed(let reason): (.pushFailed, reason)
+      case .failed(let reason, _): (.pushFailed, reason)
       }
     // A gateway repeats its report until it has the reply.
     let isRepeat = events.contains { $0.who == who && $0.what == what && $0.purpose == purpose }

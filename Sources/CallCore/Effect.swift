@@ -11,6 +11,9 @@ public enum Effect: Sendable, Equatable {
   case remove(UserKey, DeviceID, token: UInt64)
   /// Put a push into the work queue; where that cannot be done, say so with `pushNotAdded`.
   indirect case push(PushJob)
+  /// The call rings no more: ring pushes for it that no provider has yet are not to be sent. Best
+  /// effort, not answered.
+  case withdrawPushes(CallID)
   /// A step of a registration's way to its tokens; answer with `tokenStepDone`.
   indirect case token(TokenStep, token: UInt64)
   /// Give a claim up, if it is this owner's still, and not newer. Not answered.

@@ -53,6 +53,10 @@ struct Leg: Sendable {
   var wakes = false
   /// A push made it ring, or is to: the device has not attached since, and no failure is known.
   var isBeingWoken = false
+  /// The push that was to make it ring failed, and may have arrived all the same.
+  var mayHaveBeenWoken = false
+  /// What became of the push that was to make it ring is known.
+  var isRingReported = false
   /// Pushes that were decided.
   var pushes = PushSet()
   /// When a push is due; `distantFuture`: none is.
@@ -66,6 +70,15 @@ struct Leg: Sendable {
   init(party: Party, session: SessionRef?) {
     self.party = party
     self.endpoint = Endpoint(session: session)
+  }
+
+  /// Whether its device may ring because it was pushed, and hears of the end by a push only.
+  var ringsByPush: Bool { isBeingWoken || mayHaveBeenWoken }
+
+  /// Its device is there, and hears by its socket.
+  mutating func isAwake() {
+    isBeingWoken = false
+    mayHaveBeenWoken = false
   }
 
   /// Whether its device can be told, or can be expected.

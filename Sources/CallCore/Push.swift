@@ -191,10 +191,11 @@ public enum PushOutcome: Sendable, Equatable {
   /// The provider, or we ourselves, will not send it, now or later: the payload, the key, the topic.
   /// `reason` is the provider's word for it, or ours.
   case rejected(reason: String)
-  /// Its deadline passed first.
+  /// Its deadline passed first, or its call ended.
   case expired
-  /// No attempt before the deadline worked.
-  case failed(reason: String)
+  /// No attempt before the deadline worked. `mayHaveArrived`: nobody knows of one whether the provider
+  /// has it, so the device may have been woken all the same.
+  case failed(reason: String, mayHaveArrived: Bool = false)
 }
 
 /// A gateway's report of one push to the shard that wanted it.

@@ -1,7 +1,7 @@
 public import CallCore
 
 /// One push, encoded for its provider and ready to leave.
-public struct PushMessage: Sendable, Equatable {
+public struct PushMessage: Sendable {
   /// The same for every attempt, so that ours and the provider's logs can be compared, and a device
   /// knows a second copy. APNs: `apns-id`, a lower-case UUID.
   public var id: String
@@ -14,6 +14,9 @@ public struct PushMessage: Sendable, Equatable {
   public var deadline: Timestamp
   /// Replaces an earlier one on the device that is still on its way; empty: none.
   public var collapseKey: String
+  /// nil: wanted until the deadline.
+  public var wish: PushWish?
+  public var isWanted: Bool { wish?.isWanted ?? true }
 
   /// What the platform does with it.
   public enum Kind: UInt8, Sendable, CaseIterable {
@@ -39,9 +42,19 @@ public struct PushMessage: Sendable, Equatable {
   }
 }
 
+extension PushMessage: Equatable {
+  /// What it says, and to whom; not whether it is still wanted.
+  public static func == (one: PushMessage, other: PushMessage) -> Bool {
+    one.id == other.id && one.token == other.token && one.purpose == other.purpose
+      && one.payload == other.payload && one.kind == other.kind && one.deadline == other.deadline
+      && one.collapseKey == other.collapseKey
+  }
+}
+
 /// A way to one provider.
 public protocol PushSender: Sendable {
-  /// Sends one push, with what retries the provider's contract allows before the message's deadline.
+  /// Sends one push, with what retries the provider's contract allows before the message's deadline,
+  /// and while it is wanted.
   /// Returns when the fate is known, or at the deadline; never throws.
   func send(_ message: PushMessage) async -> PushOutcome
 

@@ -48,6 +48,11 @@ public enum ClusterCodec {
     Packer.bytes { $0.tokenOwner(value) }
   }
 
+  /// Calls of which gateways are to send no more rings.
+  public static func encode(withdrawn calls: [CallID]) -> [UInt8] {
+    Packer.bytes { $0.pushWithdrawal(calls) }
+  }
+
   public static func commandBatch(_ bytes: [UInt8]) throws(WireError) -> CommandBatch {
     try read(bytes, "command batch", callmesh__v1__command_batch__unpack, Unpacker.commandBatch)
   }
@@ -62,6 +67,14 @@ public enum ClusterCodec {
       (message) throws(Fault) in
       try Unpacker.checkSaid(format: message.pointee.format)
       return AnnounceRequest(shard: message.pointee.shard, epoch: message.pointee.epoch)
+    }
+  }
+  /// Calls whose rings are withdrawn.
+  public static func pushWithdrawal(_ bytes: [UInt8]) throws(WireError) -> [CallID] {
+    try read(bytes, "push withdrawal", callmesh__v1__push_withdrawal__unpack) {
+      (message) throws(Fault) in
+      try Unpacker.checkSaid(format: message.pointee.format)
+      return try Unpacker.calls(message.pointee.n_calls, message.pointee.calls)
     }
   }
   public static func announceDone(_ bytes: [UInt8]) throws(WireError) -> AnnounceDone {

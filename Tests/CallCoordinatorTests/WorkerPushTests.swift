@@ -149,6 +149,11 @@ extension WorkerBench {
       try await bench.adopt(0)
       let bob = bench.user(0)
       _ = try await bench.register(bob, "b1", "t1")
+      let told = Told()
+      let subscription = try bench.bus.subscribe(bench.subjects.pushWithdrawals) {
+        told.take($0.bytes)
+      }
+      defer { subscription.cancel() }
       bench.outlet.be(.silent)
       try await bench.edge.place(call, from: 2, caller, to: bob)
       try await eventually("the ring is offered") { bench.outlet.offered.count == 1 }
@@ -158,6 +163,7 @@ extension WorkerBench {
         return
       }
       try await eventually("the clean-up is offered") { bench.outlet.offered.count == 2 }
+      try await eventually("gateways are told") { told.calls == [call] }
       bench.outlet.be(.refuses)
       try await eventually("the ring is dropped") { bench.metrics.pushesUnwanted.value == 1 }
       bench.outlet.be(.takes)
@@ -369,5 +375,14 @@ extension WorkerBench {
       try await bench.edge.place(next, from: 3, caller, to: bob)
       try await eventually("pushed") { bench.outlet.kept.count == 1 }
     }
+  }
+}
+
+/// Calls that gateways were told of.
+private final class Told: Sendable {
+  private let state = Mutex<[CallID]>([])
+  var calls: [CallID] { state.withLock { $0 } }
+  func take(_ bytes: [UInt8]) {
+    state.withLock { $0 += (try? ClusterCodec.pushWithdrawal(bytes)) ?? [] }
   }
 }

@@ -126,7 +126,7 @@ import Testing
           #expect(session == Bench.session("d0"))
           #expect(notice.kind == .deviceRemoved)
           #expect(number == 10)
-        case .reply, .deliver, .close, .push, .token, .releaseToken: break
+        case .reply, .deliver, .close, .push, .withdrawPushes, .token, .releaseToken: break
         }
       }
       for effect in bench.effects {

@@ -49,6 +49,84 @@ import Testing
     #expect(bench.pushes("b1") == [.ring, .cancel])
   }
 
+  // MARK: What is under way when it ends
+
+  private func withdrawn(_ bench: Bench) -> Int {
+    bench.effects.count {
+      if case .withdrawPushes(Bench.callID) = $0 { true } else { false }
+    }
+  }
+
+  @Test("R4: a ring of which nothing is known is withdrawn when the call ends", arguments: 0..<3)
+  func withdrawnAtTheEnd(how: Int) {
+    var bench = sleeping("b1")
+    bench.attach("b2")
+    bench.place(seconds: 20)
+    switch how {
+    case 0: bench.caller(.cancel(Bench.callID))
+    case 1: bench.say(.answer(Bench.callID, description: ""), device: "b2")
+    default: bench.pass(.seconds(21))
+    }
+    #expect(withdrawn(bench) == 1)
+    bench.caller(.hangUp(Bench.callID))
+    bench.pass(.seconds(5))
+    #expect(withdrawn(bench) == 1, "once")
+  }
+
+  @Test("R4: also where the device has attached meanwhile: its push may be on its way yet")
+  func withdrawnThoughAttached() {
+    var bench = sleeping("b1")
+    bench.place()
+    bench.attach("b1")
+    bench.caller(.cancel(Bench.callID))
+    #expect(withdrawn(bench) == 1)
+  }
+
+  @Test("what the provider has is not withdrawn") func notWithdrawn() {
+    var bench = sleeping("b1")
+    bench.place()
+    bench.report(.accepted, "b1")
+    bench.caller(.cancel(Bench.callID))
+    #expect(withdrawn(bench) == 0)
+    var plain = Bench()
+    plain.attach("b1")
+    plain.place()
+    plain.caller(.cancel(Bench.callID))
+    #expect(withdrawn(plain) == 0)
+  }
+
+  @Test("a push of unknown fate fails: no ring is counted on, but its clean-up is sent")
+  func unknownFate() {
+    var bench = sleeping("b1", can: [.cancel])
+    bench.attach("b2")
+    bench.place()
+    bench.report(.failed(reason: "no answer", mayHaveArrived: true), "b1")
+    bench.say(.sessionClosed(graceful: true), device: "b2")
+    #expect(bench.ends.map(\.reason) == [.unreachable], "nobody is waited for")
+    #expect(bench.pushes("b1") == [.ring, .cancel])
+  }
+
+  @Test("a push that surely did not arrive has nothing to clean up") func surelyNot() {
+    var bench = sleeping("b1", can: [.cancel])
+    bench.place()
+    bench.report(.failed(reason: "refused"), "b1")
+    #expect(bench.ends.map(\.reason) == [.unreachable])
+    #expect(bench.pushes("b1") == [.ring])
+  }
+
+  @Test("a push of unknown fate did arrive: who attaches is told over the socket alone")
+  func unknownFateArrived() {
+    var bench = sleeping("b1", can: [.cancel])
+    bench.attach("b2")
+    bench.place()
+    bench.report(.failed(reason: "no answer", mayHaveArrived: true), "b1")
+    bench.attach("b1")
+    bench.acknowledgeAll()
+    bench.caller(.cancel(Bench.callID))
+    #expect(bench.pushes("b1") == [.ring])
+    #expect(bench.stops("b1").count == 1)
+  }
+
   // MARK: A new owner
 
   @Test(

@@ -24,11 +24,11 @@ import Testing
     }
 
     mutating func take(
-      _ job: PushJob, pool: Int? = 0, attempt: Int = 1, at seconds: Double = 0
+      _ job: PushJob, pool: Int? = 0, service: String = "", at seconds: Double = 0
     ) -> [Effect] {
       items += 1
       machine.take(
-        item: items, job, attempt: attempt, pool: pool, now: GatewayMachineTests.at(seconds),
+        item: items, job, pool: pool, service: service, now: GatewayMachineTests.at(seconds),
         into: &effects)
       return drained()
     }
@@ -44,6 +44,12 @@ import Testing
     }
     mutating func learnt(_ question: UInt64, rings: Bool, at seconds: Double = 0) -> [Effect] {
       machine.learnt(question, rings: rings, now: GatewayMachineTests.at(seconds), into: &effects)
+      return drained()
+    }
+    mutating func withdraw(_ calls: UInt64..., at seconds: Double = 0) -> [Effect] {
+      machine.withdraw(
+        calls.map { CallID(high: 7, low: $0) }, now: GatewayMachineTests.at(seconds),
+        into: &effects)
       return drained()
     }
     mutating func tick(at seconds: Double) -> [Effect] {
@@ -149,11 +155,98 @@ import Testing
 
   @Test func whatNoSenderServesIsLeftToOthersThenRejected() {
     var bench = Bench()
-    let first = bench.take(Self.job(), pool: nil, attempt: 1)
-    #expect(first == [.settle(item: 1, .again(after: .milliseconds(500)))])
-    let last = bench.take(Self.job(), pool: nil, attempt: 3)
+    for time in [0, 0.25, 4.9] {
+      let effects = bench.take(Self.job(decided: 0), pool: nil, at: time)
+      #expect(Self.settled(effects) == [.again(after: .milliseconds(250))])
+      #expect(Self.report(effects) == [])
+    }
+    let last = bench.take(Self.job(decided: 0), pool: nil, at: 5)
     #expect(Self.report(last) == [.rejected(reason: "no sender for this topic")])
-    #expect(bench.machine.counts[.unserved] == 2)
+    #expect(bench.machine.counts[.unserved] == 4)
+  }
+
+  /// However often it was handed out: only time counts, and a short ring has less of it.
+  @Test func aShortJobIsRejectedWhileThereIsTimeToSaySo() {
+    var bench = Bench()
+    #expect(Self.report(bench.take(Self.job(deadline: 4, decided: 0), pool: nil, at: 1.9)) == [])
+    #expect(
+      Self.report(bench.take(Self.job(deadline: 4, decided: 0), pool: nil, at: 2))
+        == [.rejected(reason: "no sender for this topic")])
+  }
+
+  /// One service of several that share a pool answers nobody.
+  @Test func aServiceTakesNoMorePlacesThanItsShare() {
+    var limits = GatewayMachine.Limits()
+    limits.placesPerService = 2
+    var machine = GatewayMachine(pools: 1, limits: limits)
+    var effects: [Effect] = []
+    func take(_ number: UInt64, _ service: String) {
+      machine.take(
+        item: number, Self.job(number), pool: 0, service: service, now: Self.at(0), into: &effects)
+    }
+    for number in UInt64(1)...3 { take(number, "https://dead.example") }
+    #expect(Self.sends(effects).count == 2)
+    #expect(effects.last == .settle(item: 3, .again(after: .milliseconds(250))))
+    effects = []
+    take(4, "https://other.example")
+    #expect(Self.sends(effects).count == 1)
+    effects = []
+    machine.sent(1, .accepted, now: Self.at(0), into: &effects)
+    effects = []
+    take(3, "https://dead.example")
+    #expect(Self.sends(effects).count == 1, "its place is free again")
+    #expect(machine.counts[.turnedAway] == 1)
+  }
+
+  // MARK: Calls that ended
+
+  @Test func aRingThatWaitsForAPlaceIsDroppedWhenItsCallEnds() {
+    var bench = Bench(sends: 1)
+    _ = bench.take(Self.job(1))
+    _ = bench.take(Self.job(2))
+    let effects = bench.withdraw(2)
+    #expect(Self.report(effects) == [.expired])
+    #expect(Self.settled(effects) == [.done])
+    #expect(bench.machine.counts[.withdrawn] == 1)
+    #expect(Self.sends(bench.sent(1, .accepted)) == [], "nobody waits")
+  }
+
+  @Test func theSenderOfARingHearsThatItsCallEnded() {
+    var bench = Bench()
+    _ = bench.take(Self.job(1))
+    #expect(bench.withdraw(1) == [.withdraw(job: 1)])
+    #expect(bench.withdraw(1) == [], "once")
+    #expect(Self.report(bench.sent(1, .expired)) == [.expired])
+    #expect(bench.withdraw(1) == [])
+  }
+
+  @Test func aRingThatComesBehindTheEndIsNotSent() {
+    var bench = Bench()
+    #expect(bench.withdraw(1) == [])
+    let late = bench.take(Self.job(1), at: 1)
+    #expect(Self.sends(late) == [])
+    #expect(Self.report(late) == [.expired])
+    #expect(Self.sends(bench.take(Self.job(1, purpose: .missed), at: 1)).count == 1)
+    // Remembered for as long as a ring may last, and no longer.
+    #expect(Self.sends(bench.take(Self.job(2, deadline: 1000), at: 1)).count == 1)
+    _ = bench.withdraw(3, at: 200)
+    let another = Self.job(1, deadline: 1000, device: "tablet")
+    #expect(Self.sends(bench.take(another, at: 201)).count == 1)
+  }
+
+  @Test(arguments: [PushPurpose.missed, .answeredElsewhere, .cancel, .ended])
+  func aCleanUpTakesTheRingsOfItsCallAlong(purpose: PushPurpose) {
+    var bench = Bench()
+    _ = bench.take(Self.job(1))
+    let effects = bench.take(Self.job(1, purpose: purpose))
+    #expect(effects == [.withdraw(job: 1), .send(job: 2, pool: 0)])
+    #expect(Self.sends(bench.take(Self.job(1, device: "tablet"))) == [])
+  }
+
+  @Test func aMissedNoticeIsNoEndOfItsOwn() {
+    var bench = Bench()
+    _ = bench.take(Self.job(1))
+    #expect(bench.take(Self.job(1, purpose: .missedNotice)) == [.send(job: 2, pool: 0)])
   }
 
   // MARK: The same again
@@ -162,11 +255,11 @@ import Testing
     var bench = Bench()
     _ = bench.take(Self.job())
     // Under way: the newer item is the one to settle, and the older one is kept no longer.
-    #expect(bench.take(Self.job(), attempt: 2) == [.forget(item: 1)])
+    #expect(bench.take(Self.job()) == [.forget(item: 1)])
     let effects = bench.sent(1, .accepted)
     #expect(effects.contains(.settle(item: 2, .done)))
     // Done.
-    #expect(bench.take(Self.job(), attempt: 3) == [.settle(item: 3, .done)])
+    #expect(bench.take(Self.job()) == [.settle(item: 3, .done)])
     #expect(bench.machine.counts[.repeated] == 2)
     // Another purpose, or another token, is another push.
     #expect(Self.sends(bench.take(Self.job(purpose: .missed))).count == 1)
@@ -177,8 +270,8 @@ import Testing
     var bench = Bench()
     _ = bench.take(Self.job())
     _ = bench.sent(1, .failed(reason: "x"))
-    #expect(bench.take(Self.job(), attempt: 2) == [.forget(item: 1)])
-    #expect(bench.take(Self.job(), attempt: 3) == [.forget(item: 2)])
+    #expect(bench.take(Self.job()) == [.forget(item: 1)])
+    #expect(bench.take(Self.job()) == [.forget(item: 2)])
     #expect(bench.answered(1) == [.settle(item: 3, .done)])
   }
 
@@ -226,7 +319,8 @@ import Testing
     _ = bench.take(Self.job(2))
     #expect(Self.sends(bench.tick(at: 6.9)) == [])
     let effects = bench.tick(at: 7)
-    #expect(Self.report(effects) == [.failed(reason: "the sender did not answer")])
+    #expect(
+      Self.report(effects) == [.failed(reason: "the sender did not answer", mayHaveArrived: true)])
     #expect(Self.sends(effects) == [2])
     #expect(bench.machine.counts[.overdue] == 1)
     // What it says in the end does not count.
@@ -310,6 +404,7 @@ import Testing
         case .send(let job, _): sending.append(job)
         case .ask(let question, _): asked.append(question)
         case .report(let pending): reports.insert(pending.number)
+        case .withdraw(let job): #expect(sending.contains(job), "\(job) is with no sender")
         }
       }
     }
@@ -318,6 +413,7 @@ import Testing
     ]
     for _ in 0..<1500 {
       now += Double(random.below(40)) / 100
+      if random.below(10) == 0 { look(bench.withdraw(UInt64(random.below(200)), at: now)) }
       switch random.below(4) {
       case 0, 1:
         let number = UInt64(random.below(200))
@@ -328,7 +424,7 @@ import Testing
             Self.job(
               number, deadline: now + Double(random.below(8)) - 1,
               decided: now - Double(random.below(3))),
-            pool: random.below(20) == 0 ? nil : random.below(2), attempt: 1 + random.below(4),
+            pool: random.below(20) == 0 ? nil : random.below(2),
             at: now))
       case 2:
         guard !sending.isEmpty else { break }

@@ -38,7 +38,7 @@ import Testing
     #expect(bench.machine.counts[.overtaken] == 1)
     #expect(bench.machine.pools[0].sending == 1)
     // Its job comes again: its fate is known.
-    #expect(bench.take(Self.old(1), attempt: 2, at: 6) == [.settle(item: 3, .done)])
+    #expect(bench.take(Self.old(1), at: 6) == [.settle(item: 3, .done)])
   }
 
   @Test func whatIsFreshIsNotAskedAboutNorWhatTellsOfTheEnd() {
@@ -75,7 +75,7 @@ import Testing
   @Test func aJobThatComesAgainMeanwhileIsAskedAboutOnce() {
     var bench = Bench()
     _ = bench.take(Self.old(), at: 1)
-    #expect(bench.take(Self.old(), attempt: 2, at: 1.5) == [.forget(item: 1)])
+    #expect(bench.take(Self.old(), at: 1.5) == [.forget(item: 1)])
     #expect(bench.learnt(1, rings: true, at: 1.6) == [.send(job: 1, pool: 0)])
     // The newer item is the one to settle.
     #expect(bench.sent(1, .accepted, at: 1.7).contains(.settle(item: 2, .done)))

@@ -89,8 +89,10 @@ struct AttemptContextTests {
 
   @Test func whatMayHaveArrivedIsRepeatedOnceAndOnlyWhereThatDoesNothing() {
     #expect(context().inDoubt("r") == .again(after: .milliseconds(500), reason: "r", .doubt))
-    #expect(context(attempt: 2, doubts: 1).inDoubt("r") == .done(.failed(reason: "r")))
-    #expect(context(repeatable: false).inDoubt("r") == .done(.failed(reason: "r")))
+    let failed = AttemptVerdict.done(.failed(reason: "r", mayHaveArrived: true))
+    #expect(context(attempt: 2, doubts: 1).inDoubt("r") == failed)
+    #expect(context(repeatable: false).inDoubt("r") == failed)
+    #expect(context(seconds: 0).inDoubt("r") == failed, "no time for another")
   }
 }
 

@@ -313,7 +313,7 @@ struct Conversation {
         }
         machine.tokenStepDone(token: token, result, now: now, into: &done)
         try perform(&done)
-      case .push, .releaseToken: break
+      case .push, .withdrawPushes, .releaseToken: break
       }
     }
   }

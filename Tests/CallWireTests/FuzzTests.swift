@@ -76,6 +76,7 @@ import Testing
       _ = try? ClusterCodec.heartbeat(bytes)
       _ = try? ClusterCodec.announceRequest(bytes)
       _ = try? ClusterCodec.announceDone(bytes)
+      _ = try? ClusterCodec.pushWithdrawal(bytes)
       _ = try? ClusterCodec.lease(bytes)
       _ = try? ClusterCodec.journalRecord(bytes)
       _ = try? ClusterCodec.checkpoint(bytes)

@@ -55,6 +55,7 @@ extension GoldenValues {
       ("accepted", .accepted), ("tokenGone", .tokenGone(at: at)),
       ("tokenGoneAtSomeTime", .tokenGone(at: nil)), ("rejected", .rejected(reason: "BadTopic")),
       ("expired", .expired), ("failed", .failed(reason: "ServiceUnavailable")),
+      ("failedAndMayHaveArrived", .failed(reason: "no answer", mayHaveArrived: true)),
     ]
     let taken = TokenTaken(
       fingerprint: "00112233445566778899aabbccddeeff", byUser: "ann", byDevice: "ann-phone",
@@ -142,6 +143,9 @@ extension GoldenValues {
       GoldenValue(
         "announceDone", AnnounceDone(shard: 63, epoch: 5, edge: 42), ClusterCodec.encode,
         ClusterCodec.announceDone),
+      GoldenValue(
+        "pushWithdrawal", [call, CallID(high: 1, low: 2)], ClusterCodec.encode(withdrawn:),
+        ClusterCodec.pushWithdrawal),
     ]
     all += jobs.map {
       GoldenValue("pushJob.\($0.name)", $0.job, ClusterCodec.encode, ClusterCodec.pushJob)

@@ -60,6 +60,7 @@ package struct APNsPoolMachine: Sendable {
     }
     let isUrgent: Bool
     let deadline: Timestamp
+    let wish: PushWish?
     /// The deadline, or when our patience ends.
     let until: Timestamp
     var state = State.queued
@@ -145,8 +146,8 @@ package struct APNsPoolMachine: Sendable {
   ///   - key: never used before.
   ///   - isUrgent: goes before those that are not.
   package mutating func submit(
-    _ key: APNsPushKey, isUrgent: Bool, deadline: Timestamp, now: Timestamp,
-    into effects: inout [APNsEffect]
+    _ key: APNsPushKey, isUrgent: Bool, deadline: Timestamp, wish: PushWish? = nil,
+    now: Timestamp, into effects: inout [APNsEffect]
   ) {
     guard deadline > now else {
       effects.append(.complete(key, .outcome(.expired)))
@@ -166,7 +167,8 @@ package struct APNsPoolMachine: Sendable {
       return
     }
     pushes[key] = Push(
-      isUrgent: isUrgent, deadline: deadline, until: min(deadline, now + limits.patience))
+      isUrgent: isUrgent, deadline: deadline, wish: wish,
+      until: min(deadline, now + limits.patience))
     if isUrgent { urgent.append(key) } else { ordinary.append(key) }
     dispatch(now: now, into: &effects)
   }
@@ -196,6 +198,10 @@ package struct APNsPoolMachine: Sendable {
   /// Hands waiting pushes to connections that have room.
   mutating func dispatch(now: Timestamp, into effects: inout [APNsEffect]) {
     while let key = nextQueued, let avoid = pushes[key].map(\.avoid) {
+      guard pushes[key]?.wish?.isWanted ?? true else {
+        complete(key, .outcome(.expired), into: &effects)
+        continue
+      }
       guard let id = connectionWithRoom(avoiding: avoid) else { return }
       guard let opened = connections[id]?.open(key, now: now, random: &random) else {
         drain(id, "it has no provider token left", now: now, into: &effects)
@@ -256,6 +262,10 @@ package struct APNsPoolMachine: Sendable {
   ) {
     guard let push = pushes.removeValue(forKey: key) else { return }
     if case .inFlight = push.state { inFlight -= 1 }
+    if push.isRepeated, case .outcome(.failed(let reason, _)) = result {
+      let failed = PushOutcome.failed(reason: reason, mayHaveArrived: true)
+      return effects.append(.complete(key, .outcome(failed)))
+    }
     effects.append(.complete(key, result))
   }
 
@@ -272,7 +282,10 @@ package struct APNsPoolMachine: Sendable {
     guard case .closing(let until) = phase, pushes.isEmpty || now >= until else { return }
     phase = .closed
     for key in pushes.keys.sorted() {
-      complete(key, .outcome(.failed(reason: "closed")), into: &effects)
+      var isOut = false
+      if case .inFlight = pushes[key]?.state { isOut = true }
+      complete(
+        key, .outcome(.failed(reason: "closed", mayHaveArrived: isOut)), into: &effects)
     }
     for id in connectionIDs { effects.append(.disconnect(id, "closed")) }
     connections = [:]

@@ -6,12 +6,22 @@ internal import Logging
 
 /// Does what the machine says. Used by one task only.
 final class GatewayLoop<Bus: ClusterBus> {
+  /// A push for a sender.
+  struct Send {
+    var number: UInt64
+    var job: PushJob
+    var pool: Int
+    var wish: PushWish
+  }
+
   private let gateway: PushGateway<Bus>
   private var machine: GatewayMachine
   private var items: [UInt64: WorkItem] = [:]
   private var lastItem: UInt64 = 0
   private var effects: [GatewayMachine.Effect] = []
-  private var sends: [(number: UInt64, job: PushJob, pool: Int)] = []
+  private var sends: [Send] = []
+  /// Of the pushes that senders have.
+  private var wishes: [UInt64: PushWish] = [:]
   /// Reports and questions to shards.
   private var commands: [Command] = []
   private var counted: [GatewayMachine.Count: UInt64] = [:]
@@ -35,6 +45,7 @@ final class GatewayLoop<Bus: ClusterBus> {
     switch event {
     case .item(let item): take(item, now: now)
     case .sent(let number, let outcome):
+      wishes[number] = nil
       note(outcome, of: number, now: now)
       machine.sent(number, outcome, now: now, into: &effects)
     case .answered(let answers):
@@ -42,6 +53,7 @@ final class GatewayLoop<Bus: ClusterBus> {
       for (number, rings) in answers.questions {
         machine.learnt(number, rings: rings, now: now, into: &effects)
       }
+    case .withdrawn(let calls): machine.withdraw(calls, now: now, into: &effects)
     case .status(let replyTo):
       gateway.answerStatus(replyTo, machine)
     case .drain, .resume, .shutDown: break
@@ -66,8 +78,10 @@ final class GatewayLoop<Bus: ClusterBus> {
     lastItem += 1
     items[lastItem] = item
     let pool = gateway.pools.firstIndex { $0.serves(job.token) }
+    // Of Web Push the topic is the service's origin.
+    let service = job.token.provider == .webPush ? job.token.topic : ""
     machine.take(
-      item: lastItem, job, attempt: item.attempt, pool: pool, now: now, into: &effects)
+      item: lastItem, job, pool: pool, service: service, now: now, into: &effects)
   }
 
   func tick(now: Timestamp) {
@@ -77,7 +91,7 @@ final class GatewayLoop<Bus: ClusterBus> {
     count()
   }
 
-  func takeSends() -> [(number: UInt64, job: PushJob, pool: Int)] {
+  func takeSends() -> [Send] {
     defer { sends.removeAll(keepingCapacity: true) }
     return sends
   }
@@ -103,7 +117,11 @@ final class GatewayLoop<Bus: ClusterBus> {
         items.removeValue(forKey: number)?.settle(settlement)
       case .forget(let number): items.removeValue(forKey: number)
       case .send(let number, let pool):
-        if let job = machine.job(number) { sends.append((number, job, pool)) }
+        guard let job = machine.job(number) else { continue }
+        let wish = PushWish()
+        wishes[number] = wish
+        sends.append(Send(number: number, job: job, pool: pool, wish: wish))
+      case .withdraw(let number): wishes[number]?.withdraw()
       case .ask(let question, let number):
         guard let job = machine.job(number) else { continue }
         commands.append(GatewayReporting.question(question, job, peer: gateway.peer))
@@ -147,7 +165,7 @@ final class GatewayLoop<Bus: ClusterBus> {
     let (level, text): (Logger.Level, String)
     switch outcome {
     case .rejected(let reason): (level, text) = (.warning, reason)
-    case .failed(let reason): (level, text) = (.warning, reason)
+    case .failed(let reason, _): (level, text) = (.warning, reason)
     case .accepted, .tokenGone, .expired: return
     }
     guard let times = rejections.admit(now) else { return }

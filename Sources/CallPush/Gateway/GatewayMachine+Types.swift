@@ -11,9 +11,13 @@ extension GatewayMachine {
     package var turnedAwayPause = Duration.milliseconds(250)
     /// After how long a job is handed out again for which there is no sender here: perhaps to a
     /// gateway that has one.
-    package var unservedPause = Duration.milliseconds(500)
-    /// So often a job may find no sender before it is rejected.
-    package var unservedMax = 3
+    package var unservedPause = Duration.milliseconds(250)
+    /// For so long after it was decided a job may look for a gateway that has a sender for it, but no
+    /// longer than for half of its time. Then it is rejected.
+    package var unservedFor = Span.seconds(5)
+    /// Pushes to one service, of those that share a pool. Policy: a further one goes back into the
+    /// queue, so that a service that answers nobody leaves places to the others.
+    package var placesPerService = 250
     /// How often the queue is told that a job is worked on.
     package var workingEvery = Span.seconds(2)
     /// A sender that has not answered so long behind the deadline is not waited for.
@@ -35,6 +39,8 @@ extension GatewayMachine {
     /// The job was handed out again: nothing will be said of the former item any more.
     case forget(item: UInt64)
     case send(job: UInt64, pool: Int)
+    /// The push is not wanted any more; its sender may not begin another attempt.
+    case withdraw(job: UInt64)
     /// Ask the job's shard whether its call still rings for the device.
     case ask(question: UInt64, job: UInt64)
     case report(GatewayReports.Pending)
@@ -45,6 +51,8 @@ extension GatewayMachine {
     case late
     /// Rings whose call was over before they could be sent.
     case overtaken
+    /// Rings of calls of whose end this gateway was told before they could be sent.
+    case withdrawn
     /// Jobs handed out again that are, or were, dealt with here.
     case repeated
     /// Jobs that found no place and went back.

@@ -27,7 +27,9 @@ package struct GatewayMachine: Sendable {
     var identity: PushIdentity
     var job: PushJob
     var pool: Int
+    var service: String
     var stage = Stage.waiting
+    var isWithdrawn = false
     var toldAt: Timestamp
     var isAsking: Bool { if case .asking = stage { true } else { false } }
   }
@@ -42,6 +44,12 @@ package struct GatewayMachine: Sendable {
   package private(set) var pools: [Pool]
   private var active: [UInt64: Active] = [:]
   private var byIdentity: [PushIdentity: UInt64] = [:]
+  /// Rings that are with a sender or wait for one.
+  private var rings: [CallID: Set<UInt64>] = [:]
+  /// Calls that ring no more. Their rings may come later, or again.
+  private var ended: Set<CallID> = []
+  private var endedAges: Deque<(call: CallID, until: Timestamp)> = []
+  private var places: [String: Int] = [:]
   /// By the number of the report.
   private var held: [UInt64: Held] = [:]
   private var heldByIdentity: [PushIdentity: UInt64] = [:]
@@ -74,9 +82,13 @@ package struct GatewayMachine: Sendable {
 
   // MARK: Jobs
 
-  /// A job came. `pool` is whose sender serves its token; nil: none here does.
+  /// A job came.
+  ///
+  /// - Parameters:
+  ///   - pool: whose sender serves its token; nil: none here does.
+  ///   - service: to whom it goes, where a pool has several; empty: to the pool's only one.
   package mutating func take(
-    item: UInt64, _ job: PushJob, attempt: Int, pool: Int?, now: Timestamp,
+    item: UInt64, _ job: PushJob, pool: Int?, service: String = "", now: Timestamp,
     into effects: inout [Effect]
   ) {
     let identity = PushIdentity(job)
@@ -85,27 +97,37 @@ package struct GatewayMachine: Sendable {
       count(.late)
       return finish(item, identity, job, .expired, now: now, into: &effects)
     }
+    if job.purpose == .ring, ended.contains(job.call) {
+      count(.withdrawn)
+      return finish(item, identity, job, .expired, now: now, into: &effects)
+    }
+    // What says that it is over must not be followed by the ring.
+    if job.purpose.isCleanUp { withdraw([job.call], now: now, into: &effects) }
     if isDraining {
       count(.released)
       return effects.append(.settle(item: item, .again(after: .zero)))
     }
     guard let pool else {
       count(.unserved)
-      guard attempt < limits.unservedMax else {
+      let share = Span(microseconds: (job.deadline - job.decidedAt).microseconds / 2)
+      guard now < job.decidedAt + min(limits.unservedFor, share) else {
         let reason = "no sender for this topic"
         return finish(item, identity, job, .rejected(reason: reason), now: now, into: &effects)
       }
       return effects.append(.settle(item: item, .again(after: limits.unservedPause)))
     }
     let hasPlace = pools[pool].sending < limits.sendsPerPool
-    guard hasPlace || pools[pool].waiting < limits.waitingPerPool else {
+    let isFull = !hasPlace && pools[pool].waiting >= limits.waitingPerPool
+    guard !isFull, service.isEmpty || places[service, default: 0] < limits.placesPerService else {
       count(.turnedAway)
       return effects.append(.settle(item: item, .again(after: limits.turnedAwayPause)))
     }
     lastJob += 1
     active[lastJob] = Active(
-      item: item, identity: identity, job: job, pool: pool, toldAt: now)
+      item: item, identity: identity, job: job, pool: pool, service: service, toldAt: now)
     byIdentity[identity] = lastJob
+    if job.purpose == .ring { rings[job.call, default: []].insert(lastJob) }
+    if !service.isEmpty { places[service, default: 0] += 1 }
     if hasPlace {
       begin(lastJob, now: now, into: &effects)
     } else {
@@ -177,6 +199,45 @@ package struct GatewayMachine: Sendable {
     guard let job = active.removeValue(forKey: number) else { return }
     byIdentity[job.identity] = nil
     if job.stage != .waiting { pools[job.pool].sending -= 1 }
+    if rings[job.job.call]?.remove(number) != nil, rings[job.job.call]!.isEmpty {
+      rings[job.job.call] = nil
+    }
+    guard !job.service.isEmpty, let left = places[job.service] else { return }
+    places[job.service] = left > 1 ? left - 1 : nil
+  }
+
+  // MARK: Calls that ended
+
+  /// These calls ring no more: rings for them that no sender has are dropped, and those that one has
+  /// get no further attempt.
+  package mutating func withdraw(
+    _ calls: [CallID], now: Timestamp, into effects: inout [Effect]
+  ) {
+    for call in calls {
+      note(ended: call, now: now)
+      for number in (rings[call] ?? []).sorted() {
+        guard let job = active[number] else { continue }
+        guard job.stage == .sending else {
+          count(.withdrawn)
+          end(number)
+          finish(job.item, job.identity, job.job, .expired, now: now, into: &effects)
+          fill(job.pool, now: now, into: &effects)
+          continue
+        }
+        guard !job.isWithdrawn else { continue }
+        active[number]!.isWithdrawn = true
+        effects.append(.withdraw(job: number))
+      }
+    }
+  }
+
+  private mutating func note(ended call: CallID, now: Timestamp) {
+    while let first = endedAges.first, first.until <= now || ended.count >= limits.fatesMax {
+      endedAges.removeFirst()
+      ended.remove(first.call)
+    }
+    guard ended.insert(call).inserted else { return }
+    endedAges.append((call, now + limits.fatesKept))
   }
 
   /// Gives free places to those that wait.
@@ -289,7 +350,8 @@ package struct GatewayMachine: Sendable {
     case .sending:
       if job.job.deadline + limits.overdue <= now {
         count(.overdue)
-        let failed = PushOutcome.failed(reason: "the sender did not answer")
+        let failed = PushOutcome.failed(
+          reason: "the sender did not answer", mayHaveArrived: true)
         return sent(number, failed, now: now, into: &effects)
       }
     case .waiting, .asking:

@@ -32,7 +32,7 @@ struct GatewayMetrics: Sendable {
     }
     self.counts = counts
     unreadable = registry.counter(
-      "callmesh_push_jobs_unreadable_total", "Jobs that could not be decoded.")
+      "callmesh_push_jobs_unreadable_total", "Jobs and withdrawals that could not be decoded.")
     reportsWaiting = registry.gauge(
       "callmesh_push_reports_waiting", "Reports that no shard has answered yet.")
   }

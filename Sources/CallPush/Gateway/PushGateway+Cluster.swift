@@ -8,6 +8,7 @@ internal import FoundationEssentials
 extension PushGateway {
   func listen() throws -> [any BusSubscription] {
     let (inbox, node, bus) = (inbox, configuration.nodeID, bus)
+    let unreadable = metrics.unreadable
     return [
       try bus.subscribe(subjects.edge(peer)) { message in
         guard let batch = try? ClusterCodec.edgeBatch(message.bytes) else { return }
@@ -16,6 +17,12 @@ extension PushGateway {
       },
       try bus.subscribe(subjects.adminStatus) { message in
         if let replyTo = message.replyTo { inbox.offer(.status(replyTo: replyTo)) }
+      },
+      try bus.subscribe(subjects.pushWithdrawals) { message in
+        guard let calls = try? ClusterCodec.pushWithdrawal(message.bytes) else {
+          return unreadable.increment()
+        }
+        inbox.offer(.withdrawn(calls))
       },
       try bus.subscribe(subjects.adminDrain) { message in
         guard let replyTo = message.replyTo,

@@ -122,9 +122,9 @@ public struct PushGateway<Bus: ClusterBus>: Service {
           }
         }
         loop.tick(now: now)
-        for (number, job, pool) in loop.takeSends() {
+        for push in loop.takeSends() {
           group.addTask { [inbox] in
-            inbox.offer(.sent(number, await send(job, pool)))
+            inbox.offer(.sent(push.number, await send(push.job, push.pool, push.wish)))
           }
         }
         if let end, loop.isIdle || end <= now {
@@ -182,7 +182,7 @@ public struct PushGateway<Bus: ClusterBus>: Service {
   }
 
   /// Has one push sent: mints what it allows, writes it, gives it to the sender.
-  private func send(_ job: PushJob, _ pool: Int) async -> PushOutcome {
+  private func send(_ job: PushJob, _ pool: Int, _ wish: PushWish) async -> PushOutcome {
     let id = PushIdentity(job).uuid
     let capability =
       keyring.current?.mint(
@@ -192,7 +192,9 @@ public struct PushGateway<Bus: ClusterBus>: Service {
           expires: (job.ringDeadline + configuration.capabilityGrace).microseconds / 1_000_000))
       ?? ""
     switch encode(job, capability, id) {
-    case .message(let message): return await pools[pool].sender.send(message)
+    case .message(var message):
+      message.wish = wish
+      return await pools[pool].sender.send(message)
     case .none(let outcome): return outcome
     }
   }
@@ -210,6 +212,8 @@ enum GatewayEvent: Sendable {
   case item(WorkItem)
   case sent(UInt64, PushOutcome)
   case answered(GatewayReporting.Answers)
+  /// Calls that ring no more.
+  case withdrawn([CallID])
   case status(replyTo: String)
   case drain
   case resume

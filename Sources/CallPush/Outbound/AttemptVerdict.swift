@@ -77,8 +77,9 @@ package struct AttemptContext: Sendable, Equatable {
   /// a call is repeated once all the same: the device drops the second copy by the call's id, while a
   /// push that got lost is a call that nobody hears. A notice is not.
   package func inDoubt(_ reason: String) -> AttemptVerdict {
-    guard repeatable, doubts == 0 else { return .done(.failed(reason: reason)) }
-    return again(reason: reason, .doubt)
+    guard repeatable, doubts == 0, case .again(let pause, _, _) = again(reason: reason, .doubt)
+    else { return .done(.failed(reason: reason, mayHaveArrived: true)) }
+    return .again(after: pause, reason: reason, .doubt)
   }
 
   /// The wait that an answer asks for.

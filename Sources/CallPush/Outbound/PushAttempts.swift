@@ -48,7 +48,7 @@ struct PushAttempts: Sendable {
     _ message: PushMessage, key: String, once: (AttemptContext) async -> AttemptVerdict
   ) async -> PushDelivery {
     statistics.began()
-    let delivery = await attempts(message, key, once)
+    let delivery = await fate(message, key, once)
     statistics.ended(delivery.outcome)
     logger.debug(
       "push",
@@ -59,12 +59,24 @@ struct PushAttempts: Sendable {
     return delivery
   }
 
-  private func attempts(
+  private func fate(
     _ message: PushMessage, _ key: String, _ once: (AttemptContext) async -> AttemptVerdict
   ) async -> PushDelivery {
     var context = AttemptContext(
       attempt: 0, repeatable: message.purpose != .missedNotice, now: clock.now(),
       deadline: message.deadline)
+    var delivery = await attempts(message, key, &context, once)
+    // An earlier attempt may have arrived, whatever became of the last one.
+    if context.doubts > 0, case .failed(let reason, _) = delivery.outcome {
+      delivery.outcome = .failed(reason: reason, mayHaveArrived: true)
+    }
+    return delivery
+  }
+
+  private func attempts(
+    _ message: PushMessage, _ key: String, _ context: inout AttemptContext,
+    _ once: (AttemptContext) async -> AttemptVerdict
+  ) async -> PushDelivery {
     var trouble: String?
     while true {
       if let until = pauses.end(of: key, now: clock.now()) {
@@ -82,6 +94,10 @@ struct PushAttempts: Sendable {
       guard context.now < message.deadline else {
         gate.leave(key)
         return PushDelivery(outcome: tooLate(message, trouble))
+      }
+      guard message.isWanted else {
+        gate.leave(key)
+        return PushDelivery(outcome: .expired)
       }
       context.attempt += 1
       context.chance = chance()
@@ -153,7 +169,7 @@ extension PushOutcome {
   /// What is said of a push that did not go.
   var reason: String? {
     switch self {
-    case .rejected(let reason), .failed(let reason): reason
+    case .rejected(let reason), .failed(let reason, _): reason
     case .accepted, .tokenGone, .expired: nil
     }
   }

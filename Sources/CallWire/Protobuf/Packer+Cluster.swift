@@ -120,9 +120,10 @@ extension Packer {
       message.pointee.result = CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_REJECTED
       set(&message.pointee.reason, reason)
     case .expired: message.pointee.result = CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_EXPIRED
-    case .failed(let reason):
+    case .failed(let reason, let mayHaveArrived):
       message.pointee.result = CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_FAILED
       set(&message.pointee.reason, reason)
+      message.pointee.may_have_arrived = mayHaveArrived ? 1 : 0
     }
     return message
   }
@@ -162,6 +163,19 @@ extension Packer {
     _ calls: [CallID]
   ) -> UnsafeMutablePointer<Callmesh__V1__CallerGone> {
     let message = arena.make(callmesh__v1__caller_gone__init)
+    guard !calls.isEmpty else { return message }
+    let ids = arena.pointers(ProtobufCBinaryData.self, count: calls.count)
+    for (index, call) in calls.enumerated() { (ids + index).initialize(to: id(call)) }
+    message.pointee.n_calls = calls.count
+    message.pointee.calls = ids
+    return message
+  }
+
+  func pushWithdrawal(
+    _ calls: [CallID]
+  ) -> UnsafeMutablePointer<Callmesh__V1__PushWithdrawal> {
+    let message = arena.make(callmesh__v1__push_withdrawal__init)
+    message.pointee.format = ClusterCodec.firstFormat
     guard !calls.isEmpty else { return message }
     let ids = arena.pointers(ProtobufCBinaryData.self, count: calls.count)
     for (index, call) in calls.enumerated() { (ids + index).initialize(to: id(call)) }

@@ -51,7 +51,8 @@ extension Unpacker {
       let closed = try there(message.pointee.session_closed, "sessionClosed")
       return .sessionClosed(graceful: closed.pointee.graceful != 0)
     case CALLMESH__V1__COMMAND__BODY_CALLER_GONE:
-      return .callerGone(try calls(there(message.pointee.caller_gone, "callerGone")))
+      let gone = try there(message.pointee.caller_gone, "callerGone")
+      return .callerGone(try calls(gone.pointee.n_calls, gone.pointee.calls))
     case CALLMESH__V1__COMMAND__BODY_REGISTER:
       return .register(try register(there(message.pointee.register_, "register")))
     case CALLMESH__V1__COMMAND__BODY_UNREGISTER:
@@ -113,7 +114,8 @@ extension Unpacker {
         .tokenGone(at: since == 0 ? nil : Timestamp(microseconds: since))
       case CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_REJECTED: .rejected(reason: reason)
       case CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_EXPIRED: .expired
-      case CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_FAILED: .failed(reason: reason)
+      case CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_FAILED:
+        .failed(reason: reason, mayHaveArrived: message.pointee.may_have_arrived != 0)
       default: throw .unknownMember("result")
       }
     return PushReport(
@@ -156,13 +158,13 @@ extension Unpacker {
       attachedAt: Timestamp(microseconds: message.pointee.attached_at_us))
   }
 
-  private static func calls(
-    _ message: UnsafeMutablePointer<Callmesh__V1__CallerGone>
+  static func calls(
+    _ count: Int, _ ids: UnsafeMutablePointer<ProtobufCBinaryData>?
   ) throws(Fault) -> [CallID] {
     var calls: [CallID] = []
-    guard let ids = message.pointee.calls else { return calls }
-    calls.reserveCapacity(message.pointee.n_calls)
-    for index in 0..<message.pointee.n_calls { calls.append(try id(ids[index], "calls")) }
+    guard let ids else { return calls }
+    calls.reserveCapacity(count)
+    for index in 0..<count { calls.append(try id(ids[index], "calls")) }
     return calls
   }
 

@@ -42,7 +42,7 @@ struct APNsPushTests {
     #expect(rig.sent.count == 2)
     #expect(rig.sent[1].push == push && rig.sent[1].connection == ids[1])
     rig.lose(ids[1])
-    #expect(rig.outcome(push) == .failed(reason: "the connection was closed"))
+    #expect(rig.outcome(push) == .failed(reason: "the connection was closed", mayHaveArrived: true))
     #expect(rig.sent.count == 2)
   }
 
@@ -53,7 +53,7 @@ struct APNsPushTests {
     rig.reset(rig.sent[0], refused: false)
     #expect(rig.notes == [.repeated])
     rig.reset(rig.sent[1], refused: false)
-    #expect(rig.outcome(push) == .failed(reason: "the stream was reset"))
+    #expect(rig.outcome(push) == .failed(reason: "the stream was reset", mayHaveArrived: true))
   }
 
   @Test("no answer in time: once more elsewhere, then failed")
@@ -69,7 +69,25 @@ struct APNsPushTests {
     #expect(rig.sent[1].connection == ids[1])
     #expect(rig.connected.count == 3, "a connection that answers nothing is replaced")
     rig.wait(.seconds(5))
-    #expect(rig.outcome(push) == .failed(reason: "no answer"))
+    #expect(rig.outcome(push) == .failed(reason: "no answer", mayHaveArrived: true))
+  }
+
+  @Test("its call ends while it waits, or between two attempts: no further one begins")
+  func withdrawn() {
+    var (rig, ids) = PoolRig.proven(limits: PoolRig.limits(connections: 2))
+    let first = PushWish()
+    let push = rig.submit(wish: first)
+    #expect(rig.sent.count == 1)
+    first.withdraw()
+    rig.lose(ids[0])
+    #expect(rig.sent.count == 1)
+    #expect(rig.outcome(push) == .expired)
+    let second = PushWish()
+    second.withdraw()
+    let late = rig.submit(wish: second)
+    #expect(rig.outcome(late) == .expired)
+    #expect(rig.sent.count == 1)
+    #expect(rig.machine.pushesInFlight == 0 && rig.machine.pushesWaiting == 0)
   }
 
   @Test(

@@ -37,6 +37,7 @@ typedef struct Callmesh__V1__AnnounceRequest Callmesh__V1__AnnounceRequest;
 typedef struct Callmesh__V1__AnnounceDone Callmesh__V1__AnnounceDone;
 typedef struct Callmesh__V1__Lease Callmesh__V1__Lease;
 typedef struct Callmesh__V1__PushJob Callmesh__V1__PushJob;
+typedef struct Callmesh__V1__PushWithdrawal Callmesh__V1__PushWithdrawal;
 typedef struct Callmesh__V1__TokenOwner Callmesh__V1__TokenOwner;
 typedef struct Callmesh__V1__PushKeys Callmesh__V1__PushKeys;
 typedef struct Callmesh__V1__ClusterRecord Callmesh__V1__ClusterRecord;
@@ -310,10 +311,14 @@ struct  Callmesh__V1__PushReport
    */
   int64_t gone_since_us;
   int64_t at_us;
+  /*
+   * Of a failure: an attempt's fate is not known.
+   */
+  protobuf_c_boolean may_have_arrived;
 };
 #define CALLMESH__V1__PUSH_REPORT__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__push_report__descriptor) \
-    , {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, (char *)protobuf_c_empty_string, CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_UNSPECIFIED, (char *)protobuf_c_empty_string, 0, 0 }
+    , {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, (char *)protobuf_c_empty_string, CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_UNSPECIFIED, (char *)protobuf_c_empty_string, 0, 0, 0 }
 
 
 /*
@@ -512,6 +517,22 @@ struct  Callmesh__V1__PushJob
 #define CALLMESH__V1__PUSH_JOB__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__push_job__descriptor) \
     , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, NULL, (char *)protobuf_c_empty_string, NULL, 0, 0,NULL, 0, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL }
+
+
+/*
+ * A coordinator to all gateways: these calls ring no more. Rings for them that no provider has yet are
+ * not to be sent. Best effort.
+ */
+struct  Callmesh__V1__PushWithdrawal
+{
+  ProtobufCMessage base;
+  uint32_t format;
+  size_t n_calls;
+  ProtobufCBinaryData *calls;
+};
+#define CALLMESH__V1__PUSH_WITHDRAWAL__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__push_withdrawal__descriptor) \
+    , 0, 0,NULL }
 
 
 /*
@@ -965,6 +986,25 @@ Callmesh__V1__PushJob *
 void   callmesh__v1__push_job__free_unpacked
                      (Callmesh__V1__PushJob *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__PushWithdrawal methods */
+void   callmesh__v1__push_withdrawal__init
+                     (Callmesh__V1__PushWithdrawal         *message);
+size_t callmesh__v1__push_withdrawal__get_packed_size
+                     (const Callmesh__V1__PushWithdrawal   *message);
+size_t callmesh__v1__push_withdrawal__pack
+                     (const Callmesh__V1__PushWithdrawal   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__push_withdrawal__pack_to_buffer
+                     (const Callmesh__V1__PushWithdrawal   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__PushWithdrawal *
+       callmesh__v1__push_withdrawal__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__push_withdrawal__free_unpacked
+                     (Callmesh__V1__PushWithdrawal *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__TokenOwner methods */
 void   callmesh__v1__token_owner__init
                      (Callmesh__V1__TokenOwner         *message);
@@ -1087,6 +1127,9 @@ typedef void (*Callmesh__V1__Lease_Closure)
 typedef void (*Callmesh__V1__PushJob_Closure)
                  (const Callmesh__V1__PushJob *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__PushWithdrawal_Closure)
+                 (const Callmesh__V1__PushWithdrawal *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__TokenOwner_Closure)
                  (const Callmesh__V1__TokenOwner *message,
                   void *closure_data);
@@ -1127,6 +1170,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__announce_request__descript
 extern const ProtobufCMessageDescriptor callmesh__v1__announce_done__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__lease__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__push_withdrawal__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__token_owner__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__push_keys__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__cluster_record__descriptor;
