@@ -115,7 +115,8 @@ final class SimProvider: @unchecked Sendable {
     // As senders do: nothing is awaited behind the deadline.
     let left = min(message.deadline - local, .seconds(20))
     world.schedule(after: left, "push times out") { [weak self] in
-      self?.give(.failed(reason: "no answer before the deadline"), to: number)
+      self?.give(
+        .failed(reason: "no answer before the deadline", mayHaveArrived: true), to: number)
     }
     return number
   }
