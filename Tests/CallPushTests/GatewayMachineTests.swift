@@ -221,7 +221,7 @@ import Testing
   }
 
   @Test func aRingThatComesBehindTheEndIsNotSent() {
-    var bench = Bench()
+    var bench = Bench(sends: 10)
     #expect(bench.withdraw(1) == [])
     let late = bench.take(Self.job(1), at: 1)
     #expect(Self.sends(late) == [])
