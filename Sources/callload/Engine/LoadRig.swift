@@ -98,14 +98,18 @@ package final class LoadRig {
       device.link = nil
       device.isReading = false
     case .connectNext(let edge):
-      device.connectNext(to: device.machine.configuration.edges[edge], network)
+      let url = device.machine.configuration.edges[edge]
+      device.nextEdge = edgeNumbers[url] ?? 0
+      device.connectNext(to: url, network)
     case .sendNext(let frame):
       stage?.checker.said(device: device.index, frame, at: loop.now)
       device.next?.link?.send(frame)
     case .closeNext:
       device.next?.close(abruptly: false)
       device.next = nil
-    case .switchOver: device.switchOver()
+    case .switchOver:
+      device.edge = device.nextEdge
+      device.switchOver()
     case .event(let event): handle(event, device)
     }
   }

@@ -22,6 +22,8 @@ final class SimulatedDevice: DeviceLinkDelegate {
   var calls: [CallID] = []
   /// The edge that it is, or was last, connected to: its place among the edges' URLs.
   var edge = 0
+  /// Where it moves to.
+  var nextEdge = 0
   /// Since when it has no session, against its will.
   var lostAt: Timestamp?
   /// It stays away on purpose.
