@@ -108,13 +108,13 @@ import Testing
   @Test func aCallRingsIsMissedAndIsCleanedUp() {
     var bench = Bench(registered: [Self.bob1: [.missed, .missedNotice]])
     bench.pushed(Self.bob1, .ring)
-    bench.push(.job(Self.job(.ring), decided: Self.at(1)))
+    bench.push(.job(Self.job(.ring), lane: "apns-production", decided: Self.at(1)))
     bench.push(.sent(Self.job(.ring), process: 7, gatewayTime: Self.at(2)))
     bench.now = 5
     bench.ended(.cancelled, by: Self.alice)
     bench.pushed(Self.bob1, .missed)
     bench.pushed(Self.bob1, .missedNotice)
-    bench.push(.job(Self.job(.missed), decided: Self.at(5)))
+    bench.push(.job(Self.job(.missed), lane: "apns-production", decided: Self.at(5)))
     #expect(bench.found == nil)
     #expect(bench.checker.finish([]).isEmpty)
   }
@@ -135,16 +135,16 @@ import Testing
     bench.ended(.cancelled, by: Self.alice)
     bench.now = 5
     var late = bench
-    bench.push(.job(Self.job(.ring), decided: Self.at(3.9)))
+    bench.push(.job(Self.job(.ring), lane: "apns-production", decided: Self.at(3.9)))
     #expect(bench.found == nil, "it was on its way")
-    late.push(.job(Self.job(.ring), decided: Self.at(4.5)))
+    late.push(.job(Self.job(.ring), lane: "apns-production", decided: Self.at(4.5)))
     #expect(late.found == .noPushAfterEnd)
   }
 
   @Test func aDeadlineIsADeadline() {
     var bench = Bench()
     bench.pushed(Self.bob1, .ring)
-    bench.push(.job(Self.job(.ring), decided: Self.at(1)))
+    bench.push(.job(Self.job(.ring), lane: "apns-production", decided: Self.at(1)))
     // Whatever the gateway believes the deadline to be.
     var job = Self.job(.ring)
     job.deadline = Self.at(60)
@@ -164,15 +164,15 @@ import Testing
   @Test func twoJobs() {
     var bench = Bench()
     bench.pushed(Self.bob1, .ring)
-    bench.push(.job(Self.job(.ring), decided: Self.at(1)))
-    bench.push(.job(Self.job(.ring, token: "t2"), decided: Self.at(1)))
+    bench.push(.job(Self.job(.ring), lane: "apns-production", decided: Self.at(1)))
+    bench.push(.job(Self.job(.ring, token: "t2"), lane: "apns-production", decided: Self.at(1)))
     #expect(bench.found == .pushedOnce)
   }
 
   @Test("one gateway sends a push once; another may have to send it again") func senders() {
     var bench = Bench()
     bench.pushed(Self.bob1, .ring)
-    bench.push(.job(Self.job(.ring), decided: Self.at(1)))
+    bench.push(.job(Self.job(.ring), lane: "apns-production", decided: Self.at(1)))
     bench.push(.sent(Self.job(.ring), process: 7, gatewayTime: Self.at(2)))
     bench.push(.sent(Self.job(.ring), process: 8, gatewayTime: Self.at(5)))
     #expect(bench.found == nil)
@@ -182,12 +182,34 @@ import Testing
 
   @Test func nothingIsSentThatNoRecordSpeaksOf() {
     var bench = Bench()
-    bench.push(.job(Self.job(.ring), decided: Self.at(1)))
+    bench.push(.job(Self.job(.ring), lane: "apns-production", decided: Self.at(1)))
     #expect(bench.found == .appendThenSpeak)
     var other = Bench()
     other.pushed(Self.bob1, .ring)
     other.push(.sent(Self.job(.ring), process: 7, gatewayTime: Self.at(2)))
     #expect(other.found == .appendThenSpeak, "it never was in the work queue")
+  }
+
+  @Test("R14: a push is with its provider soon, whatever is wrong with another") func delays() {
+    var bench = Bench()
+    bench.now = 3
+    bench.pushed(Self.bob1, .ring)
+    bench.push(.job(Self.job(.ring), lane: "fcm", decided: Self.at(3)))
+    bench.push(.trouble(lane: "apns-production", until: Self.at(60)))
+    #expect(bench.checker.lateness(at: Self.at(4)) == nil)
+    #expect(bench.checker.lateness(at: Self.at(5.5))?.rule == .nobodyIsDelayed)
+    var sent = bench
+    sent.push(.sent(Self.job(.ring), process: 1, gatewayTime: Self.at(2)))
+    #expect(sent.checker.lateness(at: Self.at(5.5)) == nil)
+    var done = bench
+    done.push(.done(Self.job(.ring)))
+    #expect(done.checker.lateness(at: Self.at(5.5)) == nil)
+    var other = bench
+    other.push(.trouble(lane: "fcm", until: Self.at(5)))
+    #expect(other.checker.lateness(at: Self.at(5.5)) == nil)
+    bench.push(.trouble(lane: nil, until: Self.at(5)))
+    #expect(bench.checker.lateness(at: Self.at(5.5)) == nil)
+    #expect(bench.found == nil)
   }
 
   // MARK: To whom
@@ -262,9 +284,9 @@ import Testing
     bench.now = 3
     bench.push(.claim(fingerprint: "fp-t1", Self.alice))
     var late = bench
-    bench.push(.job(Self.job(.ring), decided: Self.at(2)))
+    bench.push(.job(Self.job(.ring), lane: "apns-production", decided: Self.at(2)))
     #expect(bench.found == nil, "it was on its way")
-    late.push(.job(Self.job(.ring), decided: Self.at(4)))
+    late.push(.job(Self.job(.ring), lane: "apns-production", decided: Self.at(4)))
     #expect(late.found == .tokensHaveOneOwner)
   }
 

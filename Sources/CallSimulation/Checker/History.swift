@@ -77,6 +77,7 @@ package struct Violation: Error, Equatable, Sendable, CustomStringConvertible {
     case noPushAfterEnd = "no push after the end"
     case pushInTime = "no push after its deadline"
     case pushedOnce = "each push once"
+    case nobodyIsDelayed = "a dead provider delays nobody"
     case cleanUpsWhereWanted = "a clean-up for whom it is meant"
     case noticesOfMissed = "a notice of missed calls only"
     case tokensHaveOneOwner = "a token has one owner"

@@ -11,8 +11,12 @@ package enum PushEvent: Sendable {
   case wants(Who, RegistrationRequest)
   /// A shard gets a gateway's report.
   case report(Who, PushReport)
+  /// Something is wrong with the gateways, or with the provider of one lane.
+  case trouble(lane: String?, until: Timestamp)
+  /// A gateway is done with a job.
+  case done(PushJob)
   /// A job is new in the work queue. `decided` is the true time at which its shard decided it.
-  case job(PushJob, decided: Timestamp)
+  case job(PushJob, lane: String, decided: Timestamp)
   /// A gateway's process hands a push to its provider; `gatewayTime` is what its clock reads.
   case sent(PushJob, process: Int, gatewayTime: Timestamp)
   /// A push woke the app, which does not know of the call yet.
@@ -51,6 +55,11 @@ struct PushHistory: Sendable {
   var gone: [String: [Who: Timestamp]] = [:]
   /// In the work queue, ever: until when each is wanted.
   var jobs: [Key: Timestamp] = [:]
+  /// Jobs that nobody has sent or given up yet.
+  var waiting: [Key: (lane: String, since: Timestamp)] = [:]
+  /// When something was wrong with the gateways, and with the provider of each lane.
+  var gateways = FaultCalendar()
+  var lanes: [String: FaultCalendar] = [:]
   var senders: [Key: Set<Int>] = [:]
   /// Calls for which a device was woken, and has heard nothing: since when.
   var woken: [Who: [CallID: Timestamp]] = [:]
@@ -74,7 +83,13 @@ extension HistoryChecker {
       let said = since ?? report.at
       let before = history.gone[report.fingerprint]?[who] ?? said
       history.gone[report.fingerprint, default: [:]][who] = max(before, said)
-    case .job(let job, let decided): try added(job, decided)
+    case .trouble(let lane?, let until):
+      history.lanes[lane, default: FaultCalendar()].add(from: now, until: until)
+    case .trouble(nil, let until): history.gateways.add(from: now, until: until)
+    case .job(let job, let lane, let decided):
+      try added(job, decided)
+      history.waiting[PushHistory.Key(job)] = (lane, now)
+    case .done(let job): history.waiting[PushHistory.Key(job)] = nil
     case .sent(let job, let process, let time): try sent(job, process, time)
     case .woken(let who, let call):
       history.woken[who, default: [:]][call] = now
@@ -206,6 +221,7 @@ extension HistoryChecker {
     _ job: PushJob, _ process: Int, _ gatewayTime: Timestamp
   ) throws(Violation) {
     let key = PushHistory.Key(job)
+    history.waiting[key] = nil
     func refuse(_ rule: Violation.Rule, _ reason: String) throws(Violation) -> Never {
       throw Violation(rule, "\(job.purpose.name) to \(key.who): \(reason)", call: job.call)
     }
@@ -216,6 +232,24 @@ extension HistoryChecker {
     guard history.senders[key, default: []].insert(process).inserted else {
       try refuse(.pushedOnce, "sent twice by one gateway")
     }
+  }
+
+  /// A job that waits though its provider, the gateways and the cluster are well, and were for a while:
+  /// something else holds it up.
+  func delayedJob(_ now: Timestamp) -> Violation? {
+    let stretch = Span(
+      microseconds: bounds.calmBefore.microseconds + bounds.handOver.microseconds)
+    for (key, job) in history.waiting where job.since + bounds.handOver < now {
+      let before = Timestamp(microseconds: job.since.microseconds - bounds.calmBefore.microseconds)
+      let calendars = [calendar, history.gateways, history.lanes[job.lane] ?? FaultCalendar()]
+      guard
+        calendars.allSatisfy({ $0.calm(for: stretch, from: before, now: now) == before + stretch })
+      else { continue }
+      return Violation(
+        .nobodyIsDelayed, "\(key.purpose.name) to \(key.who) waits, and nothing is wrong",
+        call: key.call)
+    }
+    return nil
   }
 
   // MARK: Registrations

@@ -22,7 +22,7 @@ extension HistoryChecker {
       if facts.ended == nil { still.append(call) }
     }
     live = still
-    return wokenInVain(now)
+    return wokenInVain(now) ?? delayedJob(now)
   }
 
   /// A call that ends late, or has not ended though it should have.

@@ -16,6 +16,9 @@ package struct HistoryChecker: Sendable {
     package var calmBefore: Span = .seconds(12)
     /// Within this time a session hears of its command, be it "try again".
     package var answer: Span = .milliseconds(6500)
+    /// Within this time a push is with its provider, or given up, where nothing was wrong with that
+    /// provider, the gateways and the cluster for `calmBefore`.
+    package var handOver: Span = .seconds(2)
     /// How far the clocks of two nodes may lie apart.
     package var skew: Span = .milliseconds(0)
 

@@ -32,6 +32,8 @@ package final class SimNATS: @unchecked Sendable {
     package var written: [(_ bucket: String, KeyValueEntry) -> Void] = []
     /// A push job is new in the work queue. From `node`, which need not be the one that decided it.
     package var jobAdded: [(_ node: SimNode, _ bytes: [UInt8]) -> Void] = []
+    /// A gateway is done with a push job.
+    package var jobDone: [(_ bytes: [UInt8]) -> Void] = []
     /// A node says something; on the node, before anything can happen to it.
     package var published: [(_ node: SimNode, OutgoingMessage) -> Void] = []
     /// A node hears something; on the node, before its handler does.
@@ -70,6 +72,7 @@ package final class SimNATS: @unchecked Sendable {
     work = SimWork(world)
     store = SimStore(shardsShareSequence: random.chance(0.5))
     work.faults = { [unowned self] in faults }
+    work.onDone = { [unowned self] bytes in for look in observers.jobDone { look(bytes) } }
     work.changesJob = { [unowned self] in tamper.changesJob($0) }
   }
 

@@ -81,6 +81,7 @@ package final class SimWork: @unchecked Sendable {
   private var lastSequence: UInt64 = 0
   /// What goes wrong at present.
   var faults: () -> SimNetworkFaults = { .none }
+  var onDone: ([UInt8]) -> Void = { _ in }
   var changesJob: ([UInt8]) -> [UInt8] = { $0 }
   private var takers: [Int: SimTaker] = [:]
   private var wakesAt: ContinuousClock.Instant?
@@ -155,6 +156,7 @@ package final class SimWork: @unchecked Sendable {
   fileprivate func settle(_ handout: WorkLanes.Handout, _ settlement: WorkSettlement) {
     if random.chance(faults().settlementLost) { return world.count("fault.settlement lost") }
     lanes.settle(handout, settlement, now: now)
+    if settlement == .done { onDone(handout.bytes) }
     handOut()
   }
 }

@@ -14,8 +14,8 @@ final class SimPushGround {
   let phones: SimPhones
   private var random: SimRandom
   private var isOn = false
-  /// Something was wrong with push from now until then.
-  var onDisturbance: (_ until: Timestamp) -> Void = { _ in }
+  /// Something is wrong with one provider, or with gateways, from now until then.
+  var onTrouble: (PushLane?, _ until: Timestamp) -> Void = { _, _ in }
 
   init(
     _ world: SimWorld, _ nats: SimNATS, _ options: SimOptions, _ edges: [SimEdge],
@@ -82,7 +82,8 @@ final class SimPushGround {
       return
     }
     let pause = random.span(.milliseconds(50), .seconds(5))
-    onDisturbance(world.now + pause)
+    // One that leaves takes two seconds, and is started again in the third.
+    onTrouble(nil, world.now + max(pause, .seconds(4)))
     switch random.below(5) {
     case 0, 1:
       gateway.crash()
@@ -105,6 +106,7 @@ final class SimPushGround {
     let moods: [SimProvider.Mood] = [.slow, .silent, .refusing]
     provider.set(lane, random.pick(moods) ?? .slow)
     let span = random.span(.seconds(1), .seconds(8))
+    onTrouble(lane, world.now + span)
     later(span) { $0.provider.set(lane, .up) }
   }
 

@@ -1,6 +1,8 @@
 internal import CallBus
 internal import CallClient
+internal import CallCoordinator
 internal import CallCore
+internal import CallPush
 internal import CallWire
 
 /// A world with push: who looks on, and what they see.
@@ -25,7 +27,15 @@ extension Simulation {
       }
       world.note("queue", call: job.call, "\(job.purpose.name) for \(Who(job)), by \(node.name)")
       coverage.queued(job)
-      note(.push(.job(job, decided: node.timers.trueTime(job.decidedAt))))
+      note(
+        .push(
+          .job(job, lane: job.token.lane, decided: node.timers.trueTime(job.decidedAt))))
+    }
+    nats.observers.jobDone.append { [unowned self] bytes in
+      if let job = try? ClusterCodec.pushJob(bytes) { note(.push(.done(job))) }
+    }
+    push.onTrouble = { [unowned self] lane, until in
+      note(.push(.trouble(lane: lane?.rawValue, until: until)))
     }
   }
 
