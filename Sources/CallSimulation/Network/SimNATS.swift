@@ -30,6 +30,8 @@ package final class SimNATS: @unchecked Sendable {
     package var purged: [(_ shard: Int, _ through: UInt64) -> Void] = []
     /// An entry was written; nil: deleted.
     package var written: [(_ bucket: String, KeyValueEntry) -> Void] = []
+    /// A compare-and-set was taken though another came before it.
+    package var raced: [(_ bucket: String, _ key: String) -> Void] = []
     /// A push job is new in the work queue. From `node`, which need not be the one that decided it.
     package var jobAdded: [(_ node: SimNode, _ bytes: [UInt8]) -> Void] = []
     /// A gateway is done with a push job.
@@ -215,6 +217,7 @@ package final class SimNATS: @unchecked Sendable {
       world.now < last.at + Self.raceWindow, random.chance(faults.putRaces)
     {
       world.count("fault.racing put taken")
+      for look in observers.raced { look(bucket, key) }
       expecting = nil
     }
     let former = store.get(bucket, key)?.revision ?? 0

@@ -21,6 +21,9 @@ extension Simulation {
       coverage.claimed(entry.key, who)
       note(.push(.claim(fingerprint: entry.key, who)))
     }
+    nats.observers.raced.append { [unowned self] bucket, key in
+      if bucket == SimOptions.tokenBucket { note(.push(.raced(fingerprint: key))) }
+    }
     nats.observers.jobAdded.append { [unowned self] node, bytes in
       guard let job = try? ClusterCodec.pushJob(bytes) else {
         return world.stop("the work queue takes what cannot be read")
