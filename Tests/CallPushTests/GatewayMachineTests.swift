@@ -24,11 +24,13 @@ import Testing
     }
 
     mutating func take(
-      _ job: PushJob, pool: Int? = 0, service: String = "", at seconds: Double = 0
+      _ job: PushJob, attempt: Int = 1, pool: Int? = 0, service: String = "",
+      at seconds: Double = 0
     ) -> [Effect] {
       items += 1
       machine.take(
-        item: items, job, pool: pool, service: service, now: GatewayMachineTests.at(seconds),
+        item: items, job, attempt: attempt, pool: pool, service: service,
+        now: GatewayMachineTests.at(seconds),
         into: &effects)
       return drained()
     }
@@ -226,7 +228,11 @@ import Testing
     let late = bench.take(Self.job(1), at: 1)
     #expect(Self.sends(late) == [])
     #expect(Self.report(late) == [.expired])
-    #expect(Self.sends(bench.take(Self.job(1, purpose: .missed), at: 1)).count == 1)
+    // The ring was never sent: there is nothing to tell of, but that a call was missed.
+    let cleanUp = bench.take(Self.job(1, purpose: .missed), at: 1)
+    #expect(Self.sends(cleanUp) == [])
+    #expect(Self.report(cleanUp) == [.expired])
+    #expect(Self.sends(bench.take(Self.job(1, purpose: .missedNotice), at: 1)).count == 1)
     // Remembered for as long as a ring may last, and no longer.
     #expect(Self.sends(bench.take(Self.job(2, deadline: 1000), at: 1)).count == 1)
     _ = bench.withdraw(3, at: 200)
@@ -241,6 +247,29 @@ import Testing
     let effects = bench.take(Self.job(1, purpose: purpose))
     #expect(effects == [.withdraw(job: 1), .send(job: 2, pool: 0)])
     #expect(Self.sends(bench.take(Self.job(1, device: "tablet"))) == [])
+  }
+
+  /// Who had the ring before may have sent it, as may the sender that has it now.
+  @Test func whatMayHaveRungIsTold() {
+    var bench = Bench(sends: 1)
+    _ = bench.take(Self.job(1))
+    #expect(Self.report(bench.take(Self.job(1, purpose: .missed))) == [], "it waits for a place")
+    _ = bench.withdraw(2)
+    #expect(Self.report(bench.take(Self.job(2), attempt: 2)) == [.expired])
+    let told = bench.take(Self.job(2, purpose: .missed), pool: 1)
+    #expect(Self.sends(told).count == 1)
+    // One that waits here, and was handed out before.
+    _ = bench.take(Self.job(3), attempt: 3)
+    #expect(Self.report(bench.withdraw(3)) == [.expired])
+    #expect(Self.report(bench.take(Self.job(3, purpose: .missed))) == [])
+  }
+
+  @Test func whoseRingWasLateIsNotToldThatItIsOver() {
+    var bench = Bench()
+    #expect(Self.report(bench.take(Self.job(1, deadline: 5), at: 6)) == [.expired])
+    #expect(Self.sends(bench.take(Self.job(1, purpose: .missed), at: 6)) == [])
+    #expect(
+      Self.sends(bench.take(Self.job(1, device: "tablet", purpose: .missed), at: 6)).count == 1)
   }
 
   @Test func aMissedNoticeIsNoEndOfItsOwn() {

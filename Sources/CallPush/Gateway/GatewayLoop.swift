@@ -81,7 +81,8 @@ final class GatewayLoop<Bus: ClusterBus> {
     // Of Web Push the topic is the service's origin.
     let service = job.token.provider == .webPush ? job.token.topic : ""
     machine.take(
-      item: lastItem, job, pool: pool, service: service, now: now, into: &effects)
+      item: lastItem, job, attempt: item.attempt, pool: pool, service: service, now: now,
+      into: &effects)
   }
 
   func tick(now: Timestamp) {

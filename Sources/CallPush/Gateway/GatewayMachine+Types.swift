@@ -49,9 +49,10 @@ extension GatewayMachine {
   package enum Count: String, Sendable, CaseIterable {
     /// Jobs past their deadline before they could be sent.
     case late
-    /// Rings whose call was over before they could be sent.
+    /// Rings whose call was over before they could be sent, as the shard said when it was asked.
     case overtaken
-    /// Rings of calls of whose end this gateway was told before they could be sent.
+    /// Rings of calls of whose end this gateway was told before they could be sent, and what was to tell
+    /// devices of the end of a ring that nobody has sent.
     case withdrawn
     /// Jobs handed out again that are, or were, dealt with here.
     case repeated

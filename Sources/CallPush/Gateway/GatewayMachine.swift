@@ -28,6 +28,8 @@ package struct GatewayMachine: Sendable {
     var job: PushJob
     var pool: Int
     var service: String
+    /// How often the queue handed the job out.
+    var attempt: Int
     var stage = Stage.waiting
     var isWithdrawn = false
     var toldAt: Timestamp
@@ -50,6 +52,7 @@ package struct GatewayMachine: Sendable {
   private var ended: Set<CallID> = []
   private var endedAges: Deque<(call: CallID, until: Timestamp)> = []
   private var places: [String: Int] = [:]
+  private var unsentRings: UnsentRings
   /// By the number of the report.
   private var held: [UInt64: Held] = [:]
   private var heldByIdentity: [PushIdentity: UInt64] = [:]
@@ -69,6 +72,7 @@ package struct GatewayMachine: Sendable {
   ) {
     self.limits = limits
     self.reports = reports
+    unsentRings = UnsentRings(capacity: limits.fatesMax, kept: limits.fatesKept)
     self.pools = Array(repeating: Pool(), count: pools)
   }
 
@@ -85,24 +89,35 @@ package struct GatewayMachine: Sendable {
   /// A job came.
   ///
   /// - Parameters:
+  ///   - attempt: how often the queue has handed it out.
   ///   - pool: whose sender serves its token; nil: none here does.
   ///   - service: to whom it goes, where a pool has several; empty: to the pool's only one.
   package mutating func take(
-    item: UInt64, _ job: PushJob, pool: Int?, service: String = "", now: Timestamp,
-    into effects: inout [Effect]
+    item: UInt64, _ job: PushJob, attempt: Int = 1, pool: Int?, service: String = "",
+    now: Timestamp, into effects: inout [Effect]
   ) {
     let identity = PushIdentity(job)
-    if takeAgain(item, identity, into: &effects) { return count(.repeated) }
+    if takeAgain(item, identity, attempt, into: &effects) { return count(.repeated) }
     guard job.deadline > now else {
       count(.late)
+      noteUnsent(job, attempt: attempt, now: now)
       return finish(item, identity, job, .expired, now: now, into: &effects)
     }
     if job.purpose == .ring, ended.contains(job.call) {
       count(.withdrawn)
+      noteUnsent(job, attempt: attempt, now: now)
       return finish(item, identity, job, .expired, now: now, into: &effects)
     }
-    // What says that it is over must not be followed by the ring.
-    if job.purpose.isCleanUp { withdraw([job.call], now: now, into: &effects) }
+    if job.purpose.isCleanUp {
+      // What says that it is over must not be followed by the ring.
+      withdraw([job.call], now: now, into: &effects)
+      // Nor is there anything to say of a ring that never left: a VoIP push that ends a call makes an app
+      // that never rang report one.
+      if unsentRings.contains(UnsentRings.Leg(job)) {
+        count(.withdrawn)
+        return finish(item, identity, job, .expired, now: now, into: &effects)
+      }
+    }
     if isDraining {
       count(.released)
       return effects.append(.settle(item: item, .again(after: .zero)))
@@ -124,7 +139,8 @@ package struct GatewayMachine: Sendable {
     }
     lastJob += 1
     active[lastJob] = Active(
-      item: item, identity: identity, job: job, pool: pool, service: service, toldAt: now)
+      item: item, identity: identity, job: job, pool: pool, service: service, attempt: attempt,
+      toldAt: now)
     byIdentity[identity] = lastJob
     if job.purpose == .ring { rings[job.call, default: []].insert(lastJob) }
     if !service.isEmpty { places[service, default: 0] += 1 }
@@ -137,9 +153,10 @@ package struct GatewayMachine: Sendable {
 
   /// Whether the push is under way here, or was done. The newest item is the one to settle.
   private mutating func takeAgain(
-    _ item: UInt64, _ identity: PushIdentity, into effects: inout [Effect]
+    _ item: UInt64, _ identity: PushIdentity, _ attempt: Int, into effects: inout [Effect]
   ) -> Bool {
     if let number = byIdentity[identity] {
+      active[number]!.attempt = max(active[number]!.attempt, attempt)
       effects.append(.forget(item: active[number]!.item))
       active[number]!.item = item
       return true
@@ -179,9 +196,7 @@ package struct GatewayMachine: Sendable {
       case .asking = job.stage
     else { return }
     if rings { return send(number, into: &effects) }
-    count(.overtaken)
-    end(number)
-    finish(job.item, job.identity, job.job, .expired, now: now, into: &effects)
+    drop(number, job, as: .overtaken, now: now, into: &effects)
     fill(job.pool, now: now, into: &effects)
   }
 
@@ -218,9 +233,7 @@ package struct GatewayMachine: Sendable {
       for number in (rings[call] ?? []).sorted() {
         guard let job = active[number] else { continue }
         guard job.stage == .sending else {
-          count(.withdrawn)
-          end(number)
-          finish(job.item, job.identity, job.job, .expired, now: now, into: &effects)
+          drop(number, job, as: .withdrawn, now: now, into: &effects)
           fill(job.pool, now: now, into: &effects)
           continue
         }
@@ -229,6 +242,12 @@ package struct GatewayMachine: Sendable {
         effects.append(.withdraw(job: number))
       }
     }
+  }
+
+  /// A ring is dropped. One that was handed out before may have been sent by who had it then.
+  private mutating func noteUnsent(_ job: PushJob, attempt: Int, now: Timestamp) {
+    guard job.purpose == .ring, attempt == 1 else { return }
+    unsentRings.insert(UnsentRings.Leg(job), now: now)
   }
 
   private mutating func note(ended call: CallID, now: Timestamp) {
@@ -247,15 +266,17 @@ package struct GatewayMachine: Sendable {
       if waiting.job.deadline > now {
         begin(next, now: now, into: &effects)
       } else {
-        drop(next, waiting, now: now, into: &effects)
+        drop(next, waiting, as: .late, now: now, into: &effects)
       }
     }
   }
 
   private mutating func drop(
-    _ number: UInt64, _ job: Active, now: Timestamp, into effects: inout [Effect]
+    _ number: UInt64, _ job: Active, as what: Count, now: Timestamp,
+    into effects: inout [Effect]
   ) {
-    count(.late)
+    count(what)
+    noteUnsent(job.job, attempt: job.attempt, now: now)
     end(number)
     finish(job.item, job.identity, job.job, .expired, now: now, into: &effects)
   }
@@ -356,7 +377,7 @@ package struct GatewayMachine: Sendable {
       }
     case .waiting, .asking:
       if job.job.deadline <= now {
-        drop(number, job, now: now, into: &effects)
+        drop(number, job, as: .late, now: now, into: &effects)
         return fill(job.pool, now: now, into: &effects)
       }
       if case .asking(let until) = job.stage, until <= now { send(number, into: &effects) }

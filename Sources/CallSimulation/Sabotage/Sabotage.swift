@@ -63,5 +63,5 @@ package enum Sabotage: String, Sendable, CaseIterable {
   }
 
   /// Within so many seeds of the usual intensity it is found.
-  package static let seedsMost = 20
+  package static let seedsMost = 60
 }
