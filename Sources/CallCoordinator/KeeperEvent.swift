@@ -1,4 +1,4 @@
-package import CallBus
+internal import CallBus
 internal import CallCore
 internal import CallTelemetry
 internal import CallWire

@@ -1,7 +1,7 @@
 internal import CallBus
 internal import CallTelemetry
 internal import Logging
-package import ServiceLifecycle
+internal import ServiceLifecycle
 internal import Synchronization
 
 /// Ends a node whose bus is over for good.

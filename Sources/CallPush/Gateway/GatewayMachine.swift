@@ -1,4 +1,4 @@
-package import CallBus
+internal import CallBus
 package import CallCore
 internal import DequeModule
 
