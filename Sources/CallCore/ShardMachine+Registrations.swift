@@ -97,14 +97,15 @@ extension ShardMachine {
   }
 
   /// Whether a registration of the device, or its removal, is on its way to the store. What is written
-  /// behind a removal would bring back what is gone.
+  /// behind a removal would bring back what is gone; and who asks again whether a token is gone must not
+  /// hear so before the store has it.
   func isStoring(_ user: UserKey, _ device: DeviceID) -> Bool {
     pendingStores.values.contains {
       switch $0.what {
       case .register(let registration, _):
         registration.user == user && registration.device == device
-      case .remove(let removedUser, let removed): removedUser == user && removed == device
-      case .less, .seen: false
+      case .remove(let other, let id), .less(let other, let id, _): other == user && id == device
+      case .seen: false
       }
     }
   }

@@ -196,6 +196,32 @@ import Testing
     #expect(stores(bench).isEmpty)
   }
 
+  @Test("R13: asked again while the loss is being stored: not confirmed before the store has it")
+  func askedAgainWhileStoring() {
+    var bench = Bench()
+    bench.enrol("b1", voip: "v1", alert: "a1")
+    _ = bench.take()
+    let taken = TokenTaken(
+      fingerprint: "fp-v1", byUser: "carol", byDevice: "c1", at: Timestamp(microseconds: 1))
+    #expect(bench.say(.tokenTaken(taken), device: "b1") == nil)
+    let puts = bench.effects.compactMap { effect -> UInt64? in
+      if case .store(_, let token) = effect { return token }
+      return nil
+    }
+    #expect(puts.count == 1)
+    #expect(bench.say(.tokenTaken(taken), device: "b1", again: true)?.error == .tryAgain)
+    // The write fails: the store has the token yet, and the next question brings it there anew.
+    for token in puts {
+      bench.run { $0.registrationStored(token: token, ok: false, now: $1, into: &$2) }
+    }
+    _ = bench.take()
+    #expect(bench.say(.tokenTaken(taken), device: "b1", again: true) == nil)
+    #expect(stores(bench).count == 1)
+    bench.answerStores()
+    #expect(bench.effects.contains { if case .reply(_, _, .done) = $0 { true } else { false } })
+    #expect(bench.say(.tokenTaken(taken), device: "b1", again: true) == .done)
+  }
+
   @Test("a device that attaches while it is being removed is not written again")
   func seenWhileRemoved() {
     var bench = sleeping("b1")
