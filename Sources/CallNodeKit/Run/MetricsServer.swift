@@ -52,18 +52,8 @@ extension ProbeAnswer {
     }
     return ProbeAnswer(
       status: .serviceUnavailable,
-      text: #"{"ready":false,"missing":["\#(escaped(missing))"],"shardsWithoutOwner":[]}"# + "\n",
+      text: #"{"ready":false,"missing":["\#(JSONText.escaped(missing))"],"shardsWithoutOwner":[]}"#
+        + "\n",
       retryAfter: 1)
-  }
-
-  /// For a string of JSON.
-  private static func escaped(_ text: String) -> String {
-    text.unicodeScalars.reduce(into: "") { out, scalar in
-      switch scalar {
-      case "\"", "\\": out += "\\\(scalar)"
-      case "\u{0}"..."\u{1f}": out += " "
-      default: out.unicodeScalars.append(scalar)
-      }
-    }
   }
 }
