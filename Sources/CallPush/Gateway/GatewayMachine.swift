@@ -15,6 +15,13 @@ package struct GatewayMachine: Sendable {
     package var waiting: Int { queue.count }
   }
 
+  /// A device in a call.
+  private struct Leg: Sendable, Hashable {
+    var call: CallID
+    var device: DeviceID
+    init(_ job: PushJob) { (call, device) = (job.call, job.device) }
+  }
+
   private struct Active {
     /// What comes next: waiting → (asking →) sending. The latter two have one of the pool's places.
     enum Stage: Equatable {
@@ -49,15 +56,15 @@ package struct GatewayMachine: Sendable {
   /// Rings that are with a sender or wait for one.
   private var rings: [CallID: Set<UInt64>] = [:]
   /// Calls that ring no more. Their rings may come later, or again.
-  private var ended: Set<CallID> = []
-  private var endedAges: Deque<(call: CallID, until: Timestamp)> = []
+  private var ended: RecentSet<CallID>
   private var places: [String: Int] = [:]
-  private var unsentRings: UnsentRings
+  /// Rings that were dropped and that nobody can have sent: their devices ring for no push, so none
+  /// need tell them that it is over.
+  private var unsentRings: RecentSet<Leg>
   /// By the number of the report.
   private var held: [UInt64: Held] = [:]
   private var heldByIdentity: [PushIdentity: UInt64] = [:]
-  private var fates: Set<PushIdentity> = []
-  private var fateAges: Deque<(identity: PushIdentity, until: Timestamp)> = []
+  private var fates: RecentSet<PushIdentity>
   private var reports: GatewayReports
   /// The jobs of questions that no shard has answered.
   private var questions: [UInt64: UInt64] = [:]
@@ -72,7 +79,9 @@ package struct GatewayMachine: Sendable {
   ) {
     self.limits = limits
     self.reports = reports
-    unsentRings = UnsentRings(capacity: limits.fatesMax, kept: limits.fatesKept)
+    fates = RecentSet(capacity: limits.fatesMax, kept: limits.fatesKept)
+    ended = RecentSet(capacity: limits.fatesMax, kept: limits.fatesKept)
+    unsentRings = RecentSet(capacity: limits.fatesMax, kept: limits.fatesKept)
     self.pools = Array(repeating: Pool(), count: pools)
   }
 
@@ -113,7 +122,7 @@ package struct GatewayMachine: Sendable {
       withdraw([job.call], now: now, into: &effects)
       // Nor is there anything to say of a ring that never left: a VoIP push that ends a call makes an app
       // that never rang report one.
-      if unsentRings.contains(UnsentRings.Leg(job)) {
+      if unsentRings.contains(Leg(job)) {
         count(.withdrawn)
         return finish(item, identity, job, .expired, now: now, into: &effects)
       }
@@ -229,7 +238,7 @@ package struct GatewayMachine: Sendable {
     _ calls: [CallID], now: Timestamp, into effects: inout [Effect]
   ) {
     for call in calls {
-      note(ended: call, now: now)
+      ended.insert(call, now: now)
       for number in (rings[call] ?? []).sorted() {
         guard let job = active[number] else { continue }
         guard job.stage == .sending else {
@@ -247,16 +256,7 @@ package struct GatewayMachine: Sendable {
   /// A ring is dropped. One that was handed out before may have been sent by who had it then.
   private mutating func noteUnsent(_ job: PushJob, attempt: Int, now: Timestamp) {
     guard job.purpose == .ring, attempt == 1 else { return }
-    unsentRings.insert(UnsentRings.Leg(job), now: now)
-  }
-
-  private mutating func note(ended call: CallID, now: Timestamp) {
-    while let first = endedAges.first, first.until <= now || ended.count >= limits.fatesMax {
-      endedAges.removeFirst()
-      ended.remove(first.call)
-    }
-    guard ended.insert(call).inserted else { return }
-    endedAges.append((call, now + limits.fatesKept))
+    unsentRings.insert(Leg(job), now: now)
   }
 
   /// Gives free places to those that wait.
@@ -298,7 +298,7 @@ package struct GatewayMachine: Sendable {
       held[pending.number] = Held(item: item, identity: identity, toldAt: now)
       heldByIdentity[identity] = pending.number
     } else {
-      remember(identity, now: now)
+      fates.insert(identity, now: now)
       effects.append(.settle(item: item, .done))
     }
   }
@@ -316,17 +316,8 @@ package struct GatewayMachine: Sendable {
   ) {
     guard let done = held.removeValue(forKey: number) else { return }
     heldByIdentity[done.identity] = nil
-    remember(done.identity, now: now)
+    fates.insert(done.identity, now: now)
     effects.append(.settle(item: done.item, .done))
-  }
-
-  private mutating func remember(_ identity: PushIdentity, now: Timestamp) {
-    while let first = fateAges.first, first.until <= now || fates.count >= limits.fatesMax {
-      fateAges.removeFirst()
-      fates.remove(first.identity)
-    }
-    guard fates.insert(identity).inserted else { return }
-    fateAges.append((identity, now + limits.fatesKept))
   }
 
   // MARK: Time
