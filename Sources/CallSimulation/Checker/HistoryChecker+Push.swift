@@ -288,20 +288,19 @@ extension HistoryChecker {
     history.registrations[who]?.last.flatMap { $0.until == nil ? $0.registration : nil }
   }
 
-  /// At the end no token that is stored with a device is another's by the claim.
+  /// At the end each token that is stored is its device's by the claim.
   func tokensWithoutOwner() -> [Violation] {
     var found: [Violation] = []
     for (who, all) in history.registrations.sorted(by: { $0.key.description < $1.key.description })
     {
       guard let last = all.last, last.until == nil else { continue }
       for token in last.registration.tokens {
-        guard !history.raced.contains(token.fingerprint),
-          let owner = history.claims[token.fingerprint]?.owner, owner != who
-        else { continue }
+        let owner = history.claims[token.fingerprint]?.owner
+        guard owner != who, !history.raced.contains(token.fingerprint) else { continue }
         found.append(
           Violation(
             .tokensHaveOneOwner,
-            "\(who) is registered with a token that is \(owner)'s"))
+            "\(who) is registered with a token that is \(owner.map { "\($0)'s" } ?? "nobody's")"))
       }
     }
     return found
