@@ -262,6 +262,13 @@ final class EdgeLoop {
   /// Something was written to the handler's socket that may wait for the next frame.
   func hold(_ handler: WebSocketHandler) { holding.append(handler) }
 
+  /// Nothing is written any more: lets go of who waited for that.
+  func abandonWrites() {
+    touched.removeAll()
+    holding.removeAll()
+    holdingLong.removeAll()
+  }
+
   private func releaseHeld() {
     for handler in holdingLong { handler.stopHolding() }
     holdingLong.removeAll(keepingCapacity: true)

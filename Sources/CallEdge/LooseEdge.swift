@@ -51,6 +51,9 @@ package final class LooseEdge<Bus: ClusterBus> {
   /// Closes sessions until at most `count` are left.
   package func closeSessions(leaving count: Int) { loop.onLoop.closeSessions(leaving: count) }
 
+  /// The process is gone, without a word: lets go of connections that had something to write.
+  package func abandon() { loop.onLoop.abandonWrites() }
+
   /// Closes every socket and leaves the cluster.
   package func stop() {
     loop.onLoop.closeAll()

@@ -9,7 +9,8 @@ package final class SimDevice {
   package let world: SimWorld
   private let options: SimOptions
   private let edges: [SimEdge]
-  private let observer: any SimLineObserver
+  /// nil once the world is over.
+  private weak var observer: (any SimLineObserver)?
   private var random: SimRandom
   private var processes = 0
   package private(set) var node: SimNode?
@@ -61,7 +62,7 @@ package final class SimDevice {
   }
 
   private func start(for call: CallID?) {
-    guard driver == nil else { return }
+    guard driver == nil, let observer else { return }
     processes += 1
     let node = world.makeNode("\(who)", skew: options.deviceSkew(&random))
     let loop = SimEventLoop(node)
@@ -118,7 +119,7 @@ package final class SimDevice {
   package func sleep() {
     guard let node, node.state == .running else { return }
     world.note("\(who)", "sleeps")
-    for line in network?.lines ?? [] { observer.disturbed(line) }
+    for line in network?.lines ?? [] { observer?.disturbed(line) }
     node.freeze()
   }
 
@@ -126,7 +127,7 @@ package final class SimDevice {
     guard let node, node.state == .frozen else { return }
     world.note("\(who)", "wakes")
     node.thaw()
-    for line in network?.lines ?? [] { observer.disturbed(line) }
+    for line in network?.lines ?? [] { observer?.disturbed(line) }
   }
 
   /// The connection breaks, so that both sides hear it, or without a word.
@@ -136,7 +137,7 @@ package final class SimDevice {
       world.note("\(who)", silently ? "connection falls silent" : "connection breaks")
     }
     for line in open {
-      observer.disturbed(line)
+      observer?.disturbed(line)
       if silently { line.socket?.fallSilent() } else { line.socket?.reset() }
     }
   }

@@ -9,7 +9,8 @@ final class SimDeviceNetwork: DeviceNetwork {
   private let loop: SimEventLoop
   private let edges: [SimEdge]
   private let who: Who
-  private let observer: any SimLineObserver
+  /// nil once the world is over.
+  private weak var observer: (any SimLineObserver)?
   private var random: SimRandom
   private var connections = 0
   /// The newest connection that was made.
@@ -38,7 +39,8 @@ final class SimDeviceNetwork: DeviceNetwork {
     let address = EdgeAddress(edge) ?? EdgeAddress(host: "0", port: 80)
     let target = edges[Int(address.host) ?? 0]
     let line = SimLine(
-      number: observer.newLink(), who: who, observer: observer, edge: target, delegate: delegate)
+      number: observer?.newLink() ?? 0, who: who, observer: observer, edge: target,
+      delegate: delegate)
     let connection = DeviceConnection(
       edge: address, codec: .protobuf, delegate: line, seed: random.next())
     line.connection = connection
@@ -90,14 +92,14 @@ package final class SimLine: DeviceLink, DeviceLinkDelegate {
   package let number: Int
   package let who: Who
   package let edge: SimEdge
-  private let observer: any SimLineObserver
+  private weak var observer: (any SimLineObserver)?
   private weak var delegate: (any DeviceLinkDelegate)?
   var connection: DeviceConnection?
   package internal(set) var socket: SimSocket?
   package private(set) var isOpen = false
 
   init(
-    number: Int, who: Who, observer: any SimLineObserver, edge: SimEdge,
+    number: Int, who: Who, observer: (any SimLineObserver)?, edge: SimEdge,
     delegate: any DeviceLinkDelegate
   ) {
     self.number = number
@@ -108,7 +110,7 @@ package final class SimLine: DeviceLink, DeviceLinkDelegate {
   }
 
   package func send(_ frame: ClientFrame) {
-    guard isOpen, let frame = observer.sending(frame, on: self) else { return }
+    guard isOpen, let frame = observer?.sending(frame, on: self) else { return }
     connection?.send(frame)
   }
 
@@ -121,12 +123,12 @@ package final class SimLine: DeviceLink, DeviceLinkDelegate {
 
   package func linkOpened() {
     isOpen = true
-    observer.opened(self)
+    observer?.opened(self)
     delegate?.linkOpened()
   }
 
   package func linkReceived(_ frame: ServerFrame) {
-    guard let frame = observer.receiving(frame, on: self) else { return }
+    guard let frame = observer?.receiving(frame, on: self) else { return }
     delegate?.linkReceived(frame)
   }
 
@@ -138,7 +140,7 @@ package final class SimLine: DeviceLink, DeviceLinkDelegate {
   }
 
   private func end() {
-    if isOpen { observer.closed(self) }
+    if isOpen { observer?.closed(self) }
     isOpen = false
     connection = nil
   }

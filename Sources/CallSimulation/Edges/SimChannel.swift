@@ -13,6 +13,7 @@ package final class SimChannel: Channel, ChannelCore, @unchecked Sendable {
   private var _pipeline: ChannelPipeline!
   private var isOpen = true
   package private(set) var isActive = false
+  private var hasEnded = false
 
   package init(loop: SimEventLoop, socket: SimSocket, side: SimSocket.Side) {
     self.loop = loop
@@ -21,6 +22,7 @@ package final class SimChannel: Channel, ChannelCore, @unchecked Sendable {
     closePromise = loop.makePromise()
     _pipeline = ChannelPipeline(channel: self)
     socket.attach(self, side)
+    loop.node.world.onEnd { [weak self] in self?.end() }
   }
 
   /// Becomes active: handlers that are there hear of it, later ones find it so.
@@ -115,9 +117,16 @@ package final class SimChannel: Channel, ChannelCore, @unchecked Sendable {
     promise?.succeed(())
     pipeline.syncOperations.fireChannelInactive()
     pipeline.syncOperations.fireChannelUnregistered()
-    loop.post { [self] in
-      removeHandlers(pipeline: pipeline)
-      closePromise.succeed(())
-    }
+    loop.post { [self] in end() }
+  }
+
+  /// Lets go of its handlers and of its socket, which hold it: when it is closed, or else at the end of
+  /// the world, since the sockets of a process that died are closed by nobody.
+  private func end() {
+    guard !hasEnded else { return }
+    hasEnded = true
+    removeHandlers(pipeline: pipeline)
+    closePromise.succeed(())
+    socket.detach(side)
   }
 }

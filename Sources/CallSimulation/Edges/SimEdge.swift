@@ -69,6 +69,7 @@ package final class SimEdge {
     self.loop = loop
     self.edge = edge
     state = .running
+    world.onEnd { [weak edge] in edge?.abandon() }
     world.note(name, "starts")
     beat(edge, loop)
   }

@@ -14,6 +14,8 @@ package final class SimEventLoop: EventLoop, @unchecked Sendable {
   package init(_ node: SimNode) {
     self.node = node
     world = node.world
+    // What waits for a process that died holds the loop.
+    world.onEnd { [weak self] in self?.ready.removeAll() }
   }
 
   /// Runs `body` on this loop, behind what waits.

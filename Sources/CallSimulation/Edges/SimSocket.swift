@@ -28,6 +28,8 @@ package final class SimSocket {
 
   func attach(_ channel: SimChannel, _ side: Side) { ends[side.rawValue] = channel }
 
+  func detach(_ side: Side) { ends[side.rawValue] = nil }
+
   /// Nothing arrives any more, in either direction.
   package func fallSilent() { isSilent = true }
 

@@ -33,6 +33,15 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
       for question in questions { question.close() }
       questions.removeAll()
     }
+    link.node.onDeath { [weak self] in self?.forget() }
+  }
+
+  /// The process is dead: nobody in it is told anything any more, or held, who holds the bus.
+  private func forget() {
+    subscriptions.removeAll()
+    for watch in watches { watch.cancel() }
+    watches.removeAll()
+    burstEnd.removeAll()
   }
 
   package var node: SimNode { link.node }
@@ -86,6 +95,7 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
         if !subscription.isCancelled { self?.hear(message, handler) }
       }
     }
+    if node.state == .dead { return subscription }
     if subscriptions.count >= 64 { subscriptions.removeAll { $0.subscription.isCancelled } }
     subscriptions.append(active)
     if link.isUp { link.send(active.register) }
@@ -114,7 +124,9 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
     for body in burstEnd { body() }
   }
 
-  package func onBurstEnd(_ handler: @escaping @Sendable () -> Void) { burstEnd.append(handler) }
+  package func onBurstEnd(_ handler: @escaping @Sendable () -> Void) {
+    if node.state != .dead { burstEnd.append(handler) }
+  }
 
   // MARK: Requests
 
@@ -193,6 +205,7 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
   }
 
   func keep(_ watch: SimWatch) {
+    if node.state == .dead { return watch.cancel() }
     watches.removeAll { $0.isCancelled }
     watches.append(watch)
   }

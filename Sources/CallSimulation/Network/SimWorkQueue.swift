@@ -33,8 +33,10 @@ package final class SimWorkQueue: WorkQueue, @unchecked Sendable {
   ) async throws -> any BusSubscription {
     let taker = SimTaker(link, lane: lane, inFlight: inFlight, handler: handler)
     try await bus.ask(answer: { [nats] in nats.work.begin(taker) })
-    link.onBreak.append { [nats] in nats.work.end(taker) }
-    link.onReconnect.append { [link, nats] in link.send { nats.work.begin(taker) } }
+    if !link.isClosed {
+      link.onBreak.append { [nats] in nats.work.end(taker) }
+      link.onReconnect.append { [link, nats] in link.send { nats.work.begin(taker) } }
+    }
     return SimSubscription { [link, nats] in
       taker.isCancelled = true
       link.send { nats.work.end(taker) }

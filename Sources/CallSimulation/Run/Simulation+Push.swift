@@ -43,7 +43,7 @@ extension Simulation {
   }
 
   private func observe(_ provider: SimProvider) {
-    provider.onSent = { [unowned self] push, lane, time in
+    provider.onSent = { [unowned self, unowned provider] push, lane, time in
       world.note(
         "provider", call: push.job.call, "gets \(push.job.purpose.name) for \(Who(push.job))")
       coverage.pushed(push.job, isDead: provider.mood(lane).isDead)

@@ -30,6 +30,7 @@ package final class SimWorld: @unchecked Sendable {
   private var queue = EventQueue()
   private var ready: [SimNode] = []
   private var hooks: [() -> Void] = []
+  private var farewells: [() -> Void] = []
   private let thread = pthread_self()
   private var isOver = false
 
@@ -85,6 +86,10 @@ package final class SimWorld: @unchecked Sendable {
 
   /// Called after every event, when its jobs have run.
   package func onStep(_ hook: @escaping () -> Void) { hooks.append(hook) }
+
+  /// Called at the end of the world, of those who must let go of each other then; the youngest
+  /// first.
+  func onEnd(_ farewell: @escaping () -> Void) { farewells.append(farewell) }
 
   // MARK: What is told
 
@@ -151,6 +156,10 @@ package final class SimWorld: @unchecked Sendable {
   /// Forgets everything that was to happen, so that nothing holds the world any more. Kill the
   /// nodes and let them unwind before.
   package func tearDown() {
+    isOver = true
+    var last: [() -> Void] = []
+    swap(&last, &farewells)
+    for farewell in last.reversed() { farewell() }
     var dropped = EventQueue()
     swap(&dropped, &queue)
     hooks.removeAll()

@@ -123,6 +123,9 @@ package final class SimNode: @unchecked Sendable {
   func dismantle() {
     executor.node = nil
     timers.node = nil
+    timers.forget()
+    onDeath.removeAll()
+    backlog.removeAll()
   }
 
   // MARK: Jobs
@@ -248,6 +251,11 @@ package final class SimTimers: Timers, @unchecked Sendable {
       slots[slot].token = .none
       node?.fire { [unowned self] in slots[slot].action?() }
     }
+  }
+
+  /// Nobody's time comes any more.
+  fileprivate func forget() {
+    for slot in slots.indices { slots[slot].action = nil }
   }
 
   package func unregister(_ slot: Int) {
