@@ -112,6 +112,51 @@ import callload
     #expect(!timeline.mayComeLate(to: 2, at: at(21)))
   }
 
+  @Test(
+    "what waited in a frozen edge may come late, also where another fault befell the device first")
+  func twoFaultsOfADevice() {
+    var timeline = timeline()
+    var killed = fault(1, .killEdge, shards: [])
+    killed.edge = 0
+    timeline.begin(killed, carried: [1], at: at(10))
+    timeline.attached(device: 1, through: 1, at: at(10.5))
+    var frozen = fault(2, .freezeEdge, shards: [])
+    frozen.edge = 1
+    timeline.begin(frozen, carried: [1], at: at(11))
+    #expect(timeline.disturbed(device: 1, from: at(11.5), to: at(11.5))?.kind == .killEdge)
+    #expect(timeline.mayComeLate(to: 1, at: at(11.5)))
+    timeline.lifted(fault: 2, at: at(15))
+    #expect(timeline.mayComeLate(to: 1, at: at(15.1)))
+    #expect(!timeline.mayComeLate(to: 1, at: at(20)))
+    #expect(!timeline.mayComeLate(to: 1, at: at(10.2)))
+  }
+
+  @Test(
+    "a device's own refusal, said again, says nothing of a missed call; another's does",
+    arguments: [(3, false, 0), (4, false, 1), (4, true, 0)])
+  func ownRefusal(by: Int, missed: Bool, broken: Int) {
+    let roster = Roster(devices: 6, devicesPerUser: 3)
+    var checker = CallChecker(roster: roster, seed: 1)
+    let call = CallID(high: 1, low: 2)
+    checker.planned(
+      CallChecker.Facts(
+        call: call, part: .busy, caller: 0, callees: 3..<6, placedAt: at(10),
+        ringTimeout: .seconds(30)))
+    let address = CallAddress(callee: "", call: call)
+    for device in 3..<6 {
+      checker.said(device: device, ClientFrame(id: 1, command: .busy(address)), at: at(10.1))
+    }
+    checker.told(
+      device: 3,
+      .delivery(
+        Delivery(
+          call: call, callee: "", version: 7, at: at(11),
+          event: .stop(Stop(reason: .busy, by: roster.party(by), missed: missed)))),
+      at: at(11))
+    _ = checker.judge(call, at: at(20)) { _ in true }
+    #expect((checker.counts[.wrongReason] ?? 0) == broken)
+  }
+
   @Test("old words of a frozen owner are excused when it wakes, and not for ever")
   func stale() {
     var timeline = timeline()

@@ -112,11 +112,3 @@ extension CallRecord {
     }
   }
 }
-
-extension FaultTimeline {
-  /// Whether what was said to a device in time may come late: its edge was frozen, or cut off.
-  package func mayComeLate(to device: Int, at now: Timestamp) -> Bool {
-    guard !isEmpty, let fault = disturbed(device: device, from: now, to: now) else { return false }
-    return fault.kind == .freezeEdge || fault.kind == .partition
-  }
-}

@@ -91,6 +91,8 @@ extension CallRecord {
       }
     }
     guard let stop = device.stop, device.device != facts.caller, device.wonAt == nil else { return }
+    // Its own refusal, said again by a new owner, speaks of its part, not of the user's call.
+    if stop.reason == .busy, stop.by == device.device { return }
     // Who declined for one device has seen the call. Where that crossed the end, either is right.
     let decliner = callees.filter { $0.said.contains(.declineHere) }.min {
       $0.time(of: .declineHere) ?? .distantFuture < $1.time(of: .declineHere) ?? .distantFuture

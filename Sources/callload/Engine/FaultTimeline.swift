@@ -131,6 +131,15 @@ package struct FaultTimeline: Sendable {
     Self.first(devices[device], begin, end).flatMap { faults[$0] }
   }
 
+  /// Whether what was said to a device in time may come late: its edge was frozen, or cut off, whatever
+  /// else befell the device meanwhile.
+  package func mayComeLate(to device: Int, at now: Timestamp) -> Bool {
+    (devices[device] ?? []).contains { window in
+      guard let kind = faults[window.fault]?.kind, window.touches(now, now) else { return false }
+      return kind == .freezeEdge || kind == .partition
+    }
+  }
+
   private static func first(
     _ windows: [Window]?, _ begin: Timestamp, _ end: Timestamp
   ) -> Int? {
