@@ -60,6 +60,7 @@ final class HeldShard {
   /// Commands that wait until the shard serves.
   var queue = CommandQueue()
   var storesOutstanding = 0
+  var registrations: RegistrationWrites
   var flight: Flight?
   var release: Release?
   /// What a new owner would have to replay.
@@ -86,7 +87,8 @@ final class HeldShard {
   init(
     term: ShardTerm, machine: ShardMachine, pipeline: CommitPipeline, journalEnd: UInt64,
     phase: Phase,
-    subscriptions: [any BusSubscription], tail: JournalTail, tailMost: JournalTail.Most
+    subscriptions: [any BusSubscription], tail: JournalTail, tailMost: JournalTail.Most,
+    registrations: RegistrationWrites
   ) {
     self.term = term
     self.machine = machine
@@ -96,6 +98,7 @@ final class HeldShard {
     self.subscriptions = subscriptions
     self.tail = tail
     self.tailMost = tailMost
+    self.registrations = registrations
   }
 
   /// When a checkpoint is due; `.distantFuture` while nothing is behind the last one, or one is being

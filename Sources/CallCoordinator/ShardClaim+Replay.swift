@@ -50,29 +50,40 @@ extension ShardClaim {
     }
   }
 
-  private func registrations() async -> Result<[Registration], Failure> {
+  private func registrations() async -> Result<StoredRegistrations, Failure> {
     let entries: [KeyValueEntry]
     do {
       entries = try await with.registrations.entries(matching: "\(shard).>")
     } catch { return .failure(.unavailable("\(error)")) }
-    return .success(
-      entries.compactMap { entry in
-        guard let value = entry.value else { return nil }
-        do {
-          return try ClusterCodec.registration(value)
-        } catch {
-          // One device that cannot be read is no reason to leave all others without a shard.
-          with.metrics.registrationsUnreadable.increment()
-          with.logger.error(
-            "A registration cannot be read: its device is not woken.",
-            metadata: .keys([.shard: "\(shard)", .key: "\(entry.key)", .error: "\(error)"]))
-          return nil
-        }
-      })
+    var found = StoredRegistrations()
+    for entry in entries {
+      guard let value = entry.value else { continue }
+      do {
+        found.add(try ClusterCodec.registration(value), entry.revision)
+      } catch {
+        // One device that cannot be read is no reason to leave all others without a shard.
+        with.metrics.registrationsUnreadable.increment()
+        with.logger.error(
+          "A registration cannot be read: its device is not woken.",
+          metadata: .keys([.shard: "\(shard)", .key: "\(entry.key)", .error: "\(error)"]))
+      }
+    }
+    return .success(found)
+  }
+
+  /// The registrations of a shard, and the revisions of their keys.
+  struct StoredRegistrations {
+    var all: [Registration] = []
+    var revisions: [RegistrationWrites.Key: UInt64] = [:]
+
+    mutating func add(_ registration: Registration, _ revision: UInt64) {
+      all.append(registration)
+      revisions[RegistrationWrites.Key(registration.user, registration.device)] = revision
+    }
   }
 
   private func replayAndFence(
-    _ term: ShardTerm, _ checkpoint: Checkpoint?, _ registrations: [Registration],
+    _ term: ShardTerm, _ checkpoint: Checkpoint?, _ registrations: StoredRegistrations,
     _ accepted: UInt64
   ) async throws(Failure) -> RecoveredShard {
     var reader = JournalReader(
@@ -82,7 +93,8 @@ extension ShardClaim {
         position: checkpoint?.sequence ?? 0, end: checkpoint?.sequence ?? 0),
       accepted: accepted)
     reader.machine.restore(
-      checkpoint: checkpoint?.entries ?? [], registrations: registrations, now: with.clock.now())
+      checkpoint: checkpoint?.entries ?? [], registrations: registrations.all, now: with.clock.now()
+    )
     let sequence = try await fence(term, &reader)
     with.metrics.recordsReplayed.increment(by: UInt64(reader.tail.records))
     if !reader.losses.isEmpty {
@@ -98,6 +110,7 @@ extension ShardClaim {
       term: term, machine: reader.machine, sequence: sequence, edges: await edges(),
       tail: reader.tail)
     recovered.journalEnd = max(sequence, reader.chain.end)
+    recovered.registrationRevisions = registrations.revisions
     // What was given up must not be met again.
     recovered.tail.isUnwanted = !reader.losses.isEmpty
     recovered.lostSince = lostSince

@@ -191,34 +191,14 @@ extension ShardWorker {
     case .notice(let session, let notice): outbox.add(session, .notice(notice))
     case .close(let session, let notice): outbox.add(session, .close(notice))
     case .store(let registration, let token):
-      with.registrations.put(
-        key(registration.user, registration.device, shard), ClusterCodec.encode(registration),
-        expecting: nil, completion: storeCompletion(shard, token))
+      let key = RegistrationWrites.Key(registration.user, registration.device)
+      write(key, ClusterCodec.encode(registration), token, shard, now: now)
     case .remove(let user, let device, let token):
-      with.registrations.delete(
-        key(user, device, shard), completion: storeCompletion(shard, token))
+      write(RegistrationWrites.Key(user, device), nil, token, shard, now: now)
     case .push(let job): add(job, shard, now: now)
     case .withdrawPushes(let call): withdrawals.append(call)
     case .token(let step, let token): carryOut(step, token, shard, now: now)
     case .releaseToken(let fingerprint, let owner): releases.append((fingerprint, owner))
-    }
-  }
-
-  private func key(_ user: UserKey, _ device: DeviceID, _ shard: Int) -> String {
-    Subjects.registrationKey(shard: shard, app: user.app, user: user.user, device: device.text)
-  }
-
-  private func storeCompletion(
-    _ shard: Int, _ token: UInt64
-  ) -> @Sendable (AppendResult) -> Void {
-    held[shard]!.storesOutstanding += 1
-    let term = held[shard]!.term
-    let inbox = inbox
-    return { result in
-      guard case .appended = result else {
-        return inbox.offer(.registrationStored(term, token: token, ok: false))
-      }
-      inbox.offer(.registrationStored(term, token: token, ok: true))
     }
   }
 

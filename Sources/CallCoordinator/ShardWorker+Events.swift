@@ -13,8 +13,12 @@ extension ShardWorker {
       if flies(term, number) { appendAnswered(term.shard, result, now: now) }
     case .settled(let term, let number, let settlement):
       if flies(term, number) { appendSettled(term.shard, settlement, now: now) }
-    case .registrationStored(let term, let token, let ok):
-      registrationStored(term, token, ok, now: now)
+    case .registrationWritten(let term, let key, let result):
+      registrationWritten(term, key, result, now: now)
+    case .registrationRead(let term, let key, let revision):
+      if holds(term) { registrationRead(term.shard, key, revision) }
+    case .registrationFailed(let term, let token):
+      registrationEnded(term, token, ok: false, now: now)
     case .pushAdded(let number, let result): pushAdded(number, result, now: now)
     case .tokenStep(let term, let token, let result):
       tokenStepDone(term, token, result, now: now)
@@ -199,21 +203,6 @@ extension ShardWorker {
     outbox.add(
       OutgoingMessage(
         subject: with.subjects.announceRequests, bytes: ClusterCodec.encode(request)))
-  }
-
-  // MARK: Registrations
-
-  private func registrationStored(
-    _ term: ShardTerm, _ token: UInt64, _ ok: Bool, now: Timestamp
-  ) {
-    with.metrics.registrationWrites.increment()
-    if !ok { with.metrics.registrationWritesFailed.increment() }
-    guard holds(term) else { return }
-    held[term.shard]!.storesOutstanding -= 1
-    decide(term.shard, now: now) {
-      $0.registrationStored(token: token, ok: ok, now: now, into: &$1)
-    }
-    touch(term.shard)
   }
 }
 

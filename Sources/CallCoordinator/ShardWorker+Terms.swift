@@ -30,7 +30,8 @@ extension ShardWorker {
       phase: .announcing(
         until: now + timeout, awaiting: recovered.edges.isEmpty ? [0] : recovered.edges),
       subscriptions: waiting.subscriptions, tail: recovered.tail,
-      tailMost: configuration.tailMost)
+      tailMost: configuration.tailMost,
+      registrations: RegistrationWrites(revisions: recovered.registrationRevisions))
     held[shard]!.machine.mayPush = mayPush
     held[shard]!.afterLoss = recovered.afterLoss
     held[shard]!.pausedSince =

@@ -86,6 +86,7 @@ package actor ShardWorker {
   var outcome = Outcome()
   var released: [Effect] = []
   var lookups: [Lookup] = []
+  var registrationReads: [RegistrationRead] = []
   var tokenJobs: [TokenJob] = []
   /// Calls that ring no more, of which gateways are to be told.
   var withdrawals: [CallID] = []
@@ -153,6 +154,8 @@ package actor ShardWorker {
         process(events)
         for lookup in lookups { group.addTask { await self.lookUp(lookup) } }
         lookups.removeAll(keepingCapacity: true)
+        for read in registrationReads { group.addTask { await self.perform(read) } }
+        registrationReads.removeAll(keepingCapacity: true)
         for job in tokenJobs { group.addTask { await self.perform(job) } }
         tokenJobs.removeAll(keepingCapacity: true)
         for (fingerprint, owner) in releases {
@@ -171,8 +174,10 @@ package actor ShardWorker {
       switch event {
       case .checkpoint(_, let done), .release(_, _, let done): done(false)
       case .subscribed(_, let subscriptions): for each in subscriptions { each.cancel() }
-      case .commands, .appended, .settled, .registrationStored, .announceDone, .edgeLost,
-        .edgeReturned, .expect, .adopt, .abandon, .checkpointEnded, .drained, .deposed, .pushAdded,
+      case .commands, .appended, .settled, .registrationWritten, .registrationRead,
+        .registrationFailed,
+        .announceDone, .edgeLost, .edgeReturned, .expect, .adopt, .abandon, .checkpointEnded,
+        .drained, .deposed, .pushAdded,
         .tokenStep, .peerAnswer, .mayPush:
         break
       }

@@ -10,7 +10,11 @@ package enum WorkerEvent: Sendable {
   case appended(ShardTerm, number: UInt64, AppendResult)
   /// The journal's end was read, to learn what became of an append.
   case settled(ShardTerm, number: UInt64, Settlement)
-  case registrationStored(ShardTerm, token: UInt64, ok: Bool)
+  case registrationWritten(ShardTerm, RegistrationWrites.Key, AppendResult)
+  /// What a registration's key holds; nil where nobody could tell.
+  case registrationRead(ShardTerm, RegistrationWrites.Key, revision: UInt64?)
+  /// It was not even tried.
+  case registrationFailed(ShardTerm, token: UInt64)
   /// What the work queue said of a push.
   case pushAdded(UInt64, AppendResult)
   case tokenStep(ShardTerm, token: UInt64, TokenStepResult)
@@ -68,6 +72,8 @@ package struct RecoveredShard: Sendable {
   package var lostSince: Timestamp?
   /// The journal's last record, whether it counts or not.
   package var journalEnd: UInt64
+  /// What the keys of its registrations held.
+  package var registrationRevisions: [RegistrationWrites.Key: UInt64] = [:]
   package init(
     term: ShardTerm, machine: ShardMachine, sequence: UInt64, edges: Set<UInt64>,
     tail: JournalTail = JournalTail()

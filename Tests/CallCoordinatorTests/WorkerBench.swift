@@ -79,6 +79,7 @@ final class WorkerBench: Sendable {
   private let records: Records
   let outlet = TestOutlet()
   let tokens: InProcessBucket
+  let registrations: InProcessBucket
 
   var reported: [WorkerReport] { records.reports.withLock { $0 } }
   var checkpointJobs: [CheckpointJob] { records.checkpoints.withLock { $0 } }
@@ -91,6 +92,7 @@ final class WorkerBench: Sendable {
     let records = Records()
     self.records = records
     tokens = try await bus.openBucket("tokens", BucketOptions())
+    registrations = try await bus.openBucket("registrations", BucketOptions())
     journal = HeldJournal(try await bus.openJournal(JournalOptions()))
     metrics = CoordinatorMetrics(MetricsRegistry())
     clock = testClock()
@@ -99,7 +101,7 @@ final class WorkerBench: Sendable {
       index: 0,
       ShardWorker.Dependencies(
         configuration: configuration, subjects: subjects, bus: bus, journal: journal,
-        registrations: try await bus.openBucket("registrations", BucketOptions()),
+        registrations: registrations,
         tokens: tokens,
         pushOutlet: outlet, peer: 4711, clock: clock,
         metrics: metrics, logger: quietLogger(),

@@ -75,7 +75,8 @@ import Testing
   @Test(arguments: Sabotage.allCases)
   func sabotageIsFound(_ sabotage: Sabotage) throws {
     let outcome = try callsim(
-      "--seeds", "\(sabotage.seedsMost)", "--first", "--sabotage", sabotage.rawValue)
+      "--seeds", "\(sabotage.seedsMost)", "--intensity", sabotage.intensity.rawValue, "--first",
+      "--sabotage", sabotage.rawValue)
     #expect(outcome.status == 1, "\(sabotage.rawValue) was not found: \(outcome.output)")
     #expect(outcome.output.contains("--sabotage \(sabotage.rawValue) --trace"))
   }

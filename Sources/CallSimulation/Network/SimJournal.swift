@@ -122,7 +122,9 @@ package final class SimBucket: KeyValueBucket, @unchecked Sendable {
   ) {
     bus.writes.write(
       .bucket(name), timeout: bus.storeTimeout, mayBeRefused: expecting != nil,
-      apply: { [nats, name] in nats.put(name, key, value, expecting: expecting) },
+      apply: { [nats, node = bus.node, name] in
+        nats.put(name, key, value, expecting: expecting, from: node)
+      },
       completion: completion)
   }
 

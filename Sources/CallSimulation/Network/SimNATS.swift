@@ -30,6 +30,9 @@ package final class SimNATS: @unchecked Sendable {
     package var purged: [(_ shard: Int, _ through: UInt64) -> Void] = []
     /// An entry was written; nil: deleted.
     package var written: [(_ bucket: String, KeyValueEntry) -> Void] = []
+    /// A write to a bucket was taken, though another came before it where `raced`; from `node`.
+    package var put: [(_ node: SimNode, _ bucket: String, _ key: String, _ raced: Bool) -> Void] =
+      []
     /// A compare-and-set was taken though another came before it.
     package var raced: [(_ bucket: String, _ key: String) -> Void] = []
     /// A push job is new in the work queue. From `node`, which need not be the one that decided it.
@@ -205,25 +208,28 @@ package final class SimNATS: @unchecked Sendable {
     for look in observers.purged { look(shard, sequence) }
   }
 
-  func put(_ bucket: String, _ key: String, _ value: [UInt8]?, expecting: UInt64?)
-    -> AppendResult
-  {
+  func put(
+    _ bucket: String, _ key: String, _ value: [UInt8]?, expecting: UInt64?, from node: SimNode
+  ) -> AppendResult {
     if tamper.forgetsPut(bucket, key) {
       return .appended(sequence: (store.get(bucket, key)?.revision ?? 0) + 1)
     }
     var expecting = tamper.bucketExpectationIgnored(bucket) ? nil : expecting
     let place = "\(bucket) \(key)"
+    var raced = false
     if let last = lastPuts[place], let expected = expecting, expected == last.former,
       world.now < last.at + Self.raceWindow, random.chance(faults.putRaces)
     {
       world.count("fault.racing put taken")
       for look in observers.raced { look(bucket, key) }
       expecting = nil
+      raced = true
     }
     let former = store.get(bucket, key)?.revision ?? 0
     let result = store.put(bucket, key, value, expecting: expecting)
     if case .appended(let revision) = result {
       lastPuts[place] = (former, world.now)
+      for look in observers.put { look(node, bucket, key, raced) }
       tell(bucket, KeyValueEntry(key: key, value: value, revision: revision))
     }
     return result

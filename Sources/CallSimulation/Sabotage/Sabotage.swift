@@ -29,6 +29,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case versionGoesBack = "version-goes-back"
   /// A registration is acknowledged and not stored.
   case registrationNotStored = "registration-not-stored"
+  /// A registration is written over whatever there is, a later owner's too.
+  case registrationUnfenced = "registration-unfenced"
   /// A device is told to ring again behind the stop.
   case inviteAfterStop = "invite-after-stop"
   /// A call that is over is pushed: to a shard it never ends.
@@ -57,14 +59,23 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .speaksBeforeAppend, .noExpectedSequence, .chainIgnored, .deadlineLostOnReplay,
       .appliedTwice, .lateDeclineEnds, .notRepeated, .announcementsIgnored, .recordDropped,
       .twoWinners, .stopWithoutReason, .callerNotTold, .versionGoesBack, .registrationNotStored,
-      .inviteAfterStop:
+      .registrationUnfenced, .inviteAfterStop:
       false
     }
   }
 
-  /// Within so many seeds of the usual intensity it is found.
+  /// Where it is looked for: some mistakes need more than the usual unrest to show.
+  package var intensity: SimIntensity {
+    // An owner has to hang with a registration in hand, which then comes to its next owner anew.
+    self == .registrationUnfenced ? .brutal : .usual
+  }
+
+  /// Within so many seeds of that intensity it is found.
   package var seedsMost: Int {
+    switch self {
     // What is not said again has to get lost, at the end of a call, for a device that stays attached.
-    self == .notRepeated ? 60 : 20
+    case .notRepeated, .registrationUnfenced: 60
+    default: 20
+    }
   }
 }

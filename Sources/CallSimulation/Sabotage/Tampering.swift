@@ -53,6 +53,8 @@ final class Tampering {
     case .speaksBeforeAppend: nats.tamper.answersAppendsEarly = true
     case .registrationNotStored:
       nats.tamper.forgetsPut = { bucket, _ in bucket == SimOptions.registrationBucket }
+    case .registrationUnfenced:
+      nats.tamper.bucketExpectationIgnored = { $0 == SimOptions.registrationBucket }
     case .deadlineLostOnReplay: nats.tamper.changesRecord = { Self.withoutDeadlines($1) }
     case .recordDropped:
       nats.observers.appended.append { [unowned self] _, shard, record in

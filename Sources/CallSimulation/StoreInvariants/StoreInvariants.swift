@@ -57,6 +57,8 @@ package final class StoreInvariants: @unchecked Sendable {
   var known: [ProcessShard: Mark] = [:]
   var waiting: [SpokenTo: Asked] = [:]
   let reader: CheckpointReader
+  /// By a registration's key: the epoch of the owner that wrote it last.
+  private var registrationWriters: [String: UInt64] = [:]
 
   /// - Parameters:
   ///   - app: the app of all users of the world.
@@ -81,6 +83,7 @@ package final class StoreInvariants: @unchecked Sendable {
     }
     nats.observers.appendKnown.append { [unowned self] in appendKnown($0, $1, $2) }
     nats.observers.purged.append { [unowned self] shard, _ in checkReplay(shard) }
+    nats.observers.put.append { [unowned self] in put($0, $1, $2, raced: $3) }
     nats.observers.published.append { [unowned self] in published($0, $1) }
     nats.observers.delivered.append { [unowned self] in delivered($0, $1) }
   }
@@ -146,6 +149,23 @@ package final class StoreInvariants: @unchecked Sendable {
       world.count("store.terms")
     }
   }
+
+  // MARK: Registrations
+
+  /// No fence keeps a former owner from a key: it must not write over what a later one wrote, unless
+  /// the store itself took two of one revision.
+  private func put(_ node: SimNode, _ bucket: String, _ key: String, raced: Bool) {
+    guard bucket == subjects.registrationBucket, let shard = key.split(separator: ".").first,
+      let shard = Int(shard),
+      let epoch = started[ProcessShard(process: node.number, shard: shard)]?.epoch
+    else { return }
+    if let later = registrationWriters[key], later > epoch, !raced {
+      broken("\(node.name) of epoch \(epoch) writes over a registration of epoch \(later)")
+    }
+    registrationWriters[key] = epoch
+  }
+
+  // MARK: Entries
 
   private func take(_ entry: JournalEntry, _ shard: Int, _ record: JournalRecord) {
     switch entry.change {

@@ -1,0 +1,161 @@
+import CallBus
+import CallCoordinator
+import CallCore
+import Testing
+
+@Suite("writes to the store of registrations")
+struct RegistrationWritesTests {
+  typealias Write = RegistrationWrites.Write
+  typealias Step = RegistrationWrites.Step
+  let phone = RegistrationWrites.Key(.user("bob"), "phone")
+  let tablet = RegistrationWrites.Key(.user("bob"), "tablet")
+
+  /// What the store is asked, and what the rules are told.
+  struct Bench {
+    var writes: RegistrationWrites
+    var steps: [Step] = []
+    var record: UInt64 = 1
+    private var lastToken: UInt64 = 0
+
+    init(_ revisions: [RegistrationWrites.Key: UInt64] = [:]) {
+      writes = RegistrationWrites(revisions: revisions)
+    }
+
+    mutating func took() -> [Step] {
+      defer { steps = [] }
+      return steps
+    }
+
+    /// - Returns: the write that is wanted, behind the present record.
+    @discardableResult
+    mutating func add(_ key: RegistrationWrites.Key, _ value: [UInt8]? = [1]) -> Write {
+      lastToken += 1
+      let write = Write(key, value, token: lastToken, record: record)
+      writes.add(write, &steps)
+      return write
+    }
+
+    mutating func ended(_ key: RegistrationWrites.Key, _ result: AppendResult) {
+      writes.ended(key, result, &steps)
+    }
+
+    mutating func read(_ key: RegistrationWrites.Key, _ revision: UInt64?) {
+      writes.read(key, revision, record: record)
+    }
+  }
+
+  @Test func theFirstOneMustFindNothing() {
+    var bench = Bench()
+    let write = bench.add(phone)
+    #expect(bench.took() == [.write(write, expecting: 0)])
+    bench.ended(phone, .appended(sequence: 7))
+    #expect(bench.took() == [.stored(token: write.token)])
+  }
+
+  @Test func eachFollowsTheOneBefore() {
+    var bench = Bench()
+    bench.add(phone)
+    bench.ended(phone, .appended(sequence: 7))
+    _ = bench.took()
+    let second = bench.add(phone)
+    #expect(bench.took() == [.write(second, expecting: 7)])
+    bench.ended(phone, .appended(sequence: 12))
+    _ = bench.took()
+    let third = bench.add(phone)
+    #expect(bench.took() == [.write(third, expecting: 12)])
+  }
+
+  @Test func whatTheClaimReadIsKnown() {
+    var bench = Bench([phone: 40])
+    let write = bench.add(phone)
+    let other = bench.add(tablet)
+    #expect(bench.took() == [.write(write, expecting: 40), .write(other, expecting: 0)])
+  }
+
+  @Test func twoOfOneDeviceGoOneByOne() {
+    var bench = Bench()
+    let first = bench.add(phone)
+    let second = bench.add(phone, [2])
+    let third = bench.add(phone, [3])
+    #expect(bench.took() == [.write(first, expecting: 0)])
+    bench.ended(phone, .appended(sequence: 3))
+    #expect(bench.took() == [.stored(token: first.token), .write(second, expecting: 3)])
+    bench.ended(phone, .appended(sequence: 4))
+    #expect(bench.took() == [.stored(token: second.token), .write(third, expecting: 4)])
+    bench.ended(phone, .appended(sequence: 5))
+    #expect(bench.took() == [.stored(token: third.token)])
+  }
+
+  @Test func aRemovalNeedsTheEntryToo() {
+    var bench = Bench([phone: 40])
+    let removal = bench.add(phone, nil)
+    #expect(bench.took() == [.write(removal, expecting: 40)])
+    bench.ended(phone, .appended(sequence: 41))
+    #expect(bench.took() == [.stored(token: removal.token)])
+    let write = bench.add(phone)
+    #expect(bench.took() == [.write(write, expecting: 0)])
+  }
+
+  @Test(
+    "after a refusal, or no answer, whoever waits tries again, and the key is read",
+    arguments: [AppendResult.refused, .unknown("no answer")])
+  func failed(_ result: AppendResult) {
+    var bench = Bench([phone: 40])
+    let first = bench.add(phone)
+    let second = bench.add(phone)
+    _ = bench.took()
+    bench.ended(phone, result)
+    #expect(
+      bench.took() == [.failed(token: first.token), .failed(token: second.token), .read(phone)])
+    // While it is read nothing of it is known; other keys are not concerned.
+    let third = bench.add(phone)
+    let other = bench.add(tablet)
+    #expect(bench.took() == [.failed(token: third.token), .write(other, expecting: 0)])
+  }
+
+  @Test func whatWasReadIsGoodForWhatTheJournalTookBehindIt() {
+    var bench = Bench()
+    bench.record = 5
+    bench.add(phone)
+    bench.ended(phone, .refused)
+    // Record 6 is on its way to the journal when the answer comes.
+    bench.record = 6
+    bench.read(phone, 90)
+    _ = bench.took()
+    // It may have been taken before the key was read, and by then the shard may have been another's.
+    let tooEarly = bench.add(phone)
+    #expect(bench.took() == [.failed(token: tooEarly.token)])
+    bench.record = 7
+    let write = bench.add(phone)
+    #expect(bench.took() == [.write(write, expecting: 90)])
+    // What the store took from this owner needs no such proof.
+    bench.ended(phone, .appended(sequence: 91))
+    _ = bench.took()
+    let next = bench.add(phone)
+    #expect(bench.took() == [.write(next, expecting: 91)])
+  }
+
+  @Test("a key that holds nothing, or cannot be read, must hold nothing", arguments: [0, nil])
+  func nothingRead(_ revision: UInt64?) {
+    var bench = Bench([phone: 40])
+    bench.add(phone)
+    bench.ended(phone, .unknown("no answer"))
+    bench.read(phone, revision)
+    _ = bench.took()
+    bench.record = 2
+    let write = bench.add(phone)
+    #expect(bench.took() == [.write(write, expecting: 0)])
+  }
+
+  @Test func anAnswerThatNobodyWaitsForChangesNothing() {
+    var bench = Bench([phone: 40])
+    bench.ended(phone, .appended(sequence: 50))
+    bench.read(phone, 60)
+    #expect(bench.took() == [])
+    let write = bench.add(phone)
+    #expect(bench.took() == [.write(write, expecting: 40)])
+    bench.read(phone, 70)
+    bench.ended(phone, .refused)
+    #expect(bench.took() == [.failed(token: write.token), .read(phone)])
+  }
+}
