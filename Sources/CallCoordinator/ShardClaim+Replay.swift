@@ -142,13 +142,18 @@ extension ShardClaim {
 
   private static let recordsAtOnce = 64
 
-  /// Replays what there is behind the reader's position.
-  private func readOn(_ term: ShardTerm, _ reader: inout JournalReader) async throws(Failure) {
-    while true {
+  /// Replays what there is behind the reader's position, to the journal's end as it is known. No
+  /// further: each record is a question to the store, asked or not there.
+  private func readOn(
+    _ term: ShardTerm, _ reader: inout JournalReader, to end: UInt64
+  ) async throws(Failure) {
+    while reader.chain.end < end {
       let from = reader.chain.end + 1
+      let limit = Int(min(UInt64(Self.recordsAtOnce), end - reader.chain.end))
       let stored = try await reading {
-        try await with.journal.records(shard: shard, from: from, limit: Self.recordsAtOnce)
+        try await with.journal.records(shard: shard, from: from, limit: limit)
       }
+      // A replica lags.
       if stored.isEmpty { return }
       for record in stored { try take(record, term, &reader) }
     }
@@ -216,9 +221,9 @@ extension ShardClaim {
     for attempt in 0..<Self.fenceAttempts {
       if attempt > 2 { await with.clock.pause(.milliseconds(Int64(20 * attempt))) }
       if Task.isCancelled { throw .unavailable("cancelled") }
-      try await readOn(term, &reader)
       // All records may be older than the checkpoint, or there may be none at all.
       let end = try await reading { try await with.journal.last(shard: shard) }
+      try await readOn(term, &reader, to: end?.sequence ?? 0)
       if let end, end.sequence > reader.chain.end { continue }
       // A replica that lags shows an older end: no reason to stop the shard before it was seen again.
       if end?.sequence ?? 0 < reader.chain.end, attempt < Self.fenceAttempts / 2 { continue }
