@@ -71,7 +71,9 @@ package final class Checkpointer: Sendable {
       return fail(job, "\(error)")
     }
     metrics.checkpoints.increment()
-    job.done(true)
+    // Whoever waits for it is about to hand the shard over: the server lets appends to a stream and
+    // reads of it wait while it cuts it.
+    defer { job.done(true) }
     guard former > 0 else { return }
     do {
       // Only what the former checkpoint made superfluous: a replicated bucket may take a former

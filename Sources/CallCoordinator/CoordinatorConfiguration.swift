@@ -65,8 +65,10 @@ public struct CoordinatorConfiguration: Sendable {
   /// operator may have repaired it.
   public var stoppedRetry = Span.seconds(10)
 
-  /// Shards that are given up at the same time.
+  /// Shards that are on their way at the same time: given up, and not read back by their next owners.
   public var releasesAtOnce = 4
+  /// How long a shard's next owner is waited for before it counts as having the shard.
+  public var handOverPatience = Span.milliseconds(500)
   /// Between two of them while the node stays and only gives a newcomer its share; one that leaves
   /// does not wait.
   public var rebalanceInterval = Span.milliseconds(50)

@@ -11,6 +11,8 @@ enum KeeperEvent: Sendable {
   case worker(WorkerReport)
   case claimed(shard: Int, Result<Claimed, ShardClaim.Failure>)
   case released(shard: Int, Bool)
+  /// An owner, perhaps another node, has read a shard back.
+  case readBack(ShardTerm)
   case yielded(shard: Int)
   /// Whether anybody listens at a silent node's address.
   case probed(incarnation: UInt64, listens: Bool)
@@ -47,8 +49,9 @@ enum KeeperJob: Sendable {
 /// The one way into a keeper.
 package final class KeeperInbox: Sendable {
   let events: Inbox<KeeperEvent>
-  /// Heartbeats beyond this many are dropped, others follow; what the node says to itself is
-  /// bounded by its shards and never refused.
+  /// Beyond this many waiting events heartbeats are dropped, others follow, and requests are, without
+  /// which a hand-over only counts as slow; what the node says to itself is bounded by its shards and
+  /// never refused.
   private static let heartbeatsWaitingMax = 10_000
 
   private let heartbeatsDropped: Counter
@@ -63,6 +66,14 @@ package final class KeeperInbox: Sendable {
   func heard(_ heartbeat: [UInt8]) {
     guard events.depth < Self.heartbeatsWaitingMax else { return heartbeatsDropped.increment() }
     events.offer(.heartbeat(heartbeat))
+  }
+
+  /// An owner asks for sessions: it does so when it has read the shard back, and now and then.
+  func heardRequest(_ request: [UInt8]) {
+    guard events.depth < Self.heartbeatsWaitingMax,
+      let request = try? ClusterCodec.announceRequest(request)
+    else { return }
+    events.offer(.readBack(ShardTerm(shard: Int(request.shard), epoch: request.epoch)))
   }
 
   package func report(_ report: WorkerReport) { events.offer(.worker(report)) }

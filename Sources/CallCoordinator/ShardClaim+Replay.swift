@@ -6,40 +6,70 @@ internal import Logging
 
 /// Reading a shard back, and fencing its journal.
 extension ShardClaim {
+  /// What was read before the lease was this node's. None of it is relied upon: the journal's end is
+  /// confirmed by the record that is written behind it, and the checkpoint's revision is compared.
+  struct ReadAhead {
+    var end: StoredRecord?
+    var checkpoint: Result<(Checkpoint, revision: UInt64)?, Failure>
+    /// nil: the former owner may have stored some since.
+    var registrations: Result<StoredRegistrations, Failure>?
+  }
+
   func recover(
-    _ term: ShardTerm, _ accepted: UInt64
+    _ term: ShardTerm, _ accepted: UInt64, _ ahead: ReadAhead
   ) async throws(Failure) -> RecoveredShard {
-    async let registered = registrations()
+    async let registered = registrations(unless: ahead.registrations)
+    var found = ahead.checkpoint
+    var end: StoredRecord?? = ahead.end
     for _ in 0..<3 {
-      let checkpoint = try await readCheckpoint()
-      let recovered: RecoveredShard
+      let checkpoint = try found.get()
       do throws(Failure) {
-        recovered = try await replayAndFence(
-          term, checkpoint?.0, try await registered.get(), accepted)
+        let (recovered, revision) = try await replayAndFence(
+          term, checkpoint?.0, try await registered.get(), accepted, end)
+        // A former owner may have written a checkpoint, and purged the journal behind it, while the
+        // journal was being read.
+        if revision == (checkpoint?.revision ?? 0) { return recovered }
       } catch {
         // A journal that was purged behind a newer checkpoint while it was read seems to lack records.
         guard case .unreadable = error,
-          try await checkpointRevision() != (checkpoint?.revision ?? 0)
+          try await checkpointRevision().get() != (checkpoint?.revision ?? 0)
         else { throw error }
-        continue
       }
-      // A former owner may have written a checkpoint, and purged the journal behind it, while the
-      // journal was being read. After the fence nothing more can come to it.
-      if try await checkpointRevision() == (checkpoint?.revision ?? 0) { return recovered }
+      found = await checkpointNow()
+      end = nil
     }
     throw .unavailable("its checkpoints change while it is read")
   }
 
-  private func readCheckpoint() async throws(Failure) -> (Checkpoint, revision: UInt64)? {
-    do throws(CheckpointStore.Failure) {
-      return try await with.checkpoints.read(shard: shard)
-    } catch { throw Self.failure(error) }
+  func journalEnd() async -> Result<StoredRecord?, Failure> {
+    do throws(Failure) {
+      return .success(try await reading { try await with.journal.last(shard: shard) })
+    } catch { return .failure(error) }
   }
 
-  private func checkpointRevision() async throws(Failure) -> UInt64 {
+  func checkpointNow() async -> Result<(Checkpoint, revision: UInt64)?, Failure> {
     do throws(CheckpointStore.Failure) {
-      return try await with.checkpoints.revision(shard: shard)
-    } catch { throw Self.failure(error) }
+      return .success(try await with.checkpoints.read(shard: shard))
+    } catch { return .failure(Self.failure(error)) }
+  }
+
+  private func checkpointRevision() async -> Result<UInt64, Failure> {
+    do throws(CheckpointStore.Failure) {
+      return .success(try await with.checkpoints.revision(shard: shard))
+    } catch { return .failure(Self.failure(error)) }
+  }
+
+  /// Of a shard whose former owner said that it parted: it has stored all that it ever will.
+  func registrations(ofParted lease: Lease?) async -> Result<StoredRegistrations, Failure>? {
+    guard let lease, lease.released else { return nil }
+    return await registrations()
+  }
+
+  private func registrations(
+    unless known: Result<StoredRegistrations, Failure>?
+  ) async -> Result<StoredRegistrations, Failure> {
+    if let known { return known }
+    return await registrations()
   }
 
   static func failure(_ failure: CheckpointStore.Failure) -> Failure {
@@ -84,8 +114,8 @@ extension ShardClaim {
 
   private func replayAndFence(
     _ term: ShardTerm, _ checkpoint: Checkpoint?, _ registrations: StoredRegistrations,
-    _ accepted: UInt64
-  ) async throws(Failure) -> RecoveredShard {
+    _ accepted: UInt64, _ end: StoredRecord??
+  ) async throws(Failure) -> (RecoveredShard, checkpoint: UInt64) {
     var reader = JournalReader(
       machine: ShardMachine(
         shard: shard, epoch: term.epoch, limits: with.configuration.limits),
@@ -95,7 +125,7 @@ extension ShardClaim {
     reader.machine.restore(
       checkpoint: checkpoint?.entries ?? [], registrations: registrations.all, now: with.clock.now()
     )
-    let sequence = try await fence(term, &reader)
+    let (sequence, revision) = try await fence(term, &reader, end)
     with.metrics.recordsReplayed.increment(by: UInt64(reader.tail.records))
     if !reader.losses.isEmpty {
       with.metrics.recordsGivenUp.increment(by: UInt64(reader.losses.count))
@@ -115,7 +145,7 @@ extension ShardClaim {
     recovered.tail.isUnwanted = !reader.losses.isEmpty
     recovered.lostSince = lostSince
     recovered.releasedAt = reader.former.flatMap { $0.released ? $0.at : nil }
-    return recovered
+    return (recovered, revision)
   }
 
   private struct JournalReader {
@@ -145,11 +175,15 @@ extension ShardClaim {
   /// Replays what there is behind the reader's position, to the journal's end as it is known. No
   /// further: each record is a question to the store, asked or not there.
   private func readOn(
-    _ term: ShardTerm, _ reader: inout JournalReader, to end: UInt64
+    _ term: ShardTerm, _ reader: inout JournalReader, to end: StoredRecord?
   ) async throws(Failure) {
-    while reader.chain.end < end {
+    guard let end else { return }
+    while reader.chain.end < end.sequence {
+      let missing = end.sequence - reader.chain.end - 1
+      // At a hand-over the last record is often the only one.
+      if missing == 0 { return try take(end, term, &reader) }
       let from = reader.chain.end + 1
-      let limit = Int(min(UInt64(Self.recordsAtOnce), end - reader.chain.end))
+      let limit = Int(min(UInt64(Self.recordsAtOnce), missing))
       let stored = try await reading {
         try await with.journal.records(shard: shard, from: from, limit: limit)
       }
@@ -214,23 +248,30 @@ extension ShardClaim {
 
   /// Reads to the journal's end and writes the first record of this epoch behind it: from then on
   /// every append of a former owner is refused.
-  private func fence(_ term: ShardTerm, _ reader: inout JournalReader) async throws(Failure)
-    -> UInt64
-  {
+  /// - Parameter known: the journal's end as it was read before; where it has moved since, the append
+  ///   is refused and it is read again.
+  /// - Returns: the record's sequence, and the revision that the checkpoint had once all before it was
+  ///   read: what was cut off after that does no harm.
+  private func fence(
+    _ term: ShardTerm, _ reader: inout JournalReader, _ known: StoredRecord??
+  ) async throws(Failure) -> (sequence: UInt64, checkpoint: UInt64) {
     let writer = with.configuration.writer
+    var known = known
     for attempt in 0..<Self.fenceAttempts {
       if attempt > 2 { await with.clock.pause(.milliseconds(Int64(20 * attempt))) }
       if Task.isCancelled { throw .unavailable("cancelled") }
       // All records may be older than the checkpoint, or there may be none at all.
-      let end = try await reading { try await with.journal.last(shard: shard) }
-      try await readOn(term, &reader, to: end?.sequence ?? 0)
+      let end: StoredRecord?
+      if let read = known.take() { end = read } else { end = try await journalEnd().get() }
+      try await readOn(term, &reader, to: end)
       if let end, end.sequence > reader.chain.end { continue }
       // A replica that lags shows an older end: no reason to stop the shard before it was seen again.
       if end?.sequence ?? 0 < reader.chain.end, attempt < Self.fenceAttempts / 2 { continue }
       try checkEnd(end, &reader)
+      async let checkpoint = checkpointRevision()
       // An earlier attempt of which nothing was known did arrive.
       if let fence = reader.last, fence.epoch == term.epoch, fence.writer == writer {
-        return reader.chain.position
+        return (reader.chain.position, try await checkpoint.get())
       }
       let expecting = end?.sequence ?? 0
       let record = JournalRecord(
@@ -239,7 +280,7 @@ extension ShardClaim {
       let bytes = ClusterCodec.encode(record)
       switch await with.journal.append(shard: shard, expecting: expecting, bytes) {
       case .appended(let sequence) where with.journal.isNext(sequence, behind: expecting):
-        return sequence
+        return (sequence, try await checkpoint.get())
       // Another record may have come before it, and count in its place: reading on tells.
       case .appended, .refused, .unknown: break
       }

@@ -87,10 +87,15 @@ package struct ShardClaim: Sendable {
     _ lease: Lease?, _ revision: inout UInt64, _ epoch: inout UInt64
   ) async throws(Failure) -> (ShardTerm, UInt64) {
     let began = with.clock.now()
+    // Questions to the store that need no other's answer are asked together: at a hand-over every
+    // round trip is a part of the pause.
+    async let readEnd = journalEnd()
+    async let readCheckpoint = checkpointNow()
+    async let readRegistrations = registrations(ofParted: lease)
     let accepted = try await acceptedLoss()
+    let end = try await readEnd.get()
     // The lease bucket may have been lost and made anew; the journal's epochs only grow.
-    let last = try await lastRecord(accepted)
-    let next = max(lease?.epoch ?? 0, last?.epoch ?? 0) &+ 1
+    let next = max(lease?.epoch ?? 0, try record(end, accepted)?.epoch ?? 0) &+ 1
     guard next <= Self.epochMax else {
       throw .unreadable(Unreadable(.lease, "its epoch \(next) is out of range"))
     }
@@ -100,7 +105,9 @@ package struct ShardClaim: Sendable {
     inbox.offer(.expect(term))
     do {
       inbox.offer(.subscribed(term, try subscribe(term)))
-      var recovered = try await recover(term, accepted)
+      let ahead = ReadAhead(
+        end: end, checkpoint: await readCheckpoint, registrations: await readRegistrations)
+      var recovered = try await recover(term, accepted, ahead)
       recovered.afterLoss = lease.map { !$0.released } ?? false
       with.metrics.claims.increment()
       with.metrics.recoveryLatency.record(
@@ -113,10 +120,10 @@ package struct ShardClaim: Sendable {
     }
   }
 
-  private func lastRecord(_ accepted: UInt64) async throws(Failure) -> JournalRecord? {
-    guard let stored = try await reading({ try await with.journal.last(shard: shard) }) else {
-      return nil
-    }
+  private func record(
+    _ stored: StoredRecord?, _ accepted: UInt64
+  ) throws(Failure) -> JournalRecord? {
+    guard let stored else { return nil }
     if stored.sequence <= accepted { return try? ClusterCodec.journalRecord(stored.bytes) }
     return try decode(stored)
   }

@@ -56,7 +56,7 @@ extension ShardKeeper {
 
   func startRelease(_ shard: Int, deadline: Timestamp, now: Timestamp) {
     guard case .serving(let term, let revision) = shards[shard].hold,
-      pace.begin(isLeaving: state == .leaving, now: now)
+      pace.begin(term, isLeaving: state == .leaving, now: now)
     else { return }
     shards[shard].hold = .releasing(term)
     jobs.append(
@@ -195,7 +195,8 @@ extension ShardKeeper {
   }
 
   func released(_ shard: Int, _ ok: Bool, now: Timestamp) {
-    pace.ended()
+    let isAwaited = ok && successorServes(shard)
+    pace.parted(shard, waitsUntil: isAwaited ? now + configuration.handOverPatience : nil)
     shards[shard].hold = .none
     shards[shard].retryAt = now + configuration.claimRetry
     let entry: KeyValuePairs<LogKey, Logger.MetadataValue> = [.shard: "\(shard)"]

@@ -56,10 +56,10 @@ package actor ShardKeeper {
   var membership: Membership
   package internal(set) var state = NodeState.starting
   private var settlesAt: Timestamp
-  private var heardItselfAt: Timestamp
-  private var claimsFrom = Timestamp(microseconds: 0)
+  var heardItselfAt: Timestamp
+  var claimsFrom = Timestamp(microseconds: 0)
   private var heartbeatAt = Timestamp(microseconds: 0)
-  private var shutdownDeadline = Timestamp.distantFuture
+  var shutdownDeadline = Timestamp.distantFuture
   /// `run` ends when every shard is given up; a node that only drains stays.
   private var isEnding = false
   var jobs: [KeeperJob] = []
@@ -69,12 +69,12 @@ package actor ShardKeeper {
   var lostTerms: Set<ShardTerm> = []
   var failure: CoordinatorError?
   /// Since when the bus has its connection; nil while it has none.
-  private var connectedSince: Timestamp?
-  private var reconnects: UInt64 = 0
-  private var namesake: (incarnation: UInt64, lastHeard: Timestamp)?
-  private var mayPush = true
-  private var unreadableHeartbeats = LogWindow()
-  private var otherShardCounts = LogWindow()
+  var connectedSince: Timestamp?
+  var reconnects: UInt64 = 0
+  var namesake: (incarnation: UInt64, lastHeard: Timestamp)?
+  var mayPush = true
+  var unreadableHeartbeats = LogWindow()
+  var otherShardCounts = LogWindow()
 
   var configuration: CoordinatorConfiguration { with.configuration }
 
@@ -127,6 +127,7 @@ package actor ShardKeeper {
         let now = with.clock.now()
         for event in events { take(event, now: now) }
         keepTime(now: now)
+        pace.expire(now: now)
         evaluate(now: now)
         for job in jobs { group.addTask { await self.perform(job) } }
         jobs.removeAll(keepingCapacity: true)
@@ -160,6 +161,9 @@ package actor ShardKeeper {
       let heartbeats = try with.bus.subscribe(with.subjects.heartbeats) { message in
         inbox.heard(message.bytes)
       }
+      let requests = try with.bus.subscribe(with.subjects.announceRequests) { message in
+        inbox.heardRequest(message.bytes)
+      }
       let leases = try await patiently {
         try await with.leases.watch(">") { inbox.offer(.lease($0)) }
       }
@@ -167,7 +171,7 @@ package actor ShardKeeper {
         inbox.offer(.lease(entry))
       }
       let address = try with.bus.subscribe(Self.address(with.subjects, with.incarnation)) { _ in }
-      return [heartbeats, leases, address]
+      return [heartbeats, requests, leases, address]
     } catch {
       throw .store("\(error)")
     }
@@ -175,32 +179,8 @@ package actor ShardKeeper {
 
   /// Where a coordinator listens for nothing but being there: while nobody listens, the server says
   /// so to whoever asks. An edge's address is where its deliveries go; what is empty it does not mind.
-  private static func address(_ subjects: Subjects, _ incarnation: UInt64) -> String {
+  static func address(_ subjects: Subjects, _ incarnation: UInt64) -> String {
     "\(subjects.cluster).coordinator.\(incarnation)"
-  }
-
-  nonisolated func probe(_ probe: Membership.Probe) async {
-    let subject =
-      probe.isEdge
-      ? with.subjects.edge(probe.incarnation) : Self.address(with.subjects, probe.incarnation)
-    var listens = true
-    do {
-      // Nobody answers. Who is not there is known at once.
-      _ = try await with.bus.request(subject, [], timeout: .milliseconds(500))
-    } catch BusError.noResponders {
-      listens = false
-    } catch {}
-    inbox.offer(.probed(incarnation: probe.incarnation, listens: listens))
-  }
-
-  private func lookAtConnection(now: Timestamp) {
-    let known = with.bus.statistics
-    if !known.connected {
-      connectedSince = nil
-    } else if connectedSince == nil || known.reconnects != reconnects {
-      connectedSince = now
-    }
-    reconnects = known.reconnects
   }
 
   private func keepTime(now: Timestamp) {
@@ -219,13 +199,6 @@ package actor ShardKeeper {
     heartbeatAt = now + configuration.heartbeatInterval
     say(state)
     changed(membership.tick(now: now))
-  }
-
-  private func say(_ state: NodeState) {
-    let heartbeat = Heartbeat(
-      node: configuration.nodeID, role: .coordinator, incarnation: with.incarnation, state: state,
-      version: configuration.version, shardCount: UInt32(configuration.shardCount))
-    with.bus.publish(with.subjects.heartbeats, ClusterCodec.encode(heartbeat))
   }
 
   private func isDone(now: Timestamp) -> Bool {
@@ -260,6 +233,7 @@ package actor ShardKeeper {
       changed(membership.heardFromEdge(edge, now: now))
     case .claimed(let shard, let result): claimed(shard, result, now: now)
     case .released(let shard, let ok): released(shard, ok, now: now)
+    case .readBack(let term): pace.readBack(term)
     case .yielded(let shard):
       shards[shard].hold = .none
       shards[shard].retryAt = now + configuration.claimRetry
@@ -284,188 +258,5 @@ package actor ShardKeeper {
     self.state = state
     heartbeatAt = now
     place()
-  }
-
-  private func heard(_ bytes: [UInt8], now: Timestamp) {
-    let heartbeat: Heartbeat
-    do {
-      heartbeat = try ClusterCodec.heartbeat(bytes)
-    } catch {
-      with.metrics.heartbeatsUnreadable.increment()
-      if let times = unreadableHeartbeats.admit(now: now) {
-        with.logger.warning(
-          "Heartbeats that cannot be read were dropped.",
-          metadata: .keys([.error: "\(error)", .count: "\(times)"]))
-      }
-      return
-    }
-    if heartbeat.role != .push, heartbeat.shardCount != UInt32(configuration.shardCount) {
-      guard otherShardCounts.admit(now: now) != nil else { return }
-      return with.logger.error(
-        "A node with another number of shards is ignored: its users' calls would be lost.",
-        metadata: .keys([.owner: "\(heartbeat.node)", .count: "\(heartbeat.shardCount)"]))
-    }
-    if heartbeat.role == .coordinator, heartbeat.node == configuration.nodeID {
-      return heardOwnName(heartbeat, now: now)
-    }
-    changed(membership.heard(heartbeat, now: now))
-  }
-
-  private func heardOwnName(_ heartbeat: Heartbeat, now: Timestamp) {
-    if heartbeat.incarnation == with.incarnation { return heardItself(now: now) }
-    guard heartbeat.state != .gone else { return }
-    namesake = (heartbeat.incarnation, now)
-    // Of two that start together one goes on. A former incarnation that leaves is waited for.
-    let yields =
-      heartbeat.state == .serving
-      || (heartbeat.state == .starting && heartbeat.incarnation < with.incarnation)
-    if state == .starting, yields { failure = .nodeIDTaken(configuration.nodeID) }
-  }
-
-  /// Who does not hear itself hears nobody: that others fell silent means nothing then, and what
-  /// they have is not claimed before they had the time to be heard again.
-  private func heardItself(now: Timestamp) {
-    if isDeaf(now: now) { claimsFrom = now + configuration.settleTime }
-    heardItselfAt = now
-  }
-
-  private func isDeaf(now: Timestamp) -> Bool {
-    (now - heardItselfAt).microseconds > configuration.leaseTimeout.microseconds / 2
-  }
-
-  func mayClaim(now: Timestamp) -> Bool { !isDeaf(now: now) && claimsFrom <= now }
-
-  private func changed(_ events: [Membership.Event]) {
-    for event in events {
-      switch event {
-      case .coordinatorsChanged:
-        place()
-        seeWhoReads()
-      case .edgeJoined(let edge):
-        with.logger.debug("An edge joined.", metadata: .keys([.edge: "\(edge)"]))
-        // It may have been there, and silent, when this node took its shards.
-        for worker in workers { worker.inbox.offer(.edgeReturned(edge)) }
-      case .edgeLost(let edge):
-        with.metrics.edgesLost.increment()
-        with.logger.info(
-          "An edge is gone, and its sessions with it.", metadata: .keys([.edge: "\(edge)"]))
-        for worker in workers { worker.inbox.offer(.edgeLost(edge)) }
-      case .edgeReturned(let edge):
-        with.logger.warning(
-          "An edge that was counted lost lives: all edges announce their sessions anew.",
-          metadata: .keys([.edge: "\(edge)"]))
-        for worker in workers { worker.inbox.offer(.edgeReturned(edge)) }
-      case .edgeNameShared(let node):
-        with.logger.error(
-          "Two living edges have the same name; give every node a name of its own.",
-          metadata: .keys([.owner: "\(node)"]))
-      }
-    }
-  }
-
-  /// What a coordinator could not read must not be written while it may come to own a shard.
-  private func seeWhoReads() {
-    let may = membership.allRead(ClusterCodec.pushFormat)
-    guard may != mayPush else { return }
-    mayPush = may
-    with.logger.notice(
-      may
-        ? "Every coordinator reads pushes: sleeping devices are woken."
-        : "A coordinator of an earlier version is there: sleeping devices are not woken.")
-    for worker in workers { worker.inbox.offer(.mayPush(may)) }
-  }
-
-  /// Whether the holder of a lease may be at work.
-  func view(_ lease: Lease?, now: Timestamp) -> Placement.LeaseView {
-    guard let lease, !lease.released else { return .free }
-    if lease.owner == configuration.nodeID {
-      if lease.incarnation == with.incarnation { return .own }
-      guard let namesake, namesake.incarnation == lease.incarnation else { return .free }
-      return now < namesake.lastHeard + configuration.leaseTimeout ? .other : .free
-    }
-    let lives = membership.isLiving(
-      owner: lease.owner, incarnation: lease.incarnation, now: now)
-    return lives ? .other : .free
-  }
-
-  /// Computes anew who should own what.
-  private func place() {
-    let candidates = candidates()
-    for shard in shards.indices { place(shard, candidates) }
-  }
-
-  func placeAnew(_ shard: Int) { place(shard, candidates()) }
-
-  private func candidates() -> [(node: String, incarnation: UInt64)] {
-    var candidates = membership.coordinators.values
-      .filter { $0.state == .starting || $0.state == .serving }
-      .map { ($0.node, $0.incarnation) }
-    if state != .leaving { candidates.append((configuration.nodeID, with.incarnation)) }
-    return candidates
-  }
-
-  private func place(_ shard: Int, _ candidates: [(node: String, incarnation: UInt64)]) {
-    let refused = shards[shard].record.lease?.refusedBy ?? []
-    var able = candidates
-    if !refused.isEmpty {
-      able.removeAll { refused.contains($0.incarnation) }
-      // Where nobody can read it, the one that should try again is the one that should have it.
-      if able.isEmpty { able = candidates }
-    }
-    shards[shard].desired = Placement.desired(shard: shard, candidates: able.map(\.node))
-  }
-
-  /// Starts what placement and leases ask for, as far as the limits allow.
-  private func evaluate(now: Timestamp) {
-    guard state != .starting else { return }
-    for shard in shards.indices { evaluate(shard, now: now) }
-  }
-
-  private func evaluate(_ shard: Int, now: Timestamp) {
-    let entry = shards[shard]
-    var holds = false
-    switch entry.hold {
-    case .claiming, .releasing, .yielding: return
-    case .serving: holds = true
-    case .stopped:
-      if entry.record.unreadable != nil { return }
-      if entry.desired != configuration.nodeID { unstop(shard) }
-      if entry.retryAt > now { return }
-    case .none:
-      if entry.isStopped, entry.desired != configuration.nodeID { unstop(shard) }
-      if let reason = entry.record.unreadable {
-        return stop(shard, ShardClaim.Unreadable(.lease, reason), now: now)
-      }
-    }
-    let serves = entry.desired.flatMap { membership.coordinators[$0]?.state } == .serving
-    let lease = view(entry.record.lease, now: now)
-    let decision = Placement.decide(
-      node: configuration.nodeID, holds: holds, desired: entry.desired,
-      desiredServes: serves || state == .leaving, lease: lease,
-      standsIn: !serves && lease == .free && standsIn(entry.record.lease, shard))
-    switch decision {
-    case .keep: return
-    case .claim: startClaim(shard, now: now)
-    case .release:
-      startRelease(
-        shard, deadline: min(releaseDeadline(now), shutdownDeadline), now: now)
-    case .yield: startYield(shard, now: now)
-    }
-  }
-
-  /// A shard whose owner died is not left waiting for a node that has yet to start, be it the same one
-  /// that comes back: calls ring there. What nobody ever owned, or was given up in good order, can
-  /// wait, so that nodes which start together share the shards from the start.
-  private func standsIn(_ lease: Lease?, _ shard: Int) -> Bool {
-    guard state == .serving, let lease, !lease.released, lease.refusedBy.isEmpty else {
-      return false
-    }
-    let serving = membership.coordinators.values.filter { $0.state == .serving }.map(\.node)
-    return Placement.desired(shard: shard, candidates: serving + [configuration.nodeID])
-      == configuration.nodeID
-  }
-
-  private func releaseDeadline(_ now: Timestamp) -> Timestamp {
-    now + configuration.releaseTimeout
   }
 }

@@ -21,6 +21,9 @@ import Testing
     static let shards = 64
     private(set) var moves: [Move] = []
     private(set) var owners: [Int: String] = [:]
+    /// Shards that were given up and that nobody has read back yet, and most of them at any time.
+    private var unowned: Set<Int> = []
+    private(set) var unownedMost = 0
 
     init(seed: UInt64) {
       world = SimWorld(seed: seed)
@@ -35,7 +38,10 @@ import Testing
         guard let record = try? ClusterCodec.journalRecord(record.bytes) else { return }
         if record.released {
           moves.append(Move(at: world.now, from: node.name, shard: shard))
+          unowned.insert(shard)
+          unownedMost = max(unownedMost, unowned.count)
         } else {
+          unowned.remove(shard)
           owners[shard] = node.name
         }
       }
@@ -79,6 +85,25 @@ import Testing
         #expect((next - one).microseconds >= 40_000, "\(name) gives two shards away at once")
       }
     }
+    rig.tearDown()
+  }
+
+  /// A node that leaves does not run ahead of those that read its shards back: what waits for its turn
+  /// there has nobody.
+  @Test(arguments: [1, 2, 3, 4] as [UInt64])
+  func whoLeavesWaitsForWhoFollows(seed: UInt64) throws {
+    let rig = Rig(seed: seed)
+    for coordinator in rig.coordinators.prefix(2) { coordinator.start() }
+    rig.world.run(for: .seconds(5))
+    let before = rig.owners
+    let leaver = rig.coordinators[0]
+    leaver.shutDown()
+    rig.world.run(for: .seconds(8))
+    let given = rig.moves.filter { $0.from == leaver.name }.map(\.shard).sorted()
+    #expect(given == before.filter { $0.value == leaver.name }.map(\.key).sorted())
+    #expect(rig.owners.values.allSatisfy { $0 == rig.coordinators[1].name })
+    let atOnce = CoordinatorConfiguration(nodeID: "c", cluster: "c", version: "1").releasesAtOnce
+    #expect(rig.unownedMost <= atOnce, "\(rig.unownedMost) shards had nobody at once")
     rig.tearDown()
   }
 }

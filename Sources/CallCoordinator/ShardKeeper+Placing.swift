@@ -1,0 +1,107 @@
+internal import CallBus
+internal import CallCore
+internal import CallTelemetry
+internal import CallWire
+internal import Logging
+
+/// Which shards this node should have, and what it does about it.
+extension ShardKeeper {
+  /// Whether the holder of a lease may be at work.
+  func view(_ lease: Lease?, now: Timestamp) -> Placement.LeaseView {
+    guard let lease, !lease.released else { return .free }
+    if lease.owner == configuration.nodeID {
+      if lease.incarnation == with.incarnation { return .own }
+      guard let namesake, namesake.incarnation == lease.incarnation else { return .free }
+      return now < namesake.lastHeard + configuration.leaseTimeout ? .other : .free
+    }
+    let lives = membership.isLiving(
+      owner: lease.owner, incarnation: lease.incarnation, now: now)
+    return lives ? .other : .free
+  }
+
+  /// Computes anew who should own what.
+  func place() {
+    let candidates = candidates()
+    for shard in shards.indices { place(shard, candidates) }
+  }
+
+  func placeAnew(_ shard: Int) { place(shard, candidates()) }
+
+  private func candidates() -> [(node: String, incarnation: UInt64)] {
+    var candidates = membership.coordinators.values
+      .filter { $0.state == .starting || $0.state == .serving }
+      .map { ($0.node, $0.incarnation) }
+    if state != .leaving { candidates.append((configuration.nodeID, with.incarnation)) }
+    return candidates
+  }
+
+  private func place(_ shard: Int, _ candidates: [(node: String, incarnation: UInt64)]) {
+    let refused = shards[shard].record.lease?.refusedBy ?? []
+    var able = candidates
+    if !refused.isEmpty {
+      able.removeAll { refused.contains($0.incarnation) }
+      // Where nobody can read it, the one that should try again is the one that should have it.
+      if able.isEmpty { able = candidates }
+    }
+    shards[shard].desired = Placement.desired(shard: shard, candidates: able.map(\.node))
+  }
+
+  /// Starts what placement and leases ask for, as far as the limits allow.
+  func evaluate(now: Timestamp) {
+    guard state != .starting else { return }
+    for shard in shards.indices { evaluate(shard, now: now) }
+  }
+
+  private func evaluate(_ shard: Int, now: Timestamp) {
+    let entry = shards[shard]
+    var holds = false
+    switch entry.hold {
+    case .claiming, .releasing, .yielding: return
+    case .serving: holds = true
+    case .stopped:
+      if entry.record.unreadable != nil { return }
+      if entry.desired != configuration.nodeID { unstop(shard) }
+      if entry.retryAt > now { return }
+    case .none:
+      if entry.isStopped, entry.desired != configuration.nodeID { unstop(shard) }
+      if let reason = entry.record.unreadable {
+        return stop(shard, ShardClaim.Unreadable(.lease, reason), now: now)
+      }
+    }
+    let serves = successorServes(shard)
+    let lease = view(entry.record.lease, now: now)
+    let decision = Placement.decide(
+      node: configuration.nodeID, holds: holds, desired: entry.desired,
+      desiredServes: serves || state == .leaving, lease: lease,
+      standsIn: !serves && lease == .free && standsIn(entry.record.lease, shard))
+    switch decision {
+    case .keep: return
+    case .claim: startClaim(shard, now: now)
+    case .release:
+      startRelease(
+        shard, deadline: min(releaseDeadline(now), shutdownDeadline), now: now)
+    case .yield: startYield(shard, now: now)
+    }
+  }
+
+  /// Whether another coordinator should have the shard, and takes shards.
+  func successorServes(_ shard: Int) -> Bool {
+    shards[shard].desired.flatMap { membership.coordinators[$0]?.state } == .serving
+  }
+
+  /// A shard whose owner died is not left waiting for a node that has yet to start, be it the same one
+  /// that comes back: calls ring there. What nobody ever owned, or was given up in good order, can
+  /// wait, so that nodes which start together share the shards from the start.
+  private func standsIn(_ lease: Lease?, _ shard: Int) -> Bool {
+    guard state == .serving, let lease, !lease.released, lease.refusedBy.isEmpty else {
+      return false
+    }
+    let serving = membership.coordinators.values.filter { $0.state == .serving }.map(\.node)
+    return Placement.desired(shard: shard, candidates: serving + [configuration.nodeID])
+      == configuration.nodeID
+  }
+
+  private func releaseDeadline(_ now: Timestamp) -> Timestamp {
+    now + configuration.releaseTimeout
+  }
+}
