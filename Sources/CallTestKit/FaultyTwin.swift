@@ -248,6 +248,11 @@ package final class FaultyTwin: DeviceNetwork {
     for call in calls.values { tellPresentState(call, party, wokenFor: attach.forCall) }
   }
 
+  /// Tells a device that its edge goes away.
+  package func sendAway(_ party: Party) {
+    sessions[party]?.deliver(.notice(Notice(kind: .goAway, message: "moves")))
+  }
+
   /// The connection is gone.
   func lost(_ link: FaultyTwinLink) {
     guard let party = link.party, sessions[party] === link else { return }

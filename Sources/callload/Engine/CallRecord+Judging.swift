@@ -91,8 +91,11 @@ extension CallRecord {
       }
     }
     guard let stop = device.stop, device.device != facts.caller, device.wonAt == nil else { return }
-    // Its own refusal, said again by a new owner, speaks of its part, not of the user's call.
-    if stop.reason == .busy, stop.by == device.device { return }
+    // Its own part's end, which it is told where the reply to its "busy" was lost, or by a new owner: the
+    // call may ring on, so nobody can say yet whether it is missed.
+    if stop.reason == .busy, stop.by == device.device, device.said.contains(.busy), !stop.missed {
+      return
+    }
     // Who declined for one device has seen the call. Where that crossed the end, either is right.
     let decliner = callees.filter { $0.said.contains(.declineHere) }.min {
       $0.time(of: .declineHere) ?? .distantFuture < $1.time(of: .declineHere) ?? .distantFuture

@@ -14,14 +14,17 @@ extension LoadRig {
     probes.start()
   }
 
+  /// The devices that have their session at an edge.
+  package func devices(at edge: Int) -> [Int] {
+    devices.filter { $0.edge == edge && $0.machine.isAttached }.map(\.index)
+  }
+
   /// A fault begins at this very moment. What it disturbs is excused from now on.
   package func faultBegins(_ fault: Fault) {
     guard let stage else { return }
     stage.openFaults.insert(fault.id)
     stage.chaos.injected[fault.kind, default: 0] += 1
-    let carried = fault.edge.map { edge in
-      devices.filter { $0.edge == edge && $0.machine.isAttached }.map(\.index)
-    }
+    let carried = fault.edge.map { devices(at: $0) }
     stage.faultBeganAt[fault.id] = loop.now
     if fault.edge != nil { stage.edgesDisturbed[fault.id] = fault.edge }
     stage.checker.timeline.begin(fault, carried: carried ?? [], at: loop.now)

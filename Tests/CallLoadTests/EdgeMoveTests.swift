@@ -1,0 +1,64 @@
+import CallClient
+import CallCore
+import CallTestKit
+import Testing
+import callload
+
+/// At which edge the judge takes a device to be: what a fault of an edge explains hangs on it.
+@Suite("At which edge a device is") struct EdgeMoveTests {
+  private static let devices = 12
+
+  private struct Rig {
+    let loop: VirtualDeviceLoop
+    let twin: FaultyTwin
+    let rig: LoadRig
+
+    init() throws {
+      let loop = VirtualDeviceLoop()
+      let twin = FaultyTwin(loop: loop, seed: 5)
+      self.loop = loop
+      self.twin = twin
+      var options = LoadOptions(edges: ["ws://twin-1:1", "ws://twin-2:1"]) { user, device in
+        FaultyTwin.token(user: user, device: device)
+      }
+      options.devices = EdgeMoveTests.devices
+      options.seed = 5
+      rig = LoadRig(
+        options: options, progress: LoadProgress(), loop: loop, network: twin, nonce: 5)
+      var isConnected = false
+      try rig.connect { isConnected = true }
+      try #require(loop.run(for: .seconds(60), until: { isConnected }))
+    }
+
+    var places: [[Int]] { [rig.devices(at: 0), rig.devices(at: 1)] }
+  }
+
+  @Test("a device that moves is at its new edge, and no other is")
+  func movers() throws {
+    let rig = try Rig()
+    let before = rig.places
+    #expect(before[0].count + before[1].count == Self.devices)
+    #expect(!before[0].isEmpty && !before[1].isEmpty, "the devices share the edges")
+    // Half of those at the first edge are told to go.
+    let movers = Set(before[0].prefix(before[0].count / 2))
+    try #require(!movers.isEmpty)
+    for device in movers { rig.twin.sendAway(rig.rig.roster.party(device)) }
+    _ = rig.loop.run(for: .seconds(5), until: { false })
+    let after = rig.places
+    #expect(after[0] == before[0].filter { !movers.contains($0) })
+    #expect(after[1] == (before[1] + movers).sorted())
+  }
+
+  @Test("a device that is sent away twice is back where it was")
+  func thereAndBack() throws {
+    let rig = try Rig()
+    let before = rig.places
+    let device = try #require(before[1].first)
+    rig.twin.sendAway(rig.rig.roster.party(device))
+    _ = rig.loop.run(for: .seconds(5), until: { false })
+    #expect(rig.rig.devices(at: 0).contains(device))
+    rig.twin.sendAway(rig.rig.roster.party(device))
+    _ = rig.loop.run(for: .seconds(5), until: { false })
+    #expect(rig.places == before)
+  }
+}
