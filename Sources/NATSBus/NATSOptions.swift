@@ -19,12 +19,15 @@ public struct NATSOptions: Sendable {
   public var subscriptionBytesMax: Int32 = 64 << 20
   /// How many writes to one stream may wait for their acknowledgement. Policy: refuse.
   public var streamWritesMax = 262_144
-  /// How long a question to JetStream (create, purge, information), and a write to a bucket, waits for
+  /// How long a question to JetStream (create a stream, purge, information), and a write to a bucket, waits for
   /// its answer.
   public var managementTimeout: Duration = .seconds(5)
   /// The same for reading one message. A stream without a leader does not answer at all, and whoever
   /// asks again soon after there is one does not wait for the end of a long time.
   public var readTimeout: Duration = .seconds(1)
+  /// The same for making a consumer, which listing a bucket and watching it need. In a cluster that is for
+  /// the leader of all servers to do: while there is none nobody answers.
+  public var consumerTimeout: Duration = .seconds(2)
   /// How long `close` tries to send what is queued.
   public var closeTimeout: Duration = .seconds(1)
   /// Hears what operators should read in the log. Called on threads of the bus: short, no waiting.

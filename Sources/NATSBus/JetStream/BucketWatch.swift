@@ -96,7 +96,7 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
     let question = configuration(inbox: inbox, behind: lastRevision)
     bucket.bus.start(
       "$JS.API.CONSUMER.CREATE.\(bucket.stream)", Array(question.utf8),
-      timeout: bucket.bus.thread.options.managementTimeout
+      timeout: bucket.bus.thread.options.consumerTimeout
     ) { [weak self] answer in self?.created(answer, generation) }
   }
 
