@@ -1,4 +1,4 @@
-package import CallCore
+import CallCore
 
 /// What faults explain, and what they never do.
 extension CallRecord {
