@@ -10,6 +10,10 @@ internal import JWTKit
 public struct TokenVerifier: Sendable {
   /// Longer tokens are refused unread.
   public static let tokenBytesMax = 4096
+  /// How far an issuer's clock may be ahead: a token whose `nbf` lies no further in the future is good.
+  /// Devices do not try a token again that was not accepted, so two seconds would lock a user out
+  /// ("a few minutes" at most, says RFC 7519, 4.1.5). When a token was issued, `iat`, is not read.
+  public static let clockLeewaySeconds: Int64 = 60
 
   private let keys: AppKeys
   private let parser = DefaultJWTParser(jsonDecoder: ShallowJSONDecoder())
@@ -40,7 +44,9 @@ public struct TokenVerifier: Sendable {
       parsed.payload.device.map(IdentifierRules.isDevice) ?? true
     else { throw .notAccepted }
     guard now < expiry else { throw .expired }
-    if let start = parsed.payload.nbf, start > Double(now) { throw .notAccepted }
+    if let start = parsed.payload.nbf, start > Double(now) + Double(Self.clockLeewaySeconds) {
+      throw .notAccepted
+    }
     return DeviceClaims(
       app: app.name, user: parsed.payload.sub, device: parsed.payload.device,
       expiresAtSeconds: expiry)

@@ -161,13 +161,32 @@ private func keyFile() -> AppKeys {
       #"{"app":"nobody","sub":"ann","exp":\#(now + 60)}"#,
       payload(#","device":"""#), payload(#","device":7"#),
       payload(#","device":"\#(String(repeating: "d", count: 65))""#),
-      payload(#","nbf":\#(now + 1)"#), "[]", "not json",
+      payload(#","nbf":\#(now + 61)"#), payload(#","nbf":1e300"#), payload(#","nbf":"soon""#),
+      "[]", "not json",
     ] {
       let token = forge(header: #"{"alg":"HS256","kid":"k1"}"#, payload: text, secret: secret)
       #expect(throws: AuthFailure.notAccepted, "\(text)") {
         try verifier.verify(token, now: now)
       }
     }
+  }
+
+  /// An issuer's clock may be ahead by a minute: devices do not show the same token again.
+  @Test(arguments: [
+    #","nbf":\#(now)"#, #","nbf":\#(now + 2)"#, #","nbf":\#(now + 60)"#, #","nbf":\#(now + 59).9"#,
+    #","nbf":-5"#, #","iat":\#(now + 3600)"#, #","iat":"yesterday""#,
+  ])
+  func issuersClockMayBeAhead(claims: String) throws {
+    let token = forge(
+      header: #"{"alg":"HS256","kid":"k1"}"#, payload: payload(claims), secret: secret)
+    #expect(try verifier.verify(token, now: now).user == "ann")
+  }
+
+  /// The leeway is for the beginning only.
+  @Test func theEndHasNoLeeway() {
+    let token = forge(
+      header: #"{"alg":"HS256","kid":"k1"}"#, payload: payload(), secret: secret)
+    #expect(throws: AuthFailure.expired) { try verifier.verify(token, now: now + 60) }
   }
 
   /// The same kid in two apps: neither's secret signs for the other.
