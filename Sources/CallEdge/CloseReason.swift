@@ -13,6 +13,7 @@ package enum CloseReason: UInt16, Sendable, CaseIterable {
   case goAway = 4002
   /// No attach in time.
   case attachTimeout = 4003
+  /// Too many frames that could not be read, or attaches that were refused.
   case tooManyBadFrames = 4004
   /// The device does not read what is sent.
   case slowConsumer = 4005
@@ -30,7 +31,7 @@ package enum CloseReason: UInt16, Sendable, CaseIterable {
     case .deviceRemoved: "device removed"
     case .goAway: "go away"
     case .attachTimeout: "no attach in time"
-    case .tooManyBadFrames: "too many bad frames"
+    case .tooManyBadFrames: "too many bad frames or tokens"
     case .slowConsumer: "slow consumer"
     case .tooManyCommands: "too many commands"
     case .pingTimeout: "pings not answered"

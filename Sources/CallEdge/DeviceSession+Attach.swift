@@ -63,7 +63,8 @@ extension DeviceSession {
     let user = UserKey(app: claims.app, user: claims.user)
     if let known = mayBeKnown, known.user != user || known.device != device {
       // An earlier attach of this session may have reached a shard: it cannot become another's.
-      return failAttach(id, CallError(.forbidden), now: now, into: &actions)
+      let error = CallError(.forbidden, "This connection has attached as another device.")
+      return failAttach(id, error, now: now, into: &actions)
     }
     let identity = Identity(
       user: user, device: device, deviceName: request.deviceName, client: request.client,
@@ -80,11 +81,12 @@ extension DeviceSession {
             attachedAt: now))))
   }
 
-  /// Wrong tokens count as bad frames, so that nobody tries them without end.
+  /// Wrong tokens count as unreadable frames do, so that nobody tries them without end.
   private mutating func failAttach(
     _ id: UInt64, _ error: CallError, now: Timestamp, into actions: inout [Action]
   ) {
-    received(bad: FrameError(id: id, error: error), now: now, into: &actions)
+    actions.append(.reply(id, .error(error)))
+    countAgainstPeer(now: now, into: &actions)
   }
 
   mutating func attachReplied(

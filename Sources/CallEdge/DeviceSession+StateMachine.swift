@@ -13,7 +13,7 @@ extension DeviceSession {
   ) {
     if case .closing = phase { return }
     if let wait = takeToken(for: frame.command, now: now) {
-      return refuse(frame, retryAfterMilliseconds: wait, now: now, into: &actions)
+      return refuse(frame.id, retryAfterMilliseconds: wait, now: now, into: &actions)
     }
     refusals = 0
     switch frame.command {
@@ -31,14 +31,41 @@ extension DeviceSession {
     }
   }
 
-  /// A frame could not be read.
+  /// A frame was refused by its form.
+  ///
+  /// One that could not even be read speaks against the peer. One that was read and holds something
+  /// that cannot be (a user id that a person mistyped, a command of a later version) is a command like
+  /// others: it counts against the rate alone, or a good client would lose its session in time.
   package mutating func received(
     bad error: FrameError, now: Timestamp, into actions: inout [Action]
   ) {
     if case .closing = phase { return }
-    badFrames += 1
+    guard error.error.code.isUnreadable else {
+      return refuse(error, now: now, into: &actions)
+    }
     actions.append(.reply(error.id, .error(error.error)))
-    if badFrames >= rules.badFramesMax { close(.tooManyBadFrames, now: now, into: &actions) }
+    countAgainstPeer(now: now, into: &actions)
+  }
+
+  private mutating func refuse(
+    _ error: FrameError, now: Timestamp, into actions: inout [Action]
+  ) {
+    let wait = bucket.take(
+      perSecond: rules.commandsPerSecond, burst: rules.commandsBurst, now: now)
+    if let wait {
+      return refuse(error.id, retryAfterMilliseconds: wait, now: now, into: &actions)
+    }
+    refusals = 0
+    actions.append(.reply(error.id, .error(error.error)))
+  }
+
+  /// A frame that could not be read, or an attach that was refused: not without end. One is forgiven
+  /// for every `SessionRules.badFrameForgivenAfter`.
+  mutating func countAgainstPeer(now: Timestamp, into actions: inout [Action]) {
+    if patience.take(cost: rules.badFrameCost, perSecond: 1, burst: rules.patience, now: now) != nil
+    {
+      close(.tooManyBadFrames, now: now, into: &actions)
+    }
   }
 
   /// The peer sent a close frame. Only a normal closure is a goodbye: a browser says "going away"
@@ -77,13 +104,13 @@ extension DeviceSession {
   }
 
   private mutating func refuse(
-    _ frame: ClientFrame, retryAfterMilliseconds: UInt32, now: Timestamp,
+    _ id: UInt64, retryAfterMilliseconds: UInt32, now: Timestamp,
     into actions: inout [Action]
   ) {
     refusals += 1
     actions.append(
       .reply(
-        frame.id,
+        id,
         .error(CallError(.rateLimited, retryAfterMilliseconds: retryAfterMilliseconds))))
     if refusals >= rules.refusalsMax { close(.tooManyCommands, now: now, into: &actions) }
   }
@@ -302,5 +329,12 @@ extension Reply {
     case (.connected, .done): false
     default: true
     }
+  }
+}
+
+extension CallError.Code {
+  /// Whether a frame with this error told nothing at all: it was no message of the protocol.
+  fileprivate var isUnreadable: Bool {
+    self == .malformedFrame || self == .frameTooLarge || self == .wrongFrameType
   }
 }

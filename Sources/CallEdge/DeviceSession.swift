@@ -79,6 +79,8 @@ package struct DeviceSession {
   let rules: SessionRules
   var phase: Phase
   var bucket: TokenBucket
+  /// For frames that cannot be read and attaches that are refused.
+  var patience: TokenBucket
   /// When the connection must be attached; while attached, when the next ping is due.
   var deadline: Timestamp
   var placedCalls: [PlacedCall] = []
@@ -86,7 +88,6 @@ package struct DeviceSession {
   /// last counts: this only says which sessions are closed last when the edge goes away.
   var inCallUntil = Timestamp(microseconds: 0)
   var pendingCount: UInt16 = 0
-  var badFrames: UInt16 = 0
   var refusals: UInt16 = 0
   /// Pings sent since the device was last heard.
   var pingsOpen: UInt8 = 0
@@ -104,6 +105,7 @@ package struct DeviceSession {
     self.rules = rules
     phase = .connected(claims)
     bucket = TokenBucket(burst: rules.commandsBurst, now: now)
+    patience = TokenBucket(burst: rules.patience, now: now)
     deadline = now + rules.attachTimeout
   }
 
@@ -145,6 +147,8 @@ package final class SessionRules: Sendable {
   package let commandsBurst: Int
   package let commandsPendingMax: Int
   package let badFramesMax: Int
+  /// After this time one frame that could not be read, or one refused attach, is forgotten.
+  package static let badFrameForgivenAfter: Span = .seconds(60)
   package let refusalsMax: Int
   /// How long the peer may take to answer a close frame.
   package let closeTimeout: Span = .seconds(2)
@@ -158,6 +162,10 @@ package final class SessionRules: Sendable {
     set { draining.store(newValue, ordering: .relaxed) }
   }
   private let draining = Atomic(false)
+
+  /// Of the bucket that refills by one a second: so many bad frames but one empty it.
+  var patience: Int { (badFramesMax - 1) * Int(badFrameCost / 1000) }
+  let badFrameCost = SessionRules.badFrameForgivenAfter.microseconds / 1000
 
   package init(edge: UInt64, configuration: EdgeConfiguration) {
     self.edge = edge

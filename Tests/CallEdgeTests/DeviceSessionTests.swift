@@ -451,6 +451,54 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     #expect(machine.take().isEmpty)
   }
 
+  /// A user who misdials, or an SDK that knows commands which this edge does not.
+  @Test(arguments: [
+    CallError.Code.unknownCommand, .invalidField, .invalidCallee, .descriptionTooLarge,
+    .headersTooLarge, .unknownDialect, .unknownCapability, .invalidDevice, .invalidPushToken,
+  ])
+  func refusedFramesThatCouldBeReadCloseNothing(code: CallError.Code) {
+    var machine = Machine.attached()
+    for id in 2..<500 {
+      machine.now = machine.now + .milliseconds(50)
+      machine.bad(code, id: UInt64(id))
+      #expect(machine.actions.count == 1)
+      #expect(machine.take().contains(where: error(UInt64(id), code)))
+    }
+    #expect(machine.session.isAttached)
+  }
+
+  /// They count as commands do, so that nobody says nonsense as fast as it can, and for ever.
+  @Test func refusedFramesCountAgainstTheRate() {
+    var machine = Machine.attached()
+    for id in 2...60 { machine.bad(.invalidCallee, id: UInt64(id)) }
+    #expect(machine.take().allSatisfy { if case .reply = $0 { true } else { false } })
+    machine.bad(.invalidCallee, id: 61)
+    #expect(
+      machine.take() == [.reply(61, .error(CallError(.rateLimited, retryAfterMilliseconds: 50)))])
+    machine.say(62, .query(CallAddress(call: call)))
+    #expect(machine.take().contains(where: error(62, .rateLimited)))
+    for id in 63..<400 { machine.bad(.invalidCallee, id: UInt64(id)) }
+    #expect(machine.take().last == .close(.tooManyCommands))
+  }
+
+  /// One that cannot be read is forgiven each minute; nine more in the same minute are not.
+  @Test(arguments: [CallError.Code.malformedFrame, .frameTooLarge, .wrongFrameType])
+  func unreadableFramesAreForgivenInTime(code: CallError.Code) {
+    var machine = Machine.attached()
+    for _ in 0..<9 { machine.bad(code) }
+    for _ in 0..<100 {
+      machine.now = machine.now + .seconds(60)
+      machine.bad(code)
+    }
+    #expect(machine.take().count == 109)
+    #expect(machine.session.isAttached)
+    machine.now = machine.now + .seconds(59)
+    // Good frames between them do not help.
+    machine.say(2, .query(CallAddress(call: call)))
+    machine.bad(code)
+    #expect(machine.take().last == .close(.tooManyBadFrames))
+  }
+
   @Test func brokenProtocolClosesAtOnce() {
     var machine = Machine.attached()
     machine.session.receivedViolation(.protocolError, now: start, into: &machine.actions)
