@@ -17,13 +17,18 @@ extension DeviceID {
   /// The device that speaks: the token's, or the one it names itself, which must not differ.
   package static func resolve(claimed: String?, named: String) -> Result<DeviceID, CallError> {
     switch (claimed, named) {
-    case (nil, ""): .failure(CallError(.invalidDevice))
+    case (nil, ""):
+      .failure(
+        CallError(
+          .invalidDevice, "Name the device: in the token, as `device`, or by HTTP as `?device=`."))
     case (let claimed?, ""): .success(DeviceID(claimed))
     case (nil, let named):
       IdentifierRules.isDevice(named)
         ? .success(DeviceID(named)) : .failure(CallError(.invalidDevice))
     case (let claimed?, let named):
-      claimed == named ? .success(DeviceID(claimed)) : .failure(CallError(.forbidden))
+      claimed == named
+        ? .success(DeviceID(claimed))
+        : .failure(CallError(.forbidden, "The token is for another device."))
     }
   }
 }

@@ -37,7 +37,8 @@ public struct EdgeConfiguration: Sendable {
   public var commandsBurst = 60
   /// Commands of one session that may wait for their replies.
   public var commandsPendingPerSession = 64
-  /// Frames that could not be read before the session is closed.
+  /// Frames that could not be read, and refused attaches, before the session is closed. One is
+  /// forgiven each minute.
   public var badFramesMax = 10
   /// Commands refused in a row by the rate limit before the session is closed.
   public var refusalsMax = 200
@@ -65,6 +66,9 @@ public struct EdgeConfiguration: Sendable {
   // MARK: HTTP
 
   public var requestBodyBytesMax = 65_536
+  /// Users (or their devices, where the credential is a device's) whose HTTP requests are counted; twice
+  /// as many at most. Policy: those silent for longest begin anew, and are counted.
+  public var requestRatesMax = 50_000
   /// A request must be whole within this time.
   public var requestTimeout: Span = .seconds(10)
   /// A connection without a request is closed after this time.

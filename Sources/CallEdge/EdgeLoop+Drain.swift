@@ -13,6 +13,16 @@ extension EdgeLoop {
     let closes: Bool
   }
 
+  /// Why an edge sends its devices elsewhere.
+  enum Leave {
+    /// It is asked to stop.
+    case drained
+    /// No shard answers it. Whoever finds no other edge may stay.
+    case cutOff
+  }
+
+  var leave: Leave? { drain.map { $0.closes ? .drained : .cutOff } }
+
   /// Nobody attaches, and no new call is placed.
   var draining: Bool { drain != nil }
 

@@ -23,6 +23,8 @@ package final class EdgeMetrics: Sendable {
   package let batchesUnreadable: Counter
   package let itemsUnreadable: Counter
   package let requestsTotal: Counter
+  /// Whose rate of HTTP requests was forgotten before its time.
+  package let requestRatesForgotten: Counter
   /// Of requests that came with a push's capability: it was good; it was not; there were no keys
   /// yet to tell.
   package let pushRequestsAccepted: Counter
@@ -67,6 +69,10 @@ package final class EdgeMetrics: Sendable {
       "callmesh_edge_items_unreadable_total",
       "Replies and deliveries of a kind that this version does not know, dropped.")
     requestsTotal = registry.counter("callmesh_edge_http_requests_total", "HTTP requests.")
+    requestRatesForgotten = registry.counter(
+      "callmesh_edge_http_rates_forgotten_total",
+      "Users or devices whose rate of HTTP requests was forgotten because too many others sent some."
+    )
     func pushRequests(_ result: String) -> Counter {
       registry.counter(
         "callmesh_edge_push_requests_total",

@@ -4,8 +4,9 @@ internal import CallCore
 internal import CallTelemetry
 internal import CallWire
 internal import Logging
+internal import Synchronization
 
-/// What all event loops of an edge share. Never changes.
+/// What all event loops of an edge share. Never changes, but for the rates of HTTP requests.
 final class EdgeShared: Sendable {
   let configuration: EdgeConfiguration
   /// Drawn at start: this edge's number in sessions.
@@ -21,6 +22,8 @@ final class EdgeShared: Sendable {
   let logger: Logger
   let health: ClusterHealth
   let isBusConnected: @Sendable () -> Bool
+  /// A user's requests come on connections of any event loop. Held for a look into a table.
+  let requestRates: Mutex<RateTable>
   private let send: @Sendable ([OutgoingMessage]) -> Int
 
   init(
@@ -43,6 +46,10 @@ final class EdgeShared: Sendable {
     verifier = TokenVerifier(keys: configuration.appKeys)
     rules = SessionRules(edge: incarnation, configuration: configuration)
     metrics = EdgeMetrics(registry)
+    requestRates = Mutex(
+      RateTable(
+        perSecond: configuration.commandsPerSecond, burst: configuration.commandsBurst,
+        entriesMax: configuration.requestRatesMax, now: clock.now()))
   }
 
   func message(to shard: Int, _ commands: [Command]) -> OutgoingMessage {

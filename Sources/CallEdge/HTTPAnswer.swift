@@ -30,8 +30,9 @@ extension HTTPAnswer {
     self.init(
       status: error.code.httpStatus, headers: headers,
       body: HTTPBodies.error(error), error: error.code)
-    if error.retryAfterMilliseconds > 0 {
-      let seconds = (error.retryAfterMilliseconds + 999) / 1000
+    if error.retryAfterMilliseconds > 0 || status == 503 {
+      // One second where the error does not say: the cluster is about to find itself again.
+      let seconds = max(1, (UInt64(error.retryAfterMilliseconds) + 999) / 1000)
       self.headers.append(("retry-after", "\(seconds)"))
     }
     if status == 401 { self.headers.append(("www-authenticate", "Bearer")) }
@@ -62,9 +63,13 @@ extension HTTPAnswer {
 
 extension EdgeShared {
   /// Whether devices should be sent here.
-  func readiness(draining: Bool) -> HTTPAnswer {
+  func readiness(_ leave: EdgeLoop.Leave?) -> HTTPAnswer {
     var missing: [String] = []
-    if draining { missing.append("the edge drains, or the cluster does not answer it") }
+    switch leave {
+    case .drained: missing.append("the edge drains")
+    case .cutOff: missing.append("the cluster does not answer the edge")
+    case nil: break
+    }
     if !isBusConnected() { missing.append("the bus is not connected") }
     let ownerless = health.ownerless
     if !ownerless.isEmpty { missing.append("\(ownerless.count) shards have no owner") }

@@ -3,6 +3,7 @@ internal import CallCore
 internal import CallTelemetry
 internal import CallWire
 internal import NIOHTTP1
+internal import Synchronization
 
 /// By what right a request speaks.
 enum HTTPCredential {
@@ -15,6 +16,14 @@ enum HTTPCredential {
     switch self {
     case .bearer(let claims): UserKey(app: claims.app, user: claims.user)
     case .push(let capability): UserKey(app: capability.app, user: capability.user)
+    }
+  }
+
+  /// Who is counted for the rate limit.
+  fileprivate var rateKey: RateTable.Key {
+    switch self {
+    case .bearer(let claims): RateTable.Key(user: user, device: claims.device ?? "")
+    case .push(let capability): RateTable.Key(user: user, device: capability.device)
     }
   }
 
@@ -66,6 +75,18 @@ extension EdgeShared {
     }
     try credential.check(route)
     return credential
+  }
+
+  /// Takes a request of this credential's holder from its rate.
+  /// - Returns: nil, or after how many milliseconds it will be taken.
+  func takeFromRate(of credential: HTTPCredential, now: Timestamp) -> UInt32? {
+    requestRates.withLock { table in
+      let before = table.forgottenEarly
+      let wait = table.take(credential.rateKey, now: now)
+      let forgotten = table.forgottenEarly - before
+      if forgotten > 0 { metrics.requestRatesForgotten.increment(by: forgotten) }
+      return wait
+    }
   }
 
   /// The claims of the Authorization header; nil where there is none.

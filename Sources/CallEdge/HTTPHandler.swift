@@ -28,16 +28,13 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
   private let companions: [any RemovableChannelHandler]
   private var state = State.idle
   private var context: ChannelHandlerContext?
-  private var bucket: TokenBucket
   /// When the connection is closed unless something happens.
   private var deadline: Timestamp
 
   init(loop: EdgeLoop, companions: [any RemovableChannelHandler]) {
     self.loop = loop
     self.companions = companions
-    let now = loop.now
-    bucket = TokenBucket(burst: loop.shared.configuration.commandsBurst, now: now)
-    deadline = now + loop.shared.configuration.requestTimeout
+    deadline = loop.now + loop.shared.configuration.requestTimeout
   }
 
   private var configuration: EdgeConfiguration { loop.shared.configuration }
@@ -82,12 +79,11 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     case (.head(let head), .idle):
       state = .receiving(head, [])
       deadline = loop.now + configuration.requestTimeout
+      if head.expectsContinue { invite(head) }
     case (.body(let part), .receiving(let head, var body)):
       state = .idle
       guard body.count + part.readableBytes <= configuration.requestBodyBytesMax else {
-        let error = CallError(
-          .frameTooLarge, "A body is at most \(configuration.requestBodyBytesMax) bytes.")
-        return answer(HTTPExchange(isHead: head.method == .HEAD), .error(error))
+        return refuseBody(of: head)
       }
       body.append(contentsOf: part.readableBytesView)
       state = .receiving(head, body)
@@ -97,6 +93,20 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
       // Of a refused request, or after the end.
       break
     }
+  }
+
+  /// The client waits to be told that its body is wanted (RFC 9110, 10.1.1).
+  private func invite(_ head: HTTPRequestHead) {
+    let length = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
+    guard length <= configuration.requestBodyBytesMax else { return refuseBody(of: head) }
+    let head = HTTPResponseHead(version: .http1_1, status: .continue)
+    context?.writeAndFlush(wrapOutboundOut(.head(head)), promise: nil)
+  }
+
+  private func refuseBody(of head: HTTPRequestHead) {
+    let error = CallError(
+      .frameTooLarge, "A body is at most \(configuration.requestBodyBytesMax) bytes.")
+    answer(HTTPExchange(isHead: head.method == .HEAD), .error(error))
   }
 
   func tick(now: Timestamp) {
@@ -127,7 +137,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     switch route {
     case .connect: upgrade(head, exchange)
     case .health: answer(exchange, .json(200, HTTPModels.Nothing()))
-    case .ready: answer(exchange, loop.shared.readiness(draining: loop.draining))
+    case .ready: answer(exchange, loop.shared.readiness(loop.leave))
     case .metrics: answer(exchange, .metrics(loop.shared.registry.render()))
     case .registerDevice, .unregisterDevice, .call, .decline, .busy:
       ask(route, head, query: target.count > 1 ? target[1] : "", body, exchange)
@@ -143,9 +153,9 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     let command: Command
     do throws(CallError) {
       let credential = try loop.shared.credential(head.headers, route, body: body, now: now)
-      let wait = bucket.take(
-        perSecond: configuration.commandsPerSecond, burst: configuration.commandsBurst, now: now)
-      if let wait { throw CallError(.rateLimited, retryAfterMilliseconds: wait) }
+      if let wait = loop.shared.takeFromRate(of: credential, now: now) {
+        throw CallError(.rateLimited, retryAfterMilliseconds: wait)
+      }
       let request = try HTTPCommand(
         route, body: body, credential: credential,
         device: HTTPRoute.parameter("device", query: query), limits: configuration.limits)
@@ -251,4 +261,12 @@ struct HTTPExchange {
   var keepAlive = false
   /// The body is left out.
   var isHead = false
+}
+
+extension HTTPRequestHead {
+  /// An expectation in a request of HTTP/1.0 means nothing.
+  fileprivate var expectsContinue: Bool {
+    (version.major, version.minor) >= (1, 1)
+      && headers[canonicalForm: "expect"].contains { $0.lowercased() == "100-continue" }
+  }
 }

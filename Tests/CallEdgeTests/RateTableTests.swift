@@ -1,0 +1,76 @@
+import CallCore
+import CallEdge
+import Testing
+
+private let start = Timestamp(microseconds: 1_800_000_000_000_000)
+
+private func key(_ user: String, _ device: String = "", app: String = "demo") -> RateTable.Key {
+  RateTable.Key(user: UserKey(app: app, user: user), device: device)
+}
+
+@Suite struct RateTableTests {
+  private func table(perSecond: Int = 1, burst: Int = 2, entriesMax: Int = 100) -> RateTable {
+    RateTable(perSecond: perSecond, burst: burst, entriesMax: entriesMax, now: start)
+  }
+
+  @Test func everybodyHasItsOwn() {
+    var table = table()
+    let all = [key("ann"), key("ann", "phone"), key("bob"), key("ann", app: "other")]
+    for each in all {
+      #expect(table.take(each, now: start) == nil)
+      #expect(table.take(each, now: start) == nil)
+      #expect(table.take(each, now: start) == 1000)
+    }
+    #expect(table.count == all.count)
+    #expect(table.forgottenEarly == 0)
+  }
+
+  @Test func itFillsWithTime() {
+    var table = table()
+    for _ in 0..<2 { _ = table.take(key("ann"), now: start) }
+    #expect(table.take(key("ann"), now: start + .milliseconds(400)) == 600)
+    #expect(table.take(key("ann"), now: start + .seconds(1)) == nil)
+    #expect(table.take(key("ann"), now: start + .seconds(1)) == 1000)
+  }
+
+  /// Whoever goes on speaking is never forgotten, through any number of turns.
+  @Test func theTurnOfTheTablesForgivesNobody() {
+    var table = table()
+    var taken = 0
+    for tenth in 0..<1000 {
+      if table.take(key("ann"), now: start + .milliseconds(Int64(tenth) * 100)) == nil {
+        taken += 1
+      }
+    }
+    // Two at once, and one in each of 99.9 seconds.
+    #expect((100...102).contains(taken))
+    #expect(table.forgottenEarly == 0)
+  }
+
+  @Test func whoIsSilentIsForgotten() {
+    var table = table()
+    for index in 0..<50 { _ = table.take(key("user\(index)"), now: start) }
+    #expect(table.count == 50)
+    _ = table.take(key("ann"), now: start + .seconds(3))
+    #expect(table.count == 51)
+    _ = table.take(key("ann"), now: start + .seconds(6))
+    #expect(table.count == 1)
+    for index in 0..<50 { _ = table.take(key("user\(index)"), now: start + .seconds(7)) }
+    // After a long silence nothing of it is left.
+    _ = table.take(key("ann"), now: start + .seconds(3600))
+    #expect(table.count == 1)
+    #expect(table.forgottenEarly == 0)
+  }
+
+  @Test func itIsBoundedAndTheSilentGiveWay() {
+    var table = table(entriesMax: 10)
+    for index in 0..<1000 {
+      _ = table.take(key("user\(index)"), now: start)
+      // Somebody goes on speaking meanwhile: it does not escape by the others' number.
+      let answer = table.take(key("ann"), now: start)
+      #expect((answer == nil) == (index < 2), "\(index)")
+      #expect(table.count <= 20)
+    }
+    #expect(table.forgottenEarly >= 900)
+  }
+}
