@@ -92,6 +92,7 @@ extension CallError {
     switch fault {
     case .malformed: self.init(.malformedFrame)
     case .unknownMember, .laterFormat: self.init(.unknownCommand)
+    case .secondCommand: self.init(.unknownCommand, fault.sentence)
     case .unknownCapability: self.init(Code.unknownCapability)
     case .field, .missing: self.init(.invalidField, fault.sentence)
     }

@@ -10,6 +10,8 @@ enum Fault: Error {
   case missing(String)
   /// A oneof has no member, or one that this version does not know.
   case unknownMember(String)
+  /// More than one command stands in a frame.
+  case secondCommand
   /// A capability of a device that has another name than those there are.
   case unknownCapability
   /// It says that one must know later rules to understand it.
@@ -21,6 +23,7 @@ enum Fault: Error {
     case .field(let name): "The field \(name) is not valid."
     case .missing(let name): "The field \(name) is missing."
     case .unknownMember(let name): "The \(name) is missing or unknown."
+    case .secondCommand: "The frame holds two commands; say each in a frame of its own."
     case .unknownCapability: CallError.Code.unknownCapability.sentence
     case .laterFormat(let format):
       "It has format \(format), which a newer version writes; this one reads up to "

@@ -134,7 +134,8 @@ extension CallError {
     switch fault {
     case .malformed: self.init(.malformedFrame, "The body is not JSON of the expected form.")
     case .unknownCapability: self.init(Code.unknownCapability)
-    case .field, .missing, .unknownMember, .laterFormat: self.init(.invalidField, fault.sentence)
+    case .field, .missing, .unknownMember, .secondCommand, .laterFormat:
+      self.init(.invalidField, fault.sentence)
     }
   }
 }

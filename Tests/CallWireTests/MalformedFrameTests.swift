@@ -77,9 +77,43 @@ import Testing
     #expect(refusal(Array(#"{"id":9}"#.utf8), .json)?.error.code == .unknownCommand)
     let later = refusal(Array(#"{"id":9,"teleport":{}}"#.utf8), .json)
     #expect(later == FrameError(id: 9, error: CallError(.unknownCommand)))
-    #expect(
-      refusal(Array(#"{"id":9,"detach":{},"unregister":{}}"#.utf8), .json)?.error.code
-        == .unknownCommand)
+  }
+
+  @Test(arguments: [
+    #"{"id":9,"detach":{},"unregister":{}}"#, #"{"detach":{},"unregister":{},"id":9}"#,
+    // Whatever the second one holds.
+    #"{"id":9,"detach":{},"place":{}}"#, #"{"id":9,"detach":{},"register":{"voipToken":7}}"#,
+    #"{"id":9,"detach":{},"detach":{}}"#,
+  ])
+  func twoCommands(text: String) {
+    let error = refusal(Array(text.utf8), .json)
+    #expect(error?.id == 9)
+    #expect(error?.error.code == .unknownCommand)
+    #expect(error?.error.message == "The frame holds two commands; say each in a frame of its own.")
+  }
+
+  @Test func whatFollowsACommandMayBeAnythingElse() throws {
+    let text = #"{"id":9,"detach":{},"later":[{"place":1}],"place":null}"#
+    let frame = try DeviceCodec.json.decodeClient(Array(text.utf8))
+    #expect(frame == ClientFrame(id: 9, command: .detach))
+    let broken = refusal(Array(#"{"id":9,"detach":{},"place":{"call":}}"#.utf8), .json)
+    #expect(broken?.error.code == .malformedFrame)
+  }
+
+  /// To other commands an empty callee is the speaker. A call that was to go to somebody must not
+  /// ring the caller's own devices because a name was forgotten.
+  @Test(arguments: DeviceCodec.allCases) func placesNameTheCallee(codec: DeviceCodec) throws {
+    func place(_ callee: String) -> [UInt8] {
+      codec.encode(
+        ClientFrame(
+          id: 9,
+          command: .place(
+            CallAddress(callee: callee, call: LimitTests.call),
+            PlaceRequest(call: LimitTests.call))))
+    }
+    let error = refusal(place(""), codec)
+    #expect(error == FrameError(id: 9, error: CallError(.invalidCallee, "Name the callee.")))
+    #expect(try codec.decodeClient(place("bob")).id == 9)
   }
 
   @Test func unknownEnums() {

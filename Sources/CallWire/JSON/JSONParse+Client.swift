@@ -8,13 +8,24 @@ extension JSONParse {
     try json.object("") { (json, key) throws(Fault) in
       if "id" ~= key {
         id = try json.number("id")
-      } else if let value = try self.command(key, &json) {
-        guard command == nil else { throw .unknownMember("one command of the frame") }
-        command = value
+      } else if command == nil {
+        command = try self.command(key, &json)
+      } else {
+        try nothingMore(key, &json)
       }
     }
     guard let command else { throw .unknownMember("command") }
     return ClientFrame(id: id, command: command)
+  }
+
+  /// Behind the command stands nothing that is one, whatever it holds.
+  private static func nothingMore(_ key: JSONKey, _ json: inout JSONCursor) throws(Fault) {
+    do throws(Fault) {
+      if try command(key, &json) == nil { return }
+    } catch .malformed {
+      throw .malformed
+    } catch {}  // It is a command, and not even a good one.
+    throw .secondCommand
   }
 
   /// The number of a frame whose command could not be read, as far as the text is JSON; 0 where
