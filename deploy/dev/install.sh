@@ -50,6 +50,10 @@ if ((${#missing[@]} > 0)); then
   }
   apt update
   apt install -y --no-install-recommends "${missing[@]}"
+  if [[ " ${missing[*]} " == *" nats-server "* && -d /run/systemd/system ]]; then
+    echo "Debian has started a nats-server of its own on 127.0.0.1:4222, without JetStream. Nothing here uses it;"
+    echo "before you run a cluster by hand: systemctl disable --now nats-server"
+  fi
 fi
 
 if ! command -v swift >/dev/null; then

@@ -23,12 +23,28 @@ for program in callnode callctl; do
     exit 2
   }
 done
+
+free() { # port, what it is for, the variable that changes it
+  (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null || return 0
+  echo "run-cluster.sh: something listens on 127.0.0.1:$1 already, where $2 would; choose with $3=…" >&2
+  return 1
+}
+free "${NATS_PORT:-4222}" "nats-server" NATS_PORT || {
+  # Where systemd runs, Debian's package starts one as it is installed, and that one has no JetStream.
+  echo "run-cluster.sh: if that is Debian's own nats-server, which keeps nothing: sudo systemctl disable --now nats-server" >&2
+  exit 2
+}
+for ((number = 1; number <= ${EDGES:-2}; number++)); do
+  free $((${EDGE_PORT:-8080} + number - 1)) "edge-$number" EDGE_PORT || exit 2
+done
+
 mkdir -p "$folder/logs"
 folder=$(cd "$folder" && pwd)
 [[ -f $folder/keys.json ]] || "$bin/callctl" keys --app "$app" --keys-file "$folder/keys.json"
 
 nodes=()
 bus=
+declare -A names=()
 stop() {
   trap - INT TERM EXIT
   echo "stopping"
@@ -47,6 +63,7 @@ start() { # name, command...
   shift
   # A session of its own, so that Ctrl-C reaches this script alone and the order above holds.
   setsid "$@" </dev/null >>"$folder/logs/$name.log" 2>&1 &
+  names[$!]=$name
 }
 
 start nats-server "$nats" -a 127.0.0.1 -p "${NATS_PORT:-4222}" -n callmesh-local -js -sd "$folder/nats"
@@ -77,6 +94,9 @@ token:  $bin/callctl token --app $app --user alice --keys-file $folder/keys.json
 Ctrl-C ends it.
 END
 # Until one of them ends, which none should.
-wait -n
-echo "run-cluster.sh: a process ended; see $folder/logs" >&2
+status=0
+wait -n -p ended || status=$?
+name=${names[${ended:-0}]:-a process}
+echo "run-cluster.sh: $name ended with status $status; the end of $folder/logs/$name.log:" >&2
+tail -n 5 "$folder/logs/$name.log" >&2 || true
 exit 1
