@@ -74,10 +74,11 @@ extension Setting {
       "How often a silent session is pinged; after two pings in silence it is closed."),
     Setting(
       .commandsPerSecond, .edge, .integer(1...100_000), "20",
-      "Commands that one session may send in a second, on average."),
+      "Commands that one session, and HTTP requests that one user or device, may send in a second, "
+        + "on average."),
     Setting(
       .commandsBurst, .edge, .integer(1...100_000), "60",
-      "Commands that one session may send at once."),
+      "Commands that one session, and HTTP requests that one user or device, may send at once."),
   ]
 
   private static let coordinatorSettings: [Setting] = [
@@ -172,7 +173,9 @@ extension Setting {
       .devicesPerUser, .calls, .integer(1...100), "10",
       "Registered devices of one user; the longest unseen gives way."),
     Setting(
-      .liveCallsPerDevice, .calls, .integer(1...1000), "5", "Live calls that one device may place."),
+      .liveCallsPerDevice, .calls, .integer(1...1000), "5",
+      "Live calls that one device may have placed; and that one device of a callee may have, above "
+        + "which further calls do not ring it."),
     Setting(
       .callsPerPairPerMinute, .calls, .integer(1...10_000), "10",
       "Calls from one caller to one callee in a minute."),

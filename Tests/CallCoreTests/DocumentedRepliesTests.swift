@@ -1,0 +1,102 @@
+import CallCore
+import Testing
+
+/// What docs/device-protocol.md says below each command of replies that are easily taken for others.
+@Suite struct DocumentedRepliesTests {
+  @Test func aDeclineForTheUserBehindOneForTheDeviceChangesNothing() {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place()
+    for first in [Command.Body.decline(Bench.callID, .here), .busy(Bench.callID)] {
+      var bench = bench
+      let before = bench.say(first, device: "b1")?.state
+      let after = bench.say(.decline(Bench.callID, .everywhere), device: "b1")?.state
+      #expect(after?.phase == .ended && after?.reason == before?.reason)
+      #expect(bench.ends.isEmpty && bench.stops("b2").isEmpty)
+      #expect(
+        bench.say(.answer(Bench.callID, description: ""), device: "b2") != nil
+          && bench.answers().count == 1)
+    }
+  }
+
+  @Test func anAnswerAfterOnesOwnDecline() {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place()
+    bench.say(.decline(Bench.callID, .here), device: "b1")
+    let answer = Command.Body.answer(Bench.callID, description: "")
+    #expect(bench.say(answer, device: "b1")?.error == .wrongState)
+    bench.say(answer, device: "b2")
+    guard case .answer(won: false, let state)? = bench.say(answer, device: "b1") else {
+      Issue.record("no answer")
+      return
+    }
+    #expect(state.phase == .ended)
+  }
+
+  @Test func connectedIsAnsweredByTheStateOfThingsToWhomItIsOver() {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place()
+    let connected = Command.Body.connected(Bench.callID)
+    #expect(bench.say(connected, device: "b1")?.error == .wrongState)
+    #expect(bench.caller(connected)?.error == .wrongState)
+    bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    #expect(bench.say(connected, device: "b1") == .done)
+    #expect(bench.caller(connected) == .done)
+    #expect(bench.say(connected, device: "b2")?.state?.reason == .answeredElsewhere)
+    bench.caller(.hangUp(Bench.callID))
+    for device in ["b1", "b2"] {
+      #expect(bench.say(connected, device: device)?.state?.phase == .ended)
+    }
+    #expect(bench.caller(connected)?.state?.reason == .hungUp)
+  }
+
+  @Test func hangUpByWhoHasNoPartInTheConversation() {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place()
+    let hangUp = Command.Body.hangUp(Bench.callID)
+    #expect(bench.say(hangUp, device: "b2")?.error == .wrongState)
+    #expect(bench.say(hangUp, device: "b9")?.error == .wrongState)
+    bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    #expect(bench.say(hangUp, device: "b2")?.state?.reason == .answeredElsewhere)
+    #expect(bench.ends.isEmpty)
+  }
+
+  /// While it rings the caller's count whether they were acknowledged or not; later only those that
+  /// were not do.
+  @Test func signalsThatCount() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    let candidate = Command.Body.signal(Bench.callID, .candidate, body: "c")
+    for _ in 0..<128 {
+      #expect(bench.caller(candidate) == .done)
+      bench.acknowledgeAll()
+      _ = bench.take()
+    }
+    #expect(bench.caller(candidate)?.error == .tooManySignals)
+    bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    bench.acknowledgeAll()
+    for _ in 0..<200 {
+      #expect(bench.caller(candidate) == .done)
+      bench.acknowledgeAll()
+      _ = bench.take()
+    }
+  }
+
+  /// A candidate that is said again after its connection broke goes under the id that it had.
+  @Test func anotherIDIsAnotherCandidate() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    let candidate = Command.Body.signal(Bench.callID, .candidate, body: "c")
+    bench.say(candidate, device: "b1")
+    bench.say(candidate, device: "b1", again: true)
+    #expect(bench.signals("alice1").map(\.body) == ["c"])
+    bench.say(candidate, device: "b1")
+    #expect(bench.signals("alice1").map(\.body) == ["c", "c"])
+  }
+}
