@@ -18,14 +18,13 @@ extension ShardClaim {
   func recover(
     _ term: ShardTerm, _ accepted: UInt64, _ ahead: ReadAhead
   ) async throws(Failure) -> RecoveredShard {
-    async let registered = registrations(unless: ahead.registrations)
     var found = ahead.checkpoint
     var end: StoredRecord?? = ahead.end
     for _ in 0..<3 {
       let checkpoint = try found.get()
       do throws(Failure) {
         let (recovered, revision) = try await replayAndFence(
-          term, checkpoint?.0, try await registered.get(), accepted, end)
+          term, checkpoint?.0, ahead.registrations, accepted, end)
         // A former owner may have written a checkpoint, and purged the journal behind it, while the
         // journal was being read.
         if revision == (checkpoint?.revision ?? 0) { return recovered }
@@ -113,7 +112,8 @@ extension ShardClaim {
   }
 
   private func replayAndFence(
-    _ term: ShardTerm, _ checkpoint: Checkpoint?, _ registrations: StoredRegistrations,
+    _ term: ShardTerm, _ checkpoint: Checkpoint?,
+    _ registrations: Result<StoredRegistrations, Failure>?,
     _ accepted: UInt64, _ end: StoredRecord??
   ) async throws(Failure) -> (RecoveredShard, checkpoint: UInt64) {
     var reader = JournalReader(
@@ -122,10 +122,11 @@ extension ShardClaim {
       chain: JournalChain(
         position: checkpoint?.sequence ?? 0, end: checkpoint?.sequence ?? 0),
       accepted: accepted)
-    reader.machine.restore(
-      checkpoint: checkpoint?.entries ?? [], registrations: registrations.all, now: with.clock.now()
-    )
+    reader.machine.replay(checkpoint?.entries ?? [], now: with.clock.now())
     let (sequence, revision) = try await fence(term, &reader, end)
+    // Until it was fenced, a former owner may have told a device that its registration is stored.
+    let stored = try await self.registrations(unless: registrations).get()
+    reader.machine.restore(stored.all)
     with.metrics.recordsReplayed.increment(by: UInt64(reader.tail.records))
     if !reader.losses.isEmpty {
       with.metrics.recordsGivenUp.increment(by: UInt64(reader.losses.count))
@@ -140,7 +141,7 @@ extension ShardClaim {
       term: term, machine: reader.machine, sequence: sequence, edges: await edges(),
       tail: reader.tail)
     recovered.journalEnd = max(sequence, reader.chain.end)
-    recovered.registrationRevisions = registrations.revisions
+    recovered.registrationRevisions = stored.revisions
     // What was given up must not be met again.
     recovered.tail.isUnwanted = !reader.losses.isEmpty
     recovered.lostSince = lostSince

@@ -46,6 +46,12 @@ public struct ShardMachine: Sendable {
   public mutating func restore(
     checkpoint: [JournalEntry], registrations: [Registration], now: Timestamp
   ) {
+    restore(registrations)
+    replay(checkpoint, now: now)
+  }
+
+  /// Takes in the registrations, once, at any time before `begin`: no replay looks at them.
+  public mutating func restore(_ registrations: [Registration]) {
     for registration in registrations {
       users[registration.user, default: User()].withDevice(registration.device) {
         $0.registration = registration
@@ -53,7 +59,6 @@ public struct ShardMachine: Sendable {
       }
       tally.registrations += 1
     }
-    replay(checkpoint, now: now)
   }
 
   /// Replays one journal record, in order, after `restore`.

@@ -214,6 +214,38 @@ import Testing
     }
   }
 
+  /// The former owner was alive until it was fenced, and may have said that a registration is stored.
+  @Test func aRegistrationThatIsStoredWhileItsShardIsReadBackIsNotMissed() async throws {
+    try await withCluster { bench in
+      let late = UserKey.user("late")
+      let shard = ShardHash.shard(of: late, count: bench.shards)
+      let bucket = try await bench.bus.openBucket(
+        bench.subjects.registrationBucket, BucketOptions())
+      let registration = Registration(
+        user: late, device: "phone", request: RegistrationRequest(),
+        registeredAt: bench.clock.now(),
+        seenAt: bench.clock.now())
+      let key = Subjects.registrationKey(
+        shard: shard, app: late.app, user: late.user, device: "phone")
+      bench.start("a")
+      try await bench.settled(["a"])
+      await bench.crash("a")
+      bench.bus.setFaults { faults in
+        faults.onAppend = { written, bytes in
+          guard written == shard, let record = try? ClusterCodec.journalRecord(bytes),
+            record.number == 0
+          else { return nil }
+          bucket.put(key, ClusterCodec.encode(registration), expecting: nil) { _ in }
+          return nil
+        }
+      }
+      bench.start("b", mortal)
+      try await bench.settled(["b"])
+      let shards = try await bench.status()["b"]?.coordinator?.shards ?? []
+      #expect(shards.reduce(0) { $0 + $1.registrations } == 1)
+    }
+  }
+
   /// Nobody listens any more at a killed node's address: that is known long before its silence counts.
   @Test func aCrashIsNoticedBeforeTheTimeout() async throws {
     func quick(_ configuration: inout CoordinatorConfiguration) {
