@@ -62,6 +62,7 @@ struct StoreCrashTests {
         // A new leader that has not applied all yet may refuse also a first attempt.
         let last = try await end()
         if last?.sequence ?? 0 <= expecting {
+          try Task.checkCancellation()
           await lookAgain()
           continue
         }
@@ -72,7 +73,7 @@ struct StoreCrashTests {
     }
 
     /// The journal's end, as soon as somebody tells.
-    private func end() async throws -> StoredRecord? {
+    func end() async throws -> StoredRecord? {
       while true {
         do {
           return try await journal.last(shard: shard)
@@ -80,6 +81,16 @@ struct StoreCrashTests {
           try Task.checkCancellation()
           await lookAgain()
         }
+      }
+    }
+
+    /// Purges what lies before its newest record, over and over, as checkpoints do now and then.
+    func purge(until stop: () -> Bool) async throws {
+      while !stop() {
+        try Task.checkCancellation()
+        let newest = state.withLock { $0.sequence }
+        if newest > 1 { try? await journal.purge(shard: shard, through: newest - 1) }
+        await lookAgain()
       }
     }
 
@@ -162,6 +173,38 @@ struct StoreCrashTests {
         server.kill()
         try await server.relaunch()
       }
+    }
+    await bus.close()
+  }
+
+  /// What a purge leaves must be there whenever the server dies in it.
+  @Test(arguments: NATSServerProcess.programs)
+  func aServerKilledUnderPurgesKeepsWhatIsBehindThem(program: String) async throws {
+    let server = try await NATSServerProcess.start(program: program)
+    defer { server.stop() }
+    let bus = try await NATSBus.connect(url: server.url, name: "test", options: options())
+    let journal = try await open(bus, replicas: 1)
+    let writers = (0..<Self.shards).map { Writer($0, journal) }
+    let over = Flag()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for writer in writers {
+        group.addTask { try await writer.write { over.isUp } }
+        group.addTask { try await writer.purge { over.isUp } }
+      }
+      for _ in 0..<20 {
+        try await progress(writers, by: 20)
+        let known = writers.map { $0.state.withLock { $0.sequence } }
+        server.kill()
+        try await server.relaunch()
+        for (writer, sequence) in zip(writers, known) {
+          let end = try await writer.end()?.sequence ?? 0
+          #expect(end >= sequence, "shard \(writer.shard) ends at \(end)")
+          // Its writer would wait for ever.
+          if end < sequence { throw BusError.wrongSequence }
+        }
+      }
+      over.value.withLock { $0 = true }
+      try await group.waitForAll()
     }
     await bus.close()
   }

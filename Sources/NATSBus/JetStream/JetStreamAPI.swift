@@ -106,12 +106,11 @@ struct JetStreamAPI: Sendable {
       isDeletion: text.contains("KV-Operation: DEL") || text.contains("KV-Operation: PURGE"))
   }
 
-  /// Removes the messages that match a subject filter (nil: all) and lie before a sequence.
-  func purge(stream: String, filter: String?, before sequence: UInt64) async throws {
+  /// Removes the messages that match a subject filter and lie before a sequence.
+  func purge(stream: String, filter: String, before sequence: UInt64) async throws {
     // To the server, 0 means no bound at all.
     guard sequence > 0 else { return }
-    let condition = filter.map { "\"filter\":\(JSONValue.quoted($0))," } ?? ""
-    let body = "{\(condition)\"seq\":\(sequence)}"
+    let body = "{\"filter\":\(JSONValue.quoted(filter)),\"seq\":\(sequence)}"
     _ = try await call("STREAM.PURGE.\(stream)", body).checked("cannot purge \(stream)")
   }
 

@@ -2,9 +2,9 @@ public import CallBus
 
 /// The shards' journals: a subject per shard, spread over as many streams, up to a limit.
 ///
-/// A stream of its own makes a shard's purge cheap: the server cuts the stream off, in about 3 ms.
-/// To purge one of 64 subjects in one stream of 200,000 records, nats-server 2.9.10 walks all of
-/// them and lets every append wait for 100 ms and more.
+/// A stream of its own makes a shard's purge cheap: the server walks what the shard has. To purge
+/// one of 64 subjects in one stream of 200,000 records, nats-server 2.9.10 walks all of them and lets
+/// every append wait for 100 ms and more.
 public final class JetStreamJournal: Journal {
   /// More shards share streams: each costs the server files and, replicated, a consensus group.
   /// Changing this moves shards between streams: a cluster keeps it for ever.
@@ -100,10 +100,14 @@ public final class JetStreamJournal: Journal {
     return records
   }
 
+  /// By subject, also where the shard has a stream of its own: asked to cut a whole stream off,
+  /// nats-server before 2.11.12 and 2.12.3 empties the file that it keeps and writes it anew, and one
+  /// that is killed between the two has lost all of the shard's records. Of a subject it only notes
+  /// which are gone, and removes files of which nothing is left.
   public func purge(shard: Int, through sequence: UInt64) async throws {
     guard let newest = try await last(shard: shard)?.sequence else { return }
     try await api.purge(
-      stream: stream(shard), filter: streamCount == subjects.count ? nil : subjects[shard],
+      stream: stream(shard), filter: subjects[shard],
       before: sequence < newest ? sequence + 1 : newest)
   }
 
