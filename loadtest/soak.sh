@@ -9,9 +9,10 @@ seconds=$((minutes * 30))
 status=0
 for servers in 1 3; do
   echo "soak: $servers nats-server(s), $((seconds / 60)) min"
-  # Ended calls are kept for 10 minutes; a shorter run would see nothing but them piling up.
+  # Ended calls are kept for 10 minutes; a shorter run would see nothing but them piling up. Two minutes
+  # are longer than any device is without a session: what it asks for must still be known.
   "$bin/callload" --nats-servers "$servers" --devices 600 --rate 20 --duration "${seconds}s" \
     --chaos all --summary 1m --check-growth \
-    --node-setting endedCallKept=30s --node-setting drainSeconds=3s "$@" || status=1
+    --node-setting endedCallKept=2m --node-setting drainSeconds=3s "$@" || status=1
 done
 exit $status

@@ -1,6 +1,7 @@
 import CallCore
 import CallTestKit
 import CallWire
+import FoundationEssentials
 import Histogram
 import Testing
 import callload
@@ -110,6 +111,19 @@ import callload
     timeline.begin(killed, carried: [], at: at(20))
     timeline.attached(device: 2, through: 0, at: at(21))
     #expect(!timeline.mayComeLate(to: 2, at: at(21)))
+  }
+
+  @Test("a fault concerns what the node has just taken, too")
+  func shardsOfANode() throws {
+    let text = """
+      {"registrations":0,"nodes":[{"status":{"node":"e"}},{"status":{"node":"c","coordinator":{"shards":[
+      {"shard":1,"state":"serving"},{"shard":2,"state":"recovering"},{"shard":3,"state":"releasing"},
+      {"shard":4,"state":"stopped"}]}}}]}
+      """
+    let status = try JSONDecoder().decode(ClusterQuestions.Status.self, from: Data(text.utf8))
+    #expect(status.shards(of: "c") == [1, 2, 3])
+    #expect(status.shards(of: "e") == nil)
+    #expect(status.shards(of: "nobody") == nil)
   }
 
   @Test(

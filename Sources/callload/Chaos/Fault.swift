@@ -8,7 +8,7 @@ package struct Fault: Sendable, Equatable {
   package var role: ProcessRole
   /// Of an edge, its place among the edges' URLs.
   package var edge: Int?
-  /// The shards that the node served when it happened; of NATS, all.
+  /// The shards that the node had when it happened; of NATS, all.
   package var shards: [Int]
 
   package init(

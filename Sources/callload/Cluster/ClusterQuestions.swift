@@ -24,10 +24,11 @@ package struct ClusterQuestions: Sendable {
     var registrations: Int
     var nodes: [Node]
 
-    /// The shards that a coordinator serves; nothing where it did not answer.
+    /// The shards that a coordinator has, also those that it has just taken or is about to give away:
+    /// whatever befalls it befalls them. Nothing where it did not answer.
     package func shards(of node: String) -> [Int]? {
       let status = nodes.first { $0.status.node == node }?.status
-      return status?.coordinator?.shards.filter { $0.state == "serving" }.map(\.shard)
+      return status?.coordinator?.shards.filter { $0.state != "stopped" }.map(\.shard)
     }
   }
 
@@ -38,7 +39,7 @@ package struct ClusterQuestions: Sendable {
     return output.flatMap { try? JSONDecoder().decode(Status.self, from: $0) }
   }
 
-  /// The shards that a coordinator serves; nothing where it does not answer for seconds.
+  /// The shards that a coordinator has; nothing where it does not answer for seconds.
   package func shards(of node: String) async -> [Int]? {
     for window in [0.2, 0.6, 1.5] {
       if let found = await status(window: window)?.shards(of: node) { return found }
