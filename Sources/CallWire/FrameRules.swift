@@ -34,9 +34,6 @@ struct FrameRules {
     case .unregister(let device):
       if let device { try FieldRules.checkDeviceID(device.text) }
     case .place(let call, let request):
-      // To others an empty callee is the speaker. Whoever calls oneself says so: a name that was
-      // forgotten must not ring one's own devices.
-      guard !call.callee.isEmpty else { throw CallError(.invalidCallee, "Name the callee.") }
       try check(call)
       try check(description: request.description)
       try check(request.headers)

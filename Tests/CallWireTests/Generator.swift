@@ -177,7 +177,7 @@ extension Generator {
     case 3: return .unregister(chance(50) ? device() : nil)
     case 4:
       return .place(
-        CallAddress(callee: user(), call: call.call),
+        call,
         PlaceRequest(
           call: call.call, ringTimeoutSeconds: UInt32(truncatingIfNeeded: number()),
           description: body(), headers: headers(), video: chance(50)))

@@ -100,22 +100,6 @@ import Testing
     #expect(broken?.error.code == .malformedFrame)
   }
 
-  /// To other commands an empty callee is the speaker. A call that was to go to somebody must not
-  /// ring the caller's own devices because a name was forgotten.
-  @Test(arguments: DeviceCodec.allCases) func placesNameTheCallee(codec: DeviceCodec) throws {
-    func place(_ callee: String) -> [UInt8] {
-      codec.encode(
-        ClientFrame(
-          id: 9,
-          command: .place(
-            CallAddress(callee: callee, call: LimitTests.call),
-            PlaceRequest(call: LimitTests.call))))
-    }
-    let error = refusal(place(""), codec)
-    #expect(error == FrameError(id: 9, error: CallError(.invalidCallee, "Name the callee.")))
-    #expect(try codec.decodeClient(place("bob")).id == 9)
-  }
-
   @Test func unknownEnums() {
     let scope = Self.ref() + [0x10, 7]
     #expect(refusal(Self.frame(10, scope))?.error.code == .invalidField)
