@@ -216,7 +216,9 @@ extension ShardMachine {
     into outcome: inout Outcome
   ) -> Reply {
     switch (command.body, role) {
-    case (_, .stranger): return .error(CallError(.notParty))
+    // Strangers learn from no command more than from a query: not even that there is such a call.
+    case (_, .stranger):
+      return .error(CallError(command.user == call.callerKey ? .notParty : .unknownCall))
     case (.alerting, .leg(let leg)): return call.alerting(leg, context, into: &outcome)
     case (.answer(_, let description), .leg(let leg)):
       return call.answer(leg, description: description, context, into: &outcome)

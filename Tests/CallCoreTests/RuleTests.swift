@@ -260,8 +260,13 @@ import Testing
       .connected(Bench.callID), .resume(Bench.callID),
     ]
     for body in bodies {
-      #expect(bench.say(body, user: "mallory", device: "m1")?.error == .notParty, "\(body)")
+      // As if there were no such call.
+      #expect(bench.say(body, user: "mallory", device: "m1")?.error == .unknownCall, "\(body)")
+      // The caller's other devices may ask for it, so they may know of it.
+      #expect(bench.say(body, user: "alice", device: "alice2")?.error == .notParty, "\(body)")
     }
+    #expect(
+      bench.say(.query(Bench.callID), user: "alice", device: "alice2")?.state?.phase == .placed)
     #expect(
       bench.say(.query(Bench.callID), user: "mallory", device: "m1")?.state?.phase == .unknown)
     #expect(bench.caller(.answer(Bench.callID, description: ""))?.error == .notParty)
