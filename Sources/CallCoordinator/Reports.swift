@@ -48,7 +48,7 @@ extension CallReport {
     deadlineMilliseconds = inspection.state.deadline?.milliseconds
     legs = inspection.legs.map {
       Leg(
-        party: Party($0.party), state: $0.state, session: $0.session?.text,
+        party: Party($0.party), state: $0.state, session: $0.session?.description,
         pushes: $0.pushes.map(\.name))
     }
     timeline = inspection.timeline.map {
@@ -82,7 +82,7 @@ extension UserReport.Device {
   init(_ device: UserInspection.Device) {
     let tokens = [device.registration?.request.voipToken, device.registration?.request.alertToken]
     self.init(
-      device: device.device.text, name: device.name, session: device.session?.text,
+      device: device.device.text, name: device.name, session: device.session?.description,
       client: device.client, attachedAtMilliseconds: device.attachedAt?.milliseconds,
       registeredAtMilliseconds: device.registration?.registeredAt.milliseconds,
       pushProviders: tokens.compactMap { $0?.provider.name }.filter { $0 != "none" })
@@ -107,9 +107,4 @@ extension UserReport.Token {
       kind: kind, provider: token.provider.name, environment: token.environment, topic: topic,
       fingerprint: String(token.fingerprint.prefix(12)))
   }
-}
-
-extension SessionRef {
-  /// Edge number and session number.
-  var text: String { "\(edge).\(number)" }
 }

@@ -87,13 +87,19 @@ public struct DeviceID: Hashable, Sendable, CustomStringConvertible, Expressible
 /// A device's live connection: which edge holds it, and the edge's own number for it.
 ///
 /// An HTTP request counts as a session of its own, so that its reply finds it.
-public struct SessionRef: Hashable, Sendable {
+public struct SessionRef: Hashable, Sendable, CustomStringConvertible {
   public let edge: UInt64
   public let number: UInt64
 
   public init(edge: UInt64, number: UInt64) {
     self.edge = edge
     self.number = number
+  }
+
+  /// The session's name, the same for its device, in logs and in what operators see: both numbers in
+  /// hexadecimal digits, `51a7-3`.
+  public var description: String {
+    "\(String(edge, radix: 16))-\(String(number, radix: 16))"
   }
 }
 

@@ -102,7 +102,7 @@ extension DeviceSession {
     heard = false
     return .attached(
       AttachedInfo(
-        session: "\(String(rules.edge, radix: 16))-\(String(number, radix: 16))",
+        session: SessionRef(edge: rules.edge, number: number).description,
         user: identity.user.user, device: identity.device,
         pingSeconds: UInt32(clamping: rules.pingInterval.microseconds / 1_000_000),
         serverTime: now, forCall: forCall))

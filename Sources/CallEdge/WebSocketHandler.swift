@@ -195,7 +195,8 @@ final class WebSocketHandler: ChannelInboundHandler {
 
   private func logKeys(_ user: UserKey, _ device: DeviceID) -> Logger.Metadata {
     .keys([
-      .session: "\(String(number, radix: 16))", .app: "\(user.app)", .user: "\(user.user)",
+      .session: "\(SessionRef(edge: loop.shared.rules.edge, number: number))", .app: "\(user.app)",
+      .user: "\(user.user)",
       .device: "\(device)",
     ])
   }

@@ -194,7 +194,7 @@ public struct CallReport: Codable, Sendable, Equatable {
   public struct Leg: Codable, Sendable, Equatable {
     public var party: Party
     public var state: String
-    /// Edge number and session number; nil without a session.
+    /// The session's name, as its device and the edge's log know it; nil without a session.
     public var session: String?
     /// What was pushed to it, by purpose; nil from nodes that do not say.
     public var pushes: [String]?

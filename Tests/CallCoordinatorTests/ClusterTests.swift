@@ -300,6 +300,13 @@ import Testing
       #expect(found.callee == "callee-1")
       #expect(Set(found.legs?.map(\.party.device) ?? []) == ["phone", "laptop"])
       #expect(found.timeline?.isEmpty == false)
+      #expect(found.timelineDropped == 0)
+      // The name that the device got, and that is in the edge's log.
+      let names = (2...3).map { SessionRef(edge: bench.edge.number, number: $0).description }
+      #expect(found.legs?.map(\.session) == names)
+      let known: [UserReport] = try await bench.ask(
+        bench.subjects.adminUser, AdminQuery(app: users[1].app, user: users[1].user))
+      #expect(known.first { $0.found }?.devices?.map(\.session) == names)
       let none: [CallReport] = try await bench.ask(
         bench.subjects.adminCall, AdminQuery(call: "nonsense"))
       #expect(none.count == 2 && none.allSatisfy { !$0.found })

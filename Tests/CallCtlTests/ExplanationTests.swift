@@ -124,13 +124,13 @@ import callctl
     let start: Int64 = 1_767_323_045_678
     user.devices = [
       .init(
-        device: "late", name: "", session: "1.2", client: "", attachedAtMilliseconds: start + 5000,
+        device: "late", name: "", session: "1f-2", client: "", attachedAtMilliseconds: start + 5000,
         registeredAtMilliseconds: nil, pushProviders: []),
       .init(
         device: "asleep", name: "", session: nil, client: "", attachedAtMilliseconds: nil,
         registeredAtMilliseconds: start - 1, pushProviders: ["apns"]),
       .init(
-        device: "full", name: "", session: "1.3", client: "", attachedAtMilliseconds: start - 1,
+        device: "full", name: "", session: "1f-3", client: "", attachedAtMilliseconds: start - 1,
         registeredAtMilliseconds: nil, pushProviders: []),
     ]
     let texts = Explanation.of(report, user: user).dropFirst().map(\.text)
@@ -186,7 +186,7 @@ import callctl
     report.shard = 7
     report.devices = [
       .init(
-        device: "phone", name: "Ann's\u{1B}[2J", session: "1.2", client: "sdk 1",
+        device: "phone", name: "Ann's\u{1B}[2J", session: "1f-2", client: "sdk 1",
         attachedAtMilliseconds: 40_000, registeredAtMilliseconds: nil, pushProviders: [])
     ]
     report.calls = [.init(call: "c", phase: "ended", reason: "busy")]
@@ -197,7 +197,7 @@ import callctl
         Shard  7 on c1
 
         DEVICE  NAME            SESSION  ATTACHED   REGISTERED  PUSH  CLIENT
-        phone   Ann's\\u001b[2J  1.2      1m 0s ago  no          -     sdk 1
+        phone   Ann's\\u001b[2J  1f-2     1m 0s ago  no          -     sdk 1
 
         CALL  STATE
         c     ended, busy

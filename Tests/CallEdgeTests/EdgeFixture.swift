@@ -108,6 +108,7 @@ struct EdgeFixture {
 
   static func run(
     _ change: (inout EdgeConfiguration) -> Void = { _ in },
+    log: (@Sendable (String) -> Void)? = nil,
     _ body: (EdgeFixture) async throws -> Void
   ) async throws {
     let (keys, _) = AppKeys.generateDevelopment(app: "demo")
@@ -122,7 +123,10 @@ struct EdgeFixture {
     let shards = try FakeShards(
       bus: bus, subjects: subjects, shardCount: configuration.shardCount)
     let metrics = MetricsRegistry()
-    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    let logger = Logger(label: "test") { label in
+      guard let log else { return SwiftLogNoOpLogHandler() }
+      return LineLogHandler(label: label, logLevel: .debug, asJSON: false, write: log)
+    }
     let pushKeys = PushKeyring(try PushCapabilityKeys([[UInt8](1...32)]))
     let node = EdgeNode(
       configuration: configuration, bus: bus,

@@ -61,6 +61,25 @@ private let ann = UserKey(app: "demo", user: "ann")
     }
   }
 
+  /// Whoever has the name that a device was told finds its session in the log.
+  @Test func theLogNamesSessionsAsTheirDevicesDo() async throws {
+    let log = Inbox<String>(capacity: 1000)
+    try await EdgeFixture.run(log: { _ = log.offer($0) }) { edge in
+      let client = try await edge.client()
+      let info = try await client.attach(token: try await edge.token("ann"), device: "phone")
+      #expect(info.session.hasPrefix(String(edge.node.incarnation, radix: 16) + "-"))
+      var lines: [String] = []
+      while !lines.contains(where: { $0.contains("session begins") }) {
+        let more = await log.next(until: .now + patience)
+        guard !more.isEmpty else { throw TestFailure("the session is not in the log") }
+        lines += more
+      }
+      let begins = lines.filter { $0.contains("session begins") }
+      #expect(begins.count == 1)
+      #expect(begins.first?.contains(" session=\(info.session) ") == true, "\(begins)")
+    }
+  }
+
   // MARK: Authentication
 
   @Test func headerIsCheckedBeforeTheUpgrade() async throws {
