@@ -1473,7 +1473,7 @@ const ProtobufCMessageDescriptor callmesh__v1__answered_entry__descriptor =
   (ProtobufCMessageInit) callmesh__v1__answered_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__leg_ended_entry__field_descriptors[2] =
+static const ProtobufCFieldDescriptor callmesh__v1__leg_ended_entry__field_descriptors[3] =
 {
   {
     "device",
@@ -1499,15 +1499,28 @@ static const ProtobufCFieldDescriptor callmesh__v1__leg_ended_entry__field_descr
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "at_us",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__LegEndedEntry, at_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__leg_ended_entry__field_indices_by_name[] = {
+  2,   /* field[2] = at_us */
   0,   /* field[0] = device */
   1,   /* field[1] = end */
 };
 static const ProtobufCIntRange callmesh__v1__leg_ended_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__leg_ended_entry__descriptor =
 {
@@ -1517,7 +1530,7 @@ const ProtobufCMessageDescriptor callmesh__v1__leg_ended_entry__descriptor =
   "Callmesh__V1__LegEndedEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__LegEndedEntry),
-  2,
+  3,
   callmesh__v1__leg_ended_entry__field_descriptors,
   callmesh__v1__leg_ended_entry__field_indices_by_name,
   1,  callmesh__v1__leg_ended_entry__number_ranges,

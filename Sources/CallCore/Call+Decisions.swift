@@ -119,7 +119,8 @@ extension Call {
   private mutating func refuse(
     _ leg: Int, _ end: LegEnd, ringsOn: Bool, _ context: CallContext, into outcome: inout Outcome
   ) {
-    commit(.legEnded(legs[leg].party.device, end), .urgent, context, into: &outcome)
+    commit(
+      .legEnded(legs[leg].party.device, end, at: context.now), .urgent, context, into: &outcome)
     if ringsOn { tellRefuser(leg, context, into: &outcome) }
     endIfNobodyIsLeft(context, into: &outcome)
   }
@@ -127,7 +128,9 @@ extension Call {
   /// A device hears on its session that it declined, or was busy.
   mutating func tellRefuser(_ leg: Int, _ context: CallContext, into outcome: inout Outcome) {
     let reason: EndReason = legs[leg].state == .busy ? .busy : .declined
-    stop(leg: leg, Stop(reason: reason, by: legs[leg].party), context, into: &outcome)
+    stop(
+      leg: leg, Stop(reason: reason, by: legs[leg].party), decided: legs[leg].leftAt, context,
+      into: &outcome)
   }
 
   /// A decline or busy that comes too late changes nothing; the winner is told how to end its call.

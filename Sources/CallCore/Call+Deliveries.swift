@@ -1,16 +1,20 @@
 /// What the devices of a call are told, and how they see it.
 extension Call {
+  /// - Parameter decided: when what is told came about, where that was before.
   mutating func tellCaller(
-    _ event: Delivery.Event, _ context: CallContext, into outcome: inout Outcome
+    _ event: Delivery.Event, decided: Timestamp? = nil, _ context: CallContext,
+    into outcome: inout Outcome
   ) {
-    let delivery = delivery(event, at: context.now, epoch: context.epoch)
+    let delivery = delivery(event, at: decided ?? context.now, epoch: context.epoch)
     caller.deliver(delivery, context, into: &outcome)
   }
 
+  /// - Parameter decided: as of `tellCaller`.
   mutating func tell(
-    leg: Int, _ event: Delivery.Event, _ context: CallContext, into outcome: inout Outcome
+    leg: Int, _ event: Delivery.Event, decided: Timestamp? = nil, _ context: CallContext,
+    into outcome: inout Outcome
   ) {
-    let delivery = delivery(event, at: context.now, epoch: context.epoch)
+    let delivery = delivery(event, at: decided ?? context.now, epoch: context.epoch)
     legs[leg].endpoint.deliver(delivery, context, into: &outcome)
   }
 
@@ -30,10 +34,14 @@ extension Call {
   }
 
   /// Stops a device that rang. One that was never told, by invite or push, has nothing to stop.
-  mutating func stop(leg: Int, _ stop: Stop, _ context: CallContext, into outcome: inout Outcome) {
+  /// - Parameter decided: when it was over for the device, where that was before.
+  mutating func stop(
+    leg: Int, _ stop: Stop, decided: Timestamp? = nil, _ context: CallContext,
+    into outcome: inout Outcome
+  ) {
     legs[leg].endpoint.clear()
     guard legs[leg].told || legs[leg].pushes.contains(.ring) else { return }
-    tell(leg: leg, .stop(stop), context, into: &outcome)
+    tell(leg: leg, .stop(stop), decided: decided, context, into: &outcome)
     timeline.note(.stopped, UInt8(clamping: leg), at: context.now)
   }
 
@@ -111,12 +119,13 @@ extension Call {
   mutating func tellWinner(
     _ leg: Int, _ answer: AnsweredFacts, _ context: CallContext, into outcome: inout Outcome
   ) {
-    let waiting = legs[leg].endpoint.outbox.map(\.delivery.event)
+    let waiting = legs[leg].endpoint.outbox.map(\.delivery)
     legs[leg].endpoint.clear()
-    tell(leg: leg, .answered(Answered(by: answer.by)), context, into: &outcome)
-    for event in waiting {
-      if case .answered = event { continue }
-      tell(leg: leg, event, context, into: &outcome)
+    tell(
+      leg: leg, .answered(Answered(by: answer.by)), decided: answer.at, context, into: &outcome)
+    for delivery in waiting {
+      if case .answered = delivery.event { continue }
+      tell(leg: leg, delivery.event, decided: delivery.at, context, into: &outcome)
     }
   }
 
@@ -144,7 +153,9 @@ extension Call {
       guard legs[leg].state.isLive else { return }
       let isExpected = planPushAfterLoss(leg, graceful: graceful, context)
       if graceful, !isExpected {
-        commit(.legEnded(legs[leg].party.device, .gone), .urgent, context, into: &outcome)
+        commit(
+          .legEnded(legs[leg].party.device, .gone, at: context.now), .urgent, context,
+          into: &outcome)
         endIfNobodyIsLeft(context, into: &outcome)
       }
       if case .ringing = stage { watchLegs(context) }
@@ -253,11 +264,12 @@ extension Call {
     case .busy: reason = .busy
     case .waking, .delivered, .alerting, .won, .gone, .stopped: return
     }
-    guard state.reason != reason || state.by?.device != leg.party.device else { return }
+    // Who declined for all has the call's own end.
+    guard let leftAt = leg.leftAt else { return }
     state.phase = .ended
     state.reason = reason
     state.by = leg.party
-    state.at = facts.placedAt
+    state.at = leftAt
     state.missed = false
   }
 
@@ -283,6 +295,7 @@ extension Call {
     state.phase = .ended
     state.reason = reason
     state.by = leg.party
+    state.at = leg.leftAt ?? state.at
     state.deadline = nil
   }
 }

@@ -264,7 +264,9 @@ extension Call {
     guard isRinging, legs[leg].state.isLive, !legs[leg].isReachable else { return }
     let isAwaited = legs[leg].awaitedUntil.map { $0 > context.now } ?? false
     if !legs[leg].told, !isAwaited {
-      commit(.legEnded(legs[leg].party.device, .gone), .urgent, context, into: &outcome)
+      commit(
+        .legEnded(legs[leg].party.device, .gone, at: context.now), .urgent, context,
+        into: &outcome)
     }
     endIfNobodyIsLeft(context, into: &outcome)
   }

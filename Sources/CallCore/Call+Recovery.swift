@@ -69,7 +69,9 @@ extension Call {
     _ answer: AnsweredFacts, _ context: CallContext, into outcome: inout Outcome
   ) {
     for leg in legs.indices where legs[leg].state == .stopped || legs[leg].state == .gone {
-      stop(leg: leg, Stop(reason: .answeredElsewhere, by: answer.by), context, into: &outcome)
+      stop(
+        leg: leg, Stop(reason: .answeredElsewhere, by: answer.by), decided: answer.at, context,
+        into: &outcome)
     }
     if let winner {
       // What it has had already it knows by the index.
@@ -85,8 +87,8 @@ extension Call {
     caller.clear()
     let early = winner.map { legs[$0].signals } ?? []
     tellCaller(
-      .answered(Answered(by: answer.by, description: answer.description, signals: early)), context,
-      into: &outcome)
+      .answered(Answered(by: answer.by, description: answer.description, signals: early)),
+      decided: answer.at, context, into: &outcome)
     for event in late { tellCaller(event, context, into: &outcome) }
     if caller.session == nil, callerLostUntil == nil {
       callerLostUntil = context.now + context.limits.resumeGraceAnswered
@@ -102,16 +104,19 @@ extension Call {
       case .stopped, .gone:
         let mine = answer.map { Stop(reason: .answeredElsewhere, by: $0.by) }
         stop(
-          leg: leg, mine ?? Stop(reason: end.reason, by: end.by, missed: end.missed), context,
-          into: &outcome)
+          leg: leg, mine ?? Stop(reason: end.reason, by: end.by, missed: end.missed),
+          decided: answer?.at ?? end.at, context, into: &outcome)
       case .won:
         legs[leg].told = true
-        stop(leg: leg, Stop(reason: end.reason, by: end.by), context, into: &outcome)
+        stop(
+          leg: leg, Stop(reason: end.reason, by: end.by), decided: end.at, context,
+          into: &outcome)
       case .waking, .delivered, .alerting, .declined, .busy: break
       }
     }
     // Also whoever ended it: perhaps by staying away too long, of which it knows nothing.
-    tellCaller(.stop(Stop(reason: end.reason, by: end.by)), context, into: &outcome)
+    tellCaller(
+      .stop(Stop(reason: end.reason, by: end.by)), decided: end.at, context, into: &outcome)
     settleIfAllHeard(context, into: &outcome)
   }
 
@@ -128,9 +133,11 @@ extension Call {
     for leg in legs {
       switch leg.state {
       case .alerting: add(.alerting(leg.party.device))
-      case .declined where !isDeclinedForAll(leg): add(.legEnded(leg.party.device, .declinedHere))
-      case .busy: add(.legEnded(leg.party.device, .busy))
-      case .gone: add(.legEnded(leg.party.device, .gone))
+      // Who declined for all has no time of its own: the call's end says it.
+      case .declined where leg.leftAt != nil:
+        add(.legEnded(leg.party.device, .declinedHere, at: leg.leftAt))
+      case .busy: add(.legEnded(leg.party.device, .busy, at: leg.leftAt))
+      case .gone: add(.legEnded(leg.party.device, .gone, at: leg.leftAt))
       case .waking, .delivered, .won, .stopped, .declined: break
       }
       for purpose in leg.pushes.purposes { add(.pushed(leg.party.device, purpose)) }
@@ -144,13 +151,6 @@ extension Call {
     }
     appendStage(add)
     if settled { add(.settled) }
-  }
-
-  private func isDeclinedForAll(_ leg: Leg) -> Bool {
-    if case .ended(let end, _) = stage, end.reason == .declined {
-      return end.by?.device == leg.party.device
-    }
-    return false
   }
 
   private func appendStage(_ add: (JournalEntry.Change) -> Void) {

@@ -91,10 +91,14 @@ struct Call: Sendable {
         return timeline.note(.joined, UInt8(clamping: legs.count - 1), at: now)
       }
       // It had left, and is back.
-      if isRinging, legs[leg].state == .gone { legs[leg].state = .waking }
+      if isRinging, legs[leg].state == .gone {
+        legs[leg].state = .waking
+        legs[leg].leftAt = nil
+      }
     case .alerting(let device): applyAlerting(device, at: now)
     case .answered(let answer): applyAnswered(answer)
-    case .legEnded(let device, let end): applyLegEnded(device, end, at: now)
+    case .legEnded(let device, let end, let at):
+      applyLegEnded(device, end, at: at, heard: now)
     case .connected(let fromCaller):
       if fromCaller { callerConnected = true } else { winnerConnected = true }
       timeline.note(.connected, fromCaller ? CallTimeline.caller : winnerNumber, at: now)
@@ -131,8 +135,12 @@ struct Call: Sendable {
     stage = .answered(answer)
   }
 
-  private mutating func applyLegEnded(_ device: DeviceID, _ end: LegEnd, at now: Timestamp) {
+  /// - Parameter at: nil from records of versions that did not say.
+  private mutating func applyLegEnded(
+    _ device: DeviceID, _ end: LegEnd, at: Timestamp?, heard: Timestamp
+  ) {
     guard let leg = legIndex(device), legs[leg].state.isLive else { return }
+    let now = at ?? heard
     switch end {
     case .declinedHere:
       legs[leg].state = .declined
@@ -144,6 +152,7 @@ struct Call: Sendable {
       legs[leg].state = .gone
       timeline.note(.left, UInt8(clamping: leg), at: now)
     }
+    legs[leg].leftAt = at ?? facts.placedAt
     legs[leg].endpoint.clear()
     legs[leg].signals = []
     legs[leg].isBeingWoken = false

@@ -54,7 +54,8 @@ public struct JournalEntry: Sendable, Equatable {
     case legJoined(Party)
     case alerting(DeviceID)
     case answered(AnsweredFacts)
-    case legEnded(DeviceID, LegEnd)
+    /// When: nil in records of versions that did not say.
+    case legEnded(DeviceID, LegEnd, at: Timestamp?)
     case connected(caller: Bool)
     case ended(EndedFacts)
     case signal(fromCaller: Bool, DeviceID, Signal)

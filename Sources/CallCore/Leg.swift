@@ -45,6 +45,8 @@ struct Leg: Sendable {
   var party: Party
   var state: State = .waking
   var endpoint: Endpoint
+  /// When it declined for itself, was busy, or went; nil: it did nothing of that.
+  var leftAt: Timestamp?
   /// The device was between two sessions when it was called: until when it is waited for.
   var awaitedUntil: Timestamp?
   /// Whether an invite was ever sent: only then is there something to stop, unless a push rang.

@@ -226,7 +226,7 @@ import Testing
   func noCleanUpToRefusers(_ end: LegEnd) {
     var bench = Bench(registered: [Self.bob1: .cancel])
     bench.pushed(Self.bob1, .ring)
-    bench.journal(.legEnded("b1", end))
+    bench.journal(.legEnded("b1", end, at: nil))
     bench.ended(.cancelled, by: Self.alice)
     bench.pushed(Self.bob1, .cancel)
     #expect(bench.found == .cleanUpsWhereWanted)
@@ -268,7 +268,7 @@ import Testing
       bench.answered(Self.bob2)
       bench.ended(.hungUp, by: Self.bob2)
     case 2:
-      bench.journal(.legEnded("b2", .declinedHere))
+      bench.journal(.legEnded("b2", .declinedHere, at: nil))
       bench.ended(.cancelled, by: Self.alice)
     default: break
     }

@@ -113,7 +113,10 @@ extension Generator {
       .answered(
         AnsweredFacts(
           by: party(), at: microseconds(), description: body(), connectDeadline: microseconds()))
-    case 4: .legEnded(device(), LegEnd.allCases.randomElement(using: &self)!)
+    case 4:
+      .legEnded(
+        device(), LegEnd.allCases.randomElement(using: &self)!,
+        at: chance(50) ? microseconds() : nil)
     case 5: .connected(caller: chance(50))
     case 6:
       .ended(

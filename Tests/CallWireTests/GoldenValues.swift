@@ -47,9 +47,9 @@ enum GoldenValues {
       "answered",
       .answered(AnsweredFacts(by: phone, at: at, description: "v=1\r\n", connectDeadline: later))
     ),
-    ("declinedHere", .legEnded("bob-tablet", .declinedHere)),
-    ("busyHere", .legEnded("bob-tablet", .busy)),
-    ("gone", .legEnded("bob-tablet", .gone)),
+    ("declinedHere", .legEnded("bob-tablet", .declinedHere, at: nil)),
+    ("busyHere", .legEnded("bob-tablet", .busy, at: nil)),
+    ("gone", .legEnded("bob-tablet", .gone, at: nil)),
     ("callerConnected", .connected(caller: true)),
     ("winnerConnected", .connected(caller: false)),
     (
@@ -83,8 +83,14 @@ enum GoldenValues {
     ("pushed.\($0.name)", .pushed("bob-phone", $0))
   }
 
+  /// Say when, which the first versions did not.
+  static let timedLegEnds: [(name: String, change: JournalEntry.Change)] =
+    [("declinedHere", LegEnd.declinedHere), ("busyHere", .busy), ("gone", .gone)].map {
+      ("\($0.0).at", .legEnded("bob-tablet", $0.1, at: later))
+    }
+
   static let records: [(name: String, record: JournalRecord)] =
-    (changes + ends + pushes).map { name, change in
+    (changes + ends + pushes + timedLegEnds).map { name, change in
       (
         "entry.\(name)",
         JournalRecord(

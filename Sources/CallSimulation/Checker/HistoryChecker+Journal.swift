@@ -34,7 +34,7 @@ extension HistoryChecker {
       guard facts.ended == nil else { try refuse(.oneRecord, "answered after its end") }
       facts.answered = answer
       facts.answeredAt = now
-    case .legEnded(let device, let end): facts.legEnds[device.text] = end
+    case .legEnded(let device, let end, _): facts.legEnds[device.text] = end
     case .connected(let caller):
       if caller { facts.connected.caller = true } else { facts.connected.winner = true }
     case .callerLost(let until):

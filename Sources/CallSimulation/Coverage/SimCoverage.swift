@@ -88,7 +88,7 @@ final class SimCoverage {
       calls[call]?.answeredBy = facts.by
       calls[call]?.connectDeadline = world.now + options.limits.connectGrace
       step(call, to: "answered")
-    case .legEnded(_, let end): world.count("transition.leg → \(end)")
+    case .legEnded(_, let end, _): world.count("transition.leg → \(end)")
     case .legJoined: world.count("transition.leg joins")
     case .connected: calls[call]?.isConnected = true
     case .callerLost(until: nil): race("R22", call)

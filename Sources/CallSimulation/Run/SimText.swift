@@ -84,7 +84,7 @@ enum SimText {
     case .legJoined(let party): "\(Who(party)) joins"
     case .alerting(let device): "\(device) alerts"
     case .answered(let facts): "answered by \(Who(facts.by))"
-    case .legEnded(let device, let end): "leg \(device): \(end)"
+    case .legEnded(let device, let end, _): "leg \(device): \(end)"
     case .connected(let caller): caller ? "caller connected" : "winner connected"
     case .ended(let facts): "ended \(text(Stop(reason: facts.reason, by: facts.by)))"
     case .signal(let fromCaller, let device, let signal):

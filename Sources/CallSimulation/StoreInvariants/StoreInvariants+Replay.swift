@@ -48,7 +48,7 @@ extension StoreInvariants {
     for entry in machine.checkpointEntries() {
       switch entry.change {
       // What follows from sessions may change without a record: only a checkpoint tells.
-      case .callerLost, .winnerLost, .legEnded(_, .gone): continue
+      case .callerLost, .winnerLost, .legEnded(_, .gone, _): continue
       // What was acknowledged is in no checkpoint.
       case .signal: continue
       // What a device is called may change with its session.

@@ -180,7 +180,7 @@ package final class StoreInvariants: @unchecked Sendable {
       if !shards[shard].ended.insert(entry.call).inserted {
         broken("the call ended twice", call: entry.call)
       }
-    case .legEnded(let device, let end):
+    case .legEnded(let device, let end, _):
       if end != .gone { shards[shard].refusers[entry.call, default: []].insert(device) }
     case .legJoined, .alerting, .connected, .signal, .callerLost, .winnerLost,
       .settled, .pushed:

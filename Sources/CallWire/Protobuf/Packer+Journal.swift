@@ -73,10 +73,11 @@ extension Packer {
     case .answered(let facts):
       message.pointee.change_case = CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ANSWERED
       message.pointee.answered = answered(facts)
-    case .legEnded(let device, let end):
+    case .legEnded(let device, let end, let at):
       let change = arena.make(callmesh__v1__leg_ended_entry__init)
       set(&change.pointee.device, device.text)
       change.pointee.end = .init(rawValue: .init(end.rawValue))
+      change.pointee.at_us = at?.microseconds ?? 0
       message.pointee.change_case = CALLMESH__V1__JOURNAL_ENTRY__CHANGE_LEG_ENDED
       message.pointee.leg_ended = change
     case .connected(let caller):

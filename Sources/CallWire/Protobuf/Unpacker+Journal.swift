@@ -72,7 +72,8 @@ extension Unpacker {
       let ended = try there(message.pointee.leg_ended, "legEnded")
       return .legEnded(
         DeviceID(try text(ended.pointee.device, "device")),
-        try known(ended.pointee.end.rawValue, LegEnd.self, "end"))
+        try known(ended.pointee.end.rawValue, LegEnd.self, "end"),
+        at: ended.pointee.at_us == 0 ? nil : Timestamp(microseconds: ended.pointee.at_us))
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CONNECTED:
       return .connected(
         caller: try there(message.pointee.connected, "connected").pointee.caller != 0)

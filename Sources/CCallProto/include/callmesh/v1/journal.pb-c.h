@@ -209,10 +209,14 @@ struct  Callmesh__V1__LegEndedEntry
   ProtobufCMessage base;
   char *device;
   Callmesh__V1__LegEnd end;
+  /*
+   * 0: of a version that did not say.
+   */
+  int64_t at_us;
 };
 #define CALLMESH__V1__LEG_ENDED_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__leg_ended_entry__descriptor) \
-    , (char *)protobuf_c_empty_string, CALLMESH__V1__LEG_END__LEG_END_UNSPECIFIED }
+    , (char *)protobuf_c_empty_string, CALLMESH__V1__LEG_END__LEG_END_UNSPECIFIED, 0 }
 
 
 struct  Callmesh__V1__ConnectedEntry
