@@ -66,6 +66,8 @@ import callctl
       pushQueue: ["apns-production": 9, "fcm": 1, "web-push": 0])
     #expect(view.problems.count == 1)
     #expect(view.problems[0].hasPrefix("1 push job waits in fcm, which no gateway serves"))
+    #expect(view.problems[0].contains("Start one with: callnode push"))
+    #expect(view.problems[0].hasSuffix("without one, jobs go after an hour."))
     var leaving = Self.gateway("p1")
     leaving.state = "leaving"
     let other = ClusterView(Sample.healthy + [leaving], pushQueue: ["apns-production": 9])

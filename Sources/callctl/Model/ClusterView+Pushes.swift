@@ -41,7 +41,7 @@ extension ClusterView {
       problems.append(
         "\(depth) push \(depth == 1 ? "job waits" : "jobs wait") in \(lane), which no gateway "
           + "serves: sleeping devices are not woken. Start one with: callnode push, with a provider "
-          + "for it.")
+          + "for it. It drops what is too late for its call; without one, jobs go after an hour.")
     }
     for status in now { judgePools(status, before[Identity(status)]) }
   }
