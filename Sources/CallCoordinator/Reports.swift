@@ -56,6 +56,7 @@ extension CallReport {
         atMicroseconds: $0.at.microseconds, device: $0.device?.text, user: $0.user, what: $0.what,
         purpose: $0.purpose?.name, reason: $0.reason)
     }
+    timelineDropped = inspection.timelineDropped
   }
 }
 

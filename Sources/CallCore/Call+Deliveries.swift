@@ -50,12 +50,14 @@ extension Call {
   ) {
     switch role {
     case .caller:
-      if caller.acknowledge(version) != nil {
+      if let event = caller.acknowledge(version), !event.isSignal {
         timeline.note(.acknowledged, CallTimeline.caller, at: context.now)
       }
     case .leg(let leg):
       guard let event = legs[leg].endpoint.acknowledge(version) else { return }
-      timeline.note(.acknowledged, UInt8(clamping: leg), at: context.now)
+      if !event.isSignal {
+        timeline.note(.acknowledged, UInt8(clamping: leg), at: context.now)
+      }
       if case .invite = event { inviteHeard(leg, context, into: &outcome) }
     case .calleeDevice, .stranger: return
     }

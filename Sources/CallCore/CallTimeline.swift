@@ -28,12 +28,27 @@ struct CallTimeline: Sendable {
       case .hungUp: "hung up"
       case .cancelled: "cancelled"
       case .takenOver: "shard taken over"
-      case .pushed: "pushed"
+      case .pushed: "push queued"
       case .pushAccepted: "push accepted"
       case .pushTokenGone: "push token gone"
       case .pushRejected: "push rejected"
       case .pushExpired: "push expired"
       case .pushFailed: "push failed"
+      }
+    }
+
+    /// How many events may stand before it for it to be kept still. What can come in any number gives
+    /// way first, then what flapping connections cause; what decides a call happens once, or once for
+    /// each of its devices.
+    fileprivate var limit: Int {
+      switch self {
+      case .acknowledged, .repeated, .pushed, .pushAccepted, .pushTokenGone, .pushRejected,
+        .pushExpired, .pushFailed:
+        CallTimeline.detailsMax
+      case .joined, .invited, .alerting, .left, .sessionLost, .attached: CallTimeline.passingMax
+      case .placed, .answered, .declined, .declinedHere, .busy, .connected, .stopped,
+        .ended, .hungUp, .cancelled, .takenOver:
+        CallTimeline.eventsMax
       }
     }
   }
@@ -44,7 +59,11 @@ struct CallTimeline: Sendable {
   static func noticed(_ index: Int) -> UInt8 { firstNoticed + UInt8(clamping: index) }
   static let caller: UInt8 = 254
   static let call: UInt8 = 255
-  static let limit = 96
+  /// Events of a call. Policy: drop the newest, and count it (`dropped`). A call with the most devices,
+  /// all of which ring, needs 106.
+  static let eventsMax = 320
+  static let passingMax = 224
+  static let detailsMax = 144
 
   struct Event: Sendable {
     var offsetMicroseconds: UInt32
@@ -54,6 +73,8 @@ struct CallTimeline: Sendable {
     var purpose: PushPurpose?
   }
   private(set) var events: [Event] = []
+  /// Events that were not kept.
+  private(set) var dropped = 0
   /// Why pushes were rejected or failed, by the index of the event.
   private(set) var reasons: [Int: String] = [:]
   let start: Timestamp
@@ -61,23 +82,18 @@ struct CallTimeline: Sendable {
   init(start: Timestamp) { self.start = start }
 
   mutating func note(_ what: What, _ who: UInt8, at now: Timestamp) {
-    guard events.count < Self.limit else { return }
-    let offset = UInt32(clamping: (now - start).microseconds)
-    events.append(Event(offsetMicroseconds: offset, who: who, what: what))
+    add(what, who, nil, at: now)
   }
 
   mutating func note(
     _ what: What, _ who: UInt8, _ purpose: PushPurpose, at now: Timestamp
   ) {
-    guard events.count < Self.limit else { return }
-    note(what, who, at: now)
-    events[events.count - 1].purpose = purpose
+    add(what, who, purpose, at: now)
   }
 
   mutating func note(
     _ outcome: PushOutcome, _ who: UInt8, _ purpose: PushPurpose, at now: Timestamp
   ) {
-    guard events.count < Self.limit else { return }
     let (what, reason): (What, String?) =
       switch outcome {
       case .accepted: (.pushAccepted, nil)
@@ -89,8 +105,22 @@ struct CallTimeline: Sendable {
     // A gateway repeats its report until it has the reply.
     let isRepeat = events.contains { $0.who == who && $0.what == what && $0.purpose == purpose }
     if isRepeat { return }
-    note(what, who, purpose, at: now)
+    guard add(what, who, purpose, at: now) else { return }
     if let reason, !reason.isEmpty { reasons[events.count - 1] = String(reason.prefix(80)) }
+  }
+
+  /// Returns whether it is kept.
+  @discardableResult
+  private mutating func add(
+    _ what: What, _ who: UInt8, _ purpose: PushPurpose?, at now: Timestamp
+  ) -> Bool {
+    guard events.count < what.limit else {
+      dropped += 1
+      return false
+    }
+    let offset = UInt32(clamping: (now - start).microseconds)
+    events.append(Event(offsetMicroseconds: offset, who: who, what: what, purpose: purpose))
+    return true
   }
 
   func time(_ event: Event) -> Timestamp {

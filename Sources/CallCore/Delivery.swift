@@ -39,6 +39,8 @@ public struct Delivery: Sendable, Equatable {
     case stop(Stop)
     /// A description or candidate of the other side.
     case signal(Signal)
+
+    var isSignal: Bool { if case .signal = self { true } else { false } }
   }
 }
 

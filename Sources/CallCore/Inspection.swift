@@ -49,7 +49,7 @@ public struct CallInspection: Sendable, Equatable {
     public var device: DeviceID?
     /// Whose device: caller and callee may have devices of the same id.
     public var user: String?
-    /// placed, delivered, repeated, acknowledged, alerting, answered, declined, stopped, pushed,
+    /// placed, delivered, repeated, acknowledged, alerting, answered, declined, stopped, push queued,
     /// push accepted, …
     public var what: String
     /// What the push was for.
@@ -73,12 +73,18 @@ public struct CallInspection: Sendable, Equatable {
   public var caller: Party
   public var legs: [Leg]
   public var timeline: [Event]
-  public init(state: CallState, app: String, caller: Party, legs: [Leg], timeline: [Event]) {
+  /// Events that the timeline had no room for: of acknowledgements, repetitions and pushes first.
+  public var timelineDropped: Int
+  public init(
+    state: CallState, app: String, caller: Party, legs: [Leg], timeline: [Event],
+    timelineDropped: Int = 0
+  ) {
     self.state = state
     self.app = app
     self.caller = caller
     self.legs = legs
     self.timeline = timeline
+    self.timelineDropped = timelineDropped
   }
 }
 
@@ -130,7 +136,7 @@ extension ShardMachine {
     }
     return CallInspection(
       state: call.state(for: .caller), app: call.facts.callee.app, caller: call.facts.caller,
-      legs: legs, timeline: timeline)
+      legs: legs, timeline: timeline, timelineDropped: call.timeline.dropped)
   }
 
   /// A user as operators see it; nil when this shard knows nothing of it.

@@ -242,6 +242,8 @@ public struct CallReport: Codable, Sendable, Equatable {
   public var deadlineMilliseconds: Int64?
   public var legs: [Leg]?
   public var timeline: [Event]?
+  /// Events for which the timeline had no room; nil from nodes that do not say.
+  public var timelineDropped: Int?
   public init(found: Bool, node: String) {
     self.found = found
     self.node = node

@@ -302,7 +302,7 @@ import Testing
     #expect(bench.pushes("b1") == [.missedNotice])
     #expect(bench.journalledPushes == ["b1 missedNotice"])
     let entries = bench.shard.inspect(call: Bench.callID)?.timeline ?? []
-    let pushed = entries.first { $0.what == "pushed" }
+    let pushed = entries.first { $0.what == "push queued" }
     #expect(pushed?.device == "b1")
     #expect(pushed?.purpose == .missedNotice)
   }
@@ -330,7 +330,8 @@ import Testing
     let b1 = call?.legs.first { $0.party.device == "b1" }
     #expect(b1?.pushes == [.ring, .ended, .missedNotice])
     let events = call?.timeline.filter { $0.purpose != nil } ?? []
-    #expect(events.contains { $0.device == "b1" && $0.what == "pushed" && $0.purpose == .ring })
+    #expect(
+      events.contains { $0.device == "b1" && $0.what == "push queued" && $0.purpose == .ring })
     #expect(events.contains { $0.device == "b1" && $0.what == "push accepted" })
     #expect(events.contains { $0.device == "b3" && $0.purpose == .missedNotice })
     let rejected = events.filter { $0.what == "push rejected" }

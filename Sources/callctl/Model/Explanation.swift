@@ -121,23 +121,63 @@ private struct LegStory {
         "had a part in the call, but whether it rang is not known: its shard changed its owner, "
         + "and the journal does not keep that\(stopped)."
     }
-    guard invites > 0 else {
-      if leg.state == "gone" { return "did not ring: it left before the invite was sent." }
-      return
-        "did not ring: it had no session\(first("session lost") == nil ? "" : " any more")\(stopped)."
-    }
+    guard invites > 0 else { return notInvited }
+    let push = pushFate.map { " The push that was to wake it \($0)." } ?? ""
     let times = invites == 1 ? "once" : "\(invites) times"
-    let loss = lost.map { " Its session broke after \(time($0))." } ?? ""
     if leg.state == "gone" {
-      return "did not ring: the invite was sent \(times), then it left\(at("left"))."
+      return "did not ring: the invite was sent \(times), then it left\(at("left")).\(push)"
+    }
+    if (report.timelineDropped ?? 0) > 0 {
+      return
+        "never said that it rings, and whether it got the invite is not known: more happened in "
+        + "the call than is kept\(stopped).\(push)"
     }
     if leg.state == "stopped", stoppedAt != nil, lost == nil, invites == 1 {
       return "was sent the invite but did not acknowledge it before it was over\(stopped): its "
-        + "connection was too slow, or dead."
+        + "connection was too slow, or dead.\(push)"
     }
+    let loss = lost.map { " Its session broke after \(time($0))." } ?? ""
     let still = leg.state == "waking" ? " So far it has not answered." : ""
     return "did not ring: the invite was sent \(times) and never acknowledged, so its connection "
-      + "was dead or the app did not run\(stopped).\(loss)\(still)"
+      + "was dead or the app did not run\(stopped).\(loss)\(push)\(still)"
+  }
+
+  private var notInvited: String {
+    if let pushFate {
+      return
+        "did not come: it had no session, and the push that was to wake it \(pushFate)\(stopped)."
+    }
+    if leg.state == "gone" { return "did not ring: it left before the invite was sent." }
+    return
+      "did not ring: it had no session\(first("session lost") == nil ? "" : " any more")\(stopped)."
+  }
+
+  /// What became of the push that was to make it ring; nil: there was none.
+  private var pushFate: String? {
+    guard let queued = events.first(where: { $0.what == "push queued" && $0.purpose == "ring" })
+    else { return nil }
+    let reports = events.filter { $0.what != "push queued" && $0.purpose == "ring" }
+    guard let report = reports.last else {
+      guard (self.report.timelineDropped ?? 0) == 0 else {
+        return "was queued after \(time(queued))"
+      }
+      return
+        "was queued after \(time(queued)), but no push gateway has said what became of it: does "
+        + "one run that serves its provider? callctl status tells"
+    }
+    let because = report.reason.map { " (\(Figures.safe($0)))" } ?? ""
+    switch report.what {
+    case "push accepted":
+      return
+        "was accepted by its provider after \(time(report)), but it did not attach: it is off, "
+        + "out of reach, or its app did not start"
+    case "push token gone":
+      return "found its token gone after \(time(report)): the app was removed, or has a new token"
+    case "push rejected": return "was refused after \(time(report))\(because)"
+    case "push expired": return "was not sent before its deadline: gateways were too few, or away"
+    case "push failed": return "failed after \(time(report))\(because)"
+    default: return "came to \(Figures.safe(report.what))\(because)"
+    }
   }
 
   /// `, until it was cancelled after 3.2 s`.

@@ -60,7 +60,15 @@ package enum CallText {
         what(event),
       ])
     }
-    return [""] + Columns.render(rows, sides: [.right, .left, .left])
+    return [""] + Columns.render(rows, sides: [.right, .left, .left]) + dropped(report)
+  }
+
+  private static func dropped(_ report: CallReport) -> [String] {
+    guard let count = report.timelineDropped, count > 0 else { return [] }
+    return [
+      "(\(Figures.counted(count, "further event")) had no room: acknowledgements, repetitions and "
+        + "pushes give way first.)"
+    ]
   }
 
   private static func what(_ event: CallReport.Event) -> String {
