@@ -135,15 +135,31 @@ package struct CheckpointStore: Sendable {
       let part = bytes[chunk * chunkBytesMax..<min(bytes.count, (chunk + 1) * chunkBytesMax)]
       try await put(chunkKey(shard, head, chunk), Array(part), expecting: nil)
     }
-    do throws(Failure) {
-      try await put(headKey(shard), Array(head.text.utf8), expecting: former?.revision ?? 0)
-    } catch {
-      // When the answer was lost the new head may stand: its chunks must stay then.
-      if error == .outdated { await removeChunks(shard, head) }
-      throw error
-    }
+    try await put(head, shard, behind: former?.revision ?? 0)
     if let former { await removeChunks(shard, former.head) }
     return former?.head.sequence ?? 0
+  }
+
+  /// Makes the chunks that were written the shard's checkpoint.
+  private func put(
+    _ head: Head, _ shard: Int, behind revision: UInt64
+  ) async throws(Failure) {
+    do throws(Failure) {
+      try await put(headKey(shard), Array(head.text.utf8), expecting: revision)
+    } catch .outdated {
+      // An earlier attempt at the same checkpoint, whose answer was lost, may have come after all: its
+      // head then names these chunks, with the length that they had.
+      if let (standing, revision) = try await self.head(shard),
+        (standing.epoch, standing.sequence) == (head.epoch, head.sequence)
+      {
+        return try await put(headKey(shard), Array(head.text.utf8), expecting: revision)
+      }
+      await removeChunks(shard, head)
+      throw .outdated
+    } catch {
+      // When the answer was lost the new head may stand: its chunks must stay then.
+      throw error
+    }
   }
 
   private func put(_ key: String, _ value: [UInt8], expecting: UInt64?) async throws(Failure) {

@@ -75,6 +75,27 @@ import Testing
     }
   }
 
+  /// The answer to the head's write is lost, and it is made only while the next attempt writes.
+  @Test func aLateHeadOfTheSameCheckpointKeepsItsChunks() async throws {
+    try await withStore { store, bus, bucket in
+      try await store.write(checkpoint(1, 10), shard: 0)
+      let former = try await store.revision(shard: 0)
+      let once = Once()
+      let bytes = ClusterCodec.encode(checkpoint(1, 20)).count
+      // As it was when the first attempt was made: shorter.
+      let late = CheckpointStore.Head(epoch: 1, sequence: 20, bytes: bytes - 1, chunks: 1)
+      bus.setFaults { faults in
+        faults.onPut = { _, key in
+          guard key != "0.head", once.first() else { return nil }
+          bucket.put("0.head", Array(late.text.utf8), expecting: former) { _ in }
+          return nil
+        }
+      }
+      try await store.write(checkpoint(1, 20), shard: 0)
+      #expect(try await store.read(shard: 0)?.0 == checkpoint(1, 20))
+    }
+  }
+
   @Test(arguments: ["", "1", "1 2 3 4", "2 1 1 1 1", "1 a 1 1 1", "1 1 1 -1 1", "1 1 1 1 99999999"])
   func aHeadThatIsNoneIsReported(text: String) async throws {
     try await withStore { store, bus, bucket in
