@@ -9,6 +9,8 @@ package enum PushEvent: Sendable {
   case claim(fingerprint: String, Who?)
   /// The store took two claims of a token that expected the same: which of the two counts is chance.
   case raced(fingerprint: String)
+  /// A registration was written, or removed, and its shard does not hear so.
+  case unheard(Who)
   /// A shard gets a registration's request, with fingerprints.
   case wants(Who, RegistrationRequest)
   /// A shard gets a gateway's report.
@@ -53,6 +55,9 @@ struct PushHistory: Sendable {
   var claims: [String: (owner: Who, at: Timestamp)] = [:]
   /// Tokens whose claims the store confused.
   var raced: Set<String> = []
+  /// Devices whose stored registration is not what their shard counts on, until the next write. That is
+  /// not promised not to be (docs/reliability.md).
+  var unheard: Set<Who> = []
   /// Who ever asked for a token.
   var wanted: [String: Set<Who>] = [:]
   /// Since when a provider said that a token of a device is gone: the latest.
@@ -75,10 +80,13 @@ struct PushHistory: Sendable {
 extension HistoryChecker {
   mutating func push(_ event: PushEvent, _ now: Timestamp) throws(Violation) {
     switch event {
-    case .registration(let who, let registration): try keep(who, registration, now)
+    case .registration(let who, let registration):
+      history.unheard.remove(who)
+      try keep(who, registration, now)
     case .claim(let fingerprint, let owner):
       history.claims[fingerprint] = owner.map { ($0, now) }
     case .raced(let fingerprint): history.raced.insert(fingerprint)
+    case .unheard(let who): history.unheard.insert(who)
     case .wants(let who, let request):
       for token in [request.voipToken, request.alertToken].compactMap(\.self) {
         history.wanted[token.fingerprint, default: []].insert(who)
@@ -293,7 +301,9 @@ extension HistoryChecker {
     var found: [Violation] = []
     for (who, all) in history.registrations.sorted(by: { $0.key.description < $1.key.description })
     {
-      guard let last = all.last, last.until == nil else { continue }
+      guard let last = all.last, last.until == nil, !history.unheard.contains(who) else {
+        continue
+      }
       for token in last.registration.tokens {
         let owner = history.claims[token.fingerprint]?.owner
         guard owner != who, !history.raced.contains(token.fingerprint) else { continue }

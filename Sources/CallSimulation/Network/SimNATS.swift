@@ -33,6 +33,8 @@ package final class SimNATS: @unchecked Sendable {
     /// A write to a bucket was taken, though another came before it where `raced`; from `node`.
     package var put: [(_ node: SimNode, _ bucket: String, _ key: String, _ raced: Bool) -> Void] =
       []
+    /// A write to a bucket came whose writer has given it up, or whose answer is lost.
+    package var unheard: [(_ bucket: String, _ key: String) -> Void] = []
     /// A compare-and-set was taken though another came before it.
     package var raced: [(_ bucket: String, _ key: String) -> Void] = []
     /// A push job is new in the work queue. From `node`, which need not be the one that decided it.

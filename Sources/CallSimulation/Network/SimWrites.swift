@@ -34,9 +34,10 @@ final class SimWrites: @unchecked Sendable {
   /// - Parameters:
   ///   - mayBeRefused: whether the write expects anything.
   ///   - apply: what the server does, once.
+  ///   - unheard: called behind `apply` where the writer will not hear what became of it.
   func write(
     _ lane: Lane, timeout: Span, mayBeRefused: Bool, apply: @escaping () -> AppendResult,
-    completion: @escaping Completion
+    unheard: @escaping () -> Void = {}, completion: @escaping Completion
   ) {
     let token = nats.newID()
     guard !link.isClosed else {
@@ -50,7 +51,7 @@ final class SimWrites: @unchecked Sendable {
     pending[token] = Pending(completion: completion, timer: timer)
     let sent = link.send(
       isWanted: { [unowned self] in pending[token] != nil },
-      { [self] in serve(lane, token, mayBeRefused, apply) })
+      { [self] in serve(lane, token, mayBeRefused, apply, unheard) })
     if !sent {
       world.schedule(after: .milliseconds(0), "outbox full") { [weak self] in
         self?.end(token, .unknown("the outbox is full"))
@@ -61,7 +62,8 @@ final class SimWrites: @unchecked Sendable {
   // MARK: At the server
 
   private func serve(
-    _ lane: Lane, _ token: UInt64, _ mayBeRefused: Bool, _ apply: @escaping () -> AppendResult
+    _ lane: Lane, _ token: UInt64, _ mayBeRefused: Bool, _ apply: @escaping () -> AppendResult,
+    _ unheard: @escaping () -> Void
   ) {
     let faults = nats.faults
     if random.chance(faults.writeLost) { return world.count("fault.write lost") }
@@ -78,13 +80,15 @@ final class SimWrites: @unchecked Sendable {
       let time = world.now + random.span(.milliseconds(20), faults.writeLateLongest)
       lateUntil[lane] = max(lateUntil[lane] ?? time, time)
     }
-    guard let late = lateUntil[lane], late > world.now else { return take(token, apply) }
-    world.schedule(at: late, "late write") { [self] in take(token, apply) }
+    guard let late = lateUntil[lane], late > world.now else { return take(token, apply, unheard) }
+    world.schedule(at: late, "late write") { [self] in take(token, apply, unheard) }
   }
 
-  private func take(_ token: UInt64, _ apply: () -> AppendResult) {
+  private func take(_ token: UInt64, _ apply: () -> AppendResult, _ unheard: () -> Void) {
     let result = apply()
+    if pending[token] == nil { unheard() }
     if random.chance(nats.faults.writeAnswerLost) {
+      unheard()
       return world.count("fault.write answer lost")
     }
     answer(token, result)

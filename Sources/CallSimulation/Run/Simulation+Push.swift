@@ -21,6 +21,13 @@ extension Simulation {
       coverage.claimed(entry.key, who)
       note(.push(.claim(fingerprint: entry.key, who)))
     }
+    nats.observers.unheard.append { [unowned self] bucket, key in
+      guard bucket == SimOptions.registrationBucket,
+        let who = SimOptions.who(registrationKey: key)
+      else { return }
+      world.note("store", "\(who)'s registration is of unknown fate to its shard")
+      note(.push(.unheard(who)))
+    }
     nats.observers.raced.append { [unowned self] bucket, key in
       if bucket == SimOptions.tokenBucket { note(.push(.raced(fingerprint: key))) }
     }
