@@ -64,7 +64,8 @@ private let ann = UserKey(app: "demo", user: "ann")
   /// Whoever has the name that a device was told finds its session in the log.
   @Test func theLogNamesSessionsAsTheirDevicesDo() async throws {
     let log = Inbox<String>(capacity: 1000)
-    try await EdgeFixture.run(log: { _ = log.offer($0) }) { edge in
+    let keep: @Sendable (String) -> Void = { _ = log.offer($0) }
+    try await EdgeFixture.run(log: keep) { edge in
       let client = try await edge.client()
       let info = try await client.attach(token: try await edge.token("ann"), device: "phone")
       #expect(info.session.hasPrefix(String(edge.node.incarnation, radix: 16) + "-"))
