@@ -156,10 +156,8 @@ package struct CheckpointStore: Sendable {
       }
       await removeChunks(shard, head)
       throw .outdated
-    } catch {
-      // When the answer was lost the new head may stand: its chunks must stay then.
-      throw error
     }
+    // When there was no answer the new head may stand, so its chunks stay.
   }
 
   private func put(_ key: String, _ value: [UInt8], expecting: UInt64?) async throws(Failure) {

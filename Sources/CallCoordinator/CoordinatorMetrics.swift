@@ -39,6 +39,7 @@ package struct CoordinatorMetrics: Sendable {
   package let registrationWritesFailed: Counter
   package let heartbeatsUnreadable: Counter
   package let heartbeatsDropped: Counter
+  package let announceRequestsDropped: Counter
   package let edgesLost: Counter
   package let pushJobs: [PushPurpose: Counter]
   package let pushesAdded: Counter
@@ -115,6 +116,10 @@ package struct CoordinatorMetrics: Sendable {
       "heartbeats_unreadable", "Heartbeats that could not be decoded.")
     heartbeatsDropped = counter(
       "heartbeats_dropped", "Heartbeats that a full inbox refused; others follow.")
+    announceRequestsDropped = counter(
+      "announce_requests_dropped",
+      "Owners' questions for sessions that a coordinator could not read or had no room for; "
+        + "a hand-over counts as slow then.")
     edgesLost = counter("edges_lost", "Edges that fell silent or said that they go.")
     pushJobs = Dictionary(
       uniqueKeysWithValues: PushPurpose.allCases.map { purpose in

@@ -107,7 +107,8 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
       store: store, journal: journal, shardCount: configuration.shardCount, metrics: metrics,
       logger: logger)
     let inbox = KeeperInbox(
-      timers: clock.timers, heartbeatsDropped: metrics.heartbeatsDropped)
+      timers: clock.timers, heartbeatsDropped: metrics.heartbeatsDropped,
+      requestsDropped: metrics.announceRequestsDropped)
     let workers = makeWorkers { index in
       ShardWorker.Dependencies(
         configuration: configuration, subjects: subjects, bus: bus, journal: journal,

@@ -55,10 +55,12 @@ package final class KeeperInbox: Sendable {
   private static let heartbeatsWaitingMax = 10_000
 
   private let heartbeatsDropped: Counter
+  private let requestsDropped: Counter
 
-  init(timers: (any Timers)? = nil, heartbeatsDropped: Counter) {
+  init(timers: (any Timers)? = nil, heartbeatsDropped: Counter, requestsDropped: Counter) {
     events = Inbox(capacity: .max, timers: timers)
     self.heartbeatsDropped = heartbeatsDropped
+    self.requestsDropped = requestsDropped
   }
 
   func offer(_ event: KeeperEvent) { events.offer(event) }
@@ -72,7 +74,7 @@ package final class KeeperInbox: Sendable {
   func heardRequest(_ request: [UInt8]) {
     guard events.depth < Self.heartbeatsWaitingMax,
       let request = try? ClusterCodec.announceRequest(request)
-    else { return }
+    else { return requestsDropped.increment() }
     events.offer(.readBack(ShardTerm(shard: Int(request.shard), epoch: request.epoch)))
   }
 

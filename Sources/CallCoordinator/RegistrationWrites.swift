@@ -57,7 +57,7 @@ package struct RegistrationWrites: Sendable {
   }
 
   private enum Busy {
-    /// A write is on its way; others wait. The rules bound how many registrations are (`registrationsWaiting`).
+    /// A write is on its way; others wait. The rules bound how many (`registrationsWaiting`).
     case writing(Write, waiting: [Write])
     case reading
   }

@@ -11,8 +11,8 @@ extension ShardClaim {
   struct ReadAhead {
     var end: StoredRecord?
     var checkpoint: Result<(Checkpoint, revision: UInt64)?, Failure>
-    /// nil: the former owner may have stored some since.
-    var registrations: Result<StoredRegistrations, Failure>?
+    /// nil: they could not be read, or the former owner may have stored some since.
+    var registrations: StoredRegistrations?
   }
 
   func recover(
@@ -59,16 +59,9 @@ extension ShardClaim {
   }
 
   /// Of a shard whose former owner said that it parted: it has stored all that it ever will.
-  func registrations(ofParted lease: Lease?) async -> Result<StoredRegistrations, Failure>? {
+  func registrations(ofParted lease: Lease?) async -> StoredRegistrations? {
     guard let lease, lease.released else { return nil }
-    return await registrations()
-  }
-
-  private func registrations(
-    unless known: Result<StoredRegistrations, Failure>?
-  ) async -> Result<StoredRegistrations, Failure> {
-    if let known { return known }
-    return await registrations()
+    return try? await registrations()
   }
 
   static func failure(_ failure: CheckpointStore.Failure) -> Failure {
@@ -79,11 +72,10 @@ extension ShardClaim {
     }
   }
 
-  private func registrations() async -> Result<StoredRegistrations, Failure> {
-    let entries: [KeyValueEntry]
-    do {
-      entries = try await with.registrations.entries(matching: "\(shard).>")
-    } catch { return .failure(.unavailable("\(error)")) }
+  private func registrations() async throws(Failure) -> StoredRegistrations {
+    let entries = try await reading {
+      try await with.registrations.entries(matching: "\(shard).>")
+    }
     var found = StoredRegistrations()
     for entry in entries {
       guard let value = entry.value else { continue }
@@ -97,7 +89,7 @@ extension ShardClaim {
           metadata: .keys([.shard: "\(shard)", .key: "\(entry.key)", .error: "\(error)"]))
       }
     }
-    return .success(found)
+    return found
   }
 
   /// The registrations of a shard, and the revisions of their keys.
@@ -113,8 +105,7 @@ extension ShardClaim {
 
   private func replayAndFence(
     _ term: ShardTerm, _ checkpoint: Checkpoint?,
-    _ registrations: Result<StoredRegistrations, Failure>?,
-    _ accepted: UInt64, _ end: StoredRecord??
+    _ registrations: StoredRegistrations?, _ accepted: UInt64, _ end: StoredRecord??
   ) async throws(Failure) -> (RecoveredShard, checkpoint: UInt64) {
     var reader = JournalReader(
       machine: ShardMachine(
@@ -125,7 +116,7 @@ extension ShardClaim {
     reader.machine.replay(checkpoint?.entries ?? [], now: with.clock.now())
     let (sequence, revision) = try await fence(term, &reader, end)
     // Until it was fenced, a former owner may have told a device that its registration is stored.
-    let stored = try await self.registrations(unless: registrations).get()
+    let stored = if let registrations { registrations } else { try await self.registrations() }
     reader.machine.restore(stored.all)
     with.metrics.recordsReplayed.increment(by: UInt64(reader.tail.records))
     if !reader.losses.isEmpty {

@@ -175,10 +175,8 @@ package actor ShardWorker {
       case .checkpoint(_, let done), .release(_, _, let done): done(false)
       case .subscribed(_, let subscriptions): for each in subscriptions { each.cancel() }
       case .commands, .appended, .settled, .registrationWritten, .registrationRead,
-        .registrationFailed,
-        .announceDone, .edgeLost, .edgeReturned, .expect, .adopt, .abandon, .checkpointEnded,
-        .drained, .deposed, .pushAdded,
-        .tokenStep, .peerAnswer, .mayPush:
+        .registrationFailed, .announceDone, .edgeLost, .edgeReturned, .expect, .adopt, .abandon,
+        .checkpointEnded, .drained, .deposed, .pushAdded, .tokenStep, .peerAnswer, .mayPush:
         break
       }
     }

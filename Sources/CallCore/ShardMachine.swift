@@ -61,7 +61,7 @@ public struct ShardMachine: Sendable {
     }
   }
 
-  /// Replays one journal record, in order, after `restore`.
+  /// Replays a checkpoint, or one journal record; in order, before anything is decided.
   public mutating func replay(_ entries: [JournalEntry], now: Timestamp) {
     let epoch = epoch
     for entry in entries {

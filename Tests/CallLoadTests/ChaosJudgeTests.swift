@@ -124,6 +124,26 @@ import callload
     #expect(status.shards(of: "c") == [1, 2, 3])
     #expect(status.shards(of: "e") == nil)
     #expect(status.shards(of: "nobody") == nil)
+    #expect(status.unserved(without: "c", of: 6) == [0, 1, 2, 3, 4, 5])
+    #expect(status.unserved(without: "e", of: 6) == [0, 2, 3, 4, 5])
+  }
+
+  @Test("a shard that came to a node just before it was killed is excused from the kill on")
+  func shardThatCame() {
+    var timeline = timeline()
+    func excused(_ due: Double) -> Timestamp {
+      timeline.excuse(shard: 4, devices: [], due: at(due), slack: .seconds(1))
+    }
+    var killed = fault(1, .killCoordinator, shards: [3])
+    timeline.begin(killed, carried: [], at: at(10))
+    #expect(excused(10.1) == at(10.1))
+    killed.shards = [3, 4]
+    timeline.widen(killed, since: at(10))
+    #expect(excused(10.1) == .distantFuture)
+    timeline.answered(shard: 3, fault: 1, at: at(11))
+    timeline.answered(shard: 4, fault: 1, at: at(12))
+    #expect(excused(10.1) == at(12))
+    #expect(timeline.disturbed(shard: 3, from: at(13), to: at(14)) == nil)
   }
 
   @Test(

@@ -132,10 +132,23 @@ package struct ChaosDirector: Sendable {
     say("\(fault.kind.rawValue): \(fault.node)\(Self.shardsText(fault))")
     await engine.tell(.begins(fault))
     await begin()
-    await engine.tell(.happened(fault))
-    try? await Task.sleep(for: .seconds(lengthSeconds))
+    let end = ContinuousClock.now + .seconds(lengthSeconds)
+    await engine.tell(.happened(await withShardsThatCame(fault)))
+    try? await Task.sleep(until: end)
     await lift()
     await engine.tell(.lifted(fault))
+  }
+
+  /// The fault with the shards, too, that came to its coordinator between the question for them and
+  /// the blow. While shards move they are several, and nobody knows of them but by who serves none.
+  private func withShardsThatCame(_ fault: Fault) async -> Fault {
+    guard fault.role == .coordinator, !fault.kind.isPlanned,
+      let status = await cluster.questions?.status()
+    else { return fault }
+    var whole = fault
+    whole.shards = Set(fault.shards)
+      .union(status.unserved(without: fault.node, of: cluster.shards)).sorted()
+    return whole
   }
 
   private static func shardsText(_ fault: Fault) -> String {

@@ -30,6 +30,14 @@ package struct ClusterQuestions: Sendable {
       let status = nodes.first { $0.status.node == node }?.status
       return status?.coordinator?.shards.filter { $0.state != "stopped" }.map(\.shard)
     }
+
+    /// The shards that no coordinator but `node` serves, of so many.
+    package func unserved(without node: String, of count: Int) -> Set<Int> {
+      let others = nodes.lazy.filter { $0.status.node != node }
+      let served = others.flatMap { $0.status.coordinator?.shards ?? [] }
+        .filter { $0.state == "serving" }
+      return Set(0..<count).subtracting(served.map(\.shard))
+    }
   }
 
   /// - Parameter window: how long nodes may take to answer.

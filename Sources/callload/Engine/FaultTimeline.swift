@@ -52,12 +52,28 @@ package struct FaultTimeline: Sendable {
   package mutating func begin(_ fault: Fault, carried: [Int], at now: Timestamp) {
     faults[fault.id] = fault
     beganAt[fault.id] = now
-    let window = Window(
-      fault: fault.id, from: now, until: nil,
-      afterglow: Span(microseconds: fault.afterglowMicroseconds))
+    let window = Self.window(fault, from: now)
     for shard in fault.shards { shards[shard, default: []].append(window) }
     for device in carried { devices[device, default: []].append(window) }
     forget(before: now)
+  }
+
+  /// More shards are concerned than were known when it began.
+  package mutating func widen(_ fault: Fault, since began: Timestamp) {
+    faults[fault.id] = fault
+    let window = Self.window(fault, from: began)
+    let known = shards.filter { $0.value.contains { $0.fault == fault.id } }.keys
+    for shard in Set(fault.shards).subtracting(known) {
+      shards[shard, default: []].append(window)
+    }
+  }
+
+  private static func window(
+    _ fault: Fault, from begin: Timestamp, until end: Timestamp? = nil
+  ) -> Window {
+    Window(
+      fault: fault.id, from: begin, until: end,
+      afterglow: Span(microseconds: fault.afterglowMicroseconds))
   }
 
   /// A shard answered again.
@@ -76,10 +92,7 @@ package struct FaultTimeline: Sendable {
       guard fault.kind == .freezeEdge || fault.kind == .partition, let began = beganAt[fault.id],
         liftedAt[fault.id].map({ now <= $0 + Self.keptWaiting }) ?? true
       else { continue }
-      devices[device, default: []].append(
-        Window(
-          fault: fault.id, from: began, until: now,
-          afterglow: Span(microseconds: fault.afterglowMicroseconds)))
+      devices[device, default: []].append(Self.window(fault, from: began, until: now))
     }
   }
 

@@ -30,9 +30,11 @@ extension LoadRig {
     stage.checker.timeline.begin(fault, carried: carried ?? [], at: loop.now)
   }
 
-  /// It has happened: from now on the shards concerned are asked.
+  /// It has happened: from now on the shards concerned are asked. They may be more than were known
+  /// when it began.
   package func faultHappened(_ fault: Fault) {
     guard let stage, let since = stage.faultBeganAt[fault.id] else { return }
+    stage.checker.timeline.widen(fault, since: since)
     guard let probes, !fault.shards.isEmpty else { return }
     // Where NATS is concerned an edge may have lost it alone, and each must be well again.
     let all = Set(options.edges.indices).subtracting(stage.edgesDisturbed.values)
