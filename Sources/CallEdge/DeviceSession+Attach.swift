@@ -89,6 +89,16 @@ extension DeviceSession {
     countAgainstPeer(now: now, into: &actions)
   }
 
+  /// At a moment in the second half of the interval that hangs on the session's number: what attached
+  /// in one moment, as after the end of an edge, would be pinged in one moment for ever, and whoever
+  /// rings then would have to wait for thousands of pings.
+  private var untilFirstPing: Span {
+    let half = UInt64(max(1, rules.pingInterval.microseconds / 2))
+    // The multiplier is 2^64 divided by the golden ratio: numbers in turn lie apart.
+    let scattered = (number &* 0x9E37_79B9_7F4A_7C15) >> 16
+    return Span(microseconds: Int64(half + scattered % half))
+  }
+
   mutating func attachReplied(
     _ reply: Reply, claims: DeviceClaims, identity: Identity, now: Timestamp
   ) -> ServerReply {
@@ -98,7 +108,7 @@ extension DeviceSession {
       return ServerReply(reply, device: identity.device)
     }
     phase = .attached(identity)
-    deadline = now + rules.pingInterval
+    deadline = now + untilFirstPing
     heard = false
     return .attached(
       AttachedInfo(

@@ -19,6 +19,8 @@ final class EdgeLoop {
   let index: Int
 
   private(set) var endpoints: [UInt64: Endpoint] = [:]
+  /// The devices among them, and those that close.
+  private var watched = SweepSlots<WebSocketHandler>(count: EdgeLoop.ticksPerSweep)
   /// Gone for the cluster; their peers have yet to answer the close frame.
   private(set) var closing: [UInt64: WebSocketHandler] = [:]
   /// HTTP connections, to be watched for idleness.
@@ -50,8 +52,8 @@ final class EdgeLoop {
   /// Low bits of a session's number.
   static let indexBits: UInt64 = 8
   static let tickInterval = TimeAmount.milliseconds(100)
-  /// Sessions are looked at once a second.
-  static let ticksPerSweep: UInt64 = 10
+  /// Each session is looked at once a second.
+  static let ticksPerSweep = 10
   /// What waits for company does so for one to two of these spans.
   static let ticksPerHold: UInt64 = 2
 
@@ -86,9 +88,13 @@ final class EdgeLoop {
     return lastSession << Self.indexBits | UInt64(index)
   }
 
-  func add(_ handler: WebSocketHandler) { endpoints[handler.number] = .device(handler) }
+  func add(_ handler: WebSocketHandler) {
+    endpoints[handler.number] = .device(handler)
+    watched.add(handler.number, handler)
+  }
   func remove(_ handler: WebSocketHandler) {
     endpoints.removeValue(forKey: handler.number)
+    watched.remove(handler.number)
     closing.removeValue(forKey: handler.number)
   }
   /// A close frame was sent: from now on the handler is only watched.
@@ -317,7 +323,8 @@ final class EdgeLoop {
     commandsThisTick = 0
     sweepCommands(now: now)
     tendReach(now: now)
-    if ticks % Self.ticksPerSweep == 0 { sweepConnections(now: now) }
+    for handler in watched.due(at: ticks) { handler.tick(now: now) }
+    if ticks % UInt64(Self.ticksPerSweep) == 0 { sweepRequests(now: now) }
     continueDrain(now: now)
     if ticks % Self.ticksPerHold == 0 { releaseHeld() }
     flushCommands(all: false)
@@ -337,12 +344,8 @@ final class EdgeLoop {
     }
   }
 
-  private func sweepConnections(now: Timestamp) {
-    // A copy: handlers take themselves off the tables.
-    for endpoint in Array(endpoints.values) {
-      if case .device(let handler) = endpoint { handler.tick(now: now) }
-    }
-    for handler in Array(closing.values) { handler.tick(now: now) }
+  private func sweepRequests(now: Timestamp) {
+    // A copy: handlers take themselves off the table.
     for handler in Array(requests.values) { handler.tick(now: now) }
   }
 }

@@ -20,19 +20,22 @@ private struct Machine {
   var now = start
 
   init(
-    claims: DeviceClaims? = nil, _ change: (inout EdgeConfiguration) -> Void = { _ in }
+    claims: DeviceClaims? = nil, number: UInt64 = 7,
+    _ change: (inout EdgeConfiguration) -> Void = { _ in }
   ) {
     var configuration = EdgeConfiguration(
       nodeID: "e", appKeys: AppKeys.generateDevelopment(app: "demo").0)
     change(&configuration)
     session = DeviceSession(
-      number: 7, codec: .protobuf, claims: claims,
+      number: number, codec: .protobuf, claims: claims,
       rules: SessionRules(edge: 9, configuration: configuration), now: start)
   }
 
   /// An attached session of ann's phone.
-  static func attached(_ change: (inout EdgeConfiguration) -> Void = { _ in }) -> Machine {
-    var machine = Machine(claims: claims(), change)
+  static func attached(
+    number: UInt64 = 7, _ change: (inout EdgeConfiguration) -> Void = { _ in }
+  ) -> Machine {
+    var machine = Machine(claims: claims(), number: number, change)
     machine.say(1, .attach(AttachRequest(device: "phone", deviceName: "Ann's phone")))
     machine.reply(1, .attach(Attach()), .attached(forCall: nil))
     machine.actions = []
@@ -93,6 +96,10 @@ extension Command.Body {
 extension DeviceSession.Action {
   fileprivate var isForward: Bool { if case .forward = self { true } else { false } }
 }
+
+/// By the default limits.
+private let tooFast = CallError(
+  .rateLimited, "Too many commands: 20 a second, 60 at once.", retryAfterMilliseconds: 50)
 
 private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Action) -> Bool {
   { action in
@@ -164,7 +171,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
   }
 
   @Test(arguments: [
-    (String?.none, "", CallError.Code.invalidDevice), ("phone", "tablet", .forbidden),
+    (String?.none, "", CallError.Code.invalidDevice), ("phone", "tablet", .notAccepted),
     (nil, String(repeating: "x", count: 65), .invalidDevice), (nil, "a\nb", .invalidDevice),
   ])
   func deviceComesFromTokenOrFrame(claimed: String?, named: String, code: CallError.Code) {
@@ -172,6 +179,19 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     machine.say(1, .attach(AttachRequest(device: named)))
     #expect(machine.take().contains(where: error(1, code)))
     #expect(machine.session.sender == nil)
+  }
+
+  /// Nothing says which part of a token was wrong.
+  @Test func aTokenOfAnotherDeviceIsAnsweredLikeAnyThatIsNotAccepted() {
+    var other = Machine(claims: claims(device: "phone"))
+    other.say(1, .attach(AttachRequest(device: "tablet")))
+    var wrong = Machine()
+    wrong.say(1, .attach(AttachRequest(token: "t", device: "tablet")))
+    _ = wrong.take()
+    wrong.authenticated(.failure(.notAccepted))
+    let answer = wrong.take()
+    #expect(!answer.isEmpty)
+    #expect(other.take() == answer)
   }
 
   @Test func secondAttachIsRefused() {
@@ -399,13 +419,33 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     for id in 2...60 { machine.reply(UInt64(id), .query(call), .done) }
     #expect(!machine.take().contains { if case .reply(_, .error) = $0 { true } else { false } })
     machine.say(61, .query(CallAddress(call: call)))
-    #expect(
-      machine.take() == [.reply(61, .error(CallError(.rateLimited, retryAfterMilliseconds: 50)))])
+    #expect(machine.take() == [.reply(61, .error(tooFast))])
     // The command that was refused may be said again; 20 a second are taken.
     machine.now = machine.now + .milliseconds(50)
     machine.say(61, .query(CallAddress(call: call)))
     #expect(machine.take() == [.forward(request: 61, callee: ann, .query(call))])
     #expect(!machine.session.isClosing)
+  }
+
+  @Test func refusalsNameTheLimitsInForce() {
+    var machine = Machine.attached {
+      $0.commandsPerSecond = 2
+      $0.commandsBurst = 4
+      $0.limits.liveCallsPerDevice = 1
+    }
+    // The attach took one of the four.
+    machine.place(0, as: 2)
+    machine.place(1, as: 3)
+    machine.say(4, .query(CallAddress(call: call)))
+    machine.say(5, .query(CallAddress(call: call)))
+    let sentences = machine.take().compactMap { action -> String? in
+      guard case .reply(_, .error(let error)) = action else { return nil }
+      return error.message
+    }
+    #expect(
+      sentences == [
+        "At most 1 live call on one device.", "Too many commands: 2 a second, 4 at once.",
+      ])
   }
 
   @Test func acknowledgementsCountATenth() {
@@ -473,8 +513,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     for id in 2...60 { machine.bad(.invalidCallee, id: UInt64(id)) }
     #expect(machine.take().allSatisfy { if case .reply = $0 { true } else { false } })
     machine.bad(.invalidCallee, id: 61)
-    #expect(
-      machine.take() == [.reply(61, .error(CallError(.rateLimited, retryAfterMilliseconds: 50)))])
+    #expect(machine.take() == [.reply(61, .error(tooFast))])
     machine.say(62, .query(CallAddress(call: call)))
     #expect(machine.take().contains(where: error(62, .rateLimited)))
     for id in 63..<400 { machine.bad(.invalidCallee, id: UInt64(id)) }
@@ -716,14 +755,41 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
 
   @Test func silentDeviceIsDeadAfterTwoPings() {
     var machine = Machine.attached()
-    machine.pass(.milliseconds(24_999))
+    machine.pass(.milliseconds(12_499))
     #expect(machine.take().isEmpty)
-    machine.pass(.milliseconds(1))
+    machine.pass(.milliseconds(12_501))
     #expect(machine.take() == [.ping])
     machine.pass(.seconds(25))
     #expect(machine.take() == [.ping])
     machine.pass(.seconds(25))
     #expect(machine.take() == [.close(.pingTimeout), .abort])
+  }
+
+  /// As all devices of an edge do when it ends: what came together must not be pinged together.
+  @Test func sessionsThatAttachAtOnceArePingedOneAfterTheOther() {
+    var machines = (1...1000).map { Machine.attached(number: $0 << 8 | 3) }
+    var pings: [Int] = []
+    for _ in 0..<250 {
+      var count = 0
+      for index in machines.indices {
+        machines[index].pass(.milliseconds(100))
+        count += machines[index].take().count { $0 == .ping }
+      }
+      pings.append(count)
+    }
+    #expect(pings.reduce(0, +) == 1000)
+    #expect(pings[..<124].allSatisfy { $0 == 0 })
+    // 1,000 in 12.5 s are eight in a tenth of a second.
+    #expect(pings.allSatisfy { $0 <= 16 }, "\(pings)")
+  }
+
+  @Test func eachSessionIsLookedAtOnceInASweep() {
+    var slots = SweepSlots<Int>(count: 10)
+    for index in 1...100 { slots.add(UInt64(index) << 8, index) }
+    slots.remove(50 << 8)
+    let ticks = (5..<15).map { slots.due(at: $0) }
+    #expect(ticks.map(\.count).allSatisfy { 9...10 ~= $0 })
+    #expect(ticks.joined().sorted() == Array(1...100).filter { $0 != 50 })
   }
 
   @Test func anythingHeardKeepsASessionAlive() {
