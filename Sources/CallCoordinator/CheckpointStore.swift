@@ -168,6 +168,21 @@ package struct CheckpointStore: Sendable {
     }
   }
 
+  /// Removes what no head will ever name: chunks of older checkpoints, whose writer died between them
+  /// and their head, or between a head and the removal of the former's chunks.
+  ///
+  /// Reads all that the bucket has of the shard: for now and then. Best effort, too.
+  package func sweep(shard: Int) async throws {
+    guard let (head, _) = try await head(shard) else { return }
+    for entry in try await bucket.entries(matching: "\(shard).>") {
+      let parts = entry.key.split(separator: ".").map { UInt64($0) }
+      guard parts.count == 4, let epoch = parts[1], let sequence = parts[2],
+        (epoch, sequence) < (head.epoch, head.sequence)
+      else { continue }
+      _ = await bucket.delete(entry.key)
+    }
+  }
+
   /// Best effort: what stays costs space, nothing else.
   private func removeChunks(_ shard: Int, _ head: Head) async {
     for chunk in 0..<head.chunks { _ = await bucket.delete(chunkKey(shard, head, chunk)) }

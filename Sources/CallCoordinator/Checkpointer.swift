@@ -54,27 +54,49 @@ package final class Checkpointer: Sendable {
   }
 
   package func run() async {
+    // Of each shard, the epoch in which its store was swept.
+    var swept: [Int: UInt64] = [:]
     while !Task.isCancelled {
       for job in await jobs.next(until: nil) {
-        if Task.isCancelled { job.done(false) } else { await write(job) }
+        if Task.isCancelled {
+          job.done(false)
+        } else if await !write(job) {
+          swept[job.shard] = nil
+        } else if swept[job.shard] != job.epoch, jobs.depth == 0 {
+          await sweep(job.shard)
+          swept[job.shard] = job.epoch
+        }
       }
     }
     jobs.close()
     for job in await jobs.next(until: nil) { job.done(false) }
   }
 
-  private func write(_ job: CheckpointJob) async {
+  /// Once in a term, and after a failure: what a former owner, or an attempt without an answer, left.
+  private func sweep(_ shard: Int) async {
+    do {
+      try await store.sweep(shard: shard)
+    } catch {
+      logger.info(
+        "What older checkpoints left could not be removed; the next owner tries again.",
+        metadata: .keys([.shard: "\(shard)", .error: "\(error)"]))
+    }
+  }
+
+  /// - Returns: whether it is written.
+  private func write(_ job: CheckpointJob) async -> Bool {
     let former: UInt64
     do throws(CheckpointStore.Failure) {
       former = try await store.write(job.checkpoint, shard: job.shard)
     } catch {
-      return fail(job, "\(error)")
+      fail(job, "\(error)")
+      return false
     }
     metrics.checkpoints.increment()
     // Whoever waits for it is about to hand the shard over: the server lets appends to a stream and
     // reads of it wait while it cuts it.
     defer { job.done(true) }
-    guard former > 0 else { return }
+    guard former > 0 else { return true }
     do {
       // Only what the former checkpoint made superfluous: a replicated bucket may take a former
       // owner's older checkpoint in the same moment, and what lies behind that must be there.
@@ -84,6 +106,7 @@ package final class Checkpointer: Sendable {
         "Records before a checkpoint could not be purged; the next checkpoint takes them along.",
         metadata: .keys([.shard: "\(job.shard)", .error: "\(error)"]))
     }
+    return true
   }
 
   private func fail(_ job: CheckpointJob, _ reason: String) {

@@ -11,7 +11,7 @@ extension ShardClaim {
   struct ReadAhead {
     var end: StoredRecord?
     var checkpoint: Result<(Checkpoint, revision: UInt64)?, Failure>
-    /// nil: they could not be read, or the former owner may have stored some since.
+    /// nil: they were not read, or could not be.
     var registrations: StoredRegistrations?
   }
 
@@ -58,8 +58,9 @@ extension ShardClaim {
     } catch { return .failure(Self.failure(error)) }
   }
 
-  /// Of a shard whose former owner said that it parted: it has stored all that it ever will.
-  func registrations(ofParted lease: Lease?) async -> StoredRegistrations? {
+  /// Read before the shard is fenced: of use where its last owner parted, which the journal tells. A
+  /// lease is released, too, by one that took it from a living owner and could not use it.
+  func registrations(ahead lease: Lease?) async -> StoredRegistrations? {
     guard let lease, lease.released else { return nil }
     return try? await registrations()
   }
@@ -115,8 +116,11 @@ extension ShardClaim {
       accepted: accepted)
     reader.machine.replay(checkpoint?.entries ?? [], now: with.clock.now())
     let (sequence, revision) = try await fence(term, &reader, end)
-    // Until it was fenced, a former owner may have told a device that its registration is stored.
-    let stored = if let registrations { registrations } else { try await self.registrations() }
+    // Until it was fenced, a former owner may have told a device that its registration is stored; one
+    // that parted had stored all that it ever would.
+    let hasParted = reader.former?.released ?? false
+    let stored =
+      if hasParted, let registrations { registrations } else { try await self.registrations() }
     reader.machine.restore(stored.all)
     with.metrics.recordsReplayed.increment(by: UInt64(reader.tail.records))
     if !reader.losses.isEmpty {

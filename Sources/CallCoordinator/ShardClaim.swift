@@ -91,7 +91,7 @@ package struct ShardClaim: Sendable {
     // round trip is a part of the pause.
     async let readEnd = journalEnd()
     async let readCheckpoint = checkpointNow()
-    async let readRegistrations = registrations(ofParted: lease)
+    async let readRegistrations = registrations(ahead: lease)
     let accepted = try await acceptedLoss()
     let end = try await readEnd.get()
     // The lease bucket may have been lost and made anew; the journal's epochs only grow.

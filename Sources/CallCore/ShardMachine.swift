@@ -42,14 +42,6 @@ public struct ShardMachine: Sendable {
 
   // MARK: Recovery
 
-  /// Takes in what the store has, before the first command.
-  public mutating func restore(
-    checkpoint: [JournalEntry], registrations: [Registration], now: Timestamp
-  ) {
-    restore(registrations)
-    replay(checkpoint, now: now)
-  }
-
   /// Takes in the registrations, once, at any time before `begin`: no replay looks at them.
   public mutating func restore(_ registrations: [Registration]) {
     for registration in registrations {

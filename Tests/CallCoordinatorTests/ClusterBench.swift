@@ -88,6 +88,21 @@ final class ClusterBench: Sendable {
     return owners
   }
 
+  /// As a node does that takes a shard, and finds that it cannot read it: the journal knows nothing of it.
+  func releaseLeasesInPassing() async throws {
+    for entry in try await leases.entries(matching: ">") {
+      guard let value = entry.value else { continue }
+      let former = try ClusterCodec.lease(value)
+      let lease = Lease(owner: "passing", incarnation: 1, epoch: former.epoch + 1, released: true)
+      let result = await withCheckedContinuation { done in
+        leases.put(entry.key, ClusterCodec.encode(lease), expecting: entry.revision) {
+          done.resume(returning: $0)
+        }
+      }
+      guard case .appended = result else { throw Timeout(what: "lease: \(result)") }
+    }
+  }
+
   /// Waits until placement and leases agree, and every shard serves.
   func settled(_ names: [String]) async throws {
     try await eventually("shards are shared by \(names)") {

@@ -191,6 +191,19 @@ import Testing
     }
   }
 
+  @Test func whatAKilledOwnerLeftOfACheckpointIsRemoved() async throws {
+    try await withCluster(shards: 1) { bench in
+      let bucket = try await bench.bus.openBucket(
+        bench.subjects.checkpointStream, BucketOptions())
+      bucket.put("0.0.1.0", [1], expecting: nil) { _ in }
+      bench.start("a") { $0.checkpointEveryRecords = 3 }
+      try await bench.settled(["a"])
+      let users = try await bench.attachUsers(8)
+      try await bench.callAll(users)
+      try await eventually("the chunk is gone") { try await bucket.get("0.0.1.0") == nil }
+    }
+  }
+
   @Test func registrationsAreStoredAndFoundByTheNextOwner() async throws {
     try await withCluster { bench in
       bench.start("a")
@@ -214,8 +227,12 @@ import Testing
     }
   }
 
-  /// The former owner was alive until it was fenced, and may have said that a registration is stored.
-  @Test func aRegistrationThatIsStoredWhileItsShardIsReadBackIsNotMissed() async throws {
+  /// The former owner was alive until it was fenced, and may have said that a registration is stored:
+  /// also where the lease was released, by one that took it from the living and could not use it.
+  @Test(arguments: [false, true])
+  func aRegistrationThatIsStoredWhileItsShardIsReadBackIsNotMissed(
+    leaseIsReleased: Bool
+  ) async throws {
     try await withCluster { bench in
       let late = UserKey.user("late")
       let shard = ShardHash.shard(of: late, count: bench.shards)
@@ -230,6 +247,7 @@ import Testing
       bench.start("a")
       try await bench.settled(["a"])
       await bench.crash("a")
+      if leaseIsReleased { try await bench.releaseLeasesInPassing() }
       bench.bus.setFaults { faults in
         faults.onAppend = { written, bytes in
           guard written == shard, let record = try? ClusterCodec.journalRecord(bytes),

@@ -96,6 +96,26 @@ import Testing
     }
   }
 
+  /// Writers that died left chunks: one before its head, one behind the head and before the removal.
+  @Test func chunksThatNoHeadNamesAreRemoved() async throws {
+    try await withStore { store, _, bucket in
+      let newest = checkpoint(2, 30)
+      try await store.write(newest, shard: 3)
+      let present = Set(try await bucket.entries(matching: "3.>").map(\.key))
+      let orphans = ["3.1.5.0", "3.1.900.7", "3.2.29.0"]
+      // Another owner may be about to write its head; the rest is not of this shard, or no chunk.
+      let others = ["3.2.31.0", "3.3.1.0", "3.accept", "33.1.5.0"]
+      for key in orphans + others { bucket.put(key, [1], expecting: nil) { _ in } }
+      try await store.sweep(shard: 3)
+      let left = Set(try await bucket.entries(matching: ">").map(\.key))
+      #expect(left == present.union(others))
+      #expect(try await store.read(shard: 3)?.0 == newest)
+      // Where there is no head nothing is known to be old.
+      try await store.sweep(shard: 33)
+      #expect(try await bucket.get("33.1.5.0") != nil)
+    }
+  }
+
   @Test(arguments: ["", "1", "1 2 3 4", "2 1 1 1 1", "1 a 1 1 1", "1 1 1 -1 1", "1 1 1 1 99999999"])
   func aHeadThatIsNoneIsReported(text: String) async throws {
     try await withStore { store, bus, bucket in

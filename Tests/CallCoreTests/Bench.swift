@@ -148,7 +148,6 @@ struct Bench {
   /// A new owner of the shard, with all that the journal has and no sessions.
   func takenOver(epoch: UInt64 = 2, limits: CallLimits = CallLimits()) -> Bench {
     var next = ShardMachine(shard: 0, epoch: epoch, limits: limits)
-    next.restore(checkpoint: [], registrations: [], now: now)
     next.replay(journal, now: now)
     var bench = Bench(shard: next, now: now)
     bench.journal = journal
@@ -158,7 +157,7 @@ struct Bench {
   /// As `takenOver`, by way of a checkpoint.
   func restoredFromCheckpoint(epoch: UInt64 = 2) -> Bench {
     var next = ShardMachine(shard: 0, epoch: epoch, limits: CallLimits())
-    next.restore(checkpoint: shard.checkpointEntries(), registrations: [], now: now)
+    next.replay(shard.checkpointEntries(), now: now)
     return Bench(shard: next, now: now)
   }
 }

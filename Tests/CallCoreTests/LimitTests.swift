@@ -177,7 +177,7 @@ import Testing
     let fresh = Registration(
       user: user, device: "new", request: RegistrationRequest(), registeredAt: at(91),
       seenAt: at(89))
-    shard.restore(checkpoint: [], registrations: [old, fresh], now: now)
+    shard.restore([old, fresh])
     var outcome = Outcome()
     shard.begin(now: now, into: &outcome)
     #expect(outcome.effects == [.remove(user, "old", token: 1)])

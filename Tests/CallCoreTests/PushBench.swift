@@ -106,11 +106,8 @@ extension Bench {
   /// A new owner that has what the store has: journal or checkpoint, and the registrations.
   func successor(checkpoint: Bool, registered: [String], epoch: UInt64 = 2) -> Bench {
     var next = ShardMachine(shard: 0, epoch: epoch, limits: CallLimits())
-    let registrations = registered.compactMap { registration($0) }
-    next.restore(
-      checkpoint: checkpoint ? shard.checkpointEntries() : [], registrations: registrations,
-      now: now)
-    if !checkpoint { next.replay(journal, now: now) }
+    next.replay(checkpoint ? shard.checkpointEntries() : journal, now: now)
+    next.restore(registered.compactMap { registration($0) })
     var bench = Bench(shard: next, now: now)
     bench.journal = journal
     return bench

@@ -138,10 +138,9 @@ import Testing
     #expect(Set(pushed) == Set(bench.journalledPushes))
     #expect(pushed.count == bench.journalledPushes.count)
     var copy = ShardMachine(shard: 0, epoch: 1, limits: CallLimits())
-    copy.restore(checkpoint: entries, registrations: [], now: bench.now)
+    copy.replay(entries, now: bench.now)
     #expect(copy.checkpointEntries() == entries)
     var replayed = ShardMachine(shard: 0, epoch: 1, limits: CallLimits())
-    replayed.restore(checkpoint: [], registrations: [], now: bench.now)
     replayed.replay(bench.journal, now: bench.now)
     #expect(replayed.checkpointEntries() == entries)
   }

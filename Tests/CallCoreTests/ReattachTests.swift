@@ -136,13 +136,11 @@ import Testing
     var shard = ShardMachine(shard: 0, epoch: 2, limits: CallLimits())
     let now = Timestamp(microseconds: 1_000_000_000_000_000)
     let at = now + Span(microseconds: -seen.microseconds)
-    shard.restore(
-      checkpoint: [],
-      registrations: [
-        Registration(
-          user: UserKey(app: Bench.app, user: "bob"), device: "b1",
-          request: RegistrationRequest(), registeredAt: at, seenAt: at)
-      ], now: now)
+    shard.restore([
+      Registration(
+        user: UserKey(app: Bench.app, user: "bob"), device: "b1",
+        request: RegistrationRequest(), registeredAt: at, seenAt: at)
+    ])
     var bench = Bench(shard: shard, now: now)
     bench.run { $0.begin(now: $1, afterLoss: afterLoss, into: &$2) }
     return bench

@@ -53,7 +53,7 @@ enum CheckpointBenchmarks {
     measure("\(name), a new owner: \(bytes.count / 1000) kB read back", runs: 5) { _ in
       guard let read = try? ClusterCodec.checkpoint(bytes) else { return }
       var fresh = ShardMachine(shard: 0, epoch: 2, limits: CallLimits())
-      fresh.restore(checkpoint: read.entries, registrations: [], now: now)
+      fresh.replay(read.entries, now: now)
       blackHole(fresh)
     }
   }
