@@ -38,9 +38,11 @@ extension ClientMachine {
     goneEdges.append(GoneEdge(edge: edge, until: now + configuration.goneEdgeAvoided))
   }
 
-  /// The next edge in turn that did not say that it goes away; the next one if all did.
+  /// The next edge in turn that did not say that it goes away; the next one if all did, or after
+  /// a failure: the one that went may be back, and the others may be in trouble.
   func edgeAfter(_ edge: Int, now: Timestamp) -> Int {
     let count = configuration.edges.count
+    guard failures == 0 else { return (edge + 1) % count }
     for step in 1...count {
       let candidate = (edge + step) % count
       if !goneEdges.contains(where: { $0.edge == candidate && now < $0.until }) {

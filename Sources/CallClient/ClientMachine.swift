@@ -28,7 +28,8 @@ public struct ClientMachine: Sendable {
     /// Further attempts: the wait doubles with each, with jitter.
     public var backoffMinimum: Span = .milliseconds(250)
     public var backoffMaximum: Span = .seconds(15)
-    /// For how long an edge that said it goes away is tried only if there is no other.
+    /// For how long an edge that said it goes away is tried only if there is no other, or after a
+    /// failure.
     public var goneEdgeAvoided: Span = .seconds(30)
     /// Commands that wait for a reply. One more is refused (`rateLimited`).
     public var pendingMax = 64

@@ -187,6 +187,22 @@ import Testing
     #expect(device.take() == [.connect(edge: 1)])
   }
 
+  @Test func whereTheOthersTakeNothingTheEdgeThatWentIsTriedAgain() {
+    var device = Device()
+    device.attach()
+    device.hear(Self.goAway)
+    device.close()
+    _ = device.take()
+    var tried: [Int] = []
+    for _ in 0..<4 {
+      guard case .waiting(let until) = device.machine.state else { break }
+      device.pass(until - device.now)
+      for case .connect(let edge) in device.take() { tried.append(edge) }
+      device.close()
+    }
+    #expect(tried == [1, 2, 0, 1], "it may be back by then")
+  }
+
   @Test func aCallThatADrainingEdgeRefusesIsPlacedElsewhere() {
     var device = Device()
     device.attach()
