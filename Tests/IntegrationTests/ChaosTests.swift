@@ -14,11 +14,29 @@ import Testing
   func nothingIsLost(chaos: String) async throws { try await ChaosRun(chaos).holds() }
 }
 
+@Suite("Chaos of several kinds, and in a replicated store", .serialized) struct MixedChaosTests {
+  @Test func severalKindsAtOnce() async throws {
+    try await ChaosRun("kill-coordinator=4s,kill-edge=4s,freeze-edge=5s/2s,drain=4s/1s").holds()
+  }
+
+  /// What was acknowledged outlives the server that led its stream, and what is said meanwhile is
+  /// answered in the end. One kill: docs/reliability.md says why no more on this version.
+  @Test func oneOfThreeServersIsKilled() async throws {
+    try await ChaosRun("kill-nats=60s/1s", servers: 3, seed: 7).holds()
+  }
+}
+
 /// A short run of callload with faults.
 private struct ChaosRun {
   let chaos: String
+  let servers: Int
+  let seed: UInt64?
 
-  init(_ chaos: String) { self.chaos = chaos }
+  init(_ chaos: String, servers: Int = 1, seed: UInt64? = nil) {
+    self.chaos = chaos
+    self.servers = servers
+    self.seed = seed
+  }
 
   func holds() async throws {
     let output = try await TestCluster.runAlone(
@@ -26,7 +44,8 @@ private struct ChaosRun {
       [
         "--devices", "90", "--rate", "5", "--duration", "10s", "--shards", "16", "--chaos", chaos,
         "--node-setting", "leaseTimeout=2s", "--node-setting", "drainSeconds=1s",
-      ])
+        "--nats-servers", "\(servers)",
+      ] + (seed.map { ["--seed", "\($0)"] } ?? []))
     #expect(output.status == 0, "callload --chaos \(chaos):\n\(output.text)")
     #expect(output.text.contains("every correctness count is 0"))
   }

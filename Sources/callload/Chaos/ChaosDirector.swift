@@ -26,8 +26,8 @@ package struct ChaosDirector: Sendable {
     return max(duration * 0.4, duration - longest - 5)
   }
 
-  /// Injects until `seconds` have passed, then waits until every fault is lifted. A cancelled task
-  /// lifts them early.
+  /// Injects until `seconds` have passed, each kind at least once, then waits until every fault is
+  /// lifted. A cancelled task lifts them early.
   package func run(seconds: Double) async {
     let end = ContinuousClock.now + .seconds(seconds)
     await withTaskGroup(of: Void.self) { group in
@@ -41,8 +41,8 @@ package struct ChaosDirector: Sendable {
   private func run(_ entry: ChaosPlan.Entry, until end: ContinuousClock.Instant) async {
     var random = SplitMix64(seed: seed ^ ShardName.hash(entry.kind.rawValue))
     let interval = entry.intervalSeconds
-    var next =
-      ContinuousClock.now + .seconds(interval * Double.random(in: 0.2...0.7, using: &random))
+    let first = interval * Double.random(in: 0.2...0.7, using: &random)
+    var next = min(.now + .seconds(first), end - .milliseconds(500))
     while next < end, !Task.isCancelled {
       try? await Task.sleep(until: next)
       guard !Task.isCancelled else { return }
@@ -132,23 +132,24 @@ package struct ChaosDirector: Sendable {
     say("\(fault.kind.rawValue): \(fault.node)\(Self.shardsText(fault))")
     await engine.tell(.begins(fault))
     await begin()
-    let end = ContinuousClock.now + .seconds(lengthSeconds)
-    await engine.tell(.happened(await withShardsThatCame(fault)))
-    try? await Task.sleep(until: end)
+    await engine.tell(.happened(fault))
+    async let widened: Void = tellOfShardsThatCame(fault, within: lengthSeconds)
+    try? await Task.sleep(for: .seconds(lengthSeconds))
+    await widened
     await lift()
     await engine.tell(.lifted(fault))
   }
 
-  /// The fault with the shards, too, that came to its coordinator between the question for them and
-  /// the blow. While shards move they are several, and nobody knows of them but by who serves none.
-  private func withShardsThatCame(_ fault: Fault) async -> Fault {
-    guard fault.role == .coordinator, !fault.kind.isPlanned,
-      let status = await cluster.questions?.status()
-    else { return fault }
-    var whole = fault
-    whole.shards = Set(fault.shards)
-      .union(status.unserved(without: fault.node, of: cluster.shards)).sorted()
-    return whole
+  /// Of the shards, too, that came to a coordinator between the question for them and the blow. While
+  /// shards move they are several, and all that is known of them is that no other serves them.
+  private func tellOfShardsThatCame(_ fault: Fault, within seconds: Double) async {
+    guard fault.role == .coordinator, !fault.kind.isPlanned, let questions = cluster.questions
+    else { return }
+    let others = cluster.coordinators.map(\.name).filter { $0 != fault.node }
+    let status = await questions.status(patience: .seconds(max(1, seconds)))
+    guard let unserved = status?.unserved(by: others, of: cluster.shards) else { return }
+    let more = unserved.subtracting(fault.shards).sorted()
+    if !more.isEmpty { await engine.tell(.widened(fault, by: more)) }
   }
 
   private static func shardsText(_ fault: Fault) -> String {

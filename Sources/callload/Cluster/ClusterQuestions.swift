@@ -31,19 +31,28 @@ package struct ClusterQuestions: Sendable {
       return status?.coordinator?.shards.filter { $0.state != "stopped" }.map(\.shard)
     }
 
-    /// The shards that no coordinator but `node` serves, of so many.
-    package func unserved(without node: String, of count: Int) -> Set<Int> {
-      let others = nodes.lazy.filter { $0.status.node != node }
-      let served = others.flatMap { $0.status.coordinator?.shards ?? [] }
-        .filter { $0.state == "serving" }
-      return Set(0..<count).subtracting(served.map(\.shard))
+    /// The shards that none of these coordinators serves, of so many; nothing where one of them did
+    /// not answer.
+    package func unserved(by coordinators: [String], of count: Int) -> Set<Int>? {
+      var unserved = Set(0..<count)
+      for name in coordinators {
+        let status = nodes.first { $0.status.node == name }?.status
+        guard let shards = status?.coordinator?.shards else { return nil }
+        unserved.subtract(shards.filter { $0.state == "serving" }.map(\.shard))
+      }
+      return unserved
     }
   }
 
-  /// - Parameter window: how long nodes may take to answer.
+  /// - Parameters:
+  ///   - window: how long nodes may take to answer, in seconds.
+  ///   - patience: how long all of it may take.
   /// - Returns: nothing where nobody answers.
-  package func status(window: Double = 0.2) async -> Status? {
-    let output = await ask(["status", "--json", "--once", "--timeout", "\(window)"])
+  package func status(
+    window: Double = 0.2, patience: Duration = .seconds(40)
+  ) async -> Status? {
+    let words = ["status", "--json", "--once", "--timeout", "\(window)"]
+    let output = await run(words, patience: patience)?.output
     return output.flatMap { try? JSONDecoder().decode(Status.self, from: $0) }
   }
 
@@ -64,15 +73,15 @@ package struct ClusterQuestions: Sendable {
     await run(["resume", node])?.end == .exited(0)
   }
 
-  private func ask(_ words: [String]) async -> Data? { await run(words)?.output }
-
-  private func run(_ words: [String]) async -> (end: ProcessEnd, output: Data)? {
+  private func run(
+    _ words: [String], patience: Duration = .seconds(40)
+  ) async -> (end: ProcessEnd, output: Data)? {
     let path = folder.file("callctl-\(Self.number.add(1, ordering: .relaxed).newValue).out")
     let command = ChildCommand(
       name: "callctl", executable: callctlPath,
       arguments: words + ["--nats-url", natsURL, "--cluster", cluster], logPath: path)
     guard let child = try? await ChildLauncher.start(command) else { return nil }
-    let deadline = ContinuousClock.now + .seconds(40)
+    let deadline = ContinuousClock.now + patience
     while child.poll() == nil, ContinuousClock.now < deadline { await Pause.milliseconds(5) }
     child.send(9)
     while child.poll() == nil { await Pause.milliseconds(2) }

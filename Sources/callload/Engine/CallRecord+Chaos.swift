@@ -76,9 +76,12 @@ extension CallRecord {
     let parties = [caller] + callees
     let told = parties.filter { $0.end?.reason == .unanswered && !$0.wasAway }
     guard let first = told.compactMap({ $0.end?.at }).min() else { return }
-    let excused = timeline.excuse(
-      shard: shard(timeline), devices: told.map(\.device), due: due, slack: Self.timeoutSlack)
-    guard excused.later(by: Self.timeoutSlack) < first else { return }
+    // The first one that nothing kept from hearing it is the measure.
+    let excused = told.map {
+      timeline.excuse(
+        shard: shard(timeline), device: $0.device, due: due, slack: Self.timeoutSlack)
+    }
+    guard let excuse = excused.min(), excuse.later(by: Self.timeoutSlack) < first else { return }
     violate(
       .timeoutLate,
       "nobody was told of the ring timeout until \((first - due).microseconds / 1000) ms after it")

@@ -144,6 +144,15 @@ package struct FaultTimeline: Sendable {
     Self.first(devices[device], begin, end).flatMap { faults[$0] }
   }
 
+  /// A fault that disturbed anything at some time between two.
+  package func disturbed(from begin: Timestamp, to end: Timestamp) -> Fault? {
+    for windows in [shards, devices] {
+      let found = windows.values.lazy.compactMap { Self.first($0, begin, end) }.first
+      if let found { return faults[found] }
+    }
+    return nil
+  }
+
   /// Whether what was said to a device in time may come late: its edge was frozen, or cut off, whatever
   /// else befell the device meanwhile.
   package func mayComeLate(to device: Int, at now: Timestamp) -> Bool {
@@ -169,13 +178,12 @@ package struct FaultTimeline: Sendable {
     }
   }
 
-  /// Until when faults excuse that something which was due has not happened: from one that lasts
-  /// at the due time, or begins within `slack` of it, to its end, and on with the next.
+  /// Until when faults excuse that a device was not told of something which was due: from one that
+  /// lasts at the due time, or begins within `slack` of it, to its end, and on with the next.
   package func excuse(
-    shard: Int, devices excused: [Int], due: Timestamp, slack: Span
+    shard: Int, device: Int, due: Timestamp, slack: Span
   ) -> Timestamp {
-    var all = shards[shard] ?? []
-    for device in excused { all += devices[device] ?? [] }
+    let all = (shards[shard] ?? []) + (devices[device] ?? [])
     var until = due
     for window in all.sorted(by: { $0.from < $1.from }) where window.from <= until.later(by: slack)
     {

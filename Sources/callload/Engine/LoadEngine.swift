@@ -87,6 +87,7 @@ package final class LoadEngine: Sendable {
   package enum FaultStep: Sendable {
     case begins(Fault)
     case happened(Fault)
+    case widened(Fault, by: [Int])
     case lifted(Fault)
     /// Something that no fault explains.
     case incident(String)
@@ -100,6 +101,7 @@ package final class LoadEngine: Sendable {
       switch step {
       case .begins(let fault): rig.faultBegins(fault)
       case .happened(let fault): rig.faultHappened(fault)
+      case .widened(let fault, let more): rig.faultWidened(fault, by: more)
       case .lifted(let fault): rig.faultLifted(fault)
       case .incident(let what): rig.count(what)
       }

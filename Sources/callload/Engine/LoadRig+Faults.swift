@@ -30,16 +30,31 @@ extension LoadRig {
     stage.checker.timeline.begin(fault, carried: carried ?? [], at: loop.now)
   }
 
-  /// It has happened: from now on the shards concerned are asked. They may be more than were known
-  /// when it began.
+  /// It has happened: from now on the shards concerned are asked.
   package func faultHappened(_ fault: Fault) {
     guard let stage, let since = stage.faultBeganAt[fault.id] else { return }
-    stage.checker.timeline.widen(fault, since: since)
     guard let probes, !fault.shards.isEmpty else { return }
     // Where NATS is concerned an edge may have lost it alone, and each must be well again.
     let all = Set(options.edges.indices).subtracting(stage.edgesDisturbed.values)
     stage.watched.insert(fault.id)
     probes.watch(fault, since: since, through: fault.kind == .killNATS ? all : [])
+  }
+
+  /// More shards are concerned than were known when it began.
+  package func faultWidened(_ fault: Fault, by more: [Int]) {
+    guard let stage, let probes, let since = stage.faultBeganAt[fault.id] else { return }
+    var whole = fault
+    whole.shards += more
+    if stage.watched.contains(fault.id) {
+      probes.widen(whole)
+    } else if fault.shards.isEmpty {
+      stage.watched.insert(fault.id)
+      probes.watch(whole, since: since, through: [])
+    } else {
+      // All answered before anybody knew of more: those that were not served answer by now, too.
+      return
+    }
+    stage.checker.timeline.widen(whole, since: since)
   }
 
   /// The process runs again, the network is whole again.

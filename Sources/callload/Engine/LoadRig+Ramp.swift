@@ -17,7 +17,8 @@ extension LoadRig {
     let completion: () -> Void
   }
 
-  /// Connects, attaches and registers every device. Those that could not are counted.
+  /// Connects, attaches and registers every device, but for those that register late. Those that
+  /// could not are counted.
   ///
   /// - Throws: what minting a token threw.
   package func connect(_ completion: @escaping () -> Void) throws {
@@ -113,18 +114,24 @@ extension LoadRig {
     {
       let device = devices[ramp.next]
       self.ramp?.next += 1
-      guard device.setup == .connected else { continue }
+      guard device.setup == .connected, !registersLate(device.index) else { continue }
       self.ramp?.inFlight += 1
       device.registerAt = loop.now
-      say(
-        .register(
-          registration(device.index)
-            ?? RegistrationRequest(
-              deviceName: "Device \(device.index)", sdkName: "callload", sdkVersion: "1")), device)
+      sayRegister(device)
     }
   }
 
+  @discardableResult
+  func sayRegister(_ device: SimulatedDevice) -> UInt64? {
+    say(
+      .register(
+        registration(device.index)
+          ?? RegistrationRequest(
+            deviceName: "Device \(device.index)", sdkName: "callload", sdkVersion: "1")), device)
+  }
+
   func registerReplied(_ device: SimulatedDevice, _ reply: ServerReply?) {
+    if registersLate(device.index) { return lateRegisterReplied(device, reply) }
     switch reply {
     case .registered:
       device.isRegistered = true
@@ -165,10 +172,11 @@ extension LoadRig {
     ramp?.next = 0
     ramp?.inFlight = 0
     ramp?.resolved = 0
-    progress.update { [connectedCount] in
+    let registering = devices.count { $0.setup == .connected && !registersLate($0.index) }
+    progress.update {
       $0.phase = .registering
       $0.done = 0
-      $0.total = connectedCount
+      $0.total = registering
     }
     advanceRegistering()
     finishRampIfDone()

@@ -46,7 +46,7 @@ extension LoadRig {
     /// Calls whose pushes are not judged yet. Oldest first.
     var pushQuiet: [(call: CallID, judgeAt: Timestamp)] = []
     var pushQuietFirst = 0
-    /// Devices are about to wake: the stage waits for them.
+    /// Devices are about to wake, or wait to be registered: the stage waits for them.
     var wakesUntil = Timestamp(microseconds: 0)
 
     init(
@@ -121,11 +121,23 @@ extension LoadRig {
   private func arrive(_ number: Int, _ intended: Timestamp) {
     guard let stage, !stage.arrivalsDone else { return }
     scheduleArrival()
-    guard let plan = drawCall(number: number, at: intended) else {
-      return fail("no free pair of users")
-    }
+    guard let plan = drawCall(number: number, at: intended) else { return noFreePair(at: intended) }
     place(plan)
   }
+
+  /// While something is disturbed calls last longer, and users who lost their sessions cannot call:
+  /// then there may be too few of them.
+  private func noFreePair(at now: Timestamp) {
+    let before = now + Span(microseconds: -Self.faultsTell.microseconds)
+    guard let fault = stage?.checker.timeline.disturbed(from: before, to: now) else {
+      return fail("no free pair of users")
+    }
+    let cause = "not placed, no pair of users was free (\(fault.kind.rawValue))"
+    stage?.chaos.changed[cause, default: 0] += 1
+  }
+
+  /// How long after a fault the calls that it held up may keep their users busy.
+  private static let faultsTell: Span = .seconds(10)
 
   /// A call that failed before it was placed.
   private func fail(_ cause: String) {
@@ -153,6 +165,7 @@ extension LoadRig {
 
   func stageTick(at now: Timestamp, ticks: Int) {
     guard stage != nil else { return }
+    registerLate(at: now)
     judgeQuiet(at: now)
     judgePushes(at: now)
     if ticks % 10 == 0 {
@@ -308,6 +321,7 @@ extension LoadRig {
     result.devicesExpected = roster.devices
     result.devicesConnected = connectedCount
     result.devicesRegistered = registeredCount
+    result.registrationsOfUnknownFate = registrationsOfUnknownFate
     result.failures = setupFailures
     result.latency = setupBook.histograms
     result.rampSeconds = rampSeconds

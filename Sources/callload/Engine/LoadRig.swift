@@ -22,6 +22,8 @@ package final class LoadRig {
   var rampSeconds: Double = 0
   var connectedCount = 0
   var registeredCount = 0
+  /// Nothing before the load, and without faults.
+  var lateRegistering: LateRegistering?
   var isInterrupted = false
   /// Each stage has calls of its own.
   var stageCount: UInt64 = 0

@@ -8,7 +8,7 @@ import CallCore
 final class ShardProbes {
   /// What is asked, and until when.
   private struct Watch {
-    let fault: Fault
+    var fault: Fault
     let since: Timestamp
     /// Shards that have not answered since, with the edges through which they must.
     var missing: [Int: Set<Int>]
@@ -103,6 +103,15 @@ final class ShardProbes {
       missing: Dictionary(uniqueKeysWithValues: fault.shards.map { ($0, edges) }),
       isPlanned: fault.kind.isPlanned, lastAsked: Timestamp(microseconds: 0))
     if fault.shards.isEmpty { finish(fault.id, .complete(longest: Span(microseconds: 0))) }
+  }
+
+  /// Asks more shards, those of them that are not asked yet.
+  func widen(_ fault: Fault) {
+    guard let watch = watches[fault.id] else { return }
+    for shard in Set(fault.shards).subtracting(watch.fault.shards) {
+      watches[fault.id]?.missing[shard] = []
+    }
+    watches[fault.id]?.fault = fault
   }
 
   /// The planned change is done: what was asked is still waited for.

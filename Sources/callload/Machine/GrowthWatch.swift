@@ -12,9 +12,11 @@ package final class GrowthWatch: Sendable {
     }
   }
 
-  package var findings: [Growth] {
+  /// - Parameter files: of each process, by how much the files that it keeps in memory may yet grow.
+  package func findings(files: [String: UInt64] = [:]) -> [Growth] {
     series.withLock { series in
-      series.compactMap { Growth(name: $0.key, $0.value) }.sorted { $0.name < $1.name }
+      series.compactMap { Growth(name: $0.key, $0.value, files: files[$0.key] ?? 0) }
+        .sorted { $0.name < $1.name }
     }
   }
 }
@@ -25,20 +27,23 @@ package struct Growth: Sendable, Equatable {
   /// Medians, in bytes.
   package var before: UInt64
   package var after: UInt64
+  /// By how much files that are kept in memory may yet grow.
+  package var files: UInt64
 
   /// Allocators and file blocks come in pieces of some megabytes.
   static let noiseBytes: UInt64 = 8 << 20
 
   /// Nothing where there are too few samples to tell.
-  package init?(name: String, _ samples: [UInt64]) {
+  package init?(name: String, _ samples: [UInt64], files: UInt64 = 0) {
     guard samples.count >= 8 else { return nil }
     let quarter = samples.count / 4
     self.name = name
+    self.files = files
     before = Self.median(samples[quarter..<(2 * quarter)])
     after = Self.median(samples[(samples.count - quarter)...])
   }
 
-  package var isFlat: Bool { after <= before + before / 4 + Self.noiseBytes }
+  package var isFlat: Bool { after <= before + before / 4 + Self.noiseBytes + files }
 
   private static func median(_ values: ArraySlice<UInt64>) -> UInt64 {
     let sorted = values.sorted()

@@ -197,7 +197,7 @@ extension JSONReport {
       scenario: report.settings.scenario, protocolName: report.settings.protocolName,
       seed: report.settings.seed, durationSeconds: report.settings.durationSeconds,
       coordinators: report.settings.coordinators, edges: report.settings.edges,
-      natsServers: report.settings.natsServers,
+      natsServers: report.settings.edgeURLs.isEmpty ? report.settings.natsServers : 0,
       chaos: report.settings.chaos.isEmpty ? nil : report.settings.chaos,
       pushGateways: report.settings.sleepingShare > 0 ? report.settings.pushGateways : nil,
       sleepingShare: report.settings.sleepingShare > 0 ? report.settings.sleepingShare : nil,

@@ -11,7 +11,10 @@ extension RunReport {
     if !growth.isEmpty {
       lines += ["", style.bold("Growth") + "  medians of the second quarter and of the last"]
       var table = TextTable()
-      for one in growth { table.add(one.name, Units.bytes(one.before), Units.bytes(one.after)) }
+      for one in growth {
+        let files = one.files > 0 ? "its files may yet grow by \(Units.bytes(one.files))" : ""
+        table.add(one.name, Units.bytes(one.before), Units.bytes(one.after), files)
+      }
       lines += table.lines()
     }
     lines += ["", style.bold("Correctness") + " (every count must be 0)"] + correctness(style)

@@ -26,6 +26,9 @@ package struct Verdict: Sendable, Equatable {
       problems.append(
         "\(growth.name) grew from \(Units.bytes(growth.before)) to \(Units.bytes(growth.after))")
     }
+    if let chaos = result.chaos, chaos.injected.isEmpty, !result.interrupted {
+      problems.append("no fault was injected: give it a longer --duration or shorter intervals")
+    }
     if let chaos = result.chaos, chaos.neverAnswered > 0 {
       problems.append("shards never answered again after \(chaos.neverAnswered) faults")
     }

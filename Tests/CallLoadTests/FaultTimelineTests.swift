@@ -1,0 +1,152 @@
+import CallCore
+import Testing
+import callload
+
+/// What faults disturb, where and for how long.
+@Suite("The timeline of faults") struct FaultTimelineTests {
+  @Test("a fault excuses nothing at other times and at other shards")
+  func excusesByTimeAndPlace() throws {
+    // A known fault of other shards, a few seconds before the silence.
+    var timeline = FaultTimeline.quiet()
+    timeline.begin(Fault.test(1, .killCoordinator, shards: [3]), carried: [], at: at(10))
+    timeline.answered(shard: 3, fault: 1, at: at(12))
+    timeline.end(shardsOf: 1, at: at(12))
+    #expect(timeline.disturbed(shard: 3, from: at(11), to: at(11)) != nil)
+    #expect(timeline.disturbed(shard: 3, from: at(5), to: at(9)) == nil)
+    #expect(timeline.disturbed(shard: 3, from: at(14), to: at(20)) == nil)
+    #expect(timeline.disturbed(shard: 4, from: at(5), to: at(20)) == nil)
+    #expect(timeline.disturbed(device: 0, from: at(5), to: at(20)) == nil)
+  }
+
+  @Test("a timeout is excused to the end of the take-over, and by the next one from there")
+  func excuse() {
+    var timeline = FaultTimeline.quiet()
+    func excused(_ due: Double) -> Timestamp {
+      timeline.excuse(shard: 3, device: 0, due: at(due), slack: .seconds(1))
+    }
+    #expect(excused(11) == at(11))
+    timeline.begin(Fault.test(1, .killCoordinator, shards: [3]), carried: [], at: at(10))
+    #expect(excused(11) == .distantFuture)
+    timeline.answered(shard: 3, fault: 1, at: at(12.5))
+    #expect(excused(11) == at(12.5))
+    #expect(excused(8) == at(8))
+    #expect(excused(13) == at(13))
+    timeline.begin(Fault.test(2, .killCoordinator, shards: [3]), carried: [], at: at(13))
+    timeline.answered(shard: 3, fault: 2, at: at(15))
+    #expect(excused(11) == at(15))
+    // Where messages get lost they are said again, which takes a while longer.
+    timeline.begin(Fault.test(3, .killNATS, shards: [3]), carried: [], at: at(20))
+    timeline.answered(shard: 3, fault: 3, at: at(21))
+    #expect(excused(20) == at(25.5))
+  }
+
+  @Test("a device is disturbed by its edge until it has a new session")
+  func devices() {
+    var timeline = FaultTimeline.quiet()
+    var killed = Fault.test(1, .killEdge, shards: [])
+    killed.edge = 0
+    timeline.begin(killed, carried: [1, 2], at: at(10))
+    timeline.lifted(fault: 1, at: at(11))
+    timeline.attached(device: 1, at: at(12))
+    #expect(timeline.disturbed(device: 1, from: at(14), to: at(15)) == nil)
+    #expect(timeline.disturbed(device: 2, from: at(14), to: at(15))?.kind == .killEdge)
+    #expect(timeline.disturbed(device: 3, from: at(10), to: at(15)) == nil)
+    var frozen = Fault.test(2, .freezeEdge, shards: [])
+    frozen.edge = 0
+    timeline.begin(frozen, carried: [3], at: at(20))
+    #expect(timeline.disturbed(device: 3, from: at(22), to: at(23)) != nil)
+    timeline.lifted(fault: 2, at: at(25))
+    #expect(timeline.disturbed(device: 3, from: at(29), to: at(29)) != nil)
+    #expect(timeline.disturbed(device: 3, from: at(30), to: at(31)) == nil)
+  }
+
+  @Test("who attached to an edge that stood still was kept waiting by it, and by no other")
+  func attachesToAFrozenEdge() {
+    var timeline = FaultTimeline.quiet()
+    var frozen = Fault.test(1, .freezeEdge, shards: [])
+    frozen.edge = 1
+    timeline.begin(frozen, carried: [], at: at(10))
+    timeline.lifted(fault: 1, at: at(14.5))
+    timeline.attached(device: 1, through: 1, at: at(14.6))
+    timeline.attached(device: 2, through: 0, at: at(14.6))
+    timeline.attached(device: 3, through: 1, at: at(17))
+    #expect(timeline.mayComeLate(to: 1, at: at(14.6)))
+    #expect(timeline.disturbed(device: 1, from: at(5), to: at(9)) == nil)
+    #expect(!timeline.mayComeLate(to: 2, at: at(14.6)))
+    #expect(!timeline.mayComeLate(to: 3, at: at(17)))
+    var killed = Fault.test(2, .killEdge, shards: [])
+    killed.edge = 0
+    timeline.begin(killed, carried: [], at: at(20))
+    timeline.attached(device: 2, through: 0, at: at(21))
+    #expect(!timeline.mayComeLate(to: 2, at: at(21)))
+  }
+
+  @Test("a shard that came to a node just before it was killed is excused from the kill on")
+  func shardThatCame() {
+    var timeline = FaultTimeline.quiet()
+    func excused(_ due: Double) -> Timestamp {
+      timeline.excuse(shard: 4, device: 0, due: at(due), slack: .seconds(1))
+    }
+    var killed = Fault.test(1, .killCoordinator, shards: [3])
+    timeline.begin(killed, carried: [], at: at(10))
+    #expect(excused(10.1) == at(10.1))
+    killed.shards = [3, 4]
+    timeline.widen(killed, since: at(10))
+    #expect(excused(10.1) == .distantFuture)
+    timeline.answered(shard: 3, fault: 1, at: at(11))
+    timeline.answered(shard: 4, fault: 1, at: at(12))
+    #expect(excused(10.1) == at(12))
+    #expect(timeline.disturbed(shard: 3, from: at(13), to: at(14)) == nil)
+  }
+
+  @Test(
+    "what waited in a frozen edge may come late, also where another fault befell the device first")
+  func twoFaultsOfADevice() {
+    var timeline = FaultTimeline.quiet()
+    var killed = Fault.test(1, .killEdge, shards: [])
+    killed.edge = 0
+    timeline.begin(killed, carried: [1], at: at(10))
+    timeline.attached(device: 1, through: 1, at: at(10.5))
+    var frozen = Fault.test(2, .freezeEdge, shards: [])
+    frozen.edge = 1
+    timeline.begin(frozen, carried: [1], at: at(11))
+    #expect(timeline.disturbed(device: 1, from: at(11.5), to: at(11.5))?.kind == .killEdge)
+    #expect(timeline.mayComeLate(to: 1, at: at(11.5)))
+    timeline.lifted(fault: 2, at: at(15))
+    #expect(timeline.mayComeLate(to: 1, at: at(15.1)))
+    #expect(!timeline.mayComeLate(to: 1, at: at(20)))
+    #expect(!timeline.mayComeLate(to: 1, at: at(10.2)))
+  }
+
+  @Test("old words of a frozen owner are excused when it wakes, and not for ever")
+  func stale() {
+    var timeline = FaultTimeline.quiet()
+    timeline.begin(Fault.test(1, .freezeCoordinator, shards: [3]), carried: [], at: at(10))
+    timeline.answered(shard: 3, fault: 1, at: at(13))
+    #expect(timeline.mayBeStale(shard: 3, at: at(14)))
+    #expect(!timeline.mayBeStale(shard: 4, at: at(14)))
+    timeline.lifted(fault: 1, at: at(15))
+    #expect(timeline.mayBeStale(shard: 3, at: at(16)))
+    #expect(!timeline.mayBeStale(shard: 3, at: at(19)))
+    timeline.begin(Fault.test(2, .killCoordinator, shards: [3]), carried: [], at: at(30))
+    #expect(!timeline.mayBeStale(shard: 3, at: at(31)))
+  }
+}
+
+extension FaultTimeline {
+  /// Of ten users with three devices each, and of twelve shards; nothing has happened yet.
+  static func quiet() -> FaultTimeline {
+    FaultTimeline(roster: Roster(devices: 30, devicesPerUser: 3), app: "load", shardCount: 12)
+  }
+}
+
+extension Fault {
+  static func test(_ id: Int, _ kind: ChaosKind, shards: [Int]) -> Fault {
+    Fault(id: id, kind: kind, node: "n", role: .coordinator, shards: shards)
+  }
+}
+
+/// So many seconds after the beginning.
+func at(_ seconds: Double) -> Timestamp {
+  Timestamp(microseconds: Int64(seconds * 1_000_000))
+}
