@@ -15,28 +15,29 @@ struct CallSim: AsyncParsableCommand {
         callsim --seed 42 --trace 5f0c…        what happened to one call in it
         callsim --minutes 60 --jobs 2          new seeds for an hour, two at a time
         callsim --seeds 100000 --book seeds.txt   as many as there is time for; go on another day
-        callsim --seeds 20 --sabotage two-winners   a broken product: it must be found
+        callsim --sabotage two-winners --first   a broken product: it must be found
       """)
 
   @Option(help: "The first seed. Without --seeds or --minutes: the only one.")
   var seed: UInt64?
 
-  @Option(help: "How many seeds.")
+  @Option(help: "How many seeds. By default 1; see --sabotage.")
   var seeds: Int?
 
   @Option(help: "Run new seeds for so long.")
   var minutes: Double?
 
-  @Option(help: "How hard the world is: calm, usual or brutal.")
-  var intensity = "usual"
+  @Option(help: "How hard the world is: calm, usual (the default) or brutal; see --sabotage.")
+  var intensity: String?
 
   @Option(help: "Worlds that run at the same time, each in a process of its own.")
   var jobs = 1
 
   @Option(
     help: ArgumentHelp(
-      "Put a mistake into the product: \(Sabotage.allCases.map(\.rawValue).joined(separator: ", ")).",
-      valueName: "name"))
+      "Put a mistake into the product: \(Sabotage.allCases.map(\.rawValue).joined(separator: ", ")). "
+        + "By default worlds are then as hard and, without --seed and --minutes, as many as it takes "
+        + "to find it.", valueName: "name"))
   var sabotage: String?
 
   @Option(help: ArgumentHelp("Print what happened: all, or a call's id.", valueName: "all|call"))
@@ -58,7 +59,7 @@ struct CallSim: AsyncParsableCommand {
   var json = false
 
   func validate() throws {
-    guard SimIntensity(rawValue: intensity) != nil else {
+    if let intensity, SimIntensity(rawValue: intensity) == nil {
       throw ValidationError("--intensity \(intensity): give calm, usual or brutal")
     }
     if let sabotage, Sabotage(rawValue: sabotage) == nil {
@@ -78,19 +79,32 @@ struct CallSim: AsyncParsableCommand {
     if trace != nil, seeds ?? 1 > 1 { throw ValidationError("--trace is for one seed") }
   }
 
+  private var mistake: Sabotage? { sabotage.flatMap(Sabotage.init(rawValue:)) }
+
+  private var hardness: SimIntensity {
+    intensity.flatMap(SimIntensity.init(rawValue:)) ?? mistake?.intensity ?? .usual
+  }
+
+  /// nil: as many as there is time for.
+  private var count: Int? {
+    if let seeds { return seeds }
+    if minutes != nil { return nil }
+    return seed == nil ? mistake?.seedsMost ?? 1 : 1
+  }
+
   func run() async throws {
     var options = try await SimOptions()
-    options.intensity = SimIntensity(rawValue: intensity) ?? .usual
+    options.intensity = hardness
     if trace != nil { return try runTraced(options) }
     let plan = SimPlan(
-      options: options, sabotage: sabotage.flatMap(Sabotage.init(rawValue:)), first: seed ?? 1,
-      count: seeds ?? (minutes == nil ? 1 : nil), minutes: minutes, stopsAtFirst: first)
+      options: options, sabotage: mistake, first: seed ?? 1, count: count, minutes: minutes,
+      stopsAtFirst: first)
     if let share { return runShare(share, plan) }
-    if let book { return try runBook(SimBook(path: book, intensity: intensity), plan) }
+    if let book { return try runBook(SimBook(path: book, intensity: hardness.rawValue), plan) }
     let summary = jobs > 1 ? runJobs(plan) : plan.run(quiet: json)
     print(json ? summary.json : summary.text(again: again))
     if !summary.failures.isEmpty { throw ExitCode(1) }
-    if summary.seeds >= 1000, sabotage == nil, intensity != "calm",
+    if summary.seeds >= 1000, sabotage == nil, hardness != .calm,
       !SimRaces.missing(in: summary.counts).isEmpty
     {
       throw ExitCode(3)
@@ -125,7 +139,7 @@ struct CallSim: AsyncParsableCommand {
         throw ExitCode(70)
       }
       let slice = SimBook.Slice(
-        intensity: intensity, seeds: next...next + UInt64(summary.seeds) - 1,
+        intensity: hardness.rawValue, seeds: next...next + UInt64(summary.seeds) - 1,
         failed: summary.failures.count)
       try book.write(slice, summary.failures)
       for failure in summary.failures { print("\(failure)\n    \(again(failure))") }
@@ -133,12 +147,13 @@ struct CallSim: AsyncParsableCommand {
     }
     let failed = done.reduce(0) { $0 + $1.failed }
     let count = done.reduce(0) { $0 + $1.seeds.count }
-    print("\(count) seeds (\(intensity)) in \(book.path), \(failed) failed")
+    print("\(count) seeds (\(hardness.rawValue)) in \(book.path), \(failed) failed")
     if failed > 0 { throw ExitCode(1) }
   }
 
   private func runJobs(_ plan: SimPlan) -> SimSummary {
-    var common = ["--seed", "\(plan.first)", "--intensity", intensity, "--jobs", "\(jobs)"]
+    var common = ["--seed", "\(plan.first)", "--jobs", "\(jobs)"]
+    common += ["--intensity", hardness.rawValue]
     if let count = plan.count { common += ["--seeds", "\(count)"] }
     if let minutes = plan.minutes { common += ["--minutes", "\(minutes)"] }
     if let sabotage { common += ["--sabotage", sabotage] }
@@ -150,7 +165,7 @@ struct CallSim: AsyncParsableCommand {
 
   /// The command that repeats a seed.
   private func again(_ failure: SimFailure) -> String {
-    var words = "callsim --seed \(failure.seed) --intensity \(intensity)"
+    var words = "callsim --seed \(failure.seed) --intensity \(hardness.rawValue)"
     if let sabotage { words += " --sabotage \(sabotage)" }
     return words + " --trace " + (failure.call?.description ?? "all")
   }
@@ -159,8 +174,7 @@ struct CallSim: AsyncParsableCommand {
     let lines = SimTrace()
     lines.isOn = true
     let result = Simulation(
-      seed: seed ?? 1, options: options, sabotage: sabotage.flatMap(Sabotage.init(rawValue:)),
-      trace: lines
+      seed: seed ?? 1, options: options, sabotage: mistake, trace: lines
     ).run()
     let call = trace.flatMap { CallID($0) }
     for line in call.map({ lines.lines(of: $0) }) ?? lines.lines {

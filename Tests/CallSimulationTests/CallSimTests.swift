@@ -10,7 +10,9 @@ import Testing
   }
 
   /// The built program stands beside the tests, or where the package was built.
-  private func callsim(_ arguments: String...) throws -> Outcome {
+  private func callsim(_ arguments: String...) throws -> Outcome { try callsim(arguments) }
+
+  private func callsim(_ arguments: [String]) throws -> Outcome {
     let files = FileManager.default
     let tests = (try? files.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
     let places = [
@@ -74,11 +76,29 @@ import Testing
 
   @Test(arguments: Sabotage.allCases)
   func sabotageIsFound(_ sabotage: Sabotage) throws {
-    let outcome = try callsim(
-      "--seeds", "\(sabotage.seedsMost)", "--intensity", sabotage.intensity.rawValue, "--first",
-      "--sabotage", sabotage.rawValue)
+    let outcome = try callsim("--sabotage", sabotage.rawValue, "--first")
     #expect(outcome.status == 1, "\(sabotage.rawValue) was not found: \(outcome.output)")
-    #expect(outcome.output.contains("--sabotage \(sabotage.rawValue) --trace"))
+    let again = "--intensity \(sabotage.intensity.rawValue) --sabotage \(sabotage.rawValue) --trace"
+    #expect(outcome.output.contains(again))
+  }
+
+  @Test(
+    "a sabotage brings its seeds and its intensity, unless told otherwise",
+    arguments: [
+      (["two-winners"], Sabotage.twoWinners.seedsMost, "usual"),
+      (["two-winners", "--jobs", "2"], Sabotage.twoWinners.seedsMost, "usual"),
+      (["two-winners", "--seed", "3", "--seeds", "2", "--intensity", "calm"], 2, "calm"),
+      (["registration-unfenced", "--seed", "3"], 1, "brutal"),
+      (["registration-unfenced", "--seeds", "2"], 2, "brutal"),
+    ] as [([String], Int, String)])
+  func defaultsOfSabotage(_ arguments: [String], _ seeds: Int, _ intensity: String) throws {
+    let outcome = try callsim(["--json", "--sabotage"] + arguments)
+    #expect(outcome.output.hasPrefix("{\"seeds\":\(seeds),\"intensity\":\"\(intensity)\","))
+  }
+
+  @Test func aSeedIsOneWorldOfTheUsualKind() throws {
+    let outcome = try callsim("--seed", "3", "--json")
+    #expect(outcome.output.hasPrefix("{\"seeds\":1,\"intensity\":\"usual\","))
   }
 
   @Test func aBookGoesOnWhereItEnds() throws {

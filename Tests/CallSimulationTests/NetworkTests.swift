@@ -139,6 +139,46 @@ private func sequence(_ result: AppendResult) throws -> UInt64 {
     #expect(log.results.last == .unknown("the connection broke"))
   }
 
+  @Test func whatWasTakenAndGivenUpIsNamedWhileItStands() {
+    let rig = Rig(seed: 12, nodes: 1)
+    let log = Log()
+    rig.nats.observers.unheard.append { log.lines.append("\($0.name) \($1) \($2)") }
+    rig.nats.faults.writeAnswerLost = 1
+    rig.run(0) { bus in
+      let bucket = try await bus.openBucket("b", BucketOptions())
+      bucket.put("written twice", [1], expecting: nil) { _ in }
+      bucket.put("written twice", [2], expecting: nil) { _ in }
+      bucket.put("refused", [3], expecting: 9) { log.results.append($0) }
+    }
+    #expect(log.lines == ["n0 b written twice"])
+    #expect(log.results == [.unknown("no acknowledgement in time")])
+    rig.nats.faults = .none
+    rig.run(0) { bus in
+      let bucket = try await bus.openBucket("b", BucketOptions())
+      bucket.put("heard", [4], expecting: nil) { _ in }
+    }
+    #expect(log.lines.count == 1)
+  }
+
+  @Test(
+    "a write that comes late is named where its writer lived and gave it up",
+    arguments: [true, false])
+  func whatWasGivenUpAndTakenThen(_ lives: Bool) {
+    let rig = Rig(seed: 13, nodes: 1)
+    let log = Log()
+    rig.nats.observers.unheard.append { log.lines.append("\($0.name) \($1) \($2)") }
+    rig.nats.faults.writeLate = 1
+    // It comes 20 ms late, or more.
+    rig.buses[0].storeTimeout = .milliseconds(10)
+    rig.run(0) { bus in
+      let bucket = try await bus.openBucket("b", BucketOptions())
+      bucket.put("k", [1], expecting: nil) { _ in }
+      bus.node.world.schedule(after: .milliseconds(5), "kill") { if !lives { bus.node.kill() } }
+    }
+    #expect(rig.nats.store.get("b", "k")?.value == [1])
+    #expect(log.lines == (lives ? ["n0 b k"] : []))
+  }
+
   @Test func aBucketComparesAndSetsAndTellsWhoWatches() {
     let rig = Rig(seed: 7, nodes: 2)
     let log = Log()

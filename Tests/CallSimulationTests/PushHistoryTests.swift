@@ -303,6 +303,32 @@ import Testing
     #expect(bench.checker.finish([]).isEmpty)
   }
 
+  @Test("a registration that its shard may not count on is not judged by its tokens")
+  func unheardRegistrations() {
+    var bench = Bench(registered: [Self.bob1: []])
+    bench.ended(.cancelled, by: Self.alice)
+    bench.push(.registration(Self.bob1, Self.registration(Self.bob1, since: 2)))
+    bench.push(.unheard(Self.bob1))
+    bench.push(.claim(fingerprint: "fp-t1", Self.alice))
+    #expect(bench.checker.finish([]).isEmpty)
+    bench.push(.claim(fingerprint: "fp-t1", nil))
+    #expect(bench.checker.finish([]).isEmpty)
+    #expect(bench.found == nil)
+  }
+
+  @Test("the next one is judged again, and another device's always was")
+  func heardRegistrations() {
+    var bench = Bench(registered: [Self.bob1: []])
+    bench.ended(.cancelled, by: Self.alice)
+    bench.push(.claim(fingerprint: "fp-t1", Self.alice))
+    bench.push(.unheard(Self.bob2))
+    #expect(bench.checker.finish([]).map(\.rule) == [.tokensHaveOneOwner])
+    bench.push(.unheard(Self.bob1))
+    #expect(bench.checker.finish([]).isEmpty)
+    bench.push(.registration(Self.bob1, Self.registration(Self.bob1, since: 3)))
+    #expect(bench.checker.finish([]).map(\.rule) == [.tokensHaveOneOwner])
+  }
+
   @Test("R12: a token goes for a reason that is younger than its registration") func lostTokens() {
     func lost(_ before: (inout Bench) -> Void) -> Violation.Rule? {
       var bench = Bench()

@@ -49,6 +49,21 @@ import Testing
       if wait { world.run(for: .milliseconds(10)) }
     }
 
+    /// Writes the registration of one device, or removes it: whatever there is, unless told otherwise.
+    func register(_ bus: SimBus, _ value: [UInt8]?, expecting: UInt64? = nil) {
+      let name = subjects.registrationBucket
+      let key = Subjects.registrationKey(shard: 0, app: "sim", user: "bob", device: "d1")
+      _ = bus.node.start {
+        guard let bucket = try? await bus.openBucket(name, BucketOptions()) else { return }
+        if let value {
+          bucket.put(key, value, expecting: expecting) { _ in }
+        } else {
+          bucket.delete(key, expecting: expecting) { _ in }
+        }
+      }
+      world.run(for: .milliseconds(10))
+    }
+
     func ask(_ request: UInt64) {
       let command = Command(
         session: SessionRef(edge: 9, number: 1), request: request, user: callee, device: "d1",
@@ -225,6 +240,37 @@ import Testing
     }
     rig.world.run(for: .milliseconds(10))
     #expect(rig.complaint.contains("another story"))
+  }
+
+  @Test(
+    "a former owner writes over a later one's registration, or removes it",
+    arguments: [[1], nil] as [[UInt8]?])
+  func aRegistrationWrittenOver(_ value: [UInt8]?) throws {
+    let rig = try Rig()
+    rig.append(rig.first, 1, 0)
+    rig.register(rig.first, [1])
+    rig.append(rig.second, 2, 0)
+    rig.register(rig.second, [2])
+    #expect(rig.world.failure == nil)
+    rig.register(rig.first, value)
+    #expect(rig.complaint.contains("writes over a registration of epoch 2"))
+  }
+
+  @Test("behind a removal only a first registration may come: it expects nothing")
+  func aFirstRegistrationBehindARemoval() throws {
+    let rig = try Rig()
+    rig.append(rig.first, 1, 0)
+    rig.append(rig.second, 2, 0)
+    rig.register(rig.second, [2])
+    rig.register(rig.second, nil)
+    rig.register(rig.first, [1], expecting: 0)
+    #expect(rig.nats.store.entryCount(rig.subjects.registrationBucket) == 1)
+    // From now on it is the former owner's.
+    rig.register(rig.second, [2])
+    rig.register(rig.second, nil)
+    #expect(rig.world.failure == nil)
+    rig.register(rig.first, [1])
+    #expect(rig.complaint.contains("writes over a registration of epoch 2"))
   }
 
   @Test func aShardWithoutALivingOwner() throws {

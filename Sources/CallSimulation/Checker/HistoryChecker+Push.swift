@@ -1,88 +1,11 @@
-package import CallCore
-package import CallWire
-
-/// What is seen of push beside the journal.
-package enum PushEvent: Sendable {
-  /// A registration was written as it is now, or removed.
-  case registration(Who, Registration?)
-  /// Whose a token is, by the claims' bucket; nil: nobody's.
-  case claim(fingerprint: String, Who?)
-  /// The store took two claims of a token that expected the same: which of the two counts is chance.
-  case raced(fingerprint: String)
-  /// A registration was written, or removed, and its shard does not hear so.
-  case unheard(Who)
-  /// A shard gets a registration's request, with fingerprints.
-  case wants(Who, RegistrationRequest)
-  /// A shard gets a gateway's report.
-  case report(Who, PushReport)
-  /// Something is wrong with the gateways, or with the provider of one lane.
-  case trouble(lane: String?, until: Timestamp)
-  /// A gateway is done with a job.
-  case done(PushJob)
-  /// A job is new in the work queue. `decided` is the true time at which its shard decided it.
-  case job(PushJob, lane: String, decided: Timestamp)
-  /// A gateway's process hands a push to its provider; `gatewayTime` is what its clock reads.
-  case sent(PushJob, process: Int, gatewayTime: Timestamp)
-  /// A push woke the app, which does not know of the call yet.
-  case woken(Who, CallID)
-  /// The app asked, or said, something without a session.
-  case asked(Who, CallID, ClientCommand)
-  /// What it was told; since when it asked.
-  case answered(Who, ClientCommand, ServerReply, since: Timestamp)
-}
-
-/// What the checker keeps of push.
-struct PushHistory: Sendable {
-  struct Key: Hashable, Sendable {
-    var call: CallID
-    var who: Who
-    var purpose: PushPurpose
-
-    init(_ job: PushJob) {
-      call = job.call
-      who = Who(job.user.user, job.device.text)
-      purpose = job.purpose
-    }
-  }
-  struct Stored: Sendable {
-    var registration: Registration
-    /// Until when it was the stored one; nil: it is.
-    var until: Timestamp?
-  }
-
-  /// The newest last; what was replaced long ago is forgotten.
-  var registrations: [Who: [Stored]] = [:]
-  var claims: [String: (owner: Who, at: Timestamp)] = [:]
-  /// Tokens whose claims the store confused.
-  var raced: Set<String> = []
-  /// Devices whose stored registration is not what their shard counts on, until the next write. That is
-  /// not promised not to be (docs/reliability.md).
-  var unheard: Set<Who> = []
-  /// Who ever asked for a token.
-  var wanted: [String: Set<Who>] = [:]
-  /// Since when a provider said that a token of a device is gone: the latest.
-  var gone: [String: [Who: Timestamp]] = [:]
-  /// In the work queue, ever: until when each is wanted.
-  var jobs: [Key: Timestamp] = [:]
-  /// Jobs that nobody has sent or given up yet.
-  var waiting: [Key: (lane: String, since: Timestamp)] = [:]
-  /// When something was wrong with the gateways, and with the provider of each lane.
-  var gateways = FaultCalendar()
-  var lanes: [String: FaultCalendar] = [:]
-  var senders: [Key: Set<Int>] = [:]
-  /// Calls for which a device was woken, and has heard nothing: since when.
-  var woken: [Who: [CallID: Timestamp]] = [:]
-  /// When a device's connection changed last.
-  var unsteady: [Who: Timestamp] = [:]
-}
+internal import CallCore
+internal import CallWire
 
 /// Pushes: who may get which, when, and how often.
 extension HistoryChecker {
   mutating func push(_ event: PushEvent, _ now: Timestamp) throws(Violation) {
     switch event {
-    case .registration(let who, let registration):
-      history.unheard.remove(who)
-      try keep(who, registration, now)
+    case .registration(let who, let registration): try keep(who, registration, now)
     case .claim(let fingerprint, let owner):
       history.claims[fingerprint] = owner.map { ($0, now) }
     case .raced(let fingerprint): history.raced.insert(fingerprint)
@@ -91,11 +14,7 @@ extension HistoryChecker {
       for token in [request.voipToken, request.alertToken].compactMap(\.self) {
         history.wanted[token.fingerprint, default: []].insert(who)
       }
-    case .report(let who, let report):
-      guard case .tokenGone(let since) = report.outcome else { return }
-      let said = since ?? report.at
-      let before = history.gone[report.fingerprint]?[who] ?? said
-      history.gone[report.fingerprint, default: [:]][who] = max(before, said)
+    case .report(let who, let report): reported(who, report)
     case .trouble(let lane?, let until):
       history.lanes[lane, default: FaultCalendar()].add(from: now, until: until)
     case .trouble(nil, let until): history.gateways.add(from: now, until: until)
@@ -223,11 +142,8 @@ extension HistoryChecker {
     if job.purpose == .ring, let over = facts.overAt, over + .milliseconds(1) < decided {
       try refuse(.noPushAfterEnd, "decided after the call was over")
     }
-    if !history.raced.contains(job.token.fingerprint),
-      let claim = history.claims[job.token.fingerprint], claim.owner != key.who,
-      claim.at + .milliseconds(1) < decided
-    {
-      try refuse(.tokensHaveOneOwner, "the token is \(claim.owner)'s since before it was decided")
+    if let owner = otherOwner(of: job.token, than: key.who, decided) {
+      try refuse(.tokensHaveOneOwner, "the token is \(owner)'s since before it was decided")
     }
   }
 
@@ -264,56 +180,6 @@ extension HistoryChecker {
         call: key.call)
     }
     return nil
-  }
-
-  // MARK: Registrations
-
-  private mutating func keep(
-    _ who: Who, _ registration: Registration?, _ now: Timestamp
-  ) throws(Violation) {
-    var all = history.registrations[who] ?? []
-    let former = all.last.flatMap { $0.until == nil ? $0.registration : nil }
-    if let last = all.indices.last, all[last].until == nil { all[last].until = now }
-    all.removeAll { $0.until.map { $0 + .seconds(30) < now } ?? false }
-    if let registration { all.append(PushHistory.Stored(registration: registration, until: nil)) }
-    history.registrations[who] = all
-    guard let former, let registration, former.registeredAt == registration.registeredAt else {
-      return
-    }
-    // The same registration with fewer tokens: somebody took them, or a provider missed them.
-    let kept = registration.tokens.map(\.fingerprint)
-    for token in former.tokens.map(\.fingerprint) where !kept.contains(token) {
-      if let since = history.gone[token]?[who], since > former.registeredAt { continue }
-      if history.wanted[token]?.contains(where: { $0 != who }) ?? false { continue }
-      throw Violation(
-        .tokensKept,
-        "\(who) lost a token that nobody took, and that was registered since it was gone")
-    }
-  }
-
-  /// As it stands in the store.
-  func storedRegistration(of who: Who) -> Registration? {
-    history.registrations[who]?.last.flatMap { $0.until == nil ? $0.registration : nil }
-  }
-
-  /// At the end each token that is stored is its device's by the claim.
-  func tokensWithoutOwner() -> [Violation] {
-    var found: [Violation] = []
-    for (who, all) in history.registrations.sorted(by: { $0.key.description < $1.key.description })
-    {
-      guard let last = all.last, last.until == nil, !history.unheard.contains(who) else {
-        continue
-      }
-      for token in last.registration.tokens {
-        let owner = history.claims[token.fingerprint]?.owner
-        guard owner != who, !history.raced.contains(token.fingerprint) else { continue }
-        found.append(
-          Violation(
-            .tokensHaveOneOwner,
-            "\(who) is registered with a token that is \(owner.map { "\($0)'s" } ?? "nobody's")"))
-      }
-    }
-    return found
   }
 
   // MARK: Woken devices
@@ -369,11 +235,5 @@ extension HistoryChecker {
       if state.reason == nil { try refuse("it ended, and nothing says why") }
     case .unknown: break
     }
-  }
-}
-
-extension Registration {
-  var tokens: [PushToken] {
-    [request.voipToken, request.alertToken].compactMap(\.self).filter { !$0.fingerprint.isEmpty }
   }
 }

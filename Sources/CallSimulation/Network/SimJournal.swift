@@ -125,7 +125,7 @@ package final class SimBucket: KeyValueBucket, @unchecked Sendable {
       apply: { [nats, node = bus.node, name] in
         nats.put(name, key, value, expecting: expecting, from: node)
       },
-      unheard: { [nats, name] in for look in nats.observers.unheard { look(name, key) } },
+      unheard: { [nats, node = bus.node, name] in nats.gaveUp(node, name, key, $0) },
       completion: completion)
   }
 

@@ -1,6 +1,5 @@
 package import CallBus
 package import CallCore
-internal import CallWire
 
 /// The simulated server: messages, journals and buckets for all nodes of a world.
 ///
@@ -30,11 +29,11 @@ package final class SimNATS: @unchecked Sendable {
     package var purged: [(_ shard: Int, _ through: UInt64) -> Void] = []
     /// An entry was written; nil: deleted.
     package var written: [(_ bucket: String, KeyValueEntry) -> Void] = []
-    /// A write to a bucket was taken, though another came before it where `raced`; from `node`.
-    package var put: [(_ node: SimNode, _ bucket: String, _ key: String, _ raced: Bool) -> Void] =
-      []
-    /// A write to a bucket came whose writer has given it up, or whose answer is lost.
-    package var unheard: [(_ bucket: String, _ key: String) -> Void] = []
+    /// A write to a bucket was taken; behind `written`.
+    package var put: [(BucketPut) -> Void] = []
+    /// The entry that a bucket has is of a write that its writer, which lived then, gave up: before
+    /// it was taken, or since.
+    package var unheard: [(_ node: SimNode, _ bucket: String, _ key: String) -> Void] = []
     /// A compare-and-set was taken though another came before it.
     package var raced: [(_ bucket: String, _ key: String) -> Void] = []
     /// A push job is new in the work queue. From `node`, which need not be the one that decided it.
@@ -45,6 +44,18 @@ package final class SimNATS: @unchecked Sendable {
     package var published: [(_ node: SimNode, OutgoingMessage) -> Void] = []
     /// A node hears something; on the node, before its handler does.
     package var delivered: [(_ node: SimNode, BusMessage) -> Void] = []
+  }
+
+  /// A write that a bucket took.
+  package struct BucketPut {
+    package var node: SimNode
+    package var bucket: String
+    package var key: String
+    /// What its writer expected, whatever the bucket made of that.
+    package var expected: UInt64?
+    package var isRemoval: Bool
+    /// Another came before it, and the bucket took it all the same.
+    package var raced: Bool
   }
 
   package let world: SimWorld
@@ -60,18 +71,17 @@ package final class SimNATS: @unchecked Sendable {
 
   private var exact: [String: [Subscription]] = [:]
   private var wild: [Subscription] = []
-  private var watches: [SimWatch] = []
   private(set) var links: [SimLink] = []
-  /// Which records of each journal count, as every reader sees it.
-  private var chains: [Int: JournalChain] = [:]
-  private var formerEnd: [Int: StoredRecord] = [:]
   private var lastID: UInt64 = 0
-  private var random: SimRandom
+  var random: SimRandom
 
+  // What the store's side keeps (`SimNATS+Store`).
+  var watches: [SimWatch] = []
+  /// Which records of each journal count, as every reader sees it.
+  var chains: [Int: JournalChain] = [:]
+  var formerEnd: [Int: StoredRecord] = [:]
   /// What each key of a bucket had before it was written last, and when that was.
-  private var lastPuts: [String: (former: UInt64, at: Timestamp)] = [:]
-  /// For so long two writes are under way at once.
-  private static let raceWindow = Span.milliseconds(300)
+  var lastPuts: [String: (former: UInt64, at: Timestamp)] = [:]
 
   package init(_ world: SimWorld) {
     self.world = world
@@ -171,117 +181,6 @@ package final class SimNATS: @unchecked Sendable {
     wild.removeAll { $0.link === link }
   }
 
-  // MARK: The store
-
-  func append(_ shard: Int, expecting: UInt64, _ bytes: [UInt8], from node: SimNode)
-    -> AppendResult
-  {
-    let before = store.last(shard)
-    let isStale = before?.sequence ?? 0 != expecting
-    let races = isStale && random.chance(faults.appendRaces)
-    if races { world.count("fault.racing append taken") }
-    let bytes = tamper.changesAppend(bytes)
-    let result = store.append(
-      shard, expecting: expecting, bytes, always: races || journalExpectationIgnored)
-    if case .appended(let sequence) = result {
-      formerEnd[shard] = before
-      tell(shard, StoredRecord(sequence: sequence, bytes: bytes), from: node)
-    }
-    return result
-  }
-
-  /// Says what was appended: to some if it counts, to others if it does not.
-  private func tell(_ shard: Int, _ record: StoredRecord, from node: SimNode) {
-    let follows = (try? ClusterCodec.journalRecord(record.bytes))?.follows
-    switch chains[shard, default: JournalChain(position: 0, end: 0)]
-      .take(record.sequence, follows: follows)
-    {
-    case .counts: for look in observers.appended { look(node, shard, record) }
-    case .void:
-      world.count("store.void records")
-      for look in observers.appendedInVain { look(node, shard, record) }
-    case .gap: for look in observers.appendedBehindGap { look(node, shard, record) }
-    }
-  }
-
-  func purge(_ shard: Int, through asked: UInt64) {
-    let sequence = tamper.purgesThrough(asked)
-    store.purge(shard, through: sequence)
-    for look in observers.purged { look(shard, sequence) }
-  }
-
-  func put(
-    _ bucket: String, _ key: String, _ value: [UInt8]?, expecting: UInt64?, from node: SimNode
-  ) -> AppendResult {
-    if tamper.forgetsPut(bucket, key) {
-      return .appended(sequence: (store.get(bucket, key)?.revision ?? 0) + 1)
-    }
-    var expecting = tamper.bucketExpectationIgnored(bucket) ? nil : expecting
-    let place = "\(bucket) \(key)"
-    var raced = false
-    if let last = lastPuts[place], let expected = expecting, expected == last.former,
-      world.now < last.at + Self.raceWindow, random.chance(faults.putRaces)
-    {
-      world.count("fault.racing put taken")
-      for look in observers.raced { look(bucket, key) }
-      expecting = nil
-      raced = true
-    }
-    let former = store.get(bucket, key)?.revision ?? 0
-    let result = store.put(bucket, key, value, expecting: expecting)
-    if case .appended(let revision) = result {
-      lastPuts[place] = (former, world.now)
-      for look in observers.put { look(node, bucket, key, raced) }
-      tell(bucket, KeyValueEntry(key: key, value: value, revision: revision))
-    }
-    return result
-  }
-
-  func addJob(lane: String, id: String, _ bytes: [UInt8], from node: SimNode) -> AppendResult {
-    let (result, isNew) = work.add(lane: lane, id: tamper.changesJobID(id), bytes)
-    // They look on before anybody can have the job.
-    if isNew { for look in observers.jobAdded { look(node, bytes) } }
-    work.serve()
-    return result
-  }
-
-  func losesRead() -> Bool {
-    guard random.chance(faults.readLost) else { return false }
-    world.count("fault.read lost")
-    return true
-  }
-
-  func readsStale() -> Bool {
-    guard random.chance(faults.readStale) else { return false }
-    world.count("fault.read stale")
-    return true
-  }
-
-  /// The journal's end before its last record.
-  func staleEnd(of shard: Int) -> StoredRecord? { formerEnd[shard] }
-
-  // MARK: Watches
-
-  /// Begins to tell a watch of changes, and of all that it has not seen.
-  func begin(_ watch: SimWatch, deletions: Bool) {
-    watches.removeAll { $0 === watch }
-    watches.append(watch)
-    let entries = store.entries(
-      watch.bucket, behind: watch.lastRevision, deletions: deletions, watch.filter.matches)
-    if !entries.isEmpty { watch.link.reply { for entry in entries { watch.take(entry) } } }
-  }
-
-  func end(_ watch: SimWatch) { watches.removeAll { $0 === watch } }
-
-  func forget(watchesOf link: SimLink) { watches.removeAll { $0.link === link } }
-
-  func tell(_ bucket: String, _ entry: KeyValueEntry) {
-    for look in observers.written { look(bucket, entry) }
-    for watch in watches where watch.bucket == bucket && watch.filter.matches(entry.key) {
-      watch.link.reply { watch.take(entry) }
-    }
-  }
-
   // MARK: Fate
 
   /// The server goes down and comes back with all that it had acknowledged.
@@ -328,37 +227,5 @@ package final class SimNATS: @unchecked Sendable {
     exact.removeAll()
     wild.removeAll()
     observers = Observers()
-  }
-}
-
-/// Somebody who is told of a bucket's changes.
-final class SimWatch: @unchecked Sendable {
-  let link: SimLink
-  let bucket: String
-  let filter: SubjectFilter
-  private(set) var lastRevision: UInt64 = 0
-  private var handler: ((KeyValueEntry) -> Void)?
-
-  init(
-    _ link: SimLink, _ bucket: String, _ filter: String,
-    handler: @escaping (KeyValueEntry) -> Void
-  ) {
-    self.link = link
-    self.bucket = bucket
-    self.filter = SubjectFilter(filter)
-    self.handler = handler
-  }
-
-  var isCancelled: Bool { handler == nil }
-
-  func take(_ entry: KeyValueEntry) {
-    guard entry.revision > lastRevision else { return }
-    lastRevision = entry.revision
-    handler?(entry)
-  }
-
-  func cancel() {
-    handler = nil
-    link.nats.end(self)
   }
 }

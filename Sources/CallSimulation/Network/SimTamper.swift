@@ -10,6 +10,8 @@ package struct SimTamper {
   package var bucketExpectationIgnored: (_ bucket: String) -> Bool = { _ in false }
   /// A write to a bucket is acknowledged, and not made.
   package var forgetsPut: (_ bucket: String, _ key: String) -> Bool = { _, _ in false }
+  /// A write to a bucket is taken late, and so is what its writer writes there behind it.
+  package var holdsPutBack: (_ bucket: String) -> Bool = { _ in false }
   /// What the journal takes in place of what a writer appends.
   package var changesAppend: (_ bytes: [UInt8]) -> [UInt8] = { $0 }
   /// What a reader gets for a record of a journal; nil: it is left out.

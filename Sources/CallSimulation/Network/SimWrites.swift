@@ -15,6 +15,26 @@ final class SimWrites: @unchecked Sendable {
   private struct Pending {
     var completion: Completion
     var timer: SimToken
+    var fate: Fate
+  }
+
+  /// What the server did with a write, and what its writer believes.
+  private final class Fate {
+    private let unheard: (_ sequence: UInt64) -> Void
+    private var sequence: UInt64?
+    private var isGivenUp = false
+
+    init(_ unheard: @escaping (_ sequence: UInt64) -> Void) { self.unheard = unheard }
+
+    func taken(as sequence: UInt64) {
+      self.sequence = sequence
+      if isGivenUp { unheard(sequence) }
+    }
+
+    func givenUp() {
+      isGivenUp = true
+      if let sequence { unheard(sequence) }
+    }
   }
 
   private unowned let link: SimLink
@@ -34,10 +54,12 @@ final class SimWrites: @unchecked Sendable {
   /// - Parameters:
   ///   - mayBeRefused: whether the write expects anything.
   ///   - apply: what the server does, once.
-  ///   - unheard: called behind `apply` where the writer will not hear what became of it.
+  ///   - unheard: called, once, where the server takes what the writer gave up while it lived, before
+  ///     or after; with the sequence that it has.
   func write(
     _ lane: Lane, timeout: Span, mayBeRefused: Bool, apply: @escaping () -> AppendResult,
-    unheard: @escaping () -> Void = {}, completion: @escaping Completion
+    unheard: @escaping (_ sequence: UInt64) -> Void = { _ in },
+    completion: @escaping Completion
   ) {
     let token = nats.newID()
     guard !link.isClosed else {
@@ -48,10 +70,11 @@ final class SimWrites: @unchecked Sendable {
     let timer = world.schedule(after: timeout, "write timeout") { [unowned self] in
       link.node.fire { [unowned self] in end(token, .unknown("no acknowledgement in time")) }
     }
-    pending[token] = Pending(completion: completion, timer: timer)
+    let fate = Fate(unheard)
+    pending[token] = Pending(completion: completion, timer: timer, fate: fate)
     let sent = link.send(
       isWanted: { [unowned self] in pending[token] != nil },
-      { [self] in serve(lane, token, mayBeRefused, apply, unheard) })
+      { [self] in serve(lane, token, mayBeRefused, apply, fate) })
     if !sent {
       world.schedule(after: .milliseconds(0), "outbox full") { [weak self] in
         self?.end(token, .unknown("the outbox is full"))
@@ -63,7 +86,7 @@ final class SimWrites: @unchecked Sendable {
 
   private func serve(
     _ lane: Lane, _ token: UInt64, _ mayBeRefused: Bool, _ apply: @escaping () -> AppendResult,
-    _ unheard: @escaping () -> Void
+    _ fate: Fate
   ) {
     let faults = nats.faults
     if random.chance(faults.writeLost) { return world.count("fault.write lost") }
@@ -75,20 +98,23 @@ final class SimWrites: @unchecked Sendable {
       world.count("fault.write refused")
       return answer(token, .refused)
     }
-    if random.chance(faults.writeLate) {
+    if random.chance(faults.writeLate) || isHeldBack(lane) {
       world.count("fault.write late")
       let time = world.now + random.span(.milliseconds(20), faults.writeLateLongest)
       lateUntil[lane] = max(lateUntil[lane] ?? time, time)
     }
-    guard let late = lateUntil[lane], late > world.now else { return take(token, apply, unheard) }
-    world.schedule(at: late, "late write") { [self] in take(token, apply, unheard) }
+    guard let late = lateUntil[lane], late > world.now else { return take(token, apply, fate) }
+    world.schedule(at: late, "late write") { [self] in take(token, apply, fate) }
   }
 
-  private func take(_ token: UInt64, _ apply: () -> AppendResult, _ unheard: () -> Void) {
+  private func isHeldBack(_ lane: Lane) -> Bool {
+    if case .bucket(let name) = lane { nats.tamper.holdsPutBack(name) } else { false }
+  }
+
+  private func take(_ token: UInt64, _ apply: () -> AppendResult, _ fate: Fate) {
     let result = apply()
-    if pending[token] == nil { unheard() }
+    if case .appended(let sequence) = result { fate.taken(as: sequence) }
     if random.chance(nats.faults.writeAnswerLost) {
-      unheard()
       return world.count("fault.write answer lost")
     }
     answer(token, result)
@@ -103,6 +129,8 @@ final class SimWrites: @unchecked Sendable {
   private func end(_ token: UInt64, _ result: AppendResult) {
     guard let write = pending.removeValue(forKey: token) else { return }
     world.cancel(write.timer)
+    // The dead believe nothing.
+    if case .unknown = result, link.node.state != .dead { write.fate.givenUp() }
     write.completion(result)
   }
 

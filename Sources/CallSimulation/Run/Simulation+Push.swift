@@ -21,13 +21,7 @@ extension Simulation {
       coverage.claimed(entry.key, who)
       note(.push(.claim(fingerprint: entry.key, who)))
     }
-    nats.observers.unheard.append { [unowned self] bucket, key in
-      guard bucket == SimOptions.registrationBucket,
-        let who = SimOptions.who(registrationKey: key)
-      else { return }
-      world.note("store", "\(who)'s registration is of unknown fate to its shard")
-      note(.push(.unheard(who)))
-    }
+    observeUnheard()
     nats.observers.raced.append { [unowned self] bucket, key in
       if bucket == SimOptions.tokenBucket { note(.push(.raced(fingerprint: key))) }
     }
@@ -47,6 +41,26 @@ extension Simulation {
     push.onTrouble = { [unowned self] lane, until in
       note(.push(.trouble(lane: lane?.rawValue, until: until)))
     }
+  }
+
+  /// Registrations that their shards may not count on, though the store has them.
+  private func observeUnheard() {
+    nats.observers.put.append { [unowned self] put in
+      guard put.bucket == SimOptions.registrationBucket, !put.isRemoval else { return }
+      // The later owner may have read what there was before.
+      if invariants.isFormerOwner(put.node, ofRegistration: put.key) { unheard(put.key) }
+    }
+    nats.observers.unheard.append { [unowned self] node, bucket, key in
+      guard bucket == SimOptions.registrationBucket else { return }
+      // What there was when a later owner came, that one has read.
+      if !invariants.isFormerOwner(node, ofRegistration: key) { unheard(key) }
+    }
+  }
+
+  private func unheard(_ key: String) {
+    guard let who = SimOptions.who(registrationKey: key) else { return }
+    world.note("store", "\(who)'s registration is of unknown fate to its shard")
+    note(.push(.unheard(who)))
   }
 
   private func observe(_ provider: SimProvider) {

@@ -18,7 +18,7 @@ package final class Simulation {
   var checker: HistoryChecker
   let coverage: SimCoverage
   private let unrest: Unrest
-  private let invariants: StoreInvariants
+  let invariants: StoreInvariants
   private var random: SimRandom
   private var links = 0
   private var lines: [Int: SimLine] = [:]

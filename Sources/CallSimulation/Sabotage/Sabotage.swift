@@ -29,7 +29,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case versionGoesBack = "version-goes-back"
   /// A registration is acknowledged and not stored.
   case registrationNotStored = "registration-not-stored"
-  /// A registration is written over whatever there is, a later owner's too.
+  /// A registration is written over whatever there is, a later owner's too; in bad weather some come
+  /// late.
   case registrationUnfenced = "registration-unfenced"
   /// A device is told to ring again behind the stop.
   case inviteAfterStop = "invite-after-stop"
@@ -64,13 +65,13 @@ package enum Sabotage: String, Sendable, CaseIterable {
     }
   }
 
-  /// Where it is looked for: some mistakes need more than the usual unrest to show.
+  /// Where it is looked for by default: some mistakes need more than the usual unrest to show.
   package var intensity: SimIntensity {
     // An owner has to hang with a registration in hand, which then comes to its next owner anew.
     self == .registrationUnfenced ? .brutal : .usual
   }
 
-  /// Within so many seeds of that intensity it is found.
+  /// Within so many seeds of that intensity it is found: so many are run by default.
   package var seedsMost: Int {
     switch self {
     // What is not said again has to get lost, at the end of a call, for a device that stays attached.

@@ -55,6 +55,11 @@ final class Tampering {
       nats.tamper.forgetsPut = { bucket, _ in bucket == SimOptions.registrationBucket }
     case .registrationUnfenced:
       nats.tamper.bucketExpectationIgnored = { $0 == SimOptions.registrationBucket }
+      // So that some come when the shard is another's.
+      nats.tamper.holdsPutBack = { [unowned self] bucket in
+        guard bucket == SimOptions.registrationBucket, !nats.faults.isNone else { return false }
+        return random.chance(0.2)
+      }
     case .deadlineLostOnReplay: nats.tamper.changesRecord = { Self.withoutDeadlines($1) }
     case .recordDropped:
       nats.observers.appended.append { [unowned self] _, shard, record in

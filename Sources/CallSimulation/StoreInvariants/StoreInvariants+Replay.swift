@@ -20,7 +20,7 @@ extension StoreInvariants {
 
   private func compare(_ shard: Int, _ checkpoint: Checkpoint?, _ stored: [StoredRecord]) {
     var machine = ShardMachine(shard: shard, epoch: 1, limits: limits)
-    machine.restore(checkpoint: checkpoint?.entries ?? [], registrations: [], now: world.now)
+    machine.replay(checkpoint?.entries ?? [], now: world.now)
     let start = checkpoint?.sequence ?? 0
     var chain = JournalChain(position: start, end: start)
     for each in stored where each.sequence > start {

@@ -57,8 +57,8 @@ package final class StoreInvariants: @unchecked Sendable {
   var known: [ProcessShard: Mark] = [:]
   var waiting: [SpokenTo: Asked] = [:]
   let reader: CheckpointReader
-  /// By a registration's key: the epoch of the owner that wrote it last.
-  private var registrationWriters: [String: UInt64] = [:]
+  /// By a registration's key: the epoch of the owner that wrote it last, and whether it removed it.
+  private var registrationWriters: [String: (epoch: UInt64, removed: Bool)] = [:]
 
   /// - Parameters:
   ///   - app: the app of all users of the world.
@@ -83,7 +83,7 @@ package final class StoreInvariants: @unchecked Sendable {
     }
     nats.observers.appendKnown.append { [unowned self] in appendKnown($0, $1, $2) }
     nats.observers.purged.append { [unowned self] shard, _ in checkReplay(shard) }
-    nats.observers.put.append { [unowned self] in put($0, $1, $2, raced: $3) }
+    nats.observers.put.append { [unowned self] in put($0) }
     nats.observers.published.append { [unowned self] in published($0, $1) }
     nats.observers.delivered.append { [unowned self] in delivered($0, $1) }
   }
@@ -153,16 +153,32 @@ package final class StoreInvariants: @unchecked Sendable {
   // MARK: Registrations
 
   /// No fence keeps a former owner from a key: it must not write over what a later one wrote, unless
-  /// the store itself took two of one revision.
-  private func put(_ node: SimNode, _ bucket: String, _ key: String, raced: Bool) {
-    guard bucket == subjects.registrationBucket, let shard = key.split(separator: ".").first,
-      let shard = Int(shard),
-      let epoch = started[ProcessShard(process: node.number, shard: shard)]?.epoch
+  /// the store itself took two of one revision. Only a first registration, which expects nothing, may
+  /// come behind what a later owner removed: that is not promised not to be (docs/reliability.md).
+  private func put(_ put: SimNATS.BucketPut) {
+    guard put.bucket == subjects.registrationBucket,
+      let shard = Self.shard(ofRegistration: put.key),
+      let epoch = started[ProcessShard(process: put.node.number, shard: shard)]?.epoch
     else { return }
-    if let later = registrationWriters[key], later > epoch, !raced {
-      broken("\(node.name) of epoch \(epoch) writes over a registration of epoch \(later)")
+    if let last = registrationWriters[put.key], last.epoch > epoch, !put.raced,
+      !(last.removed && put.expected == 0)
+    {
+      broken(
+        "\(put.node.name) of epoch \(epoch) writes over a registration of epoch \(last.epoch)")
     }
-    registrationWriters[key] = epoch
+    registrationWriters[put.key] = (epoch, put.isRemoval)
+  }
+
+  private static func shard(ofRegistration key: String) -> Int? {
+    key.split(separator: ".").first.flatMap { Int($0) }
+  }
+
+  /// Whether the journal of a registration's shard has an owner later than this process.
+  func isFormerOwner(_ node: SimNode, ofRegistration key: String) -> Bool {
+    guard let shard = Self.shard(ofRegistration: key), shards.indices.contains(shard) else {
+      return false
+    }
+    return shards[shard].lastProcess != node.number
   }
 
   // MARK: Entries

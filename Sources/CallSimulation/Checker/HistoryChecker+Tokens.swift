@@ -1,0 +1,82 @@
+internal import CallCore
+
+/// Tokens: each has one owner, and is lost for a good reason only.
+extension HistoryChecker {
+  /// The store has a registration as it is now, or none.
+  mutating func keep(
+    _ who: Who, _ registration: Registration?, _ now: Timestamp
+  ) throws(Violation) {
+    // Unless somebody says otherwise, who wrote it hears so.
+    history.unheard.remove(who)
+    var all = history.registrations[who] ?? []
+    let former = all.last.flatMap { $0.until == nil ? $0.registration : nil }
+    if let last = all.indices.last, all[last].until == nil { all[last].until = now }
+    all.removeAll { $0.until.map { $0 + .seconds(30) < now } ?? false }
+    if let registration { all.append(PushHistory.Stored(registration: registration, until: nil)) }
+    history.registrations[who] = all
+    guard let former, let registration, former.registeredAt == registration.registeredAt else {
+      return
+    }
+    // The same registration with fewer tokens: somebody took them, or a provider missed them.
+    let kept = registration.tokens.map(\.fingerprint)
+    for token in former.tokens.map(\.fingerprint) where !kept.contains(token) {
+      if let since = history.gone[token]?[who], since > former.registeredAt { continue }
+      if history.wanted[token]?.contains(where: { $0 != who }) ?? false { continue }
+      throw Violation(
+        .tokensKept,
+        "\(who) lost a token that nobody took, and that was registered since it was gone")
+    }
+  }
+
+  /// A shard hears of a push: a provider may have said that its token is gone.
+  mutating func reported(_ who: Who, _ report: PushReport) {
+    guard case .tokenGone(let since) = report.outcome else { return }
+    let said = since ?? report.at
+    let before = history.gone[report.fingerprint]?[who] ?? said
+    history.gone[report.fingerprint, default: [:]][who] = max(before, said)
+  }
+
+  /// As it stands in the store.
+  func storedRegistration(of who: Who) -> Registration? {
+    history.registrations[who]?.last.flatMap { $0.until == nil ? $0.registration : nil }
+  }
+
+  // MARK: Owners
+
+  /// Who else had claimed a token before a push to it was decided.
+  func otherOwner(of token: PushToken, than who: Who, _ decided: Timestamp) -> Who? {
+    guard !history.raced.contains(token.fingerprint),
+      let claim = history.claims[token.fingerprint], claim.owner != who,
+      claim.at + .milliseconds(1) < decided
+    else { return nil }
+    return claim.owner
+  }
+
+  /// At the end each token that is stored is its device's by the claim: a shard gives one of its
+  /// devices' tokens to another only when the store has the registration without it. That holds of
+  /// registrations that the shard knows.
+  func tokensWithoutOwner() -> [Violation] {
+    var found: [Violation] = []
+    for (who, all) in history.registrations.sorted(by: { $0.key.description < $1.key.description })
+    {
+      guard let last = all.last, last.until == nil, !history.unheard.contains(who) else {
+        continue
+      }
+      for token in last.registration.tokens {
+        let owner = history.claims[token.fingerprint]?.owner
+        guard owner != who, !history.raced.contains(token.fingerprint) else { continue }
+        found.append(
+          Violation(
+            .tokensHaveOneOwner,
+            "\(who) is registered with a token that is \(owner.map { "\($0)'s" } ?? "nobody's")"))
+      }
+    }
+    return found
+  }
+}
+
+extension Registration {
+  var tokens: [PushToken] {
+    [request.voipToken, request.alertToken].compactMap(\.self).filter { !$0.fingerprint.isEmpty }
+  }
+}

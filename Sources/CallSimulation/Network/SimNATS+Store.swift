@@ -1,0 +1,167 @@
+internal import CallBus
+internal import CallCore
+internal import CallWire
+
+/// What the server does with journals, buckets and jobs, and who is told of it.
+extension SimNATS {
+  // MARK: Journals
+
+  func append(_ shard: Int, expecting: UInt64, _ bytes: [UInt8], from node: SimNode)
+    -> AppendResult
+  {
+    let before = store.last(shard)
+    let isStale = before?.sequence ?? 0 != expecting
+    let races = isStale && random.chance(faults.appendRaces)
+    if races { world.count("fault.racing append taken") }
+    let bytes = tamper.changesAppend(bytes)
+    let result = store.append(
+      shard, expecting: expecting, bytes, always: races || journalExpectationIgnored)
+    if case .appended(let sequence) = result {
+      formerEnd[shard] = before
+      tell(shard, StoredRecord(sequence: sequence, bytes: bytes), from: node)
+    }
+    return result
+  }
+
+  /// Says what was appended: to some if it counts, to others if it does not.
+  private func tell(_ shard: Int, _ record: StoredRecord, from node: SimNode) {
+    let follows = (try? ClusterCodec.journalRecord(record.bytes))?.follows
+    switch chains[shard, default: JournalChain(position: 0, end: 0)]
+      .take(record.sequence, follows: follows)
+    {
+    case .counts: for look in observers.appended { look(node, shard, record) }
+    case .void:
+      world.count("store.void records")
+      for look in observers.appendedInVain { look(node, shard, record) }
+    case .gap: for look in observers.appendedBehindGap { look(node, shard, record) }
+    }
+  }
+
+  func purge(_ shard: Int, through asked: UInt64) {
+    let sequence = tamper.purgesThrough(asked)
+    store.purge(shard, through: sequence)
+    for look in observers.purged { look(shard, sequence) }
+  }
+
+  // MARK: Buckets
+
+  /// For so long two writes are under way at once.
+  private static let raceWindow = Span.milliseconds(300)
+
+  func put(
+    _ bucket: String, _ key: String, _ value: [UInt8]?, expecting: UInt64?, from node: SimNode
+  ) -> AppendResult {
+    if tamper.forgetsPut(bucket, key) {
+      return .appended(sequence: (store.get(bucket, key)?.revision ?? 0) + 1)
+    }
+    var condition = tamper.bucketExpectationIgnored(bucket) ? nil : expecting
+    let place = "\(bucket) \(key)"
+    var raced = false
+    if let last = lastPuts[place], let expected = condition, expected == last.former,
+      world.now < last.at + Self.raceWindow, random.chance(faults.putRaces)
+    {
+      world.count("fault.racing put taken")
+      for look in observers.raced { look(bucket, key) }
+      condition = nil
+      raced = true
+    }
+    let former = store.get(bucket, key)?.revision ?? 0
+    let result = store.put(bucket, key, value, expecting: condition)
+    if case .appended(let revision) = result {
+      lastPuts[place] = (former, world.now)
+      tell(bucket, KeyValueEntry(key: key, value: value, revision: revision))
+      let taken = BucketPut(
+        node: node, bucket: bucket, key: key, expected: expecting, isRemoval: value == nil,
+        raced: raced)
+      for look in observers.put { look(taken) }
+    }
+    return result
+  }
+
+  /// A node that lives has given up a write of a key that was taken with this revision.
+  func gaveUp(_ node: SimNode, _ bucket: String, _ key: String, _ revision: UInt64) {
+    guard store.get(bucket, key)?.revision == revision else { return }
+    for look in observers.unheard { look(node, bucket, key) }
+  }
+
+  // MARK: Jobs
+
+  func addJob(lane: String, id: String, _ bytes: [UInt8], from node: SimNode) -> AppendResult {
+    let (result, isNew) = work.add(lane: lane, id: tamper.changesJobID(id), bytes)
+    // They look on before anybody can have the job.
+    if isNew { for look in observers.jobAdded { look(node, bytes) } }
+    work.serve()
+    return result
+  }
+
+  // MARK: Reads
+
+  func losesRead() -> Bool {
+    guard random.chance(faults.readLost) else { return false }
+    world.count("fault.read lost")
+    return true
+  }
+
+  func readsStale() -> Bool {
+    guard random.chance(faults.readStale) else { return false }
+    world.count("fault.read stale")
+    return true
+  }
+
+  /// The journal's end before its last record.
+  func staleEnd(of shard: Int) -> StoredRecord? { formerEnd[shard] }
+
+  // MARK: Watches
+
+  /// Begins to tell a watch of changes, and of all that it has not seen.
+  func begin(_ watch: SimWatch, deletions: Bool) {
+    watches.removeAll { $0 === watch }
+    watches.append(watch)
+    let entries = store.entries(
+      watch.bucket, behind: watch.lastRevision, deletions: deletions, watch.filter.matches)
+    if !entries.isEmpty { watch.link.reply { for entry in entries { watch.take(entry) } } }
+  }
+
+  func end(_ watch: SimWatch) { watches.removeAll { $0 === watch } }
+
+  func forget(watchesOf link: SimLink) { watches.removeAll { $0.link === link } }
+
+  func tell(_ bucket: String, _ entry: KeyValueEntry) {
+    for look in observers.written { look(bucket, entry) }
+    for watch in watches where watch.bucket == bucket && watch.filter.matches(entry.key) {
+      watch.link.reply { watch.take(entry) }
+    }
+  }
+}
+
+/// Somebody who is told of a bucket's changes.
+final class SimWatch: @unchecked Sendable {
+  let link: SimLink
+  let bucket: String
+  let filter: SubjectFilter
+  private(set) var lastRevision: UInt64 = 0
+  private var handler: ((KeyValueEntry) -> Void)?
+
+  init(
+    _ link: SimLink, _ bucket: String, _ filter: String,
+    handler: @escaping (KeyValueEntry) -> Void
+  ) {
+    self.link = link
+    self.bucket = bucket
+    self.filter = SubjectFilter(filter)
+    self.handler = handler
+  }
+
+  var isCancelled: Bool { handler == nil }
+
+  func take(_ entry: KeyValueEntry) {
+    guard entry.revision > lastRevision else { return }
+    lastRevision = entry.revision
+    handler?(entry)
+  }
+
+  func cancel() {
+    handler = nil
+    link.nats.end(self)
+  }
+}
