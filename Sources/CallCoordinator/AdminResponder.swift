@@ -146,6 +146,7 @@ final class AdminResponder: Sendable {
     status.handoverPause = LatencySummary(metrics.handoverPause)
     status.takeoverPause = LatencySummary(metrics.takeoverPause)
     status.shards.sort { $0.shard < $1.shard }
+    status.journalReplicas = configuration.journal.replicas
     status.commandsTotal = metrics.commands.value
     status.appendLatency = LatencySummary(metrics.appendLatency)
     status.ringLatency = LatencySummary(metrics.ringLatency)
@@ -177,10 +178,34 @@ final class AdminResponder: Sendable {
     }
     let key = UserKey(app: app, user: name)
     let shard = ShardHash.shard(of: key, count: configuration.shardCount)
-    guard let found = await keeper.worker(of: shard).inspect(user: key, shard: shard) else {
-      return UserReport(found: false, node: configuration.nodeID)
+    var report = UserReport(found: false, node: configuration.nodeID)
+    if let found = await keeper.worker(of: shard).inspect(user: key, shard: shard) {
+      report = UserReport(node: configuration.nodeID, shard: shard, found)
     }
-    return UserReport(node: configuration.nodeID, shard: shard, found)
+    report.placed = await callsPlaced(by: key)
+    return report
+  }
+
+  /// They are in the shards of those whom the user calls. There is no list of them, which every call
+  /// would pay for: all calls are looked at, as they were at one moment, and not on a worker's thread.
+  private func callsPlaced(by user: UserKey) async -> UserReport.Placed {
+    var calls = UserCalls()
+    var shards: [Int] = []
+    for worker in keeper.workers {
+      for (shard, snapshot) in await worker.snapshots() {
+        snapshot.add(callsPlacedBy: user, to: &calls)
+        shards.append(shard)
+      }
+    }
+    return UserReport.Placed(
+      calls, of: user, shards: shards.sorted(), shardCount: configuration.shardCount)
+  }
+}
+
+extension ShardWorker {
+  /// The calls of its shards as they are now.
+  fileprivate func snapshots() -> [(Int, ShardSnapshot)] {
+    held.compactMap { shard in shard.map { ($0.term.shard, $0.machine.snapshot) } }
   }
 }
 

@@ -73,9 +73,28 @@ extension UserReport {
     app = inspection.user.app
     user = inspection.user.user
     devices = inspection.devices.map(Device.init)
-    calls = inspection.calls.map {
-      Call(call: $0.call.description, phase: $0.phase.name, reason: $0.reason?.name)
-    }
+    calls = inspection.calls.newest.map { Call($0, of: inspection.user) }
+    callsLeftOut = inspection.calls.leftOut
+  }
+}
+
+extension UserReport.Call {
+  init(_ call: UserCalls.Item, of user: UserKey) {
+    let (caller, callee) = (call.caller.user, call.state.callee)
+    let isPlaced = caller == user.user
+    self.init(
+      call: call.state.call.description, phase: call.state.phase.name,
+      reason: call.state.reason?.name,
+      direction: caller == callee ? "toSelf" : isPlaced ? "placed" : "called",
+      with: isPlaced ? callee : caller, placedAtMilliseconds: call.placedAt.milliseconds)
+  }
+}
+
+extension UserReport.Placed {
+  init(_ calls: UserCalls, of user: UserKey, shards: [Int], shardCount: Int) {
+    self.init(
+      calls: calls.newest.map { UserReport.Call($0, of: user) }, leftOut: calls.leftOut,
+      shards: shards, shardCount: shardCount)
   }
 }
 

@@ -210,7 +210,7 @@ extension Call {
     switch (stage, role) {
     case (.ringing, .caller):
       guard hasRoom(for: body, behind: callerSignals, context) else {
-        return .error(CallError(.tooManySignals))
+        return .error(context.limits.tooManySignals)
       }
       let signal = callerSignal(kind, body)
       commit(
@@ -220,7 +220,7 @@ extension Call {
       }
     case (.ringing, .leg(let leg)) where legs[leg].state.isLive:
       guard hasRoom(for: body, behind: legs[leg].signals, context) else {
-        return .error(CallError(.tooManySignals))
+        return .error(context.limits.tooManySignals)
       }
       commit(
         .signal(fromCaller: false, legs[leg].party.device, legSignal(leg, kind, body)), .lazy,
@@ -228,7 +228,7 @@ extension Call {
         into: &outcome)
     case (.answered, .caller):
       guard let winner, legs[winner].endpoint.outbox.count < context.limits.signalsWaiting else {
-        return .error(CallError(.tooManySignals))
+        return .error(context.limits.tooManySignals)
       }
       commit(
         .signal(fromCaller: true, facts.caller.device, callerSignal(kind, body)), .lazy, context,
@@ -236,7 +236,7 @@ extension Call {
       legs[winner].endpoint.sendKept(context, into: &outcome)
     case (.answered, .leg(let leg)) where legs[leg].state == .won:
       guard caller.outbox.count < context.limits.signalsWaiting else {
-        return .error(CallError(.tooManySignals))
+        return .error(context.limits.tooManySignals)
       }
       commit(
         .signal(fromCaller: false, legs[leg].party.device, legSignal(leg, kind, body)), .lazy,

@@ -104,7 +104,8 @@ extension CallError.Code {
     }
   }
 
-  /// What the code means, where the place that raises it has nothing more exact to say.
+  /// What the code means, where the place that raises it has nothing more exact to say. Limits that an
+  /// operator may change are not in it: who refuses for one names the one in force.
   public var sentence: String {
     switch self {
     case .malformedFrame: "The frame could not be read."
@@ -114,7 +115,7 @@ extension CallError.Code {
     case .notAttached: "Send attach first."
     case .alreadyAttached: "This session is attached already."
     case .invalidField: "A field of the command is not valid."
-    case .rateLimited: "Too many commands: 20 a second, 60 at once."
+    case .rateLimited: "Too many commands in a short time."
     case .unsupportedSubprotocol: "Offer the subprotocol callmesh.v1.pb or callmesh.v1.json."
     case .noSuchResource: "There is nothing at this path."
     case .methodNotAllowed: "This path does not take that method."
@@ -134,14 +135,13 @@ extension CallError.Code {
     case .notParty: "This device has no part in the call."
     case .callEnded: "The call has ended."
     case .wrongState: "The call is not in a state that allows this."
-    case .tooManyCalls: "At most 10 calls a minute from one caller to one callee."
-    case .tooManyLiveCalls: "At most 5 live calls on one device."
-    case .headersTooLarge: "At most 32 headers, 4 kB in all."
-    case .descriptionTooLarge: "A session description is at most 64 kB."
-    case .tooManySignals:
-      "At most 128 descriptions and candidates, 64 kB in all, wait for one device."
+    case .tooManyCalls: "Too many calls from one caller to one callee in a short time."
+    case .tooManyLiveCalls: "Too many live calls on one device."
+    case .headersTooLarge: "There are too many headers, or they are too long."
+    case .descriptionTooLarge: "The session description is too large."
+    case .tooManySignals: "Too many descriptions and candidates wait for one device."
     case .invalidCallee: "A user id is 1 to 128 bytes of printable text."
-    case .invalidRingTimeout: "The ring timeout is 5 to 180 seconds."
+    case .invalidRingTimeout: "The ring timeout is too short or too long."
     case .internalError: "The server failed. The command may or may not have been carried out."
     case .tryAgain: "The cluster cannot answer just now. Send the same command again."
     case .draining: "This node takes no new work. Connect to another."

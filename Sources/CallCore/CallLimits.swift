@@ -1,5 +1,5 @@
-/// The numbers of the rules. Defaults are the product's; an app may have its own where its
-/// configuration says so.
+/// The numbers of the rules. Defaults are the product's; an operator may set others, for the whole
+/// cluster: no app has its own.
 public struct CallLimits: Sendable, Equatable {
   public var ringTimeout: Span = .seconds(30)
   public var ringTimeoutMinimum: Span = .seconds(5)
@@ -61,7 +61,7 @@ public struct CallLimits: Sendable, Equatable {
   /// Calls one shard holds, ended ones included. Policy: refuse (`overloaded`).
   public var callsPerShard = 200_000
   /// A user in an answered call is busy for further calls; else it rings and the app does call
-  /// waiting.
+  /// waiting. Only calls to the user count: those that it placed are in other users' shards.
   public var busyWhileInCall = false
 
   public init() {}
@@ -71,6 +71,6 @@ public struct CallLimits: Sendable, Equatable {
   /// The calls of one device go to many shards, so whoever holds its session counts them.
   /// - Parameter liveCallsPlaced: calls from this device that have not ended.
   public func refusalToPlace(liveCallsPlaced: Int) -> CallError? {
-    liveCallsPlaced < liveCallsPerDevice ? nil : CallError(.tooManyLiveCalls)
+    liveCallsPlaced < liveCallsPerDevice ? nil : tooManyLiveCalls
   }
 }

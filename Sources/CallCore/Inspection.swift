@@ -110,11 +110,51 @@ public struct UserInspection: Sendable, Equatable {
   }
   public var user: UserKey
   public var devices: [Device]
-  public var calls: [CallState]
-  public init(user: UserKey, devices: [Device], calls: [CallState]) {
+  /// The calls to the user. Those that it placed are in other users' shards.
+  public var calls: UserCalls
+  public init(user: UserKey, devices: [Device], calls: UserCalls) {
     self.user = user
     self.devices = devices
     self.calls = calls
+  }
+}
+
+/// The newest calls of a user: of those to it, or of those that it placed.
+public struct UserCalls: Sendable, Equatable {
+  public struct Item: Sendable, Equatable {
+    /// As the caller sees it.
+    public var state: CallState
+    public var caller: Party
+    public var placedAt: Timestamp
+    public init(state: CallState, caller: Party, placedAt: Timestamp) {
+      self.state = state
+      self.caller = caller
+      self.placedAt = placedAt
+    }
+  }
+
+  /// How many are shown. Policy: those that were placed last; the others are counted.
+  public static let countMax = 100
+
+  /// Up to twice as many as are shown, so that they are seldom sorted.
+  private var kept: [Item] = []
+  private var dropped = 0
+
+  public init() {}
+
+  /// In the order of their placing.
+  public var newest: [Item] {
+    Array(kept.sorted { $0.placedAt < $1.placedAt }.suffix(Self.countMax))
+  }
+
+  /// Older ones that are not shown.
+  public var leftOut: Int { dropped + max(0, kept.count - Self.countMax) }
+
+  public mutating func add(_ item: Item) {
+    kept.append(item)
+    guard kept.count == 2 * Self.countMax else { return }
+    kept = newest
+    dropped += Self.countMax
   }
 }
 
@@ -147,14 +187,32 @@ extension ShardMachine {
         device: $0.id, name: $0.name, session: $0.session, client: $0.client,
         attachedAt: $0.session == nil ? nil : $0.attachedAt, registration: $0.registration)
     }
-    let states = (user.past + user.calls).compactMap { id in
-      calls.slot(of: id).map { calls[$0].state(for: .caller) }
+    var found = UserCalls()
+    for id in user.past + user.calls {
+      if let slot = calls.slot(of: id) { found.add(calls[slot].item) }
     }
-    return UserInspection(user: key, devices: devices, calls: states)
+    return UserInspection(user: key, devices: devices, calls: found)
+  }
+}
+
+extension ShardSnapshot {
+  /// Adds the calls that a user placed to others. Looks at every call of the shard: not for a worker's
+  /// thread.
+  public func add(callsPlacedBy user: UserKey, to found: inout UserCalls) {
+    for slot in calls.slots where calls[slot].isPlaced(by: user) { found.add(calls[slot].item) }
   }
 }
 
 extension Call {
+  fileprivate var item: UserCalls.Item {
+    UserCalls.Item(state: state(for: .caller), caller: facts.caller, placedAt: facts.placedAt)
+  }
+
+  /// Whether the user calls another one. A call to the user's own devices counts as one to it.
+  fileprivate func isPlaced(by user: UserKey) -> Bool {
+    facts.caller.user == user.user && facts.callee.app == user.app && facts.callee.user != user.user
+  }
+
   /// Whose an event of the timeline was; nil: the call's as a whole.
   fileprivate func party(_ who: UInt8) -> Party? {
     switch who {

@@ -101,14 +101,14 @@ extension ShardMachine {
     if request.ringTimeoutSeconds != 0,
       seconds < limits.ringTimeoutMinimum || seconds > limits.ringTimeoutMaximum
     {
-      return CallError(.invalidRingTimeout)
+      return limits.invalidRingTimeout
     }
     let headerBytes = request.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
     if request.headers.count > limits.headersCount || headerBytes > limits.headersBytes {
-      return CallError(.headersTooLarge)
+      return limits.headersTooLarge
     }
     if request.description.utf8.count > limits.descriptionBytes {
-      return CallError(.descriptionTooLarge)
+      return limits.descriptionTooLarge
     }
     return nil
   }
@@ -119,7 +119,7 @@ extension ShardMachine {
     }
     let admits = users[command.callee, default: User()].admitsPlacing(
       by: command.user.user, now: context.now, perMinute: limits.callsPerPairPerMinute)
-    return admits ? nil : CallError(.tooManyCalls, retryAfterMilliseconds: 60_000)
+    return admits ? nil : limits.tooManyCalls
   }
 
   private func ringTimeout(_ request: PlaceRequest) -> Span {

@@ -5,6 +5,15 @@ package import CallWire
 extension CallError {
   static let missingID = CallError(.invalidField, "A command needs an id greater than 0.")
 
+  /// With the limits in force.
+  static func rateLimited(
+    perSecond: Int, burst: Int, retryAfterMilliseconds: UInt32
+  ) -> CallError {
+    CallError(
+      .rateLimited, "Too many commands: \(perSecond) a second, \(burst) at once.",
+      retryAfterMilliseconds: retryAfterMilliseconds)
+  }
+
   package init(_ failure: AuthFailure) {
     switch failure {
     case .expired: self.init(Code.expired)
@@ -14,7 +23,8 @@ extension CallError {
 }
 
 extension DeviceID {
-  /// The device that speaks: the token's, or the one it names itself, which must not differ.
+  /// The device that speaks: the token's, or the one it names itself, which must not differ. Which part
+  /// of a token does not fit is not told.
   package static func resolve(claimed: String?, named: String) -> Result<DeviceID, CallError> {
     switch (claimed, named) {
     case (nil, ""):
@@ -28,7 +38,7 @@ extension DeviceID {
     case (let claimed?, let named):
       claimed == named
         ? .success(DeviceID(claimed))
-        : .failure(CallError(.forbidden, "The token is for another device."))
+        : .failure(CallError(.notAccepted))
     }
   }
 }

@@ -108,10 +108,10 @@ extension DeviceSession {
     into actions: inout [Action]
   ) {
     refusals += 1
-    actions.append(
-      .reply(
-        id,
-        .error(CallError(.rateLimited, retryAfterMilliseconds: retryAfterMilliseconds))))
+    let error = CallError.rateLimited(
+      perSecond: rules.commandsPerSecond, burst: rules.commandsBurst,
+      retryAfterMilliseconds: retryAfterMilliseconds)
+    actions.append(.reply(id, .error(error)))
     if refusals >= rules.refusalsMax { close(.tooManyCommands, now: now, into: &actions) }
   }
 

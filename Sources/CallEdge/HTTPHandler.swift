@@ -154,7 +154,9 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     do throws(CallError) {
       let credential = try loop.shared.credential(head.headers, route, body: body, now: now)
       if let wait = loop.shared.takeFromRate(of: credential, now: now) {
-        throw CallError(.rateLimited, retryAfterMilliseconds: wait)
+        throw CallError.rateLimited(
+          perSecond: configuration.commandsPerSecond, burst: configuration.commandsBurst,
+          retryAfterMilliseconds: wait)
       }
       let request = try HTTPCommand(
         route, body: body, credential: credential,

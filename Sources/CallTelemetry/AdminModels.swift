@@ -105,6 +105,8 @@ public struct CoordinatorStatus: Codable, Sendable, Equatable {
   public var handoverPause: LatencySummary?
   /// For shards whose owner was lost: from its last sign of life until they served here.
   public var takeoverPause: LatencySummary?
+  /// How often the journal is kept; nil from nodes that do not say.
+  public var journalReplicas: Int?
   public init() {}
 }
 
@@ -302,19 +304,56 @@ public struct UserReport: Codable, Sendable, Equatable {
     public var call: String
     public var phase: String
     public var reason: String?
-    public init(call: String, phase: String, reason: String?) {
+    /// placed: by the user; called: the user is; toSelf: both. nil from nodes that do not say.
+    public var direction: String?
+    /// The user on the other side.
+    public var with: String?
+    public var placedAtMilliseconds: Int64?
+    public init(
+      call: String, phase: String, reason: String?, direction: String? = nil, with: String? = nil,
+      placedAtMilliseconds: Int64? = nil
+    ) {
       self.call = call
       self.phase = phase
       self.reason = reason
+      self.direction = direction
+      self.with = with
+      self.placedAtMilliseconds = placedAtMilliseconds
     }
   }
+  /// What one coordinator knows of the calls that the user placed. They are in the shards of those who
+  /// are called, so that any coordinator may have some.
+  public struct Placed: Codable, Sendable, Equatable {
+    public var calls: [Call]
+    /// Older ones that are not in the answer.
+    public var leftOut: Int
+    /// The shards that were searched.
+    public var shards: [Int]
+    /// Of the whole cluster.
+    public var shardCount: Int
+    public init(calls: [Call], leftOut: Int, shards: [Int], shardCount: Int) {
+      self.calls = calls
+      self.leftOut = leftOut
+      self.shards = shards
+      self.shardCount = shardCount
+    }
+  }
+  /// Whether the node owns the user and knows it.
   public var found: Bool
   public var node: String
   public var shard: Int?
   public var app: String?
   public var user: String?
   public var devices: [Device]?
+  /// From a node: the calls to the user. In what `callctl` makes of all answers: those that it placed,
+  /// too.
   public var calls: [Call]?
+  /// Older calls that are not among them.
+  public var callsLeftOut: Int?
+  /// From coordinators, also from those that do not own the user; not in what `callctl` makes of it.
+  public var placed: Placed?
+  /// How many shards no node has searched for calls that the user placed; said by `callctl` alone.
+  public var shardsMissing: Int?
   public init(found: Bool, node: String) {
     self.found = found
     self.node = node

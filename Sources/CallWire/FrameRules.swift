@@ -82,8 +82,7 @@ struct FrameRules {
 
   private func check(description: String) throws(CallError) {
     guard description.utf8.count <= limits.descriptionBytes else {
-      throw CallError(
-        .descriptionTooLarge, "A session description is at most \(limits.descriptionBytes) bytes.")
+      throw limits.descriptionTooLarge
     }
     try check(noNUL: description, "description")
   }
@@ -98,22 +97,16 @@ struct FrameRules {
   }
 
   private func check(_ headers: [CustomHeader]) throws(CallError) {
-    guard headers.count <= limits.headersCount else { throw tooLarge() }
+    guard headers.count <= limits.headersCount else { throw limits.headersTooLarge }
     var bytes = 0
     for header in headers {
       bytes += header.name.utf8.count + header.value.utf8.count
-      guard bytes <= limits.headersBytes else { throw tooLarge() }
+      guard bytes <= limits.headersBytes else { throw limits.headersTooLarge }
       guard !header.name.isEmpty, FieldRules.isPrintable(header.name) else {
         throw CallError(.invalidField, "A header's name is printable text, and not empty.")
       }
       try check(noNUL: header.value, "headers.value")
     }
-  }
-
-  private func tooLarge() -> CallError {
-    CallError(
-      .headersTooLarge,
-      "At most \(limits.headersCount) headers, \(limits.headersBytes) bytes in all.")
   }
 
   private func check(noNUL text: String, _ field: StaticString) throws(CallError) {

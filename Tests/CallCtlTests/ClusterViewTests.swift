@@ -50,6 +50,18 @@ enum Sample {
 }
 
 @Suite struct ClusterViewTests {
+  @Test func replicasOnServersThatMayLoseThemAreNoted() {
+    var nodes = Sample.healthy
+    nodes[0].coordinator?.journalReplicas = 1
+    #expect(ClusterView(nodes).notes == [])
+    nodes[0].coordinator?.journalReplicas = 3
+    let view = ClusterView(nodes)
+    #expect(view.notes.count == 1 && view.notes[0].contains("2.9.10 with 3 replicas"))
+    #expect(view.problems == [])
+    for index in nodes.indices { nodes[index].bus.serverVersion = "2.15.1" }
+    #expect(ClusterView(nodes).notes == [])
+  }
+
   @Test func aHealthyCluster() {
     let view = ClusterView(Sample.healthy)
     #expect(view.problems == [])

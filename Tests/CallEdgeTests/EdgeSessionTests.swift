@@ -116,7 +116,7 @@ private let ann = UserKey(app: "demo", user: "ann")
         (AttachRequest(token: "a.b.c", device: "phone"), .notAccepted),
         (AttachRequest(device: "phone"), .notAccepted),
         (AttachRequest(token: expired, device: "phone"), .expired),
-        (AttachRequest(token: phones, device: "tablet"), .forbidden),
+        (AttachRequest(token: phones, device: "tablet"), .notAccepted),
         (AttachRequest(token: try await edge.token("ann")), .invalidDevice),
       ]
       let client = try await edge.client()

@@ -245,7 +245,7 @@ private let call = CallID(id)!
   }
 
   @Test func rateIsLimited() async throws {
-    try await EdgeFixture.run {
+    try await EdgeFixture.run(at: StillTime()) {
       $0.commandsBurst = 2
       $0.commandsPerSecond = 1
     } _: { edge in

@@ -89,6 +89,39 @@ import Testing
     }
   }
 
+  /// A device counts upwards for as long as its process lives, through all its connections; a command
+  /// that it says again keeps its id.
+  @Test func idsCountUpwards() {
+    for block in Self.blocks where block.info.hasPrefix("text conversation") {
+      var said: [String: [UInt64: String]] = [:]
+      for (index, line) in block.lines.enumerated() {
+        let words = line.split { " ,".contains($0) }.map(String.init)
+        if line.contains("is attached") || line.contains("are attached") {
+          for device in words where device.contains("-") { said[device] = [1: "attach"] }
+        } else if line.contains("ends the app") {
+          said[words[1]] = nil
+        }
+        let sides = line.split(separator: " -> ", maxSplits: 1).map(String.init)
+        guard sides.count == 2, sides[1].hasPrefix("{") else { continue }
+        let id: UInt64
+        do throws(FrameError) {
+          id = try DeviceCodec.json.decodeClient(Array(sides[1].utf8)).id
+        } catch {
+          id = error.id
+        }
+        let former = said[words[0], default: [:]]
+        let command = String(sides[1].drop { $0 != "," })
+        // An ack needs none.
+        guard id > 0, former[id] != command else { continue }
+        let place = "line \(block.line + 1 + index)"
+        #expect(id > former.keys.max() ?? 0, "\(place)")
+        let isSaidAgain = former.values.contains(command) && !command.hasPrefix(",\"attach\"")
+        #expect(!isSaidAgain, "\(place): under another id")
+        said[words[0], default: [:]][id] = command
+      }
+    }
+  }
+
   @Test func everyErrorStandsInTheTable() {
     for code in CallError.Code.allCases {
       let row = "| \(code.rawValue) | `\(code.name)` | \(code.sentence) |"

@@ -50,6 +50,7 @@ struct NodeRunner {
       let built = try await watch.unlessAsked {
         let shardCount = try await settleShardCount(bus, wait)
         announce(busName: busName, shardCount: shardCount)
+        warnOfStore(version: bus.statistics.serverVersion)
         return try await self.services(bus, shardCount: shardCount, wait)
       }
       if let services = built {
@@ -133,6 +134,13 @@ struct NodeRunner {
       metadata[LogKey.port.rawValue] = "\(configuration.port)"
     }
     logger.notice("node starts", metadata: metadata)
+  }
+
+  private func warnOfStore(version: String) {
+    guard roles.hasCoordinator,
+      let warning = StoreVersion.warning([version], replicas: configuration.bucket.replicas)
+    else { return }
+    logger.warning("\(warning)")
   }
 
   /// The coordinator comes first, so that it starts before the edge and stops after it.

@@ -63,6 +63,9 @@ struct UserCommand: AsyncParsableCommand {
     discussion: """
       Example: callctl user demo ann
 
+      The calls are those to the user and those that it placed, at most a hundred of each: those that \
+      go on, and those that ended in the last ten minutes (the setting endedCallKept).
+
       Exit status: 0 found; 1 no node knows the user; 2 the cluster cannot be reached.
       """)
 
@@ -74,7 +77,7 @@ struct UserCommand: AsyncParsableCommand {
   func run() async throws {
     let report = try await cluster.withCluster { questions in
       let answers = try await questions.user(app: app, user: user)
-      guard let report = answers.first(where: \.found) else {
+      guard let report = UserAnswers.merged(answers, app: app, user: user) else {
         throw CallctlError.failed(
           "none of \(Figures.counted(answers.count, "node")) knows a user \(user) of the app "
             + "\(app): no session, no registration and no call. Ids are compared letter by letter.")

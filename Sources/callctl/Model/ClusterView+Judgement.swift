@@ -31,6 +31,10 @@ extension ClusterView {
     }
     let versions = Set(now.map(\.version))
     if versions.count > 1 { notes.append("Versions differ: \(Self.list(versions.sorted())).") }
+    let replicas = now.compactMap { $0.coordinator?.journalReplicas }.max() ?? 1
+    if let warning = StoreVersion.warning(now.map(\.bus.serverVersion), replicas: replicas) {
+      notes.append(warning)
+    }
     for status in now where status.state != "serving" {
       notes.append("\(status.node) is \(ShownState.of(status)).")
     }

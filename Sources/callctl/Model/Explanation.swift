@@ -79,16 +79,21 @@ private struct LegStory {
   }
 
   var sentence: String {
-    if let alerting = first("alerting") {
-      return "rang after \(time(alerting))" + ending
+    if leg.state == "alerting" || first("alerting") != nil {
+      return "rang\(at("alerting"))" + ending
     }
-    if leg.state == "won", isKnownInPart { return "answered\(at("answered"))." }
-    if leg.state == "won" { return "answered without having said that it rings\(at("answered"))." }
-    if leg.state == "declined" { return "declined without having said that it rings." }
-    if leg.state == "busy" { return "did not ring: it said that it is busy\(at("busy"))." }
+    let mayHaveRung = isKnownInPart || isCut
+    let unsaid = mayHaveRung ? "" : " without having said that it rings"
+    if leg.state == "won" { return "answered\(unsaid)\(at("answered"))." }
+    if leg.state == "declined" { return "declined\(unsaid)." }
+    if leg.state == "busy" {
+      return "\(mayHaveRung ? "" : "did not ring: it ")said that it is busy\(at("busy"))."
+    }
     if let acknowledged = inviteAcknowledged {
-      return "got the invite after \(time(acknowledged)) but never said that it rings: the app did "
-        + "not show the call, or its SDK does not send alerting\(stopped)."
+      let got = "got the invite after \(time(acknowledged))"
+      if isCut { return "\(got), \(unknown)\(stopped)." }
+      return "\(got) but never said that it rings: the app did not show the call, or its SDK does "
+        + "not send alerting\(stopped)."
     }
     return notReached
   }
@@ -114,6 +119,13 @@ private struct LegStory {
       && first("delivered") == nil
   }
 
+  /// Events had no room: any but those that decide a call may have happened and not be there.
+  private var isCut: Bool { (report.timelineDropped ?? 0) > 0 }
+
+  private var unknown: String {
+    "but whether it rang is not known: more happened in the call than is kept"
+  }
+
   private var notReached: String {
     let invites = events.count { $0.what == "delivered" || $0.what == "repeated" }
     guard invites > 0 || !isKnownInPart else {
@@ -121,16 +133,16 @@ private struct LegStory {
         "had a part in the call, but whether it rang is not known: its shard changed its owner, "
         + "and the journal does not keep that\(stopped)."
     }
-    guard invites > 0 else { return notInvited }
     let push = pushFate.map { " The push that was to wake it \($0)." } ?? ""
+    if isCut {
+      let part = invites > 0 ? "was sent the invite" : "had a part in the call"
+      let left = leg.state == "gone" ? " and left\(at("left"))" : ""
+      return "\(part)\(left), \(unknown)\(stopped).\(push)"
+    }
+    guard invites > 0 else { return notInvited }
     let times = invites == 1 ? "once" : "\(invites) times"
     if leg.state == "gone" {
       return "did not ring: the invite was sent \(times), then it left\(at("left")).\(push)"
-    }
-    if (report.timelineDropped ?? 0) > 0 {
-      return
-        "never said that it rings, and whether it got the invite is not known: more happened in "
-        + "the call than is kept\(stopped).\(push)"
     }
     if leg.state == "stopped", stoppedAt != nil, lost == nil, invites == 1 {
       return "was sent the invite but did not acknowledge it before it was over\(stopped): its "
@@ -158,9 +170,7 @@ private struct LegStory {
     else { return nil }
     let reports = events.filter { $0.what != "push queued" && $0.purpose == "ring" }
     guard let report = reports.last else {
-      guard (self.report.timelineDropped ?? 0) == 0 else {
-        return "was queued after \(time(queued))"
-      }
+      if isCut { return "was queued after \(time(queued))" }
       return
         "was queued after \(time(queued)), but no push gateway has said what became of it: does "
         + "one run that serves its provider? callctl status tells"
@@ -168,13 +178,14 @@ private struct LegStory {
     let because = report.reason.map { " (\(Figures.safe($0)))" } ?? ""
     switch report.what {
     case "push accepted":
-      return
-        "was accepted by its provider after \(time(report)), but it did not attach: it is off, "
-        + "out of reach, or its app did not start"
+      let accepted = "was accepted by its provider after \(time(report))"
+      if isCut { return accepted }
+      return "\(accepted), but it did not attach: it is off, out of reach, or its app did not start"
     case "push token gone":
       return "found its token gone after \(time(report)): the app was removed, or has a new token"
     case "push rejected": return "was refused after \(time(report))\(because)"
-    case "push expired": return "was not sent before its deadline: gateways were too few, or away"
+    // A gateway says the same of both.
+    case "push expired": return "was not sent: its deadline passed, or the call was over first"
     case "push failed": return "failed after \(time(report))\(because)"
     default: return "came to \(Figures.safe(report.what))\(because)"
     }

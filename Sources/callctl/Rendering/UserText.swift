@@ -13,7 +13,7 @@ package enum UserText {
     lines += devices(report.devices ?? [], now: now)
     lines += tokens(report.devices ?? [])
     lines.append("")
-    lines += calls(report.calls ?? [])
+    lines += calls(report, now: now)
     return lines.joined(separator: "\n") + "\n"
   }
 
@@ -50,13 +50,60 @@ package enum UserText {
     return rows.count == 1 ? [] : [""] + Columns.render(rows, sides: [])
   }
 
-  private static func calls(_ calls: [UserReport.Call]) -> [String] {
-    guard !calls.isEmpty else { return ["No calls, now or in the last minutes."] }
-    var rows = [["CALL", "STATE"]]
+  private static func calls(_ report: UserReport, now: Int64) -> [String] {
+    var lines: [String]
+    if let calls = report.calls, !calls.isEmpty {
+      lines = table(calls, now: now)
+    } else {
+      lines = [nothing(report)]
+    }
+    if let count = report.callsLeftOut, count > 0 {
+      lines.append("(\(Figures.counted(count, "older call")) not shown.)")
+    }
+    if let count = report.shardsMissing, count > 0 {
+      lines.append(
+        "(Nobody answered for \(Figures.counted(count, "shard")): calls that the user placed may be "
+          + "missing.)")
+    }
+    return lines
+  }
+
+  private static func table(_ calls: [UserReport.Call], now: Int64) -> [String] {
+    // A node that does not say who called whom says nothing else of it either.
+    guard calls.contains(where: { $0.direction != nil }) else {
+      return Columns.render([["CALL", "STATE"]] + calls.map { [$0.call, state($0)] }, sides: [])
+    }
+    var rows = [["CALL", "STATE", "DIRECTION", "WITH", "PLACED"]]
     for call in calls {
-      rows.append([call.call, call.phase + (call.reason.map { ", \($0)" } ?? "")])
+      rows.append([
+        call.call, state(call), direction(call), shown(call.with ?? ""),
+        call.placedAtMilliseconds.map { ago($0, now) } ?? "-",
+      ])
     }
     return Columns.render(rows, sides: [])
+  }
+
+  private static func state(_ call: UserReport.Call) -> String {
+    call.phase + (call.reason.map { ", \($0)" } ?? "")
+  }
+
+  private static func direction(_ call: UserReport.Call) -> String {
+    switch call.direction {
+    case "placed": "placed"
+    case "called": "is called"
+    case "toSelf": "calls itself"
+    case let other?: Figures.safe(other)
+    case nil: "-"
+    }
+  }
+
+  private static func nothing(_ report: UserReport) -> String {
+    switch report.shardsMissing {
+    case .some(0): "No calls, now or in the last minutes."
+    // Nobody said anything of those that it placed.
+    case nil: "No calls to the user, now or in the last minutes."
+    case .some: "No calls are known, now or of the last minutes."
+    }
   }
 
   private static func shown(_ text: String) -> String { text.isEmpty ? "-" : Figures.safe(text) }

@@ -1,0 +1,43 @@
+/// Refusals for a limit that an operator may have set: each names the one in force.
+extension CallLimits {
+  public var tooManyLiveCalls: CallError {
+    CallError(
+      .tooManyLiveCalls, "At most \(Self.counted(liveCallsPerDevice, "live call")) on one device.")
+  }
+
+  public var tooManyCalls: CallError {
+    CallError(
+      .tooManyCalls,
+      "At most \(Self.counted(callsPerPairPerMinute, "call")) a minute from one caller to one callee.",
+      retryAfterMilliseconds: 60_000)
+  }
+
+  /// Callers say it in whole seconds.
+  public var invalidRingTimeout: CallError {
+    let shortest = (ringTimeoutMinimum.microseconds + 999_999) / 1_000_000
+    let longest = ringTimeoutMaximum.microseconds / 1_000_000
+    return CallError(.invalidRingTimeout, "The ring timeout is \(shortest) to \(longest) seconds.")
+  }
+
+  public var headersTooLarge: CallError {
+    CallError(
+      .headersTooLarge,
+      "At most \(Self.counted(headersCount, "header")), \(headersBytes) bytes in all.")
+  }
+
+  public var descriptionTooLarge: CallError {
+    CallError(
+      .descriptionTooLarge, "A session description is at most \(descriptionBytes) bytes.")
+  }
+
+  public var tooManySignals: CallError {
+    CallError(
+      .tooManySignals,
+      "At most \(signalsWaiting) descriptions and candidates, \(signalBytesWaiting) bytes in all, "
+        + "wait for one device.")
+  }
+
+  private static func counted(_ count: Int, _ noun: String) -> String {
+    "\(count) \(noun)\(count == 1 ? "" : "s")"
+  }
+}

@@ -1,0 +1,37 @@
+import CallTelemetry
+import callctl
+
+/// Reports of calls to explain.
+enum Story {
+  /// A call from ann to bob; times of events in milliseconds.
+  static func report(
+    _ legs: [(device: String, state: String)], reason: String? = nil, by: String? = nil,
+    _ events: [(Int64, String?, String)]
+  ) -> CallReport {
+    var report = CallReport(found: true, node: "c1")
+    report.app = "demo"
+    report.call = "7d444840-9dc0-11d1-b245-5ffdce74fad2"
+    report.callee = "bob"
+    report.caller = .init(user: "ann", device: "phone", deviceName: "Ann's phone")
+    report.phase = reason == nil ? "answered" : "ended"
+    report.reason = reason
+    report.by = by.map { .init(user: "bob", device: $0, deviceName: "") }
+    report.shard = 3
+    report.legs = legs.map {
+      .init(
+        party: .init(user: "bob", device: $0.device, deviceName: ""), state: $0.state, session: nil)
+    }
+    let start: Int64 = 1_767_323_045_678_000
+    report.timeline =
+      [.init(atMicroseconds: start, device: "phone", user: "ann", what: "placed")]
+      + events.map {
+        .init(atMicroseconds: start + $0.0 * 1000, device: $0.1, user: "bob", what: $0.2)
+      }
+    return report
+  }
+
+  /// What is said of the first leg.
+  static func sentence(_ report: CallReport) -> String {
+    Explanation.of(report, user: nil).first?.text ?? ""
+  }
+}

@@ -1,0 +1,83 @@
+import CallEdge
+import Testing
+
+private let id = "11111111-2222-3333-4444-555555555555"
+
+/// What the HTTP API lets wait: requests that come too fast, and bodies until it wants them.
+@Suite struct HTTPLimitTests {
+  @Test func rateIsLimited() async throws {
+    let time = StillTime()
+    try await EdgeFixture.run(at: time) {
+      $0.commandsBurst = 3
+      $0.commandsPerSecond = 1
+    } _: { edge in
+      let client = try await edge.client()
+      let token = try await edge.token("ann", device: "phone")
+      let path = "/v1/calls/bob/\(id)"
+      for _ in 0..<3 {
+        #expect(try await client.request("GET", path, token: token).status == 200)
+      }
+      let response = try await client.request("GET", path, token: token)
+      #expect(response.status == 429 && response.errorCode == 107)
+      #expect(response.headers["retry-after"] == "1")
+      time.pass(.seconds(1))
+      for status in [200, 429] {
+        #expect(try await client.request("GET", path, token: token).status == status)
+      }
+    }
+  }
+
+  /// Behind a proxy many users share a connection, and anybody may open many.
+  @Test func rateIsThatOfAUserNotOfAConnection() async throws {
+    try await EdgeFixture.run(at: StillTime()) {
+      $0.commandsBurst = 2
+      $0.commandsPerSecond = 1
+    } _: { edge in
+      let client = try await edge.client()
+      let path = "/v1/calls/bob/\(id)"
+      let ann = try await edge.token("ann")
+      for device in ["phone", "tablet"] {
+        let answer = try await client.request("GET", "\(path)?device=\(device)", token: ann)
+        #expect(answer.status == 200)
+      }
+      // Nor does another name help, nor another connection.
+      for client in [client, try await edge.client(), try await edge.client()] {
+        let answer = try await client.request("GET", "\(path)?device=watch", token: ann)
+        #expect(answer.status == 429 && answer.errorCode == 107)
+      }
+      // Others on the same connection are not concerned, nor a device with a token of its own.
+      for token in [try await edge.token("eve"), try await edge.token("ann", device: "phone")] {
+        let answer = try await client.request("GET", "\(path)?device=phone", token: token)
+        #expect(answer.status == 200)
+      }
+    }
+  }
+
+  /// Clients that hold a body back until they hear that it is wanted.
+  @Test func bodiesThatWaitAreAskedFor() async throws {
+    try await EdgeFixture.run { edge in
+      let client = try await edge.client()
+      let token = try await edge.token("ann")
+      func head(_ length: Int, version: String = "1.1", method: String = "POST") -> String {
+        "\(method) /v1/devices HTTP/\(version)\r\nAuthorization: Bearer \(token)\r\n"
+          + "Content-Length: \(length)\r\nExpect: 100-Continue\r\nConnection: keep-alive\r\n\r\n"
+      }
+      let body = #"{"device":"phone"}"#
+      for _ in 0..<2 {
+        client.send(head(body.utf8.count))
+        #expect(try await client.response().status == 100)
+        client.send(body)
+        let answer = try await client.response()
+        #expect(answer.status == 200 && answer.text.contains(#""device":"phone""#))
+      }
+      // To HTTP/1.0 nothing comes but the answer.
+      client.send(head(body.utf8.count, version: "1.0") + body)
+      #expect(try await client.response().status == 200)
+      // What would be refused is refused before it is sent.
+      client.send(head(65_537))
+      let refused = try await client.response()
+      #expect(refused.status == 413 && refused.errorCode == 101)
+      try await client.end()
+    }
+  }
+}
