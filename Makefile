@@ -13,7 +13,7 @@ help:
 	@echo "make test    run all tests (some minutes)"
 	@echo "make check   format, generated code, import rules, build without warnings"
 	@echo "make build   callnode, callctl and callload into $(bin)"
-	@echo "make bench   micro-benchmarks of core, codec, journal pipeline and bus"
+	@echo "make bench   micro-benchmarks of core, codec, push, bus and journal (ARGS=journal: only those)"
 	@echo "make soak    MINUTES=30 of every fault, on one nats-server and on three; memory and store stay flat"
 	@echo "make clean   remove what was built"
 
@@ -39,8 +39,8 @@ test: install
 check: install
 	deploy/dev/check.sh
 
-bench: install
-	swift run -c release Benchmarks $(ARGS)
+bench: build
+	loadtest/bench.sh $(bin) $(ARGS)
 
 soak: build
 	loadtest/soak.sh $(bin) $(MINUTES) $(ARGS)

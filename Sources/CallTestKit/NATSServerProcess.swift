@@ -201,9 +201,10 @@ public final class NATSServerProcess: Sendable {
 
   /// A port that nobody listens on, below those that the kernel gives to outgoing connections: it
   /// has to be free again when the server restarts.
-  private static func freePort() throws -> UInt16 { try freePorts(1)[0] }
+  package static func freePort() throws -> UInt16 { try freePorts(1)[0] }
 
-  private static func freePorts(_ count: Int) throws -> [UInt16] {
+  /// So many, each another.
+  package static func freePorts(_ count: Int) throws -> [UInt16] {
     var ports: [UInt16] = []
     for _ in 0..<(100 * count) where ports.count < count {
       let port = UInt16.random(in: 15_000..<32_000)

@@ -1,3 +1,4 @@
+import CallTestKit
 import Foundation
 import Testing
 
@@ -85,13 +86,11 @@ import Testing
     deinit { _ = close(descriptor) }
   }
 
-  /// A port at which nobody listens just now.
-  private static func freePort() throws -> Int { try Listener().port }
-
   @Test func natsPortThatIsTakenIsSaidBeforeAnythingStarts() async throws {
     let taken = try Listener()
     let stage = try Stage(["callctl": "echo started >&2"])
-    let run = try await stage.run(natsPort: taken.port, edgePort: try Self.freePort())
+    let free = Int(try NATSServerProcess.freePort())
+    let run = try await stage.run(natsPort: taken.port, edgePort: free)
     #expect(run.status == 2)
     #expect(run.errors.contains("something listens on 127.0.0.1:\(taken.port) already"))
     #expect(run.errors.contains("NATS_PORT="))
@@ -102,7 +101,8 @@ import Testing
   @Test func edgePortThatIsTakenIsSaidToo() async throws {
     let taken = try Listener()
     let stage = try Stage()
-    let run = try await stage.run(natsPort: try Self.freePort(), edgePort: taken.port)
+    let free = Int(try NATSServerProcess.freePort())
+    let run = try await stage.run(natsPort: free, edgePort: taken.port)
     #expect(run.status == 2)
     #expect(run.errors.contains("127.0.0.1:\(taken.port)") && run.errors.contains("EDGE_PORT="))
   }
@@ -110,8 +110,8 @@ import Testing
   /// Whatever its status is.
   @Test(arguments: [0, 3]) func aProcessThatEndsIsNamed(status: Int) async throws {
     let stage = try Stage(["nats-server": "echo no disk is left; exit \(status)"])
-    let run = try await stage.run(
-      natsPort: try Self.freePort(), edgePort: try Self.freePort())
+    let ports = try NATSServerProcess.freePorts(2).map { Int($0) }
+    let run = try await stage.run(natsPort: ports[0], edgePort: ports[1])
     #expect(run.status == 1)
     #expect(run.errors.contains("nats-server ended with status \(status)"))
     #expect(run.errors.contains("no disk is left"))

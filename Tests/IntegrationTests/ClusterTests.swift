@@ -50,6 +50,14 @@ import Testing
     #expect(report.text.contains("hungUp"))
     let user = try await cluster.callctl("user", "demo", "bob", "--json")
     for device in bobs { #expect(user.text.contains(device.name)) }
+    for (name, direction, with) in [("bob", "called", "alice"), ("alice", "placed", "bob")] {
+      let answer = try await cluster.callctl("user", "demo", name, "--json")
+      let report = try JSONDecoder().decode(UserReport.self, from: Data(answer.text.utf8))
+      #expect(report.calls?.map(\.call) == [call.description], "\(answer.text)")
+      #expect(report.calls?.first?.direction == direction)
+      #expect(report.calls?.first?.with == with)
+      #expect(report.shardsMissing == 0)
+    }
     let answer = try await cluster.get("e1", "/healthz")
     #expect(answer.status == 200)
   }
@@ -112,14 +120,15 @@ import Testing
     try await answerAll(callers, bobs, calls)
   }
 
-  /// Waits until a coordinator serves its share.
+  /// Waits until a coordinator is counted among the owners of shards, and every shard has one. Among
+  /// the nodes it is while it starts and has none.
   private func waitForShards(_ cluster: TestCluster, of node: String) async throws {
     let deadline = ContinuousClock.now + .seconds(60)
     var last = ""
     while ContinuousClock.now < deadline {
       let output = try await cluster.callctl("status", "--json", "--once")
       last = output.text
-      if output.status == 0, output.text.contains("\"\(node)\"") { return }
+      if output.status == 0, output.text.contains("\"\(node)\" :") { return }
     }
     throw TestCluster.Failure(description: "\(node) has no shards: \(last)")
   }

@@ -48,13 +48,6 @@ enum HTTPProbe {
     }
   }
 
-  /// Whether nobody listens there.
-  static func isFree(_ address: String, _ port: Int) -> Bool {
-    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    defer { close(descriptor) }
-    return !connects(descriptor, address, port)
-  }
-
   private static func connects(_ descriptor: Int32, _ address: String, _ port: Int) -> Bool {
     var name = sockaddr_in()
     name.sin_family = sa_family_t(AF_INET)

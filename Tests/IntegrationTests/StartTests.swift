@@ -85,6 +85,23 @@ import Testing
     #expect(output.status == wrong.status, "\(output.text)")
   }
 
+  @Test func anotherShardCountThanTheClustersEndsTheNode() async throws {
+    let cluster = try await TestCluster.start(coordinators: 1, edges: 0)
+    defer { cluster.stop() }
+    // From here on the cluster has its number: 64.
+    try await cluster.waitForLog("c1", "node starts")
+    let node = [
+      try TestCluster.program("callnode"), "coordinator", "--nats-url", cluster.nats.url,
+      "--cluster", "test", "--shard-count", "32",
+    ]
+    // Why it ends it says on standard error.
+    let output = try await cluster.run("/bin/sh", ["-c", #"exec "$0" "$@" 2>&1"#] + node)
+    #expect(output.status == 2, "\(output.text)")
+    #expect(output.text.contains(#"cluster "test" was created with 64 shards"#), "\(output.text)")
+    #expect(output.text.contains("this node is told 32"), "\(output.text)")
+    #expect(output.text.contains("Leave shardCount out or set it to 64"), "\(output.text)")
+  }
+
   @Test func credentialsThatAreRefusedEndTheNode() async throws {
     let server = try await NATSServerProcess.start(arguments: ["--user", "u", "--pass", "right"])
     defer { server.stop() }

@@ -44,13 +44,6 @@ final class TestCluster: Sendable {
     return cluster
   }
 
-  /// Below the ports that the kernel gives to outgoing connections.
-  private static func freePort() -> Int {
-    var port = 0
-    repeat { port = .random(in: 15_000..<32_000) } while !HTTPProbe.isFree("127.0.0.1", port)
-    return port
-  }
-
   func startCoordinator(_ name: String) throws {
     try start(name, ["coordinator"] + common(name) + ["--metrics-port", "\(port(for: name))"])
   }
@@ -73,10 +66,12 @@ final class TestCluster: Sendable {
       ] + further)
   }
 
-  private func port(for name: String) -> Int {
-    ports.withLock { ports in
-      var port = ports[name] ?? Self.freePort()
-      while ports.contains(where: { $0.key != name && $0.value == port }) { port = Self.freePort() }
+  private func port(for name: String) throws -> Int {
+    try ports.withLock { ports in
+      var port = try ports[name] ?? Int(NATSServerProcess.freePort())
+      while ports.contains(where: { $0.key != name && $0.value == port }) {
+        port = Int(try NATSServerProcess.freePort())
+      }
       ports[name] = port
       return port
     }

@@ -1,8 +1,6 @@
 import CallBus
 import CallTestKit
-import Glibc
 import NATSBus
-import Synchronization
 import Testing
 
 /// What the connection's thread does, and what others do in its place.

@@ -30,6 +30,7 @@ BEGIN {
   allow("callnode", "CallNodeKit")
   allow("callctl", seams " CallAuth NATSBus")
   allow("callload", "CallCore CallWire CallTelemetry CallAuth CallClient CallTestKit")
+  allow("Benchmarks", seams " CallCoordinator CallPush CallTestKit NATSBus")
 
   # Foundation is large and slow to load; FoundationEssentials holds what codecs and files need.
   forbid("CallBus", "Foundation FoundationEssentials")

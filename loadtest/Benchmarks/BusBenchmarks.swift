@@ -4,7 +4,7 @@ import CallWire
 import NATSBus
 import Synchronization
 
-/// The bus and the journal over a real nats-server: `NATS_URL`, or nats://127.0.0.1:4222.
+/// The bus and the journal over a real nats-server with JetStream.
 enum BusBenchmarks {
   static func run(_ measure: Measure, url: String) async throws {
     let subjects = Subjects(cluster: "benchmark", shardCount: 4)

@@ -5,7 +5,7 @@ import Foundation
 /// Micro-benchmarks of what a call passes through.
 ///
 /// `Benchmarks [FILTER]` runs those whose name contains the filter. Those of the bus and the journal
-/// need a nats-server with JetStream at `NATS_URL`; `make bench` starts one.
+/// need a nats-server with JetStream at `NATS_URL`; `make bench` starts one (`loadtest/bench.sh`).
 @main
 struct Benchmarks {
   static func main() async throws {

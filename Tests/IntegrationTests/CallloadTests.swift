@@ -1,0 +1,190 @@
+import Foundation
+import Testing
+
+/// callload as people and scripts run it: its exit status, its files, and what a signal does.
+@Suite(.serialized) struct CallloadTests {
+  @Test func aRunInJSONWritesTheDocumentedFiles() async throws {
+    let folder = try Self.makeFolder()
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let output = try await TestCluster.runAlone(
+      "callload",
+      [
+        "--devices", "60", "--rate", "5", "--duration", "6s", "--shards", "16", "--seed", "5",
+        "--protocol", "json", "--json", folder + "/run.json", "--hgrm", folder + "/run.hgrm",
+      ])
+    #expect(output.status == 0, "\(output.text)")
+    #expect(output.text.contains("every correctness count is 0"))
+    let json = try Data(contentsOf: URL(fileURLWithPath: folder + "/run.json"))
+    let report = try #require(JSONSerialization.jsonObject(with: json) as? [String: Any])
+    for path in Self.documentedPaths {
+      #expect(Self.value(path, in: report) != nil, "\(path) is missing")
+    }
+    #expect(Self.value("settings.protocol", in: report) as? String == "json")
+    #expect(Self.value("calls.completed", in: report) as? Int == 30)
+    let counts = try #require(report["correctness"] as? [String: Int])
+    #expect(Set(counts.keys).isSuperset(of: Self.documentedCounts))
+    #expect(counts.values.allSatisfy { $0 == 0 }, "\(counts)")
+    let latency = try #require(report["latency_us"] as? [String: Any])
+    let distributions = try String(contentsOfFile: folder + "/run.hgrm", encoding: .utf8)
+    let phases = distributions.matches(of: /# phase ([a-z]+), milliseconds/).map { String($0.1) }
+    #expect(phases.sorted() == latency.keys.sorted())
+  }
+
+  @Test func anInterruptedRunReportsAndLeavesNoProcessBehind() async throws {
+    let folder = try Self.makeFolder()
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let run = try await InterruptedRun.of(
+      [
+        "--devices", "60", "--rate", "5", "--duration", "60s", "--shards", "16", "--summary", "1s",
+      ], in: folder)
+    #expect(run.status == 130, "\(run.said)")
+    #expect(run.report.contains("Correctness (every count must be 0)"), "\(run.report)")
+    #expect(run.report.contains("INTERRUPTED before the end"), "\(run.report)")
+    let names = run.children.map(\.name)
+    #expect(names.count(where: { $0 == "callnode" }) == 4, "\(names)")
+    #expect(names.count(where: { $0 == "nats-server" }) == 1, "\(names)")
+    for child in run.children { #expect(!child.isAlive, "\(child.name), process \(child.id)") }
+    let files = try FileManager.default.contentsOfDirectory(atPath: folder)
+    #expect(files == ["report"], "the folder with store and logs is gone")
+  }
+
+  private static func makeFolder() throws -> String {
+    let folder = NSTemporaryDirectory() + "/callmesh-test-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    return folder
+  }
+
+  // MARK: What loadtest/README.md promises
+
+  /// Names joined by dots, but for what is there only with certain options.
+  private static let documentedPaths: [String] = {
+    let parts: [String: [String]] = [
+      "": [
+        "ok", "problems", "interrupted", "failures", "processes", "load_seconds", "ramp_seconds",
+      ],
+      "devices.": ["expected", "connected", "registered", "per_user"],
+      "calls.": [
+        "expected", "placed", "completed", "by_part.answered", "rate_per_second_asked",
+        "rate_per_second_placed",
+      ],
+      "cpu_us_per_call.": ["edge", "coordinator", "nats", "total", "callload"],
+      "memory_bytes.": ["edge", "coordinator", "nats", "total", "callload"],
+      "settings.": [
+        "scenario", "protocol", "seed", "duration_seconds", "coordinators", "edges",
+        "nats_servers", "edge_urls",
+      ],
+      "machine.": ["cpus", "cpu_model", "memory_bytes", "kernel", "nats_version"],
+    ]
+    let phases = ["connect", "register", "ring", "answer", "elsewhere", "cancel", "timeout"]
+    let figures = ["count", "p50", "p90", "p99", "p999", "max"]
+    var paths: [String] = []
+    for (part, names) in parts { paths += names.map { part + $0 } }
+    for phase in phases { paths += figures.map { "latency_us.\(phase).\($0)" } }
+    return paths
+  }()
+
+  private static let documentedCounts: Set<String> = [
+    "twoWinners", "noWinner", "ringingAfterEnd", "toldToRingAfterEnd", "wrongReason",
+    "winnerToldItLost", "duplicateEnd", "commandLost", "unexplainedError",
+    "acceptedThenForgotten", "timeoutLate", "registrationLost", "pushedAfterEnd", "pushedTwice",
+    "cleanUpToWinner", "cleanUpUnasked", "wokenRangAfterEnd", "pushContract",
+  ]
+
+  private static func value(_ path: String, in report: [String: Any]) -> Any? {
+    var value: Any? = report
+    for name in path.split(separator: ".") {
+      value = (value as? [String: Any])?[String(name)]
+    }
+    return value
+  }
+}
+
+/// A run of callload that is sent SIGINT as soon as it says that calls were placed.
+private struct InterruptedRun: Sendable {
+  var status: Int32
+  /// Its standard output.
+  var report: String
+  /// Its standard error.
+  var said: String
+  /// What it had started by then.
+  var children: [ProcessFacts]
+
+  /// Off the cooperative pool, as ``TestCluster/run(_:_:)``.
+  /// - Parameter folder: its folder for temporary files.
+  static func of(_ arguments: [String], in folder: String) async throws -> InterruptedRun {
+    let program = try TestCluster.program("callload")
+    return try await withCheckedThrowingContinuation { continuation in
+      Thread.detachNewThread {
+        continuation.resume(with: Result { try runBlocking(program, arguments, folder) })
+      }
+    }
+  }
+
+  private static func runBlocking(
+    _ program: String, _ arguments: [String], _ folder: String
+  ) throws -> InterruptedRun {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: program)
+    process.arguments = arguments
+    process.environment = ProcessInfo.processInfo.environment.merging(["TMPDIR": folder]) { $1 }
+    let report = folder + "/report"
+    _ = FileManager.default.createFile(atPath: report, contents: nil)
+    process.standardOutput = FileHandle(forWritingAtPath: report)
+    let pipe = Pipe()
+    process.standardError = pipe
+    try process.run()
+    let summary = /[1-9][0-9]* calls, [0-9]+ faults/
+    var said = ""
+    var children: [ProcessFacts]?
+    while true {
+      // Waits for its next words; empty when it has ended.
+      let data = pipe.fileHandleForReading.availableData
+      if data.isEmpty { break }
+      said += String(decoding: data, as: UTF8.self)
+      guard children == nil, said.contains(summary) else { continue }
+      children = ProcessFacts.children(of: process.processIdentifier)
+      kill(process.processIdentifier, SIGINT)
+    }
+    process.waitUntilExit()
+    return InterruptedRun(
+      status: process.terminationStatus,
+      report: (try? String(contentsOfFile: report, encoding: .utf8)) ?? "", said: said,
+      children: children ?? [])
+  }
+}
+
+/// A process as `/proc` tells of it. Its id may be another's one day, but not together with the time at
+/// which it began.
+private struct ProcessFacts: Sendable {
+  let id: Int32
+  let name: String
+  private let state: String
+  private let parent: Int32
+  private let began: String
+
+  /// nil: there is no such process.
+  private init?(_ id: Int32) {
+    guard let text = try? String(contentsOfFile: "/proc/\(id)/stat", encoding: .utf8),
+      let open = text.firstIndex(of: "("), let close = text.lastIndex(of: ")")
+    else { return nil }
+    let fields = text[text.index(after: close)...].split(separator: " ").map(String.init)
+    guard fields.count > 19, let parent = Int32(fields[1]) else { return nil }
+    self.id = id
+    name = String(text[text.index(after: open)..<close])
+    state = fields[0]
+    self.parent = parent
+    began = fields[19]
+  }
+
+  static func children(of parent: Int32) -> [ProcessFacts] {
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+    return names.compactMap { Int32($0) }.compactMap { ProcessFacts($0) }
+      .filter { $0.parent == parent }
+  }
+
+  /// One that nobody has asked for its status yet is not alive.
+  var isAlive: Bool {
+    guard let now = ProcessFacts(id) else { return false }
+    return now.began == began && now.state != "Z"
+  }
+}
