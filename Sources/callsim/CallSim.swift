@@ -11,8 +11,8 @@ struct CallSim: AsyncParsableCommand {
     discussion: """
       Examples:
         callsim --seeds 1000                   a thousand worlds; exit status 1 if one breaks a rule
-        callsim --seed 42 --trace              what happened in one world, from begin to end
-        callsim --seed 42 --trace 5f0c…        what happened to one call in it
+        callsim --seed 42 --trace all          what happened in one world, from begin to end
+        callsim --seed 42 --trace 5f0c…        what happened to one call in it, and to nodes meanwhile
         callsim --minutes 60 --jobs 2          new seeds for an hour, two at a time
         callsim --seeds 100000 --book seeds.txt   as many as there is time for; go on another day
         callsim --sabotage two-winners --first   a broken product: it must be found
@@ -51,6 +51,10 @@ struct CallSim: AsyncParsableCommand {
 
   @Option(help: .hidden)
   var share: Int?
+
+  /// For a test: the process that comes to this seed dies.
+  @Option(help: .hidden)
+  var diesAt: UInt64?
 
   @Flag(help: "Stop at the first seed that breaks a rule.")
   var first = false
@@ -96,14 +100,17 @@ struct CallSim: AsyncParsableCommand {
     var options = try await SimOptions()
     options.intensity = hardness
     if trace != nil { return try runTraced(options) }
-    let plan = SimPlan(
+    var plan = SimPlan(
       options: options, sabotage: mistake, first: seed ?? 1, count: count, minutes: minutes,
       stopsAtFirst: first)
+    plan.diesAt = diesAt
     if let share { return runShare(share, plan) }
     if let book { return try runBook(SimBook(path: book, intensity: hardness.rawValue), plan) }
     let summary = jobs > 1 ? runJobs(plan) : plan.run(quiet: json)
     print(json ? summary.json : summary.text(again: again))
+    if !json, let text = story(of: summary.failures, options) { print(text) }
     if !summary.failures.isEmpty { throw ExitCode(1) }
+    if summary.shortfall != nil { throw ExitCode(70) }
     if summary.seeds >= 1000, sabotage == nil, hardness != .calm,
       !SimRaces.missing(in: summary.counts).isEmpty
     {
@@ -125,6 +132,7 @@ struct CallSim: AsyncParsableCommand {
     let last = plan.first + UInt64(plan.count ?? 1) - 1
     let end = minutes.map { ContinuousClock.now + .seconds($0 * 60) }
     var done = try book.slices()
+    var hasTold = false
     while true {
       let next = SimBook.next(from: plan.first, done)
       if next > last { break }
@@ -135,7 +143,7 @@ struct CallSim: AsyncParsableCommand {
       part.minutes = nil
       let summary = runJobs(part)
       guard summary.broken == 0, summary.seeds == part.count else {
-        print("a process ended in disorder at seeds \(next)…")
+        print("seeds from \(next) on: \(summary.shortfall ?? "not all of them ran")")
         throw ExitCode(70)
       }
       let slice = SimBook.Slice(
@@ -143,6 +151,10 @@ struct CallSim: AsyncParsableCommand {
         failed: summary.failures.count)
       try book.write(slice, summary.failures)
       for failure in summary.failures { print("\(failure)\n    \(again(failure))") }
+      if !hasTold, let text = story(of: summary.failures, plan.options) {
+        print(text)
+        hasTold = true
+      }
       done.append(slice)
     }
     let failed = done.reduce(0) { $0 + $1.failed }
@@ -158,9 +170,8 @@ struct CallSim: AsyncParsableCommand {
     if let minutes = plan.minutes { common += ["--minutes", "\(minutes)"] }
     if let sabotage { common += ["--sabotage", sabotage] }
     if first { common.append("--first") }
-    return SimPlan.runJobs(jobs, intensity: plan.options.intensity) {
-      common + ["--share", "\($0)"]
-    }
+    if let diesAt { common += ["--dies-at", "\(diesAt)"] }
+    return plan.runJobs(jobs) { common + ["--share", "\($0)"] }
   }
 
   /// The command that repeats a seed.
@@ -170,6 +181,23 @@ struct CallSim: AsyncParsableCommand {
     return words + " --trace " + (failure.call?.description ?? "all")
   }
 
+  /// The first of them once more, with a trace of what led to it; nil when there is none.
+  private func story(of failures: [SimFailure], _ options: SimOptions) -> String? {
+    let earliest = failures.min { $0.seed < $1.seed }
+    guard let earliest else { return nil }
+    let lines = SimTrace()
+    lines.isOn = true
+    let result = Simulation(
+      seed: earliest.seed, options: options, sabotage: mistake, trace: lines
+    ).run()
+    guard let failure = result.failure, failure.time == earliest.time else {
+      let instead = result.failure?.reason ?? "nothing broke"
+      return "seed \(earliest.seed), run again for its trace, did something else: \(instead)"
+    }
+    let what = failure.call.map { "call \($0) in seed" } ?? "the last of seed"
+    return (["\(what) \(failure.seed):"] + lines.story(of: failure)).joined(separator: "\n")
+  }
+
   private func runTraced(_ options: SimOptions) throws {
     let lines = SimTrace()
     lines.isOn = true
@@ -177,7 +205,7 @@ struct CallSim: AsyncParsableCommand {
       seed: seed ?? 1, options: options, sabotage: mistake, trace: lines
     ).run()
     let call = trace.flatMap { CallID($0) }
-    for line in call.map({ lines.lines(of: $0) }) ?? lines.lines {
+    for line in call.map({ lines.lines(of: $0, context: true) }) ?? lines.lines {
       print(SimTrace.text(line, since: SimWorld.beginning))
     }
     print("trace \(String(result.traceHash, radix: 16)), \(result.steps) steps")

@@ -13,6 +13,8 @@ struct SimPlan {
   var stopsAtFirst: Bool
   /// Every so manieth seed: of several processes each runs its share.
   var stride: UInt64 = 1
+  /// For a test: whoever comes to this seed dies.
+  var diesAt: UInt64?
 
   /// Runs them one after the other.
   /// - Parameter onResult: hears of each.
@@ -22,6 +24,7 @@ struct SimPlan {
     let isTerminal = isatty(STDERR_FILENO) == 1
     var seed = first
     while !isOver(seed, since: start) {
+      if seed == diesAt { raise(SIGKILL) }
       let result = Simulation(seed: seed, options: options, sabotage: sabotage).run()
       summary.add(result)
       onResult(result)
@@ -29,14 +32,24 @@ struct SimPlan {
       if !quiet, isTerminal { progress(summary) }
       seed += stride
     }
+    summary.asked = asked(summary)
     summary.elapsed = ContinuousClock.now - start
     return summary
   }
 
+  /// How many seeds must have run; nil where the time, or the first find, ends it.
+  private func asked(_ summary: SimSummary) -> Int? {
+    minutes != nil || (stopsAtFirst && !summary.failures.isEmpty) ? nil : count
+  }
+
   private func isOver(_ seed: UInt64, since start: ContinuousClock.Instant) -> Bool {
-    if let count, seed >= first + UInt64(count) { return true }
+    if isBeyond(seed) { return true }
     if let minutes { return ContinuousClock.now - start >= .seconds(minutes * 60) }
     return false
+  }
+
+  private func isBeyond(_ seed: UInt64) -> Bool {
+    if let count { seed >= first + UInt64(count) } else { false }
   }
 
   private func progress(_ summary: SimSummary) {
@@ -46,20 +59,26 @@ struct SimPlan {
 
   /// Runs them in several processes, which send each result as a line.
   /// - Parameter arguments: what makes a child run its share.
-  static func runJobs(
-    _ jobs: Int, intensity: SimIntensity, arguments: (_ job: Int) -> [String]
-  ) -> SimSummary {
+  func runJobs(_ jobs: Int, arguments: (_ job: Int) -> [String]) -> SimSummary {
     let start = ContinuousClock.now
-    let children = (0..<jobs).compactMap { spawn(arguments($0)) }
-    var summary = SimSummary(intensity: intensity)
+    var children: [(job: Int, pid: pid_t, output: Int32)] = []
+    for job in 0..<jobs {
+      guard let child = Self.spawn(arguments(job)) else { continue }
+      children.append((job, child.pid, child.output))
+    }
+    var summary = SimSummary(intensity: options.intensity)
     summary.broken = jobs - children.count
-    summary.read(from: children.map(\.output))
-    for child in children {
+    let lastSeeds = summary.read(from: children.map(\.output))
+    for (child, last) in zip(children, lastSeeds) {
       close(child.output)
       var status: Int32 = 0
       waitpid(child.pid, &status, 0)
-      if status != 0 { summary.broken += 1 }
+      if status == 0 { continue }
+      summary.broken += 1
+      let seed = last.map { $0 + UInt64(jobs) } ?? first + UInt64(child.job)
+      if !isBeyond(seed) { summary.brokenAt.append(seed) }
     }
+    summary.asked = asked(summary)
     summary.elapsed = ContinuousClock.now - start
     return summary
   }

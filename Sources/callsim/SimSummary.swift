@@ -11,8 +11,23 @@ struct SimSummary {
   var failures: [SimFailure] = []
   var counts: [String: Int] = [:]
   var elapsed: Duration = .zero
+  /// How many seeds had to run; nil where something else ends it.
+  var asked: Int?
   /// Processes that ended otherwise than they should.
   var broken = 0
+  /// The seeds that they were at.
+  var brokenAt: [UInt64] = []
+
+  /// What the run lacks, as a sentence; nil when it is whole.
+  var shortfall: String? {
+    let all = asked.map { "\($0)" } ?? "its"
+    let ran = "\(seeds) of \(all) seeds ran"
+    if broken == 0 { return seeds < asked ?? 0 ? ran : nil }
+    let places = brokenAt.sorted().map { "\($0)" }.joined(separator: ", ")
+    let who = broken == 1 ? "1 process" : "\(broken) processes"
+    let place = places.isEmpty ? "" : ", at seed \(places)"
+    return "\(who) ended in disorder\(place); \(ran)"
+  }
 
   init(intensity: SimIntensity) { self.intensity = intensity }
 
@@ -44,8 +59,10 @@ struct SimSummary {
     }
   }
 
-  mutating func read(from inputs: [Int32]) {
+  /// - Returns: the last seed that came from each.
+  mutating func read(from inputs: [Int32]) -> [UInt64?] {
     var lines = [[UInt8]](repeating: [], count: inputs.count)
+    var last = [UInt64?](repeating: nil, count: inputs.count)
     var open = inputs.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     var buffer = [UInt8](repeating: 0, count: 65_536)
     // Whichever has something: a process whose pipe is full does nothing.
@@ -55,26 +72,30 @@ struct SimSummary {
         if count <= 0 {
           open[index].fd = -1
         } else {
-          take(buffer[..<count], behind: &lines[index])
+          take(buffer[..<count], behind: &lines[index], last: &last[index])
         }
       }
     }
+    return last
   }
 
-  private mutating func take(_ bytes: ArraySlice<UInt8>, behind line: inout [UInt8]) {
+  private mutating func take(
+    _ bytes: ArraySlice<UInt8>, behind line: inout [UInt8], last: inout UInt64?
+  ) {
     for byte in bytes {
       if byte != 10 {
         line.append(byte)
       } else {
-        take(String(decoding: line, as: UTF8.self))
+        last = take(String(decoding: line, as: UTF8.self)) ?? last
         line.removeAll(keepingCapacity: true)
       }
     }
   }
 
-  private mutating func take(_ line: String) {
+  /// - Returns: the seed whose result it is.
+  private mutating func take(_ line: String) -> UInt64? {
     let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
-    guard fields.count >= 6, let seed = UInt64(fields[0]) else { return }
+    guard fields.count >= 6, let seed = UInt64(fields[0]) else { return nil }
     var result = SimResult(
       seed: seed, failure: nil, counts: [:], steps: Int(fields[1]) ?? 0,
       simulated: Span(microseconds: Int64(fields[2]) ?? 0), traceHash: 0)
@@ -87,6 +108,7 @@ struct SimSummary {
       result.counts[String(field[..<mark])] = Int(field[field.index(after: mark)...]) ?? 0
     }
     add(result)
+    return seed
   }
 
   // MARK: For people
@@ -102,7 +124,7 @@ struct SimSummary {
     if seeds > 1 { lines += table }
     let missing = seeds >= 1000 ? SimRaces.missing(in: counts) : []
     if !missing.isEmpty { lines.append("never met: " + missing.joined(separator: ", ")) }
-    if broken > 0 { lines.append("\(broken) processes ended in disorder") }
+    if let shortfall { lines.append(shortfall) }
     let seconds = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
     lines.append(
       "\(seeds) seeds (\(intensity.rawValue)), \(failures.count) failed; "
@@ -132,9 +154,17 @@ struct SimSummary {
     }
     let counts = counts.sorted { $0.key < $1.key }.map { "\(quoted($0.key)):\($0.value)" }
     let missing = SimRaces.missing(in: self.counts).map(quoted)
-    return "{\"seeds\":\(seeds),\"intensity\":\(quoted(intensity.rawValue)),\"steps\":\(steps),"
-      + "\"simulatedSeconds\":\(simulatedSeconds),\"failures\":[\(failures.joined(separator: ","))],"
-      + "\"racesNeverMet\":[\(missing.joined(separator: ","))],"
-      + "\"counts\":{\(counts.joined(separator: ","))}}"
+    let all = asked.map { "\($0)" } ?? "null"
+    let places = brokenAt.sorted().map { "\($0)" }
+    let parts = [
+      "\"seeds\":\(seeds)", "\"intensity\":\(quoted(intensity.rawValue))", "\"steps\":\(steps)",
+      "\"asked\":\(all)", "\"broken\":\(broken)",
+      "\"brokenAt\":[\(places.joined(separator: ","))]",
+      "\"simulatedSeconds\":\(simulatedSeconds)",
+      "\"failures\":[\(failures.joined(separator: ","))]",
+      "\"racesNeverMet\":[\(missing.joined(separator: ","))]",
+      "\"counts\":{\(counts.joined(separator: ","))}",
+    ]
+    return "{" + parts.joined(separator: ",") + "}"
   }
 }

@@ -38,6 +38,18 @@ import Testing
   @Test func aThousandSeedsBreakNoRuleAndMeetEveryRace() throws {
     let outcome = try callsim("--seeds", "1000", "--jobs", "2")
     #expect(outcome.status == 0, "\(outcome.output)")
+    #expect(outcome.output.contains("\n1000 seeds (usual), 0 failed"), "\(outcome.output)")
+  }
+
+  @Test func aProcessThatDiesIsNoSuccess() throws {
+    let arguments = ["--seeds", "6", "--jobs", "2", "--dies-at", "4"]
+    let outcome = try callsim(arguments)
+    #expect(outcome.status == 70, "\(outcome.output)")
+    let sentence = "1 process ended in disorder, at seed 4; 4 of 6 seeds ran"
+    #expect(outcome.output.contains(sentence), "\(outcome.output)")
+    let json = try callsim(arguments + ["--json"])
+    #expect(json.status == 70, "\(json.output)")
+    #expect(json.output.contains("\"asked\":6,\"broken\":1,\"brokenAt\":[4],"), "\(json.output)")
   }
 
   /// What the thousand seeds have to meet, by name: `callsim` ends with status 3 if one is missing.
@@ -60,11 +72,17 @@ import Testing
       ]))
     var counts: [String: Int] = [:]
     for race in SimRaces.required { counts["race.\(race)"] = 1 }
-    for name in SimRaces.requiredOfPush { counts[name] = 1 }
+    let others = SimRaces.requiredFaults + SimRaces.requiredAnswers + SimRaces.requiredOfPush
+    for name in others { counts[name] = 1 }
     #expect(SimRaces.missing(in: counts).isEmpty)
     counts["race.R12"] = nil
+    counts["fault.edge drain"] = nil
+    counts["late attach.declined"] = 0
     counts["outcome.expired"] = 0
-    #expect(SimRaces.missing(in: counts) == ["R12", "outcome.expired"])
+    #expect(
+      SimRaces.missing(in: counts) == [
+        "R12", "fault.edge drain", "late attach.declined", "outcome.expired",
+      ])
   }
 
   @Test(arguments: [SimIntensity.calm, .brutal])
@@ -80,6 +98,15 @@ import Testing
     #expect(outcome.status == 1, "\(sabotage.rawValue) was not found: \(outcome.output)")
     let again = "--intensity \(sabotage.intensity.rawValue) --sabotage \(sabotage.rawValue) --trace"
     #expect(outcome.output.contains(again))
+    // The trace stands behind it.
+    #expect(outcome.output.contains("STOP: "), "\(outcome.output)")
+  }
+
+  @Test func whateverIsAppliedTwiceIsFound() throws {
+    let outcome = try callsim("--sabotage", Sabotage.appliedTwice.rawValue)
+    for what in ["hears signal", "placed twice", "answered twice", "ended twice"] {
+      #expect(outcome.output.contains(what), "\(what): \(outcome.output)")
+    }
   }
 
   @Test(

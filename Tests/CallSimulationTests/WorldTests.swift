@@ -54,6 +54,38 @@ import Testing
     #expect(abs(mean / 10_000 - 100_000) < 5000)
   }
 
+  @Test func theTraceOfACallTellsWhatBefellNodesMeanwhile() throws {
+    let trace = SimTrace()
+    trace.isOn = true
+    let world = SimWorld(seed: 5, trace: trace)
+    let call = CallID(high: 1, low: 2)
+    world.fate("c1", "starts")
+    world.note("u1/d1", call: call, "rings")
+    world.note("u1/d1", "registers")
+    world.fate("c1", "crashes")
+    world.note("journal 3", call: call, "c1 writes placed")
+    world.fate("journal 3", "c2 takes it over")
+    world.fate("journal 4", "c2 takes it over")
+    world.fate("u1/d1", "sleeps")
+    world.fate("u2/d1", "sleeps")
+    world.note("u2/d1", call: CallID(high: 3, low: 4), "rings")
+    world.stop("two winners", call: call)
+    world.fate("c1", "starts")
+    let texts = trace.lines(of: call, context: true).map { "\($0.node): \($0.text)" }
+    #expect(
+      texts == [
+        "u1/d1: rings", "c1: crashes", "journal 3: c1 writes placed",
+        "journal 3: c2 takes it over", "u1/d1: sleeps", "world: STOP: two winners",
+      ])
+    var failure = try #require(world.failure)
+    let story = trace.story(of: failure, linesMost: 4)
+    #expect(story.count == 5 && story[0].hasSuffix("rings") && story[1].hasPrefix("… 2 lines"))
+    #expect(story[4].hasSuffix("STOP: two winners"))
+    failure.call = nil
+    let last = trace.story(of: failure, linesMost: 2)
+    #expect(last.count == 2 && last[0].hasSuffix("rings") && last[1].hasSuffix("two winners"))
+  }
+
   private actor Counter {
     private nonisolated let executor: SimExecutor
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }

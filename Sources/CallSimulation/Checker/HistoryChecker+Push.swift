@@ -142,7 +142,10 @@ extension HistoryChecker {
     if job.purpose == .ring, let over = facts.overAt, over + .milliseconds(1) < decided {
       try refuse(.noPushAfterEnd, "decided after the call was over")
     }
-    if let owner = otherOwner(of: job.token, than: key.who, decided) {
+    // Who took a token away from a registration that its shard does not know of could not know it either.
+    if !history.unheard.contains(key.who),
+      let owner = otherOwner(of: job.token, than: key.who, decided)
+    {
       try refuse(.tokensHaveOneOwner, "the token is \(owner)'s since before it was decided")
     }
   }

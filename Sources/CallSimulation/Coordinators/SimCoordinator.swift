@@ -67,7 +67,7 @@ package final class SimCoordinator: @unchecked Sendable {
       incarnation: random.next() | 1)
     let process = Process(node: node, coordinator: coordinator)
     current = process
-    world.note(name, "starts")
+    world.fate(name, "starts")
     process.task = node.start { [weak self] in
       var failure: (any Error)?
       do { try await coordinator.run() } catch { failure = error }
@@ -85,7 +85,7 @@ package final class SimCoordinator: @unchecked Sendable {
   package func crash() {
     guard let process = current else { return }
     current = nil
-    world.note(name, "crashes")
+    world.fate(name, "crashes")
     world.count("fault.crash")
     kill(process)
   }
@@ -99,21 +99,21 @@ package final class SimCoordinator: @unchecked Sendable {
   /// Stops the process where it stands; time goes on.
   package func freeze() {
     guard let process = current, process.node.state == .running else { return }
-    world.note(name, "freezes")
+    world.fate(name, "freezes")
     world.count("fault.freeze")
     process.node.freeze()
   }
 
   package func thaw() {
     guard isFrozen else { return }
-    world.note(name, "thaws")
+    world.fate(name, "thaws")
     current?.node.thaw()
   }
 
   /// Gives all shards up in good order, then ends.
   package func shutDown() {
     guard let process = current, !process.isLeaving else { return }
-    world.note(name, "shuts down")
+    world.fate(name, "shuts down")
     world.count("fault.shutdown")
     process.isLeaving = true
     process.coordinator.beginShutdown()
@@ -123,14 +123,14 @@ package final class SimCoordinator: @unchecked Sendable {
   /// later, as when a machine that was given up comes back.
   package func replaceFrozen(thawAfter span: Span) {
     guard isFrozen, let process = current else { return }
-    world.note(name, "is replaced while it stands still")
+    world.fate(name, "is replaced while it stands still")
     world.count("fault.replaced while frozen")
     current = nil
     strays.append(process)
     start()
     world.schedule(after: span, "stray thaws") { [weak self] in
       guard let self, process.node.state == .frozen else { return }
-      world.note(name, "a former process thaws")
+      world.fate(name, "a former process thaws")
       process.node.thaw()
     }
     world.schedule(at: world.now + span + .seconds(2), "stray dies") { [weak self] in
@@ -149,7 +149,7 @@ package final class SimCoordinator: @unchecked Sendable {
     process.task = nil
     ghosts.removeAll { $0 === process }
     guard process.node.state != .dead else { return }
-    world.note(name, failure.map { "ended: \($0)" } ?? "ended")
+    world.fate(name, failure.map { "ended: \($0)" } ?? "ended")
     world.count(failure == nil ? "coordinator.ended" : "coordinator.failed")
     // What it said last still leaves.
     world.schedule(after: .milliseconds(20), "process ends") { process.node.kill() }
@@ -196,7 +196,8 @@ private struct SimLogHandler: LogHandler {
     let all = metadata.merging(event.metadata ?? [:]) { _, new in new }
     let details = all.filter { $0.key != "node" }.sorted { $0.key < $1.key }
       .map { "\($0.key)=\($0.value)" }.joined(separator: " ")
-    world.note(node, "[\(event.level)] \(event.message) \(details)")
+    let text = "[\(event.level)] \(event.message) \(details)"
+    if event.level >= .notice { world.fate(node, text) } else { world.note(node, text) }
     if event.level == .critical { world.count("log.critical") }
   }
 }

@@ -87,14 +87,14 @@ package final class SimDevice {
     self.network = network
     self.driver = driver
     onStart?(self)
-    world.note("\(who)", call: call, "app starts")
+    world.fate("\(who)", call: call, "app starts")
     if let call { driver.woken(for: call) } else { driver.start() }
   }
 
   /// The app is gone. Its connection is closed by the kernel, or falls silent with the phone.
   package func kill(silently: Bool) {
     guard driver != nil else { return }
-    world.note("\(who)", silently ? "is switched off" : "app is killed")
+    world.fate("\(who)", silently ? "is switched off" : "app is killed")
     let lines = network?.lines ?? []
     node?.kill()
     for line in lines {
@@ -110,7 +110,7 @@ package final class SimDevice {
   /// The app leaves, saying so.
   package func leave() {
     guard let driver, !isAsleep else { return }
-    world.note("\(who)", "signs off")
+    world.fate("\(who)", "signs off")
     driver.stop()
     loop?.post(after: .milliseconds(200)) { [weak self] in self?.kill(silently: false) }
   }
@@ -118,14 +118,14 @@ package final class SimDevice {
   /// The phone puts the app to sleep: its connection stands, and nothing is read.
   package func sleep() {
     guard let node, node.state == .running else { return }
-    world.note("\(who)", "sleeps")
+    world.fate("\(who)", "sleeps")
     for line in network?.lines ?? [] { observer?.disturbed(line) }
     node.freeze()
   }
 
   package func wake() {
     guard let node, node.state == .frozen else { return }
-    world.note("\(who)", "wakes")
+    world.fate("\(who)", "wakes")
     node.thaw()
     for line in network?.lines ?? [] { observer?.disturbed(line) }
   }
@@ -134,7 +134,7 @@ package final class SimDevice {
   package func breakLink(silently: Bool) {
     let open = (network?.lines ?? []).filter { $0.isOpen && $0.socket != nil }
     if !open.isEmpty {
-      world.note("\(who)", silently ? "connection falls silent" : "connection breaks")
+      world.fate("\(who)", silently ? "connection falls silent" : "connection breaks")
     }
     for line in open {
       observer?.disturbed(line)

@@ -70,7 +70,7 @@ package final class SimEdge {
     self.edge = edge
     state = .running
     world.onEnd { [weak edge] in edge?.abandon() }
-    world.note(name, "starts")
+    world.fate(name, "starts")
     beat(edge, loop)
   }
 
@@ -85,7 +85,7 @@ package final class SimEdge {
   ///   closed.
   package func crash(silently: Bool) {
     guard state != .down else { return }
-    world.note(name, silently ? "loses power" : "crashes")
+    world.fate(name, silently ? "loses power" : "crashes")
     disturb()
     node?.kill()
     let open = sockets
@@ -95,13 +95,13 @@ package final class SimEdge {
   }
 
   package func freeze() {
-    world.note(name, "freezes")
+    world.fate(name, "freezes")
     disturb()
     node?.freeze()
   }
 
   package func thaw() {
-    world.note(name, "thaws")
+    world.fate(name, "thaws")
     node?.thaw()
     disturb()
   }
@@ -110,7 +110,7 @@ package final class SimEdge {
   package func drain(over span: Span) {
     guard state == .running, let edge, let loop else { return }
     state = .draining
-    world.note(name, "drains")
+    world.fate(name, "drains")
     edge.beat(.leaving)
     let count = edge.beginDrain(over: span)
     let steps = 10
@@ -123,7 +123,7 @@ package final class SimEdge {
       guard let self, self.edge === edge else { return }
       edge.stop()
       edge.beat(.gone)
-      world.note(name, "gone")
+      world.fate(name, "gone")
       // What it said last still leaves.
       world.schedule(after: .milliseconds(50), "edge ends") { [weak self] in
         guard let self, self.edge === edge else { return }

@@ -186,14 +186,14 @@ package final class SimNATS: @unchecked Sendable {
   /// The server goes down and comes back with all that it had acknowledged.
   package func restart(downFor span: Span) {
     world.count("fault.store restart")
-    world.note("nats", "down for \(span.microseconds / 1000) ms")
+    world.fate("nats", "down for \(span.microseconds / 1000) ms")
     isDown = true
     for link in links where !link.isClosed {
       link.cut(until: world.now + span, notice: hop())
     }
     world.schedule(after: span, "NATS is back") { [unowned self] in
       isDown = false
-      world.note("nats", "up")
+      world.fate("nats", "up")
     }
   }
 
@@ -201,7 +201,7 @@ package final class SimNATS: @unchecked Sendable {
   /// `notice`, or not before its line is free again.
   package func cut(_ nodes: [SimNode], for span: Span, notice: Span) {
     for link in links where nodes.contains(where: { $0 === link.node }) {
-      world.note(link.node.name, "cut off for \(span.microseconds / 1000) ms")
+      world.fate(link.node.name, "cut off for \(span.microseconds / 1000) ms")
       link.cut(until: world.now + span, notice: notice)
     }
   }
@@ -209,7 +209,7 @@ package final class SimNATS: @unchecked Sendable {
   /// Holds everything up that these nodes send or should receive.
   package func stall(_ nodes: [SimNode], for span: Span) {
     for link in links where nodes.contains(where: { $0 === link.node }) {
-      world.note(link.node.name, "line stalls for \(span.microseconds / 1000) ms")
+      world.fate(link.node.name, "line stalls for \(span.microseconds / 1000) ms")
       link.stall(until: world.now + span)
     }
   }

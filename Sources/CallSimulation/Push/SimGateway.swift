@@ -75,7 +75,7 @@ final class SimGateway: @unchecked Sendable {
     }
     let process = Process(node: node, gateway: gateway)
     current = process
-    world.note(name, "starts")
+    world.fate(name, "starts")
     process.task = node.start { [weak self] in
       var failure: (any Error)?
       do { try await gateway.run() } catch { failure = error }
@@ -106,7 +106,7 @@ final class SimGateway: @unchecked Sendable {
   func crash() {
     guard let process = current else { return }
     current = nil
-    world.note(name, "crashes")
+    world.fate(name, "crashes")
     world.count("fault.gateway crash")
     if provider.isAwaited(by: process.node) { world.count("fault.gateway crash with jobs") }
     kill(process)
@@ -120,21 +120,21 @@ final class SimGateway: @unchecked Sendable {
 
   func freeze() {
     guard let process = current, process.node.state == .running else { return }
-    world.note(name, "freezes")
+    world.fate(name, "freezes")
     world.count("fault.gateway freeze")
     process.node.freeze()
   }
 
   func thaw() {
     guard isFrozen else { return }
-    world.note(name, "thaws")
+    world.fate(name, "thaws")
     current?.node.thaw()
   }
 
   /// Lets what is under way finish, gives the rest back, ends.
   func shutDown() {
     guard let process = current, !process.isLeaving else { return }
-    world.note(name, "shuts down")
+    world.fate(name, "shuts down")
     world.count("fault.gateway shutdown")
     process.isLeaving = true
     process.gateway.beginShutdown()
@@ -144,7 +144,7 @@ final class SimGateway: @unchecked Sendable {
     process.task = nil
     ghosts.removeAll { $0 === process }
     guard process.node.state != .dead else { return }
-    world.note(name, failure.map { "ended: \($0)" } ?? "ended")
+    world.fate(name, failure.map { "ended: \($0)" } ?? "ended")
     // What it said last still leaves.
     world.schedule(after: .milliseconds(20), "gateway ends") { process.node.kill() }
     if current === process { current = nil }

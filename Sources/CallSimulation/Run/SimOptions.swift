@@ -28,6 +28,7 @@ package struct SimOptions: Sendable {
     let parts = key.split(separator: ".")
     return parts.count == 4 ? Who(String(parts[2]), String(parts[3])) : nil
   }
+  /// So many at most; each has a token.
   static let userCount = 24
 
   static func user(_ number: Int) -> String { "u\(number)" }

@@ -230,7 +230,8 @@ package final class Simulation {
       guard let record = try? ClusterCodec.journalRecord(record.bytes) else { return }
       for entry in record.entries {
         world.note(
-          node.name, call: entry.call, "journals \(SimText.text(entry.change)) (\(record.epoch))")
+          "journal \(shard)", call: entry.call,
+          "\(node.name) writes \(SimText.text(entry.change)) (\(record.epoch))")
       }
       note(.journalled(shard: shard, record))
       coverage.journalled(shard, record)

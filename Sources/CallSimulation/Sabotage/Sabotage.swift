@@ -9,7 +9,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case chainIgnored = "chain-ignored"
   /// A new owner reads the calls back without their ring timeouts.
   case deadlineLostOnReplay = "deadline-lost-on-replay"
-  /// A command that is said again is carried out again.
+  /// A command that is said again is carried out again: by seed, a signal, a placing, an answer or
+  /// what ends the call.
   case appliedTwice = "applied-twice"
   /// A device that lost ends the answered call by declining.
   case lateDeclineEnds = "late-decline-ends"

@@ -12,6 +12,15 @@ final class Tampering {
   /// Where the callers of calls are, as shards know it.
   private var callers: [CallID: UInt64] = [:]
   private var said: Set<Said> = []
+  /// What is carried out twice in this world.
+  private let twice: Twice
+
+  private enum Twice: CaseIterable {
+    case signal
+    case placing
+    case answer
+    case end
+  }
 
   private struct Said: Hashable {
     var session: UInt64
@@ -26,6 +35,7 @@ final class Tampering {
     self.sabotage = sabotage
     self.nats = nats
     random = world.fork("sabotage")
+    twice = Twice.allCases[Int(world.seed % UInt64(Twice.allCases.count))]
     for coordinator in coordinators {
       coordinator.onConnect = { [unowned self] bus in
         bus.filterOutgoing = { [unowned self] in toEdge($0) }
@@ -82,9 +92,9 @@ final class Tampering {
     case .pushedAfterEnd, .pushedTwice, .cleanUpToWinner, .formerOwnerNotTold, .noticeToDecliner,
       .sentTooLate:
       preparePush()
-    case .appliedTwice, .notRepeated, .announcementsIgnored, .twoWinners, .stopWithoutReason,
-      .callerNotTold, .versionGoesBack, .inviteAfterStop, .staleGoneHonoured,
-      .attachAnsweredWrongly:
+    case .appliedTwice: nats.tamper.changesAppend = { [unowned self] in withFactsTwice($0) }
+    case .notRepeated, .announcementsIgnored, .twoWinners, .stopWithoutReason, .callerNotTold,
+      .versionGoesBack, .inviteAfterStop, .staleGoneHonoured, .attachAnsweredWrongly:
       break
     }
   }
@@ -150,7 +160,7 @@ final class Tampering {
       message.subject.hasSuffix(".commands"),
       var batch = try? ClusterCodec.commandBatch(message.bytes)
     else { return message }
-    if sabotage == .appliedTwice { repeatSignals(&batch) }
+    if sabotage == .appliedTwice, twice == .signal { repeatSignals(&batch) }
     for index in batch.commands.indices {
       let command = batch.commands[index]
       switch command.body {
@@ -199,6 +209,25 @@ final class Tampering {
   }
 
   // MARK: Records
+
+  /// A shard that carries a placing, an answer or an end out twice journals it twice.
+  private func withFactsTwice(_ bytes: [UInt8]) -> [UInt8] {
+    guard var record = try? ClusterCodec.journalRecord(bytes) else { return bytes }
+    record.entries = record.entries.flatMap { isSaidTwice($0.change) ? [$0, $0] : [$0] }
+    return ClusterCodec.encode(record)
+  }
+
+  private func isSaidTwice(_ change: JournalEntry.Change) -> Bool {
+    switch change {
+    case .placed: twice == .placing
+    case .answered: twice == .answer
+    case .ended: twice == .end
+    // Signals are repeated on their way to the shard.
+    case .signal, .legJoined, .alerting, .legEnded, .connected, .callerLost, .winnerLost, .settled,
+      .pushed:
+      false
+    }
+  }
 
   /// A record that does not say which one it follows.
   private static func withoutPlace(_ bytes: [UInt8]) -> [UInt8] {

@@ -112,6 +112,12 @@ package final class StoreInvariants: @unchecked Sendable {
       "journal \(shard)",
       "\(stored.sequence): \(record.writer) \(mark.epoch).\(mark.number), "
         + "\(record.entries.count) entries\(record.released ? ", released" : "")")
+    if mark.number == 0 || record.released {
+      world.fate(
+        "journal \(shard)",
+        "\(record.writer) \(record.released ? "gives it up" : "takes it over"), "
+          + "epoch \(mark.epoch)")
+    }
     checkPlace(node, shard, stored.sequence, record)
     shards[shard].last = mark
     shards[shard].lastProcess = node.number

@@ -37,7 +37,7 @@ final class Workload {
 
   /// Gives people their devices. - Parameter make: makes one.
   func populate(_ make: (Who) -> SimDevice) {
-    let people = random.number(10...14)
+    let people = random.number(10...SimOptions.userCount)
     for number in 0..<people {
       let user = SimOptions.user(number)
       // One has none, some have one, most have more.

@@ -108,6 +108,13 @@ package final class SimWorld: @unchecked Sendable {
     trace.add(SimTrace.Line(time: now, node: node, call: call, text: text()))
   }
 
+  /// A line of the trace that says what befell a node, a device or a shard: it stands beside the lines
+  /// of the calls that it may concern.
+  package func fate(_ node: String, call: CallID? = nil, _ text: @autoclosure () -> String) {
+    guard trace.isOn, !isOver else { return }
+    trace.add(SimTrace.Line(time: now, node: node, call: call, text: text(), isFate: true))
+  }
+
   // MARK: Threads
 
   /// A new process, with a clock that differs from the true one.

@@ -8,6 +8,8 @@ package final class SimTrace {
     package var node: String
     package var call: CallID?
     package var text: String
+    /// It says what befell a node, a device or a shard.
+    package var isFate = false
   }
 
   /// How many lines are kept.
@@ -40,10 +42,44 @@ package final class SimTrace {
   /// All lines, oldest first.
   package var lines: [Line] { Array(ring[start...] + ring[..<start]) }
 
-  /// The lines about one call, and those about no call that stand beside them when `context` is
-  /// true.
+  /// The lines about one call. With `context` also what befell, from the first of them to the last,
+  /// the nodes, and those devices and shards that have a part in it.
   package func lines(of call: CallID, context: Bool = false) -> [Line] {
-    lines.filter { $0.call == call || (context && $0.call == nil) }
+    let all = lines
+    guard context, let first = all.firstIndex(where: { $0.call == call }),
+      let last = all.lastIndex(where: { $0.call == call })
+    else { return all.filter { $0.call == call } }
+    let meanwhile = all[first...last]
+    let parts = Set(meanwhile.filter { $0.call == call }.map(\.node))
+    return meanwhile.filter { line in
+      line.call == call
+        || (line.isFate && (parts.contains(line.node) || !Self.isOneOfMany(line.node)))
+    }
+  }
+
+  /// Of devices and journals there are many in a world, and few have a part in a call.
+  private static func isOneOfMany(_ node: String) -> Bool {
+    node.utf8.contains(UInt8(ascii: "/")) || node.hasPrefix("journal ")
+  }
+
+  /// What led to a failure, as text: the lines of the call that it concerns, with context; where it
+  /// concerns none the last of all. Of too many the first and the last ones.
+  package func story(of failure: SimFailure, linesMost: Int = 200) -> [String] {
+    func texts(_ lines: [Line]) -> [String] {
+      lines.map { Self.text($0, since: SimWorld.beginning) }
+    }
+    guard let call = failure.call else {
+      let all = lines
+      // Behind it the world is torn down.
+      let stop = all.lastIndex { $0.node == "world" && $0.text.hasPrefix("STOP") }
+      let end = stop.map { $0 + 1 } ?? all.count
+      return texts(Array(all.prefix(end).suffix(linesMost)))
+    }
+    let found = texts(lines(of: call, context: true))
+    guard found.count > linesMost else { return found }
+    let head = linesMost / 4
+    return Array(found.prefix(head)) + ["… \(found.count - linesMost) lines left out …"]
+      + Array(found.suffix(linesMost - head))
   }
 
   /// One line as text: seconds since the world's beginning, node, what happened.
