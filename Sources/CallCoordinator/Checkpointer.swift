@@ -62,8 +62,7 @@ package final class Checkpointer: Sendable {
           job.done(false)
         } else if await !write(job) {
           swept[job.shard] = nil
-        } else if swept[job.shard] != job.epoch, jobs.depth == 0 {
-          await sweep(job.shard)
+        } else if swept[job.shard] != job.epoch, jobs.depth == 0, await sweep(job.shard) {
           swept[job.shard] = job.epoch
         }
       }
@@ -73,13 +72,15 @@ package final class Checkpointer: Sendable {
   }
 
   /// Once in a term, and after a failure: what a former owner, or an attempt without an answer, left.
-  private func sweep(_ shard: Int) async {
+  private func sweep(_ shard: Int) async -> Bool {
     do {
       try await store.sweep(shard: shard)
+      return true
     } catch {
       logger.info(
-        "What older checkpoints left could not be removed; the next owner tries again.",
+        "What older checkpoints left could not be removed; the next checkpoint tries again.",
         metadata: .keys([.shard: "\(shard)", .error: "\(error)"]))
+      return false
     }
   }
 

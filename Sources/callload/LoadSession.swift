@@ -146,7 +146,19 @@ package struct LoadSession: Sendable {
     guard let chaos = plan.chaos, let local = servers.local else { return }
     let director = ChaosDirector(
       plan: chaos, cluster: local, engine: engine, seed: plan.settings.seed, say: say)
-    await director.run(seconds: ChaosDirector.lastFaultSeconds(chaos, duration: seconds))
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask {
+        await director.run(seconds: ChaosDirector.lastFaultSeconds(chaos, duration: seconds))
+      }
+      // A run that is ended early needs no more faults.
+      group.addTask {
+        while control.isWanted, !Task.isCancelled {
+          try? await Task.sleep(for: .milliseconds(200))
+        }
+      }
+      await group.next()
+      group.cancelAll()
+    }
   }
 
   /// nats-server keeps of each journal the file that it writes in memory. The file grows to 8 MB

@@ -97,6 +97,12 @@ import callload
     var attached = judge
     attached.attached(Self.call, 1, at: Self.at(254))
     #expect(rules(attached) == [.cleanUpUnasked])
+    // A new owner that its edge had not told.
+    let excused = attached.judge(
+      Self.call,
+      wasDisturbed: { device, begin, end in device == 1 && begin == Self.at(254) && begin < end },
+      name: { "d\($0)" })
+    #expect(excused.violations.isEmpty)
     var justNow = judge
     justNow.attached(Self.call, 1, at: Self.at(255))
     #expect(rules(justNow) == [])

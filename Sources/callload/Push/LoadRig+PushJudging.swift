@@ -47,8 +47,15 @@ extension LoadRig {
 
   private func judgePushes(of call: CallID) {
     guard let stage else { return }
-    let roster = roster
-    let finding = stage.pushJudge.judge(call) { roster.party($0).text }
+    let (roster, timeline) = (roster, stage.checker.timeline)
+    let finding = stage.pushJudge.judge(
+      call,
+      wasDisturbed: { device, begin, end in
+        let shard = timeline.shard(ofDevice: device)
+        return timeline.disturbed(shard: shard, from: begin, to: end) != nil
+          || timeline.disturbed(device: device, from: begin, to: end) != nil
+      },
+      name: { roster.party($0).text })
     for (purpose, count) in finding.late { stage.pushes.late[purpose, default: 0] += count }
     for violation in finding.violations { stage.checker.pushesBroke(violation, of: call) }
   }

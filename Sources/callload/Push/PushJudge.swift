@@ -98,7 +98,13 @@ package struct PushJudge: Sendable {
   }
 
   /// Judges a call and forgets it.
-  package mutating func judge(_ id: CallID, name: (Int) -> String) -> Finding {
+  /// - Parameter wasDisturbed: whether a fault may have kept the cluster from knowing, between two
+  ///   times, that a device is attached: a new owner of the shard learns it from the edge.
+  package mutating func judge(
+    _ id: CallID,
+    wasDisturbed: (_ device: Int, Timestamp, Timestamp) -> Bool = { _, _, _ in false },
+    name: (Int) -> String
+  ) -> Finding {
     guard let call = calls.removeValue(forKey: id) else { return Finding() }
     var finding = Finding()
     var seen: [Key: String] = [:]
@@ -118,7 +124,7 @@ package struct PushJudge: Sendable {
       switch arrival.purpose {
       case .ring: judgeRing(arrival, call, what, &finding)
       case .missed, .answeredElsewhere, .cancel, .ended, .missedNotice:
-        judgeCleanUp(arrival, call, what, &finding)
+        judgeCleanUp(arrival, call, what, wasDisturbed, &finding)
       }
     }
     let over = call.overDecidedAt ?? call.overHeardAt.map { $0 + Self.skew }
@@ -147,7 +153,8 @@ package struct PushJudge: Sendable {
   }
 
   private func judgeCleanUp(
-    _ arrival: Arrival, _ call: Call, _ what: String, _ finding: inout Finding
+    _ arrival: Arrival, _ call: Call, _ what: String,
+    _ wasDisturbed: (_ device: Int, Timestamp, Timestamp) -> Bool, _ finding: inout Finding
   ) {
     if arrival.device == call.winner { return finding.add(.cleanUpToWinner, "\(what), and won") }
     let takes = takes(arrival.device) ?? []
@@ -165,7 +172,7 @@ package struct PushJudge: Sendable {
       return finding.add(.cleanUpUnasked, "\(what), which had ended its part itself")
     }
     if let attached = call.attachedAt[arrival.device], let sentAt = arrival.sentAt,
-      attached + Self.skew < sentAt
+      attached + Self.skew < sentAt, !wasDisturbed(arrival.device, attached, arrival.at)
     {
       finding.add(.cleanUpUnasked, "\(what), which was attached")
     }
