@@ -225,7 +225,8 @@ let package = Package(
         + Target.Dependency.http2),
     tests("CallTelemetryTests", ["CallTelemetry", .log]),
     tests(
-      "CallNodeTests", ["CallNodeKit", "CallTestKit", "CallBus", "CallCore", "CallWire", "CallTelemetry", .log]),
+      "CallNodeTests",
+      ["CallNodeKit", "CallTestKit", "CallBus", "CallCore", "CallWire", "CallTelemetry", .log]),
     tests("CallCtlTests", ["callctl", "CallCore", "CallTelemetry"]),
     tests(
       "IntegrationTests",

