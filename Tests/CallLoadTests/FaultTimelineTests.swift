@@ -4,6 +4,27 @@ import callload
 
 /// What faults disturb, where and for how long.
 @Suite("The timeline of faults") struct FaultTimelineTests {
+  @Test("what befell a shard is told by the moment that matters")
+  func story() {
+    var timeline = FaultTimeline.quiet()
+    timeline.begin(Fault.test(1, .killCoordinator, shards: [3]), carried: [], at: at(10))
+    timeline.lifted(fault: 1, at: at(11))
+    timeline.answered(shard: 3, fault: 1, at: at(12.5))
+    timeline.begin(Fault.test(2, .killNATS, shards: [4]), carried: [], at: at(49))
+    #expect(
+      timeline.story(shard: 3, around: at(20)) == [
+        "kill-coordinator n, -10.0 to -9.0 s; shard 3 was back at -7.5 s"
+      ])
+    #expect(
+      timeline.story(shard: 4, around: at(50.5)) == [
+        "kill-nats n, -1.5 to … s; shard 4 was back at … s"
+      ])
+    #expect(
+      timeline.story(shard: 3, around: at(38)) == [
+        "kill-coordinator n, -28.0 to -27.0 s; shard 3 was back at -25.5 s"
+      ])
+  }
+
   @Test("a fault excuses nothing at other times and at other shards")
   func excusesByTimeAndPlace() throws {
     // A known fault of other shards, a few seconds before the silence.

@@ -82,9 +82,12 @@ extension CallRecord {
         shard: shard(timeline), device: $0.device, due: due, slack: Self.timeoutSlack)
     }
     guard let excuse = excused.min(), excuse.later(by: Self.timeoutSlack) < first else { return }
+    let late = (first - due).microseconds / 1000
+    let story = timeline.story(shard: shard(timeline), around: due)
     violate(
       .timeoutLate,
-      "nobody was told of the ring timeout until \((first - due).microseconds / 1000) ms after it")
+      (["nobody was told of the ring timeout until \(late) ms after it"] + story)
+        .joined(separator: "; "))
   }
 
   // MARK: Other ends than planned

@@ -196,6 +196,32 @@ package struct FaultTimeline: Sendable {
   }
 }
 
+// MARK: For people
+
+extension FaultTimeline {
+  /// What befell the cluster, and a shard by it, from half a minute before to ten seconds behind a
+  /// moment. Seconds count from that.
+  package func story(shard: Int, around moment: Timestamp) -> [String] {
+    func seconds(_ at: Timestamp?) -> String {
+      guard let at else { return "…" }
+      let tenths = (at - moment).microseconds / 100_000
+      return "\(tenths < 0 ? "-" : "+")\(abs(tenths) / 10).\(abs(tenths) % 10)"
+    }
+    let before = moment + Span(microseconds: -30_000_000)
+    return faults.keys.sorted().compactMap { id in
+      guard let fault = faults[id], let began = beganAt[id], began <= moment + .seconds(10),
+        liftedAt[id].map({ before <= $0 }) ?? true
+      else { return nil }
+      var line =
+        "\(fault.kind.rawValue) \(fault.node), \(seconds(began)) to \(seconds(liftedAt[id])) s"
+      if let window = shards[shard]?.first(where: { $0.fault == id }) {
+        line += "; shard \(shard) was back at \(seconds(window.until)) s"
+      }
+      return line
+    }
+  }
+}
+
 extension Timestamp {
   /// Later, where there is a later: the far future stays.
   func later(by span: Span) -> Timestamp { self == .distantFuture ? self : self + span }
