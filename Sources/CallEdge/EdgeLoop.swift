@@ -268,8 +268,12 @@ final class EdgeLoop {
   /// Something was written to the handler's socket that may wait for the next frame.
   func hold(_ handler: WebSocketHandler) { holding.append(handler) }
 
-  /// Nothing is written any more: lets go of who waited for that.
-  func abandonWrites() {
+  /// The process is gone: lets go of all connections, and of who waited to write.
+  func abandon() {
+    endpoints.removeAll()
+    closing.removeAll()
+    requests.removeAll()
+    watched = SweepSlots(count: Self.ticksPerSweep)
     touched.removeAll()
     holding.removeAll()
     holdingLong.removeAll()

@@ -51,8 +51,12 @@ package final class LooseEdge<Bus: ClusterBus> {
   /// Closes sessions until at most `count` are left.
   package func closeSessions(leaving count: Int) { loop.onLoop.closeSessions(leaving: count) }
 
-  /// The process is gone, without a word: lets go of connections that had something to write.
-  package func abandon() { loop.onLoop.abandonWrites() }
+  /// To be called when the process is gone, without a word: lets go of connections, which hold the loop
+  /// as it holds them. Good for as long as anything of the edge is left.
+  package var farewell: () -> Void {
+    let loop = loop.onLoop
+    return { [weak loop] in loop?.abandon() }
+  }
 
   /// Closes every socket and leaves the cluster.
   package func stop() {

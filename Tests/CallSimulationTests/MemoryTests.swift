@@ -32,6 +32,7 @@ import Testing
   ) async throws {
     let remains = try await run(seed, intensity, sabotage)
     #expect(remains.result.steps > 100)
+    if sabotage == nil { #expect(remains.result.failure?.reason == nil) }
     #expect(remains.simulation == nil)
     #expect(remains.world == nil)
   }

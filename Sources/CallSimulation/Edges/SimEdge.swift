@@ -69,7 +69,7 @@ package final class SimEdge {
     self.loop = loop
     self.edge = edge
     state = .running
-    world.onEnd { [weak edge] in edge?.abandon() }
+    world.onEnd(edge.farewell)
     world.fate(name, "starts")
     beat(edge, loop)
   }

@@ -125,7 +125,10 @@ package final class SimBucket: KeyValueBucket, @unchecked Sendable {
       apply: { [nats, node = bus.node, name] in
         nats.put(name, key, value, expecting: expecting, from: node)
       },
-      unheard: { [nats, node = bus.node, name] in nats.gaveUp(node, name, key, $0) },
+      // What waits when a world ends must not hold it.
+      unheard: { [weak nats, weak node = bus.node, name] sequence in
+        if let nats, let node { nats.gaveUp(node, name, key, sequence) }
+      },
       completion: completion)
   }
 

@@ -29,7 +29,7 @@ package struct SimOptions: Sendable {
     return parts.count == 4 ? Who(String(parts[2]), String(parts[3])) : nil
   }
   /// So many at most; each has a token.
-  static let userCount = 20
+  static let userCount = 24
 
   static func user(_ number: Int) -> String { "u\(number)" }
 
