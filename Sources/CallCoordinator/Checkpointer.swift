@@ -9,15 +9,18 @@ package struct CheckpointJob: Sendable {
   package var epoch: UInt64
   package var sequence: UInt64
   package var snapshot: ShardSnapshot
+  /// Somebody waits for it: the shard is about to be handed over.
+  package var isAwaited: Bool
   package var done: @Sendable (Bool) -> Void
   package init(
-    shard: Int, epoch: UInt64, sequence: UInt64, snapshot: ShardSnapshot,
+    shard: Int, epoch: UInt64, sequence: UInt64, snapshot: ShardSnapshot, isAwaited: Bool = false,
     done: @escaping @Sendable (Bool) -> Void
   ) {
     self.shard = shard
     self.epoch = epoch
     self.sequence = sequence
     self.snapshot = snapshot
+    self.isAwaited = isAwaited
     self.done = done
   }
 
@@ -62,7 +65,9 @@ package final class Checkpointer: Sendable {
           job.done(false)
         } else if await !write(job) {
           swept[job.shard] = nil
-        } else if swept[job.shard] != job.epoch, jobs.depth == 0, await sweep(job.shard) {
+        } else if swept[job.shard] != job.epoch, !job.isAwaited, jobs.depth == 0,
+          await sweep(job.shard)
+        {
           swept[job.shard] = job.epoch
         }
       }
@@ -71,7 +76,8 @@ package final class Checkpointer: Sendable {
     for job in await jobs.next(until: nil) { job.done(false) }
   }
 
-  /// Once in a term, and after a failure: what a former owner, or an attempt without an answer, left.
+  /// Once in a term, and after a failure: what a former owner, or an attempt without an answer, left. Not
+  /// where a hand-over, of this shard or the next, would have to wait for it.
   private func sweep(_ shard: Int) async -> Bool {
     do {
       try await store.sweep(shard: shard)

@@ -240,8 +240,10 @@ extension ShardWorker {
     let term = held[shard]!.term
     let inbox = inbox
     with.writeCheckpoint(
-      CheckpointJob(shard: shard, epoch: term.epoch, sequence: sequence, snapshot: snapshot) {
-        ok in
+      CheckpointJob(
+        shard: shard, epoch: term.epoch, sequence: sequence, snapshot: snapshot,
+        isAwaited: !waiters.isEmpty
+      ) { ok in
         inbox.offer(.checkpointEnded(term, sequence: sequence, ok: ok))
         for done in waiters { done(ok) }
       })

@@ -1,5 +1,5 @@
 /// A version of nats-server, as far as it matters to what the store keeps.
-public struct StoreVersion: Sendable, Comparable, CustomStringConvertible {
+public struct StoreVersion: Sendable, Hashable, Comparable, CustomStringConvertible {
   public var major: Int
   public var minor: Int
   public var patch: Int
@@ -46,5 +46,3 @@ public struct StoreVersion: Sendable, Comparable, CustomStringConvertible {
       + "(docs/reliability.md): use 2.11.12, 2.12.3 or newer."
   }
 }
-
-extension StoreVersion: Hashable {}

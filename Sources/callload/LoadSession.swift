@@ -150,7 +150,8 @@ package struct LoadSession: Sendable {
       group.addTask {
         await director.run(seconds: ChaosDirector.lastFaultSeconds(chaos, duration: seconds))
       }
-      // A run that is ended early needs no more faults.
+      // A run that is ended early needs no more faults. Nobody but the engine is told of it: it is asked
+      // for, until the other one is done.
       group.addTask {
         while control.isWanted, !Task.isCancelled {
           try? await Task.sleep(for: .milliseconds(200))

