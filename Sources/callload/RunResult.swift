@@ -79,6 +79,8 @@ package struct RunResult {
   package var callsByPart: [String: Int] = [:]
   /// Cause → count.
   package var failures: [String: Int] = [:]
+  /// Cause → the readable trace of a call that failed so, for ends that nobody planned.
+  package var failureExamples: [String: String] = [:]
   package var correctness: [CorrectnessRule: Int] = [:]
   /// For each broken rule a few readable traces of the calls concerned.
   package var examples: [CorrectnessRule: [String]] = [:]

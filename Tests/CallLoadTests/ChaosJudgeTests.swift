@@ -46,24 +46,32 @@ import callload
     frozen.edge = 0
     timeline.begin(frozen, carried: [4], at: at(39))
     timeline.lifted(fault: 1, at: at(44))
-    var checker = CallChecker(roster: roster, seed: 1, timeline: timeline)
-    let call = CallID(high: 1, low: 2)
-    checker.planned(
-      CallChecker.Facts(
-        call: call, part: .unanswered, caller: 0, callees: 3..<6, placedAt: at(10),
-        ringTimeout: .seconds(30)))
-    func tell(_ device: Int, _ version: UInt64, _ event: Delivery.Event, _ time: Double) {
-      checker.told(
-        device: device,
-        .delivery(
-          Delivery(call: call, callee: "", version: version, at: at(time), event: event)),
-        at: at(time))
-    }
-    tell(4, 2, .invite(Invite(caller: roster.party(0), deadline: at(40))), 10.1)
-    tell(4, 5, .stop(Stop(reason: .unanswered, missed: true)), toldAt)
-    tell(0, 5, .stop(Stop(reason: .unanswered)), toldAt)
-    _ = try #require(checker.judge(call, at: at(60)) { _ in true })
-    #expect(checker.counts[.timeoutLate] == broken, "\(checker.examples)")
+    var history = History(roster, timeline, .unanswered)
+    history.tell(4, 2, .invite(Invite(caller: roster.party(0), deadline: at(40))), 10.1)
+    history.tell(4, 5, .stop(Stop(reason: .unanswered, missed: true)), toldAt)
+    history.tell(0, 5, .stop(Stop(reason: .unanswered)), toldAt)
+    let count = try history.count(.timeoutLate) { _ in true }
+    #expect(count == broken, "\(history.checker.examples)")
+  }
+
+  @Test("an end that nobody planned or explains comes with its history, and the faults then")
+  func unplannedEnd() throws {
+    let roster = Roster(devices: 6, devicesPerUser: 3)
+    var timeline = FaultTimeline(roster: roster, app: "load", shardCount: 12)
+    var frozen = Fault.test(1, .freezeEdge, shards: [])
+    frozen.edge = 0
+    timeline.begin(frozen, carried: [4], at: at(9))
+    timeline.lifted(fault: 1, at: at(13))
+    var history = History(roster, timeline, .answered)
+    history.tell(3, 2, .invite(Invite(caller: roster.party(0), deadline: at(40))), 10.1)
+    history.tell(3, 5, .stop(Stop(reason: .cancelled)), 14)
+    history.tell(0, 5, .stop(Stop(reason: .cancelled)), 14)
+    let found = history.checker.judge(history.call, at: at(60), allowed: [.answered]) { _ in true }
+    let verdict = try #require(found)
+    #expect(verdict.explainedBy == nil)
+    let story = try #require(verdict.story)
+    #expect(story.contains("stop cancelled"))
+    #expect(story.contains("freeze-edge n, -5.0 to -1.0 s"), "\(story)")
   }
 
   @Test("a fault concerns what the node has just taken, too")
@@ -190,29 +198,48 @@ import callload
   private func reasonsBroken(
     _ roster: Roster, _ timeline: FaultTimeline, declines: Bool, missed: Bool = true
   ) throws -> Int {
-    var checker = CallChecker(roster: roster, seed: 1, timeline: timeline)
+    var history = History(roster, timeline, .declinedHere)
+    let invite = Invite(caller: roster.party(0), deadline: at(40))
+    history.tell(3, 2, .invite(invite), 10.1)
+    history.tell(4, 2, .invite(invite), 10.1)
+    if declines {
+      let frame = ClientFrame(id: 1, command: .decline(CallAddress(call: history.call), .here))
+      history.checker.said(device: 3, frame, at: at(10.5))
+    }
+    history.tell(4, 5, .stop(Stop(reason: .unanswered, missed: missed)), 40.1)
+    history.tell(0, 5, .stop(Stop(reason: .unanswered)), 40.1)
+    return try history.count(.wrongReason) { $0 != 3 }
+  }
+
+  /// What is said of one call of device 0 to devices 3 to 5, from 10 s to its ring timeout at 40 s.
+  private struct History {
     let call = CallID(high: 1, low: 2)
-    checker.planned(
-      CallChecker.Facts(
-        call: call, part: .declinedHere, caller: 0, callees: 3..<6, placedAt: at(10),
-        ringTimeout: .seconds(30)))
-    func tell(_ device: Int, _ version: UInt64, _ event: Delivery.Event, _ time: Double) {
+    var checker: CallChecker
+
+    init(_ roster: Roster, _ timeline: FaultTimeline, _ part: Scenario.Kind) {
+      checker = CallChecker(roster: roster, seed: 1, timeline: timeline)
+      checker.planned(
+        CallChecker.Facts(
+          call: call, part: part, caller: 0, callees: 3..<6, placedAt: at(10),
+          ringTimeout: .seconds(30)))
+    }
+
+    mutating func tell(
+      _ device: Int, _ version: UInt64, _ event: Delivery.Event, _ time: Double
+    ) {
       checker.told(
         device: device,
         .delivery(
           Delivery(call: call, callee: "", version: version, at: at(time), event: event)),
         at: at(time))
     }
-    let invite = Invite(caller: roster.party(0), deadline: at(40))
-    tell(3, 2, .invite(invite), 10.1)
-    tell(4, 2, .invite(invite), 10.1)
-    if declines {
-      let frame = ClientFrame(id: 1, command: .decline(CallAddress(call: call), .here))
-      checker.said(device: 3, frame, at: at(10.5))
+
+    /// How often the rule is broken by it.
+    mutating func count(
+      _ rule: CorrectnessRule, isAttached: (Int) -> Bool
+    ) throws -> Int {
+      _ = try #require(checker.judge(call, at: at(60), isAttached: isAttached))
+      return try #require(checker.counts[rule])
     }
-    tell(4, 5, .stop(Stop(reason: .unanswered, missed: missed)), 40.1)
-    tell(0, 5, .stop(Stop(reason: .unanswered)), 40.1)
-    _ = try #require(checker.judge(call, at: at(60)) { $0 != 3 })
-    return checker.counts[.wrongReason] ?? -1
   }
 }

@@ -63,12 +63,14 @@ import callload
     report.result.devicesConnected = 9_998
     report.result.callsCompleted = 5_999
     report.result.failures = ["place timed out": 1, "connection refused": 2, "nothing": 0]
+    report.result.failureExamples = ["place timed out": "call 2\n  waited"]
     report.result.correctness = [.twoWinners: 1, .wrongReason: 0]
     report.result.examples = [.twoWinners: ["call 1\n  b1 won\n  b2 won"]]
     report.incidents = ["edge-1 was ended by signal 9 during the run"]
     let lines = report.text(.plain)
     #expect(lines.contains("  connection refused  2"))
-    #expect(lines.contains("  place timed out     1"))
+    let failed = lines.firstIndex(of: "  place timed out     1")
+    #expect(failed.map { Array(lines[($0 + 1)...($0 + 2)]) } == ["      call 2", "        waited"])
     #expect(!lines.contains { $0.contains("nothing") })
     let broken = lines.firstIndex { $0.hasPrefix("  two winners") && $0.hasSuffix(" 1") }
     #expect(

@@ -38,6 +38,8 @@ package struct CallChecker: Sendable {
     package var refusal: CallError.Code?
     /// The fault that explains an outcome which is not the planned one.
     package var explainedBy: ChaosKind?
+    /// The call's history, where its outcome is neither planned nor explained.
+    package var story: String?
   }
 
   struct Sent: Sendable {
@@ -228,10 +230,13 @@ package struct CallChecker: Sendable {
     }
     remember(call, caller: record.facts.caller)
     let outcome = record.outcome
-    return Verdict(
-      outcome: outcome, violations: record.violations, refusal: record.refusal,
-      explainedBy: allowed.contains(outcome)
-        ? nil : record.explanation(of: outcome, timeline)?.kind)
+    var verdict = Verdict(
+      outcome: outcome, violations: record.violations, refusal: record.refusal)
+    if !allowed.contains(outcome) {
+      verdict.explainedBy = record.explanation(of: outcome, timeline)?.kind
+      verdict.story = verdict.explainedBy == nil ? record.story(seed: seed, roster, timeline) : nil
+    }
+    return verdict
   }
 
   /// A rule that is about the cluster as a whole was broken so many times.

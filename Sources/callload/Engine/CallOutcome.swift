@@ -46,6 +46,15 @@ extension CallRecord {
   }
 }
 
+extension CallRecord {
+  /// The history of a call that ended as nobody planned, with what befell its shard meanwhile.
+  func story(seed: UInt64, _ roster: Roster, _ timeline: FaultTimeline) -> String {
+    let last = trace.last?.at ?? facts.placedAt
+    let faults = timeline.story(shard: shard(timeline), around: last).map { "\n  \($0)" }
+    return story(outcome.name, seed: seed, roster) + faults.joined()
+  }
+}
+
 extension TraceLine {
   func text(_ roster: Roster) -> String {
     let by = self.by >= 0 ? " by \(roster.party(Int(self.by)).text)" : ""

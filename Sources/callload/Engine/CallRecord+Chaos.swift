@@ -15,7 +15,7 @@ extension CallRecord {
   }
 
   /// The callee's shard owns the call.
-  private func shard(_ timeline: FaultTimeline) -> Int {
+  func shard(_ timeline: FaultTimeline) -> Int {
     timeline.shard(ofDevice: facts.callees.lowerBound)
   }
 

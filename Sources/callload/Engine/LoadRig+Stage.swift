@@ -19,6 +19,8 @@ extension LoadRig {
     var completed = 0
     var failed = 0
     var failures: [String: Int] = [:]
+    /// The first call that ended so.
+    var failureExamples: [String: String] = [:]
     var byPart: [String: Int] = [:]
     var checker: CallChecker
     var book = LatencyBook()
@@ -219,7 +221,9 @@ extension LoadRig {
       stage?.chaos.changed["\(outcome) (\(fault.rawValue))", default: 0] += 1
     } else {
       let expected = plan.allowed.map(\.name).joined(separator: " or ")
-      fail("\(verdict.outcome.name) instead of \(expected)")
+      let cause = "\(verdict.outcome.name) instead of \(expected)"
+      fail(cause)
+      if stage?.failureExamples[cause] == nil { stage?.failureExamples[cause] = verdict.story }
     }
   }
 
@@ -299,6 +303,7 @@ extension LoadRig {
     result.callsCompleted = stage.completed
     result.callsByPart = stage.byPart
     result.failures.merge(stage.failures) { $0 + $1 }
+    result.failureExamples = stage.failureExamples
     result.correctness = stage.checker.counts
     result.examples = stage.checker.examples
     result.latency.merge(stage.book.histograms) { $1 }

@@ -92,11 +92,12 @@ extension RunReport {
   private func failures(_ style: TextStyle) -> [String] {
     let found = result.failures.filter { $0.value > 0 }
     guard !found.isEmpty else { return ["  none"] }
+    let sorted = found.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
     var table = TextTable()
-    for (cause, count) in found.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
-      table.add(cause, Units.count(count))
+    for (cause, count) in sorted { table.add(cause, Units.count(count)) }
+    return zip(sorted, table.lines()).flatMap { failure, line in
+      [style.bad(line)] + (result.failureExamples[failure.key].map(indented) ?? [])
     }
-    return table.lines().map(style.bad)
   }
 
   private func latencies() -> [String] {
@@ -150,13 +151,14 @@ extension RunReport {
     for (rule, line) in zip(rules, table.lines()) {
       let isBroken = (result.correctness[rule] ?? 0) > 0
       lines.append(isBroken ? style.bad(line) : line)
-      for example in result.examples[rule] ?? [] {
-        lines += example.split(separator: "\n", omittingEmptySubsequences: false).map {
-          "      " + $0
-        }
-      }
+      lines += (result.examples[rule] ?? []).flatMap(indented)
     }
     return lines
+  }
+
+  /// The lines of a call's history, under what it is an example of.
+  private func indented(_ example: String) -> [String] {
+    example.split(separator: "\n", omittingEmptySubsequences: false).map { "      " + $0 }
   }
 
   private func counted(_ count: Int, _ word: String) -> String {
