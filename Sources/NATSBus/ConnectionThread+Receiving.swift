@@ -18,7 +18,9 @@ extension ConnectionThread {
     var index = 0
     while expected > 0, index < entries.count {
       var queued: UInt64 = 0
-      if natsSubscription_QueuedMsgs(entries[index].raw, &queued) == NATS_OK, queued > 0 {
+      if let raw = entries[index].raw, natsSubscription_QueuedMsgs(raw, &queued) == NATS_OK,
+        queued > 0
+      {
         deliver(queued, of: index)
         expected -= min(expected, queued)
         entries.swapAt(index, index / 2)
@@ -61,6 +63,15 @@ extension ConnectionThread {
 
   func subscribe(_ registration: Registration) {
     guard !registration.isCancelled else { return }
+    var entry = Entry(registration: registration)
+    open(&entry)
+    entries.append(entry)
+  }
+
+  /// Where the link has broken meanwhile, the next one does it.
+  func open(_ entry: inout Entry) {
+    let registration = entry.registration
+    guard let connection, !registration.isCancelled else { return }
     var raw: OpaquePointer?
     let status =
       if let queue = registration.queue {
@@ -69,18 +80,19 @@ extension ConnectionThread {
         natsConnection_SubscribeSync(&raw, connection, registration.subject)
       }
     guard status == NATS_OK, let raw else {
-      options.onEvent(
+      if status == NATS_CONNECTION_CLOSED { return }
+      return options.onEvent(
         .failure("cannot subscribe to \(registration.subject): \(natsErrorText(status))"))
-      return
     }
     natsSubscription_SetPendingLimits(
       raw, options.subscriptionMessagesMax, options.subscriptionBytesMax)
-    entries.append(Entry(raw: raw, registration: registration))
+    entry.raw = raw
+    entry.dropped = 0
   }
 
   func unsubscribe(_ registration: Registration) {
     guard let index = entries.lastIndex(where: { $0.registration === registration }) else { return }
-    natsSubscription_Destroy(entries[index].raw)
+    if let raw = entries[index].raw { natsSubscription_Destroy(raw) }
     entries.swapAt(index, entries.count - 1)
     entries.removeLast()
   }

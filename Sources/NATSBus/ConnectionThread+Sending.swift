@@ -16,9 +16,7 @@ extension ConnectionThread {
   /// events: to wake it costs more than to send. Only messages; all else is done by the thread, which
   /// is where its callbacks are expected.
   ///
-  /// Never waits for the thread. The library's lock may be held by a thread of its own that connects,
-  /// for as long as a connection may take, but then there is none to be used here; except in the
-  /// moment in which the library's ping finds the connection dead.
+  /// Never waits for the thread.
   /// - Returns: false when the thread must see to it.
   func sendInPlace() -> Bool {
     hands.withLockIfAvailable { _ in
@@ -48,7 +46,7 @@ extension ConnectionThread {
       }
       var bytes = 0
       let end = min(position + 512, backlog.count)
-      while position < end, bytes < 256 << 10 {
+      while position < end, bytes < 256 << 10, isAttached {
         let operation = backlog[position]
         if messagesOnly, !operation.isMessage {
           onlyMessages = false
@@ -78,7 +76,7 @@ extension ConnectionThread {
     let watches = mustWrite
     guard watches != watchesWrites else { return }
     watchesWrites = watches
-    let descriptor = socket.load(ordering: .acquiring)
+    let descriptor = link?.state.descriptor ?? -1
     if descriptor >= 0 { poll.watchWrites(descriptor, watches) }
   }
 

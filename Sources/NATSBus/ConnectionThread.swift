@@ -13,8 +13,8 @@ protocol ConnectionObserver: AnyObject, Sendable {
   func reconnected()
 }
 
-/// The thread that works a connection. The library is called with `hands` held only, since it takes
-/// locks that its own threads hold while they connect.
+/// The thread that works a connection: one link of the library after the other. The library is called with
+/// `hands` held only, but for opening a link.
 ///
 /// The library runs in its event-loop mode: no thread and no millisecond of flushing of its own.
 /// A turn reads what has come and hands it over, then sends what others queued, in one write. While
@@ -23,7 +23,8 @@ protocol ConnectionObserver: AnyObject, Sendable {
 /// Fields without another note belong to who holds `hands`; that is what makes it safe to share.
 final class ConnectionThread: @unchecked Sendable {
   struct Entry {
-    var raw: OpaquePointer
+    /// The library's side of it; nil where the link broke before there was one.
+    var raw: OpaquePointer?
     var registration: Registration
     var dropped: Int64 = 0
   }
@@ -49,14 +50,13 @@ final class ConnectionThread: @unchecked Sendable {
   let closing = Atomic(false)
   let closeWaiters = Mutex<(finished: Bool, waiters: [@Sendable () -> Void])>((false, []))
 
-  // Set by the library's callbacks, on whatever thread.
-  let socket = Atomic<Int32>(-1)
-  private let attachments = Atomic<Int>(0)
-  private let wantsWrite = Atomic(false)
-  let libraryClosed = Atomic(false)
-
   private var thread: UInt = 0
-  var connection: OpaquePointer?
+  private var url = ""
+  private var name = ""
+  private(set) var link: Link?
+  var reopening: Reopening?
+  /// Why there will be no further link.
+  var refusal: BusError?
   var libraryStatistics: OpaquePointer?
   var entries: [Entry] = []
   /// What was taken from the outbox; before `position` it is sent.
@@ -64,7 +64,8 @@ final class ConnectionThread: @unchecked Sendable {
   var position = 0
   let graveyard = MessageGraveyard()
   var lastMessagesIn: UInt64 = 0
-  private var seenAttachments = 0
+  private var links = 0
+  private var seenLinks = 0
   private var seenAttached = false
   var watchesWrites = false
   var closeDeadline: ContinuousClock.Instant?
@@ -85,12 +86,11 @@ final class ConnectionThread: @unchecked Sendable {
     timers = BusTimers(outbox)
   }
 
-  var isAttached: Bool { socket.load(ordering: .acquiring) >= 0 }
-  var mustWrite: Bool { wantsWrite.load(ordering: .acquiring) }
+  var connection: OpaquePointer? { link?.connection }
+  var isAttached: Bool { link?.state.isAttached ?? false }
+  var mustWrite: Bool { link?.state.mustWrite ?? false }
   /// Whether there is a connection, and observers were told.
-  var isUsable: Bool {
-    isAttached && seenAttached && attachments.load(ordering: .acquiring) == seenAttachments
-  }
+  var isUsable: Bool { isAttached && seenAttached && links == seenLinks }
 
   // MARK: From other threads
 
@@ -106,47 +106,24 @@ final class ConnectionThread: @unchecked Sendable {
     poll.wake()
   }
 
-  func socketAttached(_ descriptor: Int32) {
-    wantsWrite.store(false, ordering: .releasing)
-    socket.store(descriptor, ordering: .releasing)
-    attachments.add(1, ordering: .acquiringAndReleasing)
-    poll.add(descriptor)
-    poll.wake()
-  }
-
-  func socketDetached() {
-    let descriptor = socket.exchange(-1, ordering: .acquiringAndReleasing)
-    if descriptor >= 0 { poll.remove(descriptor) }
-    poll.wake()
-  }
-
-  func setWantsWrite(_ wants: Bool) {
-    wantsWrite.store(wants, ordering: .releasing)
-    if wants, pthread_self() != holder.load(ordering: .acquiring) { poll.wake() }
-  }
-
-  func connectionClosed() {
-    libraryClosed.store(true, ordering: .releasing)
-    poll.wake()
-  }
-
   // MARK: The thread
 
   /// Connects, reports how that went, and works until it is told to close.
   func run(url: String, name: String, started: (Result<Void, any Error>) -> Void) {
     thread = pthread_self()
+    (self.url, self.name) = (url, name)
     holder.store(thread, ordering: .releasing)
     // A timeout of 0: the first turn does not wait.
     var timeout: Int32? = hands.withLock { _ in
-      do {
-        connection = try openConnection(self, url: url, name: name)
+      do throws(ConnectFailure) {
+        adopt(try openConnection(for: self, url: url, name: name))
         natsStatistics_Create(&libraryStatistics)
         noticeAttachments()
         started(.success(()))
         return 0
       } catch {
         outbox.close()
-        started(.failure(error))
+        started(.failure(error.reason))
         return nil
       }
     }
@@ -162,6 +139,7 @@ final class ConnectionThread: @unchecked Sendable {
   /// Does what there is to do. Returns how long to wait for more; nil at the end.
   private func turn(_ events: EventPoll.Events) -> Int32? {
     outbox.awake()
+    adoptNext()
     noticeAttachments()
     if isAttached, events.readable {
       natsConnection_ProcessReadEvent(connection)
@@ -177,6 +155,7 @@ final class ConnectionThread: @unchecked Sendable {
       return nil
     }
     noticeAttachments()
+    reopenIfBroken()
     let next = expire()
     let blocked = !isAttached || mustWrite
     // In this order: what comes now finds the thread asleep and wakes it, or is seen here.
@@ -218,11 +197,52 @@ final class ConnectionThread: @unchecked Sendable {
     return Int32(parts.seconds * 1000 + parts.attoseconds / 1_000_000_000_000_000 + 1)
   }
 
-  /// Tells observers what happened to the socket since the last turn.
+  // MARK: Links
+
+  /// At the beginning of a turn, so that what waits is sent over it.
+  private func adoptNext() {
+    switch reopening?.take() {
+    case .opened(let next)?:
+      reopening = nil
+      adopt(next)
+    case .refused(let error)?:
+      reopening = nil
+      refusal = error
+    case nil: break
+    }
+  }
+
+  /// Sees that a link that broke is followed by another.
+  private func reopenIfBroken() {
+    guard !isAttached, reopening == nil, refusal == nil, !closing.load(ordering: .acquiring) else {
+      return
+    }
+    reopening = Reopening(for: self, url: url, name: name)
+  }
+
+  /// From now on all goes over this link.
+  private func adopt(_ next: Link) {
+    dropLink()
+    link = next
+    links += 1
+    lastMessagesIn = 0
+    next.state.watch()
+    for index in entries.indices { open(&entries[index]) }
+  }
+
+  func dropLink() {
+    for index in entries.indices {
+      guard let raw = entries[index].raw.take() else { continue }
+      natsSubscription_Destroy(raw)
+    }
+    link?.discard()
+    link = nil
+  }
+
+  /// Tells observers what happened to the link since the last turn.
   private func noticeAttachments() {
     let attached = isAttached
-    let count = attachments.load(ordering: .acquiring)
-    guard attached != seenAttached || count != seenAttachments else { return }
+    guard attached != seenAttached || links != seenLinks else { return }
     if seenAttached {
       for observer in observers.withLock({ $0 }) { observer.disconnected() }
       counters.connected.store(false, ordering: .relaxed)
@@ -231,8 +251,8 @@ final class ConnectionThread: @unchecked Sendable {
     seenAttached = attached
     watchesWrites = false
     guard attached else { return }
-    let isFirst = seenAttachments == 0
-    seenAttachments = count
+    let isFirst = seenLinks == 0
+    seenLinks = links
     let server = connectedServer()
     counters.server.withLock { $0 = server }
     counters.connected.store(true, ordering: .relaxed)

@@ -2,29 +2,42 @@ internal import CNATS
 internal import CallBus
 internal import Glibc
 
-/// Connects, within the deadline of the options; blocks.
+/// Connects, within the deadline of the options for each server; blocks.
 ///
-/// The library keeps a reference to the thread until it has called the closed handler, its last
-/// callback for a connection.
-func openConnection(_ thread: ConnectionThread, url: String, name: String) throws -> OpaquePointer {
+/// The library keeps a reference to the link until it has called the closed handler, its last callback for
+/// a connection.
+func openConnection(
+  for thread: ConnectionThread, url: String, name: String
+) throws(ConnectFailure) -> Link {
   var raw: OpaquePointer?
   try check(natsOptions_Create(&raw), "the library does not start")
-  guard let options = raw else { throw BusError.failed("the library does not start") }
+  guard let options = raw else {
+    throw ConnectFailure(reason: .failed("the library does not start"))
+  }
   defer { natsOptions_Destroy(options) }
-  let retained = Unmanaged.passRetained(thread)
+  let state = LinkState(thread)
+  let retained = Unmanaged.passRetained(state)
   var connection: OpaquePointer?
-  do {
+  do throws(ConnectFailure) {
     try configure(options, thread.options, url: url, name: name)
     try setCallbacks(options, retained.toOpaque())
     let status = natsConnection_Connect(&connection, options)
     guard status == NATS_OK, let connection else {
-      throw connectError(status)
+      throw ConnectFailure(
+        reason: connectError(status),
+        isRefusal: status == NATS_CONNECTION_AUTH_FAILED || status == NATS_NOT_PERMITTED)
     }
-    return connection
+    return Link(state: state, connection: connection)
   } catch {
     retained.release()
     throw error
   }
+}
+
+struct ConnectFailure: Error {
+  var reason: BusError
+  /// The server does not want us: not these credentials, at least.
+  var isRefusal = false
 }
 
 /// Whether waiting helps: a server that is not there may come, one that refuses us keeps to it.
@@ -54,23 +67,19 @@ private func connectError(_ status: natsStatus) -> BusError {
 
 private func configure(
   _ options: OpaquePointer, _ settings: NATSOptions, url: String, name: String
-) throws {
+) throws(ConnectFailure) {
   try setServers(options, url)
   try check(natsOptions_SetName(options, name), "not a name: '\(name)'")
   let parts = settings.connectTimeout.components
   let timeout = parts.seconds * 1000 + parts.attoseconds / 1_000_000_000_000_000
   try check(natsOptions_SetTimeout(options, max(1, timeout)), "connect timeout")
-  try check(natsOptions_SetAllowReconnect(options, true), "reconnect")
-  try check(natsOptions_SetMaxReconnect(options, -1), "reconnect")
-  try check(natsOptions_SetReconnectWait(options, 100), "reconnect wait")
-  try check(natsOptions_SetReconnectJitter(options, 100, 100), "reconnect jitter")
+  // A link that broke is replaced: see `LinkState`.
+  try check(natsOptions_SetAllowReconnect(options, false), "reconnect")
   // A server whose machine has lost its network closes nothing. Found out within 6 s: callers are waited
   // for 15 s.
   try check(natsOptions_SetPingInterval(options, 2_000), "ping interval")
   try check(natsOptions_SetMaxPingsOut(options, 2), "pings")
   try check(natsOptions_SetIOBufSize(options, 64 << 10), "buffer size")
-  // What the library would keep while it reconnects waits in the outbox instead.
-  try check(natsOptions_SetReconnectBufSize(options, 1 << 20), "reconnect buffer size")
   // Without this the library leaves the writing to a thread that it does not start in this mode.
   try check(natsOptions_SetSendAsap(options, true), "send mode")
   if let file = settings.credentialsFile {
@@ -81,7 +90,9 @@ private func configure(
 }
 
 /// - Parameter list: one URL, or several separated by commas, of which any will do.
-private func setServers(_ options: OpaquePointer, _ list: String) throws {
+private func setServers(
+  _ options: OpaquePointer, _ list: String
+) throws(ConnectFailure) {
   var urls = list.split(separator: ",").map { UnsafePointer<CChar>(strdup(String($0))) }
   defer { for url in urls { free(UnsafeMutablePointer(mutating: url)) } }
   let status = natsOptions_SetServers(options, &urls, Int32(urls.count))
@@ -89,20 +100,22 @@ private func setServers(_ options: OpaquePointer, _ list: String) throws {
   try check(status, "not a NATS address")
 }
 
-private func setCallbacks(_ options: OpaquePointer, _ thread: UnsafeMutableRawPointer) throws {
+private func setCallbacks(
+  _ options: OpaquePointer, _ link: UnsafeMutableRawPointer
+) throws(ConnectFailure) {
   let status = natsOptions_SetEventLoop(
-    options, thread,
+    options, link,
     { userData, loop, _, socket in
       userData?.pointee = loop
-      owner(loop).socketAttached(Int32(socket))
+      state(loop).attached(Int32(socket))
       return NATS_OK
     },
     { userData, add in
-      if !add { owner(userData).socketDetached() }
+      if !add { state(userData).detached() }
       return NATS_OK
     },
     { userData, add in
-      owner(userData).setWantsWrite(add)
+      state(userData).setWantsWrite(add)
       return NATS_OK
     },
     { _ in NATS_OK })
@@ -110,25 +123,25 @@ private func setCallbacks(_ options: OpaquePointer, _ thread: UnsafeMutableRawPo
   try check(
     natsOptions_SetErrorHandler(
       options,
-      { _, _, status, thread in
+      { _, _, status, link in
         let text = natsStatus_GetText(status).map { String(cString: $0) } ?? "unknown error"
-        owner(thread).options.onEvent(.failure(text))
-      }, thread), "error handler")
+        state(link).thread.options.onEvent(.failure(text))
+      }, link), "error handler")
   try check(
     natsOptions_SetClosedCB(
       options,
-      { _, thread in
-        guard let thread else { return }
-        Unmanaged<ConnectionThread>.fromOpaque(thread).takeRetainedValue().connectionClosed()
-      }, thread), "closed handler")
+      { _, link in
+        guard let link else { return }
+        Unmanaged<LinkState>.fromOpaque(link).release()
+      }, link), "closed handler")
 }
 
-private func owner(_ pointer: UnsafeMutableRawPointer?) -> ConnectionThread {
-  Unmanaged<ConnectionThread>.fromOpaque(pointer!).takeUnretainedValue()
+private func state(_ pointer: UnsafeMutableRawPointer?) -> LinkState {
+  Unmanaged<LinkState>.fromOpaque(pointer!).takeUnretainedValue()
 }
 
-private func check(_ status: natsStatus, _ what: String) throws {
+private func check(_ status: natsStatus, _ what: String) throws(ConnectFailure) {
   guard status == NATS_OK else {
-    throw BusError.failed("\(what): \(natsErrorText(status))")
+    throw ConnectFailure(reason: .failed("\(what): \(natsErrorText(status))"))
   }
 }

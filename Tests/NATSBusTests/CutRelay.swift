@@ -1,0 +1,93 @@
+import CallBus
+import Glibc
+import Synchronization
+import Testing
+
+/// A way to a nats-server that breaks in the middle of what the server says.
+final class CutRelay: Sendable {
+  private let listener: Int32
+  private let target: UInt16
+  private let marker = Mutex<[UInt8]?>(nil)
+  private let sockets = Mutex<[Int32]>([])
+  let port: UInt16
+  var url: String { "nats://127.0.0.1:\(port)" }
+
+  init(to target: UInt16) throws {
+    self.target = target
+    listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    let listener = listener
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    var name = Self.address(port: 0)
+    let isBound = withUnsafeMutablePointer(to: &name) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(listener, $0, size) == 0 && listen(listener, 8) == 0
+          && getsockname(listener, $0, &size) == 0
+      }
+    }
+    try #require(isBound)
+    port = UInt16(bigEndian: name.sin_port)
+    startThread(named: "cut-relay") { [self] in
+      while case let near = accept(listener, nil, nil), near >= 0 { relay(near) }
+    }
+  }
+
+  /// Once the server says this, nothing that follows passes, and the connection is closed. Once.
+  func cut(behind marker: String) { self.marker.withLock { $0 = Array(marker.utf8) } }
+
+  deinit { for socket in sockets.withLock({ $0 }) + [listener] { close(socket) } }
+
+  func stop() {
+    shutdown(listener, Int32(SHUT_RDWR))
+    for socket in sockets.withLock({ $0 }) { shutdown(socket, Int32(SHUT_RDWR)) }
+  }
+
+  private func relay(_ near: Int32) {
+    let far = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    var name = Self.address(port: target)
+    let isThere = withUnsafeMutablePointer(to: &name) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(far, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+      }
+    }
+    sockets.withLock { $0 += [near, far] }
+    guard isThere else { return end(near, far) }
+    startThread(named: "cut-relay") { [self] in pass(near, far) { $0 } }
+    startThread(named: "cut-relay") { [self] in pass(far, near, upToMarker) }
+  }
+
+  /// Passes bytes on, to the end or to where `passing` says that no more do.
+  private func pass(_ from: Int32, _ to: Int32, _ passing: (ArraySlice<UInt8>) -> ArraySlice<UInt8>)
+  {
+    var buffer = [UInt8](repeating: 0, count: 64 << 10)
+    while case let count = recv(from, &buffer, buffer.count, 0), count > 0 {
+      let all = buffer[..<count]
+      let part = passing(all)
+      let sent = part.withUnsafeBytes {
+        send(to, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+      }
+      if part.count < all.count || sent < part.count { break }
+    }
+    end(from, to)
+  }
+
+  private func upToMarker(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    marker.withLock { marker in
+      guard let found = marker.flatMap({ bytes.firstRange(of: $0) }) else { return bytes }
+      marker = nil
+      return bytes[..<found.upperBound]
+    }
+  }
+
+  private func end(_ near: Int32, _ far: Int32) {
+    shutdown(near, Int32(SHUT_RDWR))
+    shutdown(far, Int32(SHUT_RDWR))
+  }
+
+  private static func address(port: UInt16) -> sockaddr_in {
+    var name = sockaddr_in()
+    name.sin_family = sa_family_t(AF_INET)
+    name.sin_port = port.bigEndian
+    name.sin_addr.s_addr = inet_addr("127.0.0.1")
+    return name
+  }
+}

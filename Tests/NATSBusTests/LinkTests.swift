@@ -1,0 +1,47 @@
+import CallBus
+import CallTestKit
+import NATSBus
+import Testing
+
+/// A connection that broke in the middle of what the server said is followed by one that knows nothing of
+/// that: what was said in halves is lost, and nothing else.
+@Suite(.timeLimit(.minutes(1)))
+struct LinkTests {
+  /// `MSG half.line 7 16\r\npayload-half-way\r\n`, and where it ends.
+  @Test(arguments: ["MS", "MSG half.l", "16\r", "16\r\n", "payload-ha"])
+  func halfAMessageIsForgotten(end: String) async throws {
+    let server = try await NATSServerProcess.start()
+    defer { server.stop() }
+    let relay = try CutRelay(to: server.port)
+    defer { relay.stop() }
+    let events = Inbox<NATSEvent>(capacity: 1000)
+    var options = NATSOptions(subjects: Subjects(cluster: "test", shardCount: 4))
+    let other = try await NATSBus.connect(url: server.url, name: "other", options: options)
+    options.onEvent = { events.offer($0) }
+    let bus = try await NATSBus.connect(url: relay.url, name: "cut", options: options)
+    let contract = BusContract(bus: bus, other: other)
+    let messages = Inbox<BusMessage>(capacity: 100)
+    let subscription = try bus.subscribe("half.>") { messages.offer($0) }
+    try await contract.settle(bus)
+    relay.cut(behind: end)
+    other.publish("half.line", Array("payload-half-way".utf8))
+    try await until(.reconnected(server: relay.url), events)
+    try await contract.settle(bus)
+    for number in UInt8(0)..<10 { other.publish("half.line", [number]) }
+    let seen = await contract.collect(10, from: messages)
+    #expect(seen.map(\.bytes) == (UInt8(0)..<10).map { [$0] })
+    #expect(seen.allSatisfy { $0.subject == "half.line" })
+    #expect(bus.statistics.reconnects == 1)
+    subscription.cancel()
+    await bus.close()
+    await other.close()
+  }
+
+  private func until(_ event: NATSEvent, _ events: Inbox<NATSEvent>) async throws {
+    while true {
+      let batch = await events.next(until: .now + .seconds(20))
+      try #require(!batch.isEmpty, "\(event) did not come")
+      if batch.contains(event) { return }
+    }
+  }
+}
