@@ -22,6 +22,7 @@ extension ShardClaim {
     var end: StoredRecord?? = ahead.end
     for _ in 0..<3 {
       let checkpoint = try found.get()
+      if let epoch = checkpoint?.0.epoch, epoch > term.epoch { throw .taken }
       do throws(Failure) {
         let (recovered, revision) = try await replayAndFence(
           term, checkpoint?.0, ahead.registrations, accepted, end)
@@ -212,14 +213,23 @@ extension ShardClaim {
         Unreadable(.journal, sequence: stored.sequence, reason), at: stored.sequence)
       reader.chain.skip(stored.sequence)
     }
-    if record.epoch > term.epoch { throw .taken }
-    if record.epoch == term.epoch, record.writer != with.configuration.writer { throw .taken }
+    try checkOwner(term, record)
     let now = with.clock.now()
     reader.machine.replay(record.entries, now: now)
     // By this node's clock it is no younger than now.
     reader.tail.add(bytes: stored.bytes.count, at: min(record.at, now))
     reader.last = record
     if record.epoch < term.epoch { reader.former = record }
+  }
+
+  /// A record of another owner stands where this term is to begin. It may be met as the journal's end
+  /// only: a later owner's checkpoint covers what stands before it.
+  private func checkOwner(
+    _ term: ShardTerm, _ record: JournalRecord?
+  ) throws(Failure) {
+    guard let record else { return }
+    if record.epoch > term.epoch { throw .taken }
+    if record.epoch == term.epoch, record.writer != with.configuration.writer { throw .taken }
   }
 
   /// The journal must reach as far as the checkpoint does: a store that lost its end would give the
@@ -264,6 +274,7 @@ extension ShardClaim {
       // A replica that lags shows an older end: no reason to stop the shard before it was seen again.
       if end?.sequence ?? 0 < reader.chain.end, attempt < Self.fenceAttempts / 2 { continue }
       try checkEnd(end, &reader)
+      try checkOwner(term, reader.last)
       async let checkpoint = checkpointRevision()
       // An earlier attempt of which nothing was known did arrive.
       if let fence = reader.last, fence.epoch == term.epoch, fence.writer == writer {

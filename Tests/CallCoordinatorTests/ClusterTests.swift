@@ -204,6 +204,41 @@ import Testing
     }
   }
 
+  /// A claim that was held up reads on behind what a later owner wrote, and finds that one's last record
+  /// under its checkpoint: its own term is over before it began.
+  @Test func aClaimThatALaterOwnersCheckpointOvertookIsGivenUp() async throws {
+    try await withCluster(shards: 1) { bench in
+      let checkpoints = try await bench.bus.openBucket(
+        bench.subjects.checkpointStream, BucketOptions())
+      // What stands before it was purged.
+      let record = JournalRecord(
+        epoch: 5, number: 3, writer: "later", at: bench.clock.now(), entries: [], follows: 7)
+      let once = Once()
+      let journal = bench.journal
+      bench.bus.setFaults { faults in
+        faults.onAppend = { _, _ in
+          guard once.first() else { return nil }
+          journal.append(shard: 0, expecting: 0, ClusterCodec.encode(record)) { result in
+            guard case .appended(let sequence) = result else { return }
+            let checkpoint = Checkpoint(sequence: sequence, epoch: 5, entries: [])
+            let bytes = ClusterCodec.encode(checkpoint)
+            let head = CheckpointStore.Head(
+              epoch: 5, sequence: sequence, bytes: bytes.count, chunks: 1)
+            checkpoints.put("0.5.\(sequence).0", bytes, expecting: nil) { _ in }
+            checkpoints.put("0.head", Array(head.text.utf8), expecting: nil) { _ in }
+          }
+          return .unknown(stored: false)
+        }
+      }
+      bench.start("a")
+      try await bench.settled(["a"])
+      let records = try await bench.journal.records(shard: 0, from: 1, limit: 100)
+      let epochs = try records.map { try ClusterCodec.journalRecord($0.bytes).epoch }
+      #expect(epochs.first == 5 && epochs.count > 1)
+      #expect(epochs == epochs.sorted(), "\(epochs)")
+    }
+  }
+
   @Test func registrationsAreStoredAndFoundByTheNextOwner() async throws {
     try await withCluster { bench in
       bench.start("a")
