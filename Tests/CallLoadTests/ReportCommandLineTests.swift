@@ -62,6 +62,14 @@ import callload
         == "/nowhere/at/all.json: cannot be written; choose another file")
   }
 
+  @Test("another version of callnode needs restarts, and is named in the report")
+  func otherCallnode() throws {
+    let without = refusal("--other-callnode", "/bin/sh")
+    #expect(without.hasPrefix("--other-callnode /bin/sh: no node is started again; add --chaos"))
+    let missing = refusal("--other-callnode", "/nowhere", "--chaos", "kill-edge=5s")
+    #expect(missing.hasPrefix("--other-callnode /nowhere: no program is there"))
+  }
+
   @Test("edges") func edges() throws {
     #expect(try RunPlan.edgeURL("ws://h:80") == "ws://h:80")
     #expect(try RunPlan.edgeURL("http://h:80/") == "ws://h:80")

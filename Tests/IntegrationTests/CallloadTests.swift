@@ -30,6 +30,44 @@ import Testing
     #expect(phases.sorted() == latency.keys.sorted())
   }
 
+  @Test func aRollingRestartWithAnotherProgramIsAnUpgradeAndTheWayBack() async throws {
+    let folder = try Self.makeFolder()
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let lives = folder + "/lives"
+    let former = try Self.makeCallnode("former", in: folder, notingLivesIn: lives)
+    let next = try Self.makeCallnode("next", in: folder, notingLivesIn: lives)
+    let output = try await TestCluster.runAlone(
+      "callload",
+      [
+        "--devices", "60", "--rate", "5", "--duration", "10s", "--shards", "16", "--seed", "5",
+        "--callnode", former, "--other-callnode", next, "--chaos", "rolling-restart=1s",
+        "--node-setting", "drainSeconds=1s",
+      ])
+    #expect(output.status == 0, "\(output.text)")
+    #expect(output.text.contains("every correctness count is 0"))
+    #expect(output.text.contains("every second life of a node runs \(next)"), "\(output.text)")
+    let said = try String(contentsOfFile: lives, encoding: .utf8).split(separator: "\n")
+    for name in ["coordinator-1", "coordinator-2", "edge-1", "edge-2"] {
+      let programs = said.filter { $0.contains(" --node-id \(name) ") }.map { $0.prefix(4) }
+      #expect(programs.count > 1, "\(said)")
+      for (life, program) in programs.enumerated() {
+        #expect(program == (life.isMultiple(of: 2) ? "form" : "next"), "\(name): \(programs)")
+      }
+    }
+  }
+
+  /// A program that is callnode, and first writes its own name and its arguments into a file.
+  private static func makeCallnode(
+    _ name: String, in folder: String, notingLivesIn lives: String
+  ) throws -> String {
+    let path = "\(folder)/\(name)"
+    let program = try TestCluster.program("callnode")
+    let script = "#!/bin/sh\necho \"\(name) $*\" >> '\(lives)'\nexec '\(program)' \"$@\"\n"
+    try script.write(toFile: path, atomically: true, encoding: .utf8)
+    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
+    return path
+  }
+
   @Test func anInterruptedRunReportsAndLeavesNoProcessBehind() async throws {
     let folder = try Self.makeFolder()
     defer { try? FileManager.default.removeItem(atPath: folder) }

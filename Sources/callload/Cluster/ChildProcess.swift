@@ -79,6 +79,8 @@ package final class ChildProcess: Sendable {
 package struct ChildCommand: Sendable {
   package var name: String
   package var executable: String
+  /// What every second life runs instead.
+  package var otherExecutable: String?
   package var arguments: [String]
   package var logPath: String
   /// Beside those of callload's own environment.
@@ -89,6 +91,16 @@ package struct ChildCommand: Sendable {
     self.executable = executable
     self.arguments = arguments
     self.logPath = logPath
+  }
+
+  /// The same with the other program, where there are two.
+  package var other: ChildCommand {
+    var other = self
+    if let otherExecutable {
+      other.executable = otherExecutable
+      other.otherExecutable = executable
+    }
+    return other
   }
 }
 

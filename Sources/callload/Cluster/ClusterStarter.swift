@@ -137,6 +137,7 @@ struct ClusterStarter {
     var command = ChildCommand(
       name: id, executable: options.callnodePath, arguments: words + common,
       logPath: folder.file("\(id).log"))
+    command.otherExecutable = options.otherCallnodePath
     for (key, value) in options.nodeSettings {
       command.environment[Self.environmentName(of: key)] = value
     }

@@ -13,6 +13,8 @@ package struct LocalClusterOptions: Sendable, Equatable {
   package var pushGateways = 0
   package var natsPath: String
   package var callnodePath: String
+  /// What every second life of a node runs instead, where there is one.
+  package var otherCallnodePath: String?
   /// Asked who owns which shard; needed where faults are injected.
   package var callctlPath: String?
   /// The app that the devices belong to.

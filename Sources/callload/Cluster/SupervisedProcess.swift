@@ -6,13 +6,14 @@ import Synchronization
 package final class SupervisedProcess: Sendable {
   private struct State {
     var process: ChildProcess
+    /// What its next life runs.
+    var next: ChildCommand
     /// Of the lives that are over, as far as it was looked at before they ended.
     var spentMicroseconds: UInt64 = 0
   }
 
   package let role: ProcessRole
   package let name: String
-  private let command: ChildCommand
   private let processes: ProcessSet
   private let state: Mutex<State>
 
@@ -21,9 +22,8 @@ package final class SupervisedProcess: Sendable {
   ) {
     self.role = role
     self.name = command.name
-    self.command = command
     self.processes = processes
-    self.state = Mutex(State(process: process))
+    self.state = Mutex(State(process: process, next: command.other))
   }
 
   /// - Throws: ``SetupError`` with the system's reason.
@@ -64,12 +64,16 @@ package final class SupervisedProcess: Sendable {
     return process.poll() == .exited(0)
   }
 
-  /// Starts it again, once its last life is over.
+  /// Starts it again, once its last life is over; with the other program, where there are two.
   /// - Throws: ``SetupError`` with the system's reason.
   package func startAgain() async throws {
     while process.poll() == nil { await Pause.milliseconds(2) }
+    let command = state.withLock { $0.next }
     let next = try await processes.start(command, inPlaceOf: process)
-    state.withLock { $0.process = next }
+    state.withLock {
+      $0.process = next
+      $0.next = command.other
+    }
   }
 
   /// What it has used in all of its lives until now.

@@ -175,6 +175,12 @@ package struct LoadCommand: ParsableCommand {
     help: ArgumentHelp("callnode program. Default: beside this one.", valueName: "path"))
   package var callnode: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "With --chaos: another version of callnode. A node that is started again runs it, and the first one the next time: an upgrade, and the way back, under load.",
+      valueName: "path"))
+  package var otherCallnode: String?
+
   @Option(help: ArgumentHelp("Write the report as JSON.", valueName: "file"))
   package var json: String?
 

@@ -63,6 +63,7 @@ package struct RunPlan: Sendable {
       settings.pushGateways = options.pushGateways
       settings.sleepingShare = sleep?.share ?? 0
       settings.chaos = chaos?.description ?? ""
+      settings.otherCallnode = options.otherCallnodePath
     case .edges(let urls, _, _): settings.edgeURLs = urls
     }
     for path in [jsonPath, percentilePath].compactMap({ $0 }) { try Self.checkWritable(path) }
@@ -204,6 +205,7 @@ package struct RunPlan: Sendable {
       throw SetupError(refusal)
     }
     var options = LocalClusterOptions(natsPath: nats, callnodePath: callnode)
+    options.otherCallnodePath = try otherCallnode(command)
     options.coordinators = command.coordinators
     options.edges = command.edges
     options.natsServers = command.natsServers
@@ -218,6 +220,19 @@ package struct RunPlan: Sendable {
       }
     }
     return .local(options)
+  }
+
+  private static func otherCallnode(_ command: LoadCommand) throws -> String? {
+    guard let path = command.otherCallnode else { return nil }
+    guard !command.chaos.isEmpty else {
+      throw SetupError(
+        "--other-callnode \(path): no node is started again; add --chaos rolling-restart=10s, or another"
+      )
+    }
+    guard Executables.isExecutable(path) else {
+      throw SetupError("--other-callnode \(path): no program is there; give the path of callnode")
+    }
+    return path
   }
 
   private static func edgeTarget(_ command: LoadCommand) throws -> Target {

@@ -56,12 +56,15 @@ package struct JSONReport: Codable {
     package var natsServers: Int
     /// Missing where no faults were asked for.
     package var chaos: String?
+    /// Missing where nodes run one program.
+    package var otherCallnode: String?
     /// Missing where no devices sleep, as is what follows.
     package var pushGateways: Int?
     package var sleepingShare: Double?
     package var edgeURLs: [String]
     enum CodingKeys: String, CodingKey {
       case scenario, seed, coordinators, edges, chaos
+      case otherCallnode = "other_callnode"
       case natsServers = "nats_servers"
       case pushGateways = "push_gateways"
       case sleepingShare = "sleeping_share"
@@ -199,6 +202,7 @@ extension JSONReport {
       coordinators: report.settings.coordinators, edges: report.settings.edges,
       natsServers: report.settings.edgeURLs.isEmpty ? report.settings.natsServers : 0,
       chaos: report.settings.chaos.isEmpty ? nil : report.settings.chaos,
+      otherCallnode: report.settings.otherCallnode,
       pushGateways: report.settings.sleepingShare > 0 ? report.settings.pushGateways : nil,
       sleepingShare: report.settings.sleepingShare > 0 ? report.settings.sleepingShare : nil,
       edgeURLs: report.settings.edgeURLs)

@@ -44,9 +44,9 @@ extension RunReport {
       "\(counted(machine.cpus, "CPU"))"
       + (machine.cpuModel.isEmpty ? "" : " (\(machine.cpuModel))")
       + ", \(Units.bytes(machine.memoryBytes)) memory, \(machine.kernel)"
-    return [
-      style.bold("callload") + "  " + load, "cluster   " + cluster, "machine   " + box,
-    ]
+    let other = settings.otherCallnode.map { "restarts  every second life of a node runs \($0)" }
+    return [style.bold("callload") + "  " + load, "cluster   " + cluster]
+      + (other.map { [$0] } ?? []) + ["machine   " + box]
   }
 
   private func expectation(_ style: TextStyle) -> [String] {

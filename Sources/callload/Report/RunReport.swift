@@ -16,6 +16,8 @@ package struct RunSettings: Sendable, Equatable {
   package var natsServers = 1
   /// The faults that were asked for; empty: none.
   package var chaos = ""
+  /// The program that every second life of a node runs, where there is one.
+  package var otherCallnode: String?
   package var pushGateways = 0
   /// Which share of the devices has no session; 0: none.
   package var sleepingShare: Double = 0
