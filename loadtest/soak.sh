@@ -30,9 +30,10 @@ for servers in "${clusters[@]}"; do
   more=(--sleeping 20% --push-gateways 2)
   ((servers == 1)) || more=(--nats "$three")
   # Ended calls are kept for 10 minutes; a shorter run would see nothing but them piling up. Two minutes
-  # are longer than any device is without a session: what it asks for must still be known.
+  # are longer than any device is without a session: what it asks for must still be known. Nor is the
+  # store at its level before each shard has written a checkpoint or two.
   "$bin/callload" --nats-servers "$servers" "${more[@]}" --devices 600 --rate 15 --duration "${seconds}s" \
     --chaos all,drain=30s --summary 1m --check-growth \
-    --node-setting endedCallKept=2m --node-setting drainSeconds=3s "$@" || status=1
+    --node-setting endedCallKept=2m --node-setting checkpointEvery=1m --node-setting drainSeconds=3s "$@" || status=1
 done
 exit $status

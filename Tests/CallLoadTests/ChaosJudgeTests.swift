@@ -238,7 +238,8 @@ import callload
     mutating func count(
       _ rule: CorrectnessRule, isAttached: (Int) -> Bool
     ) throws -> Int {
-      _ = try #require(checker.judge(call, at: at(60), isAttached: isAttached))
+      let verdict = checker.judge(call, at: at(60), isAttached: isAttached)
+      _ = try #require(verdict)
       return try #require(checker.counts[rule])
     }
   }

@@ -61,6 +61,16 @@ import callload
     #expect(excused(20) == at(25.5))
   }
 
+  @Test("when faults of a kind began") func beginnings() {
+    var timeline = FaultTimeline.quiet()
+    timeline.begin(Fault.test(1, .killPush, shards: []), carried: [], at: at(10))
+    #expect(timeline.began(.killPush, from: at(9), to: at(10)))
+    #expect(timeline.began(.killPush, from: at(10), to: at(11)))
+    #expect(!timeline.began(.killPush, from: at(10.1), to: at(11)))
+    #expect(!timeline.began(.killPush, from: at(9), to: at(9.9)))
+    #expect(!timeline.began(.killEdge, from: at(9), to: at(11)))
+  }
+
   @Test("a device is disturbed by its edge until it has a new session")
   func devices() {
     var timeline = FaultTimeline.quiet()

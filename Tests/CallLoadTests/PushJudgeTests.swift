@@ -13,7 +13,7 @@ import callload
   /// A judge of one call, whose devices take what is said.
   static func judge(takes: PushCapabilities = []) -> PushJudge {
     var judge = PushJudge { _ in takes }
-    judge.planned(call)
+    judge.planned(call, at: at(0))
     return judge
   }
 
@@ -93,15 +93,24 @@ import callload
     var unrung = Self.judge(takes: capability)
     unrung.arrived(Self.push(purpose, id: "b", at: 505), for: Self.call)
     #expect(rules(unrung) == [.cleanUpUnasked])
+    // Whether a gateway that died had sent the ring nobody knows.
+    for (died, broken) in [(504, 0), (506, 1)] {
+      var faults = PushJudge.Faults()
+      faults.gatewayDied = { $0 <= Self.at(Int64(died)) && Self.at(Int64(died)) <= $1 }
+      var judged = unrung
+      let finding = judged.judge(Self.call, faults: faults) { "d\($0)" }
+      #expect(finding.violations.count == broken, "died at \(died)")
+    }
 
     var attached = judge
     attached.attached(Self.call, 1, at: Self.at(254))
     #expect(rules(attached) == [.cleanUpUnasked])
     // A new owner that its edge had not told.
-    let excused = attached.judge(
-      Self.call,
-      wasDisturbed: { device, begin, end in device == 1 && begin == Self.at(254) && begin < end },
-      name: { "d\($0)" })
+    var faults = PushJudge.Faults()
+    faults.disturbed = { device, begin, end in
+      device == 1 && begin == Self.at(254) && begin < end
+    }
+    let excused = attached.judge(Self.call, faults: faults) { "d\($0)" }
     #expect(excused.violations.isEmpty)
     var justNow = judge
     justNow.attached(Self.call, 1, at: Self.at(255))

@@ -153,6 +153,13 @@ package struct FaultTimeline: Sendable {
     return nil
   }
 
+  /// Whether a fault of a kind began between two times.
+  package func began(_ kind: ChaosKind, from begin: Timestamp, to end: Timestamp) -> Bool {
+    faults.contains { id, fault in
+      fault.kind == kind && beganAt[id].map { begin <= $0 && $0 <= end } ?? false
+    }
+  }
+
   /// Whether what was said to a device in time may come late: its edge was frozen, or cut off, whatever
   /// else befell the device meanwhile.
   package func mayComeLate(to device: Int, at now: Timestamp) -> Bool {

@@ -102,7 +102,7 @@ extension LoadRig {
       CallChecker.Facts(
         call: plan.call, part: plan.kind, caller: plan.caller, callees: plan.callees,
         placedAt: loop.now, ringTimeout: .seconds(Int64(plan.ringTimeoutSeconds))))
-    if sleep != nil { stage?.pushJudge.planned(plan.call) }
+    if sleep != nil { stage?.pushJudge.planned(plan.call, at: plan.placeAt) }
     devices[plan.caller].calls.append(plan.call)
     for callee in plan.callees { devices[callee].calls.append(plan.call) }
     let callee = roster.userName(roster.user(of: plan.callees.lowerBound))

@@ -48,14 +48,17 @@ extension LoadRig {
   private func judgePushes(of call: CallID) {
     guard let stage else { return }
     let (roster, timeline) = (roster, stage.checker.timeline)
-    let finding = stage.pushJudge.judge(
-      call,
-      wasDisturbed: { device, begin, end in
-        let shard = timeline.shard(ofDevice: device)
-        return timeline.disturbed(shard: shard, from: begin, to: end) != nil
-          || timeline.disturbed(device: device, from: begin, to: end) != nil
-      },
-      name: { roster.party($0).text })
+    var faults = PushJudge.Faults()
+    faults.disturbed = { device, begin, end in
+      let shard = timeline.shard(ofDevice: device)
+      return timeline.disturbed(shard: shard, from: begin, to: end) != nil
+        || timeline.disturbed(device: device, from: begin, to: end) != nil
+    }
+    // The queue may hand a job to one that has just died.
+    faults.gatewayDied = {
+      timeline.began(.killPush, from: $0 + Span(microseconds: -1_000_000), to: $1)
+    }
+    let finding = stage.pushJudge.judge(call, faults: faults) { roster.party($0).text }
     for (purpose, count) in finding.late { stage.pushes.late[purpose, default: 0] += count }
     for violation in finding.violations { stage.checker.pushesBroke(violation, of: call) }
   }

@@ -26,6 +26,7 @@ package struct PushJudge: Sendable {
   }
 
   private struct Call {
+    var plannedAt: Timestamp
     var arrivals: [Arrival] = []
     /// When ringing was over: as decided, by the cluster's clock; and as heard here.
     var overDecidedAt: Timestamp?
@@ -49,7 +50,9 @@ package struct PushJudge: Sendable {
 
   package init(takes: @escaping @Sendable (Int) -> PushCapabilities?) { self.takes = takes }
 
-  package mutating func planned(_ call: CallID) { calls[call] = Call() }
+  package mutating func planned(_ call: CallID, at now: Timestamp) {
+    calls[call] = Call(plannedAt: now)
+  }
 
   package mutating func arrived(_ arrival: Arrival, for call: CallID) {
     calls[call]?.arrivals.append(arrival)
@@ -97,13 +100,20 @@ package struct PushJudge: Sendable {
     package init() {}
   }
 
+  /// What faults explain.
+  package struct Faults {
+    /// Whether one may have kept the cluster from knowing, between two times, that a device is attached:
+    /// a new owner of the shard learns it from the edge.
+    package var disturbed: (_ device: Int, Timestamp, Timestamp) -> Bool = { _, _, _ in false }
+    /// Whether a gateway died between two times, perhaps with a ring in hand: nobody knows whether it had
+    /// been sent, so its device is told of the end all the same.
+    package var gatewayDied: (Timestamp, Timestamp) -> Bool = { _, _ in false }
+    package init() {}
+  }
+
   /// Judges a call and forgets it.
-  /// - Parameter wasDisturbed: whether a fault may have kept the cluster from knowing, between two
-  ///   times, that a device is attached: a new owner of the shard learns it from the edge.
   package mutating func judge(
-    _ id: CallID,
-    wasDisturbed: (_ device: Int, Timestamp, Timestamp) -> Bool = { _, _, _ in false },
-    name: (Int) -> String
+    _ id: CallID, faults: Faults = Faults(), name: (Int) -> String
   ) -> Finding {
     guard let call = calls.removeValue(forKey: id) else { return Finding() }
     var finding = Finding()
@@ -124,7 +134,7 @@ package struct PushJudge: Sendable {
       switch arrival.purpose {
       case .ring: judgeRing(arrival, call, what, &finding)
       case .missed, .answeredElsewhere, .cancel, .ended, .missedNotice:
-        judgeCleanUp(arrival, call, what, wasDisturbed, &finding)
+        judgeCleanUp(arrival, call, what, faults, &finding)
       }
     }
     let over = call.overDecidedAt ?? call.overHeardAt.map { $0 + Self.skew }
@@ -153,8 +163,7 @@ package struct PushJudge: Sendable {
   }
 
   private func judgeCleanUp(
-    _ arrival: Arrival, _ call: Call, _ what: String,
-    _ wasDisturbed: (_ device: Int, Timestamp, Timestamp) -> Bool, _ finding: inout Finding
+    _ arrival: Arrival, _ call: Call, _ what: String, _ faults: Faults, _ finding: inout Finding
   ) {
     if arrival.device == call.winner { return finding.add(.cleanUpToWinner, "\(what), and won") }
     let takes = takes(arrival.device) ?? []
@@ -167,12 +176,15 @@ package struct PushJudge: Sendable {
     }
     // A ring and its clean-up may overtake each other between two connections.
     guard call.arrivals.contains(where: { $0.device == arrival.device && $0.purpose == .ring })
-    else { return finding.add(.cleanUpUnasked, "\(what), and no push had made it ring") }
+    else {
+      guard !faults.gatewayDied(call.plannedAt, arrival.at) else { return }
+      return finding.add(.cleanUpUnasked, "\(what), and no push had made it ring")
+    }
     if call.acted.contains(arrival.device) {
       return finding.add(.cleanUpUnasked, "\(what), which had ended its part itself")
     }
     if let attached = call.attachedAt[arrival.device], let sentAt = arrival.sentAt,
-      attached + Self.skew < sentAt, !wasDisturbed(arrival.device, attached, arrival.at)
+      attached + Self.skew < sentAt, !faults.disturbed(arrival.device, attached, arrival.at)
     {
       finding.add(.cleanUpUnasked, "\(what), which was attached")
     }

@@ -51,6 +51,11 @@ struct PushCheckerTests {
   @Test func anEndNeedsACall() {
     var checker = checker(takes: ["missed"])
     #expect(checker.check(push(end)) == [.endWithoutCall])
+    // Unless others judge that.
+    var lenient = APNsPushChecker(endsNeedCalls: false)
+    lenient.register(sampleToken, .init(takes: ["missed"], read: read))
+    #expect(lenient.check(push(end)) == [])
+    #expect(lenient.check(push(#"{"end":"c1","kind":"cancel"}"#)) == [.unwantedEndPush])
   }
 
   @Test func whatCannotBeReadEndsTheApp() {
