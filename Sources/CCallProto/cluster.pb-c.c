@@ -952,6 +952,96 @@ void   callmesh__v1__push_job__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__push_job__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__push_never_sent__init
+                     (Callmesh__V1__PushNeverSent         *message)
+{
+  static const Callmesh__V1__PushNeverSent init_value = CALLMESH__V1__PUSH_NEVER_SENT__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__push_never_sent__get_packed_size
+                     (const Callmesh__V1__PushNeverSent *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__push_never_sent__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__push_never_sent__pack
+                     (const Callmesh__V1__PushNeverSent *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__push_never_sent__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__push_never_sent__pack_to_buffer
+                     (const Callmesh__V1__PushNeverSent *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__push_never_sent__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__PushNeverSent *
+       callmesh__v1__push_never_sent__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__PushNeverSent *)
+     protobuf_c_message_unpack (&callmesh__v1__push_never_sent__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__push_never_sent__free_unpacked
+                     (Callmesh__V1__PushNeverSent *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__push_never_sent__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__push_leg__init
+                     (Callmesh__V1__PushLeg         *message)
+{
+  static const Callmesh__V1__PushLeg init_value = CALLMESH__V1__PUSH_LEG__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__push_leg__get_packed_size
+                     (const Callmesh__V1__PushLeg *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__push_leg__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__push_leg__pack
+                     (const Callmesh__V1__PushLeg *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__push_leg__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__push_leg__pack_to_buffer
+                     (const Callmesh__V1__PushLeg *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__push_leg__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__PushLeg *
+       callmesh__v1__push_leg__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__PushLeg *)
+     protobuf_c_message_unpack (&callmesh__v1__push_leg__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__push_leg__free_unpacked
+                     (Callmesh__V1__PushLeg *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__push_leg__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__push_withdrawal__init
                      (Callmesh__V1__PushWithdrawal         *message)
 {
@@ -2854,7 +2944,7 @@ const ProtobufCMessageDescriptor callmesh__v1__lease__descriptor =
   (ProtobufCMessageInit) callmesh__v1__lease__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[17] =
+static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[18] =
 {
   {
     "format",
@@ -3060,6 +3150,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "ring_unknown",
+    18,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, ring_unknown),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__push_job__field_indices_by_name[] = {
   1,   /* field[1] = app */
@@ -3076,6 +3178,7 @@ static const unsigned callmesh__v1__push_job__field_indices_by_name[] = {
   5,   /* field[5] = purpose */
   15,   /* field[15] = reason */
   12,   /* field[12] = ring_deadline_us */
+  17,   /* field[17] = ring_unknown */
   6,   /* field[6] = token */
   2,   /* field[2] = user */
   9,   /* field[9] = video */
@@ -3083,7 +3186,7 @@ static const unsigned callmesh__v1__push_job__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__push_job__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 17 }
+  { 0, 18 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor =
 {
@@ -3093,11 +3196,113 @@ const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor =
   "Callmesh__V1__PushJob",
   "callmesh.v1",
   sizeof(Callmesh__V1__PushJob),
-  17,
+  18,
   callmesh__v1__push_job__field_descriptors,
   callmesh__v1__push_job__field_indices_by_name,
   1,  callmesh__v1__push_job__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__push_job__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__push_never_sent__field_descriptors[2] =
+{
+  {
+    "format",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushNeverSent, format),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "legs",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__PushNeverSent, n_legs),
+    offsetof(Callmesh__V1__PushNeverSent, legs),
+    &callmesh__v1__push_leg__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__push_never_sent__field_indices_by_name[] = {
+  0,   /* field[0] = format */
+  1,   /* field[1] = legs */
+};
+static const ProtobufCIntRange callmesh__v1__push_never_sent__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__push_never_sent__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.PushNeverSent",
+  "PushNeverSent",
+  "Callmesh__V1__PushNeverSent",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__PushNeverSent),
+  2,
+  callmesh__v1__push_never_sent__field_descriptors,
+  callmesh__v1__push_never_sent__field_indices_by_name,
+  1,  callmesh__v1__push_never_sent__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__push_never_sent__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__push_leg__field_descriptors[2] =
+{
+  {
+    "call",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushLeg, call),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "device",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushLeg, device),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__push_leg__field_indices_by_name[] = {
+  0,   /* field[0] = call */
+  1,   /* field[1] = device */
+};
+static const ProtobufCIntRange callmesh__v1__push_leg__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__push_leg__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.PushLeg",
+  "PushLeg",
+  "Callmesh__V1__PushLeg",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__PushLeg),
+  2,
+  callmesh__v1__push_leg__field_descriptors,
+  callmesh__v1__push_leg__field_indices_by_name,
+  1,  callmesh__v1__push_leg__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__push_leg__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__push_withdrawal__field_descriptors[2] =

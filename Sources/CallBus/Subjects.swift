@@ -19,6 +19,8 @@ public struct Subjects: Sendable {
   public var announceRequests: String { "\(cluster).announce" }
   /// Coordinators tell gateways of calls that ring no more. `PushWithdrawal`.
   public var pushWithdrawals: String { "\(cluster).push.withdrawals" }
+  /// Gateways tell each other of rings that nobody has sent. `PushNeverSent`.
+  public var pushNeverSent: String { "\(cluster).push.never-sent" }
   /// Edges say that they announced all. `AnnounceDone`.
   public func announceDone(shard: Int) -> String { "\(cluster).shard.\(shard).announced" }
   /// Operators' questions; the answer is JSON. Every node answers.

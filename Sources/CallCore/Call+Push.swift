@@ -196,7 +196,9 @@ extension Call {
       user: facts.callee, device: registration.device, call: id, purpose: purpose, token: token,
       dialect: registration.dialect, caller: facts.caller, video: facts.video,
       headers: facts.headers, placedAt: facts.placedAt, ringDeadline: facts.deadline,
-      decidedAt: decidedAt, deadline: deadline, reason: reason, by: by)
+      decidedAt: decidedAt, deadline: deadline, reason: reason, by: by,
+      isRingUnknown: purpose.isCleanUp
+        && !(legIndex(registration.device).map { legs[$0].isRingReported } ?? true))
   }
 
   /// Since when it does not ring any more.

@@ -157,12 +157,15 @@ public struct PushJob: Sendable, Equatable {
   public var reason: EndReason?
   /// Who answered, declined or cancelled.
   public var by: Party?
+  /// Of a clean-up: what became of the push that was to make the device ring was not known when this was
+  /// decided. Perhaps it never left, and then there is nothing to tell.
+  public var isRingUnknown: Bool
 
   public init(
     user: UserKey, device: DeviceID, call: CallID, purpose: PushPurpose, token: PushToken,
     dialect: PushDialect, caller: Party, video: Bool, headers: [CustomHeader],
     placedAt: Timestamp, ringDeadline: Timestamp, decidedAt: Timestamp, deadline: Timestamp,
-    reason: EndReason? = nil, by: Party? = nil
+    reason: EndReason? = nil, by: Party? = nil, isRingUnknown: Bool = false
   ) {
     self.user = user
     self.device = device
@@ -179,6 +182,17 @@ public struct PushJob: Sendable, Equatable {
     self.deadline = deadline
     self.reason = reason
     self.by = by
+    self.isRingUnknown = isRingUnknown
+  }
+}
+
+/// A device in a call, as pushes know it.
+public struct PushLeg: Sendable, Hashable {
+  public var call: CallID
+  public var device: DeviceID
+  public init(call: CallID, device: DeviceID) {
+    self.call = call
+    self.device = device
   }
 }
 

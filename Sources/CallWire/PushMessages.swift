@@ -25,6 +25,17 @@ extension ClusterCodec {
   public static func pushJob(_ bytes: [UInt8]) throws(WireError) -> PushJob {
     try read(bytes, "push job", callmesh__v1__push_job__unpack, Unpacker.pushJob)
   }
+  /// Devices whose rings were dropped before anybody sent them.
+  public static func encode(neverSent legs: [PushLeg]) -> [UInt8] {
+    Packer.bytes { $0.pushNeverSent(legs) }
+  }
+  public static func pushNeverSent(_ bytes: [UInt8]) throws(WireError) -> [PushLeg] {
+    try read(bytes, "rings never sent", callmesh__v1__push_never_sent__unpack) {
+      (message) throws(Fault) in
+      try Unpacker.checkSaid(format: message.pointee.format)
+      return try Unpacker.array(message.pointee.n_legs, message.pointee.legs, Unpacker.pushLeg)
+    }
+  }
   public static func pushKeys(_ bytes: [UInt8]) throws(WireError) -> PushKeys {
     try read(bytes, "push keys", callmesh__v1__push_keys__unpack, Unpacker.pushKeys)
   }

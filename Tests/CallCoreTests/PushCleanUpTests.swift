@@ -75,6 +75,16 @@ import Testing
     #expect(bench.pushes.isEmpty)
   }
 
+  @Test("whether the ring had left is in the job", arguments: [nil, PushOutcome.accepted])
+  func tellsOfTheRing(report: PushOutcome?) {
+    var bench = Bench()
+    bench.enrol("b1", voip: "v1", can: .cancel)
+    bench.place()
+    if let report { bench.report(report, "b1", token: "v1") }
+    bench.caller(.cancel(Bench.callID))
+    #expect(bench.pushes.map(\.isRingUnknown) == [false, report == nil])
+  }
+
   @Test("who said what is in the job") func tellsWho() {
     var bench = ringing(can: [.answeredElsewhere])
     end(.answered, &bench)

@@ -54,6 +54,12 @@ import Testing
         into: &effects)
       return drained()
     }
+    mutating func neverSent(_ calls: UInt64..., at seconds: Double = 0) -> [Effect] {
+      machine.neverSent(
+        calls.map { PushLeg(call: CallID(high: 7, low: $0), device: "phone") },
+        now: GatewayMachineTests.at(seconds), into: &effects)
+      return drained()
+    }
     mutating func tick(at seconds: Double) -> [Effect] {
       machine.tick(now: GatewayMachineTests.at(seconds), into: &effects)
       return drained()
@@ -264,6 +270,60 @@ import Testing
     #expect(Self.report(bench.take(Self.job(3, purpose: .missed))) == [])
   }
 
+  /// A clean-up whose ring nobody knows of: it may be waiting at another gateway, which drops it.
+  static func cleanUp(_ number: UInt64) -> PushJob {
+    var job = job(number, purpose: .cancel)
+    job.isRingUnknown = true
+    return job
+  }
+
+  @Test func aDroppedRingIsToldToTheOtherGateways() {
+    var bench = Bench()
+    _ = bench.withdraw(1, 2)
+    let leg = PushLeg(call: CallID(high: 7, low: 1), device: "phone")
+    #expect(bench.take(Self.job(1)).contains(.tellNeverSent(leg)))
+    // Another may have sent it before.
+    #expect(
+      !bench.take(Self.job(2), attempt: 2).contains {
+        if case .tellNeverSent = $0 { true } else { false }
+      })
+  }
+
+  @Test func whatAnotherDroppedIsNotCleanedUp() {
+    var bench = Bench(sends: 1)
+    #expect(bench.take(Self.cleanUp(1)) == [], "it waits for word of the ring")
+    #expect(bench.take(Self.cleanUp(2)) == [], "for a place")
+    // The ring was another device's.
+    let other = [PushLeg(call: CallID(high: 7, low: 1), device: "tablet")]
+    bench.machine.neverSent(other, now: Self.at(0.1), into: &bench.effects)
+    #expect(bench.drained() == [])
+    #expect(Self.report(bench.neverSent(1, 2, at: 0.2)) == [.expired, .expired])
+    #expect(bench.machine.counts[.withdrawn] == 2)
+    // Word of it came first.
+    _ = bench.neverSent(3, at: 0.2)
+    #expect(Self.report(bench.take(Self.cleanUp(3), at: 0.2)) == [.expired])
+    #expect(Self.sends(bench.tick(at: 10)) == [])
+    #expect(bench.machine.jobs == 0)
+  }
+
+  @Test func withoutWordOfTheRingItsEndIsTold() {
+    var bench = Bench(sends: 10)
+    _ = bench.take(Self.cleanUp(1))
+    #expect(Self.sends(bench.tick(at: 0.2)) == [])
+    #expect(Self.sends(bench.tick(at: 0.4)) == [1])
+    #expect(bench.neverSent(1, at: 0.5) == [], "too late")
+    // The ring left here, or is about to: there is nothing to wait for.
+    _ = bench.take(Self.job(2))
+    #expect(Self.sends(bench.take(Self.cleanUp(2))) == [3])
+    _ = bench.sent(2, .accepted)
+    var later = Self.cleanUp(2)
+    later.purpose = .missed
+    _ = bench.sent(1, .accepted)
+    #expect(Self.sends(bench.take(later)) == [4])
+    // Its shard knows that the ring had left.
+    #expect(Self.sends(bench.take(Self.job(5, purpose: .cancel), pool: 1)) == [5])
+  }
+
   @Test func whoseRingWasLateIsNotToldThatItIsOver() {
     var bench = Bench()
     #expect(Self.report(bench.take(Self.job(1, deadline: 5), at: 6)) == [.expired])
@@ -434,6 +494,7 @@ import Testing
         case .ask(let question, _): asked.append(question)
         case .report(let pending): reports.insert(pending.number)
         case .withdraw(let job): #expect(sending.contains(job), "\(job) is with no sender")
+        case .tellNeverSent: break
         }
       }
     }
@@ -443,6 +504,7 @@ import Testing
     for _ in 0..<1500 {
       now += Double(random.below(40)) / 100
       if random.below(10) == 0 { look(bench.withdraw(UInt64(random.below(200)), at: now)) }
+      if random.below(10) == 0 { look(bench.neverSent(UInt64(random.below(200)), at: now)) }
       switch random.below(4) {
       case 0, 1:
         let number = UInt64(random.below(200))

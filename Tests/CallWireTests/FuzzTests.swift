@@ -77,6 +77,7 @@ import Testing
       _ = try? ClusterCodec.announceRequest(bytes)
       _ = try? ClusterCodec.announceDone(bytes)
       _ = try? ClusterCodec.pushWithdrawal(bytes)
+      _ = try? ClusterCodec.pushNeverSent(bytes)
       _ = try? ClusterCodec.lease(bytes)
       _ = try? ClusterCodec.journalRecord(bytes)
       _ = try? ClusterCodec.checkpoint(bytes)

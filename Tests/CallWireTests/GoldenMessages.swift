@@ -151,7 +151,13 @@ extension GoldenValues {
       GoldenValue("pushJob.\($0.name)", $0.job, ClusterCodec.encode, ClusterCodec.pushJob)
     }
     all += [
-      GoldenValue("pushKeys", pushKeys, ClusterCodec.encode, ClusterCodec.pushKeys)
+      GoldenValue("pushKeys", pushKeys, ClusterCodec.encode, ClusterCodec.pushKeys),
+      GoldenValue(
+        "pushJobRingUnknown", jobOfAnUnknownRing, ClusterCodec.encode, ClusterCodec.pushJob),
+      GoldenValue(
+        "pushNeverSent",
+        [PushLeg(call: call, device: "bob-phone"), PushLeg(call: call, device: "tablet")],
+        ClusterCodec.encode(neverSent:), ClusterCodec.pushNeverSent),
     ]
     all += commands.map {
       GoldenValue(

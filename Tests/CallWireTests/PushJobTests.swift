@@ -23,6 +23,13 @@ extension GoldenValues {
     }
     return (purpose.name, job)
   }
+
+  static let jobOfAnUnknownRing = {
+    var job = jobs.last!.job
+    job.purpose = .cancel
+    job.isRingUnknown = true
+    return job
+  }()
 }
 
 extension Generator {
@@ -37,7 +44,7 @@ extension Generator {
       video: chance(50), headers: headers(), placedAt: microseconds(),
       ringDeadline: microseconds(), decidedAt: microseconds(), deadline: microseconds(),
       reason: chance(50) ? EndReason.allCases.randomElement(using: &self)! : nil,
-      by: chance(50) ? party() : nil)
+      by: chance(50) ? party() : nil, isRingUnknown: chance(50))
   }
 
   mutating func pushKeys(_ count: Int) -> PushKeys {

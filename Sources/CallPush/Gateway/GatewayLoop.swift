@@ -24,6 +24,8 @@ final class GatewayLoop<Bus: ClusterBus> {
   private var wishes: [UInt64: PushWish] = [:]
   /// Reports and questions to shards.
   private var commands: [Command] = []
+  /// Rings that were dropped, for the other gateways.
+  private var neverSent: [PushLeg] = []
   private var counted: [GatewayMachine.Count: UInt64] = [:]
   private var unreadable = LogOnce()
   private var rejections = LogOnce()
@@ -54,6 +56,7 @@ final class GatewayLoop<Bus: ClusterBus> {
         machine.learnt(number, rings: rings, now: now, into: &effects)
       }
     case .withdrawn(let calls): machine.withdraw(calls, now: now, into: &effects)
+    case .neverSent(let legs): machine.neverSent(legs, now: now, into: &effects)
     case .status(let replyTo):
       gateway.answerStatus(replyTo, machine)
     case .drain, .resume, .shutDown: break
@@ -89,6 +92,7 @@ final class GatewayLoop<Bus: ClusterBus> {
     if let next = machine.nextDeadline, next <= now { machine.tick(now: now, into: &effects) }
     perform(now: now)
     publishCommands()
+    tellNeverSent()
     count()
   }
 
@@ -126,6 +130,7 @@ final class GatewayLoop<Bus: ClusterBus> {
       case .ask(let question, let number):
         guard let job = machine.job(number) else { continue }
         commands.append(GatewayReporting.question(question, job, peer: gateway.peer))
+      case .tellNeverSent(let leg): neverSent.append(leg)
       case .report(let pending):
         commands.append(GatewayReporting.report(pending, peer: gateway.peer))
       }
@@ -147,6 +152,15 @@ final class GatewayLoop<Bus: ClusterBus> {
     }
     commands.removeAll(keepingCapacity: true)
     gateway.bus.publish(messages)
+  }
+
+  // MARK: To other gateways
+
+  private func tellNeverSent() {
+    guard !neverSent.isEmpty else { return }
+    gateway.bus.publish(
+      gateway.subjects.pushNeverSent, ClusterCodec.encode(neverSent: neverSent))
+    neverSent.removeAll(keepingCapacity: true)
   }
 
   private func count() {

@@ -28,6 +28,10 @@ extension GatewayMachine {
     package var askAfter = Span.milliseconds(500)
     /// Without an answer for so long it is sent all the same: a push is a hint.
     package var answerWithin = Span.seconds(1)
+    /// A device is told that it is over only if it rings. Where its shard did not know whether the ring had
+    /// left, and it did not leave here, another gateway may have dropped it: that one is given so long to
+    /// say so.
+    package var hearWithin = Span.milliseconds(300)
     /// For how long the fate of a push is remembered: its job may come again.
     package var fatesKept = Span.seconds(120)
     package var fatesMax = 200_000
@@ -44,6 +48,8 @@ extension GatewayMachine {
     /// Ask the job's shard whether its call still rings for the device.
     case ask(question: UInt64, job: UInt64)
     case report(GatewayReports.Pending)
+    /// Tell the other gateways that nobody sent the ring.
+    case tellNeverSent(PushLeg)
   }
 
   package enum Count: String, Sendable, CaseIterable {
@@ -67,5 +73,16 @@ extension GatewayMachine {
     case overdue
     /// Jobs given back because the gateway goes.
     case released
+  }
+}
+
+extension PushJob {
+  var leg: PushLeg { PushLeg(call: call, device: device) }
+
+  /// The push that was to make its device ring.
+  var ring: PushJob {
+    var ring = self
+    ring.purpose = .ring
+    return ring
   }
 }

@@ -15,17 +15,13 @@ package struct GatewayMachine: Sendable {
     package var waiting: Int { queue.count }
   }
 
-  /// A device in a call.
-  private struct Leg: Sendable, Hashable {
-    var call: CallID
-    var device: DeviceID
-    init(_ job: PushJob) { (call, device) = (job.call, job.device) }
-  }
-
   private struct Active {
-    /// What comes next: waiting → (asking →) sending. The latter two have one of the pool's places.
+    /// What comes next: waiting → (asking or hearing →) sending. All but the first have one of the pool's
+    /// places.
     enum Stage: Equatable {
       case waiting
+      /// Whether another gateway dropped the ring of which this would tell that it is over.
+      case hearing(until: Timestamp)
       /// For the shard's answer, and no longer than until then.
       case asking(until: Timestamp)
       case sending
@@ -60,7 +56,7 @@ package struct GatewayMachine: Sendable {
   private var places: [String: Int] = [:]
   /// Rings that were dropped and that nobody can have sent: their devices ring for no push, so none
   /// need tell them that it is over.
-  private var unsentRings: RecentSet<Leg>
+  private var unsentRings: RecentSet<PushLeg>
   /// By the number of the report.
   private var held: [UInt64: Held] = [:]
   private var heldByIdentity: [PushIdentity: UInt64] = [:]
@@ -109,12 +105,12 @@ package struct GatewayMachine: Sendable {
     if takeAgain(item, identity, attempt, into: &effects) { return count(.repeated) }
     guard job.deadline > now else {
       count(.late)
-      noteUnsent(job, attempt: attempt, now: now)
+      noteUnsent(job, attempt: attempt, now: now, into: &effects)
       return finish(item, identity, job, .expired, now: now, into: &effects)
     }
     if job.purpose == .ring, ended.contains(job.call) {
       count(.withdrawn)
-      noteUnsent(job, attempt: attempt, now: now)
+      noteUnsent(job, attempt: attempt, now: now, into: &effects)
       return finish(item, identity, job, .expired, now: now, into: &effects)
     }
     if job.purpose.isCleanUp {
@@ -122,7 +118,7 @@ package struct GatewayMachine: Sendable {
       withdraw([job.call], now: now, into: &effects)
       // Nor is there anything to say of a ring that never left: a VoIP push that ends a call makes an app
       // that never rang report one.
-      if unsentRings.contains(Leg(job)) {
+      if unsentRings.contains(job.leg) {
         count(.withdrawn)
         return finish(item, identity, job, .expired, now: now, into: &effects)
       }
@@ -183,13 +179,24 @@ package struct GatewayMachine: Sendable {
   /// There is a place for the job.
   private mutating func begin(_ number: UInt64, now: Timestamp, into effects: inout [Effect]) {
     pools[active[number]!.pool].sending += 1
-    guard active[number]!.job.purpose == .ring,
-      active[number]!.job.decidedAt + limits.askAfter < now
-    else { return send(number, into: &effects) }
+    let job = active[number]!.job
+    if job.isRingUnknown, !isRingHere(job) {
+      active[number]!.stage = .hearing(until: now + limits.hearWithin)
+      return
+    }
+    guard job.purpose == .ring, job.decidedAt + limits.askAfter < now else {
+      return send(number, into: &effects)
+    }
     active[number]!.stage = .asking(until: now + limits.answerWithin)
     lastQuestion += 1
     questions[lastQuestion] = number
     effects.append(.ask(question: lastQuestion, job: number))
+  }
+
+  /// Whether the ring that this clean-up follows is with a sender here, or was.
+  private func isRingHere(_ job: PushJob) -> Bool {
+    let ring = PushIdentity(job.ring)
+    return byIdentity[ring] != nil || fates.contains(ring)
   }
 
   private mutating func send(_ number: UInt64, into effects: inout [Effect]) {
@@ -254,9 +261,27 @@ package struct GatewayMachine: Sendable {
   }
 
   /// A ring is dropped. One that was handed out before may have been sent by who had it then.
-  private mutating func noteUnsent(_ job: PushJob, attempt: Int, now: Timestamp) {
+  private mutating func noteUnsent(
+    _ job: PushJob, attempt: Int, now: Timestamp, into effects: inout [Effect]
+  ) {
     guard job.purpose == .ring, attempt == 1 else { return }
-    unsentRings.insert(Leg(job), now: now)
+    unsentRings.insert(job.leg, now: now)
+    effects.append(.tellNeverSent(job.leg))
+  }
+
+  /// Another gateway dropped these rings: what would tell of their end has nothing to tell.
+  package mutating func neverSent(
+    _ legs: [PushLeg], now: Timestamp, into effects: inout [Effect]
+  ) {
+    for leg in legs { unsentRings.insert(leg, now: now) }
+    let told = Set(legs)
+    let vain = active.filter { _, job in
+      job.job.purpose.isCleanUp && job.stage != .sending && told.contains(job.job.leg)
+    }
+    for (number, job) in vain.sorted(by: { $0.key < $1.key }) {
+      drop(number, job, as: .withdrawn, now: now, into: &effects)
+      fill(job.pool, now: now, into: &effects)
+    }
   }
 
   /// Gives free places to those that wait.
@@ -276,7 +301,7 @@ package struct GatewayMachine: Sendable {
     into effects: inout [Effect]
   ) {
     count(what)
-    noteUnsent(job.job, attempt: job.attempt, now: now)
+    noteUnsent(job.job, attempt: job.attempt, now: now, into: &effects)
     end(number)
     finish(job.item, job.identity, job.job, .expired, now: now, into: &effects)
   }
@@ -366,12 +391,16 @@ package struct GatewayMachine: Sendable {
           reason: "the sender did not answer", mayHaveArrived: true)
         return sent(number, failed, now: now, into: &effects)
       }
-    case .waiting, .asking:
+    case .waiting, .asking, .hearing:
       if job.job.deadline <= now {
         drop(number, job, as: .late, now: now, into: &effects)
         return fill(job.pool, now: now, into: &effects)
       }
-      if case .asking(let until) = job.stage, until <= now { send(number, into: &effects) }
+      switch job.stage {
+      case .asking(let until), .hearing(let until):
+        if until <= now { send(number, into: &effects) }
+      case .waiting, .sending: break
+      }
     }
     guard job.toldAt + limits.workingEvery <= now else { return }
     active[number]!.toldAt = now

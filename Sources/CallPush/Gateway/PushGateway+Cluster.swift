@@ -24,6 +24,12 @@ extension PushGateway {
         }
         inbox.offer(.withdrawn(calls))
       },
+      try bus.subscribe(subjects.pushNeverSent) { message in
+        guard let legs = try? ClusterCodec.pushNeverSent(message.bytes) else {
+          return unreadable.increment()
+        }
+        inbox.offer(.neverSent(legs))
+      },
       try bus.subscribe(subjects.adminDrain) { message in
         guard let replyTo = message.replyTo,
           let request = BoundedJSON.decode(DrainRequest.self, message.bytes),

@@ -214,6 +214,8 @@ enum GatewayEvent: Sendable {
   case answered(GatewayReporting.Answers)
   /// Calls that ring no more.
   case withdrawn([CallID])
+  /// Rings that a gateway dropped before anybody sent them.
+  case neverSent([PushLeg])
   case status(replyTo: String)
   case drain
   case resume

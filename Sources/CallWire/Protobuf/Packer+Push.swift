@@ -26,6 +26,24 @@ extension Packer {
     message.pointee.deadline_us = value.deadline.microseconds
     message.pointee.reason = .init(rawValue: .init(value.reason?.rawValue ?? 0))
     message.pointee.by = value.by.map(party)
+    message.pointee.ring_unknown = value.isRingUnknown ? 1 : 0
+    return message
+  }
+
+  func pushNeverSent(
+    _ legs: [PushLeg]
+  ) -> UnsafeMutablePointer<Callmesh__V1__PushNeverSent> {
+    let message = arena.make(callmesh__v1__push_never_sent__init)
+    message.pointee.format = ClusterCodec.firstFormat
+    message.pointee.n_legs = legs.count
+    message.pointee.legs = array(legs, pushLeg)
+    return message
+  }
+
+  private func pushLeg(_ value: PushLeg) -> UnsafeMutablePointer<Callmesh__V1__PushLeg> {
+    let message = arena.make(callmesh__v1__push_leg__init)
+    message.pointee.call = id(value.call)
+    set(&message.pointee.device, value.device.text)
     return message
   }
 

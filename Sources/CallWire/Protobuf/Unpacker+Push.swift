@@ -28,7 +28,16 @@ extension Unpacker {
       deadline: Timestamp(microseconds: message.pointee.deadline_us),
       reason: message.pointee.reason.rawValue == 0
         ? nil : try known(message.pointee.reason.rawValue, EndReason.self, "reason"),
-      by: try optionalParty(message.pointee.by, "by"))
+      by: try optionalParty(message.pointee.by, "by"),
+      isRingUnknown: message.pointee.ring_unknown != 0)
+  }
+
+  static func pushLeg(
+    _ message: UnsafeMutablePointer<Callmesh__V1__PushLeg>
+  ) throws(Fault) -> PushLeg {
+    PushLeg(
+      call: try id(message.pointee.call, "call"),
+      device: DeviceID(try text(message.pointee.device, "device")))
   }
 
   static func pushKeys(

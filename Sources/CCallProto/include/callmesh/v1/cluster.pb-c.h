@@ -37,6 +37,8 @@ typedef struct Callmesh__V1__AnnounceRequest Callmesh__V1__AnnounceRequest;
 typedef struct Callmesh__V1__AnnounceDone Callmesh__V1__AnnounceDone;
 typedef struct Callmesh__V1__Lease Callmesh__V1__Lease;
 typedef struct Callmesh__V1__PushJob Callmesh__V1__PushJob;
+typedef struct Callmesh__V1__PushNeverSent Callmesh__V1__PushNeverSent;
+typedef struct Callmesh__V1__PushLeg Callmesh__V1__PushLeg;
 typedef struct Callmesh__V1__PushWithdrawal Callmesh__V1__PushWithdrawal;
 typedef struct Callmesh__V1__TokenOwner Callmesh__V1__TokenOwner;
 typedef struct Callmesh__V1__PushKeys Callmesh__V1__PushKeys;
@@ -513,10 +515,40 @@ struct  Callmesh__V1__PushJob
   int64_t deadline_us;
   Callmesh__V1__EndReason reason;
   Callmesh__V1__Party *by;
+  /*
+   * Of a clean-up: what became of its ring was not known when it was decided.
+   */
+  protobuf_c_boolean ring_unknown;
 };
 #define CALLMESH__V1__PUSH_JOB__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__push_job__descriptor) \
-    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, NULL, (char *)protobuf_c_empty_string, NULL, 0, 0,NULL, 0, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL }
+    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, NULL, (char *)protobuf_c_empty_string, NULL, 0, 0,NULL, 0, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0 }
+
+
+/*
+ * A gateway to all gateways: these rings were dropped, and no provider has them. Best effort.
+ */
+struct  Callmesh__V1__PushNeverSent
+{
+  ProtobufCMessage base;
+  uint32_t format;
+  size_t n_legs;
+  Callmesh__V1__PushLeg **legs;
+};
+#define CALLMESH__V1__PUSH_NEVER_SENT__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__push_never_sent__descriptor) \
+    , 0, 0,NULL }
+
+
+struct  Callmesh__V1__PushLeg
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData call;
+  char *device;
+};
+#define CALLMESH__V1__PUSH_LEG__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__push_leg__descriptor) \
+    , {0,NULL}, (char *)protobuf_c_empty_string }
 
 
 /*
@@ -986,6 +1018,44 @@ Callmesh__V1__PushJob *
 void   callmesh__v1__push_job__free_unpacked
                      (Callmesh__V1__PushJob *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__PushNeverSent methods */
+void   callmesh__v1__push_never_sent__init
+                     (Callmesh__V1__PushNeverSent         *message);
+size_t callmesh__v1__push_never_sent__get_packed_size
+                     (const Callmesh__V1__PushNeverSent   *message);
+size_t callmesh__v1__push_never_sent__pack
+                     (const Callmesh__V1__PushNeverSent   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__push_never_sent__pack_to_buffer
+                     (const Callmesh__V1__PushNeverSent   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__PushNeverSent *
+       callmesh__v1__push_never_sent__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__push_never_sent__free_unpacked
+                     (Callmesh__V1__PushNeverSent *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__PushLeg methods */
+void   callmesh__v1__push_leg__init
+                     (Callmesh__V1__PushLeg         *message);
+size_t callmesh__v1__push_leg__get_packed_size
+                     (const Callmesh__V1__PushLeg   *message);
+size_t callmesh__v1__push_leg__pack
+                     (const Callmesh__V1__PushLeg   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__push_leg__pack_to_buffer
+                     (const Callmesh__V1__PushLeg   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__PushLeg *
+       callmesh__v1__push_leg__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__push_leg__free_unpacked
+                     (Callmesh__V1__PushLeg *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__PushWithdrawal methods */
 void   callmesh__v1__push_withdrawal__init
                      (Callmesh__V1__PushWithdrawal         *message);
@@ -1127,6 +1197,12 @@ typedef void (*Callmesh__V1__Lease_Closure)
 typedef void (*Callmesh__V1__PushJob_Closure)
                  (const Callmesh__V1__PushJob *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__PushNeverSent_Closure)
+                 (const Callmesh__V1__PushNeverSent *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__PushLeg_Closure)
+                 (const Callmesh__V1__PushLeg *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__PushWithdrawal_Closure)
                  (const Callmesh__V1__PushWithdrawal *message,
                   void *closure_data);
@@ -1170,6 +1246,8 @@ extern const ProtobufCMessageDescriptor callmesh__v1__announce_request__descript
 extern const ProtobufCMessageDescriptor callmesh__v1__announce_done__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__lease__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__push_never_sent__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__push_leg__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__push_withdrawal__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__token_owner__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__push_keys__descriptor;
