@@ -94,8 +94,14 @@ package struct ShardClaim: Sendable {
     async let readRegistrations = registrations(ahead: lease)
     let accepted = try await acceptedLoss()
     let end = try await readEnd.get()
-    // The lease bucket may have been lost and made anew; the journal's epochs only grow.
-    let next = max(lease?.epoch ?? 0, try record(end, accepted)?.epoch ?? 0) &+ 1
+    // The lease bucket may have been lost and made anew; the journal's epochs only grow. So do those of
+    // checkpoints, where the journal's end is lost, too.
+    let last = try record(end, accepted)
+    var former = max(lease?.epoch ?? 0, last?.epoch ?? 0)
+    if lease == nil || last == nil, let checkpoint = try await readCheckpoint.get() {
+      former = max(former, checkpoint.0.epoch)
+    }
+    let next = former &+ 1
     guard next <= Self.epochMax else {
       throw .unreadable(Unreadable(.lease, "its epoch \(next) is out of range"))
     }

@@ -65,6 +65,7 @@ final class ConnectionThread: @unchecked Sendable {
   let graveyard = MessageGraveyard()
   var lastMessagesIn: UInt64 = 0
   private var links = 0
+  private var adoptedAt = ContinuousClock.now
   private var seenLinks = 0
   private var seenAttached = false
   var watchesWrites = false
@@ -217,7 +218,10 @@ final class ConnectionThread: @unchecked Sendable {
     guard !isAttached, reopening == nil, refusal == nil, !closing.load(ordering: .acquiring) else {
       return
     }
-    reopening = Reopening(for: self, url: url, name: name)
+    if let complaint = link?.complaint { options.onEvent(.failure(complaint)) }
+    reopening = Reopening(
+      for: self, url: url, name: name, lost: counters.server.withLock { $0 },
+      pauses: ContinuousClock.now - adoptedAt < .seconds(1))
   }
 
   /// From now on all goes over this link.
@@ -225,6 +229,7 @@ final class ConnectionThread: @unchecked Sendable {
     dropLink()
     link = next
     links += 1
+    adoptedAt = .now
     lastMessagesIn = 0
     next.state.watch()
     for index in entries.indices { open(&entries[index]) }

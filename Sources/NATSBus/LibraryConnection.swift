@@ -7,7 +7,7 @@ internal import Glibc
 /// The library keeps a reference to the link until it has called the closed handler, its last callback for
 /// a connection.
 func openConnection(
-  for thread: ConnectionThread, url: String, name: String
+  for thread: ConnectionThread, url: String, name: String, lost: String = ""
 ) throws(ConnectFailure) -> Link {
   var raw: OpaquePointer?
   try check(natsOptions_Create(&raw), "the library does not start")
@@ -19,7 +19,7 @@ func openConnection(
   let retained = Unmanaged.passRetained(state)
   var connection: OpaquePointer?
   do throws(ConnectFailure) {
-    try configure(options, thread.options, url: url, name: name)
+    try configure(options, thread.options, url: url, name: name, lost: lost)
     try setCallbacks(options, retained.toOpaque())
     let status = natsConnection_Connect(&connection, options)
     guard status == NATS_OK, let connection else {
@@ -66,9 +66,9 @@ private func connectError(_ status: natsStatus) -> BusError {
 }
 
 private func configure(
-  _ options: OpaquePointer, _ settings: NATSOptions, url: String, name: String
+  _ options: OpaquePointer, _ settings: NATSOptions, url: String, name: String, lost: String
 ) throws(ConnectFailure) {
-  try setServers(options, url)
+  try setServers(options, url, lost: lost)
   try check(natsOptions_SetName(options, name), "not a name: '\(name)'")
   let parts = settings.connectTimeout.components
   let timeout = parts.seconds * 1000 + parts.attoseconds / 1_000_000_000_000_000
@@ -89,15 +89,15 @@ private func configure(
   }
 }
 
-/// - Parameter list: one URL, or several separated by commas, of which any will do.
 private func setServers(
-  _ options: OpaquePointer, _ list: String
+  _ options: OpaquePointer, _ list: String, lost: String
 ) throws(ConnectFailure) {
-  var urls = list.split(separator: ",").map { UnsafePointer<CChar>(strdup(String($0))) }
+  var urls = ServerOrder.drawn(from: list, lost: lost).map { UnsafePointer<CChar>(strdup($0)) }
   defer { for url in urls { free(UnsafeMutablePointer(mutating: url)) } }
   let status = natsOptions_SetServers(options, &urls, Int32(urls.count))
   // Which one stays unsaid: what cannot be read as an address may have a password anywhere.
   try check(status, "not a NATS address")
+  try check(natsOptions_SetNoRandomize(options, true), "server order")
 }
 
 private func setCallbacks(

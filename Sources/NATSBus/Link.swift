@@ -14,7 +14,14 @@ struct Link: Sendable {
   /// Belongs to who opened it, and then to who holds the thread's `hands`.
   nonisolated(unsafe) let connection: OpaquePointer
 
-  /// Ends what nobody took.
+  /// What the server said before it closed the connection, where that is why.
+  var complaint: String? {
+    var text: UnsafePointer<CChar>?
+    guard natsConnection_GetLastError(connection, &text) == NATS_ERR, let text else { return nil }
+    return withoutCredentials(text: String(cString: text))
+  }
+
+  /// Ends it.
   func discard() { natsConnection_Destroy(connection) }
 }
 
@@ -83,11 +90,17 @@ final class Reopening: Sendable {
   private static let pause = 100...200
   private static let refusalsMax = 2
 
-  init(for thread: ConnectionThread, url: String, name: String) {
+  /// - Parameters:
+  ///   - lost: the server that the broken link led to; it is tried last.
+  ///   - pauses: whether to wait before the first attempt, too, since the last link broke at once.
+  init(for thread: ConnectionThread, url: String, name: String, lost: String, pauses: Bool) {
     startThread(named: "nats-connect") { [self] in
-      offer(outcome(thread, url, name), thread)
+      if pauses { Self.wait() }
+      offer(outcome(thread, url, name, lost), thread)
     }
   }
+
+  private static func wait() { usleep(UInt32(Int.random(in: pause)) * 1000) }
 
   /// Once.
   func take() -> Outcome? {
@@ -111,16 +124,18 @@ final class Reopening: Sendable {
     state.withLock { if case .abandoned = $0 { true } else { false } }
   }
 
-  private func outcome(_ thread: ConnectionThread, _ url: String, _ name: String) -> Outcome? {
+  private func outcome(
+    _ thread: ConnectionThread, _ url: String, _ name: String, _ lost: String
+  ) -> Outcome? {
     var refusals = 0
     while !isAbandoned {
       do throws(ConnectFailure) {
-        return .opened(try openConnection(for: thread, url: url, name: name))
+        return .opened(try openConnection(for: thread, url: url, name: name, lost: lost))
       } catch {
         refusals = error.isRefusal ? refusals + 1 : 0
         if refusals >= Self.refusalsMax { return .refused(error.reason) }
       }
-      usleep(UInt32(Int.random(in: Self.pause)) * 1000)
+      Self.wait()
     }
     return nil
   }

@@ -239,6 +239,23 @@ import Testing
     }
   }
 
+  /// Lease and journal are lost, and an operator gave up what was in them: the checkpoint's epoch counts.
+  @Test func aShardOfWhichOnlyTheCheckpointIsLeftIsTakenAtOnce() async throws {
+    try await withCluster(shards: 1) { bench in
+      let checkpoints = try await bench.bus.openBucket(
+        bench.subjects.checkpointStream, BucketOptions())
+      let bytes = ClusterCodec.encode(Checkpoint(sequence: 7, epoch: 3000, entries: []))
+      let head = CheckpointStore.Head(epoch: 3000, sequence: 7, bytes: bytes.count, chunks: 1)
+      checkpoints.put("0.3000.7.0", bytes, expecting: nil) { _ in }
+      checkpoints.put("0.head", Array(head.text.utf8), expecting: nil) { _ in }
+      checkpoints.put("0.accept", Array("7".utf8), expecting: nil) { _ in }
+      bench.start("a")
+      try await bench.settled(["a"])
+      let first = try #require(try await bench.journal.next(shard: 0, from: 1))
+      #expect(try ClusterCodec.journalRecord(first.bytes).epoch == 3001)
+    }
+  }
+
   @Test func registrationsAreStoredAndFoundByTheNextOwner() async throws {
     try await withCluster { bench in
       bench.start("a")

@@ -320,8 +320,20 @@ import Testing
     later.purpose = .missed
     _ = bench.sent(1, .accepted)
     #expect(Self.sends(bench.take(later)) == [4])
+    // Another, that had a copy of the ring, cannot take that back; nor is the token of the clean-up the ring's.
+    _ = bench.neverSent(2)
+    later.purpose = .ended
+    later.token.fingerprint = "alert"
+    #expect(Self.sends(bench.take(later)) == [5])
     // Its shard knows that the ring had left.
-    #expect(Self.sends(bench.take(Self.job(5, purpose: .cancel), pool: 1)) == [5])
+    #expect(Self.sends(bench.take(Self.job(5, purpose: .cancel), pool: 1)) == [6])
+  }
+
+  @Test func whoWaitedForAPlaceHasHeardEnough() {
+    var bench = Bench(sends: 1)
+    _ = bench.take(Self.job(1))
+    #expect(bench.take(Self.cleanUp(2)) == [])
+    #expect(Self.sends(bench.sent(1, .accepted, at: 0.5)) == [2])
   }
 
   @Test func whoseRingWasLateIsNotToldThatItIsOver() {

@@ -1,5 +1,6 @@
 import CallBus
 import CallTestKit
+import Foundation
 import NATSBus
 import Testing
 
@@ -35,6 +36,36 @@ struct LinkTests {
     subscription.cancel()
     await bus.close()
     await other.close()
+  }
+
+  /// It would be connected, and closed, for ever: the server's word for it must reach an operator.
+  @Test func whyAServerClosesTheConnectionIsSaid() async throws {
+    let file = FileManager.default.temporaryDirectory.appending(
+      path: "max-subscriptions-\(UUID().uuidString).conf")
+    try Data("max_subscriptions: 5\n".utf8).write(to: file)
+    defer { try? FileManager.default.removeItem(at: file) }
+    let server = try await NATSServerProcess.start(arguments: ["-c", file.path])
+    defer { server.stop() }
+    let events = Inbox<NATSEvent>(capacity: 1000)
+    var options = NATSOptions(subjects: Subjects(cluster: "test", shardCount: 4))
+    options.onEvent = { events.offer($0) }
+    let bus = try await NATSBus.connect(url: server.url, name: "test", options: options)
+    let subscriptions = try (0..<20).map { try bus.subscribe("s.\($0)") { _ in } }
+    var seen: [NATSEvent] = []
+    func isSaid(_ event: NATSEvent) -> Bool {
+      if case .failure(let text) = event {
+        text.lowercased().contains("maximum subs")
+      } else {
+        false
+      }
+    }
+    while !(seen.contains(where: isSaid) && seen.contains(.reconnected(server: server.url))) {
+      let batch = await events.next(until: .now + .seconds(20))
+      try #require(!batch.isEmpty, "only \(seen) came")
+      seen += batch
+    }
+    for subscription in subscriptions { subscription.cancel() }
+    await bus.close()
   }
 
   private func until(_ event: NATSEvent, _ events: Inbox<NATSEvent>) async throws {

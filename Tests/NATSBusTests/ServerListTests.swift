@@ -18,4 +18,38 @@ struct ServerListTests {
       await bus.close()
     }
   }
+
+  @Test func aServerThatWasLostIsTriedLast() {
+    let list = "nats://a:1,nats://ann:secret@b:2,nats://c:3"
+    var firsts: Set<String> = []
+    for _ in 0..<100 {
+      let order = ServerOrder.drawn(from: list, lost: "nats://b:2")
+      #expect(order.last == "nats://ann:secret@b:2")
+      #expect(order.sorted() == list.split(separator: ",").map(String.init).sorted())
+      firsts.insert(order[0])
+    }
+    #expect(firsts == ["nats://a:1", "nats://c:3"])
+    #expect(Set((0..<100).map { _ in ServerOrder.drawn(from: list, lost: "")[0] }).count == 3)
+  }
+
+  @Test func aConnectionGoesOnWithAnotherServerOfTheList() async throws {
+    let servers = [try await NATSServerProcess.start(), try await NATSServerProcess.start()]
+    defer { for server in servers { server.stop() } }
+    let events = Inbox<NATSEvent>(capacity: 1000)
+    var options = NATSOptions(subjects: Subjects(cluster: "test", shardCount: 4))
+    options.onEvent = { events.offer($0) }
+    let bus = try await NATSBus.connect(
+      url: servers.map(\.url).joined(separator: ","), name: "test", options: options)
+    let (lost, left) =
+      bus.statistics.server == servers[0].url
+      ? (servers[0], servers[1]) : (servers[1], servers[0])
+    lost.kill()
+    while true {
+      let batch = await events.next(until: .now + .seconds(30))
+      try #require(!batch.isEmpty, "no other server was found")
+      if batch.contains(.reconnected(server: left.url)) { break }
+    }
+    #expect(bus.statistics.server == left.url)
+    await bus.close()
+  }
 }

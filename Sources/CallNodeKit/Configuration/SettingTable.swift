@@ -24,7 +24,8 @@ extension Setting {
         + "restart gets its shards back."),
     Setting(
       .natsUrl, .node, .natsURL, "nats://127.0.0.1:4222",
-      "Where NATS is; several URLs of one NATS cluster are separated by commas."),
+      "Where NATS is; several URLs of one NATS cluster are separated by commas. "
+        + "Name all of them: a server that is lost is followed by one of these."),
     Setting(
       .natsCredentials, .node, .text(.path), nil, note: "none",
       "A NATS credentials file (.creds), where the servers ask for one."),

@@ -78,11 +78,4 @@ extension GatewayMachine {
 
 extension PushJob {
   var leg: PushLeg { PushLeg(call: call, device: device) }
-
-  /// The push that was to make its device ring.
-  var ring: PushJob {
-    var ring = self
-    ring.purpose = .ring
-    return ring
-  }
 }

@@ -35,6 +35,7 @@ package struct GatewayMachine: Sendable {
     var attempt: Int
     var stage = Stage.waiting
     var isWithdrawn = false
+    let takenAt: Timestamp
     var toldAt: Timestamp
     var isAsking: Bool { if case .asking = stage { true } else { false } }
   }
@@ -57,6 +58,8 @@ package struct GatewayMachine: Sendable {
   /// Rings that were dropped and that nobody can have sent: their devices ring for no push, so none
   /// need tell them that it is over.
   private var unsentRings: RecentSet<PushLeg>
+  /// Rings that a sender here had: whatever others say of them, their devices may ring.
+  private var sentRings: RecentSet<PushLeg>
   /// By the number of the report.
   private var held: [UInt64: Held] = [:]
   private var heldByIdentity: [PushIdentity: UInt64] = [:]
@@ -78,6 +81,7 @@ package struct GatewayMachine: Sendable {
     fates = RecentSet(capacity: limits.fatesMax, kept: limits.fatesKept)
     ended = RecentSet(capacity: limits.fatesMax, kept: limits.fatesKept)
     unsentRings = RecentSet(capacity: limits.fatesMax, kept: limits.fatesKept)
+    sentRings = RecentSet(capacity: limits.fatesMax, kept: limits.fatesKept)
     self.pools = Array(repeating: Pool(), count: pools)
   }
 
@@ -145,7 +149,7 @@ package struct GatewayMachine: Sendable {
     lastJob += 1
     active[lastJob] = Active(
       item: item, identity: identity, job: job, pool: pool, service: service, attempt: attempt,
-      toldAt: now)
+      takenAt: now, toldAt: now)
     byIdentity[identity] = lastJob
     if job.purpose == .ring { rings[job.call, default: []].insert(lastJob) }
     if !service.isEmpty { places[service, default: 0] += 1 }
@@ -180,12 +184,13 @@ package struct GatewayMachine: Sendable {
   private mutating func begin(_ number: UInt64, now: Timestamp, into effects: inout [Effect]) {
     pools[active[number]!.pool].sending += 1
     let job = active[number]!.job
-    if job.isRingUnknown, !isRingHere(job) {
-      active[number]!.stage = .hearing(until: now + limits.hearWithin)
+    let heardBy = active[number]!.takenAt + limits.hearWithin
+    if job.isRingUnknown, !sentRings.contains(job.leg), now < heardBy {
+      active[number]!.stage = .hearing(until: heardBy)
       return
     }
     guard job.purpose == .ring, job.decidedAt + limits.askAfter < now else {
-      return send(number, into: &effects)
+      return send(number, now: now, into: &effects)
     }
     active[number]!.stage = .asking(until: now + limits.answerWithin)
     lastQuestion += 1
@@ -193,14 +198,12 @@ package struct GatewayMachine: Sendable {
     effects.append(.ask(question: lastQuestion, job: number))
   }
 
-  /// Whether the ring that this clean-up follows is with a sender here, or was.
-  private func isRingHere(_ job: PushJob) -> Bool {
-    let ring = PushIdentity(job.ring)
-    return byIdentity[ring] != nil || fates.contains(ring)
-  }
-
-  private mutating func send(_ number: UInt64, into effects: inout [Effect]) {
+  private mutating func send(
+    _ number: UInt64, now: Timestamp, into effects: inout [Effect]
+  ) {
     active[number]!.stage = .sending
+    let job = active[number]!.job
+    if job.purpose == .ring { sentRings.insert(job.leg, now: now) }
     effects.append(.send(job: number, pool: active[number]!.pool))
   }
 
@@ -211,7 +214,7 @@ package struct GatewayMachine: Sendable {
     guard let number = questions.removeValue(forKey: question), let job = active[number],
       case .asking = job.stage
     else { return }
-    if rings { return send(number, into: &effects) }
+    if rings { return send(number, now: now, into: &effects) }
     drop(number, job, as: .overtaken, now: now, into: &effects)
     fill(job.pool, now: now, into: &effects)
   }
@@ -273,8 +276,8 @@ package struct GatewayMachine: Sendable {
   package mutating func neverSent(
     _ legs: [PushLeg], now: Timestamp, into effects: inout [Effect]
   ) {
-    for leg in legs { unsentRings.insert(leg, now: now) }
-    let told = Set(legs)
+    let told = Set(legs.filter { !sentRings.contains($0) })
+    for leg in told { unsentRings.insert(leg, now: now) }
     let vain = active.filter { _, job in
       job.job.purpose.isCleanUp && job.stage != .sending && told.contains(job.job.leg)
     }
@@ -398,7 +401,7 @@ package struct GatewayMachine: Sendable {
       }
       switch job.stage {
       case .asking(let until), .hearing(let until):
-        if until <= now { send(number, into: &effects) }
+        if until <= now { send(number, now: now, into: &effects) }
       case .waiting, .sending: break
       }
     }
