@@ -143,27 +143,45 @@ extension Call {
 
   // MARK: The caller
 
-  mutating func cancel(_ context: CallContext, into outcome: inout Outcome) -> Reply {
+  /// - Parameter session: where it is said, and where the reply goes.
+  mutating func cancel(
+    on session: SessionRef, _ context: CallContext, into outcome: inout Outcome
+  ) -> Reply {
     if case .ringing = stage {
-      end(.cancelled, by: facts.caller, silent: .caller, context, into: &outcome)
+      end(
+        .cancelled, by: facts.caller, silent: hears(caller, on: session) ? .caller : nil, context,
+        into: &outcome)
     }
     return .call(state(for: .caller))
   }
 
   // MARK: Both sides
 
-  mutating func hangUp(_ role: Role, _ context: CallContext, into outcome: inout Outcome) -> Reply {
+  /// - Parameter session: where it is said, and where the reply goes.
+  mutating func hangUp(
+    _ role: Role, on session: SessionRef, _ context: CallContext, into outcome: inout Outcome
+  ) -> Reply {
     switch (stage, role) {
-    case (.ringing, .caller): return cancel(context, into: &outcome)
+    case (.ringing, .caller): return cancel(on: session, context, into: &outcome)
     case (.ringing, .leg), (.ringing, .calleeDevice):
       return .error(CallError(.wrongState, "The call is not answered: decline it instead."))
     case (.answered, .caller):
-      end(.hungUp, by: facts.caller, silent: .caller, context, into: &outcome)
+      end(
+        .hungUp, by: facts.caller, silent: hears(caller, on: session) ? .caller : nil, context,
+        into: &outcome)
     case (.answered, .leg(let leg)) where legs[leg].state == .won:
-      end(.hungUp, by: legs[leg].party, silent: .leg(leg), context, into: &outcome)
+      let isSilent = hears(legs[leg].endpoint, on: session)
+      end(
+        .hungUp, by: legs[leg].party, silent: isSilent ? .leg(leg) : nil, context, into: &outcome)
     case (.answered, _), (.ended, _), (.ringing, .stranger): break
     }
     return .call(state(for: role))
+  }
+
+  /// Whether a device hears by the reply on a session what its command did. One that has begun another
+  /// session since may have forgotten the call, and was told of it anew: it is told of the end, too.
+  private func hears(_ endpoint: Endpoint, on session: SessionRef) -> Bool {
+    endpoint.session.map { $0 == session } ?? true
   }
 
   mutating func connected(_ role: Role, _ context: CallContext, into outcome: inout Outcome)

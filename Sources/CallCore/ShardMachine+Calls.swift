@@ -232,10 +232,10 @@ extension ShardMachine {
       return .call(call.state(for: role))
     case (.alerting, .caller), (.answer, .caller), (.decline, .caller), (.busy, .caller):
       return .error(CallError(.notParty, "The caller's device cannot do this: cancel or hang up."))
-    case (.cancel, .caller): return call.cancel(context, into: &outcome)
+    case (.cancel, .caller): return call.cancel(on: command.session, context, into: &outcome)
     case (.cancel, _): return .error(CallError(.notParty, "Only the caller's device can cancel."))
     case (.connected, _): return call.connected(role, context, into: &outcome)
-    case (.hangUp, _): return call.hangUp(role, context, into: &outcome)
+    case (.hangUp, _): return call.hangUp(role, on: command.session, context, into: &outcome)
     case (.signal(_, let kind, let body), _):
       return call.signal(
         role, request: command.request, kind, body, context, into: &outcome)

@@ -56,6 +56,41 @@ import Testing
     #expect(bench.stops("b1").count == 1)
   }
 
+  /// Its app was started anew while nobody served, and was told of the call again.
+  @Test func whoEndsACallOnAFormerSessionIsToldOnTheNewOne() {
+    let later = Bench.session("b1", edge: 2)
+    var hungUp = Bench()
+    hungUp.attach("b1")
+    hungUp.place()
+    hungUp.say(.answer(Bench.callID, description: ""), device: "b1")
+    hungUp.attach("b1", edge: 2)
+    #expect(hungUp.say(.hangUp(Bench.callID), device: "b1")?.state?.reason == .hungUp)
+    #expect(hungUp.stops("b1").isEmpty)
+    guard case .stop(let stop)? = hungUp.deliveries(to: later).last?.event else {
+      Issue.record("the winner's new session was not told")
+      return
+    }
+    #expect(stop.reason == .hungUp && stop.by?.device == "b1")
+
+    let back = SessionRef(edge: 2, number: 77)
+    for answered in [false, true] {
+      var caller = Bench()
+      caller.attach("b1")
+      caller.place()
+      if answered { caller.say(.answer(Bench.callID, description: ""), device: "b1") }
+      caller.caller(.resume(Bench.callID), session: back)
+      let reply = caller.caller(answered ? .hangUp(Bench.callID) : .cancel(Bench.callID))
+      let reason = answered ? EndReason.hungUp : .cancelled
+      #expect(reply?.state?.reason == reason)
+      guard case .stop(let stop)? = caller.deliveries(to: back).last?.event else {
+        Issue.record("the caller's new session was not told")
+        continue
+      }
+      #expect(stop.reason == reason && stop.by?.device == "alice1")
+      #expect(caller.stops("alice1").isEmpty)
+    }
+  }
+
   @Test func versionsGrowForEveryDevice() {
     var bench = Bench()
     bench.attach("b1", "b2")
