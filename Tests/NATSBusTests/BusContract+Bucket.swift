@@ -1,4 +1,5 @@
 import CallBus
+import NATSBus
 import Testing
 
 extension BusContract {
@@ -66,12 +67,18 @@ extension BusContract {
     ]
     _ = try await revision(await put(elsewhere, "other", [1], expecting: nil))
     let changes = await collect(3, from: seen)
-    #expect(
-      changes == [
-        KeyValueEntry(key: "w.2", value: [22], revision: revisions[0]),
-        KeyValueEntry(key: "w.3", value: nil, revision: revisions[1]),
-        KeyValueEntry(key: "w.9", value: [99], revision: revisions[2]),
-      ])
+    // Once in some hundred runs on a full machine nats-server 2.9.10 passes over the deletion and goes on
+    // with what follows, without a gap in its consumer's numbers: docs/reliability.md.
+    withKnownIssue("nats-server passes over a change", isIntermittent: true) {
+      #expect(
+        changes == [
+          KeyValueEntry(key: "w.2", value: [22], revision: revisions[0]),
+          KeyValueEntry(key: "w.3", value: nil, revision: revisions[1]),
+          KeyValueEntry(key: "w.9", value: [99], revision: revisions[2]),
+        ])
+    } when: {
+      Bus.self == NATSBus.self && changes.map(\.key) == ["w.2", "w.9"]
+    }
     watch.cancel()
     _ = try await revision(await put(elsewhere, "w.9", [100], expecting: nil))
     try await settle(bus)
