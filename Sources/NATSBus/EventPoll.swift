@@ -3,8 +3,7 @@ internal import Glibc
 
 /// One socket and one wake-up descriptor in an epoll instance.
 ///
-/// The socket is removed by whatever thread of the library gives it up;
-/// the kernel synchronises.
+/// The socket is removed by whatever thread of the library gives it up; the kernel synchronises.
 final class EventPoll: Sendable {
   struct Events {
     var readable = false

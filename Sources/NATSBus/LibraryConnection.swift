@@ -2,7 +2,8 @@ internal import CNATS
 internal import CallBus
 internal import Glibc
 
-/// Connects, within the deadline of the options for each server; blocks.
+/// Connects; blocks. Each server has `connectTimeout`, but for one that greets and then says nothing more:
+/// before 3.13 the library waits for its first PONG until the socket breaks.
 ///
 /// The library keeps a reference to the link until it has called the closed handler, its last callback for
 /// a connection.
@@ -73,7 +74,7 @@ private func configure(
   let parts = settings.connectTimeout.components
   let timeout = parts.seconds * 1000 + parts.attoseconds / 1_000_000_000_000_000
   try check(natsOptions_SetTimeout(options, max(1, timeout)), "connect timeout")
-  // A link that broke is replaced: see `LinkState`.
+  // A link that broke is replaced: see `Link`.
   try check(natsOptions_SetAllowReconnect(options, false), "reconnect")
   // A server whose machine has lost its network closes nothing. Found out within 6 s: callers are waited
   // for 15 s.

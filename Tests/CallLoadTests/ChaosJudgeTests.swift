@@ -41,12 +41,7 @@ import callload
   @Test("what excuses one device does not excuse the others", arguments: [(40.5, 0), (45, 1)])
   func lateForOne(toldAt: Double, broken: Int) throws {
     let roster = Roster(devices: 6, devicesPerUser: 3)
-    var timeline = FaultTimeline(roster: roster, app: "load", shardCount: 12)
-    var frozen = Fault.test(1, .freezeEdge, shards: [])
-    frozen.edge = 0
-    timeline.begin(frozen, carried: [4], at: at(39))
-    timeline.lifted(fault: 1, at: at(44))
-    var history = History(roster, timeline, .unanswered)
+    var history = History(roster, frozenEdge(roster, from: 39, to: 44), .unanswered)
     history.tell(4, 2, .invite(Invite(caller: roster.party(0), deadline: at(40))), 10.1)
     history.tell(4, 5, .stop(Stop(reason: .unanswered, missed: true)), toldAt)
     history.tell(0, 5, .stop(Stop(reason: .unanswered)), toldAt)
@@ -57,12 +52,7 @@ import callload
   @Test("an end that nobody planned or explains comes with its history, and the faults then")
   func unplannedEnd() throws {
     let roster = Roster(devices: 6, devicesPerUser: 3)
-    var timeline = FaultTimeline(roster: roster, app: "load", shardCount: 12)
-    var frozen = Fault.test(1, .freezeEdge, shards: [])
-    frozen.edge = 0
-    timeline.begin(frozen, carried: [4], at: at(9))
-    timeline.lifted(fault: 1, at: at(13))
-    var history = History(roster, timeline, .answered)
+    var history = History(roster, frozenEdge(roster, from: 9, to: 13), .answered)
     history.tell(3, 2, .invite(Invite(caller: roster.party(0), deadline: at(40))), 10.1)
     history.tell(3, 5, .stop(Stop(reason: .cancelled)), 14)
     history.tell(0, 5, .stop(Stop(reason: .cancelled)), 14)
@@ -209,6 +199,16 @@ import callload
     history.tell(4, 5, .stop(Stop(reason: .unanswered, missed: missed)), 40.1)
     history.tell(0, 5, .stop(Stop(reason: .unanswered)), 40.1)
     return try history.count(.wrongReason) { $0 != 3 }
+  }
+
+  /// The edge of device 4 stands still for a while.
+  private func frozenEdge(_ roster: Roster, from: Double, to: Double) -> FaultTimeline {
+    var timeline = FaultTimeline(roster: roster, app: "load", shardCount: 12)
+    var frozen = Fault.test(1, .freezeEdge, shards: [])
+    frozen.edge = 0
+    timeline.begin(frozen, carried: [4], at: at(from))
+    timeline.lifted(fault: 1, at: at(to))
+    return timeline
   }
 
   /// What is said of one call of device 0 to devices 3 to 5, from 10 s to its ring timeout at 40 s.
