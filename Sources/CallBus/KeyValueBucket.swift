@@ -9,8 +9,8 @@ public protocol KeyValueBucket: Sendable {
     _ key: String, _ value: [UInt8], expecting: UInt64?,
     completion: @escaping @Sendable (AppendResult) -> Void)
 
-  /// Starts a deletion. Those who watch are told; after that nothing of the key stays in the store,
-  /// so that keys which come and go do not fill it.
+  /// Starts a deletion. Nothing of the key stays in the store, so that keys which come and go do not
+  /// fill it.
   /// - Parameter expecting: the revision that the key must have; nil deletes whatever is there.
   func delete(
     _ key: String, expecting: UInt64?, completion: @escaping @Sendable (AppendResult) -> Void)
@@ -22,7 +22,8 @@ public protocol KeyValueBucket: Sendable {
   func entries(matching filter: String) async throws -> [KeyValueEntry]
 
   /// Calls `handler` on the bus's thread for every present entry that matches, then for every
-  /// change. A deletion has a nil value.
+  /// change. Of changes of one key that come close together it may hear the last one only. A deletion
+  /// has a nil value, and may pass unheard: nothing of it stays for a watch that lags.
   func watch(
     _ filter: String, handler: @escaping @Sendable (KeyValueEntry) -> Void
   ) async throws -> any BusSubscription

@@ -7,8 +7,13 @@ internal import CallWire
 /// A checkpoint makes part of the journal superfluous, so it must be fenced like the journal: a
 /// former owner that wakes up and writes an older checkpoint over a newer one, behind which the
 /// journal was purged, would lose calls. So the head names the epoch, a head of a later epoch is
-/// never replaced by an earlier one, and the write expects the revision that was looked at. Chunks
-/// keep every message below a server's usual limit of 1 MiB.
+/// never replaced by an earlier one, and the write expects the revision that was looked at.
+///
+/// A replicated bucket may still take two heads that expect the same revision, the older one last. That
+/// costs nothing as long as what either of them needs is kept: chunks and records behind the head that
+/// both of them replace. So whatever is removed, is older than that one, or is its own.
+///
+/// Chunks keep every message below a server's usual limit of 1 MiB.
 package struct CheckpointStore: Sendable {
   private let bucket: any KeyValueBucket
   private let chunkBytesMax: Int
@@ -119,9 +124,9 @@ package struct CheckpointStore: Sendable {
   }
 
   /// Replaces the shard's checkpoint by a newer one.
-  /// - Returns: the sequence of the one that it replaced; 0 where there was none.
+  /// - Returns: the one that it replaced; nil where there was none.
   @discardableResult
-  package func write(_ checkpoint: Checkpoint, shard: Int) async throws(Failure) -> UInt64 {
+  package func write(_ checkpoint: Checkpoint, shard: Int) async throws(Failure) -> Head? {
     let former = try await head(shard)
     if let former {
       let known = (former.head.epoch, former.head.sequence)
@@ -137,27 +142,25 @@ package struct CheckpointStore: Sendable {
     }
     try await put(head, shard, behind: former?.revision ?? 0)
     if let former { await removeChunks(shard, former.head) }
-    return former?.head.sequence ?? 0
+    return former?.head
   }
 
   /// Makes the chunks that were written the shard's checkpoint.
+  ///
+  /// Chunks of a head that was not taken stay: of an earlier attempt at the same checkpoint the head may
+  /// be on its way.
   private func put(
     _ head: Head, _ shard: Int, behind revision: UInt64
   ) async throws(Failure) {
     do throws(Failure) {
       try await put(headKey(shard), Array(head.text.utf8), expecting: revision)
     } catch .outdated {
-      // An earlier attempt at the same checkpoint, whose answer was lost, may have come after all: its
-      // head then names these chunks, with the length that they had.
-      if let (standing, revision) = try await self.head(shard),
+      // Or it has come: it names these chunks then, with the length that they had.
+      guard let (standing, revision) = try await self.head(shard),
         (standing.epoch, standing.sequence) == (head.epoch, head.sequence)
-      {
-        return try await put(headKey(shard), Array(head.text.utf8), expecting: revision)
-      }
-      await removeChunks(shard, head)
-      throw .outdated
+      else { throw .outdated }
+      try await put(headKey(shard), Array(head.text.utf8), expecting: revision)
     }
-    // When there was no answer the new head may stand, so its chunks stay.
   }
 
   private func put(_ key: String, _ value: [UInt8], expecting: UInt64?) async throws(Failure) {
@@ -168,16 +171,15 @@ package struct CheckpointStore: Sendable {
     }
   }
 
-  /// Removes what no head will ever name: chunks of older checkpoints, whose writer died between them
-  /// and their head, or between a head and the removal of the former's chunks.
+  /// Removes what no head will ever name: chunks of checkpoints before one that was replaced, whose
+  /// writer died between them and their head, or between a head and the removal of the former's chunks.
   ///
   /// Reads all that the bucket has of the shard: for now and then. Best effort, too.
-  package func sweep(shard: Int) async throws {
-    guard let (head, _) = try await head(shard) else { return }
+  package func sweep(shard: Int, before replaced: Head) async throws {
     for entry in try await bucket.entries(matching: "\(shard).>") {
       let parts = entry.key.split(separator: ".").map { UInt64($0) }
       guard parts.count == 4, let epoch = parts[1], let sequence = parts[2],
-        (epoch, sequence) < (head.epoch, head.sequence)
+        (epoch, sequence) < (replaced.epoch, replaced.sequence)
       else { continue }
       _ = await bucket.delete(entry.key)
     }

@@ -57,17 +57,20 @@ package final class Checkpointer: Sendable {
   }
 
   package func run() async {
-    // Of each shard, the epoch in which its store was swept.
+    // Of each shard, the term in which its store was swept of all that earlier ones left.
     var swept: [Int: UInt64] = [:]
     while !Task.isCancelled {
       for job in await jobs.next(until: nil) {
         if Task.isCancelled {
           job.done(false)
-        } else if await !write(job) {
-          swept[job.shard] = nil
-        } else if swept[job.shard] != job.epoch, !job.isAwaited, jobs.depth == 0,
-          await sweep(job.shard)
-        {
+          continue
+        }
+        switch await write(job) {
+        case .failed: swept[job.shard] = nil
+        case .written(let replaced):
+          guard let replaced, swept[job.shard] != job.epoch, !job.isAwaited, jobs.depth == 0,
+            await sweep(job.shard, before: replaced), replaced.epoch == job.epoch
+          else { continue }
           swept[job.shard] = job.epoch
         }
       }
@@ -76,11 +79,11 @@ package final class Checkpointer: Sendable {
     for job in await jobs.next(until: nil) { job.done(false) }
   }
 
-  /// Once in a term, and after a failure: what a former owner, or an attempt without an answer, left. Not
-  /// where a hand-over, of this shard or the next, would have to wait for it.
-  private func sweep(_ shard: Int) async -> Bool {
+  /// With the first two of a term, and after a failure: what a former owner, or an attempt without an
+  /// answer, left. Not where a hand-over, of this shard or the next, would have to wait for it.
+  private func sweep(_ shard: Int, before replaced: CheckpointStore.Head) async -> Bool {
     do {
-      try await store.sweep(shard: shard)
+      try await store.sweep(shard: shard, before: replaced)
       return true
     } catch {
       logger.info(
@@ -90,30 +93,34 @@ package final class Checkpointer: Sendable {
     }
   }
 
-  /// - Returns: whether it is written.
-  private func write(_ job: CheckpointJob) async -> Bool {
-    let former: UInt64
+  private enum Written {
+    case written(replacing: CheckpointStore.Head?)
+    case failed
+  }
+
+  private func write(_ job: CheckpointJob) async -> Written {
+    let former: CheckpointStore.Head?
     do throws(CheckpointStore.Failure) {
       former = try await store.write(job.checkpoint, shard: job.shard)
     } catch {
       fail(job, "\(error)")
-      return false
+      return .failed
     }
     metrics.checkpoints.increment()
     // Whoever waits for it is about to hand the shard over: the server lets appends to a stream and
     // reads of it wait while it cuts it.
     defer { job.done(true) }
-    guard former > 0 else { return true }
+    guard let former else { return .written(replacing: nil) }
     do {
       // Only what the former checkpoint made superfluous: a replicated bucket may take a former
       // owner's older checkpoint in the same moment, and what lies behind that must be there.
-      try await journal.purge(shard: job.shard, through: former)
+      try await journal.purge(shard: job.shard, through: former.sequence)
     } catch {
       logger.warning(
         "Records before a checkpoint could not be purged; the next checkpoint takes them along.",
         metadata: .keys([.shard: "\(job.shard)", .error: "\(error)"]))
     }
-    return true
+    return .written(replacing: former)
   }
 
   private func fail(_ job: CheckpointJob, _ reason: String) {

@@ -15,6 +15,9 @@ package import CallCore
 ///
 /// What is not known is written as if there were nothing, which the store refuses where there is
 /// something; then it is read, and whoever asked tries again.
+///
+/// A write without an answer is not over: the store may have it. What the key holds tells, and until
+/// then the rules count it as under way, so that nobody else gets a token that it may hold.
 package struct RegistrationWrites: Sendable {
   package struct Key: Hashable, Sendable {
     package var user: UserKey
@@ -56,10 +59,19 @@ package struct RegistrationWrites: Sendable {
     var readAt: UInt64 = 0
   }
 
+  /// What a key holds.
+  package enum Reading: Sendable {
+    case nothing
+    case entry([UInt8], revision: UInt64)
+    /// Nobody could tell.
+    case failed
+  }
+
   private enum Busy {
     /// A write is on its way; others wait. The rules bound how many (`registrationsWaiting`).
     case writing(Write, waiting: [Write])
-    case reading
+    /// `settling`: a write that the store took, or did not.
+    case reading(settling: Write?)
   }
 
   /// Nothing here of a key: as far as is known it does not exist.
@@ -103,20 +115,39 @@ package struct RegistrationWrites: Sendable {
       let next = waiting.removeFirst()
       return start(next, waiting: waiting, &steps)
     }
-    // Refused: it is not what this owner thought. No answer: it may be either.
-    for each in [write] + waiting { steps.append(.failed(token: each.token)) }
     known[key] = nil
-    busy[key] = .reading
+    // Refused: it is not what this owner thought. No answer: it may be either.
+    let isUnknown = if case .unknown = result { true } else { false }
+    busy[key] = .reading(settling: isUnknown ? write : nil)
+    for each in isUnknown ? waiting : [write] + waiting {
+      steps.append(.failed(token: each.token))
+    }
     steps.append(.read(key))
   }
 
-  /// - Parameters:
-  ///   - revision: what the key holds; 0 where it holds nothing, nil where nobody could tell.
-  ///   - record: the number of the last record that was begun.
-  package mutating func read(_ key: Key, _ revision: UInt64?, record: UInt64) {
-    guard case .reading = busy[key] else { return }
+  /// - Parameter record: the number of the last record that was begun.
+  package mutating func read(
+    _ key: Key, _ reading: Reading, record: UInt64, _ steps: inout [Step]
+  ) {
+    guard case .reading(let unsettled) = busy[key] else { return }
     busy[key] = nil
-    guard let revision, revision > 0 else { return }
-    known[key] = Known(revision: revision, readAt: record)
+    if case .entry(_, let revision) = reading {
+      known[key] = Known(revision: revision, readAt: record)
+    }
+    guard let unsettled else { return }
+    steps.append(
+      unsettled.isHeld(by: reading)
+        ? .stored(token: unsettled.token) : .failed(token: unsettled.token))
+  }
+}
+
+extension RegistrationWrites.Write {
+  /// Whether a key that holds this shows that the store took the write.
+  fileprivate func isHeld(by reading: RegistrationWrites.Reading) -> Bool {
+    switch reading {
+    case .nothing: value == nil
+    case .entry(let bytes, _): value == bytes
+    case .failed: false
+    }
   }
 }

@@ -54,18 +54,28 @@ extension ShardWorker {
   }
 
   nonisolated func perform(_ read: RegistrationRead) async {
-    var revision: UInt64?
+    let reading: RegistrationWrites.Reading
     do {
-      revision = try await with.registrations.get(text(read.key, read.term.shard))?.revision ?? 0
+      let entry = try await with.registrations.get(text(read.key, read.term.shard))
+      reading =
+        if let entry, let value = entry.value { .entry(value, revision: entry.revision) } else {
+          .nothing
+        }
     } catch {
       // Whoever registers next tries without, and has it read again.
+      reading = .failed
     }
-    inbox.offer(.registrationRead(read.term, read.key, revision: revision))
+    inbox.offer(.registrationRead(read.term, read.key, reading))
   }
 
-  func registrationRead(_ shard: Int, _ key: RegistrationWrites.Key, _ revision: UInt64?) {
-    held[shard]!.registrations.read(
-      key, revision, record: held[shard]!.pipeline.lastNumber)
+  func registrationRead(
+    _ term: ShardTerm, _ key: RegistrationWrites.Key, _ reading: RegistrationWrites.Reading,
+    now: Timestamp
+  ) {
+    var steps: [RegistrationWrites.Step] = []
+    held[term.shard]!.registrations.read(
+      key, reading, record: held[term.shard]!.pipeline.lastNumber, &steps)
+    for step in steps { carryOut(step, term, now: now) }
   }
 
   func registrationWritten(

@@ -12,7 +12,7 @@ package enum WorkerEvent: Sendable {
   case settled(ShardTerm, number: UInt64, Settlement)
   case registrationWritten(ShardTerm, RegistrationWrites.Key, AppendResult)
   /// What a registration's key holds; nil where nobody could tell.
-  case registrationRead(ShardTerm, RegistrationWrites.Key, revision: UInt64?)
+  case registrationRead(ShardTerm, RegistrationWrites.Key, RegistrationWrites.Reading)
   /// It was not even tried.
   case registrationFailed(ShardTerm, token: UInt64)
   /// What the work queue said of a push.

@@ -39,8 +39,8 @@ struct RegistrationWritesTests {
       writes.ended(key, result, &steps)
     }
 
-    mutating func read(_ key: RegistrationWrites.Key, _ revision: UInt64?) {
-      writes.read(key, revision, record: record)
+    mutating func read(_ key: RegistrationWrites.Key, _ reading: RegistrationWrites.Reading) {
+      writes.read(key, reading, record: record, &steps)
     }
   }
 
@@ -96,21 +96,70 @@ struct RegistrationWritesTests {
     #expect(bench.took() == [.write(write, expecting: 0)])
   }
 
-  @Test(
-    "after a refusal, or no answer, whoever waits tries again, and the key is read",
-    arguments: [AppendResult.refused, .unknown("no answer")])
-  func failed(_ result: AppendResult) {
+  @Test func afterARefusalWhoeverWaitsTriesAgainAndTheKeyIsRead() {
     var bench = Bench([phone: 40])
     let first = bench.add(phone)
     let second = bench.add(phone)
     _ = bench.took()
-    bench.ended(phone, result)
+    bench.ended(phone, .refused)
     #expect(
       bench.took() == [.failed(token: first.token), .failed(token: second.token), .read(phone)])
     // While it is read nothing of it is known; other keys are not concerned.
     let third = bench.add(phone)
     let other = bench.add(tablet)
     #expect(bench.took() == [.failed(token: third.token), .write(other, expecting: 0)])
+    // What was refused was not stored, whoever wrote the same.
+    bench.read(phone, .entry([1], revision: 41))
+    #expect(bench.took() == [])
+  }
+
+  @Test("a write without an answer is over when the key tells whether the store took it")
+  func settled() {
+    func told(
+      of value: [UInt8]?, by reading: RegistrationWrites.Reading
+    ) -> (steps: [Step], stored: Step, failed: Step) {
+      var bench = Bench([phone: 40])
+      let first = bench.add(phone, value)
+      let second = bench.add(phone, [9])
+      _ = bench.took()
+      bench.ended(phone, .unknown("no answer"))
+      // Who waits behind it is not kept waiting.
+      #expect(bench.took() == [.failed(token: second.token), .read(phone)])
+      let third = bench.add(phone)
+      #expect(bench.took() == [.failed(token: third.token)])
+      bench.read(phone, reading)
+      let steps = bench.took()
+      bench.read(phone, reading)
+      #expect(bench.took() == [], "told once")
+      return (steps, .stored(token: first.token), .failed(token: first.token))
+    }
+    let taken = told(of: [1], by: .entry([1], revision: 41))
+    #expect(taken.steps == [taken.stored])
+    let former = told(of: [1], by: .entry([7], revision: 40))
+    #expect(former.steps == [former.failed])
+    let none = told(of: [1], by: .nothing)
+    #expect(none.steps == [none.failed])
+    let unreadable = told(of: [1], by: .failed)
+    #expect(unreadable.steps == [unreadable.failed])
+    let removed = told(of: nil, by: .nothing)
+    #expect(removed.steps == [removed.stored])
+    let kept = told(of: nil, by: .entry([7], revision: 40))
+    #expect(kept.steps == [kept.failed])
+    let unseen = told(of: nil, by: .failed)
+    #expect(unseen.steps == [unseen.failed])
+  }
+
+  @Test func whatIsSettledIsGoodForWhatTheJournalTookBehindItOnly() {
+    var bench = Bench()
+    bench.add(phone)
+    bench.ended(phone, .unknown("no answer"))
+    bench.read(phone, .entry([1], revision: 90))
+    _ = bench.took()
+    let tooEarly = bench.add(phone)
+    #expect(bench.took() == [.failed(token: tooEarly.token)])
+    bench.record = 2
+    let write = bench.add(phone)
+    #expect(bench.took() == [.write(write, expecting: 90)])
   }
 
   @Test func whatWasReadIsGoodForWhatTheJournalTookBehindIt() {
@@ -120,7 +169,7 @@ struct RegistrationWritesTests {
     bench.ended(phone, .refused)
     // Record 6 is on its way to the journal when the answer comes.
     bench.record = 6
-    bench.read(phone, 90)
+    bench.read(phone, .entry([5], revision: 90))
     _ = bench.took()
     // It may have been taken before the key was read, and by then the shard may have been another's.
     let tooEarly = bench.add(phone)
@@ -135,12 +184,12 @@ struct RegistrationWritesTests {
     #expect(bench.took() == [.write(next, expecting: 91)])
   }
 
-  @Test("a key that holds nothing, or cannot be read, must hold nothing", arguments: [0, nil])
-  func nothingRead(_ revision: UInt64?) {
+  @Test("a key that holds nothing, or cannot be read, must hold nothing", arguments: [true, false])
+  func nothingRead(_ isRead: Bool) {
     var bench = Bench([phone: 40])
     bench.add(phone)
     bench.ended(phone, .unknown("no answer"))
-    bench.read(phone, revision)
+    bench.read(phone, isRead ? .nothing : .failed)
     _ = bench.took()
     bench.record = 2
     let write = bench.add(phone)
@@ -150,11 +199,11 @@ struct RegistrationWritesTests {
   @Test func anAnswerThatNobodyWaitsForChangesNothing() {
     var bench = Bench([phone: 40])
     bench.ended(phone, .appended(sequence: 50))
-    bench.read(phone, 60)
+    bench.read(phone, .entry([1], revision: 60))
     #expect(bench.took() == [])
     let write = bench.add(phone)
     #expect(bench.took() == [.write(write, expecting: 40)])
-    bench.read(phone, 70)
+    bench.read(phone, .entry([1], revision: 70))
     bench.ended(phone, .refused)
     #expect(bench.took() == [.failed(token: write.token), .read(phone)])
   }

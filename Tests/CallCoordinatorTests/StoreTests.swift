@@ -96,23 +96,64 @@ import Testing
     }
   }
 
+  /// A replicated bucket may take two heads that expect the same revision (seed 32,441 of callsim).
+  @Test func anOlderHeadThatIsTakenLateFindsItsChunks() async throws {
+    try await withStore { store, bus, bucket in
+      try await store.write(checkpoint(2, 23), shard: 7)
+      bus.setFaults { faults in
+        faults.onPut = { _, key in key == "7.head" ? .unknown(stored: false) : nil }
+      }
+      let older = checkpoint(4, 50, calls: 1)
+      await #expect(throws: CheckpointStore.Failure.unavailable("a fault for tests")) {
+        try await store.write(older, shard: 7)
+      }
+      bus.setFaults { $0.onPut = nil }
+      let replaced = try #require(try await store.write(checkpoint(5, 55), shard: 7))
+      #expect((replaced.epoch, replaced.sequence) == (2, 23))
+      try await store.sweep(shard: 7, before: replaced)
+      let bytes = ClusterCodec.encode(older).count
+      let late = CheckpointStore.Head(epoch: 4, sequence: 50, bytes: bytes, chunks: 1)
+      bucket.put("7.head", Array(late.text.utf8), expecting: nil) { _ in }
+      #expect(try await store.read(shard: 7)?.0 == older)
+    }
+  }
+
+  /// Of two attempts at one checkpoint the first has no answer, and the second is refused.
+  @Test func chunksOfAHeadThatWasRefusedStay() async throws {
+    try await withStore { store, bus, bucket in
+      try await store.write(checkpoint(1, 10), shard: 0)
+      let once = Once()
+      let other = CheckpointStore.Head(epoch: 2, sequence: 99, bytes: 0, chunks: 0)
+      bus.setFaults { faults in
+        faults.onPut = { _, key in
+          guard key != "0.head", once.first() else { return nil }
+          bucket.put("0.head", Array(other.text.utf8), expecting: nil) { _ in }
+          return nil
+        }
+      }
+      await #expect(throws: CheckpointStore.Failure.outdated) {
+        try await store.write(checkpoint(1, 20, calls: 1), shard: 0)
+      }
+      #expect(try await bucket.get("0.1.20.0") != nil)
+    }
+  }
+
   /// Writers that died left chunks: one before its head, one behind the head and before the removal.
   @Test func chunksThatNoHeadNamesAreRemoved() async throws {
     try await withStore { store, _, bucket in
-      let newest = checkpoint(2, 30)
-      try await store.write(newest, shard: 3)
+      try await store.write(checkpoint(2, 30), shard: 3)
+      let newest = checkpoint(2, 40)
+      let replaced = try #require(try await store.write(newest, shard: 3))
       let present = Set(try await bucket.entries(matching: "3.>").map(\.key))
       let orphans = ["3.1.5.0", "3.1.900.7", "3.2.29.0"]
-      // Another owner may be about to write its head; the rest is not of this shard, or no chunk.
-      let others = ["3.2.31.0", "3.3.1.0", "3.accept", "33.1.5.0"]
+      // Another owner's head may yet be taken, or is about to be written; the rest is not of this shard, or
+      // no chunk.
+      let others = ["3.2.31.0", "3.2.41.0", "3.3.1.0", "3.accept", "33.1.5.0"]
       for key in orphans + others { bucket.put(key, [1], expecting: nil) { _ in } }
-      try await store.sweep(shard: 3)
+      try await store.sweep(shard: 3, before: replaced)
       let left = Set(try await bucket.entries(matching: ">").map(\.key))
       #expect(left == present.union(others))
       #expect(try await store.read(shard: 3)?.0 == newest)
-      // Where there is no head nothing is known to be old.
-      try await store.sweep(shard: 33)
-      #expect(try await bucket.get("33.1.5.0") != nil)
     }
   }
 

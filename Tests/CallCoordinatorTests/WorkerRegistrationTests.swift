@@ -103,7 +103,7 @@ struct WorkerRegistrationTests {
     }
   }
 
-  @Test("a write that was taken without an answer is found when the device tries again")
+  @Test("a write that was taken without an answer is found, and counts")
   func takenWithoutAnswer() async throws {
     try await WorkerBench().run { bench in
       try await bench.adopt(0)
@@ -111,14 +111,32 @@ struct WorkerRegistrationTests {
       bench.bus.setFaults { faults in
         faults.onPut = { bucket, _ in bucket == "registrations" ? .unknown(stored: true) : nil }
       }
-      #expect(try await bench.register(bob, named: "one").isTryAgain)
+      #expect(try await bench.register(bob, named: "one").isRegistered)
       #expect(try await bench.stored(bob) == "one")
+      let two = try await bench.untilTaken { try await bench.register(bob, named: "two") }
+      #expect(two.isRegistered)
+      let gone = try await bench.untilTaken { try await bench.unregister(bob) }
+      #expect(gone == .done)
+      #expect(try await bench.stored(bob) == nil)
+      bench.bus.setFaults { $0.onPut = nil }
+      #expect(try await bench.register(bob, named: "three").isRegistered)
+      #expect(try await bench.stored(bob) == "three")
+    }
+  }
+
+  @Test("one that was not taken is tried again")
+  func lostWithoutAnswer() async throws {
+    try await WorkerBench().run { bench in
+      try await bench.adopt(0)
+      let bob = bench.user(0)
+      bench.bus.setFaults { faults in
+        faults.onPut = { bucket, _ in bucket == "registrations" ? .unknown(stored: false) : nil }
+      }
+      #expect(try await bench.register(bob, named: "one").isTryAgain)
+      #expect(try await bench.stored(bob) == nil)
       bench.bus.setFaults { $0.onPut = nil }
       let reply = try await bench.untilTaken { try await bench.register(bob, named: "two") }
       #expect(reply.isRegistered)
-      #expect(try await bench.stored(bob) == "two")
-      #expect(try await bench.unregister(bob) == .done)
-      #expect(try await bench.register(bob, named: "three").isRegistered)
     }
   }
 }

@@ -329,6 +329,20 @@ import Testing
     #expect(bench.checker.finish([]).map(\.rule) == [.tokensHaveOneOwner])
   }
 
+  @Test("a later owner that writes such a registration again does not know whose its tokens are")
+  func unheardAndWrittenAgain() {
+    var bench = Bench(registered: [Self.bob1: []])
+    bench.ended(.cancelled, by: Self.alice)
+    bench.push(.registration(Self.bob1, Self.registration(Self.bob1, since: 2)))
+    bench.push(.unheard(Self.bob1))
+    bench.push(.claim(fingerprint: "fp-t1", Self.alice))
+    bench.push(.registration(Self.bob1, Self.registration(Self.bob1, since: 2)))
+    #expect(bench.checker.finish([]).isEmpty)
+    bench.push(.registration(Self.bob1, nil))
+    bench.push(.registration(Self.bob1, Self.registration(Self.bob1, since: 2)))
+    #expect(bench.checker.finish([]).map(\.rule) == [.tokensHaveOneOwner])
+  }
+
   @Test("R12: a token goes for a reason that is younger than its registration") func lostTokens() {
     func lost(_ before: (inout Bench) -> Void) -> Violation.Rule? {
       var bench = Bench()

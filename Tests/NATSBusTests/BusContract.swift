@@ -144,6 +144,16 @@ struct BusContract<Bus: ClusterBus> {
     _ = try? await bus.request("settle.nobody", [], timeout: .seconds(10))
   }
 
+  func collect(until revision: UInt64, from inbox: Inbox<KeyValueEntry>) async -> [KeyValueEntry] {
+    var all: [KeyValueEntry] = []
+    while !all.contains(where: { $0.revision >= revision }) {
+      let batch = await inbox.next(until: .now + .seconds(20))
+      if batch.isEmpty { break }
+      all += batch
+    }
+    return all
+  }
+
   func collect<Element: Sendable>(_ count: Int, from inbox: Inbox<Element>) async -> [Element] {
     var all: [Element] = []
     while all.count < count {

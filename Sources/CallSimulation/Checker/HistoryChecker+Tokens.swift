@@ -6,10 +6,13 @@ extension HistoryChecker {
   mutating func keep(
     _ who: Who, _ registration: Registration?, _ now: Timestamp
   ) throws(Violation) {
-    // Unless somebody says otherwise, who wrote it hears so.
-    history.unheard.remove(who)
     var all = history.registrations[who] ?? []
     let former = all.last.flatMap { $0.until == nil ? $0.registration : nil }
+    // Unless somebody says otherwise, who wrote it hears so. A later owner that found it, and takes a
+    // token away or notes when the device was seen, does not know whose the others are.
+    if registration == nil || registration?.registeredAt != former?.registeredAt {
+      history.unheard.remove(who)
+    }
     if let last = all.indices.last, all[last].until == nil { all[last].until = now }
     all.removeAll { $0.until.map { $0 + .seconds(30) < now } ?? false }
     if let registration { all.append(PushHistory.Stored(registration: registration, until: nil)) }

@@ -56,8 +56,9 @@ struct PushHistory: Sendable {
   var claims: [String: (owner: Who, at: Timestamp)] = [:]
   /// Tokens whose claims the store confused.
   var raced: Set<String> = []
-  /// Devices whose stored registration may not be what their shard counts on, until the next write: a
-  /// later owner that reads it mends nothing. That is not promised not to be (docs/reliability.md).
+  /// Devices whose stored registration may not be what their shard counts on, until they register
+  /// again: a later owner that reads it mends nothing. That is not promised not to be
+  /// (docs/reliability.md).
   var unheard: Set<Who> = []
   /// Who ever asked for a token.
   var wanted: [String: Set<Who>] = [:]

@@ -92,7 +92,7 @@ extension StoreInvariants {
   /// To be called when nothing more happens: the store tells everything, and is small.
   ///
   /// How many chunks of older checkpoints lie about has no bound that it could hold them to: owners
-  /// sweep at a checkpoint behind which no other waits, once in a term and with their best effort, so
+  /// sweep at checkpoints behind which no other waits, twice in a term and with their best effort, so
   /// a short last term, or one in bad weather, leaves what was there.
   package func checkStore() {
     for shard in shards.indices {

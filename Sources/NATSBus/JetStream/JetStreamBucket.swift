@@ -83,10 +83,10 @@ public final class JetStreamBucket: KeyValueBucket {
     }
   }
 
-  /// Removes a deletion's marker, which else would stay for ever. It was needed to tell those who
-  /// watch, and because a deletion is ordered among the writes of its key as a removal is not. What
-  /// was written since stays. Best effort: a marker that is left behind goes when the bucket is next
-  /// listed.
+  /// Removes a deletion's marker, which else would stay for ever. It was needed because a deletion is
+  /// ordered among the writes of its key as a removal is not; and it tells those who watch, if the server
+  /// got around to it: a consumer passes over what is removed, without a gap in its numbers. What was
+  /// written since stays. Best effort: a marker that is left behind goes when the bucket is next listed.
   private func forget(_ key: String, through sequence: UInt64) {
     let body =
       "{\"filter\":\(JSONValue.quoted(prefix + key)),\"seq\":\(sequence + 1)}"
