@@ -1,4 +1,5 @@
 internal import CallBus
+internal import CallCoordinator
 internal import CallCore
 internal import CallWire
 
@@ -82,7 +83,11 @@ package final class StoreInvariants: @unchecked Sendable {
         "\(node.name) follows a record that journal \(shard) does not have")
     }
     nats.observers.appendKnown.append { [unowned self] in appendKnown($0, $1, $2) }
-    nats.observers.purged.append { [unowned self] shard, _ in checkReplay(shard) }
+    nats.observers.purged.append { [unowned self] shard, sequence in
+      world.note("journal \(shard)", "purged through \(sequence)")
+      checkReplay(shard)
+    }
+    nats.observers.written.append { [unowned self] in written($0, $1) }
     nats.observers.put.append { [unowned self] in put($0) }
     nats.observers.published.append { [unowned self] in published($0, $1) }
     nats.observers.delivered.append { [unowned self] in delivered($0, $1) }
@@ -154,6 +159,17 @@ package final class StoreInvariants: @unchecked Sendable {
       shards[shard].owners[record.epoch] = owner
       world.count("store.terms")
     }
+  }
+
+  // MARK: Checkpoints
+
+  private func written(_ bucket: String, _ entry: KeyValueEntry) {
+    guard bucket == subjects.checkpointStream, entry.key.hasSuffix(".head"),
+      let head = entry.value.flatMap({ CheckpointStore.Head(String(decoding: $0, as: UTF8.self)) })
+    else { return }
+    world.note(
+      "journal \(entry.key.prefix { $0 != "." })",
+      "checkpoint at \(head.sequence), of epoch \(head.epoch)")
   }
 
   // MARK: Registrations
