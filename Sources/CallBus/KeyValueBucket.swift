@@ -9,8 +9,8 @@ public protocol KeyValueBucket: Sendable {
     _ key: String, _ value: [UInt8], expecting: UInt64?,
     completion: @escaping @Sendable (AppendResult) -> Void)
 
-  /// Starts a deletion. Nothing of the key stays in the store, so that keys which come and go do not
-  /// fill it.
+  /// Starts a deletion. In the end nothing of the key stays in the store, so that keys which come and go
+  /// do not fill it.
   /// - Parameter expecting: the revision that the key must have; nil deletes whatever is there.
   func delete(
     _ key: String, expecting: UInt64?, completion: @escaping @Sendable (AppendResult) -> Void)

@@ -11,7 +11,8 @@ internal import CallWire
 ///
 /// A replicated bucket may still take two heads that expect the same revision, the older one last. That
 /// costs nothing as long as what either of them needs is kept: chunks and records behind the head that
-/// both of them replace. So whatever is removed, is older than that one, or is its own.
+/// both of them replace. So whatever is removed, is older than that one, or is its own. (One that expects
+/// an earlier revision still would have to be under way while two were written.)
 ///
 /// Chunks keep every message below a server's usual limit of 1 MiB.
 package struct CheckpointStore: Sendable {
@@ -123,14 +124,17 @@ package struct CheckpointStore: Sendable {
     return bytes.count == head.bytes ? bytes : nil
   }
 
-  /// Replaces the shard's checkpoint by a newer one.
-  /// - Returns: the one that it replaced; nil where there was none.
+  /// Replaces the shard's checkpoint by a newer one, or by the same one, where the answer to an earlier
+  /// attempt was lost.
+  /// - Returns: the one that it replaced; nil where there was none, or nobody knows.
   @discardableResult
   package func write(_ checkpoint: Checkpoint, shard: Int) async throws(Failure) -> Head? {
     let former = try await head(shard)
     if let former {
       let known = (former.head.epoch, former.head.sequence)
-      guard known < (checkpoint.epoch, checkpoint.sequence) else { throw .outdated }
+      guard known <= (checkpoint.epoch, checkpoint.sequence) else { throw .outdated }
+      let isSame = known == (checkpoint.epoch, checkpoint.sequence)
+      if isSame, try await chunks(shard, former.head) != nil { return nil }
     }
     let bytes = ClusterCodec.encode(checkpoint)
     let count = (bytes.count + chunkBytesMax - 1) / chunkBytesMax
@@ -141,8 +145,11 @@ package struct CheckpointStore: Sendable {
       try await put(chunkKey(shard, head, chunk), Array(part), expecting: nil)
     }
     try await put(head, shard, behind: former?.revision ?? 0)
-    if let former { await removeChunks(shard, former.head) }
-    return former?.head
+    guard let replaced = former?.head,
+      (replaced.epoch, replaced.sequence) != (head.epoch, head.sequence)
+    else { return nil }
+    await removeChunks(shard, replaced)
+    return replaced
   }
 
   /// Makes the chunks that were written the shard's checkpoint.

@@ -57,21 +57,21 @@ package final class Checkpointer: Sendable {
   }
 
   package func run() async {
-    // Of each shard, the term in which its store was swept of all that earlier ones left.
-    var swept: [Int: UInt64] = [:]
+    var sweeps = SweepsOwed()
     while !Task.isCancelled {
       for job in await jobs.next(until: nil) {
         if Task.isCancelled {
           job.done(false)
           continue
         }
+        sweeps.begin(job.shard, epoch: job.epoch)
         switch await write(job) {
-        case .failed: swept[job.shard] = nil
+        case .failed: sweeps.failed(job.shard)
         case .written(let replaced):
-          guard let replaced, swept[job.shard] != job.epoch, !job.isAwaited, jobs.depth == 0,
-            await sweep(job.shard, before: replaced), replaced.epoch == job.epoch
+          guard let replaced, sweeps.isOwed(job.shard), !job.isAwaited, jobs.depth == 0,
+            await sweep(job.shard, before: replaced)
           else { continue }
-          swept[job.shard] = job.epoch
+          sweeps.done(job.shard)
         }
       }
     }
@@ -79,8 +79,7 @@ package final class Checkpointer: Sendable {
     for job in await jobs.next(until: nil) { job.done(false) }
   }
 
-  /// With the first two of a term, and after a failure: what a former owner, or an attempt without an
-  /// answer, left. Not where a hand-over, of this shard or the next, would have to wait for it.
+  /// Not where a hand-over, of this shard or the next, would have to wait for it.
   private func sweep(_ shard: Int, before replaced: CheckpointStore.Head) async -> Bool {
     do {
       try await store.sweep(shard: shard, before: replaced)
@@ -133,4 +132,23 @@ package final class Checkpointer: Sendable {
       ]))
     job.done(false)
   }
+}
+
+/// How often the store is to be swept of what a former owner, or an attempt without an answer, left.
+///
+/// A sweep removes what is older than the checkpoint that was replaced. So with the first one behind a
+/// failure, or of a term, what is to go may still be too young; with the second it is not.
+struct SweepsOwed {
+  private static let most = 2
+  private var shards: [Int: (epoch: UInt64, count: Int)] = [:]
+
+  mutating func begin(_ shard: Int, epoch: UInt64) {
+    if shards[shard]?.epoch != epoch { shards[shard] = (epoch, Self.most) }
+  }
+
+  mutating func failed(_ shard: Int) { shards[shard]?.count = Self.most }
+
+  func isOwed(_ shard: Int) -> Bool { shards[shard].map { $0.count > 0 } ?? false }
+
+  mutating func done(_ shard: Int) { shards[shard]?.count -= 1 }
 }

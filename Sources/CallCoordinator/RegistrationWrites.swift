@@ -16,8 +16,9 @@ package import CallCore
 /// What is not known is written as if there were nothing, which the store refuses where there is
 /// something; then it is read, and whoever asked tries again.
 ///
-/// A write without an answer is not over: the store may have it. What the key holds tells, and until
-/// then the rules count it as under way, so that nobody else gets a token that it may hold.
+/// A write without an answer is not over: the store may have it. Where the key holds it, it counts, and
+/// until the key was read the rules take it for under way, so that nobody else gets a token in it. Where
+/// the key holds something else, or cannot be read, whoever asked tries again.
 package struct RegistrationWrites: Sendable {
   package struct Key: Hashable, Sendable {
     package var user: UserKey
@@ -142,12 +143,9 @@ package struct RegistrationWrites: Sendable {
 }
 
 extension RegistrationWrites.Write {
-  /// Whether a key that holds this shows that the store took the write.
+  /// Whether a key that holds this shows that the store took the write. That it holds nothing shows
+  /// nothing: who answered may lag behind the entry that was to be removed.
   fileprivate func isHeld(by reading: RegistrationWrites.Reading) -> Bool {
-    switch reading {
-    case .nothing: value == nil
-    case .entry(let bytes, _): value == bytes
-    case .failed: false
-    }
+    if case .entry(let bytes, _) = reading { value == bytes } else { false }
   }
 }

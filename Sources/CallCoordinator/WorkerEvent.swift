@@ -11,7 +11,7 @@ package enum WorkerEvent: Sendable {
   /// The journal's end was read, to learn what became of an append.
   case settled(ShardTerm, number: UInt64, Settlement)
   case registrationWritten(ShardTerm, RegistrationWrites.Key, AppendResult)
-  /// What a registration's key holds; nil where nobody could tell.
+  /// What a registration's key holds.
   case registrationRead(ShardTerm, RegistrationWrites.Key, RegistrationWrites.Reading)
   /// It was not even tried.
   case registrationFailed(ShardTerm, token: UInt64)

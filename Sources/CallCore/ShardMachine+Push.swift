@@ -53,16 +53,10 @@ extension ShardMachine {
     guard let device = users[user]?.device(report.device), let registration = device.registration
     else { return false }
     guard device.isUnwritten || registration.registeredAt < since else { return false }
-    let isLost = lose(
-      report.fingerprint, user, report.device, reply: PendingReply(command), claim: nil, context,
-      into: &outcome)
-    if isLost, !report.fingerprint.isEmpty, !claims(report.fingerprint, user, report.device) {
-      outcome.effects.append(
-        .releaseToken(
-          fingerprint: report.fingerprint,
-          TokenOwner(user: user, device: report.device, claimedAt: context.now)))
-    }
-    return isLost
+    return lose(
+      report.fingerprint, user, report.device, reply: PendingReply(command), claim: nil,
+      isGone: true,
+      context, into: &outcome)
   }
 
   /// Whether a job that the work queue has not taken yet is still to be offered.

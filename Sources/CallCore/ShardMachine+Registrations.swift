@@ -104,7 +104,7 @@ extension ShardMachine {
       switch $0.what {
       case .register(let registration, _):
         registration.user == user && registration.device == device
-      case .remove(let other, let id), .less(let other, let id, _): other == user && id == device
+      case .remove(let other, let id), .less(let other, let id, _, _): other == user && id == device
       case .seen: false
       }
     }
@@ -139,10 +139,11 @@ extension ShardMachine {
       if ok { take(registration, context, into: &outcome) }
     case .remove(let user, let id):
       if ok { forget(user, id, context, into: &outcome) }
-    case .less(let user, let id, let claim):
+    case .less(let user, let id, let claim, let gone):
       if users[user]?.device(id) != nil {
         users[user]?.withDevice(id) { $0.isUnwritten = !ok }
       }
+      if ok, let gone { release(gone, user, id, into: &outcome) }
       if let claim { tokenStepDone(token: claim, ok ? .told : .failed, context, into: &outcome) }
     case .seen: break
     }
@@ -216,14 +217,22 @@ struct PendingStore: Sendable {
   enum What: Sendable {
     case register(Registration, removed: [DeviceID])
     case remove(UserKey, DeviceID)
-    /// It lost a token: gone from memory already. `claim`: who waits for that, in this shard.
-    case less(UserKey, DeviceID, claim: UInt64?)
+    /// It lost a token: gone from memory already. `claim`: who waits for that, in this shard. `gone`: the
+    /// token is nobody's any more.
+    case less(UserKey, DeviceID, claim: UInt64?, gone: GoneToken?)
     /// Only when it was seen changed.
     case seen
   }
   var what: What
   /// nil where nobody asked.
   var reply: PendingReply?
+}
+
+/// A token that its provider does not know any more.
+struct GoneToken: Sendable {
+  var fingerprint: String
+  /// Claims since then are not concerned.
+  var at: Timestamp
 }
 
 /// Where a reply goes that comes later.

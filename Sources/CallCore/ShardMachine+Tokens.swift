@@ -161,22 +161,24 @@ extension ShardMachine {
   }
 
   /// Takes a token from a device, at once: also its leg of a call that rings is woken by it no more.
+  /// - Parameter isGone: the token is nobody's any more; its claim goes once the store has it.
   /// - Returns: whether the store has to be told; `reply` or `claim` go on after that.
   mutating func lose(
     _ fingerprint: String, _ user: UserKey, _ id: DeviceID, reply: PendingReply?, claim: UInt64?,
-    _ context: CallContext, into outcome: inout Outcome
+    isGone: Bool = false, _ context: CallContext, into outcome: inout Outcome
   ) -> Bool {
+    let gone = isGone ? GoneToken(fingerprint: fingerprint, at: context.now) : nil
     guard let device = users[user]?.device(id), let former = device.registration else {
       return false
     }
     guard let less = former.without(fingerprint) else {
       // An earlier attempt may have failed at the store.
       guard device.isUnwritten else { return false }
-      store(former, .less(user, id, claim: claim), reply, into: &outcome)
+      store(former, .less(user, id, claim: claim, gone: gone), reply, into: &outcome)
       return true
     }
     users[user]?.withDevice(id) { $0.registration = less }
-    store(less, .less(user, id, claim: claim), reply, into: &outcome)
+    store(less, .less(user, id, claim: claim, gone: gone), reply, into: &outcome)
     if former.ringToken?.fingerprint == fingerprint {
       cannotBeWoken(user, id, context, into: &outcome)
     }
@@ -201,6 +203,19 @@ extension ShardMachine {
       || pendingStores.values.contains {
         if case .register(let registration, _) = $0.what { isIt(registration) } else { false }
       }
+  }
+
+  /// Gives the claim of a token up, unless the device has it again.
+  mutating func release(
+    _ gone: GoneToken, _ user: UserKey, _ device: DeviceID, into outcome: inout Outcome
+  ) {
+    let fingerprint = gone.fingerprint
+    let has = users[user]?.device(device)?.registration?.fingerprints.contains(fingerprint) ?? false
+    guard !fingerprint.isEmpty, !has, !claims(fingerprint, user, device) else { return }
+    outcome.effects.append(
+      .releaseToken(
+        fingerprint: fingerprint, TokenOwner(user: user, device: device, claimedAt: gone.at)))
+    outcome.raise(to: .relaxed)
   }
 
   /// Gives the claims of a registration up that is gone, or that has other tokens now.

@@ -292,6 +292,95 @@ extension [ClientMachine.Action] {
     #expect(device.take().frames.map(\.id) == [signal], "and again until it is answered")
   }
 
+  /// A device whose place was given up: after the last "try again", or after no answer at all.
+  private func givenUp(_ address: CallAddress, answered: Bool) -> Device {
+    var device = Device()
+    device.attach()
+    let place = device.say(.place(address, PlaceRequest(call: address.call)))!
+    for attempt in 1...4 {
+      #expect(device.take().frames.map(\.id) == [place])
+      if answered { device.hear(.reply(id: place, .error(CallError(.tryAgain)))) }
+      if answered, attempt == 4 { break }
+      device.machine.heard(now: device.now)
+      device.pass(.seconds(7))
+    }
+    return device
+  }
+
+  @Test("a place that is given up is cancelled: the cluster may have it", arguments: [true, false])
+  func calledOff(answered: Bool) throws {
+    let address = CallAddress(callee: "you", call: call)
+    var device = givenUp(address, answered: answered)
+    let actions = device.take()
+    #expect(actions.frames.map(\.command) == [.cancel(address)])
+    if !answered {
+      #expect(actions.events.contains { if case .gaveUp = $0 { true } else { false } })
+    }
+    #expect(device.machine.calls[call]?.isCalledOff == true)
+    #expect(device.machine.calls[call]?.isEnded == false)
+    // Also on the next connection, and once.
+    device.close()
+    device.comeBack()
+    let cancels = device.take().frames
+    #expect(cancels.map(\.command) == [.cancel(address)])
+    let cancel = try #require(cancels.first)
+    device.hear(.reply(id: cancel.id, .error(CallError(.unknownCall))))
+    #expect(device.machine.calls[call]?.stop?.reason == .failed)
+    #expect(device.take().events.contains(.call(call, .stopped(Stop(reason: .failed)))))
+  }
+
+  @Test func whatWasCalledOffEndsAsTheClusterSays() throws {
+    let address = CallAddress(callee: "you", call: call)
+    var device = givenUp(address, answered: true)
+    let cancel = try #require(device.take().frames.last)
+    device.hear(
+      .reply(
+        id: cancel.id,
+        .call(CallState(call: call, callee: "you", phase: .ended, version: 3, reason: .unreachable))
+      ))
+    #expect(device.machine.calls[call]?.stop?.reason == .unreachable)
+    #expect(device.take().frames.isEmpty)
+  }
+
+  @Test func whatWasAnsweredBeforeItWasCalledOffIsHungUp() throws {
+    let address = CallAddress(callee: "you", call: call)
+    var device = givenUp(address, answered: true)
+    let cancel = try #require(device.take().frames.last)
+    device.hear(
+      .reply(
+        id: cancel.id,
+        .call(CallState(call: call, callee: "you", phase: .answered, version: 3))))
+    #expect(device.take().frames.map(\.command) == [.hangUp(address)])
+  }
+
+  @Test func anAppMayPlaceAgainWhatWasCalledOff() throws {
+    let address = CallAddress(callee: "you", call: call)
+    var device = givenUp(address, answered: true)
+    let cancel = try #require(device.take().frames.last)
+    let place = device.say(.place(address, PlaceRequest(call: call)))!
+    device.hear(.reply(id: cancel.id, .error(CallError(.unknownCall))))
+    #expect(device.machine.calls[call]?.isEnded == false)
+    device.hear(
+      .reply(id: place, .call(CallState(call: call, callee: "you", phase: .placed, version: 1))))
+    #expect(device.machine.calls[call]?.phase == .placed)
+    #expect(device.machine.calls[call]?.isCalledOff == false)
+  }
+
+  /// A place that is said again after an attach, of a call that rings: it is taken up.
+  @Test func aCallThatIsKnownIsNotCalledOff() {
+    let address = CallAddress(callee: "you", call: call)
+    var device = Device()
+    device.attach()
+    let place = device.say(.place(address, PlaceRequest(call: call)))!
+    device.hear(call, 1, .ringing(by: Party(user: "you", device: "d9", deviceName: "")))
+    for _ in 0..<4 {
+      device.hear(.reply(id: place, .error(CallError(.tryAgain))))
+      device.pass(.seconds(7))
+    }
+    #expect(device.take().frames.last?.command == .resume(address))
+    #expect(device.machine.calls[call]?.isCalledOff == false)
+  }
+
   @Test func tooManyWaitingCommandsAreRefused() {
     var device = Device()
     for _ in 0..<64 { #expect(device.say(.query(CallAddress(call: call))) != nil) }

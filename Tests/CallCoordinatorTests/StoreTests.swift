@@ -1,6 +1,7 @@
 import CallBus
 import CallCoordinator
 import CallCore
+import CallTelemetry
 import CallWire
 import Testing
 
@@ -47,9 +48,42 @@ import Testing
         try await store.write(checkpoint(4, 300), shard: 0)
       }
       await #expect(throws: CheckpointStore.Failure.outdated) {
-        try await store.write(checkpoint(5, 200), shard: 0)
+        try await store.write(checkpoint(5, 199), shard: 0)
       }
       #expect(try await store.read(shard: 0)?.0 == newer)
+    }
+  }
+
+  /// The answer to the head's write was lost: whoever writes it again learns that it stands.
+  @Test func theSameOneAgainIsWritten() async throws {
+    try await withStore { store, bus, bucket in
+      try await store.write(checkpoint(5, 100), shard: 0)
+      bus.setFaults { faults in
+        faults.onPut = { _, key in key == "0.head" ? .unknown(stored: true) : nil }
+      }
+      await #expect(throws: CheckpointStore.Failure.unavailable("a fault for tests")) {
+        try await store.write(checkpoint(5, 200), shard: 0)
+      }
+      bus.setFaults { $0.onPut = nil }
+      #expect(try await store.write(checkpoint(5, 200), shard: 0) == nil)
+      #expect(try await store.read(shard: 0)?.0 == checkpoint(5, 200))
+      #expect(try await store.write(checkpoint(5, 300), shard: 0)?.sequence == 200)
+    }
+  }
+
+  /// A late head of the first attempt stands over chunks of the second, which are of another length.
+  @Test func theSameOneAgainMendsWhatIsNotComplete() async throws {
+    try await withStore { store, _, bucket in
+      let whole = checkpoint(5, 200)
+      let bytes = ClusterCodec.encode(whole).count
+      try await store.write(whole, shard: 0)
+      let late = CheckpointStore.Head(epoch: 5, sequence: 200, bytes: bytes + 1, chunks: 1)
+      bucket.put("0.head", Array(late.text.utf8), expecting: nil) { _ in }
+      await #expect(throws: CheckpointStore.Failure.unreadable("its checkpoint is not complete")) {
+        try await store.read(shard: 0)
+      }
+      try await store.write(whole, shard: 0)
+      #expect(try await store.read(shard: 0)?.0 == whole)
     }
   }
 
@@ -118,7 +152,7 @@ import Testing
     }
   }
 
-  /// Of two attempts at one checkpoint the first has no answer, and the second is refused.
+  /// An earlier attempt at the same checkpoint may be on its way, and name them.
   @Test func chunksOfAHeadThatWasRefusedStay() async throws {
     try await withStore { store, bus, bucket in
       try await store.write(checkpoint(1, 10), shard: 0)
@@ -166,6 +200,50 @@ import Testing
         try await store.read(shard: 0)
       }
     }
+  }
+}
+
+@Suite struct CheckpointerTests {
+  /// Whether it was written.
+  private func write(
+    _ checkpointer: Checkpointer, _ epoch: UInt64, _ sequence: UInt64
+  ) async -> Bool {
+    let machine = ShardMachine(shard: 0, epoch: epoch, limits: CallLimits())
+    return await withCheckedContinuation { continuation in
+      checkpointer.offer(
+        CheckpointJob(shard: 0, epoch: epoch, sequence: sequence, snapshot: machine.snapshot) {
+          continuation.resume(returning: $0)
+        })
+    }
+  }
+
+  /// What lies in the store beside head and chunk of the newest.
+  @Test func whatFailedAttemptsLeaveIsRemoved() async throws {
+    let bus = InProcessBus()
+    let bucket = try await bus.openBucket("checkpoints", BucketOptions())
+    let checkpointer = Checkpointer(
+      store: CheckpointStore(bucket: bucket), journal: try await bus.openJournal(JournalOptions()),
+      shardCount: 1, metrics: CoordinatorMetrics(MetricsRegistry()), logger: quietLogger())
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { await checkpointer.run() }
+      bucket.put("0.1.5.0", [1], expecting: nil) { _ in }
+      for sequence: UInt64 in [10, 20, 30] { #expect(await write(checkpointer, 2, sequence)) }
+      try await eventually("what a former owner left is gone") {
+        try await bucket.get("0.1.5.0") == nil
+      }
+      bus.setFaults { faults in
+        faults.onPut = { _, key in key == "0.head" ? .unknown(stored: false) : nil }
+      }
+      #expect(await !write(checkpointer, 2, 40))
+      bus.setFaults { $0.onPut = nil }
+      #expect(try await bucket.get("0.2.40.0") != nil)
+      for sequence: UInt64 in [50, 60] { #expect(await write(checkpointer, 2, sequence)) }
+      try await eventually("what the attempt left is gone") {
+        Set(try await bucket.entries(matching: ">").map(\.key)) == ["0.head", "0.2.60.0"]
+      }
+      group.cancelAll()
+    }
+    await bus.close()
   }
 }
 

@@ -49,6 +49,20 @@ extension BusContract {
     #expect(try await bucket.entries(matching: "1.*.u5").map(\.key) == ["1.app.u5"])
   }
 
+  /// What is removed while it is being listed is waited for by nobody.
+  func listsAmidDeletions() async throws {
+    let bucket = try await bus.openBucket("amid", BucketOptions())
+    let elsewhere = try await other.openBucket("amid", BucketOptions())
+    _ = try await revision(await put(bucket, "kept", [1], expecting: 0))
+    for round in UInt8(0)..<100 {
+      _ = try await revision(await put(elsewhere, "going", [round], expecting: 0))
+      async let deletion = delete(elsewhere, "going")
+      let keys = try await bucket.entries(matching: ">").map(\.key)
+      #expect(keys == ["kept"] || keys == ["kept", "going"])
+      _ = try await revision(deletion)
+    }
+  }
+
   func watchesWhatIsThereAndWhatChanges() async throws {
     let bucket = try await bus.openBucket("watched", BucketOptions())
     let elsewhere = try await other.openBucket("watched", BucketOptions())

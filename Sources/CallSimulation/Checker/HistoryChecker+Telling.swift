@@ -54,6 +54,7 @@ extension HistoryChecker {
         registrations[Who(who.user, device.text), default: Registered()].removalAskedAt = now
       }
       try registered(who, now)
+      if case .register(let request) = question.command { heard(who, request) }
     case .call(let state):
       if case .place(let address, _) = question.command { calls[address.call]?.accepted = true }
       try toldState(who, state, asked: question.at)

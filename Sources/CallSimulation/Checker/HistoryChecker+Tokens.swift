@@ -31,6 +31,15 @@ extension HistoryChecker {
     }
   }
 
+  /// The device was told that it is registered: its shard counts on that.
+  mutating func heard(_ who: Who, _ request: RegistrationRequest) {
+    guard let stored = storedRegistration(of: who)?.request,
+      stored.voipToken?.token == request.voipToken?.token,
+      stored.alertToken?.token == request.alertToken?.token
+    else { return }
+    history.unheard.remove(who)
+  }
+
   /// A shard hears of a push: a provider may have said that its token is gone.
   mutating func reported(_ who: Who, _ report: PushReport) {
     guard case .tokenGone(let since) = report.outcome else { return }

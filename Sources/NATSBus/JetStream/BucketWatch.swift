@@ -3,10 +3,12 @@ internal import Synchronization
 
 /// Follows the changes of a bucket through a consumer without acknowledgements.
 ///
-/// What such a consumer loses is noticed (its numbers have a gap, its heartbeat stops, the
-/// connection was restored) and fetched by a new consumer that starts behind the last change seen.
+/// What such a consumer loses on the way is noticed (its numbers have a gap, its heartbeat stops, the
+/// connection was restored) and fetched by a new consumer that starts behind the last change seen. Not
+/// noticed is what the server removed before it came to it: a deletion, whose marker goes at once.
 final class BucketWatch: BusSubscription, ConnectionObserver {
-  private static let heartbeat: Duration = .seconds(5)
+  /// Of a consumer that has nothing left to say.
+  private static let heartbeat: Duration = .seconds(1)
   private static let silenceMax: Duration = .seconds(16)
   private static let retryAfter: Duration = .seconds(1)
 
@@ -172,12 +174,17 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
   }
 
   private func heartbeat(last: UInt64?, _ generation: Int) {
-    let hasGap = state.withLock { state in
-      guard generation == state.generation else { return false }
+    let (hasGap, complete) = state.withLock { state in
+      guard generation == state.generation else { return (false, false) }
       state.renewal = .now + Self.silenceMax
-      return last.map { $0 != state.lastDelivered } ?? false
+      guard let last else { return (false, false) }
+      // All has come, though it is less than there was: the last of it was removed meanwhile.
+      return (
+        last != state.lastDelivered, last == state.lastDelivered && state.initialTarget != nil
+      )
     }
-    if hasGap { createConsumer() }
+    if hasGap { return createConsumer() }
+    if complete { finishInitial(.success(())) }
   }
 
   // MARK: The connection
