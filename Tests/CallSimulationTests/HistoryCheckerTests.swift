@@ -302,6 +302,22 @@ import Testing
       } == .signalsInPlace)
   }
 
+  /// An app that was started again does not know that its place is under way.
+  @Test(arguments: [true, false]) func aSignalBeforeThePlaceIsTaken(appBeganAnew: Bool) {
+    let signal = ClientCommand.signal(
+      CallAddress(callee: "bob", call: call), .candidate, body: "alice/a1#1")
+    let rule = judge {
+      $0.say(alice, 1, .place(CallAddress(callee: "bob", call: call), PlaceRequest(call: call)))
+      if appBeganAnew { $0.note(.restarted(alice)) }
+      $0.now = 1
+      $0.say(alice, 2, signal)
+      $0.now = 2
+      $0.journal(call, placed)
+      $0.hear(alice, .reply(id: 2, .error(CallError(.unknownCall))))
+    }
+    #expect(rule == (appBeganAnew ? nil : .noStrangeError))
+  }
+
   @Test func errors() {
     #expect(
       judge {

@@ -99,9 +99,10 @@ extension HistoryChecker {
       if case .place = command { return true }
       return false
     case .unknownCall:
-      // A call that never came to be, or not before another device asked.
+      // A call that never came to be, or not before somebody asked who did not wait for that.
       guard let facts = command.address.flatMap({ calls[$0.call] }) else { return true }
-      return facts.placedAt.map { facts.caller != who && asked <= $0 } ?? true
+      return facts.placedAt.map { asked <= $0 && (facts.caller != who || facts.callerForgot) }
+        ?? true
     case .wrongState:
       return isTooLate(command, who)
     case .notParty:

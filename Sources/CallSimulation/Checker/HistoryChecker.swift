@@ -46,6 +46,8 @@ package struct HistoryChecker: Sendable {
 
     // Told.
     var caller: Who?
+    /// The caller's app was started again since it placed the call: it does not wait for that any more.
+    var callerForgot = false
     /// The caller was told that the call is placed.
     var accepted = false
     var winner: Who?
@@ -176,6 +178,7 @@ package struct HistoryChecker: Sendable {
     case .ack: return
     case .place(let address, _):
       if calls[address.call]?.caller == nil { calls[address.call, default: Facts()].caller = who }
+      if calls[address.call]?.caller == who { calls[address.call]?.callerForgot = false }
     case .unregister(let device):
       registrations[Who(who.user, device?.text ?? who.device), default: Registered()]
         .removalAskedAt = now
@@ -198,7 +201,10 @@ package struct HistoryChecker: Sendable {
     asked[who] = nil
     history.woken[who] = nil
     for link in linksOf.removeValue(forKey: who) ?? [] { links[link] = nil }
-    for id in calls.keys where calls[id]?.told[who] != nil { calls[id]?.told[who]?.app = App() }
+    for id in calls.keys {
+      if calls[id]?.told[who] != nil { calls[id]?.told[who]?.app = App() }
+      if calls[id]?.caller == who { calls[id]?.callerForgot = true }
+    }
   }
 
   // MARK: Registrations
