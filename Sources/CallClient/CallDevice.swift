@@ -84,8 +84,7 @@ public final class CallDevice: Sendable {
   }
 
   /// Calls a user. What becomes of it comes as events; a call that could not begin to ring is ended
-  /// in the state returned. Where the cluster gives no answer (`tryAgain` is thrown) the call is
-  /// cancelled in case it came to be: it rings nobody for long. Try again under a new id.
+  /// in the state returned.
   @discardableResult
   public func place(_ request: PlaceRequest, to callee: String) async throws(CallError) -> CallState
   {

@@ -15,9 +15,6 @@ public struct CallView: Sendable, Equatable {
   public internal(set) var won = false
   /// Why it ended, for this device.
   public internal(set) var stop: Stop?
-  /// Its `place` was given up, and nobody knows whether the cluster has it: in case it does it is being
-  /// cancelled, so that nobody rings for a call of which the app was told that it failed.
-  public internal(set) var isCalledOff = false
   /// Versions heard, newest last. Not only the highest: what was lost between cluster and device
   /// is repeated after younger deliveries have arrived.
   var heard: [UInt64] = []

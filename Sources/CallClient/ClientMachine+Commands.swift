@@ -81,9 +81,6 @@ extension ClientMachine {
       if pending[index].attempts >= configuration.commandAttempts {
         let entry = pending.remove(at: index)
         actions.append(.event(.gaveUp(request: entry.id, entry.command)))
-        if case .place(let address, _) = entry.command {
-          callOff(address, now: now, into: &actions)
-        }
         sayHeldBack(behind: entry.command, now: now, into: &actions)
       } else {
         sendAgain(index, now: now, into: &actions)
@@ -109,28 +106,8 @@ extension ClientMachine {
       let placing = pending.contains {
         if case .place(address, _) = $0.command { true } else { false }
       }
-      if placing { continue }
-      if view.isCalledOff {
-        callOff(address, now: now, into: &actions)
-      } else {
-        submit(.resume(address), now: now, into: &actions)
-      }
+      if !placing { submit(.resume(address), now: now, into: &actions) }
     }
-  }
-
-  /// A `place` was given up before anything was heard of the call. One of the times that it was said may
-  /// have been taken, or may yet be.
-  private mutating func callOff(
-    _ address: CallAddress, now: Timestamp, into actions: inout [Action]
-  ) {
-    guard let index = calls.index(forKey: address.call), calls.values[index].phase == .unknown,
-      !isPlacing(address.call)
-    else { return }
-    calls.values[index].isCalledOff = true
-    let isCancelling = pending.contains {
-      if case .cancel(let other) = $0.command { other.call == address.call } else { false }
-    }
-    if !isCancelling { submit(.cancel(address), now: now, into: &actions) }
   }
 
   mutating func replied(
@@ -154,15 +131,8 @@ extension ClientMachine {
     let command = pending.remove(at: index).command
     actions.append(.event(.replied(request: id, command, reply)))
     takeReply(command, reply, into: &actions)
-    if case .place(let address, _) = command, case .error(let error) = reply {
-      if Self.asksForRetry(error.code) { callOff(address, now: now, into: &actions) }
+    if case .place(let address, _) = command, case .error = reply {
       takeUpAfterRefusal(address, now: now, into: &actions)
-    }
-    // Somebody was faster than the cancel.
-    if case .cancel(let address) = command, case .call(let state) = reply,
-      state.phase == .answered, calls[address.call]?.isCalledOff ?? false
-    {
-      submit(.hangUp(address), now: now, into: &actions)
     }
     sayHeldBack(behind: command, now: now, into: &actions)
   }
@@ -172,9 +142,7 @@ extension ClientMachine {
   private mutating func takeUpAfterRefusal(
     _ address: CallAddress, now: Timestamp, into actions: inout [Action]
   ) {
-    guard let view = calls[address.call], !view.isEnded, !view.isCalledOff,
-      !isPlacing(address.call)
-    else { return }
+    guard let view = calls[address.call], !view.isEnded, !isPlacing(address.call) else { return }
     submit(.resume(address), now: now, into: &actions)
   }
 
@@ -190,10 +158,7 @@ extension ClientMachine {
 
 extension ClientMachine {
   private mutating func place(_ address: CallAddress) {
-    guard calls[address.call] == nil else {
-      calls[address.call]?.isCalledOff = false
-      return
-    }
+    guard calls[address.call] == nil else { return }
     calls[address.call] = CallView(
       call: address.call, callee: address.callee, role: .caller, phase: .unknown)
   }
@@ -244,14 +209,11 @@ extension ClientMachine {
       switch command {
       // A refusal of the same id with other content says nothing of the call that has it: this device
       // may have placed it before its app was started again, and asks what became of it.
-      // A last "try again" says nothing either: the cluster may have taken what was said before.
       case .place
       where calls.values[index].phase == .unknown && !isPlacing(address.call)
-        && error.code != .callIDTaken && !Self.asksForRetry(error.code):
+        && error.code != .callIDTaken:
         calls.values[index].left(.failed)
-      case .resume where error.code == .unknownCall || error.code == .notParty,
-        .cancel
-      where (error.code == .unknownCall || error.code == .notParty) && !isPlacing(address.call):
+      case .resume where error.code == .unknownCall || error.code == .notParty:
         events = calls.values[index].take(
           CallState(call: address.call, callee: address.callee, phase: .unknown))
       default: break

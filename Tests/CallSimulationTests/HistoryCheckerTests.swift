@@ -302,6 +302,31 @@ import Testing
       } == .signalsInPlace)
   }
 
+  /// Its client asked often enough, and said that the call failed; the cluster takes it all the same.
+  @Test(arguments: [CallError.Code.tryAgain, .callIDTaken])
+  func aPlaceThatWasGivenUpAndTaken(code: CallError.Code) {
+    let address = CallAddress(callee: "bob", call: call)
+    let command = ClientCommand.place(address, PlaceRequest(call: call))
+    var machine = ClientMachine(.init(edges: ["e"], token: "t", device: "a1"))
+    var actions: [ClientMachine.Action] = []
+    var random = SimRandom(seed: 1)
+    machine.start(now: at(0), into: &actions)
+    machine.opened(now: at(0), into: &actions)
+    machine.submit(command, now: at(0), into: &actions)
+    machine.received(delivery(1, stop(.failed)), now: at(0), random: &random, into: &actions)
+    var bench = Bench()
+    bench.say(alice, 1, command)
+    bench.note(.told(alice, .replied(request: 1, command, .error(CallError(code)))))
+    bench.say(bob1, 1, .decline(CallAddress(call: call), .everywhere))
+    bench.journal(call, placed, ended(.declined, by: bob1))
+    bench.hear(alice, .reply(id: 1, .call(state(.declined, by: bob1))))
+    let view = HistoryChecker.LastView(
+      who: alice, isAttached: true, calls: Array(machine.calls.values))
+    #expect(machine.calls[call]?.stop?.reason == .failed)
+    let found = bench.checker.finish([view]).map(\.rule)
+    #expect(found == (code == .tryAgain ? [] : [.oneStory]))
+  }
+
   /// An app that was started again does not know that its place is under way.
   @Test(arguments: [true, false]) func aSignalBeforeThePlaceIsTaken(appBeganAnew: Bool) {
     let signal = ClientCommand.signal(

@@ -38,6 +38,41 @@ struct LinkTests {
     await other.close()
   }
 
+  /// Its marker stays then; the key counts as gone all the same.
+  @Test func aDeletionWhoseAnswerWasLostCanBeSaidAgain() async throws {
+    let server = try await NATSServerProcess.start()
+    defer { server.stop() }
+    let relay = try CutRelay(to: server.port)
+    defer { relay.stop() }
+    let events = Inbox<NATSEvent>(capacity: 1000)
+    var options = NATSOptions(subjects: Subjects(cluster: "test", shardCount: 4))
+    options.onEvent = { events.offer($0) }
+    let bus = try await NATSBus.connect(url: relay.url, name: "cut", options: options)
+    let contract = BusContract(bus: bus, other: bus)
+    let bucket = try await bus.openBucket("going", BucketOptions())
+    func delete(_ expecting: UInt64) async -> AppendResult {
+      await withCheckedContinuation { continuation in
+        bucket.delete("k", expecting: expecting) { continuation.resume(returning: $0) }
+      }
+    }
+    let written = try await contract.revision(
+      await contract.put(bucket, "k", [1], expecting: 0))
+    relay.cut(behind: "{\"stream\"")
+    guard case .unknown = await delete(written) else {
+      Issue.record("the answer was not lost")
+      return
+    }
+    try await until(.reconnected(server: relay.url), events)
+    #expect(try await bucket.get("k") == nil)
+    #expect(try await bucket.statistics().messages == 1, "the marker")
+    _ = try await contract.revision(await delete(0))
+    // What is there is not deleted as if it were not.
+    _ = try await contract.revision(await contract.put(bucket, "k", [2], expecting: 0))
+    #expect(await delete(0) == .refused)
+    #expect(try await bucket.get("k")?.value == [2])
+    await bus.close()
+  }
+
   /// It would be connected, and closed, for ever: the server's word for it must reach an operator.
   @Test func whyAServerClosesTheConnectionIsSaid() async throws {
     let file = FileManager.default.temporaryDirectory.appending(

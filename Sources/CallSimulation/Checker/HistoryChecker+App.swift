@@ -17,7 +17,18 @@ extension HistoryChecker {
           .commandsAnswered, "\(who) gave a command up though nothing was wrong",
           call: command.address?.call)
       }
+    case .replied(_, .place(let address, _), .error(let error)):
+      if let facts = calls[address.call], facts.caller == who, !facts.accepted {
+        calls[address.call]?.givenUp = Self.asksForRetry(error.code)
+      }
     case .attached, .detached, .refused, .replied, .notice: break
+    }
+  }
+
+  private static func asksForRetry(_ code: CallError.Code) -> Bool {
+    switch code {
+    case .tryAgain, .overloaded, .draining, .rateLimited: true
+    default: false
     }
   }
 

@@ -126,6 +126,7 @@ extension HistoryChecker {
       return Violation(rule, "\(who) still believes it to be \(view.phase.name)", call: view.call)
     }
     guard let truth = facts.ended, let stop = view.stop else { return nil }
+    if view.role == .caller, facts.givenUp, stop.reason == .failed { return nil }
     if view.role == .caller || view.won {
       guard facts.accepted || view.role == .callee, stop.reason != truth.reason else { return nil }
       return Violation(

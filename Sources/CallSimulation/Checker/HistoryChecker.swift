@@ -50,6 +50,9 @@ package struct HistoryChecker: Sendable {
     var callerForgot = false
     /// The caller was told that the call is placed.
     var accepted = false
+    /// Its client told the app before that that the call failed: it had asked often enough. The cluster
+    /// may take it all the same (docs/reliability.md).
+    var givenUp = false
     var winner: Who?
     /// Whom anybody was told to have answered.
     var answeredBy: Who?

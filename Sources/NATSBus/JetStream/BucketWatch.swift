@@ -174,17 +174,16 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
   }
 
   private func heartbeat(last: UInt64?, _ generation: Int) {
-    let (hasGap, complete) = state.withLock { state in
-      guard generation == state.generation else { return (false, false) }
+    let mustRenew = state.withLock { state in
+      guard generation == state.generation else { return false }
       state.renewal = .now + Self.silenceMax
-      guard let last else { return (false, false) }
-      // All has come, though it is less than there was: the last of it was removed meanwhile.
-      return (
-        last != state.lastDelivered, last == state.lastDelivered && state.initialTarget != nil
-      )
+      guard let last else { return false }
+      // Nothing more comes, though there was more: it was removed meanwhile. A new consumer knows what is
+      // left (before 2.10.19 the server can also stop in the middle).
+      let isShort = state.initial != nil && state.initialTarget != nil
+      return last != state.lastDelivered || isShort
     }
-    if hasGap { return createConsumer() }
-    if complete { finishInitial(.success(())) }
+    if mustRenew { createConsumer() }
   }
 
   // MARK: The connection

@@ -50,13 +50,17 @@ public final class JetStreamBucket: KeyValueBucket {
     }
     write(key, value, expecting: 0) { [self] result in
       guard result == .refused else { return completion(result) }
-      putOverDeletion(key, value, completion)
+      overDeletion(key, completion) {
+        self.write(key, value, expecting: $0, completion: completion)
+      }
     }
   }
 
-  /// The key has an entry: if that is a deletion marker, the key does not exist all the same.
-  private func putOverDeletion(
-    _ key: String, _ value: [UInt8], _ completion: @escaping @Sendable (AppendResult) -> Void
+  /// The key has an entry: if that is a deletion marker, the key does not exist all the same, and
+  /// `body` writes behind that.
+  private func overDeletion(
+    _ key: String, _ completion: @escaping @Sendable (AppendResult) -> Void,
+    _ body: @escaping @Sendable (_ expecting: UInt64) -> Void
   ) {
     let question = "{\"last_by_subj\":\(JSONValue.quoted(prefix + key))}"
     bus.start(
@@ -66,7 +70,7 @@ public final class JetStreamBucket: KeyValueBucket {
         let reply = try answer.get().first.map(JetStreamAPI.parse)
         let last = try reply.flatMap { try JetStreamAPI.storedMessage($0, stream) }
         guard let last, last.isDeletion else { return completion(.refused) }
-        write(key, value, expecting: last.sequence, completion: completion)
+        body(last.sequence)
       } catch {
         completion(.unknown("cannot read what the key holds: \(error)"))
       }
@@ -77,6 +81,16 @@ public final class JetStreamBucket: KeyValueBucket {
     _ key: String, expecting: UInt64?, completion: @escaping @Sendable (AppendResult) -> Void
   ) {
     guard isKey(key, completion) else { return }
+    mark(key, expecting: expecting) { [self] result in
+      guard expecting == 0, result == .refused else { return completion(result) }
+      // The marker of an earlier deletion, whose answer was lost, may be there still.
+      overDeletion(key, completion) { self.mark(key, expecting: $0, completion) }
+    }
+  }
+
+  private func mark(
+    _ key: String, expecting: UInt64?, _ completion: @escaping @Sendable (AppendResult) -> Void
+  ) {
     writer.write(prefix + key, [], expecting: expecting, isDeletion: true) { [self] result in
       if case .appended(let sequence) = result { forget(key, through: sequence) }
       completion(result)

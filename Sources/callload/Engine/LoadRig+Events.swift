@@ -50,7 +50,8 @@ extension LoadRig {
         // A cancel that an answer overtook ends nothing.
         guard !reply.saysAnswered else { break }
         live.isOver.insert(device.index)
-        if case .cancel = command { noticeCancelled(call, device) }
+        // One that was refused ends nothing either.
+        if case .cancel = command, !reply.isError { noticeCancelled(call, device) }
       default: break
       }
     }
@@ -161,6 +162,7 @@ extension LoadRig {
 }
 
 extension ServerReply {
+  fileprivate var isError: Bool { if case .error = self { true } else { false } }
   fileprivate var saysAnswered: Bool {
     if case .call(let state) = self { state.phase == .answered } else { false }
   }
