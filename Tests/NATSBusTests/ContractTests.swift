@@ -53,9 +53,6 @@ struct InProcessBusContractTests {
   @Test func listsEntriesByFilter() async throws {
     try await run { try await $0.listsEntriesByFilter() }
   }
-  @Test func listsAmidDeletions() async throws {
-    try await run { try await $0.listsAmidDeletions() }
-  }
   @Test func watchesWhatIsThereAndWhatChanges() async throws {
     try await run { try await $0.watchesWhatIsThereAndWhatChanges() }
   }
@@ -139,9 +136,6 @@ struct NATSBusContractTests {
   }
   @Test func listsEntriesByFilter() async throws {
     try await run { try await $0.listsEntriesByFilter() }
-  }
-  @Test func listsAmidDeletions() async throws {
-    try await run { try await $0.listsAmidDeletions() }
   }
   @Test func watchesWhatIsThereAndWhatChanges() async throws {
     try await run { try await $0.watchesWhatIsThereAndWhatChanges() }

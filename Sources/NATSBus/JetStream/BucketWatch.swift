@@ -5,10 +5,10 @@ internal import Synchronization
 ///
 /// What such a consumer loses on the way is noticed (its numbers have a gap, its heartbeat stops, the
 /// connection was restored) and fetched by a new consumer that starts behind the last change seen. Not
-/// noticed is what the server removed before it came to it: a deletion, whose marker goes at once.
+/// noticed is what the server removed before it came to it: a deletion, whose marker goes at once. Where that
+/// was the last of the present entries, `start` waits for it in vain.
 final class BucketWatch: BusSubscription, ConnectionObserver {
-  /// Of a consumer that has nothing left to say.
-  private static let heartbeat: Duration = .seconds(1)
+  private static let heartbeat: Duration = .seconds(5)
   private static let silenceMax: Duration = .seconds(16)
   private static let retryAfter: Duration = .seconds(1)
 
@@ -174,16 +174,12 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
   }
 
   private func heartbeat(last: UInt64?, _ generation: Int) {
-    let mustRenew = state.withLock { state in
+    let hasGap = state.withLock { state in
       guard generation == state.generation else { return false }
       state.renewal = .now + Self.silenceMax
-      guard let last else { return false }
-      // Nothing more comes, though there was more: it was removed meanwhile. A new consumer knows what is
-      // left (before 2.10.19 the server can also stop in the middle).
-      let isShort = state.initial != nil && state.initialTarget != nil
-      return last != state.lastDelivered || isShort
+      return last.map { $0 != state.lastDelivered } ?? false
     }
-    if mustRenew { createConsumer() }
+    if hasGap { createConsumer() }
   }
 
   // MARK: The connection
