@@ -60,14 +60,6 @@ package struct RegistrationWrites: Sendable {
     var readAt: UInt64 = 0
   }
 
-  /// What a key holds.
-  package enum Reading: Sendable {
-    case nothing
-    case entry([UInt8], revision: UInt64)
-    /// Nobody could tell.
-    case failed
-  }
-
   private enum Busy {
     /// A write is on its way; others wait. The rules bound how many (`registrationsWaiting`).
     case writing(Write, waiting: [Write])
@@ -126,26 +118,18 @@ package struct RegistrationWrites: Sendable {
     steps.append(.read(key))
   }
 
-  /// - Parameter record: the number of the last record that was begun.
+  /// - Parameters:
+  ///   - entry: what the key holds; nil where it holds nothing, or nobody could tell.
+  ///   - record: the number of the last record that was begun.
   package mutating func read(
-    _ key: Key, _ reading: Reading, record: UInt64, _ steps: inout [Step]
+    _ key: Key, _ entry: KeyValueEntry?, record: UInt64, _ steps: inout [Step]
   ) {
     guard case .reading(let unsettled) = busy[key] else { return }
     busy[key] = nil
-    if case .entry(_, let revision) = reading {
-      known[key] = Known(revision: revision, readAt: record)
-    }
+    if let entry { known[key] = Known(revision: entry.revision, readAt: record) }
     guard let unsettled else { return }
-    steps.append(
-      unsettled.isHeld(by: reading)
-        ? .stored(token: unsettled.token) : .failed(token: unsettled.token))
-  }
-}
-
-extension RegistrationWrites.Write {
-  /// Whether a key that holds this shows that the store took the write. That it holds nothing shows
-  /// nothing: who answered may lag behind the entry that was to be removed.
-  fileprivate func isHeld(by reading: RegistrationWrites.Reading) -> Bool {
-    if case .entry(let bytes, _) = reading { value == bytes } else { false }
+    // That it holds nothing shows nothing: who answered may lag behind the entry that was to be removed.
+    let isStored = entry?.value.map { $0 == unsettled.value } ?? false
+    steps.append(isStored ? .stored(token: unsettled.token) : .failed(token: unsettled.token))
   }
 }

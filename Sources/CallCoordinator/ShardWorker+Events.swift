@@ -15,8 +15,8 @@ extension ShardWorker {
       if flies(term, number) { appendSettled(term.shard, settlement, now: now) }
     case .registrationWritten(let term, let key, let result):
       registrationWritten(term, key, result, now: now)
-    case .registrationRead(let term, let key, let reading):
-      if holds(term) { registrationRead(term, key, reading, now: now) }
+    case .registrationRead(let term, let key, let entry):
+      if holds(term) { registrationRead(term, key, entry, now: now) }
     case .registrationFailed(let term, let token):
       registrationEnded(term, token, ok: false, now: now)
     case .pushAdded(let number, let result): pushAdded(number, result, now: now)

@@ -54,27 +54,17 @@ extension ShardWorker {
   }
 
   nonisolated func perform(_ read: RegistrationRead) async {
-    let reading: RegistrationWrites.Reading
-    do {
-      let entry = try await with.registrations.get(text(read.key, read.term.shard))
-      reading =
-        if let entry, let value = entry.value { .entry(value, revision: entry.revision) } else {
-          .nothing
-        }
-    } catch {
-      // Whoever registers next tries without, and has it read again.
-      reading = .failed
-    }
-    inbox.offer(.registrationRead(read.term, read.key, reading))
+    // Where nobody can tell, whoever registers next tries without, and has it read again.
+    let entry = try? await with.registrations.get(text(read.key, read.term.shard))
+    inbox.offer(.registrationRead(read.term, read.key, entry))
   }
 
   func registrationRead(
-    _ term: ShardTerm, _ key: RegistrationWrites.Key, _ reading: RegistrationWrites.Reading,
-    now: Timestamp
+    _ term: ShardTerm, _ key: RegistrationWrites.Key, _ entry: KeyValueEntry?, now: Timestamp
   ) {
     var steps: [RegistrationWrites.Step] = []
     held[term.shard]!.registrations.read(
-      key, reading, record: held[term.shard]!.pipeline.lastNumber, &steps)
+      key, entry, record: held[term.shard]!.pipeline.lastNumber, &steps)
     for step in steps { carryOut(step, term, now: now) }
   }
 

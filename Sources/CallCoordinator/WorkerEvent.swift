@@ -11,8 +11,8 @@ package enum WorkerEvent: Sendable {
   /// The journal's end was read, to learn what became of an append.
   case settled(ShardTerm, number: UInt64, Settlement)
   case registrationWritten(ShardTerm, RegistrationWrites.Key, AppendResult)
-  /// What a registration's key holds.
-  case registrationRead(ShardTerm, RegistrationWrites.Key, RegistrationWrites.Reading)
+  /// What a registration's key holds; nil where it holds nothing, or nobody could tell.
+  case registrationRead(ShardTerm, RegistrationWrites.Key, KeyValueEntry?)
   /// It was not even tried.
   case registrationFailed(ShardTerm, token: UInt64)
   /// What the work queue said of a push.
