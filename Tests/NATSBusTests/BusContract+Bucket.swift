@@ -49,6 +49,24 @@ extension BusContract {
     #expect(try await bucket.entries(matching: "1.*.u5").map(\.key) == ["1.app.u5"])
   }
 
+  /// What is removed while it is being listed is waited for by nobody.
+  func listsAmidDeletions() async throws {
+    let bucket = try await bus.openBucket("amid", BucketOptions())
+    let elsewhere = try await other.openBucket("amid", BucketOptions())
+    var kept: Set<String> = []
+    for round in UInt8(0)..<30 {
+      _ = try await revision(await put(elsewhere, "going", [round], expecting: 0))
+      if round % 2 == 0 {
+        _ = try await revision(await put(elsewhere, "kept.\(round)", [round], expecting: 0))
+        kept.insert("kept.\(round)")
+      }
+      async let deletion = delete(elsewhere, "going")
+      let keys = Set(try await bucket.entries(matching: ">").map(\.key))
+      #expect(keys.isSuperset(of: kept))
+      _ = try await revision(deletion)
+    }
+  }
+
   func watchesWhatIsThereAndWhatChanges() async throws {
     let bucket = try await bus.openBucket("watched", BucketOptions())
     let elsewhere = try await other.openBucket("watched", BucketOptions())

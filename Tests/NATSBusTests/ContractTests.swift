@@ -53,6 +53,9 @@ struct InProcessBusContractTests {
   @Test func listsEntriesByFilter() async throws {
     try await run { try await $0.listsEntriesByFilter() }
   }
+  @Test func listsAmidDeletions() async throws {
+    try await run { try await $0.listsAmidDeletions() }
+  }
   @Test func watchesWhatIsThereAndWhatChanges() async throws {
     try await run { try await $0.watchesWhatIsThereAndWhatChanges() }
   }
@@ -136,6 +139,9 @@ struct NATSBusContractTests {
   }
   @Test func listsEntriesByFilter() async throws {
     try await run { try await $0.listsEntriesByFilter() }
+  }
+  @Test func listsAmidDeletions() async throws {
+    try await run { try await $0.listsAmidDeletions() }
   }
   @Test func watchesWhatIsThereAndWhatChanges() async throws {
     try await run { try await $0.watchesWhatIsThereAndWhatChanges() }

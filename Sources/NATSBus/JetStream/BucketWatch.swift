@@ -6,9 +6,11 @@ internal import Synchronization
 /// What such a consumer loses on the way is noticed (its numbers have a gap, its heartbeat stops, the
 /// connection was restored) and fetched by a new consumer that starts behind the last change seen. Not
 /// noticed is what the server removed before it came to it: a deletion, whose marker goes at once. Where that
-/// was the last of the present entries, `start` waits for it in vain.
+/// was the last of the present entries, the heartbeat tells that nothing more comes.
 final class BucketWatch: BusSubscription, ConnectionObserver {
-  private static let heartbeat: Duration = .seconds(5)
+  /// Of a consumer that has nothing left to say: of one that lasts, and of one that only lists what is present.
+  static let heartbeat: Duration = .seconds(5)
+  static let heartbeatOfListing: Duration = .milliseconds(500)
   private static let silenceMax: Duration = .seconds(16)
   private static let retryAfter: Duration = .seconds(1)
 
@@ -34,14 +36,17 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
 
   private let bucket: JetStreamBucket
   private let filter: String
+  private let heartbeat: Duration
   private let handler: @Sendable (KeyValueEntry) -> Void
   private let state = Mutex(State())
 
   init(
-    _ bucket: JetStreamBucket, filter: String, handler: @escaping @Sendable (KeyValueEntry) -> Void
+    _ bucket: JetStreamBucket, filter: String, heartbeat: Duration,
+    handler: @escaping @Sendable (KeyValueEntry) -> Void
   ) {
     self.bucket = bucket
     self.filter = filter
+    self.heartbeat = heartbeat
     self.handler = handler
   }
 
@@ -107,12 +112,13 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
       revision == 0
       ? "\"deliver_policy\":\"last_per_subject\""
       : "\"deliver_policy\":\"by_start_sequence\",\"opt_start_seq\":\(revision + 1)"
-    let heartbeat = Self.heartbeat.components.seconds * 1_000_000_000
+    let parts = heartbeat.components
+    let nanoseconds = parts.seconds * 1_000_000_000 + parts.attoseconds / 1_000_000_000
     return """
       {"stream_name":\(JSONValue.quoted(bucket.stream)),"config":{\
       "deliver_subject":\(JSONValue.quoted(inbox)),\(policy),\
       "filter_subject":\(JSONValue.quoted(bucket.prefix + filter)),"ack_policy":"none",\
-      "max_deliver":1,"replay_policy":"instant","idle_heartbeat":\(heartbeat),\
+      "max_deliver":1,"replay_policy":"instant","idle_heartbeat":\(nanoseconds),\
       "inactive_threshold":30000000000,"mem_storage":true,"num_replicas":1}}
       """
   }
@@ -174,12 +180,16 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
   }
 
   private func heartbeat(last: UInt64?, _ generation: Int) {
-    let hasGap = state.withLock { state in
+    let mustRenew = state.withLock { state in
       guard generation == state.generation else { return false }
       state.renewal = .now + Self.silenceMax
-      return last.map { $0 != state.lastDelivered } ?? false
+      guard let last else { return false }
+      // Nothing more comes, though there was more: it was removed meanwhile. A new consumer knows what is
+      // left (before 2.10.19 the server can also stop in the middle).
+      let isShort = state.initial != nil && state.initialTarget != nil
+      return last != state.lastDelivered || isShort
     }
-    if hasGap { createConsumer() }
+    if mustRenew { createConsumer() }
   }
 
   // MARK: The connection

@@ -141,7 +141,9 @@ public final class JetStreamBucket: KeyValueBucket {
 
   public func entries(matching filter: String) async throws -> [KeyValueEntry] {
     let found = Mutex<[String: KeyValueEntry]>([:])
-    let watch = try await watch(filter) { entry in found.withLock { $0[entry.key] = entry } }
+    let watch = try await follow(filter, heartbeat: BucketWatch.heartbeatOfListing) { entry in
+      found.withLock { $0[entry.key] = entry }
+    }
     watch.cancel()
     let all = found.withLock { Array($0.values) }
     for entry in all where entry.value == nil { forget(entry.key, through: entry.revision) }
@@ -159,10 +161,17 @@ public final class JetStreamBucket: KeyValueBucket {
   public func watch(
     _ filter: String, handler: @escaping @Sendable (KeyValueEntry) -> Void
   ) async throws -> any BusSubscription {
+    try await follow(filter, heartbeat: BucketWatch.heartbeat, handler: handler)
+  }
+
+  /// - Returns: once all that is present was handed over.
+  private func follow(
+    _ filter: String, heartbeat: Duration, handler: @escaping @Sendable (KeyValueEntry) -> Void
+  ) async throws -> BucketWatch {
     guard SubjectFilter.isValid(filter) else {
       throw BusError.failed("not a filter of keys: '\(filter)'")
     }
-    let watch = BucketWatch(self, filter: filter, handler: handler)
+    let watch = BucketWatch(self, filter: filter, heartbeat: heartbeat, handler: handler)
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         watch.start { continuation.resume(with: $0) }
