@@ -91,6 +91,18 @@ import callload
     #expect(timeline.disturbed(device: 3, from: at(30), to: at(31)) == nil)
   }
 
+  @Test("a device that kept its session in a drain, or sleeps, is not disturbed when that is over")
+  func devicesThatStay() {
+    var timeline = FaultTimeline.quiet()
+    var drain = Fault.test(1, .drain, shards: [])
+    drain.edge = 0
+    timeline.begin(drain, carried: [1, 2], at: at(10))
+    timeline.lifted(fault: 1, at: at(12)) { $0 == 1 }
+    #expect(timeline.disturbed(device: 1, from: at(11), to: at(11)) != nil)
+    #expect(timeline.disturbed(device: 1, from: at(20), to: at(21)) == nil)
+    #expect(timeline.disturbed(device: 2, from: at(20), to: at(21)) != nil)
+  }
+
   @Test("who attached to an edge that stood still was kept waiting by it, and by no other")
   func attachesToAFrozenEdge() {
     var timeline = FaultTimeline.quiet()

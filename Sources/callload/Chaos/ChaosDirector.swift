@@ -140,16 +140,25 @@ package struct ChaosDirector: Sendable {
     await engine.tell(.lifted(fault))
   }
 
-  /// Of the shards, too, that came to a coordinator between the question for them and the blow. While
-  /// shards move they are several, and all that is known of them is that no other serves them.
+  /// Of the shards, too, that came to a coordinator between the question for them and the blow, or were
+  /// handed to it after that, by one that did not know yet. While shards move they are several, and all
+  /// that is known of them is that no other serves them.
   private func tellOfShardsThatCame(_ fault: Fault, within seconds: Double) async {
     guard fault.role == .coordinator, !fault.kind.isPlanned, let questions = cluster.questions
     else { return }
     let others = cluster.coordinators.map(\.name).filter { $0 != fault.node }
-    let status = await questions.status(patience: .seconds(max(1, seconds)))
-    guard let unserved = status?.unserved(by: others, of: cluster.shards) else { return }
-    let more = unserved.subtracting(fault.shards).sorted()
-    if !more.isEmpty { await engine.tell(.widened(fault, by: more)) }
+    let end = ContinuousClock.now + .seconds(seconds)
+    var known = fault
+    repeat {
+      let status = await questions.status(patience: .seconds(max(1, seconds)))
+      let unserved = status?.unserved(by: others, of: cluster.shards) ?? []
+      let more = unserved.subtracting(known.shards).sorted()
+      if !more.isEmpty {
+        await engine.tell(.widened(known, by: more))
+        known.shards += more
+      }
+      try? await Task.sleep(until: min(end, .now + .milliseconds(500)))
+    } while ContinuousClock.now < end && !Task.isCancelled
   }
 
   private static func shardsText(_ fault: Fault) -> String {

@@ -66,11 +66,19 @@ package struct ClusterQuestions: Sendable {
 
   /// - Returns: whether callctl was content.
   package func drain(_ node: String) async -> Bool {
-    await run(["drain", node, "--wait", "--timeout", "30"])?.end == .exited(0)
+    await order(["drain", node, "--wait", "--wait-timeout", "30"])
   }
 
-  package func resume(_ node: String) async -> Bool {
-    await run(["resume", node])?.end == .exited(0)
+  package func resume(_ node: String) async -> Bool { await order(["resume", node]) }
+
+  /// Whoever gives an order while nats-server or the node is away gives it again.
+  private func order(_ words: [String]) async -> Bool {
+    for _ in 0..<5 {
+      if await run(words)?.end == .exited(0) { return true }
+      guard !Task.isCancelled else { return false }
+      await Pause.milliseconds(500)
+    }
+    return false
   }
 
   private func run(

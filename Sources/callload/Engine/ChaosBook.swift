@@ -24,6 +24,8 @@ package struct ChaosResult: Sendable {
 
   package var injected: [ChaosKind: Int] = [:]
   package var takeOvers: [TakeOver] = []
+  /// What was waited for at length, and how it stood: sentences.
+  package var slow: [String] = []
   /// Of each shard, by kind of fault.
   package var shardSilence: [ChaosKind: Histogram<UInt32>] = [:]
   /// Of each shard in planned changes: the longest that a question waited.

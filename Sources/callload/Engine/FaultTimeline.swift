@@ -101,10 +101,16 @@ package struct FaultTimeline: Sendable {
 
   /// The node is well again. Devices that kept their connections to it are no longer disturbed;
   /// those that lost them are, until they have new ones.
-  package mutating func lifted(fault: Int, at now: Timestamp) {
+  /// - Parameter isWell: whether a device has a session, or wants none.
+  package mutating func lifted(
+    fault: Int, at now: Timestamp, isWell: (_ device: Int) -> Bool = { _ in false }
+  ) {
     liftedAt[fault] = now
-    guard let kind = faults[fault]?.kind, kind == .freezeEdge || kind == .partition else { return }
-    for device in devices.keys { Self.close(&devices, device, fault, at: now) }
+    guard let kind = faults[fault]?.kind else { return }
+    let keepsConnections = kind == .freezeEdge || kind == .partition
+    for device in devices.keys where keepsConnections || isWell(device) {
+      Self.close(&devices, device, fault, at: now)
+    }
   }
 
   /// No more is to be found out about the shards of a fault.

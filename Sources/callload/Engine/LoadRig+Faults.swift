@@ -46,13 +46,13 @@ extension LoadRig {
     var whole = fault
     whole.shards += more
     if stage.watched.contains(fault.id) {
-      probes.widen(whole)
-    } else if fault.shards.isEmpty {
-      stage.watched.insert(fault.id)
-      probes.watch(whole, since: since, through: [])
+      probes.widen(fault.id, by: more)
     } else {
-      // All answered before anybody knew of more: those that were not served answer by now, too.
-      return
+      // Those that were known have answered, if there were any.
+      var rest = fault
+      rest.shards = more
+      stage.watched.insert(fault.id)
+      probes.watch(rest, since: since, through: [])
     }
     stage.checker.timeline.widen(whole, since: since)
   }
@@ -61,7 +61,9 @@ extension LoadRig {
   package func faultLifted(_ fault: Fault) {
     guard let stage else { return }
     stage.edgesDisturbed[fault.id] = nil
-    stage.checker.timeline.lifted(fault: fault.id, at: loop.now)
+    stage.checker.timeline.lifted(fault: fault.id, at: loop.now) {
+      devices[$0].machine.isAttached || devices[$0].isHeld
+    }
     if fault.kind.isPlanned { probes?.finishPlanned(fault.id) }
     stage.lifted.insert(fault.id)
     closeIfDone(fault)
@@ -78,13 +80,28 @@ extension LoadRig {
       stage.chaos.shardSilence[fault.kind] = histogram
       return
     case .complete(let longest): tookOver(fault, UInt64(max(1, longest.microseconds)))
-    case .gaveUp: tookOver(fault, nil)
+    case .slow(let accounts): return noteSlow(fault, accounts, at: now)
+    case .gaveUp(let accounts):
+      noteSlow(fault, accounts, at: now)
+      tookOver(fault, nil)
     case .paused(let pauses):
       for pause in pauses.values { ChaosResult.record(pause, in: &stage.chaos.handOver) }
     }
     stage.checker.timeline.end(shardsOf: fault.id, at: now)
     stage.watched.remove(fault.id)
     closeIfDone(fault)
+  }
+
+  /// The first of them: shards share their fate, as a rule.
+  private func noteSlow(_ fault: Fault, _ accounts: [String], at now: Timestamp) {
+    guard let stage, let began = stage.faultBeganAt[fault.id], let first = accounts.first else {
+      return
+    }
+    let at = Units.fixed(Double((began - stage.startedAt).microseconds) / 1_000_000, 1)
+    let age = Units.fixed(Double((now - began).microseconds) / 1_000_000, 0)
+    let rest = accounts.count > 1 ? "; \(accounts.count - 1) more" : ""
+    stage.chaos.slow.append(
+      "\(fault.kind.rawValue) \(fault.node) at \(at) s, after \(age) s: \(first)\(rest)")
   }
 
   private func tookOver(_ fault: Fault, _ microseconds: UInt64?) {

@@ -22,10 +22,14 @@ final class ProbeSession: DeviceLinkDelegate {
   private let token: String
   private let loop: any DeviceLoop
   private let network: any DeviceNetwork
-  private var state = State.waiting(until: Timestamp(microseconds: 0))
+  private var state = State.waiting(until: Timestamp(microseconds: 0)) {
+    didSet { stateSince = loop.now }
+  }
   private var link: (any DeviceLink)?
   private var lastID: UInt64 = 0
   private var asked: [UInt64: Timestamp] = [:]
+  private var stateSince = Timestamp(microseconds: 0)
+  private var lastWord: (text: String, at: Timestamp)?
   /// Told of each answer: when it was asked.
   var onAnswer: (Timestamp) -> Void = { _ in }
 
@@ -45,6 +49,26 @@ final class ProbeSession: DeviceLinkDelegate {
 
   /// Since when the oldest question waits.
   var oldestWait: Timestamp? { asked.values.min() }
+
+  /// How it stands, for who wonders why it has no answer.
+  var account: String {
+    let now = loop.now
+    func ago(_ at: Timestamp) -> String {
+      Units.time(microseconds: UInt64(max(0, (now - at).microseconds)))
+    }
+    let name =
+      switch state {
+      case .attached: "attached"
+      case .connecting: "connecting"
+      case .waiting: "without a connection"
+      }
+    var parts = ["\(name) for \(ago(stateSince))"]
+    if let oldest = oldestWait {
+      parts.append("\(asked.count) questions wait, the oldest for \(ago(oldest))")
+    }
+    if let lastWord { parts.append("last heard \(lastWord.text) \(ago(lastWord.at)) ago") }
+    return parts.joined(separator: ", ")
+  }
 
   /// Connects where it is time to.
   func tick() {
@@ -99,12 +123,23 @@ final class ProbeSession: DeviceLinkDelegate {
   }
 
   func linkReceived(_ frame: ServerFrame) {
+    lastWord = (Self.word(frame), loop.now)
     switch frame {
     case .reply(_, .attached): state = .attached
     case .reply(let id, let reply): replied(id, reply)
     case .notice(let notice):
       if notice.kind == .goAway { restart() }
     case .delivery: break
+    }
+  }
+
+  private static func word(_ frame: ServerFrame) -> String {
+    switch frame {
+    case .reply(_, .error(let error)): "error \(error.code.rawValue)"
+    case .reply(_, .attached): "attached"
+    case .reply: "an answer"
+    case .notice(let notice): "notice \(notice.kind)"
+    case .delivery: "a delivery"
     }
   }
 
@@ -121,6 +156,7 @@ final class ProbeSession: DeviceLinkDelegate {
   func linkReadCompleted() { link?.flush() }
 
   func linkClosed(_ cause: LinkClosed) {
+    lastWord = (cause.description, loop.now)
     link = nil
     asked.removeAll()
     state = .waiting(until: loop.now + Self.pause)

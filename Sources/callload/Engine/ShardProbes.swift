@@ -18,6 +18,7 @@ final class ShardProbes {
     /// Planned: no more questions.
     var isOver = false
     var lastAsked: Timestamp
+    var isSlow = false
   }
 
   /// What came of a watch.
@@ -26,14 +27,17 @@ final class ShardProbes {
     case answered(shard: Int, Span)
     /// All did.
     case complete(longest: Span)
-    /// Some never did.
-    case gaveUp(shards: [Int])
+    /// Some have not for `longWait`, or never did: which, and how their sessions stand.
+    case slow([String])
+    case gaveUp([String])
     /// A planned change is over: the longest wait for each of its shards.
     case paused([Int: Span])
   }
 
   static let cadence: Span = .milliseconds(25)
   static let patience: Span = .seconds(60)
+  /// Longer than any fault should take.
+  static let longWait: Span = .seconds(20)
 
   private let loop: any DeviceLoop
   private let shardCount: Int
@@ -105,13 +109,12 @@ final class ShardProbes {
     if fault.shards.isEmpty { finish(fault.id, .complete(longest: Span(microseconds: 0))) }
   }
 
-  /// Asks more shards, those of them that are not asked yet.
-  func widen(_ fault: Fault) {
-    guard let watch = watches[fault.id] else { return }
-    for shard in Set(fault.shards).subtracting(watch.fault.shards) {
-      watches[fault.id]?.missing[shard] = []
-    }
-    watches[fault.id]?.fault = fault
+  /// Asks more shards.
+  func widen(_ id: Int, by more: [Int]) {
+    guard let watch = watches[id] else { return }
+    let new = Set(more).subtracting(watch.fault.shards)
+    for shard in new { watches[id]?.missing[shard] = [] }
+    watches[id]?.fault.shards += new.sorted()
   }
 
   /// The planned change is done: what was asked is still waited for.
@@ -159,7 +162,10 @@ final class ShardProbes {
     if watch.isPlanned {
       guard !watch.isOver else { return finishWhenAnswered(watch, at: now) }
     } else if Self.patience < age {
-      return finish(id, .gaveUp(shards: watch.missing.keys.sorted()))
+      return finish(id, .gaveUp(accounts(watch)))
+    } else if Self.longWait < age, !watch.isSlow {
+      watches[id]?.isSlow = true
+      onFinding(watch.fault, .slow(accounts(watch)))
     }
     let step =
       watch.isPlanned
@@ -167,6 +173,15 @@ final class ShardProbes {
     guard watch.lastAsked + step <= now + .milliseconds(1) else { return }
     watches[id]?.lastAsked = now
     for (shard, edges) in watch.missing { ask(shard, through: edges) }
+  }
+
+  /// Of each shard that has not answered.
+  private func accounts(_ watch: Watch) -> [String] {
+    watch.missing.sorted { $0.key < $1.key }.flatMap { shard, edges in
+      sessions[shard].filter { edges.isEmpty || edges.contains($0.edge) }.map {
+        "shard \(shard) through edge-\($0.edge + 1): \($0.account)"
+      }
+    }
   }
 
   private func ask(_ shard: Int, through edges: Set<Int>) {

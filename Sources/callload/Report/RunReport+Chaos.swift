@@ -18,6 +18,10 @@ extension RunReport {
       }
       lines += table.lines()
     }
+    if !chaos.slow.isEmpty {
+      lines.append("  no answer for long")
+      lines += chaos.slow.map { "    " + $0 }
+    }
     if chaos.neverAnswered > 0 {
       lines.append(style.bad("  shards that never answered again after a fault: see below"))
     }

@@ -33,8 +33,9 @@ extension JSONReport {
     package var reconnects: Int
     package var callsChanged: [String: Int]
     package var neverAnswered: Int
+    package var slow: [String]
     enum CodingKeys: String, CodingKey {
-      case injected, reconnects
+      case injected, reconnects, slow
       case takeOver = "take_over_us"
       case shardSilence = "shard_silence_us"
       case takeOvers = "take_overs"
@@ -75,6 +76,7 @@ extension JSONReport.Chaos {
     reconnects = chaos.reconnects
     callsChanged = chaos.changed
     neverAnswered = chaos.neverAnswered
+    slow = chaos.slow
   }
 
   private static func summary(_ histogram: Histogram<UInt32>?) -> Summary? {
