@@ -3,7 +3,8 @@ internal import CallBus
 internal import Glibc
 
 /// Connects; blocks. Each server has `connectTimeout`, but for one that greets and then says nothing more:
-/// before 3.13 the library waits for its first PONG until the socket breaks.
+/// before 3.13 the library waits for its first PONG until the socket breaks. Callers have a deadline for that:
+/// `NATSOptions.connectLimit`.
 ///
 /// The library keeps a reference to the link until it has called the closed handler, its last callback for
 /// a connection.

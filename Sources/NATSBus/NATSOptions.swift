@@ -4,7 +4,7 @@ public import CallBus
 public struct NATSOptions: Sendable {
   /// The names of the streams and buckets.
   public var subjects: Subjects
-  /// How long the first connection may take.
+  /// How long each server may take to be reached and to greet.
   public var connectTimeout: Duration = .seconds(2)
   /// Path of a credentials file; nil: none.
   public var credentialsFile: String?
@@ -35,6 +35,12 @@ public struct NATSOptions: Sendable {
 
   public init(subjects: Subjects) {
     self.subjects = subjects
+  }
+
+  /// How long all servers of a list may take together until one has answered. The library waits without end for
+  /// one that greets and then falls silent.
+  func connectLimit(_ url: String) -> Duration {
+    connectTimeout * (url.split(separator: ",").count + 1) + .seconds(1)
   }
 }
 

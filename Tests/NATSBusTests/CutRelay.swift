@@ -3,11 +3,16 @@ import Glibc
 import Synchronization
 import Testing
 
-/// A way to a nats-server that breaks in the middle of what the server says.
+/// A way to a nats-server that breaks, or falls silent, in the middle of what the server says.
 final class CutRelay: Sendable {
+  private struct Plan {
+    var marker: [UInt8]
+    var isSilent: Bool
+  }
   private let listener: Int32
   private let target: UInt16
-  private let marker = Mutex<[UInt8]?>(nil)
+  /// What befalls the connections, one after the other.
+  private let plans = Mutex<[Plan]>([])
   private let sockets = Mutex<[Int32]>([])
   let port: UInt16
   var url: String { "nats://127.0.0.1:\(port)" }
@@ -32,7 +37,15 @@ final class CutRelay: Sendable {
   }
 
   /// Once the server says this, nothing that follows passes, and the connection is closed. Once.
-  func cut(behind marker: String) { self.marker.withLock { $0 = Array(marker.utf8) } }
+  func cut(behind marker: String) { plan(marker, isSilent: false) }
+
+  /// Once the server says this, nothing that follows passes, and the connection stays. Once, and after what
+  /// was asked for before.
+  func silence(behind marker: String) { plan(marker, isSilent: true) }
+
+  private func plan(_ marker: String, isSilent: Bool) {
+    plans.withLock { $0.append(Plan(marker: Array(marker.utf8), isSilent: isSilent)) }
+  }
 
   deinit { for socket in sockets.withLock({ $0 }) + [listener] { close(socket) } }
 
@@ -51,30 +64,33 @@ final class CutRelay: Sendable {
     }
     sockets.withLock { $0 += [near, far] }
     guard isThere else { return end(near, far) }
-    startThread(named: "cut-relay") { [self] in pass(near, far) { $0 } }
+    startThread(named: "cut-relay") { [self] in pass(near, far) { ($0, nil) } }
     startThread(named: "cut-relay") { [self] in pass(far, near, upToMarker) }
   }
 
   /// Passes bytes on, to the end or to where `passing` says that no more do.
-  private func pass(_ from: Int32, _ to: Int32, _ passing: (ArraySlice<UInt8>) -> ArraySlice<UInt8>)
-  {
+  private func pass(
+    _ from: Int32, _ to: Int32, _ passing: (ArraySlice<UInt8>) -> (ArraySlice<UInt8>, Plan?)
+  ) {
     var buffer = [UInt8](repeating: 0, count: 64 << 10)
     while case let count = recv(from, &buffer, buffer.count, 0), count > 0 {
-      let all = buffer[..<count]
-      let part = passing(all)
+      let (part, plan) = passing(buffer[..<count])
       let sent = part.withUnsafeBytes {
         send(to, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
       }
-      if part.count < all.count || sent < part.count { break }
+      if plan?.isSilent == true { while recv(from, &buffer, buffer.count, 0) > 0 {} }
+      if plan != nil || sent < part.count { break }
     }
     end(from, to)
   }
 
-  private func upToMarker(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-    marker.withLock { marker in
-      guard let found = marker.flatMap({ bytes.firstRange(of: $0) }) else { return bytes }
-      marker = nil
-      return bytes[..<found.upperBound]
+  private func upToMarker(_ bytes: ArraySlice<UInt8>) -> (ArraySlice<UInt8>, Plan?) {
+    plans.withLock { plans in
+      guard let next = plans.first, let found = bytes.firstRange(of: next.marker) else {
+        return (bytes, nil)
+      }
+      plans.removeFirst()
+      return (bytes[..<found.upperBound], next)
     }
   }
 

@@ -103,6 +103,38 @@ struct LinkTests {
     await bus.close()
   }
 
+  /// The library has no deadline for a server that greets and then says nothing more.
+  @Test func aServerThatFallsSilentInTheHandshakeIsNotWaitedFor() async throws {
+    let server = try await NATSServerProcess.start()
+    defer { server.stop() }
+    let relay = try CutRelay(to: server.port)
+    defer { relay.stop() }
+    let events = Inbox<NATSEvent>(capacity: 1000)
+    var options = NATSOptions(subjects: Subjects(cluster: "test", shardCount: 4))
+    options.connectTimeout = .milliseconds(500)
+    options.onEvent = { events.offer($0) }
+    let endOfGreeting = "\r\n"
+    relay.silence(behind: endOfGreeting)
+    let error = await #expect(throws: BusError.self) {
+      _ = try await NATSBus.connect(url: relay.url, name: "test", options: options)
+    }
+    guard case .notReady(let text) = error else {
+      Issue.record("another error: \(String(describing: error))")
+      return
+    }
+    #expect(text.contains("said nothing"))
+    let bus = try await NATSBus.connect(url: relay.url, name: "test", options: options)
+    relay.cut(behind: "broken")
+    relay.silence(behind: endOfGreeting)
+    relay.silence(behind: endOfGreeting)
+    let subscription = try bus.subscribe("line") { _ in }
+    bus.publish("line", Array("broken".utf8))
+    try await until(.reconnected(server: relay.url), events)
+    #expect(bus.statistics.reconnects == 1)
+    subscription.cancel()
+    await bus.close()
+  }
+
   private func until(_ event: NATSEvent, _ events: Inbox<NATSEvent>) async throws {
     while true {
       let batch = await events.next(until: .now + .seconds(20))
