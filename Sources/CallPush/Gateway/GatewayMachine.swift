@@ -10,12 +10,12 @@ internal import DequeModule
 /// queue then still knows the job if this gateway dies.
 package struct GatewayMachine: Sendable {
   package struct Pool: Sendable {
-    package fileprivate(set) var sending = 0
-    fileprivate var queue: Deque<UInt64> = []
+    package internal(set) var sending = 0
+    var queue: Deque<UInt64> = []
     package var waiting: Int { queue.count }
   }
 
-  private struct Active {
+  struct Active {
     /// What comes next: waiting → (asking or hearing →) sending. All but the first have one of the pool's
     /// places.
     enum Stage: Equatable {
@@ -40,38 +40,38 @@ package struct GatewayMachine: Sendable {
     var isAsking: Bool { if case .asking = stage { true } else { false } }
   }
   /// An outcome that its shard must have before the queue forgets the job.
-  private struct Held {
+  struct Held {
     var item: UInt64
     var identity: PushIdentity
     var toldAt: Timestamp
   }
 
-  private let limits: Limits
-  package private(set) var pools: [Pool]
-  private var active: [UInt64: Active] = [:]
-  private var byIdentity: [PushIdentity: UInt64] = [:]
+  let limits: Limits
+  package internal(set) var pools: [Pool]
+  var active: [UInt64: Active] = [:]
+  var byIdentity: [PushIdentity: UInt64] = [:]
   /// Rings that are with a sender or wait for one.
-  private var rings: [CallID: Set<UInt64>] = [:]
+  var rings: [CallID: Set<UInt64>] = [:]
   /// Calls that ring no more. Their rings may come later, or again.
-  private var ended: RecentSet<CallID>
-  private var places: [String: Int] = [:]
+  var ended: RecentSet<CallID>
+  var places: [String: Int] = [:]
   /// Rings that were dropped and that nobody can have sent: their devices ring for no push, so none
   /// need tell them that it is over.
-  private var unsentRings: RecentSet<PushLeg>
+  var unsentRings: RecentSet<PushLeg>
   /// Rings that a sender here had: whatever others say of them, their devices may ring.
-  private var sentRings: RecentSet<PushLeg>
+  var sentRings: RecentSet<PushLeg>
   /// By the number of the report.
-  private var held: [UInt64: Held] = [:]
-  private var heldByIdentity: [PushIdentity: UInt64] = [:]
-  private var fates: RecentSet<PushIdentity>
-  private var reports: GatewayReports
+  var held: [UInt64: Held] = [:]
+  var heldByIdentity: [PushIdentity: UInt64] = [:]
+  var fates: RecentSet<PushIdentity>
+  var reports: GatewayReports
   /// The jobs of questions that no shard has answered.
-  private var questions: [UInt64: UInt64] = [:]
-  private var lastQuestion: UInt64 = 0
-  private var lastJob: UInt64 = 0
-  private var lastTick = Timestamp(microseconds: 0)
-  package private(set) var isDraining = false
-  package private(set) var counts: [Count: UInt64] = [:]
+  var questions: [UInt64: UInt64] = [:]
+  var lastQuestion: UInt64 = 0
+  var lastJob: UInt64 = 0
+  var lastTick = Timestamp(microseconds: 0)
+  package internal(set) var isDraining = false
+  package internal(set) var counts: [Count: UInt64] = [:]
 
   package init(
     pools: Int, limits: Limits = Limits(), reports: GatewayReports = GatewayReports()
@@ -91,7 +91,7 @@ package struct GatewayMachine: Sendable {
   package var isIdle: Bool { active.isEmpty && held.isEmpty && reports.count == 0 }
   package func job(_ number: UInt64) -> PushJob? { active[number]?.job }
 
-  private mutating func count(_ what: Count) { counts[what, default: 0] += 1 }
+  mutating func count(_ what: Count) { counts[what, default: 0] += 1 }
 
   // MARK: Jobs
 
@@ -181,7 +181,7 @@ package struct GatewayMachine: Sendable {
   }
 
   /// There is a place for the job.
-  private mutating func begin(_ number: UInt64, now: Timestamp, into effects: inout [Effect]) {
+  mutating func begin(_ number: UInt64, now: Timestamp, into effects: inout [Effect]) {
     pools[active[number]!.pool].sending += 1
     let job = active[number]!.job
     let heardBy = active[number]!.takenAt + limits.hearWithin
@@ -198,7 +198,7 @@ package struct GatewayMachine: Sendable {
     effects.append(.ask(question: lastQuestion, job: number))
   }
 
-  private mutating func send(
+  mutating func send(
     _ number: UInt64, now: Timestamp, into effects: inout [Effect]
   ) {
     active[number]!.stage = .sending
@@ -229,7 +229,7 @@ package struct GatewayMachine: Sendable {
     fill(done.pool, now: now, into: &effects)
   }
 
-  private mutating func end(_ number: UInt64) {
+  mutating func end(_ number: UInt64) {
     guard let job = active.removeValue(forKey: number) else { return }
     byIdentity[job.identity] = nil
     if job.stage != .waiting { pools[job.pool].sending -= 1 }
@@ -238,217 +238,5 @@ package struct GatewayMachine: Sendable {
     }
     guard !job.service.isEmpty, let left = places[job.service] else { return }
     places[job.service] = left > 1 ? left - 1 : nil
-  }
-
-  // MARK: Calls that ended
-
-  /// These calls ring no more: rings for them that no sender has are dropped, and those that one has
-  /// get no further attempt.
-  package mutating func withdraw(
-    _ calls: [CallID], now: Timestamp, into effects: inout [Effect]
-  ) {
-    for call in calls {
-      ended.insert(call, now: now)
-      for number in (rings[call] ?? []).sorted() {
-        guard let job = active[number] else { continue }
-        guard job.stage == .sending else {
-          drop(number, job, as: .withdrawn, now: now, into: &effects)
-          fill(job.pool, now: now, into: &effects)
-          continue
-        }
-        guard !job.isWithdrawn else { continue }
-        active[number]!.isWithdrawn = true
-        effects.append(.withdraw(job: number))
-      }
-    }
-  }
-
-  /// A ring is dropped. One that was handed out before may have been sent by who had it then.
-  private mutating func noteUnsent(
-    _ job: PushJob, attempt: Int, now: Timestamp, into effects: inout [Effect]
-  ) {
-    guard job.purpose == .ring, attempt == 1 else { return }
-    unsentRings.insert(job.leg, now: now)
-    effects.append(.tellNeverSent(job.leg))
-  }
-
-  /// Another gateway dropped these rings: what would tell of their end has nothing to tell.
-  package mutating func neverSent(
-    _ legs: [PushLeg], now: Timestamp, into effects: inout [Effect]
-  ) {
-    let told = Set(legs.filter { !sentRings.contains($0) })
-    for leg in told { unsentRings.insert(leg, now: now) }
-    let vain = active.filter { _, job in
-      job.job.purpose.isCleanUp && job.stage != .sending && told.contains(job.job.leg)
-    }
-    for (number, job) in vain.sorted(by: { $0.key < $1.key }) {
-      drop(number, job, as: .withdrawn, now: now, into: &effects)
-      fill(job.pool, now: now, into: &effects)
-    }
-  }
-
-  /// Gives free places to those that wait.
-  private mutating func fill(_ pool: Int, now: Timestamp, into effects: inout [Effect]) {
-    while pools[pool].sending < limits.sendsPerPool, let next = pools[pool].queue.popFirst() {
-      guard let waiting = active[next] else { continue }
-      if waiting.job.deadline > now {
-        begin(next, now: now, into: &effects)
-      } else {
-        drop(next, waiting, as: .late, now: now, into: &effects)
-      }
-    }
-  }
-
-  private mutating func drop(
-    _ number: UInt64, _ job: Active, as what: Count, now: Timestamp,
-    into effects: inout [Effect]
-  ) {
-    count(what)
-    noteUnsent(job.job, attempt: job.attempt, now: now, into: &effects)
-    end(number)
-    finish(job.item, job.identity, job.job, .expired, now: now, into: &effects)
-  }
-
-  // MARK: Reports
-
-  private mutating func finish(
-    _ item: UInt64, _ identity: PushIdentity, _ job: PushJob, _ outcome: PushOutcome,
-    now: Timestamp, into effects: inout [Effect]
-  ) {
-    let report = PushReport(
-      call: job.call, device: job.device, purpose: job.purpose,
-      fingerprint: job.token.fingerprint, outcome: outcome, at: now)
-    let (pending, isKept) = reports.begin(job.user, report, now: now)
-    count(.reports)
-    if !isKept { count(.reportsGivenUp) }
-    effects.append(.report(pending))
-    if isKept, outcome.mustBeHeard {
-      held[pending.number] = Held(item: item, identity: identity, toldAt: now)
-      heldByIdentity[identity] = pending.number
-    } else {
-      fates.insert(identity, now: now)
-      effects.append(.settle(item: item, .done))
-    }
-  }
-
-  /// A shard answered a report. Where it asks to try again, nothing changes: it will be said again.
-  package mutating func answered(
-    _ number: UInt64, now: Timestamp, into effects: inout [Effect]
-  ) {
-    guard reports.answered(number) else { return }
-    letGo(number, now: now, into: &effects)
-  }
-
-  private mutating func letGo(
-    _ number: UInt64, now: Timestamp, into effects: inout [Effect]
-  ) {
-    guard let done = held.removeValue(forKey: number) else { return }
-    heldByIdentity[done.identity] = nil
-    fates.insert(done.identity, now: now)
-    effects.append(.settle(item: done.item, .done))
-  }
-
-  // MARK: Time
-
-  /// When to call `tick` at the latest.
-  package var nextDeadline: Timestamp? {
-    if isIdle { return nil }
-    let step = lastTick + .milliseconds(100)
-    if active.isEmpty, held.isEmpty { return reports.nextDeadline }
-    return min(step, reports.nextDeadline ?? step)
-  }
-
-  package mutating func tick(now: Timestamp, into effects: inout [Effect]) {
-    for step in reports.expire(now: now) {
-      switch step {
-      case .say(let pending):
-        count(.reportsRepeated)
-        effects.append(.report(pending))
-      case .givenUp(let pending):
-        count(.reportsGivenUp)
-        letGo(pending.number, now: now, into: &effects)
-      }
-    }
-    guard lastTick + .milliseconds(100) <= now else { return }
-    lastTick = now
-    for number in active.keys.sorted() { look(at: number, now: now, into: &effects) }
-    for (question, number) in questions where active[number]?.isAsking != true {
-      questions[question] = nil
-    }
-    for (number, job) in held where job.toldAt + limits.workingEvery <= now {
-      held[number]!.toldAt = now
-      effects.append(.settle(item: job.item, .working))
-    }
-    for pool in pools.indices { fill(pool, now: now, into: &effects) }
-  }
-
-  private mutating func look(
-    at number: UInt64, now: Timestamp, into effects: inout [Effect]
-  ) {
-    guard let job = active[number] else { return }
-    switch job.stage {
-    case .sending:
-      if job.job.deadline + limits.overdue <= now {
-        count(.overdue)
-        let failed = PushOutcome.failed(
-          reason: "the sender did not answer", mayHaveArrived: true)
-        return sent(number, failed, now: now, into: &effects)
-      }
-    case .waiting, .asking, .hearing:
-      if job.job.deadline <= now {
-        drop(number, job, as: .late, now: now, into: &effects)
-        return fill(job.pool, now: now, into: &effects)
-      }
-      switch job.stage {
-      case .asking(let until), .hearing(let until):
-        if until <= now { send(number, now: now, into: &effects) }
-      case .waiting, .sending: break
-      }
-    }
-    guard job.toldAt + limits.workingEvery <= now else { return }
-    active[number]!.toldAt = now
-    effects.append(.settle(item: job.item, .working))
-  }
-
-  // MARK: Going
-
-  /// Takes nothing new, and gives back what no sender has yet.
-  package mutating func drain(into effects: inout [Effect]) {
-    isDraining = true
-    for number in active.keys.sorted() where active[number]?.stage != .sending {
-      release(number, into: &effects)
-    }
-    for pool in pools.indices { pools[pool].queue.removeAll() }
-  }
-
-  /// Takes jobs again.
-  package mutating func resume() { isDraining = false }
-
-  /// The time for what is under way is over: it goes back to the queue, and to another gateway.
-  package mutating func releaseAll(into effects: inout [Effect]) {
-    for number in active.keys.sorted() { release(number, into: &effects) }
-    for (_, job) in held.sorted(by: { $0.key < $1.key }) {
-      count(.released)
-      effects.append(.settle(item: job.item, .again(after: .zero)))
-    }
-    held.removeAll()
-    heldByIdentity.removeAll()
-  }
-
-  private mutating func release(_ number: UInt64, into effects: inout [Effect]) {
-    guard let job = active[number] else { return }
-    count(.released)
-    end(number)
-    effects.append(.settle(item: job.item, .again(after: .zero)))
-  }
-}
-
-extension PushOutcome {
-  /// Whether the shard has to know: else it may be said in vain.
-  package var mustBeHeard: Bool {
-    switch self {
-    case .accepted, .expired: false
-    case .tokenGone, .rejected, .failed: true
-    }
   }
 }

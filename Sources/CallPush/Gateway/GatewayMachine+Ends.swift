@@ -1,0 +1,121 @@
+internal import CallBus
+package import CallCore
+internal import DequeModule
+/// How jobs end: calls that ring no more, and what shards hear.
+extension GatewayMachine {
+  /// These calls ring no more: rings for them that no sender has are dropped, and those that one has
+  /// get no further attempt.
+  package mutating func withdraw(
+    _ calls: [CallID], now: Timestamp, into effects: inout [Effect]
+  ) {
+    for call in calls {
+      ended.insert(call, now: now)
+      for number in (rings[call] ?? []).sorted() {
+        guard let job = active[number] else { continue }
+        guard job.stage == .sending else {
+          drop(number, job, as: .withdrawn, now: now, into: &effects)
+          fill(job.pool, now: now, into: &effects)
+          continue
+        }
+        guard !job.isWithdrawn else { continue }
+        active[number]!.isWithdrawn = true
+        effects.append(.withdraw(job: number))
+      }
+    }
+  }
+
+  /// A ring is dropped. One that was handed out before may have been sent by who had it then.
+  mutating func noteUnsent(
+    _ job: PushJob, attempt: Int, now: Timestamp, into effects: inout [Effect]
+  ) {
+    guard job.purpose == .ring, attempt == 1 else { return }
+    unsentRings.insert(job.leg, now: now)
+    effects.append(.tellNeverSent(job.leg))
+  }
+
+  /// Another gateway dropped these rings: what would tell of their end has nothing to tell.
+  package mutating func neverSent(
+    _ legs: [PushLeg], now: Timestamp, into effects: inout [Effect]
+  ) {
+    let told = Set(legs.filter { !sentRings.contains($0) })
+    for leg in told { unsentRings.insert(leg, now: now) }
+    let vain = active.filter { _, job in
+      job.job.purpose.isCleanUp && job.stage != .sending && told.contains(job.job.leg)
+    }
+    for (number, job) in vain.sorted(by: { $0.key < $1.key }) {
+      drop(number, job, as: .withdrawn, now: now, into: &effects)
+      fill(job.pool, now: now, into: &effects)
+    }
+  }
+
+  /// Gives free places to those that wait.
+  mutating func fill(_ pool: Int, now: Timestamp, into effects: inout [Effect]) {
+    while pools[pool].sending < limits.sendsPerPool, let next = pools[pool].queue.popFirst() {
+      guard let waiting = active[next] else { continue }
+      if waiting.job.deadline > now {
+        begin(next, now: now, into: &effects)
+      } else {
+        drop(next, waiting, as: .late, now: now, into: &effects)
+      }
+    }
+  }
+
+  mutating func drop(
+    _ number: UInt64, _ job: Active, as what: Count, now: Timestamp,
+    into effects: inout [Effect]
+  ) {
+    count(what)
+    noteUnsent(job.job, attempt: job.attempt, now: now, into: &effects)
+    end(number)
+    finish(job.item, job.identity, job.job, .expired, now: now, into: &effects)
+  }
+
+  // MARK: Reports
+
+  mutating func finish(
+    _ item: UInt64, _ identity: PushIdentity, _ job: PushJob, _ outcome: PushOutcome,
+    now: Timestamp, into effects: inout [Effect]
+  ) {
+    let report = PushReport(
+      call: job.call, device: job.device, purpose: job.purpose,
+      fingerprint: job.token.fingerprint, outcome: outcome, at: now)
+    let (pending, isKept) = reports.begin(job.user, report, now: now)
+    count(.reports)
+    if !isKept { count(.reportsGivenUp) }
+    effects.append(.report(pending))
+    if isKept, outcome.mustBeHeard {
+      held[pending.number] = Held(item: item, identity: identity, toldAt: now)
+      heldByIdentity[identity] = pending.number
+    } else {
+      fates.insert(identity, now: now)
+      effects.append(.settle(item: item, .done))
+    }
+  }
+
+  /// A shard answered a report. Where it asks to try again, nothing changes: it will be said again.
+  package mutating func answered(
+    _ number: UInt64, now: Timestamp, into effects: inout [Effect]
+  ) {
+    guard reports.answered(number) else { return }
+    letGo(number, now: now, into: &effects)
+  }
+
+  mutating func letGo(
+    _ number: UInt64, now: Timestamp, into effects: inout [Effect]
+  ) {
+    guard let done = held.removeValue(forKey: number) else { return }
+    heldByIdentity[done.identity] = nil
+    fates.insert(done.identity, now: now)
+    effects.append(.settle(item: done.item, .done))
+  }
+}
+
+extension PushOutcome {
+  /// Whether the shard has to know: else it may be said in vain.
+  package var mustBeHeard: Bool {
+    switch self {
+    case .accepted, .expired: false
+    case .tokenGone, .rejected, .failed: true
+    }
+  }
+}

@@ -1,0 +1,97 @@
+internal import CallBus
+package import CallCore
+
+/// What is due, and how a gateway goes.
+extension GatewayMachine {
+  /// When to call `tick` at the latest.
+  package var nextDeadline: Timestamp? {
+    if isIdle { return nil }
+    let step = lastTick + .milliseconds(100)
+    if active.isEmpty, held.isEmpty { return reports.nextDeadline }
+    return min(step, reports.nextDeadline ?? step)
+  }
+
+  package mutating func tick(now: Timestamp, into effects: inout [Effect]) {
+    for step in reports.expire(now: now) {
+      switch step {
+      case .say(let pending):
+        count(.reportsRepeated)
+        effects.append(.report(pending))
+      case .givenUp(let pending):
+        count(.reportsGivenUp)
+        letGo(pending.number, now: now, into: &effects)
+      }
+    }
+    guard lastTick + .milliseconds(100) <= now else { return }
+    lastTick = now
+    for number in active.keys.sorted() { look(at: number, now: now, into: &effects) }
+    for (question, number) in questions where active[number]?.isAsking != true {
+      questions[question] = nil
+    }
+    for (number, job) in held where job.toldAt + limits.workingEvery <= now {
+      held[number]!.toldAt = now
+      effects.append(.settle(item: job.item, .working))
+    }
+    for pool in pools.indices { fill(pool, now: now, into: &effects) }
+  }
+
+  private mutating func look(
+    at number: UInt64, now: Timestamp, into effects: inout [Effect]
+  ) {
+    guard let job = active[number] else { return }
+    switch job.stage {
+    case .sending:
+      if job.job.deadline + limits.overdue <= now {
+        count(.overdue)
+        let failed = PushOutcome.failed(
+          reason: "the sender did not answer", mayHaveArrived: true)
+        return sent(number, failed, now: now, into: &effects)
+      }
+    case .waiting, .asking, .hearing:
+      if job.job.deadline <= now {
+        drop(number, job, as: .late, now: now, into: &effects)
+        return fill(job.pool, now: now, into: &effects)
+      }
+      switch job.stage {
+      case .asking(let until), .hearing(let until):
+        if until <= now { send(number, now: now, into: &effects) }
+      case .waiting, .sending: break
+      }
+    }
+    guard job.toldAt + limits.workingEvery <= now else { return }
+    active[number]!.toldAt = now
+    effects.append(.settle(item: job.item, .working))
+  }
+
+  // MARK: Going
+
+  /// Takes nothing new, and gives back what no sender has yet.
+  package mutating func drain(into effects: inout [Effect]) {
+    isDraining = true
+    for number in active.keys.sorted() where active[number]?.stage != .sending {
+      release(number, into: &effects)
+    }
+    for pool in pools.indices { pools[pool].queue.removeAll() }
+  }
+
+  /// Takes jobs again.
+  package mutating func resume() { isDraining = false }
+
+  /// The time for what is under way is over: it goes back to the queue, and to another gateway.
+  package mutating func releaseAll(into effects: inout [Effect]) {
+    for number in active.keys.sorted() { release(number, into: &effects) }
+    for (_, job) in held.sorted(by: { $0.key < $1.key }) {
+      count(.released)
+      effects.append(.settle(item: job.item, .again(after: .zero)))
+    }
+    held.removeAll()
+    heldByIdentity.removeAll()
+  }
+
+  private mutating func release(_ number: UInt64, into effects: inout [Effect]) {
+    guard let job = active[number] else { return }
+    count(.released)
+    end(number)
+    effects.append(.settle(item: job.item, .again(after: .zero)))
+  }
+}
