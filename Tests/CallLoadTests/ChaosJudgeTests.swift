@@ -49,6 +49,37 @@ import callload
     #expect(count == broken, "\(history.checker.examples)")
   }
 
+  /// Device 3 loses its connection for a moment and hears of the timeout all the same; device 5 slept.
+  @Test("one that was away is told in time, if it is, and one that sleeps when it wakes")
+  func lateForASleeper() throws {
+    for (toldAt, broken) in [(40.2, 0), (44, 1)] {
+      let roster = Roster(devices: 6, devicesPerUser: 3)
+      var history = History(roster, frozenEdge(roster, from: 20, to: 21), .unanswered)
+      history.tell(3, 2, .invite(Invite(caller: roster.party(0), deadline: at(40))), 10.1)
+      history.checker.detached(device: 3, from: [history.call], at: at(39))
+      history.checker.attached(device: 3, in: [history.call], at: at(39.5))
+      history.tell(3, 5, .stop(Stop(reason: .unanswered, missed: true)), toldAt)
+      history.tell(5, 6, .stop(Stop(reason: .unanswered, missed: true)), 55)
+      let count = try history.count(.timeoutLate) { _ in true }
+      #expect(count == broken, "\(history.checker.examples)")
+    }
+  }
+
+  /// The caller loses its connection by itself, and comes back too late, or not.
+  @Test(
+    "a caller that an edge in trouble kept away is explained by that",
+    arguments: [(true, 12.0, 30.0, true), (true, 2.0, 3.0, false), (false, 12.0, 30.0, false)])
+  func keptAway(wasAway: Bool, from: Double, to: Double, isExplained: Bool) throws {
+    let roster = Roster(devices: 6, devicesPerUser: 3)
+    var history = History(roster, frozenEdge(roster, from: from, to: to), .callerReturns)
+    history.tell(3, 2, .invite(Invite(caller: roster.party(0), deadline: at(40))), 10.1)
+    if wasAway { history.checker.detached(device: 0, from: [history.call], at: at(11)) }
+    history.tell(3, 5, .stop(Stop(reason: .cancelled)), 26)
+    history.tell(0, 5, .stop(Stop(reason: .cancelled)), 27)
+    let found = history.checker.judge(history.call, at: at(60), allowed: [.answered]) { _ in true }
+    #expect(try #require(found).explainedBy == (isExplained ? .freezeEdge : nil))
+  }
+
   @Test("an end that nobody planned or explains comes with its history, and the faults then")
   func unplannedEnd() throws {
     let roster = Roster(devices: 6, devicesPerUser: 3)

@@ -103,6 +103,20 @@ import callload
     #expect(timeline.disturbed(device: 2, from: at(20), to: at(21)) != nil)
   }
 
+  @Test("an edge in trouble keeps those away who were on their way to it")
+  func edges() {
+    var timeline = FaultTimeline.quiet()
+    timeline.begin(Fault.test(1, .killNATS, shards: [1]), carried: [], at: at(5))
+    var killed = Fault.test(2, .killEdge, shards: [])
+    killed.edge = 0
+    timeline.begin(killed, carried: [1], at: at(10))
+    #expect(timeline.disturbedEdge(from: at(11), to: at(12))?.kind == .killEdge)
+    timeline.lifted(fault: 2, at: at(13))
+    #expect(timeline.disturbedEdge(from: at(5), to: at(9)) == nil)
+    #expect(timeline.disturbedEdge(from: at(14), to: at(20))?.kind == .killEdge)
+    #expect(timeline.disturbedEdge(from: at(16), to: at(20)) == nil)
+  }
+
   @Test("who attached to an edge that stood still was kept waiting by it, and by no other")
   func attachesToAFrozenEdge() {
     var timeline = FaultTimeline.quiet()

@@ -133,19 +133,44 @@ package struct ChaosDirector: Sendable {
     await engine.tell(.begins(fault))
     await begin()
     await engine.tell(.happened(fault))
-    async let widened: Void = tellOfShardsThatCame(fault, within: lengthSeconds)
-    try? await Task.sleep(for: .seconds(lengthSeconds))
-    await widened
-    await lift()
+    if fault.kind.isPlanned {
+      await withTaskGroup(of: Void.self) { group in
+        group.addTask { await tellOfShardsThatCome(fault) }
+        await lift()
+        group.cancelAll()
+      }
+    } else {
+      async let widened: Void = tellOfShardsThatCame(fault, within: lengthSeconds)
+      try? await Task.sleep(for: .seconds(lengthSeconds))
+      await widened
+      await lift()
+    }
     await engine.tell(.lifted(fault))
   }
+
+  /// A planned change concerns all shards that it moves: those that the coordinator takes until it hears that
+  /// it is to give all up, and those that come back.
+  private func tellOfShardsThatCome(_ fault: Fault) async {
+    guard fault.role == .coordinator, let questions = cluster.questions else { return }
+    var known = fault
+    while !Task.isCancelled {
+      let found = await questions.status(patience: .seconds(5))?.shards(of: fault.node) ?? []
+      let more = Set(found).subtracting(known.shards).sorted()
+      if !more.isEmpty, !Task.isCancelled {
+        await engine.tell(.widened(known, by: more))
+        known.shards += more
+      }
+      try? await Task.sleep(for: Self.pauseOfQuestions)
+    }
+  }
+
+  private static let pauseOfQuestions = Duration.milliseconds(500)
 
   /// Of the shards, too, that came to a coordinator between the question for them and the blow, or were
   /// handed to it after that, by one that did not know yet. While shards move they are several, and all
   /// that is known of them is that no other serves them.
   private func tellOfShardsThatCame(_ fault: Fault, within seconds: Double) async {
-    guard fault.role == .coordinator, !fault.kind.isPlanned, let questions = cluster.questions
-    else { return }
+    guard fault.role == .coordinator, let questions = cluster.questions else { return }
     let others = cluster.coordinators.map(\.name).filter { $0 != fault.node }
     let end = ContinuousClock.now + .seconds(seconds)
     var known = fault
@@ -157,7 +182,7 @@ package struct ChaosDirector: Sendable {
         await engine.tell(.widened(known, by: more))
         known.shards += more
       }
-      try? await Task.sleep(until: min(end, .now + .milliseconds(500)))
+      try? await Task.sleep(until: min(end, .now + Self.pauseOfQuestions))
     } while ContinuousClock.now < end && !Task.isCancelled
   }
 

@@ -74,10 +74,11 @@ extension CallRecord {
   mutating func examineTimeout(_ roster: Roster, _ timeline: FaultTimeline) {
     guard let due = ringsOutAt else { return }
     let parties = [caller] + callees
-    let told = parties.filter { $0.end?.reason == .unanswered && !$0.wasAway }
+    let told = parties.filter { $0.end?.reason == .unanswered }
     guard let first = told.compactMap({ $0.end?.at }).min() else { return }
-    // The first one that nothing kept from hearing it is the measure.
-    let excused = told.map {
+    // Whoever nothing kept from hearing it should have. One that was away may have been told in time all the same,
+    // and one that sleeps long after that.
+    let excused = told.filter { !$0.wasAway }.map {
       timeline.excuse(
         shard: shard(timeline), device: $0.device, due: due, slack: Self.timeoutSlack)
     }
@@ -110,7 +111,11 @@ extension CallRecord {
     case .ended(.unanswered), .ended(.declined), .ended(.busy), .ended(.failed):
       return shardFault ?? deviceFault(facts.callees) ?? deviceFault([facts.caller])
     case .ended(.cancelled):
-      return caller.wasAway ? deviceFault([facts.caller]) : nil
+      guard caller.wasAway else { return nil }
+      // It may have been on its way back: to an edge in trouble, or to its own shard, which lets it in.
+      let own = timeline.shard(ofDevice: facts.caller)
+      return deviceFault([facts.caller]) ?? timeline.disturbedEdge(from: begin, to: last)
+        ?? timeline.disturbed(shard: own, from: begin, to: last)
     // The rest is never a fault's doing, and a call without an end least of all.
     case .refused, .answered, .unfinished, .ended(.answeredElsewhere), .ended(.hungUp),
       .ended(.glare):

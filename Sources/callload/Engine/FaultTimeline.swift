@@ -150,6 +150,14 @@ package struct FaultTimeline: Sendable {
     Self.first(devices[device], begin, end).flatMap { faults[$0] }
   }
 
+  /// A fault of an edge that lasted at some time between two: who was on the way to it came late.
+  package func disturbedEdge(from begin: Timestamp, to end: Timestamp) -> Fault? {
+    faults.values.filter { fault in
+      guard fault.edge != nil, let began = beganAt[fault.id] else { return false }
+      return began <= end && (liftedAt[fault.id].map { begin <= $0 + Self.keptWaiting } ?? true)
+    }.min { $0.id < $1.id }
+  }
+
   /// A fault that disturbed anything at some time between two.
   package func disturbed(from begin: Timestamp, to end: Timestamp) -> Fault? {
     for windows in [shards, devices] {

@@ -26,7 +26,10 @@ extension LoadRig {
     stage.chaos.injected[fault.kind, default: 0] += 1
     let carried = fault.edge.map { devices(at: $0) }
     stage.faultBeganAt[fault.id] = loop.now
-    if fault.edge != nil { stage.edgesDisturbed[fault.id] = fault.edge }
+    if let edge = fault.edge {
+      stage.edgesDisturbed[fault.id] = edge
+      probes?.excuse(edge: edge)
+    }
     stage.checker.timeline.begin(fault, carried: carried ?? [], at: loop.now)
   }
 

@@ -117,6 +117,15 @@ final class ShardProbes {
     watches[id]?.fault.shards += new.sorted()
   }
 
+  /// An edge is in trouble of its own: through the others shards must answer, or through any.
+  func excuse(edge: Int) {
+    for (id, watch) in watches {
+      for (shard, edges) in watch.missing where edges.contains(edge) {
+        watches[id]?.missing[shard] = edges.subtracting([edge])
+      }
+    }
+  }
+
   /// The planned change is done: what was asked is still waited for.
   func finishPlanned(_ fault: Int) { watches[fault]?.isOver = true }
 
