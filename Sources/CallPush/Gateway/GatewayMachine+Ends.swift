@@ -1,6 +1,7 @@
 internal import CallBus
 package import CallCore
 internal import DequeModule
+
 /// How jobs end: calls that ring no more, and what shards hear.
 extension GatewayMachine {
   /// These calls ring no more: rings for them that no sender has are dropped, and those that one has
