@@ -55,9 +55,6 @@ final class ConnectionThread: @unchecked Sendable {
   private var name = ""
   private(set) var link: Link?
   var reopening: Reopening?
-  /// Given up, because a server took their connections and then said nothing. Their threads end with those.
-  private var stuck: [Reopening] = []
-  private static let stuckMax = 8
   /// Why there will be no further link.
   var refusal: BusError?
   var libraryStatistics: OpaquePointer?
@@ -191,9 +188,7 @@ final class ConnectionThread: @unchecked Sendable {
       // What began since the last look is not known yet.
       next = min(next ?? nextLook, nextLook)
     }
-    for due in [closeDeadline, replaceAt] {
-      if let due { next = min(next ?? due, due) }
-    }
+    if let closeDeadline { next = min(next ?? closeDeadline, closeDeadline) }
     return next
   }
 
@@ -218,28 +213,8 @@ final class ConnectionThread: @unchecked Sendable {
     }
   }
 
-  /// When an attempt to connect has taken too long; nil where none is under way, or it has to be waited for.
-  private var replaceAt: ContinuousClock.Instant? {
-    stuck.count < Self.stuckMax ? reopening?.deadline : nil
-  }
-
-  /// The library has no deadline for all of a handshake: another attempt begins beside one that hangs.
-  private func replaceIfStuck() {
-    stuck.removeAll { !$0.blocks }
-    guard let hanging = reopening, stuck.count < Self.stuckMax, hanging.isStuck(now: .now) else {
-      return
-    }
-    hanging.abandon()
-    stuck.append(hanging)
-    reopening = nil
-    options.onEvent(.failure(Self.silence))
-  }
-
-  static let silence = "a nats-server took the connection and then said nothing; it is tried again"
-
   /// Sees that a link that broke is followed by another.
   private func reopenIfBroken() {
-    replaceIfStuck()
     guard !isAttached, reopening == nil, refusal == nil, !closing.load(ordering: .acquiring) else {
       return
     }

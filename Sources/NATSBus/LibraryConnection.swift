@@ -2,9 +2,8 @@ internal import CNATS
 internal import CallBus
 internal import Glibc
 
-/// Connects; blocks. Each server has `connectTimeout`, but for one that greets and then says nothing more:
-/// before 3.13 the library waits for its first PONG until the socket breaks. Callers have a deadline for that:
-/// `NATSOptions.connectLimit`.
+/// Connects; blocks. Each server has `connectTimeout`, and one that greets and then says nothing more two of
+/// them and a second.
 ///
 /// The library keeps a reference to the link until it has called the closed handler, its last callback for
 /// a connection.
@@ -23,8 +22,14 @@ func openConnection(
   do throws(ConnectFailure) {
     try configure(options, thread.options, url: url, name: name, lost: lost)
     try setCallbacks(options, retained.toOpaque())
+    let watch = HandshakeWatch(servers: url, connectTimeout: thread.options.connectTimeout)
     let status = natsConnection_Connect(&connection, options)
+    watch.end()
     guard status == NATS_OK, let connection else {
+      if watch.hasBrokenOff {
+        throw ConnectFailure(
+          reason: .notReady("a nats-server took the connection and then said nothing"))
+      }
       throw ConnectFailure(
         reason: connectError(status),
         isRefusal: status == NATS_CONNECTION_AUTH_FAILED || status == NATS_NOT_PERMITTED)

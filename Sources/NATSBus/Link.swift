@@ -34,6 +34,10 @@ final class LinkState: Sendable {
   /// socket that is closed is watched.
   private let isWatched = Mutex(false)
 
+  /// The sockets of all links of this process.
+  private static let taken = Mutex<Set<Int32>>([])
+  static func isTaken(_ descriptor: Int32) -> Bool { taken.withLock { $0.contains(descriptor) } }
+
   init(_ thread: ConnectionThread) { self.thread = thread }
 
   /// Whether there is a socket.
@@ -43,12 +47,16 @@ final class LinkState: Sendable {
 
   // MARK: From the library
 
-  func attached(_ descriptor: Int32) { socket.store(descriptor, ordering: .releasing) }
+  func attached(_ descriptor: Int32) {
+    Self.taken.withLock { _ = $0.insert(descriptor) }
+    socket.store(descriptor, ordering: .releasing)
+  }
 
   func detached() {
     isWatched.withLock { isWatched in
       let descriptor = socket.exchange(-1, ordering: .acquiringAndReleasing)
       if isWatched, descriptor >= 0 { thread.poll.remove(descriptor) }
+      Self.taken.withLock { _ = $0.remove(descriptor) }
       isWatched = false
     }
     thread.poll.wake()
@@ -80,42 +88,25 @@ final class Reopening: Sendable {
     case refused(BusError)
   }
   private enum State {
-    /// Until when this attempt may take.
-    case under(until: ContinuousClock.Instant)
+    case under
     case over(Outcome)
     case abandoned
   }
-  private let state = Mutex(State.under(until: .now))
-  /// Whether its thread has ended.
-  private let isEnded = Atomic(false)
+  private let state = Mutex(State.under)
 
   /// Milliseconds between two rounds through all servers.
   private static let pause = 100...200
-  private static let pauseMax = Duration.milliseconds(200)
   private static let refusalsMax = 2
 
   /// - Parameters:
   ///   - lost: the server that the broken link led to; it is tried last.
   ///   - pauses: whether to wait before the first attempt, too, since the last link broke at once.
   init(for thread: ConnectionThread, url: String, name: String, lost: String, pauses: Bool) {
-    begin(url, thread)
     startThread(named: "nats-connect") { [self] in
       if pauses { Self.wait() }
       offer(outcome(thread, url, name, lost), thread)
-      isEnded.store(true, ordering: .releasing)
     }
   }
-
-  /// When it has to be looked at; nil where it waits for nothing.
-  var deadline: ContinuousClock.Instant? {
-    state.withLock { if case .under(let until) = $0 { until } else { nil } }
-  }
-
-  /// Whether a server took the connection and then fell silent, which the library would wait for.
-  func isStuck(now: ContinuousClock.Instant) -> Bool { deadline.map { $0 <= now } ?? false }
-
-  /// Whether a thread of it still waits for a server.
-  var blocks: Bool { !isEnded.load(ordering: .acquiring) }
 
   private static func wait() { usleep(UInt32(Int.random(in: pause)) * 1000) }
 
@@ -137,21 +128,15 @@ final class Reopening: Sendable {
     if case .opened(let link) = outcome { link.discard() }
   }
 
-  /// - Returns: false where nobody wants it any more.
-  @discardableResult
-  private func begin(_ url: String, _ thread: ConnectionThread) -> Bool {
-    state.withLock { state in
-      guard case .under = state else { return false }
-      state = .under(until: .now + Self.pauseMax + thread.options.connectLimit(url))
-      return true
-    }
+  private var isAbandoned: Bool {
+    state.withLock { if case .abandoned = $0 { true } else { false } }
   }
 
   private func outcome(
     _ thread: ConnectionThread, _ url: String, _ name: String, _ lost: String
   ) -> Outcome? {
     var refusals = 0
-    while begin(url, thread) {
+    while !isAbandoned {
       do throws(ConnectFailure) {
         return .opened(try openConnection(for: thread, url: url, name: name, lost: lost))
       } catch {

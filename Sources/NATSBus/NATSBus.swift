@@ -26,25 +26,6 @@ public final class NATSBus: ClusterBus {
     -> NATSBus
   {
     let thread = ConnectionThread(options: options)
-    do {
-      try await withThrowingTaskGroup(of: Void.self) { group in
-        group.addTask { try await start(thread, url: url, name: name) }
-        group.addTask {
-          try await Task.sleep(for: options.connectLimit(url))
-          throw BusError.notReady(ConnectionThread.silence)
-        }
-        defer { group.cancelAll() }
-        try await group.next()
-      }
-    } catch {
-      thread.close {}
-      throw error
-    }
-    return NATSBus(thread)
-  }
-
-  /// Waits until the thread has its first connection.
-  private static func start(_ thread: ConnectionThread, url: String, name: String) async throws {
     let attempt = ConnectAttempt()
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
@@ -58,8 +39,10 @@ public final class NATSBus: ClusterBus {
       }
     } onCancel: {
       // The library cannot be interrupted: its thread ends when it has connected, or failed to.
+      thread.close {}
       attempt.end(.failure(CancellationError()))
     }
+    return NATSBus(thread)
   }
 
   @discardableResult

@@ -36,12 +36,6 @@ public struct NATSOptions: Sendable {
   public init(subjects: Subjects) {
     self.subjects = subjects
   }
-
-  /// How long all servers of a list may take together until one has answered. The library waits without end for
-  /// one that greets and then falls silent.
-  func connectLimit(_ url: String) -> Duration {
-    connectTimeout * (url.split(separator: ",").count + 1) + .seconds(1)
-  }
 }
 
 public enum NATSEvent: Sendable, Equatable {

@@ -43,6 +43,9 @@ final class CutRelay: Sendable {
   /// was asked for before.
   func silence(behind marker: String) { plan(marker, isSilent: true) }
 
+  /// Whether all that was asked for has happened.
+  var isDone: Bool { plans.withLock { $0.isEmpty } }
+
   private func plan(_ marker: String, isSilent: Bool) {
     plans.withLock { $0.append(Plan(marker: Array(marker.utf8), isSilent: isSilent)) }
   }

@@ -135,6 +135,24 @@ struct LinkTests {
     await bus.close()
   }
 
+  /// Servers are tried in any order.
+  @Test func behindASilentServerTheNextIsTried() async throws {
+    let server = try await NATSServerProcess.start()
+    defer { server.stop() }
+    let relay = try CutRelay(to: server.port)
+    defer { relay.stop() }
+    var options = NATSOptions(subjects: Subjects(cluster: "test", shardCount: 4))
+    options.connectTimeout = .milliseconds(500)
+    relay.silence(behind: "\r\n")
+    for _ in 0..<100 where !relay.isDone {
+      let bus = try await NATSBus.connect(
+        url: "\(relay.url),\(server.url)", name: "test", options: options)
+      if relay.isDone { #expect(bus.statistics.server == server.url) }
+      await bus.close()
+    }
+    #expect(relay.isDone)
+  }
+
   private func until(_ event: NATSEvent, _ events: Inbox<NATSEvent>) async throws {
     while true {
       let batch = await events.next(until: .now + .seconds(20))
