@@ -68,12 +68,18 @@ import callload
   /// The caller loses its connection by itself, and comes back too late, or not.
   @Test(
     "a caller that an edge in trouble kept away is explained by that",
-    arguments: [(true, 12.0, 30.0, true), (true, 2.0, 3.0, false), (false, 12.0, 30.0, false)])
-  func keptAway(wasAway: Bool, from: Double, to: Double, isExplained: Bool) throws {
+    arguments: [
+      // When it comes back (nil: it was never away), from when until when the edge is in trouble.
+      (27, 12, 30, true), (27, 2, 3, false), (20, 12, 30, false), (nil, 12, 30, false),
+    ] as [(Double?, Double, Double, Bool)])
+  func keptAway(back: Double?, from: Double, to: Double, isExplained: Bool) throws {
     let roster = Roster(devices: 6, devicesPerUser: 3)
     var history = History(roster, frozenEdge(roster, from: from, to: to), .callerReturns)
     history.tell(3, 2, .invite(Invite(caller: roster.party(0), deadline: at(40))), 10.1)
-    if wasAway { history.checker.detached(device: 0, from: [history.call], at: at(11)) }
+    if let back {
+      history.checker.detached(device: 0, from: [history.call], at: at(11))
+      history.checker.attached(device: 0, in: [history.call], at: at(back))
+    }
     history.tell(3, 5, .stop(Stop(reason: .cancelled)), 26)
     history.tell(0, 5, .stop(Stop(reason: .cancelled)), 27)
     let found = history.checker.judge(history.call, at: at(60), allowed: [.answered]) { _ in true }

@@ -96,7 +96,7 @@ import callload
     // Whether a gateway that died had sent the ring nobody knows.
     for (died, broken) in [(504, 0), (506, 1)] {
       var faults = PushJudge.Faults()
-      faults.gatewayDied = { $0 <= Self.at(Int64(died)) && Self.at(Int64(died)) <= $1 }
+      faults.ringUncertain = { $0 <= Self.at(Int64(died)) && Self.at(Int64(died)) <= $1 }
       var judged = unrung
       let finding = judged.judge(Self.call, faults: faults) { "d\($0)" }
       #expect(finding.violations.count == broken, "died at \(died)")

@@ -152,14 +152,9 @@ package struct ChaosDirector: Sendable {
   /// it is to give all up, and those that come back.
   private func tellOfShardsThatCome(_ fault: Fault) async {
     guard fault.role == .coordinator, let questions = cluster.questions else { return }
-    var known = fault
     while !Task.isCancelled {
-      let found = await questions.status(patience: .seconds(5))?.shards(of: fault.node) ?? []
-      let more = Set(found).subtracting(known.shards).sorted()
-      if !more.isEmpty, !Task.isCancelled {
-        await engine.tell(.widened(known, by: more))
-        known.shards += more
-      }
+      let found = await questions.status(patience: .seconds(1))?.shards(of: fault.node) ?? []
+      if !found.isEmpty, !Task.isCancelled { await engine.tell(.widened(fault, by: found)) }
       try? await Task.sleep(for: Self.pauseOfQuestions)
     }
   }
@@ -173,15 +168,11 @@ package struct ChaosDirector: Sendable {
     guard fault.role == .coordinator, let questions = cluster.questions else { return }
     let others = cluster.coordinators.map(\.name).filter { $0 != fault.node }
     let end = ContinuousClock.now + .seconds(seconds)
-    var known = fault
     repeat {
-      let status = await questions.status(patience: .seconds(max(1, seconds)))
+      let patience = max(.milliseconds(500), end - .now)
+      let status = await questions.status(patience: patience)
       let unserved = status?.unserved(by: others, of: cluster.shards) ?? []
-      let more = unserved.subtracting(known.shards).sorted()
-      if !more.isEmpty {
-        await engine.tell(.widened(known, by: more))
-        known.shards += more
-      }
+      if !unserved.isEmpty { await engine.tell(.widened(fault, by: unserved.sorted())) }
       try? await Task.sleep(until: min(end, .now + Self.pauseOfQuestions))
     } while ContinuousClock.now < end && !Task.isCancelled
   }

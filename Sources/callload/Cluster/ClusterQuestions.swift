@@ -64,18 +64,22 @@ package struct ClusterQuestions: Sendable {
     return nil
   }
 
+  /// How long an order may take, with all its repetitions.
+  private static let orderSeconds: Int64 = 30
+
   /// - Returns: whether callctl was content.
   package func drain(_ node: String) async -> Bool {
-    await order(["drain", node, "--wait", "--wait-timeout", "30"])
+    await order { left in ["drain", node, "--wait", "--wait-timeout", "\(left)"] }
   }
 
-  package func resume(_ node: String) async -> Bool { await order(["resume", node]) }
+  package func resume(_ node: String) async -> Bool { await order { _ in ["resume", node] } }
 
   /// Whoever gives an order while nats-server or the node is away gives it again.
-  private func order(_ words: [String]) async -> Bool {
-    for _ in 0..<5 {
-      if await run(words)?.end == .exited(0) { return true }
-      guard !Task.isCancelled else { return false }
+  private func order(_ words: (_ secondsLeft: Int64) -> [String]) async -> Bool {
+    let end = ContinuousClock.now + .seconds(Self.orderSeconds)
+    while case let left = (end - .now).components.seconds, left > 0 {
+      let outcome = await run(words(left), patience: .seconds(left + 10))
+      if outcome?.end == .exited(0) { return true }
       await Pause.milliseconds(500)
     }
     return false

@@ -73,14 +73,15 @@ extension CallRecord {
   /// A ring timeout fires on time, or as soon as there is an owner again to fire it.
   mutating func examineTimeout(_ roster: Roster, _ timeline: FaultTimeline) {
     guard let due = ringsOutAt else { return }
-    let parties = [caller] + callees
-    let told = parties.filter { $0.end?.reason == .unanswered }
+    // Who sleeps hears of it when it wakes.
+    let told = ([caller] + callees.filter { $0.invitedAt != nil })
+      .filter { $0.end?.reason == .unanswered }
     guard let first = told.compactMap({ $0.end?.at }).min() else { return }
-    // Whoever nothing kept from hearing it should have. One that was away may have been told in time all the same,
-    // and one that sleeps long after that.
-    let excused = told.filter { !$0.wasAway }.map {
-      timeline.excuse(
-        shard: shard(timeline), device: $0.device, due: due, slack: Self.timeoutSlack)
+    // Whoever nothing kept from hearing it is the measure; who was away, from when it was back.
+    let excused = told.map { device in
+      let faults = timeline.excuse(
+        shard: shard(timeline), device: device.device, due: due, slack: Self.timeoutSlack)
+      return device.wasAway ? max(faults, device.attachedAt ?? .distantFuture) : faults
     }
     guard let excuse = excused.min(), excuse.later(by: Self.timeoutSlack) < first else { return }
     let late = (first - due).microseconds / 1000
@@ -112,10 +113,13 @@ extension CallRecord {
       return shardFault ?? deviceFault(facts.callees) ?? deviceFault([facts.caller])
     case .ended(.cancelled):
       guard caller.wasAway else { return nil }
-      // It may have been on its way back: to an edge in trouble, or to its own shard, which lets it in.
+      if let fault = deviceFault([facts.caller]) { return fault }
+      // It was on its way back: to an edge in trouble, or to its own shard, which lets it in.
+      let over = callees.compactMap { $0.end?.at }.min() ?? last
+      guard caller.attachedAt.map({ over <= $0 }) ?? true else { return nil }
       let own = timeline.shard(ofDevice: facts.caller)
-      return deviceFault([facts.caller]) ?? timeline.disturbedEdge(from: begin, to: last)
-        ?? timeline.disturbed(shard: own, from: begin, to: last)
+      return timeline.disturbedEdge(from: begin, to: over)
+        ?? timeline.disturbed(shard: own, from: begin, to: over)
     // The rest is never a fault's doing, and a call without an end least of all.
     case .refused, .answered, .unfinished, .ended(.answeredElsewhere), .ended(.hungUp),
       .ended(.glare):

@@ -28,6 +28,8 @@ package struct FaultTimeline: Sendable {
   private var faults: [Int: Fault] = [:]
   private var beganAt: [Int: Timestamp] = [:]
   private var liftedAt: [Int: Timestamp] = [:]
+  /// By fault of a nats-server that is away: the shards that answer all the same.
+  private var answeredEarly: [Int: Set<Int>] = [:]
   /// Shards of users, by user.
   private var shardOfUser: [Int32]
 
@@ -58,13 +60,12 @@ package struct FaultTimeline: Sendable {
     forget(before: now)
   }
 
-  /// More shards are concerned than were known when it began.
-  package mutating func widen(_ fault: Fault, since began: Timestamp) {
-    faults[fault.id] = fault
-    let window = Self.window(fault, from: began)
-    let known = shards.filter { $0.value.contains { $0.fault == fault.id } }.keys
-    for shard in Set(fault.shards).subtracting(known) {
-      shards[shard, default: []].append(window)
+  /// These shards are concerned, too, or again.
+  package mutating func widen(_ fault: Fault, by more: [Int], since: Timestamp) {
+    let window = Self.window(fault, from: since)
+    for shard in more {
+      let isKnown = shards[shard]?.contains { $0.fault == fault.id && $0.until == nil } ?? false
+      if !isKnown { shards[shard, default: []].append(window) }
     }
   }
 
@@ -77,8 +78,15 @@ package struct FaultTimeline: Sendable {
   }
 
   /// A shard answered again.
+  ///
+  /// While a nats-server is away that shows no more than that one stream has a leader: what a take-over, a
+  /// hand-over or the next append needs may have lost its own, and those that come back move leaders again.
   package mutating func answered(shard: Int, fault: Int, at now: Timestamp) {
-    Self.close(&shards, shard, fault, at: now)
+    if faults[fault]?.kind == .killNATS, liftedAt[fault] == nil {
+      answeredEarly[fault, default: []].insert(shard)
+    } else {
+      Self.close(&shards, shard, fault, at: now)
+    }
   }
 
   /// A device has a new session.
@@ -106,6 +114,9 @@ package struct FaultTimeline: Sendable {
     fault: Int, at now: Timestamp, isWell: (_ device: Int) -> Bool = { _ in false }
   ) {
     liftedAt[fault] = now
+    for shard in answeredEarly.removeValue(forKey: fault) ?? [] {
+      Self.close(&shards, shard, fault, at: now)
+    }
     guard let kind = faults[fault]?.kind else { return }
     let keepsConnections = kind == .freezeEdge || kind == .partition
     for device in devices.keys where keepsConnections || isWell(device) {
@@ -115,7 +126,7 @@ package struct FaultTimeline: Sendable {
 
   /// No more is to be found out about the shards of a fault.
   package mutating func end(shardsOf fault: Int, at now: Timestamp) {
-    for shard in shards.keys { Self.close(&shards, shard, fault, at: now) }
+    for shard in Array(shards.keys) { answered(shard: shard, fault: fault, at: now) }
   }
 
   private static func close(

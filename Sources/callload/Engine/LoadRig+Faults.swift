@@ -26,10 +26,7 @@ extension LoadRig {
     stage.chaos.injected[fault.kind, default: 0] += 1
     let carried = fault.edge.map { devices(at: $0) }
     stage.faultBeganAt[fault.id] = loop.now
-    if let edge = fault.edge {
-      stage.edgesDisturbed[fault.id] = edge
-      probes?.excuse(edge: edge)
-    }
+    if fault.edge != nil { stage.edgesDisturbed[fault.id] = fault.edge }
     stage.checker.timeline.begin(fault, carried: carried ?? [], at: loop.now)
   }
 
@@ -43,22 +40,25 @@ extension LoadRig {
     probes.watch(fault, since: since, through: fault.kind == .killNATS ? all : [])
   }
 
-  /// More shards are concerned than were known when it began.
-  package func faultWidened(_ fault: Fault, by more: [Int]) {
-    guard let stage, let probes, let since = stage.faultBeganAt[fault.id] else { return }
-    var whole = fault
-    whole.shards += more
+  /// These shards are concerned, too, or again, since not long ago.
+  package func faultWidened(_ fault: Fault, by shards: [Int]) {
+    guard let stage, let probes, let began = stage.faultBeganAt[fault.id] else { return }
+    let new = shards.filter { !probes.isAsking($0, for: fault.id) }
+    guard !new.isEmpty else { return }
+    let since = max(began, loop.now + Span(microseconds: -Self.betweenQuestions.microseconds))
     if stage.watched.contains(fault.id) {
-      probes.widen(fault.id, by: more)
+      probes.widen(fault.id, by: new, since: since)
     } else {
-      // Those that were known have answered, if there were any.
       var rest = fault
-      rest.shards = more
+      rest.shards = new
       stage.watched.insert(fault.id)
       probes.watch(rest, since: since, through: [])
     }
-    stage.checker.timeline.widen(whole, since: since)
+    stage.checker.timeline.widen(fault, by: new, since: since)
   }
+
+  /// How old what is known of nodes' shards may be, about.
+  private static let betweenQuestions: Span = .seconds(1)
 
   /// The process runs again, the network is whole again.
   package func faultLifted(_ fault: Fault) {

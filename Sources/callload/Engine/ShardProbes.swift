@@ -10,8 +10,8 @@ final class ShardProbes {
   private struct Watch {
     var fault: Fault
     let since: Timestamp
-    /// Shards that have not answered since, with the edges through which they must.
-    var missing: [Int: Set<Int>]
+    /// Shards that have not answered.
+    var missing: [Int: Missing]
     /// Of a planned change, which is watched to its end: the longest wait of any question.
     var pauses: [Int: Span] = [:]
     let isPlanned: Bool
@@ -19,6 +19,12 @@ final class ShardProbes {
     var isOver = false
     var lastAsked: Timestamp
     var isSlow = false
+  }
+
+  private struct Missing {
+    /// Through which it must answer; empty: any will do.
+    var edges: Set<Int>
+    let since: Timestamp
   }
 
   /// What came of a watch.
@@ -104,26 +110,18 @@ final class ShardProbes {
   func watch(_ fault: Fault, since: Timestamp, through edges: Set<Int>) {
     watches[fault.id] = Watch(
       fault: fault, since: since,
-      missing: Dictionary(uniqueKeysWithValues: fault.shards.map { ($0, edges) }),
+      missing: Dictionary(
+        uniqueKeysWithValues: fault.shards.map { ($0, Missing(edges: edges, since: since)) }),
       isPlanned: fault.kind.isPlanned, lastAsked: Timestamp(microseconds: 0))
     if fault.shards.isEmpty { finish(fault.id, .complete(longest: Span(microseconds: 0))) }
   }
 
-  /// Asks more shards.
-  func widen(_ id: Int, by more: [Int]) {
-    guard let watch = watches[id] else { return }
-    let new = Set(more).subtracting(watch.fault.shards)
-    for shard in new { watches[id]?.missing[shard] = [] }
-    watches[id]?.fault.shards += new.sorted()
-  }
+  /// Whether a shard is among those that are asked because of a fault.
+  func isAsking(_ shard: Int, for fault: Int) -> Bool { watches[fault]?.missing[shard] != nil }
 
-  /// An edge is in trouble of its own: through the others shards must answer, or through any.
-  func excuse(edge: Int) {
-    for (id, watch) in watches {
-      for (shard, edges) in watch.missing where edges.contains(edge) {
-        watches[id]?.missing[shard] = edges.subtracting([edge])
-      }
-    }
+  /// Asks more shards; any edge will do.
+  func widen(_ fault: Int, by more: [Int], since: Timestamp) {
+    for shard in more { watches[fault]?.missing[shard] = Missing(edges: [], since: since) }
   }
 
   /// The planned change is done: what was asked is still waited for.
@@ -136,18 +134,17 @@ final class ShardProbes {
 
   private func answered(_ shard: Int, _ edge: Int, askedAt: Timestamp) {
     let now = loop.now
-    for (id, watch) in watches where watch.since <= askedAt {
+    for (id, watch) in watches {
+      guard var asked = watch.missing[shard], asked.since <= askedAt else { continue }
       if watch.isPlanned {
-        guard watch.missing[shard] != nil else { continue }
         watches[id]?.pauses[shard] = max(
           watch.pauses[shard] ?? Span(microseconds: 0), now - askedAt)
         continue
       }
-      guard var edges = watch.missing[shard] else { continue }
-      edges.remove(edge)
-      watches[id]?.missing[shard] = edges.isEmpty ? nil : edges
-      guard edges.isEmpty else { continue }
-      onFinding(watch.fault, .answered(shard: shard, now - watch.since))
+      asked.edges.remove(edge)
+      watches[id]?.missing[shard] = asked.edges.isEmpty ? nil : asked
+      guard asked.edges.isEmpty else { continue }
+      onFinding(watch.fault, .answered(shard: shard, now - asked.since))
       if watches[id]?.missing.isEmpty == true { finish(id, .complete(longest: now - watch.since)) }
     }
   }
@@ -181,13 +178,13 @@ final class ShardProbes {
       ? Self.cadence : max(Self.cadence, Span(microseconds: age.microseconds / 40))
     guard watch.lastAsked + step <= now + .milliseconds(1) else { return }
     watches[id]?.lastAsked = now
-    for (shard, edges) in watch.missing { ask(shard, through: edges) }
+    for (shard, asked) in watch.missing { ask(shard, through: asked.edges) }
   }
 
   /// Of each shard that has not answered.
   private func accounts(_ watch: Watch) -> [String] {
-    watch.missing.sorted { $0.key < $1.key }.flatMap { shard, edges in
-      sessions[shard].filter { edges.isEmpty || edges.contains($0.edge) }.map {
+    watch.missing.sorted { $0.key < $1.key }.flatMap { shard, asked in
+      sessions[shard].filter { asked.edges.isEmpty || asked.edges.contains($0.edge) }.map {
         "shard \(shard) through edge-\($0.edge + 1): \($0.account)"
       }
     }

@@ -55,8 +55,10 @@ extension LoadRig {
         || timeline.disturbed(device: device, from: begin, to: end) != nil
     }
     // The queue may hand a job to one that has just died.
-    faults.gatewayDied = {
-      timeline.began(.killPush, from: $0 + Span(microseconds: -1_000_000), to: $1)
+    faults.ringUncertain = { begin, end in
+      let begin = begin + Span(microseconds: -1_000_000)
+      return timeline.began(.killPush, from: begin, to: end)
+        || timeline.began(.killNATS, from: begin, to: end)
     }
     let finding = stage.pushJudge.judge(call, faults: faults) { roster.party($0).text }
     for (purpose, count) in finding.late { stage.pushes.late[purpose, default: 0] += count }

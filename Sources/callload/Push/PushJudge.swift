@@ -105,9 +105,10 @@ package struct PushJudge: Sendable {
     /// Whether one may have kept the cluster from knowing, between two times, that a device is attached:
     /// a new owner of the shard learns it from the edge.
     package var disturbed: (_ device: Int, Timestamp, Timestamp) -> Bool = { _, _, _ in false }
-    /// Whether a gateway died between two times, perhaps with a ring in hand: nobody knows whether it had
-    /// been sent, so its device is told of the end all the same.
-    package var gatewayDied: (Timestamp, Timestamp) -> Bool = { _, _ in false }
+    /// Whether a gateway died between two times, perhaps with a ring in hand, or nats-server, perhaps with a
+    /// gateway's word that it sent none: nobody knows then whether a ring was sent, so its device is told of
+    /// the end all the same.
+    package var ringUncertain: (Timestamp, Timestamp) -> Bool = { _, _ in false }
     package init() {}
   }
 
@@ -177,7 +178,7 @@ package struct PushJudge: Sendable {
     // A ring and its clean-up may overtake each other between two connections.
     guard call.arrivals.contains(where: { $0.device == arrival.device && $0.purpose == .ring })
     else {
-      guard !faults.gatewayDied(call.plannedAt, arrival.at) else { return }
+      guard !faults.ringUncertain(call.plannedAt, arrival.at) else { return }
       return finding.add(.cleanUpUnasked, "\(what), and no push had made it ring")
     }
     if call.acted.contains(arrival.device) {
