@@ -2,6 +2,7 @@ import CallBus
 import CallCore
 import CallNodeKit
 import CallWire
+import Synchronization
 import Testing
 
 @Suite struct ResolutionTests {
@@ -186,8 +187,67 @@ import Testing
     await bus.close()
   }
 
+  /// Right after it was made a replicated stream has no leader, and nats-server says so at once.
+  @Test func aBucketWithoutALeaderIsWaitedFor() async throws {
+    let bus = InProcessBus()
+    let bucket = LeaderlessBucket(
+      inner: try await bus.openBucket("c-config", BucketOptions()), refusals: 12)
+    let error = await #expect(throws: BusError.self) {
+      try await ClusterAgreement.settle(bucket, wanted: nil, cluster: "c")
+    }
+    #expect(error?.mayPass == true, "\(String(describing: error))")
+    let clock = ClusterClock(wallMicroseconds: 0)
+    let patiently = StorePatience(clock: clock, pause: .milliseconds(1)) { _ in }
+    let count = try await patiently {
+      try await ClusterAgreement.settle(bucket, wanted: nil, cluster: "c")
+    }
+    #expect(count == 64)
+    await bus.close()
+  }
+
   @Test func aRefusalNamesBothNumbersAndTheRemedy() {
     let text = "\(ClusterAgreement.Mismatch(wanted: 32, cluster: "c", agreed: 16))"
     for part in ["16", "32", "--shard-count", "--cluster"] { #expect(text.contains(part)) }
+  }
+}
+
+/// Takes no write for a while.
+private final class LeaderlessBucket: KeyValueBucket {
+  private let inner: any KeyValueBucket
+  private let refusals: Mutex<Int>
+
+  init(inner: any KeyValueBucket, refusals: Int) {
+    self.inner = inner
+    self.refusals = Mutex(refusals)
+  }
+
+  func put(
+    _ key: String, _ value: [UInt8], expecting: UInt64?,
+    completion: @escaping @Sendable (AppendResult) -> Void
+  ) {
+    let hasLeader = refusals.withLock { left in
+      left -= 1
+      return left < 0
+    }
+    guard hasLeader else { return completion(.unknown("no responders")) }
+    inner.put(key, value, expecting: expecting, completion: completion)
+  }
+
+  func delete(
+    _ key: String, expecting: UInt64?, completion: @escaping @Sendable (AppendResult) -> Void
+  ) {
+    inner.delete(key, expecting: expecting, completion: completion)
+  }
+
+  func get(_ key: String) async throws -> KeyValueEntry? { try await inner.get(key) }
+
+  func entries(matching filter: String) async throws -> [KeyValueEntry] {
+    try await inner.entries(matching: filter)
+  }
+
+  func watch(
+    _ filter: String, handler: @escaping @Sendable (KeyValueEntry) -> Void
+  ) async throws -> any BusSubscription {
+    try await inner.watch(filter, handler: handler)
   }
 }

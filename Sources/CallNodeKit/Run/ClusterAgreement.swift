@@ -58,9 +58,11 @@ package enum ClusterAgreement {
   }
 
   /// The same; where nothing is decided yet, `wanted` or the standard becomes it. For coordinators.
+  /// - Throws: `BusError.notReady`, too, where the record can neither be read nor written yet.
   package static func settle(_ bucket: some KeyValueBucket, wanted: Int?, cluster: String)
     async throws -> Int
   {
+    var last = AppendResult.refused
     for _ in 0..<5 {
       if let agreed = try await read(bucket, wanted: wanted, cluster: cluster) { return agreed }
       let count = wanted ?? standardShardCount
@@ -70,12 +72,12 @@ package enum ClusterAgreement {
           continuation.resume(returning: $0)
         }
       }
-      switch result {
-      case .appended: return count
-      case .refused, .unknown: continue  // Another node was faster, or we cannot tell: read again.
-      }
+      if case .appended = result { return count }
+      // Another node was faster, or we cannot tell: read again.
+      last = result
     }
-    throw unusable(cluster, "it cannot be written")
+    // As a rule its stream has no leader yet, which is known at once.
+    throw BusError.notReady("the record \"\(key)\" in the bucket \(cluster)-config: \(last)")
   }
 
   /// The same; where nothing is decided yet, waits until a coordinator has. For edges, which must
