@@ -6,10 +6,11 @@ internal import Synchronization
 ///
 /// Before 3.8 the library has no deadline for a server that greets and then says nothing more: it spins, and
 /// its buffer grows, until the socket breaks (nats.c issue 706). It shows the socket to nobody before it is
-/// done, so it is looked for among the process's own: a TCP connection to a port of one of the servers that no
-/// link has taken over, seen twice.
+/// done, so it is looked for among the process's own: a TCP connection that came after the watch, leads to the
+/// port of one of the servers, lingers as the library's do, was taken over by no link, and is seen twice.
 final class HandshakeWatch: Sendable {
   private let ports: Set<UInt16>
+  private let former: Set<Socket>
   /// Between two looks. Longer than the library waits for what it has a deadline for.
   private let interval: Duration
   private let signal = ThreadSignal()
@@ -23,9 +24,11 @@ final class HandshakeWatch: Sendable {
   ///   - connectTimeout: the library's.
   init(servers: String, connectTimeout: Duration) {
     ports = Set(
-      servers.split(separator: ",").map {
-        ServerGreeting.split(String($0)).flatMap { UInt16($0.port) } ?? Self.defaultPort
+      servers.split(separator: ",").map { server in
+        let address = server.hasSuffix("/") ? server.dropLast() : server
+        return ServerGreeting.split(String(address)).flatMap { UInt16($0.port) } ?? Self.defaultPort
       })
+    former = Socket.ofLibrary(to: ports)
     interval = connectTimeout + .milliseconds(500)
     startThread(named: "nats-watch") { [self] in run() }
   }
@@ -44,10 +47,11 @@ final class HandshakeWatch: Sendable {
     while true {
       signal.wait(atMost: interval)
       guard !isOver.load(ordering: .acquiring) else { return }
-      let found = Socket.open(to: ports).filter { !LinkState.isTaken($0.descriptor) }
+      let found = Socket.ofLibrary(to: ports).subtracting(former)
       for socket in found where seen.contains(socket) {
+        // First: the library is back before this thread is.
         brokeOff.store(true, ordering: .releasing)
-        shutdown(socket.descriptor, Int32(SHUT_RDWR))
+        socket.shutDown()
       }
       seen = found
     }
@@ -60,22 +64,44 @@ private struct Socket: Hashable {
   /// Descriptors are given out again, inodes of sockets are not.
   var inode: UInt64
 
-  /// Those of TCP connections to one of these ports.
-  static func open(to ports: Set<UInt16>) -> Set<Socket> {
+  /// Those of TCP connections to one of these ports that linger as the library's do.
+  static func ofLibrary(to ports: Set<UInt16>) -> Set<Socket> {
     guard let folder = opendir("/proc/self/fd") else { return [] }
     defer { closedir(folder) }
     var found: Set<Socket> = []
     while let entry = readdir(folder) {
-      let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
-        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-      }
-      guard let descriptor = Int32(name), let port = peerPort(descriptor), ports.contains(port)
+      // In place: records are shorter than the type says.
+      guard let name = entry.pointer(to: \.d_name) else { continue }
+      let descriptor = atoi(UnsafeRawPointer(name).assumingMemoryBound(to: CChar.self))
+      guard let port = peerPort(descriptor), ports.contains(port), lingers(descriptor),
+        let inode = inode(descriptor)
       else { continue }
-      var status = stat()
-      guard fstat(descriptor, &status) == 0 else { continue }
-      found.insert(Socket(descriptor: descriptor, inode: UInt64(status.st_ino)))
+      found.insert(Socket(descriptor: descriptor, inode: inode))
     }
     return found
+  }
+
+  /// Where no link has taken it over.
+  func shutDown() {
+    // The number may be closed, and another socket's, at any moment; the copy's is not.
+    let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+    guard copy >= 0 else { return }
+    defer { close(copy) }
+    guard Self.inode(copy) == inode, !LinkState.isTaken(descriptor) else { return }
+    shutdown(copy, Int32(SHUT_RDWR))
+  }
+
+  private static func inode(_ descriptor: Int32) -> UInt64? {
+    var status = stat()
+    return fstat(descriptor, &status) == 0 ? UInt64(status.st_ino) : nil
+  }
+
+  /// The library sets this, so that closing does not wait; nothing else here does.
+  private static func lingers(_ descriptor: Int32) -> Bool {
+    var value = linger()
+    var size = socklen_t(MemoryLayout<linger>.size)
+    return getsockopt(descriptor, SOL_SOCKET, SO_LINGER, &value, &size) == 0
+      && value.l_onoff != 0 && value.l_linger == 0
   }
 
   private static func peerPort(_ descriptor: Int32) -> UInt16? {

@@ -26,13 +26,12 @@ func openConnection(
     let status = natsConnection_Connect(&connection, options)
     watch.end()
     guard status == NATS_OK, let connection else {
-      if watch.hasBrokenOff {
+      let isRefusal = status == NATS_CONNECTION_AUTH_FAILED || status == NATS_NOT_PERMITTED
+      if watch.hasBrokenOff, !isRefusal {
         throw ConnectFailure(
           reason: .notReady("a nats-server took the connection and then said nothing"))
       }
-      throw ConnectFailure(
-        reason: connectError(status),
-        isRefusal: status == NATS_CONNECTION_AUTH_FAILED || status == NATS_NOT_PERMITTED)
+      throw ConnectFailure(reason: connectError(status), isRefusal: isRefusal)
     }
     return Link(state: state, connection: connection)
   } catch {
@@ -105,6 +104,8 @@ private func setServers(
   // Which one stays unsaid: what cannot be read as an address may have a password anywhere.
   try check(status, "not a NATS address")
   try check(natsOptions_SetNoRandomize(options, true), "server order")
+  // Operators name the servers; those that a server tells of are at addresses of its own network.
+  try check(natsOptions_SetIgnoreDiscoveredServers(options, true), "servers")
 }
 
 private func setCallbacks(

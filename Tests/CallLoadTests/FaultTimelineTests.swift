@@ -110,18 +110,31 @@ import callload
     #expect(timeline.disturbed(device: 2, from: at(20), to: at(21)) != nil)
   }
 
-  @Test("an edge in trouble keeps those away who were on their way to it")
-  func edges() {
+  @Test(
+    "edges in trouble, and its own shard, keep a device away if they last for half of its absence")
+  func hindrance() {
     var timeline = FaultTimeline.quiet()
-    timeline.begin(Fault.test(1, .killNATS, shards: [1]), carried: [], at: at(5))
+    timeline.begin(Fault.test(1, .killCoordinator, shards: [1]), carried: [], at: at(5))
+    timeline.answered(shard: 1, fault: 1, at: at(7))
     var killed = Fault.test(2, .killEdge, shards: [])
     killed.edge = 0
     timeline.begin(killed, carried: [1], at: at(10))
-    #expect(timeline.disturbedEdge(from: at(11), to: at(12))?.kind == .killEdge)
+    func kind(_ from: Double, _ to: Double, shard: Int = 2) -> ChaosKind? {
+      timeline.hindrance(shard: shard, from: at(from), to: at(to))?.kind
+    }
+    #expect(kind(9, 11) == .killEdge)
+    #expect(kind(8, 11) == nil)
+    #expect(kind(8, 11, shard: 1) == .killCoordinator)
     timeline.lifted(fault: 2, at: at(13))
-    #expect(timeline.disturbedEdge(from: at(5), to: at(9)) == nil)
-    #expect(timeline.disturbedEdge(from: at(14), to: at(20))?.kind == .killEdge)
-    #expect(timeline.disturbedEdge(from: at(16), to: at(20)) == nil)
+    // Whoever tried in vain tries again a little later.
+    #expect(kind(10, 20) == .killEdge)
+    #expect(kind(10, 21) == nil)
+    #expect(kind(16, 17) == nil)
+    // Two that lie over each other count once.
+    killed.id = 3
+    timeline.begin(killed, carried: [1], at: at(12))
+    timeline.lifted(fault: 3, at: at(13))
+    #expect(kind(10, 21) == nil)
   }
 
   @Test("who attached to an edge that stood still was kept waiting by it, and by no other")

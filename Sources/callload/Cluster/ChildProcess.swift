@@ -131,8 +131,12 @@ package enum ChildLauncher {
     var words = [command.executable] + command.arguments
     if let setpriv { words = [setpriv, "--pdeathsig", "KILL", "--"] + words }
     let (arguments, logPath, environment) = (words, command.logPath, command.environment)
-    let processID = try await threads.runIfActive {
-      try spawn(arguments, logPath: logPath, environment: environment)
+    // Also for a task that is cancelled: what chaos did is undone then.
+    let processID = try await withCheckedThrowingContinuation { continuation in
+      threads.submit { _ in
+        continuation.resume(
+          with: Result { try spawn(arguments, logPath: logPath, environment: environment) })
+      }
     }
     return ChildProcess(name: command.name, processID: processID, logPath: command.logPath)
   }

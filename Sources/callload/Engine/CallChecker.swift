@@ -142,7 +142,12 @@ package struct CallChecker: Sendable {
   {
     for call in calls {
       change(call) { record in
-        _ = record.change(device) { $0.wasAway = true }
+        _ = record.change(device) { part in
+          part.wasAway = true
+          // An attempt that fails is no session lost.
+          let wasBack = part.awaySince.map { since in part.attachedAt.map { since <= $0 } ?? false }
+          if wasBack ?? true { part.awaySince = now }
+        }
         record.note(TraceLine(at: now, device: Int32(device), what: .detached))
       }
     }

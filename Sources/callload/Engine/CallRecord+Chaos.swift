@@ -81,7 +81,9 @@ extension CallRecord {
     let excused = told.map { device in
       let faults = timeline.excuse(
         shard: shard(timeline), device: device.device, due: due, slack: Self.timeoutSlack)
-      return device.wasAway ? max(faults, device.attachedAt ?? .distantFuture) : faults
+      guard device.wasAway, let end = device.end else { return faults }
+      let back = device.attachedAt ?? .distantFuture
+      return end.at < back ? faults : max(faults, back)
     }
     guard let excuse = excused.min(), excuse.later(by: Self.timeoutSlack) < first else { return }
     let late = (first - due).microseconds / 1000
@@ -114,16 +116,21 @@ extension CallRecord {
     case .ended(.cancelled):
       guard caller.wasAway else { return nil }
       if let fault = deviceFault([facts.caller]) { return fault }
-      // It was on its way back: to an edge in trouble, or to its own shard, which lets it in.
-      let over = callees.compactMap { $0.end?.at }.min() ?? last
-      guard caller.attachedAt.map({ over <= $0 }) ?? true else { return nil }
-      let own = timeline.shard(ofDevice: facts.caller)
-      return timeline.disturbedEdge(from: begin, to: over)
-        ?? timeline.disturbed(shard: own, from: begin, to: over)
+      return hindrance(timeline, last)
     // The rest is never a fault's doing, and a call without an end least of all.
     case .refused, .answered, .unfinished, .ended(.answeredElsewhere), .ended(.hungUp),
       .ended(.glare):
       return nil
     }
+  }
+
+  /// The fault that kept the caller from coming back in time: an edge in trouble that it may have been on its way
+  /// to, or its own shard, which lets it in. It lasted for half of the absence at least.
+  private func hindrance(_ timeline: FaultTimeline, _ last: Timestamp) -> Fault? {
+    guard let since = caller.awaySince else { return nil }
+    let over = ([caller] + callees).compactMap { $0.end?.at }.min() ?? last
+    if let back = caller.attachedAt, back.later(by: Self.timeoutSlack) < over { return nil }
+    let own = timeline.shard(ofDevice: facts.caller)
+    return timeline.hindrance(shard: own, from: since, to: over)
   }
 }

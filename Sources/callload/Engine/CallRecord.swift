@@ -41,6 +41,8 @@ struct DeviceRecord: Sendable {
   var left = false
   /// Its connection was gone at some time since the call was placed.
   var wasAway = false
+  /// When it lost its session the last time: it was away until `attachedAt`, where that is later.
+  var awaySince: Timestamp?
   /// When it began its newest session, where that was after the call was placed.
   var attachedAt: Timestamp?
   /// A push woke it for this call.

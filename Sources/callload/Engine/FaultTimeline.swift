@@ -161,12 +161,26 @@ package struct FaultTimeline: Sendable {
     Self.first(devices[device], begin, end).flatMap { faults[$0] }
   }
 
-  /// A fault of an edge that lasted at some time between two: who was on the way to it came late.
-  package func disturbedEdge(from begin: Timestamp, to end: Timestamp) -> Fault? {
-    faults.values.filter { fault in
-      guard fault.edge != nil, let began = beganAt[fault.id] else { return false }
-      return began <= end && (liftedAt[fault.id].map { begin <= $0 + Self.keptWaiting } ?? true)
-    }.min { $0.id < $1.id }
+  /// What kept a device from coming back between two times, if it lasted for half of them at least: edges in
+  /// trouble, one of which it may have been on its way to, and what befell its own shard.
+  package func hindrance(shard: Int, from begin: Timestamp, to end: Timestamp) -> Fault? {
+    var spans = (shards[shard] ?? []).map {
+      (fault: $0.fault, from: $0.from, to: $0.until.map { [glow = $0.afterglow] in $0 + glow })
+    }
+    for (id, fault) in faults where fault.edge != nil {
+      guard let began = beganAt[id] else { continue }
+      spans.append((id, began, liftedAt[id].map { $0 + Self.keptWaiting }))
+    }
+    let found = spans.filter { $0.from < end && $0.to.map { begin < $0 } ?? true }
+      .sorted { ($0.from, $0.fault) < ($1.from, $1.fault) }
+    var (covered, reached): (Int64, Timestamp) = (0, begin)
+    for span in found {
+      let last = min(span.to ?? end, end)
+      covered += max(0, (last - max(reached, span.from)).microseconds)
+      reached = max(reached, last)
+    }
+    guard (end - begin).microseconds <= 2 * covered else { return nil }
+    return found.first.flatMap { faults[$0.fault] }
   }
 
   /// A fault that disturbed anything at some time between two.

@@ -45,15 +45,16 @@ extension LoadRig {
     guard let stage, let probes, let began = stage.faultBeganAt[fault.id] else { return }
     let new = shards.filter { !probes.isAsking($0, for: fault.id) }
     guard !new.isEmpty else { return }
-    let since = max(began, loop.now + Span(microseconds: -Self.betweenQuestions.microseconds))
+    // Measured is what is known; excused, what may have been.
     if stage.watched.contains(fault.id) {
-      probes.widen(fault.id, by: new, since: since)
+      probes.widen(fault.id, by: new, since: loop.now)
     } else {
       var rest = fault
       rest.shards = new
       stage.watched.insert(fault.id)
-      probes.watch(rest, since: since, through: [])
+      probes.watch(rest, since: loop.now, through: [])
     }
+    let since = max(began, loop.now + Span(microseconds: -Self.betweenQuestions.microseconds))
     stage.checker.timeline.widen(fault, by: new, since: since)
   }
 
@@ -109,6 +110,8 @@ extension LoadRig {
 
   private func tookOver(_ fault: Fault, _ microseconds: UInt64?) {
     guard let stage, let began = stage.faultBeganAt[fault.id] else { return }
+    // Shards that came to it later are asked anew; they are no second take-over.
+    guard stage.tookOver.insert(fault.id).inserted || microseconds == nil else { return }
     stage.chaos.takeOvers.append(
       ChaosResult.TakeOver(
         kind: fault.kind, node: fault.node,
@@ -122,6 +125,7 @@ extension LoadRig {
     }
     stage.openFaults.remove(fault.id)
     stage.faultBeganAt[fault.id] = nil
+    stage.tookOver.remove(fault.id)
     stage.lifted.remove(fault.id)
   }
 

@@ -37,6 +37,8 @@ extension LoadRig {
     var openFaults: Set<Int> = []
     var faultBeganAt: [Int: Timestamp] = [:]
     var edgesDisturbed: [Int: Int] = [:]
+    /// Faults whose take-over is noted.
+    var tookOver: Set<Int> = []
     var watched: Set<Int> = []
     var lifted: Set<Int> = []
     var pushes = PushResult()

@@ -54,11 +54,11 @@ extension LoadRig {
       return timeline.disturbed(shard: shard, from: begin, to: end) != nil
         || timeline.disturbed(device: device, from: begin, to: end) != nil
     }
-    // The queue may hand a job to one that has just died.
+    // The queue may hand a job to one that has just died; a server is away for seconds.
     faults.ringUncertain = { begin, end in
-      let begin = begin + Span(microseconds: -1_000_000)
-      return timeline.began(.killPush, from: begin, to: end)
-        || timeline.began(.killNATS, from: begin, to: end)
+      func before(_ seconds: Int64) -> Timestamp { begin + .seconds(-seconds) }
+      return timeline.began(.killPush, from: before(1), to: end)
+        || timeline.began(.killNATS, from: before(10), to: end)
     }
     let finding = stage.pushJudge.judge(call, faults: faults) { roster.party($0).text }
     for (purpose, count) in finding.late { stage.pushes.late[purpose, default: 0] += count }
