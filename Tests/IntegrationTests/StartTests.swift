@@ -26,6 +26,8 @@ import Testing
   @Test func nodesThatWereThereBeforeNATSServeWhenItIsThere() async throws {
     let cluster = try await waitingCluster()
     defer { cluster.stop() }
+    // It says in its log that it waits, and opens its port.
+    try await eventually("e1 answers") { try await cluster.get("e1", "/readyz").status != 0 }
     let ready = try await cluster.get("e1", "/readyz")
     #expect(ready.status == 503)
     #expect(ready.body.contains("waits for NATS: no nats-server can be reached"), "\(ready.body)")
@@ -59,6 +61,8 @@ import Testing
     let cluster = try await TestCluster.start(coordinators: 0, edges: 1, waits: false)
     defer { cluster.stop() }
     try await cluster.waitForLog("e1", "waits for the store")
+    // It says in its log that it waits, and opens its port.
+    try await eventually("e1 answers") { try await cluster.get("e1", "/readyz").status != 0 }
     let ready = try await cluster.get("e1", "/readyz")
     #expect(ready.status == 503)
     #expect(ready.body.contains("waits for the store: there is no bucket"), "\(ready.body)")
