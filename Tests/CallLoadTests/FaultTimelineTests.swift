@@ -137,6 +137,19 @@ import callload
     #expect(kind(10, 21) == nil)
   }
 
+  @Test("a fault in which messages get lost is found beside another")
+  func lostMessages() {
+    var timeline = FaultTimeline.quiet()
+    timeline.begin(Fault.test(1, .freezeCoordinator, shards: [1]), carried: [], at: at(5))
+    timeline.begin(Fault.test(2, .killNATS, shards: [1]), carried: [], at: at(6))
+    for fault in [1, 2] { timeline.lifted(fault: fault, at: at(7)) }
+    for fault in [1, 2] { timeline.answered(shard: 1, fault: fault, at: at(10)) }
+    #expect(timeline.disturbed(shard: 1, from: at(11), to: at(11))?.kind == .freezeCoordinator)
+    #expect(timeline.lostMessages(shard: 1, from: at(11), to: at(11))?.kind == .killNATS)
+    #expect(timeline.lostMessages(shard: 1, from: at(15), to: at(16)) == nil)
+    #expect(timeline.lostMessages(shard: 2, from: at(11), to: at(11)) == nil)
+  }
+
   @Test("who attached to an edge that stood still was kept waiting by it, and by no other")
   func attachesToAFrozenEdge() {
     var timeline = FaultTimeline.quiet()

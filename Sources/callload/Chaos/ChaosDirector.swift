@@ -153,9 +153,11 @@ package struct ChaosDirector: Sendable {
   private func tellOfShardsThatCome(_ fault: Fault) async {
     guard fault.role == .coordinator, let questions = cluster.questions else { return }
     while !Task.isCancelled {
+      // Not at once: a process more would lengthen the pauses that are measured.
+      try? await Task.sleep(for: .seconds(1))
+      guard !Task.isCancelled else { return }
       let found = await questions.status(patience: .seconds(1))?.shards(of: fault.node) ?? []
       if !found.isEmpty, !Task.isCancelled { await engine.tell(.widened(fault, by: found)) }
-      try? await Task.sleep(for: Self.pauseOfQuestions)
     }
   }
 

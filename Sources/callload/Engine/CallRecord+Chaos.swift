@@ -110,7 +110,7 @@ extension CallRecord {
     case .ended(.unreachable):
       // A new owner knows who is there; only what an edge carried, or NATS, may be missing.
       if let fault = deviceFault(facts.callees) { return fault }
-      return shardFault.flatMap { $0.losesMessages ? $0 : nil }
+      return timeline.lostMessages(shard: shard(timeline), from: begin, to: last)
     case .ended(.unanswered), .ended(.declined), .ended(.busy), .ended(.failed):
       return shardFault ?? deviceFault(facts.callees) ?? deviceFault([facts.caller])
     case .ended(.cancelled):

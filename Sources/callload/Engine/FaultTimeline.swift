@@ -157,6 +157,12 @@ package struct FaultTimeline: Sendable {
     Self.first(shards[shard], begin, end).flatMap { faults[$0] }
   }
 
+  /// The same, of those in which messages get lost, which may lie beside others.
+  package func lostMessages(shard: Int, from begin: Timestamp, to end: Timestamp) -> Fault? {
+    (shards[shard] ?? []).lazy.filter { $0.touches(begin, end) }.compactMap { faults[$0.fault] }
+      .first { $0.losesMessages }
+  }
+
   package func disturbed(device: Int, from begin: Timestamp, to end: Timestamp) -> Fault? {
     Self.first(devices[device], begin, end).flatMap { faults[$0] }
   }
