@@ -51,7 +51,7 @@ import callload
     timeline.answered(shard: 3, fault: 1, at: at(12.5))
     #expect(excused(11) == at(12.5))
     #expect(excused(8) == at(8))
-    #expect(excused(12.5) == at(12.5))
+    #expect(excused(13) == at(13))
     timeline.begin(Fault.test(2, .killCoordinator, shards: [3]), carried: [], at: at(13))
     timeline.answered(shard: 3, fault: 2, at: at(15))
     #expect(excused(11) == at(15))
