@@ -1299,7 +1299,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor =
   (ProtobufCMessageInit) callmesh__v1__command_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[26] =
+static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[27] =
 {
   {
     "session",
@@ -1613,9 +1613,22 @@ static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[2
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "after",
+    27,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Command, after),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   11,   /* field[11] = ack */
+  26,   /* field[26] = after */
   12,   /* field[12] = alerting */
   13,   /* field[13] = answer */
   2,   /* field[2] = app */
@@ -1645,7 +1658,7 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__command__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 26 }
+  { 0, 27 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
 {
@@ -1655,7 +1668,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
   "Callmesh__V1__Command",
   "callmesh.v1",
   sizeof(Callmesh__V1__Command),
-  26,
+  27,
   callmesh__v1__command__field_descriptors,
   callmesh__v1__command__field_indices_by_name,
   1,  callmesh__v1__command__number_ranges,

@@ -28,7 +28,8 @@ extension ShardWorker {
         lastSequence: recovered.sequence),
       journalEnd: recovered.journalEnd,
       phase: .announcing(
-        until: now + timeout, awaiting: recovered.edges.living.isEmpty ? [0] : recovered.edges.living),
+        until: now + timeout,
+        awaiting: recovered.edges.living.isEmpty ? [0] : recovered.edges.living),
       subscriptions: waiting.subscriptions, tail: recovered.tail,
       tailMost: configuration.tailMost,
       registrations: RegistrationWrites(revisions: recovered.registrationRevisions))

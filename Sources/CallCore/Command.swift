@@ -11,6 +11,9 @@ public struct Command: Sendable, Equatable {
   /// Whose shard this goes to. The sender's own for everything but calls that the sender placed.
   public var callee: UserKey
   public var body: Body
+  /// Of a description or candidate: the request of the one before it, of the same call and session,
+  /// that is not answered yet; 0: there is none. A shard that has not got that one ignores this one.
+  public var after: UInt64 = 0
 
   public init(
     session: SessionRef, request: UInt64, user: UserKey, device: DeviceID, callee: UserKey,

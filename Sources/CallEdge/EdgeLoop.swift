@@ -138,6 +138,7 @@ final class EdgeLoop {
     case .repeated: return .repeated
     case .conflicting:
       return .refused(CallError(.invalidField, "Another command waits under this id."))
+    case .outOfTurn: return .refused(CallError(.tryAgain, retryAfterMilliseconds: 200))
     case .full: return .refused(CallError(.overloaded, retryAfterMilliseconds: 1000))
     }
   }

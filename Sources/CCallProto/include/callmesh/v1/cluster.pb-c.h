@@ -152,6 +152,10 @@ struct  Callmesh__V1__Command
    * Whose shard this goes to; empty when it is the sender.
    */
   char *callee;
+  /*
+   * Of a description or candidate: the request that comes first; 0: none is unanswered.
+   */
+  uint64_t after;
   Callmesh__V1__Command__BodyCase body_case;
   union {
     Callmesh__V1__AttachCommand *attach;
@@ -187,7 +191,7 @@ struct  Callmesh__V1__Command
 };
 #define CALLMESH__V1__COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__command__descriptor) \
-    , 0, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, CALLMESH__V1__COMMAND__BODY__NOT_SET, {0} }
+    , 0, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, CALLMESH__V1__COMMAND__BODY__NOT_SET, {0} }
 
 
 struct  Callmesh__V1__AttachCommand
