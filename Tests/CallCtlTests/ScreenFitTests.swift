@@ -21,11 +21,11 @@ import callctl
       lines(rows: 6)
         == [
           "healthy", "! one", "NODE", "a",
-          "… 2 more lines (nodes, latency): callctl status shows all",
+          "… 2 more lines: nodes, latency",
         ])
     #expect(
       lines(rows: 4)
-        == ["healthy", "! one", "… 4 more lines (nodes, latency): callctl status shows all"])
+        == ["healthy", "! one", "… 4 more lines: nodes, latency"])
     #expect(lines(rows: 1).count == 1, "one line and the cursor")
     for rows in 2...7 { #expect(lines(rows: rows).count <= rows - 1) }
   }

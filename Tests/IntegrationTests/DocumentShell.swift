@@ -7,7 +7,7 @@ struct DocumentShell: Sendable {
   private static let prologue = """
     set -eEuo pipefail
     trap 'echo "FAILED with status $?: $BASH_COMMAND"' ERR
-    trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT
+    trap 'kill -KILL $(jobs -p) 2>/dev/null || true; wait' EXIT
 
     """
 

@@ -42,9 +42,8 @@ package enum ScreenFit {
       begin += section.lines.count
       if begin > shown, !section.lines.isEmpty { names.append(section.name) }
     }
-    let what = names.joined(separator: ", ")
     let note =
-      "… \(Figures.counted(all.count - shown, "more line")) (\(what)): callctl status shows all"
+      "… \(Figures.counted(all.count - shown, "more line")): \(names.joined(separator: ", "))"
     return (all.prefix(shown) + [note]).map { cut($0, columns: size.columns) }
   }
 
