@@ -17,14 +17,14 @@ extension AdminResponder {
   func users(_ query: ListQuery) async -> ListReport<ListedUser> {
     var list = Shortlist<UserSummary>(countMax: query.entriesMax)
     let filter = ListFilter(app: query.app, user: query.user)
-    let shards = await eachShard { $1.add(usersMatching: filter, to: &list) }
+    let shards = await eachShard { $0.add(usersMatching: filter, to: &list) }
     return report(list.items.map(ListedUser.init), leftOut: list.leftOut, shards)
   }
 
   func calls(_ query: ListQuery) async -> ListReport<ListedCall> {
     var list = Shortlist<CallSummary>(countMax: query.entriesMax)
     let filter = ListFilter(app: query.app, user: query.user, isLive: query.live ?? false)
-    let shards = await eachShard { $1.add(callsMatching: filter, to: &list) }
+    let shards = await eachShard { $0.add(callsMatching: filter, to: &list) }
     let entries = list.items.map { call in
       ListedCall(
         call,
@@ -47,12 +47,12 @@ extension AdminResponder {
   /// `body` runs off its thread. One shard at a time, so that never more than one shard's tables have
   /// two owners.
   /// - Returns: the shards, in order.
-  func eachShard(_ body: (Int, ShardDirectory) -> Void) async -> [Int] {
+  func eachShard(_ body: (ShardDirectory) -> Void) async -> [Int] {
     var shards: [Int] = []
     for worker in keeper.workers {
       for shard in await worker.heldShards {
         guard let directory = await worker.directory(of: shard) else { continue }
-        body(shard, directory)
+        body(directory)
         shards.append(shard)
       }
     }

@@ -204,7 +204,7 @@ final class AdminResponder: Sendable {
   /// would pay for: all calls are looked at.
   private func callsPlaced(by user: UserKey) async -> UserReport.Placed {
     var calls = UserCalls()
-    let shards = await eachShard { $1.add(callsPlacedBy: user, to: &calls) }
+    let shards = await eachShard { $0.add(callsPlacedBy: user, to: &calls) }
     return UserReport.Placed(
       calls, of: user, shards: shards, shardCount: configuration.shardCount)
   }

@@ -266,11 +266,15 @@ package actor ShardWorker {
     held[shard]?.machine.inspect(user: user)
   }
 
-  /// The shards that this worker serves.
   package var heldShards: [Int] { held.compactMap { $0?.term.shard } }
 
-  /// A shard's users and calls as they are now; nil where it is not held.
-  package func directory(of shard: Int) -> ShardDirectory? { held[shard]?.machine.directory }
+  /// A shard's users and calls as they are now; nil where it is not held, or its sessions are not yet
+  /// known.
+  package func directory(of shard: Int) -> ShardDirectory? {
+    guard let shard = held[shard] else { return nil }
+    if case .announcing = shard.phase { return nil }
+    return shard.machine.directory
+  }
 
   package func holds(_ shard: Int) -> Bool { held[shard] != nil }
 }
