@@ -74,7 +74,7 @@ extension ShardWorker {
       metadata: .keys([
         .shard: "\(shard)", .epoch: "\(term.epoch)",
         .sequence: "\(held[shard]!.pipeline.lastSequence)",
-        .count: "\(counts.sessions) sessions, \(queued.count) commands waited",
+        .sessions: "\(counts.sessions)", .commands: "\(queued.count)",
       ]))
     with.report(.serving(term))
   }

@@ -266,5 +266,15 @@ package actor ShardWorker {
     held[shard]?.machine.inspect(user: user)
   }
 
+  package var heldShards: [Int] { held.compactMap { $0?.term.shard } }
+
+  /// A shard's users and calls as they are now; nil where it is not held, or its sessions are not yet
+  /// known.
+  package func directory(of shard: Int) -> ShardDirectory? {
+    guard let shard = held[shard] else { return nil }
+    if case .announcing = shard.phase { return nil }
+    return shard.machine.directory
+  }
+
   package func holds(_ shard: Int) -> Bool { held[shard] != nil }
 }

@@ -123,6 +123,14 @@ final class ClusterBench: Sendable {
     -> [Answer]
   {
     let body = try query.map { Array(try JSONEncoder().encode($0)) } ?? []
+    return try await ask(subject, body: body)
+  }
+
+  func ask<Answer: Decodable>(_ subject: String, list: ListQuery) async throws -> [Answer] {
+    try await ask(subject, body: Array(JSONEncoder().encode(list)))
+  }
+
+  func ask<Answer: Decodable>(_ subject: String, body: [UInt8]) async throws -> [Answer] {
     let count = nodes.withLock { $0.count }
     let replies: [BusMessage]
     do {
