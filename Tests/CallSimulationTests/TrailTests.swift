@@ -69,7 +69,7 @@ import Testing
       logger: edgeLines.logger(level))
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await coordinator.run() }
-      group.addTask { try? await edge.run() }
+      group.addTask { _ = try? await edge.run() }
       try await body(
         Cluster(
           keys: keys, port: try await edge.boundPort, coordinator: coordinatorLines,
