@@ -181,15 +181,6 @@ extension ShardWorker {
     if let snapshot = flight.snapshot { handOver(snapshot, sequence, shard) }
   }
 
-  /// Counts and logs what the journal has now.
-  private func note(_ flight: HeldShard.Flight, _ shard: Int) {
-    with.logger.trail(flight.entries, shard: shard, epoch: held[shard]!.term.epoch)
-    for (call, milestone) in flight.milestones {
-      with.metrics.calls.count(milestone)
-      if case .placed(let receivedAt?) = milestone { placing[call] = receivedAt }
-    }
-  }
-
   private func perform(_ effect: Effect, _ shard: Int, now: Timestamp) {
     switch effect {
     case .reply(let session, let request, let reply):
@@ -213,28 +204,6 @@ extension ShardWorker {
     case .token(let step, let token): carryOut(step, token, shard, now: now)
     case .releaseToken(let fingerprint, let owner): releases.append((fingerprint, owner))
     }
-  }
-
-  /// When an edge received the place of the call to which this invites; nil for what is no invite, and for
-  /// calls that were not placed by the append in question.
-  private func ringsSince(_ delivery: Delivery) -> Timestamp? {
-    guard !placing.isEmpty, case .invite = delivery.event else { return nil }
-    return placing[delivery.call]
-  }
-
-  private func countCalls(_ shard: Int) {
-    guard let counts = held[shard]?.machine.counts else { return }
-    let live = LiveCalls(counts)
-    with.metrics.calls.live(live, was: held[shard]!.countedCalls)
-    held[shard]!.countedCalls = live
-  }
-
-  private func countHeldBack(_ shard: Int) {
-    guard let waiting = held[shard]?.pipeline.waiting else { return }
-    let change = waiting - held[shard]!.countedWaiting
-    guard change != 0 else { return }
-    held[shard]!.countedWaiting = waiting
-    with.metrics.heldBack.add(Int64(change))
   }
 
   // MARK: Checkpoints
