@@ -130,6 +130,7 @@ extension ShardWorker {
     leaveBus(shard)
     with.metrics.shards.add(-1)
     with.metrics.heldBack.add(-Int64(held[shard]!.countedWaiting))
+    with.metrics.calls.live(.none, was: held[shard]!.countedCalls)
     let release = held[shard]!.release
     let waiters = held[shard]!.checkpointWaiters
     held[shard] = nil

@@ -85,6 +85,8 @@ package actor ShardWorker {
   var outbox: EdgeOutbox
   var outcome = Outcome()
   var released: [Effect] = []
+  /// The calls that the record which is being committed placed, with when an edge received that.
+  var placing: [CallID: Timestamp] = [:]
   var lookups: [Lookup] = []
   var registrationReads: [RegistrationRead] = []
   var tokenJobs: [TokenJob] = []

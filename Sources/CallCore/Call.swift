@@ -41,6 +41,8 @@ struct Call: Sendable {
   var isWithdrawn = false
   /// Devices without a leg that had a notice of the missed call.
   var noticed: [DeviceID] = []
+  /// When an edge received the place, where this owner was told.
+  var receivedAt: Timestamp?
   /// All devices were known to ring once.
   var rangEverywhere = false
   /// The deadline that stands in the shard's queue.

@@ -149,11 +149,15 @@ public struct PlaceRequest: Sendable, Equatable {
   public var video: Bool
   /// How the caller's device is called, as its session said.
   public var deviceName: String
+  /// When the edge received it, by the edge's clock; nil: not known. For a metric: no rule looks at it.
+  public var receivedAt: Timestamp?
 
   public init(
     call: CallID, ringTimeoutSeconds: UInt32 = 0, description: String = "",
-    headers: [CustomHeader] = [], video: Bool = false, deviceName: String = ""
+    headers: [CustomHeader] = [], video: Bool = false, deviceName: String = "",
+    receivedAt: Timestamp? = nil
   ) {
+    self.receivedAt = receivedAt
     self.call = call
     self.ringTimeoutSeconds = ringTimeoutSeconds
     self.description = description

@@ -28,15 +28,16 @@ extension ShardMachine {
       deadline: context.now + ringTimeout(request),
       video: request.video, description: request.description, headers: request.headers,
       legs: [], fingerprint: fingerprint)
-    ring(facts, request.call, command, context, into: &outcome)
+    ring(facts, request, command, context, into: &outcome)
   }
 
   /// Accepts the call: its legs are the callee's devices that have a session, those that are between
   /// two sessions, and those that a push can wake.
   private mutating func ring(
-    _ facts: PlacedFacts, _ id: CallID, _ command: Command, _ context: CallContext,
+    _ facts: PlacedFacts, _ request: PlaceRequest, _ command: Command, _ context: CallContext,
     into outcome: inout Outcome
   ) {
+    let id = request.call
     let reached = reached(facts, context)
     let free = reached.filter { liveCalls(of: $0.id, facts.callee) < limits.liveCallsPerDevice }
     let inCall = limits.busyWhileInCall && isInCall(facts.callee)
@@ -49,6 +50,7 @@ extension ShardMachine {
     outcome.entries.append(JournalEntry(call: id, change: .placed(facts)))
     tally.callsPlacedTotal += 1
     var call = Call(id: id, facts: facts, callerSession: command.session, epoch: epoch)
+    call.receivedAt = request.receivedAt
     for leg in call.legs.indices {
       call.legs[leg].endpoint.session = free[leg].session
       call.legs[leg].awaitedUntil = free[leg].brokeAt.map { $0 + limits.reattachGrace }

@@ -243,12 +243,16 @@ package struct CommandOutbox {
 }
 
 extension Command {
-  /// Whether another command under the same request id asks for the same. An attach is stamped with
-  /// its time, which does not count.
+  /// Whether another command under the same request id asks for the same. An attach and a place are
+  /// stamped with their time, which does not count.
   fileprivate func isRepeated(by other: Command) -> Bool {
     if case .attach(var mine) = body, case .attach(let theirs) = other.body {
       mine.attachedAt = theirs.attachedAt
       return mine == theirs
+    }
+    if case .place(var mine) = body, case .place(let theirs) = other.body {
+      mine.receivedAt = theirs.receivedAt
+      return mine == theirs && callee == other.callee
     }
     return self == other
   }

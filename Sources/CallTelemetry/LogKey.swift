@@ -8,7 +8,7 @@ public enum LogKey: String, CaseIterable, Sendable {
   // Where.
   case node, role, cluster, version, shard, shards, epoch, edge, session, subject, bucket
   // Whom and what.
-  case app, user, device, call, request, reason, state
+  case app, user, device, call, callee, request, reason, state, purpose, topic
   // What happened.
   case error, count, sessions, commands, code, milliseconds, sequence, owner, signal
   // The outside.

@@ -35,10 +35,12 @@ final class ClusterBench: Sendable {
     edge.startHeart()
   }
 
-  func start(_ name: String, _ change: (inout CoordinatorConfiguration) -> Void = { _ in }) {
+  func start(
+    _ name: String, registry: MetricsRegistry = MetricsRegistry(),
+    _ change: (inout CoordinatorConfiguration) -> Void = { _ in }
+  ) {
     var configuration = testConfiguration(name, shards: shards)
     change(&configuration)
-    let registry = MetricsRegistry()
     let node = CoordinatorNode(
       configuration: configuration, bus: bus, clock: clock, metrics: registry,
       logger: quietLogger())

@@ -36,7 +36,8 @@ extension Generator {
       .place(
         PlaceRequest(
           call: call(), ringTimeoutSeconds: UInt32(truncatingIfNeeded: number()),
-          description: body(), headers: headers(), video: chance(50), deviceName: text(10)))
+          description: body(), headers: headers(), video: chance(50), deviceName: text(10),
+          receivedAt: chance(50) ? microseconds() : nil))
     case 6: .ack(list(4) { Acknowledgement(call: $0.call(), version: $0.number()) })
     case 7: .alerting(call())
     case 8: .answer(call(), description: body())
@@ -70,7 +71,9 @@ extension Generator {
   mutating func edgeBatch() -> EdgeBatch {
     EdgeBatch(
       items: list(5) {
-        EdgeItem(session: $0.next(), body: $0.itemBody(Int.random(in: 0..<4, using: &$0)))
+        EdgeItem(
+          session: $0.next(), body: $0.itemBody(Int.random(in: 0..<4, using: &$0)),
+          ringsSince: $0.chance(50) ? $0.microseconds() : nil)
       })
   }
 

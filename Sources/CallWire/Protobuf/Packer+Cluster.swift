@@ -196,6 +196,7 @@ extension Packer {
     message.pointee.headers = array(value.headers, header)
     message.pointee.video = value.video ? 1 : 0
     set(&message.pointee.device_name, value.deviceName)
+    message.pointee.received_at_us = value.receivedAt?.microseconds ?? 0
     return message
   }
 

@@ -179,7 +179,8 @@ extension Unpacker {
       description: try text(message.pointee.description, "description"),
       headers: try array(message.pointee.n_headers, message.pointee.headers, header),
       video: message.pointee.video != 0,
-      deviceName: try text(message.pointee.device_name, "deviceName"))
+      deviceName: try text(message.pointee.device_name, "deviceName"),
+      receivedAt: knownTime(message.pointee.received_at_us))
   }
 
   private static func acknowledgement(
