@@ -21,7 +21,8 @@ public enum LogKey: String, CaseIterable, Sendable {
       .port:
       true
     case .node, .role, .cluster, .version, .edge, .session, .subject, .bucket, .app, .user,
-      .device, .call, .request, .reason, .state, .error, .owner, .signal, .nats, .host, .path,
+      .device, .call, .callee, .request, .reason, .state, .purpose, .topic, .error, .owner, .signal,
+      .nats, .host, .path,
       .key, .client:
       false
     }
