@@ -5,7 +5,7 @@ internal import CallWire
 /// is changed as it was the first time.
 struct SignalSwaps {
   private struct Key: Hashable {
-    var session: UInt64
+    var session: SessionRef
     var request: UInt64
   }
   private var bodies: [Key: Command.Body] = [:]
@@ -15,7 +15,7 @@ struct SignalSwaps {
     for index in batch.commands.indices {
       let command = batch.commands[index]
       guard case .signal(let call, _, _) = command.body else { continue }
-      let key = Key(session: command.session.number, request: command.request)
+      let key = Key(session: command.session, request: command.request)
       if let body = bodies[key] {
         batch.commands[index].body = body
         continue
@@ -37,7 +37,7 @@ struct SignalSwaps {
     batch.commands[other].body = body
     for index in [one, other] {
       let command = batch.commands[index]
-      bodies[Key(session: command.session.number, request: command.request)] = command.body
+      bodies[Key(session: command.session, request: command.request)] = command.body
     }
   }
 }
