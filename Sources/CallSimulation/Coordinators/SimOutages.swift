@@ -27,7 +27,7 @@ final class SimOutages {
   private var random: SimRandom
   private var isOn = false
   /// When the last outage of NATS, or of all edges, ends.
-  private var until = Timestamp(microseconds: 0)
+  private(set) var until = Timestamp(microseconds: 0)
 
   init(_ world: SimWorld, _ nats: SimNATS, _ edges: [SimEdge], _ intensity: SimIntensity) {
     self.world = world

@@ -234,6 +234,11 @@ package final class SimNATS: @unchecked Sendable {
     }
   }
 
+  /// When a node was last cut off; `until` is nil while it is. nil: it never was.
+  package func absence(of node: SimNode) -> (from: Timestamp, until: Timestamp?)? {
+    links.first { $0.node === node }?.absence
+  }
+
   /// No fault from now on, and all lines are free; what is under way still comes.
   package func heal() {
     faults = .none

@@ -174,6 +174,19 @@ package final class Simulation {
     }
   }
 
+  /// An edge that is cut off while others are not looks like one that ended. Once nobody waits for
+  /// it any more, what its devices believe does not count.
+  private func giveUpLostEdges() {
+    for line in lines.values {
+      guard let node = line.edge.node, let absence = nats.absence(of: node) else { continue }
+      let until = absence.until ?? world.now
+      // Its next heartbeat shows that it is back.
+      guard world.now <= until + .seconds(1) else { continue }
+      let from = max(absence.from, outages.until)
+      if from + checker.bounds.waitForDevices <= until { note(.broken(link: line.number)) }
+    }
+  }
+
   private func finish() {
     guard world.failure == nil else { return }
     let views = workload.allDevices.map {
@@ -260,7 +273,10 @@ package final class Simulation {
           "journal \(shard)", call: entry.call,
           "\(node.name) writes \(SimText.text(entry.change)) (\(record.epoch))")
       }
-      if record.entries.contains(where: { $0.change.isUnreachable }) { breakDead() }
+      if record.entries.contains(where: { $0.change.isUnreachable }) {
+        breakDead()
+        giveUpLostEdges()
+      }
       note(.journalled(shard: shard, record))
       coverage.journalled(shard, record)
       for entry in record.entries {
