@@ -1299,7 +1299,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor =
   (ProtobufCMessageInit) callmesh__v1__command_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[26] =
+static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[27] =
 {
   {
     "session",
@@ -1613,9 +1613,22 @@ static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[2
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "after",
+    27,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Command, after),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   11,   /* field[11] = ack */
+  26,   /* field[26] = after */
   12,   /* field[12] = alerting */
   13,   /* field[13] = answer */
   2,   /* field[2] = app */
@@ -1645,7 +1658,7 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__command__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 26 }
+  { 0, 27 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
 {
@@ -1655,7 +1668,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
   "Callmesh__V1__Command",
   "callmesh.v1",
   sizeof(Callmesh__V1__Command),
-  26,
+  27,
   callmesh__v1__command__field_descriptors,
   callmesh__v1__command__field_indices_by_name,
   1,  callmesh__v1__command__number_ranges,
@@ -1790,7 +1803,7 @@ const ProtobufCMessageDescriptor callmesh__v1__session_closed__descriptor =
   (ProtobufCMessageInit) callmesh__v1__session_closed__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descriptors[6] =
+static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descriptors[7] =
 {
   {
     "call",
@@ -1864,19 +1877,32 @@ static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "received_at_us",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlaceCommand, received_at_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__place_command__field_indices_by_name[] = {
   0,   /* field[0] = call */
   2,   /* field[2] = description */
   5,   /* field[5] = device_name */
   3,   /* field[3] = headers */
+  6,   /* field[6] = received_at_us */
   1,   /* field[1] = ring_timeout_seconds */
   4,   /* field[4] = video */
 };
 static const ProtobufCIntRange callmesh__v1__place_command__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor =
 {
@@ -1886,7 +1912,7 @@ const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor =
   "Callmesh__V1__PlaceCommand",
   "callmesh.v1",
   sizeof(Callmesh__V1__PlaceCommand),
-  6,
+  7,
   callmesh__v1__place_command__field_descriptors,
   callmesh__v1__place_command__field_indices_by_name,
   1,  callmesh__v1__place_command__number_ranges,
@@ -2430,7 +2456,7 @@ const ProtobufCMessageDescriptor callmesh__v1__edge_batch__descriptor =
   (ProtobufCMessageInit) callmesh__v1__edge_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__edge_item__field_descriptors[5] =
+static const ProtobufCFieldDescriptor callmesh__v1__edge_item__field_descriptors[6] =
 {
   {
     "session",
@@ -2492,18 +2518,31 @@ static const ProtobufCFieldDescriptor callmesh__v1__edge_item__field_descriptors
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "rings_since_us",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__EdgeItem, rings_since_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__edge_item__field_indices_by_name[] = {
   4,   /* field[4] = close */
   2,   /* field[2] = delivery */
   3,   /* field[3] = notice */
   1,   /* field[1] = reply */
+  5,   /* field[5] = rings_since_us */
   0,   /* field[0] = session */
 };
 static const ProtobufCIntRange callmesh__v1__edge_item__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__edge_item__descriptor =
 {
@@ -2513,7 +2552,7 @@ const ProtobufCMessageDescriptor callmesh__v1__edge_item__descriptor =
   "Callmesh__V1__EdgeItem",
   "callmesh.v1",
   sizeof(Callmesh__V1__EdgeItem),
-  5,
+  6,
   callmesh__v1__edge_item__field_descriptors,
   callmesh__v1__edge_item__field_indices_by_name,
   1,  callmesh__v1__edge_item__number_ranges,

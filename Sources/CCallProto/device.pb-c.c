@@ -3759,7 +3759,7 @@ const ProtobufCMessageDescriptor callmesh__v1__signal_item__descriptor =
   (ProtobufCMessageInit) callmesh__v1__signal_item__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__delivery__field_descriptors[8] =
+static const ProtobufCFieldDescriptor callmesh__v1__delivery__field_descriptors[9] =
 {
   {
     "call",
@@ -3857,8 +3857,21 @@ static const ProtobufCFieldDescriptor callmesh__v1__delivery__field_descriptors[
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "after",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Delivery, after),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__delivery__field_indices_by_name[] = {
+  8,   /* field[8] = after */
   5,   /* field[5] = answered */
   2,   /* field[2] = at_ms */
   0,   /* field[0] = call */
@@ -3871,7 +3884,7 @@ static const unsigned callmesh__v1__delivery__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__delivery__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 8 }
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__delivery__descriptor =
 {
@@ -3881,7 +3894,7 @@ const ProtobufCMessageDescriptor callmesh__v1__delivery__descriptor =
   "Callmesh__V1__Delivery",
   "callmesh.v1",
   sizeof(Callmesh__V1__Delivery),
-  8,
+  9,
   callmesh__v1__delivery__field_descriptors,
   callmesh__v1__delivery__field_indices_by_name,
   1,  callmesh__v1__delivery__number_ranges,

@@ -187,6 +187,51 @@ void   callmesh__v1__placed_entry__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__placed_entry__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__signal_mark__init
+                     (Callmesh__V1__SignalMark         *message)
+{
+  static const Callmesh__V1__SignalMark init_value = CALLMESH__V1__SIGNAL_MARK__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__signal_mark__get_packed_size
+                     (const Callmesh__V1__SignalMark *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__signal_mark__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__signal_mark__pack
+                     (const Callmesh__V1__SignalMark *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__signal_mark__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__signal_mark__pack_to_buffer
+                     (const Callmesh__V1__SignalMark *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__signal_mark__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__SignalMark *
+       callmesh__v1__signal_mark__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__SignalMark *)
+     protobuf_c_message_unpack (&callmesh__v1__signal_mark__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__signal_mark__free_unpacked
+                     (Callmesh__V1__SignalMark *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__signal_mark__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__pushed_entry__init
                      (Callmesh__V1__PushedEntry         *message)
 {
@@ -1114,7 +1159,7 @@ const ProtobufCMessageDescriptor callmesh__v1__device__descriptor =
   (ProtobufCMessageInit) callmesh__v1__device__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descriptors[10] =
+static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descriptors[11] =
 {
   {
     "app",
@@ -1236,6 +1281,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descript
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "signals_taken",
+    11,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__PlacedEntry, n_signals_taken),
+    offsetof(Callmesh__V1__PlacedEntry, signals_taken),
+    &callmesh__v1__signal_mark__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__placed_entry__field_indices_by_name[] = {
   0,   /* field[0] = app */
@@ -1247,12 +1304,13 @@ static const unsigned callmesh__v1__placed_entry__field_indices_by_name[] = {
   7,   /* field[7] = headers */
   8,   /* field[8] = legs */
   3,   /* field[3] = placed_at_us */
+  10,   /* field[10] = signals_taken */
   5,   /* field[5] = video */
 };
 static const ProtobufCIntRange callmesh__v1__placed_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 10 }
+  { 0, 11 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__placed_entry__descriptor =
 {
@@ -1262,11 +1320,88 @@ const ProtobufCMessageDescriptor callmesh__v1__placed_entry__descriptor =
   "Callmesh__V1__PlacedEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__PlacedEntry),
-  10,
+  11,
   callmesh__v1__placed_entry__field_descriptors,
   callmesh__v1__placed_entry__field_indices_by_name,
   1,  callmesh__v1__placed_entry__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__placed_entry__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__signal_mark__field_descriptors[4] =
+{
+  {
+    "from_caller",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__SignalMark, from_caller),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "device",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__SignalMark, device),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "request",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__SignalMark, request),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "content",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_FIXED64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__SignalMark, content),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__signal_mark__field_indices_by_name[] = {
+  3,   /* field[3] = content */
+  1,   /* field[1] = device */
+  0,   /* field[0] = from_caller */
+  2,   /* field[2] = request */
+};
+static const ProtobufCIntRange callmesh__v1__signal_mark__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__signal_mark__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.SignalMark",
+  "SignalMark",
+  "Callmesh__V1__SignalMark",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__SignalMark),
+  4,
+  callmesh__v1__signal_mark__field_descriptors,
+  callmesh__v1__signal_mark__field_indices_by_name,
+  1,  callmesh__v1__signal_mark__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__signal_mark__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__pushed_entry__field_descriptors[2] =
@@ -1652,7 +1787,7 @@ const ProtobufCMessageDescriptor callmesh__v1__ended_entry__descriptor =
   (ProtobufCMessageInit) callmesh__v1__ended_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__signal_entry__field_descriptors[5] =
+static const ProtobufCFieldDescriptor callmesh__v1__signal_entry__field_descriptors[6] =
 {
   {
     "from_caller",
@@ -1714,6 +1849,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__signal_entry__field_descript
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "request",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__SignalEntry, request),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__signal_entry__field_indices_by_name[] = {
   3,   /* field[3] = body */
@@ -1721,11 +1868,12 @@ static const unsigned callmesh__v1__signal_entry__field_indices_by_name[] = {
   0,   /* field[0] = from_caller */
   4,   /* field[4] = index */
   2,   /* field[2] = kind */
+  5,   /* field[5] = request */
 };
 static const ProtobufCIntRange callmesh__v1__signal_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__signal_entry__descriptor =
 {
@@ -1735,7 +1883,7 @@ const ProtobufCMessageDescriptor callmesh__v1__signal_entry__descriptor =
   "Callmesh__V1__SignalEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__SignalEntry),
-  5,
+  6,
   callmesh__v1__signal_entry__field_descriptors,
   callmesh__v1__signal_entry__field_indices_by_name,
   1,  callmesh__v1__signal_entry__number_ranges,

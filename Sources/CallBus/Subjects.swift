@@ -27,6 +27,9 @@ public struct Subjects: Sendable {
   public var adminStatus: String { "\(cluster).admin.status" }
   public var adminCall: String { "\(cluster).admin.call" }
   public var adminUser: String { "\(cluster).admin.user" }
+  /// Lists of users and of calls. `ListQuery`. Coordinators answer, each for its shards.
+  public var adminUsers: String { "\(cluster).admin.users" }
+  public var adminCalls: String { "\(cluster).admin.calls" }
   /// A node is asked to drain, or to serve again.
   public var adminDrain: String { "\(cluster).admin.drain" }
 

@@ -18,6 +18,8 @@ public struct CallView: Sendable, Equatable {
   /// Versions heard, newest last. Not only the highest: what was lost between cluster and device
   /// is repeated after younger deliveries have arrived.
   var heard: [UInt64] = []
+  /// The highest version of a delivery that was taken.
+  var lastTaken: UInt64 = 0
   var signalsHeard: [UInt64] = []
 
   static let heardMax = 32
@@ -33,6 +35,7 @@ public struct CallView: Sendable, Equatable {
 
   /// Takes in a delivery and returns what is news in it.
   mutating func take(_ delivery: Delivery) -> [CallEvent] {
+    lastTaken = max(lastTaken, delivery.version)
     guard note(delivery.version) else { return [] }
     switch delivery.event {
     case .invite(let invite): return invited(invite)

@@ -36,20 +36,20 @@ extension ClientMachine {
     }
     sendAcks(into: &actions)
     entry.attempts += 1
+    entry.isRefused = false
     entry.nextAt = now + configuration.commandTimeout
     actions.append(.send(ClientFrame(id: entry.id, command: entry.command)))
   }
 
   /// While a `place` is unanswered nothing else is said of its call: it may have been lost, with an
-  /// edge or a shard's owner, and what comes before it is about a call that nobody knows.
+  /// edge or a shard's owner, and what comes before it is about a call that nobody knows. And while a
+  /// description or candidate waits to be sent again, later ones wait behind it.
   private func isHeldBack(_ entry: Pending) -> Bool {
     guard let call = entry.command.address?.call else { return false }
     return pending.contains { other in
-      if case .place(let address, _) = other.command {
-        address.call == call && other.id < entry.id
-      } else {
-        false
-      }
+      guard other.id < entry.id else { return false }
+      if case .place(let address, _) = other.command { return address.call == call }
+      return other.isRefused && other.stream == call && entry.stream == call
     }
   }
 
@@ -82,10 +82,41 @@ extension ClientMachine {
         let entry = pending.remove(at: index)
         actions.append(.event(.gaveUp(request: entry.id, entry.command)))
         sayHeldBack(behind: entry.command, now: now, into: &actions)
+        sendStream(behind: entry, now: now, into: &actions)
       } else {
         sendAgain(index, now: now, into: &actions)
+        sendStream(behind: pending[index], now: now, into: &actions)
         index += 1
       }
+    }
+  }
+
+  /// Sends the descriptions and candidates that waited behind one of the same call.
+  private mutating func sendStream(
+    behind first: Pending, now: Timestamp, into actions: inout [Action]
+  ) {
+    guard let call = first.stream, state == .attached else { return }
+    for index in pending.indices
+    where pending[index].stream == call && pending[index].id > first.id
+      && (pending[index].isRefused || pending[index].attempts == 0)
+      && !isHeldBack(pending[index])
+    {
+      sendAgain(index, now: now, into: &actions)
+    }
+  }
+
+  /// One of a stream was refused: later ones that are under way are refused as well, and are sent behind
+  /// it.
+  private mutating func holdStream(_ index: Int) {
+    guard let call = pending[index].stream else { return }
+    let isBehind = pending.contains {
+      $0.stream == call && $0.id < pending[index].id && $0.isRefused
+    }
+    if isBehind { pending[index].nextAt = .distantFuture }
+    for later in pending.indices
+    where pending[later].stream == call && pending[later].id > pending[index].id {
+      pending[later].isRefused = true
+      pending[later].nextAt = .distantFuture
     }
   }
 
@@ -94,6 +125,7 @@ extension ClientMachine {
     for index in pending.indices {
       // What was lost with a connection does not count as an attempt.
       pending[index].attempts = 0
+      pending[index].isRefused = false
       if !isHeldBack(pending[index]) { sendAgain(index, now: now, into: &actions) }
     }
   }
@@ -121,6 +153,8 @@ extension ClientMachine {
       let floor = max(Int64(error.retryAfterMilliseconds), 200 << Int64(pending[index].attempts))
       let wait = floor + Int64.random(in: 0...floor / 2, using: &random)
       pending[index].nextAt = now + .milliseconds(wait)
+      pending[index].isRefused = true
+      holdStream(index)
       // This edge takes no new calls: another does, and the command is said there.
       if error.code == .draining {
         noteGone(edge, now: now)
@@ -128,13 +162,15 @@ extension ClientMachine {
       }
       return
     }
-    let command = pending.remove(at: index).command
+    let entry = pending.remove(at: index)
+    let command = entry.command
     actions.append(.event(.replied(request: id, command, reply)))
     takeReply(command, reply, into: &actions)
     if case .place(let address, _) = command, case .error = reply {
       takeUpAfterRefusal(address, now: now, into: &actions)
     }
     sayHeldBack(behind: command, now: now, into: &actions)
+    if entry.isRefused { sendStream(behind: entry, now: now, into: &actions) }
   }
 
   /// A place that is refused, of a call that lives: it was to take the call up after an attach, and
@@ -165,6 +201,8 @@ extension ClientMachine {
 
   mutating func delivered(_ delivery: Delivery, into actions: inout [Action]) {
     let call = delivery.call
+    // The one before it was lost. Neither is acknowledged, so both come again, in their order.
+    guard delivery.after <= calls[call]?.lastTaken ?? 0 else { return }
     var view: CallView
     if let index = calls.index(forKey: call) {
       // In place, so that the view's arrays are not copied.

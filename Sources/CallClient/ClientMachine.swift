@@ -90,6 +90,13 @@ public struct ClientMachine: Sendable {
     var attempts = 0
     /// When to send it again, or to give up.
     var nextAt: Timestamp
+    /// The cluster asked to try again: it waits for `nextAt`, or for the one before it in its stream.
+    var isRefused = false
+
+    /// The call whose descriptions and candidates it is one of.
+    var stream: CallID? {
+      if case .signal(let address, _, _) = command { address.call } else { nil }
+    }
   }
 
   public let configuration: Configuration

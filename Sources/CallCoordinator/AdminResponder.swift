@@ -12,15 +12,17 @@ final class AdminResponder: Sendable {
     case call(replyTo: String, [UInt8])
     case drain(replyTo: String, [UInt8])
     case user(replyTo: String, [UInt8])
+    case users(replyTo: String, [UInt8])
+    case calls(replyTo: String, [UInt8])
   }
 
-  private let configuration: CoordinatorConfiguration
+  let configuration: CoordinatorConfiguration
   private let subjects: Subjects
-  private let bus: any MessageBus
+  let bus: any MessageBus
   private let journal: any Journal
-  private let keeper: ShardKeeper
+  let keeper: ShardKeeper
   private let metrics: CoordinatorMetrics
-  private let logger: Logger
+  let logger: Logger
   /// Policy when full: refuse; whoever asks has a timeout.
   private let questions = Inbox<Question>(capacity: 256)
 
@@ -72,6 +74,16 @@ final class AdminResponder: Sendable {
           questions.offer(.user(replyTo: replyTo, message.bytes))
         }
       },
+      try bus.subscribe(subjects.adminUsers) { message in
+        if let replyTo = message.replyTo {
+          questions.offer(.users(replyTo: replyTo, message.bytes))
+        }
+      },
+      try bus.subscribe(subjects.adminCalls) { message in
+        if let replyTo = message.replyTo {
+          questions.offer(.calls(replyTo: replyTo, message.bytes))
+        }
+      },
     ]
   }
 
@@ -81,6 +93,8 @@ final class AdminResponder: Sendable {
     case .drain(let replyTo, let bytes): order(bytes, replyTo)
     case .call(let replyTo, let bytes): send(await call(query(bytes)), to: replyTo)
     case .user(let replyTo, let bytes): send(await user(query(bytes)), to: replyTo)
+    case .users(let replyTo, let bytes): send(list: await users(listQuery(bytes)), to: replyTo)
+    case .calls(let replyTo, let bytes): send(list: await calls(listQuery(bytes)), to: replyTo)
     }
   }
 
@@ -187,25 +201,12 @@ final class AdminResponder: Sendable {
   }
 
   /// They are in the shards of those whom the user calls. There is no list of them, which every call
-  /// would pay for: all calls are looked at, as they were at one moment, and not on a worker's thread.
+  /// would pay for: all calls are looked at.
   private func callsPlaced(by user: UserKey) async -> UserReport.Placed {
     var calls = UserCalls()
-    var shards: [Int] = []
-    for worker in keeper.workers {
-      for (shard, snapshot) in await worker.snapshots() {
-        snapshot.add(callsPlacedBy: user, to: &calls)
-        shards.append(shard)
-      }
-    }
+    let shards = await eachShard { $0.add(callsPlacedBy: user, to: &calls) }
     return UserReport.Placed(
-      calls, of: user, shards: shards.sorted(), shardCount: configuration.shardCount)
-  }
-}
-
-extension ShardWorker {
-  /// The calls of its shards as they are now.
-  fileprivate func snapshots() -> [(Int, ShardSnapshot)] {
-    held.compactMap { shard in shard.map { ($0.term.shard, $0.machine.snapshot) } }
+      calls, of: user, shards: shards, shardCount: configuration.shardCount)
   }
 }
 

@@ -48,9 +48,11 @@ package struct CoordinatorMetrics: Sendable {
   package let pushesUnwanted: Counter
   package let tokenClaims: Counter
   package let peerAnswersUnreadable: Counter
+  package let calls: CallMetrics
   private let pushReports: [String: Counter]
 
   package init(_ registry: MetricsRegistry) {
+    calls = CallMetrics(registry)
     func counter(_ name: String, _ help: String) -> Counter {
       registry.counter("callmesh_coordinator_\(name)_total", help)
     }
@@ -72,7 +74,8 @@ package struct CoordinatorMetrics: Sendable {
     entries = counter("journal_entries", "Journal entries acknowledged; with appends: batch size.")
     ringLatency = registry.histogram(
       "callmesh_coordinator_ring_seconds",
-      "From a call's placing until all of the callee's devices were known to ring.")
+      "From a call's placing until all of the callee's devices had acknowledged it; includes lost and "
+        + "late acknowledgements. For what devices feel see callmesh_ring_seconds.")
     appendLatency = registry.histogram(
       "callmesh_coordinator_append_seconds", "From an append's start to its acknowledgement.")
     replies = counter("replies", "Replies sent to edges.")

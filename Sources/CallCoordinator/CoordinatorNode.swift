@@ -50,6 +50,7 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
         for worker in parts.workers { group.addTask { await worker.run() } }
         group.addTask { await parts.checkpointer.run() }
         group.addTask { await parts.admin.run() }
+        group.addTask { await parts.depths.run() }
         group.addTask { try await parts.keeper.run() }
         group.addTask {
           _ = await leaving.next(until: nil)
@@ -71,6 +72,7 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     var workers: [ShardWorker]
     var checkpointer: Checkpointer
     var admin: AdminResponder
+    var depths: PushDepths
     var keeper: ShardKeeper
   }
 
@@ -127,7 +129,9 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     let admin = AdminResponder(
       configuration: configuration, subjects: subjects, bus: bus, journal: journal,
       keeper: keeper, metrics: metrics, logger: logger)
-    return Parts(workers: workers, checkpointer: checkpointer, admin: admin, keeper: keeper)
+    return Parts(
+      workers: workers, checkpointer: checkpointer, admin: admin,
+      depths: PushDepths(queue: pushQueue, clock: clock, metrics: registry), keeper: keeper)
   }
 
   private func makeWorkers(

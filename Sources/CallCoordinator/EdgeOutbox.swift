@@ -8,6 +8,18 @@ package struct EdgeOutbox: Sendable {
   private struct Parcel {
     var items: [EdgeItem] = []
     var bytes = 0
+    /// Where the last invite of each call that was just placed stands.
+    var invites: [CallID: Int] = [:]
+
+    mutating func add(_ item: EdgeItem, bytes: Int) {
+      if item.ringsSince != nil, case .delivery(let delivery) = item.body {
+        if let former = invites.updateValue(items.count, forKey: delivery.call) {
+          items[former].ringsSince = nil
+        }
+      }
+      items.append(item)
+      self.bytes += bytes
+    }
   }
   private var parcels: [UInt64: Parcel] = [:]
   /// Messages that are ready: full parcels and what is not for edges.
@@ -21,15 +33,18 @@ package struct EdgeOutbox: Sendable {
     self.subjects = subjects
   }
 
-  package mutating func add(_ session: SessionRef, _ body: EdgeItem.Body) {
+  /// - Parameter ringsSince: of an invite to a call that was just placed. Of several invites of a call to
+  ///   one edge the last one has it.
+  package mutating func add(
+    _ session: SessionRef, _ body: EdgeItem.Body, ringsSince: Timestamp? = nil
+  ) {
     let size = Self.roughBytes(body)
     if var parcel = parcels[session.edge], parcel.bytes + size > Self.batchBytesMax {
       cut(session.edge, &parcel)
       parcels[session.edge] = parcel
     }
-    parcels[session.edge, default: Parcel()].items.append(
-      EdgeItem(session: session.number, body: body))
-    parcels[session.edge, default: Parcel()].bytes += size
+    parcels[session.edge, default: Parcel()].add(
+      EdgeItem(session: session.number, body: body, ringsSince: ringsSince), bytes: size)
   }
 
   package mutating func add(_ message: OutgoingMessage) { ready.append(message) }

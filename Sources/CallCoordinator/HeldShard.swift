@@ -24,7 +24,8 @@ final class HeldShard {
     var follows: UInt64
     /// The journal's last record.
     var expecting: UInt64
-    var entryCount: Int
+    var entries: [JournalEntry]
+    var milestones: [(call: CallID, CallMilestone)] = []
     var startedAt: Timestamp
     var attempts = 1
     /// How many of them the journal refused.
@@ -83,6 +84,8 @@ final class HeldShard {
   var checkpointWaiters: [@Sendable (Bool) -> Void] = []
   /// The share of this shard in the gauge of effects that are held back.
   var countedWaiting = 0
+  /// The same in the gauges of live calls.
+  var countedCalls = LiveCalls.none
 
   init(
     term: ShardTerm, machine: ShardMachine, pipeline: CommitPipeline, journalEnd: UInt64,

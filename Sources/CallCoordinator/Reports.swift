@@ -66,6 +66,24 @@ extension CallReport.Party {
   }
 }
 
+extension ListedCall {
+  init(_ call: CallSummary, shard: Int, owner: String) {
+    self.init(
+      call: call.state.call.description, phase: call.state.phase.name,
+      reason: call.state.reason?.name, app: call.app, caller: CallReport.Party(call.caller),
+      callee: call.state.callee, winner: call.winner.map(CallReport.Party.init),
+      placedAtMilliseconds: call.placedAt.milliseconds, shard: shard, owner: owner)
+  }
+}
+
+extension ListedUser {
+  init(_ user: UserSummary) {
+    self.init(
+      app: user.user.app, user: user.user.user, attached: user.attached,
+      registered: user.registered, liveCallsTo: user.liveCallsTo)
+  }
+}
+
 extension UserReport {
   init(node: String, shard: Int, _ inspection: UserInspection) {
     self.init(found: true, node: node)

@@ -195,7 +195,7 @@ package actor ShardKeeper {
       place()
       with.logger.info(
         "Serves the cluster.",
-        metadata: .keys([.count: "\(membership.coordinators.count + 1) coordinators"]))
+        metadata: .keys([.count: "\(membership.coordinators.count + 1)"]))
     }
     for probe in membership.probes(now: now) { jobs.append(.probe(probe)) }
     guard heartbeatAt <= now else { return }

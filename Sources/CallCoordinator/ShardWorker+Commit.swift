@@ -30,6 +30,7 @@ extension ShardWorker {
       appendNext(shard, now: now)
     }
     countHeldBack(shard)
+    countCalls(shard)
   }
 
   private func appendNext(_ shard: Int, now: Timestamp) {
@@ -49,7 +50,8 @@ extension ShardWorker {
     record.follows = follows
     var flight = HeldShard.Flight(
       number: record.number, bytes: ClusterCodec.encode(record), follows: follows,
-      expecting: held[shard]!.journalEnd, entryCount: record.entries.count, startedAt: now)
+      expecting: held[shard]!.journalEnd, entries: record.entries, startedAt: now)
+    flight.milestones = held[shard]!.machine.milestones(in: record.entries)
     // All that the rules decided so far is in this record: once the journal has it, the calls are
     // exactly what the journal tells. No other moment of a busy shard is as good for a checkpoint.
     if wantsCheckpoint(shard, now: now) { flight.snapshot = held[shard]!.machine.snapshot }
@@ -64,7 +66,7 @@ extension ShardWorker {
       entries: [], released: true, follows: pipeline.lastSequence)
     held[shard]!.flight = HeldShard.Flight(
       number: record.number, bytes: ClusterCodec.encode(record), follows: pipeline.lastSequence,
-      expecting: held[shard]!.journalEnd, entryCount: 0, startedAt: now, isLast: true)
+      expecting: held[shard]!.journalEnd, entries: [], startedAt: now, isLast: true)
     append(shard)
   }
 
@@ -167,13 +169,15 @@ extension ShardWorker {
     held[shard]!.flight = nil
     held[shard]!.journalEnd = end
     with.metrics.appends.increment()
-    with.metrics.entries.increment(by: UInt64(flight.entryCount))
+    with.metrics.entries.increment(by: UInt64(flight.entries.count))
     with.metrics.appendLatency.record(microseconds: (now - flight.startedAt).microseconds)
     if flight.isLast { return part(shard) }
     held[shard]!.pipeline.appended(sequence: sequence) { released.append($0) }
     held[shard]!.tail.add(bytes: flight.bytes.count, at: flight.startedAt)
+    note(flight, shard)
     for effect in released { perform(effect, shard, now: now) }
     released.removeAll(keepingCapacity: true)
+    placing.removeAll(keepingCapacity: true)
     if let snapshot = flight.snapshot { handOver(snapshot, sequence, shard) }
   }
 
@@ -187,7 +191,7 @@ extension ShardWorker {
       with.metrics.invitesTooLate.increment()
     case .deliver(let session, let delivery):
       with.metrics.deliveries.increment()
-      outbox.add(session, .delivery(delivery))
+      outbox.add(session, .delivery(delivery), ringsSince: ringsSince(delivery))
     case .notice(let session, let notice): outbox.add(session, .notice(notice))
     case .close(let session, let notice): outbox.add(session, .close(notice))
     case .store(let registration, let token):
@@ -200,14 +204,6 @@ extension ShardWorker {
     case .token(let step, let token): carryOut(step, token, shard, now: now)
     case .releaseToken(let fingerprint, let owner): releases.append((fingerprint, owner))
     }
-  }
-
-  private func countHeldBack(_ shard: Int) {
-    guard let waiting = held[shard]?.pipeline.waiting else { return }
-    let change = waiting - held[shard]!.countedWaiting
-    guard change != 0 else { return }
-    held[shard]!.countedWaiting = waiting
-    with.metrics.heldBack.add(Int64(change))
   }
 
   // MARK: Checkpoints

@@ -105,6 +105,9 @@ extension ShardWorker {
 }
 
 extension PushToken {
+  /// All lanes of the work queue, whether or not a gateway serves them.
+  package static let lanes = ["apns-production", "apns-sandbox", "fcm", "web-push"]
+
   /// The lane of the work queue: who serves it needs the same keys and connections.
   package var lane: String {
     switch provider {

@@ -28,7 +28,8 @@ extension ShardWorker {
         lastSequence: recovered.sequence),
       journalEnd: recovered.journalEnd,
       phase: .announcing(
-        until: now + timeout, awaiting: recovered.edges.living.isEmpty ? [0] : recovered.edges.living),
+        until: now + timeout,
+        awaiting: recovered.edges.living.isEmpty ? [0] : recovered.edges.living),
       subscriptions: waiting.subscriptions, tail: recovered.tail,
       tailMost: configuration.tailMost,
       registrations: RegistrationWrites(revisions: recovered.registrationRevisions))
@@ -73,7 +74,7 @@ extension ShardWorker {
       metadata: .keys([
         .shard: "\(shard)", .epoch: "\(term.epoch)",
         .sequence: "\(held[shard]!.pipeline.lastSequence)",
-        .count: "\(counts.sessions) sessions, \(queued.count) commands waited",
+        .sessions: "\(counts.sessions)", .commands: "\(queued.count)",
       ]))
     with.report(.serving(term))
   }
@@ -129,6 +130,7 @@ extension ShardWorker {
     leaveBus(shard)
     with.metrics.shards.add(-1)
     with.metrics.heldBack.add(-Int64(held[shard]!.countedWaiting))
+    with.metrics.calls.live(.none, was: held[shard]!.countedCalls)
     let release = held[shard]!.release
     let waiters = held[shard]!.checkpointWaiters
     held[shard] = nil

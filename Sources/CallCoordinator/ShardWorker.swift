@@ -85,6 +85,8 @@ package actor ShardWorker {
   var outbox: EdgeOutbox
   var outcome = Outcome()
   var released: [Effect] = []
+  /// The calls that the record which is being committed placed, with when an edge received that.
+  var placing: [CallID: Timestamp] = [:]
   var lookups: [Lookup] = []
   var registrationReads: [RegistrationRead] = []
   var tokenJobs: [TokenJob] = []
@@ -264,6 +266,16 @@ package actor ShardWorker {
 
   package func inspect(user: UserKey, shard: Int) -> UserInspection? {
     held[shard]?.machine.inspect(user: user)
+  }
+
+  package var heldShards: [Int] { held.compactMap { $0?.term.shard } }
+
+  /// A shard's users and calls as they are now; nil where it is not held, or its sessions are not yet
+  /// known.
+  package func directory(of shard: Int) -> ShardDirectory? {
+    guard let shard = held[shard] else { return nil }
+    if case .announcing = shard.phase { return nil }
+    return shard.machine.directory
   }
 
   package func holds(_ shard: Int) -> Bool { held[shard] != nil }

@@ -202,27 +202,30 @@ extension Call {
   /// A description or candidate: to the other side, or kept until there is one.
   ///
   /// Those of a leg that lost, and those after the end, are dropped: nobody could use them.
+  /// - Parameter after: the sender's request that comes first and was not answered; 0: none.
+  /// - Returns: nil where that one was lost on its way. Nothing is said then: the edge retransmits both,
+  ///   in their order.
   mutating func signal(
-    _ role: Role, request: UInt64, _ kind: SignalKind, _ body: String, _ context: CallContext,
-    into outcome: inout Outcome
-  ) -> Reply {
+    _ role: Role, request: UInt64, after: UInt64, _ kind: SignalKind, _ body: String,
+    _ context: CallContext, into outcome: inout Outcome
+  ) -> Reply? {
     switch role {
     case .caller:
       if callerSignalMemory.isRepeat(request: request, kind, body) { return .done }
-      let reply = signal(role, kind, body, context, into: &outcome)
-      if case .done = reply { callerSignalMemory.claim(request) }
-      return reply
+      if after != 0, !isEnded, !callerSignalMemory.contains(request: after) { return nil }
     case .leg(let leg):
       if legs[leg].signalMemory.isRepeat(request: request, kind, body) { return .done }
-      let reply = signal(role, kind, body, context, into: &outcome)
-      if case .done = reply { legs[leg].signalMemory.claim(request) }
-      return reply
+      let isKept = isRinging ? legs[leg].state.isLive : legs[leg].state == .won
+      if after != 0, isKept, !isEnded, !legs[leg].signalMemory.contains(request: after) {
+        return nil
+      }
     case .calleeDevice, .stranger: return .done
     }
+    return signal(role, request: request, kind, body, context, into: &outcome)
   }
 
   private mutating func signal(
-    _ role: Role, _ kind: SignalKind, _ body: String, _ context: CallContext,
+    _ role: Role, request: UInt64, _ kind: SignalKind, _ body: String, _ context: CallContext,
     into outcome: inout Outcome
   ) -> Reply {
     switch (stage, role) {
@@ -230,7 +233,7 @@ extension Call {
       guard hasRoom(for: body, behind: callerSignals, context) else {
         return .error(context.limits.tooManySignals)
       }
-      let signal = callerSignal(kind, body)
+      let signal = callerSignal(request, kind, body)
       commit(
         .signal(fromCaller: true, facts.caller.device, signal), .lazy, context, into: &outcome)
       for leg in legs.indices where legs[leg].state.isLive && legs[leg].told {
@@ -241,7 +244,8 @@ extension Call {
         return .error(context.limits.tooManySignals)
       }
       commit(
-        .signal(fromCaller: false, legs[leg].party.device, legSignal(leg, kind, body)), .lazy,
+        .signal(fromCaller: false, legs[leg].party.device, legSignal(leg, request, kind, body)),
+        .lazy,
         context,
         into: &outcome)
     case (.answered, .caller):
@@ -249,7 +253,8 @@ extension Call {
         return .error(context.limits.tooManySignals)
       }
       commit(
-        .signal(fromCaller: true, facts.caller.device, callerSignal(kind, body)), .lazy, context,
+        .signal(fromCaller: true, facts.caller.device, callerSignal(request, kind, body)), .lazy,
+        context,
         into: &outcome)
       legs[winner].endpoint.sendKept(context, into: &outcome)
     case (.answered, .leg(let leg)) where legs[leg].state == .won:
@@ -257,7 +262,8 @@ extension Call {
         return .error(context.limits.tooManySignals)
       }
       commit(
-        .signal(fromCaller: false, legs[leg].party.device, legSignal(leg, kind, body)), .lazy,
+        .signal(fromCaller: false, legs[leg].party.device, legSignal(leg, request, kind, body)),
+        .lazy,
         context,
         into: &outcome)
       caller.sendKept(context, into: &outcome)
@@ -274,12 +280,14 @@ extension Call {
         <= context.limits.signalBytesWaiting
   }
 
-  private func callerSignal(_ kind: SignalKind, _ body: String) -> Signal {
-    Signal(index: callerSignalCount + 1, kind: kind, body: body)
+  private func callerSignal(_ request: UInt64, _ kind: SignalKind, _ body: String) -> Signal {
+    Signal(index: callerSignalCount + 1, kind: kind, body: body, request: request)
   }
 
-  private func legSignal(_ leg: Int, _ kind: SignalKind, _ body: String) -> Signal {
-    Signal(index: legs[leg].signalCount + 1, kind: kind, body: body)
+  private func legSignal(
+    _ leg: Int, _ request: UInt64, _ kind: SignalKind, _ body: String
+  ) -> Signal {
+    Signal(index: legs[leg].signalCount + 1, kind: kind, body: body, request: request)
   }
 
   // MARK: Ends

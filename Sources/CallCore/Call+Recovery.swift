@@ -129,6 +129,7 @@ extension Call {
     }
     var placed = facts
     placed.legs = legs.map(\.party)
+    placed.signalsTaken = signalsTaken
     add(.placed(placed))
     for leg in legs {
       switch leg.state {
@@ -151,6 +152,15 @@ extension Call {
     }
     appendStage(add)
     if settled { add(.settled) }
+  }
+
+  private var signalsTaken: [SignalMark] {
+    guard !isEnded else { return [] }
+    var marks = callerSignalMemory.marks(fromCaller: true, facts.caller.device)
+    for leg in legs where leg.state.isLive || leg.state == .won {
+      marks += leg.signalMemory.marks(fromCaller: false, leg.party.device)
+    }
+    return marks
   }
 
   private func appendStage(_ add: (JournalEntry.Change) -> Void) {

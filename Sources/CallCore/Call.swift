@@ -41,6 +41,8 @@ struct Call: Sendable {
   var isWithdrawn = false
   /// Devices without a leg that had a notice of the missed call.
   var noticed: [DeviceID] = []
+  /// When an edge received the place, where this owner was told.
+  var receivedAt: Timestamp?
   /// All devices were known to ring once.
   var rangEverywhere = false
   /// The deadline that stands in the shard's queue.
@@ -54,7 +56,17 @@ struct Call: Sendable {
     self.version = epoch << 20
     self.timeline = CallTimeline(start: facts.placedAt)
     self.legs = facts.legs.map { Leg(party: $0, session: nil) }
+    for mark in facts.signalsTaken { take(mark) }
+    self.facts.signalsTaken = []
     timeline.note(.placed, CallTimeline.caller, at: facts.placedAt)
+  }
+
+  private mutating func take(_ mark: SignalMark) {
+    if mark.fromCaller {
+      callerSignalMemory.note(request: mark.request, content: mark.content)
+    } else if let leg = legIndex(mark.device) {
+      legs[leg].signalMemory.note(request: mark.request, content: mark.content)
+    }
   }
 
   func legIndex(_ device: DeviceID) -> Int? {

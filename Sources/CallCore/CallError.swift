@@ -40,6 +40,7 @@ public struct CallError: Error, Hashable, Sendable, CustomStringConvertible {
     case unknownDialect = 303
     case unknownCapability = 304
     case invalidUserForDialect = 305
+    case tooManyDevices = 306
 
     case unknownCall = 400
     case callIDTaken = 401
@@ -85,6 +86,7 @@ extension CallError.Code {
     case .unknownDialect: "unknownDialect"
     case .unknownCapability: "unknownCapability"
     case .invalidUserForDialect: "invalidUserForDialect"
+    case .tooManyDevices: "tooManyDevices"
     case .unknownCall: "unknownCall"
     case .callIDTaken: "callIdTaken"
     case .notParty: "notParty"
@@ -130,6 +132,7 @@ extension CallError.Code {
     case .unknownCapability:
       "Capabilities are missed, answeredElsewhere, cancel, ended and missedNotice."
     case .invalidUserForDialect: "The sinch dialect takes user ids of 1 to 40 ASCII characters."
+    case .tooManyDevices: "This user has too many devices."
     case .unknownCall: "There is no such call, or it ended long ago."
     case .callIDTaken: "This call id is in use for a call with other content."
     case .notParty: "This device has no part in the call."

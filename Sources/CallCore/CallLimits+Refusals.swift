@@ -12,6 +12,12 @@ extension CallLimits {
       retryAfterMilliseconds: 60_000)
   }
 
+  public var tooManyDevices: CallError {
+    CallError(
+      .tooManyDevices,
+      "At most \(Self.counted(legsPerCall, "device")) of one user are attached or registered.")
+  }
+
   /// Callers say it in whole seconds.
   public var invalidRingTimeout: CallError {
     let shortest = (ringTimeoutMinimum.microseconds + 999_999) / 1_000_000

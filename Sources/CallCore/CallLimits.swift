@@ -42,9 +42,12 @@ public struct CallLimits: Sendable, Equatable {
   /// refuse (`tryAgain`).
   public var registrationsWaiting = 1000
   public var devicesPerUser = 10
-  /// Devices that a call rings: registered ones, and those that are attached without. Policy: the
-  /// registered and the lately attached first.
+  /// Devices of a user, attached or registered: so many a call rings. Policy: refuse (`tooManyDevices`)
+  /// the attach or the registration of one more.
   public var legsPerCall: Int { devicesPerUser * 2 }
+  /// Devices that took part in one call, with those that left and came anew under other ids. Policy: a
+  /// further one does not ring, and its answer is refused (`tooManyDevices`).
+  public var legsEverPerCall: Int { max(legsPerCall, min(legsPerCall * 4, 120)) }
   public var liveCallsPerDevice = 5
   public var callsPerPairPerMinute = 10
   public var headersCount = 32

@@ -11,6 +11,9 @@ public struct Command: Sendable, Equatable {
   /// Whose shard this goes to. The sender's own for everything but calls that the sender placed.
   public var callee: UserKey
   public var body: Body
+  /// Of a description or candidate: the request of the one before it, of the same call and session,
+  /// that is not answered yet; 0: there is none. A shard that has not got that one ignores this one.
+  public var after: UInt64 = 0
 
   public init(
     session: SessionRef, request: UInt64, user: UserKey, device: DeviceID, callee: UserKey,
@@ -146,11 +149,15 @@ public struct PlaceRequest: Sendable, Equatable {
   public var video: Bool
   /// How the caller's device is called, as its session said.
   public var deviceName: String
+  /// When the edge received it, by the edge's clock; nil: not known. For a metric: no rule looks at it.
+  public var receivedAt: Timestamp?
 
   public init(
     call: CallID, ringTimeoutSeconds: UInt32 = 0, description: String = "",
-    headers: [CustomHeader] = [], video: Bool = false, deviceName: String = ""
+    headers: [CustomHeader] = [], video: Bool = false, deviceName: String = "",
+    receivedAt: Timestamp? = nil
   ) {
+    self.receivedAt = receivedAt
     self.call = call
     self.ringTimeoutSeconds = ringTimeoutSeconds
     self.description = description

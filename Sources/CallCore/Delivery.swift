@@ -19,6 +19,9 @@ public struct Delivery: Sendable, Equatable {
   public var version: UInt64
   public var at: Timestamp
   public var event: Event
+  /// The version of the delivery that comes first and is not acknowledged; 0: there is none. A device
+  /// that has not got that one ignores this one: both are retransmitted.
+  public var after: UInt64 = 0
 
   public init(call: CallID, callee: String, version: UInt64, at: Timestamp, event: Event) {
     self.call = call
@@ -98,10 +101,14 @@ public struct Signal: Sendable, Equatable {
   public var index: UInt64
   public var kind: SignalKind
   public var body: String
-  public init(index: UInt64, kind: SignalKind, body: String) {
+  /// The sender's number for the command, so that a repetition is recognised; 0: not known. Only the
+  /// shard and its journal have it.
+  public var request: UInt64 = 0
+  public init(index: UInt64, kind: SignalKind, body: String, request: UInt64 = 0) {
     self.index = index
     self.kind = kind
     self.body = body
+    self.request = request
   }
 }
 

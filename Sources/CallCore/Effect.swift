@@ -97,6 +97,9 @@ public struct PlacedFacts: Sendable, Equatable {
   public var legs: [Party]
   /// Tells a repeated `place` from another call with the same id.
   public var fingerprint: UInt64
+  /// In a checkpoint, of a call that goes on: the newest descriptions and candidates, also those that
+  /// were acknowledged.
+  public var signalsTaken: [SignalMark] = []
   public init(
     callee: UserKey, caller: Party, placedAt: Timestamp, deadline: Timestamp, video: Bool,
     description: String, headers: [CustomHeader], legs: [Party], fingerprint: UInt64
@@ -110,6 +113,22 @@ public struct PlacedFacts: Sendable, Equatable {
     self.headers = headers
     self.legs = legs
     self.fingerprint = fingerprint
+  }
+}
+
+/// A description or candidate that was taken, as its repetition is recognised.
+public struct SignalMark: Sendable, Equatable {
+  public var fromCaller: Bool
+  public var device: DeviceID
+  /// The sender's number for the command.
+  public var request: UInt64
+  /// A hash of kind and body.
+  public var content: UInt64
+  public init(fromCaller: Bool, device: DeviceID, request: UInt64, content: UInt64) {
+    self.fromCaller = fromCaller
+    self.device = device
+    self.request = request
+    self.content = content
   }
 }
 

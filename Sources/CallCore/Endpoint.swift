@@ -31,7 +31,14 @@ struct Endpoint: Sendable {
       Pending(
         delivery: delivery, attempts: 1,
         nextAt: context.now + (context.limits.deliveryRepeats.first ?? .seconds(1))))
-    if let session { outcome.effects.append(.deliver(session, delivery)) }
+    if let session { send(outbox.count - 1, to: session, into: &outcome) }
+  }
+
+  /// With the delivery that comes first: the bus may lose that one and not this one.
+  private func send(_ index: Int, to session: SessionRef, into outcome: inout Outcome) {
+    var delivery = outbox[index].delivery
+    delivery.after = index > 0 ? outbox[index - 1].delivery.version : 0
+    outcome.effects.append(.deliver(session, delivery))
   }
 
   /// Keeps a delivery without sending it: what replay does.
@@ -43,7 +50,7 @@ struct Endpoint: Sendable {
   mutating func sendKept(_ context: CallContext, into outcome: inout Outcome) {
     guard let session else { return }
     for index in outbox.indices where outbox[index].attempts == 0 {
-      outcome.effects.append(.deliver(session, outbox[index].delivery))
+      send(index, to: session, into: &outcome)
       schedule(index, context)
     }
   }
@@ -71,7 +78,7 @@ struct Endpoint: Sendable {
     guard let session else { return 0 }
     var count = 0
     for index in outbox.indices where outbox[index].nextAt <= context.now {
-      outcome.effects.append(.deliver(session, outbox[index].delivery))
+      send(index, to: session, into: &outcome)
       schedule(index, context)
       count += 1
     }
@@ -83,7 +90,7 @@ struct Endpoint: Sendable {
     guard let session else { return }
     for index in outbox.indices {
       outbox[index].attempts = 0
-      outcome.effects.append(.deliver(session, outbox[index].delivery))
+      send(index, to: session, into: &outcome)
       schedule(index, context)
     }
   }

@@ -121,41 +121,22 @@ public struct UserInspection: Sendable, Equatable {
 
 /// The newest calls of a user: of those to it, or of those that it placed.
 public struct UserCalls: Sendable, Equatable {
-  public struct Item: Sendable, Equatable {
-    /// As the caller sees it.
-    public var state: CallState
-    public var caller: Party
-    public var placedAt: Timestamp
-    public init(state: CallState, caller: Party, placedAt: Timestamp) {
-      self.state = state
-      self.caller = caller
-      self.placedAt = placedAt
-    }
-  }
+  public typealias Item = CallSummary
 
   /// How many are shown. Policy: those that were placed last; the others are counted.
   public static let countMax = 100
 
-  /// Up to twice as many as are shown, so that they are seldom sorted.
-  private var kept: [Item] = []
-  private var dropped = 0
+  private var calls = Shortlist<Item>(countMax: Self.countMax)
 
   public init() {}
 
   /// In the order of their placing.
-  public var newest: [Item] {
-    Array(kept.sorted { $0.placedAt < $1.placedAt }.suffix(Self.countMax))
-  }
+  public var newest: [Item] { calls.items.reversed() }
 
   /// Older ones that are not shown.
-  public var leftOut: Int { dropped + max(0, kept.count - Self.countMax) }
+  public var leftOut: Int { calls.leftOut }
 
-  public mutating func add(_ item: Item) {
-    kept.append(item)
-    guard kept.count == 2 * Self.countMax else { return }
-    kept = newest
-    dropped += Self.countMax
-  }
+  public mutating func add(_ item: Item) { calls.add(item) }
 }
 
 extension ShardMachine {
@@ -189,25 +170,21 @@ extension ShardMachine {
     }
     var found = UserCalls()
     for id in user.past + user.calls {
-      if let slot = calls.slot(of: id) { found.add(calls[slot].item) }
+      if let slot = calls.slot(of: id) { found.add(calls[slot].summary) }
     }
     return UserInspection(user: key, devices: devices, calls: found)
   }
 }
 
-extension ShardSnapshot {
+extension ShardDirectory {
   /// Adds the calls that a user placed to others. Looks at every call of the shard: not for a worker's
   /// thread.
   public func add(callsPlacedBy user: UserKey, to found: inout UserCalls) {
-    for slot in calls.slots where calls[slot].isPlaced(by: user) { found.add(calls[slot].item) }
+    for slot in calls.slots where calls[slot].isPlaced(by: user) { found.add(calls[slot].summary) }
   }
 }
 
 extension Call {
-  fileprivate var item: UserCalls.Item {
-    UserCalls.Item(state: state(for: .caller), caller: facts.caller, placedAt: facts.placedAt)
-  }
-
   /// Whether the user calls another one. A call to the user's own devices counts as one to it.
   fileprivate func isPlaced(by user: UserKey) -> Bool {
     facts.caller.user == user.user && facts.callee.app == user.app && facts.callee.user != user.user

@@ -28,15 +28,16 @@ extension ShardMachine {
       deadline: context.now + ringTimeout(request),
       video: request.video, description: request.description, headers: request.headers,
       legs: [], fingerprint: fingerprint)
-    ring(facts, request.call, command, context, into: &outcome)
+    ring(facts, request, command, context, into: &outcome)
   }
 
   /// Accepts the call: its legs are the callee's devices that have a session, those that are between
   /// two sessions, and those that a push can wake.
   private mutating func ring(
-    _ facts: PlacedFacts, _ id: CallID, _ command: Command, _ context: CallContext,
+    _ facts: PlacedFacts, _ request: PlaceRequest, _ command: Command, _ context: CallContext,
     into outcome: inout Outcome
   ) {
+    let id = request.call
     let reached = reached(facts, context)
     let free = reached.filter { liveCalls(of: $0.id, facts.callee) < limits.liveCallsPerDevice }
     let inCall = limits.busyWhileInCall && isInCall(facts.callee)
@@ -49,6 +50,7 @@ extension ShardMachine {
     outcome.entries.append(JournalEntry(call: id, change: .placed(facts)))
     tally.callsPlacedTotal += 1
     var call = Call(id: id, facts: facts, callerSession: command.session, epoch: epoch)
+    call.receivedAt = request.receivedAt
     for leg in call.legs.indices {
       call.legs[leg].endpoint.session = free[leg].session
       call.legs[leg].awaitedUntil = free[leg].brokeAt.map { $0 + limits.reattachGrace }
@@ -187,14 +189,14 @@ extension ShardMachine {
     if case .calleeDevice = role, command.body.joins, calls[slot].isRinging {
       role = join(command, context, into: &outcome)
     }
-    var answer = Reply.error(CallError(.notParty))
+    var answer: Reply? = .error(CallError(.notParty))
     // Before a new owner begins, nobody has been told anything: that is not the same as all knowing.
     let isServing = isServing
     mutate(id) { call in
       answer = Self.carryOut(command, &call, role, context, into: &outcome)
       if isServing { call.settleIfAllHeard(context, into: &outcome) }
     }
-    Self.reply(command, answer, command.body.urgency, into: &outcome)
+    if let answer { Self.reply(command, answer, command.body.urgency, into: &outcome) }
   }
 
   /// A device that a push woke may answer or decline before it has attached.
@@ -207,7 +209,7 @@ extension ShardMachine {
     let party = Party(
       user: command.user.user, device: command.device, deviceName: device?.name ?? "")
     mutate(id) { call in
-      guard call.legs.count < context.limits.legsPerCall else { return }
+      guard call.legs.count < context.limits.legsEverPerCall else { return }
       call.commit(.legJoined(party), .urgent, context, into: &outcome)
       if let leg = call.legIndex(command.device) {
         call.legs[leg].endpoint.session = device?.session
@@ -217,10 +219,11 @@ extension ShardMachine {
     return role
   }
 
+  /// - Returns: nil where nothing is to be answered.
   private static func carryOut(
     _ command: Command, _ call: inout Call, _ role: Call.Role, _ context: CallContext,
     into outcome: inout Outcome
-  ) -> Reply {
+  ) -> Reply? {
     switch (command.body, role) {
     // Strangers learn from no command more than from a query: not even that there is such a call.
     case (_, .stranger):
@@ -232,6 +235,11 @@ extension ShardMachine {
       return call.decline(leg, scope, on: command.session, context, into: &outcome)
     case (.busy, .leg(let leg)):
       return call.busy(leg, on: command.session, context, into: &outcome)
+    // It could not join.
+    case (.alerting, .calleeDevice) where call.isRinging,
+      (.answer, .calleeDevice) where call.isRinging,
+      (.decline, .calleeDevice) where call.isRinging, (.busy, .calleeDevice) where call.isRinging:
+      return .error(context.limits.tooManyDevices)
     case (.answer, .calleeDevice):
       return .answer(won: false, call.state(for: role))
     case (.alerting, .calleeDevice), (.decline, .calleeDevice), (.busy, .calleeDevice):
@@ -244,7 +252,8 @@ extension ShardMachine {
     case (.hangUp, _): return call.hangUp(role, on: command.session, context, into: &outcome)
     case (.signal(_, let kind, let body), _):
       return call.signal(
-        role, request: command.request, kind, body, context, into: &outcome)
+        role, request: command.request, after: command.after, kind, body, context,
+        into: &outcome)
     case (.resume, .caller):
       call.callerAttached(command.session, context, into: &outcome)
       return .call(call.state(for: .caller))

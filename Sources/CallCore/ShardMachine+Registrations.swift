@@ -18,6 +18,10 @@ extension ShardMachine {
       let error = CallError(.tryAgain, retryAfterMilliseconds: 1000)
       return Self.reply(command, .error(error), .urgent, into: &outcome)
     }
+    let leaving = surplus(with: registration).map(\.id)
+    guard hasRoom(for: command.device, of: command.user, leaving: leaving) else {
+      return Self.reply(command, .error(limits.tooManyDevices), .urgent, into: &outcome)
+    }
     dropClaims(of: command.user, command.device, into: &outcome)
     if fingerprints.isEmpty { return store(registration, reply, into: &outcome) }
     claim(fingerprints, for: registration, reply, into: &outcome)
@@ -50,11 +54,7 @@ extension ShardMachine {
   private mutating func makeRoom(
     for registration: Registration, into outcome: inout Outcome
   ) -> [DeviceID] {
-    let registered = (users[registration.user]?.devices ?? []).filter { $0.registration != nil }
-    guard !registered.contains(where: { $0.id == registration.device }) else { return [] }
-    let surplus = registered.count + 1 - limits.devicesPerUser
-    guard surplus > 0 else { return [] }
-    let oldest = registered.sorted { Self.seen($0) < Self.seen($1) }.prefix(surplus)
+    let oldest = surplus(with: registration)
     for device in oldest {
       remove(registration.user, device.id, reply: nil, into: &outcome)
       if let session = device.session {
@@ -65,6 +65,14 @@ extension ShardMachine {
       }
     }
     return oldest.map(\.id)
+  }
+
+  /// The devices that give way to a registration.
+  private func surplus(with registration: Registration) -> [User.Device] {
+    let registered = (users[registration.user]?.devices ?? []).filter { $0.registration != nil }
+    guard !registered.contains(where: { $0.id == registration.device }) else { return [] }
+    let surplus = max(0, registered.count + 1 - limits.devicesPerUser)
+    return Array(registered.sorted { Self.seen($0) < Self.seen($1) }.prefix(surplus))
   }
 
   /// Until when a device was seen; one that is attached is seen now.

@@ -3,6 +3,9 @@ extension ShardMachine {
   mutating func attach(
     _ command: Command, _ attach: Attach, _ context: CallContext, into outcome: inout Outcome
   ) {
+    if !attach.announce, !hasRoom(for: command.device, of: command.user) {
+      return Self.reply(command, .error(limits.tooManyDevices), .urgent, into: &outcome)
+    }
     var replaced: SessionRef?
     var ignored = false
     users[command.user, default: User()].withDevice(command.device) { device in
@@ -35,6 +38,19 @@ extension ShardMachine {
       ringAttached(command, context, into: &outcome)
       if !attach.announce { noteSeen(command.user, command.device, context, into: &outcome) }
     }
+  }
+
+  /// Whether a device may attach or register: every one that does is rung, so there is a limit here, and
+  /// none at the call. What an edge announces was let in before.
+  /// - Parameter leaving: devices that give way, where they have no session.
+  func hasRoom(
+    for device: DeviceID, of key: UserKey, leaving: [DeviceID] = []
+  ) -> Bool {
+    guard let user = users[key] else { return true }
+    let others = user.devices.filter { other in
+      other.session != nil || (other.registration != nil && !leaving.contains(other.id))
+    }
+    return others.count < limits.legsPerCall || others.contains { $0.id == device }
   }
 
   /// The device hears the present state of its user's calls.

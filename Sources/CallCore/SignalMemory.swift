@@ -1,31 +1,42 @@
-/// The newest signals of one side of a call, so that a command that is repeated, by a client that
+/// The newest signals of one side of a call, so that a command that is retransmitted, by a client that
 /// timed out, an edge or the bus, adds none.
 struct SignalMemory: Sendable {
   private struct Entry {
     var content: UInt64
-    /// The sender's number for the command; 0 where it was read back from the journal, which keeps
-    /// the signal only.
+    /// The sender's number for the command; 0 where the journal does not have it, as in records of
+    /// earlier versions.
     var request: UInt64
   }
   private var entries: [Entry] = []
 
-  /// More than a device sends within the time that a command is repeated.
+  /// More than a device sends within the time that a command is retransmitted.
   private static let capacity = 64
 
   /// A signal is a fact now.
   mutating func note(_ signal: Signal) {
+    note(request: signal.request, content: Self.hash(signal.kind, signal.body))
+  }
+
+  /// - Parameter request: 0 where it is not known.
+  mutating func note(request: UInt64, content: UInt64) {
+    // A checkpoint tells twice of what is not acknowledged.
+    if request != 0, contains(request: request) { return }
     if entries.count >= Self.capacity { entries.removeFirst() }
-    entries.append(Entry(content: Self.hash(signal.kind, signal.body), request: 0))
+    entries.append(Entry(content: content, request: request))
   }
 
-  /// The newest signal came with this request.
-  mutating func claim(_ request: UInt64) {
-    guard !entries.isEmpty else { return }
-    entries[entries.count - 1].request = request
+  /// What a checkpoint keeps.
+  func marks(fromCaller: Bool, _ device: DeviceID) -> [SignalMark] {
+    entries.map {
+      SignalMark(
+        fromCaller: fromCaller, device: device, request: $0.request, content: $0.content)
+    }
   }
 
-  /// Whether this is a repetition. The same content under another request is none, unless only a new
-  /// owner's journal knows it: that one counts as the repetition it most likely is, once.
+  func contains(request: UInt64) -> Bool { entries.contains { $0.request == request } }
+
+  /// Whether this is a repetition. The same content under another request is none, unless the request
+  /// of the earlier one is not known: it counts as the repetition it most likely is, once.
   mutating func isRepeat(request: UInt64, _ kind: SignalKind, _ body: String) -> Bool {
     guard request != 0, !entries.isEmpty else { return false }
     let content = Self.hash(kind, body)

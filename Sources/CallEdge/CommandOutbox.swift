@@ -25,6 +25,8 @@ package struct CommandOutbox {
     case repeated
     /// Another command of the session waits under the same request id.
     case conflicting
+    /// A description or candidate that the device sent before was given up: it comes first.
+    case outOfTurn
     case full
   }
 
@@ -54,6 +56,7 @@ package struct CommandOutbox {
 
   private let rules: Rules
   private var pending: [Key: Pending] = [:]
+  private var streams = SignalStreams()
   private var lastOrder: UInt64 = 0
   private var reminders: Deque<Reminder> = []
   private var batches: [Batch]
@@ -84,6 +87,8 @@ package struct CommandOutbox {
       return former.command.isRepeated(by: command) ? .repeated : .conflicting
     }
     guard pending.count < rules.pendingMax else { return .full }
+    guard streams.admits(command, now: now) else { return .outOfTurn }
+    streams.add(command)
     lastOrder += 1
     pending[key] = Pending(command: command, since: now, order: lastOrder)
     reminders.append(Reminder(key: key, since: now, due: now + rules.resendAfter))
@@ -125,6 +130,8 @@ package struct CommandOutbox {
   }
 
   private mutating func add(_ command: Command, urgent: Bool) {
+    var command = command
+    command.after = streams.predecessor(of: command)
     let shard = ShardHash.shard(of: command.callee, count: rules.shardCount)
     let bytes = command.body.approximateBytes
     if batches[shard].commands.isEmpty {
@@ -183,10 +190,17 @@ package struct CommandOutbox {
 
   /// Takes what a reply answers off the table; nil for a reply to nothing, or a second one.
   package mutating func replied(session: UInt64, request: UInt64) -> Pending? {
-    pending.removeValue(forKey: Key(session: session, request: request))
+    take(Key(session: session, request: request))
   }
 
-  /// Sends again what waits too long, and gives up what waited longer.
+  private mutating func take(_ key: Key) -> Pending? {
+    guard let entry = pending.removeValue(forKey: key) else { return nil }
+    streams.remove(entry.command)
+    return entry
+  }
+
+  /// Retransmits what waits too long, and gives up what waited longer. A description or candidate takes
+  /// along those that the device sent after it, of the same call, so that their order stays.
   /// - Parameters:
   ///   - isLive: whether a session is still there; the commands of others are dropped. In particular
   ///     a repeated attach must not follow the news that its session closed.
@@ -195,22 +209,32 @@ package struct CommandOutbox {
   package mutating func sweep(
     now: Timestamp, isLive: (UInt64) -> Bool, giveUp: (Command) -> Void
   ) -> Int {
+    streams.expire(now: now)
     var resent = 0
     while let reminder = reminders.first, reminder.due <= now {
       reminders.removeFirst()
       // A pending command of another time has a reminder of its own.
       guard let entry = pending[reminder.key], entry.since == reminder.since else { continue }
       guard isLive(reminder.key.session) else {
-        pending.removeValue(forKey: reminder.key)
+        _ = take(reminder.key)
         continue
       }
+      let requests = streams.from(entry.command)
       guard now < entry.since + rules.timeout else {
-        pending.removeValue(forKey: reminder.key)
-        giveUp(entry.command)
+        streams.close(behind: entry.command, until: now + rules.timeout)
+        for request in requests {
+          let given = take(Key(session: reminder.key.session, request: request))
+          if let given { giveUp(given.command) }
+        }
         continue
       }
-      add(entry.command, urgent: true)
-      resent += 1
+      for request in requests {
+        guard let next = pending[Key(session: reminder.key.session, request: request)] else {
+          continue
+        }
+        add(next.command, urgent: true)
+        resent += 1
+      }
       reminders.append(
         Reminder(key: reminder.key, since: reminder.since, due: now + rules.resendAfter))
     }
@@ -219,12 +243,16 @@ package struct CommandOutbox {
 }
 
 extension Command {
-  /// Whether another command under the same request id asks for the same. An attach is stamped with
-  /// its time, which does not count.
+  /// Whether another command under the same request id asks for the same. An attach and a place are
+  /// stamped with their time, which does not count.
   fileprivate func isRepeated(by other: Command) -> Bool {
     if case .attach(var mine) = body, case .attach(let theirs) = other.body {
       mine.attachedAt = theirs.attachedAt
       return mine == theirs
+    }
+    if case .place(var mine) = body, case .place(let theirs) = other.body {
+      mine.receivedAt = theirs.receivedAt
+      return mine == theirs && callee == other.callee
     }
     return self == other
   }

@@ -31,6 +31,8 @@ final class EdgeLoop {
   private var flushScheduled = false
   private var lazyFlushScheduled = false
   private var touched: [WebSocketHandler] = []
+  /// Of the last invites of calls that were just placed and are about to be written: since when.
+  private var ringsSince: [Timestamp] = []
   /// Sockets with frames that wait for company: since the last look, and since the one before.
   private var holding: [WebSocketHandler] = []
   private var holdingLong: [WebSocketHandler] = []
@@ -131,6 +133,7 @@ final class EdgeLoop {
     switch outbox.submit(command, lazily: lazily, now: now) {
     case .accepted:
       metrics.commandsTotal.increment()
+      shared.logger.received(command)
       metrics.commandsPending.add(1)
       commandsThisTick += 1
       if lazily { scheduleLazyFlush() } else { scheduleFlush() }
@@ -138,6 +141,7 @@ final class EdgeLoop {
     case .repeated: return .repeated
     case .conflicting:
       return .refused(CallError(.invalidField, "Another command waits under this id."))
+    case .outOfTurn: return .refused(CallError(.tryAgain, retryAfterMilliseconds: 200))
     case .full: return .refused(CallError(.overloaded, retryAfterMilliseconds: 1000))
     }
   }
@@ -145,12 +149,14 @@ final class EdgeLoop {
   /// Hands over a command that is never answered.
   func say(_ command: Command) {
     metrics.commandsTotal.increment()
+    shared.logger.received(command)
     outbox.say(command)
     scheduleFlush()
   }
 
   func acknowledge(_ command: Command) {
     metrics.commandsTotal.increment()
+    shared.logger.received(command)
     outbox.acknowledge(command)
     scheduleLazyFlush()
   }
@@ -192,6 +198,17 @@ final class EdgeLoop {
     let now = self.now
     for item in items { handle(item, now: now) }
     flushTouched()
+    recordRings()
+  }
+
+  /// The invites are written. The clocks of two edges may differ: a negative span counts as none.
+  private func recordRings() {
+    guard !ringsSince.isEmpty else { return }
+    let now = self.now
+    for since in ringsSince {
+      metrics.ringLatency.record(microseconds: max(0, (now - since).microseconds))
+    }
+    ringsSince.removeAll(keepingCapacity: true)
   }
 
   private func handle(_ item: EdgeItem, now: Timestamp) {
@@ -203,6 +220,9 @@ final class EdgeLoop {
         return undeliverable(delivery, session: item.session, now: now)
       }
       metrics.deliveriesTotal.increment()
+      if let since = item.ringsSince { ringsSince.append(since) }
+      shared.logger.written(
+        delivery, to: SessionRef(edge: shared.incarnation, number: item.session), handler.sender)
     case .notice(let notice):
       guard let handler = device(item.session) else {
         return metrics.deliveriesUnknown.increment()

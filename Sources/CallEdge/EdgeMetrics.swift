@@ -15,6 +15,7 @@ package final class EdgeMetrics: Sendable {
   package let commandsTimedOut: Counter
   package let cutOffs: Counter
   package let commandLatency: LatencyHistogram
+  package let ringLatency: LatencyHistogram
   package let busDropped: Counter
   package let deliveriesTotal: Counter
   /// Deliveries and replies to sessions that are gone.
@@ -54,6 +55,10 @@ package final class EdgeMetrics: Sendable {
       "callmesh_edge_commands_timed_out_total", "Commands that were never answered.")
     commandLatency = registry.histogram(
       "callmesh_edge_command_seconds", "From a command's arrival to its reply's leaving.")
+    ringLatency = registry.histogram(
+      "callmesh_ring_seconds",
+      "From a place's arrival at an edge until this edge has written the call's last invite.",
+      bounds: .fineLatencies)
     busDropped = registry.counter(
       "callmesh_edge_bus_dropped_total", "Messages that the bus's full outbox refused.")
     deliveriesTotal = registry.counter(

@@ -168,6 +168,7 @@ extension EdgeShared {
     edge.deliveriesTotal = metrics.deliveriesTotal.value
     edge.errorsTotal = metrics.errorsTotal
     edge.commandLatency = LatencySummary(metrics.commandLatency)
+    edge.ringLatency = LatencySummary(metrics.ringLatency)
     return NodeStatus(
       node: configuration.nodeID, role: "edge", state: "\(state)", version: configuration.version,
       processID: process.processID, uptimeSeconds: process.uptimeSeconds,

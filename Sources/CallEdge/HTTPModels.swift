@@ -36,7 +36,7 @@ extension CallError.Code {
     case .methodNotAllowed: 405
     case .callIDTaken, .callEnded, .wrongState: 409
     case .frameTooLarge: 413
-    case .rateLimited, .tooManyCalls, .tooManyLiveCalls, .tooManySignals: 429
+    case .rateLimited, .tooManyDevices, .tooManyCalls, .tooManyLiveCalls, .tooManySignals: 429
     case .internalError: 500
     case .tryAgain, .draining, .overloaded: 503
     }

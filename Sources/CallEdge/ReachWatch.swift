@@ -18,6 +18,8 @@ package struct ReachWatch: Sendable {
   private var heardAt: Timestamp
   private var nextAt: Timestamp
   private var unanswered = 0
+  /// The time began anew with a connection since the last answer.
+  private var beganAnew = false
   package private(set) var isCutOff = false
 
   package init(limit: Span, now: Timestamp) {
@@ -40,9 +42,21 @@ package struct ReachWatch: Sendable {
     return true
   }
 
+  /// The edge has its connection to the bus again. What it asked meanwhile is lost, so the next question
+  /// is due, and the time counts from now: once, or a connection that breaks again and again would hide
+  /// that nobody answers.
+  package mutating func reconnected(now: Timestamp) {
+    nextAt = now
+    guard !isCutOff, !beganAnew else { return }
+    beganAnew = true
+    heardAt = now
+    unanswered = 0
+  }
+
   package mutating func answered(now: Timestamp) {
     heardAt = now
     unanswered = 0
+    beganAnew = false
     isCutOff = false
   }
 }

@@ -27,6 +27,8 @@ final class WebSocketHandler: ChannelInboundHandler {
   private var isHolding = false
   private var isReading = false
   private var isCountedAttached = false
+  /// When the bytes that are being read arrived.
+  private var readAt = Timestamp(microseconds: 0)
 
   init(loop: EdgeLoop, codec: DeviceCodec, claims: DeviceClaims?) {
     self.loop = loop
@@ -95,6 +97,7 @@ final class WebSocketHandler: ChannelInboundHandler {
   private func read(_ bytes: UnsafeRawBufferPointer) -> Int {
     var consumed = 0
     let now = loop.now
+    readAt = now
     while context != nil {
       switch reader.next(bytes, consumed: &consumed, scratch: loop.scratch) {
       case .needMore: return consumed
@@ -203,7 +206,11 @@ final class WebSocketHandler: ChannelInboundHandler {
 
   private func forward(request: UInt64, callee: UserKey, _ body: Command.Body) {
     guard let sender = session.sender else { return }
-    let command = command(request, from: sender, callee: callee, body)
+    var command = command(request, from: sender, callee: callee, body)
+    if case .place(var place) = body {
+      place.receivedAt = readAt
+      command.body = .place(place)
+    }
     let now = loop.now
     switch loop.submit(command, now: now) {
     case .sent: break
@@ -313,6 +320,9 @@ final class WebSocketHandler: ChannelInboundHandler {
       $0.replied(request: command.request, to: command.body, reply, now: now, into: &$1)
     }
   }
+
+  /// Whose session it is, once that is known.
+  var sender: (user: UserKey, device: DeviceID)? { session.sender }
 
   /// False when the session takes no deliveries any more.
   func deliver(_ delivery: Delivery) -> Bool {

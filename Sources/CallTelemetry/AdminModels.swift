@@ -84,6 +84,9 @@ public struct EdgeStatus: Codable, Sendable, Equatable {
   public var errorsTotal: UInt64 = 0
   /// From a command's arrival to its reply leaving.
   public var commandLatency: LatencySummary?
+  /// From a place's arrival at an edge until this edge has written the call's last invite; nil from nodes
+  /// that do not say.
+  public var ringLatency: LatencySummary?
   public init() {}
 }
 
@@ -92,7 +95,8 @@ public struct CoordinatorStatus: Codable, Sendable, Equatable {
   public var commandsTotal: UInt64 = 0
   /// From an append's start to its acknowledgement.
   public var appendLatency: LatencySummary?
-  /// From placing to the last leg's acknowledgement of the invite.
+  /// From placing until all devices have acknowledged the invite, or said something of the call:
+  /// includes lost and late acknowledgements.
   public var ringLatency: LatencySummary?
   public var appendsTotal: UInt64 = 0
   public var appendsRefusedTotal: UInt64 = 0

@@ -29,6 +29,26 @@ public struct PushStatus: Codable, Sendable, Equatable {
       self.depth = depth
     }
   }
+  /// Tokens of one kind for which no gateway has a sender.
+  public struct Unserved: Codable, Sendable, Equatable {
+    /// apns, fcm or webPush.
+    public var provider: String
+    public var environment: String
+    public var topic: String
+    /// Jobs that this gateway gave up for want of a sender, since its start.
+    public var jobsTotal: UInt64
+    /// Since the newest of them.
+    public var secondsAgo: Double
+    public init(
+      provider: String, environment: String, topic: String, jobsTotal: UInt64, secondsAgo: Double
+    ) {
+      self.provider = provider
+      self.environment = environment
+      self.topic = topic
+      self.jobsTotal = jobsTotal
+      self.secondsAgo = secondsAgo
+    }
+  }
   /// Those that this gateway serves.
   public var lanes: [Lane] = []
   public var pools: [Pool] = []
@@ -37,5 +57,8 @@ public struct PushStatus: Codable, Sendable, Equatable {
   public var counts: [String: UInt64] = [:]
   /// Reports that no shard has answered yet.
   public var reportsWaiting = 0
+  /// The topics for which jobs were given up, the newest first; at most some dozens. nil from nodes that
+  /// do not say.
+  public var unserved: [Unserved]?
   public init() {}
 }

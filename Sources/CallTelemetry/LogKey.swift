@@ -8,11 +8,24 @@ public enum LogKey: String, CaseIterable, Sendable {
   // Where.
   case node, role, cluster, version, shard, shards, epoch, edge, session, subject, bucket
   // Whom and what.
-  case app, user, device, call, request, reason, state
+  case app, user, device, call, callee, request, reason, state, purpose, topic
   // What happened.
-  case error, count, code, milliseconds, sequence, owner, signal
+  case error, count, sessions, commands, code, milliseconds, sequence, owner, signal
   // The outside.
   case nats, host, port, path, key, client
+
+  /// Whether the value is a number in JSON. Ids are text, also where they look like numbers.
+  package var isNumber: Bool {
+    switch self {
+    case .shard, .shards, .epoch, .count, .sessions, .commands, .code, .milliseconds, .sequence,
+      .port:
+      true
+    case .node, .role, .cluster, .version, .edge, .session, .subject, .bucket, .app, .user,
+      .device, .call, .request, .reason, .state, .error, .owner, .signal, .nats, .host, .path,
+      .key, .client:
+      false
+    }
+  }
 }
 
 extension Dictionary where Key == String, Value == Logger.MetadataValue {

@@ -28,8 +28,9 @@ package enum LogLine {
     return line
   }
 
-  /// One JSON object: time, level, logger, message, then the metadata as strings. A metadata key
-  /// that has the name of one of the four gets a trailing `_`.
+  /// One JSON object: time, level, logger, message, then the metadata. Values are strings, but those
+  /// of keys that stand for a number (`LogKey.isNumber`). A metadata key that has the name of one of
+  /// the four gets a trailing `_`.
   package static func json(
     milliseconds: Int64, level: String, label: String, message: String,
     metadata: [(key: String, value: String)]
@@ -42,12 +43,17 @@ package enum LogLine {
       line += ",\""
       line += JSONText.escaped(key)
       if ["time", "level", "logger", "message"].contains(key) { line += "_" }
-      line += "\":\""
-      line += JSONText.escaped(value)
-      line += "\""
+      line += "\":"
+      line += isNumber(key, value) ? value : "\"\(JSONText.escaped(value))\""
     }
     line += "}\n"
     return line
+  }
+
+  /// The key decides. A value that is no whole number after all stays text, so that the line stays JSON.
+  private static func isNumber(_ key: String, _ value: String) -> Bool {
+    LogKey(rawValue: key)?.isNumber == true
+      && (Int64(value)?.description ?? UInt64(value)?.description) == value
   }
 
   private static func isPlain(_ value: String) -> Bool {

@@ -19,14 +19,40 @@ public final class Gauge: Sendable {
   public var value: Int64 { storage.load(ordering: .relaxed) }
 }
 
-/// Durations in buckets a quarter of a power of two wide, from 1 µs to over two hours, without a
-/// lock. A percentile is the upper bound of its bucket: never below the true value, and at most a
-/// quarter above it.
+/// Durations in buckets, from 1 µs to nine hours, without a lock. Each power of two has 16 buckets of
+/// one width. A percentile is the upper bound of its bucket: never below the true value, and at most a
+/// sixteenth above it.
 public final class LatencyHistogram: Sendable {
-  package static let bucketCount = 132
+  /// Which of the buckets' bounds Prometheus is shown. Fewer bounds are fewer series.
+  public struct Bounds: Sendable, Equatable {
+    /// The first and the last bound, as powers of two in microseconds.
+    var exponents: ClosedRange<Int>
+    /// Bounds per power of two: 1, 2, 4, 8 or 16.
+    var perPower: Int
+
+    /// 64 µs to 67 s, each twice the one before.
+    public static let latencies = Bounds(exponents: 6...26, perPower: 1)
+    /// 64 µs to 4 s, each at most an eighth above the one before: for quantiles that are compared with
+    /// other measurements.
+    public static let fineLatencies = Bounds(exponents: 6...22, perPower: 8)
+    /// Half a second to nine hours, each at most half above the one before.
+    public static let callDurations = Bounds(exponents: 19...35, perPower: 2)
+
+    /// The indices of the buckets whose upper bounds are shown.
+    fileprivate var indices: StrideThrough<Int> {
+      let first = exponents.lowerBound * LatencyHistogram.perPower - 1
+      let last = exponents.upperBound * LatencyHistogram.perPower - 1
+      return stride(from: first, through: last, by: LatencyHistogram.perPower / perPower)
+    }
+  }
+
+  fileprivate static let perPower = 16
+  private static let stepBits = 4
+  package static let bucketCount = 35 * perPower
   private let buckets: [Counter] = (0..<bucketCount).map { _ in Counter() }
   private let sum = Counter()
-  public init() {}
+  let bounds: Bounds
+  public init(bounds: Bounds = .latencies) { self.bounds = bounds }
 
   public func record(microseconds: Int64) {
     let value = UInt64(max(1, microseconds))
@@ -52,35 +78,34 @@ public final class LatencyHistogram: Sendable {
     return Self.upperBound(Self.bucketCount - 1)
   }
 
-  /// Cumulative counts at whole powers of two from 64 µs to 67 s, as Prometheus wants them: (upper
-  /// bound in µs, count).
+  /// Cumulative counts at the bounds, as Prometheus wants them: (upper bound in µs, count).
   var cumulative: [(upperMicroseconds: Int64, count: UInt64)] {
     var seen: UInt64 = 0
-    var out: [(Int64, UInt64)] = []
-    for index in 0..<Self.bucketCount {
-      seen += buckets[index].value
-      if index % 4 == 3, (5...25).contains(index / 4) {
-        out.append((Self.upperBound(index), seen))
+    var next = 0
+    return bounds.indices.map { index in
+      while next <= index {
+        seen += buckets[next].value
+        next += 1
       }
+      return (Self.upperBound(index), seen)
     }
-    return out
   }
 
   /// Buckets are open below and closed above, as Prometheus has them, so that whole powers of two
-  /// are bounds: 4 is in the bucket (3, 4], 5 in (4, 5].
+  /// are bounds: 32 is in the bucket (31, 32], 33 in (32, 34].
   package static func bucket(of value: UInt64) -> Int {
     let below = max(2, value) - 1
     let exponent = 63 - below.leadingZeroBitCount
-    let quarter =
-      exponent >= 2
-      ? Int((below >> UInt64(exponent - 2)) & 3) : Int((below << UInt64(2 - exponent)) & 3)
-    return min(bucketCount - 1, exponent * 4 + quarter)
+    let scaled =
+      exponent >= stepBits
+      ? below >> UInt64(exponent - stepBits) : below << UInt64(stepBits - exponent)
+    return min(bucketCount - 1, exponent * perPower + Int(scaled) % perPower)
   }
 
   /// The greatest value of a bucket.
   package static func upperBound(_ index: Int) -> Int64 {
-    let quarters = Int64(5 + index % 4) << Int64(index / 4)
-    return (quarters + 3) / 4
+    let steps = Int64(perPower + 1 + index % perPower) << Int64(index / perPower)
+    return (steps + Int64(perPower) - 1) >> Int64(stepBits)
   }
 }
 
@@ -121,10 +146,12 @@ public final class MetricsRegistry: Sendable {
     return made
   }
 
-  public func histogram(_ name: String, _ help: String, labels: [(String, String)] = [])
-    -> LatencyHistogram
-  {
-    let made = LatencyHistogram()
+  /// - Parameter bounds: of a histogram that is made now.
+  public func histogram(
+    _ name: String, _ help: String, labels: [(String, String)] = [],
+    bounds: LatencyHistogram.Bounds = .latencies
+  ) -> LatencyHistogram {
+    let made = LatencyHistogram(bounds: bounds)
     if case .histogram(let histogram) = add(name, help, labels, .histogram(made)) {
       return histogram
     }

@@ -30,7 +30,8 @@ public struct ProcessSample: Sendable, Equatable {
       uptimeSeconds: uptime(), processID: getpid())
   }
 
-  /// Puts CPU, memory and uptime into a registry, under the names that Prometheus's own clients use.
+  /// Puts CPU, memory, start and uptime into a registry, under the names that Prometheus's own clients
+  /// use, and the version of the build.
   public static func register(in metrics: MetricsRegistry) {
     metrics.reading(
       "process_cpu_seconds_total", "User and system CPU time spent.", type: "counter"
@@ -39,6 +40,13 @@ public struct ProcessSample: Sendable, Equatable {
       Double(residentBytes())
     }
     metrics.reading("process_uptime_seconds", "Time since the process began.") { uptime() }
+    // Read once: a start that moves when the wall clock is set would look like a restart.
+    let started = Double(CalendarTime.nowMilliseconds()) / 1000 - uptime()
+    metrics.reading("process_start_time_seconds", "When the process began, since 1970.") { started }
+    metrics.gauge(
+      "callmesh_build_info", "Always 1; the label tells the version.",
+      labels: [("version", CallmeshVersion.current)]
+    ).set(1)
   }
 
   private static func seconds(of clock: clockid_t) -> Double {

@@ -48,9 +48,13 @@ public struct EdgeItem: Sendable, Equatable {
   /// The edge's number for the session.
   public var session: UInt64
   public var body: Body
-  public init(session: UInt64, body: Body) {
+  /// Of the last invite to this edge for a call that was just placed: when an edge received the place.
+  /// The edge measures how long it took to ring; its devices are not told.
+  public var ringsSince: Timestamp?
+  public init(session: UInt64, body: Body, ringsSince: Timestamp? = nil) {
     self.session = session
     self.body = body
+    self.ringsSince = ringsSince
   }
   public enum Body: Sendable, Equatable {
     case reply(request: UInt64, Reply)

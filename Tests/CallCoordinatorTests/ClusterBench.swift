@@ -35,10 +35,12 @@ final class ClusterBench: Sendable {
     edge.startHeart()
   }
 
-  func start(_ name: String, _ change: (inout CoordinatorConfiguration) -> Void = { _ in }) {
+  func start(
+    _ name: String, registry: MetricsRegistry = MetricsRegistry(),
+    _ change: (inout CoordinatorConfiguration) -> Void = { _ in }
+  ) {
     var configuration = testConfiguration(name, shards: shards)
     change(&configuration)
-    let registry = MetricsRegistry()
     let node = CoordinatorNode(
       configuration: configuration, bus: bus, clock: clock, metrics: registry,
       logger: quietLogger())
@@ -123,6 +125,14 @@ final class ClusterBench: Sendable {
     -> [Answer]
   {
     let body = try query.map { Array(try JSONEncoder().encode($0)) } ?? []
+    return try await ask(subject, body: body)
+  }
+
+  func ask<Answer: Decodable>(_ subject: String, list: ListQuery) async throws -> [Answer] {
+    try await ask(subject, body: Array(JSONEncoder().encode(list)))
+  }
+
+  func ask<Answer: Decodable>(_ subject: String, body: [UInt8]) async throws -> [Answer] {
     let count = nodes.withLock { $0.count }
     let replies: [BusMessage]
     do {

@@ -108,7 +108,9 @@ import Testing
     var membership = Membership(timeout: Self.timeout, now: at(0))
     _ = membership.heard(edge("e", 7), now: at(0))
     #expect(
-      membership.heard(edge("e", 8, .starting), now: at(10)) == [.edgeJoined(8), .edgeLost(7, .gone)])
+      membership.heard(edge("e", 8, .starting), now: at(10)) == [
+        .edgeJoined(8), .edgeLost(7, .gone),
+      ])
     #expect(membership.livingEdges == [8])
   }
 
@@ -193,7 +195,8 @@ import Testing
       _ = membership.heard(edge("e\(number)", number), now: at(0))
     }
     _ = membership.heard(edge("e7", 7, .gone), now: at(100))
-    #expect(pass(&membership, from: 500, to: 3000) == [.edgeLost(8, .silent), .edgeLost(9, .silent)])
+    #expect(
+      pass(&membership, from: 500, to: 3000) == [.edgeLost(8, .silent), .edgeLost(9, .silent)])
     #expect(membership.missingEdges.map(\.edge) == [8, 9])
     #expect(membership.missingEdges.map(\.at) == [at(3000), at(3000)])
     // One lives, the other says late that it goes.

@@ -86,7 +86,10 @@ final class WorkerBench: Sendable {
 
   func failCheckpoints(_ fails: Bool) { records.failsCheckpoints.withLock { $0 = fails } }
 
-  init(_ change: (inout CoordinatorConfiguration) -> Void = { _ in }) async throws {
+  init(
+    registry: MetricsRegistry = MetricsRegistry(),
+    _ change: (inout CoordinatorConfiguration) -> Void = { _ in }
+  ) async throws {
     var configuration = testConfiguration("me", shards: Self.shards)
     change(&configuration)
     let records = Records()
@@ -94,7 +97,7 @@ final class WorkerBench: Sendable {
     tokens = try await bus.openBucket("tokens", BucketOptions())
     registrations = try await bus.openBucket("registrations", BucketOptions())
     journal = HeldJournal(try await bus.openJournal(JournalOptions()))
-    metrics = CoordinatorMetrics(MetricsRegistry())
+    metrics = CoordinatorMetrics(registry)
     clock = testClock()
     edge = try FakeEdge(77, bus, shards: Self.shards, clock: clock)
     worker = ShardWorker(

@@ -369,7 +369,8 @@ extension WorkerBench {
         Issue.record("\(reply)")
         return
       }
-      #expect(state.reason == .unreachable)
+      #expect(state.phase == .placed, "it waits for devices between two edges")
+      #expect(bench.outlet.kept.isEmpty)
       bench.worker.inbox.offer(.mayPush(true))
       let next = CallID(high: 3, low: 5)
       try await bench.edge.place(next, from: 3, caller, to: bob)

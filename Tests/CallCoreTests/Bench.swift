@@ -37,17 +37,19 @@ struct Bench {
   }
 
   /// Says a command, as `user`'s `device`, and returns the reply; `again`: under the same number as
-  /// the last one.
+  /// the last one; `number`: under that one.
   @discardableResult
   mutating func say(
     _ body: Command.Body, user: String = "bob", device: String, callee: String = "bob",
-    session: SessionRef? = nil, again: Bool = false
+    session: SessionRef? = nil, again: Bool = false, number: UInt64? = nil, after: UInt64 = 0
   ) -> Reply? {
     if !again { request += 1 }
-    let command = Command(
+    let request = number ?? request
+    var command = Command(
       session: session ?? Self.session(device), request: request,
       user: UserKey(app: Self.app, user: user), device: DeviceID(device),
       callee: UserKey(app: Self.app, user: callee), body: body)
+    command.after = after
     let from = effects.count
     run { $0.handle(command, now: $1, into: &$2) }
     for effect in effects[from...] {
@@ -77,8 +79,11 @@ struct Bench {
   }
 
   @discardableResult
-  mutating func caller(_ body: Command.Body, session: SessionRef? = nil) -> Reply? {
-    say(body, user: "alice", device: "alice1", session: session)
+  mutating func caller(
+    _ body: Command.Body, session: SessionRef? = nil, number: UInt64? = nil, after: UInt64 = 0
+  ) -> Reply? {
+    say(
+      body, user: "alice", device: "alice1", session: session, number: number, after: after)
   }
 
   /// Lets time pass, firing every deadline in its turn.

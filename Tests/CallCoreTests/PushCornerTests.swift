@@ -321,18 +321,16 @@ import Testing
     var bench = Bench()
     bench.enrol("b1", voip: "b1", can: [])
     for number in 0..<300 { bench.attach("socket\(number)") }
-    bench.pass(.seconds(1))
-    bench.say(.attach(Attach(deviceName: "", attachedAt: bench.now)), device: "newest")
-    _ = bench.take()
     bench.place()
     let legs = bench.shard.inspect(call: Bench.callID)?.legs.map(\.party.device.text) ?? []
-    #expect(legs.count == 20)
-    #expect(legs.contains("b1"), "registered")
-    #expect(legs.contains("newest"))
+    #expect(Set(legs) == Set(["b1"] + (0..<19).map { "socket\($0)" }), "all that could attach ring")
     for number in 0..<300 {
       bench.say(.alerting(Bench.callID), device: "socket\(number)")
       bench.say(.answer(CallID(high: 1, low: 1), description: ""), device: "socket\(number)")
     }
-    #expect(bench.shard.inspect(call: Bench.callID)?.legs.count == 20)
+    #expect(bench.shard.inspect(call: Bench.callID)?.legs.count == CallLimits().legsEverPerCall)
+    let late = bench.say(.answer(Bench.callID, description: ""), device: "socket299")
+    #expect(late?.error == .tooManyDevices, "it is not told that it lost while the call rings")
+    #expect(bench.say(.decline(Bench.callID, .here), device: "socket299")?.error == .tooManyDevices)
   }
 }

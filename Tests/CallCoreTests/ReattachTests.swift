@@ -168,7 +168,8 @@ import Testing
     var old = newOwner(seen: .seconds(30 * 86_400), afterLoss: true)
     old.place()
     old.pass(.milliseconds(4999))
-    #expect(old.ends.isEmpty, "after a crash devices that are not registered may be between two edges")
+    #expect(
+      old.ends.isEmpty, "after a crash devices that are not registered may be between two edges")
     old.pass(.milliseconds(1))
     #expect(old.ends.map(\.reason) == [.unreachable])
   }

@@ -53,12 +53,33 @@ import Testing
     var bench = Bench()
     bench.attach("b1")
     bench.place()
-    bench.caller(.signal(Bench.callID, .candidate, body: "c1"))
+    bench.caller(.signal(Bench.callID, .candidate, body: "c1"), number: 31)
     var next = next(bench, checkpoint: false, attach: ["b1"])
-    next.caller(.signal(Bench.callID, .candidate, body: "c1"))
+    next.caller(.signal(Bench.callID, .candidate, body: "c1"), number: 31)
     #expect(next.signals("b1").isEmpty)
     #expect(next.invites("b1").first?.signals.map(\.body) == ["c1"])
-    next.caller(.signal(Bench.callID, .candidate, body: "c2"))
+    next.caller(.signal(Bench.callID, .candidate, body: "c1"), number: 32)
+    next.caller(.signal(Bench.callID, .candidate, body: "c2"), number: 33)
+    #expect(next.signals("b1").map(\.body) == ["c1", "c2"], "the same text is another candidate")
+  }
+
+  @Test("R9, R10: a journal of an earlier version does not say under which number it came")
+  func candidatesOfAnEarlierVersion() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    bench.caller(.signal(Bench.callID, .candidate, body: "c1"), number: 31)
+    for index in bench.journal.indices {
+      guard case .signal(true, let device, var signal) = bench.journal[index].change else {
+        continue
+      }
+      signal.request = 0
+      bench.journal[index].change = .signal(fromCaller: true, device, signal)
+    }
+    var next = next(bench, checkpoint: false, attach: ["b1"])
+    next.caller(.signal(Bench.callID, .candidate, body: "c1"), number: 31)
+    #expect(next.signals("b1").isEmpty)
+    next.caller(.signal(Bench.callID, .candidate, body: "c2"), number: 33)
     #expect(next.signals("b1").map(\.body) == ["c2"])
   }
 

@@ -10,7 +10,7 @@ import Testing
 
   private func placed(by user: UserKey, _ bench: Bench) -> [UserCalls.Item] {
     var found = UserCalls()
-    bench.shard.snapshot.add(callsPlacedBy: user, to: &found)
+    bench.shard.directory.add(callsPlacedBy: user, to: &found)
     return found.newest
   }
 

@@ -235,6 +235,21 @@ enum Sample {
         """)
   }
 
+  /// The problems stay, whatever the terminal is.
+  @Test(arguments: [(24, 80), (10, 40), (3, 200)]) func theScreenFitsATerminal(
+    rows: Int, columns: Int
+  ) {
+    var node = Sample.edge("e1")
+    node.bus.connected = false
+    let text = StatusText.render(
+      ClusterView([node]), cluster: "demo", url: "u", color: false,
+      size: TerminalSize(rows: rows, columns: columns))
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+    #expect(lines.count <= rows - 1)
+    #expect(lines.allSatisfy { $0.count <= columns })
+    #expect(lines.first?.hasPrefix("Cluster demo: DEGRADED") == true)
+  }
+
   @Test func degradedSaysWhyAndNamesFromOutsideCannotPaint() {
     var node = Sample.edge("e\u{1B}[31m")
     node.bus.connected = false

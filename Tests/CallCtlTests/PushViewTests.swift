@@ -37,6 +37,32 @@ import callctl
     #expect(!Self.screen(ClusterView(Sample.healthy)).contains("Push"))
   }
 
+  @Test func aTopicWithoutAnEntryIsAProblemForAWhile() throws {
+    func topic(_ name: String, _ jobs: UInt64, ago seconds: Double) -> PushStatus.Unserved {
+      PushStatus.Unserved(
+        provider: "apns", environment: "production", topic: name, jobsTotal: jobs,
+        secondsAgo: seconds)
+    }
+    let gateways = [
+      Self.gateway("p1") {
+        $0.unserved = [topic("org.a", 2, ago: 30), topic("org.b", 9, ago: 601)]
+      },
+      Self.gateway("p2") { $0.unserved = [topic("org.a", 3, ago: 500)] },
+      Self.gateway("p3"),
+    ]
+    let view = ClusterView(Sample.healthy + gateways)
+    #expect(view.problems.count == 1)
+    let line = try #require(view.problems.first)
+    #expect(line.hasPrefix("5 push jobs were given up: no gateway has an entry for the apns topic"))
+    #expect(line.contains("org.a (production)") && line.contains("file of providers"))
+    let many = Self.gateway("p1") { status in
+      status.unserved = (0..<8).map { topic("org.\($0)", 1, ago: 1) }
+    }
+    let crowded = ClusterView(Sample.healthy + [many])
+    #expect(crowded.problems.count == 6)
+    #expect(crowded.problems.last?.hasPrefix("3 more push topics") == true)
+  }
+
   @Test func theScreen() {
     let before = Sample.healthy + [Self.gateway("p1")]
     var now = before

@@ -27,6 +27,34 @@ import Testing
     #expect(watch.isCutOff)
   }
 
+  /// NATS was away for some seconds: what was asked meanwhile is lost, and the next question is due.
+  @Test func afterANewConnectionTheTimeCountsAnew() {
+    var watch = watch
+    for seconds in stride(from: Int64(0), through: 6, by: 2) { _ = watch.isDue(now: at(seconds)) }
+    watch.reconnected(now: at(7))
+    asks(true, watch.isDue(now: at(7)))
+    for seconds in stride(from: Int64(9), to: 15, by: 2) {
+      asks(true, watch.isDue(now: at(seconds)))
+      #expect(!watch.isCutOff)
+    }
+    asks(true, watch.isDue(now: at(15)))
+    #expect(watch.isCutOff)
+    // A connection alone proves nothing.
+    watch.reconnected(now: at(16))
+    #expect(watch.isCutOff)
+    watch.answered(now: at(17))
+    #expect(!watch.isCutOff)
+  }
+
+  @Test func aConnectionThatBreaksAgainAndAgainHidesNothing() {
+    var watch = watch
+    for seconds in stride(from: Int64(0), through: 14, by: 1) {
+      if seconds % 3 == 2 { watch.reconnected(now: at(seconds)) }
+      _ = watch.isDue(now: at(seconds))
+    }
+    #expect(watch.isCutOff)
+  }
+
   @Test func oneAnswerEndsIt() {
     var watch = watch
     for seconds in stride(from: Int64(0), through: 8, by: 2) { _ = watch.isDue(now: at(seconds)) }

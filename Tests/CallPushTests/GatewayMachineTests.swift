@@ -171,6 +171,29 @@ import Testing
     let last = bench.take(Self.job(decided: 0), pool: nil, at: 5)
     #expect(Self.report(last) == [.rejected(reason: "no sender for this topic")])
     #expect(bench.machine.counts[.unserved] == 4)
+    #expect(bench.machine.unserved.all.map(\.jobs) == [1])
+  }
+
+  @Test("a topic without a sender is told of once in a window, and the table of topics is bounded")
+  func unservedTopics() {
+    var limits = GatewayMachine.Limits()
+    limits.unservedTopicsMax = 3
+    var bench = Bench()
+    bench.machine = GatewayMachine(pools: 2, limits: limits)
+    func job(_ number: UInt64, _ topic: String) -> PushJob {
+      var job = Self.job(number, decided: 0)
+      job.token.topic = topic
+      return job
+    }
+    for number in UInt64(1)...3 { _ = bench.take(job(number, "a"), pool: nil, at: 6) }
+    var lines = bench.machine.takeUnservedLines()
+    #expect(lines.map(\.topic.topic) == ["a"] && lines.map(\.jobs) == [1])
+    _ = bench.take(job(4, "a"), pool: nil, at: 16.5)
+    lines = bench.machine.takeUnservedLines()
+    #expect(lines.map(\.jobs) == [3])
+    for number in UInt64(5)...9 { _ = bench.take(job(number, "t\(number)"), pool: nil, at: 17) }
+    #expect(bench.machine.unserved.all.count == 3)
+    #expect(bench.machine.takeUnservedLines().count == 5)
   }
 
   /// However often it was handed out: only time counts, and a short ring has less of it.

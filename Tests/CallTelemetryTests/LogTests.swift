@@ -39,6 +39,34 @@ import Testing
         """)
   }
 
+  /// The key decides, not the look: a user may be called 42.
+  @Test func numbersAreNumbersInJSON() {
+    let line = LogLine.json(
+      milliseconds: Self.time, level: "info", label: "x", message: "m",
+      metadata: [
+        ("count", "-3"), ("device", "7"), ("epoch", "18446744073709551615"), ("port", "8080"),
+        ("sequence", "0"), ("session", "12"), ("shard", "17"), ("user", "42"), ("other", "1"),
+      ])
+    #expect(
+      line == """
+        {"time":"2026-01-02T03:04:05.678Z","level":"info","logger":"x","message":"m","count":-3,\
+        "device":"7","epoch":18446744073709551615,"port":8080,"sequence":0,"session":"12",\
+        "shard":17,"user":"42","other":"1"}
+
+        """)
+  }
+
+  /// The line stays JSON whatever a value is.
+  @Test(arguments: [
+    "", "1 session", "+1", "007", "1e3", "0x10", "-0", "99999999999999999999", "1\n",
+  ])
+  func whatIsNoWholeNumberStaysText(value: String) {
+    let line = LogLine.json(
+      milliseconds: Self.time, level: "info", label: "x", message: "m",
+      metadata: [("count", value)])
+    #expect(line.contains(#""count":"\#(JSONText.escaped(value))"}"#), "\(line)")
+  }
+
   @Test(arguments: [
     (-1, "1969-12-31T23:59:59.999Z"), (951_782_400_000, "2000-02-29T00:00:00.000Z"),
     (4_102_444_799_999, "2099-12-31T23:59:59.999Z"), (68_169_600_000, "1972-02-29T00:00:00.000Z"),

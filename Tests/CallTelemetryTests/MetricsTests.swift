@@ -14,10 +14,16 @@ import Testing
     }
   }
 
-  @Test func boundsRiseAndOverstateByAQuarterAtMost() {
+  @Test func boundsRiseAndOverstateByASixteenthAtMost() {
     for value in stride(from: UInt64(3), to: 1 << 24, by: 997) {
       let bound = LatencyHistogram.upperBound(LatencyHistogram.bucket(of: value))
-      #expect(Double(bound) <= Double(value) * 1.25 + 1)
+      #expect(Double(bound) <= Double(value) * 1.0625 + 1)
+    }
+    var former: Int64 = 0
+    for index in 6 * 16..<LatencyHistogram.bucketCount {
+      let bound = LatencyHistogram.upperBound(index)
+      #expect(bound > former)
+      former = bound
     }
   }
 
@@ -43,13 +49,13 @@ import Testing
     #expect(histogram.percentile(0.99) == 0)
     for _ in 0..<99 { histogram.record(microseconds: 100) }
     histogram.record(microseconds: 10_000)
-    #expect(histogram.percentile(0) == 112)
-    #expect(histogram.percentile(0.5) == 112)
-    #expect(histogram.percentile(0.99) == 112)
+    #expect(histogram.percentile(0) == 100)
+    #expect(histogram.percentile(0.5) == 100)
+    #expect(histogram.percentile(0.99) == 100)
     #expect(histogram.percentile(0.999) == 10_240)
     #expect(histogram.sumMicroseconds == 19_900)
     #expect(
-      LatencySummary(histogram) == .init(count: 100, p50: 112, p90: 112, p99: 112, max: 10_240))
+      LatencySummary(histogram) == .init(count: 100, p50: 100, p90: 100, p99: 100, max: 10_240))
   }
 }
 
@@ -86,6 +92,39 @@ import Testing
     registry.counter("x_total", "X.").increment()
     #expect(registry.counter("x_total", "X.").value == 2)
     #expect(registry.render().split(separator: "\n").count == 3)
+  }
+
+  /// What Prometheus makes of its bounds is as good as what they are wide.
+  @Test func fineBoundsAreAnEighthWide() {
+    let registry = MetricsRegistry()
+    let histogram = registry.histogram("h_seconds", "H.", bounds: .fineLatencies)
+    for value in stride(from: Int64(70), to: 5000, by: 7) { histogram.record(microseconds: value) }
+    let bounds = registry.render().split(separator: "\n").compactMap { line -> (Double, Int)? in
+      guard line.hasPrefix("h_seconds_bucket"), !line.contains("+Inf") else { return nil }
+      let parts = line.split(separator: "\"")
+      guard parts.count == 3, let bound = Double(parts[1]) else { return nil }
+      return (bound, Int(parts[2].dropFirst(2)) ?? -1)
+    }
+    #expect(bounds.first?.0 == 64e-6)
+    #expect(bounds.last?.0 == 4.194304)
+    #expect(bounds.last?.1 == Int(histogram.count))
+    for (low, high) in zip(bounds, bounds.dropFirst()) {
+      #expect(high.0 / low.0 <= 1.1251 && high.0 > low.0 && high.1 >= low.1)
+    }
+  }
+
+  @Test func aNewRegistryOfAProcessNamesItsBuildAndStart() throws {
+    let registry = MetricsRegistry()
+    ProcessSample.register(in: registry)
+    let lines = registry.render().split(separator: "\n").map(String.init)
+    #expect(lines.contains("callmesh_build_info{version=\"\(CallmeshVersion.current)\"} 1"))
+    func value(_ name: String) throws -> Double {
+      let line = try #require(lines.first { $0.hasPrefix(name + " ") })
+      return try #require(Double(line.dropFirst(name.count + 1)))
+    }
+    let start = try value("process_start_time_seconds")
+    #expect(start > 1_600_000_000)
+    #expect(start <= Double(CalendarTime.nowMilliseconds()) / 1000)
   }
 
   @Test func histogramsAreCumulativeInSeconds() throws {

@@ -13,10 +13,12 @@ extension Generator {
   mutating func command(edge: UInt64, _ kind: Int? = nil) -> Command {
     let kind = kind ?? Int.random(in: 0..<Self.commandKinds, using: &self)
     let user = UserKey(app: text(8), user: self.user())
-    return Command(
+    var command = Command(
       session: SessionRef(edge: edge, number: next()), request: number(), user: user,
       device: device(), callee: chance(50) ? user : UserKey(app: user.app, user: self.user()),
       body: body(kind))
+    if chance(20) { command.after = number() }
+    return command
   }
 
   private mutating func body(_ kind: Int) -> Command.Body {
@@ -34,7 +36,8 @@ extension Generator {
       .place(
         PlaceRequest(
           call: call(), ringTimeoutSeconds: UInt32(truncatingIfNeeded: number()),
-          description: body(), headers: headers(), video: chance(50), deviceName: text(10)))
+          description: body(), headers: headers(), video: chance(50), deviceName: text(10),
+          receivedAt: chance(50) ? microseconds() : nil))
     case 6: .ack(list(4) { Acknowledgement(call: $0.call(), version: $0.number()) })
     case 7: .alerting(call())
     case 8: .answer(call(), description: body())
@@ -68,7 +71,9 @@ extension Generator {
   mutating func edgeBatch() -> EdgeBatch {
     EdgeBatch(
       items: list(5) {
-        EdgeItem(session: $0.next(), body: $0.itemBody(Int.random(in: 0..<4, using: &$0)))
+        EdgeItem(
+          session: $0.next(), body: $0.itemBody(Int.random(in: 0..<4, using: &$0)),
+          ringsSince: $0.chance(50) ? $0.microseconds() : nil)
       })
   }
 
@@ -99,14 +104,22 @@ extension Generator {
     return JournalEntry(call: call(), change: change(kind))
   }
 
+  private mutating func placed() -> PlacedFacts {
+    var facts = PlacedFacts(
+      callee: UserKey(app: text(8), user: user()), caller: party(), placedAt: microseconds(),
+      deadline: microseconds(), video: chance(50), description: body(), headers: headers(),
+      legs: list(4) { $0.party() }, fingerprint: next())
+    facts.signalsTaken = list(3) {
+      SignalMark(
+        fromCaller: $0.chance(50), device: $0.device(), request: $0.next(), content: $0.next())
+    }
+    return facts
+  }
+
   private mutating func change(_ kind: Int) -> JournalEntry.Change {
     switch kind {
     case 0:
-      .placed(
-        PlacedFacts(
-          callee: UserKey(app: text(8), user: user()), caller: party(), placedAt: microseconds(),
-          deadline: microseconds(), video: chance(50), description: body(), headers: headers(),
-          legs: list(4) { $0.party() }, fingerprint: next()))
+      .placed(placed())
     case 1: .legJoined(party())
     case 2: .alerting(device())
     case 3:
@@ -127,7 +140,8 @@ extension Generator {
       .signal(
         fromCaller: chance(50), device(),
         Signal(
-          index: number(), kind: SignalKind.allCases.randomElement(using: &self)!, body: body()))
+          index: number(), kind: SignalKind.allCases.randomElement(using: &self)!, body: body(),
+          request: chance(50) ? next() : 0))
     case 8: .callerLost(until: chance(50) ? microseconds() : nil)
     case 9: .winnerLost(until: chance(50) ? microseconds() : nil)
     default: .settled

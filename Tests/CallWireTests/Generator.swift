@@ -146,8 +146,10 @@ struct Generator: RandomNumberGenerator {
 
   mutating func delivery(_ kind: Int? = nil) -> Delivery {
     let kind = kind ?? Int.random(in: 0..<Self.eventKinds, using: &self)
-    return Delivery(
+    var delivery = Delivery(
       call: call(), callee: user(), version: number(), at: milliseconds(), event: event(kind))
+    if chance(30) { delivery.after = number() }
+    return delivery
   }
 }
 

@@ -4,14 +4,16 @@
 #
 #   deploy/local/run-cluster.sh [folder]        (default: .callmesh in the current folder)
 #
-# Environment: COORDINATORS (2), EDGES (2), NATS_PORT (4222), EDGE_PORT (8080, 8081, …), APP (demo),
-# BIN (the folder of callnode and callctl; default: .build/release of this repository), PUSH_PROVIDERS (a
-# file of push providers: then PUSHERS (2) push gateways run, too).
+# Environment: COORDINATORS (2), EDGES (2), NATS_PORT (4222), EDGE_PORT (8080, 8081, …), METRICS_PORT (9101,
+# 9102, … of coordinators, then of push gateways; edges have /metrics on their own port), APP (demo), BIN (the
+# folder of callnode and callctl; default: .build/release of this repository), PUSH_PROVIDERS (a file of push
+# providers: then PUSHERS (2) push gateways run, too).
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 folder=${1:-.callmesh}
 bin=${BIN:-$root/.build/release}
 app=${APP:-demo}
+metrics_port=${METRICS_PORT:-9101}
 nats_url="nats://127.0.0.1:${NATS_PORT:-4222}"
 nats=$(PATH="$PATH:/usr/sbin:/usr/local/bin" command -v nats-server) || {
   echo "run-cluster.sh: nats-server is missing; deploy/dev/install.sh installs it" >&2
@@ -36,6 +38,11 @@ free "${NATS_PORT:-4222}" "nats-server" NATS_PORT || {
 }
 for ((number = 1; number <= ${EDGES:-2}; number++)); do
   free $((${EDGE_PORT:-8080} + number - 1)) "edge-$number" EDGE_PORT || exit 2
+done
+others=${COORDINATORS:-2}
+[[ -z ${PUSH_PROVIDERS:-} ]] || others=$((others + ${PUSHERS:-2}))
+for ((number = 0; number < others; number++)); do
+  free $((metrics_port + number)) "a coordinator's or gateway's metrics" METRICS_PORT || exit 2
 done
 
 mkdir -p "$folder/logs"
@@ -70,26 +77,30 @@ start nats-server "$nats" -a 127.0.0.1 -p "${NATS_PORT:-4222}" -n callmesh-local
 bus=$!
 for ((number = 1; number <= ${COORDINATORS:-2}; number++)); do
   start "coordinator-$number" "$bin/callnode" coordinator --nats-url "$nats_url" --log-format text \
-    --node-id "coordinator-$number"
+    --node-id "coordinator-$number" --metrics-port "$metrics_port"
   nodes+=($!)
+  echo "coordinator-$number: http://127.0.0.1:$metrics_port/metrics"
+  metrics_port=$((metrics_port + 1))
 done
 for ((number = 1; number <= ${EDGES:-2}; number++)); do
   port=$((${EDGE_PORT:-8080} + number - 1))
   start "edge-$number" "$bin/callnode" edge --nats-url "$nats_url" --node-id "edge-$number" \
     --port "$port" --keys-file "$folder/keys.json" --log-format text
   nodes+=($!)
-  echo "edge-$number: ws://127.0.0.1:$port/v1/connect   http://127.0.0.1:$port/readyz"
+  echo "edge-$number: ws://127.0.0.1:$port/v1/connect   http://127.0.0.1:$port/metrics"
 done
 if [[ -n ${PUSH_PROVIDERS:-} ]]; then
   for ((number = 1; number <= ${PUSHERS:-2}; number++)); do
     start "push-$number" "$bin/callnode" push --nats-url "$nats_url" --node-id "push-$number" \
-      --push-providers "$PUSH_PROVIDERS" --log-format text
+      --push-providers "$PUSH_PROVIDERS" --log-format text --metrics-port "$metrics_port"
     nodes+=($!)
+    echo "push-$number: http://127.0.0.1:$metrics_port/metrics"
+    metrics_port=$((metrics_port + 1))
   done
 fi
 cat <<END
 logs:   $folder/logs
-status: $bin/callctl status --nats-url $nats_url
+status: $bin/callctl status --nats-url $nats_url   (also: callctl users, callctl calls --live)
 token:  $bin/callctl token --app $app --user alice --keys-file $folder/keys.json
 Ctrl-C ends it.
 END

@@ -120,7 +120,11 @@ struct ConfigCommand: AsyncParsableCommand {
     abstract: "Prints the settings in force and where each comes from.",
     discussion: """
       Takes the same options, environment and file as the nodes do, checks them, and starts \
-      nothing. Exit status 2 where a node would refuse to start. Credentials are hidden.
+      nothing. With --role it also reads the files that this role needs: the keys of an edge, the \
+      providers and their keys of a push gateway. Exit status 2 where a node would refuse to start. \
+      Credentials are hidden.
+
+      Example: callnode config --role edge --config /etc/callmesh/callmesh.json
       """)
 
   @Flag(help: "One JSON array in place of the table.") var json = false
@@ -137,12 +141,11 @@ struct ConfigCommand: AsyncParsableCommand {
     let flags = merged(
       node.given, edge.given, coordinator.given, metrics.given, push.given,
       calls.given)
+    // Coordinators need nothing that has no default, so their check is the general one.
+    let settings = try await NodeLauncher(
+      roles: role ?? .coordinator, bus: .nats, flags: flags, file: node.config
+    ).check()
     do {
-      let settings = try NodeLauncher.settings(flags: flags, file: node.config)
-      // Coordinators need nothing that has no default, so their check is the general one.
-      let configuration = try NodeConfiguration(
-        settings, roles: role ?? .coordinator, generatedNodeID: "node")
-      try await NodeLauncher.checkProviders(configuration, settings)
       let text = try json ? ConfigurationReport.json(settings) : ConfigurationReport.text(settings)
       print(text, terminator: "")
     } catch {

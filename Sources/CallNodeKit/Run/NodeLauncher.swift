@@ -55,7 +55,7 @@ struct NodeLauncher {
     }
   }
 
-  /// Everything that can be wrong with what the node was told.
+  /// Everything that can be wrong with what the node was told, but for the file of push providers.
   private func prepare() throws(StartError) -> (ResolvedSettings, NodeConfiguration, AppKeys?) {
     do {
       let settings = try Self.settings(flags: flags, file: file)
@@ -71,8 +71,21 @@ struct NodeLauncher {
     }
   }
 
+  /// As `run`, without starting anything: reads every file that the roles need, and no other.
+  /// - Throws: `StartError` where `run` would refuse to start.
+  func check() async throws(StartError) -> ResolvedSettings {
+    let (settings, configuration, _) = try prepare()
+    do {
+      if roles.hasPush { try await Self.checkProviders(configuration, settings) }
+    } catch {
+      throw .configuration(error)
+    }
+    return settings
+  }
+
   /// The settings of this process's flags and environment and of the file, each checked by itself.
-  static func settings(flags: [SettingKey: String], file: String?) throws(ConfigurationError)
+  private static func settings(flags: [SettingKey: String], file: String?)
+    throws(ConfigurationError)
     -> ResolvedSettings
   {
     let environment = ProcessInfo.processInfo.environment
@@ -96,7 +109,7 @@ struct NodeLauncher {
     ])
   }
 
-  static func providers(_ configuration: NodeConfiguration, _ settings: ResolvedSettings)
+  private static func providers(_ configuration: NodeConfiguration, _ settings: ResolvedSettings)
     throws(ConfigurationError) -> PushProviders?
   {
     guard let path = configuration.pushProvidersFile else { return nil }
@@ -104,7 +117,9 @@ struct NodeLauncher {
   }
 
   /// Reads the file of providers and every key that it names.
-  static func checkProviders(_ configuration: NodeConfiguration, _ settings: ResolvedSettings)
+  private static func checkProviders(
+    _ configuration: NodeConfiguration, _ settings: ResolvedSettings
+  )
     async throws(ConfigurationError)
   {
     guard let providers = try providers(configuration, settings) else { return }

@@ -80,12 +80,21 @@ final class GatewayLoop<Bus: ClusterBus> {
     }
     lastItem += 1
     items[lastItem] = item
+    gateway.logger.taken(job, attempt: item.attempt)
     let pool = gateway.pools.firstIndex { $0.serves(job.token) }
     // Of Web Push the topic is the service's origin.
     let service = job.token.provider == .webPush ? job.token.topic : ""
     machine.take(
       item: lastItem, job, attempt: item.attempt, pool: pool, service: service, now: now,
       into: &effects)
+    for line in machine.takeUnservedLines() {
+      gateway.logger.warning(
+        "No gateway has a sender for a topic: its devices are not woken.",
+        metadata: .keys([
+          .reason: "\(line.topic.provider.name)", .topic: "\(line.topic.topic)",
+          .state: "\(line.topic.environment)", .count: "\(line.jobs)",
+        ]))
+    }
   }
 
   func tick(now: Timestamp) {
@@ -177,6 +186,7 @@ final class GatewayLoop<Bus: ClusterBus> {
   /// What an operator can do something about. Providers' words, never a token.
   private func note(_ outcome: PushOutcome, of number: UInt64, now: Timestamp) {
     guard let job = machine.job(number) else { return }
+    gateway.logger.sent(job, outcome)
     let (level, text): (Logger.Level, String)
     switch outcome {
     case .rejected(let reason): (level, text) = (.warning, reason)
@@ -194,7 +204,7 @@ final class GatewayLoop<Bus: ClusterBus> {
 }
 
 /// One line in a while, which says how many it stands for.
-struct LogOnce {
+struct LogOnce: Sendable {
   private var saidAt: Timestamp?
   private var count = 0
   mutating func admit(_ now: Timestamp) -> Int? {

@@ -15,6 +15,9 @@ extension GatewayMachine {
     /// For so long after it was decided a job may look for a gateway that has a sender for it, but no
     /// longer than for half of its time. Then it is rejected.
     package var unservedFor = Span.seconds(5)
+    /// Topics without a sender that are remembered. Policy: the one that was not seen for longest gives
+    /// way.
+    package var unservedTopicsMax = 32
     /// Pushes to one service, of those that share a pool. Policy: a further one goes back into the
     /// queue, so that a service that answers nobody leaves places to the others.
     package var placesPerService = 250

@@ -72,6 +72,8 @@ package struct GatewayMachine: Sendable {
   var lastTick = Timestamp(microseconds: 0)
   package internal(set) var isDraining = false
   package internal(set) var counts: [Count: UInt64] = [:]
+  /// For which topics no gateway has a sender.
+  package internal(set) var unserved: UnservedTopics
 
   package init(
     pools: Int, limits: Limits = Limits(), reports: GatewayReports = GatewayReports()
@@ -82,6 +84,7 @@ package struct GatewayMachine: Sendable {
     ended = RecentSet(capacity: limits.fatesMax, kept: limits.fatesKept)
     unsentRings = RecentSet(capacity: limits.fatesMax, kept: limits.fatesKept)
     sentRings = RecentSet(capacity: limits.fatesMax, kept: limits.fatesKept)
+    unserved = UnservedTopics(capacity: limits.unservedTopicsMax)
     self.pools = Array(repeating: Pool(), count: pools)
   }
 
@@ -90,6 +93,12 @@ package struct GatewayMachine: Sendable {
   package var jobs: Int { active.count + held.count }
   package var isIdle: Bool { active.isEmpty && held.isEmpty && reports.count == 0 }
   package func job(_ number: UInt64) -> PushJob? { active[number]?.job }
+
+  /// The topics without a sender of which a line is to be logged now, each with how many jobs the line
+  /// stands for.
+  package mutating func takeUnservedLines() -> [(topic: PushTopic, jobs: Int)] {
+    unserved.takeLines()
+  }
 
   mutating func count(_ what: Count) { counts[what, default: 0] += 1 }
 
@@ -135,6 +144,7 @@ package struct GatewayMachine: Sendable {
       count(.unserved)
       let share = Span(microseconds: (job.deadline - job.decidedAt).microseconds / 2)
       guard now < job.decidedAt + min(limits.unservedFor, share) else {
+        unserved.note(job.token, now: now)
         let reason = "no sender for this topic"
         return finish(item, identity, job, .rejected(reason: reason), now: now, into: &effects)
       }

@@ -109,6 +109,12 @@ extension PushGateway {
     status.counts = Dictionary(
       uniqueKeysWithValues: machine.counts.map { ($0.key.rawValue, $0.value) })
     status.reportsWaiting = machine.reportsWaiting
+    let now = clock.now()
+    status.unserved = machine.unserved.all.map {
+      PushStatus.Unserved(
+        provider: $0.topic.provider.name, environment: $0.topic.environment, topic: $0.topic.topic,
+        jobsTotal: $0.jobs, secondsAgo: Double((now - $0.newestAt).microseconds) / 1e6)
+    }
     status.pools = zip(pools, machine.pools).map { pool, state in
       let snapshot = pool.statistics.snapshot
       var out = PushStatus.Pool()

@@ -121,6 +121,7 @@ extension JSONForm {
     write(delivery.call, callee: delivery.callee, into: &json)
     json.member("version", delivery.version)
     json.member("atMs", delivery.at.milliseconds)
+    if delivery.after > 0 { json.member("after", delivery.after) }
     switch delivery.event {
     case .invite(let invite): json.object("invite") { fields(invite, into: &$0) }
     case .ringing(let by): json.object("ringing") { write("by", by, into: &$0) }

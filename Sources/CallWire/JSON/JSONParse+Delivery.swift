@@ -6,12 +6,14 @@ extension JSONParse {
     var call: CallAddress?
     var version: UInt64 = 0
     var at = Timestamp(microseconds: 0)
+    var after: UInt64 = 0
     var event: Delivery.Event?
     try json.object("delivery") { (json, key) throws(Fault) in
       switch key {
       case "call": call = try address(&json)
       case "version": version = try json.number("version")
       case "atMs": at = try time(&json, "atMs")
+      case "after": after = try json.number("after")
       case "invite": event = .invite(try invite(&json))
       case "ringing": event = .ringing(by: try ringing(&json))
       case "answered": event = .answered(try answered(&json))
@@ -22,8 +24,10 @@ extension JSONParse {
     }
     let whole = try there(call, "call")
     guard let event else { throw .unknownMember("event") }
-    return Delivery(
+    var delivery = Delivery(
       call: whole.call, callee: whole.callee, version: version, at: at, event: event)
+    delivery.after = after
+    return delivery
   }
 
   private static func invite(_ json: inout JSONCursor) throws(Fault) -> Invite {

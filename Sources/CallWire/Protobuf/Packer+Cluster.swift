@@ -22,6 +22,7 @@ extension Packer {
     let message = arena.make(callmesh__v1__command__init)
     message.pointee.session = value.session.number
     message.pointee.request = value.request
+    message.pointee.after = value.after
     set(&message.pointee.app, value.user.app)
     set(&message.pointee.user, value.user.user)
     set(&message.pointee.device, value.device.text)
@@ -195,6 +196,7 @@ extension Packer {
     message.pointee.headers = array(value.headers, header)
     message.pointee.video = value.video ? 1 : 0
     set(&message.pointee.device_name, value.deviceName)
+    message.pointee.received_at_us = value.receivedAt?.microseconds ?? 0
     return message
   }
 

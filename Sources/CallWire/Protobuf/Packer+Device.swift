@@ -118,6 +118,7 @@ extension Packer {
     message.pointee.call = ref(callee: value.callee, value.call)
     message.pointee.version = value.version
     message.pointee.at_ms = value.at.milliseconds
+    message.pointee.after = value.after
     switch value.event {
     case .invite(let event):
       message.pointee.event_case = CALLMESH__V1__DELIVERY__EVENT_INVITE

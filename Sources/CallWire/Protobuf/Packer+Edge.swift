@@ -14,6 +14,7 @@ extension Packer {
   private func edgeItem(_ value: EdgeItem) -> UnsafeMutablePointer<Callmesh__V1__EdgeItem> {
     let message = arena.make(callmesh__v1__edge_item__init)
     message.pointee.session = value.session
+    message.pointee.rings_since_us = value.ringsSince?.microseconds ?? 0
     switch value.body {
     case .reply(let request, let reply):
       message.pointee.body_case = CALLMESH__V1__EDGE_ITEM__BODY_REPLY

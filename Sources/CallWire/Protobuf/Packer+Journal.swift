@@ -95,6 +95,7 @@ extension Packer {
       change.pointee.kind = .init(rawValue: .init(signal.kind.rawValue))
       set(&change.pointee.body, signal.body)
       change.pointee.index = signal.index
+      change.pointee.request = signal.request
       message.pointee.change_case = CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SIGNAL
       message.pointee.signal = change
     case .callerLost(let until):
@@ -138,6 +139,17 @@ extension Packer {
     message.pointee.n_legs = value.legs.count
     message.pointee.legs = array(value.legs, device)
     message.pointee.fingerprint = value.fingerprint
+    message.pointee.n_signals_taken = value.signalsTaken.count
+    message.pointee.signals_taken = array(value.signalsTaken, mark)
+    return message
+  }
+
+  private func mark(_ value: SignalMark) -> UnsafeMutablePointer<Callmesh__V1__SignalMark> {
+    let message = arena.make(callmesh__v1__signal_mark__init)
+    message.pointee.from_caller = value.fromCaller ? 1 : 0
+    set(&message.pointee.device, value.device.text)
+    message.pointee.request = value.request
+    message.pointee.content = value.content
     return message
   }
 

@@ -33,12 +33,14 @@ extension Unpacker {
     let user = UserKey(
       app: try text(message.pointee.app, "app"), user: try text(message.pointee.user, "user"))
     let callee = try text(message.pointee.callee, "callee")
-    return Command(
+    var command = Command(
       session: SessionRef(edge: edge, number: message.pointee.session),
       request: message.pointee.request, user: user,
       device: DeviceID(try text(message.pointee.device, "device")),
       callee: callee.isEmpty ? user : UserKey(app: user.app, user: callee),
       body: try body(message))
+    command.after = message.pointee.after
+    return command
   }
 
   private static func body(
@@ -177,7 +179,8 @@ extension Unpacker {
       description: try text(message.pointee.description, "description"),
       headers: try array(message.pointee.n_headers, message.pointee.headers, header),
       video: message.pointee.video != 0,
-      deviceName: try text(message.pointee.device_name, "deviceName"))
+      deviceName: try text(message.pointee.device_name, "deviceName"),
+      receivedAt: knownTime(message.pointee.received_at_us))
   }
 
   private static func acknowledgement(

@@ -145,9 +145,11 @@ extension Unpacker {
     _ message: UnsafeMutablePointer<Callmesh__V1__Delivery>
   ) throws(Fault) -> Delivery {
     let call = try address(message.pointee.call)
-    return Delivery(
+    var delivery = Delivery(
       call: call.call, callee: call.callee, version: message.pointee.version,
       at: time(milliseconds: message.pointee.at_ms), event: try event(message))
+    delivery.after = message.pointee.after
+    return delivery
   }
 
   private static func event(

@@ -28,7 +28,14 @@ extension Unpacker {
   private static func edgeItem(
     _ message: UnsafeMutablePointer<Callmesh__V1__EdgeItem>
   ) throws(Fault) -> EdgeItem {
-    EdgeItem(session: message.pointee.session, body: try body(message))
+    EdgeItem(
+      session: message.pointee.session, body: try body(message),
+      ringsSince: knownTime(message.pointee.rings_since_us))
+  }
+
+  /// nil for 0, which stands for a time that is not known.
+  static func knownTime(_ microseconds: Int64) -> Timestamp? {
+    microseconds == 0 ? nil : Timestamp(microseconds: microseconds)
   }
 
   private static func body(

@@ -87,7 +87,7 @@ extension Unpacker {
         Signal(
           index: signal.pointee.index,
           kind: try known(signal.pointee.kind.rawValue, SignalKind.self, "kind"),
-          body: try text(signal.pointee.body, "body")))
+          body: try text(signal.pointee.body, "body"), request: signal.pointee.request))
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CALLER_LOST:
       return .callerLost(until: lost(try there(message.pointee.caller_lost, "callerLost")))
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_WINNER_LOST:
@@ -122,7 +122,7 @@ extension Unpacker {
   private static func placed(
     _ message: UnsafeMutablePointer<Callmesh__V1__PlacedEntry>
   ) throws(Fault) -> PlacedFacts {
-    PlacedFacts(
+    var facts = PlacedFacts(
       callee: UserKey(
         app: try text(message.pointee.app, "app"),
         user: try text(message.pointee.callee, "callee")),
@@ -134,6 +134,18 @@ extension Unpacker {
       headers: try array(message.pointee.n_headers, message.pointee.headers, header),
       legs: try array(message.pointee.n_legs, message.pointee.legs, party),
       fingerprint: message.pointee.fingerprint)
+    facts.signalsTaken = try array(
+      message.pointee.n_signals_taken, message.pointee.signals_taken, mark)
+    return facts
+  }
+
+  private static func mark(
+    _ message: UnsafeMutablePointer<Callmesh__V1__SignalMark>
+  ) throws(Fault) -> SignalMark {
+    SignalMark(
+      fromCaller: message.pointee.from_caller != 0,
+      device: DeviceID(try text(message.pointee.device, "device")),
+      request: message.pointee.request, content: message.pointee.content)
   }
 
   private static func answered(

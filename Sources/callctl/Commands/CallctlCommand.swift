@@ -9,6 +9,8 @@ struct CallctlCommand: AsyncParsableCommand {
       The cluster is asked over NATS: callctl runs wherever NATS can be reached.
 
         callctl status                      is the cluster well, and what does it do
+        callctl users                       who has devices here
+        callctl calls --live                what goes on now
         callctl call CALL-ID                why did this phone (not) ring
         callctl user demo ann               a user's devices, sessions and calls
         callctl drain edge-1 --wait         make a node give up what it holds, to restart it
@@ -18,7 +20,7 @@ struct CallctlCommand: AsyncParsableCommand {
       """,
     version: CallmeshVersion.current,
     subcommands: [
-      StatusCommand.self, CallCommand.self, UserCommand.self, DrainCommand.self,
-      ResumeCommand.self, TokenCommand.self, KeysCommand.self,
+      StatusCommand.self, UsersCommand.self, CallsCommand.self, CallCommand.self, UserCommand.self,
+      DrainCommand.self, ResumeCommand.self, TokenCommand.self, KeysCommand.self,
     ])
 }

@@ -18,7 +18,7 @@ struct DrainCommand: AsyncParsableCommand {
       closes those that stay, the ones in a call last. A coordinator hands its shards over one by \
       one. Calls go on. callctl resume NODE takes it back.
 
-        callctl drain edge-1 --wait && systemctl restart callmesh-edge
+        callctl drain edge-$(hostname)-1 --wait && systemctl restart callmesh-edge@1
 
       Exit status: 0 the node drains, with --wait: is drained; 1 it is not known, should not be \
       drained, or was not drained in time; 2 the cluster cannot be reached.

@@ -9,7 +9,10 @@ struct CallCommand: AsyncParsableCommand {
       "A call: its state, its devices, what happened when, and why each device rang or not.",
     discussion: """
       Ended calls are remembered for ten minutes (the setting endedCallKept). The id is the UUID \
-      that stands in every log line, frame and push of the call.
+      that stands in every log line, frame and push of the call; callctl calls lists ids.
+
+        callctl calls --live
+        callctl call 7d444840-9dc0-11d1-b245-5ffdce74fad2
 
       Exit status: 0 found; 1 no node knows the call; 2 the cluster cannot be reached.
       """)
@@ -32,7 +35,7 @@ struct CallCommand: AsyncParsableCommand {
       guard let report = answers.first(where: \.found) else {
         throw CallctlError.failed(
           "none of \(Figures.counted(answers.count, "node")) knows the call \(id). Ended calls "
-            + "are forgotten after some minutes; callctl user APP USER lists those of a user.")
+            + "are forgotten after some minutes; callctl calls lists the others.")
       }
       guard let app = report.app, let callee = report.callee else {
         return (report, UserReport?.none)
@@ -61,7 +64,7 @@ struct UserCommand: AsyncParsableCommand {
     commandName: "user",
     abstract: "A user: devices, sessions and calls.",
     discussion: """
-      Example: callctl user demo ann
+      callctl users lists apps and users. Example: callctl user demo ann
 
       The calls are those to the user and those that it placed, at most a hundred of each: those that \
       go on, and those that ended in the last ten minutes (the setting endedCallKept).
@@ -80,7 +83,8 @@ struct UserCommand: AsyncParsableCommand {
       guard let report = UserAnswers.merged(answers, app: app, user: user) else {
         throw CallctlError.failed(
           "none of \(Figures.counted(answers.count, "node")) knows a user \(user) of the app "
-            + "\(app): no session, no registration and no call. Ids are compared letter by letter.")
+            + "\(app): no session, no registration and no call. Ids are compared letter by letter; "
+            + "callctl users lists those that are known.")
       }
       return report
     }

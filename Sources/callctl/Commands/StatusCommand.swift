@@ -21,7 +21,8 @@ struct StatusCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup(title: "Which cluster") var cluster: ClusterOptions
-  @Flag(help: "Redraw every 2 seconds until interrupted.") var watch = false
+  @Flag(
+    help: "Redraw every 2 seconds until interrupted, cut to the terminal's size.") var watch = false
   @Flag(help: "Ask once: rates and CPU are averages since the nodes began.") var once = false
   @Flag(help: "JSON in place of the screen; with --watch one object a line.") var json = false
 
@@ -82,8 +83,8 @@ struct StatusCommand: AsyncParsableCommand {
     } else {
       print(
         StatusText.render(
-          view, cluster: cluster.clusterName, url: cluster.shownURL, color: Self.isTerminal),
-        terminator: "")
+          view, cluster: cluster.clusterName, url: cluster.shownURL, color: Self.isTerminal,
+          size: watch ? TerminalSize.ofStandardOutput : nil), terminator: "")
     }
     // Else a pipe would see a watched status in blocks of some kilobytes.
     fflush(nil)

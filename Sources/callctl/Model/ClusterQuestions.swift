@@ -32,6 +32,14 @@ struct ClusterQuestions {
       subjects.adminUser, body: encode(AdminQuery(app: app, user: user)), limit: Self.answersMax)
   }
 
+  func users(_ query: ListQuery) async throws -> [ListReport<ListedUser>] {
+    try await ask(subjects.adminUsers, body: encode(query), limit: Self.answersMax, "coordinator")
+  }
+
+  func calls(_ query: ListQuery) async throws -> [ListReport<ListedCall>] {
+    try await ask(subjects.adminCalls, body: encode(query), limit: Self.answersMax, "coordinator")
+  }
+
   /// Has one node do something, and waits until it says that it heard.
   func order(_ request: DrainRequest, expecting: Int) async throws {
     let body = Array(try JSONEncoder().encode(request))
@@ -46,14 +54,15 @@ struct ClusterQuestions {
     if answers.isEmpty { throw CallctlError.failed("\(request.node) does not answer.") }
   }
 
-  private func encode(_ query: AdminQuery) throws -> [UInt8] {
+  private func encode(_ query: some Encodable) throws -> [UInt8] {
     Array(try JSONEncoder().encode(query))
   }
 
+  /// - Parameter kind: who answers this question.
   /// - Throws: `CallctlError` when nobody answers, or an answer cannot be read.
-  private func ask<Answer: Decodable>(_ subject: String, body: [UInt8], limit: Int) async throws
-    -> [Answer]
-  {
+  private func ask<Answer: Decodable>(
+    _ subject: String, body: [UInt8], limit: Int, _ kind: String = "node"
+  ) async throws -> [Answer] {
     let messages: [BusMessage]
     do {
       messages = try await bus.requestMany(subject, body, window: window, limit: limit)
@@ -67,7 +76,7 @@ struct ClusterQuestions {
     guard !messages.isEmpty else {
       throw CallctlError.unreachable(
         """
-        NATS at \(shownURL) answers, but no node of the cluster "\(subjects.cluster)" does.
+        NATS at \(shownURL) answers, but no \(kind) of the cluster "\(subjects.cluster)" does.
           Name another cluster with --cluster or CALLMESH_CLUSTER, another NATS with --nats-url or \
         CALLMESH_NATS_URL, or give the nodes longer with --timeout SECONDS.
         """)

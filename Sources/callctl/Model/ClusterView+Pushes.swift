@@ -43,7 +43,35 @@ extension ClusterView {
           + "serves: sleeping devices are not woken. Start one with: callnode push, with a provider "
           + "for it. It drops what is too late for its call; without one, jobs go after an hour.")
     }
+    judgeTopics(now)
     for status in now { judgePools(status, before[Identity(status)]) }
+  }
+
+  /// A topic without a sender is a problem for so long after the newest job that was given up for it.
+  package static let unservedShownSeconds = 600.0
+  /// Topics of which a line tells; of more the number is told.
+  private static let unservedShownMax = 5
+
+  private mutating func judgeTopics(_ now: [NodeStatus]) {
+    struct Topic: Hashable { var provider, environment, topic: String }
+    var jobs: [Topic: UInt64] = [:]
+    for unserved in now.flatMap({ $0.push?.unserved ?? [] })
+    where unserved.secondsAgo < Self.unservedShownSeconds {
+      let topic = Topic(
+        provider: unserved.provider, environment: unserved.environment, topic: unserved.topic)
+      jobs[topic, default: 0].add(unserved.jobsTotal)
+    }
+    let sorted = jobs.sorted { ($1.value, $0.key.topic) < ($0.value, $1.key.topic) }
+    for (topic, count) in sorted.prefix(Self.unservedShownMax) {
+      let environment = topic.environment.isEmpty ? "" : " (\(topic.environment))"
+      problems.append(
+        "\(count) push \(count == 1 ? "job was" : "jobs were") given up: no gateway has an entry for the "
+          + "\(topic.provider) topic \(topic.topic)\(environment), so its devices are not woken. Add the "
+          + "topic to the gateways' file of providers and restart them, or have the app register no such "
+          + "token.")
+    }
+    let more = sorted.count - Self.unservedShownMax
+    if more > 0 { problems.append("\(more) more push topics have no entry at any gateway.") }
   }
 
   private mutating func judgePools(_ now: NodeStatus, _ before: NodeStatus?) {

@@ -115,10 +115,10 @@ package struct ClusterView: Sendable, Equatable {
       connections.add(edge.connections)
       sessions.add(edge.sessions)
       commandLatency = Self.slower(commandLatency, edge.commandLatency)
+      ringLatency = Self.slower(ringLatency, edge.ringLatency)
     }
     guard let coordinator = status.coordinator else { return }
     appendLatency = Self.slower(appendLatency, coordinator.appendLatency)
-    ringLatency = Self.slower(ringLatency, coordinator.ringLatency)
     handoverPause = Self.slower(handoverPause, coordinator.handoverPause)
     takeoverPause = Self.slower(takeoverPause, coordinator.takeoverPause)
     appendsTotal.add(coordinator.appendsTotal)

@@ -2,20 +2,23 @@ internal import CallTelemetry
 
 /// The screen of `callctl status`.
 package enum StatusText {
-  package static func render(_ view: ClusterView, cluster: String, url: String, color: Bool)
-    -> String
-  {
-    var lines = [heading(view, cluster: cluster, url: url, color: color)]
+  /// - Parameter size: of the terminal that the screen must fit; nil: nothing is cut.
+  package static func render(
+    _ view: ClusterView, cluster: String, url: String, color: Bool, size: TerminalSize? = nil
+  ) -> String {
+    var top = [heading(view, cluster: cluster, url: url, color: color)]
     for problem in view.problems {
-      lines.append(paint("  ! " + Figures.safe(problem), "33", color))
+      let lines = ScreenFit.wrapped("  ! " + Figures.safe(problem), columns: size?.columns)
+      top += lines.map { paint($0, "33", color) }
     }
-    for note in view.notes { lines.append("  " + Figures.safe(note)) }
-    lines.append("")
-    lines += nodes(view)
-    lines.append("")
-    lines += facts(view)
-    lines += latencies(view)
-    lines += PushText.lines(view)
+    for note in view.notes {
+      top += ScreenFit.wrapped("  " + Figures.safe(note), columns: size?.columns)
+    }
+    let sections: [ScreenFit.Section] = [
+      ("problems", top), ("nodes", [""] + nodes(view)), ("totals", [""] + facts(view)),
+      ("latency", latencies(view)), ("pushes", PushText.lines(view)),
+    ]
+    let lines = size.map { ScreenFit.lines(sections, $0) } ?? sections.flatMap(\.lines)
     return lines.joined(separator: "\n") + "\n"
   }
 

@@ -152,6 +152,10 @@ struct  Callmesh__V1__Command
    * Whose shard this goes to; empty when it is the sender.
    */
   char *callee;
+  /*
+   * Of a description or candidate: the request that comes first; 0: none is unanswered.
+   */
+  uint64_t after;
   Callmesh__V1__Command__BodyCase body_case;
   union {
     Callmesh__V1__AttachCommand *attach;
@@ -187,7 +191,7 @@ struct  Callmesh__V1__Command
 };
 #define CALLMESH__V1__COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__command__descriptor) \
-    , 0, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, CALLMESH__V1__COMMAND__BODY__NOT_SET, {0} }
+    , 0, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, CALLMESH__V1__COMMAND__BODY__NOT_SET, {0} }
 
 
 struct  Callmesh__V1__AttachCommand
@@ -230,10 +234,14 @@ struct  Callmesh__V1__PlaceCommand
    * Of the caller's device, as its session said.
    */
   char *device_name;
+  /*
+   * When the edge received it, by the edge's clock; 0: not known.
+   */
+  int64_t received_at_us;
 };
 #define CALLMESH__V1__PLACE_COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__place_command__descriptor) \
-    , {0,NULL}, 0, (char *)protobuf_c_empty_string, 0,NULL, 0, (char *)protobuf_c_empty_string }
+    , {0,NULL}, 0, (char *)protobuf_c_empty_string, 0,NULL, 0, (char *)protobuf_c_empty_string, 0 }
 
 
 struct  Callmesh__V1__AckCommand
@@ -384,6 +392,11 @@ struct  Callmesh__V1__EdgeItem
 {
   ProtobufCMessage base;
   uint64_t session;
+  /*
+   * Of the last invite to this edge for a call that was just placed: the place's received_at_us. 0: not known,
+   * or not such an invite. For a metric; not told to the device.
+   */
+  int64_t rings_since_us;
   Callmesh__V1__EdgeItem__BodyCase body_case;
   union {
     Callmesh__V1__Reply *reply;
@@ -394,7 +407,7 @@ struct  Callmesh__V1__EdgeItem
 };
 #define CALLMESH__V1__EDGE_ITEM__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__edge_item__descriptor) \
-    , 0, CALLMESH__V1__EDGE_ITEM__BODY__NOT_SET, {0} }
+    , 0, 0, CALLMESH__V1__EDGE_ITEM__BODY__NOT_SET, {0} }
 
 
 struct  Callmesh__V1__CloseSession

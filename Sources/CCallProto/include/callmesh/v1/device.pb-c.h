@@ -671,6 +671,10 @@ struct  Callmesh__V1__Delivery
   Callmesh__V1__CallRef *call;
   uint64_t version;
   int64_t at_ms;
+  /*
+   * The version of the delivery that comes first; 0: all before it are acknowledged.
+   */
+  uint64_t after;
   Callmesh__V1__Delivery__EventCase event_case;
   union {
     Callmesh__V1__Invite *invite;
@@ -682,7 +686,7 @@ struct  Callmesh__V1__Delivery
 };
 #define CALLMESH__V1__DELIVERY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__delivery__descriptor) \
-    , NULL, 0, 0, CALLMESH__V1__DELIVERY__EVENT__NOT_SET, {0} }
+    , NULL, 0, 0, 0, CALLMESH__V1__DELIVERY__EVENT__NOT_SET, {0} }
 
 
 struct  Callmesh__V1__Invite

@@ -20,6 +20,7 @@ typedef struct Callmesh__V1__JournalRecord Callmesh__V1__JournalRecord;
 typedef struct Callmesh__V1__JournalEntry Callmesh__V1__JournalEntry;
 typedef struct Callmesh__V1__Device Callmesh__V1__Device;
 typedef struct Callmesh__V1__PlacedEntry Callmesh__V1__PlacedEntry;
+typedef struct Callmesh__V1__SignalMark Callmesh__V1__SignalMark;
 typedef struct Callmesh__V1__PushedEntry Callmesh__V1__PushedEntry;
 typedef struct Callmesh__V1__LegJoinedEntry Callmesh__V1__LegJoinedEntry;
 typedef struct Callmesh__V1__AlertingEntry Callmesh__V1__AlertingEntry;
@@ -148,10 +149,34 @@ struct  Callmesh__V1__PlacedEntry
   size_t n_legs;
   Callmesh__V1__Device **legs;
   uint64_t fingerprint;
+  /*
+   * In checkpoints: what need not be said again, so that a repetition is known.
+   */
+  size_t n_signals_taken;
+  Callmesh__V1__SignalMark **signals_taken;
 };
 #define CALLMESH__V1__PLACED_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__placed_entry__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, 0 }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, 0, 0,NULL }
+
+
+/*
+ * A description or candidate that was taken.
+ */
+struct  Callmesh__V1__SignalMark
+{
+  ProtobufCMessage base;
+  protobuf_c_boolean from_caller;
+  char *device;
+  uint64_t request;
+  /*
+   * A hash of kind and body.
+   */
+  uint64_t content;
+};
+#define CALLMESH__V1__SIGNAL_MARK__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__signal_mark__descriptor) \
+    , 0, (char *)protobuf_c_empty_string, 0, 0 }
 
 
 /*
@@ -253,10 +278,14 @@ struct  Callmesh__V1__SignalEntry
    * Counts from 1 per sender.
    */
   uint64_t index;
+  /*
+   * The sender's number for the command; 0: of a version that did not say.
+   */
+  uint64_t request;
 };
 #define CALLMESH__V1__SIGNAL_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__signal_entry__descriptor) \
-    , 0, (char *)protobuf_c_empty_string, CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_CANDIDATE, (char *)protobuf_c_empty_string, 0 }
+    , 0, (char *)protobuf_c_empty_string, CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_CANDIDATE, (char *)protobuf_c_empty_string, 0, 0 }
 
 
 struct  Callmesh__V1__SettledEntry
@@ -401,6 +430,25 @@ Callmesh__V1__PlacedEntry *
                       const uint8_t       *data);
 void   callmesh__v1__placed_entry__free_unpacked
                      (Callmesh__V1__PlacedEntry *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__SignalMark methods */
+void   callmesh__v1__signal_mark__init
+                     (Callmesh__V1__SignalMark         *message);
+size_t callmesh__v1__signal_mark__get_packed_size
+                     (const Callmesh__V1__SignalMark   *message);
+size_t callmesh__v1__signal_mark__pack
+                     (const Callmesh__V1__SignalMark   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__signal_mark__pack_to_buffer
+                     (const Callmesh__V1__SignalMark   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__SignalMark *
+       callmesh__v1__signal_mark__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__signal_mark__free_unpacked
+                     (Callmesh__V1__SignalMark *message,
                       ProtobufCAllocator *allocator);
 /* Callmesh__V1__PushedEntry methods */
 void   callmesh__v1__pushed_entry__init
@@ -644,6 +692,9 @@ typedef void (*Callmesh__V1__Device_Closure)
 typedef void (*Callmesh__V1__PlacedEntry_Closure)
                  (const Callmesh__V1__PlacedEntry *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__SignalMark_Closure)
+                 (const Callmesh__V1__SignalMark *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__PushedEntry_Closure)
                  (const Callmesh__V1__PushedEntry *message,
                   void *closure_data);
@@ -691,6 +742,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__journal_record__descriptor
 extern const ProtobufCMessageDescriptor callmesh__v1__journal_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__device__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__placed_entry__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__signal_mark__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__pushed_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__leg_joined_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__alerting_entry__descriptor;

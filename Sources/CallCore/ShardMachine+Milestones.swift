@@ -1,0 +1,38 @@
+/// What became of a call, for metrics and logs.
+public enum CallMilestone: Sendable, Equatable {
+  /// - receivedAt: when an edge received the place; nil: not known.
+  case placed(receivedAt: Timestamp?)
+  /// - ringing: since it was placed; nil: not known.
+  case answered(ringing: Span?)
+  /// - talking: since the answer; nil: nobody had answered, or it is not known.
+  /// - ringing: since it was placed, where nobody had answered; nil: somebody had, or it is not known.
+  case ended(EndReason, ringing: Span?, talking: Span?)
+}
+
+extension ShardMachine {
+  /// The milestones among entries that this machine decided and that are not journalled yet.
+  ///
+  /// Who counts a milestone when the journal has its entry counts it once in the whole cluster: replayed
+  /// entries go to `replay`, not through here.
+  public func milestones(in entries: [JournalEntry]) -> [(call: CallID, CallMilestone)] {
+    entries.compactMap { entry in milestone(entry).map { (entry.call, $0) } }
+  }
+
+  private func milestone(_ entry: JournalEntry) -> CallMilestone? {
+    func call() -> Call? { calls.slot(of: entry.call).map { calls[$0] } }
+    switch entry.change {
+    case .placed: return .placed(receivedAt: call()?.receivedAt)
+    case .answered(let answer):
+      return .answered(ringing: call().map { answer.at - $0.facts.placedAt })
+    case .ended(let end):
+      guard let call = call() else { return .ended(end.reason, ringing: nil, talking: nil) }
+      if case .ended(_, .some(let answer)) = call.stage {
+        return .ended(end.reason, ringing: nil, talking: end.at - answer.at)
+      }
+      return .ended(end.reason, ringing: end.at - call.facts.placedAt, talking: nil)
+    case .legJoined, .alerting, .legEnded, .connected, .signal, .callerLost, .winnerLost, .settled,
+      .pushed:
+      return nil
+    }
+  }
+}

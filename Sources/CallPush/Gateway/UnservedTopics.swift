@@ -1,0 +1,55 @@
+package import CallCore
+
+/// What tells tokens of one sender from those of another: provider, environment and topic.
+package struct PushTopic: Sendable, Hashable {
+  package var provider: PushProvider
+  package var environment: String
+  package var topic: String
+
+  package init(_ token: PushToken) {
+    provider = token.provider
+    environment = token.environment
+    topic = token.topic
+  }
+}
+
+/// For which topics jobs were given up, since no gateway has a sender. Bounded: devices choose topics.
+package struct UnservedTopics: Sendable {
+  package struct Entry: Sendable {
+    package var topic: PushTopic
+    /// Jobs that were given up.
+    package var jobs: UInt64
+    package var newestAt: Timestamp
+    var log = LogOnce()
+  }
+
+  private let capacity: Int
+  private var entries: [PushTopic: Entry] = [:]
+  /// What is to be logged.
+  private var lines: [(topic: PushTopic, jobs: Int)] = []
+
+  init(capacity: Int) { self.capacity = capacity }
+
+  mutating func note(_ token: PushToken, now: Timestamp) {
+    let topic = PushTopic(token)
+    if entries[topic] == nil, entries.count >= capacity {
+      let oldest = entries.values.min { $0.newestAt < $1.newestAt }
+      if let oldest { entries[oldest.topic] = nil }
+    }
+    var entry = entries[topic] ?? Entry(topic: topic, jobs: 0, newestAt: now)
+    entry.jobs += 1
+    entry.newestAt = now
+    if let jobs = entry.log.admit(now) { lines.append((topic, jobs)) }
+    entries[topic] = entry
+  }
+
+  /// The topics of which a line is to be logged, each with how many jobs the line stands for: one line for
+  /// a topic in a window.
+  mutating func takeLines() -> [(topic: PushTopic, jobs: Int)] {
+    defer { lines.removeAll() }
+    return lines
+  }
+
+  /// The newest first.
+  package var all: [Entry] { entries.values.sorted { $0.newestAt > $1.newestAt } }
+}

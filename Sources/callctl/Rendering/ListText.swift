@@ -1,0 +1,107 @@
+package import CallTelemetry
+
+/// What `callctl users` and `callctl calls` print: a table, and below it what it does not show.
+package enum ListText {
+  package static func users(_ list: MergedList<ListedUser>) -> String {
+    var rows = [["USER", "APP", "ATTACHED", "REGISTERED", "LIVE CALLS TO IT"]]
+    for user in list.entries {
+      rows.append([
+        Figures.safe(user.user), Figures.safe(user.app), "\(user.attached)", "\(user.registered)",
+        "\(user.liveCallsTo)",
+      ])
+    }
+    let table = Columns.render(rows, sides: [.left, .left, .right, .right, .right])
+    return text(
+      table, list, noun: "user", order: "further", narrowing: "--app narrows",
+      none: "No user has a session or a registration.")
+  }
+
+  /// - Parameters:
+  ///   - now: milliseconds since 1970.
+  ///   - isLive: whether ended calls were left out.
+  package static func calls(_ list: MergedList<ListedCall>, now: Int64, isLive: Bool) -> String {
+    var rows = [
+      ["CALL", "STATE", "AGE", "CALLER", "CALLEE", "ANSWERED BY", "APP", "SHARD", "OWNER"]
+    ]
+    for call in list.entries {
+      rows.append([
+        Figures.safe(call.call),
+        Figures.safe(call.phase + (call.reason.map { ", \($0)" } ?? "")),
+        Figures.uptime(seconds: Double(age(of: call, now: now))), party(call.caller),
+        Figures.safe(call.callee), call.winner.map(party) ?? "-", Figures.safe(call.app),
+        "\(call.shard)", Figures.safe(call.owner),
+      ])
+    }
+    let table = Columns.render(
+      rows, sides: [.left, .left, .right, .left, .left, .left, .left, .right, .left])
+    return text(
+      table, list, noun: "call", order: "older", narrowing: "--app and --user narrow",
+      none: isLive ? "No live calls." : "No calls, now or in the last minutes.")
+  }
+
+  /// In whole seconds; 0 where the clocks of two machines differ.
+  static func age(of call: ListedCall, now: Int64) -> Int64 {
+    let (age, overflows) = now.subtractingReportingOverflow(call.placedAtMilliseconds)
+    return overflows ? 0 : max(0, age / 1000)
+  }
+
+  private static func text<Entry>(
+    _ table: [String], _ list: MergedList<Entry>, noun: String, order: String, narrowing: String,
+    none: String
+  ) -> String {
+    var lines = list.entries.isEmpty ? [none] : table
+    if list.leftOut > 0 {
+      lines.append(
+        "(\(Figures.counted(list.leftOut, "\(order) \(noun)")) not shown: --limit N shows more, at most "
+          + "\(ListQuery.limitMax); \(narrowing) the list.)")
+    }
+    if list.shardsMissing > 0 {
+      lines.append(
+        "(No coordinator answered for \(Figures.counted(list.shardsMissing, "shard")): their \(noun)s "
+          + "are missing here. callctl status says why.)")
+    }
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  private static func party(_ party: CallReport.Party) -> String {
+    "\(Figures.safe(party.user)) (\(Figures.safe(party.device)))"
+  }
+}
+
+/// `callctl users --json`: names are stable.
+package struct UsersJSON: Encodable {
+  var users: [ListedUser]
+  var leftOut: Int
+  var shardsMissing: Int
+
+  package init(_ list: MergedList<ListedUser>) {
+    users = list.entries
+    leftOut = list.leftOut
+    shardsMissing = list.shardsMissing
+  }
+}
+
+/// `callctl calls --json`: names are stable.
+package struct CallsJSON: Encodable {
+  struct Call: Encodable {
+    var call: ListedCall
+    var ageSeconds: Int64
+    private enum Key: String, CodingKey { case ageSeconds }
+
+    func encode(to encoder: any Encoder) throws {
+      try call.encode(to: encoder)
+      var container = encoder.container(keyedBy: Key.self)
+      try container.encode(ageSeconds, forKey: .ageSeconds)
+    }
+  }
+  var calls: [Call]
+  var leftOut: Int
+  var shardsMissing: Int
+
+  /// - Parameter now: milliseconds since 1970.
+  package init(_ list: MergedList<ListedCall>, now: Int64) {
+    calls = list.entries.map { Call(call: $0, ageSeconds: ListText.age(of: $0, now: now)) }
+    leftOut = list.leftOut
+    shardsMissing = list.shardsMissing
+  }
+}

@@ -1,0 +1,86 @@
+import CallCore
+import Testing
+
+/// Every attached device rings, so the limit stands where a device attaches or registers.
+@Suite struct DeviceLimitTests {
+  private func full(_ limits: CallLimits = CallLimits()) -> Bench {
+    var bench = Bench(limits: limits)
+    for number in 0..<limits.legsPerCall { bench.attach("d\(number)") }
+    _ = bench.take()
+    return bench
+  }
+
+  private func attach(_ bench: inout Bench, _ device: String, _ generation: UInt64 = 0) -> Reply? {
+    bench.say(.attach(Attach()), device: device, session: Bench.session(device, generation))
+  }
+
+  @Test func theTwentyFirstDeviceIsRefused() {
+    var bench = full()
+    #expect(attach(&bench, "d20")?.error == .tooManyDevices)
+    #expect(
+      bench.say(.attach(Attach()), user: "carol", device: "d20", callee: "carol")?.error == nil,
+      "each user has a limit of its own")
+    bench.place()
+    for number in 0..<20 { #expect(bench.invites("d\(number)").count == 1) }
+    #expect(bench.deliveries(to: "d20").isEmpty)
+  }
+
+  @Test func whoIsInComesBackAndWhoLeavesMakesRoom() {
+    var bench = full()
+    #expect(attach(&bench, "d7", 2)?.error == nil, "another session of a device that is in")
+    bench.say(.sessionClosed(graceful: false), device: "d3")
+    #expect(attach(&bench, "d20")?.error == nil)
+    #expect(attach(&bench, "d3", 2)?.error == .tooManyDevices)
+  }
+
+  @Test func registeredDevicesCountAsAttachedOnesDo() {
+    var bench = Bench()
+    for number in 0..<10 {
+      bench.enrol("r\(number)", voip: "t\(number)", can: [])
+      bench.say(.sessionClosed(graceful: true), device: "r\(number)")
+    }
+    for number in 0..<10 { #expect(attach(&bench, "d\(number)")?.error == nil) }
+    #expect(attach(&bench, "d10")?.error == .tooManyDevices)
+    #expect(attach(&bench, "r4")?.error == nil, "a registered one is in")
+    // By HTTP, without a session: the longest unseen registration gives way, so there is room.
+    bench.pass(.seconds(1))
+    #expect(bench.say(.register(RegistrationRequest()), device: "r10")?.error == nil)
+  }
+
+  @Test func aRegistrationForWhichNothingGivesWayIsRefused() {
+    var bench = full()
+    #expect(bench.say(.register(RegistrationRequest()), device: "new")?.error == .tooManyDevices)
+    #expect(bench.say(.register(RegistrationRequest()), device: "d3")?.error == nil)
+  }
+
+  @Test func theRefusalNamesTheLimitInForce() {
+    var limits = CallLimits()
+    limits.devicesPerUser = 1
+    var bench = full(limits)
+    guard case .error(let error)? = attach(&bench, "d2") else {
+      Issue.record("not refused")
+      return
+    }
+    #expect(error.message == "At most 2 devices of one user are attached or registered.")
+  }
+
+  /// What an edge announces to a new owner was let in by the former one.
+  @Test func announcedSessionsAreTaken() {
+    var bench = full()
+    bench.say(.attach(Attach(announce: true)), device: "d20")
+    #expect(bench.shard.counts.sessions == 21)
+  }
+
+  @Test("R5: devices that come and go in mid-ring all ring")
+  func devicesThatComeAndGo() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    for number in 0..<60 {
+      bench.attach("tab\(number)")
+      #expect(bench.invites("tab\(number)").count == 1)
+      bench.say(.sessionClosed(graceful: true), device: "tab\(number)")
+    }
+    #expect(bench.say(.answer(Bench.callID, description: ""), device: "b1")?.won == true)
+  }
+}
