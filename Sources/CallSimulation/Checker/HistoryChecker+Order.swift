@@ -1,7 +1,7 @@
 internal import CallCore
 
 /// One signal among those of its sender.
-struct SignalMark: Sendable {
+struct SignalPlace: Sendable {
   var number: Int
   /// Counts the starts of the sender's app.
   var process: Int
@@ -24,9 +24,9 @@ struct SignalSenders: Sendable {
   mutating func gaveUp(_ body: String) { givenUp.insert(body) }
 
   /// nil: its place among the others does not matter.
-  func mark(_ body: String, _ number: Int) -> SignalMark? {
+  func mark(_ body: String, _ number: Int) -> SignalPlace? {
     givenUp.contains(body)
-      ? nil : SignalMark(number: number, process: processOf[body, default: 0])
+      ? nil : SignalPlace(number: number, process: processOf[body, default: 0])
   }
 }
 

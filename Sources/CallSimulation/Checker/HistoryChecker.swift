@@ -109,7 +109,7 @@ package struct HistoryChecker: Sendable {
     /// With the epoch of the newest time.
     var signalsSeen: [String: UInt64] = [:]
     /// The newest one of each sender.
-    var lastSignals: [Who: SignalMark] = [:]
+    var lastSignals: [Who: SignalPlace] = [:]
   }
 
   struct Asked: Sendable {
