@@ -111,16 +111,17 @@ import Testing
     #expect(rule == .unreachableAttached)
   }
 
-  @Test(arguments: [
-    (HistoryEvent.broken(link: 1), true), (.closed(link: 1), true), (.disturbed(link: 1), false),
-    (.sent(AttachedHistoryTests.bob, link: 1, ClientFrame(id: 8, command: .detach)), true),
-    (
-      .received(
-        AttachedHistoryTests.bob, link: 1, .notice(Notice(kind: .sessionReplaced, message: ""))),
-      true
-    ),
-    (.restarted(AttachedHistoryTests.bob), true),
-  ])
+  @Test(
+    arguments: [
+      (HistoryEvent.broken(link: 1), true), (.closed(link: 1), true), (.disturbed(link: 1), false),
+      (.sent(AttachedHistoryTests.bob, link: 1, ClientFrame(id: 8, command: .detach)), true),
+      (
+        .received(
+          AttachedHistoryTests.bob, link: 1, .notice(Notice(kind: .sessionReplaced, message: ""))),
+        true
+      ),
+      (.restarted(AttachedHistoryTests.bob), true),
+    ] as [(HistoryEvent, Bool)])
   func onlyAnUnbrokenConnectionCounts(_ event: HistoryEvent, isExcused: Bool) {
     let rule = judge {
       $0.place()
@@ -232,6 +233,8 @@ import Testing
     _ numbers: [Int], between: (Int, HistoryEvent)? = nil, sentAfter: Int? = nil
   ) -> Violation.Rule? {
     judge {
+      // Something has to be wrong where a client gives up.
+      $0.checker.calendar.add(from: Self.at(19), until: Self.at(20))
       $0.place()
       for number in 1...5 where number != sentAfter { Self.sends(number, &$0) }
       for (index, number) in numbers.enumerated() {

@@ -85,15 +85,20 @@ package enum Sabotage: String, Sendable, CaseIterable {
 
   /// Where it is looked for by default: some mistakes need more than the usual unrest to show.
   package var intensity: SimIntensity {
+    switch self {
     // An owner has to hang with a registration in hand, which then comes to its next owner anew.
-    self == .registrationUnfenced ? .brutal : .usual
+    case .registrationUnfenced: .brutal
+    // A call has to ring when nothing was wrong for some seconds.
+    case .secondDeviceUnannounced: .calm
+    default: .usual
+    }
   }
 
   /// Within so many seeds of that intensity it is found: so many are run by default.
   package var seedsMost: Int {
     switch self {
     // What is not said again has to get lost, at the end of a call, for a device that stays attached.
-    case .notRepeated, .registrationUnfenced: 60
+    case .notRepeated, .registrationUnfenced, .secondDeviceUnannounced: 60
     default: 20
     }
   }
