@@ -26,8 +26,8 @@ final class SimOutages {
   private let rates: Rates
   private var random: SimRandom
   private var isOn = false
-  /// When the last outage of NATS, or of all edges, ends.
-  private(set) var until = Timestamp(microseconds: 0)
+  /// The last outage of NATS, or of all edges. Those that overlap are one.
+  private(set) var last = (from: Timestamp(microseconds: 0), until: Timestamp(microseconds: 0))
 
   init(_ world: SimWorld, _ nats: SimNATS, _ edges: [SimEdge], _ intensity: SimIntensity) {
     self.world = world
@@ -48,7 +48,12 @@ final class SimOutages {
   }
 
   /// Whether NATS, or every edge, is away for everybody.
-  var isUnderWay: Bool { world.now < until }
+  var isUnderWay: Bool { world.now < last.until }
+
+  private func note(_ span: Span) {
+    if !isUnderWay { last.from = world.now }
+    last.until = max(last.until, world.now + span)
+  }
 
   func begin() {
     isOn = true
@@ -60,7 +65,7 @@ final class SimOutages {
 
   func end() {
     isOn = false
-    until = world.now
+    last.until = min(last.until, world.now)
   }
 
   private func every(_ mean: Span, _ outage: @escaping (SimOutages) -> Void) {
@@ -79,7 +84,7 @@ final class SimOutages {
 
   private func loseNATS() {
     let span = length(from: .seconds(1))
-    until = max(until, world.now + span)
+    note(span)
     if random.chance(0.6) {
       world.count("fault.NATS killed")
       nats.kill(downFor: span)
@@ -104,7 +109,7 @@ final class SimOutages {
   private func freezeAllEdges() {
     world.count("fault.all edges freeze")
     let span = length(from: .seconds(1))
-    until = max(until, world.now + span)
+    note(span)
     for edge in edges { freeze(edge, for: span) }
   }
 

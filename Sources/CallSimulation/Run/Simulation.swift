@@ -182,7 +182,10 @@ package final class Simulation {
       let until = absence.until ?? world.now
       // Its next heartbeat shows that it is back.
       guard world.now <= until + .seconds(1) else { continue }
-      let from = max(absence.from, outages.until)
+      // While nobody is heard nobody is given up.
+      let from =
+        absence.from < outages.last.from
+        ? absence.from : max(absence.from, outages.last.until)
       if from + checker.bounds.waitForDevices <= until { note(.broken(link: line.number)) }
     }
   }
