@@ -70,9 +70,18 @@ import Testing
         "fault.gateway freeze", "fault.gateway shutdown", "fault.provider silent",
         "provider.sent again", "phone.decline by HTTP", "phone.push to the former user",
       ]))
+    let faults = Set(SimRaces.requiredFaults)
+    #expect(
+      faults.isSuperset(
+        of: [
+          "NATS killed", "NATS stopped", "cut off for long", "all edges freeze",
+          "edge freezes for long",
+        ].map { "fault.\($0)" }))
     var counts: [String: Int] = [:]
     for race in SimRaces.required { counts["race.\(race)"] = 1 }
-    let others = SimRaces.requiredFaults + SimRaces.requiredAnswers + SimRaces.requiredOfPush
+    let others =
+      SimRaces.requiredFaults + SimRaces.requiredBeside + SimRaces.requiredAnswers
+      + SimRaces.requiredOfPush
     for name in others { counts[name] = 1 }
     #expect(SimRaces.missing(in: counts).isEmpty)
     counts["race.R12"] = nil
@@ -100,6 +109,13 @@ import Testing
     #expect(outcome.output.contains(again))
     // The trace stands behind it.
     #expect(outcome.output.contains("STOP: "), "\(outcome.output)")
+  }
+
+  @Test(arguments: Sabotage.allCases.filter { $0.rule != nil })
+  func sabotageIsFoundByTheRuleThatIsMeant(_ sabotage: Sabotage) throws {
+    let outcome = try callsim("--sabotage", sabotage.rawValue)
+    let rule = try #require(sabotage.rule).rawValue
+    #expect(outcome.output.contains(" ms: \(rule)"), "\(outcome.output)")
   }
 
   @Test func whateverIsAppliedTwiceIsFound() throws {

@@ -26,6 +26,12 @@ package struct FaultCalendar: Sendable {
     intervals.append((from, until))
   }
 
+  /// Whether nothing was wrong between two times.
+  package func isCalm(from start: Timestamp, until end: Timestamp) -> Bool {
+    !intervals.contains { $0.from < end && $0.until > start }
+      && !open.values.contains { $0 < end }
+  }
+
   /// When nothing had been wrong for `stretch`, counted from `start` at the earliest; nil when that
   /// has not been so by `now`.
   package func calm(for stretch: Span, from start: Timestamp, now: Timestamp) -> Timestamp? {

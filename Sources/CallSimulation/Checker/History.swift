@@ -24,10 +24,14 @@ package enum HistoryEvent: Sendable {
   /// A device's registration was written, or removed.
   case stored(Who, present: Bool)
   /// A device has a new connection. Links are numbered, never twice the same.
-  case opened(Who, link: Int)
+  case opened(Who, link: Int, edge: String = "")
   case closed(link: Int)
+  /// A link is closed at one end, or silent: the device may not know that yet.
+  case broken(link: Int)
   /// One end of a link stood still, or bytes are delayed: what waits on it may wait anew.
   case disturbed(link: Int)
+  /// Something is, or was, wrong with a node; nil: with NATS, or on all lines.
+  case trouble(node: String?, from: Timestamp, until: Timestamp)
   case sent(Who, link: Int, ClientFrame)
   case received(Who, link: Int, ServerFrame)
   /// What the client tells the app.
@@ -72,6 +76,9 @@ package struct Violation: Error, Equatable, Sendable, CustomStringConvertible {
     case commandsAnswered = "every command is answered"
     case sameAnswer = "the same question, the same answer"
     case signalsInPlace = "signals reach the right leg once"
+    case signalsInOrder = "signals out of order"
+    case unreachableAttached = "unreachable although a device was attached"
+    case attachedRing = "an attached device was not rung"
     case noStrangeError = "no error without a reason"
     case newsOnce = "each piece of news once"
     case noPushAfterEnd = "no push after the end"

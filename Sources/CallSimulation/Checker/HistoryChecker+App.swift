@@ -10,6 +10,7 @@ extension HistoryChecker {
       heardOf(call, who)
       try appHears(who, call, event)
     case .gaveUp(_, let command):
+      if case .signal(_, _, let body) = command { senders.gaveUp(body) }
       let calm = Span(microseconds: 30_000_000)
       let since = Timestamp(microseconds: now.microseconds - calm.microseconds)
       if calendar.calm(for: calm, from: since, now: now) != nil {
@@ -21,6 +22,8 @@ extension HistoryChecker {
       if let facts = calls[address.call], facts.caller == who, !facts.accepted {
         calls[address.call]?.givenUp = Self.asksForRetry(error.code)
       }
+    // It is not delivered, or later than its sender believes.
+    case .replied(_, .signal(_, _, let body), .error): senders.gaveUp(body)
     case .attached, .detached, .refused, .replied, .notice: break
     }
   }
@@ -64,7 +67,7 @@ extension HistoryChecker {
     calls[call, default: Facts()].told[who, default: Told()].app = app
   }
 
-  private func appHears(
+  private mutating func appHears(
     _ who: Who, _ call: CallID, _ signal: Signal, _ app: inout App
   ) throws(Violation) {
     guard let (sender, number) = SignalText.read(signal.body), let facts = calls[call] else {
@@ -87,6 +90,7 @@ extension HistoryChecker {
       if epoch > before { return }
       try refuse("hears signal \(number) of \(sender) twice")
     }
+    try inOrder(signal.body, sender, number, &app, who, call)
   }
 
   // MARK: Refusals

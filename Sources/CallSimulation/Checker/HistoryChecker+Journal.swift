@@ -3,7 +3,7 @@ internal import CallCore
 /// What the journal may hold: each fact once, in an order that makes sense.
 extension HistoryChecker {
   mutating func journalled(
-    _ entry: JournalEntry, _ record: JournalRecord, _ now: Timestamp
+    _ entry: JournalEntry, _ record: JournalRecord, _ shard: Int, _ now: Timestamp
   ) throws(Violation) {
     let call = entry.call
     var facts = calls[call, default: Facts()]
@@ -16,7 +16,9 @@ extension HistoryChecker {
       facts.placed = placed
       facts.placedAt = now
       facts.epoch = record.epoch
+      facts.shard = shard
       live.append(call)
+      if !witnesses(facts).isEmpty { judged[.unreachableAttached, default: 0] += 1 }
       return
     }
     guard facts.placed != nil else {
@@ -48,6 +50,9 @@ extension HistoryChecker {
       if let why = mistake(in: end, facts) { try refuse(.oneStory, why) }
       guard hasCause(end, facts) else {
         try refuse(.endsHaveCauses, "\(end.reason.name), and nobody asked for it")
+      }
+      if let why = unreachableThoughAttached(end, facts, record, now) {
+        try refuse(.unreachableAttached, why)
       }
       facts.ended = end
       facts.endedAt = now

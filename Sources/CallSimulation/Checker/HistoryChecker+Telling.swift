@@ -8,9 +8,11 @@ extension HistoryChecker {
     _ who: Who, _ link: Int, _ frame: ServerFrame, _ now: Timestamp
   ) throws(Violation) {
     switch frame {
-    case .notice: break
+    case .notice(let notice):
+      if notice.kind == .sessionReplaced { links[link]?.attachedAt = nil }
     case .delivery(let delivery): try delivered(who, delivery, now)
     case .reply(let id, let reply):
+      if case .attached = reply { attached(who, on: link, now) }
       // Said on two links, while the device moves, it is answered on one.
       for link in linksOf[who] ?? [] { links[link]?.waiting[id] = nil }
       guard let question = asked[who]?[id] else { return }

@@ -18,7 +18,9 @@ extension HistoryChecker {
     var still: [CallID] = []
     for call in live {
       guard let facts = calls[call] else { continue }
-      if let violation = overdue(call, facts, now) { return violation }
+      if let violation = overdue(call, facts, now) ?? notRung(call, facts, now) {
+        return violation
+      }
       if facts.ended == nil { still.append(call) }
     }
     live = still

@@ -21,6 +21,12 @@ package struct HistoryChecker: Sendable {
     package var handOver: Span = .seconds(2)
     /// How far the clocks of two nodes may lie apart.
     package var skew: Span = .milliseconds(0)
+    /// For how long at least a call waits for devices of which its shard does not know whether they
+    /// are attached.
+    package var waitForDevices: Span = .seconds(4)
+    /// Within this time an attached device is told to ring, where nothing was wrong on its way for
+    /// `takeover`.
+    package var ring: Span = .seconds(2)
 
     package init() {}
   }
@@ -44,8 +50,13 @@ package struct HistoryChecker: Sendable {
     /// Pushes that were decided, by device.
     var pushed: [String: Set<PushPurpose>] = [:]
 
+    /// Whose journal has it.
+    var shard = 0
+
     // Told.
     var caller: Who?
+    /// When the caller asked for it first.
+    var placeSentAt: Timestamp?
     /// The caller's app was started again since it placed the call: it does not wait for that any more.
     var callerForgot = false
     /// The caller was told that the call is placed.
@@ -97,6 +108,8 @@ package struct HistoryChecker: Sendable {
     var stopped = false
     /// With the epoch of the newest time.
     var signalsSeen: [String: UInt64] = [:]
+    /// The newest one of each sender.
+    var lastSignals: [Who: SignalPlace] = [:]
   }
 
   struct Asked: Sendable {
@@ -108,7 +121,19 @@ package struct HistoryChecker: Sendable {
 
   struct Link: Sendable {
     var who: Who
+    var edge = ""
     var waiting: [UInt64: Timestamp] = [:]
+    /// Since when the device knows that it is attached here; nil: it is not, or may not be any more.
+    var attachedAt: Timestamp?
+    /// When the last disturbance began or ended.
+    var disturbedAt: Timestamp?
+  }
+
+  /// Who writes the journal of a shard.
+  struct Owner: Sendable {
+    var epoch: UInt64
+    var node: String
+    var since: Timestamp
   }
 
   struct Registered: Sendable {
@@ -128,6 +153,10 @@ package struct HistoryChecker: Sendable {
   package var calendar = FaultCalendar()
   /// Devices that a user may have registered; the next one makes the oldest go.
   package var devicesPerUser = CallLimits().devicesPerUser
+  /// A device with so many calls is not told to ring by another one.
+  package var liveCallsPerDevice = CallLimits().liveCallsPerDevice
+  /// How often a rule had something to judge.
+  package internal(set) var judged: [Violation.Rule: Int] = [:]
 
   var calls: [CallID: Facts] = [:]
   var links: [Int: Link] = [:]
@@ -135,6 +164,13 @@ package struct HistoryChecker: Sendable {
   var asked: [Who: [UInt64: Asked]] = [:]
   var registrations: [Who: Registered] = [:]
   var history = PushHistory()
+  var owners: [Int: Owner] = [:]
+  /// When something was wrong with a node; under "": with NATS, or on all lines.
+  var nodes: [String: FaultCalendar] = [:]
+  /// Links on which a device asked to be attached, and has not heard that it is: its shard may take
+  /// any of them for its session.
+  var unansweredAttaches: [Who: Set<Int>] = [:]
+  var senders = SignalSenders()
   /// Those that a rule of time watches; ended ones leave.
   var live: [CallID] = []
   /// True once a record of the journal was seen: facts are then held against it.
@@ -147,18 +183,23 @@ package struct HistoryChecker: Sendable {
   package mutating func note(_ event: HistoryEvent, at now: Timestamp) -> Violation? {
     do throws(Violation) {
       switch event {
-      case .journalled(_, let record):
+      case .journalled(let shard, let record):
         knowsJournal = true
-        for entry in record.entries { try journalled(entry, record, now) }
+        noteOwner(of: shard, record, now)
+        for entry in record.entries { try journalled(entry, record, shard, now) }
       case .stored(let who, let present): try stored(who, present, now)
-      case .opened(let who, let link):
-        links[link] = Link(who: who)
+      case .opened(let who, let link, let edge):
+        links[link] = Link(who: who, edge: edge)
         unsteady(who, now)
         linksOf[who, default: []].insert(link)
       case .closed(let link):
         if let who = links.removeValue(forKey: link)?.who { linksOf[who]?.remove(link) }
+      case .broken(let link): links[link]?.attachedAt = nil
+      case .trouble(let node, let from, let until):
+        nodes[node ?? "", default: FaultCalendar()].add(from: from, until: until)
       case .disturbed(let link):
         unsteady(links[link]?.who, now)
+        links[link]?.disturbedAt = now
         for id in Array(links[link]?.waiting.keys ?? [:].keys) {
           links[link]?.waiting[id] = now
         }
@@ -182,11 +223,15 @@ package struct HistoryChecker: Sendable {
     case .place(let address, _):
       if calls[address.call]?.caller == nil { calls[address.call, default: Facts()].caller = who }
       if calls[address.call]?.caller == who { calls[address.call]?.callerForgot = false }
+      if calls[address.call]?.placeSentAt == nil { calls[address.call]?.placeSentAt = now }
+    case .attach: unansweredAttaches[who, default: []].insert(link)
+    case .detach: links[link]?.attachedAt = nil
+    case .signal(_, _, let body): senders.sent(who, body)
     case .unregister(let device):
       registrations[Who(who.user, device?.text ?? who.device), default: Registered()]
         .removalAskedAt = now
-    case .attach, .detach, .register, .alerting, .answer, .decline, .busy, .cancel, .connected,
-      .hangUp, .signal, .resume, .query:
+    case .register, .alerting, .answer, .decline, .busy, .cancel, .connected, .hangUp, .resume,
+      .query:
       break
     }
     guard frame.id > 0 else { return }
@@ -202,6 +247,7 @@ package struct HistoryChecker: Sendable {
 
   private mutating func restarted(_ who: Who) {
     asked[who] = nil
+    senders.restarted(who)
     history.woken[who] = nil
     for link in linksOf.removeValue(forKey: who) ?? [] { links[link] = nil }
     for id in calls.keys {

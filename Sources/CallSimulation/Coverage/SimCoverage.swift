@@ -206,6 +206,14 @@ final class SimCoverage {
 
   func restarted(_ who: Who) { frames[who] = nil }
 
+  /// While NATS, or every edge, is away.
+  func sentInOutage(_ frame: ClientFrame) {
+    switch frame.command {
+    case .place, .answer, .signal: world.count("in outage.\(frame.command.kind)")
+    default: break
+    }
+  }
+
   func received(_ frame: ServerFrame, on line: SimLine) {
     switch frame {
     case .delivery(let delivery):
@@ -250,10 +258,20 @@ package enum SimRaces {
       "crash", "all crash", "freeze", "stutter", "shutdown", "replaced while frozen",
       "cut off alone", "cut off in a group", "line stalls", "store restart",
       "edge crash", "edge freeze", "edge drain",
+      "NATS killed", "NATS stopped", "cut off for long", "all edges freeze",
+      "edge freezes for long",
       "message lost", "message delayed", "message reordered", "message repeated",
       "write lost", "write answer lost", "write late", "write failed", "write refused",
       "read lost", "read stale", "racing append taken",
     ].map { "fault.\($0)" }
+
+  /// What must have been said while NATS, or every edge, was away; and what rules must have had to
+  /// judge that seldom have anything.
+  package static let requiredBeside =
+    ["place", "answer", "signal"].map { "in outage.\($0)" }
+    + [Violation.Rule.unreachableAttached, .attachedRing, .signalsInOrder].map {
+      "judged.\($0.rawValue)"
+    }
 
   /// What those who attach for a call must have been told of it.
   package static let requiredAnswers =
@@ -282,7 +300,9 @@ package enum SimRaces {
   /// Those that were never met.
   package static func missing(in counts: [String: Int]) -> [String] {
     required.filter { counts["race.\($0)", default: 0] == 0 }
-      + (requiredFaults + requiredAnswers + requiredOfPush).filter { counts[$0, default: 0] == 0 }
+      + (requiredFaults + requiredBeside + requiredAnswers + requiredOfPush).filter {
+        counts[$0, default: 0] == 0
+      }
   }
 }
 

@@ -19,6 +19,8 @@ package final class SimDevice {
   private var network: SimDeviceNetwork?
   /// What a push spoke of: the next attach asks for it.
   package var wokenFor: CallID?
+  /// Its app registers the device.
+  package var registers = true
   /// Hears what the app hears.
   package var onEvent: ((SimDevice, ClientEvent) -> Void)?
   /// Hears that a new process begins.

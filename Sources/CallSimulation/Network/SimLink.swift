@@ -36,6 +36,8 @@ final class SimLink: @unchecked Sendable {
   /// Policy of a full outbox: refuse, and count.
   private static let outboxMax = 65_536
   private(set) var reconnects = 0
+  /// The last time that the line was cut; `until` is nil while it is.
+  private(set) var absence: (from: Timestamp, until: Timestamp?)?
   var dropped: UInt64 = 0
   /// Called when the connection broke, and when there is a new one.
   var onBreak: [() -> Void] = []
@@ -150,6 +152,7 @@ final class SimLink: @unchecked Sendable {
   /// hop later. The node notices after `notice`, and has a new connection once nothing blocks it.
   func cut(until end: Timestamp, notice: Span) {
     blockedUntil = max(blockedUntil, end)
+    if absence == nil || absence?.until != nil { absence = (world.now, nil) }
     guard let connection else { return }
     connection.upCut = min(connection.upCut, world.now + random.span(.milliseconds(0), nats.hop()))
     connection.downCut = min(
@@ -206,6 +209,7 @@ final class SimLink: @unchecked Sendable {
     guard connection == nil, !isClosed else { return }
     if blockedUntil > world.now || nats.isDown { return connectLater() }
     connection = Connection()
+    absence?.until = world.now
     reconnects += 1
     lastUp = world.now
     lastDown = world.now

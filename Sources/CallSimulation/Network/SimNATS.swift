@@ -64,7 +64,9 @@ package final class SimNATS: @unchecked Sendable {
   package var store: SimStore
   /// The jobs; they outlive a restart, as the store does.
   package let work: SimWork
-  package private(set) var isDown = false
+  /// The server is down until then.
+  private var downUntil = Timestamp(microseconds: 0)
+  package var isDown: Bool { world.now < downUntil }
   /// Changes what the store does to a write, or leaves it alone: for sabotage.
   package var journalExpectationIgnored = false
   package var tamper = SimTamper()
@@ -186,14 +188,32 @@ package final class SimNATS: @unchecked Sendable {
   /// The server goes down and comes back with all that it had acknowledged.
   package func restart(downFor span: Span) {
     world.count("fault.store restart")
+    kill(downFor: span)
+  }
+
+  /// The server is killed, or its machine is: every connection breaks, and nothing connects until it
+  /// is back.
+  package func kill(downFor span: Span) {
     world.fate("nats", "down for \(span.microseconds / 1000) ms")
-    isDown = true
+    downUntil = max(downUntil, world.now + span)
     for link in links where !link.isClosed {
       link.cut(until: world.now + span, notice: hop())
     }
-    world.schedule(after: span, "NATS is back") { [unowned self] in
-      isDown = false
-      world.fate("nats", "up")
+    world.schedule(at: downUntil, "NATS is back") { [unowned self] in
+      if !isDown { world.fate("nats", "up") }
+    }
+  }
+
+  /// The server's process stands still. Connections stand, until nodes give them up after
+  /// `patience`; what is then under way is lost, and new ones are not served before it goes on.
+  package func freeze(for span: Span, patience: Span) {
+    world.fate("nats", "stopped for \(span.microseconds / 1000) ms")
+    for link in links where !link.isClosed {
+      if span < patience {
+        link.stall(until: world.now + span)
+      } else {
+        link.cut(until: world.now + span, notice: patience)
+      }
     }
   }
 
@@ -214,9 +234,15 @@ package final class SimNATS: @unchecked Sendable {
     }
   }
 
+  /// When a node was last cut off; `until` is nil while it is. nil: it never was.
+  package func absence(of node: SimNode) -> (from: Timestamp, until: Timestamp?)? {
+    links.first { $0.node === node }?.absence
+  }
+
   /// No fault from now on, and all lines are free; what is under way still comes.
   package func heal() {
     faults = .none
+    downUntil = min(downUntil, world.now)
     for link in links where !link.isClosed { link.heal() }
   }
 

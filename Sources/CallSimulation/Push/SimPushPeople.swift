@@ -153,7 +153,7 @@ final class SimPushPeople {
   }
 
   private func register(_ device: SimDevice) {
-    guard let request = request(device.who) else { return }
+    guard device.registers, let request = request(device.who) else { return }
     device.submit(.register(request))
   }
 

@@ -14,6 +14,7 @@ package final class Simulation {
   private let coordinators: [SimCoordinator]
   private let edges: [SimEdge]
   private let faults: SimFaults
+  private let outages: SimOutages
   let workload: Workload
   var checker: HistoryChecker
   let coverage: SimCoverage
@@ -51,10 +52,13 @@ package final class Simulation {
       SimEdge(name: "e\($0)", world: world, nats: nats, options: options)
     }
     faults = SimFaults(world, nats, coordinators, options.intensity)
+    outages = SimOutages(world, nats, edges, options.intensity)
     workload = Workload(world, options)
     var bounds = HistoryChecker.Bounds()
     bounds.skew = Span(microseconds: 2 * setup.skewMost.microseconds)
+    bounds.waitForDevices = min(options.limits.reattachGrace, options.limits.resumeGraceRinging)
     checker = HistoryChecker(bounds: bounds)
+    checker.liveCallsPerDevice = options.limits.liveCallsPerDevice
     checker.devicesPerUser = options.limits.devicesPerUser
     coverage = SimCoverage(world, options)
     unrest = Unrest(world, nats, coordinators)
@@ -69,9 +73,11 @@ package final class Simulation {
     let (coordinators, edges) = (coordinators, edges)
     faults.otherNodes = { [unowned self] in edges.compactMap(\.node) + (push?.nodes ?? []) }
     workload.push = push?.people
-    faults.onDisturbance = { [unowned self] node, until in
-      checker.calendar.add(from: world.now, until: until)
-      for line in lines.values where line.edge.node === node { disturbed(line) }
+    faults.onDisturbance = { [unowned self] in disturbed($0, until: $1) }
+    outages.onDisturbance = { [unowned self] in disturbed($0, until: $1) }
+    outages.nodes = { [unowned self] in
+      (coordinators.compactMap(\.node) + edges.compactMap(\.node) + (push?.nodes ?? []))
+        .filter { $0.state != .dead }
     }
     for edge in edges {
       edge.onDisturbance = { [unowned self] socket in
@@ -105,12 +111,19 @@ package final class Simulation {
     if let push { prepare(push) }
   }
 
+  private func disturbed(_ node: SimNode, until: Timestamp) {
+    checker.calendar.add(from: world.now, until: until)
+    note(.trouble(node: node.name, from: world.now, until: until))
+    for line in lines.values where line.edge.node === node { disturbed(line) }
+  }
+
   // MARK: The run
 
   /// Runs the world to its end, or to the first thing that must not be.
   package func run() -> SimResult {
     world.run(for: .seconds(1))
     faults.begin()
+    outages.begin()
     if options.intensity != .calm { edgeTrouble() }
     workload.begin()
     push?.begin()
@@ -127,6 +140,7 @@ package final class Simulation {
 
   private func endFaults() {
     isTroubled = false
+    outages.end()
     faults.end()
     for edge in edges {
       edge.thaw()
@@ -137,7 +151,8 @@ package final class Simulation {
   private func everySecond() {
     world.schedule(after: .seconds(1), "lateness") { [weak self] in
       guard let self else { return }
-      unrest.look(&checker.calendar)
+      unrest.look(&checker)
+      breakDead()
       // On a connection that fell silent nobody can expect an answer.
       for line in lines.values where line.socket?.isSilent ?? true {
         note(.closed(link: line.number))
@@ -146,6 +161,32 @@ package final class Simulation {
       where line.edge.isFrozen || devices[line.who]?.isAsleep ?? true { disturbed(line) }
       if let violation = checker.lateness(at: world.now) { stop(violation) }
       everySecond()
+    }
+  }
+
+  /// Of a connection that is closed at its other end, or silent, a device may not know yet.
+  private func breakDead() {
+    for line in lines.values {
+      guard let socket = line.socket, !socket.isSilent, !socket.isClosed else {
+        note(.broken(link: line.number))
+        continue
+      }
+    }
+  }
+
+  /// An edge that is cut off while others are not looks like one that ended. Once nobody waits for
+  /// it any more, what its devices believe does not count.
+  private func giveUpLostEdges() {
+    for line in lines.values {
+      guard let node = line.edge.node, let absence = nats.absence(of: node) else { continue }
+      let until = absence.until ?? world.now
+      // Its next heartbeat shows that it is back.
+      guard world.now <= until + .seconds(1) else { continue }
+      // While nobody is heard nobody is given up.
+      let from =
+        absence.from < outages.last.from
+        ? absence.from : max(absence.from, outages.last.until)
+      if from + checker.bounds.waitForDevices <= until { note(.broken(link: line.number)) }
     }
   }
 
@@ -163,6 +204,7 @@ package final class Simulation {
 
   private func tearDown() -> SimResult {
     var failure = world.failure
+    for (rule, count) in checker.judged { world.count("judged.\(rule.rawValue)", by: count) }
     for coordinator in coordinators { coordinator.destroy() }
     for edge in edges { edge.tearDown() }
     push?.tearDown()
@@ -198,6 +240,7 @@ package final class Simulation {
   private func trouble(_ edge: SimEdge) {
     checker.calendar.add(from: world.now, until: world.now + .seconds(1))
     let pause = random.span(.milliseconds(100), .seconds(4))
+    note(.trouble(node: edge.name, from: world.now, until: world.now + pause + .seconds(1)))
     switch random.below(5) {
     case 0, 1:
       world.count("fault.edge crash")
@@ -232,6 +275,10 @@ package final class Simulation {
         world.note(
           "journal \(shard)", call: entry.call,
           "\(node.name) writes \(SimText.text(entry.change)) (\(record.epoch))")
+      }
+      if record.entries.contains(where: { $0.change.isUnreachable }) {
+        breakDead()
+        giveUpLostEdges()
       }
       note(.journalled(shard: shard, record))
       coverage.journalled(shard, record)
@@ -285,7 +332,7 @@ extension Simulation: SimLineObserver {
 
   package func opened(_ line: SimLine) {
     lines[line.number] = line
-    note(.opened(line.who, link: line.number))
+    note(.opened(line.who, link: line.number, edge: line.edge.name))
   }
 
   package func closed(_ line: SimLine) {
@@ -304,6 +351,7 @@ extension Simulation: SimLineObserver {
     }
     world.note("\(line.who)", call: frame.command.address?.call, SimText.text(frame, on: line))
     note(.sent(line.who, link: line.number, frame))
+    if outages.isUnderWay { coverage.sentInOutage(frame) }
     coverage.sent(frame, on: line)
     return frame
   }
@@ -318,6 +366,12 @@ extension Simulation: SimLineObserver {
     note(.received(line.who, link: line.number, frame))
     coverage.received(frame, on: line)
     return frame
+  }
+}
+
+extension JournalEntry.Change {
+  fileprivate var isUnreachable: Bool {
+    if case .ended(let end) = self { end.reason == .unreachable } else { false }
   }
 }
 

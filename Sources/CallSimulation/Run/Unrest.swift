@@ -12,17 +12,24 @@ final class Unrest {
     self.world = world
     self.nats = nats
     self.coordinators = coordinators
+    lastNodes = coordinators.map { _ in nil }
     lastLook = world.now
   }
 
-  /// Notes whether anything was wrong since it looked the last time.
-  func look(_ calendar: inout FaultCalendar) {
+  /// Notes whether anything was wrong since it looked the last time, and with whom.
+  func look(_ checker: inout HistoryChecker) {
     let nodes = coordinators.map { $0.node?.number }
-    let wrong =
-      nodes != lastNodes || nats.isDown || !nats.faults.isNone
-      || coordinators.contains { $0.isFrozen || $0.isLeaving }
-      || !coordinators.contains { $0.isRunning }
-    if wrong { calendar.add(from: lastLook, until: world.now) }
+    var wrong = !coordinators.contains { $0.isRunning }
+    func note(_ node: String?) {
+      wrong = true
+      _ = checker.note(.trouble(node: node, from: lastLook, until: world.now), at: world.now)
+    }
+    if nats.isDown || !nats.faults.isNone { note(nil) }
+    for (index, coordinator) in coordinators.enumerated()
+    where nodes[index] != lastNodes[index] || coordinator.isFrozen || coordinator.isLeaving {
+      note(coordinator.name)
+    }
+    if wrong { checker.calendar.add(from: lastLook, until: world.now) }
     lastNodes = nodes
     lastLook = world.now
   }

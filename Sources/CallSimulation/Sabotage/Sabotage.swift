@@ -35,6 +35,12 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case registrationUnfenced = "registration-unfenced"
   /// A device is told to ring again behind the stop.
   case inviteAfterStop = "invite-after-stop"
+  /// A shard forgets the session of a device behind its attach.
+  case sessionForgotten = "session-forgotten"
+  /// A shard takes signals that arrive together in another order.
+  case signalsSwapped = "signals-swapped"
+  /// Edges tell a new owner nothing of their users' second devices.
+  case secondDeviceUnannounced = "second-device-unannounced"
   /// A call that is over is pushed: to a shard it never ends.
   case pushedAfterEnd = "pushed-after-end"
   /// The work queue does not know a job again that a new owner adds once more.
@@ -61,22 +67,38 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .speaksBeforeAppend, .noExpectedSequence, .chainIgnored, .deadlineLostOnReplay,
       .appliedTwice, .lateDeclineEnds, .notRepeated, .announcementsIgnored, .recordDropped,
       .twoWinners, .stopWithoutReason, .callerNotTold, .versionGoesBack, .registrationNotStored,
-      .registrationUnfenced, .inviteAfterStop:
+      .registrationUnfenced, .inviteAfterStop, .sessionForgotten, .signalsSwapped,
+      .secondDeviceUnannounced:
       false
+    }
+  }
+
+  /// The rule that has to find it, where there is one that nothing else breaks.
+  package var rule: Violation.Rule? {
+    switch self {
+    case .sessionForgotten: .unreachableAttached
+    case .signalsSwapped: .signalsInOrder
+    case .secondDeviceUnannounced: .attachedRing
+    default: nil
     }
   }
 
   /// Where it is looked for by default: some mistakes need more than the usual unrest to show.
   package var intensity: SimIntensity {
+    switch self {
     // An owner has to hang with a registration in hand, which then comes to its next owner anew.
-    self == .registrationUnfenced ? .brutal : .usual
+    case .registrationUnfenced: .brutal
+    // A call has to ring when nothing was wrong for some seconds.
+    case .secondDeviceUnannounced: .calm
+    default: .usual
+    }
   }
 
   /// Within so many seeds of that intensity it is found: so many are run by default.
   package var seedsMost: Int {
     switch self {
     // What is not said again has to get lost, at the end of a call, for a device that stays attached.
-    case .notRepeated, .registrationUnfenced: 60
+    case .notRepeated, .registrationUnfenced, .secondDeviceUnannounced: 60
     default: 20
     }
   }

@@ -9,6 +9,7 @@ final class Tampering {
   private var random: SimRandom
   private var winners: [CallID: Party] = [:]
   var push = PushTampering()
+  private var swaps = SignalSwaps()
   /// Where the callers of calls are, as shards know it.
   private var callers: [CallID: UInt64] = [:]
   private var said: Set<Said> = []
@@ -44,7 +45,14 @@ final class Tampering {
     }
     if sabotage == .announcementsIgnored {
       for edge in edges {
-        edge.onConnect = { $0.filterOutgoing = Self.withoutAnnouncements }
+        edge.onConnect = { $0.filterOutgoing = { Self.withoutAnnouncements($0) { _ in true } } }
+      }
+    }
+    if sabotage == .secondDeviceUnannounced {
+      for edge in edges {
+        edge.onConnect = {
+          $0.filterOutgoing = { Self.withoutAnnouncements($0) { $0.text == "d1" } }
+        }
       }
     }
     prepareStore()
@@ -93,6 +101,7 @@ final class Tampering {
       .sentTooLate:
       preparePush()
     case .appliedTwice: nats.tamper.changesAppend = { [unowned self] in withFactsTwice($0) }
+    case .sessionForgotten, .signalsSwapped, .secondDeviceUnannounced: break
     case .notRepeated, .announcementsIgnored, .twoWinners, .stopWithoutReason, .callerNotTold,
       .versionGoesBack, .inviteAfterStop, .staleGoneHonoured, .attachAnsweredWrongly:
       break
@@ -156,11 +165,16 @@ final class Tampering {
 
   private func toShard(_ message: BusMessage) -> BusMessage? {
     guard
-      [.lateDeclineEnds, .callerNotTold, .appliedTwice, .staleGoneHonoured].contains(sabotage),
+      [
+        .lateDeclineEnds, .callerNotTold, .appliedTwice, .staleGoneHonoured, .sessionForgotten,
+        .signalsSwapped,
+      ].contains(sabotage),
       message.subject.hasSuffix(".commands"),
       var batch = try? ClusterCodec.commandBatch(message.bytes)
     else { return message }
     if sabotage == .appliedTwice, twice == .signal { repeatSignals(&batch) }
+    if sabotage == .signalsSwapped { swaps.apply(to: &batch) }
+    if sabotage == .sessionForgotten { Self.forgetSessions(&batch) }
     for index in batch.commands.indices {
       let command = batch.commands[index]
       switch command.body {
@@ -183,6 +197,15 @@ final class Tampering {
     return message
   }
 
+  private static func forgetSessions(_ batch: inout CommandBatch) {
+    for var command in batch.commands {
+      guard case .attach(let attach) = command.body, !attach.announce else { continue }
+      command.request = 0
+      command.body = .sessionClosed(graceful: true)
+      batch.commands.append(command)
+    }
+  }
+
   private func repeatSignals(_ batch: inout CommandBatch) {
     for var command in batch.commands {
       guard case .signal = command.body else { continue }
@@ -192,12 +215,15 @@ final class Tampering {
     }
   }
 
-  private static func withoutAnnouncements(_ message: OutgoingMessage) -> OutgoingMessage? {
+  private static func withoutAnnouncements(
+    _ message: OutgoingMessage, of isMeant: (DeviceID) -> Bool
+  ) -> OutgoingMessage? {
     guard message.subject.hasSuffix(".commands"),
       var batch = try? ClusterCodec.commandBatch(message.bytes)
     else { return message }
     batch.commands.removeAll {
-      switch $0.body {
+      guard isMeant($0.device) else { return false }
+      return switch $0.body {
       case .attach(let attach): attach.announce
       case .resume: $0.request == 0
       default: false

@@ -61,6 +61,7 @@ struct CallScript {
     case bothHangUp = "both hang up"
     case leavesInMidRing = "leaves in mid-ring"
     case onlyPlaced = "only placed"
+    case streamed
   }
 
   var kind: Kind
@@ -77,7 +78,9 @@ extension CallScript {
   static func write(
     devices: Int, limits: CallLimits, _ random: inout SimRandom
   ) -> CallScript {
-    let kind = devices == 0 ? .onlyPlaced : (random.pick(Kind.allCases) ?? .answered)
+    var kind = devices == 0 ? .onlyPlaced : (random.pick(Kind.allCases) ?? .answered)
+    // Many, so that outages meet some.
+    if devices > 0, random.chance(0.1) { kind = .streamed }
     var script = CallScript(kind: kind)
     script.ringTimeoutSeconds = UInt32(random.number(2...6))
     script.alerts = random.chance(0.9)
@@ -131,6 +134,7 @@ extension CallScript {
       add(max(0, soon + random.number(-12...12)), one, .answer, ifRinging: true)
       talk(&random)
     case .unanswered, .onlyPlaced: break
+    case .streamed: fillStreams(one, soon, &random)
     case .answeredAtDeadline:
       add(timeout + random.number(-25...25), one, .answer)
       talk(&random)
@@ -225,6 +229,27 @@ extension CallScript {
     }
     addFromAnswer(after + 300, .caller, .query)
   }
+
+  /// Both sides send a stream of candidates and descriptions: the caller from the beginning or from
+  /// the answer, the winner from the answer.
+  private mutating func fillStreams(_ one: Actor, _ soon: Int, _ random: inout SimRandom) {
+    add(soon, one, .answer, ifRinging: true)
+    let pause = random.number(20...400)
+    if random.chance(0.3) {
+      for number in 0..<Self.streamLength { add(number * pause, .caller, .signal) }
+    } else {
+      for number in 0..<Self.streamLength { addFromAnswer(number * pause, .caller, .signal) }
+    }
+    for number in 0..<Self.streamLength {
+      addFromAnswer(number * pause + random.below(30), .winner, .signal)
+    }
+    addFromAnswer(
+      Self.streamLength * pause + random.number(0...4000), random.chance(0.5) ? .caller : .winner,
+      .hangUp)
+  }
+
+  /// Signals of one side.
+  private static let streamLength = 25
 
   /// Candidates, early ones, late ones, and those of legs that lose.
   private mutating func addSignals(devices: Int, _ random: inout SimRandom) {

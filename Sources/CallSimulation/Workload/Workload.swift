@@ -38,12 +38,18 @@ final class Workload {
   /// Gives people their devices. - Parameter make: makes one.
   func populate(_ make: (Who) -> SimDevice) {
     let people = random.number(10...SimOptions.userCount)
+    var guests = world.fork("guests")
     for number in 0..<people {
       let user = SimOptions.user(number)
       // One has none, some have one, most have more.
       let count = number == 0 ? 0 : random.pick([1, 2, 2, 3, 3, 4]) ?? 2
       let owned = (0..<count).map { make(Who(user, "d\($0)")) }
-      for device in owned { prepare(device) }
+      // Some never register: they are reached by their sockets, or not at all.
+      let isGuest = guests.chance(0.25)
+      for device in owned {
+        device.registers = !isGuest
+        prepare(device)
+      }
       devices.append((user, owned))
     }
   }
@@ -157,10 +163,14 @@ final class Workload {
   private func signal(_ device: SimDevice, _ address: CallAddress) {
     signalCounts[device.who, default: 0] += 1
     let text = SignalText.write(device.who, signalCounts[device.who] ?? 0)
-    device.submit(.signal(address, .candidate, body: text))
+    let number = signalCounts[device.who] ?? 0
+    // As an app does that negotiates anew now and then.
+    let kind: SignalKind = number.isMultiple(of: 8) ? .description : .candidate
+    device.submit(.signal(address, kind, body: text))
   }
 
   private func register(_ device: SimDevice) {
+    guard device.registers else { return }
     let request = push?.request(device.who)
     device.submit(.register(request ?? RegistrationRequest(deviceName: device.who.device)))
   }

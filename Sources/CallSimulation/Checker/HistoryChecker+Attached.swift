@@ -1,0 +1,113 @@
+internal import CallClient
+internal import CallCore
+internal import CallWire
+
+/// What calls owe to devices that are attached, by the devices' own view: they heard so, on a
+/// connection that nothing happened to since.
+extension HistoryChecker {
+  // MARK: Who is attached, and who decides
+
+  mutating func attached(_ who: Who, on link: Int, _ now: Timestamp) {
+    unansweredAttaches[who]?.remove(link)
+    for other in linksOf[who] ?? [] where other != link { links[other]?.attachedAt = nil }
+    if links[link]?.attachedAt == nil { links[link]?.attachedAt = now }
+  }
+
+  mutating func noteOwner(of shard: Int, _ record: JournalRecord, _ now: Timestamp) {
+    guard owners[shard]?.epoch != record.epoch else { return }
+    let node = record.writer.prefix { $0 != "/" }
+    owners[shard] = Owner(epoch: record.epoch, node: String(node), since: now)
+  }
+
+  /// Links of the callee's devices that have been attached since before the caller asked for the call,
+  /// and that it has to ring.
+  func witnesses(_ facts: Facts) -> [Link] {
+    guard let placed = facts.placed, let asked = facts.placeSentAt else { return [] }
+    let all = links.filter { _, link in
+      guard let since = link.attachedAt, since <= asked, link.who.user == placed.callee.user,
+        link.who != Who(placed.caller)
+      else { return false }
+      switch facts.legEnds[link.who.device] {
+      // It refused, by HTTP perhaps.
+      case .declinedHere, .busy: return false
+      case .gone, nil: break
+      }
+      // An attach that nobody answered may replace the session whenever it arrives.
+      return unansweredAttaches[link.who]?.isEmpty ?? true
+    }
+    return all.sorted { $0.key < $1.key }.map(\.value)
+  }
+
+  /// Whether the user's devices may have too many calls for another one.
+  private func isFull(_ facts: Facts) -> Bool {
+    guard let placed = facts.placed, let placedAt = facts.placedAt else { return false }
+    let others = calls.values.count {
+      $0.placed?.callee == placed.callee && $0.placedAt ?? .distantFuture < placedAt
+        && $0.endedAt ?? .distantFuture > placedAt
+    }
+    return others >= liveCallsPerDevice
+  }
+
+  /// Whether nothing was wrong with the shard's owner, the link, its edge, or what lies between them.
+  private func isQuiet(
+    _ link: Link, _ shard: Int, from start: Timestamp, until end: Timestamp
+  ) -> Bool {
+    guard let owner = owners[shard], owner.since <= start else { return false }
+    if let disturbed = link.disturbedAt, disturbed > start { return false }
+    return ["", owner.node, link.edge].allSatisfy {
+      nodes[$0]?.isCalm(from: start, until: end) ?? true
+    }
+  }
+
+  private func before(_ time: Timestamp, _ span: Span) -> Timestamp {
+    Timestamp(microseconds: time.microseconds - span.microseconds)
+  }
+
+  // MARK: Unreachable
+
+  /// Why a call must not end as unreachable; nil when it may.
+  ///
+  /// No fault excuses an end at once: a shard that may not know all sessions has to wait. Behind that
+  /// time the device may be out of reach whatever it believes, unless nothing was wrong.
+  func unreachableThoughAttached(
+    _ end: EndedFacts, _ facts: Facts, _ record: JournalRecord, _ now: Timestamp
+  ) -> String? {
+    guard end.reason == .unreachable, let placed = facts.placed, let placedAt = facts.placedAt
+    else {
+      return nil
+    }
+    // By the clock that both were decided by; a later owner has another.
+    let isSameOwner = record.epoch == facts.epoch
+    let waitedUntil = isSameOwner ? end.at : now + bounds.skew
+    let since = isSameOwner ? placed.placedAt : placedAt
+    let isAtOnce = waitedUntil + .milliseconds(100) < since + bounds.waitForDevices
+    for link in witnesses(facts) {
+      let isQuiet = isQuiet(link, facts.shard, from: before(now, bounds.takeover), until: now)
+      guard isAtOnce || isQuiet, !isFull(facts) else { continue }
+      let attached = (now - (link.attachedAt ?? now)).microseconds / 1000
+      return "\(link.who) has been attached at \(link.edge) for \(attached) ms"
+        + (isQuiet ? ", and nothing was wrong" : "")
+    }
+    return nil
+  }
+
+  // MARK: Ringing
+
+  /// A device that was not told to ring by a call that rings, though nothing was wrong.
+  mutating func notRung(_ call: CallID, _ facts: Facts, _ now: Timestamp) -> Violation? {
+    guard let placedAt = facts.placedAt else { return nil }
+    let due = placedAt + bounds.ring
+    guard due < facts.overAt ?? now, due < now else { return nil }
+    for link in witnesses(facts)
+    where isQuiet(link, facts.shard, from: before(placedAt, bounds.takeover), until: due) {
+      if facts.told[link.who]?.invited ?? false {
+        judged[.attachedRing, default: 0] += 1
+      } else if !isFull(facts) {
+        return Violation(
+          .attachedRing, "\(link.who) is attached at \(link.edge), and hears nothing of the call",
+          call: call)
+      }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,130 @@
+internal import CallCore
+
+/// Long outages, by seed: of NATS, for all nodes or for one, and of edges that stand still, one or all
+/// of them.
+final class SimOutages {
+  private struct Rates {
+    var nats: Span
+    var oneNode: Span
+    var allEdges: Span
+    var oneEdge: Span
+  }
+
+  /// After so long a node gives up a connection on which its server says nothing.
+  static let patience: Span = .seconds(6)
+  /// As of the longest outage.
+  private static let longest: Span = .seconds(15)
+
+  /// A node was out of reach until a time, or its line was.
+  var onDisturbance: (_ node: SimNode, _ until: Timestamp) -> Void = { _, _ in }
+  /// Nodes that are connected to NATS.
+  var nodes: () -> [SimNode] = { [] }
+
+  private let world: SimWorld
+  private let nats: SimNATS
+  private let edges: [SimEdge]
+  private let rates: Rates
+  private var random: SimRandom
+  private var isOn = false
+  /// The last outage of NATS, or of all edges. Those that overlap are one.
+  private(set) var last = (from: Timestamp(microseconds: 0), until: Timestamp(microseconds: 0))
+
+  init(_ world: SimWorld, _ nats: SimNATS, _ edges: [SimEdge], _ intensity: SimIntensity) {
+    self.world = world
+    self.nats = nats
+    self.edges = edges
+    random = world.fork("outages")
+    func rates(_ nats: Int64, _ oneNode: Int64, _ allEdges: Int64, _ oneEdge: Int64) -> Rates {
+      Rates(
+        nats: .seconds(nats), oneNode: .seconds(oneNode), allEdges: .seconds(allEdges),
+        oneEdge: .seconds(oneEdge))
+    }
+    self.rates =
+      switch intensity {
+      case .calm: rates(120, 120, 240, 240)
+      case .usual: rates(50, 50, 100, 60)
+      case .brutal: rates(25, 25, 50, 30)
+      }
+  }
+
+  /// Whether NATS, or every edge, is away for everybody.
+  var isUnderWay: Bool { world.now < last.until }
+
+  private func note(_ span: Span) {
+    if !isUnderWay { last.from = world.now }
+    last.until = max(last.until, world.now + span)
+  }
+
+  func begin() {
+    isOn = true
+    every(rates.nats) { $0.loseNATS() }
+    every(rates.oneNode) { $0.loseOne() }
+    every(rates.allEdges) { $0.freezeAllEdges() }
+    every(rates.oneEdge) { $0.freezeOneEdge() }
+  }
+
+  func end() {
+    isOn = false
+    last.until = min(last.until, world.now)
+  }
+
+  private func every(_ mean: Span, _ outage: @escaping (SimOutages) -> Void) {
+    world.schedule(after: random.exponential(mean: mean), "outage") { [weak self] in
+      guard let self, isOn else { return }
+      outage(self)
+      every(mean, outage)
+    }
+  }
+
+  /// Mostly short ones: a minute has room for little else beside a long one.
+  private func length(from shortest: Span) -> Span {
+    random.chance(0.7)
+      ? random.span(shortest, .seconds(5)) : random.span(.seconds(5), Self.longest)
+  }
+
+  private func loseNATS() {
+    let span = length(from: .seconds(1))
+    note(span)
+    if random.chance(0.6) {
+      world.count("fault.NATS killed")
+      nats.kill(downFor: span)
+    } else {
+      world.count("fault.NATS stopped")
+      nats.freeze(for: span, patience: Self.patience)
+    }
+    for node in nodes() {
+      onDisturbance(node, world.now + max(span, Self.patience) + .milliseconds(500))
+    }
+  }
+
+  private func loseOne() {
+    guard let node = random.pick(nodes()) else { return }
+    world.count("fault.cut off for long")
+    let span = length(from: .seconds(2))
+    let notice = random.chance(0.5) ? Span.milliseconds(1) : Self.patience
+    nats.cut([node], for: span, notice: notice)
+    onDisturbance(node, world.now + max(span, notice) + .milliseconds(500))
+  }
+
+  private func freezeAllEdges() {
+    world.count("fault.all edges freeze")
+    let span = length(from: .seconds(1))
+    note(span)
+    for edge in edges { freeze(edge, for: span) }
+  }
+
+  private func freezeOneEdge() {
+    guard let edge = random.pick(edges.filter { $0.state == .running }) else { return }
+    world.count("fault.edge freezes for long")
+    freeze(edge, for: length(from: .seconds(3)))
+  }
+
+  private func freeze(_ edge: SimEdge, for span: Span) {
+    guard edge.state != .down, let node = edge.node else { return }
+    edge.freeze()
+    onDisturbance(node, world.now + span)
+    // Nobody is quick in the same moment.
+    let after = Span(microseconds: span.microseconds + Int64(random.below(200_000)))
+    world.schedule(after: after, "edge thaws") { if edge.node === node { edge.thaw() } }
+  }
+}

@@ -1,0 +1,43 @@
+internal import CallCore
+internal import CallWire
+
+/// Lets two signals of one device and call change places where they arrive together. What is sent again
+/// is changed as it was the first time.
+struct SignalSwaps {
+  private struct Key: Hashable {
+    var session: SessionRef
+    var request: UInt64
+  }
+  private var bodies: [Key: Command.Body] = [:]
+
+  mutating func apply(to batch: inout CommandBatch) {
+    var last: Int?
+    for index in batch.commands.indices {
+      let command = batch.commands[index]
+      guard case .signal(let call, _, _) = command.body else { continue }
+      let key = Key(session: command.session, request: command.request)
+      if let body = bodies[key] {
+        batch.commands[index].body = body
+        continue
+      }
+      bodies[key] = command.body
+      guard let before = last.take(), case .signal(call, _, _) = batch.commands[before].body,
+        batch.commands[before].session == command.session
+      else {
+        last = index
+        continue
+      }
+      swap(before, index, &batch)
+    }
+  }
+
+  private mutating func swap(_ one: Int, _ other: Int, _ batch: inout CommandBatch) {
+    let body = batch.commands[one].body
+    batch.commands[one].body = batch.commands[other].body
+    batch.commands[other].body = body
+    for index in [one, other] {
+      let command = batch.commands[index]
+      bodies[Key(session: command.session, request: command.request)] = command.body
+    }
+  }
+}
