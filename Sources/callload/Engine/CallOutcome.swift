@@ -10,6 +10,8 @@ package enum CallOutcome: Sendable, Hashable {
   /// The caller was never told how it ended.
   case unfinished
 
+  package var isRefusal: Bool { if case .refused = self { true } else { false } }
+
   package var name: String {
     switch self {
     case .answered: "answered"

@@ -14,6 +14,8 @@ package struct LoadOptions: Sendable {
   /// `ws://host:port`, with an optional path (default `/v1/connect`). Devices spread over them.
   package var edges: [String] = []
   package var scenario: Scenario = .default
+  /// Candidates that each side of every call sends; 0: what the scenario says.
+  package var signals = 0
   package var codec: DeviceCodec = .protobuf
   /// Some devices have no session; nil: all have one.
   package var sleep: SleepOptions?

@@ -114,11 +114,15 @@ extension LoadRig {
     {
       let device = devices[ramp.next]
       self.ramp?.next += 1
-      guard device.setup == .connected, !registersLate(device.index) else { continue }
+      guard device.setup == .connected, registersInRamp(device.index) else { continue }
       self.ramp?.inFlight += 1
       device.registerAt = loop.now
       sayRegister(device)
     }
+  }
+
+  private func registersInRamp(_ device: Int) -> Bool {
+    roster.registers(device) && !registersLate(device)
   }
 
   @discardableResult
@@ -172,7 +176,7 @@ extension LoadRig {
     ramp?.next = 0
     ramp?.inFlight = 0
     ramp?.resolved = 0
-    let registering = devices.count { $0.setup == .connected && !registersLate($0.index) }
+    let registering = devices.count { $0.setup == .connected && registersInRamp($0.index) }
     progress.update {
       $0.phase = .registering
       $0.done = 0
