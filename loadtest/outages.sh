@@ -53,7 +53,7 @@ for spec in "${rows[@]}"; do
     seconds=$((calls * 3 / rate + 30))
     more=()
     ((servers == 1)) || more=(--nats-servers "$servers" --nats "$NATS_SERVER_NEWER")
-    run "$name" "$seconds" --scenario loadtest/scenarios/outages.json --rate "$rate" "${more[@]}" \
+    run "$name" "$seconds" --scenario loadtest/scenarios/outages.json --rate "$rate" --unregistered 50% "${more[@]}" \
       --chaos "$kind=$interval/$length"
     kinds=$kind wanted=$calls
   fi

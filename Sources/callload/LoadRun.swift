@@ -142,6 +142,7 @@ package struct LoadRun: Sendable {
     options.rampPerSecond = plan.rampPerSecond
     options.scenario = plan.scenario
     options.signals = plan.signals
+    options.unregistered = plan.unregisteredShare
     options.seed = plan.settings.seed
     options.sharesClock = servers.local != nil
     options.sleep = plan.sleep

@@ -7,7 +7,9 @@ import Testing
     "a call to an attached device is not unreachable, and every attached device rings",
     arguments: ["kill-all-nats=30s/4s", "freeze-all-edges=30s/5s"])
   func attachedDevicesAreReached(chaos: String) async throws {
-    try await holds(["--rate", "12", "--duration", "14s", "--chaos", chaos])
+    try await holds([
+      "--rate", "12", "--duration", "14s", "--unregistered", "50%", "--chaos", chaos,
+    ])
   }
 
   @Test("candidates arrive once and in order through a kill of NATS")

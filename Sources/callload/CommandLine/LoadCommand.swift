@@ -87,6 +87,13 @@ package struct LoadCommand: ParsableCommand {
         + "Default: a few in some calls.", valueName: "count"))
   package var signals = 0
 
+  @Option(
+    help: ArgumentHelp(
+      "The devices of so many users attach and do not register, such as 50%. (default: 0%)",
+      valueName: "share"),
+    transform: { try Share.parse($0) })
+  package var unregistered: Share = Share(value: 0)
+
   @Option(help: "What the devices speak: pb (protobuf) or json.")
   package var `protocol`: WireProtocol = .pb
 

@@ -12,6 +12,7 @@ package struct RunPlan: Sendable {
   package var scenario: Scenario
   /// Candidates of each side of every call; 0: what the scenario says.
   package var signals: Int
+  package var unregisteredShare: Double
   package var wireProtocol: WireProtocol
   package var rampPerSecond: Double?
   package var jsonPath: String?
@@ -39,6 +40,7 @@ package struct RunPlan: Sendable {
     target = command.edge.isEmpty ? try Self.localTarget(command) : try Self.edgeTarget(command)
     wireProtocol = command.protocol
     signals = command.signals
+    unregisteredShare = command.unregistered.value
     summarySeconds = command.summary?.seconds
     checksGrowth = command.checkGrowth
     rampPerSecond = command.ramp

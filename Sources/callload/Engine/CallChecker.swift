@@ -113,7 +113,9 @@ package struct CallChecker: Sendable {
     if again { repeatedCommands += 1 }
     change(address.call) { record in
       if !again { record.outstanding += 1 }
-      record.note(TraceLine(at: now, device: Int32(device), what: what))
+      var line = TraceLine(at: now, device: Int32(device), what: what)
+      line.detail = UInt8(clamping: Self.candidate(frame.command)?.number ?? 0)
+      record.note(line)
       guard let said = Self.said(what) else { return }
       _ = record.change(device) { $0.say(said, at: now) }
     }

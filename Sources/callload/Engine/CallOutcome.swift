@@ -60,6 +60,8 @@ extension CallRecord {
 extension TraceLine {
   func text(_ roster: Roster) -> String {
     let by = self.by >= 0 ? " by \(roster.party(Int(self.by)).text)" : ""
+    if what == .signal { return "→ signal \(detail)" }
+    if what == .signalled { return "← signal \(detail) (version \(version))" }
     let reason = EndReason(rawValue: detail).map { " \($0.name)" } ?? ""
     switch what {
     case .place, .alerting, .answer, .declineEverywhere, .declineHere, .busy, .cancel, .connected,

@@ -32,8 +32,9 @@ extension CallRecord {
       line.detail = stop.reason.rawValue
       note(line)
       stopped(device, end, roster)
-    case .signal:
+    case .signal(let signal):
       line.what = .signalled
+      line.detail = UInt8(clamping: NumberedCandidate(body: signal.body)?.number ?? 0)
       note(line)
     }
   }

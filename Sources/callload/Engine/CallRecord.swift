@@ -80,7 +80,7 @@ struct TraceLine: Sendable {
   var by: Int32 = -1
   var version: UInt64 = 0
   var what: What
-  /// An end reason's or phase's raw value.
+  /// An end reason's or phase's raw value, or a candidate's number.
   var detail: UInt8 = 0
   /// An error's code.
   var code: UInt16 = 0

@@ -122,7 +122,15 @@ extension LoadRig {
   }
 
   private func registersInRamp(_ device: Int) -> Bool {
-    roster.registers(device) && !registersLate(device)
+    registers(device) && !registersLate(device)
+  }
+
+  /// Whether a device registers at all. Who sleeps must.
+  func registers(_ device: Int) -> Bool {
+    guard roster.registers(device) else { return false }
+    guard options.unregistered > 0, sleep?.sleeps(device) != true else { return true }
+    var random = SplitMix64(seed: options.seed &* 0x9E6D &+ UInt64(roster.user(of: device)))
+    return options.unregistered <= Double.random(in: 0..<1, using: &random)
   }
 
   @discardableResult
