@@ -63,7 +63,7 @@ import callload
     for device in [0, 3, 4, 5] {
       call.tell(device, .stop(Stop(reason: .unanswered, missed: device != 0)), 41)
     }
-    let verdict = try #require(call.judge())
+    let verdict = try call.judge()
     #expect(verdict.violations.count { $0.rule == .noWinner } == broken)
     #expect((verdict.explainedBy != nil) == isExplained)
   }
@@ -91,7 +91,7 @@ import callload
     var call = JudgedCall(attached: [3, 4, 5])
     call.answer()
     for number in arrivals { call.arrives(number, from: 0, at: 3) }
-    let verdict = try #require(call.judge())
+    let verdict = try call.judge()
     #expect(verdict.violations.count { $0.rule == .signalsOutOfOrder } == outOfOrder)
     #expect(verdict.violations.count { $0.rule == .signalsDoubled } == doubled)
   }
@@ -223,12 +223,13 @@ private struct JudgedCall {
       device: receiver, in: id, Signal(index: UInt64(number), kind: .candidate, body: body))
   }
 
-  mutating func judge() -> CallChecker.Verdict? {
-    checker.judge(id, at: at(60), allowed: [.answered]) { _ in true }
+  mutating func judge() throws -> CallChecker.Verdict {
+    let verdict = checker.judge(id, at: at(60), allowed: [.answered]) { _ in true }
+    return try #require(verdict)
   }
 
   mutating func count(_ rule: CorrectnessRule) throws -> Int {
-    _ = try #require(judge())
+    _ = try judge()
     return try #require(checker.counts[rule])
   }
 }
