@@ -93,8 +93,12 @@ public struct CallView: Sendable, Equatable {
   }
 
   private mutating func invited(_ invite: Invite) -> [CallEvent] {
-    // An invite to a device that rings, talks or was stopped is an old one.
-    guard role == .callee, phase == .unknown else { return [] }
+    guard role == .callee else { return [] }
+    // To a device that rings an invite is repeated when its session is new to the shard. It carries all
+    // candidates, among them those that were sent while the device was away.
+    if phase == .ringing { return fresh(invite.signals) }
+    // An invite to a device that talks or was stopped is an old one.
+    guard phase == .unknown else { return [] }
     phase = .ringing
     return [.invited(invite)] + fresh(invite.signals)
   }

@@ -32,7 +32,7 @@ extension FaultyTwin {
   private func win(_ call: Call, _ leg: Int) -> ServerReply {
     let winner = call.legs[leg].party
     call.stage = .answered(leg)
-    tell(call, call.caller, .answered(Answered(by: winner)))
+    tell(call, call.caller, .answered(Answered(by: winner, signals: call.legs[leg].signals)))
     if call.legs[leg].isPushed, plays(.cleansUpTheWinner, call) {
       push(call, leg, .ended, reason: .answeredElsewhere)
     }
@@ -121,14 +121,34 @@ extension FaultyTwin {
   }
 
   func signal(_ call: Call, _ party: Party, _ kind: SignalKind, _ body: String) -> ServerReply? {
-    guard case .answered(let winner) = call.stage else { return .done }
-    let talker = call.legs[winner].party
-    guard party == call.caller || party == talker else { return .done }
+    call.signalCount += 1
+    let signal = Signal(index: call.signalCount, kind: kind, body: body)
+    switch call.stage {
+    case .ringing where party == call.caller:
+      call.callerSignals.append(signal)
+      for leg in call.legs where leg.isLive && leg.wasTold { passOn(call, signal, to: leg.party) }
+    case .ringing:
+      if let leg = leg(call, party) { call.legs[leg].signals.append(signal) }
+    case .answered(let winner):
+      let talker = call.legs[winner].party
+      guard party == call.caller || party == talker else { break }
+      passOn(call, signal, to: party == talker ? call.caller : talker)
+    case .ended: return .error(CallError(.callEnded))
+    }
+    return .done
+  }
+
+  private func passOn(_ call: Call, _ signal: Signal, to party: Party) {
+    if plays(.losesSignals, call) { return }
+    if plays(.reordersSignals, call) {
+      return later(.milliseconds(60)) { [self] in tell(call, party, .signal(signal)) }
+    }
+    tell(call, party, .signal(signal))
+    guard plays(.doublesSignals, call) else { return }
     call.signalCount += 1
     tell(
-      call, party == talker ? call.caller : talker,
-      .signal(Signal(index: call.signalCount, kind: kind, body: body)))
-    return .done
+      call, party,
+      .signal(Signal(index: call.signalCount, kind: signal.kind, body: signal.body)))
   }
 
   // MARK: Telling
@@ -157,7 +177,7 @@ extension FaultyTwin {
   }
 
   func inviteEvent(_ call: Call) -> Delivery.Event {
-    .invite(Invite(caller: call.caller, deadline: call.deadline))
+    .invite(Invite(caller: call.caller, deadline: call.deadline, signals: call.callerSignals))
   }
 
   func tell(_ call: Call, _ party: Party, _ event: Delivery.Event) {
@@ -194,7 +214,10 @@ extension FaultyTwin {
       return invite(call, leg)
     }
     if case .ringing = call.stage {
-      if call.legs[leg].isLive { invite(call, leg) }
+      guard call.legs[leg].isLive else { return }
+      invite(call, leg)
+      // A client that rings already takes nothing out of an invite.
+      for signal in call.callerSignals { tell(call, party, .signal(signal)) }
     } else if let last = call.legs[leg].last, case .stop = last.event {
       send(last, to: party)
     }

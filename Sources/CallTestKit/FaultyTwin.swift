@@ -42,6 +42,16 @@ package final class FaultyTwin: DeviceNetwork {
     case tellsSidesDifferently
     /// Ends what nobody answered two seconds after the deadline.
     case endsLate
+    /// Ends a call as unreachable though the callee's devices are attached.
+    case findsNobody
+    /// Rings all of a user's attached devices but one.
+    case leavesADeviceOut
+    /// Passes a candidate on behind the next one.
+    case reordersSignals
+    /// Accepts a candidate and does not pass it on.
+    case losesSignals
+    /// Passes a candidate on twice, as two.
+    case doublesSignals
     /// Forgets a device that registered.
     case losesRegistrations
     /// Pushes a device when the call is over.
@@ -68,6 +78,8 @@ package final class FaultyTwin: DeviceNetwork {
     var wasTold = false
     /// Why it stopped for itself.
     var left: EndReason?
+    /// What it sent before anybody answered.
+    var signals: [Signal] = []
     /// What it is told again when it comes back.
     var last: Delivery?
     /// It had no session: a push is to wake it.
@@ -85,6 +97,8 @@ package final class FaultyTwin: DeviceNetwork {
     let deadline: Timestamp
     var stage = Stage.ringing
     var legs: [Leg] = []
+    /// What the caller sent before anybody answered.
+    var callerSignals: [Signal] = []
     var callerMissed: [Delivery] = []
     var callerIsAway = false
     var version: UInt64 = 1 << 20
@@ -279,7 +293,9 @@ package final class FaultyTwin: DeviceNetwork {
       return
     }
     let callees = sessions.keys.filter { $0.user == address.callee }
+    if !callees.isEmpty, plays(.findsNobody, call) { return end(call, .unreachable, by: nil) }
     for party in callees.sorted(by: { $0.device.text < $1.device.text }) {
+      if !call.legs.isEmpty, plays(.leavesADeviceOut, call) { continue }
       call.legs.append(Leg(party: party))
       invite(call, call.legs.count - 1)
     }

@@ -141,6 +141,8 @@ package struct LoadRun: Sendable {
     options.durationSeconds = plan.settings.durationSeconds
     options.rampPerSecond = plan.rampPerSecond
     options.scenario = plan.scenario
+    options.signals = plan.signals
+    options.unregistered = plan.unregisteredShare
     options.seed = plan.settings.seed
     options.sharesClock = servers.local != nil
     options.sleep = plan.sleep

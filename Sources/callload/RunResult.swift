@@ -23,6 +23,8 @@ package enum CorrectnessRule: String, CaseIterable, Sendable {
   case twoWinners, noWinner, ringingAfterEnd, toldToRingAfterEnd, wrongReason, winnerToldItLost
   case duplicateEnd, commandLost, unexplainedError, acceptedThenForgotten, timeoutLate
   case registrationLost
+  // What no fault excuses.
+  case unreachableThoughAttached, attachedNotRung, signalsOutOfOrder, signalsLost, signalsDoubled
   // Of pushes.
   case pushedAfterEnd, pushedTwice, cleanUpToWinner, cleanUpUnasked, wokenRangAfterEnd
   case pushContract
@@ -35,7 +37,8 @@ package enum CorrectnessRule: String, CaseIterable, Sendable {
       true
     case .twoWinners, .noWinner, .ringingAfterEnd, .toldToRingAfterEnd, .wrongReason,
       .winnerToldItLost, .duplicateEnd, .commandLost, .unexplainedError, .acceptedThenForgotten,
-      .timeoutLate, .registrationLost:
+      .timeoutLate, .registrationLost, .unreachableThoughAttached, .attachedNotRung,
+      .signalsOutOfOrder, .signalsLost, .signalsDoubled:
       false
     }
   }
@@ -55,6 +58,11 @@ package enum CorrectnessRule: String, CaseIterable, Sendable {
     case .acceptedThenForgotten: "accepted, then forgotten"
     case .timeoutLate: "timeout late"
     case .registrationLost: "registration lost"
+    case .unreachableThoughAttached: "unreachable although a device was attached"
+    case .attachedNotRung: "an attached device was not rung"
+    case .signalsOutOfOrder: "signals out of order"
+    case .signalsLost: "signals lost"
+    case .signalsDoubled: "signals doubled"
     case .pushedAfterEnd: "pushed after the end"
     case .pushedTwice: "pushed twice"
     case .cleanUpToWinner: "clean-up to the winner"

@@ -404,6 +404,25 @@ extension [ClientMachine.Action] {
       ])
   }
 
+  @Test func aRepeatedInviteBringsTheCandidatesThatWereSentMeanwhile() {
+    var device = Device()
+    device.attach()
+    func invite(_ indices: ClosedRange<UInt64>) -> Delivery.Event {
+      .invite(
+        Invite(
+          caller: caller, deadline: Timestamp(microseconds: 60_000_000),
+          signals: indices.map { Signal(index: $0, kind: .candidate, body: "\($0)") }))
+    }
+    device.hear(call, 5, invite(1...2))
+    _ = device.take()
+    device.close()
+    device.comeBack()
+    device.hear(call, 9, invite(1...4))
+    #expect(
+      device.take().callEvents
+        == [3, 4].map { .signal(Signal(index: $0, kind: .candidate, body: "\($0)")) })
+  }
+
   @Test func aWinnerIsNotToldThatItLost() {
     var device = Device()
     device.attach()

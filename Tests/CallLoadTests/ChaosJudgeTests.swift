@@ -242,7 +242,7 @@ import callload
   private func frozenEdge(_ roster: Roster, from: Double, to: Double) -> FaultTimeline {
     var timeline = FaultTimeline(roster: roster, app: "load", shardCount: 12)
     var frozen = Fault.test(1, .freezeEdge, shards: [])
-    frozen.edge = 0
+    frozen.edges = [0]
     timeline.begin(frozen, carried: [4], at: at(from))
     timeline.lifted(fault: 1, at: at(to))
     return timeline

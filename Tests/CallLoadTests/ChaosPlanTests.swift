@@ -19,6 +19,16 @@ import callload
     #expect(plan.description == "kill-coordinator=5s/1s,kill-edge=7s/500ms,freeze-edge=15s/4.5s")
     #expect(!plan.needsRelays)
     #expect(try ChaosPlan(["partition=5s"]).needsRelays)
+    #expect(try ChaosPlan(["cut-nats"]).needsRelays)
+  }
+
+  @Test func lengthsMayDiffer() throws {
+    let plan = try ChaosPlan(["kill-all-nats=20s/1s-15s,freeze-all-edges,freeze-nats=9s/2s"])
+    #expect(plan.entries.map(\.shortestSeconds) == [1, nil, nil])
+    #expect(plan.entries.map(\.lengthSeconds) == [15, 5, 2])
+    #expect(
+      plan.description == "kill-all-nats=20s/1s-15s,freeze-all-edges=60s/5s,freeze-nats=9s/2s")
+    #expect(try ChaosPlan(["cut-nats"]).description == "cut-nats=40s/1s-15s")
   }
 
   @Test func allIsEveryKindThatNeedsNoOperator() throws {
@@ -35,6 +45,8 @@ import callload
         == "--chaos kill-edge=soon: \"soon\" is not a length of time; write it like 5s or 500ms")
     #expect(refusal("kill-edge=5s/").contains("\"\" is not a length of time"))
     #expect(refusal("kill-edge=5s/1s/1s").contains("give kill-edge=INTERVAL or kill-edge="))
+    #expect(refusal("kill-edge=5s/2s-1s").contains("2s-1s ends before it begins"))
+    #expect(refusal("kill-edge=5s/-1s").contains("\"\" is not a length of time"))
     #expect(refusal("kill-edge=100ms").contains("give at least 500ms"))
     #expect(
       refusal("kill-edge=5s", "kill-edge=6s")

@@ -71,18 +71,18 @@ import callload
   @Test("when faults of a kind began") func beginnings() {
     var timeline = FaultTimeline.quiet()
     timeline.begin(Fault.test(1, .killPush, shards: []), carried: [], at: at(10))
-    #expect(timeline.began(.killPush, from: at(9), to: at(10)))
-    #expect(timeline.began(.killPush, from: at(10), to: at(11)))
-    #expect(!timeline.began(.killPush, from: at(10.1), to: at(11)))
-    #expect(!timeline.began(.killPush, from: at(9), to: at(9.9)))
-    #expect(!timeline.began(.killEdge, from: at(9), to: at(11)))
+    #expect(timeline.began({ $0 == .killPush }, from: at(9), to: at(10)))
+    #expect(timeline.began({ $0 == .killPush }, from: at(10), to: at(11)))
+    #expect(!timeline.began({ $0 == .killPush }, from: at(10.1), to: at(11)))
+    #expect(!timeline.began({ $0 == .killPush }, from: at(9), to: at(9.9)))
+    #expect(!timeline.began({ $0 == .killEdge }, from: at(9), to: at(11)))
   }
 
   @Test("a device is disturbed by its edge until it has a new session")
   func devices() {
     var timeline = FaultTimeline.quiet()
     var killed = Fault.test(1, .killEdge, shards: [])
-    killed.edge = 0
+    killed.edges = [0]
     timeline.begin(killed, carried: [1, 2], at: at(10))
     timeline.lifted(fault: 1, at: at(11))
     timeline.attached(device: 1, at: at(12))
@@ -90,7 +90,7 @@ import callload
     #expect(timeline.disturbed(device: 2, from: at(14), to: at(15))?.kind == .killEdge)
     #expect(timeline.disturbed(device: 3, from: at(10), to: at(15)) == nil)
     var frozen = Fault.test(2, .freezeEdge, shards: [])
-    frozen.edge = 0
+    frozen.edges = [0]
     timeline.begin(frozen, carried: [3], at: at(20))
     #expect(timeline.disturbed(device: 3, from: at(22), to: at(23)) != nil)
     timeline.lifted(fault: 2, at: at(25))
@@ -102,7 +102,7 @@ import callload
   func devicesThatStay() {
     var timeline = FaultTimeline.quiet()
     var drain = Fault.test(1, .drain, shards: [])
-    drain.edge = 0
+    drain.edges = [0]
     timeline.begin(drain, carried: [1, 2], at: at(10))
     timeline.lifted(fault: 1, at: at(12)) { $0 == 1 }
     #expect(timeline.disturbed(device: 1, from: at(11), to: at(11)) != nil)
@@ -117,7 +117,7 @@ import callload
     timeline.begin(Fault.test(1, .killCoordinator, shards: [1]), carried: [], at: at(5))
     timeline.answered(shard: 1, fault: 1, at: at(7))
     var killed = Fault.test(2, .killEdge, shards: [])
-    killed.edge = 0
+    killed.edges = [0]
     timeline.begin(killed, carried: [1], at: at(10))
     func kind(_ from: Double, _ to: Double, shard: Int = 2) -> ChaosKind? {
       timeline.hindrance(shard: shard, from: at(from), to: at(to))?.kind
@@ -154,7 +154,7 @@ import callload
   func attachesToAFrozenEdge() {
     var timeline = FaultTimeline.quiet()
     var frozen = Fault.test(1, .freezeEdge, shards: [])
-    frozen.edge = 1
+    frozen.edges = [1]
     timeline.begin(frozen, carried: [], at: at(10))
     timeline.lifted(fault: 1, at: at(14.5))
     timeline.attached(device: 1, through: 1, at: at(14.6))
@@ -165,7 +165,7 @@ import callload
     #expect(!timeline.mayComeLate(to: 2, at: at(14.6)))
     #expect(!timeline.mayComeLate(to: 3, at: at(17)))
     var killed = Fault.test(2, .killEdge, shards: [])
-    killed.edge = 0
+    killed.edges = [0]
     timeline.begin(killed, carried: [], at: at(20))
     timeline.attached(device: 2, through: 0, at: at(21))
     #expect(!timeline.mayComeLate(to: 2, at: at(21)))
@@ -199,11 +199,11 @@ import callload
   func twoFaultsOfADevice() {
     var timeline = FaultTimeline.quiet()
     var killed = Fault.test(1, .killEdge, shards: [])
-    killed.edge = 0
+    killed.edges = [0]
     timeline.begin(killed, carried: [1], at: at(10))
     timeline.attached(device: 1, through: 1, at: at(10.5))
     var frozen = Fault.test(2, .freezeEdge, shards: [])
-    frozen.edge = 1
+    frozen.edges = [1]
     timeline.begin(frozen, carried: [1], at: at(11))
     #expect(timeline.disturbed(device: 1, from: at(11.5), to: at(11.5))?.kind == .killEdge)
     #expect(timeline.mayComeLate(to: 1, at: at(11.5)))

@@ -21,6 +21,13 @@ import callload
     }
   }
 
+  @Test("streams both ways in every call arrive once and in order")
+  func streams() throws {
+    let result = try #require(try TwinRun(seed: 4, signals: 25).outcome()).result
+    #expect(result.callsCompleted == 600, "\(result.failures)")
+    #expect(result.examples.values.flatMap { $0 } == [String]())
+  }
+
   /// What each fault must be reported as. It may break other rules on the way.
   static let expected: [(FaultyTwin.Fault, CorrectnessRule)] = [
     (.tellsTwoWinners, .twoWinners), (.tellsNoWinner, .noWinner), (.ignoresAnswers, .noWinner),
@@ -31,7 +38,9 @@ import callload
     (.losesCommands, .commandLost), (.refusesForNoReason, .unexplainedError),
     (.forgetsAccepted, .acceptedThenForgotten), (.forgetsTheDeadline, .acceptedThenForgotten),
     (.tellsSidesDifferently, .acceptedThenForgotten), (.endsLate, .timeoutLate),
-    (.losesRegistrations, .registrationLost),
+    (.losesRegistrations, .registrationLost), (.findsNobody, .unreachableThoughAttached),
+    (.leavesADeviceOut, .attachedNotRung), (.reordersSignals, .signalsOutOfOrder),
+    (.losesSignals, .signalsLost), (.doublesSignals, .signalsDoubled),
   ]
 
   @Test func everyFaultAndEveryRuleIsCovered() {
@@ -63,7 +72,9 @@ import callload
     (.forgetsTheOtherSide, .ringingAfterEnd), (.ringsAfterEnd, .toldToRingAfterEnd),
     (.tellsWrongReason, .wrongReason), (.namesWrongWinner, .wrongReason),
     (.tellsMissed, .wrongReason), (.tellsTwoEnds, .duplicateEnd), (.endsLate, .timeoutLate),
-    (.losesRegistrations, .registrationLost),
+    (.losesRegistrations, .registrationLost), (.findsNobody, .unreachableThoughAttached),
+    (.leavesADeviceOut, .attachedNotRung), (.reordersSignals, .signalsOutOfOrder),
+    (.losesSignals, .signalsLost), (.doublesSignals, .signalsDoubled),
   ])
   func aFaultIsNotMistakenForAnother(fault: FaultyTwin.Fault, rule: CorrectnessRule) throws {
     let result = try #require(try TwinRun(fault: fault).outcome()).result

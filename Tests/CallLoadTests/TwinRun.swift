@@ -12,6 +12,8 @@ struct TwinRun {
   var rate = 20.0
   var durationSeconds = 30.0
   var seed: UInt64 = 7
+  /// Candidates of each side of every call; 0: what the scenario says.
+  var signals = 0
   /// From when to when, in seconds of the load, a third of the shards give no answer; and whether
   /// the judge knows.
   /// Devices that sleep.
@@ -34,6 +36,7 @@ struct TwinRun {
     options.devices = devices
     options.scenario = scenario
     options.seed = seed
+    options.signals = signals
     options.sleep = sleep
     if outage != nil {
       options.isDisturbed = true

@@ -28,35 +28,13 @@ extension ChaosDirector {
     }
   }
 
-  /// Of three the leader of JetStream, every other time.
-  func killNATS(_ entry: ChaosPlan.Entry, _ random: inout SplitMix64) async {
-    var draw = random.next()
-    let names = cluster.nats.map(\.process.name)
-    if names.count > 1, draw & 1 == 0,
-      let leader = await cluster.nats[0].monitor.jetStream()?.metaCluster?.leader,
-      let place = names.firstIndex(of: leader)
-    {
-      draw = UInt64(place)
-    }
-    guard let name = await referee.take(among: names, draw),
-      let member = cluster.nats.first(where: { $0.process.name == name })
-    else { return }
-    let fault = await makeFault(.killNATS, member.process)
-    await play(
-      fault, begin: { member.process.kill() }, lengthSeconds: entry.lengthSeconds,
-      lift: {
-        await startAgain(member.process) { await member.monitor.isReady(servers: names.count) }
-      })
-    await referee.giveBack(name)
-  }
-
   /// Closes all of a node's ways to NATS. A silent cut ends by itself or with a reset.
   func cutOff(_ process: SupervisedProcess, _ entry: ChaosPlan.Entry, isSilent: Bool) async {
     guard let node = node(process) else { return }
-    func set(_ mode: TCPRelay.Mode) async {
-      for relay in node.relays { await relay.set(mode) }
-    }
     let fault = await makeFault(.partition, process)
+    func set(_ mode: TCPRelay.Mode) async {
+      for relay in node.relays { await relay.set(mode, by: fault.id) }
+    }
     await play(
       fault, begin: { await set(isSilent ? .silent : .refusing) },
       lengthSeconds: entry.lengthSeconds,

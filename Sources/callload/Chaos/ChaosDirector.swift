@@ -32,10 +32,17 @@ package struct ChaosDirector: Sendable {
     let end = ContinuousClock.now + .seconds(seconds)
     await withTaskGroup(of: Void.self) { group in
       // Where nothing sleeps there are no gateways.
-      for entry in plan.entries where entry.kind != .killPush || !cluster.pushGateways.isEmpty {
+      for entry in plan.entries where isWorthwhile(entry.kind) {
         group.addTask { await run(entry, until: end) }
       }
     }
+  }
+
+  private func isWorthwhile(_ kind: ChaosKind) -> Bool {
+    if kind == .killPush { return !cluster.pushGateways.isEmpty }
+    // Of one server all are one.
+    guard let one = kind.oneServerKind, cluster.nats.count == 1 else { return true }
+    return !plan.entries.contains { $0.kind == one }
   }
 
   private func run(_ entry: ChaosPlan.Entry, until end: ContinuousClock.Instant) async {
@@ -47,7 +54,9 @@ package struct ChaosDirector: Sendable {
       try? await Task.sleep(until: next)
       guard !Task.isCancelled else { return }
       next = .now + .seconds(interval * Double.random(in: 0.75...1.25, using: &random))
-      await inject(entry, &random)
+      var fault = entry
+      fault.lengthSeconds = entry.drawLength(&random)
+      await inject(fault, &random)
     }
   }
 
@@ -65,7 +74,9 @@ package struct ChaosDirector: Sendable {
       await withVictim(among: cluster.pushGateways.map(\.process), &random) { process in
         await disturb(process, entry)
       }
-    case .killNATS: await killNATS(entry, &random)
+    case .killNATS, .freezeNATS, .cutNATS: await disturbNATS(entry, &random)
+    case .killAllNATS, .freezeAllNATS, .cutAllNATS: await disturbAllNATS(entry, &random)
+    case .freezeAllEdges: await freezeAllEdges(entry)
     case .partition:
       let isEdge = Bool.random(using: &random)
       let isSilent = Bool.random(using: &random)
@@ -110,7 +121,10 @@ package struct ChaosDirector: Sendable {
 
   // MARK: Faults as the engine knows them
 
-  func makeFault(_ kind: ChaosKind, _ process: SupervisedProcess) async -> Fault {
+  /// - Parameter edges: those concerned, where they are several.
+  func makeFault(
+    _ kind: ChaosKind, _ process: SupervisedProcess, node: String? = nil, edges: Range<Int>? = nil
+  ) async -> Fault {
     var shards: [Int] = []
     switch process.role {
     case .nats: shards = Array(0..<cluster.shards)
@@ -121,8 +135,11 @@ package struct ChaosDirector: Sendable {
     case .edge, .push: break
     }
     return Fault(
-      id: await referee.nextFault(), kind: kind, node: process.name, role: process.role,
-      edge: cluster.edges.firstIndex { $0.process === process }, shards: shards)
+      id: await referee.nextFault(), kind: kind, node: node ?? process.name, role: process.role,
+      edges: edges.map(Array.init)
+        ?? cluster.edges.indices.filter {
+          cluster.edges[$0].process === process
+        }, shards: shards)
   }
 
   /// One fault from its begin to where its node is well again.
@@ -205,6 +222,13 @@ actor Referee {
     let name = free[Int(draw % UInt64(free.count))]
     taken.insert(name)
     return name
+  }
+
+  /// All of them, if nobody has any.
+  func takeAll(_ names: [String]) -> Bool {
+    guard taken.isDisjoint(with: names) else { return false }
+    taken.formUnion(names)
+    return true
   }
 
   func freeNames(_ names: [String]) -> [String] { names.filter { !taken.contains($0) } }

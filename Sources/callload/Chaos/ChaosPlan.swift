@@ -5,6 +5,12 @@ package enum ChaosKind: String, CaseIterable, Sendable, Hashable {
   case killEdge = "kill-edge"
   case freezeEdge = "freeze-edge"
   case killNATS = "kill-nats"
+  case freezeNATS = "freeze-nats"
+  case cutNATS = "cut-nats"
+  case killAllNATS = "kill-all-nats"
+  case freezeAllNATS = "freeze-all-nats"
+  case cutAllNATS = "cut-all-nats"
+  case freezeAllEdges = "freeze-all-edges"
   case killPush = "kill-push"
   case partition
   case rollingRestart = "rolling-restart"
@@ -19,6 +25,12 @@ package enum ChaosKind: String, CaseIterable, Sendable, Hashable {
     case .freezeEdge: "SIGSTOP to an edge, SIGCONT after LENGTH"
     case .killNATS:
       "SIGKILL to a nats-server, of three sometimes the leader; LENGTH later it starts"
+    case .freezeNATS: "SIGSTOP to a nats-server, SIGCONT after LENGTH"
+    case .cutNATS: "no node reaches a nats-server for LENGTH, in silence or with a reset"
+    case .killAllNATS: "SIGKILL to all nats-servers; LENGTH later they start"
+    case .freezeAllNATS: "SIGSTOP to all nats-servers, SIGCONT after LENGTH"
+    case .cutAllNATS: "no node reaches any nats-server for LENGTH, in silence or with a reset"
+    case .freezeAllEdges: "SIGSTOP to all edges, SIGCONT after LENGTH"
     case .killPush: "SIGKILL to a push gateway (with --sleeping); LENGTH later it starts again"
     case .partition: "a node is cut off from NATS for LENGTH, in silence or with a reset"
     case .rollingRestart: "all nodes one after the other: SIGTERM, wait, start; LENGTH between two"
@@ -31,6 +43,8 @@ package enum ChaosKind: String, CaseIterable, Sendable, Hashable {
     case .killCoordinator, .killEdge, .killPush: 10
     case .freezeCoordinator, .freezeEdge, .killNATS, .partition: 15
     case .rollingRestart, .drain: 20
+    case .freezeNATS, .cutNATS: 40
+    case .killAllNATS, .freezeAllNATS, .cutAllNATS, .freezeAllEdges: 60
     }
   }
 
@@ -40,8 +54,50 @@ package enum ChaosKind: String, CaseIterable, Sendable, Hashable {
     // The default lease is 3 s.
     case .freezeCoordinator, .freezeEdge, .partition: 4.5
     case .rollingRestart: 0.5
+    case .freezeNATS, .cutNATS, .killAllNATS, .freezeAllNATS, .cutAllNATS: 15
+    case .freezeAllEdges: 5
     }
   }
+
+  /// Where faults of a kind have different lengths: the shortest.
+  package var defaultShortestSeconds: Double? {
+    switch self {
+    case .freezeNATS, .cutNATS, .killAllNATS, .freezeAllNATS, .cutAllNATS: 1
+    case .killCoordinator, .freezeCoordinator, .killEdge, .freezeEdge, .killNATS, .killPush,
+      .partition, .rollingRestart, .drain, .freezeAllEdges:
+      nil
+    }
+  }
+
+  /// A nats-server is away, or all are.
+  package var isOfNATS: Bool {
+    oneServerKind != nil || self == .killNATS || self == .freezeNATS || self == .cutNATS
+  }
+
+  /// What does to one nats-server what this kind does to all.
+  package var oneServerKind: ChaosKind? {
+    switch self {
+    case .killAllNATS: .killNATS
+    case .freezeAllNATS: .freezeNATS
+    case .cutAllNATS: .cutNATS
+    default: nil
+    }
+  }
+
+  /// An edge keeps its devices' connections, and what is said to them and by them waits.
+  var keepsDevicesWaiting: Bool {
+    self == .freezeEdge || self == .freezeAllEdges || self == .partition
+  }
+
+  /// What a coordinator said before may reach devices only after another has spoken.
+  var delaysOldWords: Bool {
+    switch self {
+    case .freezeCoordinator, .partition, .freezeNATS, .freezeAllNATS, .cutNATS, .cutAllNATS: true
+    default: false
+    }
+  }
+
+  var needsRelays: Bool { self == .partition || self == .cutNATS || self == .cutAllNATS }
 
   /// A change that somebody announced: no call may feel more of it than a short pause.
   package var isPlanned: Bool { self == .rollingRestart || self == .drain }
@@ -53,15 +109,17 @@ package struct ChaosPlan: Sendable, Equatable {
     package var kind: ChaosKind
     /// From one fault to the next, on average.
     package var intervalSeconds: Double
-    /// How long a fault lasts before it is lifted.
+    /// How long a fault lasts before it is lifted, at most.
     package var lengthSeconds: Double
+    /// Each fault lasts as long as chance says, at least this; nil: all last `lengthSeconds`.
+    package var shortestSeconds: Double?
   }
 
   package var entries: [Entry]
 
-  package var needsRelays: Bool { entries.contains { $0.kind == .partition } }
+  package var needsRelays: Bool { entries.contains { $0.kind.needsRelays } }
 
-  /// Reads `kill-coordinator=5s,freeze-edge=10s/6s`; `all` is every kind with its defaults.
+  /// Reads `kill-coordinator=5s,freeze-edge=10s/6s,kill-all-nats=20s/1s-15s`; `all` is every kind with its defaults.
   /// - Throws: ``SetupError`` that names the value and what would do.
   package init(_ texts: [String]) throws {
     entries = []
@@ -86,10 +144,16 @@ extension ChaosPlan.Entry {
   package init(_ kind: ChaosKind) {
     self.init(
       kind: kind, intervalSeconds: kind.defaultIntervalSeconds,
-      lengthSeconds: kind.defaultLengthSeconds)
+      lengthSeconds: kind.defaultLengthSeconds, shortestSeconds: kind.defaultShortestSeconds)
   }
 
-  /// Reads `kind`, `kind=interval` or `kind=interval/length`.
+  /// The length of the next fault, in seconds.
+  func drawLength(_ random: inout some RandomNumberGenerator) -> Double {
+    guard let shortestSeconds else { return lengthSeconds }
+    return Double.random(in: shortestSeconds...lengthSeconds, using: &random)
+  }
+
+  /// Reads `kind`, `kind=interval`, `kind=interval/length` or `kind=interval/shortest-longest`.
   init(_ text: Substring) throws {
     let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     guard let kind = ChaosKind(rawValue: String(parts[0])) else {
@@ -105,10 +169,19 @@ extension ChaosPlan.Entry {
           + "such as \(kind.rawValue)=10s/2s")
     }
     intervalSeconds = try Self.seconds(times[0], of: text)
-    if times.count == 2 { lengthSeconds = try Self.seconds(times[1], of: text) }
+    if times.count == 2 { try readLength(times[1], of: text) }
     guard intervalSeconds >= 0.5 else {
       throw SetupError(
         "--chaos \(text): a fault every \(times[0]) is too often; give at least 500ms")
+    }
+  }
+
+  private mutating func readLength(_ length: Substring, of text: Substring) throws {
+    let ends = length.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
+    shortestSeconds = ends.count == 2 ? try Self.seconds(ends[0], of: text) : nil
+    lengthSeconds = try Self.seconds(ends[ends.count - 1], of: text)
+    guard shortestSeconds ?? 0 <= lengthSeconds else {
+      throw SetupError("--chaos \(text): \(length) ends before it begins; give the shorter first")
     }
   }
 
@@ -125,7 +198,15 @@ extension ChaosPlan: CustomStringConvertible {
   package var description: String {
     entries.map {
       "\($0.kind.rawValue)=\(RunDuration(seconds: $0.intervalSeconds))"
-        + "/\(RunDuration(seconds: $0.lengthSeconds))"
+        + "/\($0.lengthText)"
     }.joined(separator: ",")
+  }
+}
+
+extension ChaosPlan.Entry {
+  /// As the command line has it.
+  package var lengthText: String {
+    let longest = "\(RunDuration(seconds: lengthSeconds))"
+    return shortestSeconds.map { "\(RunDuration(seconds: $0))-\(longest)" } ?? longest
   }
 }

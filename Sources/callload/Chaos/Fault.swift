@@ -6,29 +6,26 @@ package struct Fault: Sendable, Equatable {
   /// The process that it happens to.
   package var node: String
   package var role: ProcessRole
-  /// Of an edge, its place among the edges' URLs.
-  package var edge: Int?
+  /// Of edges, their places among the edges' URLs.
+  package var edges: [Int]
   /// The shards that the node had when it happened; of NATS, all.
   package var shards: [Int]
 
   package init(
-    id: Int, kind: ChaosKind, node: String, role: ProcessRole, edge: Int? = nil, shards: [Int] = []
+    id: Int, kind: ChaosKind, node: String, role: ProcessRole, edges: [Int] = [], shards: [Int] = []
   ) {
     self.id = id
     self.kind = kind
     self.node = node
     self.role = role
-    self.edge = edge
+    self.edges = edges
     self.shards = shards
   }
 
   /// Whether messages between cluster and devices get lost in it, or wait somewhere: they are said
   /// again, but nobody knows who has not had them.
   package var losesMessages: Bool {
-    switch kind {
-    case .killNATS, .partition, .freezeEdge: true
-    case .killCoordinator, .freezeCoordinator, .killEdge, .killPush, .rollingRestart, .drain: false
-    }
+    kind.isOfNATS || kind.keepsDevicesWaiting
   }
 
   /// How long after it is over something may still be late for it: what a device has not

@@ -15,6 +15,8 @@ package final class TCPRelay: Sendable {
   /// What belongs to the relay's event loop.
   private final class Ways {
     var mode = Mode.open
+    /// Who has closed it, and how. It is open while nobody has.
+    var closedBy: [Int: Mode] = [:]
     var halves: [ObjectIdentifier: Half] = [:]
   }
 
@@ -49,9 +51,16 @@ package final class TCPRelay: Sendable {
     return TCPRelay(port: port, ways: ways, listener: listener)
   }
 
-  package func set(_ mode: Mode) async {
+  /// - Parameter claim: whose doing it is. Of several that have closed it each opens it for itself only, and
+  ///   a refusal is stronger than silence.
+  package func set(_ mode: Mode, by claim: Int = 0) async {
     let ways = self.ways
-    try? await loop.submit { Self.change(ways.value, to: mode) }.get()
+    try? await loop.submit {
+      let ways = ways.value
+      ways.closedBy[claim] = mode == .open ? nil : mode
+      let modes = ways.closedBy.values
+      Self.change(ways, to: modes.contains(.refusing) ? .refusing : modes.first ?? .open)
+    }.get()
   }
 
   private static func change(_ ways: Ways, to mode: Mode) {

@@ -33,12 +33,13 @@ package struct LoadCommand: ParsableCommand {
             A cluster that is already there.
 
       CHAOS
-        A fault comes every INTERVAL, a quarter more or less by the seed, and lasts LENGTH.
+        A fault comes every INTERVAL, a quarter more or less by the seed, and lasts LENGTH, or by the \
+      seed between two lengths (kill-all-nats=20s/1s-15s). Calls are placed all the while.
       \(ChaosHelp.text)
         all                   all of them but drain, with their defaults
         Faults of a kind wait for a node whose like is well, where there are several. They stop \
-      early enough for everything to settle before the end. The judge forgives what a fault \
-      explains, by time and node, and nothing else.
+      early enough for everything to settle before the end. The judge forgives that a fault makes \
+      something late, or refused with "try again", by time and node, and never a wrong end.
 
       SLEEPING
         With --sleeping devices register push tokens and then let go of their connections. callload is \
@@ -79,6 +80,19 @@ package struct LoadCommand: ParsableCommand {
       "Built-in scenario or scenario file; loadtest/scenarios describes both.",
       valueName: "name|file"))
   package var scenario = "default"
+
+  @Option(
+    help: ArgumentHelp(
+      "Each side of every call sends so many numbered candidates, half of them while it rings. "
+        + "Default: a few in some calls.", valueName: "count"))
+  package var signals = 0
+
+  @Option(
+    help: ArgumentHelp(
+      "The devices of so many users attach and do not register, such as 50%. (default: 0%)",
+      valueName: "share"),
+    transform: { try Share.parse($0) })
+  package var unregistered: Share = Share(value: 0)
 
   @Option(help: "What the devices speak: pb (protobuf) or json.")
   package var `protocol`: WireProtocol = .pb
@@ -268,8 +282,7 @@ enum ChaosHelp {
     ChaosKind.allCases.map { kind in
       let name = kind.rawValue.padding(to: 20)
       let interval = RunDuration(seconds: kind.defaultIntervalSeconds)
-      let length = RunDuration(seconds: kind.defaultLengthSeconds)
-      return "  \(name)  \(kind.summary) (\(interval)/\(length))"
+      return "  \(name)  \(kind.summary) (\(interval)/\(ChaosPlan.Entry(kind).lengthText))"
     }.joined(separator: "\n")
   }
 }

@@ -10,6 +10,9 @@ package struct RunPlan: Sendable {
   package var target: Target
   package var settings: RunSettings
   package var scenario: Scenario
+  /// Candidates of each side of every call; 0: what the scenario says.
+  package var signals: Int
+  package var unregisteredShare: Double
   package var wireProtocol: WireProtocol
   package var rampPerSecond: Double?
   package var jsonPath: String?
@@ -36,6 +39,8 @@ package struct RunPlan: Sendable {
     sleep = try Self.sleepOptions(command)
     target = command.edge.isEmpty ? try Self.localTarget(command) : try Self.edgeTarget(command)
     wireProtocol = command.protocol
+    signals = command.signals
+    unregisteredShare = command.unregistered.value
     summarySeconds = command.summary?.seconds
     checksGrowth = command.checkGrowth
     rampPerSecond = command.ramp
@@ -74,8 +79,11 @@ package struct RunPlan: Sendable {
       if !holds { throw SetupError("\(option) \(value): \(remedy)") }
     }
     try need(
-      (1...10).contains(command.devicesPerUser), "--devices-per-user", command.devicesPerUser,
-      "a user has 1 to 10 devices")
+      (1...Roster.devicesPerUserMax).contains(command.devicesPerUser), "--devices-per-user",
+      command.devicesPerUser, "a user has 1 to \(Roster.devicesPerUserMax) devices")
+    try need(
+      (0...100).contains(command.signals), "--signals", command.signals,
+      "the cluster keeps 128 for one side; give at most 100")
     try need(
       command.devices >= 2 * command.devicesPerUser && command.devices <= 1_000_000, "--devices",
       command.devices,

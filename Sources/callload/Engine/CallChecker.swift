@@ -17,9 +17,11 @@ package struct CallChecker: Sendable {
     package var callees: Range<Int>
     package var placedAt: Timestamp
     package var ringTimeout: Span
+    /// The callee's devices that had a session before the call was placed.
+    package var attached: Set<Int>
     package init(
       call: CallID, part: Scenario.Kind, caller: Int, callees: Range<Int>, placedAt: Timestamp,
-      ringTimeout: Span
+      ringTimeout: Span, attached: Set<Int> = []
     ) {
       self.call = call
       self.part = part
@@ -27,6 +29,7 @@ package struct CallChecker: Sendable {
       self.callees = callees
       self.placedAt = placedAt
       self.ringTimeout = ringTimeout
+      self.attached = attached
     }
   }
 
@@ -46,6 +49,7 @@ package struct CallChecker: Sendable {
     var call: CallID
     var what: TraceLine.What
     var at: Timestamp
+    var candidate: NumberedCandidate?
   }
 
   /// What of one edge may reach us later than what of another, and clocks' coarseness.
@@ -102,11 +106,16 @@ package struct CallChecker: Sendable {
     guard let address = frame.command.address, let what = Self.what(frame.command) else { return }
     let key = Self.key(device, frame.id)
     let again = sent[key] != nil
-    if !again { sent[key] = Sent(call: address.call, what: what, at: now) }
+    if !again {
+      sent[key] = Sent(
+        call: address.call, what: what, at: now, candidate: Self.candidate(frame.command))
+    }
     if again { repeatedCommands += 1 }
     change(address.call) { record in
       if !again { record.outstanding += 1 }
-      record.note(TraceLine(at: now, device: Int32(device), what: what))
+      var line = TraceLine(at: now, device: Int32(device), what: what)
+      line.detail = UInt8(clamping: Self.candidate(frame.command)?.number ?? 0)
+      record.note(line)
       guard let said = Self.said(what) else { return }
       _ = record.change(device) { $0.say(said, at: now) }
     }
@@ -203,7 +212,25 @@ package struct CallChecker: Sendable {
     change(command.call) { record in
       record.outstanding -= 1
       record.hear(device, command.what, reply, at: now, roster)
+      if let candidate = command.candidate, !reply.isError {
+        record.signals.accepted(candidate, at: now)
+      }
     }
+  }
+
+  /// A device's app received a description or candidate.
+  package mutating func received(device: Int, in call: CallID, _ signal: Signal) {
+    guard let candidate = NumberedCandidate(body: signal.body) else { return }
+    let roster = roster
+    change(call) { $0.hearCandidate(candidate, by: device, roster) }
+  }
+
+  /// Whether no command of a call waits for its reply, and each of two devices has what the other sent.
+  func haveAll(_ one: Int, _ other: Int, in call: CallID) -> Bool {
+    guard let record = records[call] else { return true }
+    let signals = record.signals
+    return record.outstanding == 0 && signals.missingCount(from: one, to: other) == 0
+      && signals.missingCount(from: other, to: one) == 0
   }
 
   /// About a call that was judged already.
@@ -298,6 +325,11 @@ package struct CallChecker: Sendable {
     case .tryAgain, .overloaded, .draining, .rateLimited: true
     default: false
     }
+  }
+
+  private static func candidate(_ command: ClientCommand) -> NumberedCandidate? {
+    guard case .signal(_, .candidate, let body) = command else { return nil }
+    return NumberedCandidate(body: body)
   }
 
   private static func what(_ command: ClientCommand) -> TraceLine.What? {

@@ -10,6 +10,8 @@ package enum CallOutcome: Sendable, Hashable {
   /// The caller was never told how it ended.
   case unfinished
 
+  package var isRefusal: Bool { if case .refused = self { true } else { false } }
+
   package var name: String {
     switch self {
     case .answered: "answered"
@@ -58,6 +60,8 @@ extension CallRecord {
 extension TraceLine {
   func text(_ roster: Roster) -> String {
     let by = self.by >= 0 ? " by \(roster.party(Int(self.by)).text)" : ""
+    if what == .signal { return "→ signal \(detail)" }
+    if what == .signalled { return "← signal \(detail) (version \(version))" }
     let reason = EndReason(rawValue: detail).map { " \($0.name)" } ?? ""
     switch what {
     case .place, .alerting, .answer, .declineEverywhere, .declineHere, .busy, .cancel, .connected,

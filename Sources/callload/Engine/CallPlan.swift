@@ -118,6 +118,12 @@ final class LiveCall {
   var isOver: Set<Int> = []
   /// The dropped device is attached again.
   var isBack = false
+  /// How many candidates each device has sent.
+  var candidatesSent: [Int: Int] = [:]
+  /// Devices whose next candidate has a timer.
+  var streaming: Set<Int> = []
+  /// Devices that know of the answer, and are in the conversation.
+  var talking: Set<Int> = []
 
   init(plan: CallPlan, expectedInvites: Int) {
     self.plan = plan

@@ -96,6 +96,9 @@ extension CallRecord {
 
   // MARK: Other ends than planned
 
+  /// A command that a fault swallowed is sent again within this time: a client waits 7 s for a reply.
+  static let retransmissionMax: Span = .seconds(8)
+
   /// The fault that explains an end which the scenario did not plan; nil where none does.
   func explanation(of outcome: CallOutcome, _ timeline: FaultTimeline) -> Fault? {
     guard !timeline.isEmpty, let last = trace.last?.at else { return nil }
@@ -108,10 +111,21 @@ extension CallRecord {
     case .refused(.tryAgain), .refused(.overloaded), .refused(.draining):
       return shardFault ?? deviceFault([facts.caller])
     case .ended(.unreachable):
-      // A new owner knows who is there; only what an edge carried, or NATS, may be missing.
+      // That a device was attached all the time is another rule's matter. A new owner knows who is there;
+      // only what an edge carried, or NATS, may be missing.
       if let fault = deviceFault(facts.callees) { return fault }
       return timeline.lostMessages(shard: shard(timeline), from: begin, to: last)
-    case .ended(.unanswered), .ended(.declined), .ended(.busy), .ended(.failed):
+    case .ended(.unanswered):
+      // What was said in time is decided once the fault is over, unless ringing has ended by then.
+      let over = ringsOutAt ?? deadline
+      let held = over + Span(microseconds: -Self.retransmissionMax.microseconds)
+      let canBeLate = refusal != nil || callees.contains { !$0.wasThere }
+      let since = canBeLate ? begin : max(begin, held)
+      let until = max(since, canBeLate ? last : over)
+      return ([facts.caller] + facts.callees).lazy
+        .compactMap { timeline.disturbed(device: $0, from: since, to: until) }.first
+        ?? timeline.disturbed(shard: shard(timeline), from: since, to: until)
+    case .ended(.declined), .ended(.busy), .ended(.failed):
       return shardFault ?? deviceFault(facts.callees) ?? deviceFault([facts.caller])
     case .ended(.cancelled):
       guard caller.wasAway else { return nil }

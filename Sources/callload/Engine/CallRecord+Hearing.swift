@@ -32,8 +32,9 @@ extension CallRecord {
       line.detail = stop.reason.rawValue
       note(line)
       stopped(device, end, roster)
-    case .signal:
+    case .signal(let signal):
       line.what = .signalled
+      line.detail = UInt8(clamping: NumberedCandidate(body: signal.body)?.number ?? 0)
       note(line)
     }
   }
@@ -81,6 +82,7 @@ extension CallRecord {
       violate(.twoWinners, "the caller was told of a second answer")
     }
     answeredBy = answeredBy ?? by
+    answeredToldAt = answeredToldAt ?? now
     if caller.isOver {
       violate(.duplicateEnd, "the caller was told of an answer after the end")
     }
@@ -152,7 +154,9 @@ extension CallRecord {
   /// The cluster took a command.
   private mutating func agree(_ device: Int, _ command: TraceLine.What, at now: Timestamp) {
     switch command {
-    case .place: accepted = true
+    case .place:
+      accepted = true
+      acceptedAt = acceptedAt ?? now
     // After an answer crossed it, a late cancel, decline or busy is taken without effect; the
     // state in the reply then says so.
     case .declineEverywhere, .declineHere, .busy, .hangUp, .cancel:

@@ -8,6 +8,9 @@ extension CallRecord {
     examineOddities(timeline)
     examineWinners(roster, timeline, isAttached: isAttached)
     examineEnd(roster, isAttached: isAttached)
+    examineUnreachable(roster, timeline)
+    examineRung(roster, timeline)
+    examineSignals(roster, timeline)
     examineTimeout(roster, timeline)
     examineRinging(at: now, roster, isAttached: isAttached)
     examineReasons(of: caller, roster, timeline)
@@ -46,14 +49,19 @@ extension CallRecord {
 
   /// A device that answered while nothing spoke against it.
   private func deservedWinner(_ roster: Roster, _ timeline: FaultTimeline) -> String? {
-    guard !caller.said.contains(.cancel), !caller.said.contains(.hangUp), !caller.wasAway,
+    // A refusal was told to the app; it is no answer that was lost.
+    guard refusal == nil, !caller.said.contains(.cancel), !caller.said.contains(.hangUp),
+      !caller.wasAway,
       !callees.contains(where: { $0.said.contains(.declineEverywhere) })
     else { return nil }
     let deserving = callees.first { callee in
       guard let at = callee.time(of: .answer), callee.invitedAt != nil, !callee.wasAway else {
         return false
       }
-      guard !isDisturbed(callee.device, from: at, to: deadline, timeline) else { return false }
+      // What a fault held up is decided once it is over, if the call still rings then.
+      let over = min(deadline, ([caller] + callees).compactMap { $0.end?.at }.min() ?? deadline)
+      let held = max(at, over + Span(microseconds: -Self.retransmissionMax.microseconds))
+      guard !isDisturbed(callee.device, from: held, to: over, timeline) else { return false }
       return at + CallChecker.early < deadline && callee.said.isDisjoint(with: [.decline, .busy])
     }
     return deserving.map { roster.party($0.device).text }
@@ -203,6 +211,8 @@ extension CallRecord {
   ) -> Bool {
     switch code {
     case .callEnded, .wrongState, .notParty: break
+    // What the caller said meanwhile of a call that was refused.
+    case .unknownCall: return !accepted && refusal != nil && what != .place
     default: return false
     }
     if what == .place || what == .resume && code == .notParty { return false }

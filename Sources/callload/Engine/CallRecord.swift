@@ -47,8 +47,13 @@ struct DeviceRecord: Sendable {
   var attachedAt: Timestamp?
   /// A push woke it for this call.
   var wasWoken = false
+  /// It was attached before the call was placed.
+  var wasThere = false
 
   init(device: Int) { self.device = device }
+
+  /// By its own view: one socket, from before the call was placed until now.
+  var stayedAttached: Bool { wasThere && !wasAway && attachedAt == nil }
 
   /// The device knows that it is over.
   var isOver: Bool { stop != nil || replied != nil || left }
@@ -75,7 +80,7 @@ struct TraceLine: Sendable {
   var by: Int32 = -1
   var version: UInt64 = 0
   var what: What
-  /// An end reason's or phase's raw value.
+  /// An end reason's or phase's raw value, or a candidate's number.
   var detail: UInt8 = 0
   /// An error's code.
   var code: UInt16 = 0
@@ -91,9 +96,12 @@ struct CallRecord: Sendable {
   var outstanding = 0
   /// The cluster took the place command.
   var accepted = false
+  /// When the caller was told so.
+  var acceptedAt: Timestamp?
   var refusal: CallError.Code?
   /// Whom the caller was told to be talking to.
   var answeredBy: Int?
+  var answeredToldAt: Timestamp?
   /// Since when nobody may be told to ring.
   var ringOverAt: Timestamp?
   /// When it rings out by the cluster's word, by this machine's clock.
@@ -107,12 +115,20 @@ struct CallRecord: Sendable {
   var violations: [Violation] = []
   var errors: [(device: Int, what: TraceLine.What, code: CallError.Code, at: Timestamp)] = []
 
+  var signals = SignalLedger()
+
   static let traceMax = 200
+  /// Candidates take no more lines than these, so that the call's end has room.
+  static let signalTraceMax = 100
 
   init(facts: CallChecker.Facts) {
     self.facts = facts
     self.caller = DeviceRecord(device: facts.caller)
-    self.callees = facts.callees.map { DeviceRecord(device: $0) }
+    self.callees = facts.callees.map {
+      var device = DeviceRecord(device: $0)
+      device.wasThere = facts.attached.contains($0)
+      return device
+    }
   }
 
   var deadline: Timestamp { facts.placedAt + facts.ringTimeout }
@@ -143,6 +159,9 @@ struct CallRecord: Sendable {
   }
 
   mutating func note(_ line: TraceLine) {
+    if line.what == .signal || line.what == .signalled, trace.count >= Self.signalTraceMax {
+      return
+    }
     if trace.count < Self.traceMax { trace.append(line) }
   }
 

@@ -22,7 +22,19 @@ package struct ChaosResult: Sendable {
     }
   }
 
+  /// What became of a call that was placed while a fault was on.
+  package enum Fate: String, CaseIterable, Sendable {
+    case asPlanned = "as_planned"
+    /// With "try again" or the like.
+    case refused
+    /// It ended in another way, as the fault explains: late, so for example rung out.
+    case changed
+    /// A rule was broken, or nothing explains its end.
+    case wrong
+  }
+
   package var injected: [ChaosKind: Int] = [:]
+  package var placedDuring: [ChaosKind: [Fate: Int]] = [:]
   package var takeOvers: [TakeOver] = []
   /// What was waited for at length, and how it stood: sentences.
   package var slow: [String] = []

@@ -82,7 +82,7 @@ package struct FaultTimeline: Sendable {
   /// While a nats-server is away that shows no more than that one stream has a leader: what a take-over, a
   /// hand-over or the next append needs may have lost its own, and those that come back move leaders again.
   package mutating func answered(shard: Int, fault: Int, at now: Timestamp) {
-    if faults[fault]?.kind == .killNATS, liftedAt[fault] == nil {
+    if faults[fault]?.kind.isOfNATS == true, liftedAt[fault] == nil {
       answeredEarly[fault, default: []].insert(shard)
     } else {
       Self.close(&shards, shard, fault, at: now)
@@ -96,8 +96,8 @@ package struct FaultTimeline: Sendable {
     for window in devices[device] ?? [] where window.until == nil {
       Self.close(&devices, device, window.fault, at: now)
     }
-    for fault in faults.values where fault.edge != nil && fault.edge == edge {
-      guard fault.kind == .freezeEdge || fault.kind == .partition, let began = beganAt[fault.id],
+    for fault in faults.values where edge.map(fault.edges.contains) == true {
+      guard fault.kind.keepsDevicesWaiting, let began = beganAt[fault.id],
         liftedAt[fault.id].map({ now <= $0 + Self.keptWaiting }) ?? true
       else { continue }
       devices[device, default: []].append(Self.window(fault, from: began, until: now))
@@ -118,8 +118,7 @@ package struct FaultTimeline: Sendable {
       Self.close(&shards, shard, fault, at: now)
     }
     guard let kind = faults[fault]?.kind else { return }
-    let keepsConnections = kind == .freezeEdge || kind == .partition
-    for device in devices.keys where keepsConnections || isWell(device) {
+    for device in devices.keys where kind.keepsDevicesWaiting || isWell(device) {
       Self.close(&devices, device, fault, at: now)
     }
   }
@@ -173,7 +172,7 @@ package struct FaultTimeline: Sendable {
     var spans = (shards[shard] ?? []).map {
       (fault: $0.fault, from: $0.from, to: $0.until.map { [glow = $0.afterglow] in $0 + glow })
     }
-    for (id, fault) in faults where fault.edge != nil {
+    for (id, fault) in faults where !fault.edges.isEmpty {
       guard let began = beganAt[id] else { continue }
       spans.append((id, began, liftedAt[id].map { $0 + Self.keptWaiting }))
     }
@@ -198,10 +197,12 @@ package struct FaultTimeline: Sendable {
     return nil
   }
 
-  /// Whether a fault of a kind began between two times.
-  package func began(_ kind: ChaosKind, from begin: Timestamp, to end: Timestamp) -> Bool {
+  /// Whether a fault of one of these kinds began between two times.
+  package func began(
+    _ isMeant: (ChaosKind) -> Bool, from begin: Timestamp, to end: Timestamp
+  ) -> Bool {
     faults.contains { id, fault in
-      fault.kind == kind && beganAt[id].map { begin <= $0 && $0 <= end } ?? false
+      isMeant(fault.kind) && beganAt[id].map { begin <= $0 && $0 <= end } ?? false
     }
   }
 
@@ -210,7 +211,30 @@ package struct FaultTimeline: Sendable {
   package func mayComeLate(to device: Int, at now: Timestamp) -> Bool {
     (devices[device] ?? []).contains { window in
       guard let kind = faults[window.fault]?.kind, window.touches(now, now) else { return false }
-      return kind == .freezeEdge || kind == .partition
+      return kind.keepsDevicesWaiting
+    }
+  }
+
+  /// An edge that is silent for so long is lost (`leaseTimeout`, 3 s), and so are its devices, which are waited
+  /// for (`reattachGrace`, 5 s). A bit less, since nobody knows when it was heard last.
+  private static let beyondReach: Span = .milliseconds(7_500)
+
+  /// Whether nobody can reach a device that has its connection: its edge has been stopped or cut off for
+  /// longer than the cluster waits.
+  package func isBeyondReach(_ device: Int, at moment: Timestamp) -> Bool {
+    (devices[device] ?? []).contains { window in
+      faults[window.fault]?.kind.keepsDevicesWaiting == true
+        && window.from + Self.beyondReach <= moment
+        && (window.until.map { moment <= $0 + Self.keptWaiting } ?? true)
+    }
+  }
+
+  /// Whether edges send their devices away at this time, since no shard has answered for 8 s.
+  package func mayTellDevicesToGo(at moment: Timestamp) -> Bool {
+    faults.contains { id, fault in
+      guard fault.kind.isOfNATS, let began = beganAt[id] else { return false }
+      return began + Self.beyondReach <= moment
+        && (liftedAt[id].map { moment <= $0 + .seconds(5) } ?? true)
     }
   }
 
@@ -225,7 +249,7 @@ package struct FaultTimeline: Sendable {
   package func mayBeStale(shard: Int, at now: Timestamp) -> Bool {
     (shards[shard] ?? []).contains { window in
       guard let fault = faults[window.fault], window.from <= now else { return false }
-      guard fault.kind == .freezeCoordinator || fault.kind == .partition else { return false }
+      guard fault.kind.delaysOldWords else { return false }
       return liftedAt[fault.id].map { now <= $0 + .seconds(3) } ?? true
     }
   }

@@ -195,8 +195,8 @@ package struct LoadError: Error, CustomStringConvertible {
 extension LoadOptions {
   /// - Throws: `LoadError` that names the option and what would do.
   package func validate() throws {
-    guard devicesPerUser >= 1, devicesPerUser <= 10 else {
-      throw LoadError("devices per user: 1 to 10, not \(devicesPerUser)")
+    guard (1...Roster.devicesPerUserMax).contains(devicesPerUser) else {
+      throw LoadError("devices per user: 1 to \(Roster.devicesPerUserMax), not \(devicesPerUser)")
     }
     guard devices > devicesPerUser else {
       throw LoadError("devices: more than those of one user (\(devicesPerUser)), not \(devices)")

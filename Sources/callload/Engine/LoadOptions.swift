@@ -14,6 +14,11 @@ package struct LoadOptions: Sendable {
   /// `ws://host:port`, with an optional path (default `/v1/connect`). Devices spread over them.
   package var edges: [String] = []
   package var scenario: Scenario = .default
+  /// Candidates that each side of every call sends; 0: what the scenario says.
+  package var signals = 0
+  /// The share of users whose devices attach and do not register: for them the cluster knows nothing but
+  /// their sessions.
+  package var unregistered = 0.0
   package var codec: DeviceCodec = .protobuf
   /// Some devices have no session; nil: all have one.
   package var sleep: SleepOptions?

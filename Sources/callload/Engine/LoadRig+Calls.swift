@@ -10,8 +10,6 @@ extension LoadRig {
     + "m=audio 9 UDP/TLS/RTP/SAVPF 111\r\nc=IN IP4 0.0.0.0\r\na=ice-ufrag:4ZcD\r\n"
     + "a=ice-pwd:2/1muCWoOi3uLifh0NuRHlCs\r\na=setup:actpass\r\na=mid:0\r\na=sendrecv\r\n"
     + "a=rtcp-mux\r\na=rtpmap:111 opus/48000/2\r\n"
-  static let candidate =
-    "candidate:842163049 1 udp 1677729535 203.0.113.7 46154 typ srflx raddr 10.0.0.7 rport 46154"
   /// Live calls of one user at most, below the cluster's 5 for a device.
   static let liveCallsMax = 4
   static let drawsMax = 40
@@ -101,7 +99,9 @@ extension LoadRig {
     stage?.checker.planned(
       CallChecker.Facts(
         call: plan.call, part: plan.kind, caller: plan.caller, callees: plan.callees,
-        placedAt: loop.now, ringTimeout: .seconds(Int64(plan.ringTimeoutSeconds))))
+        placedAt: loop.now, ringTimeout: .seconds(Int64(plan.ringTimeoutSeconds)),
+        attached: Set(plan.callees.filter { devices[$0].machine.isAttached })))
+    noteOutages(plan)
     if sleep != nil { stage?.pushJudge.planned(plan.call, at: plan.placeAt) }
     devices[plan.caller].calls.append(plan.call)
     for callee in plan.callees { devices[callee].calls.append(plan.call) }
@@ -112,10 +112,7 @@ extension LoadRig {
         PlaceRequest(
           call: plan.call, ringTimeoutSeconds: plan.ringTimeoutSeconds,
           description: Self.description)), devices[plan.caller])
-    if plan.exchangesCandidates {
-      after(.milliseconds(10), plan.call) { [self] in candidate(plan.caller, $0) }
-      after(.milliseconds(25), plan.call) { [self] in candidate(plan.caller, $0) }
-    }
+    signalAfterPlacing(live)
   }
 
   /// Runs something later, if the call is still under way then.
@@ -128,12 +125,5 @@ extension LoadRig {
       guard let self, let live = stage?.live[call] else { return }
       action(live)
     }
-  }
-
-  /// One side's candidate, as long as it is in the call.
-  func candidate(_ device: Int, _ live: LiveCall) {
-    guard !live.isOver.contains(device) else { return }
-    let address = devices[device].machine.address(live.plan.call)
-    say(.signal(address, .candidate, body: Self.candidate), devices[device])
   }
 }

@@ -74,7 +74,9 @@ extension LoadRig {
     case .answered(let answered): self.answered(live, by: roster.device(answered.by))
     case .won: won(live, device)
     case .stopped(let stop): stopped(live, stop.reason, device)
-    case .ringing, .signal: break
+    case .signal(let signal):
+      stage?.checker.received(device: device.index, in: live.plan.call, signal)
+    case .ringing: break
     }
   }
 
@@ -92,6 +94,7 @@ extension LoadRig {
       live.ringsSince = now
       scheduleActs(live, from: now)
     }
+    signalWhileRinging(live, device.index)
     if live.answersOnInvite.remove(device.index) != nil { sayAnswer(live, device.index) }
     refuseOnInvite(live, device.index)
     after(live.plan.alert(device.index), live.plan.call) { [self] live in
@@ -108,23 +111,13 @@ extension LoadRig {
     }
     let caller = devices[plan.caller]
     say(.connected(caller.machine.address(plan.call)), caller)
-    if plan.exchangesCandidates {
-      after(.milliseconds(5), plan.call) { [self] in candidate(plan.caller, $0) }
-    }
-    after(plan.talk, plan.call) { [self] live in
-      guard let leaver = plan.hangUpByCaller ? plan.caller : winner else { return }
-      guard !live.isOver.contains(leaver) else { return }
-      say(.hangUp(devices[leaver].machine.address(plan.call)), devices[leaver])
-    }
+    signalAfterAnswer(live, plan.caller, delaysMs: [5])
+    after(plan.talk, plan.call) { [self] in hangUp($0, winner: winner) }
   }
 
   private func won(_ live: LiveCall, _ device: SimulatedDevice) {
-    let address = CallAddress(call: live.plan.call)
-    say(.connected(address), device)
-    guard live.plan.exchangesCandidates else { return }
-    for milliseconds in [5, 20] as [Int64] {
-      after(.milliseconds(milliseconds), live.plan.call) { [self] in candidate(device.index, $0) }
-    }
+    say(.connected(CallAddress(call: live.plan.call)), device)
+    signalAfterAnswer(live, device.index, delaysMs: [5, 20])
   }
 
   private func stopped(_ live: LiveCall, _ reason: EndReason, _ device: SimulatedDevice) {
@@ -162,7 +155,7 @@ extension LoadRig {
 }
 
 extension ServerReply {
-  fileprivate var isError: Bool { if case .error = self { true } else { false } }
+  var isError: Bool { if case .error = self { true } else { false } }
   fileprivate var saysAnswered: Bool {
     if case .call(let state) = self { state.phase == .answered } else { false }
   }

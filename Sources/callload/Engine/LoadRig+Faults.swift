@@ -24,10 +24,11 @@ extension LoadRig {
     guard let stage else { return }
     stage.openFaults.insert(fault.id)
     stage.chaos.injected[fault.kind, default: 0] += 1
-    let carried = fault.edge.map { devices(at: $0) }
+    let carried = fault.edges.flatMap { devices(at: $0) }
     stage.faultBeganAt[fault.id] = loop.now
-    if fault.edge != nil { stage.edgesDisturbed[fault.id] = fault.edge }
-    stage.checker.timeline.begin(fault, carried: carried ?? [], at: loop.now)
+    stage.outages[fault.id] = fault.kind
+    if !fault.edges.isEmpty { stage.edgesDisturbed[fault.id] = fault.edges }
+    stage.checker.timeline.begin(fault, carried: carried, at: loop.now)
   }
 
   /// It has happened: from now on the shards concerned are asked.
@@ -35,9 +36,9 @@ extension LoadRig {
     guard let stage, let since = stage.faultBeganAt[fault.id] else { return }
     guard let probes, !fault.shards.isEmpty else { return }
     // Where NATS is concerned an edge may have lost it alone, and each must be well again.
-    let all = Set(options.edges.indices).subtracting(stage.edgesDisturbed.values)
+    let all = Set(options.edges.indices).subtracting(stage.edgesDisturbed.values.joined())
     stage.watched.insert(fault.id)
-    probes.watch(fault, since: since, through: fault.kind == .killNATS ? all : [])
+    probes.watch(fault, since: since, through: fault.kind.isOfNATS ? all : [])
   }
 
   /// These shards are concerned, too, or again, since not long ago.
@@ -65,6 +66,7 @@ extension LoadRig {
   package func faultLifted(_ fault: Fault) {
     guard let stage else { return }
     stage.edgesDisturbed[fault.id] = nil
+    stage.outages[fault.id] = nil
     stage.checker.timeline.lifted(fault: fault.id, at: loop.now) {
       devices[$0].machine.isAttached || devices[$0].isHeld
     }
@@ -129,6 +131,20 @@ extension LoadRig {
     stage.lifted.remove(fault.id)
   }
 
+  // MARK: Calls that are placed while a fault lasts
+
+  func noteOutages(_ plan: CallPlan) {
+    guard let stage, !stage.outages.isEmpty else { return }
+    stage.placedDuring[plan.call] = Set(stage.outages.values)
+  }
+
+  func tally(_ call: CallID, _ fate: ChaosResult.Fate) {
+    guard let stage else { return }
+    for kind in stage.placedDuring.removeValue(forKey: call) ?? [] {
+      stage.chaos.placedDuring[kind, default: [:]][fate, default: 0] += 1
+    }
+  }
+
   // MARK: Devices
 
   /// Whether a broken connection needs no other cause than a fault that is known.
@@ -136,6 +152,7 @@ extension LoadRig {
     guard let stage, !stage.checker.timeline.isEmpty else { return false }
     // A device that is told to go may have a new session before it loses the old one.
     if !stage.edgesDisturbed.isEmpty { return true }
+    if stage.checker.timeline.mayTellDevicesToGo(at: loop.now) { return true }
     return stage.checker.timeline.disturbed(device: device.index, from: loop.now, to: loop.now)
       != nil
   }

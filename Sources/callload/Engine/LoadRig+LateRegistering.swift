@@ -31,7 +31,7 @@ extension LoadRig {
   /// Whether a device leaves its registration to the load.
   func registersLate(_ device: Int) -> Bool {
     options.isDisturbed && device % Self.lateEvery == Self.lateEvery - 1
-      && sleep?.sleeps(device) != true
+      && registers(device) && sleep?.sleeps(device) != true
   }
 
   /// The devices whose registrations may be in the cluster, and may be not.

@@ -114,11 +114,23 @@ extension LoadRig {
     {
       let device = devices[ramp.next]
       self.ramp?.next += 1
-      guard device.setup == .connected, !registersLate(device.index) else { continue }
+      guard device.setup == .connected, registersInRamp(device.index) else { continue }
       self.ramp?.inFlight += 1
       device.registerAt = loop.now
       sayRegister(device)
     }
+  }
+
+  private func registersInRamp(_ device: Int) -> Bool {
+    registers(device) && !registersLate(device)
+  }
+
+  /// Whether a device registers at all. Who sleeps must.
+  func registers(_ device: Int) -> Bool {
+    guard roster.registers(device) else { return false }
+    guard options.unregistered > 0, sleep?.sleeps(device) != true else { return true }
+    var random = SplitMix64(seed: options.seed &* 0x9E6D &+ UInt64(roster.user(of: device)))
+    return options.unregistered <= Double.random(in: 0..<1, using: &random)
   }
 
   @discardableResult
@@ -172,7 +184,7 @@ extension LoadRig {
     ramp?.next = 0
     ramp?.inFlight = 0
     ramp?.resolved = 0
-    let registering = devices.count { $0.setup == .connected && !registersLate($0.index) }
+    let registering = devices.count { $0.setup == .connected && registersInRamp($0.index) }
     progress.update {
       $0.phase = .registering
       $0.done = 0

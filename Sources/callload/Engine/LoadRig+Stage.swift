@@ -36,7 +36,11 @@ extension LoadRig {
     /// Faults that are not lifted, or whose shards do not all answer yet: the stage waits for them.
     var openFaults: Set<Int> = []
     var faultBeganAt: [Int: Timestamp] = [:]
-    var edgesDisturbed: [Int: Int] = [:]
+    var edgesDisturbed: [Int: [Int]] = [:]
+    /// Faults that are on, until they are lifted.
+    var outages: [Int: ChaosKind] = [:]
+    /// The kinds of faults during which a call was placed.
+    var placedDuring: [CallID: Set<ChaosKind>] = [:]
     /// Faults whose take-over is noted.
     var tookOver: Set<Int> = []
     var watched: Set<Int> = []
@@ -216,15 +220,19 @@ extension LoadRig {
     defer { callForgotten(plan) }
     if let violation = verdict.violations.first {
       fail("rule broken: \(violation.rule.title)")
+      tally(call, .wrong)
     } else if plan.allowed.contains(verdict.outcome) {
       stage?.completed += 1
+      tally(call, .asPlanned)
     } else if let fault = verdict.explainedBy {
       let outcome = "\(verdict.outcome.name) instead of \(plan.allowed[0].name)"
       stage?.chaos.changed["\(outcome) (\(fault.rawValue))", default: 0] += 1
+      tally(call, verdict.outcome.isRefusal ? .refused : .changed)
     } else {
       let expected = plan.allowed.map(\.name).joined(separator: " or ")
       let cause = "\(verdict.outcome.name) instead of \(expected)"
       fail(cause)
+      tally(call, .wrong)
       if stage?.failureExamples[cause] == nil { stage?.failureExamples[cause] = verdict.story }
     }
   }

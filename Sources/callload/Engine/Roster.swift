@@ -10,6 +10,14 @@ package struct Roster: Sendable {
     self.devicesPerUser = max(1, devicesPerUser)
   }
 
+  /// More than a call has legs, to see that every attached device rings or is refused.
+  package static let devicesPerUserMax = 24
+  /// A user's other devices attach only: by default the cluster forgets the oldest of 11 registrations.
+  static let registeredPerUserMax = 10
+
+  /// Whether a device registers.
+  func registers(_ device: Int) -> Bool { device % devicesPerUser < Self.registeredPerUserMax }
+
   package var users: Int { (devices + devicesPerUser - 1) / devicesPerUser }
 
   package func user(of device: Int) -> Int { device / devicesPerUser }

@@ -57,8 +57,8 @@ extension LoadRig {
     // The queue may hand a job to one that has just died; a server is away for seconds.
     faults.ringUncertain = { begin, end in
       func before(_ seconds: Int64) -> Timestamp { begin + .seconds(-seconds) }
-      return timeline.began(.killPush, from: before(1), to: end)
-        || timeline.began(.killNATS, from: before(10), to: end)
+      return timeline.began({ $0 == .killPush }, from: before(1), to: end)
+        || timeline.began(\.isOfNATS, from: before(10), to: end)
     }
     let finding = stage.pushJudge.judge(call, faults: faults) { roster.party($0).text }
     for (purpose, count) in finding.late { stage.pushes.late[purpose, default: 0] += count }

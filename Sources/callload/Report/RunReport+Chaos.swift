@@ -9,6 +9,7 @@ extension RunReport {
     lines += ["  take-over: from the fault until shards answer again, asked every 25 ms"]
     lines += takeOvers(chaos).map { "  " + $0 }
     lines += silences(chaos)
+    lines += placedDuring(chaos)
     if !chaos.changed.isEmpty {
       lines.append("  calls that ended otherwise than planned, as a fault explains")
       var table = TextTable()
@@ -35,6 +36,18 @@ extension RunReport {
       table.add(kind.rawValue, Units.count(count))
     }
     return table.rows.isEmpty ? ["  no fault was injected"] : table.lines()
+  }
+
+  private func placedDuring(_ chaos: ChaosResult) -> [String] {
+    var table = TextTable([
+      "calls placed during", "count", "as planned", "refused", "changed", "wrong",
+    ])
+    for kind in ChaosKind.allCases {
+      guard let fates = chaos.placedDuring[kind] else { continue }
+      let counts = ChaosResult.Fate.allCases.map { Units.count(fates[$0] ?? 0) }
+      table.rows.append([kind.rawValue, Units.count(fates.values.reduce(0, +))] + counts)
+    }
+    return table.rows.count == 1 ? [] : table.lines()
   }
 
   private func takeOvers(_ chaos: ChaosResult) -> [String] {

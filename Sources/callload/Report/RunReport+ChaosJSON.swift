@@ -32,6 +32,8 @@ extension JSONReport {
     package var commandsRetried: Int
     package var reconnects: Int
     package var callsChanged: [String: Int]
+    /// By kind of fault and ``ChaosResult/Fate``.
+    package var callsPlacedDuring: [String: [String: Int]]
     package var neverAnswered: Int
     package var slow: [String]
     enum CodingKeys: String, CodingKey {
@@ -45,6 +47,7 @@ extension JSONReport {
       case longestSilence = "longest_silence_us"
       case commandsRetried = "commands_retried"
       case callsChanged = "calls_changed"
+      case callsPlacedDuring = "calls_placed_during"
       case neverAnswered = "never_answered"
     }
   }
@@ -75,6 +78,11 @@ extension JSONReport.Chaos {
     commandsRetried = chaos.commandsRetried
     reconnects = chaos.reconnects
     callsChanged = chaos.changed
+    callsPlacedDuring = [:]
+    for (kind, fates) in chaos.placedDuring {
+      let counts = ChaosResult.Fate.allCases.map { ($0.rawValue, fates[$0] ?? 0) }
+      callsPlacedDuring[kind.rawValue] = Dictionary(uniqueKeysWithValues: counts)
+    }
     neverAnswered = chaos.neverAnswered
     slow = chaos.slow
   }

@@ -1,0 +1,110 @@
+import CallCore
+
+/// What no fault excuses: a device with an unbroken socket is rung, a call to it is not unreachable, and
+/// candidates arrive once and in order. A fault excuses only that they come late.
+extension CallRecord {
+  /// How long a device may take to be rung, and a candidate to arrive, beyond what faults excuse.
+  static let arrivalSlack: Span = .seconds(1)
+
+  // MARK: Attached devices
+
+  /// A call does not end as unreachable while a device of the callee is attached.
+  mutating func examineUnreachable(_ roster: Roster, _ timeline: FaultTimeline) {
+    let ends = ([caller] + callees).compactMap(\.end).filter { $0.reason == .unreachable }
+    guard let told = ends.map(\.at).min() else { return }
+    let attached = callees.first {
+      $0.stayedAttached && !timeline.isBeyondReach($0.device, at: told)
+    }
+    guard let attached else { return }
+    violate(
+      .unreachableThoughAttached,
+      "\(roster.party(attached.device).text) was attached from before the call was placed, and the "
+        + "call ended as unreachable")
+  }
+
+  /// Every device that is attached when the call is placed rings, if the call rings for long enough.
+  mutating func examineRung(_ roster: Roster, _ timeline: FaultTimeline) {
+    guard let acceptedAt, let over = ringingEndedAt else { return }
+    let begin = callees.compactMap(\.invitedAt).min() ?? acceptedAt
+    for callee in callees where callee.stayedAttached && callee.invitedAt == nil {
+      let excused = timeline.excuse(
+        shard: shard(timeline), device: callee.device, due: begin, slack: Self.arrivalSlack)
+      guard excused.later(by: Self.arrivalSlack) <= over else { continue }
+      violate(
+        .attachedNotRung,
+        "\(roster.party(callee.device).text) was attached from before the call was placed, and never rang"
+      )
+    }
+  }
+
+  /// When the first device did what ends the ringing, or was told of its end.
+  private var ringingEndedAt: Timestamp? {
+    let acts: [DeviceRecord.Said] = [.answer, .declineEverywhere, .cancel]
+    let times = ([caller] + callees).flatMap { device in
+      acts.map { device.time(of: $0) } + [device.end?.at, device.wonAt]
+    }
+    return times.compactMap { $0 }.min()
+  }
+
+  // MARK: Candidates
+
+  mutating func hearCandidate(
+    _ candidate: NumberedCandidate, by receiver: Int, _ roster: Roster
+  ) {
+    guard record(of: receiver) != nil, record(of: candidate.sender) != nil,
+      let rule = signals.received(candidate, by: receiver)
+    else { return }
+    let (from, to) = (roster.party(candidate.sender).text, roster.party(receiver).text)
+    let what = rule == .signalsDoubled ? "a second time" : "behind a later one"
+    violate(rule, "\(to) received candidate \(candidate.number) of \(from) \(what)")
+  }
+
+  /// Counts each stream that lacks something once.
+  mutating func examineSignals(_ roster: Roster, _ timeline: FaultTimeline) {
+    var lost: [SignalLedger.Stream: Set<Int>] = [:]
+    for stream in signals.receptions.keys {
+      lost[stream] = Set(signals.gaps(in: stream))
+    }
+    for stream in conversation {
+      lost[stream, default: []].formUnion(lostAtTheEnd(of: stream, timeline))
+    }
+    for (stream, numbers) in lost.sorted(by: { $0.key < $1.key }) where !numbers.isEmpty {
+      let (from, to) = (roster.party(stream.sender).text, roster.party(stream.receiver).text)
+      let list = numbers.sorted().map(String.init).joined(separator: ", ")
+      violate(
+        .signalsLost, "\(to) never received candidates of \(from) that were accepted: \(list)")
+    }
+  }
+
+  /// Both ways between the caller and the winner.
+  private var conversation: [SignalLedger.Stream] {
+    guard let winner = winners.first?.device ?? answeredBy, winner >= 0 else { return [] }
+    return [
+      SignalLedger.Stream(sender: facts.caller, receiver: winner),
+      SignalLedger.Stream(sender: winner, receiver: facts.caller),
+    ]
+  }
+
+  /// What was accepted in time before the end and did not arrive. Nothing has to arrive at a device that
+  /// was away when the call ended.
+  private func lostAtTheEnd(
+    of stream: SignalLedger.Stream, _ timeline: FaultTimeline
+  ) -> [Int] {
+    guard let receiver = record(of: stream.receiver), let sender = record(of: stream.sender),
+      let begin = receiver.device == facts.caller ? answeredToldAt : receiver.invitedAt,
+      receiver.device == facts.caller || receiver.wonAt != nil
+    else { return [] }
+    let ends = [receiver, sender].flatMap {
+      [$0.time(of: .hangUp), $0.time(of: .cancel), $0.end?.at]
+    }
+    guard let over = ends.compactMap({ $0 }).min() else { return [] }
+    let back = receiver.attachedAt ?? .distantFuture
+    if receiver.wasAway, over < back.later(by: CallChecker.skew) { return [] }
+    return signals.missing(in: stream).filter { _, acceptedAt in
+      let excused = timeline.excuse(
+        shard: shard(timeline), device: stream.receiver, due: max(acceptedAt, begin),
+        slack: Self.arrivalSlack)
+      return excused.later(by: Self.arrivalSlack) <= over
+    }.map(\.number)
+  }
+}

@@ -1,0 +1,92 @@
+import CallCore
+
+/// A candidate that names its sender and its place in the sender's stream, so that both apps can tell
+/// what was lost, doubled or reordered between them.
+package struct NumberedCandidate: Sendable, Equatable {
+  package var sender: Int
+  /// Counts from 1.
+  package var number: Int
+  package init(sender: Int, number: Int) {
+    self.sender = sender
+    self.number = number
+  }
+
+  /// What stands for an ICE candidate: opaque to the cluster, of a plausible size.
+  private static let prefix =
+    "candidate:842163049 1 udp 1677729535 203.0.113.7 46154 typ srflx raddr 10.0.0.7 rport 46154"
+
+  package var body: String { "\(Self.prefix) network-id \(sender) generation \(number)" }
+
+  /// nil for a body that is no such candidate.
+  package init?(body: String) {
+    let words = body.split(separator: " ")
+    guard words.count > 4, words[words.count - 2] == "generation",
+      words[words.count - 4] == "network-id", let number = Int(words[words.count - 1]), number > 0,
+      let sender = Int(words[words.count - 3])
+    else { return nil }
+    self.init(sender: sender, number: number)
+  }
+}
+
+/// The numbered candidates of one call, as the sending and the receiving apps saw them.
+struct SignalLedger: Sendable {
+  /// What one device sent to another.
+  struct Stream: Sendable, Hashable, Comparable {
+    var sender: Int
+    var receiver: Int
+
+    static func < (a: Self, b: Self) -> Bool { (a.sender, a.receiver) < (b.sender, b.receiver) }
+  }
+
+  /// What came of a stream at its receiver.
+  struct Reception: Sendable {
+    var seen: Set<Int> = []
+    var highest = 0
+    var isDoubled = false
+    var isOutOfOrder = false
+  }
+
+  /// When the cluster accepted which candidate of which sender.
+  private(set) var acceptedAt: [Int: [Int: Timestamp]] = [:]
+  private(set) var receptions: [Stream: Reception] = [:]
+
+  mutating func accepted(_ candidate: NumberedCandidate, at now: Timestamp) {
+    acceptedAt[candidate.sender, default: [:]][candidate.number] = now
+  }
+
+  /// The receiving app has a candidate.
+  /// - Returns: the rule that its stream breaks with it for the first time.
+  mutating func received(_ candidate: NumberedCandidate, by receiver: Int) -> CorrectnessRule? {
+    let stream = Stream(sender: candidate.sender, receiver: receiver)
+    var reception = receptions[stream] ?? Reception()
+    defer { receptions[stream] = reception }
+    guard reception.seen.insert(candidate.number).inserted else {
+      defer { reception.isDoubled = true }
+      return reception.isDoubled ? nil : .signalsDoubled
+    }
+    guard candidate.number < reception.highest else {
+      reception.highest = candidate.number
+      return nil
+    }
+    defer { reception.isOutOfOrder = true }
+    return reception.isOutOfOrder ? nil : .signalsOutOfOrder
+  }
+
+  /// Candidates that were accepted and never arrived although a later one did, in order.
+  func gaps(in stream: Stream) -> [Int] {
+    guard let reception = receptions[stream] else { return [] }
+    return missing(in: stream).filter { $0.number < reception.highest }.map(\.number)
+  }
+
+  /// Candidates that were accepted and never arrived, in order.
+  func missing(in stream: Stream) -> [(number: Int, acceptedAt: Timestamp)] {
+    let seen = receptions[stream]?.seen ?? []
+    return (acceptedAt[stream.sender] ?? [:]).filter { !seen.contains($0.key) }
+      .sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+  }
+
+  /// How many of a sender's candidates the cluster accepted that a receiver does not have.
+  func missingCount(from sender: Int, to receiver: Int) -> Int {
+    missing(in: Stream(sender: sender, receiver: receiver)).count
+  }
+}

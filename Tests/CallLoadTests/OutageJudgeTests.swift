@@ -1,0 +1,235 @@
+import CallCore
+import CallWire
+import Testing
+import callload
+
+/// A fault excuses that something is late, or refused. It never excuses a wrong end.
+@Suite("The judge and outages") struct OutageJudgeTests {
+  @Test(
+    "unreachable is wrong while a device is attached, whatever is away",
+    arguments: [
+      // Attached before the call, its socket breaks at (nil: never), broken rules.
+      (true, nil, 1), (false, nil, 0), (true, 12.0, 0), (true, 16.0, 1),
+    ] as [(Bool, Double?, Int)])
+  func unreachable(isAttached: Bool, breaks: Double?, broken: Int) throws {
+    var call = JudgedCall(attached: isAttached ? [4] : [])
+    call.outage(.killAllNATS, from: 9, to: 13)
+    if let breaks, breaks < 15 {
+      call.checker.detached(device: 4, from: [call.id], at: at(breaks))
+    }
+    call.tell(0, .stop(Stop(reason: .unreachable)), 15)
+    #expect(try call.count(.unreachableThoughAttached) == broken)
+  }
+
+  @Test(
+    "who sits on an edge that is stopped for longer than the cluster waits cannot be reached",
+    arguments: [
+      // The edge stops, goes on, when the caller is told.
+      (9.0, 13.5, 14.0, 1), (9.0, 30.0, 12.0, 1), (2.0, 30.0, 12.0, 0), (2.0, 11.0, 12.0, 0),
+      (2.0, 8.0, 12.0, 1),
+    ])
+  func beyondReach(from: Double, to: Double, told: Double, broken: Int) throws {
+    var call = JudgedCall(attached: [4])
+    call.outage(.freezeAllEdges, from: from, to: to, carried: [3, 4, 5])
+    call.tell(0, .stop(Stop(reason: .unreachable)), told)
+    #expect(try call.count(.unreachableThoughAttached) == broken)
+  }
+
+  @Test(
+    "an attached device is rung, if the call rings for long enough once a fault is over",
+    arguments: [
+      // From when until when device 5's edge stands still (0: never), when device 3 answers.
+      (0, 0, 12.0, 1), (0, 0, 10.5, 0), (9, 13, 12.0, 0), (9, 13, 15.0, 1), (13, 20, 15.0, 1),
+    ] as [(Double, Double, Double, Int)])
+  func rung(from: Double, to: Double, answered: Double, broken: Int) throws {
+    var call = JudgedCall(attached: [3, 4, 5])
+    if to > 0 { call.outage(.freezeEdge, from: from, to: to, carried: [5]) }
+    call.accept()
+    call.tell(3, .invite(call.invite), 10.1)
+    call.tell(4, .invite(call.invite), 10.1)
+    call.say(3, .answer(call.address, description: ""), answered)
+    #expect(try call.count(.attachedNotRung) == broken)
+  }
+
+  @Test(
+    "an answer that a fault held up wins once it is over, if the call still rings",
+    arguments: [(13.0, 1, false), (37.0, 0, true)])
+  func heldAnswer(over: Double, broken: Int, isExplained: Bool) throws {
+    var call = JudgedCall(attached: [3, 4, 5])
+    call.outage(.freezeAllNATS, from: 10.4, to: over)
+    call.accept()
+    for device in 3...5 { call.tell(device, .invite(call.invite), 10.1) }
+    call.say(3, .answer(call.address, description: ""), 10.5)
+    for device in [0, 3, 4, 5] {
+      call.tell(device, .stop(Stop(reason: .unanswered, missed: device != 0)), 41)
+    }
+    let verdict = try call.judge()
+    #expect(verdict.violations.count { $0.rule == .noWinner } == broken)
+    #expect((verdict.explainedBy != nil) == isExplained)
+  }
+
+  @Test("what is said of a call that was refused may be unknown")
+  func afterRefusal() throws {
+    var call = JudgedCall(attached: [3])
+    call.say(0, .place(call.address, PlaceRequest(call: call.id)), 10)
+    call.say(0, .signal(call.address, .candidate, body: "x"), 10.1)
+    call.checker.refused(device: 0, request: 1, .tryAgain, at: at(20))
+    call.reply(0, .error(CallError(.unknownCall)), 20.1)
+    #expect(try call.count(.unexplainedError) == 0)
+  }
+}
+
+/// Candidates arrive once and in order, as the apps see them.
+@Suite("The judge and candidates") struct SignalJudgeTests {
+  @Test(
+    "each stream that is out of order, or has one twice, counts once",
+    arguments: [
+      ([1, 2, 3], 0, 0), ([1, 3, 2], 1, 0), ([3, 2, 1], 1, 0), ([1, 2, 2, 3, 3], 0, 1),
+      ([1, 3, 2, 3], 1, 1),
+    ])
+  func order(arrivals: [Int], outOfOrder: Int, doubled: Int) throws {
+    var call = JudgedCall(attached: [3, 4, 5])
+    call.answer()
+    for number in arrivals { call.arrives(number, from: 0, at: 3) }
+    let verdict = try call.judge()
+    #expect(verdict.violations.count { $0.rule == .signalsOutOfOrder } == outOfOrder)
+    #expect(verdict.violations.count { $0.rule == .signalsDoubled } == doubled)
+  }
+
+  @Test(
+    "what was accepted and did not arrive is lost, unless the end came too soon for it",
+    arguments: [
+      // Accepted, arrived, when candidate 3 is accepted, when the winner hangs up.
+      ([1, 2, 3], [1, 2, 3], 12.0, 20.0, 0), ([1, 2, 3], [1, 3], 12.0, 20.0, 1),
+      ([1, 3], [1, 3], 12.0, 20.0, 0), ([1, 2, 3], [1, 2], 12.0, 20.0, 1),
+      ([1, 2, 3], [1, 2], 12.0, 12.5, 0), ([1, 2, 3], [], 12.0, 20.0, 1),
+    ])
+  func lost(
+    accepted: [Int], arrived: [Int], lastAt: Double, hangsUp: Double, broken: Int
+  ) throws {
+    var call = JudgedCall(attached: [3, 4, 5])
+    call.answer()
+    for number in accepted { call.accepts(number, from: 0, number == 3 ? lastAt : 11.5) }
+    for number in arrived { call.arrives(number, from: 0, at: 3) }
+    call.say(3, .hangUp(call.address), hangsUp)
+    #expect(try call.count(.signalsLost) == broken)
+  }
+
+  @Test(
+    "a fault excuses what it keeps back until the end, and no gap",
+    arguments: [([1], 0), ([1, 3], 1)])
+  func lostInAnOutage(arrived: [Int], broken: Int) throws {
+    var call = JudgedCall(attached: [3, 4, 5])
+    call.outage(.killAllNATS, from: 11.2, to: 19)
+    call.answer()
+    for number in 1...3 { call.accepts(number, from: 0, 11.1) }
+    for number in arrived { call.arrives(number, from: 0, at: 3) }
+    call.say(3, .hangUp(call.address), 20)
+    #expect(try call.count(.signalsLost) == broken)
+  }
+
+  @Test("a device that was away when the call ended need not have everything")
+  func receiverAway() throws {
+    for (back, broken) in [(13.0, 1), (19.5, 0), (nil, 0)] as [(Double?, Int)] {
+      var call = JudgedCall(attached: [3, 4, 5])
+      call.answer()
+      for number in 1...2 { call.accepts(number, from: 0, 11.2) }
+      call.checker.detached(device: 3, from: [call.id], at: at(11.3))
+      if let back { call.checker.attached(device: 3, in: [call.id], at: at(back)) }
+      call.say(0, .hangUp(call.address), 20)
+      #expect(try call.count(.signalsLost) == broken, "back at \(back ?? 0)")
+    }
+  }
+
+  @Test("a candidate names its sender and its number")
+  func body() {
+    let candidate = NumberedCandidate(sender: 17, number: 3)
+    #expect(NumberedCandidate(body: candidate.body) == candidate)
+    #expect(NumberedCandidate(body: "") == nil)
+    #expect(NumberedCandidate(body: "candidate:1 1 udp network-id 1 generation x") == nil)
+  }
+}
+
+/// A call of device 0 to devices 3 to 5, from 10 s to its ring timeout at 40 s.
+private struct JudgedCall {
+  let id = CallID(high: 1, low: 2)
+  let roster = Roster(devices: 6, devicesPerUser: 3)
+  var checker: CallChecker
+  private var version: UInt64 = 1
+  private var request: UInt64 = 0
+
+  init(attached: Set<Int>) {
+    checker = CallChecker(
+      roster: roster, seed: 1, timeline: FaultTimeline(roster: roster, app: "load", shardCount: 12))
+    checker.planned(
+      CallChecker.Facts(
+        call: id, part: .answered, caller: 0, callees: 3..<6, placedAt: at(10),
+        ringTimeout: .seconds(30), attached: attached))
+  }
+
+  var address: CallAddress { CallAddress(call: id) }
+  var invite: Invite { Invite(caller: roster.party(0), deadline: at(40)) }
+
+  mutating func outage(_ kind: ChaosKind, from: Double, to: Double, carried: [Int] = []) {
+    var fault = Fault.test(1, kind, shards: kind.isOfNATS ? Array(0..<12) : [])
+    if !carried.isEmpty { fault.edges = [0] }
+    checker.timeline.begin(fault, carried: carried, at: at(from))
+    checker.timeline.lifted(fault: 1, at: at(to))
+    checker.timeline.end(shardsOf: 1, at: at(to))
+  }
+
+  mutating func say(_ device: Int, _ command: ClientCommand, _ time: Double) {
+    request += 1
+    checker.said(device: device, ClientFrame(id: request, command: command), at: at(time))
+  }
+
+  /// To what was said last.
+  mutating func reply(_ device: Int, _ reply: ServerReply, _ time: Double) {
+    checker.told(device: device, .reply(id: request, reply), at: at(time))
+  }
+
+  mutating func tell(_ device: Int, _ event: Delivery.Event, _ time: Double) {
+    version += 1
+    checker.told(
+      device: device,
+      .delivery(Delivery(call: id, callee: "u1", version: version, at: at(time), event: event)),
+      at: at(time))
+  }
+
+  mutating func accept() {
+    say(0, .place(address, PlaceRequest(call: id)), 10)
+    reply(0, .call(CallState(call: id, callee: "u1", phase: .ringing, at: at(10))), 10.05)
+  }
+
+  /// Device 3 takes the call at 11 s.
+  mutating func answer() {
+    accept()
+    tell(3, .invite(invite), 10.1)
+    say(3, .answer(address, description: ""), 11)
+    let state = CallState(call: id, callee: "u1", phase: .answered, by: roster.party(3))
+    reply(3, .answer(won: true, state), 11.05)
+    tell(0, .answered(Answered(by: roster.party(3))), 11.05)
+  }
+
+  mutating func accepts(_ number: Int, from sender: Int, _ time: Double) {
+    let body = NumberedCandidate(sender: sender, number: number).body
+    say(sender, .signal(address, .candidate, body: body), time)
+    reply(sender, .done, time)
+  }
+
+  mutating func arrives(_ number: Int, from sender: Int, at receiver: Int) {
+    let body = NumberedCandidate(sender: sender, number: number).body
+    checker.received(
+      device: receiver, in: id, Signal(index: UInt64(number), kind: .candidate, body: body))
+  }
+
+  mutating func judge() throws -> CallChecker.Verdict {
+    let verdict = checker.judge(id, at: at(60), allowed: [.answered]) { _ in true }
+    return try #require(verdict)
+  }
+
+  mutating func count(_ rule: CorrectnessRule) throws -> Int {
+    _ = try judge()
+    return try #require(checker.counts[rule])
+  }
+}
