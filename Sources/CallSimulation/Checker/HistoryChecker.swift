@@ -186,7 +186,7 @@ package struct HistoryChecker: Sendable {
       registrations[Who(who.user, device?.text ?? who.device), default: Registered()]
         .removalAskedAt = now
     case .attach, .detach, .register, .alerting, .answer, .decline, .busy, .cancel, .connected,
-      .hangUp, .signal, .resume, .query:
+      .hangUp, .signal, .resume, .query, .ping, .calls:
       break
     }
     guard frame.id > 0 else { return }
