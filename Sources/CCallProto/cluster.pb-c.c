@@ -142,6 +142,51 @@ void   callmesh__v1__attach_command__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__attach_command__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__calls_command__init
+                     (Callmesh__V1__CallsCommand         *message)
+{
+  static const Callmesh__V1__CallsCommand init_value = CALLMESH__V1__CALLS_COMMAND__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__calls_command__get_packed_size
+                     (const Callmesh__V1__CallsCommand *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__calls_command__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__calls_command__pack
+                     (const Callmesh__V1__CallsCommand *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__calls_command__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__calls_command__pack_to_buffer
+                     (const Callmesh__V1__CallsCommand *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__calls_command__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__CallsCommand *
+       callmesh__v1__calls_command__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__CallsCommand *)
+     protobuf_c_message_unpack (&callmesh__v1__calls_command__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__calls_command__free_unpacked
+                     (Callmesh__V1__CallsCommand *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__calls_command__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__session_closed__init
                      (Callmesh__V1__SessionClosed         *message)
 {
@@ -1299,7 +1344,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor =
   (ProtobufCMessageInit) callmesh__v1__command_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[27] =
+static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[28] =
 {
   {
     "session",
@@ -1625,6 +1670,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[2
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "calls",
+    30,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Command, body_case),
+    offsetof(Callmesh__V1__Command, calls),
+    &callmesh__v1__calls_command__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   11,   /* field[11] = ack */
@@ -1636,6 +1693,7 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   15,   /* field[15] = busy */
   5,   /* field[5] = callee */
   23,   /* field[23] = caller_gone */
+  27,   /* field[27] = calls */
   16,   /* field[16] = cancel */
   20,   /* field[20] = candidate */
   17,   /* field[17] = connected */
@@ -1655,10 +1713,11 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   9,   /* field[9] = unregister */
   3,   /* field[3] = user */
 };
-static const ProtobufCIntRange callmesh__v1__command__number_ranges[1 + 1] =
+static const ProtobufCIntRange callmesh__v1__command__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 27 }
+  { 30, 27 },
+  { 0, 28 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
 {
@@ -1668,10 +1727,10 @@ const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
   "Callmesh__V1__Command",
   "callmesh.v1",
   sizeof(Callmesh__V1__Command),
-  27,
+  28,
   callmesh__v1__command__field_descriptors,
   callmesh__v1__command__field_indices_by_name,
-  1,  callmesh__v1__command__number_ranges,
+  2,  callmesh__v1__command__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -1763,6 +1822,44 @@ const ProtobufCMessageDescriptor callmesh__v1__attach_command__descriptor =
   callmesh__v1__attach_command__field_indices_by_name,
   1,  callmesh__v1__attach_command__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__attach_command__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__calls_command__field_descriptors[1] =
+{
+  {
+    "shard",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__CallsCommand, shard),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__calls_command__field_indices_by_name[] = {
+  0,   /* field[0] = shard */
+};
+static const ProtobufCIntRange callmesh__v1__calls_command__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__calls_command__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.CallsCommand",
+  "CallsCommand",
+  "Callmesh__V1__CallsCommand",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__CallsCommand),
+  1,
+  callmesh__v1__calls_command__field_descriptors,
+  callmesh__v1__calls_command__field_indices_by_name,
+  1,  callmesh__v1__calls_command__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__calls_command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__session_closed__field_descriptors[1] =

@@ -907,6 +907,96 @@ void   callmesh__v1__query__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__query__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__ping__init
+                     (Callmesh__V1__Ping         *message)
+{
+  static const Callmesh__V1__Ping init_value = CALLMESH__V1__PING__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__ping__get_packed_size
+                     (const Callmesh__V1__Ping *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__ping__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__ping__pack
+                     (const Callmesh__V1__Ping *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__ping__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__ping__pack_to_buffer
+                     (const Callmesh__V1__Ping *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__ping__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__Ping *
+       callmesh__v1__ping__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__Ping *)
+     protobuf_c_message_unpack (&callmesh__v1__ping__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__ping__free_unpacked
+                     (Callmesh__V1__Ping *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__ping__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__calls__init
+                     (Callmesh__V1__Calls         *message)
+{
+  static const Callmesh__V1__Calls init_value = CALLMESH__V1__CALLS__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__calls__get_packed_size
+                     (const Callmesh__V1__Calls *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__calls__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__calls__pack
+                     (const Callmesh__V1__Calls *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__calls__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__calls__pack_to_buffer
+                     (const Callmesh__V1__Calls *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__calls__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__Calls *
+       callmesh__v1__calls__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__Calls *)
+     protobuf_c_message_unpack (&callmesh__v1__calls__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__calls__free_unpacked
+                     (Callmesh__V1__Calls *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__calls__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__signal__init
                      (Callmesh__V1__Signal         *message)
 {
@@ -1357,6 +1447,51 @@ void   callmesh__v1__answer_result__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__answer_result__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__call_list__init
+                     (Callmesh__V1__CallList         *message)
+{
+  static const Callmesh__V1__CallList init_value = CALLMESH__V1__CALL_LIST__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__call_list__get_packed_size
+                     (const Callmesh__V1__CallList *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__call_list__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__call_list__pack
+                     (const Callmesh__V1__CallList *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__call_list__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__call_list__pack_to_buffer
+                     (const Callmesh__V1__CallList *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__call_list__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__CallList *
+       callmesh__v1__call_list__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__CallList *)
+     protobuf_c_message_unpack (&callmesh__v1__call_list__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__call_list__free_unpacked
+                     (Callmesh__V1__CallList *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__call_list__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__signal_item__init
                      (Callmesh__V1__SignalItem         *message)
 {
@@ -1672,7 +1807,7 @@ void   callmesh__v1__notice__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__notice__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
-static const ProtobufCFieldDescriptor callmesh__v1__client_frame__field_descriptors[18] =
+static const ProtobufCFieldDescriptor callmesh__v1__client_frame__field_descriptors[20] =
 {
   {
     "id",
@@ -1890,6 +2025,30 @@ static const ProtobufCFieldDescriptor callmesh__v1__client_frame__field_descript
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "ping",
+    20,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__ClientFrame, command_case),
+    offsetof(Callmesh__V1__ClientFrame, ping),
+    &callmesh__v1__ping__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "calls",
+    21,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__ClientFrame, command_case),
+    offsetof(Callmesh__V1__ClientFrame, calls),
+    &callmesh__v1__calls__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__client_frame__field_indices_by_name[] = {
   6,   /* field[6] = ack */
@@ -1897,6 +2056,7 @@ static const unsigned callmesh__v1__client_frame__field_indices_by_name[] = {
   8,   /* field[8] = answer */
   1,   /* field[1] = attach */
   10,   /* field[10] = busy */
+  19,   /* field[19] = calls */
   11,   /* field[11] = cancel */
   15,   /* field[15] = candidate */
   12,   /* field[12] = connected */
@@ -1905,16 +2065,18 @@ static const unsigned callmesh__v1__client_frame__field_indices_by_name[] = {
   2,   /* field[2] = detach */
   13,   /* field[13] = hang_up */
   0,   /* field[0] = id */
+  18,   /* field[18] = ping */
   5,   /* field[5] = place */
   17,   /* field[17] = query */
   3,   /* field[3] = register */
   16,   /* field[16] = resume */
   4,   /* field[4] = unregister */
 };
-static const ProtobufCIntRange callmesh__v1__client_frame__number_ranges[1 + 1] =
+static const ProtobufCIntRange callmesh__v1__client_frame__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 18 }
+  { 20, 18 },
+  { 0, 20 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__client_frame__descriptor =
 {
@@ -1924,10 +2086,10 @@ const ProtobufCMessageDescriptor callmesh__v1__client_frame__descriptor =
   "Callmesh__V1__ClientFrame",
   "callmesh.v1",
   sizeof(Callmesh__V1__ClientFrame),
-  18,
+  20,
   callmesh__v1__client_frame__field_descriptors,
   callmesh__v1__client_frame__field_indices_by_name,
-  1,  callmesh__v1__client_frame__number_ranges,
+  2,  callmesh__v1__client_frame__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__client_frame__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -2945,6 +3107,42 @@ const ProtobufCMessageDescriptor callmesh__v1__query__descriptor =
   (ProtobufCMessageInit) callmesh__v1__query__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
+#define callmesh__v1__ping__field_descriptors NULL
+#define callmesh__v1__ping__field_indices_by_name NULL
+#define callmesh__v1__ping__number_ranges NULL
+const ProtobufCMessageDescriptor callmesh__v1__ping__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.Ping",
+  "Ping",
+  "Callmesh__V1__Ping",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__Ping),
+  0,
+  callmesh__v1__ping__field_descriptors,
+  callmesh__v1__ping__field_indices_by_name,
+  0,  callmesh__v1__ping__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__ping__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define callmesh__v1__calls__field_descriptors NULL
+#define callmesh__v1__calls__field_indices_by_name NULL
+#define callmesh__v1__calls__number_ranges NULL
+const ProtobufCMessageDescriptor callmesh__v1__calls__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.Calls",
+  "Calls",
+  "Callmesh__V1__Calls",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__Calls),
+  0,
+  callmesh__v1__calls__field_descriptors,
+  callmesh__v1__calls__field_indices_by_name,
+  0,  callmesh__v1__calls__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__calls__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCFieldDescriptor callmesh__v1__signal__field_descriptors[2] =
 {
   {
@@ -3137,7 +3335,7 @@ const ProtobufCMessageDescriptor callmesh__v1__error__descriptor =
   (ProtobufCMessageInit) callmesh__v1__error__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__reply__field_descriptors[7] =
+static const ProtobufCFieldDescriptor callmesh__v1__reply__field_descriptors[8] =
 {
   {
     "id",
@@ -3223,20 +3421,34 @@ static const ProtobufCFieldDescriptor callmesh__v1__reply__field_descriptors[7] 
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "calls",
+    20,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Reply, result_case),
+    offsetof(Callmesh__V1__Reply, calls),
+    &callmesh__v1__call_list__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__reply__field_indices_by_name[] = {
   6,   /* field[6] = answer */
   3,   /* field[3] = attached */
   5,   /* field[5] = call */
+  7,   /* field[7] = calls */
   2,   /* field[2] = done */
   1,   /* field[1] = error */
   0,   /* field[0] = id */
   4,   /* field[4] = registered */
 };
-static const ProtobufCIntRange callmesh__v1__reply__number_ranges[1 + 1] =
+static const ProtobufCIntRange callmesh__v1__reply__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 20, 7 },
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__reply__descriptor =
 {
@@ -3246,10 +3458,10 @@ const ProtobufCMessageDescriptor callmesh__v1__reply__descriptor =
   "Callmesh__V1__Reply",
   "callmesh.v1",
   sizeof(Callmesh__V1__Reply),
-  7,
+  8,
   callmesh__v1__reply__field_descriptors,
   callmesh__v1__reply__field_indices_by_name,
-  1,  callmesh__v1__reply__number_ranges,
+  2,  callmesh__v1__reply__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__reply__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -3693,6 +3905,57 @@ const ProtobufCMessageDescriptor callmesh__v1__answer_result__descriptor =
   callmesh__v1__answer_result__field_indices_by_name,
   1,  callmesh__v1__answer_result__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__answer_result__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__call_list__field_descriptors[2] =
+{
+  {
+    "placed",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__CallList, n_placed),
+    offsetof(Callmesh__V1__CallList, placed),
+    &callmesh__v1__call_state__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "received",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__CallList, n_received),
+    offsetof(Callmesh__V1__CallList, received),
+    &callmesh__v1__call_state__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__call_list__field_indices_by_name[] = {
+  0,   /* field[0] = placed */
+  1,   /* field[1] = received */
+};
+static const ProtobufCIntRange callmesh__v1__call_list__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__call_list__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.CallList",
+  "CallList",
+  "Callmesh__V1__CallList",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__CallList),
+  2,
+  callmesh__v1__call_list__field_descriptors,
+  callmesh__v1__call_list__field_indices_by_name,
+  1,  callmesh__v1__call_list__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__call_list__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__signal_item__field_descriptors[3] =

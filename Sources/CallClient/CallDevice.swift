@@ -101,7 +101,7 @@ public final class CallDevice: Sendable {
   public func answer(_ call: CallID, description: String = "") async throws(CallError) -> Bool {
     switch try await send(call, { .answer($0, description: description) }) {
     case .answer(let won, _): won
-    case .error, .done, .attached, .registered, .call: false
+    case .error, .done, .attached, .registered, .call, .calls: false
     }
   }
 
@@ -136,6 +136,28 @@ public final class CallDevice: Sendable {
   /// Asks what became of a call. An empty callee means this device's own user.
   public func query(_ call: CallID, callee: String = "") async throws(CallError) -> CallState {
     try await state(.query(CallAddress(callee: callee, call: call)))
+  }
+
+  /// Asks for the live calls that this device placed, and for those to its user. An app that was
+  /// started anew learns so what it left behind: it resumes a call, or ends it (`end`).
+  /// The cluster answers once in 10 s: a second question waits for that.
+  /// - Throws: `CallError`, as do all commands.
+  public func calls() async throws(CallError) -> LiveCalls {
+    if case .calls(let live) = try await send(.calls) { return live }
+    throw CallError(.internalError, "The reply is of another kind than expected.")
+  }
+
+  /// Takes up a call that this device placed in a former run of the app: what becomes of it comes as
+  /// events.
+  @discardableResult
+  public func resume(_ call: CallID, callee: String) async throws(CallError) -> CallState {
+    try await state(.resume(CallAddress(callee: callee, call: call)))
+  }
+
+  /// Ends a call that this device placed in a former run of the app, and that it does not resume.
+  @discardableResult
+  public func end(_ call: CallID, callee: String) async throws(CallError) -> CallState {
+    try await state(.hangUp(CallAddress(callee: callee, call: call)))
   }
 
   // MARK: Inside

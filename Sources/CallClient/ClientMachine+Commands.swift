@@ -10,7 +10,11 @@ extension ClientMachine {
     _ command: ClientCommand, now: Timestamp, into actions: inout [Action]
   ) -> UInt64? {
     guard pending.count < configuration.pendingMax else { return nil }
-    if case .place(let address, _) = command { place(address) }
+    switch command {
+    // Taking up a call of a former run of the app makes it known here.
+    case .place(let address, _), .resume(let address): place(address)
+    default: break
+    }
     lastRequest += 1
     var entry = Pending(id: lastRequest, command: command, nextAt: .distantFuture)
     if state == .attached, !isHeldBack(entry) { send(&entry, now: now, into: &actions) }
@@ -256,7 +260,7 @@ extension ClientMachine {
           CallState(call: address.call, callee: address.callee, phase: .unknown))
       default: break
       }
-    case .attached, .registered: break
+    case .attached, .registered, .calls: break
     }
     emit(address.call, events, into: &actions)
     if calls.values[index].isEnded { remember(address.call) }
@@ -286,7 +290,7 @@ extension ClientCommand {
       .decline(let address, _), .busy(let address), .cancel(let address), .connected(let address),
       .hangUp(let address), .signal(let address, _, _), .resume(let address), .query(let address):
       address
-    case .attach, .detach, .register, .unregister, .ack: nil
+    case .attach, .detach, .register, .unregister, .ack, .ping, .calls: nil
     }
   }
 
@@ -297,7 +301,7 @@ extension ClientCommand {
       .busy(let address):
       address.call
     case .place, .cancel, .connected, .hangUp, .signal, .resume, .query, .attach, .detach,
-      .register, .unregister, .ack:
+      .register, .unregister, .ack, .ping, .calls:
       nil
     }
   }
@@ -310,7 +314,7 @@ extension ClientCommand {
     case .cancel: .cancelled
     case .hangUp: .hungUp
     case .attach, .detach, .register, .unregister, .place, .ack, .alerting, .answer, .connected,
-      .signal, .resume, .query:
+      .signal, .resume, .query, .ping, .calls:
       nil
     }
   }

@@ -13,6 +13,8 @@ extension ClientMachine {
     }
     if state == .attached {
       submit(.query(CallAddress(call: call)), now: now, into: &actions)
+      // A phone that slept may have lost its connection without a word.
+      ping(now: now, into: &actions)
       return
     }
     noteWoken(call, into: &actions)

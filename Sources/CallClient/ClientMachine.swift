@@ -36,6 +36,8 @@ public struct ClientMachine: Sendable {
     /// How long an acknowledgement may wait for a command to travel with. The cluster repeats a
     /// delivery after 500 ms.
     public var ackDelay: Span = .milliseconds(150)
+    /// nil: the edge's WebSocket pings alone say that the connection lives.
+    public var heartbeat: Heartbeat?
     /// Ended calls that are remembered, so that a late repetition is recognised.
     public var endedCallsMax = 16
 
@@ -43,6 +45,19 @@ public struct ClientMachine: Sendable {
       self.edges = edges
       self.token = token
       self.device = device
+    }
+  }
+
+  /// How a device finds out that its connection is dead where it does not see the edge's WebSocket
+  /// pings, or sooner than those would tell.
+  public struct Heartbeat: Sendable {
+    /// After this time in which nothing came the device sends a `ping`.
+    public var after: Span
+    /// After this further time in which nothing came it connects anew.
+    public var timeout: Span
+    public init(after: Span = .seconds(20), timeout: Span = .seconds(5)) {
+      self.after = after
+      self.timeout = timeout
     }
   }
 
@@ -116,6 +131,8 @@ public struct ClientMachine: Sendable {
   private var strayAttaches: [(request: UInt64, at: Timestamp)] = []
   private var heardAt = Timestamp(microseconds: 0)
   private var silenceMax: Span = .seconds(75)
+  /// When the last `ping` was sent; it counts while nothing came since.
+  private var pingedAt: Timestamp?
   /// While attached: the way to another edge, before this one closes.
   var move: Move?
   /// Edges that go away, and until when that is remembered.
@@ -278,7 +295,8 @@ public struct ClientMachine: Sendable {
     case .waiting(let until): return until
     case .connecting(let deadline), .attaching(let deadline): return deadline
     case .attached:
-      var next = min(heardAt + silenceMax, acksDueAt ?? .distantFuture)
+      var next = min(silenceEndsAt, acksDueAt ?? .distantFuture)
+      if let pingDueAt { next = min(next, pingDueAt) }
       for command in pending where command.nextAt < next { next = command.nextAt }
       if let move { next = min(next, move.deadline) }
       return next
@@ -298,16 +316,38 @@ public struct ClientMachine: Sendable {
       actions.append(.close)
       wait(atLeast: Span(microseconds: 0), now: now, random: &random, into: &actions)
     case .attached:
-      guard now < heardAt + silenceMax else {
+      guard now < silenceEndsAt else {
         actions.append(.close)
         closed(now: now, random: &random, into: &actions)
         return
       }
       fireMove(now: now, random: &random, into: &actions)
+      if let pingDueAt, pingDueAt <= now { ping(now: now, into: &actions) }
       if let due = acksDueAt, due <= now { sendAcks(into: &actions) }
       resendDue(now: now, into: &actions)
     }
   }
+
+  /// When a connection on which nothing comes counts as dead.
+  private var silenceEndsAt: Timestamp {
+    let end = heardAt + silenceMax
+    guard let heartbeat = configuration.heartbeat, let openPing else { return end }
+    return min(end, openPing + heartbeat.timeout)
+  }
+
+  /// Asks whether the connection lives, where there is a heartbeat.
+  mutating func ping(now: Timestamp, into actions: inout [Action]) {
+    guard configuration.heartbeat != nil, openPing == nil else { return }
+    pingedAt = now
+    actions.append(.send(nextFrame(.ping)))
+  }
+
+  private var pingDueAt: Timestamp? {
+    openPing == nil ? configuration.heartbeat.map { heardAt + $0.after } : nil
+  }
+
+  /// When the ping was sent that nothing has come after.
+  private var openPing: Timestamp? { pingedAt.flatMap { $0 >= heardAt ? $0 : nil } }
 
   // MARK: Connection
 
@@ -355,7 +395,7 @@ public struct ClientMachine: Sendable {
       wait(
         atLeast: .milliseconds(Int64(error.retryAfterMilliseconds)), now: now, random: &random,
         into: &actions)
-    case .done, .registered, .call, .answer:
+    case .done, .registered, .call, .answer, .calls:
       actions.append(.close)
       wait(atLeast: Span(microseconds: 0), now: now, random: &random, into: &actions)
     }
@@ -370,6 +410,7 @@ public struct ClientMachine: Sendable {
     failures = 0
     state = .attached
     heardAt = now
+    pingedAt = nil
     silenceMax = .milliseconds(max(10_000, Int64(info.pingSeconds) * 2500))
     actions.append(.event(.attached(info, again: attachedBefore)))
     sayPending(now: now, into: &actions)

@@ -233,7 +233,7 @@ extension Command.Body {
     switch self {
     case .attach, .sessionClosed, .resume, .callerGone: true
     case .register, .unregister, .place, .ack, .alerting, .answer, .decline, .busy, .cancel,
-      .connected, .hangUp, .signal, .query, .pushReport, .tokenTaken:
+      .connected, .hangUp, .signal, .query, .calls, .pushReport, .tokenTaken:
       false
     }
   }

@@ -137,7 +137,7 @@ extension ShardWorker {
       case .done: end(request, exchange, .told, now: now)
       // It is said again in a moment.
       case .error(let error) where error.code == .tryAgain: continue
-      case .error, .attached, .registered, .call, .answer:
+      case .error, .attached, .registered, .call, .answer, .calls:
         end(request, exchange, .failed, now: now)
       }
     }

@@ -52,6 +52,9 @@ public struct Command: Sendable, Equatable {
     /// The caller's device is back, on this session.
     case resume(CallID)
     case query(CallID)
+    /// Asks one shard for the live calls that concern the sender's device. It goes to the shard
+    /// named; `callee` counts for nothing.
+    case calls(shard: UInt32)
     /// A gateway tells what became of a push. `user` and `device` name whom it was for.
     case pushReport(PushReport)
     /// Another device registers a token of this one's. `user` and `device` name who loses it.

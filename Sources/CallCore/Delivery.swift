@@ -153,6 +153,19 @@ public enum Reply: Sendable, Equatable {
     expiresAt: Timestamp, removed: [DeviceID], capabilities: PushCapabilities = [])
   case call(CallState)
   case answer(won: Bool, CallState)
+  case calls(LiveCalls)
+}
+
+/// The live calls that concern one device: those of one shard, or of all.
+public struct LiveCalls: Sendable, Equatable {
+  /// Placed by the device.
+  public var placed: [CallState]
+  /// To its user, and not over for the device.
+  public var received: [CallState]
+  public init(placed: [CallState] = [], received: [CallState] = []) {
+    self.placed = placed
+    self.received = received
+  }
 }
 
 /// What a session is told beside calls.

@@ -259,7 +259,7 @@ extension ShardMachine {
       return .call(call.state(for: .caller))
     case (.resume, _): return .call(call.state(for: role))
     case (.attach, _), (.sessionClosed, _), (.callerGone, _), (.register, _), (.unregister, _),
-      (.place, _), (.ack, _), (.query, _), (.pushReport, _), (.tokenTaken, _):
+      (.place, _), (.ack, _), (.query, _), (.calls, _), (.pushReport, _), (.tokenTaken, _):
       return .error(CallError(.internalError))
     }
   }
@@ -272,8 +272,8 @@ extension Command.Body {
     case .alerting(let id), .answer(let id, _), .decline(let id, _), .busy(let id), .cancel(let id),
       .connected(let id), .hangUp(let id), .signal(let id, _, _), .resume(let id), .query(let id):
       id
-    case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .ack, .pushReport,
-      .tokenTaken:
+    case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .ack, .calls,
+      .pushReport, .tokenTaken:
       nil
     }
   }
@@ -283,7 +283,7 @@ extension Command.Body {
     switch self {
     case .alerting, .answer, .decline, .busy: true
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .ack, .cancel,
-      .connected, .hangUp, .signal, .resume, .query, .pushReport, .tokenTaken:
+      .connected, .hangUp, .signal, .resume, .query, .calls, .pushReport, .tokenTaken:
       false
     }
   }
@@ -295,7 +295,7 @@ extension Command.Body {
   var urgency: Outcome.Urgency {
     switch self {
     case .ack: .idle
-    case .connected: .slow
+    case .connected, .calls: .slow
     case .alerting, .hangUp: .relaxed
     case .signal: .lazy
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .answer, .decline,

@@ -10,6 +10,7 @@ public struct ShardMachine: Sendable {
   public let limits: CallLimits
 
   var calls = CallTable()
+  var placedCalls = PlacedCalls()
   var users: [UserKey: User] = [:]
   var pendingStores: [UInt64: PendingStore] = [:]
   var pendingClaims: [UInt64: PendingClaim] = [:]
@@ -156,6 +157,7 @@ public struct ShardMachine: Sendable {
     case .alerting, .answer, .decline, .busy, .cancel, .connected, .hangUp, .signal, .resume,
       .query:
       handleCallCommand(command, context, into: &outcome)
+    case .calls: liveCalls(command, into: &outcome)
     case .pushReport(let report): pushReported(command, report, context, into: &outcome)
     case .tokenTaken(let taken): tokenTaken(command, taken, context, into: &outcome)
     }
@@ -240,6 +242,7 @@ public struct ShardMachine: Sendable {
 
   mutating func insert(_ call: Call) {
     calls.insert(call)
+    if !call.isEnded { placedCalls.add(call) }
     users[call.facts.callee, default: User()].calls.append(call.id)
     tally.add(call.phase, 1)
     rearm(call.id)
@@ -259,7 +262,10 @@ public struct ShardMachine: Sendable {
       tally.add(before, -1)
       tally.add(after, 1)
       if after == .answered { tally.callsAnsweredTotal += 1 }
-      if after == .ended { tally.callsEndedTotal += 1 }
+      if after == .ended {
+        tally.callsEndedTotal += 1
+        placedCalls.remove(calls[slot])
+      }
     }
     arm(slot)
   }
@@ -285,6 +291,7 @@ public struct ShardMachine: Sendable {
 
   mutating func forget(_ id: CallID) {
     guard let call = calls.remove(id) else { return }
+    if !call.isEnded { placedCalls.remove(call) }
     tally.add(call.phase, -1)
     users[call.facts.callee]?.calls.removeAll { $0 == id }
     users[call.facts.callee]?.past.removeAll { $0 == id }

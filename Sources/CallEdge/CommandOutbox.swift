@@ -106,7 +106,7 @@ package struct CommandOutbox {
   /// - Parameter isLive: as for `sweep`.
   package mutating func sayAgain(toShard shard: Int, isLive: (UInt64) -> Bool) {
     let waiting = pending.values.filter {
-      ShardHash.shard(of: $0.command.callee, count: rules.shardCount) == shard
+      self.shard(of: $0.command) == shard
         && isLive($0.command.session.number)
     }
     for entry in waiting.sorted(by: { $0.order < $1.order }) { add(entry.command, urgent: true) }
@@ -129,10 +129,15 @@ package struct CommandOutbox {
     add(command, urgent: false)
   }
 
+  private func shard(of command: Command) -> Int {
+    if case .calls(let shard) = command.body { return min(Int(shard), rules.shardCount - 1) }
+    return ShardHash.shard(of: command.callee, count: rules.shardCount)
+  }
+
   private mutating func add(_ command: Command, urgent: Bool) {
     var command = command
     command.after = streams.predecessor(of: command)
-    let shard = ShardHash.shard(of: command.callee, count: rules.shardCount)
+    let shard = shard(of: command)
     let bytes = command.body.approximateBytes
     if batches[shard].commands.isEmpty {
       touched.append(shard)

@@ -5,6 +5,9 @@ package import CallWire
 extension CallError {
   static let missingID = CallError(.invalidField, "A command needs an id greater than 0.")
 
+  static let originNotAllowed = CallError(
+    .forbidden, "Pages of this origin may not use this edge: see allowedOrigins.")
+
   /// With the limits in force.
   static func rateLimited(
     perSecond: Int, burst: Int, retryAfterMilliseconds: UInt32
@@ -91,6 +94,7 @@ extension ServerReply {
           device: device, expiresAt: expiresAt, removed: removed, capabilities: capabilities))
     case .call(let state): self = .call(state)
     case .answer(let won, let state): self = .answer(won: won, state)
+    case .calls(let live): self = .calls(live)
     }
   }
 }
@@ -99,8 +103,7 @@ extension Command.Body {
   /// The call that a command is about; nil where it is about none, or several.
   var call: CallID? {
     switch self {
-    case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack,
-      .tokenTaken:
+    case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack, .calls, .tokenTaken:
       nil
     case .pushReport(let report): report.call
     case .place(let request): request.call
@@ -123,7 +126,7 @@ extension Command.Body {
     case .ack(let items): 96 + 32 * items.count
     case .callerGone(let calls): 96 + 20 * calls.count
     case .attach, .sessionClosed, .unregister, .alerting, .decline, .busy, .cancel, .connected,
-      .hangUp, .resume, .query, .pushReport, .tokenTaken:
+      .hangUp, .resume, .query, .calls, .pushReport, .tokenTaken:
       192
     }
   }

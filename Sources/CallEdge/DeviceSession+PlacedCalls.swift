@@ -65,7 +65,7 @@ extension DeviceSession {
       case .cancel, .hangUp: forget(call)
       default: noteHeard(of: call)
       }
-    case .answer, .attached, .registered: break
+    case .answer, .attached, .registered, .calls: break
     }
   }
 

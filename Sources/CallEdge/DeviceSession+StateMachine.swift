@@ -25,6 +25,9 @@ extension DeviceSession {
       close(.normal, now: now, into: &actions)
     case .attach(let request):
       attach(request, id: frame.id, now: now, into: &actions)
+    case .ping:
+      actions.append(.reply(frame.id, isAttached ? .done : .error(CallError(.notAttached))))
+    case .calls: askForCalls(frame.id, now: now, into: &actions)
     case .register, .unregister, .place, .alerting, .answer, .decline, .busy, .cancel, .connected,
       .hangUp, .signal, .resume, .query:
       forward(frame, into: &actions)
@@ -85,20 +88,24 @@ extension DeviceSession {
   package mutating func receivedViolation(
     _ reason: CloseReason, now: Timestamp, into actions: inout [Action]
   ) {
-    if case .closing = phase { return actions.append(.abort) }
-    close(reason, now: now, into: &actions)
+    if case .closing = phase { return }
+    close(reason, within: rules.lingerTimeout, now: now, into: &actions)
   }
 
-  /// More waits to be sent than the device may let wait.
+  /// More waits to be sent than the device may let wait. It may be reading, too slowly: what waits and
+  /// the close frame behind it are kept for a while, and nothing is added.
   package mutating func fellBehind(now: Timestamp, into actions: inout [Action]) {
     if case .closing = phase { return }
-    close(.slowConsumer, now: now, into: &actions)
-    actions.append(.abort)
+    close(.slowConsumer, within: rules.lingerTimeout, now: now, into: &actions)
   }
 
   private mutating func takeToken(for command: ClientCommand, now: Timestamp) -> UInt32? {
-    // Acknowledgements answer what the cluster sent: they count a tenth.
-    let cost: Int64 = if case .ack = command { 100 } else { 1000 }
+    // Acknowledgements answer what the cluster sent, and pings cost it nothing: they count a tenth.
+    let cost: Int64 =
+      switch command {
+      case .ack, .ping: 100
+      default: 1000
+      }
     return bucket.take(
       cost: cost, perSecond: rules.commandsPerSecond, burst: rules.commandsBurst, now: now)
   }
@@ -115,8 +122,12 @@ extension DeviceSession {
     if refusals >= rules.refusalsMax { close(.tooManyCommands, now: now, into: &actions) }
   }
 
-  mutating func close(_ reason: CloseReason, now: Timestamp, into actions: inout [Action]) {
-    phase = .closing(until: now + rules.closeTimeout)
+  /// - Parameter timeout: how long the peer may take; nil: `SessionRules.closeTimeout`.
+  mutating func close(
+    _ reason: CloseReason, within timeout: Span? = nil, now: Timestamp,
+    into actions: inout [Action]
+  ) {
+    phase = .closing(until: now + (timeout ?? rules.closeTimeout))
     actions.append(.close(reason))
   }
 }
@@ -132,10 +143,7 @@ extension DeviceSession {
       return actions.append(.reply(0, .error(.missingID)))
     }
     guard pendingCount < rules.commandsPendingMax else {
-      let error = CallError(
-        .rateLimited, "At most \(rules.commandsPendingMax) commands wait for their replies.",
-        retryAfterMilliseconds: 1000)
-      return actions.append(.reply(frame.id, .error(error)))
+      return actions.append(.reply(frame.id, .error(tooManyPending)))
     }
     if case .place(let address, _) = frame.command,
       !placedCalls.contains(where: { $0.call == address.call && $0.counts }),
@@ -152,6 +160,12 @@ extension DeviceSession {
     }
   }
 
+  var tooManyPending: CallError {
+    CallError(
+      .rateLimited, "At most \(rules.commandsPendingMax) commands wait for their replies.",
+      retryAfterMilliseconds: 1000)
+  }
+
   /// Why no further call is placed from here.
   private var refusalToPlace: CallError? {
     if rules.isDraining { return CallError(.draining) }
@@ -164,7 +178,7 @@ extension DeviceSession {
   {
     func callee(_ address: CallAddress) -> UserKey { address.calleeKey(for: identity.user) }
     switch command {
-    case .attach, .detach, .ack: return nil
+    case .attach, .detach, .ack, .ping, .calls: return nil
     case .register(let request):
       return (identity.user, .register(try request.prepared(for: identity.user)))
     case .unregister(let device): return (identity.user, .unregister(device ?? identity.device))
@@ -275,7 +289,7 @@ extension DeviceSession {
     switch reply {
     case .answer(won: true, _): inCallUntil = .distantFuture
     case .call(let state) where state.phase == .ended: inCallUntil = Timestamp(microseconds: 0)
-    case .call, .answer, .attached, .registered, .done, .error: break
+    case .call, .answer, .attached, .registered, .calls, .done, .error: break
     }
   }
 }

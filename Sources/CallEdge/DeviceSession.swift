@@ -18,12 +18,14 @@ package struct DeviceSession {
     case notice(Notice)
     /// Hand a command to the shard of `callee`; answer with `replied`.
     case forward(request: UInt64, callee: UserKey, Command.Body)
+    /// Ask all shards for the calls that concern the device; answer with `callsListed`.
+    case askForCalls(request: UInt64)
     /// Hand acknowledgements over; they are never answered.
     case acknowledge(callee: UserKey, [Acknowledgement])
     case ping
     /// Send a close frame; the session has ended.
     case close(CloseReason)
-    /// Let go of the socket once what was written has left.
+    /// Let go of the socket, with what has not left.
     case abort
   }
 
@@ -93,6 +95,10 @@ package struct DeviceSession {
   var pingsOpen: UInt8 = 0
   var heard = false
   var endsGracefully = false
+  /// When the device may ask for its calls again.
+  var callsAskableAt = Timestamp(microseconds: 0)
+  /// The question for its calls that is under way.
+  var callsRequest: UInt64?
   /// Whether a shard may hold this session: an attach was sent to it.
   var mayBeKnown: Identity?
 
@@ -152,6 +158,11 @@ package final class SessionRules: Sendable {
   package let refusalsMax: Int
   /// How long the peer may take to answer a close frame.
   package let closeTimeout: Span = .seconds(2)
+  /// How long a socket stays open after a close frame that the peer can only read when it has read
+  /// all that waits before it, or sent all of a message that was too large.
+  package let lingerTimeout: Span = .seconds(10)
+  /// How often one session may ask all shards for its calls.
+  package let callsInterval: Span = .seconds(10)
   /// Calls that a session remembers. Policy: forget the oldest of those that may not be there, then
   /// the oldest.
   package let placedCallsMax = 16

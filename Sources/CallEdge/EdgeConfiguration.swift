@@ -42,10 +42,14 @@ public struct EdgeConfiguration: Sendable {
   public var badFramesMax = 10
   /// Commands refused in a row by the rate limit before the session is closed.
   public var refusalsMax = 200
-  /// Larger messages are refused.
+  /// Larger messages are refused. An attached device may send six times as many bytes in JSON, whose
+  /// escapes take so much: see `DeviceCodec.frameBytesMaximum(protobufBytes:)`.
   public var frameBytesMax = 131_072
   /// Larger messages are not even skipped: the session is closed.
   public var skippedBytesMax = 1_048_576
+  /// Bytes that are read and thrown away, after the close frame, of a message that is not even
+  /// skipped, or of a request's body: a peer that is cut off while it sends never reads the reason.
+  public var lingerBytesMax = 16_777_216
   /// Bytes that wait for a slow device before its session is closed.
   public var outboundBytesMax = 1_048_576
 
@@ -65,6 +69,10 @@ public struct EdgeConfiguration: Sendable {
 
   // MARK: HTTP
 
+  /// The origins whose pages may use this edge, as browsers write them (`https://app.example`), or `*`
+  /// for all. Empty: no page of another origin may send HTTP requests, and the Origin of a WebSocket
+  /// is not looked at.
+  public var allowedOrigins: [String] = []
   public var requestBodyBytesMax = 65_536
   /// Users (or their devices, where the credential is a device's) whose HTTP requests are counted; twice
   /// as many at most. Policy: those silent for longest begin anew, and are counted.

@@ -11,6 +11,8 @@ final class EdgeLoop {
   enum Endpoint {
     case device(WebSocketHandler)
     case request(HTTPHandler)
+    /// Its shards are asked under a session number of its own.
+    case question(CallsQuestion)
   }
 
   let eventLoop: any EventLoop
@@ -18,7 +20,9 @@ final class EdgeLoop {
   /// Stands in the low bits of session numbers, so that a batch of deliveries can be sorted by loop.
   let index: Int
 
-  private(set) var endpoints: [UInt64: Endpoint] = [:]
+  var endpoints: [UInt64: Endpoint] = [:]
+  /// Questions for calls that are under way.
+  var questionsOpen = 0
   /// The devices among them, and those that close.
   private var watched = SweepSlots<WebSocketHandler>(count: EdgeLoop.ticksPerSweep)
   /// Gone for the cluster; their peers have yet to answer the close frame.
@@ -68,7 +72,8 @@ final class EdgeLoop {
       rules: .init(
         shardCount: configuration.shardCount, pendingMax: configuration.commandsPendingPerLoop,
         resendAfter: configuration.resendAfter, timeout: configuration.commandTimeout))
-    scratch = .allocate(byteCount: configuration.frameBytesMax + 16, alignment: 16)
+    let frameBytes = DeviceCodec.json.frameBytesMaximum(protobufBytes: configuration.frameBytesMax)
+    scratch = .allocate(byteCount: frameBytes + 16, alignment: 16)
   }
 
   deinit { scratch.deallocate() }
@@ -263,6 +268,8 @@ final class EdgeLoop {
     case .request(let handler):
       endpoints.removeValue(forKey: command.session.number)
       handler.replied(to: command, reply)
+    case .question(let question):
+      answer(question, session: command.session.number, reply, now: now)
     case nil: metrics.deliveriesUnknown.increment()
     }
   }

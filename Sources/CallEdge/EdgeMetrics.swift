@@ -23,6 +23,9 @@ package final class EdgeMetrics: Sendable {
   package let deliveriesDropped: Counter
   package let batchesUnreadable: Counter
   package let itemsUnreadable: Counter
+  /// Questions of devices for their live calls, each to all shards.
+  package let callQuestions: Gauge
+  package let callQuestionsRefused: Counter
   package let requestsTotal: Counter
   /// Whose rate of HTTP requests was forgotten before its time.
   package let requestRatesForgotten: Counter
@@ -73,6 +76,11 @@ package final class EdgeMetrics: Sendable {
     itemsUnreadable = registry.counter(
       "callmesh_edge_items_unreadable_total",
       "Replies and deliveries of a kind that this version does not know, dropped.")
+    callQuestions = registry.gauge(
+      "callmesh_edge_call_questions", "Devices that wait for the list of their live calls.")
+    callQuestionsRefused = registry.counter(
+      "callmesh_edge_call_questions_refused_total",
+      "Questions for the list of live calls that were refused because too many waited.")
     requestsTotal = registry.counter("callmesh_edge_http_requests_total", "HTTP requests.")
     requestRatesForgotten = registry.counter(
       "callmesh_edge_http_rates_forgotten_total",

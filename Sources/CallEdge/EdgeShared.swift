@@ -16,6 +16,7 @@ final class EdgeShared: Sendable {
   /// Empty until the cluster's keys for pushes are known.
   let pushKeys: PushKeyring
   let rules: SessionRules
+  let origins: AllowedOrigins
   let metrics: EdgeMetrics
   let registry: MetricsRegistry
   let clock: ClusterClock
@@ -45,6 +46,7 @@ final class EdgeShared: Sendable {
       cluster: configuration.cluster, shardCount: configuration.shardCount)
     verifier = TokenVerifier(keys: configuration.appKeys)
     rules = SessionRules(edge: incarnation, configuration: configuration)
+    origins = AllowedOrigins(configuration.allowedOrigins)
     metrics = EdgeMetrics(registry)
     requestRates = Mutex(
       RateTable(

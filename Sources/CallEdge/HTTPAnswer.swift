@@ -50,7 +50,7 @@ extension HTTPAnswer {
   init(_ reply: Reply, device: DeviceID) {
     switch reply {
     case .error(let error): self.init(error)
-    case .done, .attached: self = .json(200, HTTPModels.Nothing())
+    case .done, .attached, .calls: self = .json(200, HTTPModels.Nothing())
     case .registered(let expiresAt, let removed, let capabilities):
       let info = RegisteredInfo(
         device: device, expiresAt: expiresAt, removed: removed, capabilities: capabilities)

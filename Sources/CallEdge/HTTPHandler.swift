@@ -28,6 +28,8 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
   private let companions: [any RemovableChannelHandler]
   private var state = State.idle
   private var context: ChannelHandlerContext?
+  /// How much of a refused request was thrown away.
+  private var discardedBytes = 0
   /// When the connection is closed unless something happens.
   private var deadline: Timestamp
 
@@ -89,6 +91,9 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
       state = .receiving(head, body)
     case (.end, .receiving(let head, let body)):
       received(head, body)
+    case (.body(let part), .refused):
+      discardedBytes += part.readableBytes
+      if discardedBytes > configuration.lingerBytesMax { abort() }
     case (.head, _), (.body, _), (.end, _):
       // Of a refused request, or after the end.
       break
@@ -106,7 +111,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
   private func refuseBody(of head: HTTPRequestHead) {
     let error = CallError(
       .frameTooLarge, "A body is at most \(configuration.requestBodyBytesMax) bytes.")
-    answer(HTTPExchange(isHead: head.method == .HEAD), .error(error))
+    answer(HTTPExchange(head, isWhole: false), .error(error))
   }
 
   func tick(now: Timestamp) {
@@ -124,10 +129,13 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     loop.metrics.requestsTotal.increment()
     // The parser reads no further behind a CONNECT, nor behind what it takes for an upgrade.
     let isLast = head.method == .CONNECT || head.headers.contains(name: "upgrade")
-    let exchange = HTTPExchange(
-      keepAlive: head.isKeepAlive && !isLast, isHead: head.method == .HEAD)
+    var exchange = HTTPExchange(head)
+    exchange.keepAlive = head.isKeepAlive && !isLast
     let target = head.uri.split(
       separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+    if loop.shared.origins.isPreflight(head) {
+      return answer(exchange, loop.shared.origins.preflight(head, path: target.first ?? ""))
+    }
     let route: HTTPRoute
     do {
       route = try HTTPRoute.find(method: head.method.rawValue, path: target.first ?? "")
@@ -184,10 +192,14 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     guard let context else { return }
     if let code = answer.error { loop.metrics.countError(code) }
     let keepAlive = exchange.keepAlive && !loop.draining
-    var headers = HTTPHeaders([
-      ("content-type", answer.contentType), ("content-length", "\(answer.body.count)"),
-    ])
+    var headers = HTTPHeaders()
+    // An answer without content (204) has neither (RFC 9110, 8.6).
+    if answer.status != 204 {
+      headers.add(name: "content-type", value: answer.contentType)
+      headers.add(name: "content-length", value: "\(answer.body.count)")
+    }
     headers.add(contentsOf: answer.headers)
+    headers.add(contentsOf: loop.shared.origins.headers(for: exchange.origin))
     if !keepAlive { headers.add(name: "connection", value: "close") }
     let head = HTTPResponseHead(
       version: .http1_1, status: HTTPResponseStatus(statusCode: answer.status), headers: headers)
@@ -201,7 +213,10 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
     guard !keepAlive else { return context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil) }
     let promise = context.eventLoop.makePromise(of: Void.self)
-    promise.futureResult.assumeIsolated().whenComplete { _ in self.context?.close(promise: nil) }
+    promise.futureResult.assumeIsolated().whenComplete { _ in
+      // Closed with something unread a socket is reset, and the client may lose the answer.
+      self.context?.close(mode: exchange.isWhole ? .all : .output, promise: nil)
+    }
     context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: promise)
   }
 
@@ -263,6 +278,18 @@ struct HTTPExchange {
   var keepAlive = false
   /// The body is left out.
   var isHead = false
+  /// Nothing of the request is still to come.
+  var isWhole = true
+  /// Of the page that sent it.
+  var origin: String?
+}
+
+extension HTTPExchange {
+  init(_ head: HTTPRequestHead, isWhole: Bool = true) {
+    isHead = head.method == .HEAD
+    self.isWhole = isWhole
+    origin = head.headers.first(name: "origin")
+  }
 }
 
 extension HTTPRequestHead {

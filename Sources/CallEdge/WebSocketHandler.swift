@@ -29,6 +29,8 @@ final class WebSocketHandler: ChannelInboundHandler {
   private var isCountedAttached = false
   /// When the bytes that are being read arrived.
   private var readAt = Timestamp(microseconds: 0)
+  /// How many bytes were thrown away behind something that cannot be understood; nil: nothing was.
+  private var discarded: Int?
 
   init(loop: EdgeLoop, codec: DeviceCodec, claims: DeviceClaims?) {
     self.loop = loop
@@ -38,7 +40,8 @@ final class WebSocketHandler: ChannelInboundHandler {
     let configuration = loop.shared.configuration
     reader = WebSocketReader(
       messageBytesMax: configuration.frameBytesMax,
-      skippedBytesMax: configuration.skippedBytesMax)
+      skippedBytesMax: configuration.skippedBytesMax,
+      beginningBytesMax: DeviceCodec.idSearchedBytes)
   }
 
   // MARK: The channel
@@ -72,6 +75,7 @@ final class WebSocketHandler: ChannelInboundHandler {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     var buffer = unwrapInboundIn(data)
+    if let discarded { return discard(buffer.readableBytes, after: discarded) }
     session.heardFromDevice()
     if rest != nil {
       rest?.writeBuffer(&buffer)
@@ -81,12 +85,19 @@ final class WebSocketHandler: ChannelInboundHandler {
     isReading = true
     let consumed = buffer.withUnsafeReadableBytes { read($0) }
     isReading = false
-    guard consumed < buffer.readableBytes, self.context != nil else { return }
+    guard consumed < buffer.readableBytes, self.context != nil, discarded == nil else { return }
     buffer.moveReaderIndex(forwardBy: consumed)
     // A copy of its own: the channel's read buffer goes back.
     var kept = context.channel.allocator.buffer(capacity: buffer.readableBytes)
     kept.writeBuffer(&buffer)
     rest = kept
+  }
+
+  /// Reads on after the close frame, up to a limit: a socket that is closed with something unread is
+  /// reset, and the peer loses the close frame with whatever it had not read.
+  private func discard(_ count: Int, after before: Int) {
+    discarded = before + count
+    if before + count > loop.shared.configuration.lingerBytesMax { abort() }
   }
 
   func channelReadComplete(context: ChannelHandlerContext) {
@@ -106,9 +117,10 @@ final class WebSocketHandler: ChannelInboundHandler {
       case .ping(let payload):
         if !session.isClosing { write(.pong, payload) }
       case .close(let code): drive { $0.receivedClose(code: code, now: now, into: &$1) }
-      case .tooLarge:
-        received(bad: FrameError(id: 0, error: CallError(.frameTooLarge)), now: now)
+      case .tooLarge(let beginning):
+        received(bad: session.codec.tooLarge(beginning), now: now)
       case .violation(let reason):
+        discarded = 0
         drive { $0.receivedViolation(reason, now: now, into: &$1) }
         return bytes.count
       }
@@ -159,6 +171,7 @@ final class WebSocketHandler: ChannelInboundHandler {
     case .acknowledge(let callee, let items):
       guard let sender = session.sender else { return }
       loop.acknowledge(command(0, from: sender, callee: callee, .ack(items)))
+    case .askForCalls(let request): askForCalls(request)
     case .ping: write(.ping, EmptyCollection())
     case .close(let reason): sendClose(reason)
     case .abort: abort()
@@ -181,7 +194,7 @@ final class WebSocketHandler: ChannelInboundHandler {
     switch reply {
     case .error(let error): loop.metrics.countError(error.code)
     case .attached: attached()
-    case .done, .registered, .call, .answer: break
+    case .done, .registered, .call, .answer, .calls: break
     }
     send(.reply(id: id, reply))
   }
@@ -189,6 +202,9 @@ final class WebSocketHandler: ChannelInboundHandler {
   private func attached() {
     guard let sender = session.sender, !isCountedAttached else { return }
     isCountedAttached = true
+    // Nobody unknown makes the edge keep so much of an unfinished frame.
+    reader.messageBytesMax = session.codec.frameBytesMaximum(
+      protobufBytes: loop.shared.configuration.frameBytesMax)
     userShard = Int32(
       ShardHash.shard(of: sender.user, count: loop.shared.configuration.shardCount))
     loop.shared.logger.debug("session begins", metadata: logKeys(sender.user, sender.device))
@@ -218,6 +234,13 @@ final class WebSocketHandler: ChannelInboundHandler {
     case .refused(let error):
       drive { $0.wasRefused(request: request, body, error, now: now, into: &$1) }
     }
+  }
+
+  private func askForCalls(_ request: UInt64) {
+    guard let sender = session.sender else { return }
+    guard let error = loop.askForCalls(sender, asker: number, request: request) else { return }
+    let now = loop.now
+    drive { $0.callsRefused(request: request, error, now: now, into: &$1) }
   }
 
   private func command(
@@ -259,9 +282,9 @@ final class WebSocketHandler: ChannelInboundHandler {
     write(buffer)
   }
 
-  private func write(_ buffer: ByteBuffer) {
+  private func write(_ buffer: ByteBuffer, promise: EventLoopPromise<Void>? = nil) {
     guard let context else { return }
-    context.write(wrapOutboundOut(buffer), promise: nil)
+    context.write(wrapOutboundOut(buffer), promise: promise)
     guard !isTouched else { return }
     isTouched = true
     // What is written while reading leaves when all is read.
@@ -277,12 +300,18 @@ final class WebSocketHandler: ChannelInboundHandler {
   private func sendClose(_ reason: CloseReason) {
     guard let context else { return }
     loop.metrics.countClose(reason)
-    write(WebSocketWriter.close(reason, allocator: context.channel.allocator))
+    let written = context.eventLoop.makePromise(of: Void.self)
+    // The peer sees the end behind the close frame, whatever it still sends.
+    written.futureResult.assumeIsolated().whenSuccess {
+      self.context?.close(mode: .output, promise: nil)
+    }
+    write(
+      WebSocketWriter.close(reason, allocator: context.channel.allocator), promise: written)
     loop.retire(self)
     leave()
   }
 
-  /// Lets go of the socket, after what was written.
+  /// Lets go of the socket, with what it does not take at once.
   func abort() {
     guard let context else { return }
     flush()
@@ -323,6 +352,11 @@ final class WebSocketHandler: ChannelInboundHandler {
 
   /// Whose session it is, once that is known.
   var sender: (user: UserKey, device: DeviceID)? { session.sender }
+
+  /// - Parameter live: nil where not every shard answered.
+  func callsListed(request: UInt64, _ live: LiveCalls?, now: Timestamp) {
+    drive { $0.callsListed(request: request, live, now: now, into: &$1) }
+  }
 
   /// False when the session takes no deliveries any more.
   func deliver(_ delivery: Delivery) -> Bool {

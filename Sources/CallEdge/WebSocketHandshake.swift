@@ -28,6 +28,12 @@ struct WebSocketHandshake {
       answer.headers.append(("upgrade", "websocket"))
       throw Refusal(answer: answer)
     }
+    // Scripts may open WebSockets to any server: it is the server that has to look.
+    if let origin = head.headers.first(name: "origin"), !loop.shared.origins.isEmpty,
+      !loop.shared.origins.allows(origin)
+    {
+      throw Refusal(answer: .error(.originNotAllowed))
+    }
     if loop.draining { throw Refusal(answer: .error(Self.draining)) }
     let offered = head.headers[canonicalForm: "sec-websocket-protocol"]
     guard let codec = offered.lazy.compactMap({ DeviceCodec(subprotocol: $0) }).first else {

@@ -18,13 +18,17 @@ package struct WebSocketReader {
     /// Something that asks for nothing: a pong, or part of a message.
     case nothing
     case close(code: UInt16?)
-    /// A message larger than allowed begins; the rest of it is skipped.
-    case tooLarge
+    /// A message larger than allowed begins so; the rest of it is skipped. The bytes are valid until
+    /// the next call.
+    case tooLarge(UnsafeRawBufferPointer)
     /// Going on makes no sense.
     case violation(CloseReason)
   }
 
-  private let messageBytesMax: Int
+  /// Never more than the scratch buffer holds.
+  package var messageBytesMax: Int
+  /// How much of a message that is too large is handed over.
+  private let beginningBytesMax: Int
   private let skippedBytesMax: Int
   /// Bytes of the present frame still to be thrown away.
   private var skipping = 0
@@ -36,8 +40,9 @@ package struct WebSocketReader {
   /// Larger control frames are a violation (RFC 6455, 5.5).
   private static let controlBytesMax = 125
 
-  package init(messageBytesMax: Int, skippedBytesMax: Int) {
+  package init(messageBytesMax: Int, skippedBytesMax: Int, beginningBytesMax: Int = 0) {
     self.messageBytesMax = messageBytesMax
+    self.beginningBytesMax = min(beginningBytesMax, messageBytesMax)
     self.skippedBytesMax = skippedBytesMax
   }
 
@@ -98,7 +103,7 @@ package struct WebSocketReader {
     }
     let before = fragments?.bytes.count ?? 0
     if discarding || header.payloadBytes > UInt64(messageBytesMax - before) {
-      return skip(header, consumed: &consumed)
+      return skip(header, rest, consumed: &consumed, scratch: scratch)
     }
     guard let payload = header.unmask(rest, into: scratch) else { return .needMore }
     consumed += header.bytes + payload.count
@@ -124,17 +129,39 @@ package struct WebSocketReader {
       open.kind, UnsafeRawBufferPointer(rebasing: scratch[..<open.bytes.count]))
   }
 
-  private mutating func skip(_ header: Header, consumed: inout Int) -> Event {
-    let first = !discarding
-    fragments = nil
+  private mutating func skip(
+    _ header: Header, _ rest: UnsafeRawBufferPointer, consumed: inout Int,
+    scratch: UnsafeMutableRawBufferPointer
+  ) -> Event {
     guard header.payloadBytes <= UInt64(skippedBytesMax - discarded) else {
       return .violation(.messageTooLarge)
     }
+    let first = !discarding
+    var beginning = UnsafeRawBufferPointer(rebasing: scratch[..<0])
+    if first {
+      guard let found = self.beginning(header, rest, scratch: scratch) else { return .needMore }
+      beginning = found
+    }
+    fragments = nil
     skipping = Int(header.payloadBytes)
     discarded = header.isFinal ? 0 : discarded + skipping
     discarding = !header.isFinal
     consumed += header.bytes
-    return first ? .tooLarge : .nothing
+    return first ? .tooLarge(beginning) : .nothing
+  }
+
+  /// The beginning of a message that is too large; nil until it is there.
+  private func beginning(
+    _ header: Header, _ rest: UnsafeRawBufferPointer, scratch: UnsafeMutableRawBufferPointer
+  ) -> UnsafeRawBufferPointer? {
+    let before = fragments?.bytes.prefix(beginningBytesMax) ?? []
+    var part = header
+    part.payloadBytes = min(header.payloadBytes, UInt64(beginningBytesMax - before.count))
+    let behind = UnsafeMutableRawBufferPointer(rebasing: scratch[before.count...])
+    guard part.unmask(rest, into: behind) != nil else { return nil }
+    scratch.copyBytes(from: before)
+    return UnsafeRawBufferPointer(
+      rebasing: scratch[..<(before.count + Int(part.payloadBytes))])
   }
 }
 

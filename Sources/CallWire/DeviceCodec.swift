@@ -5,8 +5,20 @@ public enum DeviceCodec: Sendable, CaseIterable {
   case protobuf
   case json
 
-  /// The most bytes a device's frame may have.
+  /// The most bytes a device's frame may have in protobuf.
   public static let frameBytesMaximum = 131_072
+  /// The most bytes that JSON needs for one byte of text: `\u0001`.
+  private static let escapeBytesMaximum = 6
+
+  /// The most bytes a device's frame may have. Whatever fits into protobuf fits into JSON, however its
+  /// text is escaped.
+  /// - Parameter protobufBytes: the limit in protobuf.
+  public func frameBytesMaximum(protobufBytes: Int = Self.frameBytesMaximum) -> Int {
+    switch self {
+    case .protobuf: protobufBytes
+    case .json: protobufBytes * Self.escapeBytesMaximum
+    }
+  }
 
   /// The WebSocket subprotocol.
   public var subprotocol: String {
@@ -22,9 +34,7 @@ public enum DeviceCodec: Sendable, CaseIterable {
   public func decodeClient(_ bytes: UnsafeRawBufferPointer, limits: CallLimits) throws(FrameError)
     -> ClientFrame
   {
-    guard bytes.count <= Self.frameBytesMaximum else {
-      throw FrameError(id: 0, error: CallError(.frameTooLarge))
-    }
+    guard bytes.count <= frameBytesMaximum() else { throw tooLarge(bytes) }
     let frame: ClientFrame
     do throws(Fault) {
       switch self {
@@ -66,6 +76,18 @@ public enum DeviceCodec: Sendable, CaseIterable {
     case .protobuf: Packer.bytes { $0.serverFrame(frame) }
     case .json: JSONForm.bytes(frame)
     }
+  }
+
+  /// A frame that is larger than allowed is refused under its id, where that stands in its beginning.
+  public static let idSearchedBytes = 1024
+
+  /// - Parameter beginning: what there is of the frame; its first `idSearchedBytes` count.
+  public func tooLarge(_ beginning: UnsafeRawBufferPointer) -> FrameError {
+    let searched = UnsafeRawBufferPointer(rebasing: beginning.prefix(Self.idSearchedBytes))
+    let sentence = "A frame is at most \(frameBytesMaximum()) bytes."
+    return FrameError(
+      id: recoverID(searched),
+      error: self == .json ? CallError(.frameTooLarge, sentence) : CallError(.frameTooLarge))
   }
 
   private func recoverID(_ bytes: UnsafeRawBufferPointer) -> UInt64 {

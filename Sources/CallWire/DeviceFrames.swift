@@ -39,6 +39,10 @@ public enum ClientCommand: Sendable, Equatable {
   case signal(CallAddress, SignalKind, body: String)
   case resume(CallAddress)
   case query(CallAddress)
+  /// Asks whether the connection lives.
+  case ping
+  /// Asks for the live calls that concern this device.
+  case calls
 }
 
 public struct AttachRequest: Sendable, Equatable {
@@ -86,6 +90,7 @@ public enum ServerReply: Sendable, Equatable {
   case registered(RegisteredInfo)
   case call(CallState)
   case answer(won: Bool, CallState)
+  case calls(LiveCalls)
 }
 
 public struct RegisteredInfo: Sendable, Equatable {

@@ -30,7 +30,7 @@ struct FrameRules {
     switch command {
     case .attach(let request): try check(request)
     // What is registered is checked while it is brought into its one form.
-    case .detach, .ack, .register: break
+    case .detach, .ack, .register, .ping, .calls: break
     case .unregister(let device):
       if let device { try FieldRules.checkDeviceID(device.text) }
     case .place(let call, let request):

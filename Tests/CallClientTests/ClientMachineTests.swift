@@ -14,6 +14,14 @@ struct Device {
     machine = ClientMachine(.init(edges: edges, token: "t", device: "d1"))
   }
 
+  static func configuration(
+    _ change: (inout ClientMachine.Configuration) -> Void
+  ) -> ClientMachine.Configuration {
+    var configuration = ClientMachine.Configuration(edges: ["a"], token: "t", device: "d1")
+    change(&configuration)
+    return configuration
+  }
+
   mutating func take() -> [ClientMachine.Action] {
     defer { actions = [] }
     return actions
@@ -183,10 +191,79 @@ extension [ClientMachine.Action] {
     #expect(!device.machine.isAttached)
     #expect(device.take().contains(.close))
   }
+
+  @Test func aHeartbeatFindsADeadConnectionSooner() {
+    var device = Device()
+    device.machine = ClientMachine(Device.configuration { $0.heartbeat = .init() })
+    device.attach()
+    device.pass(.seconds(19))
+    #expect(device.take().frames.isEmpty)
+    device.pass(.seconds(1))
+    let pings = device.take().frames
+    #expect(pings.map(\.command) == [.ping])
+    // One is enough; and whatever comes says that the connection lives.
+    device.pass(.seconds(4))
+    #expect(device.take().isEmpty)
+    device.now = device.now + .milliseconds(500)
+    device.hear(.reply(id: pings[0].id, .done))
+    #expect(device.take().isEmpty)
+    #expect(device.machine.nextDeadline == device.now + .seconds(20))
+    device.pass(.seconds(20))
+    #expect(device.take().frames.map(\.command) == [.ping])
+    #expect(device.machine.nextDeadline == device.now + .seconds(5))
+    device.pass(.seconds(5))
+    #expect(!device.machine.isAttached)
+    #expect(device.take().contains(.close))
+  }
+
+  @Test func aDeviceThatWakesAsksAtOnce() {
+    var device = Device()
+    device.machine = ClientMachine(Device.configuration { $0.heartbeat = .init() })
+    device.attach()
+    device.now = device.now + .seconds(2)
+    let call = CallID(high: 1, low: 2)
+    device.machine.woken(for: call, now: device.now, into: &device.actions)
+    #expect(
+      device.take().frames.map(\.command) == [.query(CallAddress(call: call)), .ping])
+    device.pass(.seconds(5))
+    #expect(!device.machine.isAttached)
+  }
+
+  @Test func whoHearsSomethingSendsNoHeartbeat() {
+    var device = Device()
+    device.machine = ClientMachine(Device.configuration { $0.heartbeat = .init() })
+    device.attach()
+    for _ in 0..<10 {
+      device.pass(.seconds(15))
+      device.machine.heard(now: device.now)
+    }
+    #expect(device.take().frames.isEmpty && device.machine.isAttached)
+  }
 }
 
 @Suite struct ClientMachineCommandTests {
   let call = CallID(high: 1, low: 2)
+
+  /// An app that was started anew asks which calls it left behind, and takes one of them up.
+  @Test func aCallOfAFormerRunIsTakenUp() {
+    var device = Device()
+    device.attach()
+    let id = device.say(.calls)!
+    let state = CallState(call: call, callee: "bob", phase: .ringing, version: 5)
+    device.hear(.reply(id: id, .calls(LiveCalls(placed: [state]))))
+    #expect(
+      device.take().events == [
+        .replied(request: id, .calls, .calls(LiveCalls(placed: [state])))
+      ])
+    let resumed = device.say(.resume(CallAddress(callee: "bob", call: call)))!
+    #expect(device.machine.calls[call]?.role == .caller)
+    device.hear(.reply(id: resumed, .call(state)))
+    _ = device.take()
+    let winner = Party(user: "bob", device: "b1")
+    device.hear(call, 6, .answered(Answered(by: winner)))
+    #expect(device.take().callEvents == [.answered(Answered(by: winner))])
+    #expect(device.machine.address(call) == CallAddress(callee: "bob", call: call))
+  }
 
   /// An app that was started again knows nothing of the call that it had placed, and uses its id for
   /// another one. It has that call still, and must not believe that it failed.

@@ -175,7 +175,7 @@ extension Reply {
     switch self {
     case .call(let state), .answer(_, let state): state
     case .attached(let state): state
-    case .error, .done, .registered: nil
+    case .error, .done, .registered, .calls: nil
     }
   }
   var won: Bool? {

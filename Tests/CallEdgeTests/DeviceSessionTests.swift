@@ -545,6 +545,111 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
   }
 }
 
+@Suite struct SessionHeartbeatTests {
+  @Test func pingIsAnsweredByTheEdgeAlone() {
+    var machine = Machine.attached()
+    machine.say(2, .ping)
+    #expect(machine.take() == [.reply(2, .done)])
+  }
+
+  @Test func notBeforeTheAttach() {
+    var machine = Machine(claims: claims())
+    machine.say(2, .ping)
+    machine.say(3, .calls)
+    #expect(
+      machine.take() == [
+        .reply(2, .error(CallError(.notAttached))), .reply(3, .error(CallError(.notAttached))),
+      ])
+  }
+
+  @Test func pingsCountATenth() {
+    var machine = Machine.attached()
+    for id in 2...591 { machine.say(UInt64(id), .ping) }
+    #expect(machine.take().allSatisfy { if case .reply(_, .done) = $0 { true } else { false } })
+    machine.say(592, .ping)
+    #expect(machine.take().allSatisfy(error(592, .rateLimited)))
+  }
+}
+
+@Suite struct SessionCallsTests {
+  private let live = LiveCalls(
+    placed: [CallState(call: call, callee: "bob", phase: .ringing, version: 3)])
+
+  @Test func allShardsAreAskedOnce() {
+    var machine = Machine.attached()
+    machine.say(2, .calls)
+    machine.say(2, .calls)
+    #expect(machine.take() == [.askForCalls(request: 2)])
+    machine.session.callsListed(request: 2, live, now: machine.now, into: &machine.actions)
+    #expect(machine.take() == [.reply(2, .calls(live))])
+    // A second answer, or one to nothing, is none.
+    machine.session.callsListed(request: 2, live, now: machine.now, into: &machine.actions)
+    #expect(machine.take() == [])
+  }
+
+  @Test func oncePerTenSeconds() throws {
+    var machine = Machine.attached()
+    machine.say(2, .calls)
+    machine.say(3, .calls)
+    machine.session.callsListed(request: 2, live, now: machine.now, into: &machine.actions)
+    machine.pass(.seconds(4))
+    machine.say(4, .calls)
+    let answers = machine.take().compactMap {
+      if case .reply(let id, .error(let error)) = $0 { (id, error) } else { nil }
+    }
+    #expect(answers.map(\.0) == [3, 4])
+    #expect(answers.map(\.1.code) == [.rateLimited, .rateLimited])
+    #expect(answers.map(\.1.retryAfterMilliseconds) == [10_000, 6000])
+    machine.pass(.seconds(6))
+    machine.say(5, .calls)
+    #expect(machine.take() == [.askForCalls(request: 5)])
+  }
+
+  @Test func aShardThatDoesNotAnswerMakesItTryAgain() {
+    var machine = Machine.attached()
+    machine.say(2, .calls)
+    _ = machine.take()
+    machine.pass(.seconds(5))
+    machine.session.callsListed(request: 2, nil, now: machine.now, into: &machine.actions)
+    #expect(
+      machine.take() == [
+        .reply(2, .error(CallError(.tryAgain, retryAfterMilliseconds: 5000)))
+      ])
+  }
+
+  @Test func aQuestionThatWasNotAskedDoesNotCount() {
+    var machine = Machine.attached()
+    machine.say(2, .calls)
+    _ = machine.take()
+    let full = CallError(.overloaded, retryAfterMilliseconds: 1000)
+    machine.session.callsRefused(request: 2, full, now: machine.now, into: &machine.actions)
+    #expect(machine.take() == [.reply(2, .error(full))])
+    machine.say(2, .calls)
+    #expect(machine.take() == [.askForCalls(request: 2)])
+  }
+
+  @Test func answersAreCollected() {
+    var question = CallsQuestion(asker: 1, request: 2, shardCount: 3)
+    let state = live.placed[0]
+    #expect(question.take(.calls(live)) == .waiting)
+    #expect(question.take(.calls(LiveCalls(received: [state]))) == .waiting)
+    #expect(
+      question.take(.calls(live))
+        == .complete(LiveCalls(placed: [state, state], received: [state]))
+    )
+    var failing = CallsQuestion(asker: 1, request: 2, shardCount: 3)
+    #expect(failing.take(.error(CallError(.tryAgain))) == .failed)
+    var many = CallsQuestion(asker: 1, request: 2, shardCount: 2)
+    let full = LiveCalls(placed: Array(repeating: state, count: 40))
+    #expect(many.take(.calls(full)) == .waiting)
+    guard case .complete(let all) = many.take(.calls(full)) else {
+      Issue.record("not complete")
+      return
+    }
+    #expect(all.placed.count == LiveCalls.countMaximum)
+  }
+}
+
 @Suite struct SessionEndTests {
   @Test func detachIsGraceful() throws {
     var machine = Machine.attached()
@@ -804,7 +909,24 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
   @Test func slowDeviceIsClosedAtOnce() {
     var machine = Machine.attached()
     machine.session.fellBehind(now: start, into: &machine.actions)
-    #expect(machine.take() == [.close(.slowConsumer), .abort])
+    #expect(machine.take() == [.close(.slowConsumer)])
+    // What waits is kept for a while.
+    machine.pass(.seconds(9))
+    #expect(machine.take() == [])
+    machine.pass(.seconds(1))
+    #expect(machine.take() == [.abort])
+  }
+
+  @Test func aMessageThatIsFarTooLargeMayBeSentToItsEnd() {
+    var machine = Machine.attached()
+    machine.session.receivedViolation(.messageTooLarge, now: start, into: &machine.actions)
+    #expect(machine.take() == [.close(.messageTooLarge)])
+    // What follows cannot be understood, and says nothing.
+    machine.session.receivedViolation(.protocolError, now: start, into: &machine.actions)
+    machine.pass(.seconds(9))
+    #expect(machine.take() == [])
+    machine.pass(.seconds(1))
+    #expect(machine.take() == [.abort])
   }
 
   @Test func announcementIsTheAttachAgain() {

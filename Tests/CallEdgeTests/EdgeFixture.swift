@@ -43,6 +43,7 @@ final class FakeShards: Sendable {
       .registered(expiresAt: Timestamp(microseconds: 5_000_000), removed: ["old"])
     case .query(let call), .decline(let call, _), .busy(let call):
       .call(CallState(call: call, callee: command.callee.user, phase: .ringing, version: 3))
+    case .calls: .calls(LiveCalls())
     case .unregister, .place, .alerting, .answer, .cancel, .connected, .hangUp, .signal,
       .resume, .pushReport, .tokenTaken:
       .done
@@ -59,7 +60,7 @@ final class FakeShards: Sendable {
     var items: [EdgeItem] = []
     let script = script.withLock { $0 }
     for command in batch.commands {
-      if ShardHash.shard(of: command.callee, count: count) != shard {
+      if Self.shard(of: command, count: count) != shard {
         Issue.record("a command for another shard")
       }
       // What the edge asks for itself is no test's business, unless it is that test's.
@@ -71,6 +72,11 @@ final class FakeShards: Sendable {
       }
     }
     if !items.isEmpty { say(items, to: batch.edge) }
+  }
+
+  private static func shard(of command: Command, count: Int) -> Int {
+    if case .calls(let shard) = command.body { return Int(shard) }
+    return ShardHash.shard(of: command.callee, count: count)
   }
 
   func say(_ items: [EdgeItem], to edge: UInt64) {

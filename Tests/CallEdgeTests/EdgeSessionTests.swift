@@ -161,6 +161,45 @@ private let ann = UserKey(app: "demo", user: "ann")
 
   // MARK: Bad frames
 
+  /// So that its command is not taken for unanswered, and retransmitted for ever.
+  @Test(arguments: DeviceCodec.allCases) func aFrameThatIsTooLargeIsRefusedUnderItsID(
+    codec: DeviceCodec
+  ) async throws {
+    try await EdgeFixture.run { edge in
+      let (client, _) = try await edge.device("ann", "phone", codec: codec)
+      let text = String(repeating: "x", count: 900_000)
+      client.say(
+        33,
+        .place(CallAddress(callee: "bob", call: call), PlaceRequest(call: call, description: text)))
+      #expect(try await client.errorReply() == (33, .frameTooLarge))
+      client.say(34, .ping)
+      #expect(try await client.reply() == (34, .done))
+    }
+  }
+
+  /// Before the attach nobody may send as much as an attached device in JSON.
+  @Test func jsonMayBeLongerForItsEscapes() async throws {
+    try await EdgeFixture.run { edge in
+      let stranger = try await edge.client()
+      stranger.codec = .json
+      try await stranger.upgrade(DeviceCodec.json.subprotocol)
+      stranger.send(
+        clientFrame(
+          1, Array(#"{"id":3,"attach":{"token":""#.utf8) + [UInt8](repeating: 65, count: 131_072)))
+      #expect(try await stranger.errorReply() == (3, .frameTooLarge))
+      let (client, _) = try await edge.device("ann", "phone", codec: .json)
+      let escapes = String(repeating: "\u{1}", count: 65_536)
+      client.say(
+        2,
+        .place(
+          CallAddress(callee: "bob", call: call), PlaceRequest(call: call, description: escapes)))
+      #expect(try await client.reply().id == 2)
+      let place = try await edge.shards.next { if case .place = $0.body { true } else { false } }
+      guard case .place(let request) = place.body else { return }
+      #expect(request.description == escapes)
+    }
+  }
+
   @Test func badFramesDisturbNobody() async throws {
     try await EdgeFixture.run { edge in
       let good = try await edge.device("bob", "phone")

@@ -23,9 +23,10 @@ func clientFrame(
 
 /// What a reader makes of bytes, in words.
 private func read(
-  _ pieces: [[UInt8]], max: Int = 1000, skipped: Int = 10_000
+  _ pieces: [[UInt8]], max: Int = 1000, skipped: Int = 10_000, beginning: Int = 0
 ) -> [String] {
-  var reader = WebSocketReader(messageBytesMax: max, skippedBytesMax: skipped)
+  var reader = WebSocketReader(
+    messageBytesMax: max, skippedBytesMax: skipped, beginningBytesMax: beginning)
   let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: max + 16, alignment: 16)
   defer { scratch.deallocate() }
   var out: [String] = []
@@ -42,7 +43,9 @@ private func read(
           out.append("\(kind) \(String(decoding: payload, as: UTF8.self))")
         case .ping(let payload): out.append("ping \(String(decoding: payload, as: UTF8.self))")
         case .close(let code): out.append("close \(code.map(String.init) ?? "-")")
-        case .tooLarge: out.append("too large")
+        case .tooLarge(let beginning):
+          let text = String(decoding: beginning, as: UTF8.self)
+          out.append(text.isEmpty ? "too large" : "too large \(text)")
         case .violation(let reason):
           out.append("violation \(reason)")
           consumed = bytes.count
@@ -100,6 +103,23 @@ private func read(
       + clientFrame(9, Array("p".utf8)) + clientFrame(0, part) + clientFrame(1, Array("ok".utf8))
     #expect(read([stream]) == ["too large", "ping p", "text ok"])
     #expect(read(stream.map { [$0] }) == ["too large", "ping p", "text ok"])
+  }
+
+  @Test func theBeginningOfALargeMessageIsHandedOver() {
+    let text = (0..<1500).map { UInt8(97 + $0 % 26) }
+    let beginning = String(decoding: text[..<20], as: UTF8.self)
+    let next = clientFrame(1, Array("ok".utf8))
+    let streams = [
+      clientFrame(1, text) + next,
+      clientFrame(1, Array(text[..<7]), final: false) + clientFrame(0, Array(text[7...])) + next,
+      clientFrame(1, Array(text[..<900]), final: false) + clientFrame(0, Array(text[900...]))
+        + next,
+    ]
+    for stream in streams {
+      #expect(read([stream], beginning: 20) == ["too large \(beginning)", "text ok"])
+      #expect(
+        read(stream.map { [$0] }, beginning: 20) == ["too large \(beginning)", "text ok"])
+    }
   }
 
   @Test func whatIsTooLargeToSkipEndsTheConnection() {

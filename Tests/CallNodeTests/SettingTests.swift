@@ -39,7 +39,7 @@ import Testing
         case .durations: "1s"
         case .integer(let range): "\(range.lowerBound)"
         case .duration(let low, let high): "\(Int(max(low, min(high, 6))))s"
-        case .text, .choice, .natsURL: ""
+        case .text, .choice, .natsURL, .origins: ""
         }
       let file = ConfigurationFile(path: "f", values: [setting.key: text])
       let settings = try ResolvedSettings.resolve(
@@ -97,6 +97,19 @@ import Testing
     "nats://a,", "nats://a b", "nats://:4222",
   ]) func noNATSURLs(text: String) {
     #expect(!NATSURL.isValidList(text))
+  }
+
+  @Test(arguments: [
+    "*", "https://app.example", "http://localhost:3000,https://a.example", "http://[::1]:80",
+  ]) func origins(text: String) {
+    #expect(ValueKind.origins.read(text) == .text(text))
+  }
+
+  @Test(arguments: [
+    "", "app.example", "https://", "https://a/", "https://a.example,", "https://a b", "wss://a",
+    "null", "https://a.example/path", "https://u@a.example",
+  ]) func noOrigins(text: String) {
+    #expect(ValueKind.origins.read(text) == nil)
   }
 
   @Test func credentialsAreHidden() {

@@ -145,6 +145,10 @@ struct Conversation {
     }
     if case .attach(let request) = frame.command { open(device, name: request.deviceName) }
     if case .detach = frame.command { return try detach(device, frame.id) }
+    if case .ping = frame.command {
+      return hear(
+        device, Self.text(DeviceCodec.json.encode(ServerFrame.reply(id: frame.id, .done))))
+    }
     var outcome = Outcome()
     for (callee, body) in try commands(frame.command, device) {
       send(device, request: frame.id, callee: callee, body, &outcome)
@@ -192,7 +196,9 @@ struct Conversation {
     case .signal(let call, let kind, let body):
       return [(key(call), .signal(call.call, kind, body: body))]
     case .query(let call): return [(key(call), .query(call.call))]
-    case .detach: return []
+    // One shard is all that there are here.
+    case .calls: return [(nil, .calls(shard: 0))]
+    case .detach, .ping: return []
     }
   }
 
@@ -271,7 +277,7 @@ struct Conversation {
               device: device, expiresAt: expiresAt, removed: removed, capabilities: capabilities)))
     case .call(let state): "200 " + Self.text(HTTPBodies.callState(state))
     case .error(let error): "400 " + Self.text(HTTPBodies.error(error))
-    case .done, .attached, .answer: "200 {}"
+    case .done, .attached, .answer, .calls: "200 {}"
     }
   }
 
@@ -350,6 +356,7 @@ struct Conversation {
         ))
     case .call(let state): return .call(state)
     case .answer(let won, let state): return .answer(won: won, state)
+    case .calls(let live): return .calls(live)
     }
   }
 

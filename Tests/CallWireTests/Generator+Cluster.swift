@@ -3,7 +3,7 @@ import CallWire
 
 /// What nodes say and keep.
 extension Generator {
-  static let commandKinds = 19
+  static let commandKinds = 20
 
   mutating func commandBatch() -> CommandBatch {
     let edge = next()
@@ -50,12 +50,13 @@ extension Generator {
     case 15: .signal(call(), .description, body: body())
     case 16: .signal(call(), .candidate, body: body())
     case 17: .resume(call())
+    case 18: .calls(shard: UInt32(truncatingIfNeeded: next()))
     default: .query(call())
     }
   }
 
   mutating func reply() -> Reply {
-    switch Int.random(in: 0..<6, using: &self) {
+    switch Int.random(in: 0..<7, using: &self) {
     case 0: .error(error())
     case 1: .done
     case 2: .attached(forCall: chance(50) ? state() : nil)
@@ -64,6 +65,7 @@ extension Generator {
         expiresAt: milliseconds(), removed: list(3) { $0.device() },
         capabilities: PushCapabilities(rawValue: UInt32.random(in: 0..<32, using: &self)))
     case 4: .call(state())
+    case 5: .calls(liveCalls())
     default: .answer(won: chance(50), state())
     }
   }

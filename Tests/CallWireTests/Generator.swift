@@ -76,6 +76,10 @@ struct Generator: RandomNumberGenerator {
       deadline: chance(50) ? milliseconds() : nil, missed: chance(50))
   }
 
+  mutating func liveCalls() -> LiveCalls {
+    LiveCalls(placed: list(3) { $0.state() }, received: list(3) { $0.state() })
+  }
+
   /// In the form in which tokens are kept.
   mutating func token(voip: Bool) -> PushToken {
     switch voip ? 0 : Int.random(in: 0..<3, using: &self) {
@@ -155,7 +159,7 @@ struct Generator: RandomNumberGenerator {
 
 /// Whole frames of devices and edges.
 extension Generator {
-  static let clientKinds = 18
+  static let clientKinds = 20
 
   mutating func address() -> CallAddress {
     CallAddress(callee: chance(50) ? user() : "", call: call())
@@ -200,11 +204,13 @@ extension Generator {
     case 14: return .signal(call, .description, body: body())
     case 15: return .signal(call, .candidate, body: body())
     case 16: return .resume(call)
+    case 17: return .ping
+    case 18: return .calls
     default: return .query(call)
     }
   }
 
-  static let serverKinds = 8 + eventKinds
+  static let serverKinds = 9 + eventKinds
 
   mutating func serverFrame(_ kind: Int? = nil) -> ServerFrame {
     let kind = kind ?? Int.random(in: 0..<Self.serverKinds, using: &self)
@@ -229,7 +235,8 @@ extension Generator {
     case 5: return .reply(id: number(), .answer(won: true, state()))
     case 6: return .reply(id: number(), .answer(won: false, state()))
     case 7: return .notice(notice())
-    default: return .delivery(delivery(kind - 8))
+    case 8: return .reply(id: number(), .calls(liveCalls()))
+    default: return .delivery(delivery(kind - 9))
     }
   }
 }

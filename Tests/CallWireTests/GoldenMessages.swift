@@ -47,6 +47,7 @@ extension GoldenValues {
     ("candidate", .signal(call, .candidate, body: "candidate:1")),
     ("caller.resume", .resume(call)),
     ("query", .query(call)),
+    ("calls", .calls(shard: 63)),
   ]
 
   /// Of gateways and coordinators.
@@ -78,6 +79,7 @@ extension GoldenValues {
     ("registered", .registered(expiresAt: onWire, removed: ["bob-old"])),
     ("call", .call(state)),
     ("won", .answer(won: true, state)),
+    ("calls", .calls(LiveCalls(placed: [state], received: [state]))),
   ]
 
   private static let events: [(name: String, event: Delivery.Event)] = [

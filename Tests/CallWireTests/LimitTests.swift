@@ -114,11 +114,53 @@ import Testing
   }
 
   @Test(arguments: DeviceCodec.allCases) func frameSize(codec: DeviceCodec) {
-    let bytes = [UInt8](repeating: 0x20, count: DeviceCodec.frameBytesMaximum)
+    let bytes = [UInt8](repeating: 0x20, count: codec.frameBytesMaximum())
     let atLimit = #expect(throws: FrameError.self) { try codec.decodeClient(bytes) }
     #expect(atLimit?.error.code == .malformedFrame)
     let over = #expect(throws: FrameError.self) { try codec.decodeClient(bytes + [0x20]) }
     #expect(over?.error.code == .frameTooLarge)
+  }
+
+  /// Also where an author's library escapes whatever can be escaped, a byte of text in six.
+  @Test func whatIsAtTheLimitsFitsIntoAFrameHoweverItIsEscaped() throws {
+    func escaped(_ count: Int) -> String { String(repeating: #"\u0061"#, count: count) }
+    let json = #"""
+      {"\u0069d":7,"place":{"call":{"callee":"\#(escaped(128))","id":"\#(Self.call)"},
+      "description":"\#(escaped(65_536))",
+      "headers":[{"name":"\#(escaped(96))","value":"\#(escaped(4000))"}],"video":true}}
+      """#
+    let frame = try DeviceCodec.json.decodeClient(Array(json.utf8))
+    guard case .place(_, let request) = frame.command else {
+      Issue.record("\(frame)")
+      return
+    }
+    #expect(request.description.utf8.count == 65_536)
+    // As control characters, which nothing but escapes can hold.
+    let worst = ClientFrame(
+      id: 7, command: Self.place(description: String(repeating: "\u{1}", count: 65_536)))
+    #expect(try DeviceCodec.json.decodeClient(DeviceCodec.json.encode(worst)) == worst)
+  }
+
+  @Test(arguments: DeviceCodec.allCases) func aFrameThatIsTooLargeIsRefusedUnderItsID(
+    codec: DeviceCodec
+  ) {
+    let large = ClientFrame(id: 77, command: Self.place(description: Self.text(800_000)))
+    let bytes = codec.encode(large)
+    let error = #expect(throws: FrameError.self) { try codec.decodeClient(bytes) }
+    #expect(error?.id == 77 && error?.error.code == .frameTooLarge)
+    // Its beginning is enough.
+    for count in [40, DeviceCodec.idSearchedBytes, 10_000] {
+      #expect(bytes.prefix(count).withUnsafeBytes { codec.tooLarge($0).id } == 77)
+    }
+  }
+
+  @Test func anIDBehindALargeFieldIsNotFound() {
+    let text = #"{"place":{"description":""# + Self.text(800_000) + #""},"id":77}"#
+    let error = #expect(throws: FrameError.self) {
+      try DeviceCodec.json.decodeClient(Array(text.utf8))
+    }
+    #expect(error?.id == 0 && error?.error.code == .frameTooLarge)
+    #expect(error?.error.message == "A frame is at most 786432 bytes.")
   }
 
   @Test(arguments: DeviceCodec.allCases) func idsOfFrames(codec: DeviceCodec) throws {

@@ -52,7 +52,11 @@ import Testing
     // The same bytes in JSON.
     let json = Array(#"{"id":9,"unregister":{"device":""#.utf8) + text + Array("\"}}".utf8)
     let other = refusal(json, .json)
-    #expect([.malformedFrame, .invalidField].contains(other?.error.code))
+    #expect(other?.error.code == .invalidField)
+    // Whether or not something else in it is escaped.
+    let escaped = Array(#"{"id":9,"unregister":{"device":"\n"#.utf8) + text + Array("\"}}".utf8)
+    #expect(refusal(escaped, .json)?.error.code == .invalidField)
+    #expect(refusal(escaped, .json)?.id == 9)
   }
 
   /// protobuf-c hands text over as C strings; nothing may be cut off unseen.

@@ -37,11 +37,13 @@ struct EdgeOptions: ParsableArguments {
   @Option(help: .of(.pingInterval)) var pingInterval: String?
   @Option(help: .of(.commandsPerSecond)) var commandsPerSecond: String?
   @Option(help: .of(.commandsBurst)) var commandsBurst: String?
+  @Option(help: .of(.allowedOrigins)) var allowedOrigins: String?
 
   var given: [SettingKey: String] {
     [
       .port: port, .keysFile: keysFile, .eventLoops: eventLoops, .pingInterval: pingInterval,
       .commandsPerSecond: commandsPerSecond, .commandsBurst: commandsBurst,
+      .allowedOrigins: allowedOrigins,
     ].compactMapValues { $0 }
   }
 }

@@ -37,6 +37,7 @@ package struct NodeConfiguration: Sendable {
   package var pingInterval: Span
   package var commandsPerSecond: Int
   package var commandsBurst: Int
+  package var allowedOrigins: [String]
   /// 0: none.
   package var metricsPort: Int
   package var workers: Int
@@ -80,6 +81,9 @@ package struct NodeConfiguration: Sendable {
     pingInterval = settings.span(.pingInterval)
     commandsPerSecond = settings.integer(.commandsPerSecond)
     commandsBurst = settings.integer(.commandsBurst)
+    allowedOrigins =
+      settings[.allowedOrigins] == nil
+      ? [] : ValueKind.origins(settings.text(.allowedOrigins)) ?? []
     metricsPort = settings.integer(.metricsPort)
     workers = settings.integer(.workers)
     leaseTimeout = settings.span(.leaseTimeout)

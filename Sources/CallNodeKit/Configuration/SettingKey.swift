@@ -6,7 +6,7 @@ package enum SettingKey: String, CaseIterable, Sendable {
   case heartbeatInterval
   case host, logLevel, logFormat
   // Edges.
-  case port, keysFile, eventLoops, pingInterval, commandsPerSecond, commandsBurst
+  case port, keysFile, eventLoops, pingInterval, commandsPerSecond, commandsBurst, allowedOrigins
   // Nodes that listen to no devices.
   case metricsPort
   // Coordinators.

@@ -80,6 +80,12 @@ extension Setting {
     Setting(
       .commandsBurst, .edge, .integer(1...100_000), "60",
       "Commands that one session, and HTTP requests that one user or device, may send at once."),
+    Setting(
+      .allowedOrigins, .edge, .origins, nil, note: "none",
+      "The origins whose pages may send HTTP requests to this edge and, once any is named, open "
+        + "WebSockets to it. * allows all.",
+      remedy: "A browser writes an origin as https://app.example, or with a port "
+        + "http://localhost:3000, and no path behind it."),
   ]
 
   private static let coordinatorSettings: [Setting] = [

@@ -9,6 +9,8 @@ package enum ValueKind: Sendable, Equatable {
   case choice([String])
   case boolean
   case natsURL
+  /// A list of origins of web pages.
+  case origins
 
   package enum TextRule: Sendable, Equatable {
     case clusterName, nodeName, host, path, line
@@ -26,6 +28,7 @@ package enum ValueKind: Sendable, Equatable {
     case .choice: "choice"
     case .boolean: "boolean"
     case .natsURL: "url"
+    case .origins: "origins"
     }
   }
 
@@ -47,6 +50,7 @@ package enum ValueKind: Sendable, Equatable {
     case .choice(let names): "one of " + names.joined(separator: ", ")
     case .boolean: "true or false"
     case .natsURL: "a URL such as nats://127.0.0.1:4222, or several separated by commas"
+    case .origins: "origins such as https://app.example separated by commas, at most 64, or *"
     }
   }
 
@@ -62,7 +66,28 @@ package enum ValueKind: Sendable, Equatable {
     case .choice(let names): names.contains(text) ? .text(text) : nil
     case .boolean: text == "true" ? .boolean(true) : text == "false" ? .boolean(false) : nil
     case .natsURL: NATSURL.isValidList(text) ? .text(text) : nil
+    case .origins: Self.origins(text) == nil ? nil : .text(text)
     }
+  }
+
+  /// The origins in a list: each as a browser writes it, or `*`. nil where one is none.
+  package static func origins(_ text: String) -> [String]? {
+    let parts = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+    return parts.count <= 64 && parts.allSatisfy(isOrigin) ? parts : nil
+  }
+
+  private static func isOrigin(_ text: String) -> Bool {
+    if text == "*" { return true }
+    let scheme = ["https://", "http://"].first { text.hasPrefix($0) }
+    guard let scheme else { return false }
+    let host = text.dropFirst(scheme.count)
+    return !host.isEmpty && host.utf8.count <= 253
+      && host.unicodeScalars.allSatisfy {
+        switch $0 {
+        case "a"..."z", "A"..."Z", "0"..."9", "-", ".", ":", "[", "]": true
+        default: false
+        }
+      }
   }
 
   private static func microseconds(_ text: String, _ low: Double, _ high: Double) -> Int64? {

@@ -257,6 +257,7 @@ struct NodeRunner {
     out.pingInterval = configuration.pingInterval
     out.commandsPerSecond = configuration.commandsPerSecond
     out.commandsBurst = configuration.commandsBurst
+    out.allowedOrigins = configuration.allowedOrigins
     out.heartbeatInterval = configuration.heartbeatInterval
     out.drainSeconds = Int(configuration.drain.microseconds / 1_000_000)
     return out

@@ -173,6 +173,8 @@ extension ClientCommand {
     case .signal: "signal"
     case .resume: "resume"
     case .query: "query"
+    case .ping: "ping"
+    case .calls: "calls"
     }
   }
 }

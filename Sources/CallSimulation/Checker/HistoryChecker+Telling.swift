@@ -62,6 +62,8 @@ extension HistoryChecker {
       try toldState(who, state, asked: question.at)
     case .answer(true, let state): try toldWon(who, state.call)
     case .answer(false, let state): try toldState(who, state, asked: question.at)
+    case .calls(let live):
+      for state in live.placed + live.received { try toldState(who, state, asked: question.at) }
     }
   }
 

@@ -315,7 +315,8 @@ extension Command.Body {
       call
     case .place(let request): request.call
     case .pushReport(let report): report.call
-    case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack, .tokenTaken: nil
+    case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack, .calls, .tokenTaken:
+      nil
     }
   }
 }

@@ -12,6 +12,7 @@ package final class SimChannel: Channel, ChannelCore, @unchecked Sendable {
   private let closePromise: EventLoopPromise<Void>
   private var _pipeline: ChannelPipeline!
   private var isOpen = true
+  private var isOutputOpen = true
   package private(set) var isActive = false
   private var hasEnded = false
 
@@ -88,7 +89,9 @@ package final class SimChannel: Channel, ChannelCore, @unchecked Sendable {
   }
 
   package func write0(_ data: NIOAny, promise: EventLoopPromise<Void>?) {
-    guard isOpen else { return promise?.fail(ChannelError.ioOnClosedChannel) ?? () }
+    guard isOpen, isOutputOpen else {
+      return promise?.fail(ChannelError.ioOnClosedChannel) ?? ()
+    }
     var bytes: ByteBuffer
     switch unwrapData(data, as: IOData.self) {
     case .byteBuffer(let buffer): bytes = buffer
@@ -107,6 +110,12 @@ package final class SimChannel: Channel, ChannelCore, @unchecked Sendable {
 
   package func close0(error: any Error, mode: CloseMode, promise: EventLoopPromise<Void>?) {
     guard isOpen else { return promise?.fail(ChannelError.alreadyClosed) ?? () }
+    if case .output = mode {
+      flush0()
+      if isOutputOpen { socket.ended(by: side) }
+      isOutputOpen = false
+      return promise?.succeed(()) ?? ()
+    }
     isOpen = false
     isActive = false
     socket.closed(by: side)

@@ -54,6 +54,12 @@ package final class SimSocket {
     arrive(at: other) { [bytes] in $0.receive(bytes) }
   }
 
+  /// One end says nothing more; it still reads.
+  func ended(by side: Side) {
+    guard !isClosed else { return }
+    arrive(at: side == .device ? .edge : .device) { $0.peerClosed() }
+  }
+
   func closed(by side: Side) {
     guard !isClosed else { return }
     arrive(at: side == .device ? .edge : .device) { $0.peerClosed() }

@@ -79,6 +79,10 @@ extension StoreInvariants {
       }
     case .call(let state), .answer(false, let state):
       check(epochOf: state.version, of: asked.shard, node, state.call)
+    case .calls(let live):
+      for state in live.placed + live.received {
+        check(epochOf: state.version, of: asked.shard, node, state.call)
+      }
     case .error, .done, .attached, .registered: break
     }
   }

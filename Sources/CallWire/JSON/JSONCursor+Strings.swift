@@ -7,7 +7,9 @@ extension JSONCursor {
         throw .field(String(describing: field))
       }
       return text
-    case .escaped(let utf8): return try unescape(utf8)
+    case .escaped(let utf8):
+      guard let text = try unescape(utf8) else { throw .field(String(describing: field)) }
+      return text
     }
   }
 
@@ -15,7 +17,9 @@ extension JSONCursor {
     try expect(UInt8(ascii: "\""), "")
     switch try scanString() {
     case .plain(let utf8): return .plain(utf8)
-    case .escaped(let utf8): return .unescaped(try unescape(utf8))
+    case .escaped(let utf8):
+      guard let text = try unescape(utf8) else { throw .malformed }
+      return .unescaped(text)
     }
   }
 
@@ -63,7 +67,8 @@ extension JSONCursor {
     throw .malformed
   }
 
-  private func unescape(_ escaped: UnsafeRawBufferPointer) throws(Fault) -> String {
+  /// nil: the bytes between the escapes are not UTF-8.
+  private func unescape(_ escaped: UnsafeRawBufferPointer) throws(Fault) -> String? {
     var utf8: [UInt8] = []
     utf8.reserveCapacity(escaped.count)
     var index = 0
@@ -85,8 +90,7 @@ extension JSONCursor {
         utf8.append(plain)
       }
     }
-    guard let text = String(validating: utf8, as: UTF8.self) else { throw .malformed }
-    return text
+    return String(validating: utf8, as: UTF8.self)
   }
 
   private static func simpleEscape(_ mark: UInt8) -> UInt8? {

@@ -50,6 +50,8 @@ extension JSONForm {
     case .hangUp(let call): json.object("hangUp") { write(call, into: &$0) }
     case .resume(let call): json.object("resume") { write(call, into: &$0) }
     case .query(let call): json.object("query") { write(call, into: &$0) }
+    case .ping: json.object("ping") { _ in }
+    case .calls: json.object("calls") { _ in }
     }
   }
 
@@ -105,7 +107,19 @@ extension JSONForm {
         $0.member("won", won)
         $0.object("call") { fields(state, into: &$0) }
       }
+    case .calls(let live):
+      json.object("calls") {
+        write("placed", live.placed, into: &$0)
+        write("received", live.received, into: &$0)
+      }
     }
+  }
+
+  private static func write(
+    _ key: StaticString, _ states: [CallState], into json: inout JSONWriter
+  ) {
+    guard !states.isEmpty else { return }
+    json.array(key, states) { json, state in json.element { fields(state, into: &$0) } }
   }
 
   private static func fields(_ info: AttachedInfo, into json: inout JSONWriter) {

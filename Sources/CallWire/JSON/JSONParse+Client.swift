@@ -56,10 +56,10 @@ extension JSONParse {
     case "connected": return .connected(try bare(&json, "connected"))
     case "decline": return try decline(&json)
     case "description": return try signal(&json, .description, "description")
-    case "detach":
-      try json.object("detach") { (json, _) throws(Fault) in try json.skip() }
-      return .detach
+    case "calls": return try empty(&json, "calls", .calls)
+    case "detach": return try empty(&json, "detach", .detach)
     case "hangUp": return .hangUp(try bare(&json, "hangUp"))
+    case "ping": return try empty(&json, "ping", .ping)
     case "place": return try place(&json)
     case "query": return .query(try bare(&json, "query"))
     case "register": return .register(try register(&json, "register").request)
@@ -69,6 +69,14 @@ extension JSONParse {
       try json.skip()
       return nil
     }
+  }
+
+  /// Commands without fields.
+  private static func empty(
+    _ json: inout JSONCursor, _ field: StaticString, _ command: ClientCommand
+  ) throws(Fault) -> ClientCommand {
+    try json.object(field) { (json, _) throws(Fault) in try json.skip() }
+    return command
   }
 
   /// Commands that name a call and nothing else.

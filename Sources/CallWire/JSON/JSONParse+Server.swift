@@ -32,6 +32,7 @@ extension JSONParse {
       case "registered": result = .registered(try registered(&json, "registered"))
       case "call": result = .call(try state(&json, "call"))
       case "answer": result = try answer(&json)
+      case "calls": result = .calls(try liveCalls(&json))
       default: try json.skip()
       }
     }
@@ -106,6 +107,24 @@ extension JSONParse {
       }
     }
     return .answer(won: won, try there(call, "answer.call"))
+  }
+
+  private static func liveCalls(_ json: inout JSONCursor) throws(Fault) -> LiveCalls {
+    var live = LiveCalls()
+    try json.object("calls") { (json, key) throws(Fault) in
+      switch key {
+      case "placed":
+        try json.array("placed") { (json) throws(Fault) in
+          live.placed.append(try state(&json, "placed"))
+        }
+      case "received":
+        try json.array("received") { (json) throws(Fault) in
+          live.received.append(try state(&json, "received"))
+        }
+      default: try json.skip()
+      }
+    }
+    return live
   }
 
   static func state(

@@ -52,6 +52,12 @@ extension Packer {
       message.pointee.decline = body
     case .signal(let call, let kind, let text):
       signal(call, kind, text, into: message)
+    case .ping:
+      message.pointee.command_case = CALLMESH__V1__CLIENT_FRAME__COMMAND_PING
+      message.pointee.ping = arena.make(callmesh__v1__ping__init)
+    case .calls:
+      message.pointee.command_case = CALLMESH__V1__CLIENT_FRAME__COMMAND_CALLS
+      message.pointee.calls = arena.make(callmesh__v1__calls__init)
     case .alerting(let call), .busy(let call), .cancel(let call), .connected(let call),
       .hangUp(let call), .resume(let call), .query(let call):
       bare(command, call, into: message)
@@ -94,7 +100,8 @@ extension Packer {
       message.pointee.command_case = CALLMESH__V1__CLIENT_FRAME__COMMAND_QUERY
       message.pointee.query = arena.make(callmesh__v1__query__init)
       message.pointee.query.pointee.call = ref
-    case .attach, .detach, .register, .unregister, .place, .ack, .answer, .decline, .signal:
+    case .attach, .detach, .register, .unregister, .place, .ack, .answer, .decline, .signal, .ping,
+      .calls:
       preconditionFailure("not a bare command")
     }
   }

@@ -101,6 +101,11 @@ extension Packer {
     case .tokenTaken(let taken):
       message.pointee.body_case = CALLMESH__V1__COMMAND__BODY_TOKEN_TAKEN
       message.pointee.token_taken = tokenTaken(taken)
+    case .calls(let shard):
+      let body = arena.make(callmesh__v1__calls_command__init)
+      body.pointee.shard = shard
+      message.pointee.body_case = CALLMESH__V1__COMMAND__BODY_CALLS
+      message.pointee.calls = body
     }
   }
 

@@ -99,6 +99,15 @@ extension Packer {
     return message
   }
 
+  func callList(_ live: LiveCalls) -> UnsafeMutablePointer<Callmesh__V1__CallList> {
+    let message = arena.make(callmesh__v1__call_list__init)
+    message.pointee.n_placed = live.placed.count
+    message.pointee.placed = array(live.placed, callState)
+    message.pointee.n_received = live.received.count
+    message.pointee.received = array(live.received, callState)
+    return message
+  }
+
   func registered(
     device: String, expiresAt: Timestamp, removed: [DeviceID], capabilities: PushCapabilities = []
   ) -> UnsafeMutablePointer<Callmesh__V1__Registered> {

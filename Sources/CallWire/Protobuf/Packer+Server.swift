@@ -45,6 +45,9 @@ extension Packer {
     case .answer(let won, let state):
       message.pointee.result_case = CALLMESH__V1__REPLY__RESULT_ANSWER
       message.pointee.answer = answerResult(won: won, state)
+    case .calls(let live):
+      message.pointee.result_case = CALLMESH__V1__REPLY__RESULT_CALLS
+      message.pointee.calls = callList(live)
     }
     return message
   }

@@ -56,6 +56,8 @@ extension Unpacker {
       return .resume(try address(there(message.pointee.resume, "resume").pointee.call))
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_QUERY:
       return .query(try address(there(message.pointee.query, "query").pointee.call))
+    case CALLMESH__V1__CLIENT_FRAME__COMMAND_PING: return .ping
+    case CALLMESH__V1__CLIENT_FRAME__COMMAND_CALLS: return .calls
     default: throw .unknownMember("command")
     }
   }

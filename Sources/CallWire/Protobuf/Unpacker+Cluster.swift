@@ -100,6 +100,8 @@ extension Unpacker {
           device: DeviceID(try text(message.pointee.device, "device"))))
     case CALLMESH__V1__COMMAND__BODY_TOKEN_TAKEN:
       return .tokenTaken(try tokenTaken(there(message.pointee.token_taken, "tokenTaken")))
+    case CALLMESH__V1__COMMAND__BODY_CALLS:
+      return .calls(shard: try there(message.pointee.calls, "calls").pointee.shard)
     default: throw .unknownMember("command")
     }
   }

@@ -107,6 +107,18 @@ extension Unpacker {
       missed: message.missed != 0)
   }
 
+  static func liveCalls(
+    _ message: UnsafeMutablePointer<Callmesh__V1__CallList>
+  ) throws(Fault) -> LiveCalls {
+    LiveCalls(
+      placed: try array(message.pointee.n_placed, message.pointee.placed) {
+        (state) throws(Fault) in try callState(state, "placed")
+      },
+      received: try array(message.pointee.n_received, message.pointee.received) {
+        (state) throws(Fault) in try callState(state, "received")
+      })
+  }
+
   static func error(_ message: UnsafeMutablePointer<Callmesh__V1__Error>) throws(Fault) -> CallError
   {
     CallError(

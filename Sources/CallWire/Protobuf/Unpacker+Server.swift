@@ -41,6 +41,8 @@ extension Unpacker {
       let answer = try there(message.pointee.answer, "answer")
       return .answer(
         won: answer.pointee.won != 0, try callState(answer.pointee.call, "answer.call"))
+    case CALLMESH__V1__REPLY__RESULT_CALLS:
+      return .calls(try liveCalls(there(message.pointee.calls, "calls")))
     default: throw .unknownMember("result")
     }
   }

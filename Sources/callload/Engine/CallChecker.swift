@@ -346,7 +346,7 @@ package struct CallChecker: Sendable {
     case .signal: .signal
     case .resume: .resume
     case .query: .query
-    case .attach, .detach, .register, .unregister, .ack: nil
+    case .attach, .detach, .register, .unregister, .ack, .ping, .calls: nil
     }
   }
 

@@ -140,7 +140,7 @@ extension CallRecord {
       if command == .place || isGone {
         _ = change(device) { $0.left = true }
       }
-    case .attached, .registered: break
+    case .attached, .registered, .calls: break
     }
   }
 

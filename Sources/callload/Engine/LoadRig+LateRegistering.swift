@@ -94,7 +94,7 @@ extension LoadRig {
     case .error(let error):
       if !error.code.asksForRetry { count("register refused: \(error.code.name)") }
     case nil: break
-    case .done, .attached, .call, .answer: count("register: wrong kind of reply")
+    case .done, .attached, .call, .answer, .calls: count("register: wrong kind of reply")
     }
     askAgain(device)
   }

@@ -151,7 +151,7 @@ extension LoadRig {
       setupBook.record(.register, loop.now - device.registerAt)
     case .error(let error): count("register refused: \(error.code.name)")
     case nil: count("register: no reply")
-    case .done, .attached, .call, .answer: count("register: wrong kind of reply")
+    case .done, .attached, .call, .answer, .calls: count("register: wrong kind of reply")
     }
     if ramp?.step == .registering { setupStepDone() }
   }

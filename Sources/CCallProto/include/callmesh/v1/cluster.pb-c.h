@@ -19,6 +19,7 @@ PROTOBUF_C__BEGIN_DECLS
 typedef struct Callmesh__V1__CommandBatch Callmesh__V1__CommandBatch;
 typedef struct Callmesh__V1__Command Callmesh__V1__Command;
 typedef struct Callmesh__V1__AttachCommand Callmesh__V1__AttachCommand;
+typedef struct Callmesh__V1__CallsCommand Callmesh__V1__CallsCommand;
 typedef struct Callmesh__V1__SessionClosed Callmesh__V1__SessionClosed;
 typedef struct Callmesh__V1__PlaceCommand Callmesh__V1__PlaceCommand;
 typedef struct Callmesh__V1__AckCommand Callmesh__V1__AckCommand;
@@ -127,7 +128,8 @@ typedef enum {
   CALLMESH__V1__COMMAND__BODY_QUERY = 23,
   CALLMESH__V1__COMMAND__BODY_CALLER_GONE = 24,
   CALLMESH__V1__COMMAND__BODY_PUSH_REPORT = 25,
-  CALLMESH__V1__COMMAND__BODY_TOKEN_TAKEN = 26
+  CALLMESH__V1__COMMAND__BODY_TOKEN_TAKEN = 26,
+  CALLMESH__V1__COMMAND__BODY_CALLS = 30
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__COMMAND__BODY__CASE)
 } Callmesh__V1__Command__BodyCase;
 
@@ -187,6 +189,7 @@ struct  Callmesh__V1__Command
      * Of another shard's owner. `user` and `device` name the former owner.
      */
     Callmesh__V1__TokenTaken *token_taken;
+    Callmesh__V1__CallsCommand *calls;
   };
 };
 #define CALLMESH__V1__COMMAND__INIT \
@@ -209,6 +212,22 @@ struct  Callmesh__V1__AttachCommand
 #define CALLMESH__V1__ATTACH_COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__attach_command__descriptor) \
     , {0,NULL}, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, 0 }
+
+
+/*
+ * Asks one shard for the live calls that concern the sender.
+ */
+struct  Callmesh__V1__CallsCommand
+{
+  ProtobufCMessage base;
+  /*
+   * Whose question this is: `callee` does not say it.
+   */
+  uint32_t shard;
+};
+#define CALLMESH__V1__CALLS_COMMAND__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__calls_command__descriptor) \
+    , 0 }
 
 
 struct  Callmesh__V1__SessionClosed
@@ -689,6 +708,25 @@ Callmesh__V1__AttachCommand *
 void   callmesh__v1__attach_command__free_unpacked
                      (Callmesh__V1__AttachCommand *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__CallsCommand methods */
+void   callmesh__v1__calls_command__init
+                     (Callmesh__V1__CallsCommand         *message);
+size_t callmesh__v1__calls_command__get_packed_size
+                     (const Callmesh__V1__CallsCommand   *message);
+size_t callmesh__v1__calls_command__pack
+                     (const Callmesh__V1__CallsCommand   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__calls_command__pack_to_buffer
+                     (const Callmesh__V1__CallsCommand   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__CallsCommand *
+       callmesh__v1__calls_command__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__calls_command__free_unpacked
+                     (Callmesh__V1__CallsCommand *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__SessionClosed methods */
 void   callmesh__v1__session_closed__init
                      (Callmesh__V1__SessionClosed         *message);
@@ -1156,6 +1194,9 @@ typedef void (*Callmesh__V1__Command_Closure)
 typedef void (*Callmesh__V1__AttachCommand_Closure)
                  (const Callmesh__V1__AttachCommand *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__CallsCommand_Closure)
+                 (const Callmesh__V1__CallsCommand *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__SessionClosed_Closure)
                  (const Callmesh__V1__SessionClosed *message,
                   void *closure_data);
@@ -1241,6 +1282,7 @@ extern const ProtobufCEnumDescriptor    callmesh__v1__node_state__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__attach_command__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__calls_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__session_closed__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__ack_command__descriptor;

@@ -35,6 +35,8 @@ typedef struct Callmesh__V1__Connected Callmesh__V1__Connected;
 typedef struct Callmesh__V1__HangUp Callmesh__V1__HangUp;
 typedef struct Callmesh__V1__Resume Callmesh__V1__Resume;
 typedef struct Callmesh__V1__Query Callmesh__V1__Query;
+typedef struct Callmesh__V1__Ping Callmesh__V1__Ping;
+typedef struct Callmesh__V1__Calls Callmesh__V1__Calls;
 typedef struct Callmesh__V1__Signal Callmesh__V1__Signal;
 typedef struct Callmesh__V1__ServerFrame Callmesh__V1__ServerFrame;
 typedef struct Callmesh__V1__Error Callmesh__V1__Error;
@@ -45,6 +47,7 @@ typedef struct Callmesh__V1__Registered Callmesh__V1__Registered;
 typedef struct Callmesh__V1__Party Callmesh__V1__Party;
 typedef struct Callmesh__V1__CallState Callmesh__V1__CallState;
 typedef struct Callmesh__V1__AnswerResult Callmesh__V1__AnswerResult;
+typedef struct Callmesh__V1__CallList Callmesh__V1__CallList;
 typedef struct Callmesh__V1__SignalItem Callmesh__V1__SignalItem;
 typedef struct Callmesh__V1__Delivery Callmesh__V1__Delivery;
 typedef struct Callmesh__V1__Invite Callmesh__V1__Invite;
@@ -138,7 +141,9 @@ typedef enum {
   CALLMESH__V1__CLIENT_FRAME__COMMAND_DESCRIPTION = 15,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_CANDIDATE = 16,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_RESUME = 17,
-  CALLMESH__V1__CLIENT_FRAME__COMMAND_QUERY = 18
+  CALLMESH__V1__CLIENT_FRAME__COMMAND_QUERY = 18,
+  CALLMESH__V1__CLIENT_FRAME__COMMAND_PING = 20,
+  CALLMESH__V1__CLIENT_FRAME__COMMAND_CALLS = 21
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__CLIENT_FRAME__COMMAND__CASE)
 } Callmesh__V1__ClientFrame__CommandCase;
 
@@ -168,6 +173,8 @@ struct  Callmesh__V1__ClientFrame
     Callmesh__V1__Signal *candidate;
     Callmesh__V1__Resume *resume;
     Callmesh__V1__Query *query;
+    Callmesh__V1__Ping *ping;
+    Callmesh__V1__Calls *calls;
   };
 };
 #define CALLMESH__V1__CLIENT_FRAME__INIT \
@@ -446,6 +453,30 @@ struct  Callmesh__V1__Query
 
 
 /*
+ * Asks whether the connection lives: answered `done` by the edge alone.
+ */
+struct  Callmesh__V1__Ping
+{
+  ProtobufCMessage base;
+};
+#define CALLMESH__V1__PING__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__ping__descriptor) \
+     }
+
+
+/*
+ * Asks for the calls that this device placed and that live, and for those to its user.
+ */
+struct  Callmesh__V1__Calls
+{
+  ProtobufCMessage base;
+};
+#define CALLMESH__V1__CALLS__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__calls__descriptor) \
+     }
+
+
+/*
  * A description or a candidate, opaque to the cluster.
  */
 struct  Callmesh__V1__Signal
@@ -505,7 +536,8 @@ typedef enum {
   CALLMESH__V1__REPLY__RESULT_ATTACHED = 4,
   CALLMESH__V1__REPLY__RESULT_REGISTERED = 5,
   CALLMESH__V1__REPLY__RESULT_CALL = 6,
-  CALLMESH__V1__REPLY__RESULT_ANSWER = 7
+  CALLMESH__V1__REPLY__RESULT_ANSWER = 7,
+  CALLMESH__V1__REPLY__RESULT_CALLS = 20
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__REPLY__RESULT__CASE)
 } Callmesh__V1__Reply__ResultCase;
 
@@ -524,6 +556,7 @@ struct  Callmesh__V1__Reply
     Callmesh__V1__Registered *registered;
     Callmesh__V1__CallState *call;
     Callmesh__V1__AnswerResult *answer;
+    Callmesh__V1__CallList *calls;
   };
 };
 #define CALLMESH__V1__REPLY__INIT \
@@ -635,6 +668,28 @@ struct  Callmesh__V1__AnswerResult
 #define CALLMESH__V1__ANSWER_RESULT__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__answer_result__descriptor) \
     , 0, NULL }
+
+
+/*
+ * The live calls that concern a device.
+ */
+struct  Callmesh__V1__CallList
+{
+  ProtobufCMessage base;
+  /*
+   * By this device.
+   */
+  size_t n_placed;
+  Callmesh__V1__CallState **placed;
+  /*
+   * To its user, as this device may see them.
+   */
+  size_t n_received;
+  Callmesh__V1__CallState **received;
+};
+#define CALLMESH__V1__CALL_LIST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__call_list__descriptor) \
+    , 0,NULL, 0,NULL }
 
 
 struct  Callmesh__V1__SignalItem
@@ -1136,6 +1191,44 @@ Callmesh__V1__Query *
 void   callmesh__v1__query__free_unpacked
                      (Callmesh__V1__Query *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__Ping methods */
+void   callmesh__v1__ping__init
+                     (Callmesh__V1__Ping         *message);
+size_t callmesh__v1__ping__get_packed_size
+                     (const Callmesh__V1__Ping   *message);
+size_t callmesh__v1__ping__pack
+                     (const Callmesh__V1__Ping   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__ping__pack_to_buffer
+                     (const Callmesh__V1__Ping   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__Ping *
+       callmesh__v1__ping__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__ping__free_unpacked
+                     (Callmesh__V1__Ping *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__Calls methods */
+void   callmesh__v1__calls__init
+                     (Callmesh__V1__Calls         *message);
+size_t callmesh__v1__calls__get_packed_size
+                     (const Callmesh__V1__Calls   *message);
+size_t callmesh__v1__calls__pack
+                     (const Callmesh__V1__Calls   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__calls__pack_to_buffer
+                     (const Callmesh__V1__Calls   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__Calls *
+       callmesh__v1__calls__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__calls__free_unpacked
+                     (Callmesh__V1__Calls *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__Signal methods */
 void   callmesh__v1__signal__init
                      (Callmesh__V1__Signal         *message);
@@ -1325,6 +1418,25 @@ Callmesh__V1__AnswerResult *
                       const uint8_t       *data);
 void   callmesh__v1__answer_result__free_unpacked
                      (Callmesh__V1__AnswerResult *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__CallList methods */
+void   callmesh__v1__call_list__init
+                     (Callmesh__V1__CallList         *message);
+size_t callmesh__v1__call_list__get_packed_size
+                     (const Callmesh__V1__CallList   *message);
+size_t callmesh__v1__call_list__pack
+                     (const Callmesh__V1__CallList   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__call_list__pack_to_buffer
+                     (const Callmesh__V1__CallList   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__CallList *
+       callmesh__v1__call_list__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__call_list__free_unpacked
+                     (Callmesh__V1__CallList *message,
                       ProtobufCAllocator *allocator);
 /* Callmesh__V1__SignalItem methods */
 void   callmesh__v1__signal_item__init
@@ -1521,6 +1633,12 @@ typedef void (*Callmesh__V1__Resume_Closure)
 typedef void (*Callmesh__V1__Query_Closure)
                  (const Callmesh__V1__Query *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__Ping_Closure)
+                 (const Callmesh__V1__Ping *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__Calls_Closure)
+                 (const Callmesh__V1__Calls *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__Signal_Closure)
                  (const Callmesh__V1__Signal *message,
                   void *closure_data);
@@ -1550,6 +1668,9 @@ typedef void (*Callmesh__V1__CallState_Closure)
                   void *closure_data);
 typedef void (*Callmesh__V1__AnswerResult_Closure)
                  (const Callmesh__V1__AnswerResult *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__CallList_Closure)
+                 (const Callmesh__V1__CallList *message,
                   void *closure_data);
 typedef void (*Callmesh__V1__SignalItem_Closure)
                  (const Callmesh__V1__SignalItem *message,
@@ -1604,6 +1725,8 @@ extern const ProtobufCMessageDescriptor callmesh__v1__connected__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__hang_up__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__resume__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__query__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__ping__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__calls__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__signal__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__server_frame__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__error__descriptor;
@@ -1614,6 +1737,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__registered__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__party__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__call_state__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__answer_result__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__call_list__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__signal_item__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__delivery__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__invite__descriptor;

@@ -1,0 +1,56 @@
+/// Which calls live: asked by a device that has begun anew and knows none.
+extension ShardMachine {
+  /// Answers with the live calls of this shard that the sender's device placed, and with those to its
+  /// user if the shard has them.
+  func liveCalls(_ command: Command, into outcome: inout Outcome) {
+    var live = LiveCalls()
+    for id in placedCalls.calls(by: command.user, command.device) {
+      guard let slot = calls.slot(of: id) else { continue }
+      live.placed.append(calls[slot].state(for: .caller))
+    }
+    for id in users[command.user]?.calls ?? [] {
+      guard let slot = calls.slot(of: id) else { continue }
+      let role = calls[slot].role(of: command.user, command.device)
+      if case .caller = role { continue }
+      let state = calls[slot].state(for: role)
+      if state.phase != .ended { live.received.append(state) }
+    }
+    live.placed = Array(live.placed.prefix(LiveCalls.countMaximum))
+    live.received = Array(live.received.prefix(LiveCalls.countMaximum))
+    // A person who opens an app does not notice a tenth of a second, and all questions of that time
+    // share one append.
+    Self.reply(command, .calls(live), command.body.urgency, into: &outcome)
+  }
+}
+
+extension LiveCalls {
+  /// Calls of each kind that an answer lists. Policy: the first ones of each shard.
+  public static let countMaximum = 64
+}
+
+/// Live calls by the device that placed them, so that they are found without looking at all calls.
+struct PlacedCalls: Sendable {
+  private struct Placer: Hashable {
+    var user: UserKey
+    var device: DeviceID
+  }
+
+  private var calls: [Placer: [CallID]] = [:]
+
+  /// In the order of their placing.
+  func calls(by user: UserKey, _ device: DeviceID) -> [CallID] {
+    calls[Placer(user: user, device: device)] ?? []
+  }
+
+  mutating func add(_ call: Call) { calls[Self.placer(of: call), default: []].append(call.id) }
+
+  mutating func remove(_ call: Call) {
+    let placer = Self.placer(of: call)
+    calls[placer]?.removeAll { $0 == call.id }
+    if calls[placer]?.isEmpty == true { calls[placer] = nil }
+  }
+
+  private static func placer(of call: Call) -> Placer {
+    Placer(user: call.callerKey, device: call.facts.caller.device)
+  }
+}

@@ -1,0 +1,61 @@
+internal import CallCore
+internal import CallTelemetry
+internal import CallWire
+
+/// Questions for calls, which go to every shard.
+extension EdgeLoop {
+  /// Policy: refuse (`overloaded`). Each may occupy the outbox with a command for every shard.
+  static let questionsMax = 64
+
+  /// Asks every shard for a device's live calls; `WebSocketHandler.callsListed` hears the answer.
+  /// - Returns: why not.
+  func askForCalls(
+    _ sender: (user: UserKey, device: DeviceID), asker: UInt64, request: UInt64
+  ) -> CallError? {
+    guard questionsOpen < Self.questionsMax else {
+      metrics.callQuestionsRefused.increment()
+      return CallError(.overloaded, retryAfterMilliseconds: 1000)
+    }
+    let count = shared.configuration.shardCount
+    let number = makeSessionNumber()
+    let session = SessionRef(edge: shared.incarnation, number: number)
+    questionsOpen += 1
+    metrics.callQuestions.add(1)
+    endpoints[number] = .question(
+      CallsQuestion(asker: asker, request: request, shardCount: count))
+    for shard in 0..<count {
+      let command = Command(
+        session: session, request: UInt64(shard) + 1, user: sender.user, device: sender.device,
+        callee: sender.user, body: .calls(shard: UInt32(shard)))
+      if case .refused(let error) = submit(command, now: now) {
+        close(question: number)
+        return error
+      }
+    }
+    return nil
+  }
+
+  /// A shard answered, or did not in time.
+  func answer(_ question: CallsQuestion, session: UInt64, _ reply: Reply, now: Timestamp) {
+    var question = question
+    switch question.take(reply) {
+    case .waiting: endpoints[session] = .question(question)
+    case .complete(let live): finish(question, session: session, live, now: now)
+    case .failed: finish(question, session: session, nil, now: now)
+    }
+  }
+
+  private func finish(
+    _ question: CallsQuestion, session: UInt64, _ live: LiveCalls?, now: Timestamp
+  ) {
+    close(question: session)
+    device(question.asker)?.callsListed(request: question.request, live, now: now)
+  }
+
+  /// Answers that still come find nobody.
+  private func close(question session: UInt64) {
+    endpoints.removeValue(forKey: session)
+    questionsOpen -= 1
+    metrics.callQuestions.add(-1)
+  }
+}
