@@ -8,7 +8,7 @@ package struct EdgeOutbox: Sendable {
   private struct Parcel {
     var items: [EdgeItem] = []
     var bytes = 0
-    /// Where the last invite of each call that was just placed stands.
+    /// The index of the last invite of each call that was just placed.
     var invites: [CallID: Int] = [:]
 
     mutating func add(_ item: EdgeItem, bytes: Int) {
@@ -33,8 +33,8 @@ package struct EdgeOutbox: Sendable {
     self.subjects = subjects
   }
 
-  /// - Parameter ringsSince: of an invite to a call that was just placed. Of several invites of a call to
-  ///   one edge the last one has it.
+  /// - Parameter ringsSince: When an edge received the place; set for invites of a call that was just
+  ///   placed. Only the last invite of a call to one edge keeps it.
   package mutating func add(
     _ session: SessionRef, _ body: EdgeItem.Body, ringsSince: Timestamp? = nil
   ) {

@@ -3,10 +3,10 @@ internal import CallCore
 internal import CallTelemetry
 internal import Synchronization
 
-/// Looks how many jobs are in each lane of the push queue, for a metric.
+/// Measures the depth of every lane of the push queue.
 ///
-/// Coordinators fill the queue and look at all lanes. A gateway knows only of those that it serves, and
-/// what waits in a lane that nobody serves is what an operator has to hear of.
+/// Coordinators measure it since they fill the queue: a gateway knows only the lanes that it serves, and
+/// a lane that no gateway serves is what an operator must learn about.
 final class PushDepths: Sendable {
   static let interval = Span.seconds(2)
   private let queue: any WorkQueue

@@ -13,8 +13,8 @@ extension ShardWorker {
     }
   }
 
-  /// When an edge received the place of the call to which this invites; nil for what is no invite, and for
-  /// calls that were not placed by the append in question.
+  /// When an edge received the place of an invite's call; nil for other deliveries, and for calls that the
+  /// present commit did not place.
   func ringsSince(_ delivery: Delivery) -> Timestamp? {
     guard !placing.isEmpty, case .invite = delivery.event else { return nil }
     return placing[delivery.call]

@@ -1,4 +1,4 @@
-/// What became of a call, for metrics and logs.
+/// A step in the life of a call, for metrics.
 public enum CallMilestone: Sendable, Equatable {
   /// - receivedAt: when an edge received the place; nil: not known.
   case placed(receivedAt: Timestamp?)
@@ -10,10 +10,10 @@ public enum CallMilestone: Sendable, Equatable {
 }
 
 extension ShardMachine {
-  /// The milestones among entries that this machine decided and that are not journalled yet.
+  /// Returns the milestones among entries that this machine decided and the journal does not have yet.
   ///
-  /// Who counts a milestone when the journal has its entry counts it once in the whole cluster: replayed
-  /// entries go to `replay`, not through here.
+  /// A driver that counts each milestone when the journal acknowledges its entry counts it once in the whole
+  /// cluster: replayed entries do not pass through here.
   public func milestones(in entries: [JournalEntry]) -> [(call: CallID, CallMilestone)] {
     entries.compactMap { entry in milestone(entry).map { (entry.call, $0) } }
   }

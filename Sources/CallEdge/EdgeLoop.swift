@@ -35,7 +35,7 @@ final class EdgeLoop {
   private var flushScheduled = false
   private var lazyFlushScheduled = false
   private var touched: [WebSocketHandler] = []
-  /// Of the last invites of calls that were just placed and are about to be written: since when.
+  /// When the places arrived whose last invites are written but not flushed yet.
   private var ringsSince: [Timestamp] = []
   /// Sockets with frames that wait for company: since the last look, and since the one before.
   private var holding: [WebSocketHandler] = []
@@ -206,7 +206,8 @@ final class EdgeLoop {
     recordRings()
   }
 
-  /// The invites are written. The clocks of two edges may differ: a negative span counts as none.
+  /// Records the ring latency of the invites that were just flushed. The clocks of two edges may differ, so
+  /// a negative span counts as 0.
   private func recordRings() {
     guard !ringsSince.isEmpty else { return }
     let now = self.now

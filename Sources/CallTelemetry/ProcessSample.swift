@@ -40,7 +40,7 @@ public struct ProcessSample: Sendable, Equatable {
       Double(residentBytes())
     }
     metrics.reading("process_uptime_seconds", "Time since the process began.") { uptime() }
-    // Read once: a start that moves when the wall clock is set would look like a restart.
+    // Read once: if the start moved when the wall clock is set, it would look like a restart.
     let started = Double(CalendarTime.nowMilliseconds()) / 1000 - uptime()
     metrics.reading("process_start_time_seconds", "When the process began, since 1970.") { started }
     metrics.gauge(

@@ -48,8 +48,8 @@ public struct EdgeItem: Sendable, Equatable {
   /// The edge's number for the session.
   public var session: UInt64
   public var body: Body
-  /// Of the last invite to this edge for a call that was just placed: when an edge received the place.
-  /// The edge measures how long it took to ring; its devices are not told.
+  /// When an edge received the place, by that edge's clock. Set only on the last invite to this edge for a
+  /// call that was just placed: the edge records the ring latency. Devices do not see it.
   public var ringsSince: Timestamp?
   public init(session: UInt64, body: Body, ringsSince: Timestamp? = nil) {
     self.session = session

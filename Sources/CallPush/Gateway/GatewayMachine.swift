@@ -72,7 +72,7 @@ package struct GatewayMachine: Sendable {
   var lastTick = Timestamp(microseconds: 0)
   package internal(set) var isDraining = false
   package internal(set) var counts: [Count: UInt64] = [:]
-  /// For which topics no gateway has a sender.
+  /// The topics for which no gateway has a sender.
   package internal(set) var unserved: UnservedTopics
 
   package init(
@@ -94,7 +94,7 @@ package struct GatewayMachine: Sendable {
   package var isIdle: Bool { active.isEmpty && held.isEmpty && reports.count == 0 }
   package func job(_ number: UInt64) -> PushJob? { active[number]?.job }
 
-  /// The topics without a sender of which a line is to be logged now, each with how many jobs the line
+  /// Returns the topics without a sender that need a log line now, each with the number of jobs that the line
   /// stands for.
   package mutating func takeUnservedLines() -> [(topic: PushTopic, jobs: Int)] {
     unserved.takeLines()

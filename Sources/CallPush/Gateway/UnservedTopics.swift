@@ -13,7 +13,8 @@ package struct PushTopic: Sendable, Hashable {
   }
 }
 
-/// For which topics jobs were given up, since no gateway has a sender. Bounded: devices choose topics.
+/// The topics for which jobs were given up because no gateway has a sender. Bounded, since devices choose
+/// topics.
 package struct UnservedTopics: Sendable {
   package struct Entry: Sendable {
     package var topic: PushTopic
@@ -25,7 +26,7 @@ package struct UnservedTopics: Sendable {
 
   private let capacity: Int
   private var entries: [PushTopic: Entry] = [:]
-  /// What is to be logged.
+  /// Log lines that are due.
   private var lines: [(topic: PushTopic, jobs: Int)] = []
 
   init(capacity: Int) { self.capacity = capacity }
@@ -43,8 +44,8 @@ package struct UnservedTopics: Sendable {
     entries[topic] = entry
   }
 
-  /// The topics of which a line is to be logged, each with how many jobs the line stands for: one line for
-  /// a topic in a window.
+  /// Returns the topics that need a log line now, each with the number of jobs that the line stands for.
+  /// A topic gets one line per window.
   mutating func takeLines() -> [(topic: PushTopic, jobs: Int)] {
     defer { lines.removeAll() }
     return lines

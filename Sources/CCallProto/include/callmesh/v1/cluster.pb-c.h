@@ -412,8 +412,8 @@ struct  Callmesh__V1__EdgeItem
   ProtobufCMessage base;
   uint64_t session;
   /*
-   * Of the last invite to this edge for a call that was just placed: the place's received_at_us. 0: not known,
-   * or not such an invite. For a metric; not told to the device.
+   * The place's received_at_us, on the last invite to this edge for a call that was just placed; 0 on all
+   * other items. The edge measures the ring latency with it and does not pass it to the device.
    */
   int64_t rings_since_us;
   Callmesh__V1__EdgeItem__BodyCase body_case;
