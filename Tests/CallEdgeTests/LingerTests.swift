@@ -20,6 +20,12 @@ private func isClosed(_ command: Command) -> Bool {
     }
   }
 
+  /// From now on the client reads nothing, and does not close when the edge ends its output.
+  private func readLater(_ client: RawClient) async throws {
+    try await client.channel.setOption(.allowRemoteHalfClosure, value: true).get()
+    try await client.channel.setOption(.autoRead, value: false).get()
+  }
+
   private func connectionsEnd(_ edge: EdgeFixture) async throws {
     let started = ContinuousClock.now
     let probe = try await edge.client()
@@ -34,14 +40,14 @@ private func isClosed(_ command: Command) -> Bool {
   {
     try await EdgeFixture.run { edge in
       let (client, session) = try await edge.device("ann", "phone")
-      try await client.channel.setOption(.autoRead, value: false).get()
+      try await readLater(client)
       let message = clientFrame(2, [UInt8](repeating: 65, count: count))
       try await client.channel.writeAndFlush(ByteBuffer(bytes: message)).get()
       try await client.channel.setOption(.autoRead, value: true).get()
       #expect(try await closeCode(client) == 1009)
       #expect(try await edge.shards.next(isClosed).session.number == session)
-      // It sees the end, and closes.
-      try await client.end()
+      try? await client.channel.close().get()
+      try await connectionsEnd(edge)
     }
   }
 
@@ -60,7 +66,7 @@ private func isClosed(_ command: Command) -> Bool {
     let time = StillTime()
     try await EdgeFixture.run(at: time) { edge in
       let (client, _) = try await edge.device("ann", "phone")
-      try await client.channel.setOption(.autoRead, value: false).get()
+      try await readLater(client)
       // The beginning of a message that is too large, and nothing more.
       let message = clientFrame(2, [UInt8](repeating: 65, count: 2 << 20))
       client.send(Array(message[..<1000]))
@@ -92,12 +98,13 @@ private func isClosed(_ command: Command) -> Bool {
   @Test func aSlowReaderReadsTheReasonBehindWhatWaited() async throws {
     try await EdgeFixture.run { edge in
       let (client, session) = try await edge.device("ann", "phone")
-      try await client.channel.setOption(.autoRead, value: false).get()
+      try await readLater(client)
       flood(edge, session: session)
       #expect(try await edge.shards.next(isClosed).session.number == session)
       try await client.channel.setOption(.autoRead, value: true).get()
       #expect(try await closeCode(client) == 4005)
-      try await client.end()
+      try? await client.channel.close().get()
+      try await connectionsEnd(edge)
     }
   }
 
@@ -105,7 +112,7 @@ private func isClosed(_ command: Command) -> Bool {
     let time = StillTime()
     try await EdgeFixture.run(at: time) { edge in
       let (client, session) = try await edge.device("ann", "phone")
-      try await client.channel.setOption(.autoRead, value: false).get()
+      try await readLater(client)
       flood(edge, session: session)
       _ = try await edge.shards.next(isClosed)
       #expect(edge.metric("callmesh_edge_connections") == 1)
@@ -120,7 +127,7 @@ private func isClosed(_ command: Command) -> Bool {
   @Test func aBodyThatIsTooLargeIsRefusedAlsoWhereTheClientReadsLast() async throws {
     try await EdgeFixture.run { edge in
       let client = try await edge.client()
-      try await client.channel.setOption(.autoRead, value: false).get()
+      try await readLater(client)
       let token = try await edge.token("ann")
       let body = String(repeating: "x", count: 4 << 20)
       let text = RawClient.text("POST", "/v1/devices", token: token, body: body)
@@ -128,7 +135,7 @@ private func isClosed(_ command: Command) -> Bool {
       try await client.channel.setOption(.autoRead, value: true).get()
       let response = try await client.response()
       #expect(response.status == 413 && response.errorCode == 101)
-      try await client.end()
+      try? await client.channel.close().get()
     }
   }
 }

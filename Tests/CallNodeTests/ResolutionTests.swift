@@ -34,7 +34,12 @@ import Testing
 
   @Test func everyEnvironmentVariableIsRead() throws {
     for setting in Setting.all {
-      let given = setting.key == .keysFile ? "/k.json" : setting.standard ?? "3"
+      let given =
+        switch setting.key {
+        case .keysFile: "/k.json"
+        case .allowedOrigins: "https://app.example"
+        default: setting.standard ?? "3"
+        }
       let settings = try ResolvedSettings.resolve(
         flags: [:], environment: [setting.key.environment: given], file: nil)
       #expect(
