@@ -45,6 +45,10 @@ public struct CoordinatorConfiguration: Sendable {
   /// one again and again. What the bus loses of an announcement is so made good for devices that
   /// have no reason to connect anew.
   public var askForSessionsAgain: [Span] = [.seconds(1), .seconds(4), .seconds(30)]
+  /// How long an edge that fell silent may return with its sessions: its process may be stopped, or
+  /// cut off from the bus, while its sockets live. Devices take a connection for dead after three
+  /// pings. Until then calls to who seems to have no device wait for `reattachGrace`.
+  public var silentEdgeAwaited = Span.seconds(75)
   /// Before a claim that failed, or that was lost again, is tried anew.
   public var claimRetry = Span.seconds(1)
 
@@ -98,6 +102,15 @@ public struct CoordinatorConfiguration: Sendable {
     self.nodeID = nodeID
     self.cluster = cluster
     self.version = version
+  }
+
+  /// How long an edge that was lost may return with its sessions.
+  func awaits(_ why: Membership.EdgeLoss) -> Span {
+    switch why {
+    case .gone: Span(microseconds: 0)
+    case .unheard: limits.reattachGrace
+    case .silent: silentEdgeAwaited
+    }
   }
 
   /// How often a silent node is looked into, and how.

@@ -149,6 +149,6 @@ struct ExpectedShard {
   var subscriptions: [any BusSubscription] = []
   /// Command batches as they came.
   var batches: [[UInt8]] = []
-  /// Edges that were lost meanwhile, and have not come back.
-  var lostEdges: Set<UInt64> = []
+  /// Edges that were lost meanwhile and have not come back, and until when they may.
+  var lostEdges: [UInt64: Timestamp] = [:]
 }

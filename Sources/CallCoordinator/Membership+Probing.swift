@@ -45,7 +45,7 @@ extension Membership {
   public mutating func probes(now: Timestamp) -> [Probe] {
     guard let probing else { return [] }
     var due: [Probe] = []
-    for member in living where member.lastHeard + probing.silence <= now {
+    for member in living where silentSince(member) + probing.silence <= now {
       let suspect = suspects[member.incarnation]
       if let suspect, suspect.nextProbe > now { continue }
       suspects[member.incarnation, default: Suspect(nextProbe: now)].nextProbe =
@@ -60,12 +60,12 @@ extension Membership {
     guard let probing else { return .distantFuture }
     return living.reduce(.distantFuture) { next, member in
       // Both must have passed, or a moment that is over would be waited for.
-      let silent = member.lastHeard + probing.silence
+      let silent = silentSince(member) + probing.silence
       return min(next, max(silent, suspects[member.incarnation]?.nextProbe ?? silent))
     }
   }
 
-  /// A look had its answer.
+  /// A probe was answered.
   /// - Parameters:
   ///   - listens: false when the server said that nobody listens; true also when it said nothing.
   ///   - connectedSince: since when this node has its connection; nil while it has none.
@@ -83,7 +83,7 @@ extension Membership {
     suspect.strikes += 1
     suspects[incarnation] = suspect
     guard isCondemned(suspect, now: now), !strikesHalf() else { return [] }
-    return remove { $0.incarnation == incarnation }
+    return remove(living.filter { $0.incarnation == incarnation }, .unheard, now: now)
   }
 
   private func isCondemned(_ suspect: Suspect, now: Timestamp) -> Bool {

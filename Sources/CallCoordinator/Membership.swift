@@ -20,12 +20,22 @@ public struct Membership: Sendable {
     /// A coordinator came, went, or changed its state.
     case coordinatorsChanged
     case edgeJoined(UInt64)
-    /// Its sessions are gone with it.
-    case edgeLost(UInt64)
+    /// Nothing came from it for too long, or it said that it goes. Its sessions are dropped.
+    case edgeLost(UInt64, EdgeLoss)
     /// It was counted lost, but it lives: its sessions must be announced again.
     case edgeReturned(UInt64)
     /// Two living edges have the same name. Harmless for calls, but an operator's mistake.
     case edgeNameShared(String)
+  }
+
+  /// Why an edge counts as lost, and so what its devices may believe.
+  public enum EdgeLoss: Sendable, Equatable {
+    /// It said so, or a later run of it began: its sockets are closed.
+    case gone
+    /// Nobody listens at its address: most likely its process ended, and its sockets with it.
+    case unheard
+    /// Only silence: its process may be stopped, or cut off, while its sockets live.
+    case silent
   }
 
   /// Coordinators by node id; this node is not among them.
@@ -33,7 +43,7 @@ public struct Membership: Sendable {
   private var edges: [UInt64: Member] = [:]
   private var edgeOfNode: [String: UInt64] = [:]
   /// Edges that were counted lost, so that a return is noticed. Bounded: the oldest go.
-  private var lost: [UInt64] = []
+  private var lost: [(edge: UInt64, why: EdgeLoss, at: Timestamp)] = []
   private static let lostMax = 256
 
   public let timeout: Span
@@ -43,14 +53,16 @@ public struct Membership: Sendable {
   var suspects: [UInt64: Suspect] = [:]
   /// Of coordinators that were counted lost, by name.
   private var lastWords: [String: (incarnation: UInt64, at: Timestamp)] = [:]
-  private let began: Timestamp
-  private var lastTick: Timestamp
+  /// When this node last received its own heartbeat.
+  private var heardItselfAt: Timestamp
+  /// Since when it receives its own heartbeats without a gap.
+  public private(set) var hearsSince: Timestamp
 
   public init(timeout: Span, probing: Probing? = nil, now: Timestamp) {
     self.timeout = timeout
     self.probing = probing
-    began = now
-    lastTick = now
+    heardItselfAt = now
+    hearsSince = now
   }
 
   /// All that are counted living.
@@ -65,9 +77,15 @@ public struct Membership: Sendable {
 
   /// Whether the holder of a lease may still be at work. A node that was never heard counts as
   /// living until it had the time to be heard.
-  public func isLiving(owner: String, incarnation: UInt64, now: Timestamp) -> Bool {
+  public func isLiving(owner: String, incarnation: UInt64) -> Bool {
     if let member = coordinators[owner] { return member.incarnation == incarnation }
-    return lastHeard(ofLost: owner, incarnation: incarnation) == nil && now < began + timeout
+    return lastHeard(ofLost: owner, incarnation: incarnation) == nil
+      && heardItselfAt < hearsSince + timeout
+  }
+
+  /// The edges that were lost and may still have sockets.
+  public var missingEdges: [(edge: UInt64, why: EdgeLoss, at: Timestamp)] {
+    lost.filter { $0.why != .gone }
   }
 
   /// When a coordinator that was counted lost was last heard.
@@ -99,34 +117,44 @@ public struct Membership: Sendable {
         isEdge: true))
   }
 
-  /// Counts those lost that were silent for too long.
-  public mutating func tick(now: Timestamp) -> [Event] {
-    defer { lastTick = now }
-    // After a pause of this very process the others were not silent, it was deaf.
-    let pause = now - lastTick
-    if pause.microseconds > timeout.microseconds / 2 {
-      for node in Array(coordinators.keys) { coordinators[node]?.lastHeard = now }
-      for edge in Array(edges.keys) { edges[edge]?.lastHeard = now }
+  // MARK: Silence
+
+  /// Whether this node receives its own heartbeats now.
+  public func hears(now: Timestamp) -> Bool { now - heardItselfAt <= gapMax }
+
+  /// A longer gap between two of its own heartbeats shows that the node was cut off or stopped.
+  private var gapMax: Span { Span(microseconds: timeout.microseconds / 2) }
+
+  /// This node received its own heartbeat. Counts those lost that were silent for too long.
+  ///
+  /// A node that is cut off, or stopped, receives nobody's heartbeats: the silence is its own. So the
+  /// silence of others counts only while its own heartbeats come back through the bus, and it begins
+  /// anew after each gap.
+  public mutating func heardItself(now: Timestamp) -> [Event] {
+    if !hears(now: now) {
+      hearsSince = now
       suspects.removeAll()
-      return []
     }
-    let timeout = timeout
-    return remove { $0.lastHeard + timeout <= now }
+    heardItselfAt = now
+    return remove(living.filter { silentSince($0) + timeout <= now }, .silent, now: now)
   }
 
-  /// Counts those lost of which `isLost` holds.
-  mutating func remove(where isLost: (Member) -> Bool) -> [Event] {
+  /// From when on the silence of another node counts.
+  func silentSince(_ member: Member) -> Timestamp { max(member.lastHeard, hearsSince) }
+
+  /// Counts members lost.
+  mutating func remove(_ members: [Member], _ why: EdgeLoss, now: Timestamp) -> [Event] {
     var events: [Event] = []
-    // In one order everywhere: events must not hang on how a dictionary is laid out.
-    for (node, member) in coordinators.sorted(by: { $0.key < $1.key }) where isLost(member) {
-      coordinators[node] = nil
+    // In one order everywhere: events must not depend on how a dictionary is laid out.
+    for member in members.sorted(by: { ($0.node, $0.incarnation) < ($1.node, $1.incarnation) })
+    where !member.isEdge {
+      coordinators[member.node] = nil
       suspects[member.incarnation] = nil
-      lastWords[node] = (member.incarnation, member.lastHeard)
+      lastWords[member.node] = (member.incarnation, member.lastHeard)
       events = [.coordinatorsChanged]
     }
-    for (edge, member) in edges.sorted(by: { $0.key < $1.key }) where isLost(member) {
-      suspects[edge] = nil
-      events.append(contentsOf: leave(edge))
+    for member in members.sorted(by: { $0.incarnation < $1.incarnation }) where member.isEdge {
+      events += leave(member.incarnation, why, now: now)
     }
     return events
   }
@@ -147,9 +175,9 @@ public struct Membership: Sendable {
 
   private mutating func heardEdge(_ heartbeat: Heartbeat, now: Timestamp) -> [Event] {
     let edge = heartbeat.incarnation
-    if heartbeat.state == .gone { return leave(edge) }
+    if heartbeat.state == .gone { return leave(edge, .gone, now: now) }
     let known = edges[edge]
-    let wasLost = lost.contains(edge)
+    let wasLost = lost.contains { $0.edge == edge }
     let member = Member(
       node: heartbeat.node, incarnation: edge, state: heartbeat.state, version: heartbeat.version,
       lastHeard: now, isEdge: true)
@@ -162,26 +190,31 @@ public struct Membership: Sendable {
       return events
     }
     if wasLost { return events + [.edgeNameShared(heartbeat.node)] }
-    events.append(contentsOf: leave(former))
+    events.append(contentsOf: leave(former, .gone, now: now))
     edgeOfNode[heartbeat.node] = edge
     return events
   }
 
   private mutating func enter(_ member: Member) -> [Event] {
     edges[member.incarnation] = member
-    guard let index = lost.firstIndex(of: member.incarnation) else {
+    guard let index = lost.firstIndex(where: { $0.edge == member.incarnation }) else {
       return [.edgeJoined(member.incarnation)]
     }
     lost.remove(at: index)
     return [.edgeReturned(member.incarnation)]
   }
 
-  private mutating func leave(_ edge: UInt64) -> [Event] {
-    guard let member = edges.removeValue(forKey: edge) else { return [] }
+  private mutating func leave(_ edge: UInt64, _ why: EdgeLoss, now: Timestamp) -> [Event] {
+    guard let member = edges.removeValue(forKey: edge) else {
+      if why == .gone, let index = lost.firstIndex(where: { $0.edge == edge }) {
+        lost[index].why = .gone
+      }
+      return []
+    }
     if edgeOfNode[member.node] == edge { edgeOfNode[member.node] = nil }
     suspects[edge] = nil
-    lost.append(edge)
+    lost.append((edge, why, now))
     if lost.count > Self.lostMax { lost.removeFirst() }
-    return [.edgeLost(edge)]
+    return [.edgeLost(edge, why)]
   }
 }

@@ -51,8 +51,8 @@ package struct ShardClaim: Sendable {
   let inbox: WorkerInbox
   /// When the owner that was lost was last heard of; nil where there was none, or nobody knows.
   var lostSince: Timestamp?
-  /// Who lives when the shard is recovered.
-  let edges: @Sendable () async -> Set<UInt64>
+  /// The edges when the shard is recovered.
+  let edges: @Sendable () async -> KnownEdges
 
   /// Epochs are the upper part of the calls' versions, which fit 53 bits.
   private static let epochMax: UInt64 = 1 << 33

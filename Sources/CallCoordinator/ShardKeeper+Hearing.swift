@@ -59,11 +59,13 @@ extension ShardKeeper {
     if heartbeat.role == .coordinator, heartbeat.node == configuration.nodeID {
       return heardOwnName(heartbeat, now: now)
     }
-    changed(membership.heard(heartbeat, now: now))
+    changed(membership.heard(heartbeat, now: now), now: now)
   }
 
   private func heardOwnName(_ heartbeat: Heartbeat, now: Timestamp) {
-    if heartbeat.incarnation == with.incarnation { return heardItself(now: now) }
+    if heartbeat.incarnation == with.incarnation {
+      return changed(membership.heardItself(now: now), now: now)
+    }
     guard heartbeat.state != .gone else { return }
     namesake = (heartbeat.incarnation, now)
     // Of two that start together one goes on. A former incarnation that leaves is waited for.
@@ -73,20 +75,12 @@ extension ShardKeeper {
     if state == .starting, yields { failure = .nodeIDTaken(configuration.nodeID) }
   }
 
-  /// Who does not hear itself hears nobody: that others fell silent means nothing then, and what
-  /// they have is not claimed before they had the time to be heard again.
-  private func heardItself(now: Timestamp) {
-    if isDeaf(now: now) { claimsFrom = now + configuration.settleTime }
-    heardItselfAt = now
+  /// A node that was cut off claims nothing before the others had the time to be heard again.
+  func mayClaim(now: Timestamp) -> Bool {
+    membership.hears(now: now) && membership.hearsSince + configuration.settleTime <= now
   }
 
-  private func isDeaf(now: Timestamp) -> Bool {
-    (now - heardItselfAt).microseconds > configuration.leaseTimeout.microseconds / 2
-  }
-
-  func mayClaim(now: Timestamp) -> Bool { !isDeaf(now: now) && claimsFrom <= now }
-
-  func changed(_ events: [Membership.Event]) {
+  func changed(_ events: [Membership.Event], now: Timestamp) {
     for event in events {
       switch event {
       case .coordinatorsChanged:
@@ -96,11 +90,13 @@ extension ShardKeeper {
         with.logger.debug("An edge joined.", metadata: .keys([.edge: "\(edge)"]))
         // It may have been there, and silent, when this node took its shards.
         for worker in workers { worker.inbox.offer(.edgeReturned(edge)) }
-      case .edgeLost(let edge):
+      case .edgeLost(let edge, let why):
         with.metrics.edgesLost.increment()
         with.logger.info(
-          "An edge is gone, and its sessions with it.", metadata: .keys([.edge: "\(edge)"]))
-        for worker in workers { worker.inbox.offer(.edgeLost(edge)) }
+          "An edge is gone, and its sessions with it.",
+          metadata: .keys([.edge: "\(edge)", .reason: "\(why)"]))
+        let until = now + configuration.awaits(why)
+        for worker in workers { worker.inbox.offer(.edgeLost(edge, awaitedUntil: until)) }
       case .edgeReturned(let edge):
         with.logger.warning(
           "An edge that was counted lost lives: all edges announce their sessions anew.",

@@ -15,7 +15,7 @@ extension ShardKeeper {
       return now < namesake.lastHeard + configuration.leaseTimeout ? .other : .free
     }
     let lives = membership.isLiving(
-      owner: lease.owner, incarnation: lease.incarnation, now: now)
+      owner: lease.owner, incarnation: lease.incarnation)
     return lives ? .other : .free
   }
 

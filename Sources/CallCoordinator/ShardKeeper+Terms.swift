@@ -82,7 +82,7 @@ extension ShardKeeper {
     case .claim(let shard, let record, let lostSince):
       let claim = ShardClaim(
         with: with, shard: shard, inbox: worker(of: shard).inbox, lostSince: lostSince,
-        edges: { await self.livingEdges })
+        edges: { await self.edges })
       do throws(ShardClaim.Failure) {
         let (term, revision) = try await claim.run(lease: record.lease, revision: record.revision)
         let claimed = KeeperEvent.Claimed(term: term, leaseRevision: revision)

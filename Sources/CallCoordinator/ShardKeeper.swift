@@ -56,8 +56,6 @@ package actor ShardKeeper {
   var membership: Membership
   package internal(set) var state = NodeState.starting
   private var settlesAt: Timestamp
-  var heardItselfAt: Timestamp
-  var claimsFrom = Timestamp(microseconds: 0)
   private var heartbeatAt = Timestamp(microseconds: 0)
   var shutdownDeadline = Timestamp.distantFuture
   /// `run` ends when every shard is given up; a node that only drains stays.
@@ -89,14 +87,20 @@ package actor ShardKeeper {
     pace = ReleasePace(
       atOnce: with.configuration.releasesAtOnce, interval: with.configuration.rebalanceInterval)
     settlesAt = now + with.configuration.settleTime
-    heardItselfAt = now
   }
 
   package nonisolated func worker(of shard: Int) -> ShardWorker {
     workers[shard % workers.count]
   }
 
-  package var livingEdges: Set<UInt64> { membership.livingEdges }
+  /// The edges as a shard's new owner needs them.
+  package var edges: KnownEdges {
+    var missing: [UInt64: Timestamp] = [:]
+    for edge in membership.missingEdges {
+      missing[edge.edge] = edge.at + configuration.awaits(edge.why)
+    }
+    return KnownEdges(living: membership.livingEdges, missing: missing)
+  }
 
   /// Shards whose store this node cannot read, with the reason.
   package var stoppedShards: [(shard: Int, what: ShardClaim.Unreadable)] {
@@ -198,7 +202,6 @@ package actor ShardKeeper {
     lookAtConnection(now: now)
     heartbeatAt = now + configuration.heartbeatInterval
     say(state)
-    changed(membership.tick(now: now))
   }
 
   private func isDone(now: Timestamp) -> Bool {
@@ -226,11 +229,11 @@ package actor ShardKeeper {
       if !listens { lookAtConnection(now: now) }
       changed(
         membership.probed(
-          incarnation, listens: listens, connectedSince: connectedSince, now: now))
+          incarnation, listens: listens, connectedSince: connectedSince, now: now), now: now)
     case .worker(.serving): break
     case .worker(.steppedDown(let term, _)): steppedDown(term, now: now)
     case .worker(.heardFromEdge(let edge)):
-      changed(membership.heardFromEdge(edge, now: now))
+      changed(membership.heardFromEdge(edge, now: now), now: now)
     case .claimed(let shard, let result): claimed(shard, result, now: now)
     case .released(let shard, let ok): released(shard, ok, now: now)
     case .readBack(let term): pace.readBack(term)

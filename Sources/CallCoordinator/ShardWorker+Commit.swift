@@ -15,7 +15,7 @@ extension ShardWorker {
     if case .announcing(let until, let awaiting) = held[shard]!.phase,
       awaiting.isEmpty || until <= now
     {
-      begin(shard, unheard: awaiting.count, now: now)
+      begin(shard, unheard: awaiting, now: now)
     }
     if held[shard]!.keepsTime, held[shard]!.machine.nextDeadline <= now {
       decide(shard, now: now) { $0.fire(now: now, into: &$1) }

@@ -29,10 +29,9 @@ extension ShardWorker {
     case .announceDone(let shard, let epoch, let edge):
       guard holds(ShardTerm(shard: shard, epoch: epoch)) else { return }
       stopAwaiting(edge, shard)
-    case .edgeLost(let edge): edgeLost(edge, now: now)
-    case .edgeReturned(let edge):
-      for shard in Array(expected.keys) { expected[shard]?.lostEdges.remove(edge) }
-      announceAnew()
+      edgeAnnounced(edge, shard, now: now)
+    case .edgeLost(let edge, let until): edgeLost(edge, awaitedUntil: until, now: now)
+    case .edgeReturned(let edge): edgeReturned(edge, now: now)
     case .expect(let term): expected[term.shard] = ExpectedShard(term: term)
     case .subscribed(let term, let subscriptions):
       guard expected[term.shard]?.term == term else {
@@ -162,17 +161,38 @@ extension ShardWorker {
 
   // MARK: Edges
 
-  private func edgeLost(_ edge: UInt64, now: Timestamp) {
+  private func edgeLost(_ edge: UInt64, awaitedUntil until: Timestamp, now: Timestamp) {
     knownEdges.remove(edge)
-    for shard in Array(expected.keys) { expected[shard]?.lostEdges.insert(edge) }
-    for shard in held.indices where held[shard] != nil { edgeLost(edge, shard, now: now) }
+    for shard in Array(expected.keys) { expected[shard]?.lostEdges[edge] = until }
+    for shard in held.indices where held[shard] != nil {
+      edgeLost(edge, awaitedUntil: until, shard, now: now)
+    }
   }
 
-  func edgeLost(_ edge: UInt64, _ shard: Int, now: Timestamp) {
+  func edgeLost(
+    _ edge: UInt64, awaitedUntil until: Timestamp, _ shard: Int, now: Timestamp
+  ) {
     stopAwaiting(edge, shard)
     if case .announcing = held[shard]!.phase { held[shard]!.afterLoss = true }
     if case .parting = held[shard]!.phase { return }
-    decide(shard, now: now) { $0.edgeLost(edge, now: now, into: &$1) }
+    decide(shard, now: now) { machine, outcome in
+      machine.edgeMissing(edge, until: until, now: now)
+      machine.edgeLost(edge, now: now, into: &outcome)
+    }
+    touch(shard)
+  }
+
+  /// Its sessions are not known before it has announced them.
+  private func edgeReturned(_ edge: UInt64, now: Timestamp) {
+    for shard in Array(expected.keys) { expected[shard]?.lostEdges[edge] = nil }
+    let until = now + with.configuration.silentEdgeAwaited
+    for shard in held { shard?.machine.edgeMissing(edge, until: until, now: now) }
+    announceAnew()
+  }
+
+  private func edgeAnnounced(_ edge: UInt64, _ shard: Int, now: Timestamp) {
+    if case .parting = held[shard]!.phase { return }
+    decide(shard, now: now) { $0.edgeAnnounced(edge, now: now, into: &$1) }
     touch(shard)
   }
 

@@ -17,7 +17,7 @@ extension ShardWorker {
     expected[shard] = nil
     let configuration = with.configuration
     let timeout =
-      recovered.edges.isEmpty
+      recovered.edges.living.isEmpty
       ? configuration.announceTimeoutWithoutEdges : configuration.announceTimeout
     // Without a known edge there is nobody to wait for but those that are not known yet: 0 is no
     // edge's number.
@@ -28,27 +28,38 @@ extension ShardWorker {
         lastSequence: recovered.sequence),
       journalEnd: recovered.journalEnd,
       phase: .announcing(
-        until: now + timeout, awaiting: recovered.edges.isEmpty ? [0] : recovered.edges),
+        until: now + timeout, awaiting: recovered.edges.living.isEmpty ? [0] : recovered.edges.living),
       subscriptions: waiting.subscriptions, tail: recovered.tail,
       tailMost: configuration.tailMost,
       registrations: RegistrationWrites(revisions: recovered.registrationRevisions))
     held[shard]!.machine.mayPush = mayPush
+    for (edge, until) in recovered.edges.missing {
+      held[shard]!.machine.edgeMissing(edge, until: until, now: now)
+    }
     held[shard]!.afterLoss = recovered.afterLoss
     held[shard]!.pausedSince =
       recovered.releasedAt.map { HeldShard.Pause(since: $0, isPlanned: true) }
       ?? recovered.lostSince.map { HeldShard.Pause(since: $0, isPlanned: false) }
     with.metrics.shards.add(1)
     for bytes in waiting.batches { decodeAndTake(bytes, shard, now: now) }
-    for edge in waiting.lostEdges.sorted() { edgeLost(edge, shard, now: now) }
+    for (edge, until) in waiting.lostEdges.sorted(by: { $0.key < $1.key }) {
+      edgeLost(edge, awaitedUntil: until, shard, now: now)
+    }
     askForSessions(recovered.term)
     touch(shard)
   }
 
   /// Every edge has announced its sessions, or had the time to: the shard serves.
-  func begin(_ shard: Int, unheard: Int, now: Timestamp) {
+  /// - Parameter unheard: edges of which no announcement came in time; 0 stands for those that nobody
+  ///   knows.
+  func begin(_ shard: Int, unheard: Set<UInt64>, now: Timestamp) {
     let term = held[shard]!.term
     held[shard]!.phase = .serving
-    let afterLoss = held[shard]!.afterLoss || unheard > 0
+    let afterLoss = held[shard]!.afterLoss || !unheard.isEmpty
+    for edge in unheard where edge != 0 {
+      let until = now + with.configuration.silentEdgeAwaited
+      held[shard]!.machine.edgeMissing(edge, until: until, now: now)
+    }
     decide(shard, now: now) { $0.begin(now: now, afterLoss: afterLoss, into: &$1) }
     let queued = held[shard]!.queue.takeAll()
     for command in queued {

@@ -23,7 +23,8 @@ package enum WorkerEvent: Sendable {
   /// Whether every coordinator reads what pushes leave in the journal.
   case mayPush(Bool)
   case announceDone(shard: Int, epoch: UInt64, edge: UInt64)
-  case edgeLost(UInt64)
+  /// Its sessions are dropped. Until `awaitedUntil` it may return with them.
+  case edgeLost(UInt64, awaitedUntil: Timestamp)
   /// An edge that was not known, or was counted lost, lives: its sessions are wanted.
   case edgeReturned(UInt64)
 
@@ -55,13 +56,24 @@ package struct ShardTerm: Hashable, Sendable {
   }
 }
 
+/// The edges that a coordinator knows.
+package struct KnownEdges: Sendable {
+  package var living: Set<UInt64>
+  /// Those that were lost and may return with their sessions, and until when.
+  package var missing: [UInt64: Timestamp]
+  package init(living: Set<UInt64>, missing: [UInt64: Timestamp] = [:]) {
+    self.living = living
+    self.missing = missing
+  }
+}
+
 /// A shard as its recovery hands it over: fenced, but not serving yet.
 package struct RecoveredShard: Sendable {
   package var term: ShardTerm
   package var machine: ShardMachine
   /// Of the fence.
   package var sequence: UInt64
-  package var edges: Set<UInt64>
+  package var edges: KnownEdges
   /// What was replayed: all behind the checkpoint.
   package var tail: JournalTail
   /// The former owner did not hand it over: it crashed, or was cut off.
@@ -75,7 +87,7 @@ package struct RecoveredShard: Sendable {
   /// What the keys of its registrations held.
   package var registrationRevisions: [RegistrationWrites.Key: UInt64] = [:]
   package init(
-    term: ShardTerm, machine: ShardMachine, sequence: UInt64, edges: Set<UInt64>,
+    term: ShardTerm, machine: ShardMachine, sequence: UInt64, edges: KnownEdges,
     tail: JournalTail = JournalTail()
   ) {
     self.term = term

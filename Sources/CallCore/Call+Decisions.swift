@@ -334,7 +334,11 @@ extension Call {
       if let until = legsLostUntil, until <= context.now { endUnreached(context, into: &outcome) }
       return
     }
-    endUnreached(context, into: &outcome)
+    if let until = sessionsUnknownUntil, context.now < until {
+      legsLostUntil = until
+    } else {
+      endUnreached(context, into: &outcome)
+    }
   }
 
   /// Nobody is left to answer: declined where a person said so, busy where a device did, else

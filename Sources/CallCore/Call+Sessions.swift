@@ -88,13 +88,20 @@ extension Call {
 
   /// A device that rang has longer to come back than one that was never reached.
   private func lostLegsGrace(_ context: CallContext) -> Timestamp {
-    var until = context.now
+    var until = max(context.now, sessionsUnknownUntil ?? context.now)
     for leg in legs where leg.state.isLive {
       let grace =
         leg.told ? context.now + context.limits.resumeGraceRinging : leg.awaitedUntil
       if let grace { until = max(until, grace) }
     }
     return until
+  }
+
+  /// Every edge has announced its sessions.
+  mutating func sessionsBecameKnown(_ context: CallContext, into outcome: inout Outcome) {
+    guard isRinging, sessionsUnknownUntil.take() != nil else { return }
+    legsLostUntil = nil
+    endIfNobodyIsLeft(context, into: &outcome)
   }
 
   mutating func callerSessionLost(

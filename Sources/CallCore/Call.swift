@@ -28,6 +28,9 @@ struct Call: Sendable {
   var winnerLostUntil: Timestamp?
   /// No leg has a session: until when one may come back. Not journalled: a new owner counts anew.
   var legsLostUntil: Timestamp?
+  /// Until when a device may be announced of which the shard does not know, since an edge is missing.
+  /// Not journalled: a new owner counts anew.
+  var sessionsUnknownUntil: Timestamp?
   /// Of the newest delivery.
   var version: UInt64
   /// Every device acknowledged the end.

@@ -54,10 +54,16 @@ extension ShardMachine {
       call.legs[leg].awaitedUntil = free[leg].brokeAt.map { $0 + limits.reattachGrace }
       call.legs[leg].wakes = mayPush && free[leg].wakes
     }
+    // Who is in a call, or has no free device, is busy; anybody else may yet have a device.
+    let isBusy = !reached.isEmpty && facts.legs.isEmpty
+    call.sessionsUnknownUntil = isBusy ? nil : sessionsUnknownUntil(context)
     insert(call)
-    let refused: EndReason = reached.isEmpty ? .unreachable : .busy
     mutate(id) { call in
-      if call.legs.isEmpty { call.end(refused, by: nil, context, into: &outcome) }
+      if isBusy {
+        call.end(.busy, by: nil, context, into: &outcome)
+      } else if call.legs.isEmpty {
+        call.endIfNobodyIsLeft(context, into: &outcome)
+      }
       Self.reply(command, .call(call.state(for: .caller)), .urgent, into: &outcome)
       if call.isRinging {
         for leg in call.legs.indices {

@@ -24,6 +24,9 @@ public struct ShardMachine: Sendable {
   var tally = ShardCounts()
   /// False until every edge has announced its sessions: until then nobody is told anything.
   var isServing = false
+  /// Edges whose sessions the shard does not know, and until when they may be there. 0 stands for
+  /// devices between two edges.
+  var missingEdges: [UInt64: Timestamp] = [:]
   private var deadlines = DeadlineQueue<CallID>()
 
   public init(shard: Int, epoch: UInt64, limits: CallLimits) {
@@ -87,6 +90,7 @@ public struct ShardMachine: Sendable {
     isServing = true
     let context = context(now)
     if afterLoss, limits.reattachGrace.microseconds > 0 {
+      edgeMissing(0, until: now + limits.reattachGrace, now: now)
       let since = now + Span(microseconds: -Self.presumedSeen.microseconds)
       for key in Array(users.keys) { users[key]?.presumeBroken(at: now, seenSince: since) }
     }
@@ -120,7 +124,9 @@ public struct ShardMachine: Sendable {
     let callee = calls.slot(of: id).map { calls[$0].facts.callee }
     let devices = callee.flatMap { users[$0] }?.devices ?? []
     let mayPush = mayPush
+    let until = sessionsUnknownUntil(context)
     mutate(id) { call in
+      if call.isRinging { call.sessionsUnknownUntil = until }
       call.takeOver(devices: devices, mayPush: mayPush, context, into: &outcome)
     }
   }
@@ -154,6 +160,34 @@ public struct ShardMachine: Sendable {
     case .tokenTaken(let taken): tokenTaken(command, taken, context, into: &outcome)
     }
     if !pushWishes.isEmpty { carryOutPushes(context, into: &outcome) }
+  }
+
+  // MARK: Edges
+
+  /// The shard does not know which sessions an edge has: it fell silent, or came back and has not
+  /// announced them yet. Until then no call ends as unreachable at once.
+  public mutating func edgeMissing(_ edge: UInt64, until: Timestamp, now: Timestamp) {
+    missingEdges = missingEdges.filter { now < $0.value }
+    if now < until { missingEdges[edge] = until }
+  }
+
+  /// An edge has announced all its sessions. Once no edge is missing, calls for which there is no
+  /// device end.
+  public mutating func edgeAnnounced(
+    _ edge: UInt64, now: Timestamp, into outcome: inout Outcome
+  ) {
+    guard missingEdges.removeValue(forKey: edge) != nil else { return }
+    let context = context(now)
+    guard isServing, sessionsUnknownUntil(context) == nil else { return }
+    for slot in calls.slots where calls[slot].sessionsUnknownUntil != nil {
+      mutate(calls[slot].id) { $0.sessionsBecameKnown(context, into: &outcome) }
+    }
+  }
+
+  /// Until when a call to somebody without a device waits for one; nil while all sessions are known.
+  func sessionsUnknownUntil(_ context: CallContext) -> Timestamp? {
+    guard missingEdges.contains(where: { context.now < $0.value }) else { return nil }
+    return context.now + limits.reattachGrace
   }
 
   /// An edge is gone, and its sessions with it.

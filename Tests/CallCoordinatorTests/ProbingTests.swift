@@ -56,7 +56,7 @@ import Testing
   @Test func anEdgeAsWell() {
     var membership = membership([1], edges: [7])
     _ = membership.heard(beat(1, .coordinator), now: at(500))
-    #expect(look(&membership, from: 600, to: 900, listens: { $0 != 7 }) == [.edgeLost(7)])
+    #expect(look(&membership, from: 600, to: 900, listens: { $0 != 7 }) == [.edgeLost(7, .unheard)])
     // It lives after all.
     #expect(membership.heard(beat(7, .edge), now: at(1000)) == [.edgeReturned(7)])
   }
@@ -79,8 +79,10 @@ import Testing
   @Test func whoListensOnlySpeaksLate() {
     var membership = membership([1])
     #expect(look(&membership, from: 600, to: 2900, listens: { _ in true }) == [])
-    #expect(membership.tick(now: at(1400)).isEmpty && membership.tick(now: at(2900)).isEmpty)
-    #expect(membership.tick(now: at(3000)) == [.coordinatorsChanged])
+    for time: Int64 in [1400, 2800, 2900] {
+      #expect(membership.heardItself(now: at(time)).isEmpty)
+    }
+    #expect(membership.heardItself(now: at(3000)) == [.coordinatorsChanged])
   }
 
   /// A server restarts, and others connect later than this node does.
@@ -111,8 +113,8 @@ import Testing
     #expect(look(&membership, from: 600, to: 1000, listens: { _ in false }) == [])
     #expect(membership.coordinators.count == 2)
     // Silence alone says so in the end.
-    _ = membership.tick(now: at(1500))
-    #expect(membership.tick(now: at(3000)) == [.coordinatorsChanged])
+    _ = membership.heardItself(now: at(1500))
+    #expect(membership.heardItself(now: at(3000)) == [.coordinatorsChanged])
   }
 
   @Test func oneAnswerOrOneWordClearsIt() {
@@ -138,7 +140,7 @@ import Testing
   @Test func aPauseOfOnesOwnClearsIt() {
     var membership = membership([1])
     #expect(look(&membership, from: 600, to: 800, listens: { _ in false }) == [])
-    #expect(membership.tick(now: at(5000)) == [])
+    #expect(membership.heardItself(now: at(5000)) == [])
     #expect(membership.probes(now: at(5000)).isEmpty)
     #expect(membership.coordinators.count == 1)
   }

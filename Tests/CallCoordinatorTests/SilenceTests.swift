@@ -89,7 +89,7 @@ import Testing
       try await Self.takeOver(bench)
       let said = bench.edge.items.count
       // An edge is lost: the rules decide something by themselves.
-      bench.worker.inbox.offer(.edgeLost(bench.edge.number))
+      bench.worker.inbox.offer(.edgeLost(bench.edge.number, awaitedUntil: .distantFuture))
       bench.query(2, shard: 0)
       try await eventually("it steps down") { bench.steppedDown == [term] }
       try await bench.flush()

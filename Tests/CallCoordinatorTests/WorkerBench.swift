@@ -147,7 +147,7 @@ final class WorkerBench: Sendable {
         RecoveredShard(
           term: term,
           machine: ShardMachine(shard: shard, epoch: epoch, limits: CallLimits()),
-          sequence: last?.sequence ?? 0, edges: [])))
+          sequence: last?.sequence ?? 0, edges: KnownEdges(living: []))))
     try await eventually("shard \(shard) serves") { reported.contains(.serving(term)) }
     return term
   }

@@ -262,7 +262,7 @@ import Testing
         .adopt(
           RecoveredShard(
             term: term, machine: ShardMachine(shard: 0, epoch: 1, limits: CallLimits()),
-            sequence: 0, edges: [])))
+            sequence: 0, edges: KnownEdges(living: []))))
       try await eventually("the keeper hears of it") { bench.steppedDown == [term] }
       #expect(await !bench.worker.holds(0))
     }
@@ -352,7 +352,7 @@ import Testing
       let inbox = bench.worker.inbox
       let term = ShardTerm(shard: 1, epoch: 1)
       inbox.offer(.expect(term))
-      inbox.offer(.edgeLost(bench.edge.number))
+      inbox.offer(.edgeLost(bench.edge.number, awaitedUntil: .distantFuture))
       inbox.offer(.edgeReturned(bench.edge.number))
       let bob = bench.user(0)
       try await bench.edge.attach(bob, "phone", session: 7)
@@ -368,7 +368,7 @@ import Testing
       let inbox = bench.worker.inbox
       let terms = (1..<WorkerBench.shards).map { ShardTerm(shard: $0, epoch: 1) }
       for term in terms { inbox.offer(.expect(term)) }
-      inbox.offer(.edgeLost(bench.edge.number))
+      inbox.offer(.edgeLost(bench.edge.number, awaitedUntil: .distantFuture))
       let bob = bench.user(0)
       try await bench.edge.attach(bob, "phone", session: 7)
       for term in terms {
@@ -384,7 +384,7 @@ import Testing
       .adopt(
         RecoveredShard(
           term: term, machine: ShardMachine(shard: term.shard, epoch: 1, limits: CallLimits()),
-          sequence: 0, edges: [])))
+          sequence: 0, edges: KnownEdges(living: []))))
     try await eventually("\(term) serves") { bench.reported.contains(.serving(term)) }
   }
 
@@ -398,7 +398,7 @@ import Testing
         .adopt(
           RecoveredShard(
             term: term, machine: ShardMachine(shard: 0, epoch: 1, limits: CallLimits()),
-            sequence: 0, edges: [999])))
+            sequence: 0, edges: KnownEdges(living: [999]))))
       let parted = Parted()
       inbox.offer(.release(term, deadline: bench.clock.now() + .seconds(600)) { parted.say($0) })
       let call = CallID(high: 9, low: 9)
@@ -423,7 +423,7 @@ import Testing
     let bench = try await WorkerBench { $0.commandBatchesMax = 3 }
     let inbox = bench.worker.inbox
     for _ in 0..<5 { inbox.offerCommands(shard: 0, []) }
-    for edge in 0..<5 { inbox.offer(.edgeLost(UInt64(edge))) }
+    for edge in 0..<5 { inbox.offer(.edgeLost(UInt64(edge), awaitedUntil: .distantFuture)) }
     #expect(inbox.depth == 8)
     #expect(bench.metrics.commandBatchesDropped.value == 2)
     await bench.bus.close()
@@ -454,7 +454,7 @@ import Testing
         .adopt(
           RecoveredShard(
             term: term, machine: ShardMachine(shard: 0, epoch: 1, limits: CallLimits()),
-            sequence: 0, edges: [bench.edge.number])))
+            sequence: 0, edges: KnownEdges(living: [bench.edge.number]))))
       inbox.offer(.announceDone(shard: 0, epoch: 1, edge: bench.edge.number))
       try await eventually("a reply to both") {
         bench.edge.reply(to: 5, request: 1) != nil && bench.edge.reply(to: 5, request: 2) != nil
@@ -482,7 +482,7 @@ import Testing
         .adopt(
           RecoveredShard(
             term: term, machine: ShardMachine(shard: 0, epoch: 1, limits: CallLimits()),
-            sequence: 0, edges: [])))
+            sequence: 0, edges: KnownEdges(living: []))))
       try await eventually("two replies") { bench.isAnswered(1) && bench.isAnswered(2) }
       #expect(!bench.isAnswered(3))
     }

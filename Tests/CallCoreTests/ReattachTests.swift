@@ -166,7 +166,11 @@ import Testing
     var handedOver = newOwner(seen: .seconds(3600), afterLoss: false)
     #expect(handedOver.place()?.state?.reason == .unreachable)
     var old = newOwner(seen: .seconds(30 * 86_400), afterLoss: true)
-    #expect(old.place()?.state?.reason == .unreachable)
+    old.place()
+    old.pass(.milliseconds(4999))
+    #expect(old.ends.isEmpty, "after a crash devices that are not registered may be between two edges")
+    old.pass(.milliseconds(1))
+    #expect(old.ends.map(\.reason) == [.unreachable])
   }
 
   @Test("R10: the owner dies while a call waits for a device")
