@@ -133,7 +133,7 @@ extension FaultyTwin {
       let talker = call.legs[winner].party
       guard party == call.caller || party == talker else { break }
       passOn(call, signal, to: party == talker ? call.caller : talker)
-    case .ended: return .error(CallError(.callEnded))
+    case .ended: break
     }
     return .done
   }

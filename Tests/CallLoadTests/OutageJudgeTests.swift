@@ -39,7 +39,7 @@ import callload
     "an attached device is rung, if the call rings for long enough once a fault is over",
     arguments: [
       // From when until when device 5's edge stands still (0: never), when device 3 answers.
-      (0, 0, 12.0, 1), (0, 0, 10.5, 0), (9, 13, 12.0, 0), (9, 13, 15.0, 1), (13, 20, 15.0, 1),
+      (0, 0, 12.0, 1), (0, 0, 10.5, 0), (9, 13, 12.0, 0), (9, 13, 19.0, 1), (13, 20, 15.0, 1),
     ] as [(Double, Double, Double, Int)])
   func rung(from: Double, to: Double, answered: Double, broken: Int) throws {
     var call = JudgedCall(attached: [3, 4, 5])

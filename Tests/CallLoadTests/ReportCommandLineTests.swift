@@ -48,7 +48,7 @@ import callload
     #expect(refusal("--rate", "0").hasPrefix("--rate 0.0: give calls per second"))
     #expect(refusal("--devices", "5").hasPrefix("--devices 5: give at least 6"))
     #expect(
-      refusal("--devices-per-user", "11") == "--devices-per-user 11: a user has 1 to 10 devices")
+      refusal("--devices-per-user", "25") == "--devices-per-user 25: a user has 1 to 24 devices")
     #expect(refusal("--duration", "soon").contains("\"soon\" is not a length of time"))
     #expect(refusal("--edges", "0") == "--edges 0: give 1 to 64")
     #expect(refusal("--ramp", "0").hasPrefix("--ramp 0.0: give connections per second"))

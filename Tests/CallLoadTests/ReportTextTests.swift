@@ -40,18 +40,23 @@ import callload
         edge memory per connected device: 7.9 kB
 
       Correctness (every count must be 0)
-        two winners                  0
-        no winner                    0
-        still ringing after the end  0
-        told to ring after the end   0
-        wrong reason                 0
-        winner told it lost          0
-        duplicate end                0
-        command lost                 0
-        unexplained error            0
-        accepted, then forgotten     0
-        timeout late                 0
-        registration lost            0
+        two winners                                 0
+        no winner                                   0
+        still ringing after the end                 0
+        told to ring after the end                  0
+        wrong reason                                0
+        winner told it lost                         0
+        duplicate end                               0
+        command lost                                0
+        unexplained error                           0
+        accepted, then forgotten                    0
+        timeout late                                0
+        registration lost                           0
+        unreachable although a device was attached  0
+        an attached device was not rung             0
+        signals out of order                        0
+        signals lost                                0
+        signals doubled                             0
 
       OK: 10000/10000 devices, 6000/6000 calls, every correctness count is 0
       """

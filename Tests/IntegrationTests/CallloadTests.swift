@@ -124,8 +124,9 @@ import Testing
   private static let documentedCounts: Set<String> = [
     "twoWinners", "noWinner", "ringingAfterEnd", "toldToRingAfterEnd", "wrongReason",
     "winnerToldItLost", "duplicateEnd", "commandLost", "unexplainedError",
-    "acceptedThenForgotten", "timeoutLate", "registrationLost", "pushedAfterEnd", "pushedTwice",
-    "cleanUpToWinner", "cleanUpUnasked", "wokenRangAfterEnd", "pushContract",
+    "acceptedThenForgotten", "timeoutLate", "registrationLost", "unreachableThoughAttached",
+    "attachedNotRung", "signalsOutOfOrder", "signalsLost", "signalsDoubled", "pushedAfterEnd",
+    "pushedTwice", "cleanUpToWinner", "cleanUpUnasked", "wokenRangAfterEnd", "pushContract",
   ]
 
   private static func value(_ path: String, in report: [String: Any]) -> Any? {
