@@ -54,7 +54,8 @@ extension Command.Body {
     case .ack: ("acknowledgement", .trace)
     case .callerGone: ("loss of the caller", .trace)
     case .attach: ("attach", .trace)
-    case .sessionClosed, .register, .unregister, .pushReport, .tokenTaken: ("command", .trace)
+    case .sessionClosed, .register, .unregister, .pushReport, .tokenTaken, .calls:
+      ("command", .trace)
     }
   }
 
@@ -66,7 +67,8 @@ extension Command.Body {
     case .attach(let attach): attach.forCall.map { [$0] } ?? []
     case .sessionClosed, .register, .unregister, .place, .alerting, .answer, .decline, .busy,
       .cancel,
-      .connected, .hangUp, .signal, .resume, .query, .pushReport, .tokenTaken:
+      .connected, .hangUp, .signal, .resume, .query, .pushReport, .tokenTaken,
+      .calls:
       call.map { [$0] } ?? []
     }
   }
