@@ -817,6 +817,51 @@ void   callmesh__v1__heartbeat__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__heartbeat__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__silent_edge__init
+                     (Callmesh__V1__SilentEdge         *message)
+{
+  static const Callmesh__V1__SilentEdge init_value = CALLMESH__V1__SILENT_EDGE__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__silent_edge__get_packed_size
+                     (const Callmesh__V1__SilentEdge *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__silent_edge__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__silent_edge__pack
+                     (const Callmesh__V1__SilentEdge *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__silent_edge__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__silent_edge__pack_to_buffer
+                     (const Callmesh__V1__SilentEdge *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__silent_edge__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__SilentEdge *
+       callmesh__v1__silent_edge__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__SilentEdge *)
+     protobuf_c_message_unpack (&callmesh__v1__silent_edge__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__silent_edge__free_unpacked
+                     (Callmesh__V1__SilentEdge *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__silent_edge__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__announce_request__init
                      (Callmesh__V1__AnnounceRequest         *message)
 {
@@ -2694,7 +2739,7 @@ const ProtobufCMessageDescriptor callmesh__v1__close_session__descriptor =
   (ProtobufCMessageInit) callmesh__v1__close_session__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__heartbeat__field_descriptors[8] =
+static const ProtobufCFieldDescriptor callmesh__v1__heartbeat__field_descriptors[9] =
 {
   {
     "node",
@@ -2792,6 +2837,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__heartbeat__field_descriptors
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "silent_edges",
+    9,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Heartbeat, n_silent_edges),
+    offsetof(Callmesh__V1__Heartbeat, silent_edges),
+    &callmesh__v1__silent_edge__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__heartbeat__field_indices_by_name[] = {
   6,   /* field[6] = format */
@@ -2800,13 +2857,14 @@ static const unsigned callmesh__v1__heartbeat__field_indices_by_name[] = {
   7,   /* field[7] = reads */
   1,   /* field[1] = role */
   5,   /* field[5] = shard_count */
+  8,   /* field[8] = silent_edges */
   3,   /* field[3] = state */
   4,   /* field[4] = version */
 };
 static const ProtobufCIntRange callmesh__v1__heartbeat__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 8 }
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__heartbeat__descriptor =
 {
@@ -2816,11 +2874,62 @@ const ProtobufCMessageDescriptor callmesh__v1__heartbeat__descriptor =
   "Callmesh__V1__Heartbeat",
   "callmesh.v1",
   sizeof(Callmesh__V1__Heartbeat),
-  8,
+  9,
   callmesh__v1__heartbeat__field_descriptors,
   callmesh__v1__heartbeat__field_indices_by_name,
   1,  callmesh__v1__heartbeat__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__heartbeat__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__silent_edge__field_descriptors[2] =
+{
+  {
+    "edge",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__SilentEdge, edge),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "since_ms",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__SilentEdge, since_ms),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__silent_edge__field_indices_by_name[] = {
+  0,   /* field[0] = edge */
+  1,   /* field[1] = since_ms */
+};
+static const ProtobufCIntRange callmesh__v1__silent_edge__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__silent_edge__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.SilentEdge",
+  "SilentEdge",
+  "Callmesh__V1__SilentEdge",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__SilentEdge),
+  2,
+  callmesh__v1__silent_edge__field_descriptors,
+  callmesh__v1__silent_edge__field_indices_by_name,
+  1,  callmesh__v1__silent_edge__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__silent_edge__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__announce_request__field_descriptors[3] =
@@ -2887,7 +2996,7 @@ const ProtobufCMessageDescriptor callmesh__v1__announce_request__descriptor =
   (ProtobufCMessageInit) callmesh__v1__announce_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__announce_done__field_descriptors[4] =
+static const ProtobufCFieldDescriptor callmesh__v1__announce_done__field_descriptors[5] =
 {
   {
     "shard",
@@ -2937,17 +3046,30 @@ static const ProtobufCFieldDescriptor callmesh__v1__announce_done__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "sessions_said",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AnnounceDone, sessions_said),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__announce_done__field_indices_by_name[] = {
   2,   /* field[2] = edge */
   1,   /* field[1] = epoch */
   3,   /* field[3] = format */
+  4,   /* field[4] = sessions_said */
   0,   /* field[0] = shard */
 };
 static const ProtobufCIntRange callmesh__v1__announce_done__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__announce_done__descriptor =
 {
@@ -2957,7 +3079,7 @@ const ProtobufCMessageDescriptor callmesh__v1__announce_done__descriptor =
   "Callmesh__V1__AnnounceDone",
   "callmesh.v1",
   sizeof(Callmesh__V1__AnnounceDone),
-  4,
+  5,
   callmesh__v1__announce_done__field_descriptors,
   callmesh__v1__announce_done__field_indices_by_name,
   1,  callmesh__v1__announce_done__number_ranges,

@@ -20,7 +20,8 @@ public struct CallView: Sendable, Equatable {
   var heard: [UInt64] = []
   /// The highest version of a delivery that was taken.
   var lastTaken: UInt64 = 0
-  var signalsHeard: [UInt64] = []
+  /// The highest index of a signal of the other side. They come in order.
+  var lastSignal: UInt64 = 0
 
   static let heardMax = 32
 
@@ -132,8 +133,8 @@ public struct CallView: Sendable, Equatable {
   private mutating func fresh(_ signals: [Signal]) -> [CallEvent] {
     guard !isEnded else { return [] }
     var events: [CallEvent] = []
-    for signal in signals where !signalsHeard.contains(signal.index) {
-      signalsHeard.append(signal.index)
+    for signal in signals where signal.index > lastSignal {
+      lastSignal = signal.index
       events.append(.signal(signal))
     }
     return events

@@ -170,7 +170,37 @@ public struct Membership: Sendable {
       node: heartbeat.node, incarnation: heartbeat.incarnation, state: heartbeat.state,
       version: heartbeat.version, lastHeard: now, reads: heartbeat.reads)
     let same = former?.incarnation == heartbeat.incarnation && former?.state == heartbeat.state
-    return same ? [] : [.coordinatorsChanged]
+    return (same ? [] : [.coordinatorsChanged]) + learn(heartbeat.silentEdges, now: now)
+  }
+
+  /// An edge that was silent ever since this node began is known to others only.
+  private mutating func learn(_ silent: [SilentEdge], now: Timestamp) -> [Event] {
+    var events: [Event] = []
+    for one in silent.prefix(Self.lostMax)
+    where edges[one.edge] == nil && !lost.contains(where: { $0.edge == one.edge }) {
+      note(lost: one.edge, .silent, at: now + Span(microseconds: -one.since.microseconds))
+      events.append(.edgeLost(one.edge, .silent))
+    }
+    return events
+  }
+
+  /// All coordinators crashed: an edge that is cut off, or stands still, is known to nobody. 0 stands for
+  /// it.
+  mutating func beginsWithoutKnowing(now: Timestamp) -> [Event] {
+    note(lost: 0, .silent, at: now)
+    return [.edgeLost(0, .silent)]
+  }
+
+  /// The edges that fell silent lately, for the others.
+  func silentEdges(within span: Span, now: Timestamp) -> [SilentEdge] {
+    lost.filter { $0.why == .silent && now < $0.at + span }.map {
+      SilentEdge(edge: $0.edge, since: now - $0.at)
+    }
+  }
+
+  private mutating func note(lost edge: UInt64, _ why: EdgeLoss, at: Timestamp) {
+    lost.append((edge, why, at))
+    if lost.count > Self.lostMax { lost.removeFirst() }
   }
 
   private mutating func heardEdge(_ heartbeat: Heartbeat, now: Timestamp) -> [Event] {
@@ -213,8 +243,7 @@ public struct Membership: Sendable {
     }
     if edgeOfNode[member.node] == edge { edgeOfNode[member.node] = nil }
     suspects[edge] = nil
-    lost.append((edge, why, now))
-    if lost.count > Self.lostMax { lost.removeFirst() }
+    note(lost: edge, why, at: now)
     return [.edgeLost(edge, why)]
   }
 }

@@ -195,7 +195,9 @@ package struct ShardClaim: Sendable {
         try with.bus.subscribe(with.subjects.announceDone(shard: shard)) { message in
           // What cannot be read stands for nothing: the wait for announcements has its deadline.
           guard let done = try? ClusterCodec.announceDone(message.bytes) else { return }
-          inbox.offer(.announceDone(shard: shard, epoch: done.epoch, edge: done.edge))
+          inbox.offer(
+            .announceDone(
+              shard: shard, epoch: done.epoch, edge: done.edge, sessions: done.sessions))
         })
       return made
     } catch {

@@ -7,9 +7,11 @@ internal import Logging
 /// Who else is there: heartbeats, probes, and the connection without which silence means nothing.
 extension ShardKeeper {
   func say(_ state: NodeState) {
-    let heartbeat = Heartbeat(
+    var heartbeat = Heartbeat(
       node: configuration.nodeID, role: .coordinator, incarnation: with.incarnation, state: state,
       version: configuration.version, shardCount: UInt32(configuration.shardCount))
+    heartbeat.silentEdges = membership.silentEdges(
+      within: configuration.silentEdgeAwaited, now: with.clock.now())
     with.bus.publish(with.subjects.heartbeats, ClusterCodec.encode(heartbeat))
   }
 

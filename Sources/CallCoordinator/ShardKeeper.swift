@@ -192,6 +192,7 @@ package actor ShardKeeper {
       state = .serving
       heartbeatAt = now
       // Now at the latest it is known who else is there.
+      if isFirstAfterACrash { changed(membership.beginsWithoutKnowing(now: now), now: now) }
       place()
       with.logger.info(
         "Serves the cluster.",
@@ -202,6 +203,12 @@ package actor ShardKeeper {
     lookAtConnection(now: now)
     heartbeatAt = now + configuration.heartbeatInterval
     say(state)
+  }
+
+  /// Shards were served, and nobody lives who could tell which edges are silent.
+  private var isFirstAfterACrash: Bool {
+    membership.coordinators.values.allSatisfy { $0.state == .starting }
+      && shards.contains { $0.record.lease.map { !$0.released } ?? false }
   }
 
   private func isDone(now: Timestamp) -> Bool {

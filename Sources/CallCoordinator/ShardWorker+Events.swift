@@ -26,10 +26,9 @@ extension ShardWorker {
     case .mayPush(let may):
       allReadPushes = may
       for shard in held { shard?.machine.mayPush = mayPush }
-    case .announceDone(let shard, let epoch, let edge):
+    case .announceDone(let shard, let epoch, let edge, let sessions):
       guard holds(ShardTerm(shard: shard, epoch: epoch)) else { return }
-      stopAwaiting(edge, shard)
-      edgeAnnounced(edge, shard, now: now)
+      edgeAnnounced(edge, sessions, shard, now: now)
     case .edgeLost(let edge, let until): edgeLost(edge, awaitedUntil: until, now: now)
     case .edgeReturned(let edge): edgeReturned(edge, now: now)
     case .expect(let term): expected[term.shard] = ExpectedShard(term: term)
@@ -104,8 +103,9 @@ extension ShardWorker {
       }
       return
     }
-    if batch.edge != 0, knownEdges.insert(batch.edge).inserted {
+    if batch.edge != 0, !knownEdges.contains(batch.edge) {
       with.report(.heardFromEdge(batch.edge))
+      edgeReturned(batch.edge, now: now)
     }
     with.metrics.commands.increment(by: UInt64(batch.commands.count))
     for command in batch.commands { takeCommand(command, shard, now: now) }
@@ -182,16 +182,27 @@ extension ShardWorker {
     touch(shard)
   }
 
-  /// Its sessions are not known before it has announced them.
+  /// An edge lives that this worker did not know, or that was counted lost: its first command may tell,
+  /// or its heartbeat. Its sessions are not known before it has announced them.
   private func edgeReturned(_ edge: UInt64, now: Timestamp) {
+    guard knownEdges.insert(edge).inserted else { return }
     for shard in Array(expected.keys) { expected[shard]?.lostEdges[edge] = nil }
     let until = now + with.configuration.silentEdgeAwaited
     for shard in held { shard?.machine.edgeMissing(edge, until: until, now: now) }
     announceAnew()
   }
 
-  private func edgeAnnounced(_ edge: UInt64, _ shard: Int, now: Timestamp) {
+  /// Where the bus lost some of what the edge announced, it is asked once more, and then at intervals.
+  private func edgeAnnounced(_ edge: UInt64, _ sessions: Int?, _ shard: Int, now: Timestamp) {
     if case .parting = held[shard]!.phase { return }
+    if let sessions, held[shard]!.machine.sessions(on: edge) < sessions {
+      held[shard]!.machine.edgeMissing(
+        edge, until: now + with.configuration.silentEdgeAwaited, now: now)
+      if held[shard]!.askedForRest.insert(edge).inserted { askForSessions(held[shard]!.term) }
+      return
+    }
+    held[shard]!.askedForRest.remove(edge)
+    stopAwaiting(edge, shard)
     decide(shard, now: now) { $0.edgeAnnounced(edge, now: now, into: &$1) }
     touch(shard)
   }

@@ -16,6 +16,7 @@ extension ShardWorker {
     }
     expected[shard] = nil
     let configuration = with.configuration
+    knownEdges.formUnion(recovered.edges.living)
     let timeout =
       recovered.edges.living.isEmpty
       ? configuration.announceTimeoutWithoutEdges : configuration.announceTimeout

@@ -22,7 +22,8 @@ package enum WorkerEvent: Sendable {
   case peerAnswer([UInt8])
   /// Whether every coordinator reads what pushes leave in the journal.
   case mayPush(Bool)
-  case announceDone(shard: Int, epoch: UInt64, edge: UInt64)
+  /// With the number of sessions, where the edge says it.
+  case announceDone(shard: Int, epoch: UInt64, edge: UInt64, sessions: Int? = nil)
   /// Its sessions are dropped. Until `awaitedUntil` it may return with them.
   case edgeLost(UInt64, awaitedUntil: Timestamp)
   /// An edge that was not known, or was counted lost, lives: its sessions are wanted.

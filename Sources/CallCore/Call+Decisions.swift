@@ -206,22 +206,29 @@ extension Call {
   /// - Returns: nil where that one was lost on its way. Nothing is said then: the edge retransmits both,
   ///   in their order.
   mutating func signal(
-    _ role: Role, request: UInt64, after: UInt64, _ kind: SignalKind, _ body: String,
-    _ context: CallContext, into outcome: inout Outcome
+    _ role: Role, request: UInt64, after: UInt64, on session: SessionRef, _ kind: SignalKind,
+    _ body: String, _ context: CallContext, into outcome: inout Outcome
   ) -> Reply? {
+    func isKnown(_ memory: inout SignalMemory) -> Bool {
+      memory.isRepeat(request: request, on: session, kind, body)
+    }
+    func hasGap(_ memory: SignalMemory) -> Bool {
+      after != 0 && !memory.contains(request: after, on: session)
+    }
     switch role {
     case .caller:
-      if callerSignalMemory.isRepeat(request: request, kind, body) { return .done }
-      if after != 0, !isEnded, !callerSignalMemory.contains(request: after) { return nil }
+      if isKnown(&callerSignalMemory) { return .done }
+      if !isEnded, hasGap(callerSignalMemory) { return nil }
     case .leg(let leg):
-      if legs[leg].signalMemory.isRepeat(request: request, kind, body) { return .done }
-      let isKept = isRinging ? legs[leg].state.isLive : legs[leg].state == .won
-      if after != 0, isKept, !isEnded, !legs[leg].signalMemory.contains(request: after) {
-        return nil
-      }
+      if isKnown(&legs[leg].signalMemory) { return .done }
+      let isKept = isRinging ? legs[leg].state.isLive : !isEnded && legs[leg].state == .won
+      if isKept, hasGap(legs[leg].signalMemory) { return nil }
     case .calleeDevice, .stranger: return .done
     }
-    return signal(role, request: request, kind, body, context, into: &outcome)
+    let reply = signal(role, request: request, kind, body, context, into: &outcome)
+    if case .caller = role { callerSignalMemory.claim(session, request) }
+    if case .leg(let leg) = role { legs[leg].signalMemory.claim(session, request) }
+    return reply
   }
 
   private mutating func signal(

@@ -129,7 +129,6 @@ extension Call {
     }
     var placed = facts
     placed.legs = legs.map(\.party)
-    placed.signalsTaken = signalsTaken
     add(.placed(placed))
     for leg in legs {
       switch leg.state {
@@ -151,16 +150,25 @@ extension Call {
       add(.signal(fromCaller: true, facts.caller.device, signal))
     }
     appendStage(add)
+    appendSignalsTaken(add)
     if settled { add(.settled) }
   }
 
-  private var signalsTaken: [SignalMark] {
-    guard !isEnded else { return [] }
+  /// Behind the signals themselves, of which some are known no more, since later ones took their place.
+  /// An earlier version passes over a call that is placed again.
+  private func appendSignalsTaken(_ add: (JournalEntry.Change) -> Void) {
+    guard !isEnded else { return }
     var marks = callerSignalMemory.marks(fromCaller: true, facts.caller.device)
-    for leg in legs where leg.state.isLive || leg.state == .won {
+    for leg in legs where leg.state.mayStillRing || leg.state == .won {
       marks += leg.signalMemory.marks(fromCaller: false, leg.party.device)
     }
-    return marks
+    guard !marks.isEmpty else { return }
+    var again = facts
+    again.description = ""
+    again.headers = []
+    again.legs = []
+    again.signalsTaken = marks
+    add(.placed(again))
   }
 
   private func appendStage(_ add: (JournalEntry.Change) -> Void) {

@@ -134,7 +134,8 @@ extension Call {
     }
     if !same {
       timeline.note(.attached, CallTimeline.caller, at: context.now)
-      caller.sayAgain(context, into: &outcome)
+      // Before a new owner begins only a part is known of what the caller has to hear.
+      if context.isServing { caller.sayAgain(context, into: &outcome) }
     }
   }
 }

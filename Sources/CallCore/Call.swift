@@ -56,16 +56,19 @@ struct Call: Sendable {
     self.version = epoch << 20
     self.timeline = CallTimeline(start: facts.placedAt)
     self.legs = facts.legs.map { Leg(party: $0, session: nil) }
-    for mark in facts.signalsTaken { take(mark) }
-    self.facts.signalsTaken = []
     timeline.note(.placed, CallTimeline.caller, at: facts.placedAt)
   }
 
-  private mutating func take(_ mark: SignalMark) {
-    if mark.fromCaller {
-      callerSignalMemory.note(request: mark.request, content: mark.content)
-    } else if let leg = legIndex(mark.device) {
-      legs[leg].signalMemory.note(request: mark.request, content: mark.content)
+  /// What a checkpoint tells of descriptions and candidates that were taken.
+  mutating func restore(_ marks: [SignalMark]) {
+    callerSignalMemory = SignalMemory()
+    for leg in legs.indices { legs[leg].signalMemory = SignalMemory() }
+    for mark in marks {
+      if mark.fromCaller {
+        callerSignalMemory.note(request: mark.request, content: mark.content)
+      } else if let leg = legIndex(mark.device) {
+        legs[leg].signalMemory.note(request: mark.request, content: mark.content)
+      }
     }
   }
 

@@ -97,8 +97,8 @@ public struct PlacedFacts: Sendable, Equatable {
   public var legs: [Party]
   /// Tells a repeated `place` from another call with the same id.
   public var fingerprint: UInt64
-  /// In a checkpoint, of a call that goes on: the newest descriptions and candidates, also those that
-  /// were acknowledged.
+  /// In a checkpoint, of a call that goes on and stands there before: the newest descriptions and
+  /// candidates, also those that were acknowledged.
   public var signalsTaken: [SignalMark] = []
   public init(
     callee: UserKey, caller: Party, placedAt: Timestamp, deadline: Timestamp, video: Bool,

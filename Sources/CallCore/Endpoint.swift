@@ -110,4 +110,6 @@ struct CallContext {
   let now: Timestamp
   let limits: CallLimits
   let epoch: UInt64
+  /// False before a new owner begins: until then it tells nobody anything.
+  let isServing: Bool
 }

@@ -252,8 +252,8 @@ extension ShardMachine {
     case (.hangUp, _): return call.hangUp(role, on: command.session, context, into: &outcome)
     case (.signal(_, let kind, let body), _):
       return call.signal(
-        role, request: command.request, after: command.after, kind, body, context,
-        into: &outcome)
+        role, request: command.request, after: command.after, on: command.session, kind, body,
+        context, into: &outcome)
     case (.resume, .caller):
       call.callerAttached(command.session, context, into: &outcome)
       return .call(call.state(for: .caller))

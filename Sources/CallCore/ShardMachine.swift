@@ -41,7 +41,7 @@ public struct ShardMachine: Sendable {
   static let presumedSeen: Span = .seconds(7 * 86_400)
 
   func context(_ now: Timestamp) -> CallContext {
-    CallContext(now: now, limits: limits, epoch: epoch)
+    CallContext(now: now, limits: limits, epoch: epoch, isServing: isServing)
   }
 
   // MARK: Recovery
@@ -62,7 +62,10 @@ public struct ShardMachine: Sendable {
     let epoch = epoch
     for entry in entries {
       if case .placed(let facts) = entry.change {
-        guard !calls.contains(entry.call) else { continue }
+        guard !calls.contains(entry.call) else {
+          if !facts.signalsTaken.isEmpty { mutate(entry.call) { $0.restore(facts.signalsTaken) } }
+          continue
+        }
         var call = Call(id: entry.call, facts: facts, callerSession: nil, epoch: epoch)
         // Whoever was invited before the takeover may ring: it is told what became of the call.
         for leg in call.legs.indices { call.legs[leg].told = true }
@@ -184,6 +187,11 @@ public struct ShardMachine: Sendable {
     for slot in calls.slots where calls[slot].sessionsUnknownUntil != nil {
       mutate(calls[slot].id) { $0.sessionsBecameKnown(context, into: &outcome) }
     }
+  }
+
+  /// How many sessions of an edge are known.
+  public func sessions(on edge: UInt64) -> Int {
+    users.values.reduce(0) { $0 + $1.devices.count { $0.session?.edge == edge } }
   }
 
   /// Until when a call to somebody without a device waits for one; nil while all sessions are known.

@@ -6,6 +6,8 @@ struct SignalMemory: Sendable {
     /// The sender's number for the command; 0 where the journal does not have it, as in records of
     /// earlier versions.
     var request: UInt64
+    /// On which the command came last; nil where only the journal knows it.
+    var session: SessionRef?
   }
   private var entries: [Entry] = []
 
@@ -19,8 +21,11 @@ struct SignalMemory: Sendable {
 
   /// - Parameter request: 0 where it is not known.
   mutating func note(request: UInt64, content: UInt64) {
-    // A checkpoint tells twice of what is not acknowledged.
-    if request != 0, contains(request: request) { return }
+    if request != 0, let known = entries.firstIndex(where: { $0.request == request }) {
+      if entries[known].content == content { return }
+      // An app that was started again counts from 1.
+      entries.remove(at: known)
+    }
     if entries.count >= Self.capacity { entries.removeFirst() }
     entries.append(Entry(content: content, request: request))
   }
@@ -33,18 +38,31 @@ struct SignalMemory: Sendable {
     }
   }
 
-  func contains(request: UInt64) -> Bool { entries.contains { $0.request == request } }
+  /// If the command was taken, it came on this session.
+  mutating func claim(_ session: SessionRef, _ request: UInt64) {
+    guard let newest = entries.indices.last, entries[newest].request == request else { return }
+    entries[newest].session = session
+  }
+
+  /// Whether a command that came on this session was taken. What is unanswered is sent again on each
+  /// session, so one that came on another counts when it is repeated here.
+  func contains(request: UInt64, on session: SessionRef) -> Bool {
+    entries.contains { $0.request == request && $0.session == session }
+  }
 
   /// Whether this is a repetition. The same content under another request is none, unless the request
   /// of the earlier one is not known: it counts as the repetition it most likely is, once.
-  mutating func isRepeat(request: UInt64, _ kind: SignalKind, _ body: String) -> Bool {
+  mutating func isRepeat(
+    request: UInt64, on session: SessionRef, _ kind: SignalKind, _ body: String
+  ) -> Bool {
     guard request != 0, !entries.isEmpty else { return false }
     let content = Self.hash(kind, body)
-    if entries.contains(where: { $0.content == content && $0.request == request }) { return true }
-    guard
-      let index = entries.firstIndex(where: { $0.content == content && $0.request == 0 })
-    else { return false }
+    let index =
+      entries.firstIndex { $0.content == content && $0.request == request }
+      ?? entries.firstIndex { $0.content == content && $0.request == 0 }
+    guard let index else { return false }
     entries[index].request = request
+    entries[index].session = session
     return true
   }
 

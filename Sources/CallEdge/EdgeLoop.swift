@@ -324,14 +324,20 @@ final class EdgeLoop {
 
   /// Announces all sessions of a shard's users, and where the callers of its calls are; then says
   /// again what waits for an answer. Everything is published when it returns.
-  func announce(shard: Int) {
+  /// - Returns: how many sessions there are.
+  func announce(shard: Int) -> Int {
     flushCommands(all: true)
+    var count = 0
     for case .device(let handler) in endpoints.values {
-      if let command = handler.announcement(toShard: shard) { outbox.say(command) }
+      if let command = handler.announcement(toShard: shard) {
+        outbox.say(command)
+        count += 1
+      }
       for command in handler.resumptions(ofShard: shard) { outbox.say(command) }
     }
     outbox.sayAgain(toShard: shard) { endpoints[$0] != nil }
     flushCommands(all: true)
+    return count
   }
 
   // MARK: Time

@@ -69,16 +69,15 @@ extension EdgeNode {
         request.shard < UInt32(shared.configuration.shardCount)
       else { return shared.metrics.batchesUnreadable.increment() }
       let shard = Int(request.shard)
-      let done = OutgoingMessage(
-        subject: shared.subjects.announceDone(shard: shard),
-        bytes: ClusterCodec.encode(
-          AnnounceDone(shard: request.shard, epoch: request.epoch, edge: shared.incarnation)))
       // The last loop to finish says so: on one connection, that comes behind all that was said.
       let left = Countdown(loops.count)
       for loop in loops {
         loop.execute {
-          $0.announce(shard: shard)
-          if left.isLast() { _ = bus.publish([done]) }
+          guard let announced = left.isLast(adding: $0.announce(shard: shard)) else { return }
+          let done = AnnounceDone(
+            shard: request.shard, epoch: request.epoch, edge: shared.incarnation,
+            sessions: announced)
+          bus.publish(shared.subjects.announceDone(shard: shard), ClusterCodec.encode(done))
         }
       }
     }
@@ -184,9 +183,14 @@ final class EdgeStateBox: Sendable {
   func set(_ new: EdgePhase) { state.withLock { $0 = new } }
 }
 
-/// Tells the last of several that it is the last.
+/// Tells the last of several that it is the last, and what all have counted.
 final class Countdown: Sendable {
   private let left: Atomic<Int>
+  private let sum = Atomic(0)
   init(_ count: Int) { left = Atomic(count) }
-  func isLast() -> Bool { left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
+  func isLast(adding count: Int) -> Int? {
+    sum.add(count, ordering: .relaxed)
+    guard left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return nil }
+    return sum.load(ordering: .relaxed)
+  }
 }

@@ -82,7 +82,9 @@ public enum ClusterCodec {
       (message) throws(Fault) in
       try Unpacker.checkSaid(format: message.pointee.format)
       return AnnounceDone(
-        shard: message.pointee.shard, epoch: message.pointee.epoch, edge: message.pointee.edge)
+        shard: message.pointee.shard, epoch: message.pointee.epoch, edge: message.pointee.edge,
+        sessions: message.pointee.sessions_said == 0
+          ? nil : Int(clamping: message.pointee.sessions_said - 1))
     }
   }
   public static func lease(_ bytes: [UInt8]) throws(WireError) -> Lease {

@@ -89,6 +89,8 @@ public struct Heartbeat: Sendable, Equatable {
   public var shardCount: UInt32
   /// The highest format that the node reads. Who writes a later one waits until all read it.
   public var reads: UInt32
+  /// Of a coordinator: edges that fell silent and may return with their sessions.
+  public var silentEdges: [SilentEdge] = []
   public init(
     node: String, role: NodeRole, incarnation: UInt64, state: NodeState, version: String,
     shardCount: UInt32, reads: UInt32 = ClusterCodec.format
@@ -100,6 +102,17 @@ public struct Heartbeat: Sendable, Equatable {
     self.version = version
     self.shardCount = shardCount
     self.reads = reads
+  }
+}
+
+/// An edge that a coordinator counts as lost because of its silence.
+public struct SilentEdge: Sendable, Equatable {
+  public var edge: UInt64
+  /// For how long it counts as lost.
+  public var since: Span
+  public init(edge: UInt64, since: Span) {
+    self.edge = edge
+    self.since = since
   }
 }
 
@@ -116,10 +129,13 @@ public struct AnnounceDone: Sendable, Equatable {
   public var shard: UInt32
   public var epoch: UInt64
   public var edge: UInt64
-  public init(shard: UInt32, epoch: UInt64, edge: UInt64) {
+  /// How many were announced, so that a loss shows; nil where an earlier version does not say.
+  public var sessions: Int?
+  public init(shard: UInt32, epoch: UInt64, edge: UInt64, sessions: Int? = nil) {
     self.shard = shard
     self.epoch = epoch
     self.edge = edge
+    self.sessions = sessions
   }
 }
 

@@ -204,4 +204,23 @@ import Testing
     #expect(membership.heard(edge("e9", 9, .gone), now: at(3200)) == [])
     #expect(membership.missingEdges.isEmpty)
   }
+
+  /// An edge that has been frozen since before this node began is known to the others only.
+  @Test func aSilentEdgeIsKnownFromOthers() {
+    var membership = Membership(timeout: Self.timeout, now: at(0))
+    _ = membership.heard(edge("e8", 8), now: at(0))
+    var other = heartbeat("b", 2)
+    other.silentEdges = [
+      SilentEdge(edge: 7, since: .seconds(10)), SilentEdge(edge: 8, since: .seconds(10)),
+    ]
+    #expect(membership.heard(other, now: at(500)) == [.coordinatorsChanged, .edgeLost(7, .silent)])
+    #expect(membership.heard(other, now: at(1000)) == [], "it is known now; the other one lives")
+    #expect(membership.missingEdges.map(\.edge) == [7])
+    #expect(membership.missingEdges.map(\.at) == [at(-9500)])
+    let told = membership.silentEdges(within: .seconds(75), now: at(2000))
+    #expect(told == [SilentEdge(edge: 7, since: .milliseconds(11_500))])
+    #expect(membership.silentEdges(within: .seconds(75), now: at(65_500)).isEmpty)
+    #expect(membership.heard(edge("e7", 7), now: at(3000)) == [.edgeReturned(7)])
+    #expect(membership.silentEdges(within: .seconds(75), now: at(3000)).isEmpty)
+  }
 }

@@ -185,7 +185,10 @@ private func isClosed(_ command: Command) -> Bool {
         ClusterCodec.encode(AnnounceRequest(shard: UInt32(shard), epoch: 7)))
       let answers = await done.next(until: .now + patience)
       #expect(
-        answers == [AnnounceDone(shard: UInt32(shard), epoch: 7, edge: edge.node.incarnation)])
+        answers == [
+          AnnounceDone(
+            shard: UInt32(shard), epoch: 7, edge: edge.node.incarnation, sessions: expected.count)
+        ])
       // By now all have been heard.
       var announced: Set<String> = []
       for command in await edge.shards.heard.next(until: .now) {

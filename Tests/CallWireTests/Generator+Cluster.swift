@@ -89,10 +89,15 @@ extension Generator {
   }
 
   mutating func heartbeat() -> Heartbeat {
-    Heartbeat(
+    var heartbeat = Heartbeat(
       node: text(10), role: NodeRole.allCases.randomElement(using: &self)!, incarnation: next(),
       state: NodeState.allCases.randomElement(using: &self)!, version: text(10),
       shardCount: UInt32(truncatingIfNeeded: next()))
+    heartbeat.silentEdges = list(2) {
+      SilentEdge(
+        edge: $0.next(), since: .milliseconds(Int64(UInt32(truncatingIfNeeded: $0.next()))))
+    }
+    return heartbeat
   }
 
   mutating func lease() -> Lease {

@@ -58,7 +58,9 @@ import Testing
       let request = AnnounceRequest(
         shard: UInt32(truncatingIfNeeded: generator.next()), epoch: generator.next())
       try #require(try ClusterCodec.announceRequest(ClusterCodec.encode(request)) == request)
-      let done = AnnounceDone(shard: request.shard, epoch: request.epoch, edge: generator.next())
+      let done = AnnounceDone(
+        shard: request.shard, epoch: request.epoch, edge: generator.next(),
+        sessions: generator.chance(50) ? Int(generator.number() >> 12) : nil)
       try #require(try ClusterCodec.announceDone(ClusterCodec.encode(done)) == done)
     }
   }

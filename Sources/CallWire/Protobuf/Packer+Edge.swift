@@ -79,6 +79,17 @@ extension Packer {
     message.pointee.shard_count = value.shardCount
     message.pointee.format = ClusterCodec.firstFormat
     message.pointee.reads = value.reads
+    message.pointee.n_silent_edges = value.silentEdges.count
+    message.pointee.silent_edges = array(value.silentEdges, silentEdge)
+    return message
+  }
+
+  private func silentEdge(
+    _ value: SilentEdge
+  ) -> UnsafeMutablePointer<Callmesh__V1__SilentEdge> {
+    let message = arena.make(callmesh__v1__silent_edge__init)
+    message.pointee.edge = value.edge
+    message.pointee.since_ms = UInt32(clamping: value.since.microseconds / 1000)
     return message
   }
 
@@ -96,6 +107,7 @@ extension Packer {
     _ value: AnnounceDone
   ) -> UnsafeMutablePointer<Callmesh__V1__AnnounceDone> {
     let message = arena.make(callmesh__v1__announce_done__init)
+    message.pointee.sessions_said = value.sessions.map { UInt64(clamping: $0) + 1 } ?? 0
     message.pointee.shard = value.shard
     message.pointee.epoch = value.epoch
     message.pointee.edge = value.edge

@@ -89,13 +89,19 @@ extension Unpacker {
     _ message: UnsafeMutablePointer<Callmesh__V1__Heartbeat>
   ) throws(Fault) -> Heartbeat {
     try checkSaid(format: message.pointee.format)
-    return Heartbeat(
+    var heartbeat = Heartbeat(
       node: try text(message.pointee.node, "node"),
       role: try known(message.pointee.role.rawValue, NodeRole.self, "role"),
       incarnation: message.pointee.incarnation,
       state: try known(message.pointee.state.rawValue, NodeState.self, "state"),
       version: try text(message.pointee.version, "version"),
       shardCount: message.pointee.shard_count, reads: max(1, message.pointee.reads))
+    heartbeat.silentEdges = try array(
+      message.pointee.n_silent_edges, message.pointee.silent_edges
+    ) { edge throws(Fault) in
+      SilentEdge(edge: edge.pointee.edge, since: .milliseconds(Int64(edge.pointee.since_ms)))
+    }
+    return heartbeat
   }
 
   static func lease(_ message: UnsafeMutablePointer<Callmesh__V1__Lease>) throws(Fault) -> Lease {

@@ -34,6 +34,7 @@ typedef struct Callmesh__V1__EdgeBatch Callmesh__V1__EdgeBatch;
 typedef struct Callmesh__V1__EdgeItem Callmesh__V1__EdgeItem;
 typedef struct Callmesh__V1__CloseSession Callmesh__V1__CloseSession;
 typedef struct Callmesh__V1__Heartbeat Callmesh__V1__Heartbeat;
+typedef struct Callmesh__V1__SilentEdge Callmesh__V1__SilentEdge;
 typedef struct Callmesh__V1__AnnounceRequest Callmesh__V1__AnnounceRequest;
 typedef struct Callmesh__V1__AnnounceDone Callmesh__V1__AnnounceDone;
 typedef struct Callmesh__V1__Lease Callmesh__V1__Lease;
@@ -459,10 +460,32 @@ struct  Callmesh__V1__Heartbeat
    * The highest format that this node reads; 0 is 1.
    */
   uint32_t reads;
+  /*
+   * Of a coordinator.
+   */
+  size_t n_silent_edges;
+  Callmesh__V1__SilentEdge **silent_edges;
 };
 #define CALLMESH__V1__HEARTBEAT__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__heartbeat__descriptor) \
-    , (char *)protobuf_c_empty_string, CALLMESH__V1__NODE_ROLE__NODE_ROLE_UNSPECIFIED, 0, CALLMESH__V1__NODE_STATE__NODE_STATE_STARTING, (char *)protobuf_c_empty_string, 0, 0, 0 }
+    , (char *)protobuf_c_empty_string, CALLMESH__V1__NODE_ROLE__NODE_ROLE_UNSPECIFIED, 0, CALLMESH__V1__NODE_STATE__NODE_STATE_STARTING, (char *)protobuf_c_empty_string, 0, 0, 0, 0,NULL }
+
+
+/*
+ * An edge that fell silent and may return with its sessions: for coordinators that started since.
+ */
+struct  Callmesh__V1__SilentEdge
+{
+  ProtobufCMessage base;
+  uint64_t edge;
+  /*
+   * For how long it counts as lost.
+   */
+  uint32_t since_ms;
+};
+#define CALLMESH__V1__SILENT_EDGE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__silent_edge__descriptor) \
+    , 0, 0 }
 
 
 /*
@@ -491,10 +514,14 @@ struct  Callmesh__V1__AnnounceDone
   uint64_t epoch;
   uint64_t edge;
   uint32_t format;
+  /*
+   * 1 + how many sessions were announced, so that a loss shows; 0: not said.
+   */
+  uint64_t sessions_said;
 };
 #define CALLMESH__V1__ANNOUNCE_DONE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__announce_done__descriptor) \
-    , 0, 0, 0, 0 }
+    , 0, 0, 0, 0, 0 }
 
 
 /*
@@ -993,6 +1020,25 @@ Callmesh__V1__Heartbeat *
 void   callmesh__v1__heartbeat__free_unpacked
                      (Callmesh__V1__Heartbeat *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__SilentEdge methods */
+void   callmesh__v1__silent_edge__init
+                     (Callmesh__V1__SilentEdge         *message);
+size_t callmesh__v1__silent_edge__get_packed_size
+                     (const Callmesh__V1__SilentEdge   *message);
+size_t callmesh__v1__silent_edge__pack
+                     (const Callmesh__V1__SilentEdge   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__silent_edge__pack_to_buffer
+                     (const Callmesh__V1__SilentEdge   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__SilentEdge *
+       callmesh__v1__silent_edge__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__silent_edge__free_unpacked
+                     (Callmesh__V1__SilentEdge *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__AnnounceRequest methods */
 void   callmesh__v1__announce_request__init
                      (Callmesh__V1__AnnounceRequest         *message);
@@ -1239,6 +1285,9 @@ typedef void (*Callmesh__V1__CloseSession_Closure)
 typedef void (*Callmesh__V1__Heartbeat_Closure)
                  (const Callmesh__V1__Heartbeat *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__SilentEdge_Closure)
+                 (const Callmesh__V1__SilentEdge *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__AnnounceRequest_Closure)
                  (const Callmesh__V1__AnnounceRequest *message,
                   void *closure_data);
@@ -1297,6 +1346,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__edge_batch__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__edge_item__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__close_session__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__heartbeat__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__silent_edge__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__announce_request__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__announce_done__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__lease__descriptor;
