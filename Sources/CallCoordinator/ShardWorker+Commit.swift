@@ -18,7 +18,8 @@ extension ShardWorker {
       begin(shard, unheard: awaiting, now: now)
     }
     if held[shard]!.keepsTime, held[shard]!.machine.nextDeadline <= now {
-      decide(shard, now: now) { $0.fire(now: now, into: &$1) }
+      let isHeldBack = isHeldBack(shard, now: now)
+      decide(shard, now: now) { $0.fire(now: now, isHeldBack: isHeldBack, into: &$1) }
     }
     if held[shard]!.keepsTime, held[shard]!.askAgainAt <= now {
       askForSessions(held[shard]!.term)
@@ -31,6 +32,13 @@ extension ShardWorker {
     }
     countHeldBack(shard)
     countCalls(shard)
+  }
+
+  /// Whether an append has been under way for as long as a device has to acknowledge.
+  private func isHeldBack(_ shard: Int, now: Timestamp) -> Bool {
+    guard let flight = held[shard]!.flight else { return false }
+    let first = with.configuration.limits.deliveryRepeats.first ?? .seconds(1)
+    return flight.startedAt + first <= now
   }
 
   private func appendNext(_ shard: Int, now: Timestamp) {

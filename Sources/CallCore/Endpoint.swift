@@ -78,6 +78,10 @@ struct Endpoint: Sendable {
     guard let session else { return 0 }
     var count = 0
     for index in outbox.indices where outbox[index].nextAt <= context.now {
+      guard !context.isHeldBack else {
+        outbox[index].nextAt = context.now + (context.limits.deliveryRepeats.first ?? .seconds(1))
+        continue
+      }
       send(index, to: session, into: &outcome)
       schedule(index, context)
       count += 1
@@ -112,4 +116,7 @@ struct CallContext {
   let epoch: UInt64
   /// False before a new owner begins: until then it tells nobody anything.
   let isServing: Bool
+  /// The journal has not taken what was decided before: to repeat that, too, would only add to it, and all
+  /// attempts would leave at one moment.
+  let isHeldBack: Bool
 }

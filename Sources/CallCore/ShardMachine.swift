@@ -40,8 +40,9 @@ public struct ShardMachine: Sendable {
   /// start, so whoever did not in a week is hardly between two sockets.
   static let presumedSeen: Span = .seconds(7 * 86_400)
 
-  func context(_ now: Timestamp) -> CallContext {
-    CallContext(now: now, limits: limits, epoch: epoch, isServing: isServing)
+  func context(_ now: Timestamp, isHeldBack: Bool = false) -> CallContext {
+    CallContext(
+      now: now, limits: limits, epoch: epoch, isServing: isServing, isHeldBack: isHeldBack)
   }
 
   // MARK: Recovery
@@ -173,7 +174,7 @@ public struct ShardMachine: Sendable {
   /// announced them yet. Until then no call ends as unreachable at once.
   public mutating func edgeMissing(_ edge: UInt64, until: Timestamp, now: Timestamp) {
     missingEdges = missingEdges.filter { now < $0.value }
-    if now < until { missingEdges[edge] = until }
+    if now < until { missingEdges[edge] = max(until, missingEdges[edge] ?? until) }
   }
 
   /// An edge has announced all its sessions. Once no edge is missing, calls for which there is no
@@ -226,9 +227,13 @@ public struct ShardMachine: Sendable {
   }
 
   /// Carries out what is due.
-  public mutating func fire(now: Timestamp, into outcome: inout Outcome) {
+  /// - Parameter isHeldBack: the journal has not taken for a while what was decided. Nothing is
+  ///   retransmitted then that nobody was sent.
+  public mutating func fire(
+    now: Timestamp, isHeldBack: Bool = false, into outcome: inout Outcome
+  ) {
     guard isServing else { return }
-    let context = context(now)
+    let context = context(now, isHeldBack: isHeldBack)
     while let due = deadlines.popDue(now: now) {
       guard let slot = calls.slot(of: due.key), calls[slot].armedAt == due.at else { continue }
       if calls[slot].isForgettable(context) {

@@ -156,6 +156,21 @@ import Testing
     #expect(told.map(\.after) == [0, told[0].version, told[1].version])
   }
 
+  @Test("R10: the attempts of a delivery are kept until the journal takes it")
+  func notRepeatedWhileHeldBack() {
+    var bench = ringing()
+    bench.caller(.cancel(Bench.callID))
+    let stop = bench.stops("b1").count
+    #expect(stop == 1)
+    for _ in 0..<20 {
+      bench.now = bench.now + .milliseconds(500)
+      bench.run { $0.fire(now: $1, isHeldBack: true, into: &$2) }
+    }
+    #expect(bench.stops("b1").count == 1)
+    bench.pass(.seconds(10))
+    #expect(bench.stops("b1").count == 5, "four attempts more, as ever")
+  }
+
   @Test("R2: a stop waits for nothing")
   func stopsAtOnce() {
     var bench = ringing()
