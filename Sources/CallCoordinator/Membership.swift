@@ -184,15 +184,15 @@ public struct Membership: Sendable {
     return events
   }
 
-  /// All coordinators crashed: an edge that is cut off, or stands still, is known to nobody. 0 stands for
-  /// it.
-  mutating func beginsWithoutKnowing(now: Timestamp) -> [Event] {
+  /// No coordinator that served is left: an edge that is cut off, or stands still, is known to nobody. 0
+  /// stands for it.
+  package mutating func beginsWithoutKnowing(now: Timestamp) -> [Event] {
     note(lost: 0, .silent, at: now)
     return [.edgeLost(0, .silent)]
   }
 
   /// The edges that fell silent lately, for the others.
-  func silentEdges(within span: Span, now: Timestamp) -> [SilentEdge] {
+  package func silentEdges(within span: Span, now: Timestamp) -> [SilentEdge] {
     lost.filter { $0.why == .silent && now < $0.at + span }.map {
       SilentEdge(edge: $0.edge, since: now - $0.at)
     }

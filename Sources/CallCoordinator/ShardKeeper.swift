@@ -192,7 +192,7 @@ package actor ShardKeeper {
       state = .serving
       heartbeatAt = now
       // Now at the latest it is known who else is there.
-      if isFirstAfterACrash { changed(membership.beginsWithoutKnowing(now: now), now: now) }
+      if isFirstSinceOthers { changed(membership.beginsWithoutKnowing(now: now), now: now) }
       place()
       with.logger.info(
         "Serves the cluster.",
@@ -205,10 +205,10 @@ package actor ShardKeeper {
     say(state)
   }
 
-  /// Shards were served, and nobody lives who could tell which edges are silent.
-  private var isFirstAfterACrash: Bool {
+  /// Shards were served before, and nobody lives who could tell which edges are silent.
+  private var isFirstSinceOthers: Bool {
     membership.coordinators.values.allSatisfy { $0.state == .starting }
-      && shards.contains { $0.record.lease.map { !$0.released } ?? false }
+      && shards.contains { $0.record.lease != nil }
   }
 
   private func isDone(now: Timestamp) -> Bool {

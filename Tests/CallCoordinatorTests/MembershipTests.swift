@@ -223,4 +223,14 @@ import Testing
     #expect(membership.heard(edge("e7", 7), now: at(3000)) == [.edgeReturned(7)])
     #expect(membership.silentEdges(within: .seconds(75), now: at(3000)).isEmpty)
   }
+
+  /// Nobody is left who could tell: any edge may be missing.
+  @Test func withoutAnybodyWhoCouldTellAnyEdgeMayBeMissing() {
+    var membership = Membership(timeout: Self.timeout, now: at(0))
+    #expect(membership.beginsWithoutKnowing(now: at(1000)) == [.edgeLost(0, .silent)])
+    #expect(membership.missingEdges.map(\.edge) == [0])
+    #expect(
+      membership.silentEdges(within: .seconds(75), now: at(1000)).map(\.edge) == [0],
+      "and the others are told so")
+  }
 }
