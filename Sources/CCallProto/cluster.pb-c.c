@@ -2881,7 +2881,7 @@ const ProtobufCMessageDescriptor callmesh__v1__heartbeat__descriptor =
   (ProtobufCMessageInit) callmesh__v1__heartbeat__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__silent_edge__field_descriptors[2] =
+static const ProtobufCFieldDescriptor callmesh__v1__silent_edge__field_descriptors[3] =
 {
   {
     "edge",
@@ -2907,15 +2907,28 @@ static const ProtobufCFieldDescriptor callmesh__v1__silent_edge__field_descripto
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "is_lost",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__SilentEdge, is_lost),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__silent_edge__field_indices_by_name[] = {
   0,   /* field[0] = edge */
+  2,   /* field[2] = is_lost */
   1,   /* field[1] = since_ms */
 };
 static const ProtobufCIntRange callmesh__v1__silent_edge__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__silent_edge__descriptor =
 {
@@ -2925,7 +2938,7 @@ const ProtobufCMessageDescriptor callmesh__v1__silent_edge__descriptor =
   "Callmesh__V1__SilentEdge",
   "callmesh.v1",
   sizeof(Callmesh__V1__SilentEdge),
-  2,
+  3,
   callmesh__v1__silent_edge__field_descriptors,
   callmesh__v1__silent_edge__field_indices_by_name,
   1,  callmesh__v1__silent_edge__number_ranges,

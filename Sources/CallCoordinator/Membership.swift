@@ -178,10 +178,30 @@ public struct Membership: Sendable {
     var events: [Event] = []
     for one in silent.prefix(Self.lostMax)
     where edges[one.edge] == nil && !lost.contains(where: { $0.edge == one.edge }) {
-      note(lost: one.edge, .silent, at: now + Span(microseconds: -one.since.microseconds))
-      events.append(.edgeLost(one.edge, .silent))
+      let since = now + Span(microseconds: -one.since.microseconds)
+      if one.isLost {
+        note(lost: one.edge, .silent, at: since)
+        events.append(.edgeLost(one.edge, .silent))
+      } else {
+        events += enter(
+          Member(
+            node: "", incarnation: one.edge, state: .serving, version: "", lastHeard: since,
+            isEdge: true))
+      }
     }
     return events
+  }
+
+  /// The edges that are silent, for the others: those that count as lost since less than `span`, and those
+  /// that were not heard for `silence`.
+  package func silentEdges(within span: Span, silence: Span, now: Timestamp) -> [SilentEdge] {
+    let gone = lost.filter { $0.why == .silent && now < $0.at + span }.map {
+      SilentEdge(edge: $0.edge, since: now - $0.at)
+    }
+    let quiet = edges.values.filter { $0.lastHeard + silence <= now }
+      .sorted { ($0.lastHeard, $0.incarnation) < ($1.lastHeard, $1.incarnation) }
+      .map { SilentEdge(edge: $0.incarnation, since: now - $0.lastHeard, isLost: false) }
+    return Array((gone + quiet).prefix(Self.lostMax))
   }
 
   /// No coordinator that served is left: an edge that is cut off, or stands still, is known to nobody. 0

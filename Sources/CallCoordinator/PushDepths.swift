@@ -33,8 +33,14 @@ final class PushDepths: Sendable {
   func run() async {
     while !Task.isCancelled {
       for lane in PushToken.lanes {
-        let depth = try? await queue.depth(lane: lane)
-        depths.withLock { $0[lane] = depth }
+        do {
+          let depth = try await queue.depth(lane: lane)
+          depths.withLock { $0[lane] = depth }
+        } catch BusError.closed {
+          return
+        } catch {
+          depths.withLock { $0[lane] = nil }
+        }
       }
       await clock.pause(Self.interval)
     }

@@ -11,7 +11,8 @@ extension ShardKeeper {
       node: configuration.nodeID, role: .coordinator, incarnation: with.incarnation, state: state,
       version: configuration.version, shardCount: UInt32(configuration.shardCount))
     heartbeat.silentEdges = membership.silentEdges(
-      within: configuration.silentEdgeAwaited, now: with.clock.now())
+      within: configuration.silentEdgeAwaited, silence: configuration.heartbeatInterval,
+      now: with.clock.now())
     with.bus.publish(with.subjects.heartbeats, ClusterCodec.encode(heartbeat))
   }
 

@@ -141,7 +141,13 @@ extension FaultyTwin {
   private func passOn(_ call: Call, _ signal: Signal, to party: Party) {
     if plays(.losesSignals, call) { return }
     if plays(.reordersSignals, call) {
-      return later(.milliseconds(60)) { [self] in tell(call, party, .signal(signal)) }
+      // Its index follows the wrong order, too: clients know repetitions by the index.
+      return later(.milliseconds(60)) { [self] in
+        call.signalCount += 1
+        tell(
+          call, party,
+          .signal(Signal(index: call.signalCount, kind: signal.kind, body: signal.body)))
+      }
     }
     tell(call, party, .signal(signal))
     guard plays(.doublesSignals, call) else { return }

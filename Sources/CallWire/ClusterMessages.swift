@@ -89,7 +89,7 @@ public struct Heartbeat: Sendable, Equatable {
   public var shardCount: UInt32
   /// The highest format that the node reads. Who writes a later one waits until all read it.
   public var reads: UInt32
-  /// Of a coordinator: edges that fell silent and may return with their sessions.
+  /// Of a coordinator: edges that are silent and may return with their sessions.
   public var silentEdges: [SilentEdge] = []
   public init(
     node: String, role: NodeRole, incarnation: UInt64, state: NodeState, version: String,
@@ -105,14 +105,16 @@ public struct Heartbeat: Sendable, Equatable {
   }
 }
 
-/// An edge that a coordinator counts as lost because of its silence.
+/// An edge that a coordinator has not heard lately.
 public struct SilentEdge: Sendable, Equatable {
   public var edge: UInt64
-  /// For how long it counts as lost.
+  /// For how long it is silent; where it counts as lost, for how long it does.
   public var since: Span
-  public init(edge: UInt64, since: Span) {
+  public var isLost: Bool
+  public init(edge: UInt64, since: Span, isLost: Bool = true) {
     self.edge = edge
     self.since = since
+    self.isLost = isLost
   }
 }
 

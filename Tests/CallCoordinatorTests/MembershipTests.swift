@@ -217,11 +217,15 @@ import Testing
     #expect(membership.heard(other, now: at(1000)) == [], "it is known now; the other one lives")
     #expect(membership.missingEdges.map(\.edge) == [7])
     #expect(membership.missingEdges.map(\.at) == [at(-9500)])
-    let told = membership.silentEdges(within: .seconds(75), now: at(2000))
-    #expect(told == [SilentEdge(edge: 7, since: .milliseconds(11_500))])
-    #expect(membership.silentEdges(within: .seconds(75), now: at(65_500)).isEmpty)
+    let told = membership.silentEdges(within: .seconds(75), silence: .seconds(1), now: at(2000))
+    #expect(
+      told == [
+        SilentEdge(edge: 7, since: .milliseconds(11_500)),
+        SilentEdge(edge: 8, since: .seconds(2), isLost: false),
+      ])
+    let later = membership.silentEdges(within: .seconds(75), silence: .seconds(90), now: at(65_500))
+    #expect(later.isEmpty)
     #expect(membership.heard(edge("e7", 7), now: at(3000)) == [.edgeReturned(7)])
-    #expect(membership.silentEdges(within: .seconds(75), now: at(3000)).isEmpty)
   }
 
   /// Nobody is left who could tell: any edge may be missing.
@@ -230,7 +234,19 @@ import Testing
     #expect(membership.beginsWithoutKnowing(now: at(1000)) == [.edgeLost(0, .silent)])
     #expect(membership.missingEdges.map(\.edge) == [0])
     #expect(
-      membership.silentEdges(within: .seconds(75), now: at(1000)).map(\.edge) == [0],
+      membership.silentEdges(within: .seconds(75), silence: .seconds(1), now: at(1000)).map(\.edge)
+        == [0],
       "and the others are told so")
+  }
+
+  /// Whoever told of it may crash before it counts the edge as lost.
+  @Test func anEdgeThatIsSilentAndNotLostYetIsKnownFromOthers() {
+    var membership = Membership(timeout: Self.timeout, now: at(0))
+    var other = heartbeat("b", 2)
+    other.silentEdges = [SilentEdge(edge: 7, since: .seconds(1), isLost: false)]
+    #expect(membership.heard(other, now: at(500)) == [.coordinatorsChanged, .edgeJoined(7)])
+    #expect(pass(&membership, from: 500, to: 2000) == [])
+    #expect(pass(&membership, from: 2500, to: 2500) == [])
+    #expect(pass(&membership, from: 3000, to: 3000) == [.edgeLost(7, .silent)])
   }
 }

@@ -95,7 +95,8 @@ extension Generator {
       shardCount: UInt32(truncatingIfNeeded: next()))
     heartbeat.silentEdges = list(2) {
       SilentEdge(
-        edge: $0.next(), since: .milliseconds(Int64(UInt32(truncatingIfNeeded: $0.next()))))
+        edge: $0.next(), since: .milliseconds(Int64(UInt32(truncatingIfNeeded: $0.next()))),
+        isLost: $0.chance(50))
     }
     return heartbeat
   }

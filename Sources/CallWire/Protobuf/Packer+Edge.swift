@@ -89,6 +89,7 @@ extension Packer {
   ) -> UnsafeMutablePointer<Callmesh__V1__SilentEdge> {
     let message = arena.make(callmesh__v1__silent_edge__init)
     message.pointee.edge = value.edge
+    message.pointee.is_lost = value.isLost ? 1 : 0
     message.pointee.since_ms = UInt32(clamping: value.since.microseconds / 1000)
     return message
   }

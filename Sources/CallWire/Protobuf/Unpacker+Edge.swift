@@ -99,7 +99,9 @@ extension Unpacker {
     heartbeat.silentEdges = try array(
       message.pointee.n_silent_edges, message.pointee.silent_edges
     ) { edge throws(Fault) in
-      SilentEdge(edge: edge.pointee.edge, since: .milliseconds(Int64(edge.pointee.since_ms)))
+      SilentEdge(
+        edge: edge.pointee.edge, since: .milliseconds(Int64(edge.pointee.since_ms)),
+        isLost: edge.pointee.is_lost != 0)
     }
     return heartbeat
   }

@@ -472,20 +472,21 @@ struct  Callmesh__V1__Heartbeat
 
 
 /*
- * An edge that fell silent and may return with its sessions: for coordinators that started since.
+ * An edge that is silent and may return with its sessions: for coordinators that started since.
  */
 struct  Callmesh__V1__SilentEdge
 {
   ProtobufCMessage base;
   uint64_t edge;
   /*
-   * For how long it counts as lost.
+   * For how long it is silent, or, where it counts as lost, for how long it does.
    */
   uint32_t since_ms;
+  protobuf_c_boolean is_lost;
 };
 #define CALLMESH__V1__SILENT_EDGE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__silent_edge__descriptor) \
-    , 0, 0 }
+    , 0, 0, 0 }
 
 
 /*
