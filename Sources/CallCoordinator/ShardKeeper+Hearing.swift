@@ -11,7 +11,7 @@ extension ShardKeeper {
       node: configuration.nodeID, role: .coordinator, incarnation: with.incarnation, state: state,
       version: configuration.version, shardCount: UInt32(configuration.shardCount))
     heartbeat.silentEdges = membership.silentEdges(
-      within: configuration.silentEdgeAwaited, silence: configuration.heartbeatInterval,
+      within: configuration.silentEdgeAwaited, silence: Span(microseconds: 0),
       now: with.clock.now())
     with.bus.publish(with.subjects.heartbeats, ClusterCodec.encode(heartbeat))
   }

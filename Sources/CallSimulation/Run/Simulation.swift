@@ -164,10 +164,13 @@ package final class Simulation {
     }
   }
 
-  /// Of a connection that is closed at its other end, or silent, a device may not know yet.
+  /// Of a connection that is closed at its other end, or silent, a device may not know yet; and an edge
+  /// may have closed that of a phone that sleeps.
   private func breakDead() {
     for line in lines.values {
-      guard let socket = line.socket, !socket.isSilent, !socket.isClosed else {
+      guard devices[line.who]?.isAsleep == false, let socket = line.socket, !socket.isSilent,
+        !socket.isClosed
+      else {
         note(.broken(link: line.number))
         continue
       }

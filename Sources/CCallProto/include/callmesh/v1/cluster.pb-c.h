@@ -461,7 +461,7 @@ struct  Callmesh__V1__Heartbeat
    */
   uint32_t reads;
   /*
-   * Of a coordinator.
+   * Of a coordinator: those silent for longest.
    */
   size_t n_silent_edges;
   Callmesh__V1__SilentEdge **silent_edges;
@@ -472,7 +472,7 @@ struct  Callmesh__V1__Heartbeat
 
 
 /*
- * An edge that is silent and may return with its sessions: for coordinators that started since.
+ * An edge that may fall silent, or is, and return with its sessions: for coordinators that started since.
  */
 struct  Callmesh__V1__SilentEdge
 {
