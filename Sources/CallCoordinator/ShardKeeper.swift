@@ -207,7 +207,7 @@ package actor ShardKeeper {
 
   /// Shards were served before, and nobody lives who could tell which edges are silent.
   private var isFirstSinceOthers: Bool {
-    membership.coordinators.values.allSatisfy { $0.state == .starting }
+    !membership.coordinators.values.contains { $0.state == .serving }
       && shards.contains { $0.record.lease != nil }
   }
 
