@@ -349,7 +349,9 @@ extension Call {
       if let until = legsLostUntil, until <= context.now { endUnreached(context, into: &outcome) }
       return
     }
-    if let until = sessionsUnknownUntil, context.now < until {
+    // Where somebody refused, the caller has an answer: only who would be unreachable is waited for.
+    let isRefused = legs.contains { $0.state == .declined || $0.state == .busy }
+    if let until = sessionsUnknownUntil, context.now < until, !isRefused {
       legsLostUntil = until
     } else {
       endUnreached(context, into: &outcome)

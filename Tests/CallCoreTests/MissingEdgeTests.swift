@@ -97,18 +97,25 @@ import Testing
     #expect(bench.place()?.state?.reason == .unreachable)
   }
 
-  @Test("R11: a device on another edge declines for itself: the silent one's may still ring")
+  @Test("R11: a device on another edge leaves: the silent one's may still ring")
+  func oneLeavesMeanwhile() {
+    var bench = silent()
+    bench.attach("b2", edge: 2)
+    bench.place()
+    bench.say(.sessionClosed(graceful: true), device: "b2", session: Bench.session("b2", edge: 2))
+    #expect(bench.ends.isEmpty)
+    announce(&bench, "b1")
+    announced(&bench, edge)
+    #expect(bench.invites("b1").count == 1)
+  }
+
+  @Test("R11: where the last known device refuses, the caller is told at once")
   func oneDeclinesMeanwhile() {
     var bench = silent()
     bench.attach("b2", edge: 2)
     bench.place()
     bench.say(
       .decline(Bench.callID, .here), device: "b2", session: Bench.session("b2", edge: 2))
-    #expect(bench.ends.isEmpty)
-    announce(&bench, "b1")
-    announced(&bench, edge)
-    #expect(bench.invites("b1").count == 1)
-    bench.say(.decline(Bench.callID, .here), device: "b1")
     #expect(bench.ends.map(\.reason) == [.declined])
   }
 
