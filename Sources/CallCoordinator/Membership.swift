@@ -173,7 +173,8 @@ public struct Membership: Sendable {
     return (same ? [] : [.coordinatorsChanged]) + learn(heartbeat.silentEdges, now: now)
   }
 
-  /// An edge that was silent ever since this node began is known to others only.
+  /// Takes in the edges that another coordinator knows. One that has been silent since this node began is
+  /// known to others only.
   private mutating func learn(_ silent: [SilentEdge], now: Timestamp) -> [Event] {
     var events: [Event] = []
     for one in silent.prefix(Self.lostMax)
@@ -192,8 +193,8 @@ public struct Membership: Sendable {
     return events
   }
 
-  /// The edges that are silent, for the others: those that count as lost since less than `span`, and those
-  /// that were not heard for `silence`.
+  /// What others are told of edges: which count as lost since less than `span`, and which were not heard for
+  /// `silence`; those that are silent for longest come first.
   package func silentEdges(within span: Span, silence: Span, now: Timestamp) -> [SilentEdge] {
     let gone = lost.filter { $0.why == .silent && now < $0.at + span }.map {
       SilentEdge(edge: $0.edge, since: now - $0.at)
@@ -209,13 +210,6 @@ public struct Membership: Sendable {
   package mutating func beginsWithoutKnowing(now: Timestamp) -> [Event] {
     note(lost: 0, .silent, at: now)
     return [.edgeLost(0, .silent)]
-  }
-
-  /// The edges that fell silent lately, for the others.
-  package func silentEdges(within span: Span, now: Timestamp) -> [SilentEdge] {
-    lost.filter { $0.why == .silent && now < $0.at + span }.map {
-      SilentEdge(edge: $0.edge, since: now - $0.at)
-    }
   }
 
   private mutating func note(lost edge: UInt64, _ why: EdgeLoss, at: Timestamp) {

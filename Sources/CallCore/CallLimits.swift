@@ -11,7 +11,7 @@ public struct CallLimits: Sendable, Equatable {
   /// For either side of an answered call.
   public var resumeGraceAnswered: Span = .seconds(60)
   /// How long a call waits for a registered device whose session broke just before the call was
-  /// placed. Zero: such a device counts as away at once.
+  /// placed, and for any device while an edge is missing. Zero: nobody is waited for.
   public var reattachGrace: Span = .seconds(5)
   /// Before a delivery is said again: first, second, … time. After the last it is given up until
   /// the device attaches again.

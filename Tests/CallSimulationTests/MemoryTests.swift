@@ -34,8 +34,7 @@ import Testing
     #expect(remains.result.steps > 100)
     if sabotage == nil { #expect(remains.result.failure?.reason == nil) }
     #expect(remains.simulation == nil)
-    // Since coordinators measure the push queue and edges linger, the world of this sabotage is kept by
-    // something when it stops in the middle. What keeps it is not found yet.
+    // Something keeps the world of this sabotage when it stops in the middle. What it is, is not known.
     withKnownIssue("a world that stopped in the middle is kept", isIntermittent: true) {
       #expect(remains.world == nil)
     } when: {

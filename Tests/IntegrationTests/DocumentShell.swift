@@ -28,22 +28,22 @@ struct DocumentShell: Sendable {
     let folder = NSTemporaryDirectory() + "/callmesh-docs-\(UUID().uuidString)"
     let manager = FileManager.default
     try manager.createDirectory(
-      atPath: folder + "/work/.build", withIntermediateDirectories: true)
+      atPath: folder + "/checkout/.build", withIntermediateDirectories: true)
     defer { try? manager.removeItem(atPath: folder) }
     for name in try manager.contentsOfDirectory(atPath: DocumentBlock.repository)
     where !name.hasPrefix(".") && name != "keys.json" {
       try manager.createSymbolicLink(
-        atPath: folder + "/work/" + name,
+        atPath: folder + "/checkout/" + name,
         withDestinationPath: DocumentBlock.repository + "/" + name)
     }
     let programs = (try TestCluster.program("callnode") as NSString).deletingLastPathComponent
     try manager.createSymbolicLink(
-      atPath: folder + "/work/.build/release", withDestinationPath: programs)
+      atPath: folder + "/checkout/.build/release", withDestinationPath: programs)
     let script =
       prologue + session.blocks.map { "echo '### \($0)'\n" + $0.text }.joined(separator: "\n")
     try script.write(toFile: folder + "/blocks.sh", atomically: true, encoding: .utf8)
 
-    var setUp = "cd \(folder)/work\n"
+    var setUp = "cd \(folder)/checkout\n"
     if hasNetwork || session.isRoot { setUp = "ip link set lo up\n" + setUp }
     if session.isRoot { setUp = cover("/mnt") + setUp }
     let inside = "set -e\n\(setUp)exec timeout 120 bash ../blocks.sh </dev/null 2>&1"
