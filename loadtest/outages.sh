@@ -47,10 +47,11 @@ for spec in "${rows[@]}"; do
       --chaos kill-nats=11s/1s-3s,kill-coordinator=8s,kill-edge=9s
     kinds=kill-nats,kill-coordinator,kill-edge wanted=$((calls / 3 / 2))
   else
-    servers=${spec%%:*} kind=${spec#*:} length=1s-15s interval=16s
+    # Each outage is over, and its shards answer, before the next begins: elections of three servers that
+    # all were away take their time. The last one is over 20 s before the end.
+    servers=${spec%%:*} kind=${spec#*:} length=1s-15s interval=20s seconds=$((calls * 5 / rate + 60))
+    [[ $kind != *-all-nats ]] || { interval=40s; seconds=$((calls * 6 / rate + 60)); }
     [[ $kind != freeze-all-edges ]] || { length=5s interval=11s; }
-    # A third of the time at least some outage is on; none is in the last 20 s.
-    seconds=$((calls * 3 / rate + 30))
     more=()
     ((servers == 1)) || more=(--nats-servers "$servers" --nats "$NATS_SERVER_NEWER")
     run "$name" "$seconds" --scenario loadtest/scenarios/outages.json --rate "$rate" --unregistered 50% "${more[@]}" \

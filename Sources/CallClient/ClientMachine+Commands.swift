@@ -82,9 +82,11 @@ extension ClientMachine {
         index += 1
         continue
       }
-      if pending[index].attempts >= configuration.commandAttempts {
+      if !pending[index].isRefused { pending[index].isDoubtful = true }
+      if !mayRetransmit(pending[index], now: now) {
         let entry = pending.remove(at: index)
         actions.append(.event(.gaveUp(request: entry.id, entry.command)))
+        withdraw(entry, now: now, into: &actions)
         sayHeldBack(behind: entry.command, now: now, into: &actions)
         sendStream(behind: entry, now: now, into: &actions)
       } else {
@@ -127,6 +129,7 @@ extension ClientMachine {
   /// Attached: says what waits for a reply, or was never said.
   mutating func sayPending(now: Timestamp, into actions: inout [Action]) {
     for index in pending.indices {
+      if pending[index].attempts > 0, !pending[index].isRefused { pending[index].isDoubtful = true }
       // What was lost with a connection does not count as an attempt.
       pending[index].attempts = 0
       pending[index].isRefused = false
@@ -151,10 +154,12 @@ extension ClientMachine {
     random: inout some RandomNumberGenerator, into actions: inout [Action]
   ) {
     guard let index = pending.firstIndex(where: { $0.id == id }) else { return }
+    if case .error(let error) = reply, error.code == .tryAgain { pending[index].isDoubtful = true }
     if case .error(let error) = reply, Self.asksForRetry(error.code),
-      pending[index].attempts < configuration.commandAttempts
+      mayRetransmit(pending[index], now: now)
     {
-      let floor = max(Int64(error.retryAfterMilliseconds), 200 << Int64(pending[index].attempts))
+      let floor = max(
+        Int64(error.retryAfterMilliseconds), 200 << Int64(min(pending[index].attempts, 6)))
       let wait = floor + Int64.random(in: 0...floor / 2, using: &random)
       pending[index].nextAt = now + .milliseconds(wait)
       pending[index].isRefused = true
@@ -170,8 +175,9 @@ extension ClientMachine {
     let command = entry.command
     actions.append(.event(.replied(request: id, command, reply)))
     takeReply(command, reply, into: &actions)
-    if case .place(let address, _) = command, case .error = reply {
+    if case .place(let address, _) = command, case .error(let error) = reply {
       takeUpAfterRefusal(address, now: now, into: &actions)
+      if Self.asksForRetry(error.code) { withdraw(entry, now: now, into: &actions) }
     }
     sayHeldBack(behind: command, now: now, into: &actions)
     if entry.isRefused { sendStream(behind: entry, now: now, into: &actions) }
@@ -266,7 +272,7 @@ extension ClientMachine {
     if calls.values[index].isEnded { remember(address.call) }
   }
 
-  private func isPlacing(_ call: CallID) -> Bool {
+  func isPlacing(_ call: CallID) -> Bool {
     pending.contains {
       if case .place(let address, _) = $0.command { address.call == call } else { false }
     }

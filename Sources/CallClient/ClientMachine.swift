@@ -107,6 +107,10 @@ public struct ClientMachine: Sendable {
     var nextAt: Timestamp
     /// The cluster asked to try again: it waits for `nextAt`, or for the one before it in its stream.
     var isRefused = false
+    /// An attempt has no answer that says what became of it: it may have been carried out.
+    var isDoubtful = false
+    /// Until when it is retransmitted; nil: `commandAttempts` times.
+    var until: Timestamp?
 
     /// The call whose descriptions and candidates it is one of.
     var stream: CallID? {

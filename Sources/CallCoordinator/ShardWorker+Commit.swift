@@ -174,6 +174,7 @@ extension ShardWorker {
   /// The record is in the journal: what waited for it may leave.
   private func commit(_ shard: Int, _ sequence: UInt64, end: UInt64, now: Timestamp) {
     guard let flight = held[shard]!.flight else { return }
+    if isHeldBack(shard, now: now) { held[shard]!.machine.wasHeldBack(now: now) }
     held[shard]!.flight = nil
     held[shard]!.journalEnd = end
     with.metrics.appends.increment()

@@ -68,6 +68,7 @@ extension Call {
   private mutating func takeOverAnswered(
     _ answer: AnsweredFacts, _ context: CallContext, into outcome: inout Outcome
   ) {
+    allowTimeToConnect(context)
     for leg in legs.indices where legs[leg].state == .stopped || legs[leg].state == .gone {
       stop(
         leg: leg, Stop(reason: .answeredElsewhere, by: answer.by), decided: answer.at, context,

@@ -16,7 +16,7 @@ extension Call {
         for leg in legs where leg.pushAt < next { next = leg.pushAt }
       }
     case .answered(let answer):
-      if !(callerConnected && winnerConnected) { next = min(next, answer.connectDeadline) }
+      if !isConnected { next = min(next, connectDeadline(answer)) }
       if let callerLostUntil { next = min(next, callerLostUntil) }
       if let winnerLostUntil { next = min(next, winnerLostUntil) }
     case .ended(let end, _):
@@ -53,6 +53,19 @@ extension Call {
     return repeated
   }
 
+  private var isConnected: Bool { callerConnected && winnerConnected }
+
+  private func connectDeadline(_ answer: AnsweredFacts) -> Timestamp {
+    max(answer.connectDeadline, connectBy ?? answer.connectDeadline)
+  }
+
+  /// The sides are told of the answer only now, since the journal or its owner was away: the time that they
+  /// have to connect begins anew.
+  mutating func allowTimeToConnect(_ context: CallContext) {
+    guard case .answered = stage, !isConnected else { return }
+    connectBy = context.now + context.limits.connectGrace
+  }
+
   private mutating func tickRinging(_ context: CallContext, into outcome: inout Outcome) {
     if facts.deadline <= context.now {
       end(.unanswered, by: nil, context, into: &outcome)
@@ -70,7 +83,8 @@ extension Call {
   ) {
     let callerGone = callerLostUntil.map { $0 <= context.now } ?? false
     let winnerGone = winnerLostUntil.map { $0 <= context.now } ?? false
-    if !(callerConnected && winnerConnected), answer.connectDeadline <= context.now {
+    if context.isHeldBack { allowTimeToConnect(context) }
+    if !isConnected, connectDeadline(answer) <= context.now {
       end(.failed, by: nil, context, into: &outcome)
     } else if callerGone || winnerGone {
       // Both sides away, though one may have some grace left: nobody is there to come back to.

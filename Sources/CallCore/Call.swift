@@ -31,6 +31,9 @@ struct Call: Sendable {
   /// Until when a device may be announced of which the shard does not know, since an edge is missing.
   /// Not journalled: a new owner counts anew.
   var sessionsUnknownUntil: Timestamp?
+  /// Until when both sides may report connected, where they were told of the answer late. Not journalled: a
+  /// new owner counts anew.
+  var connectBy: Timestamp?
   /// Of the newest delivery.
   var version: UInt64
   /// Every device acknowledged the end.

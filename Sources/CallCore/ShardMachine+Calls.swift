@@ -58,7 +58,7 @@ extension ShardMachine {
     }
     // Who is in a call, or has no free device, is busy; anybody else may yet have a device.
     let isBusy = !reached.isEmpty && facts.legs.isEmpty
-    call.sessionsUnknownUntil = isBusy ? nil : sessionsUnknownUntil(context)
+    call.sessionsUnknownUntil = isBusy ? nil : sessionsUnknownUntil(of: facts.callee, context)
     insert(call)
     mutate(id) { call in
       if isBusy {

@@ -16,7 +16,10 @@ extension ShardMachine {
         return
       }
       if device.session == nil { tally.sessions += 1 }
-      if let present = device.session, present != command.session { replaced = present }
+      if device.session != command.session {
+        replaced = device.session
+        device.replacedAt = replaced == nil ? nil : context.now
+      }
       device.session = command.session
       device.brokeAt = nil
       device.attachedAt = attach.attachedAt
@@ -24,6 +27,7 @@ extension ShardMachine {
       if !attach.deviceName.isEmpty { device.name = attach.deviceName }
     }
     if ignored { return }
+    brokenSessions.forget(command.user)
     if let replaced {
       let notice = Notice(
         kind: .sessionReplaced, message: "This device has attached with another session.")
@@ -71,13 +75,14 @@ extension ShardMachine {
     _ key: UserKey, _ session: SessionRef, graceful: Bool, _ context: CallContext,
     into outcome: inout Outcome
   ) {
-    let device = users[key]?.device(of: session)?.id
+    let device = users[key]?.device(of: session)
     let dropped =
       users[key]?.dropSessions(at: context.now, graceful: graceful) { $0 == session } ?? []
     if !dropped.isEmpty {
       tally.sessions -= 1
+      if !graceful { noteBroken(device, of: key, context) }
       // A socket may last longer than a registration does.
-      if isServing, let device { noteSeen(key, device, context, into: &outcome) }
+      if isServing, let device { noteSeen(key, device.id, context, into: &outcome) }
       calleeSessionLost(key, session, graceful: graceful, context, into: &outcome)
     }
     tidy(key)

@@ -28,6 +28,7 @@ public struct ShardMachine: Sendable {
   /// Edges whose sessions the shard does not know, and until when they may be there. 0 stands for
   /// devices between two edges.
   var missingEdges: [UInt64: Timestamp] = [:]
+  var brokenSessions = BrokenSessions()
   private var deadlines = DeadlineQueue<CallID>()
 
   public init(shard: Int, epoch: UInt64, limits: CallLimits) {
@@ -129,7 +130,7 @@ public struct ShardMachine: Sendable {
     let callee = calls.slot(of: id).map { calls[$0].facts.callee }
     let devices = callee.flatMap { users[$0] }?.devices ?? []
     let mayPush = mayPush
-    let until = sessionsUnknownUntil(context)
+    let until = callee.flatMap { sessionsUnknownUntil(of: $0, context) }
     mutate(id) { call in
       if call.isRinging { call.sessionsUnknownUntil = until }
       call.takeOver(devices: devices, mayPush: mayPush, context, into: &outcome)
@@ -184,8 +185,11 @@ public struct ShardMachine: Sendable {
   ) {
     guard missingEdges.removeValue(forKey: edge) != nil else { return }
     let context = context(now)
-    guard isServing, sessionsUnknownUntil(context) == nil else { return }
-    for slot in calls.slots where calls[slot].sessionsUnknownUntil != nil {
+    guard isServing, !isEdgeMissing(context) else { return }
+    for slot in calls.slots
+    where calls[slot].sessionsUnknownUntil != nil
+      && sessionsUnknownUntil(of: calls[slot].facts.callee, context) == nil
+    {
       mutate(calls[slot].id) { $0.sessionsBecameKnown(context, into: &outcome) }
     }
   }
@@ -195,10 +199,22 @@ public struct ShardMachine: Sendable {
     users.values.reduce(0) { $0 + $1.devices.count { $0.session?.edge == edge } }
   }
 
-  /// Until when a call to somebody without a device waits for one; nil while all sessions are known.
-  func sessionsUnknownUntil(_ context: CallContext) -> Timestamp? {
-    guard missingEdges.contains(where: { context.now < $0.value }) else { return nil }
-    return context.now + limits.reattachGrace
+  private func isEdgeMissing(_ context: CallContext) -> Bool {
+    missingEdges.contains { context.now < $0.value }
+  }
+
+  /// Until when a call to somebody without a device waits for one; nil where all sessions are known.
+  func sessionsUnknownUntil(of callee: UserKey, _ context: CallContext) -> Timestamp? {
+    if isEdgeMissing(context) { return context.now + limits.reattachGrace }
+    return brokenSessions.awaited(callee, now: context.now, grace: limits.reattachGrace)
+  }
+
+  /// Takes note of a session that broke, where the device that had it may still have had the one before.
+  mutating func noteBroken(_ device: User.Device?, of key: UserKey, _ context: CallContext) {
+    guard let device, device.registration == nil, let replacedAt = device.replacedAt,
+      context.now < replacedAt + limits.reattachGrace
+    else { return }
+    brokenSessions.note(key, at: context.now, grace: limits.reattachGrace)
   }
 
   /// An edge is gone, and its sessions with it.
@@ -249,6 +265,13 @@ public struct ShardMachine: Sendable {
       if !pushWishes.isEmpty { carryOutPushes(context, into: &outcome) }
     }
     if expiryAt <= now { expireRegistrations(now: now, into: &outcome) }
+  }
+
+  /// The journal has taken what it held back for a while. Whoever was told of an answer only now has its time
+  /// to connect.
+  public mutating func wasHeldBack(now: Timestamp) {
+    let context = context(now)
+    for slot in calls.slots { calls[slot].allowTimeToConnect(context) }
   }
 
   // MARK: Keeping calls

@@ -7,6 +7,8 @@ struct User: Sendable {
     /// nil: not attached.
     var session: SessionRef?
     var attachedAt = Timestamp(microseconds: 0)
+    /// When this session took the place of another; nil where it did not.
+    var replacedAt: Timestamp?
     /// When its last session ended, however.
     var leftAt = Timestamp(microseconds: 0)
     /// When its session broke; nil while it is attached, and where it took its leave. A registered

@@ -106,9 +106,18 @@ package struct CommandOutbox {
   /// - Parameter isLive: as for `sweep`.
   package mutating func sayAgain(toShard shard: Int, isLive: (UInt64) -> Bool) {
     let waiting = pending.values.filter {
-      self.shard(of: $0.command) == shard
-        && isLive($0.command.session.number)
+      self.shard(of: $0.command) == shard && isLive($0.command.session.number)
     }
+    retransmit(waiting)
+  }
+
+  /// Sends again whatever has no answer, since it was not sent while the bus had no connection.
+  /// - Parameter isLive: as for `sweep`.
+  package mutating func retransmitAll(isLive: (UInt64) -> Bool) {
+    retransmit(pending.values.filter { isLive($0.command.session.number) })
+  }
+
+  private mutating func retransmit(_ waiting: [Pending]) {
     for entry in waiting.sorted(by: { $0.order < $1.order }) { add(entry.command, urgent: true) }
   }
 

@@ -43,6 +43,18 @@ extension EdgeLoop {
     return handlers.count
   }
 
+  /// Over what time devices of an edge that is cut off are told, at most.
+  static var cutOffSpread: Span { .seconds(10) }
+
+  /// An edge of one loop, which nobody drives but itself, is cut off, or not any more.
+  func reachChanged(_ isCutOff: Bool) {
+    switch leave {
+    case nil: if isCutOff { beginDrain(over: Self.cutOffSpread, closes: false) }
+    case .cutOff: if !isCutOff { endDrain() }
+    case .drained: break
+    }
+  }
+
   /// Takes devices and calls again. Who was told to go goes.
   func endDrain() {
     drain = nil

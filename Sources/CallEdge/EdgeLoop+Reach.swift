@@ -8,7 +8,6 @@ extension EdgeLoop {
     /// Where the answers go.
     let session: UInt64
     var questions: UInt64 = 0
-    var isConnected = true
     /// Told when the edge is cut off, and when it is not any more.
     let changed: @Sendable (_ isCutOff: Bool) -> Void
   }
@@ -23,9 +22,6 @@ extension EdgeLoop {
   /// Asks what is due to be asked.
   func tendReach(now: Timestamp) {
     guard var reach else { return }
-    let isConnected = shared.isBusConnected()
-    if isConnected, !reach.isConnected { reach.watch.reconnected(now: now) }
-    reach.isConnected = isConnected
     let before = reach.watch.isCutOff
     guard reach.watch.isDue(now: now) else {
       self.reach = reach

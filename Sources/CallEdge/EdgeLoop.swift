@@ -48,6 +48,8 @@ final class EdgeLoop {
   /// Commands in one tick from which on the loop counts as busy: 200 a second.
   private static let busyFrom = 20
   private var isStopped = false
+  /// Whether the bus had its connection at the last tick.
+  private var isBusConnected = true
   /// Set while the edge sends its devices elsewhere, and when it has done so.
   var drain: Drain?
   /// Set on the one loop that asks whether the cluster is there.
@@ -191,7 +193,8 @@ final class EdgeLoop {
     guard outbox.hasUrgent || (all && outbox.hasLazy) else { return }
     var messages: [OutgoingMessage] = []
     outbox.flush(all: all) { shard, commands in
-      messages.append(shared.message(to: shard, commands))
+      let commands = isBusConnected ? commands : commands.filter { $0.request == 0 }
+      if !commands.isEmpty { messages.append(shared.message(to: shard, commands)) }
     }
     shared.publish(messages)
   }
@@ -305,6 +308,7 @@ final class EdgeLoop {
     touched.removeAll()
     holding.removeAll()
     holdingLong.removeAll()
+    reach = nil
   }
 
   private func releaseHeld() {
@@ -352,13 +356,17 @@ final class EdgeLoop {
   }
 
   /// Nothing more will be done.
-  func stop() { isStopped = true }
+  func stop() {
+    isStopped = true
+    reach = nil
+  }
 
   private func tick() {
     let now = self.now
     ticks += 1
     isBusy = commandsThisTick >= Self.busyFrom
     commandsThisTick = 0
+    tendBus(now: now)
     sweepCommands(now: now)
     tendReach(now: now)
     for handler in watched.due(at: ticks) { handler.tick(now: now) }
@@ -367,6 +375,17 @@ final class EdgeLoop {
     if ticks % Self.ticksPerHold == 0 { releaseHeld() }
     flushCommands(all: false)
     flushTouched()
+  }
+
+  /// While the bus has no connection it keeps what it is given, and sends it afterwards: by then a command
+  /// may have been given up, and an attach or a place would be carried out for somebody who turned away.
+  /// So what has a reply, and is retransmitted, is not given to it before it is connected again.
+  private func tendBus(now: Timestamp) {
+    let wasConnected = isBusConnected
+    isBusConnected = shared.isBusConnected()
+    guard isBusConnected, !wasConnected else { return }
+    reach?.watch.reconnected(now: now)
+    outbox.retransmitAll { endpoints[$0] != nil }
   }
 
   private func sweepCommands(now: Timestamp) {

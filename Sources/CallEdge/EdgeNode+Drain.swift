@@ -87,7 +87,7 @@ extension EdgeNode {
     var count = 0
     for loop in server.loops {
       let told = try? await loop.run {
-        $0.beginDrain(over: Self.cutOffSpread, closes: false)
+        $0.beginDrain(over: EdgeLoop.cutOffSpread, closes: false)
       }
       count += told ?? 0
     }
@@ -95,9 +95,6 @@ extension EdgeNode {
       "The cluster does not answer: devices are told to try other edges.",
       metadata: .keys([.count: "\(count)"]))
   }
-
-  /// Over what time devices of an edge that is cut off are told, at most.
-  private static var cutOffSpread: Span { .seconds(10) }
 
   private func resume(_ server: EdgeServer, _ state: EdgeStateBox) async {
     guard state.value != .serving, state.value != .starting else { return }

@@ -36,6 +36,7 @@ package final class LooseEdge<Bus: ClusterBus> {
   package func start() throws {
     subscriptions = try node.subscribeSessions([loop])
     loop.onLoop.start()
+    loop.onLoop.watchReach { [loop] isCutOff in loop.onLoop.reachChanged(isCutOff) }
   }
 
   /// A device connects: `channel` is active, lives on the event loop, and has no handlers yet.

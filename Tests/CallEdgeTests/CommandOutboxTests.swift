@@ -144,6 +144,17 @@ extension CommandOutbox {
     #expect(outbox.flushed().flatMap(\.commands).map(\.session.number) == [2])
   }
 
+  @Test func whatHasNoAnswerIsSentInItsOrderWhenTheBusIsBack() {
+    var outbox = outbox()
+    for request in 1...5 { _ = outbox.submit(command(request: UInt64(request)), now: start) }
+    _ = outbox.submit(command(session: 2, request: 1), now: start)
+    _ = outbox.flushed()
+    _ = outbox.replied(session: 1, request: 2)
+    outbox.retransmitAll { $0 == 1 }
+    let sent = outbox.flushed().flatMap(\.commands)
+    #expect(sent.map(\.request) == [1, 3, 4, 5] && sent.allSatisfy { $0.session.number == 1 })
+  }
+
   @Test func acknowledgementsWaitForCompanyAndJoin() {
     func ack(_ session: UInt64, _ version: UInt64) -> Command {
       command(

@@ -29,18 +29,19 @@ extension HistoryChecker {
 
   /// A call that ends late, or has not ended though it should have.
   private func overdue(_ call: CallID, _ facts: Facts, _ now: Timestamp) -> Violation? {
-    guard let (deadline, what) = deadline(facts) else { return nil }
+    guard let (deadline, what, slack) = deadline(facts) else { return nil }
     let end = facts.endedAt ?? now
     let due = deadline + bounds.skew
     guard due < end else { return nil }
-    if let calm = calendar.calm(for: bounds.takeover, from: due, now: end), calm < end {
+    let takeover = Span(microseconds: bounds.takeover.microseconds + slack.microseconds)
+    if let calm = calendar.calm(for: takeover, from: due, now: end), calm < end {
       return Violation(
         .timersOnTime, "\(what) passed, and the call lives \(seconds(end - deadline)) s after it",
         call: call)
     }
-    let before = Timestamp(microseconds: due.microseconds - bounds.calmBefore.microseconds)
-    let stretch = Span(
-      microseconds: bounds.calmBefore.microseconds + bounds.timerLateness.microseconds)
+    let calmBefore = bounds.calmBefore.microseconds + slack.microseconds
+    let before = Timestamp(microseconds: due.microseconds - calmBefore)
+    let stretch = Span(microseconds: calmBefore + bounds.timerLateness.microseconds)
     if let calm = calendar.calm(for: stretch, from: before, now: end),
       calm == before + stretch, calm < end
     {
@@ -52,21 +53,23 @@ extension HistoryChecker {
     return nil
   }
 
-  /// By when the call must have ended, as far as the journal tells.
-  private func deadline(_ facts: Facts) -> (Timestamp, String)? {
+  /// By when the call must have ended, as far as the journal tells, and how much later where a fault kept the
+  /// news from its sides.
+  private func deadline(_ facts: Facts) -> (Timestamp, String, slack: Span)? {
+    let none = Span(microseconds: 0)
     guard let placed = facts.placed else { return nil }
     guard let answer = facts.answered else {
       if let until = facts.lostUntil.caller, until < placed.deadline {
-        return (until, "the caller's grace")
+        return (until, "the caller's grace", none)
       }
-      return (placed.deadline, "the ring timeout")
+      return (placed.deadline, "the ring timeout", none)
     }
     if !(facts.connected.caller && facts.connected.winner) {
-      return (answer.connectDeadline, "the connect grace")
+      return (answer.connectDeadline, "the connect grace", answer.connectDeadline - answer.at)
     }
     let lost = [facts.lostUntil.caller, facts.lostUntil.winner].compactMap { $0 }.max()
     // Of two the later one: the other may have been taken back since.
-    return lost.map { ($0, "the resume grace") }
+    return lost.map { ($0, "the resume grace", none) }
   }
 
   private func seconds(_ span: Span) -> String {

@@ -22,7 +22,7 @@ extension CallRecord {
       let by = roster.device(answered.by) ?? -1
       line.by = Int32(by)
       note(line)
-      self.answered(device, by: by, at: now, roster)
+      self.answered(device, by: by, delivery.version, at: now, roster)
     case .stop(let stop):
       let end = DeviceRecord.End(
         reason: stop.reason, by: stop.by.map { roster.device($0) ?? -1 }, missed: stop.missed,
@@ -71,7 +71,9 @@ extension CallRecord {
     _ = change(device) { if $0.invitedAt == nil { $0.invitedAt = now } }
   }
 
-  private mutating func answered(_ device: Int, by: Int, at now: Timestamp, _ roster: Roster) {
+  private mutating func answered(
+    _ device: Int, by: Int, _ version: UInt64, at now: Timestamp, _ roster: Roster
+  ) {
     guard device == facts.caller else {
       // A winner that came back is told so.
       if by == device { _ = change(device) { $0.wonAt = $0.wonAt ?? now } }
@@ -83,8 +85,13 @@ extension CallRecord {
     }
     answeredBy = answeredBy ?? by
     answeredToldAt = answeredToldAt ?? now
-    if caller.isOver {
-      violate(.duplicateEnd, "the caller was told of an answer after the end")
+    if let end = caller.end {
+      oddities.append(
+        Oddity(
+          rule: .duplicateEnd, device: device, at: now, isOld: version < end.version,
+          what: "the caller was told of an answer after the end"))
+    } else if caller.isOver {
+      violate(.duplicateEnd, "the caller was told of an answer after it had left")
     }
   }
 

@@ -207,12 +207,18 @@ package struct FaultTimeline: Sendable {
   }
 
   /// Whether what was said to a device in time may come late: its edge was frozen, or cut off, whatever
-  /// else befell the device meanwhile.
+  /// else befell the device meanwhile, or a nats-server was that may have had it in hand.
   package func mayComeLate(to device: Int, at now: Timestamp) -> Bool {
-    (devices[device] ?? []).contains { window in
+    let waited = (devices[device] ?? []).contains { window in
       guard let kind = faults[window.fault]?.kind, window.touches(now, now) else { return false }
       return kind.keepsDevicesWaiting
     }
+    return waited
+      || faults.contains { id, fault in
+        fault.kind.isOfNATS && fault.kind.delaysOldWords
+          && beganAt[id].map { $0 <= now } ?? false
+          && liftedAt[id].map { now <= $0 + Self.keptWaiting } ?? true
+      }
   }
 
   /// An edge that is silent for so long is lost (`leaseTimeout`, 3 s), and so are its devices, which are waited

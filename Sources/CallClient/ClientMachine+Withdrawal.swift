@@ -1,0 +1,29 @@
+internal import CallCore
+internal import CallWire
+
+/// What becomes of a call that was given up before anybody said whether it was placed.
+extension ClientMachine {
+  /// For how long a cancel is retransmitted: no call rings for longer.
+  static let withdrawalTime: Span = .seconds(180)
+
+  /// Cancels a call whose `place` was given up although an attempt may have been carried out: a message that
+  /// waited somewhere during an outage may place the call long after its caller turned away.
+  mutating func withdraw(_ entry: Pending, now: Timestamp, into actions: inout [Action]) {
+    guard entry.isDoubtful, case .place(let address, _) = entry.command, !isPlacing(address.call)
+    else { return }
+    if calls[address.call]?.phase == .unknown { calls[address.call]?.left(.failed) }
+    // What is known to be placed is the app's to end.
+    guard calls[address.call]?.isEnded ?? true else { return }
+    remember(address.call)
+    guard let request = submit(.cancel(address), now: now, into: &actions),
+      let index = pending.lastIndex(where: { $0.id == request })
+    else { return }
+    pending[index].until = now + Self.withdrawalTime
+  }
+
+  /// Whether a command that has no answer yet is sent once more.
+  func mayRetransmit(_ entry: Pending, now: Timestamp) -> Bool {
+    if let until = entry.until { return now < until }
+    return entry.attempts < configuration.commandAttempts
+  }
+}

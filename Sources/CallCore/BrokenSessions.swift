@@ -1,0 +1,34 @@
+/// Users of whom a device that is not registered lost a session which had replaced another a moment before.
+///
+/// The shard knows such a device by its session alone, and who lost it is gone (R19). But an attach that was
+/// under way through an outage may replace the session that the device still uses, and end with the socket on
+/// which it was sent long ago: then the device is about to attach anew, and a call to its user waits for it.
+package struct BrokenSessions: Sendable {
+  package init() {}
+
+  private var times: [UserKey: Timestamp] = [:]
+  /// At this size those whose time is over are dropped.
+  private var sweepAt = Self.sweepAtLeast
+  private static let sweepAtLeast = 64
+
+  package var count: Int { times.count }
+
+  /// - Parameter grace: how long a user is remembered.
+  package mutating func note(_ user: UserKey, at now: Timestamp, grace: Span) {
+    times[user] = now
+    guard times.count >= sweepAt else { return }
+    times = times.filter { now < $0.value + grace }
+    sweepAt = max(Self.sweepAtLeast, 2 * times.count)
+  }
+
+  /// The user has a session again.
+  mutating func forget(_ user: UserKey) {
+    if !times.isEmpty { times[user] = nil }
+  }
+
+  /// Until when a device of the user may come back; nil where none is expected.
+  func awaited(_ user: UserKey, now: Timestamp, grace: Span) -> Timestamp? {
+    guard let until = times[user].map({ $0 + grace }), now < until else { return nil }
+    return until
+  }
+}

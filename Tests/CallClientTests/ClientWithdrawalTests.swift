@@ -1,0 +1,110 @@
+import CallClient
+import CallCore
+import CallWire
+import Testing
+
+/// A call that is given up before anybody said whether it was placed is cancelled.
+@Suite struct ClientWithdrawalTests {
+  private let address = CallAddress(callee: "you", call: CallID(high: 7, low: 7))
+
+  /// A device whose `place` is answered by these errors in turn, until it has no more attempts.
+  private func device(answers codes: [CallError.Code]) -> (Device, sent: [ClientCommand]) {
+    var device = Device()
+    device.attach()
+    let request = device.say(.place(address, PlaceRequest(call: address.call)))!
+    _ = device.take()
+    for code in codes {
+      device.machine.heard(now: device.now)
+      device.hear(.reply(id: request, .error(CallError(code))))
+      device.pass(.seconds(6))
+    }
+    let sent = device.take().frames.map(\.command)
+    return (device, sent)
+  }
+
+  private func cancels(_ commands: [ClientCommand]) -> Int {
+    commands.count { if case .cancel(address) = $0 { true } else { false } }
+  }
+
+  @Test func aPlaceThatMayHaveBeenCarriedOutIsCancelledWhenItIsGivenUp() {
+    let (device, sent) = device(answers: [.tryAgain, .overloaded, .overloaded, .overloaded])
+    #expect(cancels(sent) == 1)
+    #expect(device.machine.calls[address.call]?.isEnded == true)
+  }
+
+  @Test func aPlaceThatWasRefusedEachTimeIsNot() {
+    let (device, sent) = device(answers: [.overloaded, .overloaded, .overloaded, .overloaded])
+    #expect(cancels(sent) == 0)
+    #expect(device.machine.pendingCount == 0)
+  }
+
+  @Test func aPlaceWithoutAnyAnswerIsCancelled() {
+    var device = Device()
+    device.attach()
+    device.say(.place(address, PlaceRequest(call: address.call)))
+    var gaveUp = false
+    for _ in 0..<4 {
+      device.machine.heard(now: device.now)
+      device.pass(.seconds(7))
+      let actions = device.take()
+      if actions.events.contains(where: { if case .gaveUp = $0 { true } else { false } }) {
+        gaveUp = true
+        #expect(cancels(actions.frames.map(\.command)) == 1)
+      }
+    }
+    #expect(gaveUp)
+  }
+
+  @Test func aPlaceThatWasUnderWayWhenTheConnectionBrokeIsDoubtful() {
+    var device = Device()
+    device.attach()
+    let request = device.say(.place(address, PlaceRequest(call: address.call)))!
+    _ = device.take()
+    device.close()
+    device.comeBack()
+    _ = device.take()
+    for _ in 0..<4 {
+      device.machine.heard(now: device.now)
+      device.hear(.reply(id: request, .error(CallError(.overloaded))))
+      device.pass(.seconds(6))
+    }
+    #expect(cancels(device.take().frames.map(\.command)) == 1)
+  }
+
+  @Test func theCancelIsRetransmittedUntilItIsAnswered() {
+    var (device, _) = device(answers: [.tryAgain, .tryAgain, .tryAgain, .tryAgain])
+    for _ in 0..<10 {
+      device.machine.heard(now: device.now)
+      device.pass(.seconds(7))
+      #expect(cancels(device.take().frames.map(\.command)) == 1)
+    }
+    device.close()
+    device.comeBack()
+    let frame = device.take().frames.first { if case .cancel = $0.command { true } else { false } }
+    device.hear(.reply(id: frame!.id, .error(CallError(.unknownCall))))
+    #expect(device.machine.pendingCount == 0)
+  }
+
+  @Test func theCancelEndsWhenNoCallCanRingAnyMore() {
+    var (device, _) = device(answers: [.tryAgain, .tryAgain, .tryAgain, .tryAgain])
+    for _ in 0..<40 {
+      device.machine.heard(now: device.now)
+      device.pass(.seconds(7))
+    }
+    #expect(device.machine.pendingCount == 0)
+  }
+
+  @Test func aCallThatIsKnownToBePlacedIsTheAppsToEnd() {
+    var device = Device()
+    device.attach()
+    let request = device.say(.place(address, PlaceRequest(call: address.call)))!
+    device.hear(address.call, 5, .ringing(by: Party(user: "you", device: "d9")))
+    for code in [CallError.Code.tryAgain, .tryAgain, .tryAgain, .tryAgain] {
+      device.machine.heard(now: device.now)
+      device.hear(.reply(id: request, .error(CallError(code))))
+      device.pass(.seconds(6))
+    }
+    #expect(cancels(device.take().frames.map(\.command)) == 0)
+    #expect(device.machine.calls[address.call]?.phase == .ringing)
+  }
+}

@@ -1,0 +1,88 @@
+import CallCore
+import Testing
+
+/// An attach that was under way through an outage replaces the session that a device still uses, and ends at
+/// once: a call to its user waits for it.
+@Suite struct BrokenSessionsTests {
+  /// Bob's phone, not registered, has a session with edge 1; one with edge 2 replaces it and ends.
+  private func broken(graceful: Bool = false) -> Bench {
+    var bench = Bench()
+    bench.attach("b1", edge: 1)
+    let session = Bench.session("b1", edge: 2)
+    bench.say(.attach(Attach(attachedAt: bench.now)), device: "b1", session: session)
+    bench.say(.sessionClosed(graceful: graceful), device: "b1", session: session)
+    _ = bench.take()
+    return bench
+  }
+
+  @Test("R19: who comes back in time rings")
+  func comesBack() {
+    var bench = broken()
+    bench.pass(.seconds(1))
+    #expect(bench.place()?.state?.phase == .placed)
+    bench.pass(.seconds(1))
+    bench.attach("b1")
+    #expect(bench.invites("b1").count == 1)
+    #expect(bench.ends.isEmpty)
+    bench.pass(.seconds(20))
+    #expect(bench.ends.isEmpty, "it rings like any other")
+  }
+
+  @Test func whoDoesNotComeBackIsUnreachableWhenTheTimeIsOver() {
+    var bench = broken()
+    bench.pass(.seconds(2))
+    #expect(bench.place()?.state?.phase == .placed)
+    bench.pass(.milliseconds(2900))
+    #expect(bench.ends.isEmpty)
+    bench.pass(.milliseconds(200))
+    #expect(bench.ends.map(\.reason) == [.unreachable])
+  }
+
+  @Test func whoTookItsLeaveIsUnreachableAtOnce() {
+    var bench = broken(graceful: true)
+    #expect(bench.place()?.state?.reason == .unreachable)
+  }
+
+  @Test func afterItsTimeNobodyIsWaitedFor() {
+    var bench = broken()
+    bench.pass(.seconds(5))
+    #expect(bench.place()?.state?.reason == .unreachable)
+  }
+
+  @Test("R19: a session that replaced none, or long ago, is gone when it breaks")
+  func whoseOnlySessionBreaksIsUnreachableAtOnce() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.say(.sessionClosed(graceful: false), device: "b1")
+    #expect(bench.place()?.state?.reason == .unreachable)
+
+    bench = Bench()
+    bench.attach("b1", edge: 1)
+    let session = Bench.session("b1", edge: 2)
+    bench.say(.attach(Attach(attachedAt: bench.now)), device: "b1", session: session)
+    bench.pass(.seconds(5))
+    bench.say(.sessionClosed(graceful: false), device: "b1", session: session)
+    #expect(bench.place()?.state?.reason == .unreachable)
+  }
+
+  @Test func anEdgeThatAnnouncesEndsNoCallThatWaitsForABrokenSession() {
+    var bench = broken()
+    bench.run { shard, now, _ in shard.edgeMissing(3, until: now + .seconds(75), now: now) }
+    #expect(bench.place()?.state?.phase == .placed)
+    bench.run { $0.edgeAnnounced(3, now: $1, into: &$2) }
+    #expect(bench.ends.isEmpty)
+    bench.attach("b1", edge: 1)
+    #expect(bench.invites("b1").count == 1)
+  }
+
+  @Test func thoseWhoseTimeIsOverAreNotKept() {
+    var sessions = BrokenSessions()
+    for number in 0..<10_000 {
+      let user = UserKey(app: "demo", user: "u\(number)")
+      let now = Timestamp(microseconds: Int64(number) * 50_000)
+      sessions.note(user, at: now, grace: .seconds(5))
+    }
+    // One each 50 ms: 100 are awaited at any time.
+    #expect(sessions.count <= 256)
+  }
+}
