@@ -22,6 +22,7 @@ extension Call {
   mutating func invite(leg: Int, _ context: CallContext, into outcome: inout Outcome) {
     guard legs[leg].endpoint.session != nil else { return }
     legs[leg].endpoint.clear()
+    legs[leg].isInvitedAnew = legs[leg].told
     legs[leg].told = true
     // The call is over in a moment, when its deadline is looked at: the device is then told so.
     guard facts.deadline > context.now else { return }
@@ -66,7 +67,11 @@ extension Call {
 
   /// A device has the invite: it acknowledged it, or said something of the call.
   mutating func inviteHeard(_ leg: Int, _ context: CallContext, into outcome: inout Outcome) {
-    legs[leg].endpoint.acknowledgeInvite()
+    let signals = legs[leg].endpoint.acknowledgeInvite()
+    // What it says may be about an earlier invite: then it has not got what only this one carries.
+    if legs[leg].isInvitedAnew {
+      for signal in signals { tell(leg: leg, .signal(signal), context, into: &outcome) }
+    }
     legs[leg].pushAt = .distantFuture
     // It is awake: what it has to hear comes over its socket.
     if legs[leg].endpoint.session != nil { legs[leg].isAwake() }

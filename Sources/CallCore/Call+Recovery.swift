@@ -18,6 +18,7 @@ extension Call {
       let device = devices.first { $0.id == legs[leg].party.device }
       legs[leg].endpoint.session = device?.session
     }
+    allowTime(context)
     takeOverPushes(devices, mayPush: mayPush)
     tellRefusers(context, into: &outcome)
     switch stage {
@@ -68,7 +69,6 @@ extension Call {
   private mutating func takeOverAnswered(
     _ answer: AnsweredFacts, _ context: CallContext, into outcome: inout Outcome
   ) {
-    allowTimeToConnect(context)
     for leg in legs.indices where legs[leg].state == .stopped || legs[leg].state == .gone {
       stop(
         leg: leg, Stop(reason: .answeredElsewhere, by: answer.by), decided: answer.at, context,

@@ -35,6 +35,7 @@ extension Call {
 
   /// Carries out what is due. Returns how many deliveries were repeated.
   mutating func tick(_ context: CallContext, into outcome: inout Outcome) -> Int {
+    if context.isHeldBack { allowTime(context) }
     switch stage {
     case .ringing: tickRinging(context, into: &outcome)
     case .answered(let answer): tickAnswered(answer, context, into: &outcome)
@@ -59,11 +60,16 @@ extension Call {
     max(answer.connectDeadline, connectBy ?? answer.connectDeadline)
   }
 
-  /// The sides are told of the answer only now, since the journal or its owner was away: the time that they
-  /// have to connect begins anew.
-  mutating func allowTimeToConnect(_ context: CallContext) {
-    guard case .answered = stage, !isConnected else { return }
-    connectBy = context.now + context.limits.connectGrace
+  /// The journal or an owner was away until now, so devices were told nothing and heard by nobody. Their time
+  /// to connect begins anew, and who is missing has `reattachGrace` at least to come back. Not journalled.
+  mutating func allowTime(_ context: CallContext) {
+    let least = context.now + context.limits.reattachGrace
+    if case .answered = stage, !isConnected {
+      connectBy = context.now + context.limits.connectGrace
+    }
+    callerLostUntil = callerLostUntil.map { max($0, least) }
+    winnerLostUntil = winnerLostUntil.map { max($0, least) }
+    legsLostUntil = legsLostUntil.map { max($0, least) }
   }
 
   private mutating func tickRinging(_ context: CallContext, into outcome: inout Outcome) {
@@ -83,7 +89,6 @@ extension Call {
   ) {
     let callerGone = callerLostUntil.map { $0 <= context.now } ?? false
     let winnerGone = winnerLostUntil.map { $0 <= context.now } ?? false
-    if context.isHeldBack { allowTimeToConnect(context) }
     if !isConnected, connectDeadline(answer) <= context.now {
       end(.failed, by: nil, context, into: &outcome)
     } else if callerGone || winnerGone {

@@ -67,10 +67,15 @@ struct Endpoint: Sendable {
   }
 
   /// An invite counts as acknowledged by whatever the device says of the call.
-  mutating func acknowledgeInvite() {
+  /// - Returns: the candidates in it.
+  mutating func acknowledgeInvite() -> [Signal] {
+    var signals: [Signal] = []
     outbox.removeAll {
-      if case .invite = $0.delivery.event { true } else { false }
+      guard case .invite(let invite) = $0.delivery.event else { return false }
+      signals = invite.signals
+      return true
     }
+    return signals
   }
 
   /// Says again what is due. Returns how many.

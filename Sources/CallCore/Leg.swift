@@ -51,6 +51,8 @@ struct Leg: Sendable {
   var awaitedUntil: Timestamp?
   /// Whether an invite was ever sent: only then is there something to stop, unless a push rang.
   var told = false
+  /// Whether its last invite was not the first.
+  var isInvitedAnew = false
   /// Whether a push can make its device ring.
   var wakes = false
   /// A push made it ring, or is to: the device has not attached since, and no failure is known.

@@ -267,11 +267,10 @@ public struct ShardMachine: Sendable {
     if expiryAt <= now { expireRegistrations(now: now, into: &outcome) }
   }
 
-  /// The journal has taken what it held back for a while. Whoever was told of an answer only now has its time
-  /// to connect.
+  /// The journal has taken what it held back for a while: time that nobody had does not count.
   public mutating func wasHeldBack(now: Timestamp) {
     let context = context(now)
-    for slot in calls.slots { calls[slot].allowTimeToConnect(context) }
+    for slot in calls.slots { calls[slot].allowTime(context) }
   }
 
   // MARK: Keeping calls

@@ -171,6 +171,28 @@ import Testing
     #expect(bench.stops("b1").count == 5, "four attempts more, as ever")
   }
 
+  @Test("R17: who answers an earlier invite gets the candidates of the later one, which was lost")
+  func candidatesOfALostInvite() {
+    var before = Bench()
+    before.attach("b1")
+    before.place()
+    // Its session breaks, and the caller goes on; then the shard gets a new owner.
+    before.say(.sessionClosed(graceful: false), device: "b1")
+    before.caller(candidate(21), number: 21)
+    var bench = before.takenOver()
+    bench.say(.attach(Attach(announce: true)), device: "b1")
+    bench.run { $0.begin(now: $1, into: &$2) }
+    #expect(bench.invites("b1").map(\.signals.count) == [1])
+    // The new invite is lost; the answer is the one to the invite before.
+    #expect(bench.say(.answer(Bench.callID, description: ""), device: "b1")?.won == true)
+    let session = Bench.session("b1", 2)
+    bench.say(.attach(Attach()), device: "b1", session: session)
+    let told = bench.deliveries(to: session).compactMap {
+      if case .signal(let signal) = $0.event { signal.body } else { nil }
+    }
+    #expect(told.count == 1)
+  }
+
   @Test("R2: a stop waits for nothing")
   func stopsAtOnce() {
     var bench = ringing()

@@ -57,10 +57,12 @@ extension HistoryChecker {
   /// news from its sides.
   private func deadline(_ facts: Facts) -> (Timestamp, String, slack: Span)? {
     let none = Span(microseconds: 0)
+    // Who is missing has so long at least when there is an owner again.
+    let grace = Span.seconds(5)
     guard let placed = facts.placed else { return nil }
     guard let answer = facts.answered else {
       if let until = facts.lostUntil.caller, until < placed.deadline {
-        return (until, "the caller's grace", none)
+        return (until, "the caller's grace", grace)
       }
       return (placed.deadline, "the ring timeout", none)
     }
@@ -69,7 +71,7 @@ extension HistoryChecker {
     }
     let lost = [facts.lostUntil.caller, facts.lostUntil.winner].compactMap { $0 }.max()
     // Of two the later one: the other may have been taken back since.
-    return lost.map { ($0, "the resume grace", none) }
+    return lost.map { ($0, "the resume grace", grace) }
   }
 
   private func seconds(_ span: Span) -> String {

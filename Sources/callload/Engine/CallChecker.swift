@@ -50,6 +50,8 @@ package struct CallChecker: Sendable {
     var what: TraceLine.What
     var at: Timestamp
     var candidate: NumberedCandidate?
+    /// What the cluster said last to an attempt.
+    var refusal: CallError.Code?
   }
 
   /// What of one edge may reach us later than what of another, and clocks' coarseness.
@@ -123,7 +125,12 @@ package struct CallChecker: Sendable {
 
   /// The device gave a command up: no reply came, however often it asked.
   package mutating func gaveUp(device: Int, request: UInt64, at now: Timestamp) {
-    guard let command = sent.removeValue(forKey: Self.key(device, request)) else { return }
+    guard let command = sent[Self.key(device, request)] else { return }
+    // The last of several attempts; those before it were refused, so its app knows what to think.
+    if let refusal = command.refusal {
+      return refused(device: device, request: request, refusal, at: now)
+    }
+    sent[Self.key(device, request)] = nil
     ChaosResult.record(now - command.at, in: &waits)
     change(command.call) { record in
       record.outstanding -= 1
@@ -200,6 +207,7 @@ package struct CallChecker: Sendable {
     guard let command = sent[key] else { return }
     // The device will ask again; `refused` or a later reply tells how it ends.
     if case .error(let error) = reply, Self.asksForRetry(error.code) {
+      sent[key]?.refusal = error.code
       change(command.call) {
         $0.note(
           TraceLine(at: now, device: Int32(device), what: .error, code: error.code.rawValue))
