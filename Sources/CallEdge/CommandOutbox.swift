@@ -235,7 +235,7 @@ package struct CommandOutbox {
       }
       let requests = streams.from(entry.command)
       guard now < entry.since + rules.timeout else {
-        streams.close(behind: entry.command, until: now + rules.timeout)
+        streams.close(behind: entry.command, for: rules.timeout, now: now)
         for request in requests {
           let given = take(Key(session: reminder.key.session, request: request))
           if let given { giveUp(given.command) }

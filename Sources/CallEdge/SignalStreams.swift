@@ -14,6 +14,10 @@ struct SignalStreams {
   private struct Gap {
     var request: UInt64
     var until: Timestamp
+    /// How long it lasts.
+    let time: Span
+    /// The first of those that were refused behind it: the device sends that again, too.
+    var refused: UInt64?
   }
 
   /// Requests in the order in which they came.
@@ -27,14 +31,22 @@ struct SignalStreams {
     return Key(session: command.session.number, call: call)
   }
 
-  /// False while one that the device sent before was given up and was not sent again.
+  /// False while one that the device sent before was given up or refused, and was not sent again.
   mutating func admits(_ command: Command, now: Timestamp) -> Bool {
     guard !gaps.isEmpty, let key = Self.key(command), let gap = gaps[key] else { return true }
-    guard now < gap.until, gap.request < command.request else {
+    guard now < gap.until else {
       gaps[key] = nil
       return true
     }
-    return false
+    guard command.request <= gap.request else {
+      gaps[key]?.refused = min(gap.refused ?? command.request, command.request)
+      return false
+    }
+    if command.request == gap.request {
+      // One that the device sends only now must not overtake those that were refused.
+      gaps[key] = gap.refused.map { Gap(request: $0, until: now + gap.time, time: gap.time) }
+    }
+    return true
   }
 
   mutating func add(_ command: Command) {
@@ -66,10 +78,10 @@ struct SignalStreams {
   }
 
   /// The command and all behind it are given up. Later ones are refused until it comes again.
-  mutating func close(behind command: Command, until: Timestamp) {
+  mutating func close(behind command: Command, for time: Span, now: Timestamp) {
     guard let key = Self.key(command) else { return }
     if gaps.count >= Self.gapsMax { gaps.removeAll() }
-    gaps[key] = Gap(request: command.request, until: until)
+    gaps[key] = Gap(request: command.request, until: now + time, time: time)
   }
 
   mutating func expire(now: Timestamp) {

@@ -280,6 +280,23 @@ extension CommandOutbox {
     _ = outbox.flushed(all: true)
   }
 
+  /// What a device has in its socket when the first is given up is refused; then come the first again, and one
+  /// that the device sends before it reads of the refusals.
+  @Test func aLaterOneDoesNotOvertakeThoseThatWereRefused() {
+    var outbox = outbox()
+    _ = outbox.submit(signal(1), now: start)
+    #expect(outbox.late(start + .seconds(5)).map(\.request) == [1])
+    let now = start + .milliseconds(5001)
+    #expect(outbox.submit(signal(2), now: now) == .outOfTurn)
+    #expect(outbox.submit(signal(3), now: now) == .outOfTurn)
+    #expect(outbox.submit(signal(1), now: now) == .accepted)
+    #expect(outbox.submit(signal(4), now: now) == .outOfTurn)
+    for request: UInt64 in 2...4 {
+      #expect(outbox.submit(signal(request), now: now) == .accepted)
+    }
+    #expect(sent(&outbox) == [[1, 0], [2, 1], [3, 2], [4, 3]])
+  }
+
   /// A device that gives the first one up is not kept waiting for ever.
   @Test func aGapIsForgotten() {
     var outbox = outbox()
