@@ -285,6 +285,7 @@ extension CommandOutbox {
   @Test func aLaterOneDoesNotOvertakeThoseThatWereRefused() {
     var outbox = outbox()
     _ = outbox.submit(signal(1), now: start)
+    _ = outbox.flushed(all: true)
     #expect(outbox.late(start + .seconds(5)).map(\.request) == [1])
     let now = start + .milliseconds(5001)
     #expect(outbox.submit(signal(2), now: now) == .outOfTurn)

@@ -126,6 +126,10 @@ private let begin = Timestamp(microseconds: 1_000_000_000)
 
   @Test(.timeLimit(.minutes(1)))
   func whoIsInACallIsClosedLast() async throws {
+    // Of one shard: what is said to several in one turn of the loop has no order between them.
+    let users = Array(
+      (0...).lazy.map { "user-\($0)" }
+        .filter { ShardHash.shard(of: UserKey(app: "demo", user: $0), count: 8) == 0 }.prefix(8))
     var order: [String] = []
     var clients: [(String, RawClient)] = []
     let closed = Inbox<String>(capacity: 100)
@@ -142,15 +146,15 @@ private let begin = Timestamp(microseconds: 1_000_000_000)
         }
       }
       for index in 0..<8 {
-        let (client, session) = try await edge.device("user-\(index)", "phone")
-        clients.append(("user-\(index)", client))
+        let (client, session) = try await edge.device(users[index], "phone")
+        clients.append((users[index], client))
         guard index < 2 else { continue }
         edge.say(
           EdgeItem(
             session: session,
             body: .delivery(
               Delivery(
-                call: call, callee: "user-\(index)", version: 1, at: begin,
+                call: call, callee: users[index], version: 1, at: begin,
                 event: .invite(
                   Invite(
                     caller: Party(user: "x", device: "y"), deadline: .distantFuture))))))
@@ -159,7 +163,7 @@ private let begin = Timestamp(microseconds: 1_000_000_000)
     }
     order = await closed.next(until: .now)
     #expect(order.count == 8)
-    #expect(Set(order.suffix(2)) == ["user-0", "user-1"])
+    #expect(Set(order.suffix(2)) == Set(users.prefix(2)))
   }
 
   @Test func anOrderForAnotherNodeIsNotOurs() async throws {
