@@ -3,7 +3,7 @@ internal import CallWire
 
 /// What becomes of a call that was given up before anybody said whether it was placed.
 extension ClientMachine {
-  /// For how long a cancel is retransmitted: no call rings for longer.
+  /// For how long a cancel is retransmitted: the longest ring timeout, as a cluster has it by default.
   static let withdrawalTime: Span = .seconds(180)
 
   /// Cancels a call whose `place` was given up although an attempt may have been carried out: a message that

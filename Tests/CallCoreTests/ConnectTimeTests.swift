@@ -63,6 +63,20 @@ import Testing
     #expect(bench.ends.map(\.reason) == [.failed])
   }
 
+  @Test func aCallerWhoseTimeRanOutWhileTheJournalWasStuckMayStillComeBack() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    bench.caller(.callerGone([Bench.callID]))
+    pass(&bench, 20, heldBack: true)
+    #expect(bench.ends.isEmpty, "its 15 s are over")
+    bench.run { shard, now, _ in shard.wasHeldBack(now: now) }
+    pass(&bench, 4, heldBack: false)
+    #expect(bench.ends.isEmpty)
+    pass(&bench, 2, heldBack: false)
+    #expect(bench.ends.map(\.reason) == [.cancelled])
+  }
+
   @Test func inTimeIsInTimeStill() {
     var bench = answered()
     bench.pass(.milliseconds(14_900))
