@@ -2945,7 +2945,7 @@ const ProtobufCMessageDescriptor callmesh__v1__silent_edge__descriptor =
   (ProtobufCMessageInit) callmesh__v1__silent_edge__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__announce_request__field_descriptors[3] =
+static const ProtobufCFieldDescriptor callmesh__v1__announce_request__field_descriptors[4] =
 {
   {
     "shard",
@@ -2983,16 +2983,29 @@ static const ProtobufCFieldDescriptor callmesh__v1__announce_request__field_desc
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "number",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AnnounceRequest, number),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__announce_request__field_indices_by_name[] = {
   1,   /* field[1] = epoch */
   2,   /* field[2] = format */
+  3,   /* field[3] = number */
   0,   /* field[0] = shard */
 };
 static const ProtobufCIntRange callmesh__v1__announce_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__announce_request__descriptor =
 {
@@ -3002,14 +3015,14 @@ const ProtobufCMessageDescriptor callmesh__v1__announce_request__descriptor =
   "Callmesh__V1__AnnounceRequest",
   "callmesh.v1",
   sizeof(Callmesh__V1__AnnounceRequest),
-  3,
+  4,
   callmesh__v1__announce_request__field_descriptors,
   callmesh__v1__announce_request__field_indices_by_name,
   1,  callmesh__v1__announce_request__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__announce_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__announce_done__field_descriptors[5] =
+static const ProtobufCFieldDescriptor callmesh__v1__announce_done__field_descriptors[6] =
 {
   {
     "shard",
@@ -3071,18 +3084,31 @@ static const ProtobufCFieldDescriptor callmesh__v1__announce_done__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "number",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AnnounceDone, number),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__announce_done__field_indices_by_name[] = {
   2,   /* field[2] = edge */
   1,   /* field[1] = epoch */
   3,   /* field[3] = format */
+  5,   /* field[5] = number */
   4,   /* field[4] = sessions_said */
   0,   /* field[0] = shard */
 };
 static const ProtobufCIntRange callmesh__v1__announce_done__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__announce_done__descriptor =
 {
@@ -3092,7 +3118,7 @@ const ProtobufCMessageDescriptor callmesh__v1__announce_done__descriptor =
   "Callmesh__V1__AnnounceDone",
   "callmesh.v1",
   sizeof(Callmesh__V1__AnnounceDone),
-  5,
+  6,
   callmesh__v1__announce_done__field_descriptors,
   callmesh__v1__announce_done__field_indices_by_name,
   1,  callmesh__v1__announce_done__number_ranges,

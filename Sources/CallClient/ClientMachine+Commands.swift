@@ -175,6 +175,7 @@ extension ClientMachine {
     let command = entry.command
     actions.append(.event(.replied(request: id, command, reply)))
     takeReply(command, reply, into: &actions)
+    hangUpWithdrawn(entry, reply, now: now, into: &actions)
     if case .place(let address, _) = command, case .error(let error) = reply {
       takeUpAfterRefusal(address, now: now, into: &actions)
       if Self.asksForRetry(error.code) { withdraw(entry, now: now, into: &actions) }
@@ -278,13 +279,19 @@ extension ClientMachine {
     }
   }
 
-  /// Keeps a bounded number of ended calls.
+  /// Keeps a bounded number of ended calls, and those for which a command has no answer yet: what the cluster
+  /// still says of them is acknowledged under the callee's name.
   mutating func remember(_ call: CallID) {
     guard !endedCalls.contains(call) else { return }
     endedCalls.append(call)
-    if endedCalls.count > configuration.endedCallsMax {
-      calls[endedCalls.removeFirst()] = nil
-    }
+    guard endedCalls.count > configuration.endedCallsMax,
+      let index = endedCalls.firstIndex(where: { !isAwaited($0) })
+    else { return }
+    calls[endedCalls.remove(at: index)] = nil
+  }
+
+  private func isAwaited(_ call: CallID) -> Bool {
+    pending.contains { $0.command.address?.call == call }
   }
 }
 

@@ -14,8 +14,24 @@ extension ClientMachine {
     if calls[address.call]?.phase == .unknown { calls[address.call]?.left(.failed) }
     // What is known to be placed is the app's to end.
     guard calls[address.call]?.isEnded ?? true else { return }
+    end(.cancel(address), now: now, into: &actions)
     remember(address.call)
-    guard let request = submit(.cancel(address), now: now, into: &actions),
+  }
+
+  /// The cancel of a call that was given up came too late: somebody had answered, and would wait for nobody.
+  mutating func hangUpWithdrawn(
+    _ entry: Pending, _ reply: ServerReply, now: Timestamp, into actions: inout [Action]
+  ) {
+    guard entry.until != nil, case .cancel(let address) = entry.command,
+      case .call(let state) = reply, state.phase == .answered
+    else { return }
+    end(.hangUp(address), now: now, into: &actions)
+  }
+
+  private mutating func end(
+    _ command: ClientCommand, now: Timestamp, into actions: inout [Action]
+  ) {
+    guard let request = submit(command, now: now, into: &actions),
       let index = pending.lastIndex(where: { $0.id == request })
     else { return }
     pending[index].until = now + Self.withdrawalTime

@@ -75,8 +75,7 @@ final class HeldShard {
   let tailMost: JournalTail.Most
   /// Sessions may have broken together with the former owner, or with an edge, before it serves.
   var afterLoss = false
-  /// Edges whose last announcement was not complete.
-  var askedForRest: Set<UInt64> = []
+  var sessionRequests = SessionRequests()
   /// When edges are asked for their sessions again, and how often they were since it serves.
   var askAgainAt = Timestamp.distantFuture
   var askedAgain = 0

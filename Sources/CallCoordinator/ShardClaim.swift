@@ -195,9 +195,7 @@ package struct ShardClaim: Sendable {
         try with.bus.subscribe(with.subjects.announceDone(shard: shard)) { message in
           // What cannot be read stands for nothing: the wait for announcements has its deadline.
           guard let done = try? ClusterCodec.announceDone(message.bytes) else { return }
-          inbox.offer(
-            .announceDone(
-              shard: shard, epoch: done.epoch, edge: done.edge, sessions: done.sessions))
+          inbox.offer(.announceDone(shard: shard, done))
         })
       return made
     } catch {

@@ -22,7 +22,7 @@ extension ShardWorker {
       decide(shard, now: now) { $0.fire(now: now, isHeldBack: isHeldBack, into: &$1) }
     }
     if held[shard]!.keepsTime, held[shard]!.askAgainAt <= now {
-      askForSessions(held[shard]!.term)
+      askForSessions(shard)
       scheduleAsking(shard, now: now)
     }
     if let flight = held[shard]!.flight {

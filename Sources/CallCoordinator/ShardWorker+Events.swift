@@ -26,9 +26,8 @@ extension ShardWorker {
     case .mayPush(let may):
       allReadPushes = may
       for shard in held { shard?.machine.mayPush = mayPush }
-    case .announceDone(let shard, let epoch, let edge, let sessions):
-      guard holds(ShardTerm(shard: shard, epoch: epoch)) else { return }
-      edgeAnnounced(edge, sessions, shard, now: now)
+    case .announceDone(let shard, let done):
+      if holds(ShardTerm(shard: shard, epoch: done.epoch)) { edgeAnnounced(done, shard, now: now) }
     case .edgeLost(let edge, let until): edgeLost(edge, awaitedUntil: until, now: now)
     case .edgeReturned(let edge): edgeReturned(edge, now: now)
     case .expect(let term): expected[term.shard] = ExpectedShard(term: term)
@@ -175,6 +174,7 @@ extension ShardWorker {
     stopAwaiting(edge, shard)
     if case .announcing = held[shard]!.phase { held[shard]!.afterLoss = true }
     if case .parting = held[shard]!.phase { return }
+    held[shard]!.sessionRequests.noteLoss(of: edge)
     decide(shard, now: now) { machine, outcome in
       machine.edgeMissing(edge, until: until, now: now)
       machine.edgeLost(edge, now: now, into: &outcome)
@@ -188,23 +188,28 @@ extension ShardWorker {
     guard knownEdges.insert(edge).inserted else { return }
     for shard in Array(expected.keys) { expected[shard]?.lostEdges[edge] = nil }
     let until = now + with.configuration.silentEdgeAwaited
-    for shard in held { shard?.machine.edgeMissing(edge, until: until, now: now) }
+    for case let shard? in held {
+      shard.machine.edgeMissing(edge, until: until, now: now)
+      shard.sessionRequests.noteLoss(of: edge)
+    }
     announceAnew()
   }
 
-  /// Where the bus lost some of what the edge announced, it is asked once more, and then at intervals.
-  private func edgeAnnounced(_ edge: UInt64, _ sessions: Int?, _ shard: Int, now: Timestamp) {
+  /// Where the bus lost some of what the edge announced, it is asked once more, and then at intervals. What
+  /// answers a request from before the edge was lost is old: it may have been on its way all the time.
+  private func edgeAnnounced(_ done: AnnounceDone, _ shard: Int, now: Timestamp) {
+    let edge = done.edge
     if case .parting = held[shard]!.phase { return }
-    if let sessions, held[shard]!.machine.sessions(on: edge) < sessions {
+    guard held[shard]!.sessionRequests.isFresh(done) else { return }
+    if let sessions = done.sessions, held[shard]!.machine.sessions(on: edge) < sessions {
       held[shard]!.machine.edgeMissing(
         edge, until: now + with.configuration.silentEdgeAwaited, now: now)
-      if held[shard]!.askedForRest.insert(edge).inserted { askForSessions(held[shard]!.term) }
+      if held[shard]!.sessionRequests.isIncomplete(edge) { askForSessions(shard) }
       return
     }
-    held[shard]!.askedForRest.remove(edge)
+    held[shard]!.sessionRequests.isComplete(edge)
     stopAwaiting(edge, shard)
-    decide(shard, now: now) { $0.edgeAnnounced(edge, now: now, into: &$1) }
-    touch(shard)
+    held[shard]!.machine.edgeAnnounced(edge, now: now)
   }
 
   private func stopAwaiting(_ edge: UInt64, _ shard: Int) {
@@ -215,10 +220,7 @@ extension ShardWorker {
   }
 
   private func announceAnew() {
-    for shard in held {
-      guard let shard, shard.keepsTime else { continue }
-      askForSessions(shard.term)
-    }
+    for shard in held.indices where held[shard]?.keepsTime == true { askForSessions(shard) }
   }
 
   /// The bus may have lost some of what edges announced.
@@ -229,8 +231,10 @@ extension ShardWorker {
     held[shard]!.askedAgain += 1
   }
 
-  func askForSessions(_ term: ShardTerm) {
-    let request = AnnounceRequest(shard: UInt32(term.shard), epoch: term.epoch)
+  func askForSessions(_ shard: Int) {
+    guard let held = held[shard] else { return }
+    let request = AnnounceRequest(
+      shard: UInt32(shard), epoch: held.term.epoch, number: held.sessionRequests.next())
     outbox.add(
       OutgoingMessage(
         subject: with.subjects.announceRequests, bytes: ClusterCodec.encode(request)))

@@ -47,7 +47,7 @@ extension ShardWorker {
     for (edge, until) in waiting.lostEdges.sorted(by: { $0.key < $1.key }) {
       edgeLost(edge, awaitedUntil: until, shard, now: now)
     }
-    askForSessions(recovered.term)
+    askForSessions(shard)
     touch(shard)
   }
 

@@ -1,6 +1,7 @@
 package import CallBus
 package import CallCore
 internal import CallTelemetry
+package import CallWire
 internal import Synchronization
 
 /// What happens to the shards of a worker.
@@ -23,7 +24,7 @@ package enum WorkerEvent: Sendable {
   /// Whether every coordinator reads what pushes leave in the journal.
   case mayPush(Bool)
   /// With the number of sessions, where the edge says it.
-  case announceDone(shard: Int, epoch: UInt64, edge: UInt64, sessions: Int? = nil)
+  case announceDone(shard: Int, AnnounceDone)
   /// Its sessions are dropped. Until `awaitedUntil` it may return with them.
   case edgeLost(UInt64, awaitedUntil: Timestamp)
   /// An edge that was not known, or was counted lost, lives: its sessions are wanted.

@@ -23,6 +23,7 @@ extension Call {
     guard legs[leg].endpoint.session != nil else { return }
     legs[leg].endpoint.clear()
     legs[leg].isInvitedAnew = legs[leg].told
+    legs[leg].wasInvitedBefore = false
     legs[leg].told = true
     // The call is over in a moment, when its deadline is looked at: the device is then told so.
     guard facts.deadline > context.now else { return }
@@ -71,6 +72,11 @@ extension Call {
     // What it says may be about an earlier invite: then it has not got what only this one carries.
     if legs[leg].isInvitedAnew {
       for signal in signals { tell(leg: leg, .signal(signal), context, into: &outcome) }
+    }
+    if legs[leg].wasInvitedBefore {
+      legs[leg].wasInvitedBefore = false
+      legs[leg].endpoint.clear()
+      for signal in callerSignals { tell(leg: leg, .signal(signal), context, into: &outcome) }
     }
     legs[leg].pushAt = .distantFuture
     // It is awake: what it has to hear comes over its socket.

@@ -47,6 +47,7 @@ extension Call {
   ) {
     for leg in legs.indices where legs[leg].state.isLive {
       if legs[leg].endpoint.session == nil {
+        legs[leg].wasInvitedBefore = legs[leg].told
         _ = planPushAfterLoss(leg, graceful: false, context)
       } else {
         invite(leg: leg, context, into: &outcome)

@@ -97,13 +97,6 @@ extension Call {
     return until
   }
 
-  /// Every edge has announced its sessions.
-  mutating func sessionsBecameKnown(_ context: CallContext, into outcome: inout Outcome) {
-    guard isRinging, sessionsUnknownUntil.take() != nil else { return }
-    legsLostUntil = nil
-    endIfNobodyIsLeft(context, into: &outcome)
-  }
-
   mutating func callerSessionLost(
     _ session: SessionRef, _ context: CallContext, into outcome: inout Outcome
   ) {

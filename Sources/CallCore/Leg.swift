@@ -53,6 +53,8 @@ struct Leg: Sendable {
   var told = false
   /// Whether its last invite was not the first.
   var isInvitedAnew = false
+  /// Whether only a former owner invited it: then nobody knows which candidates it has.
+  var wasInvitedBefore = false
   /// Whether a push can make its device ring.
   var wakes = false
   /// A push made it ring, or is to: the device has not attached since, and no failure is known.

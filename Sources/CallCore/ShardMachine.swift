@@ -178,20 +178,11 @@ public struct ShardMachine: Sendable {
     if now < until { missingEdges[edge] = max(until, missingEdges[edge] ?? until) }
   }
 
-  /// An edge has announced all its sessions. Once no edge is missing, calls for which there is no
-  /// device end.
-  public mutating func edgeAnnounced(
-    _ edge: UInt64, now: Timestamp, into outcome: inout Outcome
-  ) {
-    guard missingEdges.removeValue(forKey: edge) != nil else { return }
-    let context = context(now)
-    guard isServing, !isEdgeMissing(context) else { return }
-    for slot in calls.slots
-    where calls[slot].sessionsUnknownUntil != nil
-      && sessionsUnknownUntil(of: calls[slot].facts.callee, context) == nil
-    {
-      mutate(calls[slot].id) { $0.sessionsBecameKnown(context, into: &outcome) }
-    }
+  /// An edge has announced all its sessions. Devices whose sockets it closed while it was missing are on
+  /// their way to an edge: for `reattachGrace` more nobody is unreachable at once.
+  public mutating func edgeAnnounced(_ edge: UInt64, now: Timestamp) {
+    guard let until = missingEdges[edge] else { return }
+    missingEdges[edge] = min(until, now + limits.reattachGrace)
   }
 
   /// How many sessions of an edge are known.

@@ -76,7 +76,7 @@ extension EdgeNode {
           guard let announced = left.isLast(adding: $0.announce(shard: shard)) else { return }
           let done = AnnounceDone(
             shard: request.shard, epoch: request.epoch, edge: shared.incarnation,
-            sessions: announced)
+            sessions: announced, number: request.number)
           bus.publish(shared.subjects.announceDone(shard: shard), ClusterCodec.encode(done))
         }
       }

@@ -66,7 +66,8 @@ public enum ClusterCodec {
     try read(bytes, "announce request", callmesh__v1__announce_request__unpack) {
       (message) throws(Fault) in
       try Unpacker.checkSaid(format: message.pointee.format)
-      return AnnounceRequest(shard: message.pointee.shard, epoch: message.pointee.epoch)
+      return AnnounceRequest(
+        shard: message.pointee.shard, epoch: message.pointee.epoch, number: message.pointee.number)
     }
   }
   /// Calls whose rings are withdrawn.
@@ -84,7 +85,7 @@ public enum ClusterCodec {
       return AnnounceDone(
         shard: message.pointee.shard, epoch: message.pointee.epoch, edge: message.pointee.edge,
         sessions: message.pointee.sessions_said == 0
-          ? nil : Int(clamping: message.pointee.sessions_said - 1))
+          ? nil : Int(clamping: message.pointee.sessions_said - 1), number: message.pointee.number)
     }
   }
   public static func lease(_ bytes: [UInt8]) throws(WireError) -> Lease {

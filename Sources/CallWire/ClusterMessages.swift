@@ -121,9 +121,12 @@ public struct SilentEdge: Sendable, Equatable {
 public struct AnnounceRequest: Sendable, Equatable {
   public var shard: UInt32
   public var epoch: UInt64
-  public init(shard: UInt32, epoch: UInt64) {
+  /// Counts the requests of one term, from 1; 0 where an earlier version does not say.
+  public var number: UInt64
+  public init(shard: UInt32, epoch: UInt64, number: UInt64 = 0) {
     self.shard = shard
     self.epoch = epoch
+    self.number = number
   }
 }
 
@@ -133,11 +136,17 @@ public struct AnnounceDone: Sendable, Equatable {
   public var edge: UInt64
   /// How many were announced, so that a loss shows; nil where an earlier version does not say.
   public var sessions: Int?
-  public init(shard: UInt32, epoch: UInt64, edge: UInt64, sessions: Int? = nil) {
+  /// Of the request that it answers: an edge that stood still may answer one of long ago. 0 where an earlier
+  /// version does not say.
+  public var number: UInt64
+  public init(
+    shard: UInt32, epoch: UInt64, edge: UInt64, sessions: Int? = nil, number: UInt64 = 0
+  ) {
     self.shard = shard
     self.epoch = epoch
     self.edge = edge
     self.sessions = sessions
+    self.number = number
   }
 }
 

@@ -85,6 +85,39 @@ import Testing
     #expect(device.machine.pendingCount == 0)
   }
 
+  /// Somebody answered between the last attempt and the cancel.
+  @Test func aCallThatWasAnsweredMeanwhileIsHungUp() {
+    var (device, sent) = device(answers: [.tryAgain, .tryAgain, .tryAgain, .tryAgain])
+    #expect(cancels(sent) == 1)
+    device.pass(.seconds(7))
+    let cancel = device.take().frames.first { if case .cancel = $0.command { true } else { false } }
+    let state = CallState(call: address.call, callee: address.callee, phase: .answered)
+    device.hear(.reply(id: cancel!.id, .call(state)))
+    let hangUps = device.take().frames.filter { $0.command == .hangUp(address) }
+    #expect(hangUps.count == 1)
+    device.hear(.reply(id: hangUps[0].id, .done))
+    #expect(device.machine.pendingCount == 0)
+  }
+
+  /// However many calls end: of one with a command that has no answer the callee's name is still known.
+  @Test func aCallWithoutAnAnswerIsNotForgotten() {
+    var (device, _) = device(answers: [.tryAgain, .tryAgain, .tryAgain, .tryAgain])
+    for number in 100..<200 {
+      let call = CallID(high: 1, low: UInt64(number))
+      device.hear(call, 5, .stop(Stop(reason: .cancelled)))
+    }
+    #expect(device.machine.address(address.call) == address)
+    device.pass(.seconds(7))
+    let cancel = device.take().frames.first { if case .cancel = $0.command { true } else { false } }
+    device.hear(.reply(id: cancel!.id, .error(CallError(.unknownCall))))
+    for number in 200..<300 {
+      let call = CallID(high: 1, low: UInt64(number))
+      device.hear(call, 5, .stop(Stop(reason: .cancelled)))
+    }
+    #expect(device.machine.calls[address.call] == nil)
+    #expect(device.machine.calls.count <= 17)
+  }
+
   @Test func theCancelEndsWhenNoCallCanRingAnyMore() {
     var (device, _) = device(answers: [.tryAgain, .tryAgain, .tryAgain, .tryAgain])
     for _ in 0..<40 {

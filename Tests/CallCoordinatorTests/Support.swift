@@ -185,7 +185,8 @@ final class FakeEdge: Sendable {
     where ShardHash.shard(of: call.callee, count: shardCount) == shard {
       send(.resume(call.call), from: session, call.caller, "phone", to: call.callee, request: 0)
     }
-    let done = AnnounceDone(shard: request.shard, epoch: request.epoch, edge: number)
+    let done = AnnounceDone(
+      shard: request.shard, epoch: request.epoch, edge: number, number: request.number)
     bus.publish(subjects.announceDone(shard: shard), ClusterCodec.encode(done))
   }
 

@@ -361,6 +361,38 @@ import Testing
     }
   }
 
+  /// An edge stood still with its answer on the way, and was counted lost: that answer tells nothing of the
+  /// sessions that it has now.
+  @Test func anAnswerOfBeforeTheLossIsNoAnnouncement() {
+    var requests = SessionRequests()
+    func isFresh(_ edge: UInt64, _ number: UInt64) -> Bool {
+      requests.isFresh(AnnounceDone(shard: 0, epoch: 1, edge: edge, sessions: 0, number: number))
+    }
+    #expect([requests.next(), requests.next(), requests.next()] == [1, 2, 3])
+    requests.noteLoss(of: 7)
+    #expect(!isFresh(7, 1) && !isFresh(7, 3))
+    #expect(isFresh(7, 4), "asked since")
+    #expect(isFresh(8, 3), "never lost")
+    #expect(isFresh(7, 0), "an earlier version does not say")
+    requests.isComplete(7)
+    #expect(isFresh(7, 3))
+    // Those that are never back are forgotten, the oldest first.
+    for edge in 100..<300 {
+      _ = requests.next()
+      requests.noteLoss(of: UInt64(edge))
+    }
+    #expect(isFresh(100, 1) && !isFresh(299, 4))
+  }
+
+  @Test func requestsForSessionsAreCounted() async throws {
+    try await WorkerBench().run { bench in
+      try await bench.adopt(0)
+      bench.worker.inbox.offer(.edgeReturned(999))
+      try await eventually("all are asked anew") { bench.edge.announceRequests.count == 2 }
+      #expect(bench.edge.announceRequests.map(\.number) == [1, 2])
+    }
+  }
+
   /// What was lost while shards were recovered is lost for each of them once, and for no other.
   @Test func aLostEdgeConcernsEachShardOnce() async throws {
     try await WorkerBench().run { bench in
@@ -455,7 +487,8 @@ import Testing
           RecoveredShard(
             term: term, machine: ShardMachine(shard: 0, epoch: 1, limits: CallLimits()),
             sequence: 0, edges: KnownEdges(living: [bench.edge.number]))))
-      inbox.offer(.announceDone(shard: 0, epoch: 1, edge: bench.edge.number))
+      inbox.offer(
+        .announceDone(shard: 0, AnnounceDone(shard: 0, epoch: 1, edge: bench.edge.number)))
       try await eventually("a reply to both") {
         bench.edge.reply(to: 5, request: 1) != nil && bench.edge.reply(to: 5, request: 2) != nil
       }

@@ -69,7 +69,7 @@ import Testing
     var bench = broken()
     bench.run { shard, now, _ in shard.edgeMissing(3, until: now + .seconds(75), now: now) }
     #expect(bench.place()?.state?.phase == .placed)
-    bench.run { $0.edgeAnnounced(3, now: $1, into: &$2) }
+    bench.run { shard, now, _ in shard.edgeAnnounced(3, now: now) }
     #expect(bench.ends.isEmpty)
     bench.attach("b1", edge: 1)
     #expect(bench.invites("b1").count == 1)

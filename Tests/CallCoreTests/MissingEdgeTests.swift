@@ -29,7 +29,7 @@ import Testing
   }
 
   private func announced(_ bench: inout Bench, _ edge: UInt64) {
-    bench.run { $0.edgeAnnounced(edge, now: $1, into: &$2) }
+    bench.run { shard, now, _ in shard.edgeAnnounced(edge, now: now) }
   }
 
   @Test("R11: a call placed while the edge is silent rings when it is back")
@@ -58,14 +58,33 @@ import Testing
     #expect(bench.ends.isEmpty)
   }
 
-  @Test("R19: every edge has announced its sessions, and there is no device")
+  @Test(
+    "R11: the edge closed the device's socket when it was back: it attaches elsewhere and rings")
+  func comesBackWithoutTheDevice() {
+    var bench = silent()
+    bench.pass(.seconds(20))
+    announced(&bench, edge)
+    #expect(bench.place()?.state?.phase == .placed)
+    bench.pass(.seconds(4))
+    #expect(bench.ends.isEmpty)
+    bench.attach("b1", edge: 2)
+    #expect(bench.deliveries(to: Bench.session("b1", edge: 2)).count == 1)
+    bench.pass(.seconds(20))
+    #expect(bench.ends.isEmpty, "it rings like any other")
+  }
+
+  @Test("R19: every edge has announced its sessions, and the time to come back is over")
   func nobodyIsThere() {
     var bench = silent()
     lose(&bench, 2)
-    bench.place()
+    bench.pass(.seconds(1))
     announced(&bench, edge)
-    #expect(bench.ends.isEmpty, "another edge is missing still")
     announced(&bench, 2)
+    bench.place()
+    bench.pass(.milliseconds(4900))
+    announced(&bench, edge)
+    #expect(bench.ends.isEmpty)
+    bench.pass(.milliseconds(100))
     #expect(bench.ends.map(\.reason) == [.unreachable])
     #expect(
       bench.place(CallID(high: 3, low: 3), user: "carol", device: "c1")?.state?.reason

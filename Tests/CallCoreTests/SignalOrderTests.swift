@@ -193,6 +193,28 @@ import Testing
     #expect(told.count == 1)
   }
 
+  @Test(
+    "R17: who answered a former owner's invite, and has no session, gets all candidates when it is back",
+    arguments: [false, true])
+  func candidatesBeforeTheTakeOver(isMore: Bool) {
+    var before = ringing()
+    before.caller(candidate(21), number: 21)
+    before.caller(candidate(22), number: 22)
+    // What the device says reaches nobody until the shard has a new owner, and its socket is broken then.
+    var bench = before.takenOver()
+    bench.run { $0.begin(now: $1, into: &$2) }
+    if isMore { bench.caller(candidate(23), number: 23) }
+    #expect(bench.say(.answer(Bench.callID, description: ""), device: "b1")?.won == true)
+    bench.caller(candidate(24), number: 24)
+    let session = Bench.session("b1", 2)
+    bench.say(.attach(Attach()), device: "b1", session: session)
+    let told = bench.deliveries(to: session).compactMap {
+      if case .signal(let signal) = $0.event { signal.index } else { nil }
+    }
+    #expect(told.count == (isMore ? 4 : 3))
+    #expect(told == told.sorted())
+  }
+
   @Test("R2: a stop waits for nothing")
   func stopsAtOnce() {
     var bench = ringing()

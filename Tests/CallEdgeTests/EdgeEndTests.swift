@@ -182,12 +182,13 @@ private func isClosed(_ command: Command) -> Bool {
       }
       edge.bus.publish(
         subjects.announceRequests,
-        ClusterCodec.encode(AnnounceRequest(shard: UInt32(shard), epoch: 7)))
+        ClusterCodec.encode(AnnounceRequest(shard: UInt32(shard), epoch: 7, number: 3)))
       let answers = await done.next(until: .now + patience)
       #expect(
         answers == [
           AnnounceDone(
-            shard: UInt32(shard), epoch: 7, edge: edge.node.incarnation, sessions: expected.count)
+            shard: UInt32(shard), epoch: 7, edge: edge.node.incarnation, sessions: expected.count,
+            number: 3)
         ])
       // By now all have been heard.
       var announced: Set<String> = []

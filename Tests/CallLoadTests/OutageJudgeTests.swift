@@ -77,6 +77,86 @@ import callload
     call.reply(0, .error(CallError(.unknownCall)), 20.1)
     #expect(try call.count(.unexplainedError) == 0)
   }
+
+  @Test(
+    "edges that are stopped again and again keep a device out of reach as one long stop does",
+    arguments: [
+      // The second stop begins, when the caller is told.
+      (9.0, 13.0, 0), (12.5, 16.0, 1), (9.0, 11.0, 1),
+    ])
+  func stoppedAgain(second: Double, told: Double, broken: Int) throws {
+    var call = JudgedCall(attached: [4])
+    call.outage(.freezeEdge, from: 4.2, to: 8.7, carried: [4])
+    call.outage(.partition, from: second, to: second + 4.5, carried: [4], number: 2)
+    call.tell(0, .stop(Stop(reason: .unreachable)), told)
+    #expect(try call.count(.unreachableThoughAttached) == broken)
+  }
+
+  @Test("a call that its caller gave up may be answered before the cancel arrives")
+  func answeredAfterGivingUp() throws {
+    var call = JudgedCall(attached: [3])
+    call.outage(.killAllNATS, from: 9, to: 19)
+    call.say(0, .place(call.address, PlaceRequest(call: call.id)), 10)
+    call.checker.refused(device: 0, request: 1, .tryAgain, at: at(20))
+    call.tell(0, .answered(Answered(by: call.roster.party(3))), 20.2)
+    #expect(try call.count(.duplicateEnd) == 0)
+  }
+
+  @Test("who was told that it rings has not left when an attempt to place is refused")
+  func refusedWhileItRings() throws {
+    var call = JudgedCall(attached: [3])
+    call.say(0, .place(call.address, PlaceRequest(call: call.id)), 10)
+    call.tell(3, .invite(call.invite), 10.1)
+    call.tell(0, .ringing(by: call.roster.party(3)), 10.2)
+    call.checker.refused(device: 0, request: 1, .tryAgain, at: at(20))
+    call.tell(3, .stop(Stop(reason: .unanswered, missed: true)), 40)
+    #expect(try call.count(.ringingAfterEnd) == 0, "nobody had said that it is placed")
+  }
+
+  @Test(
+    "a refusal of an attempt is an answer, also where the last attempt has none",
+    arguments: [(true, 0), (false, 1)])
+  func lastAttempt(isRefused: Bool, broken: Int) throws {
+    var call = JudgedCall(attached: [3])
+    call.say(0, .place(call.address, PlaceRequest(call: call.id)), 10)
+    if isRefused { call.reply(0, .error(CallError(.tryAgain)), 15) }
+    call.checker.gaveUp(device: 0, request: 1, at: at(30))
+    #expect(try call.count(.commandLost) == broken)
+  }
+
+  @Test(
+    "a caller that nothing lets back in has left: its call may end as hung up",
+    arguments: [
+      // Its edge and all NATS are away from and until, whether that explains the end.
+      (11.0, 30.0, true), (25.0, 26.0, false),
+    ])
+  func callerKeptOut(from: Double, to: Double, isExplained: Bool) throws {
+    var call = JudgedCall(attached: [3])
+    call.outage(.killAllNATS, from: from, to: to)
+    call.accept()
+    call.checker.detached(device: 0, from: [call.id], at: at(11.2))
+    call.tell(3, .invite(call.invite), 11.3)
+    call.say(3, .answer(call.address, description: ""), 11.4)
+    let state = CallState(
+      call: call.id, callee: "u1", phase: .answered, by: call.roster.party(3))
+    call.reply(3, .answer(won: true, state), 11.5)
+    call.tell(3, .stop(Stop(reason: .hungUp, by: call.roster.party(0))), 31)
+    call.checker.attached(device: 0, in: [call.id], at: at(31))
+    call.tell(0, .stop(Stop(reason: .hungUp, by: call.roster.party(0))), 31.1)
+    let verdict = try call.judge()
+    #expect((verdict.explainedBy != nil) == isExplained)
+  }
+
+  @Test("what a stopped nats-server had in hand may come when it goes on")
+  func lateWords() {
+    var timeline = FaultTimeline.quiet()
+    timeline.begin(Fault.test(1, .freezeNATS, shards: [1]), carried: [], at: at(10))
+    timeline.lifted(fault: 1, at: at(20))
+    timeline.begin(Fault.test(2, .killNATS, shards: [1]), carried: [], at: at(40))
+    timeline.lifted(fault: 2, at: at(41))
+    let times = [9.9, 10.5, 21.0, 23.0, 40.5].map { timeline.mayComeLate(to: 3, at: at($0)) }
+    #expect(times == [false, true, true, false, false], "a killed one has nothing any more")
+  }
 }
 
 /// Candidates arrive once and in order, as the apps see them.
@@ -170,12 +250,14 @@ private struct JudgedCall {
   var address: CallAddress { CallAddress(call: id) }
   var invite: Invite { Invite(caller: roster.party(0), deadline: at(40)) }
 
-  mutating func outage(_ kind: ChaosKind, from: Double, to: Double, carried: [Int] = []) {
-    var fault = Fault.test(1, kind, shards: kind.isOfNATS ? Array(0..<12) : [])
+  mutating func outage(
+    _ kind: ChaosKind, from: Double, to: Double, carried: [Int] = [], number: Int = 1
+  ) {
+    var fault = Fault.test(number, kind, shards: kind.isOfNATS ? Array(0..<12) : [])
     if !carried.isEmpty { fault.edges = [0] }
     checker.timeline.begin(fault, carried: carried, at: at(from))
-    checker.timeline.lifted(fault: 1, at: at(to))
-    checker.timeline.end(shardsOf: 1, at: at(to))
+    checker.timeline.lifted(fault: number, at: at(to))
+    checker.timeline.end(shardsOf: number, at: at(to))
   }
 
   mutating func say(_ device: Int, _ command: ClientCommand, _ time: Double) {

@@ -110,7 +110,8 @@ final class PlainEdge: @unchecked Sendable {
     for number in pending.keys.sorted() where pending[number]!.shard == wanted {
       say(pending[number]!)
     }
-    let done = AnnounceDone(shard: request.shard, epoch: request.epoch, edge: number)
+    let done = AnnounceDone(
+      shard: request.shard, epoch: request.epoch, edge: number, number: request.number)
     bus.publish(subjects.announceDone(shard: wanted), ClusterCodec.encode(done))
   }
 

@@ -56,11 +56,13 @@ import Testing
       let lease = generator.lease()
       try #require(try ClusterCodec.lease(ClusterCodec.encode(lease)) == lease)
       let request = AnnounceRequest(
-        shard: UInt32(truncatingIfNeeded: generator.next()), epoch: generator.next())
+        shard: UInt32(truncatingIfNeeded: generator.next()), epoch: generator.next(),
+        number: generator.number())
       try #require(try ClusterCodec.announceRequest(ClusterCodec.encode(request)) == request)
       let done = AnnounceDone(
         shard: request.shard, epoch: request.epoch, edge: generator.next(),
-        sessions: generator.chance(50) ? Int(generator.number() >> 12) : nil)
+        sessions: generator.chance(50) ? Int(generator.number() >> 12) : nil,
+        number: generator.number())
       try #require(try ClusterCodec.announceDone(ClusterCodec.encode(done)) == done)
     }
   }

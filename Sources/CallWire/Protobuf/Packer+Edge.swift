@@ -100,6 +100,7 @@ extension Packer {
     let message = arena.make(callmesh__v1__announce_request__init)
     message.pointee.shard = value.shard
     message.pointee.epoch = value.epoch
+    message.pointee.number = value.number
     message.pointee.format = ClusterCodec.firstFormat
     return message
   }
@@ -108,6 +109,7 @@ extension Packer {
     _ value: AnnounceDone
   ) -> UnsafeMutablePointer<Callmesh__V1__AnnounceDone> {
     let message = arena.make(callmesh__v1__announce_done__init)
+    message.pointee.number = value.number
     message.pointee.sessions_said = value.sessions.map { UInt64(clamping: $0) + 1 } ?? 0
     message.pointee.shard = value.shard
     message.pointee.epoch = value.epoch

@@ -2,26 +2,44 @@ import CallClient
 
 /// Outages of NATS, of one server or of all, and of all edges.
 extension ChaosDirector {
-  /// Of three the leader of JetStream, every other time.
+  /// Outages of NATS take turns: one begins when the shards answer again after the last, and as long again
+  /// as that lasted has passed. Otherwise there would be no NATS most of the time, and nothing to see.
+  func inTurn(
+    _ entry: ChaosPlan.Entry, until end: ContinuousClock.Instant, _ body: () async -> Void
+  ) async {
+    while !(await referee.isTurn(of: entry.kind)) {
+      guard !Task.isCancelled, ContinuousClock.now < end else {
+        return await referee.endTurn(of: entry.kind)
+      }
+      await Pause.milliseconds(100)
+    }
+    await body()
+    await untilReady { await isServed() }
+    // Nobody has to wait for the calm after the last.
+    try? await Task.sleep(until: min(end, .now + .seconds(entry.lengthSeconds)))
+    await referee.endTurn(of: entry.kind)
+  }
+
+  private func isServed() async -> Bool {
+    guard let questions = cluster.questions else { return true }
+    let status = await questions.status(patience: .seconds(1))
+    return status?.servedCount == cluster.shards
+  }
+
+  /// One server, every other time the leader of JetStream; or all.
   func disturbNATS(_ entry: ChaosPlan.Entry, _ random: inout SplitMix64) async {
-    var draw = random.next()
     let names = cluster.nats.map(\.process.name)
-    if names.count > 1, draw & 1 == 0,
+    guard entry.kind.oneServerKind == nil else {
+      return await outage(entry, of: Array(cluster.nats.indices), &random)
+    }
+    var victim = Int(random.next() % UInt64(names.count))
+    if names.count > 1, Bool.random(using: &random),
       let leader = await cluster.nats[0].monitor.jetStream()?.metaCluster?.leader,
       let place = names.firstIndex(of: leader)
     {
-      draw = UInt64(place)
+      victim = place
     }
-    guard let name = await takeOne(of: names, draw) else { return }
-    await outage(entry, of: cluster.nats.indices.filter { names[$0] == name }, &random)
-    await referee.giveBack(name)
-  }
-
-  func disturbAllNATS(_ entry: ChaosPlan.Entry, _ random: inout SplitMix64) async {
-    let names = cluster.nats.map(\.process.name)
-    guard await takeAll(names) else { return }
-    await outage(entry, of: Array(cluster.nats.indices), &random)
-    for name in names { await referee.giveBack(name) }
+    await outage(entry, of: [victim], &random)
   }
 
   private func outage(
@@ -91,16 +109,6 @@ extension ChaosDirector {
   }
 
   // MARK: Victims
-
-  /// Waits a while for one whose likes are well.
-  private func takeOne(of names: [String], _ draw: UInt64) async -> String? {
-    for _ in 0..<100 {
-      if let name = await referee.take(among: names, draw) { return name }
-      guard !Task.isCancelled else { return nil }
-      await Pause.milliseconds(100)
-    }
-    return nil
-  }
 
   /// Waits a while until nobody does anything to any of them.
   private func takeAll(_ names: [String]) async -> Bool {

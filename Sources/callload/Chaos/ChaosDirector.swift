@@ -56,11 +56,13 @@ package struct ChaosDirector: Sendable {
       next = .now + .seconds(interval * Double.random(in: 0.75...1.25, using: &random))
       var fault = entry
       fault.lengthSeconds = entry.drawLength(&random)
-      await inject(fault, &random)
+      await inject(fault, until: end, &random)
     }
   }
 
-  private func inject(_ entry: ChaosPlan.Entry, _ random: inout SplitMix64) async {
+  private func inject(
+    _ entry: ChaosPlan.Entry, until end: ContinuousClock.Instant, _ random: inout SplitMix64
+  ) async {
     switch entry.kind {
     case .killCoordinator, .freezeCoordinator:
       await withVictim(among: cluster.coordinators.map(\.process), &random) { process in
@@ -74,8 +76,8 @@ package struct ChaosDirector: Sendable {
       await withVictim(among: cluster.pushGateways.map(\.process), &random) { process in
         await disturb(process, entry)
       }
-    case .killNATS, .freezeNATS, .cutNATS: await disturbNATS(entry, &random)
-    case .killAllNATS, .freezeAllNATS, .cutAllNATS: await disturbAllNATS(entry, &random)
+    case .killNATS, .freezeNATS, .cutNATS, .killAllNATS, .freezeAllNATS, .cutAllNATS:
+      await inTurn(entry, until: end) { await disturbNATS(entry, &random) }
     case .freezeAllEdges: await freezeAllEdges(entry)
     case .partition:
       let isEdge = Bool.random(using: &random)
@@ -213,6 +215,8 @@ package struct ChaosDirector: Sendable {
 /// Who is in trouble, so that faults do not pile up on one kind of node until none is left.
 actor Referee {
   private var taken: Set<String> = []
+  /// Kinds that wait for their turn, the first of which may have it.
+  private var queue: [ChaosKind] = []
   private var faults = 0
 
   /// One of the names that is free, while another one stays free; of a single one, that.
@@ -230,6 +234,14 @@ actor Referee {
     taken.formUnion(names)
     return true
   }
+
+  /// Takes its place in the queue, once; true while it is the first there.
+  func isTurn(of kind: ChaosKind) -> Bool {
+    if !queue.contains(kind) { queue.append(kind) }
+    return queue.first == kind
+  }
+
+  func endTurn(of kind: ChaosKind) { queue.removeAll { $0 == kind } }
 
   func freeNames(_ names: [String]) -> [String] { names.filter { !taken.contains($0) } }
 

@@ -20,7 +20,12 @@ package struct ClusterQuestions: Sendable {
       var node: String
       var coordinator: Coordinator?
     }
-    struct Node: Decodable, Sendable { var status: NodeStatus }
+    struct Node: Decodable, Sendable {
+      var status: NodeStatus
+      var served: [Int] {
+        (status.coordinator?.shards ?? []).filter { $0.state == "serving" }.map(\.shard)
+      }
+    }
     var registrations: Int
     var nodes: [Node]
 
@@ -36,12 +41,16 @@ package struct ClusterQuestions: Sendable {
     package func unserved(by coordinators: [String], of count: Int) -> Set<Int>? {
       var unserved = Set(0..<count)
       for name in coordinators {
-        let status = nodes.first { $0.status.node == name }?.status
-        guard let shards = status?.coordinator?.shards else { return nil }
-        unserved.subtract(shards.filter { $0.state == "serving" }.map(\.shard))
+        guard let node = nodes.first(where: { $0.status.node == name }),
+          node.status.coordinator != nil
+        else { return nil }
+        unserved.subtract(node.served)
       }
       return unserved
     }
+
+    /// How many shards those serve that answered.
+    package var servedCount: Int { Set(nodes.flatMap(\.served)).count }
   }
 
   /// - Parameters:

@@ -150,7 +150,8 @@ package struct CallChecker: Sendable {
       record.refusal = code
       record.note(
         TraceLine(at: now, device: Int32(device), what: .error, code: code.rawValue))
-      if command.what == .place { record.caller.left = true }
+      // Who was told that it rings knows better.
+      if command.what == .place, !record.caller.isTold { record.caller.left = true }
     }
   }
 

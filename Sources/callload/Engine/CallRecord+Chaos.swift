@@ -131,9 +131,11 @@ extension CallRecord {
       guard caller.wasAway else { return nil }
       if let fault = deviceFault([facts.caller]) { return fault }
       return hindrance(timeline, last)
+    case .ended(.hungUp):
+      // A caller that cannot come back has left.
+      return caller.wasAway ? hindrance(timeline, last) : nil
     // The rest is never a fault's doing, and a call without an end least of all.
-    case .refused, .answered, .unfinished, .ended(.answeredElsewhere), .ended(.hungUp),
-      .ended(.glare):
+    case .refused, .answered, .unfinished, .ended(.answeredElsewhere), .ended(.glare):
       return nil
     }
   }

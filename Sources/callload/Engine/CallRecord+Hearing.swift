@@ -6,6 +6,7 @@ extension CallRecord {
   mutating func hear(_ device: Int, _ delivery: Delivery, at now: Timestamp, _ roster: Roster) {
     var line = TraceLine(
       at: now, device: Int32(device), version: delivery.version, what: .invite)
+    _ = change(device) { $0.isTold = true }
     switch delivery.event {
     case .invite(let invite):
       note(line)
@@ -90,7 +91,8 @@ extension CallRecord {
         Oddity(
           rule: .duplicateEnd, device: device, at: now, isOld: version < end.version,
           what: "the caller was told of an answer after the end"))
-    } else if caller.isOver {
+    } else if caller.isOver, refusal == nil {
+      // One that gave its `place` up had not been told; its cancel may come after the answer.
       violate(.duplicateEnd, "the caller was told of an answer after it had left")
     }
   }

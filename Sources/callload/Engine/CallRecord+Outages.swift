@@ -16,10 +16,13 @@ extension CallRecord {
       $0.stayedAttached && !timeline.isBeyondReach($0.device, at: told)
     }
     guard let attached else { return }
-    violate(
-      .unreachableThoughAttached,
+    let what =
       "\(roster.party(attached.device).text) was attached from before the call was placed, and the "
-        + "call ended as unreachable")
+      + "call ended as unreachable"
+    let story =
+      timeline.story(shard: shard(timeline), around: told)
+      + timeline.story(device: attached.device, around: told)
+    violate(.unreachableThoughAttached, ([what] + story).joined(separator: "; "))
   }
 
   /// Every device that is attached when the call is placed rings, if the call rings for long enough.

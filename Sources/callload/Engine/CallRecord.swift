@@ -47,6 +47,8 @@ struct DeviceRecord: Sendable {
   var attachedAt: Timestamp?
   /// A push woke it for this call.
   var wasWoken = false
+  /// The cluster told it something of the call.
+  var isTold = false
   /// It was attached before the call was placed.
   var wasThere = false
 

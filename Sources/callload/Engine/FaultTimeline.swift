@@ -226,13 +226,19 @@ package struct FaultTimeline: Sendable {
   private static let beyondReach: Span = .milliseconds(7_500)
 
   /// Whether nobody can reach a device that has its connection: its edge has been stopped or cut off for
-  /// longer than the cluster waits.
+  /// longer than the cluster waits, by one fault or by several in a row.
   package func isBeyondReach(_ device: Int, at moment: Timestamp) -> Bool {
-    (devices[device] ?? []).contains { window in
-      faults[window.fault]?.kind.keepsDevicesWaiting == true
-        && window.from + Self.beyondReach <= moment
-        && (window.until.map { moment <= $0 + Self.keptWaiting } ?? true)
+    let windows = (devices[device] ?? []).filter {
+      faults[$0.fault]?.kind.keepsDevicesWaiting == true
     }
+    var since = Timestamp(microseconds: 0)
+    var until = since
+    for window in windows.sorted(by: { $0.from < $1.from }) where window.from <= moment {
+      // Between two of them it had no time to be announced anew.
+      if until.later(by: Self.keptWaiting) < window.from { since = window.from }
+      until = max(until, window.until ?? .distantFuture)
+    }
+    return since + Self.beyondReach <= moment && moment <= until.later(by: Self.keptWaiting)
   }
 
   /// Whether edges send their devices away at this time, since no shard has answered for 8 s.
@@ -281,14 +287,25 @@ package struct FaultTimeline: Sendable {
 // MARK: For people
 
 extension FaultTimeline {
+  /// When the edges that had a device were in trouble. Seconds count from a moment.
+  func story(device: Int, around moment: Timestamp) -> [String] {
+    (devices[device] ?? []).compactMap { window in
+      guard let fault = faults[window.fault] else { return nil }
+      return "its edge: \(fault.kind.rawValue) \(fault.node), "
+        + "\(Self.seconds(window.from, from: moment)) to \(Self.seconds(window.until, from: moment)) s"
+    }
+  }
+
+  private static func seconds(_ at: Timestamp?, from moment: Timestamp) -> String {
+    guard let at else { return "…" }
+    let tenths = (at - moment).microseconds / 100_000
+    return "\(tenths < 0 ? "-" : "+")\(abs(tenths) / 10).\(abs(tenths) % 10)"
+  }
+
   /// What befell the cluster, and a shard by it, from half a minute before to ten seconds behind a
   /// moment. Seconds count from that.
   package func story(shard: Int, around moment: Timestamp) -> [String] {
-    func seconds(_ at: Timestamp?) -> String {
-      guard let at else { return "…" }
-      let tenths = (at - moment).microseconds / 100_000
-      return "\(tenths < 0 ? "-" : "+")\(abs(tenths) / 10).\(abs(tenths) % 10)"
-    }
+    func seconds(_ at: Timestamp?) -> String { Self.seconds(at, from: moment) }
     let before = moment + Span(microseconds: -30_000_000)
     return faults.keys.sorted().compactMap { id in
       guard let fault = faults[id], let began = beganAt[id], began <= moment + .seconds(10),

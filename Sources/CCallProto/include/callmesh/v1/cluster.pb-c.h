@@ -498,10 +498,14 @@ struct  Callmesh__V1__AnnounceRequest
   uint32_t shard;
   uint64_t epoch;
   uint32_t format;
+  /*
+   * Counts the requests of one term, from 1. 0: not said.
+   */
+  uint64_t number;
 };
 #define CALLMESH__V1__ANNOUNCE_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__announce_request__descriptor) \
-    , 0, 0, 0 }
+    , 0, 0, 0, 0 }
 
 
 /*
@@ -519,10 +523,14 @@ struct  Callmesh__V1__AnnounceDone
    * 1 + how many sessions were announced, so that a loss shows; 0: not said.
    */
   uint64_t sessions_said;
+  /*
+   * Of the request that it answers, so that one which was late is known. 0: not said.
+   */
+  uint64_t number;
 };
 #define CALLMESH__V1__ANNOUNCE_DONE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__announce_done__descriptor) \
-    , 0, 0, 0, 0, 0 }
+    , 0, 0, 0, 0, 0, 0 }
 
 
 /*
