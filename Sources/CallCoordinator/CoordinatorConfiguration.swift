@@ -113,6 +113,9 @@ public struct CoordinatorConfiguration: Sendable {
     }
   }
 
+  /// A longer time without its own heartbeats shows a node that it was cut off or stopped.
+  package var gapMax: Span { Membership.gapMax(of: leaseTimeout) }
+
   /// How often a silent node is looked into, and how.
   package var probing: Membership.Probing? {
     probeTime.map { time in

@@ -123,7 +123,9 @@ public struct Membership: Sendable {
   public func hears(now: Timestamp) -> Bool { now - heardItselfAt <= gapMax }
 
   /// A longer gap between two of its own heartbeats shows that the node was cut off or stopped.
-  private var gapMax: Span { Span(microseconds: timeout.microseconds / 2) }
+  private var gapMax: Span { Self.gapMax(of: timeout) }
+
+  static func gapMax(of timeout: Span) -> Span { Span(microseconds: timeout.microseconds / 2) }
 
   /// This node received its own heartbeat. Counts those lost that were silent for too long.
   ///

@@ -67,7 +67,9 @@ extension ShardKeeper {
 
   private func heardOwnName(_ heartbeat: Heartbeat, now: Timestamp) {
     if heartbeat.incarnation == with.incarnation {
-      return changed(membership.heardItself(now: now), now: now)
+      changed(membership.heardItself(now: now), now: now)
+      for worker in workers { worker.inbox.offer(.heardItself(since: membership.hearsSince)) }
+      return
     }
     guard heartbeat.state != .gone else { return }
     namesake = (heartbeat.incarnation, now)

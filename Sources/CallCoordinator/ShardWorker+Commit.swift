@@ -34,8 +34,14 @@ extension ShardWorker {
     countCalls(shard)
   }
 
-  /// Whether an append has been under way for as long as a device has to acknowledge.
+  /// Whether nobody can say anything to this shard, so that nobody's silence counts: the node does not hear itself
+  /// through the bus, or an append has been under way for as long as a device has to acknowledge.
   private func isHeldBack(_ shard: Int, now: Timestamp) -> Bool {
+    if let hearing, hearing.at + with.configuration.gapMax < now { return true }
+    return isAppendSlow(shard, now: now)
+  }
+
+  private func isAppendSlow(_ shard: Int, now: Timestamp) -> Bool {
     guard let flight = held[shard]!.flight else { return false }
     let first = with.configuration.limits.deliveryRepeats.first ?? .seconds(1)
     return flight.startedAt + first <= now
@@ -174,7 +180,7 @@ extension ShardWorker {
   /// The record is in the journal: what waited for it may leave.
   private func commit(_ shard: Int, _ sequence: UInt64, end: UInt64, now: Timestamp) {
     guard let flight = held[shard]!.flight else { return }
-    if isHeldBack(shard, now: now) { held[shard]!.machine.wasHeldBack(now: now) }
+    if isAppendSlow(shard, now: now) { held[shard]!.machine.wasHeldBack(now: now) }
     held[shard]!.flight = nil
     held[shard]!.journalEnd = end
     with.metrics.appends.increment()

@@ -28,6 +28,7 @@ extension ShardWorker {
       for shard in held { shard?.machine.mayPush = mayPush }
     case .announceDone(let shard, let done):
       if holds(ShardTerm(shard: shard, epoch: done.epoch)) { edgeAnnounced(done, shard, now: now) }
+    case .heardItself(let since): heardItself(since: since, now: now)
     case .edgeLost(let edge, let until): edgeLost(edge, awaitedUntil: until, now: now)
     case .edgeReturned(let edge): edgeReturned(edge, now: now)
     case .expect(let term): expected[term.shard] = ExpectedShard(term: term)
@@ -156,6 +157,16 @@ extension ShardWorker {
     outcome.ringSpans.removeAll(keepingCapacity: true)
     held[shard]!.pipeline.add(
       &outcome, now: now, lazyAppend: with.configuration.limits.lazyAppend)
+  }
+
+  // MARK: The bus
+
+  /// A node that was cut off, or stopped, was told by nobody who came back meanwhile: that time does not count.
+  private func heardItself(since: Timestamp, now: Timestamp) {
+    let hadGap = hearing.map { $0.since < since } ?? false
+    hearing = (at: now, since: since)
+    guard hadGap else { return }
+    for shard in held { shard?.machine.wasHeldBack(now: now) }
   }
 
   // MARK: Edges

@@ -106,6 +106,8 @@ package actor ShardWorker {
   var allReadPushes = true
   var mayPush: Bool { allReadPushes && with.pushOutlet != nil }
   var knownEdges: Set<UInt64> = []
+  /// When this node heard itself through the bus last, and since when without a gap; nil before the first time.
+  var hearing: (at: Timestamp, since: Timestamp)?
   var unreadableCommands = LogWindow()
   var droppedCommands = LogWindow()
   var failedPushes = LogWindow()
@@ -178,7 +180,8 @@ package actor ShardWorker {
       case .subscribed(_, let subscriptions): for each in subscriptions { each.cancel() }
       case .commands, .appended, .settled, .registrationWritten, .registrationRead,
         .registrationFailed, .announceDone, .edgeLost, .edgeReturned, .expect, .adopt, .abandon,
-        .checkpointEnded, .drained, .deposed, .pushAdded, .tokenStep, .peerAnswer, .mayPush:
+        .checkpointEnded, .drained, .deposed, .pushAdded, .tokenStep, .peerAnswer, .mayPush,
+        .heardItself:
         break
       }
     }

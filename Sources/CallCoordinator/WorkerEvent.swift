@@ -26,6 +26,8 @@ package enum WorkerEvent: Sendable {
   /// With the number of sessions, where the edge says it.
   case announceDone(shard: Int, AnnounceDone)
   /// Its sessions are dropped. Until `awaitedUntil` it may return with them.
+  /// This node received its own heartbeat; since when it does without a gap.
+  case heardItself(since: Timestamp)
   case edgeLost(UInt64, awaitedUntil: Timestamp)
   /// An edge that was not known, or was counted lost, lives: its sessions are wanted.
   case edgeReturned(UInt64)

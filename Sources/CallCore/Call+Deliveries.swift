@@ -73,7 +73,7 @@ extension Call {
     if legs[leg].isInvitedAnew {
       for signal in signals { tell(leg: leg, .signal(signal), context, into: &outcome) }
     }
-    if legs[leg].wasInvitedBefore {
+    if legs[leg].wasInvitedBefore, isRinging, legs[leg].state.isLive {
       legs[leg].wasInvitedBefore = false
       legs[leg].endpoint.clear()
       for signal in callerSignals { tell(leg: leg, .signal(signal), context, into: &outcome) }

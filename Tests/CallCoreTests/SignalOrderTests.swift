@@ -215,6 +215,32 @@ import Testing
     #expect(told == told.sorted())
   }
 
+  @Test(
+    "R2: what a device says of a former owner's invite, behind the call's end, takes no stop from it",
+    arguments: [false, true])
+  func lateWords(isAnswered: Bool) {
+    var before = Bench()
+    for device in ["b1", "b2"] { before.attach(device) }
+    before.place()
+    before.caller(candidate(21), number: 21)
+    var bench = before.takenOver()
+    bench.run { $0.begin(now: $1, into: &$2) }
+    if isAnswered {
+      bench.say(.answer(Bench.callID, description: ""), device: "b2")
+    } else {
+      bench.caller(.cancel(Bench.callID))
+    }
+    bench.say(.alerting(Bench.callID), device: "b1")
+    let session = Bench.session("b1", 2)
+    bench.say(.attach(Attach()), device: "b1", session: session)
+    let told = bench.deliveries(to: session)
+    #expect(told.count == 1)
+    guard case .stop? = told.first?.event else {
+      Issue.record("\(told)")
+      return
+    }
+  }
+
   @Test("R2: a stop waits for nothing")
   func stopsAtOnce() {
     var bench = ringing()

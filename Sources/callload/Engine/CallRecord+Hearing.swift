@@ -55,11 +55,11 @@ extension CallRecord {
       } else {
         false
       }
-    func odd(_ what: String) {
+    func odd(_ what: String, isLate: Bool = false) {
       oddities.append(
         Oddity(
           rule: before.wasWoken ? .wokenRangAfterEnd : .toldToRingAfterEnd, device: device, at: now,
-          isOld: isOld, isOvertaken: isOvertaken,
+          isOld: isOld || isLate, isOvertaken: isOvertaken,
           what: "\(name) was told to ring after \(what)"))
     }
     if before.isOver {
@@ -67,7 +67,8 @@ extension CallRecord {
     } else if let over = ringOverAt, over + CallChecker.skew < now {
       odd("the caller knew of the end")
     } else if (ringsOutAt ?? deadline) + CallChecker.skew < now {
-      odd("the ring timeout")
+      // By its own deadline nobody says that after it.
+      odd("the ring timeout", isLate: true)
     }
     _ = change(device) { if $0.invitedAt == nil { $0.invitedAt = now } }
   }

@@ -177,7 +177,8 @@ struct Oddity: Sendable {
   var rule: CorrectnessRule
   var device: Int
   var at: Timestamp
-  /// Whether something of a greater version had been said to the device before.
+  /// Whether something of a greater version had been said to the device before, or its own time is over: it was
+  /// said long ago.
   var isOld: Bool
   /// Whether it came with a new session that the device began after it was told the other thing: what
   /// two edges say at the same time comes in either order.

@@ -287,10 +287,11 @@ package struct FaultTimeline: Sendable {
 // MARK: For people
 
 extension FaultTimeline {
-  /// When the edges that had a device were in trouble. Seconds count from a moment.
+  /// When the edges that had a device were in trouble, in the half minute before a moment. Seconds count from a moment.
   func story(device: Int, around moment: Timestamp) -> [String] {
-    (devices[device] ?? []).compactMap { window in
-      guard let fault = faults[window.fault] else { return nil }
+    let before = moment + Span(microseconds: -30_000_000)
+    return (devices[device] ?? []).compactMap { window in
+      guard let fault = faults[window.fault], window.touches(before, moment) else { return nil }
       return "its edge: \(fault.kind.rawValue) \(fault.node), "
         + "\(Self.seconds(window.from, from: moment)) to \(Self.seconds(window.until, from: moment)) s"
     }
