@@ -105,9 +105,9 @@ private func isClosed(_ command: Command) -> Bool {
 
   @Test func idleConnectionsAreClosed() async throws {
     try await EdgeFixture.run {
-      $0.attachTimeout = .milliseconds(100)
-      $0.requestTimeout = .milliseconds(100)
-      $0.keepAliveTimeout = .milliseconds(100)
+      $0.peers.attachTimeout = .milliseconds(100)
+      $0.peers.requestTimeout = .milliseconds(100)
+      $0.peers.keepAliveTimeout = .milliseconds(100)
     } _: { edge in
       let silent = try await edge.client()
       let half = try await edge.client()
@@ -135,7 +135,7 @@ private func isClosed(_ command: Command) -> Bool {
 
   @Test func slowConsumerIsClosedAndCounted() async throws {
     try await EdgeFixture.run {
-      $0.outboundBytesMax = 100_000
+      $0.peers.outboundBytesMax = 100_000
     } _: { edge in
       let (slow, session) = try await edge.device("ann", "phone")
       let (good, _) = try await edge.device("bob", "phone")
