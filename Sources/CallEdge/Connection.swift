@@ -40,6 +40,13 @@ struct UnattachedConnections {
   }
 
   fileprivate var oldest: Connection? { queue.first }
+
+  /// Lets go of all, which stay open.
+  mutating func abandon() {
+    for connection in queue { connection.channel = nil }
+    queue = []
+    count = 0
+  }
 }
 
 extension EdgeLoop {

@@ -105,7 +105,7 @@ struct UnfinishedMessages {
   }
 
   func begun(before now: Timestamp, by span: Span) -> [UInt64] {
-    entries.filter { $0.value.since + span <= now }.map(\.key)
+    entries.filter { $0.value.since + span <= now }.map(\.key).sorted()
   }
 
   /// Those that hold most, so many that at most `rest` bytes are left without them.

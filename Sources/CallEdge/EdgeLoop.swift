@@ -315,7 +315,7 @@ final class EdgeLoop {
     closing.removeAll()
     requests.removeAll()
     watched = SweepSlots(count: Self.ticksPerSweep)
-    unattached = UnattachedConnections()
+    unattached.abandon()
     slow.removeAll()
     touched.removeAll()
     holding.removeAll()

@@ -1,5 +1,7 @@
+import CallCore
 import CallEdge
 import CallWire
+import NIOCore
 import Testing
 
 private let id = "11111111-2222-3333-4444-555555555555"

@@ -3,8 +3,6 @@ import CallWire
 import NIOCore
 import Testing
 
-private let id = "11111111-2222-3333-4444-555555555555"
-
 /// How many connections there may be, and what comes on them before a request.
 @Suite(.timeLimit(.minutes(2))) struct ConnectionLimitTests {
   /// Whether the edge answers; a connection that is refused is answered before it asks.

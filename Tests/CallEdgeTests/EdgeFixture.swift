@@ -5,6 +5,7 @@ import CallEdge
 import CallTelemetry
 import CallWire
 import Logging
+import NIOCore
 import ServiceLifecycle
 import Synchronization
 import Testing
