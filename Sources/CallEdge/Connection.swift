@@ -66,8 +66,12 @@ extension EdgeLoop {
     let connection = Connection(address, channel, since: now)
     unattached.add(connection)
     gate.metrics.unattached.add(1)
+    metrics.connectionsTotal.increment()
+    metrics.connections.add(1)
+    // One callback: a second one costs each connection 100 bytes.
     channel.closeFuture.assumeIsolated().whenComplete { [weak self] _ in
       guard let self else { return }
+      self.metrics.connections.add(-1)
       self.hasAttached(connection)
       self.shared.gate.leave(connection.address)
     }

@@ -66,10 +66,6 @@ extension LoopHandle {
     } catch {
       return try loop.refuse(channel, error)
     }
-    let metrics = loop.metrics
-    metrics.connectionsTotal.increment()
-    metrics.connections.add(1)
-    channel.closeFuture.whenComplete { _ in metrics.connections.add(-1) }
     let encoder = HTTPResponseEncoder()
     let decoder = HTTPDecoding.decoder()
     let requests = PipelinedRequests(

@@ -38,7 +38,7 @@ final class WebSocketHandler: ChannelInboundHandler {
   private var isUnfinished = false
   /// More waits for the device than one that reads would leave.
   private var isSlow = false
-  private var pongsWaiting = 0
+  private var pongsWaiting: UInt8 = 0
   /// What the latest ping said that is not answered, because too many pongs wait.
   private var latestPing: [UInt8]?
 
@@ -192,7 +192,7 @@ final class WebSocketHandler: ChannelInboundHandler {
   /// Answers a ping. Where the peer does not take what is written, it gets a pong for the latest only.
   private func pong(_ payload: some Collection<UInt8>) {
     guard let context else { return }
-    guard pongsWaiting < loop.shared.gate.limits.pongsWaitingMax else {
+    guard pongsWaiting < min(loop.shared.gate.limits.pongsWaitingMax, 255) else {
       loop.shared.gate.metrics.limit(.pongsWaiting)
       latestPing = Array(payload)
       return
