@@ -226,7 +226,11 @@ let package = Package(
     tests("CallTelemetryTests", ["CallTelemetry", .log]),
     tests(
       "CallNodeTests",
-      ["CallNodeKit", "CallTestKit", "CallBus", "CallCore", "CallWire", "CallTelemetry", .log]),
+      [
+        "CallNodeKit", "CallEdge", "CallTestKit", "CallBus", "CallCore", "CallWire",
+        "CallTelemetry",
+        .log,
+      ]),
     tests("CallCtlTests", ["callctl", "CallCore", "CallTelemetry"]),
     tests(
       "IntegrationTests",

@@ -21,6 +21,8 @@ package enum CloseReason: UInt16, Sendable, CaseIterable {
   case tooManyCommands = 4006
   /// Pings were not answered.
   case pingTimeout = 4007
+  /// A message was begun and not ended in time.
+  case messageTimeout = 4010
 
   package var text: String {
     switch self {
@@ -35,6 +37,7 @@ package enum CloseReason: UInt16, Sendable, CaseIterable {
     case .slowConsumer: "slow consumer"
     case .tooManyCommands: "too many commands"
     case .pingTimeout: "pings not answered"
+    case .messageTimeout: "message not whole in time"
     }
   }
 }

@@ -82,7 +82,7 @@ extension DeviceSession {
   }
 
   /// Wrong tokens count as unreadable frames do, so that nobody tries them without end.
-  private mutating func failAttach(
+  mutating func failAttach(
     _ id: UInt64, _ error: CallError, now: Timestamp, into actions: inout [Action]
   ) {
     actions.append(.reply(id, .error(error)))

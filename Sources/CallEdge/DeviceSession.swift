@@ -181,13 +181,13 @@ package final class SessionRules: Sendable {
   package init(edge: UInt64, configuration: EdgeConfiguration) {
     self.edge = edge
     limits = configuration.limits
-    attachTimeout = configuration.attachTimeout
+    attachTimeout = configuration.peers.attachTimeout
     pingInterval = configuration.pingInterval
     pingsMissedMax = configuration.pingsMissedMax
     commandsPerSecond = configuration.commandsPerSecond
     commandsBurst = configuration.commandsBurst
     commandsPendingMax = configuration.commandsPendingPerSession
-    badFramesMax = configuration.badFramesMax
-    refusalsMax = configuration.refusalsMax
+    badFramesMax = configuration.peers.badFramesMax
+    refusalsMax = configuration.peers.refusalsMax
   }
 }

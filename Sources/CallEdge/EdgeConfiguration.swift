@@ -26,32 +26,27 @@ public struct EdgeConfiguration: Sendable {
   /// How long a store that is not there, or not yet, is waited for at the start.
   public var storePatience = Span.seconds(60)
 
+  // MARK: Peers
+
+  /// What anybody may take who reaches the port.
+  public var peers = PeerLimits()
+  /// Proxies in front of the edge, which are believed whose connections they hand on.
+  public var trustedProxies: [AddressRange] = []
+  /// Whether trusted proxies begin each connection with a PROXY header, version 2. Otherwise they say in
+  /// `X-Forwarded-For` whose request it is.
+  public var proxyProtocol = false
+  /// Addresses that no limit per address holds for, but for those of sessions and users.
+  public var unlimitedAddresses = AddressRange.list("127.0.0.1,::1") ?? []
+
   // MARK: WebSocket sessions
 
   public var pingInterval: Span = .seconds(25)
   /// A session that lets this many pings pass in silence is dead.
   public var pingsMissedMax = 2
-  /// A connection must be attached within this time.
-  public var attachTimeout: Span = .seconds(10)
   public var commandsPerSecond = 20
   public var commandsBurst = 60
   /// Commands of one session that may wait for their replies.
   public var commandsPendingPerSession = 64
-  /// Frames that could not be read, and refused attaches, before the session is closed. One is
-  /// forgiven each minute.
-  public var badFramesMax = 10
-  /// Commands refused in a row by the rate limit before the session is closed.
-  public var refusalsMax = 200
-  /// Larger messages are refused. An attached device may send six times as many bytes in JSON, whose
-  /// escapes take so much: see `DeviceCodec.frameBytesMaximum(protobufBytes:)`.
-  public var frameBytesMax = 131_072
-  /// Larger messages are not even skipped: the session is closed.
-  public var skippedBytesMax = 1_048_576
-  /// Bytes that are read and thrown away, after the close frame, of a message that is not even
-  /// skipped, or of a request's body: a peer that is cut off while it sends never reads the reason.
-  public var lingerBytesMax = 16_777_216
-  /// Bytes that wait for a slow device before its session is closed.
-  public var outboundBytesMax = 1_048_576
 
   // MARK: Commands
 
@@ -73,14 +68,6 @@ public struct EdgeConfiguration: Sendable {
   /// for all. Empty: no page of another origin may send HTTP requests, and the Origin of a WebSocket
   /// is not looked at.
   public var allowedOrigins: [String] = []
-  public var requestBodyBytesMax = 65_536
-  /// Users (or their devices, where the credential is a device's) whose HTTP requests are counted; twice
-  /// as many at most. Policy: those silent for longest begin anew, and are counted.
-  public var requestRatesMax = 50_000
-  /// A request must be whole within this time.
-  public var requestTimeout: Span = .seconds(10)
-  /// A connection without a request is closed after this time.
-  public var keepAliveTimeout: Span = .seconds(30)
 
   // MARK: The node
 

@@ -29,6 +29,15 @@ final class EdgeLoop {
   private(set) var closing: [UInt64: WebSocketHandler] = [:]
   /// HTTP connections, to be watched for idleness.
   private(set) var requests: [ObjectIdentifier: HTTPHandler] = [:]
+  /// Connections on which no device has attached, and how many there may be.
+  var unattached = UnattachedConnections()
+  let unattachedMax: Int
+  /// Refused connections whose peers are being told why.
+  var refusalsTold = 0
+  var unfinished = UnfinishedMessages()
+  /// Sessions whose devices do not read what waits for them, and what waited at the last look.
+  var slow: [UInt64: WebSocketHandler] = [:]
+  var slowBytes = 0
   private var closed = ClosedSessions()
   private var outbox: CommandOutbox
   private var lastSession: UInt64 = 0
@@ -74,7 +83,9 @@ final class EdgeLoop {
       rules: .init(
         shardCount: configuration.shardCount, pendingMax: configuration.commandsPendingPerLoop,
         resendAfter: configuration.resendAfter, timeout: configuration.commandTimeout))
-    let frameBytes = DeviceCodec.json.frameBytesMaximum(protobufBytes: configuration.frameBytesMax)
+    unattachedMax = configuration.peers.unattachedMax(loops: configuration.eventLoops)
+    let frameBytes = DeviceCodec.json.frameBytesMaximum(
+      protobufBytes: configuration.peers.frameBytesMax)
     scratch = .allocate(byteCount: frameBytes + 16, alignment: 16)
   }
 
@@ -105,6 +116,8 @@ final class EdgeLoop {
     endpoints.removeValue(forKey: handler.number)
     watched.remove(handler.number)
     closing.removeValue(forKey: handler.number)
+    noteUnfinished(handler, bytes: nil, begins: false)
+    if slow[handler.number] != nil { noteSlow(handler, false) }
   }
   /// A close frame was sent: from now on the handler is only watched.
   func retire(_ handler: WebSocketHandler) {
@@ -305,6 +318,8 @@ final class EdgeLoop {
     closing.removeAll()
     requests.removeAll()
     watched = SweepSlots(count: Self.ticksPerSweep)
+    unattached.abandon()
+    slow.removeAll()
     touched.removeAll()
     holding.removeAll()
     holdingLong.removeAll()
@@ -370,7 +385,11 @@ final class EdgeLoop {
     sweepCommands(now: now)
     tendReach(now: now)
     for handler in watched.due(at: ticks) { handler.tick(now: now) }
-    if ticks % UInt64(Self.ticksPerSweep) == 0 { sweepRequests(now: now) }
+    if ticks % UInt64(Self.ticksPerSweep) == 0 {
+      sweepRequests(now: now)
+      sweepUnfinished(now: now)
+    }
+    if !slow.isEmpty { sweepSlow() }
     continueDrain(now: now)
     if ticks % Self.ticksPerHold == 0 { releaseHeld() }
     flushCommands(all: false)

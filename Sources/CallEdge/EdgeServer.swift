@@ -25,15 +25,19 @@ final class EdgeServer: Sendable {
     return try await ServerBootstrap(group: group)
       .serverChannelOption(.backlog, value: configuration.backlog)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+      .serverChannelInitializer { [shared] channel in
+        channel.eventLoop.makeCompletedFuture { try AcceptWatch.install(on: channel, shared) }
+      }
       .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
       .childChannelOption(.recvAllocator, value: PassingBuffers())
       // Buffers kept for each channel: no more than its first.
       .childChannelOption(.maxMessagesPerRead, value: 1)
-      // Beyond the high mark the session is closed: see `WebSocketHandler`.
+      // Beyond the high mark a device is slow: see `EdgeLoop+Peers`.
       .childChannelOption(
         .writeBufferWaterMark,
         value: .init(
-          low: configuration.outboundBytesMax / 2, high: configuration.outboundBytesMax)
+          low: configuration.peers.outboundBytesSlow / 2,
+          high: configuration.peers.outboundBytesSlow)
       )
       .childChannelInitializer { [self] channel in
         channel.eventLoop.makeCompletedFuture {
@@ -53,22 +57,31 @@ final class EdgeServer: Sendable {
 }
 
 extension LoopHandle {
-  /// Makes a new connection of this loop speak HTTP. To be called on the loop.
+  /// Makes a new connection of this loop speak HTTP, or refuses it. To be called on the loop.
   func serve(_ channel: any Channel) throws {
     let loop = onLoop
-    let metrics = loop.metrics
-    metrics.connectionsTotal.increment()
-    metrics.connections.add(1)
-    channel.closeFuture.whenComplete { _ in metrics.connections.add(-1) }
+    let connection: Connection
+    do {
+      connection = try loop.admit(channel)
+    } catch {
+      return try loop.refuse(channel, error)
+    }
     let encoder = HTTPResponseEncoder()
     let decoder = HTTPDecoding.decoder()
+    let requests = PipelinedRequests(
+      most: loop.shared.gate.limits.pipelinedRequestsMax, metrics: loop.shared.gate.metrics)
     let pipelining = HTTPServerPipelineHandler()
     let pipeline = channel.pipeline.syncOperations
     try pipeline.addHandler(encoder)
     try pipeline.addHandler(decoder)
+    try pipeline.addHandler(requests)
     try pipeline.addHandler(pipelining)
     try pipeline.addHandler(
-      HTTPHandler(loop: loop, companions: [pipelining, decoder, encoder]))
+      HTTPHandler(
+        loop: loop, connection: connection, companions: [pipelining, requests, decoder, encoder]))
+    if let proxied = loop.proxyHeader(of: connection) {
+      try pipeline.addHandler(proxied, position: .first)
+    }
   }
 }
 

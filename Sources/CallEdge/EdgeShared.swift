@@ -18,13 +18,14 @@ final class EdgeShared: Sendable {
   let rules: SessionRules
   let origins: AllowedOrigins
   let metrics: EdgeMetrics
+  let gate: PeerGate
   let registry: MetricsRegistry
   let clock: ClusterClock
   let logger: Logger
   let health: ClusterHealth
   let isBusConnected: @Sendable () -> Bool
   /// A user's requests come on connections of any event loop. Held for a look into a table.
-  let requestRates: Mutex<RateTable>
+  let requestRates: Mutex<RateTable<RateKey>>
   private let send: @Sendable ([OutgoingMessage]) -> Int
 
   init(
@@ -48,10 +49,11 @@ final class EdgeShared: Sendable {
     rules = SessionRules(edge: incarnation, configuration: configuration)
     origins = AllowedOrigins(configuration.allowedOrigins)
     metrics = EdgeMetrics(registry)
+    gate = PeerGate(configuration, PeerMetrics(registry), logger: logger, now: clock.now())
     requestRates = Mutex(
       RateTable(
         perSecond: configuration.commandsPerSecond, burst: configuration.commandsBurst,
-        entriesMax: configuration.requestRatesMax, now: clock.now()))
+        entriesMax: configuration.peers.requestRatesMax, now: clock.now()))
   }
 
   func message(to shard: Int, _ commands: [Command]) -> OutgoingMessage {

@@ -20,10 +20,10 @@ enum HTTPCredential {
   }
 
   /// Who is counted for the rate limit.
-  fileprivate var rateKey: RateTable.Key {
+  fileprivate var rateKey: RateKey {
     switch self {
-    case .bearer(let claims): RateTable.Key(user: user, device: claims.device ?? "")
-    case .push(let capability): RateTable.Key(user: user, device: capability.device)
+    case .bearer(let claims): RateKey(user: user, device: claims.device ?? "")
+    case .push(let capability): RateKey(user: user, device: capability.device)
     }
   }
 

@@ -19,11 +19,16 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     case refused
     /// A shard was asked, under this session number.
     case waiting(HTTPExchange, session: UInt64)
+    /// The peer has not taken all of the answer; no further request is read meanwhile.
+    case answering
+    /// No further request is read before then: the peer asked too often.
+    case resting(until: Timestamp)
     case upgraded
     case closed
   }
 
   let loop: EdgeLoop
+  let connection: Connection
   /// The other handlers of HTTP, to be removed with this one.
   private let companions: [any RemovableChannelHandler]
   private var state = State.idle
@@ -33,13 +38,17 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
   /// When the connection is closed unless something happens.
   private var deadline: Timestamp
 
-  init(loop: EdgeLoop, companions: [any RemovableChannelHandler]) {
+  init(loop: EdgeLoop, connection: Connection, companions: [any RemovableChannelHandler]) {
     self.loop = loop
+    self.connection = connection
     self.companions = companions
-    deadline = loop.now + loop.shared.configuration.requestTimeout
+    deadline = loop.now + loop.shared.gate.limits.requestTimeout
   }
 
   private var configuration: EdgeConfiguration { loop.shared.configuration }
+  private var limits: PeerLimits { loop.shared.gate.limits }
+  /// The address at the other end of the socket; nil where it has none.
+  var directAddress: PeerAddress? { PeerAddress(context?.channel.remoteAddress) }
 
   // MARK: The channel
 
@@ -71,7 +80,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
       guard error is HTTPParserError else { return abort() }
       let error = CallError(.malformedFrame, "The request could not be read.")
       answer(HTTPExchange(), .error(error))
-    case .refused, .waiting, .upgraded, .closed:
+    case .refused, .waiting, .answering, .resting, .upgraded, .closed:
       abort()
     }
   }
@@ -79,12 +88,15 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch (unwrapInboundIn(data), state) {
     case (.head(let head), .idle):
+      deadline = loop.now + limits.requestTimeout
+      if let error = refusal(of: head) {
+        return answer(HTTPExchange(head, isWhole: false), .error(error))
+      }
       state = .receiving(head, [])
-      deadline = loop.now + configuration.requestTimeout
       if head.expectsContinue { invite(head) }
     case (.body(let part), .receiving(let head, var body)):
       state = .idle
-      guard body.count + part.readableBytes <= configuration.requestBodyBytesMax else {
+      guard body.count + part.readableBytes <= limits.requestBodyBytesMax else {
         return refuseBody(of: head)
       }
       body.append(contentsOf: part.readableBytesView)
@@ -93,7 +105,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
       received(head, body)
     case (.body(let part), .refused):
       discardedBytes += part.readableBytes
-      if discardedBytes > configuration.lingerBytesMax { abort() }
+      if discardedBytes > limits.lingerBytesMax { abort(.lingerBytes) }
     case (.head, _), (.body, _), (.end, _):
       // Of a refused request, or after the end.
       break
@@ -103,25 +115,32 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
   /// The client waits to be told that its body is wanted (RFC 9110, 10.1.1).
   private func invite(_ head: HTTPRequestHead) {
     let length = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
-    guard length <= configuration.requestBodyBytesMax else { return refuseBody(of: head) }
+    guard length <= limits.requestBodyBytesMax else { return refuseBody(of: head) }
     let head = HTTPResponseHead(version: .http1_1, status: .continue)
     context?.writeAndFlush(wrapOutboundOut(.head(head)), promise: nil)
   }
 
   private func refuseBody(of head: HTTPRequestHead) {
     let error = CallError(
-      .frameTooLarge, "A body is at most \(configuration.requestBodyBytesMax) bytes.")
+      .frameTooLarge, "A body is at most \(limits.requestBodyBytesMax) bytes.")
     answer(HTTPExchange(head, isWhole: false), .error(error))
   }
 
   func tick(now: Timestamp) {
     switch state {
     case .waiting, .upgraded, .closed: break
-    case .idle, .receiving, .refused: if deadline <= now { abort() }
+    case .resting(let until): if until <= now { takeNext() }
+    case .idle: if deadline <= now { abort() }
+    case .receiving, .refused: if deadline <= now { abort(.requestTimeout) }
+    case .answering: if deadline <= now { abort(.unreadAnswer) }
     }
   }
 
-  func abort() { context?.close(promise: nil) }
+  /// - Parameter limit: the one that the peer has reached.
+  func abort(_ limit: PeerLimit? = nil) {
+    if let limit { loop.shared.gate.metrics.limit(limit) }
+    context?.close(promise: nil)
+  }
 
   // MARK: Requests
 
@@ -131,6 +150,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     let isLast = head.method == .CONNECT || head.headers.contains(name: "upgrade")
     var exchange = HTTPExchange(head)
     exchange.keepAlive = head.isKeepAlive && !isLast
+    if let error = refusalByRate() { return answer(exchange, .error(error), rests: true) }
     let target = head.uri.split(
       separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     if loop.shared.origins.isPreflight(head) {
@@ -157,6 +177,9 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     _ route: HTTPRoute, _ head: HTTPRequestHead, query: Substring, _ body: [UInt8],
     _ exchange: HTTPExchange
   ) {
+    if let error = loop.refusalToAuthenticate(connection) {
+      return answer(exchange, .error(error), rests: true)
+    }
     let now = loop.now
     let command: Command
     do throws(CallError) {
@@ -174,6 +197,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
         request: 1, user: request.user, device: request.device, callee: request.callee,
         body: request.body)
     } catch {
+      loop.noteFailure(connection, error.code)
       return answer(exchange, .error(error))
     }
     if let error = loop.submit(command, for: self) { return answer(exchange, .error(error)) }
@@ -188,10 +212,39 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   // MARK: Answers
 
-  private func answer(_ exchange: HTTPExchange, _ answer: HTTPAnswer) {
+  /// Answers a request, and reads the next one when the peer has taken the answer.
+  /// - Parameter rests: not before a second has passed.
+  private func answer(_ exchange: HTTPExchange, _ answer: HTTPAnswer, rests: Bool = false) {
     guard let context else { return }
     if let code = answer.error { loop.metrics.countError(code) }
     let keepAlive = exchange.keepAlive && !loop.draining
+    let head = HTTPResponseHead(
+      version: .http1_1, status: HTTPResponseStatus(statusCode: answer.status),
+      headers: headers(of: answer, exchange, keepAlive: keepAlive))
+    state = keepAlive ? .answering : .refused
+    deadline = loop.now + limits.requestTimeout
+    let restsUntil = rests ? loop.now + .seconds(1) : nil
+    let taken = context.eventLoop.makePromise(of: Void.self)
+    taken.futureResult.assumeIsolated().whenComplete { _ in
+      if keepAlive {
+        self.wasTaken(restsUntil)
+      } else {
+        // Closed with something unread a socket is reset, and the client may lose the answer.
+        self.context?.close(mode: exchange.isWhole ? .all : .output, promise: nil)
+      }
+    }
+    if exchange.isHead || answer.body.isEmpty {
+      context.writeAndFlush(wrapOutboundOut(.head(head)), promise: taken)
+    } else {
+      context.write(wrapOutboundOut(.head(head)), promise: nil)
+      let buffer = context.channel.allocator.buffer(bytes: answer.body)
+      context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(buffer))), promise: taken)
+    }
+  }
+
+  private func headers(of answer: HTTPAnswer, _ exchange: HTTPExchange, keepAlive: Bool)
+    -> HTTPHeaders
+  {
     var headers = HTTPHeaders()
     // An answer without content (204) has neither (RFC 9110, 8.6).
     if answer.status != 204 {
@@ -201,32 +254,35 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     headers.add(contentsOf: answer.headers)
     headers.add(contentsOf: loop.shared.origins.headers(for: exchange.origin))
     if !keepAlive { headers.add(name: "connection", value: "close") }
-    let head = HTTPResponseHead(
-      version: .http1_1, status: HTTPResponseStatus(statusCode: answer.status), headers: headers)
-    state = keepAlive ? .idle : .refused
-    deadline =
-      loop.now + (keepAlive ? configuration.keepAliveTimeout : configuration.requestTimeout)
-    context.write(wrapOutboundOut(.head(head)), promise: nil)
-    if !exchange.isHead {
-      let buffer = context.channel.allocator.buffer(bytes: answer.body)
-      context.write(wrapOutboundOut(.body(.byteBuffer(buffer))), promise: nil)
-    }
-    guard !keepAlive else { return context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil) }
-    let promise = context.eventLoop.makePromise(of: Void.self)
-    promise.futureResult.assumeIsolated().whenComplete { _ in
-      // Closed with something unread a socket is reset, and the client may lose the answer.
-      self.context?.close(mode: exchange.isWhole ? .all : .output, promise: nil)
-    }
-    context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: promise)
+    return headers
+  }
+
+  /// The peer's socket has taken the whole answer.
+  private func wasTaken(_ restsUntil: Timestamp?) {
+    guard case .answering = state else { return }
+    if let restsUntil { state = .resting(until: restsUntil) } else { takeNext() }
+  }
+
+  /// Ends the exchange: the handler of pipelining hands over what has come meanwhile, and reads on.
+  private func takeNext() {
+    state = .idle
+    deadline = loop.now + limits.keepAliveTimeout
+    context?.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
   }
 
   // MARK: WebSocket
 
   private func upgrade(_ head: HTTPRequestHead, _ exchange: HTTPExchange) {
+    if head.headers.contains(name: "authorization"),
+      let error = loop.refusalToAuthenticate(connection)
+    {
+      return answer(exchange, .error(error))
+    }
     let handshake: WebSocketHandshake
     do {
       handshake = try WebSocketHandshake(head, loop: loop)
     } catch {
+      loop.noteFailure(connection, error.answer.error)
       return answer(exchange, error.answer)
     }
     guard let context else { return }
@@ -255,7 +311,8 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     do {
       try pipeline.addHandler(guardian)
       try pipeline.addHandler(
-        WebSocketHandler(loop: loop, codec: handshake.codec, claims: handshake.claims))
+        WebSocketHandler(
+          loop: loop, connection: connection, codec: handshake.codec, claims: handshake.claims))
     } catch {
       return abort()
     }
@@ -289,13 +346,5 @@ extension HTTPExchange {
     isHead = head.method == .HEAD
     self.isWhole = isWhole
     origin = head.headers.first(name: "origin")
-  }
-}
-
-extension HTTPRequestHead {
-  /// An expectation in a request of HTTP/1.0 means nothing.
-  fileprivate var expectsContinue: Bool {
-    (version.major, version.minor) >= (1, 1)
-      && headers[canonicalForm: "expect"].contains { $0.lowercased() == "100-continue" }
   }
 }

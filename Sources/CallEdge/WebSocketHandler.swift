@@ -15,6 +15,7 @@ final class WebSocketHandler: ChannelInboundHandler {
 
   let number: UInt64
   private let loop: EdgeLoop
+  private let connection: Connection
   private var session: DeviceSession
   private var reader: WebSocketReader
   /// What has arrived of a frame that is not whole.
@@ -31,16 +32,26 @@ final class WebSocketHandler: ChannelInboundHandler {
   private var readAt = Timestamp(microseconds: 0)
   /// How many bytes were thrown away behind something that cannot be understood; nil: nothing was.
   private var discarded: Int?
+  /// How many bytes came while the session was closing.
+  private var lingered = 0
+  /// The loop knows of a message that is not whole.
+  private var isUnfinished = false
+  /// More waits for the device than one that reads would leave.
+  private var isSlow = false
+  private var pongsWaiting: UInt8 = 0
+  /// What the latest ping said that is not answered, because too many pongs wait.
+  private var latestPing: [UInt8]?
 
-  init(loop: EdgeLoop, codec: DeviceCodec, claims: DeviceClaims?) {
+  init(loop: EdgeLoop, connection: Connection, codec: DeviceCodec, claims: DeviceClaims?) {
     self.loop = loop
+    self.connection = connection
     number = loop.makeSessionNumber()
     session = DeviceSession(
       number: number, codec: codec, claims: claims, rules: loop.shared.rules, now: loop.now)
-    let configuration = loop.shared.configuration
+    let limits = loop.shared.gate.limits
     reader = WebSocketReader(
-      messageBytesMax: configuration.frameBytesMax,
-      skippedBytesMax: configuration.skippedBytesMax,
+      messageBytesMax: min(limits.unattachedFrameBytesMax, limits.frameBytesMax),
+      skippedBytesMax: limits.skippedBytesMax, fragmentsMax: limits.fragmentsMax,
       beginningBytesMax: DeviceCodec.idSearchedBytes)
   }
 
@@ -66,16 +77,17 @@ final class WebSocketHandler: ChannelInboundHandler {
     context.close(promise: nil)
   }
 
-  /// More waits for the device than it may let wait: see the channel's write buffer water mark.
+  /// More waits for the device, or less, than the channel's write buffer water marks.
   func channelWritabilityChanged(context: ChannelHandlerContext) {
-    guard !context.channel.isWritable, !session.isClosing else { return }
-    let now = loop.now
-    drive { $0.fellBehind(now: now, into: &$1) }
+    isSlow = !context.channel.isWritable
+    loop.noteSlow(self, isSlow)
+    if isSlow { checkWaiting() }
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     var buffer = unwrapInboundIn(data)
     if let discarded { return discard(buffer.readableBytes, after: discarded) }
+    if session.isClosing, !mayLinger(buffer.readableBytes) { return }
     session.heardFromDevice()
     if rest != nil {
       rest?.writeBuffer(&buffer)
@@ -83,21 +95,57 @@ final class WebSocketHandler: ChannelInboundHandler {
       buffer = joined
     }
     isReading = true
-    let consumed = buffer.withUnsafeReadableBytes { read($0) }
+    var begins = false
+    let consumed = buffer.withUnsafeReadableBytes { read($0, begins: &begins) }
     isReading = false
-    guard consumed < buffer.readableBytes, self.context != nil, discarded == nil else { return }
-    buffer.moveReaderIndex(forwardBy: consumed)
-    // A copy of its own: the channel's read buffer goes back.
-    var kept = context.channel.allocator.buffer(capacity: buffer.readableBytes)
-    kept.writeBuffer(&buffer)
-    rest = kept
+    guard self.context != nil, discarded == nil else { return }
+    if consumed < buffer.readableBytes {
+      buffer.moveReaderIndex(forwardBy: consumed)
+      // A copy of its own: the channel's read buffer goes back.
+      var kept = context.channel.allocator.buffer(capacity: buffer.readableBytes)
+      kept.writeBuffer(&buffer)
+      rest = kept
+    }
+    noteUnfinished(begins: begins)
+  }
+
+  /// Tells the loop of a message that is not whole, and when it is.
+  private func noteUnfinished(begins: Bool) {
+    let isHalf = rest != nil || reader.isAmidMessage
+    guard isHalf || isUnfinished else { return }
+    isUnfinished = isHalf
+    let bytes = isHalf ? (rest?.readableBytes ?? 0) + reader.keptBytes : nil
+    loop.noteUnfinished(self, bytes: bytes, begins: begins)
+  }
+
+  /// A message was not whole in time.
+  func messageTookTooLong(now: Timestamp) {
+    rest = nil
+    reader.abandon()
+    discarded = 0
+    noteWhole()
+    drive { $0.messageTookTooLong(now: now, into: &$1) }
+  }
+
+  private func noteWhole() {
+    guard isUnfinished else { return }
+    isUnfinished = false
+    loop.noteUnfinished(self, bytes: nil, begins: false)
   }
 
   /// Reads on after the close frame, up to a limit: a socket that is closed with something unread is
   /// reset, and the peer loses the close frame with whatever it had not read.
   private func discard(_ count: Int, after before: Int) {
     discarded = before + count
-    if before + count > loop.shared.configuration.lingerBytesMax { abort() }
+    if before + count > loop.shared.gate.limits.lingerBytesMax { cutOff(.lingerBytes) }
+  }
+
+  /// A closing session reads only to find the peer's close frame.
+  private func mayLinger(_ count: Int) -> Bool {
+    lingered += count
+    if lingered <= loop.shared.gate.limits.lingerBytesMax { return true }
+    cutOff(.lingerBytes)
+    return false
   }
 
   func channelReadComplete(context: ChannelHandlerContext) {
@@ -105,7 +153,8 @@ final class WebSocketHandler: ChannelInboundHandler {
   }
 
   /// Reads all whole frames; returns how many bytes they were.
-  private func read(_ bytes: UnsafeRawBufferPointer) -> Int {
+  /// - Parameter begins: set where a message ended, so that what is left is of another one.
+  private func read(_ bytes: UnsafeRawBufferPointer, begins: inout Bool) -> Int {
     var consumed = 0
     let now = loop.now
     readAt = now
@@ -113,14 +162,18 @@ final class WebSocketHandler: ChannelInboundHandler {
       switch reader.next(bytes, consumed: &consumed, scratch: loop.scratch) {
       case .needMore: return consumed
       case .nothing: break
-      case .message(let kind, let payload): received(kind, payload, now: now)
-      case .ping(let payload):
-        if !session.isClosing { write(.pong, payload) }
+      case .message(let kind, let payload):
+        begins = true
+        received(kind, payload, now: now)
+      case .ping(let payload): if mayControl(now: now) { pong(payload) }
+      case .pong: _ = mayControl(now: now)
       case .close(let code): drive { $0.receivedClose(code: code, now: now, into: &$1) }
       case .tooLarge(let beginning):
-        received(bad: session.codec.tooLarge(beginning), now: now)
+        begins = true
+        received(bad: tooLarge(beginning), now: now)
       case .violation(let reason):
         discarded = 0
+        noteWhole()
         drive { $0.receivedViolation(reason, now: now, into: &$1) }
         return bytes.count
       }
@@ -128,9 +181,45 @@ final class WebSocketHandler: ChannelInboundHandler {
     return bytes.count
   }
 
+  /// Counts a ping or pong. False where it is one too many.
+  private func mayControl(now: Timestamp) -> Bool {
+    var may = false
+    drive { may = $0.receivedControl(now: now, into: &$1) }
+    if !may { loop.shared.gate.metrics.limit(.controlFrames) }
+    return may
+  }
+
+  /// Answers a ping. Where the peer does not take what is written, it gets a pong for the latest only.
+  private func pong(_ payload: some Collection<UInt8>) {
+    guard let context else { return }
+    guard pongsWaiting < min(loop.shared.gate.limits.pongsWaitingMax, 255) else {
+      loop.shared.gate.metrics.limit(.pongsWaiting)
+      latestPing = Array(payload)
+      return
+    }
+    pongsWaiting += 1
+    let taken = context.eventLoop.makePromise(of: Void.self)
+    taken.futureResult.assumeIsolated().whenComplete { _ in
+      self.pongsWaiting -= 1
+      if !self.session.isClosing, let latest = self.latestPing.take() { self.pong(latest) }
+    }
+    write(
+      WebSocketWriter.frame(.pong, payload, allocator: context.channel.allocator), promise: taken)
+  }
+
+  private func tooLarge(_ beginning: UnsafeRawBufferPointer) -> FrameError {
+    var error = session.codec.tooLarge(beginning)
+    if !session.isAttached {
+      error.error = CallError(
+        .frameTooLarge, "Before the attach a frame is at most \(reader.messageBytesMax) bytes.")
+    }
+    return error
+  }
+
   private func received(
     _ kind: WebSocketReader.Kind, _ payload: UnsafeRawBufferPointer, now: Timestamp
   ) {
+    if session.isClosing { return }
     loop.metrics.framesIn.increment()
     let expected: WebSocketReader.Kind = session.codec == .json ? .text : .binary
     guard kind == expected else {
@@ -180,12 +269,16 @@ final class WebSocketHandler: ChannelInboundHandler {
 
   private func authenticate(_ token: String) {
     let now = loop.now
+    if let error = loop.refusalToAuthenticate(connection) {
+      return drive { $0.mayNotAuthenticate(error, now: now, into: &$1) }
+    }
     let result: Result<DeviceClaims, AuthFailure>
     do {
       result = .success(
         try loop.shared.verifier.verify(token, now: now.microseconds / 1_000_000))
     } catch {
       result = .failure(error)
+      loop.noteFailure(connection, CallError(error).code)
     }
     drive { $0.authenticated(result, now: now, into: &$1) }
   }
@@ -202,9 +295,10 @@ final class WebSocketHandler: ChannelInboundHandler {
   private func attached() {
     guard let sender = session.sender, !isCountedAttached else { return }
     isCountedAttached = true
+    loop.hasAttached(connection)
     // Nobody unknown makes the edge keep so much of an unfinished frame.
     reader.messageBytesMax = session.codec.frameBytesMaximum(
-      protobufBytes: loop.shared.configuration.frameBytesMax)
+      protobufBytes: loop.shared.gate.limits.frameBytesMax)
     userShard = Int32(
       ShardHash.shard(of: sender.user, count: loop.shared.configuration.shardCount))
     loop.shared.logger.debug("session begins", metadata: logKeys(sender.user, sender.device))
@@ -215,8 +309,8 @@ final class WebSocketHandler: ChannelInboundHandler {
   private func logKeys(_ user: UserKey, _ device: DeviceID) -> Logger.Metadata {
     .keys([
       .session: "\(SessionRef(edge: loop.shared.rules.edge, number: number))", .app: "\(user.app)",
-      .user: "\(user.user)",
-      .device: "\(device)",
+      .user: "\(user.user)", .device: "\(device)",
+      .address: "\(connection.address.map(String.init(describing:)) ?? "-")",
     ])
   }
 
@@ -285,6 +379,7 @@ final class WebSocketHandler: ChannelInboundHandler {
   private func write(_ buffer: ByteBuffer, promise: EventLoopPromise<Void>? = nil) {
     guard let context else { return }
     context.write(wrapOutboundOut(buffer), promise: promise)
+    if isSlow { checkWaiting() }
     guard !isTouched else { return }
     isTouched = true
     // What is written while reading leaves when all is read.
@@ -309,6 +404,26 @@ final class WebSocketHandler: ChannelInboundHandler {
       WebSocketWriter.close(reason, allocator: context.channel.allocator), promise: written)
     loop.retire(self)
     leave()
+  }
+
+  /// Bytes that wait for the device.
+  var bytesWaiting: Int {
+    (try? context?.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
+  }
+
+  /// Closes the session when more waits for the device than may.
+  private func checkWaiting() {
+    guard !session.isClosing, bytesWaiting > loop.shared.gate.limits.outboundBytesMax else {
+      return
+    }
+    let now = loop.now
+    drive { $0.fellBehind(now: now, into: &$1) }
+  }
+
+  /// Lets go of a peer that has reached a limit.
+  func cutOff(_ limit: PeerLimit? = nil) {
+    if let limit { loop.shared.gate.metrics.limit(limit) }
+    abort()
   }
 
   /// Lets go of the socket, with what it does not take at once.

@@ -15,7 +15,8 @@ package struct WebSocketReader {
     /// The bytes are valid until the next call.
     case message(Kind, UnsafeRawBufferPointer)
     case ping(UnsafeRawBufferPointer)
-    /// Something that asks for nothing: a pong, or part of a message.
+    case pong
+    /// Something that asks for nothing: part of a message.
     case nothing
     case close(code: UInt16?)
     /// A message larger than allowed begins so; the rest of it is skipped. The bytes are valid until
@@ -36,15 +37,32 @@ package struct WebSocketReader {
   private var discarding = false
   private var discarded = 0
   private var fragments: (kind: Kind, bytes: [UInt8])?
+  /// Frames of the present message before this one.
+  private var framesBefore = 0
+  private let fragmentsMax: Int
 
   /// Larger control frames are a violation (RFC 6455, 5.5).
   private static let controlBytesMax = 125
 
-  package init(messageBytesMax: Int, skippedBytesMax: Int, beginningBytesMax: Int = 0) {
+  /// - Parameter fragmentsMax: frames of one message.
+  package init(
+    messageBytesMax: Int, skippedBytesMax: Int, fragmentsMax: Int = .max, beginningBytesMax: Int = 0
+  ) {
     self.messageBytesMax = messageBytesMax
+    self.fragmentsMax = fragmentsMax
     self.beginningBytesMax = min(beginningBytesMax, messageBytesMax)
     self.skippedBytesMax = skippedBytesMax
   }
+
+  /// Whether a message was begun whose end has not come. (What `next` has not consumed of a frame is not
+  /// known here.)
+  package var isAmidMessage: Bool { fragments != nil || discarding || skipping > 0 }
+
+  /// How much of it is kept.
+  package var keptBytes: Int { fragments?.bytes.count ?? 0 }
+
+  /// Lets go of what is kept. Nothing can be read any more.
+  package mutating func abandon() { fragments = nil }
 
   /// Reads the next thing.
   /// - Parameters:
@@ -86,7 +104,7 @@ package struct WebSocketReader {
       return .close(
         code: payload.count < 2 ? nil : UInt16(payload[0]) << 8 | UInt16(payload[1]))
     case 9: return .ping(payload)
-    case 10: return .nothing
+    case 10: return .pong
     default: return .violation(.protocolError)
     }
   }
@@ -101,6 +119,9 @@ package struct WebSocketReader {
     guard !begins || Kind(rawValue: header.opcode) != nil else {
       return .violation(.protocolError)
     }
+    // Empty ones would never come to an end.
+    if begins { framesBefore = 0 }
+    guard framesBefore < fragmentsMax else { return .violation(.messageTooLarge) }
     let before = fragments?.bytes.count ?? 0
     if discarding || header.payloadBytes > UInt64(messageBytesMax - before) {
       return skip(header, rest, consumed: &consumed, scratch: scratch)
@@ -122,6 +143,7 @@ package struct WebSocketReader {
     open.bytes.append(contentsOf: payload)
     guard header.isFinal else {
       fragments = open
+      framesBefore += 1
       return .nothing
     }
     scratch.copyBytes(from: open.bytes)
@@ -143,6 +165,7 @@ package struct WebSocketReader {
       beginning = found
     }
     fragments = nil
+    framesBefore += 1
     skipping = Int(header.payloadBytes)
     discarded = header.isFinal ? 0 : discarded + skipping
     discarding = !header.isFinal

@@ -12,7 +12,7 @@ public enum LogKey: String, CaseIterable, Sendable {
   // What happened.
   case error, count, sessions, commands, code, milliseconds, sequence, owner, signal
   // The outside.
-  case nats, host, port, path, key, client
+  case nats, host, port, path, key, client, address
 
   /// Whether the value is a number in JSON. Ids are text, also where they look like numbers.
   package var isNumber: Bool {
@@ -23,7 +23,7 @@ public enum LogKey: String, CaseIterable, Sendable {
     case .node, .role, .cluster, .version, .edge, .session, .subject, .bucket, .app, .user,
       .device, .call, .callee, .request, .reason, .state, .purpose, .topic, .error, .owner, .signal,
       .nats, .host, .path,
-      .key, .client:
+      .key, .client, .address:
       false
     }
   }

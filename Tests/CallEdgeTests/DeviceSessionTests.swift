@@ -458,7 +458,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
   }
 
   @Test func whoNeverHeedsTheLimitIsClosed() {
-    var machine = Machine.attached { $0.refusalsMax = 5 }
+    var machine = Machine.attached { $0.peers.refusalsMax = 5 }
     for id in 0..<100 { machine.say(UInt64(id + 2), .query(CallAddress(call: call))) }
     #expect(machine.take().contains(.close(.tooManyCommands)))
   }

@@ -104,11 +104,8 @@ private func isClosed(_ command: Command) -> Bool {
   }
 
   @Test func idleConnectionsAreClosed() async throws {
-    try await EdgeFixture.run {
-      $0.attachTimeout = .milliseconds(100)
-      $0.requestTimeout = .milliseconds(100)
-      $0.keepAliveTimeout = .milliseconds(100)
-    } _: { edge in
+    let time = StillTime()
+    try await EdgeFixture.run(at: time) { edge in
       let silent = try await edge.client()
       let half = try await edge.client()
       half.send("GET /healthz HTTP/1.1\r\nHost")
@@ -116,6 +113,9 @@ private func isClosed(_ command: Command) -> Bool {
       #expect(try await done.request("GET", "/healthz").status == 200)
       let socket = try await edge.client()
       try await socket.upgrade()
+      try await edge.until("callmesh_edge_connections") { $0 == 4 }
+      // Longer than each may be idle.
+      time.pass(.seconds(31))
       #expect(try await socket.frame().closeCode == 4003)
       for client in [silent, half, done, socket] { try await client.end() }
     }
@@ -135,7 +135,7 @@ private func isClosed(_ command: Command) -> Bool {
 
   @Test func slowConsumerIsClosedAndCounted() async throws {
     try await EdgeFixture.run {
-      $0.outboundBytesMax = 100_000
+      $0.peers.outboundBytesMax = 100_000
     } _: { edge in
       let (slow, session) = try await edge.device("ann", "phone")
       let (good, _) = try await edge.device("bob", "phone")

@@ -5,6 +5,7 @@ import CallEdge
 import CallTelemetry
 import CallWire
 import Logging
+import NIOCore
 import ServiceLifecycle
 import Synchronization
 import Testing
@@ -181,7 +182,38 @@ struct EdgeFixture {
       now: wallSeconds)
   }
 
-  func client() async throws -> RawClient { try await RawClient.connect(port: port) }
+  func client(from source: String = "127.0.0.1") async throws -> RawClient {
+    try await RawClient.connect(port: port, from: source)
+  }
+
+  /// Waits until all sockets are closed but a probe's own.
+  func connectionsEnd() async throws {
+    let started = ContinuousClock.now
+    let probe = try await client()
+    while metric("callmesh_edge_connections") > 1 {
+      guard .now < started + patience else { throw TestFailure("a connection stays") }
+      #expect(try await probe.request("GET", "/healthz").status == 200)
+    }
+    try await probe.channel.close().get()
+  }
+
+  /// Waits until a metric has such a value.
+  func until(_ name: String, _ fits: (Double) -> Bool) async throws {
+    let started = ContinuousClock.now
+    while !fits(metric(name)) {
+      guard .now < started + patience else { throw TestFailure("\(name) is \(metric(name))") }
+      await Task.yield()
+    }
+  }
+
+  /// How often a limit was reached.
+  func limited(_ limit: PeerLimit) -> Double {
+    metric("callmesh_edge_limited_total{limit=\"\(limit.rawValue)\"}")
+  }
+
+  func refused(_ refusal: ConnectionRefusal) -> Double {
+    metric("callmesh_connections_refused_total{reason=\"\(refusal.rawValue)\"}")
+  }
 
   /// An attached device.
   func device(_ user: String, _ device: String, codec: DeviceCodec = .protobuf) async throws

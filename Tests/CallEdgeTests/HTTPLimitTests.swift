@@ -59,7 +59,7 @@ private let id = "11111111-2222-3333-4444-555555555555"
       let client = try await edge.client()
       let token = try await edge.token("ann")
       func head(_ length: Int, version: String = "1.1", method: String = "POST") -> String {
-        "\(method) /v1/devices HTTP/\(version)\r\nAuthorization: Bearer \(token)\r\n"
+        "\(method) /v1/devices HTTP/\(version)\r\nHost: edge\r\nAuthorization: Bearer \(token)\r\n"
           + "Content-Length: \(length)\r\nExpect: 100-Continue\r\nConnection: keep-alive\r\n\r\n"
       }
       let body = #"{"device":"phone"}"#

@@ -26,15 +26,6 @@ private func isClosed(_ command: Command) -> Bool {
     try await client.channel.setOption(.autoRead, value: false).get()
   }
 
-  private func connectionsEnd(_ edge: EdgeFixture) async throws {
-    let started = ContinuousClock.now
-    let probe = try await edge.client()
-    while edge.metric("callmesh_edge_connections") > 1 {
-      guard .now < started + patience else { throw TestFailure("a connection stays") }
-      #expect(try await probe.request("GET", "/healthz").status == 200)
-    }
-  }
-
   /// It reads only when all is sent.
   @Test(arguments: [2 << 20, 8 << 20]) func aSenderOfTooMuchReadsTheReason(count: Int) async throws
   {
@@ -47,13 +38,13 @@ private func isClosed(_ command: Command) -> Bool {
       #expect(try await closeCode(client) == 1009)
       #expect(try await edge.shards.next(isClosed).session.number == session)
       try? await client.channel.close().get()
-      try await connectionsEnd(edge)
+      try await edge.connectionsEnd()
     }
   }
 
   @Test func whoNeverStopsSendingIsCutOff() async throws {
     try await EdgeFixture.run {
-      $0.lingerBytesMax = 4 << 20
+      $0.peers.lingerBytesMax = 4 << 20
     } _: { edge in
       let (client, _) = try await edge.device("ann", "phone")
       let message = clientFrame(2, [UInt8](repeating: 65, count: 64 << 20))
@@ -73,7 +64,7 @@ private func isClosed(_ command: Command) -> Bool {
       _ = try await edge.shards.next(isClosed)
       #expect(edge.metric("callmesh_edge_connections") == 1)
       time.pass(.seconds(11))
-      try await connectionsEnd(edge)
+      try await edge.connectionsEnd()
       try? await client.channel.close().get()
     }
   }
@@ -104,7 +95,7 @@ private func isClosed(_ command: Command) -> Bool {
       try await client.channel.setOption(.autoRead, value: true).get()
       #expect(try await closeCode(client) == 4005)
       try? await client.channel.close().get()
-      try await connectionsEnd(edge)
+      try await edge.connectionsEnd()
     }
   }
 
@@ -117,7 +108,7 @@ private func isClosed(_ command: Command) -> Bool {
       _ = try await edge.shards.next(isClosed)
       #expect(edge.metric("callmesh_edge_connections") == 1)
       time.pass(.seconds(11))
-      try await connectionsEnd(edge)
+      try await edge.connectionsEnd()
       try? await client.channel.close().get()
     }
   }

@@ -4,12 +4,14 @@ import Testing
 
 private let start = Timestamp(microseconds: 1_800_000_000_000_000)
 
-private func key(_ user: String, _ device: String = "", app: String = "demo") -> RateTable.Key {
-  RateTable.Key(user: UserKey(app: app, user: user), device: device)
+private func key(_ user: String, _ device: String = "", app: String = "demo") -> RateKey {
+  RateKey(user: UserKey(app: app, user: user), device: device)
 }
 
 @Suite struct RateTableTests {
-  private func table(perSecond: Int = 1, burst: Int = 2, entriesMax: Int = 100) -> RateTable {
+  private func table(perSecond: Int = 1, burst: Int = 2, entriesMax: Int = 100) -> RateTable<
+    RateKey
+  > {
     RateTable(perSecond: perSecond, burst: burst, entriesMax: entriesMax, now: start)
   }
 

@@ -52,9 +52,11 @@ final class RawClient {
     self.inbox = inbox
   }
 
-  static func connect(port: Int) async throws -> RawClient {
+  /// - Parameter source: the client's own address.
+  static func connect(port: Int, from source: String = "127.0.0.1") async throws -> RawClient {
     let inbox = Inbox<Event>(capacity: 100_000)
     let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+      .bind(to: try SocketAddress(ipAddress: source, port: 0))
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           try channel.pipeline.syncOperations.addHandler(Receiver(inbox: inbox))

@@ -23,10 +23,12 @@ func clientFrame(
 
 /// What a reader makes of bytes, in words.
 private func read(
-  _ pieces: [[UInt8]], max: Int = 1000, skipped: Int = 10_000, beginning: Int = 0
+  _ pieces: [[UInt8]], max: Int = 1000, skipped: Int = 10_000, fragments: Int = .max,
+  beginning: Int = 0
 ) -> [String] {
   var reader = WebSocketReader(
-    messageBytesMax: max, skippedBytesMax: skipped, beginningBytesMax: beginning)
+    messageBytesMax: max, skippedBytesMax: skipped, fragmentsMax: fragments,
+    beginningBytesMax: beginning)
   let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: max + 16, alignment: 16)
   defer { scratch.deallocate() }
   var out: [String] = []
@@ -38,7 +40,7 @@ private func read(
       loop: while true {
         switch reader.next(bytes, consumed: &consumed, scratch: scratch) {
         case .needMore: break loop
-        case .nothing: continue
+        case .nothing, .pong: continue
         case .message(let kind, let payload):
           out.append("\(kind) \(String(decoding: payload, as: UTF8.self))")
         case .ping(let payload): out.append("ping \(String(decoding: payload, as: UTF8.self))")
@@ -67,6 +69,19 @@ private func read(
   private let meaning = [
     "text hello", "ping p", "ping ", "text one two three", "binary ", "close 1000",
   ]
+
+  /// Empty ones would never come to an end; nor those of a message that is skipped.
+  @Test(arguments: [0, 2000]) func fragmentsAreCounted(first: Int) {
+    let begun = clientFrame(2, [UInt8](repeating: 65, count: first), final: false)
+    let empty = clientFrame(0, [], final: false)
+    let whole = [begun] + Array(repeating: empty, count: 8) + [clientFrame(0, [])]
+    let message = read(whole, fragments: 10)
+    #expect(message == [first == 0 ? "binary " : "too large"])
+    let further = [begun] + Array(repeating: empty, count: 9) + [clientFrame(0, [])]
+    #expect(read(further, fragments: 10).last == "violation messageTooLarge")
+    // Each message has its own; control frames between them do not count.
+    #expect(read(whole + [clientFrame(9, [])] + whole, fragments: 10).count == 3)
+  }
 
   @Test func readsFramesInOneGo() { #expect(read([stream]) == meaning) }
 

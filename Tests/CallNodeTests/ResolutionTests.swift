@@ -38,6 +38,7 @@ import Testing
         switch setting.key {
         case .keysFile: "/k.json"
         case .allowedOrigins: "https://app.example"
+        case .trustedProxies: "10.0.0.0/8"
         default: setting.standard ?? "3"
         }
       let settings = try ResolvedSettings.resolve(

@@ -39,7 +39,7 @@ import Testing
         case .durations: "1s"
         case .integer(let range): "\(range.lowerBound)"
         case .duration(let low, let high): "\(Int(max(low, min(high, 6))))s"
-        case .text, .choice, .natsURL, .origins: ""
+        case .text, .choice, .natsURL, .origins, .addresses: ""
         }
       let file = ConfigurationFile(path: "f", values: [setting.key: text])
       let settings = try ResolvedSettings.resolve(

@@ -49,13 +49,16 @@ final class TestCluster: Sendable {
   }
 
   /// An edge that was there before comes back on its port.
-  func startEdge(_ name: String, drainSeconds: Int = 0) throws {
+  /// - Parameter files: how many it may have open; nil: as many as the tests.
+  func startEdge(
+    _ name: String, drainSeconds: Int = 0, files: Int? = nil, _ further: [String] = []
+  ) throws {
     try start(
       name,
       ["edge"] + common(name) + [
         "--host", "127.0.0.1", "--port", "\(port(for: name))", "--keys-file",
         folder + "/keys.json", "--drain-seconds", "\(drainSeconds)",
-      ])
+      ] + further, files: files)
   }
 
   func startGateway(_ name: String, providers: String, _ further: [String] = []) throws {
@@ -81,10 +84,17 @@ final class TestCluster: Sendable {
     ["--nats-url", nats.url, "--cluster", "test", "--node-id", name] + options
   }
 
-  private func start(_ name: String, _ arguments: [String]) throws {
+  private func start(_ name: String, _ arguments: [String], files: Int? = nil) throws {
     let process = Process()
-    process.executableURL = URL(fileURLWithPath: try Self.program("callnode"))
-    process.arguments = arguments
+    let program = try Self.program("callnode")
+    if let files {
+      process.executableURL = URL(fileURLWithPath: "/bin/sh")
+      process.arguments =
+        ["-c", "ulimit -n \(files) && exec \"$@\"", "sh", program] + arguments
+    } else {
+      process.executableURL = URL(fileURLWithPath: program)
+      process.arguments = arguments
+    }
     let log = folder + "/\(name).log"
     _ = FileManager.default.createFile(atPath: log, contents: nil)
     process.standardOutput = FileHandle(forWritingAtPath: log)

@@ -38,12 +38,24 @@ struct EdgeOptions: ParsableArguments {
   @Option(help: .of(.commandsPerSecond)) var commandsPerSecond: String?
   @Option(help: .of(.commandsBurst)) var commandsBurst: String?
   @Option(help: .of(.allowedOrigins)) var allowedOrigins: String?
+  @Option(help: .of(.connectionsMax)) var connectionsMax: String?
+  @Option(help: .of(.connectionsPerAddress)) var connectionsPerAddress: String?
+  @Option(help: .of(.unattachedMax)) var unattachedMax: String?
+  @Option(help: .of(.requestsPerAddress)) var requestsPerAddress: String?
+  @Option(help: .of(.failedAuthsPerAddress)) var failedAuthsPerAddress: String?
+  @Option(help: .of(.trustedProxies)) var trustedProxies: String?
+  @Option(help: .of(.proxyProtocol)) var proxyProtocol: String?
+  @Option(help: .of(.unlimitedAddresses)) var unlimitedAddresses: String?
 
   var given: [SettingKey: String] {
     [
       .port: port, .keysFile: keysFile, .eventLoops: eventLoops, .pingInterval: pingInterval,
       .commandsPerSecond: commandsPerSecond, .commandsBurst: commandsBurst,
-      .allowedOrigins: allowedOrigins,
+      .allowedOrigins: allowedOrigins, .connectionsMax: connectionsMax,
+      .connectionsPerAddress: connectionsPerAddress, .unattachedMax: unattachedMax,
+      .requestsPerAddress: requestsPerAddress, .failedAuthsPerAddress: failedAuthsPerAddress,
+      .trustedProxies: trustedProxies, .proxyProtocol: proxyProtocol,
+      .unlimitedAddresses: unlimitedAddresses,
     ].compactMapValues { $0 }
   }
 }

@@ -1,5 +1,6 @@
 package import CallBus
 package import CallCore
+package import CallEdge
 package import CallTelemetry
 package import Logging
 
@@ -38,6 +39,13 @@ package struct NodeConfiguration: Sendable {
   package var commandsPerSecond: Int
   package var commandsBurst: Int
   package var allowedOrigins: [String]
+  /// nil: what the limit of open files leaves.
+  package var connectionsMax: Int?
+  /// All but `connectionsMax`.
+  package var peers: PeerLimits
+  package var trustedProxies: [AddressRange]
+  package var proxyProtocol: Bool
+  package var unlimitedAddresses: [AddressRange]
   /// 0: none.
   package var metricsPort: Int
   package var workers: Int
@@ -84,6 +92,12 @@ package struct NodeConfiguration: Sendable {
     allowedOrigins =
       settings[.allowedOrigins] == nil
       ? [] : ValueKind.origins(settings.text(.allowedOrigins)) ?? []
+    connectionsMax =
+      settings[.connectionsMax] == nil ? nil : settings.integer(.connectionsMax)
+    peers = settings.peers
+    trustedProxies = settings.addresses(.trustedProxies)
+    proxyProtocol = settings[.proxyProtocol] == .boolean(true)
+    unlimitedAddresses = settings.addresses(.unlimitedAddresses)
     metricsPort = settings.integer(.metricsPort)
     workers = settings.integer(.workers)
     leaseTimeout = settings.span(.leaseTimeout)
@@ -109,6 +123,7 @@ package struct NodeConfiguration: Sendable {
     var problems: [ConfigurationError.Problem] = []
     settings.checkRingTimeouts(&problems)
     settings.checkLease(&problems)
+    settings.checkProxies(&problems)
     if roles.hasEdge, keysFile == nil { problems.append(settings.missingKeysFile) }
     if roles == .push, pushProvidersFile == nil { problems.append(settings.missingProviders) }
     if !problems.isEmpty { throw ConfigurationError(problems) }
@@ -129,6 +144,27 @@ extension ResolvedSettings {
   }
   fileprivate func duration(_ key: SettingKey) -> Duration {
     .microseconds(span(key).microseconds)
+  }
+
+  fileprivate func addresses(_ key: SettingKey) -> [AddressRange] {
+    self[key] == nil ? [] : AddressRange.list(text(key)) ?? []
+  }
+
+  fileprivate var peers: PeerLimits {
+    var peers = PeerLimits()
+    peers.connectionsPerAddress = integer(.connectionsPerAddress)
+    peers.unattachedMax = self[.unattachedMax] == nil ? nil : integer(.unattachedMax)
+    peers.requestsPerAddress = integer(.requestsPerAddress)
+    peers.failedAuthsPerAddress = integer(.failedAuthsPerAddress)
+    return peers
+  }
+
+  fileprivate func checkProxies(_ problems: inout [ConfigurationError.Problem]) {
+    guard self[.proxyProtocol] == .boolean(true), self[.trustedProxies] == nil else { return }
+    problems.append(
+      problem(
+        .proxyProtocol, "is set, and trustedProxies names nobody who may send a PROXY header",
+        "Name the proxies with \(SettingKey.trustedProxies.flag)."))
   }
 
   fileprivate var limits: CallLimits {

@@ -7,6 +7,8 @@ package enum SettingKey: String, CaseIterable, Sendable {
   case host, logLevel, logFormat
   // Edges.
   case port, keysFile, eventLoops, pingInterval, commandsPerSecond, commandsBurst, allowedOrigins
+  case connectionsMax, connectionsPerAddress, unattachedMax, requestsPerAddress
+  case failedAuthsPerAddress, trustedProxies, proxyProtocol, unlimitedAddresses
   // Nodes that listen to no devices.
   case metricsPort
   // Coordinators.

@@ -86,6 +86,35 @@ extension Setting {
         + "WebSockets to it. * allows all.",
       remedy: "A browser writes an origin as https://app.example, or with a port "
         + "http://localhost:3000, and no path behind it."),
+    Setting(
+      .connectionsMax, .edge, .integer(1...1_000_000), nil,
+      note: "what the limit of open files leaves",
+      "Connections of the edge in all. Further ones are refused."),
+    Setting(
+      .connectionsPerAddress, .edge, .integer(1...1_000_000), "1000",
+      "Connections of one address (IPv6: of one /64). Further ones are refused."),
+    Setting(
+      .unattachedMax, .edge, .integer(1...1_000_000), nil, note: "half of connectionsMax",
+      "Connections on which no device has attached yet. The oldest gives way to a new one."),
+    Setting(
+      .requestsPerAddress, .edge, .integer(1...100_000), "100",
+      "HTTP requests and WebSocket handshakes of one address in a second, on average; four times as "
+        + "many at once."),
+    Setting(
+      .failedAuthsPerAddress, .edge, .integer(1...100_000), "60",
+      "Tokens and push capabilities of one address that may be refused in a minute; beyond that none "
+        + "of its credentials is looked at."),
+    Setting(
+      .trustedProxies, .edge, .addresses, nil, note: "none",
+      "The proxies in front of the edge. Limits and logs use the device's address, which these tell in "
+        + "X-Forwarded-For, or as proxyProtocol says.",
+      remedy: "Write the addresses from which the proxies connect to the edge."),
+    Setting(
+      .proxyProtocol, .edge, .boolean, "false",
+      "Whether each connection from a trusted proxy begins with a PROXY header of version 2."),
+    Setting(
+      .unlimitedAddresses, .edge, .addresses, "127.0.0.1,::1",
+      "Addresses for which no limit per address holds, such as that of a company's network."),
   ]
 
   private static let coordinatorSettings: [Setting] = [

@@ -1,3 +1,5 @@
+internal import CallEdge
+
 /// What values a setting takes.
 package enum ValueKind: Sendable, Equatable {
   case text(TextRule)
@@ -11,6 +13,8 @@ package enum ValueKind: Sendable, Equatable {
   case natsURL
   /// A list of origins of web pages.
   case origins
+  /// A list of IP addresses and ranges of them.
+  case addresses
 
   package enum TextRule: Sendable, Equatable {
     case clusterName, nodeName, host, path, line
@@ -29,6 +33,7 @@ package enum ValueKind: Sendable, Equatable {
     case .boolean: "boolean"
     case .natsURL: "url"
     case .origins: "origins"
+    case .addresses: "addresses"
     }
   }
 
@@ -51,6 +56,8 @@ package enum ValueKind: Sendable, Equatable {
     case .boolean: "true or false"
     case .natsURL: "a URL such as nats://127.0.0.1:4222, or several separated by commas"
     case .origins: "origins such as https://app.example separated by commas, at most 64, or *"
+    case .addresses:
+      "IP addresses or ranges such as 10.0.0.0/8 separated by commas, at most 256"
     }
   }
 
@@ -67,6 +74,7 @@ package enum ValueKind: Sendable, Equatable {
     case .boolean: text == "true" ? .boolean(true) : text == "false" ? .boolean(false) : nil
     case .natsURL: NATSURL.isValidList(text) ? .text(text) : nil
     case .origins: Self.origins(text) == nil ? nil : .text(text)
+    case .addresses: AddressRange.list(text) == nil ? nil : .text(text)
     }
   }
 

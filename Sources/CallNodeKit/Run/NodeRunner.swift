@@ -258,9 +258,26 @@ struct NodeRunner {
     out.commandsPerSecond = configuration.commandsPerSecond
     out.commandsBurst = configuration.commandsBurst
     out.allowedOrigins = configuration.allowedOrigins
+    takePeers(into: &out)
     out.heartbeatInterval = configuration.heartbeatInterval
     out.drainSeconds = Int(configuration.drain.microseconds / 1_000_000)
     return out
+  }
+
+  private func takePeers(into out: inout EdgeConfiguration) {
+    let files = DescriptorLimit.current()
+    let most = files.connections(eventLoops: out.eventLoops)
+    out.peers = configuration.peers
+    out.peers.connectionsMax = configuration.connectionsMax ?? most
+    out.trustedProxies = configuration.trustedProxies
+    out.proxyProtocol = configuration.proxyProtocol
+    out.unlimitedAddresses = configuration.unlimitedAddresses
+    guard out.peers.connectionsMax > most else { return }
+    logger.warning(
+      """
+      connectionsMax is \(out.peers.connectionsMax), and the limit of open files (\(files.files)) leaves \
+      \(most) for connections: raise it (LimitNOFILE of the unit, ulimit -n), or lower connectionsMax.
+      """)
   }
 
   /// Two roles of one process are two nodes to the cluster.

@@ -1,0 +1,78 @@
+internal import CallCore
+internal import CallWire
+internal import NIOCore
+
+/// Tells the peer of a connection that is not taken why, in an HTTP response to whatever it asks, and
+/// closes. Reads nothing.
+final class RefusedConnection: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  /// How long the peer may take to close its side.
+  private static let linger = TimeAmount.seconds(1)
+  private let answer: HTTPAnswer
+
+  init(_ answer: HTTPAnswer) { self.answer = answer }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    if context.channel.isActive { tell(context) }
+  }
+
+  func channelActive(context: ChannelHandlerContext) { tell(context) }
+
+  private func tell(_ context: ChannelHandlerContext) {
+    context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: answer.bytes)), promise: nil)
+    context.close(mode: .output, promise: nil)
+    let channel = context.channel
+    context.eventLoop.assumeIsolated().scheduleTask(in: Self.linger) {
+      channel.close(promise: nil)
+    }
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {}
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    context.close(promise: nil)
+  }
+}
+
+extension HTTPAnswer {
+  /// The answer to a connection that is not taken; nil where there is nothing to be said.
+  init?(_ refusal: ConnectionRefusal, _ limits: PeerLimits) {
+    switch refusal {
+    case .all:
+      self.init(
+        CallError(
+          .overloaded, "At most \(limits.connectionsMax) connections to this edge.",
+          retryAfterMilliseconds: 1000))
+    case .address: self.init(CallError.tooManyConnections(limits))
+    case .unattached:
+      self.init(
+        CallError(
+          .overloaded, "Too many connections on which no device has attached.",
+          retryAfterMilliseconds: 1000))
+    case .descriptors: return nil
+    }
+  }
+
+  /// The response on the wire, for a connection that ends behind it.
+  fileprivate var bytes: [UInt8] {
+    var lines = [
+      "HTTP/1.1 \(status) \(status == 429 ? "Too Many Requests" : "Service Unavailable")"
+    ]
+    lines.append("content-type: \(contentType)")
+    lines.append("content-length: \(body.count)")
+    lines += headers.map { "\($0.0): \($0.1)" }
+    lines.append("connection: close")
+    return Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8) + body
+  }
+}
+
+extension CallError {
+  /// An address has as many connections as it may.
+  static func tooManyConnections(_ limits: PeerLimits) -> CallError {
+    CallError(
+      .rateLimited, "At most \(limits.connectionsPerAddress) connections from one address.",
+      retryAfterMilliseconds: 5000)
+  }
+}

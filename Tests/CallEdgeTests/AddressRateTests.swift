@@ -1,0 +1,138 @@
+import CallCore
+import CallEdge
+import CallWire
+import NIOCore
+import Testing
+
+private let id = "11111111-2222-3333-4444-555555555555"
+
+/// What one address may ask for, however many connections and tokens it has.
+@Suite(.timeLimit(.minutes(2))) struct AddressRateTests {
+  private func run(
+    _ change: (inout EdgeConfiguration) -> Void,
+    _ body: (EdgeFixture, StillTime) async throws -> Void
+  ) async throws {
+    let time = StillTime()
+    try await EdgeFixture.run(at: time) {
+      $0.unlimitedAddresses = []
+      change(&$0)
+    } _: {
+      try await body($0, time)
+    }
+  }
+
+  @Test func requests() async throws {
+    try await run {
+      $0.peers.requestsPerAddress = 1
+    } _: { edge, time in
+      for _ in 0..<4 {
+        let client = try await edge.client(from: "127.0.0.2")
+        #expect(try await client.request("GET", "/healthz").status == 200)
+      }
+      let client = try await edge.client(from: "127.0.0.2")
+      let refused = try await client.request("GET", "/healthz")
+      #expect(refused.status == 429 && refused.errorCode == 107)
+      #expect(refused.text.contains("At most 1 requests a second from one address."))
+      #expect(refused.headers["retry-after"] == "1")
+      #expect(edge.limited(.requestsPerAddress) == 1)
+      // WebSocket handshakes are requests; others are not concerned.
+      #expect(try await edge.client(from: "127.0.0.2").upgrade().status == 429)
+      #expect(try await edge.client(from: "127.0.0.3").request("GET", "/healthz").status == 200)
+      time.pass(.seconds(1))
+      // It waits on the refused connection until it may go on, and is answered then.
+      #expect(try await client.request("GET", "/healthz").status == 200)
+      #expect(edge.metric("callmesh_edge_address_rates") >= 2)
+    }
+  }
+
+  @Test func theTableIsBounded() async throws {
+    try await run {
+      $0.peers.addressRatesMax = 5
+    } _: { edge, _ in
+      for last in 2..<40 {
+        let client = try await edge.client(from: "127.0.0.\(last)")
+        #expect(try await client.request("GET", "/healthz").status == 200)
+        try await client.channel.close().get()
+      }
+      #expect(edge.metric("callmesh_edge_address_rates") <= 10)
+      #expect(edge.metric("callmesh_edge_address_rates_forgotten_total") >= 25)
+    }
+  }
+
+  @Test func tokensThatAreRefused() async throws {
+    try await run {
+      $0.peers.failedAuthsPerAddress = 2
+    } _: { edge, time in
+      let (good, path) = (try await edge.token("ann", device: "phone"), "/v1/calls/bob/\(id)")
+      let bad = try await edge.client(from: "127.0.0.2")
+      #expect(try await bad.request("GET", path, token: "x.y.z").status == 401)
+      let socket = try await edge.client(from: "127.0.0.2")
+      try await socket.upgrade()
+      socket.say(1, .attach(AttachRequest(token: "x.y.z", device: "phone")))
+      #expect(try await socket.errorReply().code == .notAccepted)
+      // From now on nothing is verified, good or bad, wherever the token stands.
+      socket.say(2, .attach(AttachRequest(token: good, device: "phone")))
+      #expect(try await socket.errorReply().code == .rateLimited)
+      let other = try await edge.client(from: "127.0.0.2")
+      let refused = try await other.request("GET", path, token: good)
+      #expect(refused.status == 429 && refused.errorCode == 107)
+      #expect(refused.text.contains("At most 2 refused tokens a minute from one address."))
+      #expect(refused.headers["retry-after"] == "30")
+      let handshake = try await edge.client(from: "127.0.0.2").upgrade(token: good)
+      #expect(handshake.status == 429)
+      #expect(edge.limited(.failedAuthsPerAddress) == 3)
+      // Others are not concerned.
+      let neighbor = try await edge.client(from: "127.0.0.3")
+      #expect(try await neighbor.request("GET", path, token: good).status == 200)
+      time.pass(.seconds(31))
+      let later = try await edge.client(from: "127.0.0.2")
+      #expect(try await later.request("GET", path, token: good).status == 200)
+      #expect(try await later.request("GET", path, token: good).status == 200)
+    }
+  }
+
+  // MARK: X-Forwarded-For
+
+  @Test func theDeviceBehindAProxyIsLimited() async throws {
+    try await run {
+      $0.trustedProxies = AddressRange.list("127.0.0.2,10.0.0.0/8") ?? []
+      $0.peers.requestsPerAddress = 1
+      $0.peers.connectionsPerAddress = 1
+    } _: { edge, _ in
+      let client = try await edge.client(from: "127.0.0.2")
+      func ask(_ said: String, _ client: RawClient) async throws -> Int {
+        try await client.request("GET", "/healthz", headers: ["X-Forwarded-For: \(said)"]).status
+      }
+      for number in 0..<4 {
+        // What the device itself claims does not count.
+        #expect(try await ask("192.0.2.\(number), 203.0.113.7, 10.0.0.1", client) == 200)
+      }
+      // A proxy's connection serves many devices.
+      #expect(try await ask("203.0.113.8", client) == 200)
+      // A device has as many connections as it may, by whatever proxy.
+      let second = try await edge.client(from: "127.0.0.2")
+      #expect(try await ask("203.0.113.8", second) == 429)
+      try await second.end()
+      #expect(try await ask("203.0.113.7", client) == 429)
+      #expect(edge.limited(.requestsPerAddress) == 1)
+      // The proxy looks whether the edge is there.
+      let probe = try await edge.client(from: "127.0.0.2")
+      for _ in 0..<10 { #expect(try await probe.request("GET", "/healthz").status == 200) }
+      #expect(edge.metric("callmesh_edge_forwarded_without_address_total") == 10)
+    }
+  }
+
+  @Test func othersAreNotBelieved() async throws {
+    try await run {
+      $0.trustedProxies = AddressRange.list("127.0.0.2") ?? []
+      $0.peers.requestsPerAddress = 1
+    } _: { edge, _ in
+      let client = try await edge.client(from: "127.0.0.3")
+      for number in 0..<5 {
+        let answer = try await client.request(
+          "GET", "/healthz", headers: ["X-Forwarded-For: 203.0.113.\(number)"])
+        #expect(answer.status == (number < 4 ? 200 : 429))
+      }
+    }
+  }
+}
