@@ -35,11 +35,12 @@ extension AdminResponder {
     return report(entries, leftOut: list.leftOut, shards)
   }
 
+  /// Two calls may have been placed in one millisecond, which is as exact as the report is: it has its own order.
   private func report<Entry>(_ entries: [Entry], leftOut: Int, _ shards: [Int])
     -> ListReport<Entry>
   {
     ListReport(
-      node: configuration.nodeID, entries: entries, leftOut: leftOut, shards: shards,
+      node: configuration.nodeID, entries: entries.sorted { $0.precedes($1) }, leftOut: leftOut, shards: shards,
       shardCount: configuration.shardCount)
   }
 

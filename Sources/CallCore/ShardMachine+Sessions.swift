@@ -12,7 +12,9 @@ extension ShardMachine {
       if attach.announce, let present = device.session, present != command.session,
         device.attachedAt > attach.attachedAt
       {
-        ignored = true  // The device has attached elsewhere since.
+        // The device has attached elsewhere since. Until it knows that, it uses this one.
+        device.replacedAt = context.now
+        ignored = true
         return
       }
       if device.session == nil { tally.sessions += 1 }

@@ -63,6 +63,8 @@ final class FakeEdge: Sendable {
     var user: UserKey
     var device: DeviceID
     var attachedAt: Timestamp
+    /// False: its shard was never told of it.
+    var isAttached = true
   }
   struct Placed {
     var call: CallID
@@ -176,7 +178,7 @@ final class FakeEdge: Sendable {
     }
     let shard = Int(request.shard)
     for (session, who) in sessions
-    where ShardHash.shard(of: who.user, count: shardCount) == shard {
+    where who.isAttached && ShardHash.shard(of: who.user, count: shardCount) == shard {
       let attach = Attach(announce: true, attachedAt: who.attachedAt)
       send(.attach(attach), from: session, who.user, who.device, to: who.user, request: 0)
     }
@@ -239,7 +241,7 @@ final class FakeEdge: Sendable {
   {
     state.withLock {
       $0.sessions[session] = Attached(
-        user: caller, device: "phone", attachedAt: Timestamp(microseconds: 0))
+        user: caller, device: "phone", attachedAt: Timestamp(microseconds: 0), isAttached: false)
       $0.placed[session] = Placed(call: call, caller: caller, callee: callee)
     }
     let request = PlaceRequest(call: call, ringTimeoutSeconds: 180)

@@ -75,6 +75,22 @@ import Testing
     #expect(bench.invites("b1").count == 1)
   }
 
+  @Test("R11: a new owner is told of the later session first; that one breaks")
+  func announcedInTheOtherOrder() {
+    var bench = Bench()
+    let later = Bench.session("b1", edge: 2)
+    bench.say(.attach(Attach(attachedAt: bench.now)), device: "b1", session: later)
+    let before = bench.now + Span(microseconds: -3_000_000)
+    bench.say(
+      .attach(Attach(announce: true, attachedAt: before)), device: "b1",
+      session: Bench.session("b1", edge: 1))
+    bench.say(.sessionClosed(graceful: false), device: "b1", session: later)
+    _ = bench.take()
+    #expect(bench.place()?.state?.phase == .placed)
+    bench.attach("b1", edge: 1)
+    #expect(bench.invites("b1").count == 1)
+  }
+
   @Test func thoseWhoseTimeIsOverAreNotKept() {
     var sessions = BrokenSessions()
     for number in 0..<10_000 {
