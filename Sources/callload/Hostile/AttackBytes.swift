@@ -2,8 +2,8 @@ import CallClient
 import NIOCore
 
 /// The bytes that raw attackers send, and what they look for in answers.
-enum AttackBytes {
-  enum Opcode: UInt8 {
+package enum AttackBytes {
+  package enum Opcode: UInt8 {
     case text = 0x1
     case binary = 0x2
     case ping = 0x9
@@ -11,7 +11,7 @@ enum AttackBytes {
 
   /// A client's WebSocket frame. The mask is all zeros: legal, and the payload stays as it is.
   /// - Parameter declared: the length that the header states; nil: the payload's.
-  static func frame(
+  package static func frame(
     _ opcode: Opcode, _ payload: some Collection<UInt8>, declared: Int? = nil
   ) -> [UInt8] {
     let length = declared ?? payload.count

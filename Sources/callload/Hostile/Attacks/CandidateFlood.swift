@@ -25,10 +25,13 @@ extension AttackContext {
         }
       })
     paceAttack { [self] in
-      guard let (number, session) = fleet.next(of: attack.facts.connections),
-        let address = live[number]
-      else { return }
-      if session.say(.signal(address, .candidate, body: body)) { account.attempts += 1 }
+      // The next caller: between two of them is a callee.
+      for _ in 0..<2 {
+        guard let (number, session) = fleet.next(of: attack.facts.connections) else { return }
+        guard let address = live[number] else { continue }
+        if session.say(.signal(address, .candidate, body: body)) { account.attempts += 1 }
+        return
+      }
     }
   }
 
