@@ -36,8 +36,8 @@ package enum Attack: String, CaseIterable, Codable, Sendable {
         connections: 4)
     case .pingFlood:
       Facts(
-        summary: "WebSocket pings before attach, pongs not read", perSecond: 20_000, unit: "pings",
-        connections: 8)
+        summary: "WebSocket pings before attach, pongs not read", perSecond: 40_000, unit: "pings",
+        connections: 2)
     case .halfFrames:
       Facts(
         summary: "frames of 120 kB, half sent at once, the rest byte by byte", perSecond: 200,
