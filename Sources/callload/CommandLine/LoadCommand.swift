@@ -55,7 +55,8 @@ package struct LoadCommand: ParsableCommand {
       a cluster of its own. Attackers are a process of their own at a low priority, and have addresses of \
       their own (127.66.0.1 and up; the devices have 127.1.0.1 and up) and good tokens of users who are \
       not those of the load. An attack lasts --duration; the load goes on for --recovery. The rates are \
-      those below, whatever the edges do, but no connection holds more than 256 kB unsent.
+      those below, whatever the edges do, but no connection holds more than 256 kB unsent, and one that \
+      the edge closed is opened again a second later.
       \(HostileHelp.text)
         each                all of them, one after the other
         all                 all of them at the same time
