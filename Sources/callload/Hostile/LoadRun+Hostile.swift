@@ -11,9 +11,15 @@ extension LoadRun {
     let aim = HostileAim(quiet: quiet.row(aim: nil))
     report.hostile.append(quiet.row(aim: aim))
     for round in hostile.rounds where control.isWanted {
-      let played = try await play(round, hostile, folder)
-      guard control.isWanted || !control.incidents.isEmpty else { break }
-      let row = played.row(aim: aim)
+      let row: HostileRow
+      do {
+        row = try await play(round, hostile, folder).row(aim: aim)
+      } catch {
+        // What the other attacks showed is still worth a report.
+        row = HostileRow(name: round.name, failures: ["\(error)": 1])
+        await stopCluster()
+      }
+      guard !control.wasInterrupted else { break }
       report.hostile.append(row)
       let problems = aim.problems(row)
       console.say(
@@ -29,11 +35,11 @@ extension LoadRun {
   private func play(
     _ round: HostilePlan.Round, _ hostile: HostilePlan, _ folder: TemporaryFolder
   ) async throws -> PlayedRound {
-    console.say(
-      round.attacks.isEmpty
-        ? "quiet: the normal load alone"
-        : "\(round.name): the normal load beside \(round.attacks.count == 1 ? round.attacks[0].help : "\(round.attacks.count) attacks")"
-    )
+    switch round.attacks.count {
+    case 0: console.say("\(round.name): the load alone")
+    case 1: console.say("\(round.name): \(round.attacks[0].help)")
+    default: console.say("\(round.name): \(round.attacks.count) attacks at the same time")
+    }
     let folder = try folder.inner(round.name)
     let servers = try await servers(folder)
     let attackers = AttackerProcess(
@@ -52,13 +58,17 @@ extension LoadRun {
     control.attach(session.engine)
     control.begin(step: "")
     let report = try await session.run()
-    control.begin(step: "stopping the cluster")
-    await processes.stop()
-    processes.reset()
+    await stopCluster()
     return PlayedRound(
       round: round, report: report, attackers: attackers,
       attackSeconds: attackers.endedAfterSeconds ?? hostile.attackSeconds,
       loadSeconds: hostile.attackSeconds + hostile.recoverySeconds)
+  }
+
+  private func stopCluster() async {
+    control.begin(step: "stopping the cluster")
+    await processes.stop()
+    processes.reset()
   }
 
   private func orders(
