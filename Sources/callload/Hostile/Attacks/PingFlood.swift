@@ -6,7 +6,7 @@ extension AttackContext {
     let fleet = keepWebSockets(
       subprotocol: { _ in DeviceCodec.protobuf.subprotocol },
       opened: { socket, _ in socket.stopReading() })
-    let lot = 200
+    let lot = 500
     let ping = AttackBytes.frame(.ping, [UInt8](repeating: 0x70, count: 125))
     let pings = Array(repeatElement(ping, count: lot).joined())
     paceAttack(lot: lot) { [self] in
