@@ -36,7 +36,7 @@ package enum Attack: String, CaseIterable, Codable, Sendable {
         connections: 4)
     case .pingFlood:
       Facts(
-        summary: "WebSocket pings before attach, pongs not read", perSecond: 100_000, unit: "pings",
+        summary: "WebSocket pings before attach, pongs not read", perSecond: 600_000, unit: "pings",
         connections: 2)
     case .halfFrames:
       Facts(
