@@ -21,6 +21,13 @@ extension AppKeys {
   }
 }
 
+extension AppKeys {
+  /// Returns the id of an app's first key of an algorithm, such as `ES256`; nil where it has none.
+  package func keyID(app: String, algorithm: String) -> String? {
+    apps[app]?.keys.first { $0.algorithm == algorithm }?.kid
+  }
+}
+
 extension AppKeys.Key {
   func mintToken(
     app: String, user: String, device: String?, lifetimeSeconds: Int64, now: Int64

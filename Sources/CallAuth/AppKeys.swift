@@ -188,30 +188,44 @@ extension AppKeys {
   /// New keys for one app, an HS256 and an ES256 one, and the key file that holds them. For
   /// development: who has the file can be any user.
   public static func generateDevelopment(app: String) -> (AppKeys, json: String) {
-    let secret = SymmetricKey(size: .bits256)
-    let pair = P256.Signing.PrivateKey()
-    let text = secret.withUnsafeBytes { Data($0).base64EncodedString() }
-    let file = KeyFile(apps: [
-      .init(
-        app: app,
-        keys: [
-          .init(kid: "dev-hs256", alg: "HS256", secret: text, publicKey: nil, privateKey: nil),
-          .init(
-            kid: "dev-es256", alg: "ES256", secret: nil,
-            publicKey: pair.publicKey.pemRepresentation, privateKey: pair.pemRepresentation),
-        ])
-    ])
-    let keys = App(
-      name: app,
-      keys: [
-        Key(kid: "dev-hs256", material: .hs256(secret)),
-        Key(kid: "dev-es256", material: .es256(pair.publicKey, privateKey: pair)),
-      ])
+    generateDevelopment(apps: [app])
+  }
+
+  /// The same for several apps, each with keys of its own.
+  package static func generateDevelopment(apps names: [String]) -> (AppKeys, json: String) {
+    var apps: [String: App] = [:]
+    var file = KeyFile(apps: [])
+    for name in names {
+      let (app, entry) = developmentApp(name)
+      apps[name] = app
+      file.apps.append(entry)
+    }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     // A value of strings alone can always be encoded.
     let json = (try? encoder.encode(file)).map { String(decoding: $0, as: UTF8.self) } ?? ""
-    return (AppKeys(apps: [app: keys]), json)
+    return (AppKeys(apps: apps), json)
+  }
+
+  private static func developmentApp(_ name: String) -> (App, KeyFile.App) {
+    let secret = SymmetricKey(size: .bits256)
+    let pair = P256.Signing.PrivateKey()
+    let text = secret.withUnsafeBytes { Data($0).base64EncodedString() }
+    let entry = KeyFile.App(
+      app: name,
+      keys: [
+        .init(kid: "dev-hs256", alg: "HS256", secret: text, publicKey: nil, privateKey: nil),
+        .init(
+          kid: "dev-es256", alg: "ES256", secret: nil,
+          publicKey: pair.publicKey.pemRepresentation, privateKey: pair.pemRepresentation),
+      ])
+    let app = App(
+      name: name,
+      keys: [
+        Key(kid: "dev-hs256", material: .hs256(secret)),
+        Key(kid: "dev-es256", material: .es256(pair.publicKey, privateKey: pair)),
+      ])
+    return (app, entry)
   }
 
   private init(apps: [String: App]) { self.apps = apps }

@@ -33,10 +33,15 @@ package final class NIODeviceNetwork: DeviceNetwork {
   private let eventLoop: any EventLoop
   private let codec: DeviceCodec
   private var seeds: SplitMix64
+  private var sources: SourceAddresses?
 
-  package init(eventLoop: any EventLoop, codec: DeviceCodec) {
+  /// - Parameter sources: where connections to the loopback leave from; nil: 127.0.0.1.
+  package init(
+    eventLoop: any EventLoop, codec: DeviceCodec, sources: SourceAddresses? = nil
+  ) {
     self.eventLoop = eventLoop
     self.codec = codec
+    self.sources = sources
     self.seeds = SplitMix64(seed: UInt64.random(in: 0 ... .max))
   }
 
@@ -50,7 +55,9 @@ package final class NIODeviceNetwork: DeviceNetwork {
     let connection = DeviceConnection(
       edge: address, codec: codec, delegate: delegate, seed: seeds.next())
     let bound = NIOLoopBound(connection, eventLoop: eventLoop)
-    ClientBootstrap(group: eventLoop)
+    var bootstrap = ClientBootstrap(group: eventLoop)
+    if let source = sources?.take(for: address.host) { bootstrap = bootstrap.bind(to: source) }
+    bootstrap
       .channelOption(.socketOption(.tcp_nodelay), value: 1)
       // A frame of ours is a few hundred bytes: small buffers, for there are many.
       .channelOption(

@@ -18,7 +18,7 @@ package struct LoadRun: Sendable {
   }
 
   /// What came out, to be printed once everything is stopped.
-  private enum Outcome: Sendable {
+  enum Outcome: Sendable {
     case report([String], exitStatus: Int32)
     case failed(String, exitStatus: Int32)
   }
@@ -56,16 +56,9 @@ package struct LoadRun: Sendable {
 
   private func work(_ folder: TemporaryFolder) async -> Outcome {
     do {
+      if let hostile = plan.hostile { return try await self.hostile(hostile, folder) }
       let servers = try await servers(folder)
-      var session = LoadSession(
-        plan: plan, servers: servers, engine: makeEngine(servers), control: control)
-      session.summarise = { [console, control] text in
-        console.say("[\(Units.duration(seconds: control.secondsSinceStart.rounded()))] \(text)")
-      }
-      session.say = { [console, plan, control] text in
-        guard plan.isVerbose else { return }
-        console.say("[\(Units.fixed(control.secondsSinceStart, 1)) s] \(text)")
-      }
+      let session = makeSession(servers)
       control.attach(session.engine)
       control.begin(step: "")
       if let search = plan.search { return try await found(session, search) }
@@ -96,10 +89,24 @@ package struct LoadRun: Sendable {
     return .report(lines, exitStatus: status)
   }
 
-  private func servers(_ folder: TemporaryFolder) async throws -> Servers {
+  func makeSession(_ servers: Servers) -> LoadSession {
+    var session = LoadSession(
+      plan: plan, servers: servers, engine: makeEngine(servers), control: control)
+    session.summarise = { [console, control] text in
+      console.say("[\(Units.duration(seconds: control.secondsSinceStart.rounded()))] \(text)")
+    }
+    session.say = { [console, plan, control] text in
+      guard plan.isVerbose else { return }
+      console.say("[\(Units.fixed(control.secondsSinceStart, 1)) s] \(text)")
+    }
+    return session
+  }
+
+  func servers(_ folder: TemporaryFolder) async throws -> Servers {
     switch plan.target {
     case .edges(let urls, let keys, let app):
-      return Servers(edgeURLs: urls, keys: keys, app: app, local: nil)
+      return Servers(
+        edgeURLs: urls, keys: keys, app: app, local: nil, keysPath: plan.keysPath)
     case .local(let options):
       var ground: PushGround?
       if let sleep = plan.sleep {
@@ -144,6 +151,7 @@ package struct LoadRun: Sendable {
     options.signals = plan.signals
     options.unregistered = plan.unregisteredShare
     options.seed = plan.settings.seed
+    options.keepsRings = plan.hostile != nil
     options.sharesClock = servers.local != nil
     options.sleep = plan.sleep
     if plan.chaos != nil, let local = servers.local {
@@ -174,9 +182,13 @@ package struct LoadRun: Sendable {
   }
 
   private func watchProcesses() async {
-    guard let (child, end) = await processes.nextDeath() else { return }
-    console.say("\(child.name) \(end); its last words:\n\(child.logTail())")
-    control.fail("\(child.name) \(end), which nobody asked it to")
+    while let (child, end) = await processes.nextDeath() {
+      child.expectEnd()
+      console.say("\(child.name) \(end); its last words:\n\(child.logTail())")
+      control.fail("\(child.name) \(end), which nobody asked it to")
+      // What an attack ends is a finding, and the next attack finds a cluster of its own.
+      guard plan.hostile != nil else { return }
+    }
   }
 
   private func status() -> LiveStatus {
@@ -200,7 +212,7 @@ package struct LoadRun: Sendable {
     return status
   }
 
-  private func write(_ report: RunReport, search: SearchReport? = nil) throws {
+  func write(_ report: RunReport, search: SearchReport? = nil) throws {
     if let path = plan.jsonPath {
       var json = JSONReport(report)
       json.search = search.map(JSONReport.Search.init)

@@ -9,6 +9,8 @@ package struct Servers: Sendable {
   package var local: LocalCluster?
   /// Where devices sleep.
   package var ground: PushGround?
+  /// The key file of edges that are not ours.
+  package var keysPath: String?
 
   /// What each process of the local cluster has used until now.
   func sample() -> [(role: ProcessRole, name: String, sample: ProcessFiles.Sample)] {
@@ -37,6 +39,12 @@ package struct LoadSession: Sendable {
   var say: @Sendable (String) -> Void = { _ in }
   /// Told how things stand, now and then.
   var summarise: @Sendable (String) -> Void = { _ in }
+  /// Runs beside the load; the stage is not over before it is.
+  var beside: @Sendable () async -> Void = {}
+  /// Called when the load is over and settled, while all processes still run.
+  var atEnd: @Sendable () -> Void = {}
+  /// How many devices may be registered at the end that are none of ours.
+  var registrationsOfOthers = 0
   private let growth = GrowthWatch()
 
   package init(plan: RunPlan, servers: Servers, engine: LoadEngine, control: RunControl) {
@@ -115,12 +123,18 @@ package struct LoadSession: Sendable {
         await watchGrowth()
         return nil
       }
+      group.addTask {
+        await beside()
+        return nil
+      }
       let result = try await engine.load(rate: rate, duration: seconds)
       group.cancelAll()
       var usage: Usage?
       for try await found in group { usage = usage ?? found }
       return (result, usage ?? Usage(servers))
     }
+    atEnd()
+    result.registrationsOfUnknownFate += registrationsOfOthers
     if control.isWanted { await auditRegistrations(&result) }
     servers.ground?.report(into: &result)
 

@@ -4,6 +4,7 @@ import Glibc
 @main struct Main {
   static func main() async {
     let command = parse()
+    if let path = command.attackOrders { await AttackerProgram.run(ordersPath: path) }
     let plan: RunPlan
     do {
       plan = try RunPlan(command, seed: command.seed ?? UInt64.random(in: 1...999_999))

@@ -42,6 +42,9 @@ package final class RunControl: Sendable {
     end { $0.incidents.append(incident) }
   }
 
+  /// What happened until now concerns nothing that follows.
+  package func forgetIncidents() { state.withLock { $0.incidents = [] } }
+
   private func end(_ change: (inout State) -> Void) {
     let engine = state.withLock { state in
       change(&state)

@@ -16,6 +16,19 @@ package enum LatencyPhase: String, CaseIterable, Sendable {
   case cancel
   /// How far from its deadline an unanswered call ended, in either direction.
   case timeout
+  /// Intended time of a ping → its reply: one round trip between a device and its edge.
+  case hop
+}
+
+/// One call's ring latency, and when in the load the call was due.
+package struct RingSample: Sendable, Equatable {
+  /// Seconds since the load began.
+  package var dueSeconds: Double
+  package var microseconds: UInt64
+  package init(dueSeconds: Double, microseconds: UInt64) {
+    self.dueSeconds = dueSeconds
+    self.microseconds = microseconds
+  }
 }
 
 /// The counts that must be 0. Raw values are the names in the JSON report.
@@ -94,6 +107,8 @@ package struct RunResult {
   package var examples: [CorrectnessRule: [String]] = [:]
   /// Microseconds.
   package var latency: [LatencyPhase: Histogram<UInt32>] = [:]
+  /// Only where the options ask for them.
+  package var rings: [RingSample] = []
   /// The measured part, without ramp and settling.
   package var loadSeconds: Double = 0
   package var rampSeconds: Double = 0

@@ -28,6 +28,7 @@ import callload
         elsewhere      0       –       –        –        –        –
         cancel         0       –       –        –        –        –
         timeout        0       –       –        –        –        –
+        hop            0       –       –        –        –        –
 
       Servers
         process          CPU µs/call  CPU s    memory

@@ -113,8 +113,8 @@ import Testing
       ],
       "machine.": ["cpus", "cpu_model", "memory_bytes", "kernel", "nats_version"],
     ]
-    let phases = ["connect", "register", "ring", "answer", "elsewhere", "cancel", "timeout"]
-    let figures = ["count", "p50", "p90", "p99", "p999", "max"]
+    let phases = ["connect", "register", "ring", "answer", "elsewhere", "cancel", "timeout", "hop"]
+    let figures = ["count", "p50", "p90", "p99", "p999", "max", "mean"]
     var paths: [String] = []
     for (part, names) in parts { paths += names.map { part + $0 } }
     for phase in phases { paths += figures.map { "latency_us.\(phase).\($0)" } }

@@ -207,11 +207,14 @@ package enum Executables {
       && FileManager.default.isExecutableFile(atPath: path)
   }
 
+  /// The path of this program; nil where /proc cannot be read.
+  package static var own: String? {
+    try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+  }
+
   /// A program in the folder that this one is in.
   package static func beside(_ name: String) -> String? {
-    guard let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"),
-      let slash = own.lastIndex(of: "/")
-    else { return nil }
+    guard let own, let slash = own.lastIndex(of: "/") else { return nil }
     let path = own[...slash] + name
     return isExecutable(String(path)) ? String(path) : nil
   }

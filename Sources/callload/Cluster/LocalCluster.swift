@@ -19,6 +19,8 @@ package struct LocalClusterOptions: Sendable, Equatable {
   package var callctlPath: String?
   /// The app that the devices belong to.
   package var app = "load"
+  /// Further apps that the edges know.
+  package var otherApps: [String] = []
   /// Settings of all nodes, by the names that docs/configuration.md gives them.
   package var nodeSettings: [String: String] = [:]
   /// Whether nodes reach NATS through relays that can be cut.
@@ -68,7 +70,7 @@ package struct LocalCluster: Sendable {
   ) async throws -> LocalCluster {
     let starter = ClusterStarter(
       options: options, folder: folder, processes: processes, isWanted: isWanted)
-    let (keys, json) = AppKeys.generateDevelopment(app: options.app)
+    let (keys, json) = AppKeys.generateDevelopment(apps: [options.app] + options.otherApps)
     try folder.write(json, to: "keys.json")
 
     say(options.natsServers == 1 ? "starting nats-server" : "starting 3 nats-servers")

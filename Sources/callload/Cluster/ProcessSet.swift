@@ -68,6 +68,11 @@ package final class ProcessSet: Sendable {
     }
   }
 
+  /// Forgets all, which have ended, and takes others.
+  package func reset() {
+    state.withLock { $0 = State() }
+  }
+
   /// For the impatient: kills all and returns at once.
   package func killNow() {
     let children = state.withLock { state in

@@ -35,6 +35,21 @@ package struct TemporaryFolder: Sendable {
     else { throw SetupError("cannot lock \(made): \(String(cString: strerror(errno)))") }
   }
 
+  private init(path: String, lock: Int32) {
+    self.path = path
+    self.lock = lock
+  }
+
+  /// Makes a folder within this one, which goes when this one does. Neither `remove` nor `keep` is to be
+  /// called on it.
+  package func inner(_ name: String) throws -> TemporaryFolder {
+    let inner = file(name)
+    guard mkdir(inner, 0o700) == 0 else {
+      throw SetupError("cannot make \(inner): \(String(cString: strerror(errno)))")
+    }
+    return TemporaryFolder(path: inner, lock: lock)
+  }
+
   package func file(_ name: String) -> String { path + "/" + name }
 
   package func remove() {

@@ -28,6 +28,8 @@ package struct LoadCommand: ParsableCommand {
             Every fault there is, on a replicated store, the same ones every time.
         callload --devices 3000 --sleeping 40%
             Four of ten devices have no session; the cluster must wake them.
+        callload --devices 1000 --rate 50 --duration 10s --hostile each,all
+            Attackers beside the load: one attack after the other, then all together.
         callload --devices 3000 --edge ws://edge-1:8080 --edge ws://edge-2:8080 \\
                  --keys keys.json --app demo
             A cluster that is already there.
@@ -48,9 +50,23 @@ package struct LoadCommand: ParsableCommand {
       push allows, and sleeps again when the call is over. Callers are awake. The apps are a mix of \
       SDKs, each with the payloads and the clean-up pushes that it knows.
 
+      HOSTILE
+        With --hostile the load runs once alone, then once beside each attack that is named; each run has \
+      a cluster of its own. Attackers are a process of their own at a low priority, and have addresses of \
+      their own (127.66.0.1 and up; the devices have 127.1.0.1 and up) and good tokens of users who are \
+      not those of the load. An attack lasts --duration; the load goes on for --recovery. The rates are \
+      those below, whatever the edges do, but no connection holds more than 256 kB unsent, and one that \
+      the edge closed is opened again a second later.
+      \(HostileHelp.text)
+        each                all of them, one after the other
+        all                 all of them at the same time
+        The aim: no failure of the load, ring p99 at most twice that of the quiet run or 10 ms, no node \
+      beyond twice its quiet memory, rings as quick as before within 10 s of the end of the attack. \
+      With --edge only that cluster is attacked: give none but your own.
+
       EXIT STATUS
         0  all devices connected, all calls completed, every correctness count is 0
-        1  something of that does not hold
+        1  something of that does not hold, or the aim under an attack is missed
         2  the run could not begin: wrong options, something missing
         130  ended by Ctrl-C or SIGTERM, after printing what is there
       """)
@@ -137,6 +153,26 @@ package struct LoadCommand: ParsableCommand {
       "Injects faults into the local cluster: KIND, KIND=INTERVAL or KIND=INTERVAL/LENGTH, several "
         + "by commas or by repeating the option. See CHAOS above.", valueName: "spec"))
   package var chaos: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
+      "Attacks to play beside the load: names, each or all, several by commas or by repeating the "
+        + "option. See HOSTILE above.", valueName: "names"))
+  package var hostile: [String] = []
+
+  @Option(
+    help: "Apps of the cluster. 2: the second is hostile, which is --hostile app-flood.")
+  package var apps = 1
+
+  @Option(
+    help: ArgumentHelp(
+      "How long the load goes on after an attack. (default: 10s)", valueName: "time"),
+    transform: { try RunDuration.parse($0) })
+  package var recovery: RunDuration = RunDuration(seconds: HostilePlan.recoverySecondsMax)
+
+  /// What the attackers' process is started with.
+  @Option(help: .hidden)
+  package var attackOrders: String?
 
   @Option(
     help: ArgumentHelp(

@@ -20,6 +20,9 @@ package struct RunPlan: Sendable {
   package var search: Search?
   package var chaos: ChaosPlan?
   package var sleep: SleepOptions?
+  package var hostile: HostilePlan?
+  /// The key file, with ``Target/edges(_:keys:app:)``.
+  package var keysPath: String?
   package var summarySeconds: Double?
   package var checksGrowth = false
   package var keepsFiles: Bool
@@ -37,6 +40,8 @@ package struct RunPlan: Sendable {
     scenario = try Self.scenario(command.scenario)
     if !command.chaos.isEmpty { chaos = try Self.chaosPlan(command) }
     sleep = try Self.sleepOptions(command)
+    hostile = try Self.hostilePlan(command)
+    keysPath = command.keys
     target = command.edge.isEmpty ? try Self.localTarget(command) : try Self.edgeTarget(command)
     wireProtocol = command.protocol
     signals = command.signals
@@ -58,6 +63,10 @@ package struct RunPlan: Sendable {
     settings.devicesPerUser = command.devicesPerUser
     settings.callsPerSecond = command.rate
     settings.durationSeconds = command.findMax ? command.stage.seconds : command.duration.seconds
+    if let hostile {
+      settings.durationSeconds = hostile.attackSeconds + hostile.recoverySeconds
+      settings.attacks = hostile.rounds.map(\.name).joined(separator: ",")
+    }
     settings.scenario = scenario.name
     settings.protocolName = command.protocol.rawValue
     settings.seed = seed
@@ -69,7 +78,12 @@ package struct RunPlan: Sendable {
       settings.sleepingShare = sleep?.share ?? 0
       settings.chaos = chaos?.description ?? ""
       settings.otherCallnode = options.otherCallnodePath
-    case .edges(let urls, _, _): settings.edgeURLs = urls
+    case .edges(let urls, let keys, _):
+      settings.edgeURLs = urls
+      if hostile?.needsOtherApp == true, keys.appNames.count < 2 {
+        throw SetupError(
+          "--hostile app-flood: needs a second app in --keys \(command.keys ?? ""); add one")
+      }
     }
     for path in [jsonPath, percentilePath].compactMap({ $0 }) { try Self.checkWritable(path) }
   }
@@ -219,6 +233,7 @@ package struct RunPlan: Sendable {
     options.natsServers = command.natsServers
     if try Self.sleepOptions(command) != nil { options.pushGateways = command.pushGateways }
     options.shards = command.shards
+    if try Self.hostilePlan(command) != nil { options.otherApps = ["hostile"] }
     options.nodeSettings = try nodeSettings(command)
     options.callctlPath = Executables.beside("callctl")
     if !command.chaos.isEmpty {

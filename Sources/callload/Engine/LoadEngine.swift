@@ -143,7 +143,8 @@ package final class LoadEngine: Sendable {
       let rig = LoadRig(
         options: options, progress: progress,
         loop: NIODeviceLoop(eventLoop: eventLoop, wallClock: Self.wallClock),
-        network: NIODeviceNetwork(eventLoop: eventLoop, codec: options.codec),
+        network: NIODeviceNetwork(
+          eventLoop: eventLoop, codec: options.codec, sources: Self.sources),
         nonce: UInt64.random(in: 0 ... .max))
       rig.actByPush = runner.map { Self.acting($0, on: eventLoop) }
       return NIOLoopBound(rig, eventLoop: eventLoop)
@@ -156,6 +157,9 @@ package final class LoadEngine: Sendable {
     if isStopped { eventLoop.execute { rig.value.interrupt() } }
     return running
   }
+
+  /// Devices of a local cluster come from 127.1.0.0/16, ten to an address where there are 10,000.
+  private static let sources = SourceAddresses(second: 1, count: 1_000)
 
   private static func acting(
     _ runner: PushActionRunner, on loop: any EventLoop

@@ -14,6 +14,7 @@ extension LoadRig {
     case .gaveUp(let request, let command):
       stage?.checker.gaveUp(device: device.index, request: request, at: loop.now)
       if case .register = command { registerReplied(device, nil) }
+      if case .ping = command { device.ping = nil }
       if let call = command.address?.call { finishIfSettled(call) }
     case .notice(let notice):
       if !isExcused(device) { count("notice: \(notice.kind.name)") }
@@ -38,6 +39,7 @@ extension LoadRig {
     _ device: SimulatedDevice, _ request: UInt64, _ command: ClientCommand, _ reply: ServerReply
   ) {
     if case .register = command { return registerReplied(device, reply) }
+    if case .ping = command { return pingReplied(device, request, reply) }
     guard let call = command.address?.call else { return }
     if case .error(let error) = reply {
       // Counted by the checker only if it is still waited for: the last of several attempts.
@@ -88,7 +90,7 @@ extension LoadRig {
     let isAwake = sleep?.sleeps(device.index) != true
     if isAwake { live.awakeInvited += 1 }
     if isAwake, live.awakeInvited == live.expectedInvites {
-      stage?.book.record(.ring, now - live.plan.placeAt)
+      rang(live.plan, at: now)
     }
     if live.ringsSince == nil {
       live.ringsSince = now

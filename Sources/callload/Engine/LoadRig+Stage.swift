@@ -24,6 +24,8 @@ extension LoadRig {
     var byPart: [String: Int] = [:]
     var checker: CallChecker
     var book = LatencyBook()
+    /// Only where the options ask for them.
+    var rings: [RingSample] = []
     var live: [CallID: LiveCall] = [:]
     /// Over for everybody, kept a while in case something is said again. Oldest first.
     var quiet: [(call: CallID, judgeAt: Timestamp)] = []
@@ -101,6 +103,8 @@ extension LoadRig {
     }
     startTicking()
     scheduleArrival()
+    // While faults are injected, what a ping waits for is an outage.
+    if !options.isDisturbed { schedulePing(at: start) }
   }
 
   // MARK: Arrivals
@@ -317,6 +321,7 @@ extension LoadRig {
     result.correctness = stage.checker.counts
     result.examples = stage.checker.examples
     result.latency.merge(stage.book.histograms) { $1 }
+    result.rings = stage.rings
     let end = stage.interruptedAt ?? stage.arrivalsEndAt
     result.loadSeconds = max(0, Double((end - stage.startedAt).microseconds) / 1_000_000)
     result.interrupted = isInterrupted

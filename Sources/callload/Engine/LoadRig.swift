@@ -39,6 +39,8 @@ package final class LoadRig {
   var liveCalls: [Int32] = []
   var isReserved: [Bool] = []
   private var random: SplitMix64
+  /// Apart from the calls', which depend on the seed alone.
+  var pingRandom: SplitMix64
   private var buffers: [[ClientMachine.Action]] = []
   private var watched: [SimulatedDevice] = []
   private var isTicking = false
@@ -62,6 +64,7 @@ package final class LoadRig {
       SleepPlan($0, roster: roster, seed: options.seed)
     }
     self.random = SplitMix64(seed: nonce ^ options.seed)
+    self.pingRandom = SplitMix64(seed: options.seed)
     self.liveCalls = Array(repeating: 0, count: roster.users)
     self.isReserved = Array(repeating: false, count: roster.users)
   }
@@ -157,6 +160,7 @@ package final class LoadRig {
 
   /// The device's connection is gone, by accident or because its part says so.
   func connectionGone(_ device: SimulatedDevice) {
+    device.ping = nil
     stage?.checker.detached(device: device.index, from: device.calls, at: loop.now)
     if device.machine.isAttached { connectionLost(device) }
     var random = self.random

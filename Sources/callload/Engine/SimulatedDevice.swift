@@ -32,6 +32,8 @@ final class SimulatedDevice: DeviceLinkDelegate {
   var isAsleep = false
   /// The call that a push woke it for, until it is attached.
   var wokenFor: CallID?
+  /// The request of a ping that waits for its reply, and when it was due.
+  var ping: (request: UInt64, due: Timestamp)?
   /// Frames are being read: what is sent goes out at the end of the burst.
   var isReading = false
   /// Among the devices whose deadlines are looked at often.

@@ -7,6 +7,8 @@ package enum ProcessFiles {
     /// User and system time since the process started.
     package var cpuMicroseconds: UInt64 = 0
     package var residentBytes: UInt64 = 0
+    /// The most that was resident since the process started.
+    package var residentPeakBytes: UInt64 = 0
   }
 
   /// Nothing where the process is gone.
@@ -18,7 +20,8 @@ package enum ProcessFiles {
     let ticksPerSecond = UInt64(max(sysconf(Int32(_SC_CLK_TCK)), 1))
     return Sample(
       cpuMicroseconds: ticks * 1_000_000 / ticksPerSecond,
-      residentBytes: residentBytes(status: status) ?? 0)
+      residentBytes: residentBytes(status: status) ?? 0,
+      residentPeakBytes: kilobytes("VmHWM:", in: status) ?? 0)
   }
 
   /// utime and stime of a `/proc/PID/stat`. The program's name in it may hold spaces and brackets.

@@ -34,6 +34,7 @@ package struct JSONReport: Codable {
     package var p99: UInt64
     package var p999: UInt64
     package var max: UInt64
+    package var mean: Double
   }
   package struct Process: Codable {
     package var name: String
@@ -56,6 +57,8 @@ package struct JSONReport: Codable {
     package var natsServers: Int
     /// Missing where no faults were asked for.
     package var chaos: String?
+    /// The attacks' names; missing where none were asked for.
+    package var hostile: String?
     /// Missing where nodes run one program.
     package var otherCallnode: String?
     /// Missing where no devices sleep, as is what follows.
@@ -63,7 +66,7 @@ package struct JSONReport: Codable {
     package var sleepingShare: Double?
     package var edgeURLs: [String]
     enum CodingKeys: String, CodingKey {
-      case scenario, seed, coordinators, edges, chaos
+      case scenario, seed, coordinators, edges, chaos, hostile
       case otherCallnode = "other_callnode"
       case natsServers = "nats_servers"
       case pushGateways = "push_gateways"
@@ -134,10 +137,12 @@ package struct JSONReport: Codable {
   package var search: Search?
   package var chaos: Chaos?
   package var pushes: Pushes?
+  /// By name: `quiet` and the attacks.
+  package var hostile: [String: Hostile]?
 
   enum CodingKeys: String, CodingKey {
     case ok, problems, interrupted, devices, calls, failures, correctness, processes, settings
-    case machine, chaos, pushes
+    case machine, chaos, pushes, hostile
     case search = "find_max"
     case latency = "latency_us"
     case cpuPerCall = "cpu_us_per_call"
@@ -167,9 +172,7 @@ extension JSONReport {
     latency = [:]
     for phase in LatencyPhase.allCases {
       guard let found = Percentiles(result.latency[phase]) else { continue }
-      latency[phase.rawValue] = Latency(
-        count: found.count, p50: found.p50, p90: found.p90, p99: found.p99, p999: found.p999,
-        max: found.max)
+      latency[phase.rawValue] = Latency(found)
     }
     cpuPerCall = [:]
     memoryBytes = [:]
@@ -202,11 +205,13 @@ extension JSONReport {
       coordinators: report.settings.coordinators, edges: report.settings.edges,
       natsServers: report.settings.edgeURLs.isEmpty ? report.settings.natsServers : 0,
       chaos: report.settings.chaos.isEmpty ? nil : report.settings.chaos,
+      hostile: report.settings.attacks.isEmpty ? nil : report.settings.attacks,
       otherCallnode: report.settings.otherCallnode,
       pushGateways: report.settings.sleepingShare > 0 ? report.settings.pushGateways : nil,
       sleepingShare: report.settings.sleepingShare > 0 ? report.settings.sleepingShare : nil,
       edgeURLs: report.settings.edgeURLs)
     chaos = result.chaos.map(Chaos.init)
+    hostile = Self.hostile(report.hostile)
     pushes = result.pushes.map { Pushes($0, calls: result.callsPlaced) }
     machine = Machine(
       cpus: report.machine.cpus, cpuModel: report.machine.cpuModel,
@@ -221,6 +226,18 @@ extension JSONReport {
     var data = try encoder.encode(self)
     data.append(0x0A)
     return data
+  }
+}
+
+extension JSONReport.Latency {
+  init(_ found: Percentiles) {
+    count = found.count
+    p50 = found.p50
+    p90 = found.p90
+    p99 = found.p99
+    p999 = found.p999
+    max = found.max
+    mean = rounded(found.mean)
   }
 }
 

@@ -110,11 +110,3 @@ extension JSONReport.Pushes {
     Dictionary(uniqueKeysWithValues: counts.map { ($0.key.name, $0.value) })
   }
 }
-
-extension JSONReport.Latency {
-  fileprivate init(_ found: Percentiles) {
-    self.init(
-      count: found.count, p50: found.p50, p90: found.p90, p99: found.p99, p999: found.p999,
-      max: found.max)
-  }
-}

@@ -8,6 +8,7 @@ extension RunReport {
     if !processes.isEmpty { lines += ["", style.bold("Servers")] + servers() }
     lines += chaosLines(style)
     lines += pushLines(style)
+    lines += hostileLines(style)
     if !growth.isEmpty {
       lines += ["", style.bold("Growth") + "  medians of the second quarter and of the last"]
       var table = TextTable()

@@ -16,6 +16,8 @@ package struct RunSettings: Sendable, Equatable {
   package var natsServers = 1
   /// The faults that were asked for; empty: none.
   package var chaos = ""
+  /// The attacks that were asked for; empty: none.
+  package var attacks = ""
   /// The program that every second life of a node runs, where there is one.
   package var otherCallnode: String?
   package var pushGateways = 0
@@ -71,6 +73,8 @@ package struct RunReport {
   package var edgeBytesPerDevice: UInt64?
   /// With `--check-growth`.
   package var growth: [Growth] = []
+  /// With `--hostile`: the quiet run, which all else is of, and then a row for each attack.
+  package var hostile: [HostileRow] = []
   /// What went wrong around the run: a server that died, a phase that timed out.
   package var incidents: [String] = []
 
@@ -111,6 +115,7 @@ package struct Percentiles: Sendable, Equatable {
   package var p99: UInt64
   package var p999: UInt64
   package var max: UInt64
+  package var mean: Double
 
   /// Nothing where nothing was recorded.
   package init?(_ histogram: Histogram<UInt32>?) {
@@ -121,5 +126,6 @@ package struct Percentiles: Sendable, Equatable {
     p99 = histogram.valueAtPercentile(99)
     p999 = histogram.valueAtPercentile(99.9)
     max = histogram.max
+    mean = histogram.mean
   }
 }

@@ -1,0 +1,152 @@
+import CallAuth
+import CallClient
+import CallCore
+import CallWire
+import Glibc
+import NIOCore
+import NIOPosix
+
+/// What one attack works with: a pace, connections from addresses of its own, sessions, and an account
+/// of what it did. Everything happens on one event loop.
+final class AttackContext {
+  let attack: Attack
+  let edges: [EdgeAddress]
+  var random: SplitMix64
+  var account = AttackAccount()
+  private let orders: AttackOrders
+  private let keys: AppKeys
+  private let eventLoop: any EventLoop
+  private let loop: NIODeviceLoop
+  private let network: NIODeviceNetwork
+  private var sources: SourceAddresses
+  private var connects = 0
+  private var isOver = false
+
+  /// Each attack has so many addresses: few enough for limits on one address to count.
+  static let addresses = 4
+
+  /// To be called on the event loop.
+  init(_ attack: Attack, orders: AttackOrders, keys: AppKeys, eventLoop: any EventLoop) throws {
+    self.attack = attack
+    self.orders = orders
+    self.keys = keys
+    self.eventLoop = eventLoop
+    edges = orders.edges.compactMap { EdgeAddress($0) }
+    guard !edges.isEmpty else { throw SetupError("no edge among \(orders.edges)") }
+    // 127.66.0.x, 127.67.0.x and so on.
+    let number = Attack.allCases.firstIndex(of: attack) ?? 0
+    sources = SourceAddresses(second: UInt8(66 + number), count: Self.addresses)
+    random = SplitMix64(seed: orders.seed &+ UInt64(number) &* 0x9E37)
+    var clock = timespec()
+    clock_gettime(CLOCK_REALTIME, &clock)
+    loop = NIODeviceLoop(
+      eventLoop: eventLoop,
+      wallClock: Timestamp(
+        microseconds: Int64(clock.tv_sec) * 1_000_000 + Int64(clock.tv_nsec) / 1_000))
+    network = NIODeviceNetwork(eventLoop: eventLoop, codec: .protobuf, sources: sources)
+  }
+
+  func stop() -> AttackAccount {
+    isOver = true
+    return account
+  }
+
+  // MARK: Pace
+
+  /// Does something so often, whatever becomes of it. What a busy machine holds up for more than a second
+  /// is left out.
+  func pace(_ perSecond: Double, _ act: @escaping () -> Void) {
+    let began = loop.now
+    var done = 0
+    every(.milliseconds(10)) { [weak self] in
+      guard let self else { return }
+      let due = Int(Double((loop.now - began).microseconds) / 1e6 * perSecond) + 1
+      done = max(done, due - Int(perSecond) - 1)
+      while done < due {
+        done += 1
+        act()
+      }
+    }
+  }
+
+  /// Does the attack's own thing at the attack's own rate, in lots where it is high.
+  func paceAttack(lot: Int = 1, _ act: @escaping () -> Void) {
+    pace(attack.facts.perSecond / Double(lot), act)
+  }
+
+  func after(_ span: Span, _ act: @escaping () -> Void) {
+    loop.schedule(at: loop.now + span) { [weak self] in
+      if self?.isOver == false { act() }
+    }
+  }
+
+  func every(_ span: Span, _ act: @escaping () -> Void) {
+    after(span) { [weak self] in
+      act()
+      self?.every(span, act)
+    }
+  }
+
+  /// Keeps the attack's connections open: one that ends is opened again a second later.
+  /// - Parameter open: begins a connection, by its number, and calls its second argument once when
+  ///   that has ended.
+  func keepOpen(_ open: @escaping (_ number: Int, _ ended: @escaping () -> Void) -> Void) {
+    var waiting = Array((0..<attack.facts.connections).reversed())
+    pace(attack.facts.opensPerSecond) { [weak self] in
+      guard let number = waiting.popLast() else { return }
+      open(number) { self?.after(.seconds(1)) { waiting.insert(number, at: 0) } }
+    }
+  }
+
+  // MARK: Connections
+
+  /// Connects a raw socket to the next edge.
+  func connect(_ socket: AttackSocket) {
+    connects += 1
+    let edge = edges[connects % edges.count]
+    let bound = NIOLoopBound(socket, eventLoop: eventLoop)
+    var bootstrap = ClientBootstrap(group: eventLoop)
+    if let source = sources.take(for: edge.host) { bootstrap = bootstrap.bind(to: source) }
+    bootstrap
+      .connectTimeout(.seconds(5))
+      // What is not read waits at the edge and not in this machine's kernel.
+      .channelOption(.socketOption(.so_rcvbuf), value: 4_096)
+      .channelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(bound.value)
+        }
+      }
+      .connect(host: edge.host, port: edge.port)
+      .whenFailure { _ in bound.value.failed() }
+  }
+
+  /// Begins a client's WebSocket to the next edge.
+  func link(_ delegate: any DeviceLinkDelegate) -> any DeviceLink {
+    connects += 1
+    return network.connect(to: orders.edges[connects % orders.edges.count], delegate: delegate)
+  }
+
+  // MARK: Credentials
+
+  /// The app of the attackers.
+  var app: String { attack == .appFlood ? orders.otherApp : orders.app }
+
+  /// A good token of a user who is hostile. Empty where none can be made: the attack then shows what
+  /// becomes of it without.
+  func token(user: String, device: String? = nil) -> String {
+    let token = try? keys.mintToken(
+      app: app, user: user, device: device, lifetimeSeconds: 3_600, now: Int64(time(nil)))
+    return token ?? ""
+  }
+
+  /// A token that looks right up to its signature.
+  func forgedToken(user: String) -> String {
+    let kid = keys.keyID(app: app, algorithm: "ES256") ?? "dev-es256"
+    let header = Base64URL.text(Array(#"{"alg":"ES256","kid":"\#(kid)","typ":"JWT"}"#.utf8))
+    let claims = token(user: user).split(separator: ".").dropFirst().first ?? ""
+    let signature = (0..<64).map { _ in UInt8.random(in: 0...255, using: &random) }
+    return "\(header).\(claims).\(Base64URL.text(signature))"
+  }
+
+  func callID() -> CallID { CallID(high: random.next(), low: random.next()) }
+}

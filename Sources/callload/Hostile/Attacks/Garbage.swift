@@ -1,0 +1,64 @@
+import CallCore
+import CallWire
+
+extension AttackContext {
+  /// Attaches well, then sends frames in which bytes are changed, missing or too many, and one in ten
+  /// times a frame whose WebSocket header is changed, too.
+  func sendGarbage() {
+    let fleet = keepWebSockets(
+      subprotocol: { Self.codec($0).subprotocol },
+      opened: { [self] socket, number in
+        let request = AttachRequest(
+          token: token(user: "hostile-garbage-\(number)"), device: "g")
+        let codec = Self.codec(number)
+        socket.write(frame(codec, codec.encode(ClientFrame(id: 1, command: .attach(request)))))
+      })
+    paceAttack { [self] in
+      guard let (number, socket) = fleet.next(of: attack.facts.connections) else { return }
+      let codec = Self.codec(number)
+      var bytes = frame(codec, mutated(codec.encode(sample())))
+      if Int.random(in: 0..<10, using: &random) == 0 {
+        change(&bytes, in: 0..<min(14, bytes.count))
+      }
+      if socket.write(bytes) { account.attempts += 1 }
+    }
+  }
+
+  private static func codec(_ number: Int) -> DeviceCodec {
+    number.isMultiple(of: 2) ? .protobuf : .json
+  }
+
+  private func frame(_ codec: DeviceCodec, _ payload: [UInt8]) -> [UInt8] {
+    AttackBytes.frame(codec == .json ? .text : .binary, payload)
+  }
+
+  /// A good frame.
+  private func sample() -> ClientFrame {
+    let address = CallAddress(callee: "nobody", call: callID())
+    let commands: [ClientCommand] = [
+      place(to: "nobody", descriptionBytes: 300), .query(address), .resume(address), .calls,
+      .signal(address, .candidate, body: "candidate"), .hangUp(address),
+      .decline(address, .everywhere),
+      .ack([AckItem(call: address, version: 7)]), .answer(address, description: "answer"),
+      .register(RegistrationRequest(deviceName: "g", sdkName: "callload")), .ping, .detach,
+    ]
+    return ClientFrame(id: random.next() >> 12, command: commands.randomElement(using: &random)!)
+  }
+
+  private func mutated(_ frame: [UInt8]) -> [UInt8] {
+    var bytes = frame
+    switch Int.random(in: 0..<4, using: &random) {
+    case 0: bytes.removeLast(Int.random(in: 0...bytes.count, using: &random))
+    case 1: bytes += (0..<16).map { _ in UInt8.random(in: 0...255, using: &random) }
+    case 2: bytes = (0..<64).map { _ in UInt8.random(in: 0...255, using: &random) }
+    default: break
+    }
+    for _ in 0..<Int.random(in: 1...8, using: &random) { change(&bytes, in: bytes.indices) }
+    return bytes
+  }
+
+  private func change(_ bytes: inout [UInt8], in range: Range<Int>) {
+    guard let at = range.randomElement(using: &random) else { return }
+    bytes[at] = UInt8.random(in: 0...255, using: &random)
+  }
+}

@@ -1,0 +1,110 @@
+/// The normal load beside one attack, or beside none.
+package struct HostileRow: Sendable, Equatable {
+  /// `quiet`, an attack's name, or `all`.
+  package var name: String
+  package var calls: Int
+  /// Microseconds, of the calls that were due during the attack; nothing where none rang.
+  package var ringP50: UInt64?
+  package var ringP99: UInt64?
+  /// Of the normal load, by cause, with servers that died.
+  package var failures: [String: Int]
+  package var peaks: [NodePeak]
+  /// Seconds from the attack's end until rings took no longer than the aim; nothing where they did not
+  /// in the time that was watched.
+  package var recoveredSeconds: Double?
+  package var accounts: [Attack: AttackAccount]
+
+  package static let quiet = "quiet"
+
+  package init(
+    name: String, calls: Int = 0, ringP50: UInt64? = nil, ringP99: UInt64? = nil,
+    failures: [String: Int] = [:], peaks: [NodePeak] = [], recoveredSeconds: Double? = nil,
+    accounts: [Attack: AttackAccount] = [:]
+  ) {
+    self.name = name
+    self.calls = calls
+    self.ringP50 = ringP50
+    self.ringP99 = ringP99
+    self.failures = failures
+    self.peaks = peaks
+    self.recoveredSeconds = recoveredSeconds
+    self.accounts = accounts
+  }
+
+  package var failureCount: Int { failures.values.reduce(0, +) }
+  package var attempts: Int { accounts.values.reduce(0) { $0 + $1.attempts } }
+
+  /// The greatest memory of any one node of a role.
+  package func memoryBytes(_ role: ProcessRole) -> UInt64? {
+    peaks.filter { $0.role == role }.map(\.bytes).max()
+  }
+}
+
+/// What is wanted of the normal load beside an attack, by the same load without one.
+package struct HostileAim: Sendable, Equatable {
+  /// Microseconds.
+  package var ringP99Max: UInt64
+  package var memoryMax: [ProcessRole: UInt64]
+
+  package init(quiet: HostileRow) {
+    ringP99Max = max(10_000, 2 * (quiet.ringP99 ?? 0))
+    memoryMax = [:]
+    for role in ProcessRole.allCases { memoryMax[role] = quiet.memoryBytes(role).map { 2 * $0 } }
+  }
+
+  /// What of the aim a row misses, as phrases.
+  package func problems(_ row: HostileRow) -> [String] {
+    var problems: [String] = []
+    if row.failureCount > 0 { problems.append("\(Units.count(row.failureCount)) failures") }
+    if let p99 = row.ringP99 {
+      if p99 > ringP99Max {
+        problems.append("ring p99 above \(Units.time(microseconds: ringP99Max))")
+      }
+    } else {
+      problems.append("nothing rang")
+    }
+    for role in ProcessRole.allCases {
+      guard let bytes = row.memoryBytes(role), let most = memoryMax[role], bytes > most else {
+        continue
+      }
+      problems.append("\(role.rawValue) memory above \(Units.bytes(most))")
+    }
+    if row.recoveredSeconds.map({ $0 > HostilePlan.recoverySecondsMax }) ?? true {
+      problems.append("not back to quiet in time")
+    }
+    let idle = row.accounts.filter { $0.value.attempts == 0 }.map(\.key.rawValue).sorted()
+    if !idle.isEmpty { problems.append("\(idle.joined(separator: ", ")) did nothing") }
+    if row.name != HostileRow.quiet, row.accounts.isEmpty {
+      problems.append("the attackers left no account")
+    }
+    return problems
+  }
+
+  /// Seconds from an attack's end until the first second from which on in none more than one ring in ten is
+  /// slower than the aim.
+  /// - Parameters:
+  ///   - from: the attack's end.
+  ///   - until: the load's end.
+  package func recovery(_ rings: [RingSample], from: Double, until: Double) -> Double? {
+    var counts: [Int: (all: Int, slow: Int)] = [:]
+    for ring in rings where ring.dueSeconds >= from && ring.dueSeconds < until {
+      let second = Int(ring.dueSeconds - from)
+      counts[second, default: (0, 0)].all += 1
+      if ring.microseconds > ringP99Max { counts[second, default: (0, 0)].slow += 1 }
+    }
+    guard let lastSlow = counts.filter({ $0.value.slow * 10 > $0.value.all }).keys.max() else {
+      return 0
+    }
+    // Where the last second is slow, nobody knows when it would have ended.
+    return counts.keys.contains { $0 > lastSlow } ? Double(lastSlow + 1) : nil
+  }
+}
+
+extension [RingSample] {
+  /// A percentile of the rings that were due before a time, in microseconds.
+  package func percentile(_ share: Double, before seconds: Double) -> UInt64? {
+    let sorted = filter { $0.dueSeconds < seconds }.map(\.microseconds).sorted()
+    guard !sorted.isEmpty else { return nil }
+    return sorted[Swift.min(sorted.count - 1, Int(Double(sorted.count) * share))]
+  }
+}

@@ -1,0 +1,111 @@
+import CallAuth
+import FoundationEssentials
+
+/// The normal load once without attackers and once beside each attack, each time on a cluster of its own, so
+/// that memory is that attack's.
+extension LoadRun {
+  func hostile(_ hostile: HostilePlan, _ folder: TemporaryFolder) async throws -> Outcome {
+    let quiet = try await play(
+      HostilePlan.Round(name: HostileRow.quiet, attacks: []), hostile, folder)
+    var report = quiet.report
+    let aim = HostileAim(quiet: quiet.row(aim: nil))
+    report.hostile.append(quiet.row(aim: aim))
+    for round in hostile.rounds where control.isWanted {
+      let row: HostileRow
+      do {
+        row = try await play(round, hostile, folder).row(aim: aim)
+      } catch {
+        // What the other attacks showed is still worth a report.
+        row = HostileRow(name: round.name, failures: ["\(error)": 1])
+        await stopCluster()
+      }
+      guard !control.wasInterrupted else { break }
+      report.hostile.append(row)
+      let problems = aim.problems(row)
+      console.say(
+        "\(round.name): " + (problems.isEmpty ? "holds" : problems.joined(separator: ", ")))
+      control.forgetIncidents()
+    }
+    report.result.interrupted = control.wasInterrupted
+    try write(report)
+    return .report(
+      report.text(Terminal.standardOutput.style), exitStatus: Verdict(report).exitStatus)
+  }
+
+  private func play(
+    _ round: HostilePlan.Round, _ hostile: HostilePlan, _ folder: TemporaryFolder
+  ) async throws -> PlayedRound {
+    switch round.attacks.count {
+    case 0: console.say("\(round.name): the load alone")
+    case 1: console.say("\(round.name): \(round.attacks[0].help)")
+    default: console.say("\(round.name): \(round.attacks.count) attacks at the same time")
+    }
+    let folder = try folder.inner(round.name)
+    let servers = try await servers(folder)
+    let attackers = AttackerProcess(
+      round, orders: orders(round, hostile, servers, folder), folder: folder,
+      processes: processes)
+    var session = makeSession(servers)
+    session.beside = { [control] in
+      do {
+        try await attackers.run(beside: servers) { control.isWanted }
+      } catch {
+        control.fail("\(error)")
+      }
+    }
+    session.registrationsOfOthers = round.attacks.isEmpty ? 0 : Attack.registrationsMax
+    session.atEnd = { attackers.look(at: servers) }
+    control.attach(session.engine)
+    control.begin(step: "")
+    let report = try await session.run()
+    await stopCluster()
+    return PlayedRound(
+      round: round, report: report, attackers: attackers,
+      attackSeconds: attackers.endedAfterSeconds ?? hostile.attackSeconds,
+      loadSeconds: hostile.attackSeconds + hostile.recoverySeconds)
+  }
+
+  private func stopCluster() async {
+    control.begin(step: "stopping the cluster")
+    await processes.stop()
+    processes.reset()
+  }
+
+  private func orders(
+    _ round: HostilePlan.Round, _ hostile: HostilePlan, _ servers: Servers,
+    _ folder: TemporaryFolder
+  ) -> AttackOrders {
+    AttackOrders(
+      attacks: round.attacks, edges: servers.edgeURLs,
+      keysPath: servers.keysPath ?? folder.file("keys.json"), app: servers.app,
+      otherApp: servers.keys.appNames.first { $0 != servers.app } ?? servers.app,
+      seconds: hostile.attackSeconds, seed: plan.settings.seed,
+      accountPath: folder.file("attack-account.json"))
+  }
+}
+
+/// What one run gave.
+private struct PlayedRound {
+  var round: HostilePlan.Round
+  var report: RunReport
+  var attackers: AttackerProcess
+  /// From the beginning of the load until the attackers were gone.
+  var attackSeconds: Double
+  var loadSeconds: Double
+
+  /// - Parameter aim: nothing for the quiet run, by which it is set.
+  func row(aim: HostileAim?) -> HostileRow {
+    let result = report.result
+    var failures = result.failures.filter { $0.value > 0 }
+    for incident in report.incidents { failures[incident, default: 0] += 1 }
+    let missing = result.callsExpected - result.callsAccountedFor
+    if failures.isEmpty, missing > 0 { failures["calls not completed"] = missing }
+    return HostileRow(
+      name: round.name, calls: result.callsPlaced,
+      ringP50: result.rings.percentile(0.5, before: attackSeconds),
+      ringP99: result.rings.percentile(0.99, before: attackSeconds), failures: failures,
+      peaks: attackers.peaks,
+      recoveredSeconds: aim?.recovery(result.rings, from: attackSeconds, until: loadSeconds),
+      accounts: attackers.accounts())
+  }
+}
