@@ -40,7 +40,8 @@ extension AdminResponder {
     -> ListReport<Entry>
   {
     ListReport(
-      node: configuration.nodeID, entries: entries.sorted { $0.precedes($1) }, leftOut: leftOut, shards: shards,
+      node: configuration.nodeID, entries: entries.sorted { $0.precedes($1) }, leftOut: leftOut,
+      shards: shards,
       shardCount: configuration.shardCount)
   }
 
