@@ -8,8 +8,14 @@ package import CallWire
 package protocol DeviceLoop: AnyObject {
   /// Monotonic, anchored to the wall clock once.
   var now: Timestamp { get }
+  /// When what is being read was there at the latest: devices of one loop take turns, as devices do not.
+  var arrivedAt: Timestamp { get }
   /// Runs an action on this loop, at the given time or as soon after it as may be.
   func schedule(at time: Timestamp, _ action: @escaping () -> Void)
+}
+
+extension DeviceLoop {
+  package var arrivedAt: Timestamp { now }
 }
 
 /// Makes connections to edges.

@@ -9,6 +9,8 @@ package final class NIODeviceLoop: DeviceLoop {
   private let isolated: NIOIsolatedEventLoop
   /// Wall clock minus monotonic clock, at start.
   private let offsetMicroseconds: Int64
+  /// When the first of the sockets was read that the kernel named together.
+  private var turnBeganAt: Timestamp?
 
   /// To be called on the loop.
   package init(eventLoop: any EventLoop, wallClock: Timestamp) {
@@ -20,6 +22,15 @@ package final class NIODeviceLoop: DeviceLoop {
   private static var monotonic: Int64 { Int64(NIODeadline.now().uptimeNanoseconds / 1000) }
 
   package var now: Timestamp { Timestamp(microseconds: Self.monotonic + offsetMicroseconds) }
+
+  package var arrivedAt: Timestamp {
+    if let turnBeganAt { return turnBeganAt }
+    let now = now
+    turnBeganAt = now
+    // Tasks run when all of these sockets were read.
+    isolated.execute { [weak self] in self?.turnBeganAt = nil }
+    return now
+  }
 
   package func schedule(at time: Timestamp, _ action: @escaping () -> Void) {
     let uptime = max(0, time.microseconds - offsetMicroseconds)

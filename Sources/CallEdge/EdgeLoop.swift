@@ -44,8 +44,6 @@ final class EdgeLoop {
   private var flushScheduled = false
   private var lazyFlushScheduled = false
   private var touched: [WebSocketHandler] = []
-  /// When the places arrived whose last invites are written but not flushed yet.
-  private var ringsSince: [Timestamp] = []
   /// Sockets with frames that wait for company: since the last look, and since the one before.
   private var holding: [WebSocketHandler] = []
   private var holdingLong: [WebSocketHandler] = []
@@ -219,18 +217,6 @@ final class EdgeLoop {
     let now = self.now
     for item in items { handle(item, now: now) }
     flushTouched()
-    recordRings()
-  }
-
-  /// Records the ring latency of the invites that were just flushed. The clocks of two edges may differ, so
-  /// a negative span counts as 0.
-  private func recordRings() {
-    guard !ringsSince.isEmpty else { return }
-    let now = self.now
-    for since in ringsSince {
-      metrics.ringLatency.record(microseconds: max(0, (now - since).microseconds))
-    }
-    ringsSince.removeAll(keepingCapacity: true)
   }
 
   private func handle(_ item: EdgeItem, now: Timestamp) {
@@ -242,7 +228,6 @@ final class EdgeLoop {
         return undeliverable(delivery, session: item.session, now: now)
       }
       metrics.deliveriesTotal.increment()
-      if let since = item.ringsSince { ringsSince.append(since) }
       shared.logger.written(
         delivery, to: SessionRef(edge: shared.incarnation, number: item.session), handler.sender)
     case .notice(let notice):

@@ -44,19 +44,41 @@ extension EdgeNode {
       if batch.unreadable > 0 {
         shared.metrics.itemsUnreadable.increment(by: UInt64(batch.unreadable))
       }
-      Self.distribute(batch.items, to: loops, shared.metrics)
+      Self.distribute(batch.items, to: loops, shared)
     }
   }
 
   private static func distribute(
-    _ items: [EdgeItem], to loops: [LoopHandle], _ metrics: EdgeMetrics
+    _ items: [EdgeItem], to loops: [LoopHandle], _ shared: EdgeShared
   ) {
-    if loops.count == 1 {
-      return loops[0].offer(items, dropped: metrics.deliveriesDropped)
-    }
+    var busy: [LoopHandle] = []
     for (index, loop) in loops.enumerated() {
-      let part = items.filter { EdgeLoop.loopIndex(ofSession: $0.session) == index }
-      if !part.isEmpty { loop.offer(part, dropped: metrics.deliveriesDropped) }
+      let part =
+        loops.count == 1
+        ? items : items.filter { EdgeLoop.loopIndex(ofSession: $0.session) == index }
+      guard !part.isEmpty else { continue }
+      loop.offer(part, dropped: shared.metrics.deliveriesDropped)
+      busy.append(loop)
+    }
+    recordRings(items.compactMap(\.ringsSince), of: busy, shared)
+  }
+
+  /// Records the ring latency of invites when all loops have written theirs: the devices of a call have their
+  /// sessions on several. The clocks of two edges may differ, so a negative span counts as 0.
+  private static func recordRings(
+    _ rings: [Timestamp], of loops: [LoopHandle], _ shared: EdgeShared
+  ) {
+    guard !rings.isEmpty else { return }
+    let left = Countdown(loops.count)
+    for loop in loops {
+      // Behind what was just offered.
+      loop.execute { _ in
+        guard left.isLast(adding: 0) != nil else { return }
+        let now = shared.clock.now()
+        for since in rings {
+          shared.metrics.ringLatency.record(microseconds: max(0, (now - since).microseconds))
+        }
+      }
     }
   }
 

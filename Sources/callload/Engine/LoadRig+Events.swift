@@ -90,7 +90,7 @@ extension LoadRig {
     let isAwake = sleep?.sleeps(device.index) != true
     if isAwake { live.awakeInvited += 1 }
     if isAwake, live.awakeInvited == live.expectedInvites {
-      rang(live.plan, at: now)
+      rang(live.plan, at: arrivedAt)
     }
     if live.ringsSince == nil {
       live.ringsSince = now

@@ -31,7 +31,7 @@ extension LoadRig {
   func pingReplied(_ device: SimulatedDevice, _ request: UInt64, _ reply: ServerReply) {
     guard let ping = device.ping, ping.request == request else { return }
     device.ping = nil
-    if case .done = reply { stage?.book.record(.hop, loop.now - ping.due) }
+    if case .done = reply { stage?.book.record(.hop, arrivedAt - ping.due) }
   }
 
   /// The last of a call's awake devices has the invite.

@@ -10,6 +10,8 @@ package final class LoadRig {
   let options: LoadOptions
   package let roster: Roster
   package let loop: any DeviceLoop
+  /// When the frame that is being taken was there at the latest.
+  var arrivedAt = Timestamp(microseconds: 0)
   let network: any DeviceNetwork
   let progress: LoadProgress
   /// Distinguishes the call ids of runs with the same seed on the same cluster.
@@ -134,6 +136,7 @@ package final class LoadRig {
     _ device: SimulatedDevice, _ frame: ServerFrame, on link: ClientMachine.Link = .current
   ) {
     let now = loop.now
+    arrivedAt = loop.arrivedAt
     stage?.checker.told(device: device.index, frame, at: now)
     if case .delivery(let delivery) = frame {
       noticeDelivery(device, delivery, at: now)
