@@ -228,8 +228,7 @@ let package = Package(
       "CallNodeTests",
       [
         "CallNodeKit", "CallEdge", "CallTestKit", "CallBus", "CallCore", "CallWire",
-        "CallTelemetry",
-        .log,
+        "CallTelemetry", "CallAuth", .lifecycle, .log,
       ]),
     tests("CallCtlTests", ["callctl", "CallCore", "CallTelemetry"]),
     tests(

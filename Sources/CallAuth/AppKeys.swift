@@ -16,6 +16,20 @@ public struct AppKeys: Sendable {
     }
     let kid: String
     let material: Material
+    /// Tells this key from others, also from another one of the same name: part of a digest.
+    let number: UInt32
+
+    init(app: String, kid: String, material: Material) {
+      self.kid = kid
+      self.material = material
+      var digest = SHA256()
+      digest.update(data: Data("\(app)\0\(kid)\0".utf8))
+      switch material {
+      case .hs256(let secret): secret.withUnsafeBytes { digest.update(bufferPointer: $0) }
+      case .es256(let key, _): digest.update(data: key.rawRepresentation)
+      }
+      number = digest.finalize().prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
+    }
 
     /// The `alg` that a token signed with this key must name.
     var algorithm: String {
@@ -42,6 +56,9 @@ public struct AppKeys: Sendable {
 
   /// The names of all apps, sorted.
   public var appNames: [String] { apps.keys.sorted() }
+
+  /// Of the keys of all apps.
+  var keyNumbers: Set<UInt32> { Set(apps.values.flatMap(\.keys).map(\.number)) }
 
   /// Reads a key file.
   /// - Throws: what is wrong, with file, app and key, and what to do about it.
@@ -104,7 +121,8 @@ public struct AppKeys: Sendable {
       guard !keys.contains(where: { $0.kid == candidate.kid }) else {
         throw place.error("two keys of the app have this kid", "give each key its own")
       }
-      keys.append(Key(kid: candidate.kid, material: try material(candidate, place)))
+      keys.append(
+        Key(app: entry.app, kid: candidate.kid, material: try material(candidate, place)))
     }
     return App(name: entry.app, keys: keys)
   }
@@ -222,8 +240,8 @@ extension AppKeys {
     let app = App(
       name: name,
       keys: [
-        Key(kid: "dev-hs256", material: .hs256(secret)),
-        Key(kid: "dev-es256", material: .es256(pair.publicKey, privateKey: pair)),
+        Key(app: name, kid: "dev-hs256", material: .hs256(secret)),
+        Key(app: name, kid: "dev-es256", material: .es256(pair.publicKey, privateKey: pair)),
       ])
     return (app, entry)
   }

@@ -6,11 +6,16 @@ public struct DeviceClaims: Sendable, Equatable {
   public var device: String?
   /// Seconds since 1970.
   public var expiresAtSeconds: Int64
-  public init(app: String, user: String, device: String?, expiresAtSeconds: Int64) {
+  /// Of the key that signed it.
+  public var keyNumber: UInt32
+  public init(
+    app: String, user: String, device: String?, expiresAtSeconds: Int64, keyNumber: UInt32 = 0
+  ) {
     self.app = app
     self.user = user
     self.device = device
     self.expiresAtSeconds = expiresAtSeconds
+    self.keyNumber = keyNumber
   }
 }
 

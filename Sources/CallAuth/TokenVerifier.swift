@@ -15,7 +15,7 @@ public struct TokenVerifier: Sendable {
   /// ("a few minutes" at most, says RFC 7519, 4.1.5). When a token was issued, `iat`, is not read.
   public static let clockLeewaySeconds: Int64 = 60
 
-  private let keys: AppKeys
+  let keys: AppKeys
   private let parser = DefaultJWTParser(jsonDecoder: ShallowJSONDecoder())
 
   public init(keys: AppKeys) { self.keys = keys }
@@ -49,7 +49,7 @@ public struct TokenVerifier: Sendable {
     }
     return DeviceClaims(
       app: app.name, user: parsed.payload.sub, device: parsed.payload.device,
-      expiresAtSeconds: expiry)
+      expiresAtSeconds: expiry, keyNumber: key.number)
   }
 
   /// A token without `kid` is good where the app has one key only.

@@ -17,7 +17,8 @@ public struct EdgeConfiguration: Sendable {
   public var shardCount = 64
   /// Threads that serve connections. At most 256.
   public var eventLoops = System.coreCount
-  public var appKeys: AppKeys
+  /// Who says which tokens are good.
+  public var tokens: TokenAuthority
   public var limits = CallLimits()
 
   /// How the lease bucket is made where it is missing.
@@ -80,8 +81,12 @@ public struct EdgeConfiguration: Sendable {
   /// Connections that may wait to be accepted.
   public var backlog: Int32 = 4096
 
-  public init(nodeID: String, appKeys: AppKeys) {
+  public init(nodeID: String, tokens: TokenAuthority) {
     self.nodeID = nodeID
-    self.appKeys = appKeys
+    self.tokens = tokens
+  }
+
+  public init(nodeID: String, appKeys: AppKeys) {
+    self.init(nodeID: nodeID, tokens: TokenAuthority(keys: appKeys))
   }
 }

@@ -12,7 +12,7 @@ final class EdgeShared: Sendable {
   /// Drawn at start: this edge's number in sessions.
   let incarnation: UInt64
   let subjects: Subjects
-  let verifier: TokenVerifier
+  let tokens: TokenAuthority
   /// Empty until the cluster's keys for pushes are known.
   let pushKeys: PushKeyring
   let rules: SessionRules
@@ -45,7 +45,7 @@ final class EdgeShared: Sendable {
     self.send = send
     subjects = Subjects(
       cluster: configuration.cluster, shardCount: configuration.shardCount)
-    verifier = TokenVerifier(keys: configuration.appKeys)
+    tokens = configuration.tokens
     rules = SessionRules(edge: incarnation, configuration: configuration)
     origins = AllowedOrigins(configuration.allowedOrigins)
     metrics = EdgeMetrics(registry)

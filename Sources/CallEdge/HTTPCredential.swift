@@ -101,7 +101,7 @@ extension EdgeShared {
 
   private func claims(of token: String, now: Timestamp) throws(CallError) -> DeviceClaims {
     do {
-      return try verifier.verify(token, now: now.microseconds / 1_000_000)
+      return try tokens.verify(token, now: now.microseconds / 1_000_000)
     } catch {
       throw CallError(error)
     }

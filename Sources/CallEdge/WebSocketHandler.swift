@@ -275,7 +275,7 @@ final class WebSocketHandler: ChannelInboundHandler {
     let result: Result<DeviceClaims, AuthFailure>
     do {
       result = .success(
-        try loop.shared.verifier.verify(token, now: now.microseconds / 1_000_000))
+        try loop.shared.tokens.verify(token, now: now.microseconds / 1_000_000))
     } catch {
       result = .failure(error)
       loop.noteFailure(connection, CallError(error).code)

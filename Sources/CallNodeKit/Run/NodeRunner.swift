@@ -154,6 +154,10 @@ struct NodeRunner {
     let keyring = PushKeyring()
     let patiently = wait.patience(for: "the store", limit: configuration.startTimeout)
     try await patiently { try await followPushKeys(bus, keyring) }
+    let tokens = keys.map { TokenAuthority(keys: $0) }
+    if let tokens, let path = configuration.keysFile {
+      services.append(AppKeysReload(path: path, tokens: tokens, metrics: metrics, logger: logger))
+    }
     if roles.hasCoordinator {
       services.append(
         CoordinatorNode(
@@ -175,10 +179,10 @@ struct NodeRunner {
           missing: { bus.statistics.connected ? nil : "the bus is not connected" },
           logger: logger))
     }
-    if roles.hasEdge, let keys {
+    if roles.hasEdge, let tokens {
       services.append(
         EdgeNode(
-          configuration: edge(shardCount, keys), bus: bus, clock: clock, metrics: metrics,
+          configuration: edge(shardCount, tokens), bus: bus, clock: clock, metrics: metrics,
           logger: logger, pushKeys: keyring))
     }
     return services
@@ -243,8 +247,8 @@ struct NodeRunner {
     return .message(payload.message(id: id, for: job))
   }
 
-  private func edge(_ shardCount: Int, _ keys: AppKeys) -> EdgeConfiguration {
-    var out = EdgeConfiguration(nodeID: name("edge"), appKeys: keys)
+  private func edge(_ shardCount: Int, _ tokens: TokenAuthority) -> EdgeConfiguration {
+    var out = EdgeConfiguration(nodeID: name("edge"), tokens: tokens)
     out.cluster = configuration.cluster
     out.version = CallmeshVersion.current
     out.host = configuration.host

@@ -1,0 +1,94 @@
+import CallAuth
+import CallBus
+import CallNodeKit
+import CallTelemetry
+import Foundation
+import Logging
+import ServiceLifecycle
+import Testing
+
+/// A file of keys in a folder of its own.
+private struct KeysOnDisk {
+  let path = FileManager.default.temporaryDirectory.path + "/keys-\(UUID().uuidString).json"
+
+  func write(_ text: String) throws {
+    try text.write(toFile: path, atomically: true, encoding: .utf8)
+  }
+  func remove() { try? FileManager.default.removeItem(atPath: path) }
+}
+
+@Suite struct AppKeysReloadTests {
+  private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+  private let now: Int64 = 1_800_000_000
+
+  private func token(_ keys: AppKeys) async throws -> String {
+    try await TokenMinter(keys: keys).mint(
+      app: "demo", user: "ann", lifetimeSeconds: 60, now: now)
+  }
+
+  private func count(_ result: String, _ metrics: MetricsRegistry) -> Bool {
+    metrics.render().contains("callmesh_keys_reloads_total{result=\"\(result)\"} 1")
+  }
+
+  @Test func newKeysAreInForceAtOnceAndOldOnesGone() async throws {
+    let disk = KeysOnDisk()
+    defer { disk.remove() }
+    let (old, _) = AppKeys.generateDevelopment(app: "demo")
+    let (new, json) = AppKeys.generateDevelopment(app: "demo")
+    let tokens = TokenAuthority(keys: old)
+    let metrics = MetricsRegistry()
+    let number = try tokens.verify(try await token(old), now: now).keyNumber
+    #expect(tokens.isInForce(keyNumber: number))
+    let before = tokens.generation
+    try disk.write(json)
+    AppKeysReload(path: disk.path, tokens: tokens, metrics: metrics, logger: logger).reload("test")
+    #expect(tokens.generation > before && count("taken", metrics))
+    let oldToken = try await token(old)
+    #expect(throws: AuthFailure.notAccepted) { try tokens.verify(oldToken, now: now) }
+    #expect(try tokens.verify(try await token(new), now: now).user == "ann")
+    // Both keys have the same app and kid: their numbers tell them apart.
+    #expect(!tokens.isInForce(keyNumber: number))
+  }
+
+  @Test(arguments: ["", "{", #"{"apps":[]}"#, #"{"apps":[{"app":"demo","keys":[]}]}"#])
+  func aFileThatIsWrongChangesNothing(text: String) async throws {
+    let disk = KeysOnDisk()
+    defer { disk.remove() }
+    let (keys, _) = AppKeys.generateDevelopment(app: "demo")
+    let tokens = TokenAuthority(keys: keys)
+    let metrics = MetricsRegistry()
+    let before = tokens.generation
+    try disk.write(text)
+    AppKeysReload(path: disk.path, tokens: tokens, metrics: metrics, logger: logger).reload("test")
+    #expect(tokens.generation == before && count("refused", metrics))
+    #expect(try tokens.verify(try await token(keys), now: now).user == "ann")
+  }
+
+  @Test func aChangedFileIsNoticedWhileTheNodeRuns() async throws {
+    let disk = KeysOnDisk()
+    defer { disk.remove() }
+    try disk.write("1")
+    let reloads = Inbox<String>(capacity: 10)
+    let services = ServiceGroup(
+      services: [
+        FileReload(files: [disk.path], interval: .milliseconds(10)) { reloads.offer($0) }
+      ], logger: logger)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { try await services.run() }
+      // Until it is noticed: the first look may come after the first of these.
+      group.addTask {
+        var text = "2"
+        while !Task.isCancelled {
+          try disk.write(text)
+          text += "2"
+          try await Task.sleep(for: .milliseconds(20))
+        }
+      }
+      let heard = await reloads.next(until: .now + .seconds(60))
+      #expect(heard.first == "a file changed")
+      await services.triggerGracefulShutdown()
+      group.cancelAll()
+      do { try await group.waitForAll() } catch is CancellationError {}
+    }
+  }
+}
