@@ -284,10 +284,11 @@ extension ClientMachine {
   mutating func remember(_ call: CallID) {
     guard !endedCalls.contains(call) else { return }
     endedCalls.append(call)
-    guard endedCalls.count > configuration.endedCallsMax,
+    while endedCalls.count > configuration.endedCallsMax,
       let index = endedCalls.firstIndex(where: { !isAwaited($0) })
-    else { return }
-    calls[endedCalls.remove(at: index)] = nil
+    {
+      calls[endedCalls.remove(at: index)] = nil
+    }
   }
 
   private func isAwaited(_ call: CallID) -> Bool {

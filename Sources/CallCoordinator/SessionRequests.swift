@@ -9,7 +9,7 @@ package struct SessionRequests: Sendable {
   private var asked: UInt64 = 0
   /// Of edges that were lost and have not announced their sessions since: the last request of before.
   private var askedBeforeLoss: [UInt64: UInt64] = [:]
-  /// Edges whose last announcement was not complete.
+  /// Living edges whose last announcement was not complete.
   private var askedForRest: Set<UInt64> = []
   /// Edges that never come back are forgotten beyond this, the oldest first.
   private static let lostEdgesMax = 64
@@ -22,6 +22,7 @@ package struct SessionRequests: Sendable {
 
   /// An edge was lost, or comes back.
   package mutating func noteLoss(of edge: UInt64) {
+    askedForRest.remove(edge)
     askedBeforeLoss[edge] = asked
     guard askedBeforeLoss.count > Self.lostEdgesMax,
       let oldest = askedBeforeLoss.min(by: { ($0.value, $0.key) < ($1.value, $1.key) })

@@ -563,6 +563,27 @@ extension [ClientMachine.Action] {
     #expect(device.machine.calls.count == 16)
   }
 
+  /// Many calls ended while each waited for an answer; once they have it, the next end makes room for all.
+  @Test func endedCallsThatHadToWaitAreForgottenTogether() {
+    var device = Device()
+    device.attach()
+    func ring(_ number: Int) -> CallID {
+      let id = CallID(high: 9, low: UInt64(number))
+      device.hear(id, 5, invite)
+      return id
+    }
+    var requests: [UInt64] = []
+    for number in 0..<40 {
+      let id = ring(number)
+      requests.append(device.say(.answer(CallAddress(callee: "me", call: id), description: "a"))!)
+      device.hear(id, 6, .stop(Stop(reason: .answeredElsewhere)))
+    }
+    #expect(device.machine.calls.count == 40)
+    for request in requests { device.hear(.reply(id: request, .error(CallError(.callEnded)))) }
+    device.hear(ring(40), 6, .stop(Stop(reason: .unanswered, missed: true)))
+    #expect(device.machine.calls.count == 16)
+  }
+
   @Test func callKitHearsItsReasons() {
     let expected: [(EndReason, Int)] = [
       (.answeredElsewhere, 4), (.declined, 5), (.cancelled, 2), (.unanswered, 3), (.busy, 3),

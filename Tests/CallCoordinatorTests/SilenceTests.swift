@@ -139,4 +139,37 @@ import Testing
       #expect(bench.edge.items.count == 1)
     }
   }
+
+  /// While a node does not receive its own heartbeats, nobody can tell it that he is back: a caller's grace does
+  /// not run out, and begins anew when the node hears itself again.
+  @Test func graceDoesNotRunOutWhileTheNodeDoesNotHearItself() async throws {
+    try await WorkerBench { $0.leaseTimeout = .milliseconds(40) }.run { bench in
+      var limits = CallLimits()
+      limits.resumeGraceRinging = .milliseconds(50)
+      try await bench.adopt(0, limits: limits)
+      let (caller, callee) = (bench.user(1), bench.user(0))
+      let call = CallID(high: 7, low: 7)
+      func phase(_ request: UInt64) async throws -> CallPhase? {
+        bench.edge.send(.query(call), from: 1, callee, "phone", to: callee, request: request)
+        try await eventually("an answer") { bench.edge.reply(to: 1, request: request) != nil }
+        guard case .call(let state) = bench.edge.reply(to: 1, request: request) else { return nil }
+        return state.phase
+      }
+      try await bench.edge.attach(callee, "phone", session: 1)
+      try await bench.edge.place(call, from: 2, caller, to: callee)
+      bench.worker.inbox.offer(.heardItself(since: bench.clock.now()))
+      bench.edge.send(.callerGone([call]), from: 2, caller, "phone", to: callee, request: 0)
+      let over = bench.clock.now() + .milliseconds(200)
+      try await eventually("the grace is long over") { bench.clock.now() > over }
+      #expect(try await phase(100) == .placed)
+
+      let since = bench.clock.now()
+      var request: UInt64 = 200
+      try await eventually("it ends, once the node hears itself") {
+        bench.worker.inbox.offer(.heardItself(since: since))
+        request += 1
+        return try await phase(request) == .ended
+      }
+    }
+  }
 }

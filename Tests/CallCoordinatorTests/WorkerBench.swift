@@ -132,7 +132,9 @@ final class WorkerBench: Sendable {
   /// Hands a shard over, as a recovery does, and waits until it serves.
   @discardableResult
   @inline(never)
-  func adopt(_ shard: Int, epoch: UInt64 = 1) async throws -> ShardTerm {
+  func adopt(
+    _ shard: Int, epoch: UInt64 = 1, limits: CallLimits = CallLimits()
+  ) async throws -> ShardTerm {
     let term = ShardTerm(shard: shard, epoch: epoch)
     let inbox = worker.inbox
     inbox.offer(.expect(term))
@@ -149,7 +151,7 @@ final class WorkerBench: Sendable {
       .adopt(
         RecoveredShard(
           term: term,
-          machine: ShardMachine(shard: shard, epoch: epoch, limits: CallLimits()),
+          machine: ShardMachine(shard: shard, epoch: epoch, limits: limits),
           sequence: last?.sequence ?? 0, edges: KnownEdges(living: []))))
     try await eventually("shard \(shard) serves") { reported.contains(.serving(term)) }
     return term

@@ -384,6 +384,14 @@ import Testing
     #expect(isFresh(100, 1) && !isFresh(299, 4))
   }
 
+  @Test func theRestIsAskedForAtOnceOnlyOnce() {
+    var requests = SessionRequests()
+    let atFirst = [requests.isIncomplete(7), requests.isIncomplete(7)]
+    requests.noteLoss(of: 7)
+    // A lost edge is forgotten, so that none is kept that never returns.
+    #expect(atFirst + [requests.isIncomplete(7)] == [true, false, true])
+  }
+
   @Test func requestsForSessionsAreCounted() async throws {
     try await WorkerBench().run { bench in
       try await bench.adopt(0)
