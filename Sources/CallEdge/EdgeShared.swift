@@ -19,7 +19,6 @@ final class EdgeShared: Sendable {
   let origins: AllowedOrigins
   let metrics: EdgeMetrics
   let gate: PeerGate
-  let registry: MetricsRegistry
   let clock: ClusterClock
   let logger: Logger
   let health: ClusterHealth
@@ -37,7 +36,6 @@ final class EdgeShared: Sendable {
     self.configuration = configuration
     self.incarnation = incarnation
     self.pushKeys = pushKeys
-    self.registry = registry
     self.clock = clock
     self.logger = logger
     self.health = health

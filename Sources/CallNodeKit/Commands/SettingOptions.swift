@@ -17,6 +17,8 @@ struct NodeOptions: ParsableArguments {
   @Option(help: .of(.drainSeconds)) var drainSeconds: String?
   @Option(help: .of(.heartbeatInterval)) var heartbeatInterval: String?
   @Option(help: .of(.host)) var host: String?
+  @Option(help: .of(.metricsPort)) var metricsPort: String?
+  @Option(help: .of(.metricsHost)) var metricsHost: String?
   @Option(help: .of(.logLevel)) var logLevel: String?
   @Option(help: .of(.logFormat)) var logFormat: String?
 
@@ -25,7 +27,7 @@ struct NodeOptions: ParsableArguments {
       .cluster: cluster, .nodeId: nodeId, .natsUrl: natsUrl,
       .natsCredentials: natsCredentials, .startTimeout: startTimeout, .shardCount: shardCount,
       .drainSeconds: drainSeconds, .heartbeatInterval: heartbeatInterval, .host: host,
-      .logLevel: logLevel, .logFormat: logFormat,
+      .metricsPort: metricsPort, .metricsHost: metricsHost, .logLevel: logLevel, .logFormat: logFormat,
     ].compactMapValues { $0 }
   }
 }
@@ -70,13 +72,6 @@ struct PushOptions: ParsableArguments {
       .pushProviders: pushProviders, .pushInFlight: pushInFlight, .pushWaiting: pushWaiting,
     ].compactMapValues { $0 }
   }
-}
-
-/// Of nodes that listen to no devices.
-struct MetricsOptions: ParsableArguments {
-  @Option(help: .of(.metricsPort)) var metricsPort: String?
-
-  var given: [SettingKey: String] { [.metricsPort: metricsPort].compactMapValues { $0 } }
 }
 
 struct CoordinatorOptions: ParsableArguments {

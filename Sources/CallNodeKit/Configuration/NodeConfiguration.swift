@@ -31,6 +31,9 @@ package struct NodeConfiguration: Sendable {
   package var logLevel: Logger.Level
   package var logFormat: LogFormat
   package var host: String
+  /// 0: none.
+  package var metricsPort: Int
+  package var metricsHost: String
   package var port: Int
   package var keysFile: String?
   /// nil: one per core.
@@ -46,8 +49,6 @@ package struct NodeConfiguration: Sendable {
   package var trustedProxies: [AddressRange]
   package var proxyProtocol: Bool
   package var unlimitedAddresses: [AddressRange]
-  /// 0: none.
-  package var metricsPort: Int
   package var workers: Int
   package var leaseTimeout: Span
   /// nil: silent nodes are not looked for.
@@ -83,6 +84,8 @@ package struct NodeConfiguration: Sendable {
     logLevel = Logger.Level(rawValue: settings.text(.logLevel)) ?? .info
     logFormat = LogFormat(rawValue: settings.text(.logFormat)) ?? .auto
     host = settings.text(.host)
+    metricsPort = settings.integer(.metricsPort)
+    metricsHost = settings.text(.metricsHost)
     port = settings.integer(.port)
     keysFile = settings[.keysFile] == nil ? nil : settings.text(.keysFile)
     eventLoops = settings[.eventLoops] == nil ? nil : settings.integer(.eventLoops)
@@ -98,7 +101,6 @@ package struct NodeConfiguration: Sendable {
     trustedProxies = settings.addresses(.trustedProxies)
     proxyProtocol = settings[.proxyProtocol] == .boolean(true)
     unlimitedAddresses = settings.addresses(.unlimitedAddresses)
-    metricsPort = settings.integer(.metricsPort)
     workers = settings.integer(.workers)
     leaseTimeout = settings.span(.leaseTimeout)
     let probing = settings.span(.probeTime)

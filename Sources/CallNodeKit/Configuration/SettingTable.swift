@@ -46,8 +46,14 @@ extension Setting {
       "How often a node says that it lives. The same on every node."),
     Setting(
       .host, .node, .text(.host), "127.0.0.1",
-      "The address to listen on. 0.0.0.0 accepts from other machines; put a proxy that ends TLS in "
-        + "front of an edge."),
+      "The address on which an edge listens to devices. 0.0.0.0 accepts from other machines; put a "
+        + "proxy that ends TLS in front of an edge."),
+    Setting(
+      .metricsPort, .node, .integer(0...65_535), "0",
+      "The TCP port for operators: /metrics, /healthz and /readyz; 0: none."),
+    Setting(
+      .metricsHost, .node, .text(.host), "127.0.0.1",
+      "The address of the operators' port. It asks nobody who they are: keep it off public networks."),
     Setting(
       .logLevel, .node,
       .choice(["trace", "debug", "info", "notice", "warning", "error", "critical"]), "info",
@@ -118,10 +124,6 @@ extension Setting {
   ]
 
   private static let coordinatorSettings: [Setting] = [
-    Setting(
-      .metricsPort, .coordinator, .integer(0...65_535), "0",
-      "The TCP port for /metrics, /healthz and /readyz of a coordinator or push gateway; 0: none. An edge "
-        + "has them on its port."),
     Setting(
       .workers, .coordinator, .integer(1...64), "1",
       "Threads that run shards. Give at most one per core."),

@@ -114,8 +114,9 @@ package struct NATSMember: Sendable {
 /// A node of the local cluster.
 package struct NodeMember: Sendable {
   package let process: SupervisedProcess
-  /// An edge's port for devices; a coordinator's for metrics.
+  /// Where devices connect; 0 where none do.
   package let port: Int
+  package let metricsPort: Int
   /// Its ways to each nats-server; empty where it reaches them directly.
   package let relays: [TCPRelay]
 
@@ -123,14 +124,16 @@ package struct NodeMember: Sendable {
 
   /// Whether it is up and takes part.
   package func isReady() async -> Bool {
-    await LocalHTTP.get(port: port, "/readyz")?.status == 200
+    if let answer = await LocalHTTP.get(port: metricsPort, "/readyz") { return answer.status == 200 }
+    // An edge of an earlier version has it at its devices' port.
+    return port > 0 ? await LocalHTTP.get(port: port, "/readyz")?.status == 200 : false
   }
 }
 
 extension NodeMember {
   /// How many shards a coordinator says that it serves.
   package func servedShards() async -> Int? {
-    guard let answer = await LocalHTTP.get(port: port, "/metrics"), answer.status == 200 else {
+    guard let answer = await LocalHTTP.get(port: metricsPort, "/metrics"), answer.status == 200 else {
       return nil
     }
     let name = "callmesh_coordinator_shards "
