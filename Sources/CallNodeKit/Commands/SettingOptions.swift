@@ -27,13 +27,16 @@ struct NodeOptions: ParsableArguments {
       .cluster: cluster, .nodeId: nodeId, .natsUrl: natsUrl,
       .natsCredentials: natsCredentials, .startTimeout: startTimeout, .shardCount: shardCount,
       .drainSeconds: drainSeconds, .heartbeatInterval: heartbeatInterval, .host: host,
-      .metricsPort: metricsPort, .metricsHost: metricsHost, .logLevel: logLevel, .logFormat: logFormat,
+      .metricsPort: metricsPort, .metricsHost: metricsHost, .logLevel: logLevel,
+      .logFormat: logFormat,
     ].compactMapValues { $0 }
   }
 }
 
 struct EdgeOptions: ParsableArguments {
   @Option(help: .of(.port)) var port: String?
+  @Option(help: .of(.tlsCertificate)) var tlsCertificate: String?
+  @Option(help: .of(.tlsKey)) var tlsKey: String?
   @Option(help: .of(.keysFile)) var keysFile: String?
   @Option(help: .of(.eventLoops)) var eventLoops: String?
   @Option(help: .of(.pingInterval)) var pingInterval: String?
@@ -51,7 +54,8 @@ struct EdgeOptions: ParsableArguments {
 
   var given: [SettingKey: String] {
     [
-      .port: port, .keysFile: keysFile, .eventLoops: eventLoops, .pingInterval: pingInterval,
+      .port: port, .tlsCertificate: tlsCertificate, .tlsKey: tlsKey, .keysFile: keysFile,
+      .eventLoops: eventLoops, .pingInterval: pingInterval,
       .commandsPerSecond: commandsPerSecond, .commandsBurst: commandsBurst,
       .allowedOrigins: allowedOrigins, .connectionsMax: connectionsMax,
       .connectionsPerAddress: connectionsPerAddress, .unattachedMax: unattachedMax,

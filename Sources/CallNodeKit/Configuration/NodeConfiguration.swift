@@ -35,6 +35,9 @@ package struct NodeConfiguration: Sendable {
   package var metricsPort: Int
   package var metricsHost: String
   package var port: Int
+  /// Both or none.
+  package var tlsCertificate: String?
+  package var tlsKey: String?
   package var keysFile: String?
   /// nil: one per core.
   package var eventLoops: Int?
@@ -87,6 +90,8 @@ package struct NodeConfiguration: Sendable {
     metricsPort = settings.integer(.metricsPort)
     metricsHost = settings.text(.metricsHost)
     port = settings.integer(.port)
+    tlsCertificate = settings[.tlsCertificate] == nil ? nil : settings.text(.tlsCertificate)
+    tlsKey = settings[.tlsKey] == nil ? nil : settings.text(.tlsKey)
     keysFile = settings[.keysFile] == nil ? nil : settings.text(.keysFile)
     eventLoops = settings[.eventLoops] == nil ? nil : settings.integer(.eventLoops)
     pingInterval = settings.span(.pingInterval)
@@ -126,6 +131,7 @@ package struct NodeConfiguration: Sendable {
     settings.checkRingTimeouts(&problems)
     settings.checkLease(&problems)
     settings.checkProxies(&problems)
+    settings.checkTLS(&problems)
     if roles.hasEdge, keysFile == nil { problems.append(settings.missingKeysFile) }
     if roles == .push, pushProvidersFile == nil { problems.append(settings.missingProviders) }
     if !problems.isEmpty { throw ConfigurationError(problems) }
@@ -167,6 +173,18 @@ extension ResolvedSettings {
       problem(
         .proxyProtocol, "is set, and trustedProxies names nobody who may send a PROXY header",
         "Name the proxies with \(SettingKey.trustedProxies.flag)."))
+  }
+
+  fileprivate func checkTLS(_ problems: inout [ConfigurationError.Problem]) {
+    for (given, missing) in [
+      (SettingKey.tlsCertificate, SettingKey.tlsKey), (.tlsKey, .tlsCertificate),
+    ]
+    where self[given] != nil && self[missing] == nil {
+      problems.append(
+        problem(
+          given, "is set, and \(missing.rawValue) is not",
+          "Name that file with \(missing.flag), or leave out both."))
+    }
   }
 
   fileprivate var limits: CallLimits {

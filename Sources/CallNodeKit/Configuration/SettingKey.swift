@@ -6,7 +6,8 @@ package enum SettingKey: String, CaseIterable, Sendable {
   case heartbeatInterval
   case host, metricsPort, metricsHost, logLevel, logFormat
   // Edges.
-  case port, keysFile, eventLoops, pingInterval, commandsPerSecond, commandsBurst, allowedOrigins
+  case port, tlsCertificate, tlsKey, keysFile, eventLoops, pingInterval, commandsPerSecond,
+    commandsBurst, allowedOrigins
   case connectionsMax, connectionsPerAddress, unattachedMax, requestsPerAddress
   case failedAuthsPerAddress, trustedProxies, proxyProtocol, unlimitedAddresses
   // Coordinators.

@@ -14,6 +14,8 @@ struct NodeRunner {
   var roles: NodeRoles
   /// Set where there is an edge.
   var keys: AppKeys?
+  /// Set where an edge speaks TLS.
+  var tls: EdgeTLS?
   /// Set where there is a push gateway.
   var providers: PushProviders?
   var logger: Logger
@@ -171,6 +173,7 @@ struct NodeRunner {
           configuration: gateway(shardCount), bus: bus, clock: clock, metrics: metrics,
           logger: logger, pools: senders.pools, keyring: keyring, encode: Self.encode))
     }
+    if let tls { services.append(CertificateReload(tls: tls, logger: logger)) }
     let edgeTokens = roles.hasEdge ? tokens : nil
     let edge = edgeTokens.map {
       EdgeNode(
@@ -255,6 +258,7 @@ struct NodeRunner {
     out.version = CallmeshVersion.current
     out.host = configuration.host
     out.port = configuration.port
+    out.tls = tls
     out.shardCount = shardCount
     if let eventLoops = configuration.eventLoops { out.eventLoops = eventLoops }
     out.buckets = existingBucket
