@@ -142,6 +142,10 @@ struct ClusterStarter {
     command.otherExecutable = options.otherCallnodePath
     // No flag: edges of earlier versions know none.
     command.environment["CALLMESH_METRICS_PORT"] = "\(metricsPort)"
+    if options.tls {
+      command.environment["CALLMESH_TLS_CERTIFICATE"] = folder.file(LocalCluster.certificateFile)
+      command.environment["CALLMESH_TLS_KEY"] = folder.file(LocalCluster.keyFile)
+    }
     for (key, value) in options.nodeSettings {
       command.environment[Self.environmentName(of: key)] = value
     }
