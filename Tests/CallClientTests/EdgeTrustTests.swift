@@ -92,11 +92,11 @@ import Testing
 
   // MARK: HTTP
 
-  private static var options: EdgeHTTPClient.Options {
+  private static func options(deadline: Span) -> EdgeHTTPClient.Options {
     var options = EdgeHTTPClient.Options()
-    options.deadline = .seconds(2)
-    options.backoffMinimum = .milliseconds(1)
-    options.backoffMaximum = .milliseconds(2)
+    options.deadline = deadline
+    options.backoffMinimum = .milliseconds(20)
+    options.backoffMaximum = .milliseconds(40)
     return options
   }
 
@@ -105,11 +105,12 @@ import Testing
       tls: authority.serverContext(protocols: ["http/1.1"])
     ) { _, _ in .status(200, "{}") }
     let edges = ["wss://localhost:\(server.port)"]
-    let client = EdgeHTTPClient(edges: edges, options: Self.options, trust: try trust)
+    let client = EdgeHTTPClient(
+      edges: edges, options: Self.options(deadline: .seconds(40)), trust: try trust)
     try await client.unregister("d", token: "jwt")
     #expect(server.requests.map(\.path) == ["/v1/devices/d"])
     // Who is not believed gets no token.
-    let stranger = EdgeHTTPClient(edges: edges, options: Self.options)
+    let stranger = EdgeHTTPClient(edges: edges, options: Self.options(deadline: .milliseconds(500)))
     let error = await #expect(throws: CallError.self) {
       try await stranger.unregister("d", token: "jwt")
     }

@@ -260,7 +260,8 @@ import Testing
         let client = try await edge.client()
         let bytes = (0..<300).map { UInt8(truncatingIfNeeded: ($0 * 31 + seed * 17) ^ ($0 >> 3)) }
         client.send([22, 3, UInt8(seed % 5), 0, UInt8(1 + seed)] + bytes)
-        try await client.channel.close(mode: .output).get()
+        // The edge may have been faster.
+        try? await client.channel.close(mode: .output).get()
         try await client.end()
       }
       let good = try await edge.client(files.client())
