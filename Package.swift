@@ -54,8 +54,9 @@ extension Target.Dependency {
   static let http2: [Target.Dependency] = [
     .product(name: "NIOHTTP2", package: "swift-nio-http2"),
     .product(name: "NIOHPACK", package: "swift-nio-http2"),
-    .product(name: "NIOSSL", package: "swift-nio-ssl"),
+    .nioSSL,
   ]
+  static let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
   static let httpClient: Target.Dependency = .product(
     name: "AsyncHTTPClient", package: "async-http-client")
   static let certificates: Target.Dependency = .product(
@@ -121,9 +122,11 @@ let package = Package(
       "CallCoordinator", ["CallCore", "CallWire", "CallBus", "CallTelemetry", .log, .lifecycle]),
     library(
       "CallEdge",
-      ["CallCore", "CallWire", "CallBus", "CallTelemetry", .log, .lifecycle, "CallAuth", .deque]
-        + Target.Dependency.nio),
-    library("CallClient", ["CallCore", "CallWire", .log] + Target.Dependency.nio),
+      [
+        "CallCore", "CallWire", "CallBus", "CallTelemetry", .log, .lifecycle, "CallAuth", .deque,
+        .nioSSL, .tls,
+      ] + Target.Dependency.nio),
+    library("CallClient", ["CallCore", "CallWire", .log, .nioSSL, .tls] + Target.Dependency.nio),
     library(
       "CallPush",
       [
@@ -196,11 +199,12 @@ let package = Package(
       "CallEdgeTests",
       [
         "CallEdge", "CallAuth", "CallBus", "CallWire", "CallCore", "CallTelemetry", "CallTestKit",
-        .log, .embedded,
+        .log, .embedded, .nioSSL,
       ] + Target.Dependency.nio),
     tests(
       "CallClientTests",
-      ["CallClient", "CallWire", "CallCore", .embedded] + Target.Dependency.nio),
+      ["CallClient", "CallWire", "CallCore", "CallTestKit", .embedded, .nioSSL]
+        + Target.Dependency.nio),
     tests(
       "CallLoadTests",
       [

@@ -8,15 +8,16 @@ Linux only: it finds the edge among callload's children.
 import json, os, re, subprocess, sys, tempfile, time, urllib.request
 
 
-def edge_port(parent):
+def edge_metrics_port(parent):
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             words = open(f"/proc/{pid}/cmdline").read().split("\0")
             owner = int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1])
+            variables = open(f"/proc/{pid}/environ").read().split("\0") if owner == parent else []
         except OSError:
             continue
-        if owner == parent and "edge" in words and "--port" in words:
-            return words[words.index("--port") + 1]
+        if owner == parent and "edge" in words:
+            return next(line.split("=")[1] for line in variables if line.startswith("CALLMESH_METRICS_PORT="))
     return None
 
 
@@ -38,7 +39,7 @@ run = subprocess.Popen(
 metrics = ""
 while run.poll() is None:
     time.sleep(0.3)
-    port = edge_port(run.pid)
+    port = edge_metrics_port(run.pid)
     if port is None:
         continue
     try:

@@ -19,11 +19,13 @@ public final class CallDevice: Sendable {
   private let driver: NIOLoopBoundBox<DeviceDriver>
   private let eventLoop: any EventLoop
 
-  /// - Parameter eventsMax: events that wait to be read. When more come, the oldest that is not
-  ///   about a call's beginning or end goes first; the number is in `eventsDropped`.
+  /// - Parameters:
+  ///   - trust: whom to believe to be an edge, where edges are at `wss://`.
+  ///   - eventsMax: events that wait to be read. When more come, the oldest that is not
+  ///     about a call's beginning or end goes first; the number is in `eventsDropped`.
   public init(
     _ configuration: ClientMachine.Configuration, codec: DeviceCodec = .protobuf,
-    eventsMax: Int = 256
+    trust: EdgeTrust = .system, eventsMax: Int = 256
   ) {
     let eventLoop = MultiThreadedEventLoopGroup.singleton.next()
     let buffer = EventBuffer(capacity: eventsMax)
@@ -34,7 +36,7 @@ public final class CallDevice: Sendable {
         // Nothing here is compared with the cluster's clock, so the anchor does not matter.
         (
           NIODeviceLoop(eventLoop: eventLoop, wallClock: Timestamp(microseconds: 0)),
-          NIODeviceNetwork(eventLoop: eventLoop, codec: codec)
+          NIODeviceNetwork(eventLoop: eventLoop, codec: codec, trust: trust)
         )
       } onEvent: {
         buffer.append($0)
@@ -278,7 +280,8 @@ extension ClientEvent {
     case .call(_, .invited), .call(_, .answered), .call(_, .won), .call(_, .stopped), .refused: true
     // Else the app does not know that it can no longer be woken.
     case .notice(let notice): notice.kind == .tokenTaken || notice.kind == .deviceRemoved
-    case .call(_, .ringing), .call(_, .signal), .attached, .detached, .replied, .gaveUp:
+    case .call(_, .ringing), .call(_, .signal), .attached, .detached, .notTrusted,
+      .replied, .gaveUp:
       false
     }
   }

@@ -7,6 +7,8 @@ public enum ClientEvent: Sendable, Equatable {
   case attached(AttachedInfo, again: Bool)
   /// The connection broke or could not be made; the next attempt comes by itself at `retryAt`.
   case detached(retryAt: Timestamp)
+  /// Who answered at an edge's `wss://` address did not show that it is one: in words. Goes before `detached`.
+  case notTrusted(String)
   /// The cluster will not have this device: its token, its id, or another session in its place. No
   /// further attempt is made.
   case refused(CallError)

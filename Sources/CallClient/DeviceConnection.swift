@@ -75,7 +75,7 @@ package final class DeviceConnection: ChannelInboundHandler, DeviceLink {
       flush()
     }
     phase = .closed
-    context?.close(promise: nil)
+    if abruptly { context?.closeAbruptly() } else { context?.close(promise: nil) }
   }
 
   // MARK: Channel
@@ -92,7 +92,11 @@ package final class DeviceConnection: ChannelInboundHandler, DeviceLink {
   package func channelInactive(context: ChannelHandlerContext) { fail(.broken("end of stream")) }
 
   package func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    fail(.broken(String(describing: error)))
+    if phase == .handshaking, let problem = EdgeTrust.problem(error, with: edge) {
+      fail(.notTrusted(problem))
+    } else {
+      fail(.broken(String(describing: error)))
+    }
   }
 
   package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -116,7 +120,9 @@ package final class DeviceConnection: ChannelInboundHandler, DeviceLink {
   }
 
   /// The socket could not be made at all.
-  package func connectFailed(_ error: any Error) { fail(.connectFailed(String(describing: error))) }
+  package func connectFailed(_ error: any Error) {
+    fail(.connectFailed(EdgeTrust.problem(error, with: edge) ?? String(describing: error)))
+  }
 
   private func begin(_ context: ChannelHandlerContext) {
     guard phase == .connecting else {

@@ -91,6 +91,7 @@ package final class DeviceDriver: DeviceLinkDelegate {
   package func linkClosed(_ cause: LinkClosed) {
     link = nil
     isReading = false
+    if case .notTrusted(let problem) = cause { onEvent(.notTrusted(problem)) }
     run { [self] in $0.closed(now: $1, random: &random, into: &$2) }
   }
 
@@ -159,7 +160,7 @@ package final class DeviceDriver: DeviceLinkDelegate {
     case .refused(let error):
       for completion in completions.values { completion(.failure(error)) }
       completions.removeAll()
-    case .attached, .detached, .call, .notice: break
+    case .attached, .detached, .notTrusted, .call, .notice: break
     }
   }
 
@@ -184,6 +185,7 @@ extension DeviceDriver: NextLinkOwner {
 
   package func nextClosed(_ cause: LinkClosed) {
     next = nil
+    if case .notTrusted(let problem) = cause { onEvent(.notTrusted(problem)) }
     run { [self] in $0.closed(.next, now: $1, random: &random, into: &$2) }
   }
 }

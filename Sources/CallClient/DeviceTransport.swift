@@ -48,6 +48,8 @@ package protocol DeviceLinkDelegate: AnyObject {
 package enum LinkClosed: Error, Equatable, Sendable, CustomStringConvertible {
   case connectFailed(String)
   case handshakeFailed(String)
+  /// Over TLS the other side did not show that it is an edge.
+  case notTrusted(String)
   /// The other side broke the protocol, or sent what cannot be read.
   case protocolError(String)
   /// The other side does not read what is sent.
@@ -59,6 +61,7 @@ package enum LinkClosed: Error, Equatable, Sendable, CustomStringConvertible {
     switch self {
     case .connectFailed(let what): "connect failed: \(what)"
     case .handshakeFailed(let what): "handshake failed: \(what)"
+    case .notTrusted(let what): what
     case .protocolError(let what): "protocol error: \(what)"
     case .writeBufferFull: "the other side does not read"
     case .closedByPeer(let code): "closed by the other side (\(code))"
@@ -71,6 +74,7 @@ package enum LinkClosed: Error, Equatable, Sendable, CustomStringConvertible {
     switch self {
     case .connectFailed: "connect failed"
     case .handshakeFailed: "handshake failed"
+    case .notTrusted(let what): what
     case .protocolError: "protocol error"
     case .writeBufferFull: "write buffer full"
     case .closedByPeer: "closed by edge"

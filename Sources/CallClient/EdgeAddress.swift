@@ -1,22 +1,29 @@
-/// Where an edge is: `ws://host:port/path`. Plain TCP only: whoever needs TLS puts it in front.
+/// Where an edge is: `wss://host:port/path`, or `ws://` for one that speaks no TLS.
 public struct EdgeAddress: Hashable, Sendable, CustomStringConvertible {
   public var host: String
   public var port: Int
   public var path: String
+  /// Whether the connection is encrypted, and the edge shows a certificate for `host`.
+  public var isSecure: Bool
 
   public static let defaultPath = "/v1/connect"
 
-  public init(host: String, port: Int, path: String = defaultPath) {
+  public init(host: String, port: Int, path: String = defaultPath, isSecure: Bool = false) {
     self.host = host
     self.port = port
     self.path = path
+    self.isSecure = isSecure
   }
 
-  /// Reads `ws://host[:port][/path]`; the scheme may be missing. nil for anything else.
+  /// Reads `wss://host[:port][/path]`, or the same with `ws://`; without a scheme it is `ws`. nil for anything else.
   public init?(_ text: String) {
     var rest = Substring(text)
+    var isSecure = false
     if rest.hasPrefix("ws://") {
       rest = rest.dropFirst(5)
+    } else if rest.hasPrefix("wss://") {
+      rest = rest.dropFirst(6)
+      isSecure = true
     } else if rest.contains("://") {
       return nil
     }
@@ -24,7 +31,7 @@ public struct EdgeAddress: Hashable, Sendable, CustomStringConvertible {
     let authority = rest[..<slash]
     let path = String(rest[slash...])
     var host = authority
-    var port = 80
+    var port = isSecure ? 443 : 80
     if authority.hasPrefix("[") {
       guard let end = authority.firstIndex(of: "]") else { return nil }
       host = authority[authority.index(after: authority.startIndex)..<end]
@@ -41,8 +48,12 @@ public struct EdgeAddress: Hashable, Sendable, CustomStringConvertible {
     guard !host.isEmpty, (1...65_535).contains(port) else { return nil }
     guard path.utf8.allSatisfy({ $0 > 32 && $0 < 127 }) else { return nil }
     self.init(
-      host: String(host), port: port, path: path.isEmpty || path == "/" ? Self.defaultPath : path)
+      host: String(host), port: port, path: path.isEmpty || path == "/" ? Self.defaultPath : path,
+      isSecure: isSecure)
   }
 
-  public var description: String { "ws://\(host):\(port)\(path)" }
+  public var description: String { "\(isSecure ? "wss" : "ws")://\(authority)\(path)" }
+
+  /// Host and port as a URL and the Host header have them.
+  var authority: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }

@@ -39,19 +39,24 @@ package final class NIODeviceLoop: DeviceLoop {
   }
 }
 
-/// Connects devices over TCP, on one event loop.
+/// Connects devices over TCP or TLS, on one event loop.
 package final class NIODeviceNetwork: DeviceNetwork {
   private let eventLoop: any EventLoop
   private let codec: DeviceCodec
   private var seeds: SplitMix64
+  private let trust: EdgeTrust
   private var sources: SourceAddresses?
 
-  /// - Parameter sources: where connections to the loopback leave from; nil: 127.0.0.1.
+  /// - Parameters:
+  ///   - trust: of edges at `wss://`.
+  ///   - sources: where connections to the loopback leave from; nil: 127.0.0.1.
   package init(
-    eventLoop: any EventLoop, codec: DeviceCodec, sources: SourceAddresses? = nil
+    eventLoop: any EventLoop, codec: DeviceCodec, trust: EdgeTrust = .system,
+    sources: SourceAddresses? = nil
   ) {
     self.eventLoop = eventLoop
     self.codec = codec
+    self.trust = trust
     self.sources = sources
     self.seeds = SplitMix64(seed: UInt64.random(in: 0 ... .max))
   }
@@ -60,7 +65,7 @@ package final class NIODeviceNetwork: DeviceNetwork {
     guard let address = EdgeAddress(edge) else {
       let connection = DeviceConnection(
         edge: EdgeAddress(host: "", port: 0), codec: codec, delegate: delegate, seed: seeds.next())
-      fail(connection, LinkClosed.connectFailed("\(edge) is not ws://host:port"))
+      fail(connection, LinkClosed.connectFailed("\(edge) is not wss://host:port or ws://host:port"))
       return connection
     }
     let connection = DeviceConnection(
@@ -76,8 +81,11 @@ package final class NIODeviceNetwork: DeviceNetwork {
         value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 2048, maximum: 65_536)
       )
       .connectTimeout(.seconds(10))
-      .channelInitializer { channel in
+      .channelInitializer { [trust] channel in
         channel.eventLoop.makeCompletedFuture {
+          if address.isSecure {
+            try channel.pipeline.syncOperations.addHandler(trust.handler(for: address))
+          }
           try channel.pipeline.syncOperations.addHandler(bound.value)
         }
       }

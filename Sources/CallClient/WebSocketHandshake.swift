@@ -12,7 +12,7 @@ struct WebSocketHandshake: Sendable {
   func request(_ edge: EdgeAddress) -> String {
     """
     GET \(edge.path) HTTP/1.1\r
-    Host: \(edge.host):\(edge.port)\r
+    Host: \(edge.authority)\r
     Upgrade: websocket\r
     Connection: Upgrade\r
     Sec-WebSocket-Key: \(key)\r

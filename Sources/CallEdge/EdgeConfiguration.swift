@@ -13,6 +13,8 @@ public struct EdgeConfiguration: Sendable {
   public var host = "127.0.0.1"
   /// 0: any free port; `EdgeNode.boundPort` tells which.
   public var port = 0
+  /// What devices' connections are encrypted with; nil: nothing, for loopback and behind a proxy that ends TLS.
+  public var tls: EdgeTLS?
   /// Fixed when the cluster was created.
   public var shardCount = 64
   /// Threads that serve connections. At most 256.

@@ -9,7 +9,10 @@ extension EdgeLoop {
   /// Closes a connection that is not taken; a bounded number of peers is told why.
   func refuse(_ channel: any Channel, _ refusal: ConnectionRefusal) throws {
     let limits = shared.gate.limits
-    guard refusalsTold < limits.refusalsToldPerLoop, let answer = HTTPAnswer(refusal, limits) else {
+    // To say it in TLS would take a handshake.
+    guard shared.configuration.tls == nil, refusalsTold < limits.refusalsToldPerLoop,
+      let answer = HTTPAnswer(refusal, limits)
+    else {
       // Whoever initializes a channel closes it then.
       throw refusal
     }

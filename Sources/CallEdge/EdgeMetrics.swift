@@ -6,6 +6,8 @@ package final class EdgeMetrics: Sendable {
   package let connections: Gauge
   package let sessions: Gauge
   package let connectionsTotal: Counter
+  package let tlsHandshakes: Counter
+  package let tlsHandshakesFailed: Counter
   package let attachesTotal: Counter
   package let framesIn: Counter
   package let framesOut: Counter
@@ -42,6 +44,13 @@ package final class EdgeMetrics: Sendable {
     sessions = registry.gauge("callmesh_edge_sessions", "Attached devices.")
     connectionsTotal = registry.counter(
       "callmesh_edge_connections_total", "Sockets that were accepted.")
+    func handshakes(_ result: String) -> Counter {
+      registry.counter(
+        "callmesh_edge_tls_handshakes_total", "TLS handshakes that devices began, by result.",
+        labels: [("result", result)])
+    }
+    tlsHandshakes = handshakes("done")
+    tlsHandshakesFailed = handshakes("failed")
     attachesTotal = registry.counter("callmesh_edge_attaches_total", "Devices that attached.")
     framesIn = registry.counter("callmesh_edge_frames_in_total", "Messages from devices.")
     framesOut = registry.counter("callmesh_edge_frames_out_total", "Messages to devices.")

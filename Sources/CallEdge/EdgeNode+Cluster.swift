@@ -190,6 +190,7 @@ extension EdgeShared {
     edge.errorsTotal = metrics.errorsTotal
     edge.commandLatency = LatencySummary(metrics.commandLatency)
     edge.ringLatency = LatencySummary(metrics.ringLatency)
+    edge.certificateExpires = configuration.tls?.certificate.expires
     return NodeStatus(
       node: configuration.nodeID, role: "edge", state: "\(state)", version: configuration.version,
       processID: process.processID, uptimeSeconds: process.uptimeSeconds,

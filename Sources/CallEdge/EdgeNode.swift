@@ -13,6 +13,7 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
   let configuration: EdgeConfiguration
   let bus: Bus
   let shared: EdgeShared
+  let state = EdgeStateBox()
   private let port = OneShot<Int>()
   /// What the node's one task is to do.
   let orders = Inbox<EdgeOrder>(capacity: 64)
@@ -71,9 +72,8 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
   }
 
   private func serve(_ server: EdgeServer) async throws {
-    let state = EdgeStateBox()
     let found = try await withGracefulShutdownHandler {
-      try await self.leaving.unlessClosed { try await self.subscribe(server.loops, state) }
+      try await self.leaving.unlessClosed { try await self.subscribe(server.loops, self.state) }
     } onGracefulShutdown: { [leaving] in
       leaving.close()
     }
@@ -90,7 +90,7 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
       $0.watchReach { orders.offer(.cutOff($0)) }
     }
     try await withThrowingTaskGroup(of: Void.self) { group in
-      group.addTask { try await self.beat(state) }
+      group.addTask { try await self.beat(self.state) }
       group.addTask {
         // Also when it is cancelled: `conduct` sees that.
         try? await gracefulShutdown()

@@ -29,7 +29,7 @@ final class EdgeServer: Sendable {
         channel.eventLoop.makeCompletedFuture { try AcceptWatch.install(on: channel, shared) }
       }
       .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
-      .childChannelOption(.recvAllocator, value: PassingBuffers())
+      .childChannelOption(.recvAllocator, value: PassingBuffers(large: largeRead))
       // Buffers kept for each channel: no more than its first.
       .childChannelOption(.maxMessagesPerRead, value: 1)
       // Beyond the high mark a device is slow: see `EdgeLoop+Peers`.
@@ -49,6 +49,9 @@ final class EdgeServer: Sendable {
       }
       .bind(host: configuration.host, port: configuration.port).get()
   }
+
+  /// NIOSSL keeps the largest buffer that it ever decrypted into.
+  private var largeRead: Int { shared.configuration.tls == nil ? 65_536 : 16_384 }
 
   func stop() async {
     for loop in loops { try? await loop.run { $0.stop() } }
@@ -79,6 +82,9 @@ extension LoopHandle {
     try pipeline.addHandler(
       HTTPHandler(
         loop: loop, connection: connection, companions: [pipelining, requests, decoder, encoder]))
+    if let tls = loop.shared.configuration.tls {
+      try pipeline.addHandler(TLSDoor(tls, loop.shared), position: .first)
+    }
     if let proxied = loop.proxyHeader(of: connection) {
       try pipeline.addHandler(proxied, position: .first)
     }
@@ -93,8 +99,10 @@ extension LoopHandle {
 private struct PassingBuffers: RecvByteBufferAllocator {
   /// Holds what devices usually say, and is the largest that glibc's allocator gives without a search.
   private static let small = 1024
-  private static let large = 65_536
+  let large: Int
   private var nextBytes = 32
+
+  init(large: Int) { self.large = large }
 
   func buffer(allocator: ByteBufferAllocator) -> ByteBuffer {
     allocator.buffer(capacity: nextBytes)
@@ -105,7 +113,7 @@ private struct PassingBuffers: RecvByteBufferAllocator {
 
   mutating func record(actualReadBytes: Int) -> Bool {
     nextBytes =
-      nextBytes >= Self.small && actualReadBytes >= nextBytes ? Self.large : Self.small
+      nextBytes >= Self.small && actualReadBytes >= nextBytes ? large : Self.small
     return true
   }
 }

@@ -19,7 +19,6 @@ final class EdgeShared: Sendable {
   let origins: AllowedOrigins
   let metrics: EdgeMetrics
   let gate: PeerGate
-  let registry: MetricsRegistry
   let clock: ClusterClock
   let logger: Logger
   let health: ClusterHealth
@@ -37,7 +36,6 @@ final class EdgeShared: Sendable {
     self.configuration = configuration
     self.incarnation = incarnation
     self.pushKeys = pushKeys
-    self.registry = registry
     self.clock = clock
     self.logger = logger
     self.health = health
@@ -49,11 +47,29 @@ final class EdgeShared: Sendable {
     rules = SessionRules(edge: incarnation, configuration: configuration)
     origins = AllowedOrigins(configuration.allowedOrigins)
     metrics = EdgeMetrics(registry)
+    Self.register(configuration.tls, clock, in: registry)
     gate = PeerGate(configuration, PeerMetrics(registry), logger: logger, now: clock.now())
     requestRates = Mutex(
       RateTable(
         perSecond: configuration.commandsPerSecond, burst: configuration.commandsBurst,
         entriesMax: configuration.peers.requestRatesMax, now: clock.now()))
+  }
+
+  /// Without a certificate none expires.
+  private static func register(
+    _ tls: EdgeTLS?, _ clock: ClusterClock, in registry: MetricsRegistry
+  ) {
+    registry.reading(
+      "callmesh_edge_certificate_expires_seconds", "Time until the certificate expires."
+    ) {
+      guard let tls else { return .infinity }
+      return Double(tls.certificate.expires) - Double(clock.now().microseconds) / 1e6
+    }
+    registry.reading(
+      "callmesh_edge_certificate_refused_total",
+      "Times that a changed certificate or key was not usable, and the former one stayed.",
+      type: "counter"
+    ) { Double(tls?.refused ?? 0) }
   }
 
   func message(to shard: Int, _ commands: [Command]) -> OutgoingMessage {

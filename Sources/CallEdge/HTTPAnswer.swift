@@ -16,12 +16,6 @@ struct HTTPAnswer {
     HTTPAnswer(status: status, body: HTTPModels.encode(value))
   }
 
-  static func metrics(_ text: String) -> HTTPAnswer {
-    HTTPAnswer(
-      status: 200, contentType: "text/plain; version=0.0.4; charset=utf-8",
-      body: Array(text.utf8))
-  }
-
   static func error(_ error: CallError) -> HTTPAnswer { HTTPAnswer(error) }
 }
 
@@ -58,25 +52,5 @@ extension HTTPAnswer {
     case .call(let state), .answer(_, let state):
       self.init(status: 200, body: HTTPBodies.callState(state))
     }
-  }
-}
-
-extension EdgeShared {
-  /// Whether devices should be sent here.
-  func readiness(_ leave: EdgeLoop.Leave?) -> HTTPAnswer {
-    var missing: [String] = []
-    switch leave {
-    case .drained: missing.append("the edge drains")
-    case .cutOff: missing.append("the cluster does not answer the edge")
-    case nil: break
-    }
-    if !isBusConnected() { missing.append("the bus is not connected") }
-    let ownerless = health.ownerless
-    if !ownerless.isEmpty { missing.append("\(ownerless.count) shards have no owner") }
-    return .json(
-      missing.isEmpty ? 200 : 503,
-      HTTPModels.Readiness(
-        ready: missing.isEmpty, missing: missing,
-        shardsWithoutOwner: Array(ownerless.prefix(32))))
   }
 }

@@ -36,7 +36,7 @@ struct HTTPCommand {
       let content = try HTTPBodies.busy(body)
       self.device = try credential.device(named: content.device?.text ?? device)
       self.body = .busy(address.call)
-    case .connect, .health, .ready, .metrics:
+    case .connect, .health:
       throw CallError(.noSuchResource)
     }
     callee = route.callAddress?.calleeKey(for: user) ?? user

@@ -129,7 +129,7 @@ extension EdgeShared {
     case .decline, .busy:
       guard let text = try? HTTPBodies.decline(body).capability, !text.isEmpty else { return nil }
       return text
-    case .connect, .registerDevice, .unregisterDevice, .call, .health, .ready, .metrics:
+    case .connect, .registerDevice, .unregisterDevice, .call, .health:
       return nil
     }
   }

@@ -165,8 +165,6 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     switch route {
     case .connect: upgrade(head, exchange)
     case .health: answer(exchange, .json(200, HTTPModels.Nothing()))
-    case .ready: answer(exchange, loop.shared.readiness(loop.leave))
-    case .metrics: answer(exchange, .metrics(loop.shared.registry.render()))
     case .registerDevice, .unregisterDevice, .call, .decline, .busy:
       ask(route, head, query: target.count > 1 ? target[1] : "", body, exchange)
     }

@@ -5,14 +5,6 @@ internal import FoundationEssentials
 enum HTTPModels {
   struct Nothing: Encodable {}
 
-  struct Readiness: Encodable {
-    var ready: Bool
-    /// In words, what is missing.
-    var missing: [String]
-    /// At most 32 of them.
-    var shardsWithoutOwner: [Int]
-  }
-
   static func encode(_ value: some Encodable) -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

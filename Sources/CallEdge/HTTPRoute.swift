@@ -9,9 +9,8 @@ package enum HTTPRoute: Equatable {
   case call(CallAddress)
   case decline(CallAddress)
   case busy(CallAddress)
+  /// Says that the process runs, and nothing of its state: anybody may ask.
   case health
-  case ready
-  case metrics
 
   package enum Failure: Error, Equatable {
     case nothingThere
@@ -24,7 +23,7 @@ package enum HTTPRoute: Equatable {
   package var isForDevices: Bool {
     switch self {
     case .registerDevice, .unregisterDevice, .call, .decline, .busy: true
-    case .connect, .health, .ready, .metrics: false
+    case .connect, .health: false
     }
   }
 
@@ -32,7 +31,7 @@ package enum HTTPRoute: Equatable {
   package var callAddress: CallAddress? {
     switch self {
     case .call(let address), .decline(let address), .busy(let address): address
-    case .connect, .registerDevice, .unregisterDevice, .health, .ready, .metrics: nil
+    case .connect, .registerDevice, .unregisterDevice, .health: nil
     }
   }
 
@@ -52,13 +51,7 @@ package enum HTTPRoute: Equatable {
       return try route()
     }
     switch segments.count {
-    case 1:
-      switch segments[0] {
-      case "healthz": return try only("GET", .health)
-      case "readyz": return try only("GET", .ready)
-      case "metrics": return try only("GET", .metrics)
-      default: throw .nothingThere
-      }
+    case 1 where segments[0] == "healthz": return try only("GET", .health)
     case 2 where segments == ["v1", "connect"]: return try only("GET", .connect)
     case 2 where segments == ["v1", "devices"]: return try only("POST", .registerDevice)
     case 3 where segments[0] == "v1" && segments[1] == "devices" && segments[2] != "":

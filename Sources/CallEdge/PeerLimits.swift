@@ -37,10 +37,12 @@ public struct PeerLimits: Sendable, Equatable {
   public var requestRatesMax = 50_000
   /// Bytes of a PROXY header after its first 16. Policy: close.
   public var proxyHeaderBytesMax = 1024
+  /// Bytes of a peer until its TLS handshake is over. Policy: close.
+  public var handshakeBytesMax = 32_768
 
   // MARK: HTTP
 
-  /// Time from a connection's acceptance, or from a request's head, until the request is whole; and from
+  /// Time from a connection's acceptance (a TLS handshake is in it), or from a request's head, until the request is whole; and from
   /// an answer until the peer has taken it. Policy: close.
   public var requestTimeout: Span = .seconds(10)
   /// A connection without a request is closed after this time.

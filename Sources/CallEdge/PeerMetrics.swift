@@ -16,6 +16,8 @@ package enum ConnectionRefusal: String, Error, CaseIterable, Sendable {
 /// A limit that a peer may reach on a connection that was taken.
 package enum PeerLimit: String, CaseIterable, Sendable {
   case proxyHeader = "proxy_header"
+  case noTLS = "no_tls"
+  case handshakeBytes = "handshake_bytes"
   case pipelinedRequests = "pipelined_requests"
   case requestTimeout = "request_timeout"
   case unreadAnswer = "unread_answer"

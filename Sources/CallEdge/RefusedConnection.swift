@@ -1,6 +1,7 @@
 internal import CallCore
 internal import CallWire
 internal import NIOCore
+internal import NIOHTTP1
 
 /// Tells the peer of a connection that is not taken why, in an HTTP response to whatever it asks, and
 /// closes. Reads nothing.
@@ -56,10 +57,9 @@ extension HTTPAnswer {
   }
 
   /// The response on the wire, for a connection that ends behind it.
-  fileprivate var bytes: [UInt8] {
-    var lines = [
-      "HTTP/1.1 \(status) \(status == 429 ? "Too Many Requests" : "Service Unavailable")"
-    ]
+  var bytes: [UInt8] {
+    let reason = HTTPResponseStatus(statusCode: status).reasonPhrase
+    var lines = ["HTTP/1.1 \(status) \(reason)"]
     lines.append("content-type: \(contentType)")
     lines.append("content-length: \(body.count)")
     lines += headers.map { "\($0.0): \($0.1)" }

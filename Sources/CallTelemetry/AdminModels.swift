@@ -87,6 +87,8 @@ public struct EdgeStatus: Codable, Sendable, Equatable {
   /// From a place's arrival at an edge until this edge has written the call's last invite; nil from nodes
   /// that do not say.
   public var ringLatency: LatencySummary?
+  /// When the certificate of the devices' port expires: seconds since 1970; nil where it speaks no TLS.
+  public var certificateExpires: Int64?
   public init() {}
 }
 

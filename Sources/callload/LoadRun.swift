@@ -1,4 +1,5 @@
 import CallAuth
+import CallClient
 import CallWire
 import FoundationEssentials
 import Glibc
@@ -106,7 +107,8 @@ package struct LoadRun: Sendable {
     switch plan.target {
     case .edges(let urls, let keys, let app):
       return Servers(
-        edgeURLs: urls, keys: keys, app: app, local: nil, keysPath: plan.keysPath)
+        edgeURLs: urls, trust: plan.trust, keys: keys, app: app, local: nil,
+        keysPath: plan.keysPath)
     case .local(let options):
       var ground: PushGround?
       if let sleep = plan.sleep {
@@ -127,7 +129,9 @@ package struct LoadRun: Sendable {
         for child in processes.all { console.say("  \(child.name): process \(child.processID)") }
       }
       return Servers(
-        edgeURLs: cluster.edgeURLs, keys: cluster.keys, app: options.app, local: cluster,
+        edgeURLs: cluster.edgeURLs,
+        trust: try cluster.caFile.map { try EdgeTrust(caFile: $0) } ?? .system, keys: cluster.keys,
+        app: options.app, local: cluster,
         ground: ground)
     }
   }
@@ -141,6 +145,7 @@ package struct LoadRun: Sendable {
         app: app, user: user, device: device, lifetimeSeconds: lifetimeSeconds,
         now: Int64(time(nil)))
     }
+    options.trust = servers.trust
     options.app = app
     options.devices = plan.settings.devices
     options.devicesPerUser = plan.settings.devicesPerUser

@@ -1,9 +1,12 @@
 package import CallAuth
+package import CallClient
 import Glibc
 
 /// The edges that are put under load, and their processes where those are ours.
 package struct Servers: Sendable {
   package var edgeURLs: [String]
+  /// Whom devices believe to be an edge at `wss://`.
+  package var trust = EdgeTrust.system
   package var keys: AppKeys
   package var app: String
   package var local: LocalCluster?

@@ -5,13 +5,15 @@ import Testing
   @Test(arguments: [
     ("ws://127.0.0.1:8080", EdgeAddress(host: "127.0.0.1", port: 8080)),
     ("ws://example.org", EdgeAddress(host: "example.org", port: 80)),
+    ("wss://example.org", EdgeAddress(host: "example.org", port: 443, isSecure: true)),
+    ("wss://[::1]:9/x", EdgeAddress(host: "::1", port: 9, path: "/x", isSecure: true)),
     ("example.org:81/", EdgeAddress(host: "example.org", port: 81)),
     ("ws://[::1]:9/x", EdgeAddress(host: "::1", port: 9, path: "/x")),
   ])
   func reads(text: String, address: EdgeAddress) { #expect(EdgeAddress(text) == address) }
 
   @Test(arguments: [
-    "", "http://a", "wss://a", "ws://", "ws://a:0", "ws://a:x", "ws://a:70000",
+    "", "http://a", "wss://", "ws://", "ws://a:0", "ws://a:x", "ws://a:70000",
     "ws://a/b c", "ws://[::1", "ws://[::1]x",
   ])
   func refuses(text: String) { #expect(EdgeAddress(text) == nil) }

@@ -1,6 +1,7 @@
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+import NIOSSL
 import Synchronization
 
 /// An HTTP server by NIO's own implementation, on a free port of loopback, that answers by a script.
@@ -28,14 +29,19 @@ final class LoopbackHTTPServer: Sendable {
     let requests = Mutex<[Request]>([])
   }
 
-  /// - Parameter answer: to a request, and how many came before it.
+  /// - Parameters:
+  ///   - tls: what it speaks TLS with; nil: it does not.
+  ///   - answer: to a request, and how many came before it.
   static func start(
-    _ answer: @escaping @Sendable (Request, Int) -> Answer
+    tls: NIOSSLContext? = nil, _ answer: @escaping @Sendable (Request, Int) -> Answer
   ) async throws -> LoopbackHTTPServer {
     let heard = Heard()
     let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
+          if let tls {
+            try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls))
+          }
           try channel.pipeline.syncOperations.configureHTTPServerPipeline()
           try channel.pipeline.syncOperations.addHandler(
             Handler { request in

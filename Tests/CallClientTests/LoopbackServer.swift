@@ -3,6 +3,7 @@ import CallWire
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+import NIOSSL
 import NIOWebSocket
 
 /// A WebSocket server by NIO's own implementation, on a free port of loopback.
@@ -10,9 +11,11 @@ struct LoopbackServer {
   let port: Int
   private let channel: any Channel
 
-  /// - Parameter answer: the frames with which a device's frame is answered.
+  /// - Parameters:
+  ///   - tls: what it speaks TLS with; nil: it does not.
+  ///   - answer: the frames with which a device's frame is answered.
   static func start(
-    answer: @escaping @Sendable (ClientFrame) -> [ServerFrame]
+    tls: NIOSSLContext? = nil, answer: @escaping @Sendable (ClientFrame) -> [ServerFrame]
   ) async throws -> LoopbackServer {
     let upgrader = NIOWebSocketServerUpgrader(
       shouldUpgrade: { channel, head in
@@ -26,8 +29,12 @@ struct LoopbackServer {
       })
     let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .childChannelInitializer { channel in
-        channel.pipeline.configureHTTPServerPipeline(
-          withServerUpgrade: (upgraders: [upgrader], completionHandler: { _ in }))
+        channel.eventLoop.makeCompletedFuture {
+          let pipeline = channel.pipeline.syncOperations
+          if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls)) }
+          try pipeline.configureHTTPServerPipeline(
+            withServerUpgrade: (upgraders: [upgrader], completionHandler: { _ in }))
+        }
       }
       .bind(host: "127.0.0.1", port: 0).get()
     return LoopbackServer(port: channel.localAddress?.port ?? 0, channel: channel)

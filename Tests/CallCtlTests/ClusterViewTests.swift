@@ -158,6 +158,24 @@ enum Sample {
     #expect(other.problems[0].hasPrefix("No coordinator answers"))
   }
 
+  @Test(
+    arguments: [
+      (15, nil), (14, "expires in 14 days"), (1, "expires in 1 day"),
+      (0, "expires in less than a day"),
+      (-1, "has expired"),
+    ] as [(Int64, String?)])
+  func aCertificateThatExpires(days: Int64, said: String?) {
+    let now: Int64 = 1_800_000_000
+    var node = Sample.edge("e1")
+    node.edge?.certificateExpires = now + days * 86_400 + (days < 0 ? 0 : 3600)
+    if days == 14 { node.edge?.certificateExpires = now + 14 * 86_400 }
+    let problems = ClusterView([node], wallSeconds: now).problems.filter {
+      $0.contains("certificate")
+    }
+    guard let said else { return #expect(problems == []) }
+    #expect(problems.count == 1 && problems[0].contains("e1 \(said)"), "\(problems)")
+  }
+
   @Test func nodesThatDisagree() {
     var nodes = Sample.healthy
     nodes[2].shardCount = 8

@@ -90,9 +90,7 @@ private let begin = Timestamp(microseconds: 1_000_000_000)
       try await goAway(late)
       #expect(try await late.errorReply() == (1, .draining))
       #expect(try await late.frame().closeCode == 4002)
-      let refused = try await edge.client()
-      let ready = try await refused.request("GET", "/readyz")
-      #expect(ready.status == 503 && ready.text.contains(#""the edge drains""#))
+      #expect(edge.node.readiness.missing.contains("the edge drains"))
       let other = try await edge.client()
       let answer = try await other.request(
         "GET", "/v1/connect",

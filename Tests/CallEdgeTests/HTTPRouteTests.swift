@@ -27,7 +27,7 @@ import Testing
       ),
       ("POST", "/v1/calls/bob/\(id)/decline", .decline(CallAddress(callee: "bob", call: call))),
       ("POST", "/v1/calls/bob/\(id)/busy", .busy(CallAddress(callee: "bob", call: call))),
-      ("GET", "/healthz", .health), ("HEAD", "/readyz", .ready), ("GET", "/metrics", .metrics),
+      ("GET", "/healthz", .health), ("HEAD", "/healthz", .health),
     ]
     for (method, path, expected) in cases {
       #expect(route(method, path) == .success(expected), "\(method) \(path)")
@@ -36,7 +36,8 @@ import Testing
 
   @Test func otherPathsAndMethods() {
     for path in [
-      "", "/", "/v1", "/v1/", "/v1/devices/", "/v2/connect", "//v1/connect", "/healthz/",
+      "", "/", "/v1", "/v1/", "/v1/devices/", "/v2/connect", "//v1/connect", "/healthz/", "/readyz",
+      "/metrics",
     ] {
       #expect(route("GET", path) == .failure(.nothingThere), "\(path)")
     }

@@ -52,14 +52,20 @@ final class RawClient {
     self.inbox = inbox
   }
 
-  /// - Parameter source: the client's own address.
-  static func connect(port: Int, from source: String = "127.0.0.1") async throws -> RawClient {
+  /// - Parameters:
+  ///   - source: the client's own address.
+  ///   - below: makes what stands between it and the socket, the lowest first.
+  static func connect(
+    port: Int, from source: String = "127.0.0.1",
+    below: @escaping @Sendable () throws -> [any ChannelHandler] = { [] }
+  ) async throws -> RawClient {
     let inbox = Inbox<Event>(capacity: 100_000)
     let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
       .bind(to: try SocketAddress(ipAddress: source, port: 0))
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
-          try channel.pipeline.syncOperations.addHandler(Receiver(inbox: inbox))
+          try channel.pipeline.syncOperations.addHandlers(
+            try below() + [Receiver(inbox: inbox)])
         }
       }
       .connect(host: "127.0.0.1", port: port).get()

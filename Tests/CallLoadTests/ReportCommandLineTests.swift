@@ -70,12 +70,23 @@ import callload
     #expect(missing.hasPrefix("--other-callnode /nowhere: no program is there"))
   }
 
+  @Test("TLS") func tls() throws {
+    #expect(refusal("--tls", "--edge", "wss://h:1").hasPrefix("--tls: is for a local cluster"))
+    #expect(refusal("--ca", "/nowhere").hasPrefix("--ca /nowhere: goes with --edge wss://"))
+    #expect(
+      refusal("--ca", "/nowhere", "--edge", "wss://h:1").contains(
+        "/nowhere: the file cannot be read"))
+    #expect(refusal("--tls", "--hostile", "each").hasPrefix("--hostile: attackers speak no TLS"))
+  }
+
   @Test("edges") func edges() throws {
     #expect(try RunPlan.edgeURL("ws://h:80") == "ws://h:80")
     #expect(try RunPlan.edgeURL("http://h:80/") == "ws://h:80")
     #expect(try RunPlan.edgeURL("h:80/v1/connect") == "ws://h:80/v1/connect")
     #expect(try RunPlan.edgeURL("[::1]:80") == "ws://[::1]:80")
-    for wrong in ["wss://h:80", "h", "h:0", "h:99999", ":80", "ftp://h:80", ""] {
+    #expect(try RunPlan.edgeURL("wss://h:443") == "wss://h:443")
+    #expect(try RunPlan.edgeURL("https://h:443/") == "wss://h:443")
+    for wrong in ["wss://h", "h", "h:0", "h:99999", ":80", "ftp://h:80", ""] {
       #expect(throws: SetupError.self) { try RunPlan.edgeURL(wrong) }
     }
   }

@@ -58,8 +58,13 @@ import Testing
       #expect(report.calls?.first?.with == with)
       #expect(report.shardsMissing == 0)
     }
+    // Operators are told more than devices.
     let answer = try await cluster.get("e1", "/healthz")
-    #expect(answer.status == 200)
+    #expect(answer.status == 200 && answer.body == "{}", "\(answer.body)")
+    for path in ["/metrics", "/readyz"] {
+      #expect(try await cluster.get("e1", path).status == 404)
+      for node in ["e1", "c1"] { #expect(try await cluster.ask(node, path).status == 200) }
+    }
   }
 
   /// Sixteen callees, so that both coordinators own some of the calls; four callers, since a device

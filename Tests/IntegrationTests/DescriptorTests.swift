@@ -63,7 +63,7 @@ import Testing
       try await cluster.get("e1", "/healthz").status == 200
     }
     // One attempt a second: an edge that spins makes tens of thousands.
-    let metrics = try await cluster.get("e1", "/metrics").body
+    let metrics = try await cluster.ask("e1", "/metrics").body
     let name = #"callmesh_connections_refused_total{reason="descriptors"} "#
     let line = try #require(metrics.split(separator: "\n").first { $0.hasPrefix(name) })
     let attempts = try #require(Double(line.dropFirst(name.count)))

@@ -31,7 +31,7 @@ final class HostCluster: Sendable {
           "edge", host,
           [
             "--host", "0.0.0.0", "--port", "8080", "--keys-file", cluster.folder + "/keys.json",
-            "--drain-seconds", "1",
+            "--drain-seconds", "1", "--metrics-host", "0.0.0.0", "--metrics-port", "9121",
           ])
       }
       for host in 0..<hosts { try await cluster.waitUntilReady(host) }
@@ -117,7 +117,7 @@ final class HostCluster: Sendable {
   func waitUntilReady(_ host: Int) async throws {
     let deadline = ContinuousClock.now + .seconds(90)
     while ContinuousClock.now < deadline {
-      let answer = await HTTPProbe.get(network.address(host), 8080, "/readyz", seconds: 2)
+      let answer = await HTTPProbe.get(network.address(host), 9121, "/readyz", seconds: 2)
       if answer.status == 200 { return }
       // Nothing tells when another process is ready.
       try await Task.sleep(for: .milliseconds(50))

@@ -8,7 +8,7 @@ import Testing
 @Suite("Metrics and what operators are told", .serialized, .timeLimit(.minutes(5)))
 struct MetricsTests {
   private func metrics(_ stage: PushCluster, _ node: String) async -> String {
-    await HTTPProbe.get("127.0.0.1", stage.cluster.port(node), "/metrics").body
+    await HTTPProbe.get("127.0.0.1", stage.cluster.operatorsPort(node), "/metrics").body
   }
 
   /// The names in a page that stand for one metric. `…` and `*` stand for several.

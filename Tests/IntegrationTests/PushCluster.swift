@@ -138,9 +138,11 @@ final class PushCluster: Sendable {
 
   /// The sum of a metric over its labels; `name` may end within them.
   func metric(_ node: String, _ name: String) async -> Double {
-    await HTTPProbe.get("127.0.0.1", cluster.port(node), "/metrics").body.split(separator: "\n")
-      .filter { $0.hasPrefix(name) }
-      .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.reduce(0, +)
+    await HTTPProbe.get("127.0.0.1", cluster.operatorsPort(node), "/metrics").body.split(
+      separator: "\n"
+    )
+    .filter { $0.hasPrefix(name) }
+    .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.reduce(0, +)
   }
 
   func report(_ call: CallID) async throws -> CallReport {

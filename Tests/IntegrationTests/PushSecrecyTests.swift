@@ -214,7 +214,7 @@ import Testing
     var texts = played.answers
     for node in stage.cluster.running {
       texts["\(node).log"] = stage.cluster.log(node)
-      let metrics = try await stage.cluster.get(node, "/metrics")
+      let metrics = try await stage.cluster.ask(node, "/metrics")
       #expect(metrics.status == 200)
       texts["metrics of \(node)"] = metrics.body
     }

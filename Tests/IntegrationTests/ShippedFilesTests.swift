@@ -48,7 +48,7 @@ import Testing
 
   /// Each role has a port for metrics: the file and the units together say which.
   @Test func everyRoleServesMetrics() throws {
-    for (role, port) in [("coordinator", "910%i"), ("push", "911%i")] {
+    for (role, port) in [("coordinator", "910%i"), ("push", "911%i"), ("edge", "912%i")] {
       let text = try String(
         contentsOfFile: Self.deploy + "/systemd/callmesh-\(role)@.service", encoding: .utf8)
       #expect(text.contains("\nEnvironment=CALLMESH_METRICS_PORT=\(port)\n"))

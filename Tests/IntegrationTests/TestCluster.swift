@@ -45,10 +45,12 @@ final class TestCluster: Sendable {
   }
 
   func startCoordinator(_ name: String) throws {
-    try start(name, ["coordinator"] + common(name) + ["--metrics-port", "\(port(for: name))"])
+    try start(
+      name,
+      ["coordinator"] + common(name) + ["--metrics-port", "\(port(for: Self.operators(name)))"])
   }
 
-  /// An edge that was there before comes back on its port.
+  /// An edge that was there before comes back on its ports.
   /// - Parameter files: how many it may have open; nil: as many as the tests.
   func startEdge(
     _ name: String, drainSeconds: Int = 0, files: Int? = nil, _ further: [String] = []
@@ -57,7 +59,8 @@ final class TestCluster: Sendable {
       name,
       ["edge"] + common(name) + [
         "--host", "127.0.0.1", "--port", "\(port(for: name))", "--keys-file",
-        folder + "/keys.json", "--drain-seconds", "\(drainSeconds)",
+        folder + "/keys.json", "--drain-seconds", "\(drainSeconds)", "--metrics-port",
+        "\(port(for: Self.operators(name)))",
       ] + further, files: files)
   }
 
@@ -65,7 +68,7 @@ final class TestCluster: Sendable {
     try start(
       name,
       ["push"] + common(name) + [
-        "--metrics-port", "\(port(for: name))", "--push-providers", providers,
+        "--metrics-port", "\(port(for: Self.operators(name)))", "--push-providers", providers,
       ] + further)
   }
 
@@ -106,7 +109,13 @@ final class TestCluster: Sendable {
   /// Names of the nodes that run.
   var running: [String] { nodes.withLock { $0.keys.sorted() } }
 
-  func port(_ node: String) -> Int { ports.withLock { $0[node]! } }
+  /// Where devices connect.
+  func port(_ edge: String) -> Int { ports.withLock { $0[edge]! } }
+
+  /// Where `/metrics` and `/readyz` are.
+  func operatorsPort(_ node: String) -> Int { port(Self.operators(node)) }
+
+  private static func operators(_ node: String) -> String { "operators of \(node)" }
 
   func url(_ edge: String) -> String { "ws://127.0.0.1:\(port(edge))" }
 
@@ -145,7 +154,7 @@ final class TestCluster: Sendable {
   func waitUntilReady(_ edge: String) async throws {
     let deadline = ContinuousClock.now + .seconds(60)
     while ContinuousClock.now < deadline {
-      if try await get(edge, "/readyz").status == 200 { return }
+      if try await ask(edge, "/readyz").status == 200 { return }
       // Nothing tells when another process is ready.
       try await Task.sleep(for: .milliseconds(20))
     }
@@ -165,6 +174,11 @@ final class TestCluster: Sendable {
 
   func get(_ edge: String, _ path: String) async throws -> (status: Int32, body: String) {
     await HTTPProbe.get("127.0.0.1", port(edge), path)
+  }
+
+  /// The same at a node's operators' port.
+  func ask(_ node: String, _ path: String) async throws -> (status: Int32, body: String) {
+    await HTTPProbe.get("127.0.0.1", operatorsPort(node), path)
   }
 
   struct Output: Sendable {

@@ -38,7 +38,7 @@ final class TestDevice: Sendable {
   ///   - call: a push told of it.
   init(
     keys: AppKeys, edges: [String], user: String, _ name: String, codec: DeviceCodec = .protobuf,
-    wokenFor call: CallID? = nil
+    trust: EdgeTrust = .system, wokenFor call: CallID? = nil
   ) async throws {
     token = try await Self.token(keys, user: user, name)
     var configuration = ClientMachine.Configuration(
@@ -46,7 +46,7 @@ final class TestDevice: Sendable {
     configuration.deviceName = "\(user)'s \(name)"
     configuration.backoffMinimum = .milliseconds(50)
     configuration.backoffMaximum = .milliseconds(500)
-    device = CallDevice(configuration, codec: codec)
+    device = CallDevice(configuration, codec: codec, trust: trust)
     self.name = name
     if let call { device.woken(for: call) } else { device.start() }
     // Owned by this device; ends with its events.

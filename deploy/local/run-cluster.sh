@@ -5,9 +5,9 @@
 #   deploy/local/run-cluster.sh [folder]        (default: .callmesh in the current folder)
 #
 # Environment: COORDINATORS (2), EDGES (2), NATS_PORT (4222), EDGE_PORT (8080, 8081, …), METRICS_PORT (9101,
-# 9102, … of coordinators, then of push gateways; edges have /metrics on their own port), APP (demo), BIN (the
-# folder of callnode and callctl; default: .build/release of this repository), PUSH_PROVIDERS (a file of push
-# providers: then PUSHERS (2) push gateways run, too).
+# 9102, … of coordinators, then of push gateways), EDGE_METRICS_PORT (9121, 9122, … of edges), APP (demo), BIN
+# (the folder of callnode and callctl; default: .build/release of this repository), PUSH_PROVIDERS (a file of
+# push providers: then PUSHERS (2) push gateways run, too).
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 folder=${1:-.callmesh}
@@ -38,6 +38,7 @@ free "${NATS_PORT:-4222}" "nats-server" NATS_PORT || {
 }
 for ((number = 1; number <= ${EDGES:-2}; number++)); do
   free $((${EDGE_PORT:-8080} + number - 1)) "edge-$number" EDGE_PORT || exit 2
+  free $((${EDGE_METRICS_PORT:-9121} + number - 1)) "edge-$number's metrics" EDGE_METRICS_PORT || exit 2
 done
 others=${COORDINATORS:-2}
 [[ -z ${PUSH_PROVIDERS:-} ]] || others=$((others + ${PUSHERS:-2}))
@@ -84,10 +85,11 @@ for ((number = 1; number <= ${COORDINATORS:-2}; number++)); do
 done
 for ((number = 1; number <= ${EDGES:-2}; number++)); do
   port=$((${EDGE_PORT:-8080} + number - 1))
+  edge_metrics_port=$((${EDGE_METRICS_PORT:-9121} + number - 1))
   start "edge-$number" "$bin/callnode" edge --nats-url "$nats_url" --node-id "edge-$number" \
-    --port "$port" --keys-file "$folder/keys.json" --log-format text
+    --port "$port" --metrics-port "$edge_metrics_port" --keys-file "$folder/keys.json" --log-format text
   nodes+=($!)
-  echo "edge-$number: ws://127.0.0.1:$port/v1/connect   http://127.0.0.1:$port/metrics"
+  echo "edge-$number: ws://127.0.0.1:$port/v1/connect   http://127.0.0.1:$edge_metrics_port/metrics"
 done
 if [[ -n ${PUSH_PROVIDERS:-} ]]; then
   for ((number = 1; number <= ${PUSHERS:-2}; number++)); do

@@ -22,6 +22,8 @@ struct EdgeResponse: Sendable {
 enum EdgeFailure: Error {
   case connect
   case broken
+  /// The other side is not known to be an edge; in words.
+  case tls(String)
   case timedOut
   /// More than an edge would ever answer.
   case tooLarge
@@ -51,7 +53,7 @@ final class EdgeExchange: ChannelInboundHandler {
   /// Connects, asks, and closes.
   /// - Throws: `EdgeFailure`, at the latest when the time is over or the task is cancelled.
   static func run(
-    _ request: EdgeRequest, to address: EdgeAddress, timeout: TimeAmount,
+    _ request: EdgeRequest, to address: EdgeAddress, timeout: TimeAmount, _ trust: EdgeTrust,
     on eventLoop: any EventLoop
   ) async throws -> EdgeResponse {
     let promise = eventLoop.makePromise(of: EdgeResponse.self)
@@ -61,13 +63,18 @@ final class EdgeExchange: ChannelInboundHandler {
       .connectTimeout(timeout)
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
+          if address.isSecure {
+            try channel.pipeline.syncOperations.addHandler(trust.handler(for: address))
+          }
           try channel.pipeline.syncOperations.addHTTPClientHandlers()
           try channel.pipeline.syncOperations.addHandler(
             EdgeExchange(request, to: address, promise: promise))
         }
       }
       .connect(host: address.host, port: address.port)
-    connected.whenFailure { _ in promise.fail(EdgeFailure.connect) }
+    connected.whenFailure { error in
+      promise.fail(EdgeTrust.problem(error, with: address).map { .tls($0) } ?? EdgeFailure.connect)
+    }
     promise.futureResult.whenComplete { _ in
       timer.cancel()
       // Also one that comes about after the time is over.
@@ -83,9 +90,8 @@ final class EdgeExchange: ChannelInboundHandler {
   // MARK: The channel
 
   func channelActive(context: ChannelHandlerContext) {
-    let host = address.host.contains(":") ? "[\(address.host)]" : address.host
     var headers = HTTPHeaders([
-      ("host", "\(host):\(address.port)"), ("connection", "close"), ("accept", "application/json"),
+      ("host", address.authority), ("connection", "close"), ("accept", "application/json"),
     ])
     if !request.authorization.isEmpty {
       headers.add(name: "authorization", value: request.authorization)
@@ -136,7 +142,7 @@ final class EdgeExchange: ChannelInboundHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    promise.fail(EdgeFailure.broken)
+    promise.fail(EdgeTrust.problem(error, with: address).map { .tls($0) } ?? EdgeFailure.broken)
     context.close(promise: nil)
   }
 }

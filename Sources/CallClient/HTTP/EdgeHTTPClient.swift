@@ -7,7 +7,7 @@ internal import NIOPosix
 /// it of.
 ///
 /// Each request is said again, to the next edge, until one answers or `Options.deadline` is over; all
-/// of them may be said twice. Plain HTTP, like the WebSocket: TLS ends in front of the edges.
+/// of them may be said twice. HTTPS where the edge is at `wss://`.
 public struct EdgeHTTPClient: Sendable {
   public struct Options: Sendable {
     /// For a request with all its attempts. An app that a push woke has some 30 s in all.
@@ -22,16 +22,21 @@ public struct EdgeHTTPClient: Sendable {
 
   private let edges: [EdgeAddress]
   private let options: Options
+  private let trust: EdgeTrust
   private let group: any EventLoopGroup
 
-  /// - Parameter edges: `ws://host:port`, in order of preference. Others are left out.
-  public init(edges: [String], options: Options = Options()) {
-    self.init(edges: edges, options: options, group: MultiThreadedEventLoopGroup.singleton)
+  /// - Parameters:
+  ///   - edges: `wss://host:port` or `ws://host:port`, in order of preference. Others are left out.
+  ///   - trust: whom to believe to be an edge at `wss://`.
+  public init(edges: [String], options: Options = Options(), trust: EdgeTrust = .system) {
+    self.init(
+      edges: edges, options: options, trust: trust, group: MultiThreadedEventLoopGroup.singleton)
   }
 
-  package init(edges: [String], options: Options, group: any EventLoopGroup) {
+  package init(edges: [String], options: Options, trust: EdgeTrust, group: any EventLoopGroup) {
     self.edges = edges.compactMap { EdgeAddress($0) }
     self.options = options
+    self.trust = trust
     self.group = group
   }
 
@@ -85,9 +90,14 @@ public struct EdgeHTTPClient: Sendable {
           throw CallError(.tryAgain, "The request was cancelled.")
         }
       case .attempt(let edge, let timeout):
-        let response = try? await EdgeExchange.run(
-          request, to: edges[edge], timeout: .microseconds(timeout.microseconds),
-          on: group.next())
+        var response: EdgeResponse?
+        do {
+          response = try await EdgeExchange.run(
+            request, to: edges[edge], timeout: .microseconds(timeout.microseconds), trust,
+            on: group.next())
+        } catch EdgeFailure.tls(let problem) {
+          plan.failed(problem)
+        } catch {}
         if Task.isCancelled { throw CallError(.tryAgain, "The request was cancelled.") }
         if let value = try Self.take(response, &plan, read) { return value }
       }

@@ -69,6 +69,12 @@ package struct RetryPlan: Sendable {
   /// The last attempt got no answer, or none that an edge gives.
   package mutating func failed() { retryAfter = .milliseconds(0) }
 
+  /// There was no attempt to speak of: who answers is not believed to be an edge.
+  package mutating func failed(_ problem: String) {
+    lastError = CallError(.tryAgain, problem)
+    failed()
+  }
+
   /// The last attempt was answered with an error.
   /// - Returns: whether to go on; else the error is the request's.
   package mutating func refused(_ error: CallError, status: Int) -> Bool {

@@ -50,11 +50,10 @@ struct CoordinatorCommand: AsyncParsableCommand {
 
   @OptionGroup(title: "Every node") var node: NodeOptions
   @OptionGroup(title: "Coordinator") var coordinator: CoordinatorOptions
-  @OptionGroup(title: "Coordinator and push gateway") var metrics: MetricsOptions
   @OptionGroup(title: "Rules of calls, the same on every node") var calls: CallOptions
 
   func run() async throws {
-    let flags = merged(node.given, coordinator.given, metrics.given, calls.given)
+    let flags = merged(node.given, coordinator.given, calls.given)
     try await NodeLauncher(roles: .coordinator, bus: .nats, flags: flags, file: node.config).run()
   }
 }
@@ -74,11 +73,10 @@ struct PushCommand: AsyncParsableCommand {
 
   @OptionGroup(title: "Every node") var node: NodeOptions
   @OptionGroup(title: "Push gateway") var push: PushOptions
-  @OptionGroup(title: "Coordinator and push gateway") var metrics: MetricsOptions
   @OptionGroup(title: "Rules of calls, the same on every node") var calls: CallOptions
 
   func run() async throws {
-    let flags = merged(node.given, push.given, metrics.given, calls.given)
+    let flags = merged(node.given, push.given, calls.given)
     try await NodeLauncher(roles: .push, bus: .nats, flags: flags, file: node.config).run()
   }
 }
@@ -102,14 +100,12 @@ struct AllCommand: AsyncParsableCommand {
   @OptionGroup(title: "Every node") var node: NodeOptions
   @OptionGroup(title: "Edge") var edge: EdgeOptions
   @OptionGroup(title: "Coordinator") var coordinator: CoordinatorOptions
-  @OptionGroup(title: "Coordinator and push gateway") var metrics: MetricsOptions
   @OptionGroup(title: "Push gateway") var push: PushOptions
   @OptionGroup(title: "Rules of calls, the same on every node") var calls: CallOptions
 
   func run() async throws {
     let flags = merged(
-      node.given, edge.given, coordinator.given, metrics.given, push.given,
-      calls.given)
+      node.given, edge.given, coordinator.given, push.given, calls.given)
     try await NodeLauncher(roles: .all, bus: bus ?? .nats, flags: flags, file: node.config).run()
   }
 }
@@ -133,14 +129,12 @@ struct ConfigCommand: AsyncParsableCommand {
   @OptionGroup(title: "Every node") var node: NodeOptions
   @OptionGroup(title: "Edge") var edge: EdgeOptions
   @OptionGroup(title: "Coordinator") var coordinator: CoordinatorOptions
-  @OptionGroup(title: "Coordinator and push gateway") var metrics: MetricsOptions
   @OptionGroup(title: "Push gateway") var push: PushOptions
   @OptionGroup(title: "Rules of calls, the same on every node") var calls: CallOptions
 
   func run() async throws {
     let flags = merged(
-      node.given, edge.given, coordinator.given, metrics.given, push.given,
-      calls.given)
+      node.given, edge.given, coordinator.given, push.given, calls.given)
     // Coordinators need nothing that has no default, so their check is the general one.
     let settings = try await NodeLauncher(
       roles: role ?? .coordinator, bus: .nats, flags: flags, file: node.config

@@ -17,6 +17,8 @@ struct NodeOptions: ParsableArguments {
   @Option(help: .of(.drainSeconds)) var drainSeconds: String?
   @Option(help: .of(.heartbeatInterval)) var heartbeatInterval: String?
   @Option(help: .of(.host)) var host: String?
+  @Option(help: .of(.metricsPort)) var metricsPort: String?
+  @Option(help: .of(.metricsHost)) var metricsHost: String?
   @Option(help: .of(.logLevel)) var logLevel: String?
   @Option(help: .of(.logFormat)) var logFormat: String?
 
@@ -25,13 +27,16 @@ struct NodeOptions: ParsableArguments {
       .cluster: cluster, .nodeId: nodeId, .natsUrl: natsUrl,
       .natsCredentials: natsCredentials, .startTimeout: startTimeout, .shardCount: shardCount,
       .drainSeconds: drainSeconds, .heartbeatInterval: heartbeatInterval, .host: host,
-      .logLevel: logLevel, .logFormat: logFormat,
+      .metricsPort: metricsPort, .metricsHost: metricsHost, .logLevel: logLevel,
+      .logFormat: logFormat,
     ].compactMapValues { $0 }
   }
 }
 
 struct EdgeOptions: ParsableArguments {
   @Option(help: .of(.port)) var port: String?
+  @Option(help: .of(.tlsCertificate)) var tlsCertificate: String?
+  @Option(help: .of(.tlsKey)) var tlsKey: String?
   @Option(help: .of(.keysFile)) var keysFile: String?
   @Option(help: .of(.eventLoops)) var eventLoops: String?
   @Option(help: .of(.pingInterval)) var pingInterval: String?
@@ -49,7 +54,8 @@ struct EdgeOptions: ParsableArguments {
 
   var given: [SettingKey: String] {
     [
-      .port: port, .keysFile: keysFile, .eventLoops: eventLoops, .pingInterval: pingInterval,
+      .port: port, .tlsCertificate: tlsCertificate, .tlsKey: tlsKey, .keysFile: keysFile,
+      .eventLoops: eventLoops, .pingInterval: pingInterval,
       .commandsPerSecond: commandsPerSecond, .commandsBurst: commandsBurst,
       .allowedOrigins: allowedOrigins, .connectionsMax: connectionsMax,
       .connectionsPerAddress: connectionsPerAddress, .unattachedMax: unattachedMax,
@@ -70,13 +76,6 @@ struct PushOptions: ParsableArguments {
       .pushProviders: pushProviders, .pushInFlight: pushInFlight, .pushWaiting: pushWaiting,
     ].compactMapValues { $0 }
   }
-}
-
-/// Of nodes that listen to no devices.
-struct MetricsOptions: ParsableArguments {
-  @Option(help: .of(.metricsPort)) var metricsPort: String?
-
-  var given: [SettingKey: String] { [.metricsPort: metricsPort].compactMapValues { $0 } }
 }
 
 struct CoordinatorOptions: ParsableArguments {

@@ -31,7 +31,13 @@ package struct NodeConfiguration: Sendable {
   package var logLevel: Logger.Level
   package var logFormat: LogFormat
   package var host: String
+  /// 0: none.
+  package var metricsPort: Int
+  package var metricsHost: String
   package var port: Int
+  /// Both or none.
+  package var tlsCertificate: String?
+  package var tlsKey: String?
   package var keysFile: String?
   /// nil: one per core.
   package var eventLoops: Int?
@@ -46,8 +52,6 @@ package struct NodeConfiguration: Sendable {
   package var trustedProxies: [AddressRange]
   package var proxyProtocol: Bool
   package var unlimitedAddresses: [AddressRange]
-  /// 0: none.
-  package var metricsPort: Int
   package var workers: Int
   package var leaseTimeout: Span
   /// nil: silent nodes are not looked for.
@@ -83,7 +87,11 @@ package struct NodeConfiguration: Sendable {
     logLevel = Logger.Level(rawValue: settings.text(.logLevel)) ?? .info
     logFormat = LogFormat(rawValue: settings.text(.logFormat)) ?? .auto
     host = settings.text(.host)
+    metricsPort = settings.integer(.metricsPort)
+    metricsHost = settings.text(.metricsHost)
     port = settings.integer(.port)
+    tlsCertificate = settings[.tlsCertificate] == nil ? nil : settings.text(.tlsCertificate)
+    tlsKey = settings[.tlsKey] == nil ? nil : settings.text(.tlsKey)
     keysFile = settings[.keysFile] == nil ? nil : settings.text(.keysFile)
     eventLoops = settings[.eventLoops] == nil ? nil : settings.integer(.eventLoops)
     pingInterval = settings.span(.pingInterval)
@@ -98,7 +106,6 @@ package struct NodeConfiguration: Sendable {
     trustedProxies = settings.addresses(.trustedProxies)
     proxyProtocol = settings[.proxyProtocol] == .boolean(true)
     unlimitedAddresses = settings.addresses(.unlimitedAddresses)
-    metricsPort = settings.integer(.metricsPort)
     workers = settings.integer(.workers)
     leaseTimeout = settings.span(.leaseTimeout)
     let probing = settings.span(.probeTime)
@@ -124,6 +131,7 @@ package struct NodeConfiguration: Sendable {
     settings.checkRingTimeouts(&problems)
     settings.checkLease(&problems)
     settings.checkProxies(&problems)
+    settings.checkTLS(&problems)
     if roles.hasEdge, keysFile == nil { problems.append(settings.missingKeysFile) }
     if roles == .push, pushProvidersFile == nil { problems.append(settings.missingProviders) }
     if !problems.isEmpty { throw ConfigurationError(problems) }
@@ -165,6 +173,18 @@ extension ResolvedSettings {
       problem(
         .proxyProtocol, "is set, and trustedProxies names nobody who may send a PROXY header",
         "Name the proxies with \(SettingKey.trustedProxies.flag)."))
+  }
+
+  fileprivate func checkTLS(_ problems: inout [ConfigurationError.Problem]) {
+    for (given, missing) in [
+      (SettingKey.tlsCertificate, SettingKey.tlsKey), (.tlsKey, .tlsCertificate),
+    ]
+    where self[given] != nil && self[missing] == nil {
+      problems.append(
+        problem(
+          given, "is set, and \(missing.rawValue) is not",
+          "Name that file with \(missing.flag), or leave out both."))
+    }
   }
 
   fileprivate var limits: CallLimits {

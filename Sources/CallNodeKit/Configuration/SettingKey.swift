@@ -4,13 +4,12 @@ package enum SettingKey: String, CaseIterable, Sendable {
   // Every node.
   case cluster, nodeId, natsUrl, natsCredentials, startTimeout, shardCount, drainSeconds
   case heartbeatInterval
-  case host, logLevel, logFormat
+  case host, metricsPort, metricsHost, logLevel, logFormat
   // Edges.
-  case port, keysFile, eventLoops, pingInterval, commandsPerSecond, commandsBurst, allowedOrigins
+  case port, tlsCertificate, tlsKey, keysFile, eventLoops, pingInterval, commandsPerSecond,
+    commandsBurst, allowedOrigins
   case connectionsMax, connectionsPerAddress, unattachedMax, requestsPerAddress
   case failedAuthsPerAddress, trustedProxies, proxyProtocol, unlimitedAddresses
-  // Nodes that listen to no devices.
-  case metricsPort
   // Coordinators.
   case workers, leaseTimeout, probeTime, probeAfterConnect, journalReplicas, appendTimeout
   case checkpointEveryRecords, checkpointEveryBytes, checkpointEvery, rebalanceInterval

@@ -46,8 +46,15 @@ extension Setting {
       "How often a node says that it lives. The same on every node."),
     Setting(
       .host, .node, .text(.host), "127.0.0.1",
-      "The address to listen on. 0.0.0.0 accepts from other machines; put a proxy that ends TLS in "
-        + "front of an edge."),
+      "The address on which an edge listens to devices. 0.0.0.0 accepts from other machines: "
+        + "give it a tlsCertificate, or put a proxy that ends TLS in front of it."),
+    Setting(
+      .metricsPort, .node, .integer(0...65_535), "0",
+      "The TCP port for operators: /metrics, /healthz and /readyz; 0: none."),
+    Setting(
+      .metricsHost, .node, .text(.host), "127.0.0.1",
+      "The address of the operators' port. It asks nobody who they are: keep it off public networks."
+    ),
     Setting(
       .logLevel, .node,
       .choice(["trace", "debug", "info", "notice", "warning", "error", "critical"]), "info",
@@ -63,6 +70,15 @@ extension Setting {
       "The TCP port for devices, WebSocket and HTTP alike. 0 picks a free one; the log names it.",
       remedy: "Under Kubernetes a service called callmesh sets CALLMESH_PORT to tcp://…: give the "
         + "service another name or set enableServiceLinks to false."),
+    Setting(
+      .tlsCertificate, .edge, .text(.path), nil, note: "none: no TLS",
+      "The certificate of the edge in PEM, with its chain. Devices then connect with wss:// and https://; "
+        + "TLS 1.2 and newer. The file is read again when it changes.",
+      remedy: "It goes with tlsKey; give both or none."),
+    Setting(
+      .tlsKey, .edge, .text(.path), nil, note: "none: no TLS",
+      "The key of that certificate in PEM, not encrypted. The file is read again when it changes.",
+      remedy: "It goes with tlsCertificate; give both or none."),
     Setting(
       .keysFile, .edge, .text(.path), nil, note: "none; an edge needs one",
       "The file with the keys of the apps, with which devices' tokens are checked.",
@@ -118,10 +134,6 @@ extension Setting {
   ]
 
   private static let coordinatorSettings: [Setting] = [
-    Setting(
-      .metricsPort, .coordinator, .integer(0...65_535), "0",
-      "The TCP port for /metrics, /healthz and /readyz of a coordinator or push gateway; 0: none. An edge "
-        + "has them on its port."),
     Setting(
       .workers, .coordinator, .integer(1...64), "1",
       "Threads that run shards. Give at most one per core."),

@@ -30,13 +30,17 @@ package struct FileReload: Service {
   }
 
   private func watch() async {
-    var seen = Self.stamps(of: files)
+    var read = Self.stamps(of: files)
+    var seen = read
     while !Task.isCancelled {
       try? await Task.sleep(for: interval)
       // Before they are read: what changes meanwhile is seen the next time.
       let now = Self.stamps(of: files)
-      guard now != seen, !Task.isCancelled else { continue }
+      // What goes on changing is still being written, or the second file of two is.
+      let isSettled = now == seen
       seen = now
+      guard isSettled, now != read, !Task.isCancelled else { continue }
+      read = now
       reload("a file changed")
     }
   }
@@ -50,7 +54,9 @@ package struct FileReload: Service {
   /// One that is replaced has another number.
   private static func stamps(of files: [String]) -> [Stamp] {
     files.map { path in
-      let facts = try? FileManager.default.attributesOfItem(atPath: path)
+      // Tools that renew certificates turn links.
+      let target = URL(filePath: path).resolvingSymlinksInPath().path
+      let facts = try? FileManager.default.attributesOfItem(atPath: target)
       return Stamp(
         modified: facts?[.modificationDate] as? Date, size: facts?[.size] as? UInt64,
         file: facts?[.systemFileNumber] as? UInt64)

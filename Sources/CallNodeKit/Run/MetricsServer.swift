@@ -1,15 +1,15 @@
+package import CallEdge
 internal import CallTelemetry
 internal import Logging
 internal import NIOHTTP1
 internal import ServiceLifecycle
 
-/// `/metrics`, `/healthz` and `/readyz` of a node that listens to no devices.
+/// `/metrics`, `/healthz` and `/readyz` of a node, at its operators' port.
 struct MetricsServer: Service {
   var host: String
   var port: Int
   var metrics: MetricsRegistry
-  /// Why the node cannot do its work; nil: it can.
-  var missing: @Sendable () -> String?
+  var readiness: @Sendable () -> Readiness
   var logger: Logger
 
   func run() async throws {
@@ -18,7 +18,7 @@ struct MetricsServer: Service {
       case (.GET, "/metrics"):
         ProbeAnswer(contentType: "text/plain; version=0.0.4", text: metrics.render())
       case (.GET, "/healthz"): .alive
-      case (.GET, "/readyz"): .readiness(missing: missing())
+      case (.GET, "/readyz"): .readiness(readiness())
       case (_, "/metrics"), (_, "/healthz"), (_, "/readyz"):
         ProbeAnswer(status: .methodNotAllowed, contentType: "text/plain", text: "Only GET.\n")
       default:
@@ -43,17 +43,15 @@ struct MetricsServer: Service {
 }
 
 extension ProbeAnswer {
-  static var alive: ProbeAnswer { ProbeAnswer(text: "{\"status\":\"ok\"}\n") }
+  package static var alive: ProbeAnswer { ProbeAnswer(text: "{\"status\":\"ok\"}\n") }
 
-  /// As an edge answers `/readyz`.
-  static func readiness(missing: String?) -> ProbeAnswer {
-    guard let missing else {
-      return ProbeAnswer(text: #"{"ready":true,"missing":[],"shardsWithoutOwner":[]}"# + "\n")
-    }
-    return ProbeAnswer(
-      status: .serviceUnavailable,
-      text: #"{"ready":false,"missing":["\#(JSONText.escaped(missing))"],"shardsWithoutOwner":[]}"#
-        + "\n",
-      retryAfter: 1)
+  package static func readiness(_ readiness: Readiness) -> ProbeAnswer {
+    let missing = readiness.missing.map { "\"\(JSONText.escaped($0))\"" }.joined(separator: ",")
+    let ownerless = readiness.shardsWithoutOwner.map { "\($0)" }.joined(separator: ",")
+    let text =
+      #"{"ready":\#(readiness.isReady),"missing":[\#(missing)],"shardsWithoutOwner":[\#(ownerless)]}"#
+    return readiness.isReady
+      ? ProbeAnswer(text: text + "\n")
+      : ProbeAnswer(status: .serviceUnavailable, text: text + "\n", retryAfter: 1)
   }
 }

@@ -1,5 +1,6 @@
 internal import CallAuth
 internal import CallBus
+internal import CallEdge
 internal import CallTelemetry
 internal import FoundationEssentials
 internal import Logging
@@ -23,7 +24,7 @@ struct NodeLauncher {
 
   /// - Throws: `StartError`.
   func run() async throws {
-    let (settings, configuration, keys) = try prepare()
+    let (settings, configuration, keys, tls) = try prepare()
     let providers: PushProviders?
     do {
       providers = roles.hasPush ? try Self.providers(configuration, settings) : nil
@@ -38,7 +39,8 @@ struct NodeLauncher {
         "environment variable is no setting and has no effect", metadata: .keys([.key: "\(name)"]))
     }
     let runner = NodeRunner(
-      configuration: configuration, roles: roles, keys: keys, providers: providers, logger: logger)
+      configuration: configuration, roles: roles, keys: keys, tls: tls,
+      providers: providers, logger: logger)
     let bus = bus
     try await SignalWatch.run(logger: logger) { [logger] watch in
       switch bus {
@@ -56,16 +58,21 @@ struct NodeLauncher {
   }
 
   /// Everything that can be wrong with what the node was told, but for the file of push providers.
-  private func prepare() throws(StartError) -> (ResolvedSettings, NodeConfiguration, AppKeys?) {
+  private func prepare() throws(StartError)
+    -> (ResolvedSettings, NodeConfiguration, AppKeys?, EdgeTLS?)
+  {
     do {
       let settings = try Self.settings(flags: flags, file: file)
       let configuration = try NodeConfiguration(
         settings, roles: roles, generatedNodeID: Self.generatedNodeID(roles))
       if bus == .nats { try Self.checkCredentials(configuration, settings) }
       guard roles.hasEdge, let path = configuration.keysFile else {
-        return (settings, configuration, nil)
+        return (settings, configuration, nil, nil)
       }
-      return (settings, configuration, try Self.keys(path, settings))
+      return (
+        settings, configuration, try Self.keys(path, settings),
+        try Self.tls(configuration, settings)
+      )
     } catch {
       throw .configuration(error)
     }
@@ -74,7 +81,7 @@ struct NodeLauncher {
   /// As `run`, without starting anything: reads every file that the roles need, and no other.
   /// - Throws: `StartError` where `run` would refuse to start.
   func check() async throws(StartError) -> ResolvedSettings {
-    let (settings, configuration, _) = try prepare()
+    let (settings, configuration, _, _) = try prepare()
     do {
       if roles.hasPush { try await Self.checkProviders(configuration, settings) }
     } catch {
@@ -139,6 +146,25 @@ struct NodeLauncher {
           setting: SettingKey.keysFile.rawValue, value: path,
           origin: settings.entries[.keysFile]?.origin, problem: "\(error.what)",
           remedy: "\(error.remedy). " + (Setting.of(.keysFile).remedy ?? ""))
+      ])
+    }
+  }
+
+  /// nil where the edge speaks no TLS.
+  private static func tls(_ configuration: NodeConfiguration, _ settings: ResolvedSettings)
+    throws(ConfigurationError) -> EdgeTLS?
+  {
+    guard let certificate = configuration.tlsCertificate, let key = configuration.tlsKey else {
+      return nil
+    }
+    do {
+      return try EdgeTLS(certificateFile: certificate, keyFile: key)
+    } catch {
+      let setting: SettingKey = error.part == .certificate ? .tlsCertificate : .tlsKey
+      throw ConfigurationError([
+        .init(
+          setting: setting.rawValue, value: error.file, origin: settings.entries[setting]?.origin,
+          problem: error.what, remedy: error.remedy)
       ])
     }
   }

@@ -14,6 +14,8 @@ struct NodeRunner {
   var roles: NodeRoles
   /// Set where there is an edge.
   var keys: AppKeys?
+  /// Set where an edge speaks TLS.
+  var tls: EdgeTLS?
   /// Set where there is a push gateway.
   var providers: PushProviders?
   var logger: Logger
@@ -28,9 +30,7 @@ struct NodeRunner {
     beside: [any Service] = [], _ watch: SignalWatch
   ) async throws {
     let wait = StartWait(
-      host: configuration.host,
-      port: roles.hasEdge ? configuration.port : configuration.metricsPort,
-      logger: logger)
+      host: configuration.metricsHost, port: configuration.metricsPort, logger: logger)
     do {
       if let bus = try await watch.unlessAsked({ try await connect(wait) }) {
         try await run(on: bus, busName: busName, beside, wait, watch)
@@ -68,13 +68,14 @@ struct NodeRunner {
   private func startError(_ error: any Error) -> StartError {
     let text = "\(error)"
     if text.hasPrefix("bind(") {
-      let (port, flag) =
-        roles.hasEdge
-        ? (configuration.port, SettingKey.port.flag)
-        : (configuration.metricsPort, SettingKey.metricsPort.flag)
+      // An edge says more of its own port.
       return .failure(
-        "the port \(port) of \(configuration.host) cannot be listened on: \(text).\n"
-          + "  Is another process there? Another port: \(flag); another address: --host.")
+        """
+        the operators' port \(configuration.metricsPort) of \(configuration.metricsHost) cannot be \
+        listened on: \(text).
+          Is another process there? Another port: \(SettingKey.metricsPort.flag); another address: \
+        \(SettingKey.metricsHost.flag).
+        """)
     }
     return switch error {
     case let error as StartError: error
@@ -172,19 +173,23 @@ struct NodeRunner {
           configuration: gateway(shardCount), bus: bus, clock: clock, metrics: metrics,
           logger: logger, pools: senders.pools, keyring: keyring, encode: Self.encode))
     }
-    if !roles.hasEdge, configuration.metricsPort > 0 {
+    if let tls { services.append(CertificateReload(tls: tls, logger: logger)) }
+    let edgeTokens = roles.hasEdge ? tokens : nil
+    let edge = edgeTokens.map {
+      EdgeNode(
+        configuration: self.edge(shardCount, $0), bus: bus, clock: clock, metrics: metrics,
+        logger: logger, pushKeys: keyring)
+    }
+    if configuration.metricsPort > 0 {
       services.append(
         MetricsServer(
-          host: configuration.host, port: configuration.metricsPort, metrics: metrics,
-          missing: { bus.statistics.connected ? nil : "the bus is not connected" },
-          logger: logger))
+          host: configuration.metricsHost, port: configuration.metricsPort, metrics: metrics,
+          readiness: {
+            if let edge { return edge.readiness }
+            return Readiness(missing: bus.statistics.connected ? [] : ["the bus is not connected"])
+          }, logger: logger))
     }
-    if roles.hasEdge, let tokens {
-      services.append(
-        EdgeNode(
-          configuration: edge(shardCount, tokens), bus: bus, clock: clock, metrics: metrics,
-          logger: logger, pushKeys: keyring))
-    }
+    if let edge { services.append(edge) }
     return services
   }
 
@@ -253,6 +258,7 @@ struct NodeRunner {
     out.version = CallmeshVersion.current
     out.host = configuration.host
     out.port = configuration.port
+    out.tls = tls
     out.shardCount = shardCount
     if let eventLoops = configuration.eventLoops { out.eventLoops = eventLoops }
     out.buckets = existingBucket

@@ -1,33 +1,57 @@
 internal import NIOCore
-internal import NIOHTTP1
+package import NIOHTTP1
 internal import NIOPosix
+internal import Synchronization
 
 /// What is answered to one request of an operator's tools.
-struct ProbeAnswer: Sendable {
-  var status: HTTPResponseStatus = .ok
-  var contentType = "application/json"
-  var text: String
+package struct ProbeAnswer: Sendable {
+  package var status: HTTPResponseStatus = .ok
+  package var contentType = "application/json"
+  package var text: String
   /// Seconds; nil: not said.
-  var retryAfter: Int?
+  package var retryAfter: Int?
 }
 
 /// A small HTTP server beside a node's work: one thread, one request a connection.
-final class ProbeListener: Sendable {
-  typealias Answers = @Sendable (_ method: HTTPMethod, _ path: String) -> ProbeAnswer
+package final class ProbeListener: Sendable {
+  package typealias Answers = @Sendable (_ method: HTTPMethod, _ path: String) -> ProbeAnswer
+
+  /// Connections at once. Policy: further ones are closed.
+  package static let connectionsMax = 32
+  /// How long a connection may last, whatever its peer does.
+  fileprivate static let connectionTime = TimeAmount.seconds(10)
+
+  private final class Connections: Sendable {
+    let count = Atomic(0)
+  }
+  private struct TooMany: Error {}
 
   private let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
   private let channel: EventLoopFuture<any Channel>
 
   /// Begins to listen; never blocks.
-  init(host: String, port: Int, answers: @escaping Answers) {
+  package init(host: String, port: Int, answers: @escaping Answers) {
+    let connections = Connections()
     channel = ServerBootstrap(group: group)
       .serverChannelOption(.backlog, value: 64)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-      .childChannelInitializer { channel in
+      .serverChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
+          // At the end of the file descriptors the loop would else try again at once, for ever.
+          try channel.pipeline.syncOperations.addHandler(
+            AcceptBackoffHandler(shouldForwardIOErrorCaught: false))
+        }
+      }
+      .childChannelInitializer { channel in
+        let count = connections.count.add(1, ordering: .relaxed).newValue
+        channel.closeFuture.whenComplete { _ in
+          connections.count.subtract(1, ordering: .relaxed)
+        }
+        return channel.eventLoop.makeCompletedFuture {
+          guard count <= Self.connectionsMax else { throw TooMany() }
           try channel.pipeline.syncOperations.configureHTTPServerPipeline()
-          try channel.pipeline.syncOperations.addHandlers(
-            IdleStateHandler(allTimeout: .seconds(10)), ProbeHandler(answers: answers))
+          try channel.pipeline.syncOperations.addHandler(
+            ProbeHandler(answers: answers))
         }
       }
       .bind(host: host, port: port)
@@ -35,7 +59,7 @@ final class ProbeListener: Sendable {
 
   /// The port that it listens on.
   /// - Throws: why it does not listen.
-  var boundPort: Int? {
+  package var boundPort: Int? {
     get async throws { try await channel.get().localAddress?.port }
   }
 
@@ -45,7 +69,7 @@ final class ProbeListener: Sendable {
   }
 
   /// Listens no more, and ends the connections that are open.
-  func close() async {
+  package func close() async {
     try? await channel.get().close().get()
     try? await group.shutdownGracefully()
   }
@@ -58,8 +82,21 @@ private final class ProbeHandler: ChannelInboundHandler {
 
   private let answers: ProbeListener.Answers
   private var head: HTTPRequestHead?
+  private var deadline: Scheduled<Void>?
 
   init(answers: @escaping ProbeListener.Answers) { self.answers = answers }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    let channel = context.channel
+    deadline = context.eventLoop.scheduleTask(in: ProbeListener.connectionTime) {
+      channel.close(promise: nil)
+    }
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    deadline?.cancel()
+    context.fireChannelInactive()
+  }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
@@ -87,10 +124,6 @@ private final class ProbeHandler: ChannelInboundHandler {
     context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in
       bound.value.close(promise: nil)
     }
-  }
-
-  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    if event is IdleStateHandler.IdleStateEvent { context.close(promise: nil) }
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {

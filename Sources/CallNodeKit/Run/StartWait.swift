@@ -1,11 +1,12 @@
 internal import CallBus
 internal import CallCore
+internal import CallEdge
 internal import CallTelemetry
 internal import Logging
 internal import NIOHTTP1
 internal import Synchronization
 
-/// A node that has to wait before it can serve: it says so in the log, and at its port to whoever
+/// A node that has to wait before it can serve: it says so in the log, and at its operators' port to whoever
 /// asks whether it lives and is ready. What is waited for tells it why.
 final class StartWait: Sendable {
   private struct State {
@@ -30,7 +31,7 @@ final class StartWait: Sendable {
   /// Asks again what may pass, for as long as a node may wait.
   /// - Parameters:
   ///   - what: what is waited for, as the log and `/readyz` name it.
-  ///   - address: where it is, for the log only: an edge answers strangers.
+  ///   - address: where it is, for the log only.
   func patience(for what: String, at address: String? = nil, limit: Span) -> StorePatience {
     StorePatience(
       clock: ClusterClock(wallMicroseconds: 0), limit: limit, pause: .milliseconds(250),
@@ -69,7 +70,7 @@ final class StartWait: Sendable {
     let listener = ProbeListener(host: host, port: port) { [weak self] _, path in
       switch path {
       case "/healthz": .alive
-      case "/readyz": .readiness(missing: self?.reason ?? "starts")
+      case "/readyz": .readiness(Readiness(missing: [self?.reason ?? "starts"]))
       default:
         ProbeAnswer(
           status: .serviceUnavailable, contentType: "text/plain",

@@ -24,7 +24,7 @@ extension HistoryChecker {
       }
     // It is not delivered, or later than its sender believes.
     case .replied(_, .signal(_, _, let body), .error): senders.gaveUp(body)
-    case .attached, .detached, .refused, .replied, .notice: break
+    case .attached, .detached, .notTrusted, .refused, .replied, .notice: break
     }
   }
 

@@ -62,6 +62,7 @@ enum SimText {
     switch event {
     case .attached(_, let again): again ? "attached again" : "attached"
     case .detached: "detached"
+    case .notTrusted(let problem): "not trusted: \(problem)"
     case .refused(let error): "refused: \(error)"
     case .replied(let id, let command, _): "#\(id) \(command.kind) answered"
     case .gaveUp(let id, let command): "#\(id) \(command.kind) given up"
@@ -106,7 +107,7 @@ extension ClientEvent {
     switch self {
     case .call(let call, _): call
     case .replied(_, let command, _), .gaveUp(_, let command): command.address?.call
-    case .attached, .detached, .refused, .notice: nil
+    case .attached, .detached, .notTrusted, .refused, .notice: nil
     }
   }
 }

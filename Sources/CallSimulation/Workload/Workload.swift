@@ -228,7 +228,7 @@ final class Workload {
         self?.comeBack(device, after: .milliseconds(50), wokenFor: nil)
       }
     case .call(let call, let event): heard(device, call, event)
-    case .detached, .replied, .gaveUp, .notice: break
+    case .detached, .notTrusted, .replied, .gaveUp, .notice: break
     }
   }
 

@@ -2,8 +2,12 @@ internal import CallTelemetry
 
 extension ClusterView {
   /// Finds out what is wrong.
-  mutating func judge(_ now: [NodeStatus], before: [Identity: NodeStatus]) {
+  /// - Parameter wallSeconds: since 1970.
+  mutating func judge(
+    _ now: [NodeStatus], before: [Identity: NodeStatus], wallSeconds: Int64
+  ) {
     judgeNodes(now)
+    for status in now { judgeCertificate(status, wallSeconds: wallSeconds) }
     judgeShards()
     for status in now { judgeBus(status, before[Identity(status)]) }
     for status in now { judgeJournal(status, before[Identity(status)]) }
@@ -37,6 +41,24 @@ extension ClusterView {
     }
     for status in now where status.state != "serving" {
       notes.append("\(status.node) is \(ShownState.of(status)).")
+    }
+  }
+
+  /// From when on a certificate that expires is a problem: longer than a renewal that failed takes to be noticed.
+  private static let certificateWarning: Int64 = 14 * 86_400
+
+  private mutating func judgeCertificate(_ status: NodeStatus, wallSeconds: Int64) {
+    guard let expires = status.edge?.certificateExpires else { return }
+    let left = expires - wallSeconds
+    guard left <= Self.certificateWarning else { return }
+    let remedy =
+      "Renew the files that tlsCertificate and tlsKey of the edge name; it reads them by itself."
+    if left <= 0 {
+      problems.append("The certificate of \(status.node) has expired: devices refuse it. \(remedy)")
+    } else {
+      let days = left / 86_400
+      let when = days == 0 ? "in less than a day" : "in \(days) \(days == 1 ? "day" : "days")"
+      problems.append("The certificate of \(status.node) expires \(when). \(remedy)")
     }
   }
 

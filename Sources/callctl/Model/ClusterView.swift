@@ -73,9 +73,11 @@ package struct ClusterView: Sendable, Equatable {
   ///   - earlier: an earlier sample, for rates and CPU.
   ///   - seconds: the time between the two.
   ///   - pushQueue: jobs in the work queue, by lane, where somebody looked.
+  ///   - wallSeconds: since 1970, for what expires.
   package init(
     _ now: [NodeStatus], earlier: [NodeStatus]? = nil, seconds: Double = 1,
-    pushQueue: [String: Int]? = nil
+    pushQueue: [String: Int]? = nil,
+    wallSeconds: Int64 = CalendarTime.nowMilliseconds() / 1000
   ) {
     self.pushQueue = pushQueue
     self.seconds = earlier == nil ? nil : seconds
@@ -92,7 +94,7 @@ package struct ClusterView: Sendable, Equatable {
     for status in now { add(status) }
     addRates(now, before: before, seconds: seconds)
     addPushes(now, before: before, seconds: seconds)
-    judge(now, before: before)
+    judge(now, before: before, wallSeconds: wallSeconds)
     judgePushes(now, before: before)
   }
 

@@ -79,10 +79,10 @@ struct ClusterStarter {
     for (index, port) in ports.enumerated() {
       members.append(
         try await startNode(
-          .coordinator, "coordinator-\(index + 1)", port: port,
+          .coordinator, "coordinator-\(index + 1)", metricsPort: port,
           [
-            "coordinator", "--shard-count", "\(options.shards)", "--metrics-port", "\(port)",
-            "--journal-replicas", "\(options.natsServers)",
+            "coordinator", "--shard-count", "\(options.shards)", "--journal-replicas",
+            "\(options.natsServers)",
           ], nats))
       // To make replicated streams takes seconds; the first one makes them, in peace.
       if options.natsServers > 1, index == 0, let first = members.first {
@@ -95,14 +95,17 @@ struct ClusterStarter {
   }
 
   func startEdges(_ nats: [NATSMember]) async throws -> [NodeMember] {
-    let ports = try FreePorts.find(max(options.edges, 1))
+    let count = max(options.edges, 1)
+    let ports = try FreePorts.find(2 * count)
     var members: [NodeMember] = []
-    for (index, port) in ports.enumerated() {
+    for (index, port) in ports.prefix(count).enumerated() {
       let words = [
         "edge", "--host", "127.0.0.1", "--port", "\(port)", "--keys-file",
-        folder.file("keys.json"), "--event-loops", "\(Self.processorShare(of: ports.count))",
+        folder.file("keys.json"), "--event-loops", "\(Self.processorShare(of: count))",
       ]
-      members.append(try await startNode(.edge, "edge-\(index + 1)", port: port, words, nats))
+      members.append(
+        try await startNode(
+          .edge, "edge-\(index + 1)", port: port, metricsPort: ports[count + index], words, nats))
     }
     return members
   }
@@ -112,17 +115,16 @@ struct ClusterStarter {
     guard options.pushGateways > 0 else { return [] }
     var members: [NodeMember] = []
     for (index, port) in try FreePorts.find(options.pushGateways).enumerated() {
-      let words = [
-        "push", "--metrics-port", "\(port)", "--push-providers",
-        folder.file(PushGround.providersFile),
-      ]
-      members.append(try await startNode(.push, "push-\(index + 1)", port: port, words, nats))
+      let words = ["push", "--push-providers", folder.file(PushGround.providersFile)]
+      members.append(
+        try await startNode(.push, "push-\(index + 1)", metricsPort: port, words, nats))
     }
     return members
   }
 
   private func startNode(
-    _ role: ProcessRole, _ id: String, port: Int, _ words: [String], _ nats: [NATSMember]
+    _ role: ProcessRole, _ id: String, port: Int = 0, metricsPort: Int, _ words: [String],
+    _ nats: [NATSMember]
   ) async throws -> NodeMember {
     var relays: [TCPRelay] = []
     if options.hasRelays {
@@ -138,11 +140,17 @@ struct ClusterStarter {
       name: id, executable: options.callnodePath, arguments: words + common,
       logPath: folder.file("\(id).log"))
     command.otherExecutable = options.otherCallnodePath
+    // No flag: edges of earlier versions know none.
+    command.environment["CALLMESH_METRICS_PORT"] = "\(metricsPort)"
+    if options.tls {
+      command.environment["CALLMESH_TLS_CERTIFICATE"] = folder.file(LocalCluster.certificateFile)
+      command.environment["CALLMESH_TLS_KEY"] = folder.file(LocalCluster.keyFile)
+    }
     for (key, value) in options.nodeSettings {
       command.environment[Self.environmentName(of: key)] = value
     }
     let process = try await SupervisedProcess.start(role, command, in: processes)
-    return NodeMember(process: process, port: port, relays: relays)
+    return NodeMember(process: process, port: port, metricsPort: metricsPort, relays: relays)
   }
 
   /// `leaseTimeout` is `CALLMESH_LEASE_TIMEOUT`.
@@ -160,7 +168,7 @@ struct ClusterStarter {
 
   func waitUntilReady(_ node: NodeMember) async throws {
     try await wait(
-      for: "\(node.name) to be ready (GET http://127.0.0.1:\(node.port)/readyz)",
+      for: "\(node.name) to be ready (GET http://127.0.0.1:\(node.metricsPort)/readyz)",
       on: node.process
     ) {
       await node.isReady()

@@ -1,5 +1,6 @@
 package import CallAuth
 import CallCore
+import CallTestKit
 import FoundationEssentials
 
 /// What the local cluster consists of.
@@ -21,6 +22,8 @@ package struct LocalClusterOptions: Sendable, Equatable {
   package var app = "load"
   /// Further apps that the edges know.
   package var otherApps: [String] = []
+  /// Whether devices connect over TLS.
+  package var tls = false
   /// Settings of all nodes, by the names that docs/configuration.md gives them.
   package var nodeSettings: [String: String] = [:]
   /// Whether nodes reach NATS through relays that can be cut.
@@ -39,8 +42,10 @@ package struct LocalClusterOptions: Sendable, Equatable {
 package struct LocalCluster: Sendable {
   /// Of all servers, separated by commas, without a relay between.
   package let natsURL: String
-  /// `ws://127.0.0.1:port`, one for each edge.
+  /// `ws://127.0.0.1:port`, or `wss://`, one for each edge.
   package let edgeURLs: [String]
+  /// Of the authority that signed the edges' certificate; nil without TLS.
+  package let caFile: String?
   package let keys: AppKeys
   package let natsVersion: String
   package let shards: Int
@@ -52,6 +57,7 @@ package struct LocalCluster: Sendable {
   package let questions: ClusterQuestions?
 
   package static let name = "load"
+  static let (caFile, certificateFile, keyFile) = ("ca.pem", "edge.pem", "edge-key.pem")
 
   /// In the order of the report.
   package var processes: [SupervisedProcess] {
@@ -72,6 +78,13 @@ package struct LocalCluster: Sendable {
       options: options, folder: folder, processes: processes, isWanted: isWanted)
     let (keys, json) = AppKeys.generateDevelopment(apps: [options.app] + options.otherApps)
     try folder.write(json, to: "keys.json")
+    if options.tls {
+      let authority = try LoopbackAuthority()
+      let identity = try authority.issue()
+      try folder.write(authority.certificate, to: Self.caFile)
+      try folder.write(identity.certificate, to: Self.certificateFile)
+      try folder.write(identity.key, to: Self.keyFile)
+    }
 
     say(options.natsServers == 1 ? "starting nats-server" : "starting 3 nats-servers")
     let nats = try await starter.startNATS()
@@ -84,7 +97,9 @@ package struct LocalCluster: Sendable {
     for gateway in pushGateways { try await starter.waitUntilReady(gateway) }
     let natsURL = nats.map(\.url).joined(separator: ",")
     return LocalCluster(
-      natsURL: natsURL, edgeURLs: edges.map { "ws://127.0.0.1:\($0.port)" }, keys: keys,
+      natsURL: natsURL,
+      edgeURLs: edges.map { "\(options.tls ? "wss" : "ws")://127.0.0.1:\($0.port)" },
+      caFile: options.tls ? folder.file(Self.caFile) : nil, keys: keys,
       natsVersion: natsVersion(log: nats[0].process.process.logPath), shards: options.shards,
       nats: nats, coordinators: coordinators, edges: edges,
       pushGateways: pushGateways,
@@ -114,8 +129,9 @@ package struct NATSMember: Sendable {
 /// A node of the local cluster.
 package struct NodeMember: Sendable {
   package let process: SupervisedProcess
-  /// An edge's port for devices; a coordinator's for metrics.
+  /// Where devices connect; 0 where none do.
   package let port: Int
+  package let metricsPort: Int
   /// Its ways to each nats-server; empty where it reaches them directly.
   package let relays: [TCPRelay]
 
@@ -123,14 +139,19 @@ package struct NodeMember: Sendable {
 
   /// Whether it is up and takes part.
   package func isReady() async -> Bool {
-    await LocalHTTP.get(port: port, "/readyz")?.status == 200
+    if let answer = await LocalHTTP.get(port: metricsPort, "/readyz") {
+      return answer.status == 200
+    }
+    // An edge of an earlier version has it at its devices' port.
+    return port > 0 ? await LocalHTTP.get(port: port, "/readyz")?.status == 200 : false
   }
 }
 
 extension NodeMember {
   /// How many shards a coordinator says that it serves.
   package func servedShards() async -> Int? {
-    guard let answer = await LocalHTTP.get(port: port, "/metrics"), answer.status == 200 else {
+    guard let answer = await LocalHTTP.get(port: metricsPort, "/metrics"), answer.status == 200
+    else {
       return nil
     }
     let name = "callmesh_coordinator_shards "

@@ -30,6 +30,8 @@ package struct LoadCommand: ParsableCommand {
             Four of ten devices have no session; the cluster must wake them.
         callload --devices 1000 --rate 50 --duration 10s --hostile each,all
             Attackers beside the load: one attack after the other, then all together.
+        callload --devices 10000 --tls
+            The same over wss://, with a certificate that the devices verify.
         callload --devices 3000 --edge ws://edge-1:8080 --edge ws://edge-2:8080 \\
                  --keys keys.json --app demo
             A cluster that is already there.
@@ -120,6 +122,15 @@ package struct LoadCommand: ParsableCommand {
     help: ArgumentHelp(
       "Use this edge, not a cluster of our own. Repeatable. Needs --keys.", valueName: "url"))
   package var edge: [String] = []
+
+  @Flag(help: "Devices of the local cluster connect over TLS, and verify the edges' certificate.")
+  package var tls = false
+
+  @Option(
+    help: ArgumentHelp(
+      "With --edge wss://…: the authorities that devices trust, in PEM. Default: the machine's.",
+      valueName: "file"))
+  package var ca: String?
 
   @Option(help: ArgumentHelp("The key file of the edges, to sign tokens with.", valueName: "file"))
   package var keys: String?

@@ -1,4 +1,5 @@
 package import CallAuth
+package import CallClient
 import FoundationEssentials
 
 /// A command line that makes sense.
@@ -21,6 +22,8 @@ package struct RunPlan: Sendable {
   package var chaos: ChaosPlan?
   package var sleep: SleepOptions?
   package var hostile: HostilePlan?
+  /// Whom devices believe to be an edge, where the edges are not ours.
+  package var trust = EdgeTrust.system
   /// The key file, with ``Target/edges(_:keys:app:)``.
   package var keysPath: String?
   package var summarySeconds: Double?
@@ -42,6 +45,7 @@ package struct RunPlan: Sendable {
     sleep = try Self.sleepOptions(command)
     hostile = try Self.hostilePlan(command)
     keysPath = command.keys
+    trust = try Self.trust(command)
     target = command.edge.isEmpty ? try Self.localTarget(command) : try Self.edgeTarget(command)
     wireProtocol = command.protocol
     signals = command.signals
@@ -73,6 +77,7 @@ package struct RunPlan: Sendable {
     switch target {
     case .local(let options):
       (settings.coordinators, settings.edges) = (options.coordinators, options.edges)
+      settings.tls = options.tls
       settings.natsServers = options.natsServers
       settings.pushGateways = options.pushGateways
       settings.sleepingShare = sleep?.share ?? 0
@@ -121,6 +126,19 @@ package struct RunPlan: Sendable {
       "give 1, or 3 that keep each record three times")
     try need(
       (1...4096).contains(command.shards), "--shards", command.shards, "give 1 to 4096")
+  }
+
+  private static func trust(_ command: LoadCommand) throws -> EdgeTrust {
+    let isSecure = command.edge.contains { (try? edgeURL($0))?.hasPrefix("wss://") == true }
+    if command.tls, !command.edge.isEmpty {
+      throw SetupError("--tls: is for a local cluster; with --edge give wss:// and --ca")
+    }
+    if command.tls || isSecure, !command.hostile.isEmpty || command.apps > 1 {
+      throw SetupError("--hostile: attackers speak no TLS; leave out --tls, or give ws:// edges")
+    }
+    guard let ca = command.ca else { return .system }
+    guard isSecure else { throw SetupError("--ca \(ca): goes with --edge wss://… only") }
+    do { return try EdgeTrust(caFile: ca) } catch { throw SetupError("--ca \(error)") }
   }
 
   private static func chaosPlan(_ command: LoadCommand) throws -> ChaosPlan {
@@ -233,6 +251,7 @@ package struct RunPlan: Sendable {
     options.natsServers = command.natsServers
     if try Self.sleepOptions(command) != nil { options.pushGateways = command.pushGateways }
     options.shards = command.shards
+    options.tls = command.tls
     if try Self.hostilePlan(command) != nil { options.otherApps = ["hostile"] }
     options.nodeSettings = try nodeSettings(command)
     options.callctlPath = Executables.beside("callctl")
@@ -281,23 +300,22 @@ package struct RunPlan: Sendable {
     return .edges(urls, keys: keys, app: app)
   }
 
-  /// `ws://host:port`, also where it was given as `http://` or without scheme.
+  /// `ws://host:port` or `wss://host:port`, also where it was given as `http://` or `https://`; without a scheme `ws`.
   package static func edgeURL(_ text: String) throws -> String {
-    if text.hasPrefix("wss://") || text.hasPrefix("https://") {
-      throw SetupError(
-        "--edge \(text): callload speaks to edges without TLS; give ws://host:port of an edge "
-          + "behind the TLS proxy")
-    }
     var rest = text[...]
-    for scheme in ["ws://", "http://"] where rest.hasPrefix(scheme) {
-      rest = rest.dropFirst(scheme.count)
+    var scheme = "ws://"
+    for (given, meant) in [
+      ("ws://", "ws://"), ("http://", "ws://"), ("wss://", "wss://"), ("https://", "wss://"),
+    ] where text.hasPrefix(given) {
+      rest = text.dropFirst(given.count)
+      scheme = meant
     }
     let authority = rest.prefix { $0 != "/" }
     guard let colon = authority.lastIndex(of: ":"), colon != authority.startIndex,
       let port = UInt16(authority[authority.index(after: colon)...]), port > 0,
       !rest.contains("://")
-    else { throw SetupError("--edge \(text): give it as ws://host:port") }
-    return "ws://" + (rest.hasSuffix("/") ? rest.dropLast() : rest)
+    else { throw SetupError("--edge \(text): give it as ws://host:port or wss://host:port") }
+    return scheme + (rest.hasSuffix("/") ? rest.dropLast() : rest)
   }
 
   /// Better now than after a run of minutes.

@@ -138,13 +138,16 @@ package final class LoadEngine: Sendable {
     if let running = state.withLock({ $0.running }) { return running }
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let eventLoop = group.next()
-    let runner = options.sleep.map { _ in PushActionRunner(edges: options.edges) }
+    let runner = options.sleep.map { _ in
+      PushActionRunner(edges: options.edges, trust: options.trust)
+    }
     let rig = try await eventLoop.submit { [options, progress] in
       let rig = LoadRig(
         options: options, progress: progress,
         loop: NIODeviceLoop(eventLoop: eventLoop, wallClock: Self.wallClock),
         network: NIODeviceNetwork(
-          eventLoop: eventLoop, codec: options.codec, sources: Self.sources),
+          eventLoop: eventLoop, codec: options.codec, trust: options.trust,
+          sources: Self.sources),
         nonce: UInt64.random(in: 0 ... .max))
       rig.actByPush = runner.map { Self.acting($0, on: eventLoop) }
       return NIOLoopBound(rig, eventLoop: eventLoop)
@@ -207,7 +210,7 @@ extension LoadOptions {
     }
     guard !edges.isEmpty else { throw LoadError("at least one edge is needed") }
     for edge in edges where EdgeAddress(edge) == nil {
-      throw LoadError("edge \(edge): ws://host:port is expected")
+      throw LoadError("edge \(edge): wss://host:port or ws://host:port is expected")
     }
     guard scenario.parts.contains(where: { $0.weight > 0 }) else {
       throw LoadError("scenario \(scenario.name): no part has a weight above 0")

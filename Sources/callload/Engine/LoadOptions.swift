@@ -1,3 +1,4 @@
+package import CallClient
 package import CallWire
 
 /// What a load run is to do.
@@ -11,8 +12,10 @@ package struct LoadOptions: Sendable {
   /// Connections begun a second; nil: as fast as `connectsInFlight` allows.
   package var rampPerSecond: Double?
   package var connectsInFlight = 64
-  /// `ws://host:port`, with an optional path (default `/v1/connect`). Devices spread over them.
+  /// `wss://host:port` or `ws://host:port`, with an optional path (default `/v1/connect`). Devices spread over them.
   package var edges: [String] = []
+  /// Whom devices believe to be an edge at `wss://`.
+  package var trust = EdgeTrust.system
   package var scenario: Scenario = .default
   /// Candidates that each side of every call sends; 0: what the scenario says.
   package var signals = 0

@@ -7,7 +7,7 @@ extension LoadRig {
   func handle(_ event: ClientEvent, _ device: SimulatedDevice) {
     switch event {
     case .attached(_, let again): attached(device, again: again)
-    case .detached: break
+    case .detached, .notTrusted: break
     case .refused(let error): deviceRefused(device, error)
     case .replied(let request, let command, let reply):
       replied(device, request, command, reply)

@@ -108,6 +108,13 @@ extension LoadRig {
     if wasConnecting, ramp?.step == .connecting { setupStepDone() }
   }
 
+  /// Who is no edge to this device will be none the next time.
+  func deviceTrustsNobody(_ device: SimulatedDevice) {
+    guard device.setup == .connecting else { return }
+    device.setup = .refused
+    if ramp?.step == .connecting { setupStepDone() }
+  }
+
   private func advanceRegistering() {
     while let ramp, ramp.step == .registering, ramp.next < devices.count,
       ramp.inFlight < options.connectsInFlight, !isInterrupted

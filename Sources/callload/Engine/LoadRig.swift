@@ -150,6 +150,7 @@ package final class LoadRig {
 
   func linkClosed(_ device: SimulatedDevice, _ cause: LinkClosed) {
     if !isExcused(device) { count("device: \(cause.kind)") }
+    if case .notTrusted = cause { deviceTrustsNobody(device) }
     connectionGone(device)
   }
 

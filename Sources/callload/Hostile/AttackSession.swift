@@ -91,7 +91,7 @@ final class AttackSession: DeviceLinkDelegate {
 
   func linkClosed(_ cause: LinkClosed) {
     switch cause {
-    case .connectFailed, .handshakeFailed: attack.account.connectionsFailed += 1
+    case .connectFailed, .handshakeFailed, .notTrusted: attack.account.connectionsFailed += 1
     case .protocolError, .writeBufferFull, .closedByPeer, .broken:
       attack.account.connectionsClosed += 1
     }

@@ -17,7 +17,7 @@ final class PushActionRunner: Sendable {
   private let client: EdgeHTTPClient
   private let state = Mutex(State())
 
-  init(edges: [String]) { client = EdgeHTTPClient(edges: edges) }
+  init(edges: [String], trust: EdgeTrust) { client = EdgeHTTPClient(edges: edges, trust: trust) }
 
   func perform(
     _ action: PushAction, then: @escaping @Sendable (Result<CallState, CallError>) -> Void

@@ -55,6 +55,8 @@ package struct JSONReport: Codable {
     package var coordinators: Int
     package var edges: Int
     package var natsServers: Int
+    /// Whether the local cluster's edges speak TLS; missing where not.
+    package var tls: Bool?
     /// Missing where no faults were asked for.
     package var chaos: String?
     /// The attacks' names; missing where none were asked for.
@@ -66,7 +68,7 @@ package struct JSONReport: Codable {
     package var sleepingShare: Double?
     package var edgeURLs: [String]
     enum CodingKeys: String, CodingKey {
-      case scenario, seed, coordinators, edges, chaos, hostile
+      case scenario, seed, coordinators, edges, tls, chaos, hostile
       case otherCallnode = "other_callnode"
       case natsServers = "nats_servers"
       case pushGateways = "push_gateways"
@@ -204,6 +206,7 @@ extension JSONReport {
       seed: report.settings.seed, durationSeconds: report.settings.durationSeconds,
       coordinators: report.settings.coordinators, edges: report.settings.edges,
       natsServers: report.settings.edgeURLs.isEmpty ? report.settings.natsServers : 0,
+      tls: report.settings.tls ? true : nil,
       chaos: report.settings.chaos.isEmpty ? nil : report.settings.chaos,
       hostile: report.settings.attacks.isEmpty ? nil : report.settings.attacks,
       otherCallnode: report.settings.otherCallnode,

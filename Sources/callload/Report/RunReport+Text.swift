@@ -39,7 +39,7 @@ extension RunReport {
       ? "\(counted(settings.natsServers, "nats-server")) \(machine.natsVersion), \(counted(settings.coordinators, "coordinator")), "
         + "\(counted(settings.edges, "edge"))"
         + (settings.pushGateways > 0 ? ", \(counted(settings.pushGateways, "push gateway"))" : "")
-        + ", on this machine"
+        + (settings.tls ? ", devices over TLS" : "") + ", on this machine"
       : settings.edgeURLs.joined(separator: " ")
     let box =
       "\(counted(machine.cpus, "CPU"))"

@@ -14,6 +14,8 @@ package struct RunSettings: Sendable, Equatable {
   package var coordinators = 0
   package var edges = 0
   package var natsServers = 1
+  /// Whether the local cluster's edges speak TLS.
+  package var tls = false
   /// The faults that were asked for; empty: none.
   package var chaos = ""
   /// The attacks that were asked for; empty: none.

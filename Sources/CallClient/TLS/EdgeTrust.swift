@@ -1,0 +1,101 @@
+internal import FoundationEssentials
+internal import NIOCore
+internal import NIOSSL
+
+/// Whom a client believes to be an edge over `wss://` and `https://`: who shows a certificate for the host that it
+/// connects to, of an authority that it trusts. TLS 1.2 and newer.
+public struct EdgeTrust: Sendable {
+  /// Made once: all connections share it.
+  private let context: Result<NIOSSLContext, EdgeTrustError>
+
+  /// The authorities that this machine trusts.
+  public static let system = EdgeTrust(
+    context: make(.default) { _ in "the authorities of this machine cannot be read" })
+
+  private init(context: Result<NIOSSLContext, EdgeTrustError>) { self.context = context }
+
+  /// The authorities in a file, and no others.
+  /// - Parameter caFile: their certificates in PEM.
+  public init(caFile: String) throws(EdgeTrustError) {
+    let bytes: [UInt8]
+    do {
+      bytes = Array(try Data(contentsOf: URL(filePath: caFile)))
+    } catch {
+      throw EdgeTrustError("\(caFile): the file cannot be read; give one that this user may read")
+    }
+    let authorities = (try? NIOSSLCertificate.fromPEMBytes(bytes)) ?? []
+    guard !authorities.isEmpty else {
+      throw EdgeTrustError(
+        "\(caFile): it holds no certificate in PEM; give that of the authority that signed the edges'"
+      )
+    }
+    context = Self.make(.certificates(authorities)) { "\(caFile): it cannot be used (\($0))" }
+    _ = try context.get()
+  }
+
+  private static func make(
+    _ roots: NIOSSLTrustRoots, _ problem: (any Error) -> String
+  ) -> Result<NIOSSLContext, EdgeTrustError> {
+    var configuration = TLSConfiguration.makeClientConfiguration()
+    configuration.minimumTLSVersion = .tlsv12
+    configuration.certificateVerification = .fullVerification
+    configuration.trustRoots = roots
+    configuration.applicationProtocols = ["http/1.1"]
+    configuration.shutdownTimeout = .seconds(1)
+    do {
+      return .success(try NIOSSLContext(configuration: configuration))
+    } catch {
+      return .failure(EdgeTrustError(problem(error)))
+    }
+  }
+
+  /// What encrypts a connection to an edge, to be added first.
+  func handler(for edge: EdgeAddress) throws -> any ChannelHandler {
+    // An address is compared with those in the certificate; it is no name that could be sent ahead.
+    let isAddress = (try? SocketAddress(ipAddress: edge.host, port: edge.port)) != nil
+    return try NIOSSLClientHandler(
+      context: try context.get(), serverHostname: isAddress ? nil : edge.host)
+  }
+
+  /// What went wrong in TLS, in words; nil for other errors.
+  static func problem(_ error: any Error, with edge: EdgeAddress) -> String? {
+    switch error {
+    case let error as EdgeTrustError: error.description
+    case let error as NIOSSLExtraError:
+      error == .failedToValidateHostname
+        ? "TLS: the certificate is not for \(edge.host)" : "TLS: \(error)"
+    // Sockets break without TLS, too.
+    case NIOSSLError.uncleanShutdown, NIOSSLError.handshakeFailed(.sslError([.eofDuringHandshake])):
+      nil
+    case NIOSSLError.handshakeFailed(.sslError(let stack)):
+      problem(stack.map { "\($0)" }.joined(separator: ", "))
+    case let error as NIOSSLError: "TLS: \(error)"
+    case let error as BoringSSLError: "TLS: \(error)"
+    default: nil
+    }
+  }
+
+  private static func problem(_ text: String) -> String {
+    if text.contains("CERTIFICATE_VERIFY_FAILED") {
+      return "TLS: the certificate is of no authority that is trusted, or not valid now"
+    }
+    if text.contains("WRONG_VERSION_NUMBER") || text.contains("HTTP_REQUEST") {
+      return "TLS: the other side does not speak it"
+    }
+    return "TLS: \(text)"
+  }
+}
+
+/// Why authorities cannot be used.
+public struct EdgeTrustError: Error, Sendable, Equatable, CustomStringConvertible {
+  public var description: String
+  init(_ description: String) { self.description = description }
+}
+
+extension ChannelHandlerContext {
+  /// Closes a connection without a word, not even that of TLS.
+  func closeAbruptly() {
+    let below = try? channel.pipeline.syncOperations.context(handlerType: NIOSSLClientHandler.self)
+    (below ?? self).close(promise: nil)
+  }
+}

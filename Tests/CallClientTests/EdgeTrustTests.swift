@@ -1,0 +1,130 @@
+import CallClient
+import CallCore
+import CallTestKit
+import CallWire
+import NIOSSL
+import Testing
+
+/// Whom devices take for an edge at `wss://` and `https://`.
+@Suite(.timeLimit(.minutes(1))) struct EdgeTrustTests {
+  private let authority: LoopbackAuthority
+
+  init() throws { authority = try LoopbackAuthority() }
+
+  /// An edge that shows the given certificate.
+  private func edge(_ identity: LoopbackAuthority.Identity?) async throws -> LoopbackServer {
+    let context = try identity.map {
+      try authority.serverContext(protocols: ["http/1.1"], identity: $0)
+    }
+    return try await LoopbackServer.start(tls: context) { frame in
+      guard case .attach = frame.command else { return [] }
+      return [.reply(id: frame.id, .attached(.sample))]
+    }
+  }
+
+  private enum Outcome: Equatable {
+    case attached
+    case notTrusted(String)
+  }
+
+  /// What becomes of a device that connects.
+  private func outcome(_ server: LoopbackServer, host: String, _ trust: EdgeTrust) async -> Outcome
+  {
+    let device = CallDevice(
+      .init(edges: ["wss://\(host):\(server.port)"], token: "token", device: "d1"), trust: trust)
+    device.start()
+    defer { device.stop() }
+    for await event in device.events {
+      switch event {
+      case .attached: return .attached
+      case .notTrusted(let problem): return .notTrusted(problem)
+      default: break
+      }
+    }
+    return .notTrusted("nothing")
+  }
+
+  private var trust: EdgeTrust {
+    get throws { try EdgeTrust(caFile: authority.caFile) }
+  }
+
+  @Test(arguments: ["localhost", "127.0.0.1"]) func anEdge(host: String) async throws {
+    let server = try await edge(authority.issue())
+    #expect(await outcome(server, host: host, try trust) == .attached)
+    try await server.stop()
+  }
+
+  @Test(arguments: ["localhost", "127.0.0.1"]) func anotherName(host: String) async throws {
+    let server = try await edge(
+      authority.issue(names: ["edge.example"], addresses: ["192.0.2.1"]))
+    #expect(
+      await outcome(server, host: host, try trust)
+        == .notTrusted("TLS: the certificate is not for \(host)"))
+    try await server.stop()
+  }
+
+  private static let untrusted =
+    "TLS: the certificate is of no authority that is trusted, or not valid now"
+
+  @Test func anotherAuthority() async throws {
+    let server = try await edge(authority.issue())
+    let stranger = try LoopbackAuthority()
+    for trust in [try EdgeTrust(caFile: stranger.caFile), .system] {
+      #expect(await outcome(server, host: "localhost", trust) == .notTrusted(Self.untrusted))
+    }
+    try await server.stop()
+  }
+
+  @Test func aCertificateThatExpired() async throws {
+    let server = try await edge(authority.issue(seconds: -60))
+    #expect(
+      await outcome(server, host: "localhost", try trust) == .notTrusted(Self.untrusted))
+    try await server.stop()
+  }
+
+  @Test func whoSpeaksNoTLS() async throws {
+    let server = try await edge(nil)
+    #expect(
+      await outcome(server, host: "localhost", try trust)
+        == .notTrusted("TLS: the other side does not speak it"))
+    try await server.stop()
+  }
+
+  // MARK: HTTP
+
+  private static func options(deadline: Span) -> EdgeHTTPClient.Options {
+    var options = EdgeHTTPClient.Options()
+    options.deadline = deadline
+    options.backoffMinimum = .milliseconds(20)
+    options.backoffMaximum = .milliseconds(40)
+    return options
+  }
+
+  @Test func requests() async throws {
+    let server = try await LoopbackHTTPServer.start(
+      tls: authority.serverContext(protocols: ["http/1.1"])
+    ) { _, _ in .status(200, "{}") }
+    let edges = ["wss://localhost:\(server.port)"]
+    let client = EdgeHTTPClient(
+      edges: edges, options: Self.options(deadline: .seconds(40)), trust: try trust)
+    try await client.unregister("d", token: "jwt")
+    #expect(server.requests.map(\.path) == ["/v1/devices/d"])
+    // Who is not believed gets no token.
+    let stranger = EdgeHTTPClient(edges: edges, options: Self.options(deadline: .milliseconds(500)))
+    let error = await #expect(throws: CallError.self) {
+      try await stranger.unregister("d", token: "jwt")
+    }
+    #expect(error?.code == .tryAgain && error?.message == Self.untrusted)
+    #expect(server.requests.count == 1)
+    try await server.stop()
+  }
+
+  // MARK: Files
+
+  @Test func filesThatHoldNoAuthority() {
+    let missing = #expect(throws: EdgeTrustError.self) { try EdgeTrust(caFile: "/nowhere/ca.pem") }
+    #expect(missing?.description.hasPrefix("/nowhere/ca.pem: the file cannot be read") == true)
+    let empty = #expect(throws: EdgeTrustError.self) { try EdgeTrust(caFile: #filePath) }
+    #expect(empty?.description.contains("no certificate in PEM") == true)
+  }
+}

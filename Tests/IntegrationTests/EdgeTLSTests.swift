@@ -1,0 +1,140 @@
+import CallClient
+import CallCore
+import CallTelemetry
+import CallTestKit
+import CallWire
+import Foundation
+import Testing
+
+/// `wss://` end to end: files, edges as processes, devices that verify them, and callload.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct EdgeTLSTests {
+  private struct Stage: Sendable {
+    let authority: LoopbackAuthority
+    let cluster: TestCluster
+    var certificateFile: String { cluster.folder + "/edge.pem" }
+    var keyFile: String { cluster.folder + "/edge-key.pem" }
+    var options: [String] { ["--tls-certificate", certificateFile, "--tls-key", keyFile] }
+    var url: String { "wss://localhost:\(cluster.port("e1"))" }
+
+    init() async throws {
+      authority = try LoopbackAuthority()
+      cluster = try await TestCluster.start(coordinators: 1, edges: 0, waits: false)
+    }
+
+    /// As tools do it: beside the old files, then renamed.
+    func write(_ identity: LoopbackAuthority.Identity) throws {
+      try identity.certificate.write(toFile: certificateFile, atomically: true, encoding: .utf8)
+      try identity.key.write(toFile: keyFile, atomically: true, encoding: .utf8)
+    }
+
+    func device(_ user: String, _ name: String) async throws -> TestDevice {
+      try await TestDevice(
+        keys: cluster.keys, edges: [url], user: user, name,
+        trust: try EdgeTrust(caFile: authority.caFile))
+    }
+  }
+
+  @Test func callsOverTLSAndARenewedCertificate() async throws {
+    let stage = try await Stage()
+    let cluster = stage.cluster
+    defer { cluster.stop() }
+    try stage.write(stage.authority.issue(seconds: 3 * 86_400))
+    try cluster.startEdge("e1", stage.options)
+    try await cluster.waitUntilReady("e1")
+    let alice = try await stage.device("alice", "a1")
+    let bob = try await stage.device("bob", "b1")
+    defer { for device in [alice, bob] { device.stop() } }
+    let call = CallID.random()
+    try await alice.device.place(PlaceRequest(call: call), to: "bob")
+    try await bob.waitForInvite(call)
+    // It expires soon, and the operator hears of it.
+    let before = try await cluster.callctl("status", "--once")
+    #expect(before.status == 1)
+    #expect(before.text.contains("The certificate of e1 expires in"), "\(before.text)")
+
+    try stage.write(stage.authority.issue(seconds: 30 * 86_400))
+    try await cluster.waitForLog("e1", "the certificate was read again")
+    // Who was there noticed nothing.
+    #expect(try await bob.device.answer(call))
+    try await alice.waitForAnswer(call)
+    for device in [alice, bob] {
+      #expect(!device.heard.contains { if case .detached = $0 { true } else { false } })
+    }
+    let after = try await cluster.callctl("status", "--once")
+    #expect(!after.text.contains("certificate"), "\(after.text)")
+
+    // A key of another certificate is refused, and SIGHUP reads as well.
+    try stage.authority.issue().key
+      .write(toFile: stage.keyFile, atomically: true, encoding: .utf8)
+    cluster.signal("e1", SIGHUP)
+    try await cluster.waitForLog("e1", "The certificate is not usable; the former one stays.")
+    let late = try await stage.device("late", "l1")
+    late.stop()
+    let metrics = try await cluster.ask("e1", "/metrics").body
+    #expect(!metrics.contains("callmesh_edge_certificate_refused_total 0"))
+  }
+
+  @Test func anEdgeDoesNotStartWithFilesThatDoNotGoTogether() async throws {
+    let stage = try await Stage()
+    let cluster = stage.cluster
+    defer { cluster.stop() }
+    let one = try stage.authority.issue()
+    try stage.write(.init(certificate: one.certificate, key: stage.authority.issue().key))
+    let keys = ["--keys-file", cluster.folder + "/keys.json"]
+    for words in [["edge"], ["config", "--role", "edge"]] {
+      let output = try await cluster.run(
+        "/bin/sh",
+        ["-c", #"exec "$0" "$@" 2>&1"#, try TestCluster.program("callnode")] + words + keys
+          + stage.options)
+      #expect(output.status == 2, "\(output.text)")
+      #expect(output.text.contains("tlsKey = \"\(stage.keyFile)\""), "\(output.text)")
+      #expect(output.text.contains("it is not the key of the first certificate"), "\(output.text)")
+    }
+    try stage.write(one)
+    let output = try await TestCluster.runAlone(
+      "callnode", ["config", "--role", "edge"] + keys + stage.options)
+    #expect(output.status == 0, "\(output.text)")
+  }
+
+  @Test func callloadOverTLS() async throws {
+    let folder = NSTemporaryDirectory() + "/callmesh-test-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let output = try await TestCluster.runAlone(
+      "callload",
+      [
+        "--tls", "--devices", "60", "--rate", "5", "--duration", "6s", "--shards", "16", "--seed",
+        "5", "--sleeping", "30%", "--json", folder + "/run.json",
+      ])
+    #expect(output.status == 0, "\(output.text)")
+    #expect(output.text.contains("every correctness count is 0"))
+    #expect(output.text.contains("devices over TLS"))
+    let json = try Data(contentsOf: URL(fileURLWithPath: folder + "/run.json"))
+    let report = try #require(JSONSerialization.jsonObject(with: json) as? [String: Any])
+    #expect((report["settings"] as? [String: Any])?["tls"] as? Bool == true)
+  }
+
+  @Test func callloadVerifiesEdgesThatAreNotItsOwn() async throws {
+    let stage = try await Stage()
+    let cluster = stage.cluster
+    defer { cluster.stop() }
+    try stage.write(stage.authority.issue())
+    try cluster.startEdge("e1", stage.options)
+    try await cluster.waitUntilReady("e1")
+    let words = [
+      "--devices", "6", "--rate", "2", "--duration", "2s", "--edge", stage.url, "--keys",
+      cluster.folder + "/keys.json",
+    ]
+    let good = try await TestCluster.runAlone(
+      "callload", words + ["--ca", stage.authority.caFile])
+    #expect(good.status == 0, "\(good.text)")
+    let stranger = try LoopbackAuthority()
+    let bad = try await cluster.run(
+      "/bin/sh",
+      ["-c", #"exec "$0" "$@" 2>&1"#, try TestCluster.program("callload")] + words
+        + ["--ca", stranger.caFile])
+    #expect(bad.status == 2, "\(bad.text)")
+    #expect(bad.text.contains("no device could connect"), "\(bad.text)")
+    #expect(bad.text.contains("of no authority that is trusted"), "\(bad.text)")
+  }
+}
