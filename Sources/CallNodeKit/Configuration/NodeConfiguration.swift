@@ -33,6 +33,7 @@ package struct NodeConfiguration: Sendable {
   package var host: String
   package var port: Int
   package var keysFile: String?
+  package var maxTokenAge: Span
   /// nil: one per core.
   package var eventLoops: Int?
   package var pingInterval: Span
@@ -85,6 +86,7 @@ package struct NodeConfiguration: Sendable {
     host = settings.text(.host)
     port = settings.integer(.port)
     keysFile = settings[.keysFile] == nil ? nil : settings.text(.keysFile)
+    maxTokenAge = settings.span(.maxTokenAge)
     eventLoops = settings[.eventLoops] == nil ? nil : settings.integer(.eventLoops)
     pingInterval = settings.span(.pingInterval)
     commandsPerSecond = settings.integer(.commandsPerSecond)

@@ -9,6 +9,7 @@ package enum SettingKey: String, CaseIterable, Sendable {
   case port, keysFile, eventLoops, pingInterval, commandsPerSecond, commandsBurst, allowedOrigins
   case connectionsMax, connectionsPerAddress, unattachedMax, requestsPerAddress
   case failedAuthsPerAddress, trustedProxies, proxyProtocol, unlimitedAddresses
+  case maxTokenAge
   // Nodes that listen to no devices.
   case metricsPort
   // Coordinators.
