@@ -232,6 +232,51 @@ void   callmesh__v1__detach__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__detach__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__renew__init
+                     (Callmesh__V1__Renew         *message)
+{
+  static const Callmesh__V1__Renew init_value = CALLMESH__V1__RENEW__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__renew__get_packed_size
+                     (const Callmesh__V1__Renew *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__renew__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__renew__pack
+                     (const Callmesh__V1__Renew *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__renew__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__renew__pack_to_buffer
+                     (const Callmesh__V1__Renew *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__renew__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__Renew *
+       callmesh__v1__renew__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__Renew *)
+     protobuf_c_message_unpack (&callmesh__v1__renew__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__renew__free_unpacked
+                     (Callmesh__V1__Renew *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__renew__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__push_token__init
                      (Callmesh__V1__PushToken         *message)
 {
@@ -1807,7 +1852,7 @@ void   callmesh__v1__notice__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__notice__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
-static const ProtobufCFieldDescriptor callmesh__v1__client_frame__field_descriptors[20] =
+static const ProtobufCFieldDescriptor callmesh__v1__client_frame__field_descriptors[21] =
 {
   {
     "id",
@@ -2049,6 +2094,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__client_frame__field_descript
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "renew",
+    70,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__ClientFrame, command_case),
+    offsetof(Callmesh__V1__ClientFrame, renew),
+    &callmesh__v1__renew__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__client_frame__field_indices_by_name[] = {
   6,   /* field[6] = ack */
@@ -2069,14 +2126,16 @@ static const unsigned callmesh__v1__client_frame__field_indices_by_name[] = {
   5,   /* field[5] = place */
   17,   /* field[17] = query */
   3,   /* field[3] = register */
+  20,   /* field[20] = renew */
   16,   /* field[16] = resume */
   4,   /* field[4] = unregister */
 };
-static const ProtobufCIntRange callmesh__v1__client_frame__number_ranges[2 + 1] =
+static const ProtobufCIntRange callmesh__v1__client_frame__number_ranges[3 + 1] =
 {
   { 1, 0 },
   { 20, 18 },
-  { 0, 20 }
+  { 70, 20 },
+  { 0, 21 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__client_frame__descriptor =
 {
@@ -2086,10 +2145,10 @@ const ProtobufCMessageDescriptor callmesh__v1__client_frame__descriptor =
   "Callmesh__V1__ClientFrame",
   "callmesh.v1",
   sizeof(Callmesh__V1__ClientFrame),
-  20,
+  21,
   callmesh__v1__client_frame__field_descriptors,
   callmesh__v1__client_frame__field_indices_by_name,
-  2,  callmesh__v1__client_frame__number_ranges,
+  3,  callmesh__v1__client_frame__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__client_frame__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -2301,6 +2360,44 @@ const ProtobufCMessageDescriptor callmesh__v1__detach__descriptor =
   callmesh__v1__detach__field_indices_by_name,
   0,  callmesh__v1__detach__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__detach__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__renew__field_descriptors[1] =
+{
+  {
+    "token",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Renew, token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__renew__field_indices_by_name[] = {
+  0,   /* field[0] = token */
+};
+static const ProtobufCIntRange callmesh__v1__renew__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__renew__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.Renew",
+  "Renew",
+  "Callmesh__V1__Renew",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__Renew),
+  1,
+  callmesh__v1__renew__field_descriptors,
+  callmesh__v1__renew__field_indices_by_name,
+  1,  callmesh__v1__renew__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__renew__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__push_token__field_descriptors[5] =
@@ -4663,22 +4760,24 @@ const ProtobufCEnumDescriptor callmesh__v1__signal_kind__descriptor =
   callmesh__v1__signal_kind__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue callmesh__v1__notice_kind__enum_values_by_number[5] =
+static const ProtobufCEnumValue callmesh__v1__notice_kind__enum_values_by_number[6] =
 {
   { "NOTICE_KIND_UNSPECIFIED", "CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_UNSPECIFIED", 0 },
   { "NOTICE_KIND_SESSION_REPLACED", "CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_SESSION_REPLACED", 1 },
   { "NOTICE_KIND_DEVICE_REMOVED", "CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_DEVICE_REMOVED", 2 },
   { "NOTICE_KIND_GO_AWAY", "CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_GO_AWAY", 3 },
   { "NOTICE_KIND_TOKEN_TAKEN", "CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_TOKEN_TAKEN", 4 },
+  { "NOTICE_KIND_TOKEN_EXPIRES", "CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_TOKEN_EXPIRES", 5 },
 };
 static const ProtobufCIntRange callmesh__v1__notice_kind__value_ranges[] = {
-{0, 0},{0, 5}
+{0, 0},{0, 6}
 };
-static const ProtobufCEnumValueIndex callmesh__v1__notice_kind__enum_values_by_name[5] =
+static const ProtobufCEnumValueIndex callmesh__v1__notice_kind__enum_values_by_name[6] =
 {
   { "NOTICE_KIND_DEVICE_REMOVED", 2 },
   { "NOTICE_KIND_GO_AWAY", 3 },
   { "NOTICE_KIND_SESSION_REPLACED", 1 },
+  { "NOTICE_KIND_TOKEN_EXPIRES", 5 },
   { "NOTICE_KIND_TOKEN_TAKEN", 4 },
   { "NOTICE_KIND_UNSPECIFIED", 0 },
 };
@@ -4689,9 +4788,9 @@ const ProtobufCEnumDescriptor callmesh__v1__notice_kind__descriptor =
   "NoticeKind",
   "Callmesh__V1__NoticeKind",
   "callmesh.v1",
-  5,
+  6,
   callmesh__v1__notice_kind__enum_values_by_number,
-  5,
+  6,
   callmesh__v1__notice_kind__enum_values_by_name,
   1,
   callmesh__v1__notice_kind__value_ranges,

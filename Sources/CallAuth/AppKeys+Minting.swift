@@ -44,7 +44,7 @@ extension AppKeys.Key {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     let header = Header(alg: algorithm, kid: kid, typ: "JWT")
-    let claims = Claims(app: app, sub: user, exp: now &+ lifetimeSeconds, device: device)
+    let claims = Claims(app: app, sub: user, iat: now, exp: now &+ lifetimeSeconds, device: device)
     let text =
       base64URL(try encoder.encode(header)) + "." + base64URL(try encoder.encode(claims))
     return text + "." + base64URL(try signature(of: Data(text.utf8)))
@@ -70,6 +70,7 @@ private struct Header: Encodable {
 private struct Claims: Encodable {
   var app: String
   var sub: String
+  var iat: Int64
   var exp: Int64
   var device: String?
 }

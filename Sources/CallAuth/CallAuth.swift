@@ -6,15 +6,19 @@ public struct DeviceClaims: Sendable, Equatable {
   public var device: String?
   /// Seconds since 1970.
   public var expiresAtSeconds: Int64
+  /// Since 1970, at the earliest: see `TokenVerifier.verify`.
+  public var issuedAtSeconds: Int64
   /// Of the key that signed it.
   public var keyNumber: UInt32
   public init(
-    app: String, user: String, device: String?, expiresAtSeconds: Int64, keyNumber: UInt32 = 0
+    app: String, user: String, device: String?, expiresAtSeconds: Int64,
+    issuedAtSeconds: Int64 = 0, keyNumber: UInt32 = 0
   ) {
     self.app = app
     self.user = user
     self.device = device
     self.expiresAtSeconds = expiresAtSeconds
+    self.issuedAtSeconds = issuedAtSeconds
     self.keyNumber = keyNumber
   }
 }
@@ -23,6 +27,10 @@ public struct DeviceClaims: Sendable, Equatable {
 public enum AuthFailure: Error, Sendable, Equatable {
   /// It was good once.
   case expired
+  /// It would be good for longer than a token may be, or was issued longer ago.
+  case tooLong(maximumSeconds: Int64)
+  /// It was good before its user's tokens were revoked.
+  case revoked
   case notAccepted
 }
 

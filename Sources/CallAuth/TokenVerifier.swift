@@ -12,20 +12,30 @@ public struct TokenVerifier: Sendable {
   public static let tokenBytesMax = 4096
   /// How far an issuer's clock may be ahead: a token whose `nbf` lies no further in the future is good.
   /// Devices do not try a token again that was not accepted, so two seconds would lock a user out
-  /// ("a few minutes" at most, says RFC 7519, 4.1.5). When a token was issued, `iat`, is not read.
+  /// ("a few minutes" at most, says RFC 7519, 4.1.5). The same holds for `iat`, when it was issued.
   public static let clockLeewaySeconds: Int64 = 60
+  /// A week.
+  public static let standardMaximumAgeSeconds: Int64 = 7 * 86_400
 
   let keys: AppKeys
+  /// For how long a token may be good from now, and how long ago it may have been issued.
+  let maximumAgeSeconds: Int64
   private let parser = DefaultJWTParser(jsonDecoder: ShallowJSONDecoder())
 
-  public init(keys: AppKeys) { self.keys = keys }
+  public init(
+    keys: AppKeys, maximumAgeSeconds: Int64 = TokenVerifier.standardMaximumAgeSeconds
+  ) {
+    self.keys = keys
+    self.maximumAgeSeconds = maximumAgeSeconds
+  }
 
   /// - Parameters:
   ///   - token: the token alone, without `Bearer`.
   ///   - now: seconds since 1970.
-  /// - Returns: whose token it is.
-  /// - Throws: `expired` for a token that would be good if it were not for its `exp`; else
-  ///   `notAccepted`.
+  /// - Returns: whose token it is. One without `iat` counts as issued as long before its `exp` as a
+  ///   token may be good.
+  /// - Throws: `expired` for a token that would be good if it were not for its `exp`, `tooLong` for one
+  ///   that is good for too long; else `notAccepted`.
   public func verify(_ token: String, now: Int64) throws(AuthFailure) -> DeviceClaims {
     let bytes = Array(token.utf8)
     guard bytes.count <= Self.tokenBytesMax, let lastDot = bytes.lastIndex(of: UInt8(ascii: "."))
@@ -44,12 +54,17 @@ public struct TokenVerifier: Sendable {
       parsed.payload.device.map(IdentifierRules.isDevice) ?? true
     else { throw .notAccepted }
     guard now < expiry else { throw .expired }
-    if let start = parsed.payload.nbf, start > Double(now) + Double(Self.clockLeewaySeconds) {
-      throw .notAccepted
-    }
+    let soon = now + Self.clockLeewaySeconds
+    guard parsed.payload.nbf.map({ $0 <= Double(soon) }) ?? true,
+      parsed.payload.iat.map({ $0 <= Double(soon) }) ?? true
+    else { throw .notAccepted }
+    let issued = parsed.payload.issuedSeconds ?? expiry - maximumAgeSeconds
+    guard expiry - soon <= maximumAgeSeconds,
+      now - issued <= maximumAgeSeconds + Self.clockLeewaySeconds
+    else { throw .tooLong(maximumSeconds: maximumAgeSeconds) }
     return DeviceClaims(
       app: app.name, user: parsed.payload.sub, device: parsed.payload.device,
-      expiresAtSeconds: expiry, keyNumber: key.number)
+      expiresAtSeconds: expiry, issuedAtSeconds: issued, keyNumber: key.number)
   }
 
   /// A token without `kid` is good where the app has one key only.
@@ -79,11 +94,17 @@ struct TokenPayload: JWTPayload {
   var sub: String
   var exp: Double
   var nbf: Double?
+  var iat: Double?
   var device: String?
 
   /// nil where the number means no time at all.
   var expirySeconds: Int64? {
     exp.isFinite && exp > 0 && exp < 9_007_199_254_740_992 ? Int64(exp) : nil
+  }
+
+  /// nil where the token does not say it.
+  var issuedSeconds: Int64? {
+    iat.map { Int64(min(max(0, $0), 9_007_199_254_740_991)) }
   }
 
   /// The verifier has checked all of it; JWTKit asks for this method.

@@ -87,6 +87,10 @@ public struct JournalOptions: Sendable, Equatable {
 public struct BucketOptions: Sendable, Equatable {
   public var replicas = 1
   public var inMemory = false
+  /// After which an entry goes; nil: never.
+  public var maximumAge: Duration?
+  /// Beyond which the store refuses new entries; nil: the store's own limit.
+  public var maximumBytes: Int?
   /// Whether a missing bucket is made; else opening it fails as `BusError.notReady`. For nodes that
   /// do not know how the cluster's buckets are to be.
   public var createsMissing = true

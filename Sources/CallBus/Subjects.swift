@@ -32,11 +32,15 @@ public struct Subjects: Sendable {
   public var adminCalls: String { "\(cluster).admin.calls" }
   /// A node is asked to drain, or to serve again.
   public var adminDrain: String { "\(cluster).admin.drain" }
+  /// Edges are asked to end a user's sessions. `KickRequest`.
+  public var adminKick: String { "\(cluster).admin.kick" }
 
   public var leaseBucket: String { "\(cluster)-leases" }
   public var registrationBucket: String { "\(cluster)-registrations" }
   /// Whose a push token is, by its fingerprint. `TokenOwner`.
   public var tokenBucket: String { "\(cluster)-tokens" }
+  /// Whose tokens were revoked. `Revocation`.
+  public var revocationBucket: String { "\(cluster)-revoked" }
   /// The stream of push jobs.
   public var pushStream: String { "\(cluster)-push" }
   /// Push jobs for one provider, in one of its environments. `PushJob`.
@@ -64,5 +68,25 @@ public struct Subjects: Sendable {
       }
     }
     return out
+  }
+
+  /// The text of a part of a key; nil for what `keyPart` does not write.
+  public static func keyText(_ part: Substring) -> String? {
+    var bytes: [UInt8] = []
+    var rest = part.utf8[...]
+    while let byte = rest.popFirst() {
+      if byte != UInt8(ascii: "_") {
+        bytes.append(byte)
+        continue
+      }
+      guard rest.count >= 2, let value = UInt8(String(Substring(rest.prefix(2))), radix: 16)
+      else { return nil }
+      bytes.append(value)
+      rest = rest.dropFirst(2)
+    }
+    guard let text = String(validating: bytes, as: UTF8.self), keyPart(text) == part else {
+      return nil
+    }
+    return text
   }
 }

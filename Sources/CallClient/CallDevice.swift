@@ -23,10 +23,16 @@ public final class CallDevice: Sendable {
   ///   - trust: whom to believe to be an edge, where edges are at `wss://`.
   ///   - eventsMax: events that wait to be read. When more come, the oldest that is not
   ///     about a call's beginning or end goes first; the number is in `eventsDropped`.
+  ///   - newToken: gets a new token of this user from the app's server. Asked when the one that there
+  ///     is is about to expire, or was refused: the device then stays, or comes back with the new one.
+  ///     One that throws is asked again when a token is needed. nil: the device is refused then.
   public init(
     _ configuration: ClientMachine.Configuration, codec: DeviceCodec = .protobuf,
-    trust: EdgeTrust = .system, eventsMax: Int = 256
+    trust: EdgeTrust = .system, eventsMax: Int = 256,
+    newToken: (@Sendable () async throws -> String)? = nil
   ) {
+    var configuration = configuration
+    configuration.renewsToken = newToken != nil
     let eventLoop = MultiThreadedEventLoopGroup.singleton.next()
     let buffer = EventBuffer(capacity: eventsMax)
     self.eventLoop = eventLoop
@@ -38,6 +44,13 @@ public final class CallDevice: Sendable {
           NIODeviceLoop(eventLoop: eventLoop, wallClock: Timestamp(microseconds: 0)),
           NIODeviceNetwork(eventLoop: eventLoop, codec: codec, trust: trust)
         )
+      } renewToken: { driver in
+        guard let newToken else { return }
+        let driver = NIOLoopBound(driver, eventLoop: eventLoop)
+        Task {
+          let token = try? await newToken()
+          eventLoop.execute { driver.value.tokenRenewed(token) }
+        }
       } onEvent: {
         buffer.append($0)
       }, eventLoop: eventLoop)

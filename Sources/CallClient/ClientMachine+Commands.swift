@@ -304,7 +304,7 @@ extension ClientCommand {
       .decline(let address, _), .busy(let address), .cancel(let address), .connected(let address),
       .hangUp(let address), .signal(let address, _, _), .resume(let address), .query(let address):
       address
-    case .attach, .detach, .register, .unregister, .ack, .ping, .calls: nil
+    case .attach, .detach, .register, .unregister, .ack, .ping, .calls, .renew: nil
     }
   }
 
@@ -315,7 +315,7 @@ extension ClientCommand {
       .busy(let address):
       address.call
     case .place, .cancel, .connected, .hangUp, .signal, .resume, .query, .attach, .detach,
-      .register, .unregister, .ack, .ping, .calls:
+      .register, .unregister, .ack, .ping, .calls, .renew:
       nil
     }
   }
@@ -328,7 +328,7 @@ extension ClientCommand {
     case .cancel: .cancelled
     case .hangUp: .hungUp
     case .attach, .detach, .register, .unregister, .place, .ack, .alerting, .answer, .connected,
-      .signal, .resume, .query, .ping, .calls:
+      .signal, .resume, .query, .ping, .calls, .renew:
       nil
     }
   }

@@ -14,6 +14,8 @@ public struct ClientMachine: Sendable {
     public var edges: [String]
     public var firstEdge = 0
     public var token: String
+    /// Somebody answers `Action.renewToken`. Otherwise a token that is no good any more ends everything.
+    public var renewsToken = false
     public var device: String
     public var deviceName = ""
     /// SDK name and version.
@@ -86,6 +88,8 @@ public struct ClientMachine: Sendable {
     case closeNext
     /// The next connection becomes the current one; close the former.
     case switchOver
+    /// Get a new token, and say `tokenRenewed`. Not asked for again before that.
+    case renewToken
     case event(ClientEvent)
   }
 
@@ -128,7 +132,7 @@ public struct ClientMachine: Sendable {
   var endedCalls: [CallID] = []
   var edge: Int
   var failures = 0
-  private var attachedBefore = false
+  private(set) var attachedBefore = false
   var attachRequest: UInt64 = 0
   /// Attaches that were sent and not answered with `attached`, oldest first. One may still be under way
   /// when the device has attached elsewhere, and then replace that session.
@@ -144,9 +148,16 @@ public struct ClientMachine: Sendable {
   /// The calls that pushes spoke of, until the cluster said what became of them: the attach asks for
   /// the last, the others are asked for behind it.
   var wokenFor: [CallID] = []
+  /// Shown with each attach.
+  var token: String
+  /// A new one was asked for and has not come.
+  var isTokenAwaited = false
+  /// An edge refused the one that there is: no attempt is made with it.
+  var isTokenRefused = false
 
   public init(_ configuration: Configuration) {
     self.configuration = configuration
+    token = configuration.token
     self.edge = configuration.firstEdge
   }
 
@@ -178,7 +189,7 @@ public struct ClientMachine: Sendable {
 
   /// Comes back at once instead of after the wait.
   public mutating func reconnectNow(now: Timestamp, into actions: inout [Action]) {
-    guard case .waiting = state else { return }
+    guard case .waiting = state, !isTokenRefused else { return }
     connect(now: now, into: &actions)
   }
 
@@ -201,7 +212,7 @@ public struct ClientMachine: Sendable {
     let frame = nextFrame(
       .attach(
         AttachRequest(
-          token: configuration.token, device: configuration.device, forCall: wokenFor.last,
+          token: token, device: configuration.device, forCall: wokenFor.last,
           deviceName: configuration.deviceName, client: configuration.client)))
     if strayAttaches.count == Self.strayAttachesMax { strayAttaches.removeFirst() }
     strayAttaches.append((frame.id, now))
@@ -314,7 +325,12 @@ public struct ClientMachine: Sendable {
     switch state {
     case .stopped: return
     case .waiting(let until):
-      if until <= now { connect(now: now, into: &actions) }
+      guard until <= now else { return }
+      if isTokenRefused {
+        awaitToken(now: now, random: &random, into: &actions)
+      } else {
+        connect(now: now, into: &actions)
+      }
     case .connecting(let deadline), .attaching(let deadline):
       guard deadline <= now else { return }
       actions.append(.close)
@@ -393,6 +409,10 @@ public struct ClientMachine: Sendable {
   ) {
     switch reply {
     case .attached(let info): attached(info, attachRequest, now: now, into: &actions)
+    case .error(let error) where mayRenew(after: error):
+      actions.append(.close)
+      wait(atLeast: Span(microseconds: 0), now: now, random: &random, into: &actions)
+      tokenRefused(into: &actions)
     case .error(let error) where Self.isFinal(error.code): refuse(error, into: &actions)
     case .error(let error):
       actions.append(.close)
@@ -425,7 +445,8 @@ public struct ClientMachine: Sendable {
 
   static func isFinal(_ code: CallError.Code) -> Bool {
     switch code {
-    case .notAccepted, .expired, .forbidden, .invalidDevice, .invalidField, .unsupportedSubprotocol:
+    case .notAccepted, .expired, .tokenTooLong, .revoked, .forbidden, .invalidDevice, .invalidField,
+      .unsupportedSubprotocol:
       true
     default: false
     }
@@ -456,7 +477,8 @@ public struct ClientMachine: Sendable {
       }
       refuse(CallError(.alreadyAttached, "The device attached elsewhere."), into: &actions)
     // The app decides: it may register again, or leave it.
-    case .deviceRemoved, .tokenTaken: break
+    case .deviceRemoved, .tokenTaken, .unknown: break
+    case .tokenExpires: askForToken(into: &actions)
     case .goAway:
       noteGone(edge, now: now)
       let hint = Span.milliseconds(Int64(notice.retryAfterMilliseconds))

@@ -8,6 +8,7 @@ package final class DeviceDriver: DeviceLinkDelegate {
   package private(set) var machine: ClientMachine
   private let connect: () -> (any DeviceLoop, any DeviceNetwork)
   private let onEvent: (ClientEvent) -> Void
+  private let renewToken: (DeviceDriver) -> Void
   private var network: (any DeviceNetwork)?
   private var loop: (any DeviceLoop)?
   private var link: (any DeviceLink)?
@@ -24,14 +25,17 @@ package final class DeviceDriver: DeviceLinkDelegate {
   /// - Parameters:
   ///   - seed: of the chance in waits.
   ///   - connect: gives the loop, on which it is called, and what connects to edges.
+  ///   - renewToken: gets a new token and says `tokenRenewed`, where the configuration `renewsToken`.
   ///   - onEvent: hears of everything, on the loop.
   package init(
     _ configuration: ClientMachine.Configuration, seed: UInt64,
     connect: @escaping () -> (any DeviceLoop, any DeviceNetwork),
+    renewToken: @escaping (DeviceDriver) -> Void = { _ in },
     onEvent: @escaping (ClientEvent) -> Void
   ) {
     self.machine = ClientMachine(configuration)
     self.connect = connect
+    self.renewToken = renewToken
     self.onEvent = onEvent
     self.random = SplitMix64(seed: seed)
   }
@@ -44,6 +48,11 @@ package final class DeviceDriver: DeviceLinkDelegate {
   package func woken(for call: CallID) {
     if loop == nil { (loop, network) = connect() }
     run { $0.woken(for: call, now: $1, into: &$2) }
+  }
+
+  /// - Parameter token: nil where none could be had.
+  package func tokenRenewed(_ token: String?) {
+    run { $0.tokenRenewed(token, now: $1, into: &$2) }
   }
 
   package func stop() {
@@ -145,6 +154,7 @@ package final class DeviceDriver: DeviceLinkDelegate {
       next?.close(abruptly: false)
       next = nil
     case .switchOver: switchOver()
+    case .renewToken: renewToken(self)
     case .event(let event):
       settle(event)
       onEvent(event)

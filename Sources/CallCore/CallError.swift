@@ -33,6 +33,8 @@ public struct CallError: Error, Hashable, Sendable, CustomStringConvertible {
     case notAccepted = 200
     case expired = 201
     case forbidden = 202
+    case tokenTooLong = 203
+    case revoked = 204
 
     case invalidDevice = 300
     case invalidPushToken = 301
@@ -80,6 +82,8 @@ extension CallError.Code {
     case .notAccepted: "notAccepted"
     case .expired: "expired"
     case .forbidden: "forbidden"
+    case .tokenTooLong: "tokenTooLong"
+    case .revoked: "revoked"
     case .invalidDevice: "invalidDevice"
     case .invalidPushToken: "invalidPushToken"
     case .unknownDevice: "unknownDevice"
@@ -124,6 +128,8 @@ extension CallError.Code {
     case .notAccepted: "The token was not accepted."
     case .expired: "The token has expired."
     case .forbidden: "This belongs to another user."
+    case .tokenTooLong: "The token is good for longer than tokens may be here."
+    case .revoked: "The token was revoked."
     case .invalidDevice: "A device id is 1 to 64 bytes of printable text."
     case .invalidPushToken: "A push token is 1 to 1024 bytes, with its provider."
     case .unknownDevice: "This user has no such device."

@@ -171,18 +171,24 @@ public struct LiveCalls: Sendable, Equatable {
 /// What a session is told beside calls.
 public struct Notice: Sendable, Equatable {
   public enum Kind: UInt8, Sendable, CaseIterable {
+    /// One that this version does not know: as a client reads those of a later edge.
+    case unknown = 0
     case sessionReplaced = 1
     case deviceRemoved = 2
     case goAway = 3
     /// Another device registered this device's push token.
     case tokenTaken = 4
+    /// The session ends soon, with its token, unless the device renews it.
+    case tokenExpires = 5
 
     public var name: String {
       switch self {
+      case .unknown: "unknown"
       case .sessionReplaced: "sessionReplaced"
       case .deviceRemoved: "deviceRemoved"
       case .goAway: "goAway"
       case .tokenTaken: "tokenTaken"
+      case .tokenExpires: "tokenExpires"
       }
     }
   }

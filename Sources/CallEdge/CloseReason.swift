@@ -21,8 +21,14 @@ package enum CloseReason: UInt16, Sendable, CaseIterable {
   case tooManyCommands = 4006
   /// Pings were not answered.
   case pingTimeout = 4007
+  /// The session's token expired, and was not renewed.
+  case tokenExpired = 4008
+  /// The tokens of the user were revoked, or the key that signed the session's was taken out.
+  case revoked = 4009
   /// A message was begun and not ended in time.
   case messageTimeout = 4010
+  /// An operator ended the session.
+  case kicked = 4011
 
   package var text: String {
     switch self {
@@ -37,7 +43,10 @@ package enum CloseReason: UInt16, Sendable, CaseIterable {
     case .slowConsumer: "slow consumer"
     case .tooManyCommands: "too many commands"
     case .pingTimeout: "pings not answered"
+    case .tokenExpired: "token expired"
+    case .revoked: "token revoked"
     case .messageTimeout: "message not whole in time"
+    case .kicked: "ended by an operator"
     }
   }
 }

@@ -20,6 +20,12 @@ extension CallError {
   package init(_ failure: AuthFailure) {
     switch failure {
     case .expired: self.init(Code.expired)
+    case .tooLong(let seconds):
+      self.init(
+        .tokenTooLong,
+        "The token is good for more than \(seconds) s from now, or was issued longer ago than that: "
+          + "see maxTokenAge.")
+    case .revoked: self.init(Code.revoked)
     case .notAccepted: self.init(Code.notAccepted)
     }
   }
@@ -77,7 +83,8 @@ extension CloseReason {
     case .sessionReplaced: self = .sessionReplaced
     // Nobody closes a session for its token at present: it can still be rung.
     case .deviceRemoved, .tokenTaken: self = .deviceRemoved
-    case .goAway: self = .goAway
+    case .goAway, .unknown: self = .goAway
+    case .tokenExpires: self = .tokenExpired
     }
   }
 }

@@ -70,6 +70,7 @@ extension DeviceSession {
       user: user, device: device, deviceName: request.deviceName, client: request.client,
       attachedAt: now)
     mayBeKnown = identity
+    grant = TokenGrant(claims)
     phase = .attaching(claims, request: id, request, identity)
     pendingCount += 1
     actions.append(

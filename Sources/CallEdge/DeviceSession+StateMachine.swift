@@ -28,6 +28,7 @@ extension DeviceSession {
     case .ping:
       actions.append(.reply(frame.id, isAttached ? .done : .error(CallError(.notAttached))))
     case .calls: askForCalls(frame.id, now: now, into: &actions)
+    case .renew(let token): renew(token, id: frame.id, into: &actions)
     case .register, .unregister, .place, .alerting, .answer, .decline, .busy, .cancel, .connected,
       .hangUp, .signal, .resume, .query:
       forward(frame, into: &actions)
@@ -178,7 +179,7 @@ extension DeviceSession {
   {
     func callee(_ address: CallAddress) -> UserKey { address.calleeKey(for: identity.user) }
     switch command {
-    case .attach, .detach, .ack, .ping, .calls: return nil
+    case .attach, .detach, .ack, .ping, .calls, .renew: return nil
     case .register(let request):
       return (identity.user, .register(try request.prepared(for: identity.user)))
     case .unregister(let device): return (identity.user, .unregister(device ?? identity.device))
@@ -308,6 +309,7 @@ extension DeviceSession {
       // The outbox answers each command in time.
       break
     case .attached:
+      if tendToken(now: now, into: &actions) { return }
       guard deadline <= now else { return }
       if heard { pingsOpen = 0 }
       heard = false

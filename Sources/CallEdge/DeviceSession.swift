@@ -11,6 +11,8 @@ package struct DeviceSession {
   package enum Action: Equatable {
     /// Check the token and answer with `authenticated`.
     case authenticate(token: String)
+    /// The same of a token that is to take the place of the session's; answer with `renewed`.
+    case authenticateRenewal(request: UInt64, token: String)
     case reply(UInt64, ServerReply)
     /// A reply that nobody waits for: it may travel with the next frame, or wait some
     /// tenths of a second.
@@ -99,6 +101,8 @@ package struct DeviceSession {
   var callsAskableAt = Timestamp(microseconds: 0)
   /// The question for its calls that is under way.
   var callsRequest: UInt64?
+  /// What it rests on, once it attaches.
+  var grant = TokenGrant.none
   /// Whether a shard may hold this session: an attach was sent to it.
   var mayBeKnown: Identity?
 

@@ -57,6 +57,9 @@ final class EdgeLoop {
   private var isStopped = false
   /// Whether the bus had its connection at the last tick.
   private var isBusConnected = true
+  /// Of the keys and revocations by which the sessions were looked at.
+  var tokenGeneration: UInt64
+  var revokedLately = RevokedLately()
   /// Set while the edge sends its devices elsewhere, and when it has done so.
   var drain: Drain?
   /// Set on the one loop that asks whether the cluster is there.
@@ -76,6 +79,7 @@ final class EdgeLoop {
     self.index = index
     self.eventLoop = eventLoop
     self.shared = shared
+    tokenGeneration = shared.tokens.generation
     let configuration = shared.configuration
     outbox = CommandOutbox(
       rules: .init(
@@ -369,6 +373,7 @@ final class EdgeLoop {
     tendBus(now: now)
     sweepCommands(now: now)
     tendReach(now: now)
+    tendTokens(now: now)
     for handler in watched.due(at: ticks) { handler.tick(now: now) }
     if ticks % UInt64(Self.ticksPerSweep) == 0 {
       sweepRequests(now: now)

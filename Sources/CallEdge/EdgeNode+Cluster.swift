@@ -1,3 +1,4 @@
+internal import CallAuth
 internal import CallBus
 internal import CallCore
 internal import CallTelemetry
@@ -16,6 +17,7 @@ extension EdgeNode {
       out.append(contentsOf: try subscribeSessions(loops))
       out.append(try subscribeStatus(state))
       out.append(try subscribeDrain())
+      out.append(try subscribeKick(loops))
       let node = configuration.nodeID
       out.append(
         try answer(shared.subjects.adminCall) { CallReport(found: false, node: node) })
@@ -154,6 +156,39 @@ extension EdgeNode {
     }
   }
 
+  /// Operators end sessions.
+  private func subscribeKick(_ loops: [LoopHandle]) throws -> any BusSubscription {
+    let shared = shared
+    let bus = bus
+    let node = configuration.nodeID
+    return try bus.subscribe(shared.subjects.adminKick) { message in
+      guard let request = BoundedJSON.decode(KickRequest.self, message.bytes) else { return }
+      if let at = request.revokedAtSeconds {
+        // The bucket says so, too, and may say it later.
+        shared.tokens.revoke(
+          app: request.app, user: request.user, atSeconds: at,
+          now: shared.clock.now().microseconds / 1_000_000)
+      }
+      let left = Countdown(loops.count)
+      for loop in loops {
+        loop.execute {
+          guard let ended = left.isLast(adding: $0.carryOut(request)) else { return }
+          shared.logger.notice(
+            request.revokedAtSeconds == nil ? "sessions kicked" : "tokens revoked",
+            metadata: .keys([
+              .app: "\(request.app)", .user: "\(request.user)",
+              .device: "\(request.device ?? "-")", .count: "\(ended)",
+            ]))
+          let answer = KickAnswer(node: node, sessions: ended)
+          guard let replyTo = message.replyTo, let json = try? JSONEncoder().encode(answer) else {
+            return
+          }
+          bus.publish(replyTo, Array(json))
+        }
+      }
+    }
+  }
+
   /// Answers each message on a subject with JSON.
   private func answer<Body: Encodable & SendableMetatype>(
     _ subject: String, _ body: @escaping @Sendable () -> Body
@@ -183,6 +218,7 @@ extension EdgeShared {
     edge.incarnation = incarnation
     edge.connections = Int(metrics.connections.value)
     edge.sessions = Int(metrics.sessions.value)
+    edge.clockSeconds = clock.now().microseconds / 1_000_000
     edge.commandsTotal = metrics.commandsTotal.value
     edge.commandsRetriedTotal = metrics.commandsRetried.value
     edge.commandsTimedOutTotal = metrics.commandsTimedOut.value

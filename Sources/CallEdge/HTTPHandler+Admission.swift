@@ -55,7 +55,10 @@ extension EdgeLoop {
 
   /// A credential of this connection led to an error.
   func noteFailure(_ connection: Connection, _ code: CallError.Code?) {
-    guard code == .notAccepted || code == .expired else { return }
-    shared.gate.failedToAuthenticate(connection.address, now: now)
+    switch code {
+    case .notAccepted, .expired, .tokenTooLong, .revoked:
+      shared.gate.failedToAuthenticate(connection.address, now: now)
+    default: break
+    }
   }
 }

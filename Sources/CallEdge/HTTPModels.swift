@@ -22,7 +22,7 @@ extension CallError.Code {
       .unknownDialect, .unknownCapability, .invalidUserForDialect, .headersTooLarge,
       .descriptionTooLarge, .invalidCallee, .invalidRingTimeout:
       400
-    case .notAccepted, .expired: 401
+    case .notAccepted, .expired, .tokenTooLong, .revoked: 401
     case .forbidden, .notParty: 403
     case .noSuchResource, .unknownDevice, .unknownCall: 404
     case .methodNotAllowed: 405

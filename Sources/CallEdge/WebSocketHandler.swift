@@ -252,6 +252,7 @@ final class WebSocketHandler: ChannelInboundHandler {
   private func perform(_ action: DeviceSession.Action) {
     switch action {
     case .authenticate(let token): authenticate(token)
+    case .authenticateRenewal(let request, let token): renew(request, token)
     case .reply(let id, let reply): self.reply(id, reply)
     case .replyLazily(let id, let reply): hold(.reply(id: id, reply))
     case .notice(let notice): send(.notice(notice))
@@ -281,6 +282,23 @@ final class WebSocketHandler: ChannelInboundHandler {
       loop.noteFailure(connection, CallError(error).code)
     }
     drive { $0.authenticated(result, now: now, into: &$1) }
+  }
+
+  private func renew(_ request: UInt64, _ token: String) {
+    let now = loop.now
+    let result: Result<DeviceClaims, CallError>
+    if let error = loop.refusalToAuthenticate(connection) {
+      result = .failure(error)
+    } else {
+      do {
+        result = .success(
+          try loop.shared.tokens.verify(token, now: now.microseconds / 1_000_000))
+      } catch {
+        result = .failure(CallError(error))
+        loop.noteFailure(connection, CallError(error).code)
+      }
+    }
+    drive { $0.renewed(request, result, now: now, into: &$1) }
   }
 
   private func reply(_ id: UInt64, _ reply: ServerReply) {
@@ -482,6 +500,16 @@ final class WebSocketHandler: ChannelInboundHandler {
 
   func close(_ notice: Notice, now: Timestamp) {
     drive { $0.asked(toClose: notice, now: now, into: &$1) }
+  }
+
+  /// Keys or revocations have changed.
+  func recheckToken(now: Timestamp) {
+    drive { $0.recheckToken(loop.shared.tokens, now: now, into: &$1) }
+  }
+
+  /// An operator ends the session.
+  func kick(now: Timestamp) {
+    drive { $0.kicked(now: now, into: &$1) }
   }
 
   /// Whether a call rings or goes on here, or was placed from here.

@@ -74,6 +74,8 @@ public struct LatencySummary: Codable, Sendable, Equatable {
 }
 
 public struct EdgeStatus: Codable, Sendable, Equatable {
+  /// What the edge takes the time to be, in seconds since 1970. nil: an edge of a former version.
+  public var clockSeconds: Int64?
   public var incarnation: UInt64 = 0
   public var connections = 0
   public var sessions = 0

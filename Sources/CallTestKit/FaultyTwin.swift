@@ -181,7 +181,7 @@ package final class FaultyTwin: DeviceNetwork {
     switch frame.command {
     case .attach, .ack: break
     case .detach: lost(link)
-    case .ping: link.deliver(.reply(id: frame.id, .done))
+    case .ping, .renew: link.deliver(.reply(id: frame.id, .done))
     case .calls: link.deliver(.reply(id: frame.id, .calls(LiveCalls())))
     case .register(let request):
       register(party)

@@ -23,6 +23,8 @@ public struct ClientFrame: Sendable, Equatable {
 public enum ClientCommand: Sendable, Equatable {
   case attach(AttachRequest)
   case detach
+  /// A new token for the session, of the same user.
+  case renew(token: String)
   case register(RegistrationRequest)
   /// nil: this device.
   case unregister(DeviceID?)

@@ -31,6 +31,7 @@ struct FrameRules {
     case .attach(let request): try check(request)
     // What is registered is checked while it is brought into its one form.
     case .detach, .ack, .register, .ping, .calls: break
+    case .renew(let token): try check(token: token)
     case .unregister(let device):
       if let device { try FieldRules.checkDeviceID(device.text) }
     case .place(let call, let request):
@@ -64,12 +65,15 @@ struct FrameRules {
   }
 
   private func check(_ request: AttachRequest) throws(CallError) {
-    guard request.token.utf8.count <= FieldRules.bearerTokenBytesMaximum,
-      FieldRules.isPrintable(request.token)
-    else { throw CallError(.notAccepted) }
+    try check(token: request.token)
     if !request.device.isEmpty { try FieldRules.checkDeviceID(request.device) }
     try check(name: request.deviceName, "attach.deviceName")
     try check(name: request.client, "attach.client")
+  }
+
+  private func check(token: String) throws(CallError) {
+    guard token.utf8.count <= FieldRules.bearerTokenBytesMaximum, FieldRules.isPrintable(token)
+    else { throw CallError(.notAccepted) }
   }
 
   private func check(name: String, _ field: StaticString) throws(CallError) {

@@ -138,8 +138,7 @@ package struct LoadRun: Sendable {
 
   private func makeEngine(_ servers: Servers) -> LoadEngine {
     let (keys, app) = (servers.keys, servers.app)
-    // Longer than any run.
-    let lifetimeSeconds: Int64 = 2 * 86_400
+    let lifetimeSeconds = plan.tokenLifetimeSeconds
     var options = LoadOptions(edges: servers.edgeURLs) { user, device in
       try keys.mintToken(
         app: app, user: user, device: device, lifetimeSeconds: lifetimeSeconds,

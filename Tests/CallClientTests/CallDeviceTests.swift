@@ -1,6 +1,7 @@
 import CallClient
 import CallCore
 import CallWire
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct CallDeviceTests {
@@ -56,6 +57,39 @@ import Testing
       #expect(error.code == .notAccepted)
       break
     }
+    device.stop()
+    try await server.stop()
+  }
+
+  /// The token has expired; later the edge says that the next one is about to.
+  @Test func aDeviceGetsNewTokensWhereItIsToldHow() async throws {
+    let renewed = Mutex<String?>(nil)
+    let server = try await LoopbackServer.start { frame in
+      switch frame.command {
+      case .attach(let attach) where attach.token == "old":
+        return [.reply(id: frame.id, .error(CallError(.expired)))]
+      case .attach(let attach) where attach.token == "new 1":
+        return [
+          .reply(id: frame.id, .attached(.sample)),
+          .notice(Notice(kind: .tokenExpires, message: "soon")),
+        ]
+      case .renew(let token):
+        renewed.withLock { $0 = token }
+        return [.reply(id: frame.id, .done)]
+      default: return [.reply(id: frame.id, .error(CallError(.notAccepted)))]
+      }
+    }
+    let count = Atomic(0)
+    let device = CallDevice(
+      .init(edges: ["ws://127.0.0.1:\(server.port)"], token: "old", device: "d1"),
+      newToken: { "new \(count.add(1, ordering: .relaxed).newValue)" })
+    device.start()
+    for await event in device.events {
+      guard case .replied(_, .renew(let token), let reply) = event else { continue }
+      #expect(token == "new 2" && reply == .done)
+      break
+    }
+    #expect(renewed.withLock { $0 } == "new 2")
     device.stop()
     try await server.stop()
   }

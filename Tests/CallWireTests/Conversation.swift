@@ -198,7 +198,7 @@ struct Conversation {
     case .query(let call): return [(key(call), .query(call.call))]
     // One shard is all that there are here.
     case .calls: return [(nil, .calls(shard: 0))]
-    case .detach, .ping: return []
+    case .detach, .ping, .renew: return []
     }
   }
 

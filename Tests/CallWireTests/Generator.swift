@@ -125,7 +125,8 @@ struct Generator: RandomNumberGenerator {
 
   mutating func notice() -> Notice {
     Notice(
-      kind: Notice.Kind.allCases.randomElement(using: &self)!, message: text(20),
+      kind: Notice.Kind.allCases.filter { $0 != .unknown }.randomElement(using: &self)!,
+      message: text(20),
       retryAfterMilliseconds: UInt32(truncatingIfNeeded: number()))
   }
 
@@ -159,7 +160,7 @@ struct Generator: RandomNumberGenerator {
 
 /// Whole frames of devices and edges.
 extension Generator {
-  static let clientKinds = 20
+  static let clientKinds = 21
 
   mutating func address() -> CallAddress {
     CallAddress(callee: chance(50) ? user() : "", call: call())
@@ -206,6 +207,7 @@ extension Generator {
     case 16: return .resume(call)
     case 17: return .ping
     case 18: return .calls
+    case 19: return .renew(token: text(40))
     default: return .query(call)
     }
   }

@@ -39,6 +39,7 @@ package struct NodeConfiguration: Sendable {
   package var tlsCertificate: String?
   package var tlsKey: String?
   package var keysFile: String?
+  package var maxTokenAge: Span
   /// nil: one per core.
   package var eventLoops: Int?
   package var pingInterval: Span
@@ -93,6 +94,7 @@ package struct NodeConfiguration: Sendable {
     tlsCertificate = settings[.tlsCertificate] == nil ? nil : settings.text(.tlsCertificate)
     tlsKey = settings[.tlsKey] == nil ? nil : settings.text(.tlsKey)
     keysFile = settings[.keysFile] == nil ? nil : settings.text(.keysFile)
+    maxTokenAge = settings.span(.maxTokenAge)
     eventLoops = settings[.eventLoops] == nil ? nil : settings.integer(.eventLoops)
     pingInterval = settings.span(.pingInterval)
     commandsPerSecond = settings.integer(.commandsPerSecond)

@@ -10,6 +10,7 @@ package enum SettingKey: String, CaseIterable, Sendable {
     commandsBurst, allowedOrigins
   case connectionsMax, connectionsPerAddress, unattachedMax, requestsPerAddress
   case failedAuthsPerAddress, trustedProxies, proxyProtocol, unlimitedAddresses
+  case maxTokenAge
   // Coordinators.
   case workers, leaseTimeout, probeTime, probeAfterConnect, journalReplicas, appendTimeout
   case checkpointEveryRecords, checkpointEveryBytes, checkpointEvery, rebalanceInterval

@@ -155,8 +155,17 @@ struct NodeRunner {
     let keyring = PushKeyring()
     let patiently = wait.patience(for: "the store", limit: configuration.startTimeout)
     try await patiently { try await followPushKeys(bus, keyring) }
-    let tokens = keys.map { TokenAuthority(keys: $0) }
+    let tokens = keys.map {
+      TokenAuthority(
+        keys: $0, maximumAgeSeconds: configuration.maxTokenAge.microseconds / 1_000_000)
+    }
+    let revocations = wait.patience(
+      for: "the list of revoked tokens", limit: configuration.startTimeout)
+    try await revocations { try await openRevocations(bus, tokens, clock) }
     if let tokens, let path = configuration.keysFile {
+      metrics.reading("callmesh_revocations", "Users whose tokens were revoked.") {
+        Double(tokens.revocationCount)
+      }
       services.append(AppKeysReload(path: path, tokens: tokens, metrics: metrics, logger: logger))
     }
     if roles.hasCoordinator {
@@ -230,6 +239,28 @@ struct NodeRunner {
       logger.error(
         "The keys for push capabilities cannot be read.", metadata: .keys([.error: "\(error)"]))
     }
+  }
+
+  /// Nobody checks a token before it has read the whole list of revocations; coordinators make it.
+  private func openRevocations(
+    _ bus: some ClusterBus, _ tokens: TokenAuthority?, _ clock: ClusterClock
+  ) async throws {
+    guard roles.hasCoordinator || tokens != nil else { return }
+    let name = Subjects(cluster: configuration.cluster, shardCount: 1).revocationBucket
+    let options = roles.hasCoordinator ? Revocation.bucket(configuration.bucket) : existingBucket
+    let bucket = try await bus.openBucket(name, options)
+    guard let tokens else { return }
+    // Follows for as long as the bus lives.
+    _ = try await Revocation.follow(
+      bucket,
+      unreadable: { [logger] key in
+        logger.error("A revocation cannot be read.", metadata: .keys([.key: "\(key)"]))
+      },
+      { revocation in
+        tokens.revoke(
+          app: revocation.app, user: revocation.user, atSeconds: revocation.atSeconds,
+          now: clock.now().microseconds / 1_000_000)
+      })
   }
 
   private func gateway(_ shardCount: Int) -> PushGatewayConfiguration {

@@ -175,6 +175,7 @@ extension ClientCommand {
     case .query: "query"
     case .ping: "ping"
     case .calls: "calls"
+    case .renew: "renew"
     }
   }
 }

@@ -231,7 +231,7 @@ package struct HistoryChecker: Sendable {
       registrations[Who(who.user, device?.text ?? who.device), default: Registered()]
         .removalAskedAt = now
     case .register, .alerting, .answer, .decline, .busy, .cancel, .connected, .hangUp, .resume,
-      .query, .ping, .calls:
+      .query, .ping, .calls, .renew:
       break
     }
     guard frame.id > 0 else { return }

@@ -14,6 +14,7 @@ extension JSONForm {
     switch command {
     case .attach(let request): json.object("attach") { fields(request, into: &$0) }
     case .detach: json.object("detach") { _ in }
+    case .renew(let token): json.object("renew") { $0.member("token", token) }
     case .register(let request): json.object("register") { fields(request, into: &$0) }
     case .unregister(let device):
       json.object("unregister") { $0.optional("device", device?.text ?? "") }

@@ -62,6 +62,7 @@ extension JSONParse {
     case "ping": return try empty(&json, "ping", .ping)
     case "place": return try place(&json)
     case "query": return .query(try bare(&json, "query"))
+    case "renew": return try renew(&json)
     case "register": return .register(try register(&json, "register").request)
     case "resume": return .resume(try bare(&json, "resume"))
     case "unregister": return try unregister(&json)
@@ -103,6 +104,14 @@ extension JSONParse {
       }
     }
     return .attach(request)
+  }
+
+  private static func renew(_ json: inout JSONCursor) throws(Fault) -> ClientCommand {
+    var token = ""
+    try json.object("renew") { (json, key) throws(Fault) in
+      if "token" ~= key { token = try json.text("renew.token") } else { try json.skip() }
+    }
+    return .renew(token: token)
   }
 
   private static func unregister(_ json: inout JSONCursor) throws(Fault) -> ClientCommand {

@@ -159,7 +159,9 @@ extension JSONParse {
     var retryAfter: UInt32 = 0
     try json.object("notice") { (json, key) throws(Fault) in
       switch key {
-      case "kind": kind = try named(&json, "kind")
+      case "kind":
+        let name = try json.text("kind")
+        kind = Notice.Kind.allCases.first { $0.name == name } ?? .unknown
       case "message": message = try json.text("message")
       case "retryAfterMs": retryAfter = try json.number("retryAfterMs")
       default: try json.skip()

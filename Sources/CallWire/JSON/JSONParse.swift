@@ -113,4 +113,3 @@ extension DeclineScope: NamedOnWire {}
 extension PushProvider: NamedOnWire {}
 extension EndReason: NamedOnWire {}
 extension CallPhase: NamedOnWire {}
-extension Notice.Kind: NamedOnWire {}

@@ -52,6 +52,11 @@ extension Packer {
       message.pointee.decline = body
     case .signal(let call, let kind, let text):
       signal(call, kind, text, into: message)
+    case .renew(let token):
+      let body = arena.make(callmesh__v1__renew__init)
+      set(&body.pointee.token, token)
+      message.pointee.command_case = CALLMESH__V1__CLIENT_FRAME__COMMAND_RENEW
+      message.pointee.renew = body
     case .ping:
       message.pointee.command_case = CALLMESH__V1__CLIENT_FRAME__COMMAND_PING
       message.pointee.ping = arena.make(callmesh__v1__ping__init)
@@ -101,7 +106,7 @@ extension Packer {
       message.pointee.query = arena.make(callmesh__v1__query__init)
       message.pointee.query.pointee.call = ref
     case .attach, .detach, .register, .unregister, .place, .ack, .answer, .decline, .signal, .ping,
-      .calls:
+      .calls, .renew:
       preconditionFailure("not a bare command")
     }
   }

@@ -17,6 +17,9 @@ extension Unpacker {
       return .attach(try attach(there(message.pointee.attach, "attach")))
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_DETACH:
       return .detach
+    case CALLMESH__V1__CLIENT_FRAME__COMMAND_RENEW:
+      return .renew(
+        token: try text(there(message.pointee.renew, "renew").pointee.token, "renew.token"))
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_REGISTER:
       return .register(try register(there(message.pointee.register_, "register"), strictly: true))
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_UNREGISTER:

@@ -126,12 +126,17 @@ extension Unpacker {
       retryAfterMilliseconds: message.pointee.retry_after_ms)
   }
 
+  /// - Parameter strictly: nodes refuse a kind that they do not know; a device passes over it.
   static func notice(
-    _ pointer: UnsafeMutablePointer<Callmesh__V1__Notice>?
+    _ pointer: UnsafeMutablePointer<Callmesh__V1__Notice>?, strictly: Bool = true
   ) throws(Fault) -> Notice {
     let message = try there(pointer, "notice")
+    let kind =
+      UInt8(exactly: message.pointee.kind.rawValue).flatMap { Notice.Kind(rawValue: $0) }
+      ?? .unknown
+    if strictly, kind == .unknown { throw .field("kind") }
     return Notice(
-      kind: try known(message.pointee.kind.rawValue, Notice.Kind.self, "kind"),
+      kind: kind,
       message: try text(message.pointee.message, "message"),
       retryAfterMilliseconds: message.pointee.retry_after_ms)
   }

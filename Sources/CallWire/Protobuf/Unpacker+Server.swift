@@ -13,7 +13,7 @@ extension Unpacker {
     case CALLMESH__V1__SERVER_FRAME__MESSAGE_DELIVERY:
       return .delivery(try delivery(there(message.pointee.delivery, "delivery")))
     case CALLMESH__V1__SERVER_FRAME__MESSAGE_NOTICE:
-      return .notice(try notice(message.pointee.notice))
+      return .notice(try notice(message.pointee.notice, strictly: false))
     default: throw .unknownMember("message")
     }
   }

@@ -27,7 +27,8 @@ public final class JetStreamBucket: KeyValueBucket {
     }
     try await StreamSpecification(
       name: bucket.stream, subjects: ["\(bucket.prefix)>"], messagesPerSubject: 1,
-      replicas: options.replicas, inMemory: options.inMemory, isBucket: true
+      replicas: options.replicas, inMemory: options.inMemory, isBucket: true,
+      maximumAge: options.maximumAge, maximumBytes: options.maximumBytes
     ).create(bucket.api)
     return bucket
   }

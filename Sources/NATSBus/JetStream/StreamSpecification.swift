@@ -11,6 +11,10 @@ struct StreamSpecification: Sendable {
   var inMemory: Bool
   /// What key-value tools expect of a bucket.
   var isBucket = false
+  /// nil: what is not purged stays.
+  var maximumAge: Duration?
+  /// nil: no limit of its own.
+  var maximumBytes: Int?
   /// A queue: what is acknowledged goes, and there are limits.
   var queue: WorkQueueOptions?
 
@@ -25,16 +29,18 @@ struct StreamSpecification: Sendable {
     let subjects = subjects.map(JSONValue.quoted).joined(separator: ",")
     return """
       {"name":\(JSONValue.quoted(name)),"subjects":[\(subjects)],"retention":"\(retention)",\
-      "max_consumers":-1,"max_bytes":-1,\(limits),"max_msg_size":-1,"storage":"\(storage)",\
+      "max_consumers":-1,"max_bytes":\(maximumBytes ?? -1),\(limits),"max_msg_size":-1,"storage":"\(storage)",\
       "discard":"new","num_replicas":\(replicas),"deny_delete":true,\
       "allow_rollup_hdrs":\(isBucket),"allow_direct":\(isBucket)}
       """
   }
 
+  private var age: Int64 { maximumAge?.nanoseconds ?? 0 }
+
   private var limits: String {
     guard let queue else {
       return """
-        "max_msgs":-1,"max_age":0,"max_msgs_per_subject":\(messagesPerSubject)
+        "max_msgs":-1,"max_age":\(age),"max_msgs_per_subject":\(messagesPerSubject)
         """
     }
     return """
@@ -78,7 +84,7 @@ struct StreamSpecification: Sendable {
     ]
     if queue == nil {
       wanted += [
-        ("max_msgs_per_subject", .number("\(messagesPerSubject)")), ("max_age", .number("0")),
+        ("max_msgs_per_subject", .number("\(messagesPerSubject)")), ("max_age", .number("\(age)")),
       ]
     }
     return wanted.compactMap { key, value in

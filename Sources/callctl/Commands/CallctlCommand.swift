@@ -4,7 +4,8 @@ internal import CallTelemetry
 struct CallctlCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "callctl",
-    abstract: "Looks into a Callmesh cluster, drains nodes, and makes keys and tokens.",
+    abstract:
+      "Looks into a Callmesh cluster, drains nodes, ends sessions, and makes keys and tokens.",
     discussion: """
       The cluster is asked over NATS: callctl runs wherever NATS can be reached.
 
@@ -15,12 +16,15 @@ struct CallctlCommand: AsyncParsableCommand {
         callctl user demo ann               a user's devices, sessions and calls
         callctl drain edge-1 --wait         make a node give up what it holds, to restart it
         callctl resume edge-1               let it serve again
+        callctl kick demo ann               end a user's sessions
+        callctl revoke demo ann             and no token counts that was issued until now
         callctl keys --app demo             keys for development
         callctl token --app demo --user ann a token to connect with
       """,
     version: CallmeshVersion.current,
     subcommands: [
       StatusCommand.self, UsersCommand.self, CallsCommand.self, CallCommand.self, UserCommand.self,
-      DrainCommand.self, ResumeCommand.self, TokenCommand.self, KeysCommand.self,
+      DrainCommand.self, ResumeCommand.self, KickCommand.self, RevokeCommand.self,
+      TokenCommand.self, KeysCommand.self,
     ])
 }

@@ -60,6 +60,15 @@ struct ClusterOptions: ParsableArguments {
     return depths
   }
 
+  private static func store(
+    _ revocation: Revocation, _ bus: NATSBus, _ subjects: Subjects
+  ) async throws {
+    var options = BucketOptions()
+    options.createsMissing = false
+    let bucket = try await bus.openBucket(subjects.revocationBucket, options)
+    try await revocation.store(in: bucket)
+  }
+
   /// Connects for as long as `body` takes.
   /// - Throws: `CallctlError` when NATS cannot be reached; what `body` throws.
   func withCluster<Result>(_ body: (ClusterQuestions) async throws -> Result) async throws -> Result
@@ -82,7 +91,8 @@ struct ClusterOptions: ParsableArguments {
       let result = try await body(
         ClusterQuestions(
           bus: bus, subjects: subjects, window: window, shownURL: shownURL,
-          pushQueue: { await Self.depths(bus) }))
+          pushQueue: { await Self.depths(bus) },
+          store: { try await Self.store($0, bus, subjects) }))
       await bus.close()
       return result
     } catch {

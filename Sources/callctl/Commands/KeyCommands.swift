@@ -17,7 +17,8 @@ struct TokenCommand: AsyncParsableCommand {
     abstract: "Makes a token with which a device can connect. For development.",
     discussion: """
       In production your app's server makes them, with the same key: a JWT with the claims app, \
-      sub (the user), exp and, to bind it to one device, device. Prints the token and nothing else:
+      sub (the user), iat, exp and, to bind it to one device, device. Prints the token and nothing \
+      else. Edges refuse one that is good for longer than their maxTokenAge (7d):
 
         curl -H "Authorization: Bearer $(callctl token --app demo --user ann)" …
       """)

@@ -14,6 +14,8 @@ struct ClusterQuestions {
   var shownURL: String
   /// Jobs in the work queue by lane; nil where that cannot be told.
   var pushQueue: @Sendable () async -> [String: Int]? = { nil }
+  /// Stores a revocation, where all nodes will read it.
+  var store: @Sendable (Revocation) async throws -> Void = { _ in throw BusError.closed }
 
   /// - Parameter expecting: how many nodes there are, where that is known: then nobody waits for
   ///   the end of the window.
@@ -52,6 +54,17 @@ struct ClusterQuestions {
           + "which drains it, too.")
     }
     if answers.isEmpty { throw CallctlError.failed("\(request.node) does not answer.") }
+  }
+
+  /// Has all edges end a user's sessions.
+  /// - Parameter expecting: how many edges there are.
+  func kick(_ request: KickRequest, expecting: Int) async throws -> [KickAnswer] {
+    guard expecting > 0 else { return [] }
+    do {
+      return try await ask(subjects.adminKick, body: encode(request), limit: expecting, "edge")
+    } catch let error as CallctlError where error.exitCode == 2 {
+      return []
+    }
   }
 
   private func encode(_ query: some Encodable) throws -> [UInt8] {

@@ -138,6 +138,13 @@ package struct LoadCommand: ParsableCommand {
   @Option(help: "The app in the key file that the devices belong to.")
   package var app: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "How long the devices' tokens are good; they are renewed before they expire. (default: 48h)",
+      valueName: "time"),
+    transform: { try RunDuration.parse($0) })
+  package var tokenLifetime: RunDuration = RunDuration(seconds: 2 * 86_400)
+
   @Option(help: "Coordinators of the local cluster.")
   package var coordinators = 2
 

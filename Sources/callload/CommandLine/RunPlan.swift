@@ -15,6 +15,7 @@ package struct RunPlan: Sendable {
   package var signals: Int
   package var unregisteredShare: Double
   package var wireProtocol: WireProtocol
+  package var tokenLifetimeSeconds: Int64
   package var rampPerSecond: Double?
   package var jsonPath: String?
   package var percentilePath: String?
@@ -50,6 +51,7 @@ package struct RunPlan: Sendable {
     wireProtocol = command.protocol
     signals = command.signals
     unregisteredShare = command.unregistered.value
+    tokenLifetimeSeconds = Int64(command.tokenLifetime.seconds)
     summarySeconds = command.summary?.seconds
     checksGrowth = command.checkGrowth
     rampPerSecond = command.ramp
@@ -108,6 +110,10 @@ package struct RunPlan: Sendable {
       command.devices,
       "give at least \(2 * command.devicesPerUser), so that there are two users "
         + "(of \(command.devicesPerUser) devices each), and at most 1,000,000")
+    try need(
+      (1...90 * 86_400).contains(command.tokenLifetime.seconds), "--token-lifetime",
+      "\(command.tokenLifetime.seconds)s",
+      "give 1s to 2160h, and not more than the edges' maxTokenAge")
     try need(
       command.rate.isFinite && command.rate > 0 && command.rate <= 100_000, "--rate",
       command.rate, "give calls per second, above 0 and at most 100,000")

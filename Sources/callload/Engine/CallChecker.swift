@@ -355,7 +355,7 @@ package struct CallChecker: Sendable {
     case .signal: .signal
     case .resume: .resume
     case .query: .query
-    case .attach, .detach, .register, .unregister, .ack, .ping, .calls: nil
+    case .attach, .detach, .register, .unregister, .ack, .ping, .calls, .renew: nil
     }
   }
 

@@ -17,7 +17,7 @@ extension LoadRig {
       if case .ping = command { device.ping = nil }
       if let call = command.address?.call { finishIfSettled(call) }
     case .notice(let notice):
-      if !isExcused(device) { count("notice: \(notice.kind.name)") }
+      if notice.kind != .tokenExpires, !isExcused(device) { count("notice: \(notice.kind.name)") }
     case .call(let call, let event):
       guard let live = stage?.live[call] else { return }
       happened(live, event, device)

@@ -46,6 +46,7 @@ extension LoadRig {
       var configuration = ClientMachine.Configuration(
         edges: edges(ofDevice: index), token: try options.mintToken(user, name), device: name)
       configuration.client = "callload/1"
+      configuration.renewsToken = true
       // Where nothing is to fail, a device that must ask three times is a failure.
       configuration.commandTimeout = options.isDisturbed ? .seconds(7) : .seconds(6)
       configuration.commandAttempts = options.isDisturbed ? 6 : 2

@@ -117,8 +117,15 @@ package final class LoadRig {
     case .switchOver:
       device.edge = device.nextEdge
       device.switchOver()
+    case .renewToken: renewToken(device)
     case .event(let event): handle(event, device)
     }
+  }
+
+  private func renewToken(_ device: SimulatedDevice) {
+    let user = roster.userName(roster.user(of: device.index))
+    let token = try? options.mintToken(user, roster.deviceName(device.index))
+    run(device) { $0.tokenRenewed(token, now: $1, into: &$2) }
   }
 
   /// Submits a command of a device. A refusal by the device's own bound counts as a failure.

@@ -20,6 +20,7 @@ typedef struct Callmesh__V1__CallRef Callmesh__V1__CallRef;
 typedef struct Callmesh__V1__Header Callmesh__V1__Header;
 typedef struct Callmesh__V1__Attach Callmesh__V1__Attach;
 typedef struct Callmesh__V1__Detach Callmesh__V1__Detach;
+typedef struct Callmesh__V1__Renew Callmesh__V1__Renew;
 typedef struct Callmesh__V1__PushToken Callmesh__V1__PushToken;
 typedef struct Callmesh__V1__Register Callmesh__V1__Register;
 typedef struct Callmesh__V1__Unregister Callmesh__V1__Unregister;
@@ -117,7 +118,11 @@ typedef enum _Callmesh__V1__NoticeKind {
   /*
    * Another device registered this device's push token.
    */
-  CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_TOKEN_TAKEN = 4
+  CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_TOKEN_TAKEN = 4,
+  /*
+   * The session ends soon, with its token, unless that is renewed.
+   */
+  CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_TOKEN_EXPIRES = 5
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__NOTICE_KIND)
 } Callmesh__V1__NoticeKind;
 
@@ -143,7 +148,8 @@ typedef enum {
   CALLMESH__V1__CLIENT_FRAME__COMMAND_RESUME = 17,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_QUERY = 18,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_PING = 20,
-  CALLMESH__V1__CLIENT_FRAME__COMMAND_CALLS = 21
+  CALLMESH__V1__CLIENT_FRAME__COMMAND_CALLS = 21,
+  CALLMESH__V1__CLIENT_FRAME__COMMAND_RENEW = 70
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__CLIENT_FRAME__COMMAND__CASE)
 } Callmesh__V1__ClientFrame__CommandCase;
 
@@ -175,6 +181,7 @@ struct  Callmesh__V1__ClientFrame
     Callmesh__V1__Query *query;
     Callmesh__V1__Ping *ping;
     Callmesh__V1__Calls *calls;
+    Callmesh__V1__Renew *renew;
   };
 };
 #define CALLMESH__V1__CLIENT_FRAME__INIT \
@@ -246,6 +253,19 @@ struct  Callmesh__V1__Detach
 #define CALLMESH__V1__DETACH__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__detach__descriptor) \
      }
+
+
+/*
+ * A new token of the same user, so that the session outlives the one that it had.
+ */
+struct  Callmesh__V1__Renew
+{
+  ProtobufCMessage base;
+  char *token;
+};
+#define CALLMESH__V1__RENEW__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__renew__descriptor) \
+    , (char *)protobuf_c_empty_string }
 
 
 struct  Callmesh__V1__PushToken
@@ -905,6 +925,25 @@ Callmesh__V1__Detach *
                       const uint8_t       *data);
 void   callmesh__v1__detach__free_unpacked
                      (Callmesh__V1__Detach *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__Renew methods */
+void   callmesh__v1__renew__init
+                     (Callmesh__V1__Renew         *message);
+size_t callmesh__v1__renew__get_packed_size
+                     (const Callmesh__V1__Renew   *message);
+size_t callmesh__v1__renew__pack
+                     (const Callmesh__V1__Renew   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__renew__pack_to_buffer
+                     (const Callmesh__V1__Renew   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__Renew *
+       callmesh__v1__renew__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__renew__free_unpacked
+                     (Callmesh__V1__Renew *message,
                       ProtobufCAllocator *allocator);
 /* Callmesh__V1__PushToken methods */
 void   callmesh__v1__push_token__init
@@ -1588,6 +1627,9 @@ typedef void (*Callmesh__V1__Attach_Closure)
 typedef void (*Callmesh__V1__Detach_Closure)
                  (const Callmesh__V1__Detach *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__Renew_Closure)
+                 (const Callmesh__V1__Renew *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__PushToken_Closure)
                  (const Callmesh__V1__PushToken *message,
                   void *closure_data);
@@ -1710,6 +1752,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__call_ref__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__header__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__attach__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__detach__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__renew__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__push_token__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__register__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__unregister__descriptor;

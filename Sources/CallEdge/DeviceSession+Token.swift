@@ -1,0 +1,80 @@
+package import CallAuth
+package import CallCore
+import CallWire
+
+// MARK: The session ends with its token
+
+extension DeviceSession {
+  /// Tells the device in time, and closes the session when its token has expired.
+  /// - Returns: whether the session has ended.
+  mutating func tendToken(now: Timestamp, into actions: inout [Action]) -> Bool {
+    let seconds = now.microseconds / 1_000_000
+    guard seconds < Int64(grant.expires) else {
+      close(.tokenExpired, now: now, into: &actions)
+      return true
+    }
+    if seconds >= Int64(grant.tellsAt) {
+      grant.tellsAt = .max
+      actions.append(
+        .notice(
+          Notice(
+            kind: .tokenExpires,
+            message: "The token expires in \(Int64(grant.expires) - seconds) s. Renew it.")))
+    }
+    return false
+  }
+
+  mutating func renew(_ token: String, id: UInt64, into actions: inout [Action]) {
+    guard isAttached else {
+      return actions.append(.reply(id, .error(CallError(.notAttached))))
+    }
+    actions.append(.authenticateRenewal(request: id, token: token))
+  }
+
+  /// The answer to `authenticateRenewal`. A token that is refused leaves the session as it is.
+  package mutating func renewed(
+    _ request: UInt64, _ result: Result<DeviceClaims, CallError>, now: Timestamp,
+    into actions: inout [Action]
+  ) {
+    guard case .attached(let identity) = phase else { return }
+    do throws(CallError) {
+      let claims = try result.get()
+      guard UserKey(app: claims.app, user: claims.user) == identity.user else {
+        throw CallError(.forbidden, "The token is another user's.")
+      }
+      _ = try DeviceID.resolve(claimed: claims.device, named: identity.device.text).get()
+      grant = TokenGrant(claims)
+      actions.append(.reply(request, .done))
+    } catch {
+      failAttach(request, error, now: now, into: &actions)
+    }
+  }
+
+  /// Keys or revocations have changed: a session whose token does not count any more ends.
+  package mutating func recheckToken(
+    _ tokens: TokenAuthority, now: Timestamp, into actions: inout [Action]
+  ) {
+    let isGood: Bool
+    switch phase {
+    case .connected(let claims), .authenticating(let claims, _, _):
+      isGood = claims.map { Self.isInForce(TokenGrant($0), $0.app, $0.user, tokens) } ?? true
+    case .attaching(_, _, _, let identity), .attached(let identity):
+      isGood = Self.isInForce(grant, identity.user.app, identity.user.user, tokens)
+    case .closing: return
+    }
+    if !isGood { close(.revoked, now: now, into: &actions) }
+  }
+
+  private static func isInForce(
+    _ grant: TokenGrant, _ app: String, _ user: String, _ tokens: TokenAuthority
+  ) -> Bool {
+    tokens.isInForce(
+      app: app, user: user, issuedAtSeconds: Int64(grant.issued), keyNumber: grant.key)
+  }
+
+  /// An operator ends the session.
+  package mutating func kicked(now: Timestamp, into actions: inout [Action]) {
+    if case .closing = phase { return }
+    close(.kicked, now: now, into: &actions)
+  }
+}

@@ -1,0 +1,28 @@
+/// Body of `<cluster>.admin.kick`, as JSON: `{"app":"demo","user":"ann"}`. Every edge hears it, ends the
+/// sessions that it has of the user, and answers with a `KickAnswer`.
+public struct KickRequest: Codable, Sendable, Equatable {
+  public var app: String
+  public var user: String
+  /// nil: all devices of the user.
+  public var device: String?
+  /// Where the user's tokens were revoked: until when, in seconds since 1970. Then sessions end whose
+  /// tokens were issued by then, and no others.
+  public var revokedAtSeconds: Int64?
+
+  public init(app: String, user: String, device: String? = nil, revokedAtSeconds: Int64? = nil) {
+    self.app = app
+    self.user = user
+    self.device = device
+    self.revokedAtSeconds = revokedAtSeconds
+  }
+}
+
+/// How many sessions an edge ended.
+public struct KickAnswer: Codable, Sendable, Equatable {
+  public var node: String
+  public var sessions: Int
+  public init(node: String, sessions: Int) {
+    self.node = node
+    self.sessions = sessions
+  }
+}

@@ -1,0 +1,57 @@
+package import CallTelemetry
+
+/// What became of an order to end a user's sessions, from what the edges say: pure, so that it can be
+/// tested.
+package struct KickView: Sendable, Equatable, Encodable {
+  package var app: String
+  package var user: String
+  package var device: String?
+  /// For a revocation: until when, in seconds since 1970.
+  package var revokedAtSeconds: Int64?
+  package var sessionsEnded: Int
+  /// That have done it.
+  package var edges: [String]
+  /// That have not answered.
+  package var silentEdges: [String]
+
+  /// - Parameter known: all nodes that answered just before.
+  package init(_ request: KickRequest, _ answers: [KickAnswer], known: [NodeStatus]) {
+    app = request.app
+    user = request.user
+    device = request.device
+    revokedAtSeconds = request.revokedAtSeconds
+    sessionsEnded = answers.reduce(0) { $0 + $1.sessions }
+    edges = answers.map(\.node).sorted()
+    let done = Set(edges)
+    silentEdges = Self.edges(known).map(\.node).filter { !done.contains($0) }.sorted()
+  }
+
+  package static func edges(_ nodes: [NodeStatus]) -> [NodeStatus] {
+    nodes.filter { $0.edge != nil }
+  }
+
+  /// What time it is for those who will judge tokens by it: the latest of the edges' clocks, and this
+  /// machine's only where no edge tells.
+  package static func now(_ nodes: [NodeStatus], own: Int64) -> Int64 {
+    edges(nodes).compactMap { $0.edge?.clockSeconds }.max() ?? own
+  }
+
+  package var text: String {
+    let whose = device.map { "\(user)'s device \($0)" } ?? user
+    var out = ""
+    if revokedAtSeconds != nil {
+      out = "No token of \(user) counts any more that was issued until now.\n"
+    }
+    out +=
+      "\(Figures.counted(sessionsEnded, "session")) of \(whose) ended on "
+      + "\(Figures.counted(edges.count, "edge")).\n"
+    if !silentEdges.isEmpty {
+      out += "Not answered: \(silentEdges.joined(separator: ", ")). "
+      out +=
+        revokedAtSeconds == nil
+        ? "Run it again, or restart what does not answer.\n"
+        : "They end the sessions as soon as they hear of it.\n"
+    }
+    return out
+  }
+}

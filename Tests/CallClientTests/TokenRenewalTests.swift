@@ -1,0 +1,154 @@
+import CallClient
+import CallCore
+import CallWire
+import Testing
+
+@Suite struct TokenRenewalTests {
+  private func device() -> Device {
+    var device = Device()
+    device.machine = ClientMachine(Device.configuration { $0.renewsToken = true })
+    return device
+  }
+
+  private let expires = ServerFrame.notice(Notice(kind: .tokenExpires, message: ""))
+
+  /// The tokens that are shown with attaches.
+  private func tokens(_ actions: [ClientMachine.Action]) -> [String] {
+    actions.frames.compactMap {
+      if case .attach(let attach) = $0.command { attach.token } else { nil }
+    }
+  }
+
+  private func renewals(_ actions: [ClientMachine.Action]) -> [String] {
+    actions.frames.compactMap {
+      if case .renew(let token) = $0.command { token } else { nil }
+    }
+  }
+
+  private func renewed(_ device: inout Device, _ token: String?) {
+    device.machine.tokenRenewed(token, now: device.now, into: &device.actions)
+  }
+
+  @Test func theNoticeIsAnsweredWithANewToken() {
+    var device = device()
+    device.attach()
+    device.hear(expires)
+    #expect(device.take().contains(.renewToken))
+    // It is asked for once.
+    device.hear(expires)
+    #expect(!device.take().contains(.renewToken))
+    renewed(&device, "t2")
+    #expect(renewals(device.take()) == ["t2"])
+    #expect(device.machine.isAttached)
+    // The next session begins with it.
+    device.close()
+    device.pass(.seconds(2))
+    device.open()
+    #expect(tokens(device.take()) == ["t2"])
+  }
+
+  @Test func withoutASourceTheNoticeIsOnlyTold() {
+    var device = Device()
+    device.attach()
+    device.hear(expires)
+    let actions = device.take()
+    #expect(!actions.contains(.renewToken))
+    #expect(actions.contains(.event(.notice(Notice(kind: .tokenExpires, message: "")))))
+  }
+
+  /// The session ended with its token, or the token was revoked: the edge refuses it.
+  @Test(arguments: [CallError.Code.expired, .revoked])
+  func whoIsRefusedForTheTokenGetsANewOne(code: CallError.Code) {
+    var device = device()
+    device.start()
+    device.open()
+    for frame in device.take().frames {
+      device.hear(.reply(id: frame.id, .error(CallError(code))))
+    }
+    var actions = device.take()
+    #expect(actions.contains(.renewToken) && actions.contains(.close))
+    // No attempt is made with the old one, however long the new one takes.
+    for _ in 0..<20 {
+      device.pass(.seconds(16))
+      actions += device.take()
+    }
+    #expect(!actions.contains { if case .connect = $0 { true } else { false } })
+    renewed(&device, "t2")
+    device.pass(.seconds(16))
+    device.open()
+    #expect(tokens(device.take()) == ["t2"])
+  }
+
+  @Test func aTokenThatCannotBeHadIsAskedForAgain() {
+    var device = device()
+    device.start()
+    device.open()
+    for frame in device.take().frames {
+      device.hear(.reply(id: frame.id, .error(CallError(.expired))))
+    }
+    _ = device.take()
+    renewed(&device, nil)
+    device.pass(.seconds(16))
+    let actions = device.take()
+    #expect(actions.contains(.renewToken))
+    #expect(!actions.contains { if case .connect = $0 { true } else { false } })
+  }
+
+  /// A source that gives bad tokens does not make the device knock without end.
+  @Test func newTokensThatAreRefusedAreTriedEverMoreSlowly() {
+    var device = device()
+    device.start()
+    var attaches = 0
+    for _ in 0..<600 {
+      for action in device.take() {
+        switch action {
+        case .connect: device.open()
+        case .renewToken: renewed(&device, "bad")
+        case .send(let frame):
+          attaches += 1
+          device.hear(.reply(id: frame.id, .error(CallError(.expired))))
+        default: break
+        }
+      }
+      device.pass(.milliseconds(100))
+    }
+    // In a minute.
+    #expect((3...20).contains(attaches), "\(attaches)")
+  }
+
+  /// Where one token was good before, another key may have taken the place of the one that signed it.
+  @Test func aTokenThatIsNotAcceptedAnyMoreIsReplaced() {
+    var first = device()
+    first.start()
+    first.open()
+    for frame in first.take().frames {
+      first.hear(.reply(id: frame.id, .error(CallError(.notAccepted))))
+    }
+    #expect(first.machine.state == .stopped)
+    var device = device()
+    device.attach()
+    device.close()
+    device.pass(.seconds(2))
+    device.open()
+    for frame in device.take().frames {
+      device.hear(.reply(id: frame.id, .error(CallError(.notAccepted))))
+    }
+    #expect(device.take().contains(.renewToken))
+  }
+
+  /// A device of this version hears an edge of a later one.
+  @Test(arguments: DeviceCodec.allCases)
+  func aNoticeOfAnUnknownKindIsPassedOver(codec: DeviceCodec) throws {
+    // Kind 99; in JSON a name that nobody knows.
+    let bytes: [UInt8] =
+      codec == .json
+      ? Array(#"{"notice":{"kind":"laterThing","message":"m"}}"#.utf8)
+      : [0x1a, 0x05, 0x08, 99, 0x12, 0x01, 0x6d]
+    let frame = try bytes.withUnsafeBytes { try codec.decodeServer($0) }
+    #expect(frame == .notice(Notice(kind: .unknown, message: "m")))
+    var device = device()
+    device.attach()
+    device.hear(frame)
+    #expect(device.machine.isAttached)
+  }
+}

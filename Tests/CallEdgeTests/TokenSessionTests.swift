@@ -1,0 +1,255 @@
+import CallAuth
+import CallCore
+import CallEdge
+import CallWire
+import Testing
+
+/// An edge whose time stands still until the test lets it pass.
+private func withEdge(
+  _ change: (inout EdgeConfiguration) -> Void = { _ in },
+  _ body: (EdgeFixture, StillTime) async throws -> Void
+) async throws {
+  let time = StillTime()
+  try await EdgeFixture.run(at: time) {
+    change(&$0)
+    // Time passes in leaps.
+    $0.cutOffAfter = .seconds(100_000)
+    $0.pingInterval = .seconds(600)
+  } _: {
+    try await body($0, time)
+  }
+}
+
+extension RawClient {
+  /// The next frame that is no ping.
+  private func heard() async throws -> Frame {
+    while true {
+      let frame = try await frame()
+      if frame.opcode != 9 { return frame }
+    }
+  }
+
+  private func heardMessage() async throws -> ServerFrame {
+    try await heard().payload.withUnsafeBytes { try codec.decodeServer($0) }
+  }
+
+  fileprivate func notice() async throws -> Notice {
+    guard case .notice(let notice) = try await heardMessage() else {
+      throw TestFailure("no notice")
+    }
+    return notice
+  }
+
+  /// The answer to a ping of the device proves that nothing was said before.
+  fileprivate func staysSilent(_ id: UInt64) async throws {
+    say(id, .ping)
+    guard case .reply(id, .done) = try await heardMessage() else { throw TestFailure("not silent") }
+  }
+
+  fileprivate func closeCode() async throws -> Int {
+    while true {
+      if let code = try await frame().closeCode { return code }
+    }
+  }
+}
+
+/// Sessions end with their tokens.
+@Suite struct TokenSessionTests {
+  /// The session is told in time, and ends when its token does, as one that broke.
+  @Test(arguments: DeviceCodec.allCases)
+  func aSessionEndsWithItsToken(codec: DeviceCodec) async throws {
+    try await withEdge { edge, time in
+      let client = try await edge.client()
+      client.codec = codec
+      try await client.attach(
+        token: try await edge.token("ann", lifetimeSeconds: 100), device: "phone")
+      // A quarter of its life before.
+      time.pass(.seconds(75))
+      #expect(try await client.notice().kind == .tokenExpires)
+      time.pass(.seconds(25))
+      #expect(try await client.closeCode() == 4008)
+      let farewell = try await edge.shards.next {
+        if case .sessionClosed = $0.body { true } else { false }
+      }
+      #expect(farewell.body == .sessionClosed(graceful: false))
+    }
+  }
+
+  @Test func aLongTokenIsAnnouncedAMinuteBefore() async throws {
+    try await withEdge { edge, time in
+      let client = try await edge.client()
+      try await client.attach(token: try await edge.token("ann"), device: "phone")
+      time.pass(.seconds(3600 - 61))
+      try await client.staysSilent(2)
+      time.pass(.seconds(1))
+      #expect(try await client.notice().kind == .tokenExpires)
+    }
+  }
+
+  @Test(arguments: DeviceCodec.allCases)
+  func whoRenewsStays(codec: DeviceCodec) async throws {
+    try await withEdge { edge, time in
+      let client = try await edge.client()
+      client.codec = codec
+      try await client.attach(
+        token: try await edge.token("ann", lifetimeSeconds: 100), device: "phone")
+      client.say(
+        2, .renew(token: try await edge.token("ann", device: "phone", lifetimeSeconds: 300)))
+      #expect(try await client.reply() == (2, .done))
+      // The notice comes for the new token, and not for the old one.
+      time.pass(.seconds(220))
+      try await client.staysSilent(3)
+      time.pass(.seconds(20))
+      #expect(try await client.notice().kind == .tokenExpires)
+    }
+  }
+
+  /// A token that does not fit changes nothing: the session goes on with the one that it has.
+  @Test func whatDoesNotFitIsRefused() async throws {
+    try await withEdge { edge, time in
+      let client = try await edge.client()
+      try await client.attach(
+        token: try await edge.token("ann", lifetimeSeconds: 100), device: "phone")
+      let expired = try await edge.minter.mint(
+        app: "demo", user: "ann", lifetimeSeconds: 60, now: wallSeconds - 61)
+      let cases: [(String, CallError.Code)] = [
+        (try await edge.token("bob"), .forbidden),
+        (try await edge.token("ann", device: "tablet"), .notAccepted),
+        ("a.b.c", .notAccepted), ("", .notAccepted), (expired, .expired),
+        (try await edge.token("ann", lifetimeSeconds: 30 * 86_400), .tokenTooLong),
+      ]
+      for (index, (token, code)) in cases.enumerated() {
+        client.say(UInt64(index + 2), .renew(token: token))
+        #expect(try await client.errorReply() == (UInt64(index + 2), code))
+      }
+      time.pass(.seconds(100))
+      // Both come in one look, or the notice before.
+      #expect(try await client.closeCode() == 4008)
+    }
+  }
+
+  @Test func aSessionPays16BytesForIt() {
+    #expect(MemoryLayout<TokenGrant>.size == 16)
+  }
+
+  @Test func renewingNeedsASession() async throws {
+    try await EdgeFixture.run { edge in
+      let client = try await edge.client()
+      try await client.upgrade(token: try await edge.token("ann"))
+      client.say(1, .renew(token: try await edge.token("ann")))
+      #expect(try await client.errorReply() == (1, .notAttached))
+    }
+  }
+
+  /// Who tries one token after the other is closed, as with attaches.
+  @Test func renewalsAreNotTriedWithoutEnd() async throws {
+    try await EdgeFixture.run { edge in
+      let phone = try await edge.device("ann", "phone")
+      for id in 2..<12 { phone.client.say(UInt64(id), .renew(token: "a.b.c")) }
+      #expect(try await phone.client.closeCode() == 4004)
+    }
+  }
+
+  @Test func aTokenThatIsGoodForTooLongIsRefusedAndSaysWhy() async throws {
+    try await EdgeFixture.run { edge in
+      let client = try await edge.client()
+      try await client.upgrade()
+      let token = try await edge.token("ann", lifetimeSeconds: 8 * 86_400)
+      client.say(1, .attach(AttachRequest(token: token, device: "phone")))
+      guard case (1, .error(let error)) = try await client.reply() else {
+        throw TestFailure("no error")
+      }
+      #expect(error.code == .tokenTooLong && error.message.contains("604800"))
+      let http = try await edge.client()
+      let answer = try await http.request(
+        "GET", "/v1/calls/ann/00000000-0000-0001-0000-000000000002?device=phone", token: token)
+      #expect(answer.status == 401 && answer.errorCode == 203)
+    }
+  }
+}
+
+/// Sessions end when the keys or an operator say so.
+@Suite struct TokenRevocationTests {
+  private func token(
+    _ edge: EdgeFixture, _ user: String = "ann", issued: Int64 = wallSeconds
+  ) async throws -> String {
+    try await edge.minter.mint(app: "demo", user: user, lifetimeSeconds: 3600, now: issued)
+  }
+
+  @Test func aKeyThatIsTakenOutTakesItsSessionsAlong() async throws {
+    try await EdgeFixture.run { edge in
+      let keys = edge.configuration.tokens.keys
+      let phone = try await edge.device("ann", "phone")
+      // Upgraded, and not attached yet.
+      let waiting = try await edge.client()
+      try await waiting.upgrade(token: try await edge.token("bob"))
+      let (others, _) = AppKeys.generateDevelopment(app: "demo")
+      edge.configuration.tokens.replace(keys: others)
+      #expect(try await phone.client.closeCode() == 4009)
+      #expect(try await waiting.closeCode() == 4009)
+      let back = try await edge.client()
+      try await back.upgrade()
+      back.say(
+        1, .attach(AttachRequest(token: try await edge.token("ann"), device: "phone")))
+      #expect(try await back.errorReply() == (1, .notAccepted))
+      edge.configuration.tokens.replace(keys: keys)
+      _ = try await edge.device("ann", "phone")
+    }
+  }
+
+  @Test func sessionsOutliveKeysThatStay() async throws {
+    try await EdgeFixture.run { edge in
+      let phone = try await edge.device("ann", "phone")
+      edge.configuration.tokens.replace(keys: edge.configuration.tokens.keys)
+      let other = try await edge.device("ann", "tablet")
+      edge.configuration.tokens.revoke(
+        app: "demo", user: "bob", atSeconds: wallSeconds, now: wallSeconds)
+      let bob = try await edge.client()
+      try await bob.upgrade()
+      bob.say(1, .attach(AttachRequest(token: try await edge.token("bob"), device: "phone")))
+      #expect(try await bob.errorReply() == (1, .revoked))
+      for client in [phone.client, other.client] {
+        client.say(2, .ping)
+        #expect(try await client.reply() == (2, .done))
+      }
+    }
+  }
+
+  @Test func aRevocationEndsSessionsAndTokens() async throws {
+    try await EdgeFixture.run { edge in
+      let tokens = edge.configuration.tokens
+      let phone = try await edge.device("ann", "phone")
+      let bob = try await edge.device("bob", "phone")
+      let old = try await token(edge)
+      tokens.revoke(app: "demo", user: "ann", atSeconds: wallSeconds, now: wallSeconds)
+      #expect(try await phone.client.closeCode() == 4009)
+      let http = try await edge.client()
+      let answer = try await http.request("DELETE", "/v1/devices/phone", token: old)
+      #expect(answer.status == 401 && answer.errorCode == 204)
+      // What is issued later is good.
+      let back = try await edge.client()
+      try await back.attach(token: try await token(edge, issued: wallSeconds + 1), device: "phone")
+      bob.client.say(2, .ping)
+      #expect(try await bob.client.reply() == (2, .done))
+      #expect(edge.metric("callmesh_edge_closes_total{reason=\"token_revoked\"}") == 1)
+    }
+  }
+
+  @Test func aRenewedSessionRestsOnItsNewToken() async throws {
+    try await EdgeFixture.run {
+      $0.eventLoops = 1
+    } _: { edge in
+      let phone = try await edge.device("ann", "phone")
+      let tablet = try await edge.device("ann", "tablet")
+      phone.client.say(2, .renew(token: try await token(edge, issued: wallSeconds + 30)))
+      #expect(try await phone.client.reply() == (2, .done))
+      let tokens = edge.configuration.tokens
+      tokens.revoke(app: "demo", user: "ann", atSeconds: wallSeconds + 29, now: wallSeconds)
+      // All sessions of the loop were looked at.
+      #expect(try await tablet.client.closeCode() == 4009)
+      try await phone.client.staysSilent(3)
+      tokens.revoke(app: "demo", user: "ann", atSeconds: wallSeconds + 30, now: wallSeconds)
+      #expect(try await phone.client.closeCode() == 4009)
+    }
+  }
+}

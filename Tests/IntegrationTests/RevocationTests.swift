@@ -1,0 +1,138 @@
+import CallAuth
+import CallBus
+import CallClient
+import CallCore
+import CallTestKit
+import Foundation
+import NATSBus
+import Testing
+
+/// Operators end sessions and make tokens void, on real nodes.
+@Suite(.serialized) struct RevocationTests {
+  private func token(_ keys: AppKeys, _ user: String, aheadSeconds: Int64 = 0) async throws
+    -> String
+  {
+    try await TokenMinter(keys: keys).mint(
+      app: "demo", user: user, lifetimeSeconds: 3600,
+      now: Int64(Date().timeIntervalSince1970) + aheadSeconds)
+  }
+
+  /// What an edge says to a token: nil, that the device is attached.
+  private func attach(_ cluster: TestCluster, _ edge: String, _ token: String) async throws
+    -> CallError.Code?
+  {
+    let device = CallDevice(
+      .init(edges: [cluster.url(edge)], token: token, device: "probe"))
+    device.start()
+    defer { device.stop() }
+    for await event in device.events {
+      switch event {
+      case .attached: return nil
+      case .refused(let error): return error.code
+      default: break
+      }
+    }
+    throw TestCluster.Failure(description: "the device ended")
+  }
+
+  private func waitForRefusal(_ device: TestDevice, _ code: CallError.Code) async throws {
+    try await device.wait("\(code)") {
+      if case .refused(let error) = $0 { error.code == code } else { false }
+    }
+  }
+
+  @Test func revokedTokensAreVoidEverywhereAndOverRestarts() async throws {
+    let cluster = try await TestCluster.start(coordinators: 1, edges: 2)
+    defer { cluster.stop() }
+    let old = try await token(cluster.keys, "ann")
+    let phone = try await TestDevice(cluster, user: "ann", "phone", edges: ["e1"])
+    let tablet = try await TestDevice(cluster, user: "ann", "tablet", edges: ["e2"])
+    let bob = try await TestDevice(cluster, user: "bob", "phone", edges: ["e1"])
+    let output = try await cluster.callctl("revoke", "demo", "ann", "--json")
+    #expect(output.status == 0)
+    #expect(output.text.contains(#""sessionsEnded" : 2"#), "\(output.text)")
+    #expect(output.text.contains(#""silentEdges" : ["#), "\(output.text)")
+    try await waitForRefusal(phone, .revoked)
+    try await waitForRefusal(tablet, .revoked)
+    // What is issued later is good: from the next second on.
+    let new = try await token(cluster.keys, "ann", aheadSeconds: 5)
+    for edge in ["e1", "e2"] {
+      #expect(try await attach(cluster, edge, old) == .revoked)
+      #expect(try await attach(cluster, edge, new) == nil)
+    }
+    for node in ["e1", "e2", "c1"] { cluster.kill(node) }
+    // An order while no node is there.
+    #expect(try await cluster.callctl("revoke", "demo", "eve").status == 0)
+    try cluster.startCoordinator("c1")
+    for edge in ["e1", "e2"] {
+      try cluster.startEdge(edge)
+      try await cluster.waitUntilReady(edge)
+    }
+    let ofEve = try await token(cluster.keys, "eve", aheadSeconds: -5)
+    for edge in ["e1", "e2"] {
+      #expect(try await attach(cluster, edge, old) == .revoked)
+      #expect(try await attach(cluster, edge, ofEve) == .revoked)
+      #expect(try await attach(cluster, edge, new) == nil)
+    }
+    #expect(!bob.heard.contains { if case .refused = $0 { true } else { false } })
+  }
+
+  @Test func whoIsKickedComesBack() async throws {
+    let cluster = try await TestCluster.start(coordinators: 1, edges: 2)
+    defer { cluster.stop() }
+    let phone = try await TestDevice(cluster, user: "ann", "phone", edges: ["e1"])
+    let tablet = try await TestDevice(cluster, user: "ann", "tablet", edges: ["e2"])
+    let one = try await cluster.callctl("kick", "demo", "ann", "tablet")
+    #expect(one.status == 0)
+    #expect(one.text == "1 session of ann's device tablet ended on 2 edges.\n")
+    let again: @Sendable (ClientEvent) -> Bool = {
+      if case .attached(_, again: true) = $0 { true } else { false }
+    }
+    try await tablet.wait("attached again", again)
+    let all = try await cluster.callctl("kick", "demo", "ann")
+    #expect(all.text == "2 sessions of ann ended on 2 edges.\n")
+    try await phone.wait("attached again", again)
+    try await tablet.wait("attached again", count: 2, again)
+    #expect(!cluster.log("e1").contains("tokens revoked"))
+    #expect(cluster.log("e1").contains("sessions kicked"))
+  }
+
+  /// A key that leaked is replaced while the edges run.
+  @Test func newKeysNeedNoRestart() async throws {
+    let cluster = try await TestCluster.start(coordinators: 1, edges: 1)
+    defer { cluster.stop() }
+    let phone = try await TestDevice(cluster, user: "ann", "phone", edges: ["e1"])
+    let path = cluster.folder + "/keys.json"
+    let good = try String(contentsOfFile: path, encoding: .utf8)
+    try "{".write(toFile: path, atomically: true, encoding: .utf8)
+    try await cluster.waitForLog("e1", "The file of keys is not usable")
+    #expect(try await attach(cluster, "e1", try await token(cluster.keys, "bob")) == nil)
+    try good.write(toFile: path, atomically: true, encoding: .utf8)
+    #expect(!phone.heard.contains { if case .detached = $0 { true } else { false } })
+    let (keys, json) = AppKeys.generateDevelopment(app: "demo")
+    try json.write(toFile: path, atomically: true, encoding: .utf8)
+    try await waitForRefusal(phone, .notAccepted)
+    #expect(try await attach(cluster, "e1", try await token(keys, "ann")) == nil)
+  }
+
+  /// An edge that cannot know what was revoked takes nobody, and says what it waits for.
+  @Test func anEdgeReadsTheListFirst() async throws {
+    let cluster = try await TestCluster.start(coordinators: 1, edges: 1)
+    defer { cluster.stop() }
+    cluster.kill("e1")
+    let bus = try await NATSBus.connect(
+      url: cluster.nats.url, name: "test",
+      options: NATSOptions(subjects: Subjects(cluster: "test", shardCount: 1)))
+    _ = try await bus.request(
+      "$JS.API.STREAM.DELETE.KV_test-revoked", [], timeout: .seconds(10))
+    await bus.close()
+    try cluster.startEdge("e1")
+    try await cluster.waitForLog("e1", "waits for the list of revoked tokens")
+    let ready = try await cluster.get("e1", "/readyz")
+    #expect(ready.status == 503 && ready.body.contains("the list of revoked tokens"), "\(ready)")
+    // A coordinator makes it.
+    cluster.stop("c1")
+    try cluster.startCoordinator("c1")
+    try await cluster.waitUntilReady("e1")
+  }
+}
