@@ -5,7 +5,7 @@ ARGS ?=
 MINUTES ?= 30
 bin := .build/release
 
-.PHONY: help demo build test check bench soak clean install
+.PHONY: help demo build test check bench soak fuzz sanitize clean install
 
 help:
 	@echo "make demo    ring 10,000 simulated devices through a cluster on this machine"
@@ -15,6 +15,8 @@ help:
 	@echo "make build   callnode, callctl and callload into $(bin)"
 	@echo "make bench   micro-benchmarks of core, codec, push, bus and journal (ARGS=journal: only those)"
 	@echo "make soak    MINUTES=30 of every fault, on one nats-server and on three; memory and store stay flat"
+	@echo "make fuzz    MINUTES=30 of made-up bytes for whatever reads those of strangers (docs/fuzzing.md)"
+	@echo "make sanitize  the tests of the same, under the address and the thread sanitizer"
 	@echo "make clean   remove what was built"
 
 install:
@@ -44,6 +46,12 @@ bench: build
 
 soak: build
 	loadtest/soak.sh $(bin) $(MINUTES) $(ARGS)
+
+fuzz: install
+	deploy/dev/fuzz.sh $(MINUTES) $(ARGS)
+
+sanitize: install
+	deploy/dev/sanitize.sh $(ARGS)
 
 clean:
 	swift package clean

@@ -6,6 +6,12 @@ import PackageDescription
 let warnings: [SwiftSetting] =
   Context.environment["CALLMESH_WARNINGS"] == "errors" ? [.treatAllWarnings(as: .error)] : []
 
+/// `make fuzz` sets this: libFuzzer is told what of our code an input runs, and the address sanitizer
+/// sees what it touches; and there is the program that is driven by libFuzzer.
+let isFuzzing = Context.environment["CALLMESH_FUZZ"] == "1"
+let instruments: [SwiftSetting] =
+  isFuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []
+
 /// Settings of every Swift target: complete concurrency checking, imports that do not leak,
 /// `any` written out, and async functions that stay on their caller's actor.
 let settings: [SwiftSetting] =
@@ -15,7 +21,7 @@ let settings: [SwiftSetting] =
     .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("MemberImportVisibility"),
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
-  ] + warnings
+  ] + warnings + instruments
 
 func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
   .target(name: name, dependencies: dependencies, swiftSettings: settings)
@@ -78,6 +84,16 @@ let staticLibraries: [LinkerSetting] = [
     .when(platforms: [.linux]))
 ]
 
+/// The entry point is libFuzzer's, which `deploy/dev/fuzz.sh` links.
+let fuzzers: [Target] =
+  isFuzzing
+  ? [
+    .executableTarget(
+      name: "callfuzz", dependencies: ["CallFuzz"], path: "Tests/CallFuzzer",
+      swiftSettings: settings,
+      linkerSettings: [.unsafeFlags(["-sanitize=address", "-use-ld=lld"])])
+  ] : []
+
 let package = Package(
   name: "callmesh",
   platforms: [.macOS(.v26)],
@@ -114,7 +130,7 @@ let package = Package(
 
     library("CallCore"),
     library("CallTelemetry", [.log]),
-    library("CallAuth", [.jwt, .crypto]),
+    library("CallAuth", ["CallTelemetry", .jwt, .crypto]),
     library("CallWire", ["CallCore", "CCallProto", "CProtobufC"]),
     library("CallBus", ["CallCore", "CallTelemetry", .deque]),
     library("NATSBus", ["CallBus", "CallCore", "CallTelemetry", "CNATS"]),
@@ -187,6 +203,15 @@ let package = Package(
         "CallTelemetry", "CallTestKit", .log, .crypto,
       ] + Target.Dependency.nio, path: "loadtest/Benchmarks", swiftSettings: settings),
 
+    .target(
+      name: "CallFuzz",
+      dependencies: [
+        "CallCore", "CallWire", "CallBus", "CallTelemetry", "CallAuth", "CallEdge", "CallClient",
+        "CallPush", "CallNodeKit", "NATSBus", .crypto, .log, .embedded,
+        .product(name: "NIOCore", package: "swift-nio"),
+      ], path: "Tests/CallFuzz", swiftSettings: settings),
+    tests("CallFuzzTests", ["CallFuzz"]),
+
     tests("CallCoreTests", ["CallCore"]),
     tests("CallWireTests", ["CallWire", "CallCore"]),
     tests("CallAuthTests", ["CallAuth", .jwt, .crypto]),
@@ -241,5 +266,5 @@ let package = Package(
         "CallClient", "CallAuth", "CallWire", "CallCore", "CallTelemetry", "CallTestKit", "NATSBus",
         "CallBus", .log, .crypto,
       ]),
-  ]
+  ] + fuzzers
 )

@@ -1,3 +1,4 @@
+internal import CallTelemetry
 internal import Crypto
 internal import FoundationEssentials
 
@@ -79,7 +80,7 @@ public struct AppKeys: Sendable {
   public init(json: [UInt8], file: String = "keys") throws(AppKeysError) {
     let document: KeyFile
     do {
-      document = try JSONDecoder().decode(KeyFile.self, from: Data(json))
+      document = try BoundedJSON.read(KeyFile.self, json)
     } catch {
       throw AppKeysError(
         file: file, what: "it is not a key file (\(Self.plain(error)))",

@@ -1,9 +1,9 @@
-import NIOCore
+package import NIOCore
 
 /// Reads the frames that a server sends, RFC 6455. Holds what is incomplete; never more than
 /// `messageMax` bytes and a header.
-struct WebSocketReader {
-  enum Event: Equatable {
+package struct WebSocketReader {
+  package enum Event: Equatable {
     case text(ByteBuffer)
     case binary(ByteBuffer)
     case ping(ByteBuffer)
@@ -16,10 +16,10 @@ struct WebSocketReader {
   private var fragments: ByteBuffer?
   private var fragmentsAreText = false
 
-  init(messageMax: Int) { self.messageMax = messageMax }
+  package init(messageMax: Int) { self.messageMax = messageMax }
 
   /// Takes the next frame out of `buffer`; nil when it is not complete.
-  mutating func next(from buffer: inout ByteBuffer) throws(LinkClosed) -> Event? {
+  package mutating func next(from buffer: inout ByteBuffer) throws(LinkClosed) -> Event? {
     while true {
       guard let frame = try readFrame(from: &buffer) else { return nil }
       if let event = try take(frame) { return event }

@@ -1,10 +1,10 @@
 /// The opening handshake of RFC 6455 as a client speaks it.
-struct WebSocketHandshake: Sendable {
+package struct WebSocketHandshake: Sendable {
   let key: String
   let subprotocol: String
 
   /// - Parameter nonce: 16 random bytes.
-  init(nonce: [UInt8], subprotocol: String) {
+  package init(nonce: [UInt8], subprotocol: String) {
     self.key = base64(nonce)
     self.subprotocol = subprotocol
   }
@@ -25,7 +25,7 @@ struct WebSocketHandshake: Sendable {
 
   /// Checks the server's answer, without its final empty line. nil: the WebSocket is open; else why
   /// it is not.
-  func refusal(of response: String) -> String? {
+  package func refusal(of response: String) -> String? {
     var lines = response.split(whereSeparator: \.isNewline)
     guard !lines.isEmpty else { return "no status line" }
     let status = lines.removeFirst()

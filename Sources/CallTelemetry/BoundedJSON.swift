@@ -3,7 +3,9 @@ internal import FoundationEssentials
 /// Decodes JSON of strangers: of providers, of nodes, and of whoever asks nodes over the bus.
 ///
 /// FoundationEssentials' decoder (of Swift 6.3) traps on a text that ends 512 arrays or objects deep,
-/// so text that goes deeper than anything here needs never reaches it.
+/// so text that goes deeper than anything here needs never reaches it. The decoder takes UTF-16 and
+/// UTF-32 as well, in which brackets and quotes are found otherwise: only UTF-8 reaches it, which is all
+/// that RFC 8259 (8.1) allows.
 package enum BoundedJSON {
   /// Objects and arrays within each other.
   package static let depthMaximum = 64
@@ -12,8 +14,20 @@ package enum BoundedJSON {
   package static func decode<Value: Decodable>(
     _ type: Value.Type = Value.self, _ bytes: [UInt8], bytesMax: Int = 65_536
   ) -> Value? {
-    guard bytes.count <= bytesMax, !bytes.isEmpty, isShallow(bytes) else { return nil }
-    return try? JSONDecoder().decode(type, from: Data(bytes))
+    guard bytes.count <= bytesMax, !bytes.isEmpty else { return nil }
+    return try? read(type, bytes)
+  }
+
+  /// For whoever says what is wrong, and looks at the length.
+  /// - Throws: `DecodingError`.
+  package static func read<Value: Decodable>(
+    _ type: Value.Type = Value.self, _ bytes: [UInt8]
+  ) throws -> Value {
+    guard isShallow(bytes) else {
+      throw DecodingError.dataCorrupted(
+        .init(codingPath: [], debugDescription: "nested too deep, or no UTF-8"))
+    }
+    return try JSONDecoder().decode(type, from: Data(bytes))
   }
 
   /// Whether a decoder may have it. Brackets in strings do not count.
@@ -22,6 +36,8 @@ package enum BoundedJSON {
     var isInString = false
     var isEscaped = false
     for byte in bytes {
+      // In no JSON that is UTF-8, and by which a decoder knows that a text is UTF-16 or UTF-32.
+      if byte == 0 || byte >= 0xfe { return false }
       if isEscaped {
         isEscaped = false
       } else if isInString {

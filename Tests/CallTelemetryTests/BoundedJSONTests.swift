@@ -12,6 +12,16 @@ import Testing
     }
   }
 
+  /// The decoder takes it, too; in bytes of U+2200 and its like stands what looks like a quote.
+  @Test(arguments: [512, 600]) func otherEncodingsAreRefused(count: Int) {
+    let text = "[\"\u{2200}\"," + String(repeating: "[", count: count)
+    let little = text.utf16.flatMap { [UInt8($0 & 0xff), UInt8($0 >> 8)] }
+    let big = text.utf16.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xff)] }
+    for bytes in [little, big, [0xff, 0xfe] + little, [0xfe, 0xff] + big] {
+      #expect(BoundedJSON.decode(DrainRequest.self, bytes) == nil)
+    }
+  }
+
   /// Closing what was not opened makes nothing deeper: the decoder ends at the first of them.
   @Test func closersFirst() {
     for count in [1, 511, 512, 600] {

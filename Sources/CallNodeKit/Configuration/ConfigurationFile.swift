@@ -1,3 +1,4 @@
+internal import CallTelemetry
 internal import FoundationEssentials
 
 /// A configuration file: one JSON object from setting to value. Values are numbers, text, booleans
@@ -33,7 +34,7 @@ package struct ConfigurationFile: Sendable {
   {
     let object: [String: Scalar]
     do {
-      object = try JSONDecoder().decode([String: Scalar].self, from: Data(json))
+      object = try BoundedJSON.read([String: Scalar].self, json)
     } catch {
       throw ConfigurationError([
         .init(

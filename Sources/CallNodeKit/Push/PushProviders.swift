@@ -1,3 +1,4 @@
+internal import CallTelemetry
 internal import FoundationEssentials
 
 /// The file of push providers: which teams, projects and keys a gateway sends with. It names the files
@@ -60,33 +61,45 @@ package struct PushProviders: Sendable, Equatable, Decodable {
       + webPush.flatMap { [$0.keyFile, $0.caFile] }.compactMap(\.self)
   }
 
+  private static func problem(
+    _ path: String, _ origin: SettingOrigin?, _ text: String, _ remedy: String
+  ) -> ConfigurationError {
+    ConfigurationError([
+      .init(
+        setting: SettingKey.pushProviders.rawValue, value: path, origin: origin, problem: text,
+        remedy: remedy)
+    ])
+  }
+
   /// Reads the file and checks what it says by itself. Relative paths in it count from its folder.
   /// - Throws: `ConfigurationError` with everything that is wrong.
   package static func read(path: String, origin: SettingOrigin?) throws(ConfigurationError)
     -> PushProviders
   {
-    func problem(_ text: String, _ remedy: String) -> ConfigurationError {
-      ConfigurationError([
-        .init(
-          setting: SettingKey.pushProviders.rawValue, value: path, origin: origin, problem: text,
-          remedy: remedy)
-      ])
-    }
     let data: Data
     do {
       data = try Data(contentsOf: URL(filePath: path))
     } catch {
       throw problem(
-        "the file cannot be read", "Give the path of a file that this user may read.")
+        path, origin, "the file cannot be read", "Give the path of a file that this user may read.")
     }
-    guard data.count <= 1 << 20 else {
+    return try read(json: Array(data), path: path, origin: origin)
+  }
+
+  package static func read(
+    json: [UInt8], path: String, origin: SettingOrigin?
+  ) throws(ConfigurationError) -> PushProviders {
+    func problem(_ text: String, _ remedy: String) -> ConfigurationError {
+      Self.problem(path, origin, text, remedy)
+    }
+    guard json.count <= 1 << 20 else {
       throw problem("the file is larger than 1 MiB", "Is it the right one?")
     }
     let remedy = "docs/configuration.md has a whole example."
     var providers: PushProviders
     do {
-      try checkNames(data)
-      providers = try JSONDecoder().decode(PushProviders.self, from: data)
+      try checkNames(json)
+      providers = try BoundedJSON.read(PushProviders.self, json)
     } catch let error as DecodingError {
       throw problem(sentence(error), remedy)
     } catch let error as UnknownName {
@@ -184,7 +197,7 @@ package struct PushProviders: Sendable, Equatable, Decodable {
   private struct UnknownName: Error { var text: String }
 
   /// A name that means nothing is a mistake: as a rule a misspelt one.
-  private static func checkNames(_ data: Data) throws {
+  private static func checkNames(_ json: [UInt8]) throws {
     let known: [String: Set<String>] = [
       "apns": ["name", "team", "key", "keyFile", "environment", "topics", "endpoint", "caFile"],
       "fcm": ["name", "project", "serviceAccountFile", "endpoint", "tokenEndpoint", "caFile"],
@@ -192,7 +205,7 @@ package struct PushProviders: Sendable, Equatable, Decodable {
         "name", "keyFile", "subject", "furtherHosts", "caFile", "allowsPrivateAddresses",
       ],
     ]
-    let top = try JSONDecoder().decode([String: [[String: AnyValue]]].self, from: data)
+    let top = try BoundedJSON.read([String: [[String: AnyValue]]].self, json)
     for (section, entries) in top.sorted(by: { $0.key < $1.key }) {
       guard let names = known[section] else {
         throw UnknownName(

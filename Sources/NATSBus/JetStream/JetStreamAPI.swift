@@ -1,4 +1,4 @@
-internal import CallBus
+package import CallBus
 
 /// Questions to JetStream, in its own JSON.
 ///
@@ -9,9 +9,9 @@ internal import CallBus
 /// old answer for some seconds. Nothing is built on that not happening: what is read of a journal is
 /// confirmed by the append that expects it to be the end, records name the ones that they follow,
 /// so that a gap shows, and leases and checkpoints change by compare-and-set.
-struct JetStreamAPI: Sendable {
+package struct JetStreamAPI: Sendable {
   /// What JetStream answered.
-  struct Reply {
+  package struct Reply {
     var json: JSONValue
     /// Its number for the error, such as 10037: no message found.
     var errorCode: UInt64? { json["error"].map { $0["err_code"]?.unsigned ?? 0 } }
@@ -27,7 +27,7 @@ struct JetStreamAPI: Sendable {
     }
   }
 
-  struct StoredMessage {
+  package struct StoredMessage {
     var subject: String
     var sequence: UInt64
     var bytes: [UInt8]
@@ -68,7 +68,7 @@ struct JetStreamAPI: Sendable {
     return try Self.parse(reply)
   }
 
-  static func parse(_ reply: BusMessage) throws -> Reply {
+  package static func parse(_ reply: BusMessage) throws -> Reply {
     guard let json = JSONValue(parsing: reply.bytes) else {
       throw BusError.failed("not JSON, on \(reply.subject)")
     }
@@ -92,7 +92,7 @@ struct JetStreamAPI: Sendable {
       await call("STREAM.MSG.GET.\(stream)", body, timeout: timeout), stream)
   }
 
-  static func storedMessage(_ reply: Reply, _ stream: String) throws -> StoredMessage? {
+  package static func storedMessage(_ reply: Reply, _ stream: String) throws -> StoredMessage? {
     if reply.errorCode == noMessageFound { return nil }
     let json = try reply.checked("cannot read from \(stream)")
     guard let message = json["message"], let subject = message["subject"]?.text,

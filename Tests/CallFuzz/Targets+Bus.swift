@@ -1,0 +1,39 @@
+internal import CallBus
+internal import CallTelemetry
+internal import NATSBus
+
+extension FuzzTarget {
+  /// What nats-server says.
+  static let jetStream = FuzzTarget("jetstream") { bytes in
+    _ = JSONValue(parsing: bytes)
+    bytes.withUnsafeBufferPointer {
+      _ = StreamAcknowledgement.result($0, hasLimit: false)
+      _ = StreamAcknowledgement.result($0, hasLimit: true)
+    }
+    if let reply = try? JetStreamAPI.parse(BusMessage(subject: "s", bytes: bytes)) {
+      _ = try? JetStreamAPI.storedMessage(reply, "stream")
+    }
+    _ = ServerGreeting.parse(bytes)
+    _ = Base64.decode(bytes)
+    let text = bytes.text
+    _ = DeliveryOrigin(text)
+    _ = ServerGreeting.split(text)
+    let quoted = JSONValue(parsing: JSONValue.quoted(text).utf8)
+    try promise(quoted?.bytes == Array(text.utf8), "quoted, it is another: \(text)")
+  }
+
+  /// What operators ask nodes over the bus, and nodes answer them.
+  static let administration = FuzzTarget("administration", bytesMax: 8192) { bytes in
+    _ = BoundedJSON.decode(DrainRequest.self, bytes)
+    _ = BoundedJSON.decode(AdminQuery.self, bytes)
+    if let query = BoundedJSON.decode(ListQuery.self, bytes) {
+      try promise((1...ListQuery.limitMax).contains(query.entriesMax), "\(query)")
+    }
+    _ = BoundedJSON.decode(DrainAnswer.self, bytes)
+    _ = BoundedJSON.decode(NodeStatus.self, bytes)
+    _ = BoundedJSON.decode(CallReport.self, bytes)
+    _ = BoundedJSON.decode(UserReport.self, bytes)
+    _ = BoundedJSON.decode(ListReport<ListedUser>.self, bytes)
+    _ = BoundedJSON.decode(ListReport<ListedCall>.self, bytes)
+  }
+}
