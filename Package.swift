@@ -113,7 +113,7 @@ let package = Package(
 
     library("CallCore"),
     library("CallTelemetry", [.log]),
-    library("CallAuth", [.jwt, .crypto]),
+    library("CallAuth", ["CallCore", .jwt, .crypto]),
     library("CallWire", ["CallCore", "CCallProto", "CProtobufC"]),
     library("CallBus", ["CallCore", "CallTelemetry", .deque]),
     library("NATSBus", ["CallBus", "CallCore", "CallTelemetry", "CNATS"]),
@@ -186,7 +186,7 @@ let package = Package(
 
     tests("CallCoreTests", ["CallCore"]),
     tests("CallWireTests", ["CallWire", "CallCore"]),
-    tests("CallAuthTests", ["CallAuth", .jwt, .crypto]),
+    tests("CallAuthTests", ["CallAuth", "CallCore", .jwt, .crypto]),
     tests("CallBusTests", ["CallBus", "CallCore"]),
     tests("NATSBusTests", ["NATSBus", "CallBus", "CallCore", "CallTestKit"]),
     tests(

@@ -12,6 +12,12 @@ extension CallLimits {
       retryAfterMilliseconds: 60_000)
   }
 
+  public var tooManyCallsToUser: CallError {
+    CallError(
+      .tooManyCalls, "The callee's devices do not confirm the ends of \(callsToUser) calls.",
+      retryAfterMilliseconds: 60_000)
+  }
+
   public var tooManyDevices: CallError {
     CallError(
       .tooManyDevices,

@@ -108,6 +108,7 @@ extension DeviceSession {
       return ServerReply(reply, device: identity.device)
     }
     phase = .attached(identity)
+    if let gate = rules.apps?.gate(of: identity.user.app) { rate = SessionRate(gate.limits, rules) }
     deadline = now + untilFirstPing
     heard = false
     return .attached(

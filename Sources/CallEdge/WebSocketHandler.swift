@@ -231,7 +231,7 @@ final class WebSocketHandler: ChannelInboundHandler {
     } catch {
       return received(bad: error, now: now)
     }
-    drive { $0.received(frame, now: now, into: &$1) }
+    drive { $0.received(frame, bytes: payload.count, now: now, into: &$1) }
   }
 
   private func received(bad error: FrameError, now: Timestamp) {

@@ -71,6 +71,23 @@ import Testing
     #expect(bench.shard.counts.sessions == 21)
   }
 
+  /// One user's sessions were without a bound on this way, and each that closed looked at all of them.
+  @Test func announcedSessionsHaveALimitToo() {
+    var bench = Bench()
+    for number in 0..<1000 { bench.say(.attach(Attach(announce: true)), device: "d\(number)") }
+    #expect(bench.shard.counts.sessions == 40)
+    let closed = bench.effects.compactMap { effect -> SessionRef? in
+      guard case .close(let session, let notice) = effect else { return nil }
+      #expect(notice.kind == .deviceRemoved)
+      return session
+    }
+    #expect(Set(closed) == Set((40..<1000).map { Bench.session("d\($0)") }))
+    // Who is in is announced again, and may attach anew.
+    bench.say(.attach(Attach(announce: true)), device: "d7", session: Bench.session("d7", 2))
+    #expect(attach(&bench, "d8", 2)?.error == nil)
+    #expect(bench.shard.counts.sessions == 40)
+  }
+
   @Test("R5: devices that come and go in mid-ring all ring")
   func devicesThatComeAndGo() {
     var bench = Bench()
