@@ -171,8 +171,8 @@ import Testing
     try bench.listen()
     let sender = Sender(.accepted)
     let gateway = bench.gateway("push-1", lanes: [("app", .apnsProduction, sender)], apps: ["demo"])
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      group.addTask { try await gateway.run() }
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { try? await gateway.run() }
       await bench.add(bench.job(1, topic: "app", lasts: .milliseconds(200), app: "other"))
       await bench.add(bench.job(2, topic: "app"))
       let reports = await bench.collect(2, from: bench.reports)
