@@ -2,6 +2,7 @@
 /// app; docs/configuration.md has the same table.
 public enum AppLimit: String, Sendable, CaseIterable {
   // Of a user.
+  case devicesPerUser
   case callsPerUser
   case signalBytesPerUser
   // Of a session.
@@ -9,6 +10,7 @@ public enum AppLimit: String, Sendable, CaseIterable {
   case bytesPerSession
   // Of the app.
   case callsPerSecond
+  case liveCalls
   case registrationsPerSecond
 
   public struct Facts: Sendable {
@@ -22,6 +24,9 @@ public enum AppLimit: String, Sendable, CaseIterable {
 
   public var facts: Facts {
     switch self {
+    case .devicesPerUser:
+      // 0: what the cluster's setting says, which holds where it is smaller, too.
+      Facts(standard: 0, range: 0...100, what: "registered devices of one user")
     case .callsPerUser:
       Facts(standard: 2, range: 1...100_000, seconds: 10, what: "calls a second from one user")
     case .signalBytesPerUser:
@@ -37,6 +42,8 @@ public enum AppLimit: String, Sendable, CaseIterable {
         what: "bytes a second on one session")
     case .callsPerSecond:
       Facts(standard: 1000, range: 1...1_000_000, seconds: 2, what: "calls a second of one app")
+    case .liveCalls:
+      Facts(standard: 50_000, range: 1...10_000_000, what: "live calls of one app")
     case .registrationsPerSecond:
       Facts(
         standard: 500, range: 1...1_000_000, seconds: 10, what: "registrations a second of one app")

@@ -18,15 +18,17 @@ extension ShardMachine {
     /// What the claim that was read must still have.
     var revision: UInt64 = 0
     var attempts = 1
+    /// With what the app allows.
+    var limits: CallLimits
   }
 
   mutating func claim(
     _ fingerprints: [String], for registration: Registration, _ reply: PendingReply?,
-    into outcome: inout Outcome
+    _ limits: CallLimits, into outcome: inout Outcome
   ) {
     let token = nextToken()
     pendingClaims[token] = PendingClaim(
-      registration: registration, reply: reply, fingerprints: fingerprints)
+      registration: registration, reply: reply, fingerprints: fingerprints, limits: limits)
     ask(.read(fingerprint: fingerprints[0], app: registration.user.app), token, into: &outcome)
   }
 
@@ -66,7 +68,7 @@ extension ShardMachine {
           .read(fingerprint: next, app: claim.registration.user.app), token, into: &outcome)
       }
       pendingClaims[token] = nil
-      store(claim.registration, claim.reply, into: &outcome)
+      store(claim.registration, claim.reply, claim.limits, into: &outcome)
     case .changed:
       guard claim.attempts < limits.tokenClaimAttempts else { return fail(token, into: &outcome) }
       pendingClaims[token]!.attempts += 1

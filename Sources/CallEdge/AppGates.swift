@@ -27,7 +27,10 @@ package final class AppGates: Sendable {
       for (app, terms) in terms {
         let former = gates[app].flatMap { $0.terms == terms ? $0 : nil }
         next[app] =
-          former ?? AppGate(app, terms, usersMax: usersMax, registry: registry, now: now)
+          former
+          ?? AppGate(
+            app, terms, live: gates[app]?.live ?? LiveCallCount(), usersMax: usersMax,
+            registry: registry, now: now)
       }
       gates = next
     }
@@ -38,16 +41,40 @@ package final class AppGates: Sendable {
     gates.withLock { $0[app] }
   }
 
+  /// With what the shard is to know of the app's limits.
+  func stamped(_ command: Command) -> Command {
+    switch command.body {
+    case .attach, .register: break
+    default: return command
+    }
+    guard let devices = gate(of: command.user.app)?.limits[.devicesPerUser], devices > 0 else {
+      return command
+    }
+    var command = command
+    command.devicesPerUser = UInt32(clamping: devices)
+    return command
+  }
+
   /// Why a command does not go to its shard; what goes is counted.
   package func refusal(of command: Command, now: Timestamp) -> CallError? {
     gate(of: command.user.app)?.refusal(of: command, now: now)
   }
 }
 
+/// Live calls that an app's devices placed here, as their sessions know them.
+package final class LiveCallCount: Sendable {
+  private let count = Atomic(0)
+  package init() {}
+  package var value: Int { count.load(ordering: .relaxed) }
+  package func add(_ change: Int) { count.add(change, ordering: .relaxed) }
+}
+
 /// What one app takes of this edge.
 package final class AppGate: Sendable {
   package let terms: AppTerms
   package var limits: AppLimits { terms.limits }
+  /// Outlives a change of the terms.
+  package let live: LiveCallCount
   private struct Rates {
     var calls: TokenBucket
     var registrations: TokenBucket
@@ -59,9 +86,11 @@ package final class AppGate: Sendable {
   private let foreignTopics: Counter?
 
   init(
-    _ app: String, _ terms: AppTerms, usersMax: Int, registry: MetricsRegistry?, now: Timestamp
+    _ app: String, _ terms: AppTerms, live: LiveCallCount, usersMax: Int,
+    registry: MetricsRegistry?, now: Timestamp
   ) {
     self.terms = terms
+    self.live = live
     let limits = terms.limits
     func users(_ limit: AppLimit) -> RateTable<UserKey> {
       RateTable(
@@ -110,11 +139,17 @@ package final class AppGate: Sendable {
         return take(&rates.registrations, .registrationsPerSecond, now: now)
       case .place:
         return take(&rates.userCalls, command.user, .callsPerUser, now: now)
-          ?? take(&rates.calls, .callsPerSecond, now: now)
+          ?? tooManyLiveCalls() ?? take(&rates.calls, .callsPerSecond, now: now)
           ?? takeBytes(of: command, &rates, now: now)
       default: return takeBytes(of: command, &rates, now: now)
       }
     }
+  }
+
+  private func tooManyLiveCalls() -> CallError? {
+    guard live.value >= limits[.liveCalls] else { return nil }
+    count(.liveCalls)
+    return limits.refusal(.liveCalls, .tooManyLiveCalls, retryAfterMilliseconds: 1000)
   }
 
   private func foreign(_ token: PushToken) -> CallError {

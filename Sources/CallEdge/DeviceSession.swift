@@ -129,6 +129,10 @@ package struct DeviceSession {
   package var isClosing: Bool {
     if case .closing = phase { true } else { false }
   }
+  /// As far as the session knows.
+  package var liveCallsPlaced: Int {
+    placedCalls.isEmpty ? 0 : placedCalls.count(where: \.counts)
+  }
   /// Whether a call rings or goes on here, or was placed from here and lives.
   package func isInCall(at now: Timestamp) -> Bool {
     isAttached && (placedCalls.contains(where: \.counts) || now < inCallUntil)

@@ -155,6 +155,7 @@ final class EdgeLoop {
     {
       return .refused(error)
     }
+    let command = shared.apps.stamped(command)
     let lazily = isBusy && command.body.mayWait
     switch outbox.submit(command, lazily: lazily, now: now) {
     case .accepted:

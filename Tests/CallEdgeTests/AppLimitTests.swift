@@ -2,6 +2,7 @@ import CallCore
 import CallEdge
 import CallTelemetry
 import CallWire
+import NIOCore
 import Testing
 
 private let start = Timestamp(microseconds: wallSeconds * 1_000_000)
@@ -111,6 +112,25 @@ private let start = Timestamp(microseconds: wallSeconds * 1_000_000)
     #expect(gates.refused(.registrationsPerSecond) == 1)
   }
 
+  @Test func liveCallsOfAnApp() {
+    let gates = Gates([.liveCalls: 2])
+    let live = gates.gates.gate(of: "demo")?.live
+    live?.add(1)
+    #expect(gates.place() == nil)
+    live?.add(1)
+    let refusal = gates.place()
+    #expect(refusal?.code == .tooManyLiveCalls && refusal?.retryAfterMilliseconds == 1000)
+    #expect(refusal?.message == "liveCalls: at most 2 live calls of one app.")
+    #expect(gates.place(app: "other") == nil && gates.refused(.liveCalls) == 1)
+    // The count stays when the terms change.
+    var terms = AppTerms()
+    terms.limits[.liveCalls] = 1
+    gates.gates.update(["demo": terms], now: start)
+    #expect(gates.place()?.code == .tooManyLiveCalls)
+    live?.add(-2)
+    #expect(gates.place() == nil)
+  }
+
   @Test func newTermsCount() {
     let gates = Gates([.callsPerUser: 1])
     for _ in 0..<10 { #expect(gates.place() == nil) }
@@ -178,6 +198,55 @@ private let start = Timestamp(microseconds: wallSeconds * 1_000_000)
       #expect(try await client.reply() == (13, .done))
       let name = "callmesh_app_limited_total{app=\"demo\",limit=\"callsPerUser\"}"
       #expect(edge.metric(name) == 1)
+    }
+  }
+
+  @Test func liveCallsAreThoseOfItsSessions() async throws {
+    var terms = AppTerms()
+    terms.limits[.liveCalls] = 2
+    try await EdgeFixture.run(at: StillTime(), terms: terms) { edge in
+      func place(_ client: RawClient, _ id: UInt64) async throws -> CallError.Code? {
+        let call = CallID(high: 1, low: id)
+        client.say(id, .place(CallAddress(callee: "bob", call: call), PlaceRequest(call: call)))
+        if case .error(let error) = try await client.reply().reply { return error.code }
+        return nil
+      }
+      let (ann, _) = try await edge.device("ann", "phone")
+      let (carl, _) = try await edge.device("carl", "phone")
+      #expect(try await place(ann, 2) == nil)
+      #expect(try await place(carl, 3) == nil)
+      #expect(try await place(carl, 4) == .tooManyLiveCalls)
+      ann.say(5, .cancel(CallAddress(callee: "bob", call: CallID(high: 1, low: 2))))
+      #expect(try await ann.reply() == (5, .done))
+      #expect(try await place(carl, 6) == nil)
+      #expect(try await place(ann, 7) == .tooManyLiveCalls)
+      // Who is gone has none.
+      try await carl.channel.close().get()
+      _ = try await edge.shards.next {
+        if case .sessionClosed = $0.body { true } else { false }
+      }
+      #expect(try await place(ann, 8) == nil)
+      #expect(try await place(ann, 9) == nil)
+      #expect(try await place(ann, 10) == .tooManyLiveCalls)
+    }
+  }
+
+  /// The shard is told how many devices the app allows.
+  @Test func theShardHearsOfTheDevices() async throws {
+    var terms = AppTerms()
+    terms.limits[.devicesPerUser] = 3
+    try await EdgeFixture.run(terms: terms) { edge in
+      let client = try await edge.client()
+      try await client.attach(token: try await edge.token("ann"), device: "phone")
+      let attach = try await edge.shards.next {
+        if case .attach = $0.body { true } else { false }
+      }
+      #expect(attach.devicesPerUser == 3)
+      client.say(2, .register(RegistrationRequest()))
+      let register = try await edge.shards.next {
+        if case .register = $0.body { true } else { false }
+      }
+      #expect(register.devicesPerUser == 3)
     }
   }
 

@@ -42,7 +42,7 @@ package struct LocalClusterOptions: Sendable, Equatable {
     for other in otherApps { limits[other] = [.callsPerSecond: Self.otherCallsPerSecond] }
     guard !hasStandardLimits else { return limits }
     let rates: [AppLimit] = [
-      .callsPerUser, .signalBytesPerUser, .callsPerSecond, .registrationsPerSecond,
+      .callsPerUser, .signalBytesPerUser, .callsPerSecond, .liveCalls, .registrationsPerSecond,
     ]
     limits[app] = Dictionary(uniqueKeysWithValues: rates.map { ($0, $0.facts.range.upperBound) })
     return limits
