@@ -130,7 +130,7 @@ let package = Package(
 
     library("CallCore"),
     library("CallTelemetry", [.log]),
-    library("CallAuth", ["CallTelemetry", .jwt, .crypto]),
+    library("CallAuth", ["CallCore", "CallTelemetry", .jwt, .crypto]),
     library("CallWire", ["CallCore", "CCallProto", "CProtobufC"]),
     library("CallBus", ["CallCore", "CallTelemetry", .deque]),
     library("NATSBus", ["CallBus", "CallCore", "CallTelemetry", "CNATS"]),
@@ -214,7 +214,7 @@ let package = Package(
 
     tests("CallCoreTests", ["CallCore"]),
     tests("CallWireTests", ["CallWire", "CallCore"]),
-    tests("CallAuthTests", ["CallAuth", .jwt, .crypto]),
+    tests("CallAuthTests", ["CallAuth", "CallCore", .jwt, .crypto]),
     tests("CallBusTests", ["CallBus", "CallCore"]),
     tests("NATSBusTests", ["NATSBus", "CallBus", "CallCore", "CallTestKit"]),
     tests(

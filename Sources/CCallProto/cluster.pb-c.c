@@ -1389,7 +1389,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor =
   (ProtobufCMessageInit) callmesh__v1__command_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[28] =
+static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[29] =
 {
   {
     "session",
@@ -1727,6 +1727,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[2
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "devices_per_user",
+    60,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Command, devices_per_user),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   11,   /* field[11] = ack */
@@ -1745,6 +1757,7 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   14,   /* field[14] = decline */
   19,   /* field[19] = description */
   4,   /* field[4] = device */
+  28,   /* field[28] = devices_per_user */
   18,   /* field[18] = hang_up */
   10,   /* field[10] = place */
   24,   /* field[24] = push_report */
@@ -1758,11 +1771,12 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   9,   /* field[9] = unregister */
   3,   /* field[3] = user */
 };
-static const ProtobufCIntRange callmesh__v1__command__number_ranges[2 + 1] =
+static const ProtobufCIntRange callmesh__v1__command__number_ranges[3 + 1] =
 {
   { 1, 0 },
   { 30, 27 },
-  { 0, 28 }
+  { 60, 28 },
+  { 0, 29 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
 {
@@ -1772,10 +1786,10 @@ const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
   "Callmesh__V1__Command",
   "callmesh.v1",
   sizeof(Callmesh__V1__Command),
-  28,
+  29,
   callmesh__v1__command__field_descriptors,
   callmesh__v1__command__field_indices_by_name,
-  2,  callmesh__v1__command__number_ranges,
+  3,  callmesh__v1__command__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };

@@ -1,3 +1,4 @@
+internal import CallCore
 internal import Crypto
 internal import FoundationEssentials
 
@@ -33,10 +34,10 @@ extension AppKeys.Key {
     app: String, user: String, device: String?, lifetimeSeconds: Int64, now: Int64
   ) throws -> String {
     guard IdentifierRules.isUser(user) else {
-      throw TokenMinterError("a user id is 1 to 128 bytes of printable text")
+      throw TokenMinterError("a user id is 1 to 128 bytes of text that can be seen")
     }
     guard device.map(IdentifierRules.isDevice) ?? true else {
-      throw TokenMinterError("a device id is 1 to 64 bytes of printable text")
+      throw TokenMinterError("a device id is 1 to 64 bytes of text that can be seen")
     }
     guard (1...TokenMinter.lifetimeSecondsMax).contains(lifetimeSeconds) else {
       throw TokenMinterError("a token lives 1 to \(TokenMinter.lifetimeSecondsMax) seconds")

@@ -1,3 +1,4 @@
+public import CallCore
 internal import CallTelemetry
 internal import Crypto
 internal import FoundationEssentials
@@ -7,7 +8,7 @@ internal import FoundationEssentials
 ///     {"apps": [{"app": "demo", "keys": [
 ///       {"kid": "k1", "alg": "HS256", "secret": "<base64, 32 bytes or more>"},
 ///       {"kid": "k2", "alg": "ES256", "publicKey": "<PEM>", "privateKey": "<PEM, to mint with>"}
-///     ]}]}
+///     ], "limits": {"callsPerSecond": 100}, "pushTopics": ["org.example.app"]}]}
 public struct AppKeys: Sendable {
   /// One key. Its secret goes to no log and no error.
   struct Key: Sendable {
@@ -51,6 +52,7 @@ public struct AppKeys: Sendable {
     let name: String
     /// In the file's order: new tokens are signed with the first key that can.
     let keys: [Key]
+    var terms = AppTerms()
   }
 
   let apps: [String: App]
@@ -60,6 +62,9 @@ public struct AppKeys: Sendable {
 
   /// Of the keys of all apps.
   var keyNumbers: Set<UInt32> { Set(apps.values.flatMap(\.keys).map(\.number)) }
+
+  /// What each app may do.
+  public var terms: [String: AppTerms] { apps.mapValues(\.terms) }
 
   /// Reads a key file.
   /// - Throws: what is wrong, with file, app and key, and what to do about it.
@@ -92,7 +97,7 @@ public struct AppKeys: Sendable {
     }
     var apps: [String: App] = [:]
     for entry in document.apps {
-      let app = try Self.app(entry, file: file)
+      let app = try Self.app(entry, isOnly: document.apps.count == 1, file: file)
       guard apps.updateValue(app, forKey: app.name) == nil else {
         throw AppKeysError(
           file: file, app: app.name, what: "the app stands there twice",
@@ -102,7 +107,9 @@ public struct AppKeys: Sendable {
     self.apps = apps
   }
 
-  private static func app(_ entry: KeyFile.App, file: String) throws(AppKeysError) -> App {
+  private static func app(
+    _ entry: KeyFile.App, isOnly: Bool, file: String
+  ) throws(AppKeysError) -> App {
     guard IdentifierRules.isApp(entry.app) else {
       throw AppKeysError(
         file: file, app: entry.app, what: "the app's name is not valid",
@@ -125,7 +132,46 @@ public struct AppKeys: Sendable {
       keys.append(
         Key(app: entry.app, kid: candidate.kid, material: try material(candidate, place)))
     }
-    return App(name: entry.app, keys: keys)
+    let terms = AppTerms(
+      limits: try limits(entry, file), pushTopics: try pushTopics(entry, isOnly: isOnly, file))
+    return App(name: entry.app, keys: keys, terms: terms)
+  }
+
+  /// The only app there is may use every topic, unless it names some; where there are several, each uses
+  /// what it names.
+  private static func pushTopics(
+    _ entry: KeyFile.App, isOnly: Bool, _ file: String
+  ) throws(AppKeysError) -> [String]? {
+    guard let topics = entry.pushTopics else { return isOnly ? nil : [] }
+    if topics == ["*"] { return nil }
+    for topic in topics where topic.hasSuffix(".voip") || topic.utf8.contains(42) {
+      throw AppKeysError(
+        file: file, app: entry.app, what: "the push topic \"\(topic)\" is none",
+        remedy: "give bundle ids without .voip and ids of Firebase projects, or [\"*\"] for all")
+    }
+    return topics
+  }
+
+  private static func limits(_ entry: KeyFile.App, _ file: String) throws(AppKeysError) -> AppLimits
+  {
+    var limits = AppLimits()
+    for (name, value) in (entry.limits ?? [:]).sorted(by: { $0.key < $1.key }) {
+      guard let limit = AppLimit(rawValue: name) else {
+        let names = AppLimit.allCases.map(\.rawValue)
+        throw AppKeysError(
+          file: file, app: entry.app, what: "there is no limit \"\(name)\"",
+          remedy: Suggestion.closest(to: name, among: names).map { "did you mean \($0)?" }
+            ?? "limits are \(names.joined(separator: ", "))")
+      }
+      let range = limit.facts.range
+      guard range.contains(value) else {
+        throw AppKeysError(
+          file: file, app: entry.app, what: "the limit \(name) is \(value)",
+          remedy: "give a whole number from \(range.lowerBound) to \(range.upperBound)")
+      }
+      limits[limit] = value
+    }
+    return limits
   }
 
   private static func material(_ entry: KeyFile.Key, _ place: AppKeysError.Place)
@@ -211,11 +257,18 @@ extension AppKeys {
   }
 
   /// The same for several apps, each with keys of its own.
-  package static func generateDevelopment(apps names: [String]) -> (AppKeys, json: String) {
+  /// - Parameter limits: of apps that have others than the standard ones.
+  package static func generateDevelopment(
+    apps names: [String], limits: [String: [AppLimit: Int]] = [:]
+  ) -> (AppKeys, json: String) {
     var apps: [String: App] = [:]
     var file = KeyFile(apps: [])
     for name in names {
-      let (app, entry) = developmentApp(name)
+      var (app, entry) = developmentApp(name)
+      for (limit, value) in limits[name] ?? [:] {
+        app.terms.limits[limit] = value
+        entry.limits = (entry.limits ?? [:]).merging([limit.rawValue: value]) { $1 }
+      }
       apps[name] = app
       file.apps.append(entry)
     }
@@ -247,6 +300,13 @@ extension AppKeys {
     return (app, entry)
   }
 
+  /// The same keys, with other terms of one app.
+  package func with(_ terms: AppTerms, of name: String) -> AppKeys {
+    var apps = apps
+    apps[name]?.terms = terms
+    return AppKeys(apps: apps)
+  }
+
   private init(apps: [String: App]) { self.apps = apps }
 }
 
@@ -255,6 +315,8 @@ private struct KeyFile: Codable {
   struct App: Codable {
     var app: String
     var keys: [Key]
+    var limits: [String: Int]?
+    var pushTopics: [String]?
   }
   struct Key: Codable {
     var kid: String

@@ -33,37 +33,3 @@ public enum AuthFailure: Error, Sendable, Equatable {
   case revoked
   case notAccepted
 }
-
-/// The forms of ids that a token may carry.
-package enum IdentifierRules {
-  package static let userBytesMax = 128
-  package static let deviceBytesMax = 64
-  package static let appBytesMax = 64
-
-  package static func isUser(_ text: String) -> Bool { isPrintable(text, bytesMax: userBytesMax) }
-  package static func isDevice(_ text: String) -> Bool {
-    isPrintable(text, bytesMax: deviceBytesMax)
-  }
-
-  /// Apps name configuration and stand in keys: letters, digits, `.`, `_` and `-`.
-  package static func isApp(_ text: String) -> Bool {
-    (1...appBytesMax).contains(text.utf8.count)
-      && text.utf8.allSatisfy { byte in
-        switch byte {
-        case 48...57, 65...90, 97...122, 45, 46, 95: true
-        default: false
-        }
-      }
-  }
-
-  private static func isPrintable(_ text: String, bytesMax: Int) -> Bool {
-    (1...bytesMax).contains(text.utf8.count)
-      && text.unicodeScalars.allSatisfy { scalar in
-        // Control characters of ASCII and of Latin-1, separators of lines and paragraphs.
-        switch scalar.value {
-        case 0..<0x20, 0x7f...0x9f, 0x2028, 0x2029: false
-        default: true
-        }
-      }
-  }
-}

@@ -1,3 +1,5 @@
+internal import CallCore
+
 /// What a push allows whoever received it, without a login: to decline one call, to say busy, or to
 /// ask its state, for one device.
 ///
@@ -25,8 +27,9 @@ extension PushCapability {
   /// Of the text: what the longest names make (a version, 5 bytes of time, the call, three names
   /// with their lengths, 16 bytes of code, as base64url).
   public static let textBytesMaximum =
-    (1 + 5 + 16 + 1 + IdentifierRules.appBytesMax + 2 + IdentifierRules.userBytesMax + 1
-      + IdentifierRules.deviceBytesMax + PushCapabilityKeys.codeBytes + 2) / 3 * 4
+    (1 + 5 + 16 + 1 + IdentifierRules.appBytes.upperBound + 2 + IdentifierRules.userBytes.upperBound
+      + 1
+      + IdentifierRules.deviceBytes.upperBound + PushCapabilityKeys.codeBytes + 2) / 3 * 4
 
   /// The first byte: the layout of what follows.
   private static let version: UInt8 = 1

@@ -1,3 +1,4 @@
+internal import CallCore
 internal import Crypto
 internal import FoundationEssentials
 internal import JWTKit
@@ -43,7 +44,8 @@ public struct TokenVerifier: Sendable {
     guard let parsed = try? parser.parse(bytes, as: TokenPayload.self),
       // Nothing marked critical is understood here (RFC 7515, 4.1.11).
       parsed.header.fields["crit"] == nil,
-      let app = keys.apps[parsed.payload.app],
+      // Names of apps are of ASCII: only of such does Swift say that they are equal when their bytes are.
+      IdentifierRules.isApp(parsed.payload.app), let app = keys.apps[parsed.payload.app],
       let key = key(of: app, kid: parsed.header.kid),
       parsed.header.alg == key.algorithm,
       key.accepts(signature: parsed.signature, of: bytes[..<lastDot])

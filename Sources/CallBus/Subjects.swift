@@ -37,7 +37,7 @@ public struct Subjects: Sendable {
 
   public var leaseBucket: String { "\(cluster)-leases" }
   public var registrationBucket: String { "\(cluster)-registrations" }
-  /// Whose a push token is, by its fingerprint. `TokenOwner`.
+  /// Whose a push token is, by its fingerprint and app. `TokenOwner`.
   public var tokenBucket: String { "\(cluster)-tokens" }
   /// Whose tokens were revoked. `Revocation`.
   public var revocationBucket: String { "\(cluster)-revoked" }
@@ -53,6 +53,11 @@ public struct Subjects: Sendable {
     -> String
   {
     "\(shard).\(keyPart(app)).\(keyPart(user)).\(keyPart(device))"
+  }
+
+  /// The key of a token's claim: each app has its own.
+  public static func tokenKey(_ fingerprint: String, app: String) -> String {
+    "\(keyPart(fingerprint)).\(keyPart(app))"
   }
 
   /// Encodes text as one part of a key: letters, digits and `-` stand for themselves, every other

@@ -99,11 +99,11 @@ extension UserReport {
 extension UserReport.Call {
   init(_ call: UserCalls.Item, of user: UserKey) {
     let (caller, callee) = (call.caller.user, call.state.callee)
-    let isPlaced = caller == user.user
+    let isPlaced = caller.hasBytes(of: user.user)
     self.init(
       call: call.state.call.description, phase: call.state.phase.name,
       reason: call.state.reason?.name,
-      direction: caller == callee ? "toSelf" : isPlaced ? "placed" : "called",
+      direction: caller.hasBytes(of: callee) ? "toSelf" : isPlaced ? "placed" : "called",
       with: isPlaced ? callee : caller, placedAtMilliseconds: call.placedAt.milliseconds)
   }
 }

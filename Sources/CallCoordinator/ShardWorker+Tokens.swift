@@ -50,9 +50,9 @@ extension ShardWorker {
   nonisolated func perform(_ job: TokenJob) async {
     let result: TokenStepResult
     switch job.step {
-    case .read(let fingerprint): result = await readOwner(fingerprint)
+    case .read(let fingerprint, let app): result = await readOwner(fingerprint, app: app)
     case .claim(let fingerprint, let owner, let revision):
-      let key = Subjects.keyPart(fingerprint)
+      let key = Subjects.tokenKey(fingerprint, app: owner.user.app)
       switch await with.tokens.put(key, ClusterCodec.encode(owner), expecting: revision) {
       case .appended:
         with.metrics.tokenClaims.increment()
@@ -64,12 +64,11 @@ extension ShardWorker {
     inbox.offer(.tokenStep(job.term, token: job.token, result))
   }
 
-  private nonisolated func readOwner(_ fingerprint: String) async -> TokenStepResult {
+  private nonisolated func readOwner(_ fingerprint: String, app: String) async -> TokenStepResult {
     do {
-      guard let entry = try await with.tokens.get(Subjects.keyPart(fingerprint)) else {
-        return .read(nil, revision: 0)
-      }
-      guard let value = entry.value else { return .read(nil, revision: 0) }
+      guard let entry = try await with.tokens.get(Subjects.tokenKey(fingerprint, app: app)),
+        let value = entry.value
+      else { return .read(try await formerOwner(fingerprint, app: app), revision: 0) }
       // What nobody can read names nobody who could be told: it is written over.
       return .read(try? ClusterCodec.tokenOwner(value), revision: entry.revision)
     } catch {
@@ -77,9 +76,21 @@ extension ShardWorker {
     }
   }
 
+  /// Earlier versions had one claim for all apps. One that is left from then counts for its own app until
+  /// that has another; as a rule its device has registered anew since, or is told for nothing.
+  private nonisolated func formerOwner(_ fingerprint: String, app: String) async throws
+    -> TokenOwner?
+  {
+    let entry = try await with.tokens.get(Subjects.keyPart(fingerprint))
+    guard let value = entry?.value, let owner = try? ClusterCodec.tokenOwner(value),
+      owner.user.app.hasBytes(of: app)
+    else { return nil }
+    return owner
+  }
+
   /// Best effort: a claim that is left behind costs the token's next owner one question.
   nonisolated func release(_ fingerprint: String, _ owner: TokenOwner) async {
-    let key = Subjects.keyPart(fingerprint)
+    let key = Subjects.tokenKey(fingerprint, app: owner.user.app)
     guard let entry = try? await with.tokens.get(key), let value = entry.value,
       let present = try? ClusterCodec.tokenOwner(value), present.isSame(as: owner),
       present.claimedAt <= owner.claimedAt

@@ -11,10 +11,10 @@ extension Call {
   }
 
   func role(of user: UserKey, _ device: DeviceID) -> Role {
-    guard user.app == facts.callee.app else { return .stranger }
+    guard user.app.hasBytes(of: facts.callee.app) else { return .stranger }
     // The caller first: who calls oneself speaks as the caller from the device that placed.
-    if user.user == facts.caller.user, device == facts.caller.device { return .caller }
-    guard user.user == facts.callee.user else { return .stranger }
+    if user.user.hasBytes(of: facts.caller.user), device == facts.caller.device { return .caller }
+    guard user.user.hasBytes(of: facts.callee.user) else { return .stranger }
     if let leg = legIndex(device) { return .leg(leg) }
     return .calleeDevice
   }

@@ -198,7 +198,7 @@ struct Call: Sendable {
 
   private mutating func noteEnd(_ end: EndedFacts) {
     let by = end.by.flatMap { party -> UInt8? in
-      if party.user == facts.caller.user, party.device == facts.caller.device {
+      if party.user.hasBytes(of: facts.caller.user), party.device == facts.caller.device {
         return CallTimeline.caller
       }
       return legIndex(party.device).map { UInt8(clamping: $0) }

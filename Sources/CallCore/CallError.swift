@@ -43,6 +43,7 @@ public struct CallError: Error, Hashable, Sendable, CustomStringConvertible {
     case unknownCapability = 304
     case invalidUserForDialect = 305
     case tooManyDevices = 306
+    case foreignPushTopic = 307
 
     case unknownCall = 400
     case callIDTaken = 401
@@ -91,6 +92,7 @@ extension CallError.Code {
     case .unknownCapability: "unknownCapability"
     case .invalidUserForDialect: "invalidUserForDialect"
     case .tooManyDevices: "tooManyDevices"
+    case .foreignPushTopic: "foreignPushTopic"
     case .unknownCall: "unknownCall"
     case .callIDTaken: "callIdTaken"
     case .notParty: "notParty"
@@ -130,7 +132,7 @@ extension CallError.Code {
     case .forbidden: "This belongs to another user."
     case .tokenTooLong: "The token is good for longer than tokens may be here."
     case .revoked: "The token was revoked."
-    case .invalidDevice: "A device id is 1 to 64 bytes of printable text."
+    case .invalidDevice: "A device id is 1 to 64 bytes of text that can be seen."
     case .invalidPushToken: "A push token is 1 to 1024 bytes, with its provider."
     case .unknownDevice: "This user has no such device."
     case .unknownDialect:
@@ -139,6 +141,7 @@ extension CallError.Code {
       "Capabilities are missed, answeredElsewhere, cancel, ended and missedNotice."
     case .invalidUserForDialect: "The sinch dialect takes user ids of 1 to 40 ASCII characters."
     case .tooManyDevices: "This user has too many devices."
+    case .foreignPushTopic: "The app may not use this push topic."
     case .unknownCall: "There is no such call, or it ended long ago."
     case .callIDTaken: "This call id is in use for a call with other content."
     case .notParty: "This device has no part in the call."
@@ -149,7 +152,7 @@ extension CallError.Code {
     case .headersTooLarge: "There are too many headers, or they are too long."
     case .descriptionTooLarge: "The session description is too large."
     case .tooManySignals: "Too many descriptions and candidates wait for one device."
-    case .invalidCallee: "A user id is 1 to 128 bytes of printable text."
+    case .invalidCallee: "A user id is 1 to 128 bytes of text that can be seen."
     case .invalidRingTimeout: "The ring timeout is too short or too long."
     case .internalError: "The server failed. The command may or may not have been carried out."
     case .tryAgain: "The cluster cannot answer just now. Send the same command again."

@@ -1,5 +1,13 @@
 /// Refusals for a limit that an operator may have set: each names the one in force.
 extension CallLimits {
+  /// With a number of devices that an app allows its users, where that is smaller; 0: it does not say.
+  func with(devicesPerUser: UInt32) -> CallLimits {
+    guard devicesPerUser > 0, Int(devicesPerUser) < self.devicesPerUser else { return self }
+    var limits = self
+    limits.devicesPerUser = Int(devicesPerUser)
+    return limits
+  }
+
   public var tooManyLiveCalls: CallError {
     CallError(
       .tooManyLiveCalls, "At most \(Self.counted(liveCallsPerDevice, "live call")) on one device.")
@@ -9,6 +17,12 @@ extension CallLimits {
     CallError(
       .tooManyCalls,
       "At most \(Self.counted(callsPerPairPerMinute, "call")) a minute from one caller to one callee.",
+      retryAfterMilliseconds: 60_000)
+  }
+
+  public var tooManyCallsToUser: CallError {
+    CallError(
+      .tooManyCalls, "The callee's devices do not confirm the ends of \(callsToUser) calls.",
       retryAfterMilliseconds: 60_000)
   }
 

@@ -45,11 +45,18 @@ public struct CallLimits: Sendable, Equatable {
   /// Devices of a user, attached or registered: so many a call rings. Policy: refuse (`tooManyDevices`)
   /// the attach or the registration of one more.
   public var legsPerCall: Int { devicesPerUser * 2 }
+  /// Devices of a user that a new owner takes over from edges. Each owner may have let in `legsPerCall`
+  /// before the edges announced those that the one before had let in. Policy: close the session of one
+  /// more (`deviceRemoved`).
+  public var devicesAnnounced: Int { legsPerCall * 2 }
   /// Devices that took part in one call, with those that left and came anew under other ids. Policy: a
   /// further one does not ring, and its answer is refused (`tooManyDevices`).
   public var legsEverPerCall: Int { max(legsPerCall, min(legsPerCall * 4, 120)) }
   public var liveCallsPerDevice = 5
   public var callsPerPairPerMinute = 10
+  /// Calls to one user of which somebody has yet to be told: that live, or of whose end a device does not
+  /// confirm that it knows. Each attach of the user's looks at them. Policy: refuse (`tooManyCalls`).
+  public var callsToUser = 1000
   public var headersCount = 32
   public var headersBytes = 4096
   public var descriptionBytes = 65_536

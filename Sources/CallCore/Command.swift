@@ -14,6 +14,9 @@ public struct Command: Sendable, Equatable {
   /// Of a description or candidate: the request of the one before it, of the same call and session,
   /// that is not answered yet; 0: there is none. A shard that has not got that one ignores this one.
   public var after: UInt64 = 0
+  /// Of an attach or a registration: how many registered devices the app allows a user; 0: as many as the
+  /// cluster does, which allows no more in any case.
+  public var devicesPerUser: UInt32 = 0
 
   public init(
     session: SessionRef, request: UInt64, user: UserKey, device: DeviceID, callee: UserKey,

@@ -20,10 +20,10 @@ public enum Effect: Sendable, Equatable {
   case releaseToken(fingerprint: String, TokenOwner)
 }
 
-/// What a shard needs of the cluster before it stores a registration: each token has one owner.
+/// What a shard needs of the cluster before it stores a registration: each token has one owner in each app.
 public enum TokenStep: Sendable, Equatable {
-  /// Read whose it is.
-  case read(fingerprint: String)
+  /// Read whose it is, of an app's devices.
+  case read(fingerprint: String, app: String)
   /// Tell the former owner's shard, until it confirms, for some seconds.
   case tell(former: TokenOwner, TokenTaken)
   /// Write the claim, if the key is still at that revision; 0: there is none.

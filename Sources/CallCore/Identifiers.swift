@@ -76,7 +76,7 @@ public struct UserKey: Hashable, Sendable, CustomStringConvertible {
   public var description: String { "\(app)/\(user)" }
 }
 
-/// The id of a device, chosen by the app, unique for its user. 1 to 64 bytes of printable text.
+/// The id of a device, chosen by the app, unique for its user, as `IdentifierRules` has it.
 public struct DeviceID: Hashable, Sendable, CustomStringConvertible, ExpressibleByStringLiteral {
   public let text: String
   public init(_ text: String) { self.text = text }

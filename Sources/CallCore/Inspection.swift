@@ -169,7 +169,7 @@ extension ShardMachine {
         attachedAt: $0.session == nil ? nil : $0.attachedAt, registration: $0.registration)
     }
     var found = UserCalls()
-    for id in user.past + user.calls {
+    for id in user.past.all + user.calls {
       if let slot = calls.slot(of: id) { found.add(calls[slot].summary) }
     }
     return UserInspection(user: key, devices: devices, calls: found)
@@ -187,7 +187,7 @@ extension ShardDirectory {
 extension Call {
   /// Whether the user calls another one. A call to the user's own devices counts as one to it.
   fileprivate func isPlaced(by user: UserKey) -> Bool {
-    facts.caller.user == user.user && facts.callee.app == user.app && facts.callee.user != user.user
+    callerKey == user && facts.callee != user
   }
 
   /// Whose an event of the timeline was; nil: the call's as a whole.

@@ -98,8 +98,8 @@ public struct ShardDirectory: Sendable {
   /// Adds the users that have a session or a registration.
   public func add(usersMatching filter: ListFilter, to list: inout Shortlist<UserSummary>) {
     for (key, user) in users {
-      guard filter.app == nil || filter.app == key.app,
-        filter.user == nil || filter.user == key.user, !user.devices.isEmpty
+      guard filter.app?.hasBytes(of: key.app) ?? true, filter.user?.hasBytes(of: key.user) ?? true,
+        !user.devices.isEmpty
       else { continue }
       let summary = UserSummary(
         user: key, attached: user.devices.count { $0.session != nil },
@@ -132,8 +132,8 @@ extension Call {
 
   fileprivate func matches(_ filter: ListFilter) -> Bool {
     if filter.isLive, phase == .ended { return false }
-    if let app = filter.app, app != facts.callee.app { return false }
-    if let user = filter.user { return user == facts.callee.user || user == facts.caller.user }
-    return true
+    if let app = filter.app, !app.hasBytes(of: facts.callee.app) { return false }
+    guard let user = filter.user else { return true }
+    return user.hasBytes(of: facts.callee.user) || user.hasBytes(of: facts.caller.user)
   }
 }

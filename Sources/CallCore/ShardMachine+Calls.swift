@@ -39,7 +39,8 @@ extension ShardMachine {
   ) {
     let id = request.call
     let reached = reached(facts, context)
-    let free = reached.filter { liveCalls(of: $0.id, facts.callee) < limits.liveCallsPerDevice }
+    let live = liveCalls(to: facts.callee)
+    let free = reached.filter { live[$0.id, default: 0] < limits.liveCallsPerDevice }
     let inCall = limits.busyWhileInCall && isInCall(facts.callee)
     var facts = facts
     if !inCall {
@@ -84,7 +85,7 @@ extension ShardMachine {
   private func reached(_ facts: PlacedFacts, _ context: CallContext) -> [User.Device] {
     let all = (users[facts.callee]?.devices ?? []).filter {
       ($0.session != nil || (mayPush && $0.wakes) || isAwaited($0, context))
-        && !(facts.caller.user == facts.callee.user && $0.id == facts.caller.device)
+        && !(facts.caller.user.hasBytes(of: facts.callee.user) && $0.id == facts.caller.device)
     }
     guard all.count > limits.legsPerCall else { return all }
     let preferred = all.sorted {
@@ -125,8 +126,11 @@ extension ShardMachine {
     if calls.count >= limits.callsPerShard {
       return CallError(.overloaded, retryAfterMilliseconds: 1000)
     }
+    if let user = users[command.callee], user.calls.count >= limits.callsToUser {
+      return limits.tooManyCallsToUser
+    }
     let admits = users[command.callee, default: User()].admitsPlacing(
-      by: command.user.user, now: context.now, perMinute: limits.callsPerPairPerMinute)
+      by: command.user, now: context.now, perMinute: limits.callsPerPairPerMinute)
     return admits ? nil : limits.tooManyCalls
   }
 
@@ -135,16 +139,16 @@ extension ShardMachine {
       ? limits.ringTimeout : .seconds(Int64(request.ringTimeoutSeconds))
   }
 
-  private func liveCalls(of device: DeviceID, _ user: UserKey) -> Int {
-    var count = 0
+  /// How many live calls each device of a user has.
+  private func liveCalls(to user: UserKey) -> [DeviceID: Int] {
+    var counts: [DeviceID: Int] = [:]
     for id in users[user]?.calls ?? [] {
-      guard let slot = calls.slot(of: id), !calls[slot].isEnded,
-        let leg = calls[slot].legIndex(device)
-      else { continue }
-      let state = calls[slot].legs[leg].state
-      if state.isLive || state == .won { count += 1 }
+      guard let slot = calls.slot(of: id), !calls[slot].isEnded else { continue }
+      for leg in calls[slot].legs where leg.state.isLive || leg.state == .won {
+        counts[leg.party.device, default: 0] += 1
+      }
     }
-    return count
+    return counts
   }
 
   private func isInCall(_ user: UserKey) -> Bool {

@@ -18,13 +18,17 @@ extension ShardMachine {
       let error = CallError(.tryAgain, retryAfterMilliseconds: 1000)
       return Self.reply(command, .error(error), .urgent, into: &outcome)
     }
-    let leaving = surplus(with: registration).map(\.id)
-    guard hasRoom(for: command.device, of: command.user, leaving: leaving) else {
+    let limits = limits.with(devicesPerUser: command.devicesPerUser)
+    let leaving = surplus(with: registration, limits).map(\.id)
+    guard
+      hasRoom(
+        for: command.device, of: command.user, leaving: leaving, countMax: limits.legsPerCall)
+    else {
       return Self.reply(command, .error(limits.tooManyDevices), .urgent, into: &outcome)
     }
     dropClaims(of: command.user, command.device, into: &outcome)
-    if fingerprints.isEmpty { return store(registration, reply, into: &outcome) }
-    claim(fingerprints, for: registration, reply, into: &outcome)
+    if fingerprints.isEmpty { return store(registration, reply, limits, into: &outcome) }
+    claim(fingerprints, for: registration, reply, limits, into: &outcome)
   }
 
   private func isPending(_ reply: PendingReply) -> Bool {
@@ -34,9 +38,10 @@ extension ShardMachine {
 
   /// Its tokens are its own: the registration goes to the store.
   mutating func store(
-    _ registration: Registration, _ reply: PendingReply?, into outcome: inout Outcome
+    _ registration: Registration, _ reply: PendingReply?, _ limits: CallLimits,
+    into outcome: inout Outcome
   ) {
-    let removed = makeRoom(for: registration, into: &outcome)
+    let removed = makeRoom(for: registration, limits, into: &outcome)
     store(registration, .register(registration, removed: removed), reply, into: &outcome)
   }
 
@@ -52,9 +57,9 @@ extension ShardMachine {
 
   /// At most ten devices a user: the longest unseen go, and are told.
   private mutating func makeRoom(
-    for registration: Registration, into outcome: inout Outcome
+    for registration: Registration, _ limits: CallLimits, into outcome: inout Outcome
   ) -> [DeviceID] {
-    let oldest = surplus(with: registration)
+    let oldest = surplus(with: registration, limits)
     for device in oldest {
       remove(registration.user, device.id, reply: nil, into: &outcome)
       if let session = device.session {
@@ -68,7 +73,7 @@ extension ShardMachine {
   }
 
   /// The devices that give way to a registration.
-  private func surplus(with registration: Registration) -> [User.Device] {
+  private func surplus(with registration: Registration, _ limits: CallLimits) -> [User.Device] {
     let registered = (users[registration.user]?.devices ?? []).filter { $0.registration != nil }
     guard !registered.contains(where: { $0.id == registration.device }) else { return [] }
     let surplus = max(0, registered.count + 1 - limits.devicesPerUser)

@@ -3,8 +3,18 @@ extension ShardMachine {
   mutating func attach(
     _ command: Command, _ attach: Attach, _ context: CallContext, into outcome: inout Outcome
   ) {
-    if !attach.announce, !hasRoom(for: command.device, of: command.user) {
-      return Self.reply(command, .error(limits.tooManyDevices), .urgent, into: &outcome)
+    if !attach.announce {
+      let limits = limits.with(devicesPerUser: command.devicesPerUser)
+      guard hasRoom(for: command.device, of: command.user, countMax: limits.legsPerCall) else {
+        return Self.reply(command, .error(limits.tooManyDevices), .urgent, into: &outcome)
+      }
+    }
+    if attach.announce,
+      !hasRoom(for: command.device, of: command.user, countMax: limits.devicesAnnounced)
+    {
+      let notice = Notice(kind: .deviceRemoved, message: limits.tooManyDevices.message)
+      outcome.effects.append(.close(command.session, notice))
+      return outcome.raise(to: .urgent)
     }
     var replaced: SessionRef?
     var ignored = false
@@ -47,16 +57,16 @@ extension ShardMachine {
   }
 
   /// Whether a device may attach or register: every one that does is rung, so there is a limit here, and
-  /// none at the call. What an edge announces was let in before.
+  /// none at the call. What an edge announces was let in before, so for that there is more room.
   /// - Parameter leaving: devices that give way, where they have no session.
   func hasRoom(
-    for device: DeviceID, of key: UserKey, leaving: [DeviceID] = []
+    for device: DeviceID, of key: UserKey, leaving: [DeviceID] = [], countMax: Int
   ) -> Bool {
     guard let user = users[key] else { return true }
     let others = user.devices.filter { other in
       other.session != nil || (other.registration != nil && !leaving.contains(other.id))
     }
-    return others.count < limits.legsPerCall || others.contains { $0.id == device }
+    return others.count < countMax || others.contains { $0.id == device }
   }
 
   /// The device hears the present state of its user's calls.

@@ -1,5 +1,5 @@
-/// One token has one owner in the whole cluster: whoever registers it takes it from the former one,
-/// whose shard confirms first.
+/// One token has one owner in the whole cluster among the devices of an app: whoever registers it takes it
+/// from the former one, whose shard confirms first. Apps never meet: none takes a token from another.
 ///
 /// For each token of a registration: read the claim; tell the former owner, if it is another device;
 /// write the claim over the revision that was read. Then the registration is stored. So of two that
@@ -18,16 +18,18 @@ extension ShardMachine {
     /// What the claim that was read must still have.
     var revision: UInt64 = 0
     var attempts = 1
+    /// With what the app allows.
+    var limits: CallLimits
   }
 
   mutating func claim(
     _ fingerprints: [String], for registration: Registration, _ reply: PendingReply?,
-    into outcome: inout Outcome
+    _ limits: CallLimits, into outcome: inout Outcome
   ) {
     let token = nextToken()
     pendingClaims[token] = PendingClaim(
-      registration: registration, reply: reply, fingerprints: fingerprints)
-    ask(.read(fingerprint: fingerprints[0]), token, into: &outcome)
+      registration: registration, reply: reply, fingerprints: fingerprints, limits: limits)
+    ask(.read(fingerprint: fingerprints[0], app: registration.user.app), token, into: &outcome)
   }
 
   private func ask(_ step: TokenStep, _ token: UInt64, into outcome: inout Outcome) {
@@ -62,14 +64,15 @@ extension ShardMachine {
     case .claimed:
       pendingClaims[token]!.fingerprints.removeFirst()
       if let next = pendingClaims[token]!.fingerprints.first {
-        return ask(.read(fingerprint: next), token, into: &outcome)
+        return ask(
+          .read(fingerprint: next, app: claim.registration.user.app), token, into: &outcome)
       }
       pendingClaims[token] = nil
-      store(claim.registration, claim.reply, into: &outcome)
+      store(claim.registration, claim.reply, claim.limits, into: &outcome)
     case .changed:
       guard claim.attempts < limits.tokenClaimAttempts else { return fail(token, into: &outcome) }
       pendingClaims[token]!.attempts += 1
-      ask(.read(fingerprint: fingerprint), token, into: &outcome)
+      ask(.read(fingerprint: fingerprint, app: claim.registration.user.app), token, into: &outcome)
     case .failed: fail(token, into: &outcome)
     }
   }

@@ -319,8 +319,11 @@ public struct ShardMachine: Sendable {
     guard let call = calls.remove(id) else { return }
     if !call.isEnded { placedCalls.remove(call) }
     tally.add(call.phase, -1)
-    users[call.facts.callee]?.calls.removeAll { $0 == id }
-    users[call.facts.callee]?.past.removeAll { $0 == id }
+    if call.settled {
+      users[call.facts.callee]?.past.remove(id)
+    } else {
+      users[call.facts.callee]?.calls.removeAll { $0 == id }
+    }
     tidy(call.facts.callee)
   }
 

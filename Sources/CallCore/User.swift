@@ -29,8 +29,8 @@ struct User: Sendable {
   /// The calls to this user of which somebody may yet have to be told, in the order of their placing.
   var calls: [CallID] = []
   /// Those that ended and of which everybody knows, kept for late questions.
-  var past: [CallID] = []
-  private var placings: [String: [Timestamp]] = [:]
+  var past = PastCalls()
+  private var placings = PairRates()
 
   /// Nothing left that is worth keeping.
   var isEmpty: Bool { devices.isEmpty && calls.isEmpty && past.isEmpty }
@@ -79,15 +79,7 @@ struct User: Sendable {
   }
 
   /// Counts one more call of a caller to this user, unless there were too many in the last minute.
-  mutating func admitsPlacing(by caller: String, now: Timestamp, perMinute: Int) -> Bool {
-    let since = Timestamp(microseconds: now.microseconds - 60_000_000)
-    var times = (placings[caller] ?? []).filter { $0 > since }
-    let admits = times.count < perMinute
-    if admits { times.append(now) }
-    placings[caller] = times
-    if placings.count > 64 {
-      placings = placings.filter { $0.value.contains { $0 > since } }
-    }
-    return admits
+  mutating func admitsPlacing(by caller: UserKey, now: Timestamp, perMinute: Int) -> Bool {
+    placings.admits(caller, now: now, perMinute: perMinute)
   }
 }

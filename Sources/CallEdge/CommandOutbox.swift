@@ -77,6 +77,11 @@ package struct CommandOutbox {
 
   // MARK: Filling
 
+  /// Whether a command of this session waits under the same request id.
+  package func isWaiting(_ command: Command) -> Bool {
+    pending[Key(session: command.session.number, request: command.request)] != nil
+  }
+
   /// Takes a command that will be answered.
   /// - Parameter lazily: it may wait for the next flush of everything.
   package mutating func submit(_ command: Command, lazily: Bool = false, now: Timestamp)

@@ -45,7 +45,7 @@ extension DeviceID {
       IdentifierRules.isDevice(named)
         ? .success(DeviceID(named)) : .failure(CallError(.invalidDevice))
     case (let claimed?, let named):
-      claimed == named
+      claimed.hasBytes(of: named)
         ? .success(DeviceID(claimed))
         : .failure(CallError(.notAccepted))
     }
@@ -55,7 +55,8 @@ extension DeviceID {
 extension CallAddress {
   /// Whose shard the call belongs to. An empty callee is the sender.
   func calleeKey(for sender: UserKey) -> UserKey {
-    callee.isEmpty || callee == sender.user ? sender : UserKey(app: sender.app, user: callee)
+    callee.isEmpty || callee.hasBytes(of: sender.user)
+      ? sender : UserKey(app: sender.app, user: callee)
   }
 }
 

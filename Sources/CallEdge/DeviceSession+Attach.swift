@@ -109,6 +109,7 @@ extension DeviceSession {
       return ServerReply(reply, device: identity.device)
     }
     phase = .attached(identity)
+    if let gate = rules.apps?.gate(of: identity.user.app) { rate = SessionRate(gate.limits, rules) }
     deadline = now + untilFirstPing
     heard = false
     return .attached(

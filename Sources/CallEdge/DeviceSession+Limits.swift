@@ -9,11 +9,36 @@ extension DeviceSession {
   package mutating func receivedControl(now: Timestamp, into actions: inout [Action]) -> Bool {
     if case .closing = phase { return false }
     let wait = bucket.take(
-      cost: 100, perSecond: rules.commandsPerSecond, burst: rules.commandsBurst, now: now)
+      cost: 100, perSecond: Int(rate.perSecond), burst: Int(rate.burst), now: now)
     if wait == nil { return true }
     refusals += 1
     if refusals >= rules.refusalsMax { close(.tooManyCommands, now: now, into: &actions) }
     return false
+  }
+
+  /// Takes what a frame costs.
+  /// - Returns: nil, or why the frame is refused.
+  mutating func takeRate(cost: Int64, bytes count: Int, now: Timestamp) -> CallError? {
+    if let wait = bytes.take(
+      cost: Int64(count) * 1000, perSecond: Int(rate.bytesPerSecond), burst: Int(rate.bytesBurst),
+      now: now)
+    {
+      noteLimited(.bytesPerSession)
+      return CallError(
+        .rateLimited,
+        "bytesPerSession: at most \(rate.bytesPerSecond) bytes a second, \(rate.bytesBurst) at once.",
+        retryAfterMilliseconds: wait)
+    }
+    let (perSecond, burst) = (Int(rate.perSecond), Int(rate.burst))
+    return bucket.take(cost: cost, perSecond: perSecond, burst: burst, now: now).map {
+      noteLimited(.commandsPerSession)
+      return .rateLimited(perSecond: perSecond, burst: burst, retryAfterMilliseconds: $0)
+    }
+  }
+
+  private func noteLimited(_ limit: AppLimit) {
+    guard let app = mayBeKnown?.user.app else { return }
+    rules.apps?.gate(of: app)?.count(limit)
   }
 
   /// The answer to `authenticate` where the token was not looked at.

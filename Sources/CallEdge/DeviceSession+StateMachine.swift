@@ -8,12 +8,13 @@ extension DeviceSession {
   /// Anything at all arrived.
   package mutating func heardFromDevice() { heard = true }
 
+  /// - Parameter bytes: of the frame.
   package mutating func received(
-    _ frame: ClientFrame, now: Timestamp, into actions: inout [Action]
+    _ frame: ClientFrame, bytes: Int = 0, now: Timestamp, into actions: inout [Action]
   ) {
     if case .closing = phase { return }
-    if let wait = takeToken(for: frame.command, now: now) {
-      return refuse(frame.id, retryAfterMilliseconds: wait, now: now, into: &actions)
+    if let error = takeRate(cost: frame.command.rateCost, bytes: bytes, now: now) {
+      return refuse(frame.id, error, now: now, into: &actions)
     }
     refusals = 0
     switch frame.command {
@@ -54,10 +55,8 @@ extension DeviceSession {
   private mutating func refuse(
     _ error: FrameError, now: Timestamp, into actions: inout [Action]
   ) {
-    let wait = bucket.take(
-      perSecond: rules.commandsPerSecond, burst: rules.commandsBurst, now: now)
-    if let wait {
-      return refuse(error.id, retryAfterMilliseconds: wait, now: now, into: &actions)
+    if let limited = takeRate(cost: 1000, bytes: 0, now: now) {
+      return refuse(error.id, limited, now: now, into: &actions)
     }
     refusals = 0
     actions.append(.reply(error.id, .error(error.error)))
@@ -100,25 +99,10 @@ extension DeviceSession {
     close(.slowConsumer, within: rules.lingerTimeout, now: now, into: &actions)
   }
 
-  private mutating func takeToken(for command: ClientCommand, now: Timestamp) -> UInt32? {
-    // Acknowledgements answer what the cluster sent, and pings cost it nothing: they count a tenth.
-    let cost: Int64 =
-      switch command {
-      case .ack, .ping: 100
-      default: 1000
-      }
-    return bucket.take(
-      cost: cost, perSecond: rules.commandsPerSecond, burst: rules.commandsBurst, now: now)
-  }
-
   private mutating func refuse(
-    _ id: UInt64, retryAfterMilliseconds: UInt32, now: Timestamp,
-    into actions: inout [Action]
+    _ id: UInt64, _ error: CallError, now: Timestamp, into actions: inout [Action]
   ) {
     refusals += 1
-    let error = CallError.rateLimited(
-      perSecond: rules.commandsPerSecond, burst: rules.commandsBurst,
-      retryAfterMilliseconds: retryAfterMilliseconds)
     actions.append(.reply(id, .error(error)))
     if refusals >= rules.refusalsMax { close(.tooManyCommands, now: now, into: &actions) }
   }
@@ -216,7 +200,7 @@ extension DeviceSession {
     var rest = items[...]
     while let first = rest.first {
       let callee = first.call.calleeKey(for: identity.user)
-      let run = rest.prefix { $0.call.callee == first.call.callee }
+      let run = rest.prefix { $0.call.callee.hasBytes(of: first.call.callee) }
       actions.append(
         .acknowledge(
           callee: callee,
@@ -344,6 +328,17 @@ extension Reply {
     case (.alerting, .call(let state)): state.phase != .ringing
     case (.connected, .done): false
     default: true
+    }
+  }
+}
+
+extension ClientCommand {
+  /// Of the session's rate, in thousandths of a command. Acknowledgements answer what the cluster sent,
+  /// and pings cost it nothing: they count a tenth.
+  fileprivate var rateCost: Int64 {
+    switch self {
+    case .ack, .ping: 100
+    default: 1000
     }
   }
 }

@@ -83,6 +83,10 @@ package struct DeviceSession {
   let rules: SessionRules
   var phase: Phase
   var bucket: TokenBucket
+  /// Of what arrives, in bytes.
+  var bytes: TokenBucket
+  /// The app's, once the device is known.
+  var rate: SessionRate
   /// For frames that cannot be read and attaches that are refused.
   var patience: TokenBucket
   /// When the connection must be attached; while attached, when the next ping is due.
@@ -114,7 +118,9 @@ package struct DeviceSession {
     self.codec = codec
     self.rules = rules
     phase = .connected(claims)
+    rate = SessionRate(AppLimits(), rules)
     bucket = TokenBucket(burst: rules.commandsBurst, now: now)
+    bytes = TokenBucket(burst: Int(rate.bytesBurst), now: now)
     patience = TokenBucket(burst: rules.patience, now: now)
     deadline = now + rules.attachTimeout
   }
@@ -126,6 +132,10 @@ package struct DeviceSession {
   }
   package var isClosing: Bool {
     if case .closing = phase { true } else { false }
+  }
+  /// As far as the session knows.
+  package var liveCallsPlaced: Int {
+    placedCalls.isEmpty ? 0 : placedCalls.count(where: \.counts)
   }
   /// Whether a call rings or goes on here, or was placed from here and lives.
   package func isInCall(at now: Timestamp) -> Bool {
@@ -143,6 +153,24 @@ package struct DeviceSession {
       Attach(
         deviceName: identity.deviceName, client: identity.client, announce: true,
         attachedAt: identity.attachedAt))
+  }
+}
+
+/// How much one session may say.
+struct SessionRate {
+  /// Of commands.
+  var perSecond: Int32
+  var burst: Int32
+  var bytesPerSecond: Int32
+  var bytesBurst: Int32
+
+  init(_ limits: AppLimits, _ rules: SessionRules) {
+    let commands = limits[.commandsPerSession]
+    perSecond = Int32(clamping: commands > 0 ? commands : rules.commandsPerSecond)
+    burst = Int32(clamping: commands > 0 ? limits.burst(.commandsPerSession) : rules.commandsBurst)
+    bytesPerSecond = Int32(clamping: limits[.bytesPerSession])
+    // The largest frame that there is must have room.
+    bytesBurst = Int32(clamping: max(limits.burst(.bytesPerSession), 1_048_576))
   }
 }
 
@@ -182,8 +210,12 @@ package final class SessionRules: Sendable {
   var patience: Int { (badFramesMax - 1) * Int(badFrameCost / 1000) }
   let badFrameCost = SessionRules.badFrameForgivenAfter.microseconds / 1000
 
-  package init(edge: UInt64, configuration: EdgeConfiguration) {
+  /// What the apps may take; nil: each the standard.
+  let apps: AppGates?
+
+  package init(edge: UInt64, configuration: EdgeConfiguration, apps: AppGates? = nil) {
     self.edge = edge
+    self.apps = apps
     limits = configuration.limits
     attachTimeout = configuration.peers.attachTimeout
     pingInterval = configuration.pingInterval

@@ -60,6 +60,8 @@ final class EdgeLoop {
   /// Of the keys and revocations by which the sessions were looked at.
   var tokenGeneration: UInt64
   var revokedLately = RevokedLately()
+  /// Of the keys whose terms are in force.
+  private var termsGeneration: UInt64 = 0
   /// Set while the edge sends its devices elsewhere, and when it has done so.
   var drain: Drain?
   /// Set on the one loop that asks whether the cluster is there.
@@ -151,6 +153,13 @@ final class EdgeLoop {
 
   /// Hands a command to its shard.
   func submit(_ command: Command, now: Timestamp) -> Submission {
+    // What is said again is counted once.
+    if AppGate.limits(command.body), !outbox.isWaiting(command),
+      let error = shared.apps.refusal(of: command, now: now)
+    {
+      return .refused(error)
+    }
+    let command = shared.apps.stamped(command)
     let lazily = isBusy && command.body.mayWait
     switch outbox.submit(command, lazily: lazily, now: now) {
     case .accepted:
@@ -371,6 +380,7 @@ final class EdgeLoop {
     isBusy = commandsThisTick >= Self.busyFrom
     commandsThisTick = 0
     tendBus(now: now)
+    tendTerms(now: now)
     sweepCommands(now: now)
     tendReach(now: now)
     tendTokens(now: now)
@@ -384,6 +394,14 @@ final class EdgeLoop {
     if ticks % Self.ticksPerHold == 0 { releaseHeld() }
     flushCommands(all: false)
     flushTouched()
+  }
+
+  /// One loop sees for all whether the file of keys was read anew.
+  private func tendTerms(now: Timestamp) {
+    let generation = shared.tokens.generation
+    guard index == 0, generation != termsGeneration else { return }
+    termsGeneration = generation
+    shared.apps.update(shared.tokens.keys.terms, now: now)
   }
 
   /// While the bus has no connection it keeps what it is given, and sends it afterwards: by then a command

@@ -16,6 +16,7 @@ final class EdgeShared: Sendable {
   /// Empty until the cluster's keys for pushes are known.
   let pushKeys: PushKeyring
   let rules: SessionRules
+  let apps: AppGates
   let origins: AllowedOrigins
   let metrics: EdgeMetrics
   let gate: PeerGate
@@ -44,7 +45,10 @@ final class EdgeShared: Sendable {
     subjects = Subjects(
       cluster: configuration.cluster, shardCount: configuration.shardCount)
     tokens = configuration.tokens
-    rules = SessionRules(edge: incarnation, configuration: configuration)
+    apps = AppGates(
+      tokens.keys.terms, usersMax: configuration.peers.requestRatesMax, registry: registry,
+      now: clock.now())
+    rules = SessionRules(edge: incarnation, configuration: configuration, apps: apps)
     origins = AllowedOrigins(configuration.allowedOrigins)
     metrics = EdgeMetrics(registry)
     Self.register(configuration.tls, clock, in: registry)

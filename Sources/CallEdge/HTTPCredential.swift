@@ -22,8 +22,8 @@ enum HTTPCredential {
   /// Who is counted for the rate limit.
   fileprivate var rateKey: RateKey {
     switch self {
-    case .bearer(let claims): RateKey(user: user, device: claims.device ?? "")
-    case .push(let capability): RateKey(user: user, device: capability.device)
+    case .bearer(let claims): RateKey(user: user, device: DeviceID(claims.device ?? ""))
+    case .push(let capability): RateKey(user: user, device: DeviceID(capability.device))
     }
   }
 
@@ -33,7 +33,7 @@ enum HTTPCredential {
     case .bearer(let claims):
       return try DeviceID.resolve(claimed: claims.device, named: named ?? "").get()
     case .push(let capability):
-      guard named ?? capability.device == capability.device else {
+      guard named?.hasBytes(of: capability.device) ?? true else {
         throw CallError(.notAccepted)
       }
       return DeviceID(capability.device)
@@ -43,7 +43,7 @@ enum HTTPCredential {
   /// Whether it is good for a request at all. Which part of a capability does not fit is not told.
   fileprivate func check(_ route: HTTPRoute) throws(CallError) {
     guard case .push(let capability) = self else { return }
-    guard let address = route.callAddress, address.callee == capability.user,
+    guard let address = route.callAddress, address.callee.hasBytes(of: capability.user),
       address.call.bytes == capability.call
     else { throw CallError(.notAccepted) }
   }

@@ -23,7 +23,7 @@ extension CallError.Code {
       .descriptionTooLarge, .invalidCallee, .invalidRingTimeout:
       400
     case .notAccepted, .expired, .tokenTooLong, .revoked: 401
-    case .forbidden, .notParty: 403
+    case .forbidden, .notParty, .foreignPushTopic: 403
     case .noSuchResource, .unknownDevice, .unknownCall: 404
     case .methodNotAllowed: 405
     case .callIDTaken, .callEnded, .wrongState: 409

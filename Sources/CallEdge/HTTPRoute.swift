@@ -67,7 +67,7 @@ package enum HTTPRoute: Equatable {
   }
 
   private static func device(_ segment: String) throws(Failure) -> DeviceID {
-    guard let text = percentDecoded(segment[...]), FieldRules.deviceID(text) else {
+    guard let text = percentDecoded(segment[...]), IdentifierRules.isDevice(text) else {
       throw .invalid(CallError(.invalidDevice))
     }
     return DeviceID(text)
@@ -76,7 +76,7 @@ package enum HTTPRoute: Equatable {
   private static func address(_ callee: String, _ call: String) throws(Failure)
     -> CallAddress
   {
-    guard let callee = percentDecoded(callee[...]), FieldRules.userID(callee) else {
+    guard let callee = percentDecoded(callee[...]), IdentifierRules.isUser(callee) else {
       throw .invalid(CallError(.invalidCallee))
     }
     guard let call = CallID(call) else {

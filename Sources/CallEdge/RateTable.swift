@@ -64,9 +64,9 @@ package struct RateKey: Hashable, Sendable {
   package var user: UserKey
   /// The device that the credential is bound to; empty where it is good for all of the user's. What
   /// a request merely calls itself does not count, or it would escape by another name each time.
-  package var device: String
+  package var device: DeviceID
 
-  package init(user: UserKey, device: String) {
+  package init(user: UserKey, device: DeviceID) {
     self.user = user
     self.device = device
   }

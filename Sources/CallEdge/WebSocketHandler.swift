@@ -23,6 +23,10 @@ final class WebSocketHandler: ChannelInboundHandler {
   private var context: ChannelHandlerContext?
   /// The shard of the session's user; -1 while it is not attached.
   private var userShard: Int32 = -1
+  /// The session's, once it was attached.
+  private var app: String?
+  /// Of the calls placed here, those that the app's gate has counted.
+  private var liveCallsNoted: UInt8 = 0
   private var isTouched = false
   /// Something is written that waits for company before it is flushed.
   private var isHolding = false
@@ -231,7 +235,7 @@ final class WebSocketHandler: ChannelInboundHandler {
     } catch {
       return received(bad: error, now: now)
     }
-    drive { $0.received(frame, now: now, into: &$1) }
+    drive { $0.received(frame, bytes: payload.count, now: now, into: &$1) }
   }
 
   private func received(bad error: FrameError, now: Timestamp) {
@@ -247,6 +251,15 @@ final class WebSocketHandler: ChannelInboundHandler {
     event(&session, &actions)
     for action in actions { perform(action) }
     loop.giveBack(&actions)
+    noteLiveCalls()
+  }
+
+  /// Tells the app's gate how many calls that live were placed here.
+  private func noteLiveCalls() {
+    let live = session.liveCallsPlaced
+    guard live != Int(liveCallsNoted) else { return }
+    if let app { loop.shared.apps.gate(of: app)?.live.add(live - Int(liveCallsNoted)) }
+    liveCallsNoted = UInt8(clamping: live)
   }
 
   private func perform(_ action: DeviceSession.Action) {
@@ -319,6 +332,7 @@ final class WebSocketHandler: ChannelInboundHandler {
       protobufBytes: loop.shared.gate.limits.frameBytesMax)
     userShard = Int32(
       ShardHash.shard(of: sender.user, count: loop.shared.configuration.shardCount))
+    app = sender.user.app
     loop.shared.logger.debug("session begins", metadata: logKeys(sender.user, sender.device))
     loop.metrics.sessions.add(1)
     loop.metrics.attachesTotal.increment()
@@ -464,6 +478,7 @@ final class WebSocketHandler: ChannelInboundHandler {
     }
     userShard = -1
     guard let farewell = session.takeFarewell() else { return }
+    noteLiveCalls()
     loop.remember(farewell, session: number)
     loop.shared.logger.debug("session ends", metadata: logKeys(farewell.user, farewell.device))
     let sender = (farewell.user, farewell.device)

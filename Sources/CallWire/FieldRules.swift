@@ -1,9 +1,7 @@
 public import CallCore
 
-/// What ids may look like. One place, for the codec, the edge's HTTP routes, tokens and tools.
+/// How long fields may be, and what text they may hold. What ids look like is `IdentifierRules`' to say.
 public enum FieldRules {
-  public static let userIDBytes = 1...128
-  public static let deviceIDBytes = 1...64
   /// Of a push token and of its topic.
   public static let pushTokenBytesMaximum = 1024
   /// Of a bearer token in `attach`.
@@ -15,24 +13,14 @@ public enum FieldRules {
   /// Numbers on the wire fit the integers of a double.
   public static let numberMaximum: UInt64 = 1 << 53 - 1
 
-  /// 1 to 128 bytes of printable text.
-  public static func userID(_ text: String) -> Bool {
-    userIDBytes.contains(text.utf8.count) && isPrintable(text)
-  }
-
-  /// 1 to 64 bytes of printable text.
-  public static func deviceID(_ text: String) -> Bool {
-    deviceIDBytes.contains(text.utf8.count) && isPrintable(text)
-  }
-
   /// - Throws: `invalidCallee`.
   public static func checkUserID(_ text: String) throws(CallError) {
-    guard userID(text) else { throw CallError(.invalidCallee) }
+    guard IdentifierRules.isUser(text) else { throw CallError(.invalidCallee) }
   }
 
   /// - Throws: `invalidDevice`.
   public static func checkDeviceID(_ text: String) throws(CallError) {
-    guard deviceID(text) else { throw CallError(.invalidDevice) }
+    guard IdentifierRules.isDevice(text) else { throw CallError(.invalidDevice) }
   }
 
   /// At most `nameBytesMaximum` bytes of printable text; may be empty.

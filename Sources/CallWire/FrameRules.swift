@@ -51,7 +51,7 @@ struct FrameRules {
   }
 
   private func check(_ call: CallAddress) throws(CallError) {
-    guard call.callee.isEmpty || FieldRules.userID(call.callee) else {
+    guard call.callee.isEmpty || IdentifierRules.isUser(call.callee) else {
       throw CallError(.invalidCallee)
     }
   }

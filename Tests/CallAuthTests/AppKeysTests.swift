@@ -1,4 +1,5 @@
 import CallAuth
+import CallCore
 import Crypto
 import Foundation
 import Testing
@@ -49,6 +50,49 @@ import Testing
   func badKeysAreRefused(key: String) throws {
     let error = try #require(failure(file(key)))
     #expect(!error.what.isEmpty && !error.remedy.isEmpty && error.file == "keys.json")
+  }
+
+  private static let key =
+    #"{"kid":"k","alg":"HS256","secret":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}"#
+
+  private func terms(_ apps: String...) throws -> [String: AppTerms] {
+    let entries = apps.enumerated().map { number, rest in
+      #"{"app":"a\#(number)","keys":[\#(Self.key)]\#(rest)}"#
+    }
+    let text = #"{"apps":[\#(entries.joined(separator: ","))]}"#
+    return try AppKeys(json: Array(text.utf8), file: "keys.json").terms
+  }
+
+  @Test func limitsAreRead() throws {
+    let read = try terms(#","limits":{"callsPerSecond":7,"callsPerUser":1}"#, "")
+    #expect(read["a0"]?.limits[.callsPerSecond] == 7 && read["a0"]?.limits[.callsPerUser] == 1)
+    #expect(read["a0"]?.limits[.bytesPerSession] == AppLimits()[.bytesPerSession])
+    #expect(read["a1"]?.limits == AppLimits())
+    let (_, json) = AppKeys.generateDevelopment(apps: ["b"], limits: ["b": [.callsPerUser: 9]])
+    #expect(try AppKeys(json: Array(json.utf8)).terms["b"]?.limits[.callsPerUser] == 9)
+  }
+
+  @Test(arguments: [
+    (#","limits":{"callsPerSecnd":7}"#, "did you mean callsPerSecond?"),
+    (#","limits":{"speed":7}"#, "limits are "), (#","limits":{"callsPerSecond":0}"#, "from 1 to "),
+    (#","limits":{"callsPerSecond":"7"}"#, "it is not a key file"),
+    (#","limits":{"callsPerSecond":1.5}"#, "it is not a key file"),
+    (#","limits":[]"#, "wrong type"),
+    (#","pushTopics":["org.example.app.voip"]"#, "without .voip"),
+    (#","pushTopics":["*","a"]"#, "for all"),
+  ])
+  func badTermsAreRefused(text: String, expected: String) throws {
+    let error = #expect(throws: AppKeysError.self) { try terms(text) }
+    #expect(error?.description.contains(expected) == true, "\(error?.description ?? "")")
+  }
+
+  /// Where there are several apps, none has a topic that it does not name.
+  @Test func pushTopicsAreNamedWhereThereAreSeveralApps() throws {
+    #expect(try terms("")["a0"]?.pushTopics == nil)
+    #expect(try terms(#","pushTopics":["t"]"#)["a0"]?.pushTopics == ["t"])
+    let several = try terms("", #","pushTopics":["t",""]"#, #","pushTopics":["*"]"#)
+    #expect(several["a0"]?.pushTopics == [] && several["a1"]?.pushTopics == ["t", ""])
+    #expect(several["a2"]?.pushTopics == nil)
   }
 
   @Test func publicAndPrivateKeyMustBelongTogether() throws {

@@ -64,8 +64,9 @@ extension WorkerBench {
       device, to: user)
   }
 
-  func owner(_ text: String) async throws -> TokenOwner? {
-    guard let value = try await tokens.get("fp\(text)")?.value else { return nil }
+  func owner(_ text: String, app: String = "app") async throws -> TokenOwner? {
+    let key = Subjects.tokenKey("fp\(text)", app: app)
+    guard let value = try await tokens.get(key)?.value else { return nil }
     return try ClusterCodec.tokenOwner(value)
   }
 
@@ -254,6 +255,67 @@ extension WorkerBench {
         })
       // More where a slow machine had a question said again.
       #expect(bench.metrics.tokenClaims.value >= 2)
+    }
+  }
+
+  /// It took the token before, and the device of the first app was not reached any more.
+  @Test("an app takes no token from another") func apps() async throws {
+    try await WorkerBench().run { bench in
+      for shard in 0..<WorkerBench.shards { try await bench.adopt(shard) }
+      let bob = bench.user(0)
+      let mallory = UserKey(app: "other", user: "mallory")
+      try await bench.edge.attach(bob, "b1", session: 7)
+      for (user, device) in [(bob, "b1"), (mallory, "m1"), (bob, "b1")] as [(UserKey, DeviceID)] {
+        guard case .registered = try await bench.register(user, device, "t1") else {
+          Issue.record("\(user) is not registered")
+          return
+        }
+      }
+      #expect(await bench.voipToken(bob, "b1") == "t1")
+      #expect(try await bench.owner("t1")?.user == bob)
+      #expect(try await bench.owner("t1", app: "other")?.user == mallory)
+      #expect(
+        try await bench.edge.ask(.unregister("m1"), from: 50, mallory, "m1", to: mallory) == .done)
+      try await eventually("the claim is gone") {
+        try await bench.owner("t1", app: "other") == nil
+      }
+      #expect(try await bench.owner("t1")?.user == bob)
+      #expect(
+        !bench.edge.items.contains {
+          if case .notice(let notice) = $0.body { notice.kind == .tokenTaken } else { false }
+        })
+    }
+  }
+
+  /// Earlier versions had one key for all apps.
+  @Test("a claim of an earlier version counts for its app alone", arguments: [true, false])
+  func earlierClaim(isOwn: Bool) async throws {
+    try await WorkerBench().run { bench in
+      for shard in 0..<WorkerBench.shards { try await bench.adopt(shard) }
+      let (bob, carol) = (bench.user(0), bench.user(1))
+      _ = try await bench.register(carol, "c1", "t1")
+      let key = Subjects.tokenKey("fpt1", app: carol.app)
+      let value = try #require(try await bench.tokens.get(key)?.value)
+      let own = try ClusterCodec.tokenOwner(value)
+      let other = TokenOwner(
+        user: UserKey(app: "other", user: "mallory"), device: "m1", claimedAt: own.claimedAt)
+      for (key, value) in [
+        ("fpt1", ClusterCodec.encode(isOwn ? own : other) as [UInt8]?), (key, nil),
+      ] {
+        await withCheckedContinuation { done in
+          if let value {
+            bench.tokens.put(key, value, expecting: nil) { _ in done.resume() }
+          } else {
+            bench.tokens.delete(key, expecting: nil) { _ in done.resume() }
+          }
+        }
+      }
+      guard case .registered = try await bench.register(bob, "b1", "t1") else {
+        Issue.record("not registered")
+        return
+      }
+      #expect(try await bench.owner("t1")?.user == bob)
+      #expect(await bench.voipToken(carol, "c1") == (isOwn ? nil : "t1"))
     }
   }
 

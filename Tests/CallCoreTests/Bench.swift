@@ -41,7 +41,8 @@ struct Bench {
   @discardableResult
   mutating func say(
     _ body: Command.Body, user: String = "bob", device: String, callee: String = "bob",
-    session: SessionRef? = nil, again: Bool = false, number: UInt64? = nil, after: UInt64 = 0
+    session: SessionRef? = nil, again: Bool = false, number: UInt64? = nil, after: UInt64 = 0,
+    devicesPerUser: UInt32 = 0
   ) -> Reply? {
     if !again { request += 1 }
     let request = number ?? request
@@ -50,6 +51,7 @@ struct Bench {
       user: UserKey(app: Self.app, user: user), device: DeviceID(device),
       callee: UserKey(app: Self.app, user: callee), body: body)
     command.after = after
+    command.devicesPerUser = devicesPerUser
     let from = effects.count
     run { $0.handle(command, now: $1, into: &$2) }
     for effect in effects[from...] {

@@ -53,6 +53,33 @@ import Testing
     #expect(bench.say(.register(RegistrationRequest()), device: "d3")?.error == nil)
   }
 
+  /// As the file of keys says for an app: never more than the cluster allows.
+  @Test(arguments: [(0, 20), (2, 4), (10, 20), (100, 20)] as [(UInt32, Int)])
+  func anAppMayAllowFewer(devices: UInt32, expected: Int) {
+    var bench = Bench()
+    func attach(_ device: String) -> Reply? {
+      bench.say(.attach(Attach()), device: device, devicesPerUser: devices)
+    }
+    for number in 0..<expected { #expect(attach("d\(number)")?.error == nil) }
+    guard case .error(let error)? = attach("more") else {
+      Issue.record("not refused")
+      return
+    }
+    #expect(error.message.contains("At most \(expected) devices"))
+  }
+
+  @Test func ofAnAppWithFewerTheLongestUnseenGivesWay() {
+    var bench = Bench()
+    for number in 0..<4 {
+      bench.say(
+        .register(RegistrationRequest()), device: "d\(number)", devicesPerUser: 2)
+      bench.answerStores()
+      bench.pass(.seconds(1))
+    }
+    #expect(bench.shard.counts.registrations == 2)
+    #expect(bench.registration("d0") == nil && bench.registration("d3") != nil)
+  }
+
   @Test func theRefusalNamesTheLimitInForce() {
     var limits = CallLimits()
     limits.devicesPerUser = 1
@@ -69,6 +96,23 @@ import Testing
     var bench = full()
     bench.say(.attach(Attach(announce: true)), device: "d20")
     #expect(bench.shard.counts.sessions == 21)
+  }
+
+  /// One user's sessions were without a bound on this way, and each that closed looked at all of them.
+  @Test func announcedSessionsHaveALimitToo() {
+    var bench = Bench()
+    for number in 0..<1000 { bench.say(.attach(Attach(announce: true)), device: "d\(number)") }
+    #expect(bench.shard.counts.sessions == 40)
+    let closed = bench.effects.compactMap { effect -> SessionRef? in
+      guard case .close(let session, let notice) = effect else { return nil }
+      #expect(notice.kind == .deviceRemoved)
+      return session
+    }
+    #expect(Set(closed) == Set((40..<1000).map { Bench.session("d\($0)") }))
+    // Who is in is announced again, and may attach anew.
+    bench.say(.attach(Attach(announce: true)), device: "d7", session: Bench.session("d7", 2))
+    #expect(attach(&bench, "d8", 2)?.error == nil)
+    #expect(bench.shard.counts.sessions == 40)
   }
 
   @Test("R5: devices that come and go in mid-ring all ring")

@@ -94,7 +94,7 @@ extension Bench {
 
   func registration(_ device: String, user: String = "bob") -> Registration? {
     shard.inspect(user: UserKey(app: Bench.app, user: user))?.devices
-      .first { $0.device.text == device }?.registration
+      .first { $0.device == DeviceID(device) }?.registration
   }
 
   var released: [String] {

@@ -128,14 +128,16 @@ struct EdgeFixture {
   /// What the edge checks push capabilities with.
   let pushKeys: PushKeyring
 
-  /// - Parameter time: what the edge's clock follows; nil: the machine's.
+  /// - Parameters:
+  ///   - time: what the edge's clock follows; nil: the machine's.
+  ///   - terms: those of the app.
   static func run(
-    at time: StillTime? = nil,
+    at time: StillTime? = nil, terms: AppTerms = AppTerms(),
     _ change: (inout EdgeConfiguration) -> Void = { _ in },
     log: (@Sendable (String) -> Void)? = nil,
     _ body: (EdgeFixture) async throws -> Void
   ) async throws {
-    let (keys, _) = AppKeys.generateDevelopment(app: "demo")
+    let keys = AppKeys.generateDevelopment(app: "demo").0.with(terms, of: "demo")
     var configuration = EdgeConfiguration(nodeID: "edge-1", appKeys: keys)
     configuration.eventLoops = 2
     configuration.shardCount = 8

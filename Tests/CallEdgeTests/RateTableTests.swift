@@ -5,7 +5,7 @@ import Testing
 private let start = Timestamp(microseconds: 1_800_000_000_000_000)
 
 private func key(_ user: String, _ device: String = "", app: String = "demo") -> RateKey {
-  RateKey(user: UserKey(app: app, user: user), device: device)
+  RateKey(user: UserKey(app: app, user: user), device: DeviceID(device))
 }
 
 @Suite struct RateTableTests {

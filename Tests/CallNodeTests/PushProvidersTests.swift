@@ -22,7 +22,19 @@ import Testing
     #expect(providers.files.count == 2)
   }
 
+  private static let noApps = apns.replacing("}", with: #","apps":[]}"#)
+  private static let oddApps = apns.replacing("}", with: #","apps":["a b"]}"#)
+
+  @Test func anEntryMayServeSomeAppsAlone() throws {
+    let limited = Self.apns.replacing("}", with: #","apps":["demo","other"]}"#)
+    let providers = try read(#"{"apns":[\#(limited)],"webPush":[\#(Self.webPush)]}"#)
+    #expect(providers.apps(ofEntry: "a") == ["demo", "other"])
+    #expect(providers.apps(ofEntry: "w") == nil)
+  }
+
   @Test(arguments: [
+    (#"{"apns":[\#(noApps)]}"#, "must be names of apps"),
+    (#"{"apns":[\#(oddApps)]}"#, "must be names of apps"),
     ("{}", "no provider"), ("[", "not JSON"),
     (#"{"apns":[\#(apns),\#(apns)]}"#, "two providers have it"),
     (#"{"apns":[\#(apns)],"fmc":[]}"#, "fmc"),

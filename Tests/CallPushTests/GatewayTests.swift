@@ -94,7 +94,7 @@ import Testing
 
     func gateway(
       _ name: String, lanes senders: [(name: String, lane: PushLane, sender: Sender)],
-      sends: Int = 10
+      sends: Int = 10, apps: Set<String>? = nil
     ) -> PushGateway<InProcessBus> {
       var configuration = PushGatewayConfiguration(nodeID: name, cluster: "test", version: "t")
       configuration.shardCount = Self.shards
@@ -102,10 +102,12 @@ import Testing
       configuration.waitingPerPool = sends
       configuration.drain = .seconds(20)
       let pools = senders.map { name, lane, sender in
-        GatewayPool(
+        var pool = GatewayPool(
           name: name, lane: lane, sender: sender,
           statistics: SenderStatistics(name: name, provider: .apns)
         ) { $0.topic == name }
+        pool.apps = apps
+        return pool
       }
       return PushGateway(
         configuration: configuration, bus: bus, clock: clock, metrics: MetricsRegistry(),
@@ -119,10 +121,12 @@ import Testing
       }
     }
 
-    func job(_ number: UInt64, topic: String, lasts: Span = .seconds(60)) -> PushJob {
+    func job(
+      _ number: UInt64, topic: String, lasts: Span = .seconds(60), app: String = "demo"
+    ) -> PushJob {
       let now = clock.now()
       return PushJob(
-        user: UserKey(app: "demo", user: "user\(number)"), device: "phone",
+        user: UserKey(app: app, user: "user\(number)"), device: "phone",
         call: CallID(high: 1, low: number), purpose: .ring,
         token: PushToken(
           provider: .apns, environment: "production", topic: topic, token: "token\(number)",
@@ -158,6 +162,29 @@ import Testing
         all += batch
       }
       return all
+    }
+  }
+
+  /// What a device of another app registered is not sent with this one's keys.
+  @Test func entriesServeTheirApps() async throws {
+    let bench = try await Bench()
+    try bench.listen()
+    let sender = Sender(.accepted)
+    let gateway = bench.gateway("push-1", lanes: [("app", .apnsProduction, sender)], apps: ["demo"])
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { try? await gateway.run() }
+      await bench.add(bench.job(1, topic: "app", lasts: .milliseconds(200), app: "other"))
+      await bench.add(bench.job(2, topic: "app"))
+      let reports = await bench.collect(2, from: bench.reports)
+      let mine = reports.first { $0.call.low == 2 }
+      let others = reports.first { $0.call.low == 1 }
+      #expect(mine?.outcome == .accepted)
+      switch others?.outcome {
+      case .rejected, .expired: break
+      default: Issue.record("\(String(describing: others))")
+      }
+      #expect(await bench.collect(1, from: sender.seen).count == 1)
+      group.cancelAll()
     }
   }
 

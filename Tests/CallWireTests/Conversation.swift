@@ -311,7 +311,7 @@ struct Conversation {
         var done = Outcome()
         let result: TokenStepResult
         switch step {
-        case .read(let fingerprint): result = .read(owners[fingerprint], revision: 0)
+        case .read(let fingerprint, _): result = .read(owners[fingerprint], revision: 0)
         case .tell: result = .told
         case .claim(let fingerprint, let owner, _):
           owners[fingerprint] = owner

@@ -14,7 +14,7 @@ BEGIN {
   seams = "CallCore CallWire CallBus CallTelemetry"
   allow("CallCore", "")
   allow("CallTelemetry", "")
-  allow("CallAuth", "CallTelemetry")
+  allow("CallAuth", "CallCore CallTelemetry")
   allow("CallWire", "CallCore CCallProto CProtobufC")
   allow("CallBus", "CallCore CallTelemetry")
   allow("NATSBus", "CallBus CallCore CallTelemetry CNATS")

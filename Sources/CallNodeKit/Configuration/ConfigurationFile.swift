@@ -1,3 +1,4 @@
+internal import CallCore
 internal import CallTelemetry
 internal import FoundationEssentials
 
@@ -52,7 +53,9 @@ package struct ConfigurationFile: Sendable {
         problems.append(
           .init(
             setting: name, value: nil, origin: .file(path), problem: "there is no such setting",
-            remedy: Suggestion.closest(to: name).map { "Did you mean \($0)?" }
+            remedy: Suggestion.closest(to: name, among: SettingKey.allCases.map(\.rawValue)).map {
+              "Did you mean \($0)?"
+            }
               ?? "callnode config lists all settings."))
       }
     }
@@ -96,32 +99,5 @@ private struct Scalar: Decodable {
     } else {
       text = try value.decode(String.self)
     }
-  }
-}
-
-/// The setting that somebody who mistyped may have meant.
-package enum Suggestion {
-  package static func closest(to name: String) -> String? {
-    let wanted = Array(name.lowercased().filter { $0 != "-" && $0 != "_" }.utf8)
-    let ranked = SettingKey.allCases.map {
-      (name: $0.rawValue, distance: distance(wanted, Array($0.rawValue.lowercased().utf8)))
-    }
-    guard let best = ranked.min(by: { $0.distance < $1.distance }) else { return nil }
-    return best.distance <= max(2, wanted.count / 3) ? best.name : nil
-  }
-
-  /// Levenshtein's.
-  private static func distance(_ a: [UInt8], _ b: [UInt8]) -> Int {
-    var row = Array(0...b.count)
-    for (i, byte) in a.enumerated() {
-      var diagonal = row[0]
-      row[0] = i + 1
-      for (j, other) in b.enumerated() {
-        let above = row[j + 1]
-        row[j + 1] = byte == other ? diagonal : 1 + min(diagonal, above, row[j])
-        diagonal = above
-      }
-    }
-    return row[b.count]
   }
 }

@@ -1,3 +1,4 @@
+internal import CallCore
 internal import CallTelemetry
 internal import FoundationEssentials
 
@@ -14,6 +15,8 @@ package struct PushProviders: Sendable, Equatable, Decodable {
     package var environment: String
     /// The apps' bundle ids.
     package var topics: [String]
+    /// The apps whose devices it serves; nil: all.
+    package var apps: [String]?
     /// `host` or `host:port` in place of Apple's.
     package var endpoint: String?
     package var caFile: String?
@@ -22,6 +25,7 @@ package struct PushProviders: Sendable, Equatable, Decodable {
     package var name: String
     package var project: String?
     package var serviceAccountFile: String
+    package var apps: [String]?
     package var endpoint: String?
     package var tokenEndpoint: String?
     package var caFile: String?
@@ -30,6 +34,7 @@ package struct PushProviders: Sendable, Equatable, Decodable {
     package var name: String
     package var keyFile: String
     package var subject: String
+    package var apps: [String]?
     package var furtherHosts: [String]?
     package var caFile: String?
     package var allowsPrivateAddresses: Bool?
@@ -52,6 +57,12 @@ package struct PushProviders: Sendable, Equatable, Decodable {
     apns = try values.decodeIfPresent([APNs].self, forKey: .apns) ?? []
     fcm = try values.decodeIfPresent([FCM].self, forKey: .fcm) ?? []
     webPush = try values.decodeIfPresent([WebPush].self, forKey: .webPush) ?? []
+  }
+
+  /// Whose devices an entry serves, by its name; nil: those of all apps.
+  package func apps(ofEntry name: String) -> [String]? {
+    apns.first { $0.name == name }?.apps ?? fcm.first { $0.name == name }?.apps
+      ?? webPush.first { $0.name == name }?.apps
   }
 
   /// Every file that is named, to see whether one changed.
@@ -154,6 +165,15 @@ package struct PushProviders: Sendable, Equatable, Decodable {
           "name", name, "two providers have it", "Metrics and the status tell them apart by name.")
       }
     }
+    let lists = apns.map { ($0.name, $0.apps) } + fcm.map { ($0.name, $0.apps) }
+    for (name, apps) in lists + webPush.map({ ($0.name, $0.apps) }) {
+      guard let apps else { continue }
+      if apps.isEmpty || !apps.allSatisfy(IdentifierRules.isApp) {
+        add(
+          "\(name).apps", apps.joined(separator: ", "), "must be names of apps",
+          "Name them as the file of keys does, or leave it out for all.")
+      }
+    }
     if webPush.count > 1 {
       add(
         "webPush", "\(webPush.count) entries", "there can be one",
@@ -199,10 +219,14 @@ package struct PushProviders: Sendable, Equatable, Decodable {
   /// A name that means nothing is a mistake: as a rule a misspelt one.
   private static func checkNames(_ json: [UInt8]) throws {
     let known: [String: Set<String>] = [
-      "apns": ["name", "team", "key", "keyFile", "environment", "topics", "endpoint", "caFile"],
-      "fcm": ["name", "project", "serviceAccountFile", "endpoint", "tokenEndpoint", "caFile"],
+      "apns": [
+        "name", "team", "key", "keyFile", "environment", "topics", "apps", "endpoint", "caFile",
+      ],
+      "fcm": [
+        "name", "project", "serviceAccountFile", "apps", "endpoint", "tokenEndpoint", "caFile",
+      ],
       "webPush": [
-        "name", "keyFile", "subject", "furtherHosts", "caFile", "allowsPrivateAddresses",
+        "name", "keyFile", "subject", "apps", "furtherHosts", "caFile", "allowsPrivateAddresses",
       ],
     ]
     let top = try BoundedJSON.read([String: [[String: AnyValue]]].self, json)

@@ -57,7 +57,13 @@ struct PushSenders: Sendable {
     } catch {
       throw Self.problem(error)
     }
-    self.pools = pools
+    self.pools = pools.map { Self.limited($0, providers) }
+  }
+
+  private static func limited(_ pool: GatewayPool, _ providers: PushProviders) -> GatewayPool {
+    var pool = pool
+    pool.apps = providers.apps(ofEntry: pool.name).map { Set($0) }
+    return pool
   }
 
   private static func pools(_ sender: APNsSender, _ all: [APNsConfiguration]) -> [GatewayPool] {

@@ -16,6 +16,8 @@ public struct GatewayPool: Sendable {
   public var lane: PushLane
   /// Whether its sender is the one for a token.
   public var serves: @Sendable (PushToken) -> Bool
+  /// Whose devices it serves; nil: those of all apps.
+  public var apps: Set<String>?
   public var sender: any PushSender
   public var statistics: SenderStatistics
 
@@ -28,6 +30,10 @@ public struct GatewayPool: Sendable {
     self.serves = serves
     self.sender = sender
     self.statistics = statistics
+  }
+
+  func serves(_ job: PushJob) -> Bool {
+    (apps?.contains(job.user.app) ?? true) && serves(job.token)
   }
 }
 

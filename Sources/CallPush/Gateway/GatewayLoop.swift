@@ -81,7 +81,7 @@ final class GatewayLoop<Bus: ClusterBus> {
     lastItem += 1
     items[lastItem] = item
     gateway.logger.taken(job, attempt: item.attempt)
-    let pool = gateway.pools.firstIndex { $0.serves(job.token) }
+    let pool = gateway.pools.firstIndex { $0.serves(job) }
     // Of Web Push the topic is the service's origin.
     let service = job.token.provider == .webPush ? job.token.topic : ""
     machine.take(

@@ -1,3 +1,4 @@
+internal import CallBus
 package import CallClient
 package import CallCore
 package import CallWire
@@ -12,9 +13,42 @@ package struct Who: Hashable, Sendable, CustomStringConvertible {
     self.device = device
   }
 
+  /// As the cluster tells them apart.
+  package static func == (one: Who, other: Who) -> Bool {
+    one.user.hasBytes(of: other.user) && one.device.hasBytes(of: other.device)
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    user.hashBytes(into: &hasher)
+    device.hashBytes(into: &hasher)
+  }
+
   package init(_ party: Party) { self.init(party.user, party.device.text) }
 
-  package var description: String { "\(user)/\(device)" }
+  /// In ASCII: two that are not the same have descriptions that are not the same text either.
+  package var description: String { "\(Subjects.keyPart(user))/\(Subjects.keyPart(device))" }
+
+  /// Reads parts of a description, or of a key of the store.
+  init?(encoded user: Substring, _ device: Substring) {
+    guard let user = Self.decoded(user), let device = Self.decoded(device) else { return nil }
+    self.init(user, device)
+  }
+
+  /// What `Subjects.keyPart` encoded.
+  private static func decoded(_ part: Substring) -> String? {
+    var bytes: [UInt8] = []
+    var rest = part.utf8
+    while let byte = rest.popFirst() {
+      guard byte == UInt8(ascii: "_") else {
+        bytes.append(byte)
+        continue
+      }
+      guard let value = UInt8(String(Substring(rest.prefix(2))), radix: 16) else { return nil }
+      bytes.append(value)
+      rest = rest.dropFirst(2)
+    }
+    return String(validating: bytes, as: UTF8.self)
+  }
 }
 
 /// What happens in a world and can be judged: what devices say and hear, and what the cluster keeps.

@@ -148,8 +148,8 @@ package enum SignalText {
     let parts = text.split(separator: "#")
     guard parts.count == 2, let number = Int(parts[1]) else { return nil }
     let who = parts[0].split(separator: "/")
-    guard who.count == 2 else { return nil }
-    return (Who(String(who[0]), String(who[1])), number)
+    guard who.count == 2, let who = Who(encoded: who[0], who[1]) else { return nil }
+    return (who, number)
   }
 }
 

@@ -24,7 +24,8 @@ extension HistoryChecker {
   func witnesses(_ facts: Facts) -> [Link] {
     guard let placed = facts.placed, let asked = facts.placeSentAt else { return [] }
     let all = links.filter { _, link in
-      guard let since = link.attachedAt, since <= asked, link.who.user == placed.callee.user,
+      guard let since = link.attachedAt, since <= asked,
+        link.who.user.hasBytes(of: placed.callee.user),
         link.who != Who(placed.caller)
       else { return false }
       switch facts.legEnds[link.who.device] {

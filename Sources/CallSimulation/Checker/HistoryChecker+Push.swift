@@ -75,7 +75,8 @@ extension HistoryChecker {
       try refuse(.cleanUpsWhereWanted, "no push had made it ring")
     }
     if before.contains(where: \.isCleanUp) { try refuse(.pushedOnce, "a second clean-up") }
-    if facts.answered?.by.device.text == device, facts.answered?.by.user == user {
+    if facts.answered?.by.device.text == device, facts.answered?.by.user.hasBytes(of: user) == true
+    {
       try refuse(.cleanUpsWhereWanted, "it is the one that answered")
     }
     if isRefuser { try refuse(.cleanUpsWhereWanted, "it had declined, or was busy") }
@@ -100,7 +101,7 @@ extension HistoryChecker {
     if facts.legEnds.values.contains(.declinedHere) || !end.missed {
       try refuse(.noticesOfMissed, "the user knows of the call")
     }
-    if let placed = facts.placed, placed.caller.user == placed.callee.user,
+    if let placed = facts.placed, placed.caller.user.hasBytes(of: placed.callee.user),
       placed.caller.device.text == device
     {
       try refuse(.noticesOfMissed, "it placed the call itself")

@@ -268,7 +268,7 @@ package struct HistoryChecker: Sendable {
       return
     }
     entry.stored = false
-    let siblings = registrations.count { $0.key.user == who.user && $0.value.stored }
+    let siblings = registrations.count { $0.key.user.hasBytes(of: who.user) && $0.value.stored }
     guard entry.mayGo(at: now) || siblings >= devicesPerUser || !entry.acknowledged else {
       throw Violation(.registrationKept, "\(who) was removed, and nobody asked for it")
     }

@@ -28,7 +28,8 @@ extension SimCoverage {
 
   /// A device that asked for a call was told what became of it.
   func attached(_ who: Who, _ state: CallState) {
-    guard let seen = calls[state.call], state.phase == .ended, seen.callee == who.user else {
+    guard let seen = calls[state.call], state.phase == .ended, seen.callee.hasBytes(of: who.user)
+    else {
       return
     }
     if seen.pushed.contains(who.device), state.reason == .cancelled { race("R3", state.call) }
@@ -41,7 +42,7 @@ extension SimCoverage {
     guard let owner, let former = owners[fingerprint], former != owner else { return }
     world.count("race.R13")
     let isRinging = calls.values.contains { seen in
-      seen.callee == former.user && seen.pushed.contains(former.device) && !seen.isEnded
+      seen.callee.hasBytes(of: former.user) && seen.pushed.contains(former.device) && !seen.isEnded
         && seen.answeredBy == nil
     }
     if isRinging { world.count("race.R13 in mid-ring") }

@@ -54,7 +54,7 @@ final class SimPhones {
       return observers.wrong("a push says something else than was decided", push.job.call)
     }
     // Decided before the phone had another user: the app sees that it is not for its user.
-    guard push.job.user.user == holder.user, push.job.device.text == holder.device else {
+    guard Who(push.job) == holder else {
       return world.count("phone.push to the former user")
     }
     guard case .invite(let invite) = news else { return world.count("phone.\(news.purpose.name)") }

@@ -54,6 +54,9 @@ final class SimPushPeople {
   }
 
   private func give(_ who: Who, _ profile: SimPushProfile) {
+    var profile = profile
+    // Sinch's takes users with names in ASCII alone.
+    if profile.kind == .sinch, !who.user.utf8.allSatisfy({ $0 < 0x80 }) { profile.kind = .apple }
     profiles[who] = profile
     for token in profile.tokens { provider.give(token, to: who) }
   }

@@ -16,7 +16,7 @@ package struct SimOptions: Sendable {
   package var pushShare = 0.5
   package let keys: AppKeys
   let pushKeys: PushCapabilityKeys
-  private let tokens: [String: String]
+  private let tokens: [UserKey: String]
 
   static let app = "sim"
   static let cluster = "sim"
@@ -26,12 +26,25 @@ package struct SimOptions: Sendable {
   /// The device whose registration has this key: shard, app, user, device.
   static func who(registrationKey key: String) -> Who? {
     let parts = key.split(separator: ".")
-    return parts.count == 4 ? Who(String(parts[2]), String(parts[3])) : nil
+    return parts.count == 4 ? Who(encoded: parts[2], parts[3]) : nil
+  }
+  /// All are of one app, whose name stands behind the dot.
+  static func fingerprint(tokenKey key: String) -> String {
+    String(key.prefix { $0 != "." })
   }
   /// So many at most; each has a token.
   static let userCount = 24
 
-  static func user(_ number: Int) -> String { "u\(number)" }
+  /// Some are the same in Unicode's eyes, and nobody else's.
+  static func user(_ number: Int) -> String {
+    switch number {
+    case 1: "u\u{e9}"
+    case 2: "ue\u{301}"
+    case 3: "uK"
+    case 4: "u\u{212a}"
+    default: "u\(number)"
+    }
+  }
 
   /// - Throws: when tokens cannot be made, which would be a mistake of the simulation.
   package init() async throws {
@@ -50,17 +63,19 @@ package struct SimOptions: Sendable {
     keys = try AppKeys(json: Array(file.utf8))
     pushKeys = try PushCapabilityKeys([[UInt8](repeating: 7, count: 32)])
     let minter = TokenMinter(keys: keys)
-    var tokens: [String: String] = [:]
+    var tokens: [UserKey: String] = [:]
     for number in 0..<Self.userCount {
       let user = Self.user(number)
-      tokens[user] = try await minter.mint(
+      tokens[UserKey(app: Self.app, user: user)] = try await minter.mint(
         app: Self.app, user: user, lifetimeSeconds: 86_400,
         now: SimWorld.beginning.microseconds / 1_000_000 - 3600)
     }
     self.tokens = tokens
   }
 
-  func token(of user: String) -> String { tokens[user] ?? "" }
+  func token(of user: String) -> String {
+    tokens[UserKey(app: Self.app, user: user)] ?? ""
+  }
 
   /// How far the clocks of nodes lie apart.
   static let skewLargest: Span = .milliseconds(400)

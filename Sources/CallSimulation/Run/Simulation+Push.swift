@@ -18,12 +18,14 @@ extension Simulation {
       let owner = entry.value.flatMap { try? ClusterCodec.tokenOwner($0) }
       let who = owner.map { Who($0.user.user, $0.device.text) }
       world.note("store", "token \(entry.key.prefix(8)) is \(who.map(\.description) ?? "nobody")'s")
-      coverage.claimed(entry.key, who)
-      note(.push(.claim(fingerprint: entry.key, who)))
+      let fingerprint = SimOptions.fingerprint(tokenKey: entry.key)
+      coverage.claimed(fingerprint, who)
+      note(.push(.claim(fingerprint: fingerprint, who)))
     }
     observeUnheard()
     nats.observers.raced.append { [unowned self] bucket, key in
-      if bucket == SimOptions.tokenBucket { note(.push(.raced(fingerprint: key))) }
+      guard bucket == SimOptions.tokenBucket else { return }
+      note(.push(.raced(fingerprint: SimOptions.fingerprint(tokenKey: key))))
     }
     nats.observers.jobAdded.append { [unowned self] node, bytes in
       guard let job = try? ClusterCodec.pushJob(bytes) else {

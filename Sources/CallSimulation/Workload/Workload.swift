@@ -106,7 +106,7 @@ final class Workload {
       call: call, ringTimeoutSeconds: script.ringTimeoutSeconds, description: "offer",
       headers: random.chance(0.2) ? [CustomHeader(name: "x", value: "1")] : [])
     let address = CallAddress(
-      callee: callee.user == caller.who.user ? "" : callee.user, call: call)
+      callee: callee.user.hasBytes(of: caller.who.user) ? "" : callee.user, call: call)
     running[call] = Running(
       script: script, caller: caller, callees: callees, request: request, address: address)
     world.count("call.\(script.kind.rawValue)")

@@ -23,6 +23,7 @@ extension Packer {
     message.pointee.session = value.session.number
     message.pointee.request = value.request
     message.pointee.after = value.after
+    message.pointee.devices_per_user = value.devicesPerUser
     set(&message.pointee.app, value.user.app)
     set(&message.pointee.user, value.user.user)
     set(&message.pointee.device, value.device.text)

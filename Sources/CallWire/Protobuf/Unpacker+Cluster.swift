@@ -40,6 +40,7 @@ extension Unpacker {
       callee: callee.isEmpty ? user : UserKey(app: user.app, user: callee),
       body: try body(message))
     command.after = message.pointee.after
+    command.devicesPerUser = message.pointee.devices_per_user
     return command
   }
 

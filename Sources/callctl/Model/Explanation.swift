@@ -1,3 +1,4 @@
+internal import CallCore
 package import CallTelemetry
 
 /// Why each device of the callee rang, or did not: one plain sentence each.
@@ -15,7 +16,7 @@ package enum Explanation {
       Sentence(device: leg.party.device, text: LegStory(report, leg).sentence)
     }
     for device in user?.devices ?? []
-    where !legs.contains(where: { $0.party.device == device.device })
+    where !legs.contains(where: { $0.party.device.hasBytes(of: device.device) })
       && !isCaller(device.device, report)
     {
       out.append(Sentence(device: device.device, text: bystander(device, report)))
@@ -39,7 +40,8 @@ package enum Explanation {
   }
 
   private static func isCaller(_ device: String, _ report: CallReport) -> Bool {
-    report.caller?.user == report.callee && report.caller?.device == device
+    guard let caller = report.caller, let callee = report.callee else { return false }
+    return caller.user.hasBytes(of: callee) && caller.device.hasBytes(of: device)
   }
 
   private static func bystander(_ device: UserReport.Device, _ report: CallReport) -> String {
@@ -74,7 +76,8 @@ private struct LegStory {
     start = all.first?.atMicroseconds ?? 0
     // Older nodes do not say whose device it is.
     events = all.filter {
-      $0.device == leg.party.device && ($0.user == nil || $0.user == leg.party.user)
+      ($0.device?.hasBytes(of: leg.party.device) ?? false)
+        && ($0.user?.hasBytes(of: leg.party.user) ?? true)
     }
   }
 

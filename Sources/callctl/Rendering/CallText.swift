@@ -1,3 +1,4 @@
+internal import CallCore
 package import CallTelemetry
 
 /// What `callctl call` prints.
@@ -81,8 +82,11 @@ package enum CallText {
   private static func device(_ event: CallReport.Event, _ report: CallReport) -> String {
     guard let device = event.device else { return "-" }
     let isCaller =
-      event.user == report.caller?.user && device == report.caller?.device
-      && event.user != nil
+      if let user = event.user, let caller = report.caller {
+        user.hasBytes(of: caller.user) && device.hasBytes(of: caller.device)
+      } else {
+        false
+      }
     return Figures.safe(device) + (isCaller ? " (caller)" : "")
   }
 

@@ -20,10 +20,13 @@ package struct LocalClusterOptions: Sendable, Equatable {
   package var callctlPath: String?
   /// The app that the devices belong to.
   package var app = "load"
-  /// Further apps that the edges know.
+  /// Further apps that the edges know. Each may place a hundred calls a second.
   package var otherApps: [String] = []
   /// Whether devices connect over TLS.
   package var tls = false
+  /// Whether the devices' app and its users have the limits that apps have unless one says otherwise. The
+  /// load of one app else has none: what is to be seen is what the cluster can do.
+  package var hasStandardLimits = false
   /// Settings of all nodes, by the names that docs/configuration.md gives them.
   package var nodeSettings: [String: String] = [:]
   /// Whether nodes reach NATS through relays that can be cut.
@@ -35,6 +38,21 @@ package struct LocalClusterOptions: Sendable, Equatable {
     self.natsPath = natsPath
     self.callnodePath = callnodePath
   }
+
+  /// By app.
+  var appLimits: [String: [AppLimit: Int]] {
+    var limits: [String: [AppLimit: Int]] = [:]
+    for other in otherApps { limits[other] = [.callsPerSecond: Self.otherCallsPerSecond] }
+    guard !hasStandardLimits else { return limits }
+    let rates: [AppLimit] = [
+      .callsPerUser, .signalBytesPerUser, .callsPerSecond, .liveCalls, .registrationsPerSecond,
+    ]
+    limits[app] = Dictionary(uniqueKeysWithValues: rates.map { ($0, $0.facts.range.upperBound) })
+    return limits
+  }
+
+  /// A tenth of what `app-flood` places.
+  static let otherCallsPerSecond = 100
 }
 
 /// nats-servers, coordinators and edges on this machine, each a process, on loopback and free ports,
@@ -76,7 +94,8 @@ package struct LocalCluster: Sendable {
   ) async throws -> LocalCluster {
     let starter = ClusterStarter(
       options: options, folder: folder, processes: processes, isWanted: isWanted)
-    let (keys, json) = AppKeys.generateDevelopment(apps: [options.app] + options.otherApps)
+    let (keys, json) = AppKeys.generateDevelopment(
+      apps: [options.app] + options.otherApps, limits: options.appLimits)
     try folder.write(json, to: "keys.json")
     if options.tls {
       let authority = try LoopbackAuthority()

@@ -258,7 +258,10 @@ package struct RunPlan: Sendable {
     if try Self.sleepOptions(command) != nil { options.pushGateways = command.pushGateways }
     options.shards = command.shards
     options.tls = command.tls
-    if try Self.hostilePlan(command) != nil { options.otherApps = ["hostile"] }
+    if try Self.hostilePlan(command) != nil {
+      options.otherApps = ["hostile"]
+      options.hasStandardLimits = true
+    }
     options.nodeSettings = try nodeSettings(command)
     options.callctlPath = Executables.beside("callctl")
     if !command.chaos.isEmpty {

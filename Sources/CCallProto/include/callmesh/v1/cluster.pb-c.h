@@ -156,6 +156,10 @@ struct  Callmesh__V1__Command
    */
   char *callee;
   /*
+   * Of attach and register: what the app allows; 0: what the cluster does.
+   */
+  uint32_t devices_per_user;
+  /*
    * Of a description or candidate: the request that comes first; 0: none is unanswered.
    */
   uint64_t after;
@@ -195,7 +199,7 @@ struct  Callmesh__V1__Command
 };
 #define CALLMESH__V1__COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__command__descriptor) \
-    , 0, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, CALLMESH__V1__COMMAND__BODY__NOT_SET, {0} }
+    , 0, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, CALLMESH__V1__COMMAND__BODY__NOT_SET, {0} }
 
 
 struct  Callmesh__V1__AttachCommand

@@ -1,0 +1,105 @@
+/// What one app, and one of its users and sessions, may take of a cluster. The file of keys says it for each
+/// app; docs/configuration.md has the same table.
+public enum AppLimit: String, Sendable, CaseIterable {
+  // Of a user.
+  case devicesPerUser
+  case callsPerUser
+  case signalBytesPerUser
+  // Of a session.
+  case commandsPerSession
+  case bytesPerSession
+  // Of the app.
+  case callsPerSecond
+  case liveCalls
+  case registrationsPerSecond
+
+  public struct Facts: Sendable {
+    public var standard: Int
+    public var range: ClosedRange<Int>
+    /// Of a rate: how many seconds' worth may come at once. 0: it is no rate.
+    public var seconds = 0
+    /// What is counted, for sentences: `calls a second of one user`.
+    public var what: String
+  }
+
+  public var facts: Facts {
+    switch self {
+    case .devicesPerUser:
+      // 0: what the cluster's setting says, which holds where it is smaller, too.
+      Facts(standard: 0, range: 0...100, what: "registered devices of one user")
+    case .callsPerUser:
+      Facts(standard: 2, range: 1...100_000, seconds: 10, what: "calls a second from one user")
+    case .signalBytesPerUser:
+      Facts(
+        standard: 16_384, range: 8192...1_000_000_000, seconds: 16,
+        what: "bytes of descriptions and candidates a second from one user")
+    case .commandsPerSession:
+      // 0: what the edge's settings say.
+      Facts(standard: 0, range: 0...100_000, seconds: 3, what: "commands a second on one session")
+    case .bytesPerSession:
+      Facts(
+        standard: 65_536, range: 8192...1_000_000_000, seconds: 16,
+        what: "bytes a second on one session")
+    case .callsPerSecond:
+      Facts(standard: 1000, range: 1...1_000_000, seconds: 2, what: "calls a second of one app")
+    case .liveCalls:
+      Facts(standard: 50_000, range: 1...10_000_000, what: "live calls of one app")
+    case .registrationsPerSecond:
+      Facts(
+        standard: 500, range: 1...1_000_000, seconds: 10, what: "registrations a second of one app")
+    }
+  }
+}
+
+/// What an app may do in a cluster, as the file of keys says.
+public struct AppTerms: Sendable, Equatable {
+  public var limits = AppLimits()
+  /// Bundle ids and Firebase projects for whose tokens its devices may register; nil: any. An empty one
+  /// stands for tokens of FCM that name no project.
+  public var pushTopics: [String]?
+
+  public init(limits: AppLimits = AppLimits(), pushTopics: [String]? = nil) {
+    self.limits = limits
+    self.pushTopics = pushTopics
+  }
+
+  /// Whether its devices may have a token. The topic of Web Push is the browser's push service, for all
+  /// apps the same.
+  public func admits(_ token: PushToken) -> Bool {
+    guard let pushTopics else { return true }
+    switch token.provider {
+    case .none, .webPush: return true
+    case .apns, .fcm: break
+    }
+    let isVoIP = token.provider == .apns && token.topic.hasSuffix(".voip")
+    let topic = isVoIP ? String(token.topic.dropLast(5)) : token.topic
+    return pushTopics.contains { $0.hasBytes(of: topic) }
+  }
+}
+
+/// The limits of one app.
+public struct AppLimits: Sendable, Equatable {
+  private var values: [AppLimit: Int] = [:]
+
+  /// The standard ones.
+  public init() {}
+
+  public subscript(limit: AppLimit) -> Int {
+    get { values[limit] ?? limit.facts.standard }
+    set { values[limit] = newValue }
+  }
+
+  /// Of a rate: as many at once.
+  public func burst(_ limit: AppLimit) -> Int { self[limit] * limit.facts.seconds }
+
+  /// Of something that is refused: its limit, and when to try again.
+  public func refusal(
+    _ limit: AppLimit, _ code: CallError.Code = .rateLimited, retryAfterMilliseconds: UInt32
+  ) -> CallError {
+    let facts = limit.facts
+    let atOnce = facts.seconds > 0 ? ", \(burst(limit)) at once" : ""
+    return CallError(
+      code, "\(limit.rawValue): at most \(self[limit]) \(facts.what)\(atOnce).",
+      retryAfterMilliseconds: retryAfterMilliseconds)
+  }
+}

@@ -1,0 +1,322 @@
+import CallCore
+import CallEdge
+import CallTelemetry
+import CallWire
+import NIOCore
+import Testing
+
+private let start = Timestamp(microseconds: wallSeconds * 1_000_000)
+
+/// What an app, one of its users and one session may take of an edge.
+@Suite(.timeLimit(.minutes(2))) struct AppLimitTests {
+  /// Two apps: the limits of the first are small.
+  private struct Gates {
+    let registry = MetricsRegistry()
+    let gates: AppGates
+    var now = start
+
+    init(_ limits: [AppLimit: Int], topics: [String]? = nil) {
+      var terms = AppTerms(pushTopics: topics)
+      for (limit, value) in limits { terms.limits[limit] = value }
+      gates = AppGates(
+        ["demo": terms, "other": AppTerms()], usersMax: 1000, registry: registry, now: start)
+    }
+
+    func say(_ body: Command.Body, user: String = "ann", app: String = "demo") -> CallError? {
+      let key = UserKey(app: app, user: user)
+      return gates.refusal(
+        of: Command(
+          session: SessionRef(edge: 1, number: 1), request: 1, user: key, device: "d", callee: key,
+          body: body), now: now)
+    }
+
+    func place(_ bytes: Int = 0, user: String = "ann", app: String = "demo") -> CallError? {
+      let text = String(repeating: "d", count: bytes)
+      return say(
+        .place(PlaceRequest(call: CallID(high: 1, low: 1), description: text)), user: user, app: app
+      )
+    }
+
+    func refused(_ limit: AppLimit, app: String = "demo") -> Int {
+      let line =
+        "callmesh_app_limited_total{app=\"\(app)\",limit=\"\(limit.rawValue)\"} "
+      for text in registry.render().split(separator: "\n") where text.hasPrefix(line) {
+        return Int(text.dropFirst(line.count)) ?? -1
+      }
+      return -1
+    }
+  }
+
+  @Test func callsOfAUser() {
+    var gates = Gates([.callsPerUser: 2])
+    for _ in 0..<20 { #expect(gates.place() == nil) }
+    let refusal = gates.place()
+    #expect(refusal?.code == .rateLimited)
+    #expect(
+      refusal?.message == "callsPerUser: at most 2 calls a second from one user, 20 at once.")
+    #expect(refusal?.retryAfterMilliseconds == 500)
+    #expect(gates.place(user: "bob") == nil, "each user has a rate of its own")
+    #expect(gates.place(app: "other") == nil, "also one of the same name in another app")
+    #expect(gates.refused(.callsPerUser) == 1)
+    gates.now = start + .milliseconds(500)
+    #expect(gates.place() == nil)
+    #expect(gates.place()?.code == .rateLimited)
+  }
+
+  @Test func callsOfAnApp() {
+    var gates = Gates([.callsPerSecond: 10])
+    for number in 0..<20 { #expect(gates.place(user: "u\(number)") == nil) }
+    let refusal = gates.place(user: "last")
+    #expect(
+      refusal?.message == "callsPerSecond: at most 10 calls a second of one app, 20 at once.")
+    #expect(refusal?.retryAfterMilliseconds == 100)
+    #expect(gates.place(app: "other") == nil, "the other app notices nothing")
+    #expect(
+      gates.refused(.callsPerSecond) == 1 && gates.refused(.callsPerSecond, app: "other") == 0)
+    gates.now = start + .milliseconds(100)
+    #expect(gates.place(user: "last") == nil)
+  }
+
+  /// One user cannot use up what is the app's by calls that are refused.
+  @Test func whatIsOverTheUsersLimitTakesNothingOfTheApps() {
+    let gates = Gates([.callsPerSecond: 20, .callsPerUser: 1])
+    for _ in 0..<1000 { _ = gates.place(user: "mallory") }
+    for number in 0..<30 { #expect(gates.place(user: "u\(number)") == nil) }
+  }
+
+  @Test func bytesOfAUser() {
+    var gates = Gates([.signalBytesPerUser: 10_000])
+    let call = CallID(high: 1, low: 1)
+    let body = String(repeating: "c", count: 8000)
+    #expect(gates.place(60_000) == nil)
+    #expect(gates.say(.answer(call, description: String(repeating: "d", count: 60_000))) == nil)
+    for _ in 0..<5 { #expect(gates.say(.signal(call, .candidate, body: body)) == nil) }
+    let refusal = gates.say(.signal(call, .candidate, body: body))
+    #expect(
+      refusal?.message
+        == "signalBytesPerUser: at most 10000 bytes of descriptions and candidates a second from one "
+        + "user, 160000 at once.")
+    #expect(refusal?.retryAfterMilliseconds == 800)
+    #expect(gates.say(.hangUp(call)) == nil && gates.place(user: "bob") == nil)
+    gates.now = start + .milliseconds(800)
+    #expect(gates.say(.signal(call, .candidate, body: body)) == nil)
+  }
+
+  @Test func registrationsOfAnApp() {
+    let gates = Gates([.registrationsPerSecond: 3])
+    for number in 0..<30 {
+      #expect(gates.say(.register(RegistrationRequest()), user: "u\(number)") == nil)
+    }
+    #expect(gates.say(.register(RegistrationRequest()))?.code == .rateLimited)
+    #expect(gates.say(.register(RegistrationRequest()), app: "other") == nil)
+    #expect(gates.refused(.registrationsPerSecond) == 1)
+  }
+
+  @Test func liveCallsOfAnApp() {
+    let gates = Gates([.liveCalls: 2])
+    let live = gates.gates.gate(of: "demo")?.live
+    live?.add(1)
+    #expect(gates.place() == nil)
+    live?.add(1)
+    let refusal = gates.place()
+    #expect(refusal?.code == .tooManyLiveCalls && refusal?.retryAfterMilliseconds == 1000)
+    #expect(refusal?.message == "liveCalls: at most 2 live calls of one app.")
+    #expect(gates.place(app: "other") == nil && gates.refused(.liveCalls) == 1)
+    // The count stays when the terms change.
+    var terms = AppTerms()
+    terms.limits[.liveCalls] = 1
+    gates.gates.update(["demo": terms], now: start)
+    #expect(gates.place()?.code == .tooManyLiveCalls)
+    live?.add(-2)
+    #expect(gates.place() == nil)
+  }
+
+  @Test func newTermsCount() {
+    let gates = Gates([.callsPerUser: 1])
+    for _ in 0..<10 { #expect(gates.place() == nil) }
+    #expect(gates.place()?.code == .rateLimited)
+    var terms = AppTerms()
+    terms.limits[.callsPerUser] = 5
+    gates.gates.update(["demo": terms], now: start)
+    for _ in 0..<50 { #expect(gates.place() == nil) }
+    gates.gates.update(["demo": terms], now: start)
+    #expect(gates.place()?.code == .rateLimited, "what has not changed goes on")
+    #expect(gates.gates.gate(of: "other") == nil)
+  }
+
+  // MARK: Push topics
+
+  @Test func pushTopics() {
+    let gates = Gates([:], topics: ["org.example.app", "example-project"])
+    func register(
+      _ provider: PushProvider, _ topic: String, isVoIP: Bool = false, app: String = "demo"
+    ) -> CallError.Code? {
+      let token = PushToken(provider: provider, environment: "", topic: topic, token: "t")
+      let request =
+        isVoIP ? RegistrationRequest(voipToken: token) : RegistrationRequest(alertToken: token)
+      return gates.say(.register(request), app: app)?.code
+    }
+    #expect(register(.apns, "org.example.app") == nil)
+    #expect(register(.apns, "org.example.app.voip", isVoIP: true) == nil)
+    #expect(register(.fcm, "example-project") == nil)
+    #expect(register(.webPush, "https://push.example") == nil)
+    #expect(register(.apns, "org.other.app") == .foreignPushTopic)
+    #expect(register(.apns, "org.other.app.voip", isVoIP: true) == .foreignPushTopic)
+    #expect(register(.fcm, "other-project") == .foreignPushTopic)
+    #expect(register(.fcm, "") == .foreignPushTopic, "whose project is not said")
+    #expect(register(.fcm, "org.example.app.voip") == .foreignPushTopic)
+    #expect(register(.apns, "org.other.app", app: "other") == nil)
+  }
+
+  // MARK: Through the sockets
+
+  @Test(arguments: DeviceCodec.allCases) func aSessionHearsItsLimit(codec: DeviceCodec) async throws
+  {
+    var terms = AppTerms(pushTopics: ["org.example.app"])
+    terms.limits[.callsPerUser] = 1
+    try await EdgeFixture.run(at: StillTime(), terms: terms) { edge in
+      let (client, _) = try await edge.device("ann", "phone", codec: codec)
+      func place(_ id: UInt64) -> ClientCommand {
+        let call = CallID(high: 1, low: id)
+        return .place(CallAddress(callee: "bob", call: call), PlaceRequest(call: call))
+      }
+      for id in UInt64(2)..<12 {
+        client.say(id, place(id))
+        // Only so many may live at a time.
+        #expect(try await client.reply() == (id, .done))
+        client.say(id + 100, .cancel(CallAddress(callee: "bob", call: CallID(high: 1, low: id))))
+        #expect(try await client.reply() == (id + 100, .done))
+      }
+      client.say(12, place(12))
+      guard case (12, .error(let error)) = try await client.reply() else {
+        throw TestFailure("not refused")
+      }
+      #expect(error.code == .rateLimited && error.retryAfterMilliseconds == 1000)
+      #expect(error.message.hasPrefix("callsPerUser: at most 1 calls a second"))
+      // What it does not say again: nothing was placed.
+      client.say(13, .ping)
+      #expect(try await client.reply() == (13, .done))
+      let name = "callmesh_app_limited_total{app=\"demo\",limit=\"callsPerUser\"}"
+      #expect(edge.metric(name) == 1)
+    }
+  }
+
+  @Test func liveCallsAreThoseOfItsSessions() async throws {
+    var terms = AppTerms()
+    terms.limits[.liveCalls] = 2
+    try await EdgeFixture.run(at: StillTime(), terms: terms) { edge in
+      func place(_ client: RawClient, _ id: UInt64) async throws -> CallError.Code? {
+        let call = CallID(high: 1, low: id)
+        client.say(id, .place(CallAddress(callee: "bob", call: call), PlaceRequest(call: call)))
+        if case .error(let error) = try await client.reply().reply { return error.code }
+        return nil
+      }
+      let (ann, _) = try await edge.device("ann", "phone")
+      let (carl, _) = try await edge.device("carl", "phone")
+      #expect(try await place(ann, 2) == nil)
+      #expect(try await place(carl, 3) == nil)
+      #expect(try await place(carl, 4) == .tooManyLiveCalls)
+      ann.say(5, .cancel(CallAddress(callee: "bob", call: CallID(high: 1, low: 2))))
+      #expect(try await ann.reply() == (5, .done))
+      #expect(try await place(carl, 6) == nil)
+      #expect(try await place(ann, 7) == .tooManyLiveCalls)
+      // Who is gone has none.
+      try await carl.channel.close().get()
+      _ = try await edge.shards.next {
+        if case .sessionClosed = $0.body { true } else { false }
+      }
+      #expect(try await place(ann, 8) == nil)
+      #expect(try await place(ann, 9) == nil)
+      #expect(try await place(ann, 10) == .tooManyLiveCalls)
+    }
+  }
+
+  /// The shard is told how many devices the app allows.
+  @Test func theShardHearsOfTheDevices() async throws {
+    var terms = AppTerms()
+    terms.limits[.devicesPerUser] = 3
+    try await EdgeFixture.run(terms: terms) { edge in
+      let client = try await edge.client()
+      try await client.attach(token: try await edge.token("ann"), device: "phone")
+      let attach = try await edge.shards.next {
+        if case .attach = $0.body { true } else { false }
+      }
+      #expect(attach.devicesPerUser == 3)
+      client.say(2, .register(RegistrationRequest()))
+      let register = try await edge.shards.next {
+        if case .register = $0.body { true } else { false }
+      }
+      #expect(register.devicesPerUser == 3)
+    }
+  }
+
+  @Test func byHTTPTheAnswerSaysWhen() async throws {
+    var terms = AppTerms(pushTopics: ["org.example.app"])
+    terms.limits[.registrationsPerSecond] = 1
+    try await EdgeFixture.run(at: StillTime(), terms: terms) { edge in
+      let token = try await edge.token("ann", device: "phone")
+      let client = try await edge.client()
+      for _ in 0..<10 {
+        #expect(
+          try await client.request("POST", "/v1/devices", token: token, body: "{}").status == 200)
+      }
+      let refused = try await client.request("POST", "/v1/devices", token: token, body: "{}")
+      #expect(refused.status == 429 && refused.headers["retry-after"] == "1")
+      #expect(refused.text.contains("registrationsPerSecond: at most 1 registrations a second"))
+      let digits = String(repeating: "ab", count: 32)
+      let body =
+        #"{"alertToken":{"provider":"apns","topic":"org.other.app","token":"\#(digits)"}}"#
+      let foreign = try await client.request("POST", "/v1/devices", token: token, body: body)
+      #expect(foreign.status == 403 && foreign.text.contains("foreignPushTopic"))
+      #expect(!foreign.text.contains(digits))
+      #expect(edge.metric("callmesh_app_foreign_topics_total{app=\"demo\"}") == 1)
+    }
+  }
+
+  /// Bytes count as they come over the socket, whatever they hold.
+  @Test func bytesOfASession() async throws {
+    var terms = AppTerms()
+    terms.limits[.bytesPerSession] = 8192
+    terms.limits[.signalBytesPerUser] = AppLimit.signalBytesPerUser.facts.range.upperBound
+    try await EdgeFixture.run(at: StillTime(), terms: terms) { edge in
+      let (client, _) = try await edge.device("ann", "phone")
+      let address = CallAddress(callee: "bob", call: CallID(high: 1, low: 1))
+      let body = String(repeating: "d", count: 60_000)
+      var id: UInt64 = 1
+      // The bucket holds the largest frame of all in any case.
+      for _ in 0..<17 {
+        id += 1
+        client.say(id, .answer(address, description: body))
+        #expect(try await client.reply() == (id, .done))
+      }
+      client.say(99, .answer(address, description: body))
+      guard case (99, .error(let error)) = try await client.reply() else {
+        throw TestFailure("not refused")
+      }
+      #expect(error.code == .rateLimited && error.retryAfterMilliseconds > 0)
+      #expect(
+        error.message == "bytesPerSession: at most 8192 bytes a second, 1048576 at once.")
+      #expect(
+        edge.metric("callmesh_app_limited_total{app=\"demo\",limit=\"bytesPerSession\"}") == 1)
+    }
+  }
+
+  @Test func commandsOfASession() async throws {
+    var terms = AppTerms()
+    terms.limits[.commandsPerSession] = 2
+    try await EdgeFixture.run(at: StillTime(), terms: terms) { edge in
+      let (client, _) = try await edge.device("ann", "phone")
+      func query(_ id: UInt64) {
+        client.say(id, .query(CallAddress(callee: "bob", call: CallID(high: 1, low: id))))
+      }
+      var refused: CallError?
+      for id in UInt64(2)..<70 where refused == nil {
+        query(id)
+        if case (_, .error(let error)) = try await client.reply() { refused = error }
+      }
+      #expect(refused?.message == "Too many commands: 2 a second, 6 at once.")
+      #expect(
+        edge.metric("callmesh_app_limited_total{app=\"demo\",limit=\"commandsPerSession\"}") == 1)
+    }
+  }
+}
