@@ -45,7 +45,11 @@ final class TestCluster: Sendable {
   }
 
   func startCoordinator(_ name: String) throws {
-    try start(name, ["coordinator"] + common(name) + ["--metrics-port", "\(port(for: name))"])
+    try start(
+      name,
+      ["coordinator"] + common(name) + [
+        "--metrics-port", "\(port(for: name))", "--keys-file", folder + "/keys.json",
+      ])
   }
 
   /// An edge that was there before comes back on its port.

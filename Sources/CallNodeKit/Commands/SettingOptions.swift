@@ -32,7 +32,6 @@ struct NodeOptions: ParsableArguments {
 
 struct EdgeOptions: ParsableArguments {
   @Option(help: .of(.port)) var port: String?
-  @Option(help: .of(.keysFile)) var keysFile: String?
   @Option(help: .of(.eventLoops)) var eventLoops: String?
   @Option(help: .of(.pingInterval)) var pingInterval: String?
   @Option(help: .of(.commandsPerSecond)) var commandsPerSecond: String?
@@ -49,7 +48,7 @@ struct EdgeOptions: ParsableArguments {
 
   var given: [SettingKey: String] {
     [
-      .port: port, .keysFile: keysFile, .eventLoops: eventLoops, .pingInterval: pingInterval,
+      .port: port, .eventLoops: eventLoops, .pingInterval: pingInterval,
       .commandsPerSecond: commandsPerSecond, .commandsBurst: commandsBurst,
       .allowedOrigins: allowedOrigins, .connectionsMax: connectionsMax,
       .connectionsPerAddress: connectionsPerAddress, .unattachedMax: unattachedMax,
@@ -58,6 +57,13 @@ struct EdgeOptions: ParsableArguments {
       .unlimitedAddresses: unlimitedAddresses,
     ].compactMapValues { $0 }
   }
+}
+
+/// Of nodes that check tokens.
+struct KeysOptions: ParsableArguments {
+  @Option(help: .of(.keysFile)) var keysFile: String?
+
+  var given: [SettingKey: String] { [.keysFile: keysFile].compactMapValues { $0 } }
 }
 
 struct PushOptions: ParsableArguments {
@@ -81,6 +87,7 @@ struct MetricsOptions: ParsableArguments {
 
 struct CoordinatorOptions: ParsableArguments {
   @Option(help: .of(.workers)) var workers: String?
+  @Option(help: .of(.sessionTickets)) var sessionTickets: String?
   @Option(help: .of(.leaseTimeout)) var leaseTimeout: String?
   @Option(help: .of(.probeTime)) var probeTime: String?
   @Option(help: .of(.probeAfterConnect)) var probeAfterConnect: String?
@@ -94,7 +101,7 @@ struct CoordinatorOptions: ParsableArguments {
 
   var given: [SettingKey: String] {
     [
-      .workers: workers, .leaseTimeout: leaseTimeout,
+      .workers: workers, .sessionTickets: sessionTickets, .leaseTimeout: leaseTimeout,
       .probeTime: probeTime, .probeAfterConnect: probeAfterConnect,
       .journalReplicas: journalReplicas, .appendTimeout: appendTimeout,
       .checkpointEveryRecords: checkpointEveryRecords,

@@ -12,7 +12,8 @@ package enum SettingKey: String, CaseIterable, Sendable {
   // Nodes that listen to no devices.
   case metricsPort
   // Coordinators.
-  case workers, leaseTimeout, probeTime, probeAfterConnect, journalReplicas, appendTimeout
+  case workers, sessionTickets, leaseTimeout, probeTime, probeAfterConnect, journalReplicas,
+    appendTimeout
   case checkpointEveryRecords, checkpointEveryBytes, checkpointEvery, rebalanceInterval
   case stoppedRetry
   // Push gateways.

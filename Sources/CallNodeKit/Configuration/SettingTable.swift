@@ -1,3 +1,5 @@
+internal import CallCoordinator
+
 extension Setting {
   /// All settings, in the order of help and documentation.
   package static let all: [Setting] =
@@ -64,8 +66,8 @@ extension Setting {
       remedy: "Under Kubernetes a service called callmesh sets CALLMESH_PORT to tcp://…: give the "
         + "service another name or set enableServiceLinks to false."),
     Setting(
-      .keysFile, .edge, .text(.path), nil, note: "none; an edge needs one",
-      "The file with the keys of the apps, with which devices' tokens are checked.",
+      .keysFile, .edge, .text(.path), nil, note: "none; edges and coordinators need one",
+      "The file with the keys of the apps, with which edges and coordinators check devices' tokens.",
       remedy: "For development make one with: callctl keys --app NAME --keys-file keys.json"),
     Setting(
       .eventLoops, .edge, .integer(1...256), nil, note: "one per core",
@@ -125,6 +127,10 @@ extension Setting {
     Setting(
       .workers, .coordinator, .integer(1...64), "1",
       "Threads that run shards. Give at most one per core."),
+    Setting(
+      .sessionTickets, .coordinator, .choice(SessionTickets.allCases.map(\.rawValue)), "required",
+      "Whether commands of edges count only in sessions whose token a coordinator has verified; offered: "
+        + "nodes of earlier versions are believed, too, during an upgrade."),
     Setting(
       .leaseTimeout, .coordinator, .duration(0.2, 60), "3s",
       "For how long nothing may be heard of a node before it counts as dead and its shards are "

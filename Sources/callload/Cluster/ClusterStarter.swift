@@ -99,8 +99,8 @@ struct ClusterStarter {
     var members: [NodeMember] = []
     for (index, port) in ports.enumerated() {
       let words = [
-        "edge", "--host", "127.0.0.1", "--port", "\(port)", "--keys-file",
-        folder.file("keys.json"), "--event-loops", "\(Self.processorShare(of: ports.count))",
+        "edge", "--host", "127.0.0.1", "--port", "\(port)", "--event-loops",
+        "\(Self.processorShare(of: ports.count))",
       ]
       members.append(try await startNode(.edge, "edge-\(index + 1)", port: port, words, nats))
     }
@@ -138,6 +138,11 @@ struct ClusterStarter {
       name: id, executable: options.callnodePath, arguments: words + common,
       logPath: folder.file("\(id).log"))
     command.otherExecutable = options.otherCallnodePath
+    // By environment: an earlier version's coordinator has no such flag.
+    command.environment[Self.environmentName(of: "keysFile")] = folder.file("keys.json")
+    if options.otherCallnodePath != nil {
+      command.environment[Self.environmentName(of: "sessionTickets")] = "offered"
+    }
     for (key, value) in options.nodeSettings {
       command.environment[Self.environmentName(of: key)] = value
     }
