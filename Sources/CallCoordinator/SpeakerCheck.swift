@@ -1,5 +1,6 @@
 package import CallAuth
 package import CallCore
+internal import CallTelemetry
 
 /// Judges what edges hand over before a shard sees it: whether the edge is the one that it says, and whether
 /// it may speak for the user. A coordinator believes an edge nothing else.

@@ -2,6 +2,7 @@ import CallAuth
 import CallBus
 import CallCoordinator
 import CallCore
+import CallTelemetry
 import CallWire
 import Synchronization
 import Testing
