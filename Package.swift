@@ -135,7 +135,8 @@ let package = Package(
     library("CallBus", ["CallCore", "CallTelemetry", .deque]),
     library("NATSBus", ["CallBus", "CallCore", "CallTelemetry", "CNATS"]),
     library(
-      "CallCoordinator", ["CallCore", "CallWire", "CallBus", "CallTelemetry", .log, .lifecycle]),
+      "CallCoordinator",
+      ["CallCore", "CallWire", "CallBus", "CallTelemetry", "CallAuth", .log, .lifecycle]),
     library(
       "CallEdge",
       [
@@ -200,7 +201,7 @@ let package = Package(
       name: "Benchmarks",
       dependencies: [
         "CallCore", "CallWire", "CallBus", "NATSBus", "CallCoordinator", "CallPush",
-        "CallTelemetry", "CallTestKit", .log, .crypto,
+        "CallTelemetry", "CallAuth", "CallTestKit", .log, .crypto,
       ] + Target.Dependency.nio, path: "loadtest/Benchmarks", swiftSettings: settings),
 
     .target(
@@ -219,7 +220,10 @@ let package = Package(
     tests("NATSBusTests", ["NATSBus", "CallBus", "CallCore", "CallTestKit"]),
     tests(
       "CallCoordinatorTests",
-      ["CallCoordinator", "CallBus", "CallWire", "CallCore", "CallTelemetry", "CallTestKit", .log]),
+      [
+        "CallCoordinator", "CallBus", "CallWire", "CallCore", "CallTelemetry", "CallAuth",
+        "CallTestKit", .log,
+      ]),
     tests(
       "CallEdgeTests",
       [

@@ -1312,7 +1312,7 @@ void   callmesh__v1__cluster_record__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__cluster_record__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
-static const ProtobufCFieldDescriptor callmesh__v1__command_batch__field_descriptors[4] =
+static const ProtobufCFieldDescriptor callmesh__v1__command_batch__field_descriptors[6] =
 {
   {
     "edge",
@@ -1362,17 +1362,44 @@ static const ProtobufCFieldDescriptor callmesh__v1__command_batch__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "secret_high",
+    80,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_FIXED64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__CommandBatch, secret_high),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "secret_low",
+    81,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_FIXED64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__CommandBatch, secret_low),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__command_batch__field_indices_by_name[] = {
   1,   /* field[1] = commands */
   0,   /* field[0] = edge */
   2,   /* field[2] = format */
   3,   /* field[3] = peer */
+  4,   /* field[4] = secret_high */
+  5,   /* field[5] = secret_low */
 };
-static const ProtobufCIntRange callmesh__v1__command_batch__number_ranges[1 + 1] =
+static const ProtobufCIntRange callmesh__v1__command_batch__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 80, 4 },
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor =
 {
@@ -1382,14 +1409,14 @@ const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor =
   "Callmesh__V1__CommandBatch",
   "callmesh.v1",
   sizeof(Callmesh__V1__CommandBatch),
-  4,
+  6,
   callmesh__v1__command_batch__field_descriptors,
   callmesh__v1__command_batch__field_indices_by_name,
-  1,  callmesh__v1__command_batch__number_ranges,
+  2,  callmesh__v1__command_batch__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__command_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[29] =
+static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[35] =
 {
   {
     "session",
@@ -1739,6 +1766,78 @@ static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[2
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "ticket_high",
+    80,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_FIXED64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Command, ticket_high),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "ticket_low",
+    81,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_FIXED64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Command, ticket_low),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "ticket_times",
+    82,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_FIXED64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Command, ticket_times),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "ticket_key",
+    83,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_FIXED32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Command, ticket_key),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "token",
+    84,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Command, token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "push_capability",
+    85,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Command, push_capability),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   11,   /* field[11] = ack */
@@ -1760,6 +1859,7 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   28,   /* field[28] = devices_per_user */
   18,   /* field[18] = hang_up */
   10,   /* field[10] = place */
+  34,   /* field[34] = push_capability */
   24,   /* field[24] = push_report */
   22,   /* field[22] = query */
   8,   /* field[8] = register */
@@ -1767,16 +1867,22 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   21,   /* field[21] = resume */
   0,   /* field[0] = session */
   7,   /* field[7] = session_closed */
+  29,   /* field[29] = ticket_high */
+  32,   /* field[32] = ticket_key */
+  30,   /* field[30] = ticket_low */
+  31,   /* field[31] = ticket_times */
+  33,   /* field[33] = token */
   25,   /* field[25] = token_taken */
   9,   /* field[9] = unregister */
   3,   /* field[3] = user */
 };
-static const ProtobufCIntRange callmesh__v1__command__number_ranges[3 + 1] =
+static const ProtobufCIntRange callmesh__v1__command__number_ranges[4 + 1] =
 {
   { 1, 0 },
   { 30, 27 },
   { 60, 28 },
-  { 0, 29 }
+  { 80, 29 },
+  { 0, 35 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
 {
@@ -1786,10 +1892,10 @@ const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
   "Callmesh__V1__Command",
   "callmesh.v1",
   sizeof(Callmesh__V1__Command),
-  29,
+  35,
   callmesh__v1__command__field_descriptors,
   callmesh__v1__command__field_indices_by_name,
-  3,  callmesh__v1__command__number_ranges,
+  4,  callmesh__v1__command__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -2612,7 +2718,7 @@ const ProtobufCMessageDescriptor callmesh__v1__edge_batch__descriptor =
   (ProtobufCMessageInit) callmesh__v1__edge_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__edge_item__field_descriptors[6] =
+static const ProtobufCFieldDescriptor callmesh__v1__edge_item__field_descriptors[10] =
 {
   {
     "session",
@@ -2686,6 +2792,54 @@ static const ProtobufCFieldDescriptor callmesh__v1__edge_item__field_descriptors
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "ticket_high",
+    80,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_FIXED64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__EdgeItem, ticket_high),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "ticket_low",
+    81,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_FIXED64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__EdgeItem, ticket_low),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "ticket_times",
+    82,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_FIXED64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__EdgeItem, ticket_times),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "ticket_key",
+    83,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_FIXED32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__EdgeItem, ticket_key),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__edge_item__field_indices_by_name[] = {
   4,   /* field[4] = close */
@@ -2694,11 +2848,16 @@ static const unsigned callmesh__v1__edge_item__field_indices_by_name[] = {
   1,   /* field[1] = reply */
   5,   /* field[5] = rings_since_us */
   0,   /* field[0] = session */
+  6,   /* field[6] = ticket_high */
+  9,   /* field[9] = ticket_key */
+  7,   /* field[7] = ticket_low */
+  8,   /* field[8] = ticket_times */
 };
-static const ProtobufCIntRange callmesh__v1__edge_item__number_ranges[1 + 1] =
+static const ProtobufCIntRange callmesh__v1__edge_item__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 80, 6 },
+  { 0, 10 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__edge_item__descriptor =
 {
@@ -2708,10 +2867,10 @@ const ProtobufCMessageDescriptor callmesh__v1__edge_item__descriptor =
   "Callmesh__V1__EdgeItem",
   "callmesh.v1",
   sizeof(Callmesh__V1__EdgeItem),
-  6,
+  10,
   callmesh__v1__edge_item__field_descriptors,
   callmesh__v1__edge_item__field_indices_by_name,
-  1,  callmesh__v1__edge_item__number_ranges,
+  2,  callmesh__v1__edge_item__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__edge_item__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -3036,7 +3195,7 @@ const ProtobufCMessageDescriptor callmesh__v1__announce_request__descriptor =
   (ProtobufCMessageInit) callmesh__v1__announce_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__announce_done__field_descriptors[6] =
+static const ProtobufCFieldDescriptor callmesh__v1__announce_done__field_descriptors[8] =
 {
   {
     "shard",
@@ -3110,19 +3269,46 @@ static const ProtobufCFieldDescriptor callmesh__v1__announce_done__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "secret_high",
+    80,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_FIXED64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AnnounceDone, secret_high),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "secret_low",
+    81,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_FIXED64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AnnounceDone, secret_low),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__announce_done__field_indices_by_name[] = {
   2,   /* field[2] = edge */
   1,   /* field[1] = epoch */
   3,   /* field[3] = format */
   5,   /* field[5] = number */
+  6,   /* field[6] = secret_high */
+  7,   /* field[7] = secret_low */
   4,   /* field[4] = sessions_said */
   0,   /* field[0] = shard */
 };
-static const ProtobufCIntRange callmesh__v1__announce_done__number_ranges[1 + 1] =
+static const ProtobufCIntRange callmesh__v1__announce_done__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 80, 6 },
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__announce_done__descriptor =
 {
@@ -3132,10 +3318,10 @@ const ProtobufCMessageDescriptor callmesh__v1__announce_done__descriptor =
   "Callmesh__V1__AnnounceDone",
   "callmesh.v1",
   sizeof(Callmesh__V1__AnnounceDone),
-  6,
+  8,
   callmesh__v1__announce_done__field_descriptors,
   callmesh__v1__announce_done__field_indices_by_name,
-  1,  callmesh__v1__announce_done__number_ranges,
+  2,  callmesh__v1__announce_done__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__announce_done__init,
   NULL,NULL,NULL    /* reserved[123] */
 };

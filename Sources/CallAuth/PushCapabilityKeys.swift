@@ -16,16 +16,22 @@ public struct PushCapabilityKeys: Sendable {
 
   /// - Parameter keys: 1 to 8, of 32 bytes or more each.
   public init(_ keys: [[UInt8]]) throws(PushCapabilityKeysError) {
-    guard (1...Self.keysMaximum).contains(keys.count) else {
+    self.keys = try Self.checked(keys, of: "push capabilities")
+  }
+
+  static func checked(
+    _ keys: [[UInt8]], of what: String
+  ) throws(PushCapabilityKeysError) -> [SymmetricKey] {
+    guard (1...keysMaximum).contains(keys.count) else {
       throw PushCapabilityKeysError(
-        "there are \(keys.count) keys for push capabilities; give 1 to \(Self.keysMaximum)")
+        "there are \(keys.count) keys for \(what); give 1 to \(keysMaximum)")
     }
-    for (index, key) in keys.enumerated() where key.count < Self.keyBytesMinimum {
+    for (index, key) in keys.enumerated() where key.count < keyBytesMinimum {
       throw PushCapabilityKeysError(
-        "key \(index + 1) for push capabilities has \(key.count) bytes; make one of "
-          + "\(Self.keyBytesMinimum) or more with: openssl rand -base64 32")
+        "key \(index + 1) for \(what) has \(key.count) bytes; make one of "
+          + "\(keyBytesMinimum) or more with: openssl rand -base64 32")
     }
-    self.keys = keys.map { SymmetricKey(data: $0) }
+    return keys.map { SymmetricKey(data: $0) }
   }
 
   /// The text that goes into a push, good until the capability expires.
@@ -90,7 +96,7 @@ extension PushCapabilityKeys: CustomStringConvertible, CustomReflectable {
   public var customMirror: Mirror { Mirror(self, children: ["count": keys.count]) }
 }
 
-/// Why keys for push capabilities cannot be used. Holds no part of a key.
+/// Why keys of the cluster cannot be used. Holds no part of a key.
 public struct PushCapabilityKeysError: Error, Sendable, Equatable, CustomStringConvertible {
   public var message: String
   init(_ message: String) { self.message = message }

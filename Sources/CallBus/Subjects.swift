@@ -11,6 +11,9 @@ public struct Subjects: Sendable {
 
   /// Commands to a shard, from edges. `CommandBatch`.
   public func commands(shard: Int) -> String { commandTable[shard] }
+  /// The same from push gateways, and from other shards' coordinators.
+  public func reports(shard: Int) -> String { "\(cluster).shard.\(shard).reports" }
+  public func peers(shard: Int) -> String { "\(cluster).shard.\(shard).peers" }
   /// Replies and deliveries to an edge. `EdgeBatch`.
   public func edge(_ number: UInt64) -> String { "\(cluster).edge.\(number)" }
   /// Heartbeats of all nodes. `Heartbeat`.
@@ -41,6 +44,8 @@ public struct Subjects: Sendable {
   public var tokenBucket: String { "\(cluster)-tokens" }
   /// Whose tokens were revoked. `Revocation`.
   public var revocationBucket: String { "\(cluster)-revoked" }
+  /// The keys for session tickets; for coordinators only.
+  public var ticketBucket: String { "\(cluster)-tickets" }
   /// The stream of push jobs.
   public var pushStream: String { "\(cluster)-push" }
   /// Push jobs for one provider, in one of its environments. `PushJob`.

@@ -88,6 +88,10 @@ public struct CoordinatorConfiguration: Sendable {
   /// the record itself must be what the journal does not take; nothing of it was said to anybody.
   public var appendAttemptsMax = 12
 
+  public var sessionTickets = SessionTickets.required
+  /// nil only where everybody is believed.
+  public var authority: CommandAuthority?
+
   /// Command batches that wait for one worker. Policy: refuse and count; edges send again.
   public var commandBatchesMax = 50_000
   /// Commands that one shard keeps while it is being recovered. Policy as above.
@@ -149,9 +153,20 @@ public struct CoordinatorConfiguration: Sendable {
       checkpointEveryRecords > 0 && checkpointEveryBytes > 0 && checkpointEvery > .milliseconds(0),
       "checkpointEveryRecords, checkpointEveryBytes and checkpointEvery must be greater than 0")
     try require(
+      authority != nil || sessionTickets == .offered,
+      "there are no keys to check tokens with; sessionTickets is \(sessionTickets.rawValue)")
+    try require(
       releasesAtOnce > 0 && recoveriesAtOnce > 0,
       "releasesAtOnce and recoveriesAtOnce must be at least 1")
   }
+}
+
+/// Whose commands coordinators take.
+public enum SessionTickets: String, Sendable, CaseIterable {
+  /// Of edges only those of sessions whose token a coordinator has verified; of others what is theirs to say.
+  case required
+  /// Nodes of versions before these rules are believed, too: for the time of an upgrade.
+  case offered
 }
 
 /// Why a coordinator does not start, or stops by itself. Never on the wire.

@@ -7,8 +7,11 @@ package struct CoordinatorMetrics: Sendable {
   package let commandBatches: Counter
   package let commandBatchesUnreadable: Counter
   package let commandsUnreadable: Counter
+  package let commandsForged: Counter
   package let commandBatchesDropped: Counter
   package let commandsDropped: Counter
+  package let tokensVerified: Counter
+  package let ticketsChecked: Counter
   package let appends: Counter
   package let appendsRefused: Counter
   package let appendsUnknown: Counter
@@ -60,12 +63,17 @@ package struct CoordinatorMetrics: Sendable {
     commandBatches = counter("command_batches", "Command batches taken from the bus.")
     commandBatchesUnreadable = counter(
       "command_batches_unreadable", "Command batches that could not be decoded.")
+    commandsForged = counter(
+      "commands_forged", "Commands of who may not say them, or not for that user; turned away.")
     commandsUnreadable = counter(
       "commands_unreadable", "Commands of a kind that this version does not know, refused.")
     commandBatchesDropped = counter(
       "command_batches_dropped", "Command batches refused by a full inbox.")
     commandsDropped = counter(
       "commands_dropped", "Commands refused by the full queue of a shard in recovery.")
+    tokensVerified = counter("tokens_verified", "Tokens of attaches and HTTP requests checked.")
+    ticketsChecked = counter(
+      "tickets_checked", "Tickets whose code was worked out; of others it was remembered.")
     appends = counter("appends", "Journal appends acknowledged.")
     appendsRefused = counter(
       "appends_refused", "Journal appends refused: the shard has another owner.")

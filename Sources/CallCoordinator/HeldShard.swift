@@ -152,7 +152,7 @@ struct ExpectedShard {
   let term: ShardTerm
   var subscriptions: [any BusSubscription] = []
   /// Command batches as they came.
-  var batches: [[UInt8]] = []
+  var batches: [(bytes: [UInt8], source: CommandSource)] = []
   /// Edges that were lost meanwhile and have not come back, and until when they may.
   var lostEdges: [UInt64: Timestamp] = [:]
 }

@@ -187,10 +187,12 @@ package struct ShardClaim: Sendable {
     let shard = shard
     var made: [any BusSubscription] = []
     do {
-      made.append(
-        try with.bus.subscribe(with.subjects.commands(shard: shard)) { message in
-          inbox.offerCommands(shard: shard, message.bytes)
-        })
+      for source in CommandSource.allCases {
+        made.append(
+          try with.bus.subscribe(source.subject(of: shard, with.subjects)) { message in
+            inbox.offerCommands(shard: shard, message.bytes, from: source)
+          })
+      }
       made.append(
         try with.bus.subscribe(with.subjects.announceDone(shard: shard)) { message in
           // What cannot be read stands for nothing: the wait for announcements has its deadline.

@@ -8,7 +8,8 @@ internal import Logging
 extension ShardWorker {
   func take(_ event: WorkerEvent, now: Timestamp) {
     switch event {
-    case .commands(let shard, let bytes): takeCommands(shard, bytes, now: now)
+    case .commands(let shard, let bytes, let source):
+      takeCommands(shard, bytes, from: source, now: now)
     case .appended(let term, let number, let result):
       if flies(term, number) { appendAnswered(term.shard, result, now: now) }
     case .settled(let term, let number, let settlement):
@@ -27,6 +28,9 @@ extension ShardWorker {
       allReadPushes = may
       for shard in held { shard?.machine.mayPush = mayPush }
     case .announceDone(let shard, let done):
+      guard speakers.isEdge(done.edge, done.secret) else {
+        return turnedAway(1, shard, Self.noEdge, now: now)
+      }
       if holds(ShardTerm(shard: shard, epoch: done.epoch)) { edgeAnnounced(done, shard, now: now) }
     case .heardItself(let since): heardItself(since: since, now: now)
     case .edgeLost(let edge, let until): edgeLost(edge, awaitedUntil: until, now: now)
@@ -67,19 +71,23 @@ extension ShardWorker {
 
   // MARK: Commands
 
-  private func takeCommands(_ shard: Int, _ bytes: [UInt8], now: Timestamp) {
+  private func takeCommands(
+    _ shard: Int, _ bytes: [UInt8], from source: CommandSource, now: Timestamp
+  ) {
     with.metrics.commandBatches.increment()
-    if expected[shard] != nil { return keep(bytes, for: shard, now: now) }
+    if expected[shard] != nil { return keep(bytes, from: source, for: shard, now: now) }
     guard held[shard] != nil else { return }
-    decodeAndTake(bytes, shard, now: now)
+    decodeAndTake(bytes, shard, from: source, now: now)
     touch(shard)
   }
 
-  private func keep(_ bytes: [UInt8], for shard: Int, now: Timestamp) {
+  private func keep(
+    _ bytes: [UInt8], from source: CommandSource, for shard: Int, now: Timestamp
+  ) {
     guard expected[shard]!.batches.count < with.configuration.queuedCommandsMax else {
       return dropped(1, shard, now: now)
     }
-    expected[shard]!.batches.append(bytes)
+    expected[shard]!.batches.append((bytes, source))
   }
 
   private func dropped(_ count: Int, _ shard: Int, now: Timestamp) {
@@ -90,7 +98,9 @@ extension ShardWorker {
       metadata: .keys([.shard: "\(shard)", .count: "\(times)"]))
   }
 
-  func decodeAndTake(_ bytes: [UInt8], _ shard: Int, now: Timestamp) {
+  func decodeAndTake(
+    _ bytes: [UInt8], _ shard: Int, from source: CommandSource, now: Timestamp
+  ) {
     let batch: CommandBatch
     do {
       batch = try ClusterCodec.commandBatch(bytes)
@@ -103,13 +113,63 @@ extension ShardWorker {
       }
       return
     }
-    if batch.edge != 0, !knownEdges.contains(batch.edge) {
+    if source == .edges, !speakers.isEdge(batch.edge, batch.secret) {
+      return turnedAway(batch.commands.count, shard, Self.noEdge, now: now)
+    }
+    if source == .edges, batch.edge != 0, !knownEdges.contains(batch.edge) {
       with.report(.heardFromEdge(batch.edge))
       edgeReturned(batch.edge, now: now)
     }
     with.metrics.commands.increment(by: UInt64(batch.commands.count))
-    for command in batch.commands { takeCommand(command, shard, now: now) }
+    for var command in batch.commands {
+      guard source.may(say: command.body) else {
+        turnedAway(1, shard, "no such node may say it", now: now)
+        continue
+      }
+      if source == .edges {
+        judgeAndTake(&command, shard, now: now)
+      } else {
+        takeCommand(command, shard, now: now)
+      }
+    }
     for command in batch.unreadable { refuse(command, shard, now: now) }
+  }
+
+  /// Takes an edge's command if the edge may speak for who says it.
+  private func judgeAndTake(_ command: inout Command, _ shard: Int, now: Timestamp) {
+    switch speakers.judge(&command, now: now) {
+    case .good: takeCommand(command, shard, now: now)
+    case .refused(let error):
+      if error.code != .tryAgain { turnedAway(1, shard, error.code.name, now: now) }
+      guard command.request != 0 else { return }
+      tell(.reply(command.session, request: command.request, .error(error)), shard, now: now)
+    case .unknownSession:
+      turnedAway(1, shard, "the session has no good ticket", now: now)
+      let notice = Notice(
+        kind: .goAway, message: "The session is not known any more. Attach again.",
+        retryAfterMilliseconds: 1000)
+      tell(.close(command.session, notice), shard, now: now)
+    }
+  }
+
+  /// Says something that no rule decided, behind a fence as all that is said.
+  private func tell(_ effect: Effect, _ shard: Int, now: Timestamp) {
+    if case .parting = held[shard]!.phase { return }
+    decide(shard, now: now) { _, outcome in
+      outcome.effects.append(effect)
+      outcome.raise(to: .urgent)
+    }
+  }
+
+  private static let noEdge = "the sender is not the edge that it says"
+
+  /// Said by who must not say it.
+  private func turnedAway(_ count: Int, _ shard: Int, _ reason: String, now: Timestamp) {
+    with.metrics.commandsForged.increment(by: UInt64(count))
+    guard let times = forgedCommands.admit(now: now) else { return }
+    with.logger.warning(
+      "Commands were turned away: somebody speaks for whom he is not.",
+      metadata: .keys([.shard: "\(shard)", .reason: "\(reason)", .count: "\(times)"]))
   }
 
   /// A command of a later version, or one that is damaged: whoever waits for its reply is told.
@@ -120,13 +180,9 @@ extension ShardWorker {
         "Commands that cannot be read were refused.",
         metadata: .keys([.shard: "\(shard)", .error: "\(command.reason)", .count: "\(times)"]))
     }
-    if case .parting = held[shard]!.phase { return }
     guard command.request != 0 else { return }
-    decide(shard, now: now) { _, outcome in
-      outcome.effects.append(
-        .reply(command.session, request: command.request, .error(CallError(.unknownCommand))))
-      outcome.raise(to: .urgent)
-    }
+    let reply = Reply.error(CallError(.unknownCommand))
+    tell(.reply(command.session, request: command.request, reply), shard, now: now)
   }
 
   private func takeCommand(_ command: Command, _ shard: Int, now: Timestamp) {

@@ -43,7 +43,9 @@ extension ShardWorker {
       recovered.releasedAt.map { HeldShard.Pause(since: $0, isPlanned: true) }
       ?? recovered.lostSince.map { HeldShard.Pause(since: $0, isPlanned: false) }
     with.metrics.shards.add(1)
-    for bytes in waiting.batches { decodeAndTake(bytes, shard, now: now) }
+    for batch in waiting.batches {
+      decodeAndTake(batch.bytes, shard, from: batch.source, now: now)
+    }
     for (edge, until) in waiting.lostEdges.sorted(by: { $0.key < $1.key }) {
       edgeLost(edge, awaitedUntil: until, shard, now: now)
     }

@@ -110,7 +110,7 @@ extension ShardWorker {
       user: former.user, device: former.device, callee: former.user, body: .tokenTaken(taken))
     let shard = ShardHash.shard(of: former.user, count: with.configuration.shardCount)
     let message = OutgoingMessage(
-      subject: with.subjects.commands(shard: shard),
+      subject: with.subjects.peers(shard: shard),
       bytes: ClusterCodec.encode(CommandBatch(peer: with.peer, commands: [command])))
     exchanges[lastExchange] = Exchange(
       term: term, token: token, message: message, againAt: now + Self.repeatsQuestionAfter,

@@ -107,9 +107,11 @@ package actor ShardWorker {
   var mayPush: Bool { allReadPushes && with.pushOutlet != nil }
   var knownEdges: Set<UInt64> = []
   /// When this node heard itself through the bus last, and since when without a gap; nil before the first time.
+  var speakers: SpeakerCheck
   var hearing: (at: Timestamp, since: Timestamp)?
   var unreadableCommands = LogWindow()
   var droppedCommands = LogWindow()
+  var forgedCommands = LogWindow()
   var failedPushes = LogWindow()
 
   /// A read of the journal's end that is to be started.
@@ -132,6 +134,8 @@ package actor ShardWorker {
     due = Array(repeating: .distantFuture, count: count)
     isTouched = Array(repeating: false, count: count)
     outbox = EdgeOutbox(subjects: dependencies.subjects)
+    speakers = SpeakerCheck(
+      configuration.authority, configuration.sessionTickets, dependencies.metrics)
     inbox = WorkerInbox(
       commandBatchesMax: dependencies.configuration.commandBatchesMax,
       metrics: dependencies.metrics,

@@ -7,7 +7,7 @@ internal import Synchronization
 /// What happens to the shards of a worker.
 package enum WorkerEvent: Sendable {
   /// A `CommandBatch` from the bus.
-  case commands(shard: Int, [UInt8])
+  case commands(shard: Int, [UInt8], from: CommandSource)
   case appended(ShardTerm, number: UInt64, AppendResult)
   /// The journal's end was read, to learn what became of an append.
   case settled(ShardTerm, number: UInt64, Settlement)
@@ -48,6 +48,30 @@ package enum WorkerEvent: Sendable {
   case drained(ShardTerm)
   /// The lease is another's: step down from every term of the shard before `epoch`.
   case deposed(shard: Int, epoch: UInt64)
+}
+
+/// Who speaks to a shard: each kind of node where NATS lets no other speak.
+package enum CommandSource: Sendable, CaseIterable {
+  case edges, gateways, coordinators
+
+  package func subject(of shard: Int, _ subjects: Subjects) -> String {
+    switch self {
+    case .edges: subjects.commands(shard: shard)
+    case .gateways: subjects.reports(shard: shard)
+    case .coordinators: subjects.peers(shard: shard)
+    }
+  }
+
+  func may(say body: Command.Body) -> Bool {
+    switch body {
+    case .pushReport: self == .gateways
+    case .tokenTaken: self == .coordinators
+    case .query: self != .coordinators
+    case .attach, .sessionClosed, .resume, .callerGone, .register, .unregister, .place, .ack,
+      .alerting, .answer, .decline, .busy, .cancel, .connected, .hangUp, .signal, .calls:
+      self == .edges
+    }
+  }
 }
 
 /// One ownership of one shard. What comes late for an earlier one is told apart by the epoch.
@@ -128,10 +152,12 @@ package final class WorkerInbox: Sendable {
   }
 
   /// Takes a command batch without waking the worker: the bus says when its burst ends.
-  package func offerCommands(shard: Int, _ bytes: [UInt8]) {
+  package func offerCommands(
+    shard: Int, _ bytes: [UInt8], from source: CommandSource = .edges
+  ) {
     guard waiting.load(ordering: .relaxed) < capacity else { return dropped.increment() }
     waiting.wrappingAdd(1, ordering: .relaxed)
-    events.offerQuietly(.commands(shard: shard, bytes))
+    events.offerQuietly(.commands(shard: shard, bytes, from: source))
   }
 
   package func offer(_ event: WorkerEvent) { events.offer(event) }

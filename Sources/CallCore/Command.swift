@@ -1,6 +1,6 @@
 /// A command to a shard: who says it, where the reply goes, and what is asked.
 ///
-/// The edge has authenticated `user` and `device`; the core trusts them, and nothing else.
+/// The driver has seen to it that `user` and `device` are who speaks; the core trusts them, and nothing else.
 public struct Command: Sendable, Equatable {
   /// Where the reply goes.
   public var session: SessionRef
@@ -17,6 +17,8 @@ public struct Command: Sendable, Equatable {
   /// Of an attach or a registration: how many registered devices the app allows a user; 0: as many as the
   /// cluster does, which allows no more in any case.
   public var devicesPerUser: UInt32 = 0
+  /// For the driver.
+  public var credential = Credential.none
 
   public init(
     session: SessionRef, request: UInt64, user: UserKey, device: DeviceID, callee: UserKey,
@@ -28,6 +30,11 @@ public struct Command: Sendable, Equatable {
     self.device = device
     self.callee = callee
     self.body = body
+  }
+
+  /// The ticket by which its session speaks.
+  public var ticket: SessionTicket? {
+    if case .ticket(let ticket) = credential { ticket } else { nil }
   }
 
   public enum Body: Sendable, Equatable {

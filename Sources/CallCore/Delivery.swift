@@ -147,7 +147,8 @@ public struct CallState: Sendable, Equatable {
 public enum Reply: Sendable, Equatable {
   case error(CallError)
   case done
-  case attached(forCall: CallState?)
+  /// With the ticket by which the session speaks from now on.
+  case attached(forCall: CallState?, ticket: SessionTicket? = nil)
   /// With what stands in the registration, whether it was said or derived.
   case registered(
     expiresAt: Timestamp, removed: [DeviceID], capabilities: PushCapabilities = [])

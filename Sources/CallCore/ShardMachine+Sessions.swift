@@ -48,7 +48,8 @@ extension ShardMachine {
     }
     if !attach.announce {
       let state = attach.forCall.map { self.state(of: $0, seenBy: command, attaching: true) }
-      Self.reply(command, .attached(forCall: state), .urgent, into: &outcome)
+      Self.reply(
+        command, .attached(forCall: state, ticket: command.ticket), .urgent, into: &outcome)
     }
     if isServing {
       ringAttached(command, context, into: &outcome)

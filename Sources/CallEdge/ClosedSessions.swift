@@ -36,8 +36,10 @@ struct ClosedSessions {
     let body: Command.Body =
       callee == farewell.user
       ? .sessionClosed(graceful: farewell.graceful) : .callerGone([delivery.call])
-    return Command(
+    var command = Command(
       session: session, request: 0, user: farewell.user, device: farewell.device, callee: callee,
       body: body)
+    command.credential = farewell.credential
+    return command
   }
 }

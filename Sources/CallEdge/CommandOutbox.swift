@@ -152,7 +152,7 @@ package struct CommandOutbox {
     var command = command
     command.after = streams.predecessor(of: command)
     let shard = shard(of: command)
-    let bytes = command.body.approximateBytes
+    let bytes = command.body.approximateBytes + command.credential.approximateBytes
     if batches[shard].commands.isEmpty {
       touched.append(shard)
     } else if batches[shard].bytes + bytes > rules.batchBytesMax {
@@ -265,6 +265,9 @@ extension Command {
   /// Whether another command under the same request id asks for the same. An attach and a place are
   /// stamped with their time, which does not count.
   fileprivate func isRepeated(by other: Command) -> Bool {
+    var other = other
+    // A session gets a new one when it shows a new token.
+    other.credential = credential
     if case .attach(var mine) = body, case .attach(let theirs) = other.body {
       mine.attachedAt = theirs.attachedAt
       return mine == theirs

@@ -139,3 +139,23 @@ extension Command.Body {
     }
   }
 }
+
+extension Credential {
+  /// As `Command.Body.approximateBytes`.
+  var approximateBytes: Int {
+    switch self {
+    case .none: 0
+    case .ticket: 32
+    case .token(let text), .pushCapability(let text): text.utf8.count + 8
+    }
+  }
+}
+
+extension EdgeSecret {
+  static var drawn: EdgeSecret {
+    EdgeSecret(high: .random(in: .min ... .max), low: .random(in: .min ... .max))
+  }
+
+  /// The edge's number in sessions and subjects.
+  var number: UInt64 { EdgeNumber.of(secret: high, low) }
+}

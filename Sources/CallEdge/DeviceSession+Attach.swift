@@ -18,9 +18,7 @@ extension DeviceSession {
     switch phase {
     case .connected(let claims):
       if !request.token.isEmpty {
-        var kept = request
-        kept.token = ""
-        phase = .authenticating(claims, request: id, kept)
+        phase = .authenticating(claims, request: id, request)
         actions.append(.authenticate(token: request.token))
       } else if let claims {
         attach(request, id: id, claims: claims, now: now, into: &actions)
@@ -41,10 +39,12 @@ extension DeviceSession {
   package mutating func authenticated(
     _ result: Result<DeviceClaims, AuthFailure>, now: Timestamp, into actions: inout [Action]
   ) {
-    guard case .authenticating(let former, let id, let request) = phase else { return }
+    guard case .authenticating(let former, let id, var request) = phase else { return }
     phase = .connected(former)
     switch result {
     case .success(let claims):
+      credential = .token(request.token)
+      request.token = ""
       attach(request, id: id, claims: claims, now: now, into: &actions)
     case .failure(let failure):
       failAttach(id, CallError(failure), now: now, into: &actions)
@@ -103,13 +103,14 @@ extension DeviceSession {
   mutating func attachReplied(
     _ reply: Reply, claims: DeviceClaims, identity: Identity, now: Timestamp
   ) -> ServerReply {
-    guard case .attached(let forCall) = reply else {
+    guard case .attached(let forCall, let ticket) = reply else {
       phase = .connected(claims)
       deadline = now + rules.attachTimeout
       return ServerReply(reply, device: identity.device)
     }
     phase = .attached(identity)
     if let gate = rules.apps?.gate(of: identity.user.app) { rate = SessionRate(gate.limits, rules) }
+    credential = ticket.map { .ticket($0) } ?? .none
     deadline = now + untilFirstPing
     heard = false
     return .attached(

@@ -316,7 +316,8 @@ extension DeviceSession {
     for placed in placedCalls { calls[placed.callee, default: []].append(placed.call) }
     placedCalls = []
     return Farewell(
-      user: identity.user, device: identity.device, graceful: endsGracefully, calls: calls)
+      user: identity.user, device: identity.device, credential: credential,
+      graceful: endsGracefully, calls: calls)
   }
 }
 

@@ -35,6 +35,7 @@ package struct DeviceSession {
   package struct Farewell: Equatable {
     package var user: UserKey
     package var device: DeviceID
+    package var credential = Credential.none
     package var graceful: Bool
     /// The calls that it placed or resumed and that live as far as it knows, by callee.
     package var calls: [UserKey: [CallID]]
@@ -109,11 +110,17 @@ package struct DeviceSession {
   var grant = TokenGrant.none
   /// Whether a shard may hold this session: an attach was sent to it.
   var mayBeKnown: Identity?
+  /// By what right its commands speak: the token until the attach is answered, then the ticket.
+  package internal(set) var credential = Credential.none
 
-  /// - Parameter claims: those of the Authorization header, checked.
+  /// - Parameters:
+  ///   - claims: those of the Authorization header, checked.
+  ///   - token: that header's.
   package init(
-    number: UInt64, codec: DeviceCodec, claims: DeviceClaims?, rules: SessionRules, now: Timestamp
+    number: UInt64, codec: DeviceCodec, claims: DeviceClaims?, token: String = "",
+    rules: SessionRules, now: Timestamp
   ) {
+    if claims != nil { credential = .token(token) }
     self.number = number
     self.codec = codec
     self.rules = rules

@@ -10,7 +10,8 @@ extension EdgeLoop {
   /// Asks every shard for a device's live calls; `WebSocketHandler.callsListed` hears the answer.
   /// - Returns: why not.
   func askForCalls(
-    _ sender: (user: UserKey, device: DeviceID), asker: UInt64, request: UInt64
+    _ sender: (user: UserKey, device: DeviceID), _ credential: Credential, asker: UInt64,
+    request: UInt64
   ) -> CallError? {
     guard questionsOpen < Self.questionsMax else {
       metrics.callQuestionsRefused.increment()
@@ -24,9 +25,10 @@ extension EdgeLoop {
     endpoints[number] = .question(
       CallsQuestion(asker: asker, request: request, shardCount: count))
     for shard in 0..<count {
-      let command = Command(
+      var command = Command(
         session: session, request: UInt64(shard) + 1, user: sender.user, device: sender.device,
         callee: sender.user, body: .calls(shard: UInt32(shard)))
+      command.credential = credential
       if case .refused(let error) = submit(command, now: now) {
         close(question: number)
         return error

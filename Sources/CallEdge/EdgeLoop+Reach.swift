@@ -30,13 +30,10 @@ extension EdgeLoop {
     reach.questions += 1
     self.reach = reach
     if reach.watch.isCutOff != before { reach.changed(reach.watch.isCutOff) }
-    // About a call that is not there, to somebody who is nobody: another shard each time.
-    let nobody = UserKey(app: "callmesh", user: "reach-\(reach.questions)")
-    let question = Command(
-      session: SessionRef(edge: shared.incarnation, number: reach.session),
-      request: reach.questions, user: nobody, device: DeviceID("edge"), callee: nobody,
-      body: .query(CallID(high: 0, low: reach.questions)))
-    let shard = ShardHash.shard(of: nobody, count: shared.configuration.shardCount)
+    // To another shard each time.
+    let question = Command.reachQuestion(
+      reach.questions, session: SessionRef(edge: shared.incarnation, number: reach.session))
+    let shard = ShardHash.shard(of: question.callee, count: shared.configuration.shardCount)
     shared.publish([shared.message(to: shard, [question])])
   }
 

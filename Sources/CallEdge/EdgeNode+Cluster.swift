@@ -100,7 +100,7 @@ extension EdgeNode {
           guard let announced = left.isLast(adding: $0.announce(shard: shard)) else { return }
           let done = AnnounceDone(
             shard: request.shard, epoch: request.epoch, edge: shared.incarnation,
-            sessions: announced, number: request.number)
+            sessions: announced, number: request.number, secret: shared.secret)
           bus.publish(shared.subjects.announceDone(shard: shard), ClusterCodec.encode(done))
         }
       }

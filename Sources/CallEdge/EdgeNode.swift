@@ -28,27 +28,27 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
   ) {
     self.init(
       configuration: configuration, bus: bus, clock: clock, metrics: metrics, logger: logger,
-      pushKeys: pushKeys, incarnation: UInt64.random(in: 1...UInt64.max))
+      pushKeys: pushKeys, secret: .drawn)
   }
 
-  /// - Parameter incarnation: never used by an edge of the cluster before.
+  /// - Parameter secret: never used by an edge of the cluster before.
   init(
     configuration: EdgeConfiguration, bus: Bus, clock: ClusterClock, metrics: MetricsRegistry,
-    logger: Logger, pushKeys: PushKeyring, incarnation: UInt64
+    logger: Logger, pushKeys: PushKeyring, secret: EdgeSecret
   ) {
     self.configuration = configuration
     self.bus = bus
     var logger = logger
     logger[.node] = "\(configuration.nodeID)"
-    logger[.edge] = "\(String(incarnation, radix: 16))"
+    logger[.edge] = "\(String(secret.number, radix: 16))"
     shared = EdgeShared(
-      configuration: configuration, incarnation: incarnation, pushKeys: pushKeys,
+      configuration: configuration, secret: secret, pushKeys: pushKeys,
       registry: metrics, clock: clock, logger: logger,
       health: ClusterHealth(shardCount: configuration.shardCount),
       isBusConnected: { bus.statistics.connected }, send: { bus.publish($0) })
   }
 
-  /// This edge's number in sessions and subjects; drawn anew for each object.
+  /// This edge's number in sessions and subjects; new for each object.
   public var incarnation: UInt64 { shared.incarnation }
 
   /// The port that devices connect to, once the edge listens.

@@ -9,7 +9,9 @@ internal import Synchronization
 /// What all event loops of an edge share. Never changes, but for the rates of HTTP requests.
 final class EdgeShared: Sendable {
   let configuration: EdgeConfiguration
-  /// Drawn at start: this edge's number in sessions.
+  /// Drawn at start, and told to coordinators alone.
+  let secret: EdgeSecret
+  /// Follows from it: this edge's number in sessions.
   let incarnation: UInt64
   let subjects: Subjects
   let tokens: TokenAuthority
@@ -29,12 +31,14 @@ final class EdgeShared: Sendable {
   private let send: @Sendable ([OutgoingMessage]) -> Int
 
   init(
-    configuration: EdgeConfiguration, incarnation: UInt64, pushKeys: PushKeyring,
+    configuration: EdgeConfiguration, secret: EdgeSecret, pushKeys: PushKeyring,
     registry: MetricsRegistry, clock: ClusterClock, logger: Logger, health: ClusterHealth,
     isBusConnected: @escaping @Sendable () -> Bool,
     send: @escaping @Sendable ([OutgoingMessage]) -> Int
   ) {
     self.configuration = configuration
+    self.secret = secret
+    let incarnation = secret.number
     self.incarnation = incarnation
     self.pushKeys = pushKeys
     self.clock = clock
@@ -79,7 +83,8 @@ final class EdgeShared: Sendable {
   func message(to shard: Int, _ commands: [Command]) -> OutgoingMessage {
     OutgoingMessage(
       subject: subjects.commands(shard: shard),
-      bytes: ClusterCodec.encode(CommandBatch(edge: incarnation, commands: commands)))
+      bytes: ClusterCodec.encode(
+        CommandBatch(edge: incarnation, secret: secret, commands: commands)))
   }
 
   /// Queues messages; never blocks. What the bus has no room for is counted, and sent again with

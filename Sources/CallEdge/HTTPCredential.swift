@@ -5,34 +5,48 @@ internal import CallWire
 internal import NIOHTTP1
 internal import Synchronization
 
+/// A token that was found good.
+struct Login {
+  var claims: DeviceClaims
+  var token: String
+}
+
 /// By what right a request speaks.
 enum HTTPCredential {
   /// A user's token: `Authorization: Bearer …`.
-  case bearer(DeviceClaims)
+  case bearer(Login)
   /// What a push allows, for one call and one device: `Authorization: CallmeshPush …`.
-  case push(PushCapability)
+  case push(PushCapability, text: String)
 
   var user: UserKey {
     switch self {
-    case .bearer(let claims): UserKey(app: claims.app, user: claims.user)
-    case .push(let capability): UserKey(app: capability.app, user: capability.user)
+    case .bearer(let login): UserKey(app: login.claims.app, user: login.claims.user)
+    case .push(let capability, _): UserKey(app: capability.app, user: capability.user)
+    }
+  }
+
+  /// As the coordinator is shown it.
+  var shown: Credential {
+    switch self {
+    case .bearer(let login): .token(login.token)
+    case .push(_, let text): .pushCapability(text)
     }
   }
 
   /// Who is counted for the rate limit.
   fileprivate var rateKey: RateKey {
     switch self {
-    case .bearer(let claims): RateKey(user: user, device: DeviceID(claims.device ?? ""))
-    case .push(let capability): RateKey(user: user, device: DeviceID(capability.device))
+    case .bearer(let login): RateKey(user: user, device: DeviceID(login.claims.device ?? ""))
+    case .push(let capability, _): RateKey(user: user, device: DeviceID(capability.device))
     }
   }
 
   /// The device that speaks: the credential's, or the one it names itself, which must not differ.
   func device(named: String?) throws(CallError) -> DeviceID {
     switch self {
-    case .bearer(let claims):
-      return try DeviceID.resolve(claimed: claims.device, named: named ?? "").get()
-    case .push(let capability):
+    case .bearer(let login):
+      return try DeviceID.resolve(claimed: login.claims.device, named: named ?? "").get()
+    case .push(let capability, _):
       guard named?.hasBytes(of: capability.device) ?? true else {
         throw CallError(.notAccepted)
       }
@@ -42,7 +56,7 @@ enum HTTPCredential {
 
   /// Whether it is good for a request at all. Which part of a capability does not fit is not told.
   fileprivate func check(_ route: HTTPRoute) throws(CallError) {
-    guard case .push(let capability) = self else { return }
+    guard case .push(let capability, _) = self else { return }
     guard let address = route.callAddress, address.callee.hasBytes(of: capability.user),
       address.call.bytes == capability.call
     else { throw CallError(.notAccepted) }
@@ -63,15 +77,15 @@ extension EdgeShared {
       guard parts.count == 2 else { throw CallError(.notAccepted) }
       let text = String(parts[1])
       switch parts[0].lowercased() {
-      case "bearer": credential = .bearer(try claims(of: text, now: now))
-      case "callmeshpush": credential = .push(try capability(text, now: now))
+      case "bearer": credential = .bearer(try login(by: text, now: now))
+      case "callmeshpush": credential = .push(try capability(text, now: now), text: text)
       default: throw CallError(.notAccepted)
       }
     } else {
       guard let text = Self.capability(inBodyOf: route, body) else {
         throw CallError(.notAccepted)
       }
-      credential = .push(try capability(text, now: now))
+      credential = .push(try capability(text, now: now), text: text)
     }
     try credential.check(route)
     return credential
@@ -89,19 +103,20 @@ extension EdgeShared {
     }
   }
 
-  /// The claims of the Authorization header; nil where there is none.
-  func claims(_ headers: HTTPHeaders, now: Timestamp) throws(CallError) -> DeviceClaims? {
+  /// What the Authorization header says; nil where there is none.
+  func login(_ headers: HTTPHeaders, now: Timestamp) throws(CallError) -> Login? {
     guard let value = headers.first(name: "authorization") else { return nil }
     let parts = value.split(separator: " ", maxSplits: 1)
     guard parts.count == 2, parts[0].lowercased() == "bearer" else {
       throw CallError(.notAccepted)
     }
-    return try claims(of: String(parts[1]), now: now)
+    return try login(by: String(parts[1]), now: now)
   }
 
-  private func claims(of token: String, now: Timestamp) throws(CallError) -> DeviceClaims {
+  private func login(by token: String, now: Timestamp) throws(CallError) -> Login {
     do {
-      return try tokens.verify(token, now: now.microseconds / 1_000_000)
+      let claims = try tokens.verify(token, now: now.microseconds / 1_000_000)
+      return Login(claims: claims, token: token)
     } catch {
       throw CallError(error)
     }

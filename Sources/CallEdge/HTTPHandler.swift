@@ -179,7 +179,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
       return answer(exchange, .error(error), rests: true)
     }
     let now = loop.now
-    let command: Command
+    var command: Command
     do throws(CallError) {
       let credential = try loop.shared.credential(head.headers, route, body: body, now: now)
       if let wait = loop.shared.takeFromRate(of: credential, now: now) {
@@ -194,6 +194,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
         session: SessionRef(edge: loop.shared.incarnation, number: loop.makeSessionNumber()),
         request: 1, user: request.user, device: request.device, callee: request.callee,
         body: request.body)
+      command.credential = credential.shown
     } catch {
       loop.noteFailure(connection, error.code)
       return answer(exchange, .error(error))
@@ -310,7 +311,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
       try pipeline.addHandler(guardian)
       try pipeline.addHandler(
         WebSocketHandler(
-          loop: loop, connection: connection, codec: handshake.codec, claims: handshake.claims))
+          loop: loop, connection: connection, codec: handshake.codec, login: handshake.login))
     } catch {
       return abort()
     }

@@ -15,15 +15,15 @@ package final class LooseEdge<Bus: ClusterBus> {
   private let loop: LoopHandle
   private var subscriptions: [any BusSubscription] = []
 
-  /// - Parameter incarnation: never used by an edge of the cluster before.
+  /// - Parameter secret: never used by an edge of the cluster before.
   package init(
-    configuration: EdgeConfiguration, bus: Bus, clock: ClusterClock, incarnation: UInt64,
+    configuration: EdgeConfiguration, bus: Bus, clock: ClusterClock, secret: EdgeSecret,
     eventLoop: any EventLoop, metrics: MetricsRegistry, logger: Logger,
     pushKeys: PushKeyring = PushKeyring()
   ) {
     node = EdgeNode(
       configuration: configuration, bus: bus, clock: clock, metrics: metrics, logger: logger,
-      pushKeys: pushKeys, incarnation: incarnation)
+      pushKeys: pushKeys, secret: secret)
     loop = LoopHandle(index: 0, eventLoop: eventLoop, shared: node.shared)
   }
 

@@ -46,12 +46,13 @@ final class WebSocketHandler: ChannelInboundHandler {
   /// What the latest ping said that is not answered, because too many pongs wait.
   private var latestPing: [UInt8]?
 
-  init(loop: EdgeLoop, connection: Connection, codec: DeviceCodec, claims: DeviceClaims?) {
+  init(loop: EdgeLoop, connection: Connection, codec: DeviceCodec, login: Login?) {
     self.loop = loop
     self.connection = connection
     number = loop.makeSessionNumber()
     session = DeviceSession(
-      number: number, codec: codec, claims: claims, rules: loop.shared.rules, now: loop.now)
+      number: number, codec: codec, claims: login?.claims, token: login?.token ?? "",
+      rules: loop.shared.rules, now: loop.now)
     let limits = loop.shared.gate.limits
     reader = WebSocketReader(
       messageBytesMax: min(limits.unattachedFrameBytesMax, limits.frameBytesMax),
@@ -364,7 +365,9 @@ final class WebSocketHandler: ChannelInboundHandler {
 
   private func askForCalls(_ request: UInt64) {
     guard let sender = session.sender else { return }
-    guard let error = loop.askForCalls(sender, asker: number, request: request) else { return }
+    let error = loop.askForCalls(
+      sender, session.credential, asker: number, request: request)
+    guard let error else { return }
     let now = loop.now
     drive { $0.callsRefused(request: request, error, now: now, into: &$1) }
   }
@@ -373,9 +376,11 @@ final class WebSocketHandler: ChannelInboundHandler {
     _ request: UInt64, from sender: (user: UserKey, device: DeviceID), callee: UserKey,
     _ body: Command.Body
   ) -> Command {
-    Command(
+    var command = Command(
       session: SessionRef(edge: loop.shared.incarnation, number: number), request: request,
       user: sender.user, device: sender.device, callee: callee, body: body)
+    command.credential = session.credential
+    return command
   }
 
   // MARK: Writing

@@ -12,8 +12,8 @@ struct WebSocketHandshake {
   }
 
   let codec: DeviceCodec
-  /// Those of the Authorization header, where there was one.
-  let claims: DeviceClaims?
+  /// That of the Authorization header, where there was one.
+  let login: Login?
 
   private static let draining = CallError(.draining, retryAfterMilliseconds: 1000)
 
@@ -41,7 +41,7 @@ struct WebSocketHandshake {
     }
     self.codec = codec
     do {
-      claims = try loop.shared.claims(head.headers, now: loop.now)
+      login = try loop.shared.login(head.headers, now: loop.now)
     } catch {
       throw Refusal(answer: .error(error))
     }

@@ -85,7 +85,8 @@ public enum ClusterCodec {
       return AnnounceDone(
         shard: message.pointee.shard, epoch: message.pointee.epoch, edge: message.pointee.edge,
         sessions: message.pointee.sessions_said == 0
-          ? nil : Int(clamping: message.pointee.sessions_said - 1), number: message.pointee.number)
+          ? nil : Int(clamping: message.pointee.sessions_said - 1), number: message.pointee.number,
+        secret: Unpacker.secret(message.pointee.secret_high, message.pointee.secret_low))
     }
   }
   public static func lease(_ bytes: [UInt8]) throws(WireError) -> Lease {

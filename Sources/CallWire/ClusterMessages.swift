@@ -7,14 +7,18 @@ public struct CommandBatch: Sendable, Equatable {
   /// Instead of `edge`: the number of a node that takes replies, on `Subjects.edge`, but has no
   /// sessions. Never an edge's number.
   public var peer: UInt64
+  /// The edge's; nil of versions that have none.
+  public var secret: EdgeSecret?
   public var commands: [Command]
   /// Those of its commands that this version cannot read.
   public var unreadable: [Unreadable]
   public init(
-    edge: UInt64 = 0, peer: UInt64 = 0, commands: [Command], unreadable: [Unreadable] = []
+    edge: UInt64 = 0, peer: UInt64 = 0, secret: EdgeSecret? = nil, commands: [Command],
+    unreadable: [Unreadable] = []
   ) {
     self.edge = edge
     self.peer = peer
+    self.secret = secret
     self.commands = commands
     self.unreadable = unreadable
   }
@@ -139,9 +143,13 @@ public struct AnnounceDone: Sendable, Equatable {
   /// Of the request that it answers: an edge that stood still may answer one of long ago. 0 where an earlier
   /// version does not say.
   public var number: UInt64
+  /// The edge's; nil of versions that have none.
+  public var secret: EdgeSecret?
   public init(
-    shard: UInt32, epoch: UInt64, edge: UInt64, sessions: Int? = nil, number: UInt64 = 0
+    shard: UInt32, epoch: UInt64, edge: UInt64, sessions: Int? = nil, number: UInt64 = 0,
+    secret: EdgeSecret? = nil
   ) {
+    self.secret = secret
     self.shard = shard
     self.epoch = epoch
     self.edge = edge

@@ -141,11 +141,11 @@ final class WorkerBench: Sendable {
     inbox.offer(
       .subscribed(
         term,
-        [
-          try bus.subscribe(subjects.commands(shard: shard)) {
-            inbox.offerCommands(shard: shard, $0.bytes)
+        try CommandSource.allCases.map { source in
+          try bus.subscribe(source.subject(of: shard, subjects)) {
+            inbox.offerCommands(shard: shard, $0.bytes, from: source)
           }
-        ]))
+        }))
     let last = try await journal.last(shard: shard)
     inbox.offer(
       .adopt(

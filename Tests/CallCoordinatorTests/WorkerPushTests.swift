@@ -223,7 +223,7 @@ extension WorkerBench {
       session: SessionRef(edge: 1234, number: 8), request: 8, user: bob, device: "b1",
       callee: bob, body: .pushReport(report))
     bench.bus.publish(
-      bench.subjects.commands(shard: 0),
+      bench.subjects.reports(shard: 0),
       ClusterCodec.encode(CommandBatch(peer: 1234, commands: [command])))
     return gateway
   }

@@ -176,7 +176,7 @@ extension Reply {
   var state: CallState? {
     switch self {
     case .call(let state), .answer(_, let state): state
-    case .attached(let state): state
+    case .attached(let state, _): state
     case .error, .done, .registered, .calls: nil
     }
   }

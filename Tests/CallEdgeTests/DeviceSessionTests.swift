@@ -109,6 +109,33 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
 }
 
 @Suite struct AttachTests {
+  @Test("commands show the token until the attach is answered, then the shard's ticket")
+  func whatCommandsShow() {
+    let ticket = SessionTicket(high: 1, low: 2, expires: 3, issued: 4)
+    var machine = Machine()
+    #expect(machine.session.credential == .none)
+    machine.say(1, .attach(AttachRequest(token: "bad", device: "phone")))
+    machine.authenticated(.failure(.notAccepted))
+    #expect(machine.session.credential == .none)
+    machine.say(2, .attach(AttachRequest(token: "t", device: "phone")))
+    machine.authenticated(.success(claims()))
+    #expect(machine.session.credential == .token("t"))
+    machine.reply(2, .attach(Attach()), .error(CallError(.tryAgain)))
+    machine.say(3, .attach(AttachRequest(device: "phone")))
+    #expect(machine.session.credential == .token("t"), "it may be tried again")
+    machine.reply(3, .attach(Attach()), .attached(forCall: nil, ticket: ticket))
+    #expect(machine.session.credential == .ticket(ticket))
+    #expect(machine.session.takeFarewell()?.credential == .ticket(ticket))
+  }
+
+  @Test("a session that ends before its attach is answered says so by its token")
+  func farewellByToken() {
+    var machine = Machine()
+    machine.say(2, .attach(AttachRequest(token: "t", device: "phone")))
+    machine.authenticated(.success(claims()))
+    #expect(machine.session.takeFarewell()?.credential == .token("t"))
+  }
+
   @Test func tokenInTheAttachIsCheckedAndTheShardAsked() {
     var machine = Machine()
     machine.say(

@@ -58,6 +58,9 @@ final class FakeShards: Sendable {
       Issue.record("a batch that cannot be read")
       return
     }
+    if batch.secret.map({ EdgeNumber.of(secret: $0.high, $0.low) }) != batch.edge {
+      Issue.record("a batch that does not prove its edge's number")
+    }
     var items: [EdgeItem] = []
     let script = script.withLock { $0 }
     for command in batch.commands {

@@ -107,7 +107,7 @@ import Testing
     #expect(
       Self.problems {
         _ = try NodeConfiguration(other, roles: .coordinator, generatedNodeID: "n")
-      }.map(\.setting) == ["ringTimeoutMaximum"])
+      }.map(\.setting) == ["ringTimeoutMaximum", "keysFile"])
   }
 
   @Test func theReportHidesCredentialsAndShowsOrigins() throws {

@@ -62,7 +62,7 @@ import Testing
     func listen(answering: @escaping @Sendable () -> Bool = { true }) throws {
       for shard in 0..<Self.shards {
         let (bus, subjects, reports) = (bus, subjects, reports)
-        _ = try bus.subscribe(subjects.commands(shard: shard)) { message in
+        _ = try bus.subscribe(subjects.reports(shard: shard)) { message in
           guard let batch = try? ClusterCodec.commandBatch(message.bytes) else { return }
           for command in batch.commands {
             if case .query(let call) = command.body {

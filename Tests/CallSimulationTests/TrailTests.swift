@@ -57,6 +57,7 @@ import Testing
       nodeID: "c1", cluster: "callmesh", version: "1")
     ofCoordinator.shardCount = 4
     ofCoordinator.settleTime = .milliseconds(50)
+    ofCoordinator.sessionTickets = .offered
     let coordinator = CoordinatorNode(
       configuration: ofCoordinator, bus: bus, clock: clock, metrics: MetricsRegistry(),
       logger: coordinatorLines.logger(level))

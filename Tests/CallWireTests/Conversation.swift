@@ -343,7 +343,7 @@ struct Conversation {
     switch reply {
     case .error(let error): return .error(error)
     case .done: return .done
-    case .attached(let forCall):
+    case .attached(let forCall, _):
       let name = "\(String(Self.edge, radix: 16))-\(String(ref.number, radix: 16))"
       return .attached(
         AttachedInfo(

@@ -7,7 +7,9 @@ extension Generator {
 
   mutating func commandBatch() -> CommandBatch {
     let edge = next()
-    return CommandBatch(edge: edge, commands: list(5) { $0.command(edge: edge) })
+    return CommandBatch(
+      edge: edge, secret: chance(50) ? EdgeSecret(high: next(), low: next()) : nil,
+      commands: list(5) { $0.command(edge: edge) })
   }
 
   mutating func command(edge: UInt64, _ kind: Int? = nil) -> Command {
@@ -18,7 +20,23 @@ extension Generator {
       device: device(), callee: chance(50) ? user : UserKey(app: user.app, user: self.user()),
       body: body(kind))
     if chance(20) { command.after = number() }
+    command.credential = credential()
     return command
+  }
+
+  private mutating func credential() -> Credential {
+    switch Int.random(in: 0..<4, using: &self) {
+    case 0: .ticket(ticket())
+    case 1: .token("t" + text(20))
+    case 2: .pushCapability("c" + text(20))
+    default: .none
+    }
+  }
+
+  mutating func ticket() -> SessionTicket {
+    SessionTicket(
+      high: next(), low: next(), expires: UInt32(truncatingIfNeeded: next()) | 1,
+      issued: UInt32(truncatingIfNeeded: next()), key: UInt32(truncatingIfNeeded: next()))
   }
 
   private mutating func body(_ kind: Int) -> Command.Body {
@@ -59,7 +77,8 @@ extension Generator {
     switch Int.random(in: 0..<7, using: &self) {
     case 0: .error(error())
     case 1: .done
-    case 2: .attached(forCall: chance(50) ? state() : nil)
+    case 2:
+      .attached(forCall: chance(50) ? state() : nil, ticket: chance(50) ? ticket() : nil)
     case 3:
       .registered(
         expiresAt: milliseconds(), removed: list(3) { $0.device() },

@@ -72,10 +72,20 @@ extension GoldenValues {
     } + [("tokenTaken", .tokenTaken(taken))]
   }()
 
+  private static let ticket = SessionTicket(
+    high: 0x0123_4567_89ab_cdef, low: 0xfedc_ba98_7654_3210, expires: 1_900_000_000,
+    issued: 1_800_000_000, key: 5)
+
+  private static let credentials: [(name: String, credential: Credential)] = [
+    ("ticket", .ticket(ticket)), ("token", .token("a.b.c")),
+    ("pushCapability", .pushCapability("AAAA")),
+  ]
+
   private static let replies: [(name: String, reply: Reply)] = [
     ("error", .error(CallError(.tryAgain, retryAfterMilliseconds: 1000))),
     ("done", .done),
     ("attached", .attached(forCall: state)),
+    ("attachedWithTicket", .attached(forCall: nil, ticket: ticket)),
     ("registered", .registered(expiresAt: onWire, removed: ["bob-old"])),
     ("call", .call(state)),
     ("won", .answer(won: true, state)),
@@ -174,6 +184,21 @@ extension GoldenValues {
         "command.\(name)", CommandBatch(peer: 9, commands: [command]), ClusterCodec.encode,
         ClusterCodec.commandBatch)
     }
+    all += credentials.map { name, credential in
+      var command = Command(
+        session: SessionRef(edge: 7, number: 5), request: 5, user: bob, device: "bob-phone",
+        callee: bob, body: .query(call))
+      command.credential = credential
+      return GoldenValue(
+        "command.\(name)",
+        CommandBatch(edge: 7, secret: EdgeSecret(high: 11, low: 12), commands: [command]),
+        ClusterCodec.encode, ClusterCodec.commandBatch)
+    }
+    all.append(
+      GoldenValue(
+        "announceDoneWithSecret",
+        AnnounceDone(shard: 63, epoch: 5, edge: 42, secret: EdgeSecret(high: 11, low: 12)),
+        ClusterCodec.encode, ClusterCodec.announceDone))
     all += items.map {
       GoldenValue(
         "item.\($0.name)", EdgeBatch(items: [$0.item]), ClusterCodec.encode,

@@ -24,7 +24,9 @@ final class HostCluster: Sendable {
     do {
       for host in 0..<hosts { try cluster.startNATS(host) }
       for host in 0..<hosts {
-        try cluster.startNode("coordinator", host, ["--journal-replicas", "\(hosts)"])
+        try cluster.startNode(
+          "coordinator", host,
+          ["--journal-replicas", "\(hosts)", "--keys-file", cluster.folder + "/keys.json"])
       }
       for host in 0..<hosts {
         try cluster.startNode(

@@ -69,14 +69,16 @@ import Testing
     // Neither keys nor providers are there.
     #expect(try await Self.callnode("config", "--config", file).status == 0)
     #expect(
-      try await Self.callnode("config", "--role", "coordinator", "--config", file).status == 0)
+      try await Self.callnode("config", "--role", "coordinator", "--config", file).status == 2)
     #expect(try await Self.callnode("config", "--role", "edge", "--config", file).status == 2)
     #expect(try await Self.callnode("edge", "--config", file).status == 2)
 
     let keys = try await TestCluster.runAlone(
       "callctl", ["keys", "--app", "demo", "--keys-file", folder + "/keys.json"])
     #expect(keys.status == 0)
-    // An edge starts with it, though no gateway would.
+    // Edges and coordinators start with it, though no gateway would.
+    #expect(
+      try await Self.callnode("config", "--role", "coordinator", "--config", file).status == 0)
     #expect(try await Self.callnode("config", "--role", "edge", "--config", file).status == 0)
     #expect(try await Self.callnode("config", "--role", "push", "--config", file).status == 2)
     #expect(try await Self.callnode("config", "--role", "all", "--config", file).status == 2)

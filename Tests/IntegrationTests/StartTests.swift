@@ -1,7 +1,9 @@
+import CallAuth
 import CallClient
 import CallCore
 import CallTestKit
 import CallWire
+import Foundation
 import Testing
 
 /// Nodes whose cluster is not there yet, or not for them.
@@ -85,7 +87,8 @@ import Testing
   @Test(arguments: wrong.indices)
   func whatIsWrongEndsTheNode(index: Int) async throws {
     let wrong = Self.wrong[index]
-    let output = try await TestCluster.runAlone("callnode", ["coordinator"] + wrong.arguments)
+    let output = try await TestCluster.runAlone(
+      "callnode", ["coordinator", "--keys-file", try Self.keysFile()] + wrong.arguments)
     #expect(output.status == wrong.status, "\(output.text)")
   }
 
@@ -96,7 +99,7 @@ import Testing
     try await cluster.waitForLog("c1", "node starts")
     let node = [
       try TestCluster.program("callnode"), "coordinator", "--nats-url", cluster.nats.url,
-      "--cluster", "test", "--shard-count", "32",
+      "--cluster", "test", "--shard-count", "32", "--keys-file", cluster.folder + "/keys.json",
     ]
     // Why it ends it says on standard error.
     let output = try await cluster.run("/bin/sh", ["-c", #"exec "$0" "$@" 2>&1"#] + node)
@@ -110,7 +113,16 @@ import Testing
     let server = try await NATSServerProcess.start(arguments: ["--user", "u", "--pass", "right"])
     defer { server.stop() }
     let output = try await TestCluster.runAlone(
-      "callnode", ["coordinator", "--nats-url", server.url])
+      "callnode",
+      ["coordinator", "--nats-url", server.url, "--keys-file", try Self.keysFile()])
     #expect(output.status == 1, "\(output.text)")
+  }
+
+  /// Of no cluster.
+  private static func keysFile() throws -> String {
+    let path = NSTemporaryDirectory() + "/callmesh-keys-\(UUID().uuidString).json"
+    try AppKeys.generateDevelopment(app: "demo").json
+      .write(toFile: path, atomically: true, encoding: .utf8)
+    return path
   }
 }

@@ -47,7 +47,10 @@ final class TestCluster: Sendable {
   func startCoordinator(_ name: String) throws {
     try start(
       name,
-      ["coordinator"] + common(name) + ["--metrics-port", "\(port(for: Self.operators(name)))"])
+      ["coordinator"] + common(name) + [
+        "--metrics-port", "\(port(for: Self.operators(name)))", "--keys-file",
+        folder + "/keys.json",
+      ])
   }
 
   /// An edge that was there before comes back on its ports.

@@ -18,7 +18,7 @@ BEGIN {
   allow("CallWire", "CallCore CCallProto CProtobufC")
   allow("CallBus", "CallCore CallTelemetry")
   allow("NATSBus", "CallBus CallCore CallTelemetry CNATS")
-  allow("CallCoordinator", seams)
+  allow("CallCoordinator", seams " CallAuth")
   allow("CallPush", seams " CallAuth")
   allow("CallEdge", seams " CallAuth")
   allow("CallClient", "CallCore CallWire")
@@ -30,7 +30,7 @@ BEGIN {
   allow("callnode", "CallNodeKit")
   allow("callctl", seams " CallAuth NATSBus")
   allow("callload", "CallCore CallWire CallTelemetry CallAuth CallClient CallTestKit")
-  allow("Benchmarks", seams " CallCoordinator CallPush CallTestKit NATSBus")
+  allow("Benchmarks", seams " CallAuth CallCoordinator CallPush CallTestKit NATSBus")
 
   # Foundation is large and slow to load; FoundationEssentials holds what codecs and files need.
   forbid("CallBus", "Foundation FoundationEssentials")

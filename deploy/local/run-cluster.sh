@@ -78,7 +78,7 @@ start nats-server "$nats" -a 127.0.0.1 -p "${NATS_PORT:-4222}" -n callmesh-local
 bus=$!
 for ((number = 1; number <= ${COORDINATORS:-2}; number++)); do
   start "coordinator-$number" "$bin/callnode" coordinator --nats-url "$nats_url" --log-format text \
-    --node-id "coordinator-$number" --metrics-port "$metrics_port"
+    --node-id "coordinator-$number" --keys-file "$folder/keys.json" --metrics-port "$metrics_port"
   nodes+=($!)
   echo "coordinator-$number: http://127.0.0.1:$metrics_port/metrics"
   metrics_port=$((metrics_port + 1))

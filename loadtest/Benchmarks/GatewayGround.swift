@@ -89,7 +89,7 @@ final class GatewayGround: Sendable {
   /// Shards that have every report at once.
   private func answerReports() throws {
     for shard in 0..<64 {
-      _ = try bus.subscribe(Self.subjects.commands(shard: shard)) { [bus] message in
+      _ = try bus.subscribe(Self.subjects.reports(shard: shard)) { [bus] message in
         guard let batch = try? ClusterCodec.commandBatch(message.bytes), batch.peer != 0 else {
           return
         }

@@ -15,6 +15,7 @@ struct Benchmarks {
     CoreBenchmarks.runPipeline(measure)
     CheckpointBenchmarks.run(measure)
     CodecBenchmarks.run(measure)
+    try await SpeakerBenchmarks.run(measure)
     try PushBenchmarks.run(measure)
     try await APNsBenchmarks.run(measure)
     try await GatewayBenchmarks.run(measure)

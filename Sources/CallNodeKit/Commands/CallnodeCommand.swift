@@ -33,11 +33,12 @@ struct EdgeCommand: AsyncParsableCommand {
     discussion: "Example: callnode edge --keys-file keys.json --host 0.0.0.0 --port 8080")
 
   @OptionGroup(title: "Every node") var node: NodeOptions
+  @OptionGroup(title: "Edge and coordinator") var keys: KeysOptions
   @OptionGroup(title: "Edge") var edge: EdgeOptions
   @OptionGroup(title: "Rules of calls, the same on every node") var calls: CallOptions
 
   func run() async throws {
-    let flags = merged(node.given, edge.given, calls.given)
+    let flags = merged(node.given, keys.given, edge.given, calls.given)
     try await NodeLauncher(roles: .edge, bus: .nats, flags: flags, file: node.config).run()
   }
 }
@@ -46,14 +47,15 @@ struct CoordinatorCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "coordinator",
     abstract: "Owns shards and decides about their calls. Two or more share the shards.",
-    discussion: "Example: callnode coordinator --node-id coordinator-1 --journal-replicas 3")
+    discussion: "Example: callnode coordinator --keys-file keys.json --journal-replicas 3")
 
   @OptionGroup(title: "Every node") var node: NodeOptions
+  @OptionGroup(title: "Edge and coordinator") var keys: KeysOptions
   @OptionGroup(title: "Coordinator") var coordinator: CoordinatorOptions
   @OptionGroup(title: "Rules of calls, the same on every node") var calls: CallOptions
 
   func run() async throws {
-    let flags = merged(node.given, coordinator.given, calls.given)
+    let flags = merged(node.given, keys.given, coordinator.given, calls.given)
     try await NodeLauncher(roles: .coordinator, bus: .nats, flags: flags, file: node.config).run()
   }
 }
@@ -98,6 +100,7 @@ struct AllCommand: AsyncParsableCommand {
     help: "nats, or in-process: one process, in memory, for development. (default: nats)")
   var bus: BusChoice?
   @OptionGroup(title: "Every node") var node: NodeOptions
+  @OptionGroup(title: "Edge and coordinator") var keys: KeysOptions
   @OptionGroup(title: "Edge") var edge: EdgeOptions
   @OptionGroup(title: "Coordinator") var coordinator: CoordinatorOptions
   @OptionGroup(title: "Push gateway") var push: PushOptions
@@ -105,7 +108,7 @@ struct AllCommand: AsyncParsableCommand {
 
   func run() async throws {
     let flags = merged(
-      node.given, edge.given, coordinator.given, push.given, calls.given)
+      node.given, keys.given, edge.given, coordinator.given, push.given, calls.given)
     try await NodeLauncher(roles: .all, bus: bus ?? .nats, flags: flags, file: node.config).run()
   }
 }
@@ -116,7 +119,7 @@ struct ConfigCommand: AsyncParsableCommand {
     abstract: "Prints the settings in force and where each comes from.",
     discussion: """
       Takes the same options, environment and file as the nodes do, checks them, and starts \
-      nothing. With --role it also reads the files that this role needs: the keys of an edge, the \
+      nothing. With --role it also reads the files that this role needs: the keys of an edge or coordinator, the \
       providers and their keys of a push gateway. Exit status 2 where a node would refuse to start. \
       Credentials are hidden.
 
@@ -127,6 +130,7 @@ struct ConfigCommand: AsyncParsableCommand {
   @Option(help: "Also check what this role needs: edge, coordinator, push or all.") var role:
     NodeRoles?
   @OptionGroup(title: "Every node") var node: NodeOptions
+  @OptionGroup(title: "Edge and coordinator") var keys: KeysOptions
   @OptionGroup(title: "Edge") var edge: EdgeOptions
   @OptionGroup(title: "Coordinator") var coordinator: CoordinatorOptions
   @OptionGroup(title: "Push gateway") var push: PushOptions
@@ -134,7 +138,7 @@ struct ConfigCommand: AsyncParsableCommand {
 
   func run() async throws {
     let flags = merged(
-      node.given, edge.given, coordinator.given, push.given, calls.given)
+      node.given, keys.given, edge.given, coordinator.given, push.given, calls.given)
     // Coordinators need nothing that has no default, so their check is the general one.
     let settings = try await NodeLauncher(
       roles: role ?? .coordinator, bus: .nats, flags: flags, file: node.config

@@ -37,7 +37,6 @@ struct EdgeOptions: ParsableArguments {
   @Option(help: .of(.port)) var port: String?
   @Option(help: .of(.tlsCertificate)) var tlsCertificate: String?
   @Option(help: .of(.tlsKey)) var tlsKey: String?
-  @Option(help: .of(.keysFile)) var keysFile: String?
   @Option(help: .of(.eventLoops)) var eventLoops: String?
   @Option(help: .of(.pingInterval)) var pingInterval: String?
   @Option(help: .of(.commandsPerSecond)) var commandsPerSecond: String?
@@ -54,7 +53,7 @@ struct EdgeOptions: ParsableArguments {
 
   var given: [SettingKey: String] {
     [
-      .port: port, .tlsCertificate: tlsCertificate, .tlsKey: tlsKey, .keysFile: keysFile,
+      .port: port, .tlsCertificate: tlsCertificate, .tlsKey: tlsKey,
       .eventLoops: eventLoops, .pingInterval: pingInterval,
       .commandsPerSecond: commandsPerSecond, .commandsBurst: commandsBurst,
       .allowedOrigins: allowedOrigins, .connectionsMax: connectionsMax,
@@ -64,6 +63,13 @@ struct EdgeOptions: ParsableArguments {
       .unlimitedAddresses: unlimitedAddresses,
     ].compactMapValues { $0 }
   }
+}
+
+/// Of nodes that check tokens.
+struct KeysOptions: ParsableArguments {
+  @Option(help: .of(.keysFile)) var keysFile: String?
+
+  var given: [SettingKey: String] { [.keysFile: keysFile].compactMapValues { $0 } }
 }
 
 struct PushOptions: ParsableArguments {
@@ -80,6 +86,7 @@ struct PushOptions: ParsableArguments {
 
 struct CoordinatorOptions: ParsableArguments {
   @Option(help: .of(.workers)) var workers: String?
+  @Option(help: .of(.sessionTickets)) var sessionTickets: String?
   @Option(help: .of(.leaseTimeout)) var leaseTimeout: String?
   @Option(help: .of(.probeTime)) var probeTime: String?
   @Option(help: .of(.probeAfterConnect)) var probeAfterConnect: String?
@@ -93,7 +100,7 @@ struct CoordinatorOptions: ParsableArguments {
 
   var given: [SettingKey: String] {
     [
-      .workers: workers, .leaseTimeout: leaseTimeout,
+      .workers: workers, .sessionTickets: sessionTickets, .leaseTimeout: leaseTimeout,
       .probeTime: probeTime, .probeAfterConnect: probeAfterConnect,
       .journalReplicas: journalReplicas, .appendTimeout: appendTimeout,
       .checkpointEveryRecords: checkpointEveryRecords,

@@ -1,4 +1,5 @@
 package import CallBus
+package import CallCoordinator
 package import CallCore
 package import CallEdge
 package import CallTelemetry
@@ -54,6 +55,7 @@ package struct NodeConfiguration: Sendable {
   package var proxyProtocol: Bool
   package var unlimitedAddresses: [AddressRange]
   package var workers: Int
+  package var sessionTickets: SessionTickets
   package var leaseTimeout: Span
   /// nil: silent nodes are not looked for.
   package var probeTime: Span?
@@ -109,6 +111,7 @@ package struct NodeConfiguration: Sendable {
     proxyProtocol = settings[.proxyProtocol] == .boolean(true)
     unlimitedAddresses = settings.addresses(.unlimitedAddresses)
     workers = settings.integer(.workers)
+    sessionTickets = SessionTickets(rawValue: settings.text(.sessionTickets)) ?? .required
     leaseTimeout = settings.span(.leaseTimeout)
     let probing = settings.span(.probeTime)
     probeTime = probing.microseconds > 0 ? probing : nil
@@ -134,7 +137,9 @@ package struct NodeConfiguration: Sendable {
     settings.checkLease(&problems)
     settings.checkProxies(&problems)
     settings.checkTLS(&problems)
-    if roles.hasEdge, keysFile == nil { problems.append(settings.missingKeysFile) }
+    if roles.hasEdge || roles.hasCoordinator, keysFile == nil {
+      problems.append(settings.missingKeysFile)
+    }
     if roles == .push, pushProvidersFile == nil { problems.append(settings.missingProviders) }
     if !problems.isEmpty { throw ConfigurationError(problems) }
   }
@@ -249,7 +254,7 @@ extension ResolvedSettings {
   fileprivate var missingKeysFile: ConfigurationError.Problem {
     .init(
       setting: SettingKey.keysFile.rawValue, value: nil, origin: nil,
-      problem: "an edge needs the file with the keys of the apps",
+      problem: "edges and coordinators need the file with the keys of the apps",
       remedy: "Give it with --keys-file PATH or CALLMESH_KEYS_FILE. "
         + (Setting.of(.keysFile).remedy ?? ""))
   }

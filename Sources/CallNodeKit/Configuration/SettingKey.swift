@@ -12,7 +12,8 @@ package enum SettingKey: String, CaseIterable, Sendable {
   case failedAuthsPerAddress, trustedProxies, proxyProtocol, unlimitedAddresses
   case maxTokenAge
   // Coordinators.
-  case workers, leaseTimeout, probeTime, probeAfterConnect, journalReplicas, appendTimeout
+  case workers, sessionTickets, leaseTimeout, probeTime, probeAfterConnect, journalReplicas,
+    appendTimeout
   case checkpointEveryRecords, checkpointEveryBytes, checkpointEvery, rebalanceInterval
   case stoppedRetry
   // Push gateways.

@@ -1,3 +1,5 @@
+internal import CallCoordinator
+
 extension Setting {
   /// All settings, in the order of help and documentation.
   package static let all: [Setting] =
@@ -80,8 +82,8 @@ extension Setting {
       "The key of that certificate in PEM, not encrypted. The file is read again when it changes.",
       remedy: "It goes with tlsCertificate; give both or none."),
     Setting(
-      .keysFile, .edge, .text(.path), nil, note: "none; an edge needs one",
-      "The file with the keys of the apps, with which devices' tokens are checked.",
+      .keysFile, .edge, .text(.path), nil, note: "none; edges and coordinators need one",
+      "The file with the keys of the apps, with which edges and coordinators check devices' tokens.",
       remedy: "For development make one with: callctl keys --app NAME --keys-file keys.json"),
     Setting(
       .maxTokenAge, .edge, .duration(60, 90 * 86_400), "7d",
@@ -140,6 +142,10 @@ extension Setting {
     Setting(
       .workers, .coordinator, .integer(1...64), "1",
       "Threads that run shards. Give at most one per core."),
+    Setting(
+      .sessionTickets, .coordinator, .choice(SessionTickets.allCases.map(\.rawValue)), "required",
+      "Whether commands of edges count only in sessions whose token a coordinator has verified; offered: "
+        + "nodes of earlier versions are believed, too, during an upgrade."),
     Setting(
       .leaseTimeout, .coordinator, .duration(0.2, 60), "3s",
       "For how long nothing may be heard of a node before it counts as dead and its shards are "

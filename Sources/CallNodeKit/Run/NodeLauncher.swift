@@ -66,7 +66,7 @@ struct NodeLauncher {
       let configuration = try NodeConfiguration(
         settings, roles: roles, generatedNodeID: Self.generatedNodeID(roles))
       if bus == .nats { try Self.checkCredentials(configuration, settings) }
-      guard roles.hasEdge, let path = configuration.keysFile else {
+      guard roles.hasEdge || roles.hasCoordinator, let path = configuration.keysFile else {
         return (settings, configuration, nil, nil)
       }
       return (

@@ -12,7 +12,7 @@ internal import ServiceLifecycle
 struct NodeRunner {
   var configuration: NodeConfiguration
   var roles: NodeRoles
-  /// Set where there is an edge.
+  /// Set where there is an edge or a coordinator.
   var keys: AppKeys?
   /// Set where an edge speaks TLS.
   var tls: EdgeTLS?
@@ -169,9 +169,15 @@ struct NodeRunner {
       services.append(AppKeysReload(path: path, tokens: tokens, metrics: metrics, logger: logger))
     }
     if roles.hasCoordinator {
+      let tickets = TicketKeyring()
+      try await patiently { try await followTicketKeys(bus, tickets) }
+      var configuration = coordinator(shardCount)
+      configuration.authority = tokens.map {
+        CommandAuthority(tokens: $0, tickets: tickets, pushKeys: keyring)
+      }
       services.append(
         CoordinatorNode(
-          configuration: coordinator(shardCount), bus: bus, clock: clock, metrics: metrics,
+          configuration: configuration, bus: bus, clock: clock, metrics: metrics,
           logger: logger))
     }
     if let providers {
@@ -224,18 +230,36 @@ struct NodeRunner {
     out.buckets = configuration.bucket
     out.pushQueue.replicas = configuration.bucket.replicas
     out.pushQueue.inMemory = configuration.bucket.inMemory
+    out.sessionTickets = configuration.sessionTickets
     return out
   }
 
-  /// Edges and gateways need the keys for what pushes allow; coordinators and gateways make them.
+  /// The keys for session tickets. They lie apart, so that nobody but coordinators may read them.
+  private func followTicketKeys(_ bus: some ClusterBus, _ keyring: TicketKeyring) async throws {
+    let name = Subjects(cluster: configuration.cluster, shardCount: 1).ticketBucket
+    let bucket = try await bus.openBucket(name, configuration.bucket)
+    try await KeysRecord.ensure(KeysRecord.tickets, in: bucket)
+    // Follows for as long as the bus lives.
+    _ = try await KeysRecord.follow(
+      KeysRecord.tickets, in: bucket, keyring, { try SessionTicketKeys($0) }
+    ) { [logger] error in
+      logger.error(
+        "The keys for session tickets cannot be read.", metadata: .keys([.error: "\(error)"]))
+    }
+  }
+
+  /// All but operators need the keys for what pushes allow; coordinators and gateways make them.
   private func followPushKeys(_ bus: some ClusterBus, _ keyring: PushKeyring) async throws {
     let name = "\(configuration.cluster)-config"
     let options = roles.hasCoordinator ? configuration.bucket : existingBucket
     let bucket = try await bus.openBucket(name, options)
-    if roles.hasCoordinator || roles.hasPush { try await PushKeysRecord.ensure(bucket) }
-    guard roles.hasEdge || roles.hasPush else { return }
+    if roles.hasCoordinator || roles.hasPush {
+      try await KeysRecord.ensure(KeysRecord.push, in: bucket)
+    }
     // Follows for as long as the bus lives.
-    _ = try await PushKeysRecord.follow(bucket, keyring) { [logger] error in
+    _ = try await KeysRecord.follow(
+      KeysRecord.push, in: bucket, keyring, { try PushCapabilityKeys($0) }
+    ) { [logger] error in
       logger.error(
         "The keys for push capabilities cannot be read.", metadata: .keys([.error: "\(error)"]))
     }

@@ -156,7 +156,7 @@ final class GatewayLoop<Bus: ClusterBus> {
     let byShard = Dictionary(grouping: commands) { ShardHash.shard(of: $0.callee, count: count) }
     let messages = byShard.map { shard, commands in
       OutgoingMessage(
-        subject: gateway.subjects.commands(shard: shard),
+        subject: gateway.subjects.reports(shard: shard),
         bytes: ClusterCodec.encode(CommandBatch(peer: gateway.peer, commands: commands)))
     }
     commands.removeAll(keepingCapacity: true)

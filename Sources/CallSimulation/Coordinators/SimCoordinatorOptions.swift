@@ -8,6 +8,8 @@ package struct SimCoordinatorOptions: Sendable {
   package var shardCount = 8
   package var workers = 1
   package var limits = CallLimits()
+  /// nil: edges are believed, as during an upgrade.
+  package var authority: CommandAuthority?
   package var heartbeatInterval = Span.milliseconds(200)
   package var leaseTimeout = Span.milliseconds(1200)
   package var checkpointEveryRecords = 40
@@ -27,6 +29,8 @@ package struct SimCoordinatorOptions: Sendable {
     configuration.workers = workers
     configuration.workersShareThread = true
     configuration.limits = limits
+    configuration.authority = authority
+    configuration.sessionTickets = authority == nil ? .offered : .required
     configuration.heartbeatInterval = heartbeatInterval
     configuration.leaseTimeout = leaseTimeout
     configuration.settleTime = Span(microseconds: 2 * heartbeatInterval.microseconds)

@@ -57,7 +57,7 @@ package final class SimEdge {
     onConnect?(bus)
     let edge = LooseEdge(
       configuration: configuration, bus: bus, clock: node.clock(),
-      incarnation: random.next() | 1, eventLoop: loop, metrics: MetricsRegistry(),
+      secret: EdgeSecret(high: random.next(), low: 1), eventLoop: loop, metrics: MetricsRegistry(),
       logger: Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() },
       pushKeys: PushKeyring(options.pushKeys))
     do {

@@ -1,5 +1,6 @@
 package import CallAuth
 internal import CallBus
+package import CallCoordinator
 package import CallCore
 
 /// What a run is made of. The same options and seed give the same run.
@@ -14,8 +15,13 @@ package struct SimOptions: Sendable {
   package var pingInterval: Span = .seconds(4)
   /// The share of worlds that have push.
   package var pushShare = 0.5
+  /// The share of worlds in which an attacker has an edge.
+  package var takenShare = 0.3
   package let keys: AppKeys
   let pushKeys: PushCapabilityKeys
+  private let ticketKeys: SessionTicketKeys
+  /// Of the key that signs all tokens.
+  private let keyNumber: UInt32
   private let tokens: [UserKey: String]
 
   static let app = "sim"
@@ -62,6 +68,7 @@ package struct SimOptions: Sendable {
       """
     keys = try AppKeys(json: Array(file.utf8))
     pushKeys = try PushCapabilityKeys([[UInt8](repeating: 7, count: 32)])
+    ticketKeys = try SessionTicketKeys([[UInt8](repeating: 8, count: 32)])
     let minter = TokenMinter(keys: keys)
     var tokens: [UserKey: String] = [:]
     for number in 0..<Self.userCount {
@@ -71,6 +78,21 @@ package struct SimOptions: Sendable {
         now: SimWorld.beginning.microseconds / 1_000_000 - 3600)
     }
     self.tokens = tokens
+    keyNumber = try TokenVerifier(keys: keys).verify(
+      tokens[Self.user(0)] ?? "", now: SimWorld.beginning.microseconds / 1_000_000
+    ).keyNumber
+  }
+
+  /// By what coordinators judge who speaks.
+  package var authority: CommandAuthority {
+    CommandAuthority(
+      tokens: TokenAuthority(keys: keys), tickets: TicketKeyring(ticketKeys),
+      pushKeys: PushKeyring(pushKeys))
+  }
+
+  /// By what right coordinators let somebody say a command: for sabotage.
+  func credential(for command: Command) -> Credential {
+    .ticket(ticketKeys.ticket(for: command, expires: .max, issued: 1, key: keyNumber))
   }
 
   func token(of user: String) -> String {

@@ -26,6 +26,7 @@ package final class Simulation {
   private var tampering: Tampering?
   private var devices: [Who: SimDevice] = [:]
   private var push: SimPushGround?
+  private var taken: SimTakenEdge?
 
   package init(
     seed: UInt64, options base: SimOptions, sabotage: Sabotage? = nil, trace: SimTrace = SimTrace()
@@ -41,6 +42,7 @@ package final class Simulation {
     var setup = SimCoordinatorOptions()
     setup.shardCount = options.shardCount
     setup.limits = options.limits
+    if sabotage != .ticketsNotChecked { setup.authority = options.authority }
     setup.workers = random.number(1...3)
     let count = random.number(3...5)
     let (world, nats) = (world, nats)
@@ -66,6 +68,11 @@ package final class Simulation {
     if sabotage?.isOfPush ?? false || draw.chance(options.pushShare) {
       push = SimPushGround(world, nats, options, edges) { [unowned self] in devices[$0] }
     }
+    var lot = world.fork("taken")
+    if sabotage == .ticketsNotChecked || (sabotage == nil && lot.chance(options.takenShare)) {
+      // A subscription of the world's own bus is never refused.
+      taken = try? SimTakenEdge(world, nats, options)
+    }
     prepare()
   }
 
@@ -85,7 +92,8 @@ package final class Simulation {
       }
     }
     if let sabotage {
-      tampering = Tampering(sabotage, world, nats, coordinators, edges)
+      tampering = Tampering(
+        sabotage, world, nats, coordinators, edges, credential: options.credential)
     }
     observe()
     let options = options
@@ -131,6 +139,7 @@ package final class Simulation {
     world.run(for: options.activity)
     endFaults()
     workload.end()
+    taken?.end()
     push?.end()
     world.schedule(after: .seconds(6), "owners") { [weak self] in self?.invariants.checkOwners() }
     world.run(for: options.settling)
@@ -303,10 +312,10 @@ package final class Simulation {
       if push != nil { note(.push(.registration(who, registration))) }
     }
     nats.observers.delivered.append { [unowned self] node, message in
-      guard message.subject.hasSuffix(".commands"),
+      guard message.subject.isOfCommands,
         let batch = try? ClusterCodec.commandBatch(message.bytes)
       else { return }
-      for command in batch.commands {
+      for command in batch.commands where command.request < SimTakenEdge.firstRequest {
         coverage.arrived(command)
         if push != nil { noteForPush(command) }
       }

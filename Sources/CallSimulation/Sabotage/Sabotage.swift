@@ -57,6 +57,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case sentTooLate = "sent-too-late"
   /// Who attaches for a call that is over is told that it rings.
   case attachAnsweredWrongly = "attach-answered-wrongly"
+  /// Coordinators believe edges whatever they say, and one is an attacker's.
+  case ticketsNotChecked = "tickets-not-checked"
 
   /// Whether it needs a world with push.
   package var isOfPush: Bool {
@@ -68,7 +70,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
       .appliedTwice, .lateDeclineEnds, .notRepeated, .announcementsIgnored, .recordDropped,
       .twoWinners, .stopWithoutReason, .callerNotTold, .versionGoesBack, .registrationNotStored,
       .registrationUnfenced, .inviteAfterStop, .sessionForgotten, .signalsSwapped,
-      .secondDeviceUnannounced:
+      .secondDeviceUnannounced, .ticketsNotChecked:
       false
     }
   }

@@ -15,6 +15,8 @@ final class Tampering {
   private var said: Set<Said> = []
   /// What is carried out twice in this world.
   private let twice: Twice
+  /// By what right coordinators let somebody say a command.
+  private let credential: (Command) -> Credential
 
   private enum Twice: CaseIterable {
     case signal
@@ -31,9 +33,10 @@ final class Tampering {
 
   init(
     _ sabotage: Sabotage, _ world: SimWorld, _ nats: SimNATS, _ coordinators: [SimCoordinator],
-    _ edges: [SimEdge]
+    _ edges: [SimEdge], credential: @escaping (Command) -> Credential
   ) {
     self.sabotage = sabotage
+    self.credential = credential
     self.nats = nats
     random = world.fork("sabotage")
     twice = Twice.allCases[Int(world.seed % UInt64(Twice.allCases.count))]
@@ -101,7 +104,7 @@ final class Tampering {
       .sentTooLate:
       preparePush()
     case .appliedTwice: nats.tamper.changesAppend = { [unowned self] in withFactsTwice($0) }
-    case .sessionForgotten, .signalsSwapped, .secondDeviceUnannounced: break
+    case .sessionForgotten, .signalsSwapped, .secondDeviceUnannounced, .ticketsNotChecked: break
     case .notRepeated, .announcementsIgnored, .twoWinners, .stopWithoutReason, .callerNotTold,
       .versionGoesBack, .inviteAfterStop, .staleGoneHonoured, .attachAnsweredWrongly:
       break
@@ -169,7 +172,7 @@ final class Tampering {
         .lateDeclineEnds, .callerNotTold, .appliedTwice, .staleGoneHonoured, .sessionForgotten,
         .signalsSwapped,
       ].contains(sabotage),
-      message.subject.hasSuffix(".commands"),
+      message.subject.isOfCommands,
       var batch = try? ClusterCodec.commandBatch(message.bytes)
     else { return message }
     if sabotage == .appliedTwice, twice == .signal { repeatSignals(&batch) }
@@ -189,6 +192,7 @@ final class Tampering {
         else { continue }
         batch.commands[index].device = winner.device
         batch.commands[index].body = .hangUp(call)
+        batch.commands[index].credential = credential(batch.commands[index])
       default: break
       }
     }
@@ -218,7 +222,7 @@ final class Tampering {
   private static func withoutAnnouncements(
     _ message: OutgoingMessage, of isMeant: (DeviceID) -> Bool
   ) -> OutgoingMessage? {
-    guard message.subject.hasSuffix(".commands"),
+    guard message.subject.isOfCommands,
       var batch = try? ClusterCodec.commandBatch(message.bytes)
     else { return message }
     batch.commands.removeAll {

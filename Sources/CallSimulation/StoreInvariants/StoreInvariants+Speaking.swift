@@ -36,7 +36,7 @@ extension StoreInvariants {
 
   private func shard(ofCommands subject: String) -> Int? {
     let parts = subject.utf8.split(separator: UInt8(ascii: "."))
-    guard parts.count == 4, parts[3].elementsEqual("commands".utf8) else { return nil }
+    guard parts.count == 4, subject.isOfCommands else { return nil }
     return Int(Substring(parts[2]))
   }
 
@@ -130,5 +130,12 @@ extension StoreInvariants {
     if stored.epoch < epoch {
       broken("\(node.name) speaks for shard \(shard) before its fence is stored", call: call)
     }
+  }
+}
+
+extension String {
+  /// Whether a subject is one of those on which a shard hears commands, of whichever kind of node.
+  var isOfCommands: Bool {
+    hasSuffix(".commands") || hasSuffix(".reports") || hasSuffix(".peers")
   }
 }

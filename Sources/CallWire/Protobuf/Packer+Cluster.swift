@@ -13,6 +13,8 @@ extension Packer {
       value.peer == 0 ? ClusterCodec.firstFormat : ClusterCodec.pushFormat
     message.pointee.edge = value.edge
     message.pointee.peer = value.peer
+    message.pointee.secret_high = value.secret?.high ?? 0
+    message.pointee.secret_low = value.secret?.low ?? 0
     message.pointee.n_commands = value.commands.count
     message.pointee.commands = array(value.commands, command)
     return message
@@ -28,6 +30,16 @@ extension Packer {
     set(&message.pointee.user, value.user.user)
     set(&message.pointee.device, value.device.text)
     if value.callee != value.user { set(&message.pointee.callee, value.callee.user) }
+    switch value.credential {
+    case .none: break
+    case .ticket(let ticket):
+      message.pointee.ticket_high = ticket.high
+      message.pointee.ticket_low = ticket.low
+      message.pointee.ticket_times = ticket.times
+      message.pointee.ticket_key = ticket.key
+    case .token(let text): set(&message.pointee.token, text)
+    case .pushCapability(let text): set(&message.pointee.push_capability, text)
+    }
     body(value.body, into: message)
     return message
   }

@@ -19,6 +19,12 @@ extension Packer {
     case .reply(let request, let reply):
       message.pointee.body_case = CALLMESH__V1__EDGE_ITEM__BODY_REPLY
       message.pointee.reply = self.reply(request, reply)
+      if case .attached(_, let ticket?) = reply {
+        message.pointee.ticket_high = ticket.high
+        message.pointee.ticket_low = ticket.low
+        message.pointee.ticket_times = ticket.times
+        message.pointee.ticket_key = ticket.key
+      }
     case .delivery(let delivery):
       message.pointee.body_case = CALLMESH__V1__EDGE_ITEM__BODY_DELIVERY
       message.pointee.delivery = self.delivery(delivery)
@@ -47,7 +53,7 @@ extension Packer {
     case .done:
       message.pointee.result_case = CALLMESH__V1__REPLY__RESULT_DONE
       message.pointee.done = arena.make(callmesh__v1__done__init)
-    case .attached(let forCall):
+    case .attached(let forCall, _):
       let attached = arena.make(callmesh__v1__attached__init)
       attached.pointee.for_call = forCall.map(callState)
       message.pointee.result_case = CALLMESH__V1__REPLY__RESULT_ATTACHED
@@ -115,6 +121,8 @@ extension Packer {
     message.pointee.epoch = value.epoch
     message.pointee.edge = value.edge
     message.pointee.format = ClusterCodec.firstFormat
+    message.pointee.secret_high = value.secret?.high ?? 0
+    message.pointee.secret_low = value.secret?.low ?? 0
     return message
   }
 

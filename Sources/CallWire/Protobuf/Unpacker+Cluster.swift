@@ -10,7 +10,7 @@ extension Unpacker {
     let edge = message.pointee.edge == 0 ? message.pointee.peer : message.pointee.edge
     var batch = CommandBatch(
       edge: message.pointee.edge, peer: message.pointee.edge == 0 ? message.pointee.peer : 0,
-      commands: [])
+      secret: secret(message.pointee.secret_high, message.pointee.secret_low), commands: [])
     batch.commands.reserveCapacity(message.pointee.n_commands)
     for index in 0..<message.pointee.n_commands {
       guard let command = message.pointee.commands?[index] else { throw .malformed }
@@ -41,7 +41,26 @@ extension Unpacker {
       body: try body(message))
     command.after = message.pointee.after
     command.devicesPerUser = message.pointee.devices_per_user
+    command.credential = try credential(message)
     return command
+  }
+
+  /// nil for two zeros, which stand for a sender that has none.
+  static func secret(_ high: UInt64, _ low: UInt64) -> EdgeSecret? {
+    high | low == 0 ? nil : EdgeSecret(high: high, low: low)
+  }
+
+  private static func credential(
+    _ message: UnsafeMutablePointer<Callmesh__V1__Command>
+  ) throws(Fault) -> Credential {
+    let ticket = SessionTicket(
+      high: message.pointee.ticket_high, low: message.pointee.ticket_low,
+      times: message.pointee.ticket_times, key: message.pointee.ticket_key)
+    if let ticket { return .ticket(ticket) }
+    let token = try text(message.pointee.token, "token")
+    if !token.isEmpty { return .token(token) }
+    let capability = try text(message.pointee.push_capability, "pushCapability")
+    return capability.isEmpty ? .none : .pushCapability(capability)
   }
 
   private static func body(

@@ -44,7 +44,10 @@ extension Unpacker {
     switch message.pointee.body_case {
     case CALLMESH__V1__EDGE_ITEM__BODY_REPLY:
       let reply = try there(message.pointee.reply, "reply")
-      return .reply(request: reply.pointee.id, try shardReply(reply))
+      let ticket = SessionTicket(
+        high: message.pointee.ticket_high, low: message.pointee.ticket_low,
+        times: message.pointee.ticket_times, key: message.pointee.ticket_key)
+      return .reply(request: reply.pointee.id, try shardReply(reply, ticket: ticket))
     case CALLMESH__V1__EDGE_ITEM__BODY_DELIVERY:
       return .delivery(try delivery(there(message.pointee.delivery, "delivery")))
     case CALLMESH__V1__EDGE_ITEM__BODY_NOTICE:
@@ -56,7 +59,7 @@ extension Unpacker {
   }
 
   private static func shardReply(
-    _ message: UnsafeMutablePointer<Callmesh__V1__Reply>
+    _ message: UnsafeMutablePointer<Callmesh__V1__Reply>, ticket: SessionTicket?
   ) throws(Fault) -> Reply {
     switch message.pointee.result_case {
     case CALLMESH__V1__REPLY__RESULT_ERROR:
@@ -67,7 +70,7 @@ extension Unpacker {
       let attached = try there(message.pointee.attached, "attached")
       return .attached(
         forCall: attached.pointee.for_call == nil
-          ? nil : try callState(attached.pointee.for_call, "forCall"))
+          ? nil : try callState(attached.pointee.for_call, "forCall"), ticket: ticket)
     case CALLMESH__V1__REPLY__RESULT_REGISTERED:
       let registered = try there(message.pointee.registered, "registered")
       return .registered(
@@ -125,5 +128,18 @@ extension Unpacker {
     return ClusterRecord(
       cluster: try text(message.pointee.cluster, "cluster"),
       shardCount: message.pointee.shard_count)
+  }
+}
+
+extension SessionTicket {
+  /// Both times in one number; never 0, since no token expires in 1970.
+  var times: UInt64 { UInt64(expires) << 32 | UInt64(issued) }
+
+  /// - Parameter times: 0: there is no ticket.
+  init?(high: UInt64, low: UInt64, times: UInt64, key: UInt32) {
+    guard times != 0 else { return nil }
+    self.init(
+      high: high, low: low, expires: UInt32(truncatingIfNeeded: times >> 32),
+      issued: UInt32(truncatingIfNeeded: times), key: key)
   }
 }

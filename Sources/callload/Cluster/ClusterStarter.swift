@@ -100,8 +100,8 @@ struct ClusterStarter {
     var members: [NodeMember] = []
     for (index, port) in ports.prefix(count).enumerated() {
       let words = [
-        "edge", "--host", "127.0.0.1", "--port", "\(port)", "--keys-file",
-        folder.file("keys.json"), "--event-loops", "\(Self.processorShare(of: count))",
+        "edge", "--host", "127.0.0.1", "--port", "\(port)", "--event-loops",
+        "\(Self.processorShare(of: count))",
       ]
       members.append(
         try await startNode(
@@ -140,11 +140,15 @@ struct ClusterStarter {
       name: id, executable: options.callnodePath, arguments: words + common,
       logPath: folder.file("\(id).log"))
     command.otherExecutable = options.otherCallnodePath
-    // No flag: edges of earlier versions know none.
+    // No flags: earlier versions do not know them all.
     command.environment["CALLMESH_METRICS_PORT"] = "\(metricsPort)"
     if options.tls {
       command.environment["CALLMESH_TLS_CERTIFICATE"] = folder.file(LocalCluster.certificateFile)
       command.environment["CALLMESH_TLS_KEY"] = folder.file(LocalCluster.keyFile)
+    }
+    command.environment[Self.environmentName(of: "keysFile")] = folder.file("keys.json")
+    if options.otherCallnodePath != nil {
+      command.environment[Self.environmentName(of: "sessionTickets")] = "offered"
     }
     for (key, value) in options.nodeSettings {
       command.environment[Self.environmentName(of: key)] = value

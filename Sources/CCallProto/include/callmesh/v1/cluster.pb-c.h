@@ -102,10 +102,15 @@ struct  Callmesh__V1__CommandBatch
    * Instead of `edge`: a push gateway or coordinator, which takes replies but has no sessions.
    */
   uint64_t peer;
+  /*
+   * The edge's secret, from which its number follows. 0 and 0: not said.
+   */
+  uint64_t secret_high;
+  uint64_t secret_low;
 };
 #define CALLMESH__V1__COMMAND_BATCH__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__command_batch__descriptor) \
-    , 0, 0,NULL, 0, 0 }
+    , 0, 0,NULL, 0, 0, 0, 0 }
 
 
 typedef enum {
@@ -163,6 +168,21 @@ struct  Callmesh__V1__Command
    * Of a description or candidate: the request that comes first; 0: none is unanswered.
    */
   uint64_t after;
+  /*
+   * By what right the session speaks: its ticket, or the user's token, or what a push allows.
+   */
+  uint64_t ticket_high;
+  uint64_t ticket_low;
+  /*
+   * When the token expires, and when it was issued: 32 bits each; 0: no ticket.
+   */
+  uint64_t ticket_times;
+  /*
+   * The number of the key that signed the token.
+   */
+  uint32_t ticket_key;
+  char *token;
+  char *push_capability;
   Callmesh__V1__Command__BodyCase body_case;
   union {
     Callmesh__V1__AttachCommand *attach;
@@ -199,7 +219,7 @@ struct  Callmesh__V1__Command
 };
 #define CALLMESH__V1__COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__command__descriptor) \
-    , 0, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, CALLMESH__V1__COMMAND__BODY__NOT_SET, {0} }
+    , 0, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, CALLMESH__V1__COMMAND__BODY__NOT_SET, {0} }
 
 
 struct  Callmesh__V1__AttachCommand
@@ -421,6 +441,16 @@ struct  Callmesh__V1__EdgeItem
    * other items. The edge measures the ring latency with it and does not pass it to the device.
    */
   int64_t rings_since_us;
+  /*
+   * Beside the reply to an attach: the ticket by which the session speaks.
+   */
+  uint64_t ticket_high;
+  uint64_t ticket_low;
+  /*
+   * As in a command; 0: no ticket.
+   */
+  uint64_t ticket_times;
+  uint32_t ticket_key;
   Callmesh__V1__EdgeItem__BodyCase body_case;
   union {
     Callmesh__V1__Reply *reply;
@@ -431,7 +461,7 @@ struct  Callmesh__V1__EdgeItem
 };
 #define CALLMESH__V1__EDGE_ITEM__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__edge_item__descriptor) \
-    , 0, 0, CALLMESH__V1__EDGE_ITEM__BODY__NOT_SET, {0} }
+    , 0, 0, 0, 0, 0, 0, CALLMESH__V1__EDGE_ITEM__BODY__NOT_SET, {0} }
 
 
 struct  Callmesh__V1__CloseSession
@@ -531,10 +561,15 @@ struct  Callmesh__V1__AnnounceDone
    * Of the request that it answers, so that one which was late is known. 0: not said.
    */
   uint64_t number;
+  /*
+   * As in a batch of commands.
+   */
+  uint64_t secret_high;
+  uint64_t secret_low;
 };
 #define CALLMESH__V1__ANNOUNCE_DONE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__announce_done__descriptor) \
-    , 0, 0, 0, 0, 0, 0 }
+    , 0, 0, 0, 0, 0, 0, 0, 0 }
 
 
 /*

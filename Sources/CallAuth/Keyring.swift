@@ -1,0 +1,22 @@
+internal import Synchronization
+
+/// Where a node keeps keys of the cluster, which are read from the cluster after it started, and may be
+/// replaced while it runs. Empty at first.
+public final class Keyring<Keys: Sendable>: Sendable {
+  private let keys: Mutex<Keys?>
+
+  public init(_ keys: Keys? = nil) { self.keys = Mutex(keys) }
+
+  /// nil until somebody put keys in: then nothing can be signed or verified yet.
+  public var current: Keys? { keys.withLock { $0 } }
+
+  public func replace(with keys: Keys?) { self.keys.withLock { $0 = keys } }
+}
+
+public typealias PushKeyring = Keyring<PushCapabilityKeys>
+public typealias TicketKeyring = Keyring<SessionTicketKeys>
+
+extension Keyring: CustomStringConvertible, CustomReflectable {
+  public var description: String { "Keyring(\(current.map { "\($0)" } ?? "empty"))" }
+  public var customMirror: Mirror { Mirror(self, children: ["current": description]) }
+}

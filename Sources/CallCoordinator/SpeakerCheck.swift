@@ -1,0 +1,169 @@
+package import CallAuth
+package import CallCore
+internal import CallTelemetry
+
+/// Judges what edges hand over before a shard sees it: whether the edge is the one that it says, and whether
+/// it may speak for the user. A coordinator believes an edge nothing else.
+///
+/// A session shows its token once, when it attaches, and gets a ticket for it; tickets are good at every
+/// coordinator. One for each worker: what it remembers saves work, and never decides.
+package struct SpeakerCheck {
+  package enum Verdict: Equatable {
+    case good
+    /// Whoever waits for a reply is told.
+    case refused(CallError)
+    /// The session must attach anew, with a token.
+    case unknownSession
+  }
+
+  /// A ticket that was found good, and whose it is.
+  private struct Verified {
+    var ticket: SessionTicket
+    var edge: UInt64
+    var user: UserKey
+    var device: DeviceID
+    /// Of the tokens in force when it was found so.
+    var generation: UInt64
+  }
+
+  /// How far the clock of whoever ends sessions may be behind.
+  package static let leewaySeconds: Int64 = 60
+  private static let edgesMax = 1024
+  /// A power of two. A ticket has one place; who needs it next gets it.
+  private static let ticketsMax = 4096
+
+  private let authority: CommandAuthority?
+  /// Whether edges without tickets are believed.
+  private let believesAll: Bool
+  private var secrets: [UInt64: EdgeSecret] = [:]
+  private var verified: [Verified?]
+  private let metrics: CoordinatorMetrics
+
+  package init(
+    _ authority: CommandAuthority?, _ tickets: SessionTickets, _ metrics: CoordinatorMetrics
+  ) {
+    self.authority = authority
+    self.metrics = metrics
+    believesAll = tickets == .offered
+    verified = authority == nil ? [] : Array(repeating: nil, count: Self.ticketsMax)
+  }
+
+  /// Whether the sender is the edge of that number.
+  package mutating func isEdge(_ edge: UInt64, _ secret: EdgeSecret?) -> Bool {
+    guard let secret else { return believesAll }
+    if secrets[edge] == secret { return true }
+    guard EdgeNumber.of(secret: secret.high, secret.low) == edge else { return false }
+    if secrets.count >= Self.edgesMax { secrets.removeAll(keepingCapacity: true) }
+    secrets[edge] = secret
+    return true
+  }
+
+  /// Judges a command of an edge. An attach that shows a token gets a ticket in its place.
+  package mutating func judge(_ command: inout Command, now: Timestamp) -> Verdict {
+    let seconds = now.microseconds / 1_000_000
+    switch command.credential {
+    case .ticket(let ticket): return judge(ticket, of: command, seconds)
+    case .token(let text): return judge(token: text, of: &command, seconds)
+    case .pushCapability(let text): return judge(capability: text, of: command, seconds)
+    case .none: return believesAll || command.isReachQuestion ? .good : .unknownSession
+    }
+  }
+
+  private mutating func judge(
+    _ ticket: SessionTicket, of command: Command, _ now: Int64
+  ) -> Verdict {
+    guard let authority else { return believesAll ? .good : .unknownSession }
+    guard now < Int64(ticket.expires) + Self.leewaySeconds else { return .unknownSession }
+    let edge = command.session.edge
+    let generation = authority.tokens.generation
+    let place = Int(truncatingIfNeeded: ticket.low) & (Self.ticketsMax - 1)
+    if let known = verified[place], known.ticket == ticket, known.edge == edge,
+      known.generation == generation, known.device == command.device, known.user == command.user
+    {
+      return .good
+    }
+    guard let keys = authority.tickets.current else { return .refused(Self.notReady) }
+    metrics.ticketsChecked.increment()
+    guard keys.accepts(.init(high: ticket.high, low: ticket.low), of: ticket.facts(of: command)),
+      authority.tokens.isInForce(keyNumber: ticket.key)
+    else { return .unknownSession }
+    verified[place] = Verified(
+      ticket: ticket, edge: edge, user: command.user, device: command.device,
+      generation: generation)
+    return .good
+  }
+
+  private func judge(
+    token: String, of command: inout Command, _ now: Int64
+  ) -> Verdict {
+    guard let authority else { return believesAll ? .good : .refused(CallError(.notAccepted)) }
+    guard let keys = authority.tickets.current else { return .refused(Self.notReady) }
+    metrics.tokensVerified.increment()
+    let claims: DeviceClaims
+    do throws(AuthFailure) {
+      claims = try authority.tokens.verify(token, now: now)
+    } catch {
+      return .refused(CallError(error == .expired ? .expired : .notAccepted))
+    }
+    guard UserKey(app: claims.app, user: claims.user) == command.user,
+      claims.device.map({ DeviceID($0) == command.device }) ?? true
+    else { return .refused(CallError(.notAccepted)) }
+    guard case .attach = command.body else { return .good }
+    command.credential = .ticket(
+      keys.ticket(
+        for: command, expires: UInt32(clamping: claims.expiresAtSeconds),
+        issued: UInt32(clamping: now), key: claims.keyNumber))
+    return .good
+  }
+
+  /// What a push allows: to decline its call, to say busy, or to ask for it, for one device.
+  private func judge(
+    capability: String, of command: Command, _ now: Int64
+  ) -> Verdict {
+    guard let authority else { return believesAll ? .good : .refused(CallError(.notAccepted)) }
+    guard let keys = authority.pushKeys.current else { return .refused(Self.notReady) }
+    let allowed: PushCapability
+    do throws(AuthFailure) {
+      allowed = try keys.verify(capability, now: now - Self.leewaySeconds)
+    } catch {
+      return .refused(CallError(error == .expired ? .expired : .notAccepted))
+    }
+    let call: CallID
+    switch command.body {
+    case .decline(let id, _), .busy(let id), .query(let id): call = id
+    default: return .refused(CallError(.notAccepted))
+    }
+    guard UserKey(app: allowed.app, user: allowed.user) == command.user,
+      command.callee == command.user, DeviceID(allowed.device) == command.device,
+      allowed.call == call.bytes
+    else { return .refused(CallError(.notAccepted)) }
+    return .good
+  }
+
+  /// For tests.
+  package var remembered: (tickets: Int, edges: Int) {
+    (verified.count { $0 != nil }, secrets.count)
+  }
+
+  private static var notReady: CallError { CallError(.tryAgain, retryAfterMilliseconds: 1000) }
+}
+
+extension SessionTicketKeys {
+  /// A ticket for who says a command, through the edge that it came from.
+  package func ticket(
+    for command: Command, expires: UInt32, issued: UInt32, key: UInt32
+  ) -> SessionTicket {
+    var ticket = SessionTicket(high: 0, low: 0, expires: expires, issued: issued, key: key)
+    let code = code(of: ticket.facts(of: command))
+    (ticket.high, ticket.low) = (code.high, code.low)
+    return ticket
+  }
+}
+
+extension SessionTicket {
+  package func facts(of command: Command) -> SessionTicketKeys.Facts {
+    SessionTicketKeys.Facts(
+      app: command.user.app, user: command.user.user, device: command.device.text,
+      edge: command.session.edge, expires: expires, issued: issued, key: key)
+  }
+}

@@ -1,0 +1,42 @@
+/// By what right a command speaks for its user and device. The shard's driver judges it before the rules
+/// see the command; no rule looks at it.
+public enum Credential: Sendable, Equatable {
+  /// Of nodes that are no edges, and of edges of versions before tickets.
+  case none
+  case ticket(SessionTicket)
+  /// The user's token, as the app signed it.
+  case token(String)
+  /// What a push allows whoever received it.
+  case pushCapability(String)
+}
+
+/// What a coordinator gives an edge for a session once it has verified the token itself: a code over app,
+/// user, device, edge and what the token rests on, which coordinators alone can make.
+public struct SessionTicket: Sendable, Hashable {
+  public var high: UInt64
+  public var low: UInt64
+  /// When the token expires, in seconds since 1970.
+  public var expires: UInt32
+  /// When the token was issued, in seconds since 1970.
+  public var issued: UInt32
+  /// The number of the key that signed the token.
+  public var key: UInt32
+  public init(high: UInt64, low: UInt64, expires: UInt32, issued: UInt32, key: UInt32 = 0) {
+    self.high = high
+    self.low = low
+    self.expires = expires
+    self.issued = issued
+    self.key = key
+  }
+}
+
+/// What an edge draws at its start and tells coordinators alone. Its number follows from it, so that nobody
+/// else can speak as this edge.
+public struct EdgeSecret: Sendable, Hashable {
+  public var high: UInt64
+  public var low: UInt64
+  public init(high: UInt64, low: UInt64) {
+    self.high = high
+    self.low = low
+  }
+}

@@ -1,0 +1,17 @@
+/// A question of an edge's own, which needs no ticket: about a call that is not there, as somebody who is
+/// nobody. That a shard answers is all that it tells.
+extension Command {
+  private static let nobodysApp = "callmesh"
+
+  public static func reachQuestion(_ number: UInt64, session: SessionRef) -> Command {
+    let nobody = UserKey(app: nobodysApp, user: "reach-\(number)")
+    return Command(
+      session: session, request: number, user: nobody, device: DeviceID("edge"), callee: nobody,
+      body: .query(CallID(high: 0, low: number)))
+  }
+
+  public var isReachQuestion: Bool {
+    guard case .query(let call) = body, call.high == 0 else { return false }
+    return user.app == Self.nobodysApp && callee == user && device.text == "edge"
+  }
+}

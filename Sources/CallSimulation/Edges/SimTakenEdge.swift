@@ -1,0 +1,152 @@
+internal import CallAuth
+internal import CallBus
+internal import CallCore
+internal import CallWire
+
+/// An edge that an attacker has taken: no device attaches through it, and it speaks for those that attached
+/// elsewhere. It hears all commands, as nobody on the bus can, and shows any ticket that it heard; tokens it
+/// does not hear. Otherwise it behaves as an edge without sessions. Where coordinators do their part, the
+/// world is the same as without it.
+///
+/// Touched by the world's thread only.
+final class SimTakenEdge: @unchecked Sendable {
+  private let world: SimWorld
+  private let node: SimNode
+  private let bus: SimBus
+  private let subjects: Subjects
+  private let shardCount: Int
+  private let secret: EdgeSecret
+  private var random: SimRandom
+  private var heard: [Command] = []
+  private var lastRequest = SimTakenEdge.firstRequest
+  private var isActive = true
+
+  private static let heardMax = 64
+  /// No device numbers its commands so.
+  static let firstRequest: UInt64 = 1 << 40
+
+  init(_ world: SimWorld, _ nats: SimNATS, _ options: SimOptions) throws {
+    self.world = world
+    shardCount = options.shardCount
+    subjects = Subjects(cluster: SimOptions.cluster, shardCount: options.shardCount)
+    node = world.makeNode("taken")
+    bus = nats.connect(node: node)
+    random = world.fork("taken edge")
+    secret = EdgeSecret(high: random.next(), low: 2)
+    _ = try bus.subscribe(subjects.announceRequests) { [unowned self] in announce($0.bytes) }
+    nats.observers.delivered.append { [unowned self] _, message in listen(message) }
+    beat()
+    act()
+  }
+
+  private var number: UInt64 { EdgeNumber.of(secret: secret.high, secret.low) }
+
+  /// It says nothing more.
+  func end() { isActive = false }
+
+  // MARK: As any edge
+
+  private func beat() {
+    let heartbeat = Heartbeat(
+      node: "taken", role: .edge, incarnation: number, state: .serving, version: "simulated",
+      shardCount: UInt32(shardCount))
+    bus.publish(subjects.heartbeats, ClusterCodec.encode(heartbeat))
+    world.schedule(after: .milliseconds(200), "taken edge beats") { [weak self] in self?.beat() }
+  }
+
+  private func announce(_ bytes: [UInt8]) {
+    guard let request = try? ClusterCodec.announceRequest(bytes) else { return }
+    let done = AnnounceDone(
+      shard: request.shard, epoch: request.epoch, edge: number, sessions: 0,
+      number: request.number, secret: secret)
+    bus.publish(subjects.announceDone(shard: Int(request.shard)), ClusterCodec.encode(done))
+  }
+
+  // MARK: As no other
+
+  private func listen(_ message: BusMessage) {
+    guard message.subject.hasSuffix(".commands"),
+      let batch = try? ClusterCodec.commandBatch(message.bytes), batch.edge != 0,
+      batch.edge != number
+    else { return }
+    for var command in batch.commands where !command.isReachQuestion {
+      // Not its number either, or it could be asked for the session by chance.
+      if command.ticket == nil { command.credential = .none }
+      heard.append(command)
+    }
+    if heard.count > Self.heardMax { heard.removeFirst(heard.count - Self.heardMax) }
+  }
+
+  private func act() {
+    world.schedule(after: random.span(.milliseconds(20), .milliseconds(600)), "taken edge acts") {
+      [weak self] in
+      guard let self, isActive else { return }
+      if let command = random.pick(heard) { forge(command) }
+      act()
+    }
+  }
+
+  private func forge(_ command: Command) {
+    lastRequest += 1
+    let isAnothers = random.chance(0.3)
+    let edge = isAnothers ? command.session.edge : number
+    var forged = Command(
+      session: SessionRef(edge: edge, number: command.session.number), request: lastRequest,
+      user: command.user, device: command.device, callee: command.callee,
+      body: body(like: command))
+    if forged.body.isAboutUser { forged.callee = forged.user }
+    forged.credential = credential(command)
+    world.count("taken edge.forged")
+    world.note("taken", call: command.body.call, "speaks for \(forged.user)/\(forged.device)")
+    let shard = ShardHash.shard(of: forged.callee, count: shardCount)
+    bus.publish(
+      subjects.commands(shard: shard),
+      ClusterCodec.encode(
+        CommandBatch(edge: edge, secret: random.chance(0.9) ? secret : nil, commands: [forged])))
+  }
+
+  private func credential(_ command: Command) -> Credential {
+    if random.chance(0.5) { return command.credential }
+    guard random.chance(0.5) else { return .none }
+    return .ticket(
+      SessionTicket(high: random.next(), low: random.next(), expires: .max, issued: 1))
+  }
+
+  private func body(like command: Command) -> Command.Body {
+    let call = command.body.call ?? CallID(high: random.next(), low: random.next())
+    let forged: [Command.Body] = [
+      .attach(Attach(announce: true, attachedAt: world.now)),
+      .attach(Attach(attachedAt: world.now)),
+      .sessionClosed(graceful: true), .callerGone([call]), .unregister(command.device),
+      .place(PlaceRequest(call: CallID(high: random.next(), low: random.next()))),
+      .hangUp(call), .cancel(call), .decline(call, .everywhere),
+      .answer(call, description: "forged"),
+      .signal(call, .candidate, body: "forged"), .resume(call),
+    ]
+    return random.pick(forged) ?? .hangUp(call)
+  }
+}
+
+extension Command.Body {
+  /// Whether it goes to the shard of who says it.
+  fileprivate var isAboutUser: Bool {
+    switch self {
+    case .attach, .sessionClosed, .unregister: true
+    default: false
+    }
+  }
+
+  fileprivate var call: CallID? {
+    switch self {
+    case .place(let request): request.call
+    case .ack(let items): items.first?.call
+    case .alerting(let call), .answer(let call, _), .decline(let call, _), .busy(let call),
+      .cancel(let call), .connected(let call), .hangUp(let call), .signal(let call, _, _),
+      .resume(let call), .query(let call):
+      call
+    case .attach, .sessionClosed, .callerGone, .register, .unregister, .calls, .pushReport,
+      .tokenTaken:
+      nil
+    }
+  }
+}

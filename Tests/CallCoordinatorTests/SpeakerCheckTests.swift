@@ -1,0 +1,235 @@
+import CallAuth
+import CallCoordinator
+import CallCore
+import CallTelemetry
+import Testing
+
+/// What a coordinator believes an edge.
+@Suite struct SpeakerCheckTests {
+  static let now = Timestamp(microseconds: 1_700_000_000_000_000)
+  static let seconds = now.microseconds / 1_000_000
+  static let secret = EdgeSecret(high: 3, low: 4)
+  static let edge = EdgeNumber.of(secret: 3, 4)
+  static let ann = UserKey(app: "demo", user: "ann")
+  static let call = CallID(high: 1, low: 2)
+
+  /// The keys of an app, of tickets and of pushes.
+  struct Rig {
+    let keys = AppKeys.generateDevelopment(apps: ["demo", "app"]).0
+    let tickets = TicketKeyring(try? SessionTicketKeys([[UInt8](repeating: 1, count: 32)]))
+    let push = PushKeyring(try? PushCapabilityKeys([[UInt8](repeating: 2, count: 32)]))
+    let metrics = CoordinatorMetrics(MetricsRegistry())
+
+    let tokens: TokenAuthority
+    let authority: CommandAuthority
+
+    init() {
+      tokens = TokenAuthority(keys: keys)
+      authority = CommandAuthority(tokens: tokens, tickets: tickets, pushKeys: push)
+    }
+
+    /// The number of the key that signs by default.
+    func keyNumber() async throws -> UInt32 {
+      try tokens.verify(try await token(), now: SpeakerCheckTests.seconds).keyNumber
+    }
+
+    func check(_ mode: SessionTickets = .required) -> SpeakerCheck {
+      SpeakerCheck(authority, mode, metrics)
+    }
+
+    func token(
+      _ user: String = "ann", device: String? = nil, app: String = "demo",
+      kid: String = "dev-es256",
+      lifetime: Int64 = 600
+    ) async throws -> String {
+      try await TokenMinter(keys: keys).mint(
+        kid: kid, app: app, user: user, device: device, lifetimeSeconds: lifetime,
+        now: SpeakerCheckTests.seconds)
+    }
+  }
+
+  private func command(
+    _ body: Command.Body = .attach(Attach()), _ credential: Credential = .none,
+    user: UserKey = ann, device: DeviceID = "phone", edge: UInt64 = edge
+  ) -> Command {
+    var command = Command(
+      session: SessionRef(edge: edge, number: 5), request: 1, user: user, device: device,
+      callee: user, body: body)
+    command.credential = credential
+    return command
+  }
+
+  private func judge(
+    _ check: inout SpeakerCheck, _ command: Command, later: Span = .seconds(0)
+  ) -> SpeakerCheck.Verdict {
+    var command = command
+    return check.judge(&command, now: Self.now + later)
+  }
+
+  private func isEdge(
+    _ check: inout SpeakerCheck, _ edge: UInt64, _ secret: EdgeSecret?
+  ) -> Bool { check.isEdge(edge, secret) }
+
+  @Test("a token gets a ticket, and the ticket speaks for its device through its edge alone")
+  func aTicketForAToken() async throws {
+    let rig = Rig()
+    var check = rig.check()
+    var attach = command(.attach(Attach()), .token(try await rig.token()))
+    #expect(check.judge(&attach, now: Self.now) == .good)
+    let ticket = try #require(attach.ticket)
+    #expect(ticket.expires == UInt32(Self.seconds + 600))
+    #expect(ticket.issued == UInt32(Self.seconds))
+    let body = Command.Body.hangUp(Self.call)
+    #expect(judge(&check, command(body, .ticket(ticket))) == .good)
+    // Remembered: the code is worked out once.
+    #expect(judge(&check, command(body, .ticket(ticket))) == .good)
+    #expect(rig.metrics.ticketsChecked.value == 1)
+    let bob = UserKey(app: "demo", user: "bob")
+    for forged in [
+      command(body, .ticket(ticket), user: bob), command(body, .ticket(ticket), device: "tablet"),
+      command(body, .ticket(ticket), edge: Self.edge + 1),
+      command(body, .ticket(ticket), user: UserKey(app: "other", user: "ann")), command(body),
+    ] { #expect(judge(&check, forged) == .unknownSession) }
+    for change: (inout SessionTicket) -> Void in [
+      { $0.high ^= 1 }, { $0.low ^= 1 }, { $0.low ^= 1 << 40 }, { $0.expires += 1 },
+      { $0.issued += 1 },
+    ] {
+      var other = ticket
+      change(&other)
+      #expect(judge(&check, command(body, .ticket(other))) == .unknownSession)
+    }
+    // Another coordinator knows it as well.
+    var another = rig.check()
+    #expect(judge(&another, command(body, .ticket(ticket))) == .good)
+  }
+
+  @Test("a ticket ends with its token")
+  func ticketsEnd() async throws {
+    let rig = Rig()
+    var check = rig.check()
+    var attach = command(.attach(Attach()), .token(try await rig.token()))
+    #expect(check.judge(&attach, now: Self.now) == .good)
+    let said = command(.query(Self.call), attach.credential)
+    let leeway = SpeakerCheck.leewaySeconds
+    #expect(judge(&check, said, later: .seconds(600 + leeway - 1)) == .good)
+    #expect(judge(&check, said, later: .seconds(600 + leeway)) == .unknownSession)
+  }
+
+  @Test("a ticket ends with the key of its token")
+  func keysEnd() async throws {
+    let rig = Rig()
+    var check = rig.check()
+    var attach = command(.attach(Attach()), .token(try await rig.token()))
+    #expect(check.judge(&attach, now: Self.now) == .good)
+    let said = command(.query(Self.call), attach.credential)
+    #expect(judge(&check, said) == .good)
+    rig.tokens.replace(keys: AppKeys.generateDevelopment(app: "demo").0)
+    #expect(judge(&check, said) == .unknownSession)
+    rig.tokens.replace(keys: rig.keys)
+    #expect(judge(&check, said) == .good)
+  }
+
+  @Test("tokens of others, of nobody, and of yesterday")
+  func badTokens() async throws {
+    let rig = Rig()
+    var check = rig.check()
+    let refused = SpeakerCheck.Verdict.refused(CallError(.notAccepted))
+    let other = try await rig.token("bob")
+    let tablet = try await rig.token(device: "tablet")
+    let foreign = try await Rig().token()
+    for text in [other, tablet, foreign, "", "a.b.c", String(repeating: "x", count: 100_000)] {
+      #expect(judge(&check, command(.attach(Attach()), .token(text))) == refused)
+    }
+    let good = try await rig.token(device: "phone", kid: "dev-hs256")
+    #expect(judge(&check, command(.attach(Attach()), .token(good))) == .good)
+    #expect(
+      judge(&check, command(.attach(Attach()), .token(good)), later: .seconds(600))
+        == .refused(CallError(.expired)))
+  }
+
+  @Test("what a push allows: three commands, for its call and its device")
+  func capabilities() throws {
+    let rig = Rig()
+    var check = rig.check()
+    let text = try #require(rig.push.current).mint(
+      PushCapability(
+        app: "demo", user: "ann", device: "phone", call: Self.call.bytes,
+        expires: Self.seconds + 60))
+    let credential = Credential.pushCapability(text)
+    for body: Command.Body in [
+      .decline(Self.call, .everywhere), .busy(Self.call), .query(Self.call),
+    ] { #expect(judge(&check, command(body, credential)) == .good) }
+    let refused = SpeakerCheck.Verdict.refused(CallError(.notAccepted))
+    let another = CallID(high: 1, low: 3)
+    for body: Command.Body in [
+      .decline(another, .here), .hangUp(Self.call), .answer(Self.call, description: ""),
+      .attach(Attach(announce: true)), .unregister("phone"),
+    ] { #expect(judge(&check, command(body, credential)) == refused) }
+    #expect(judge(&check, command(.busy(Self.call), credential, device: "tablet")) == refused)
+    let bob = UserKey(app: "demo", user: "bob")
+    #expect(judge(&check, command(.busy(Self.call), credential, user: bob)) == refused)
+    var elsewhere = command(.busy(Self.call), credential)
+    elsewhere.callee = bob
+    #expect(judge(&check, elsewhere) == refused)
+  }
+
+  @Test("an edge proves its number")
+  func edges() {
+    let rig = Rig()
+    var check = rig.check()
+    #expect(isEdge(&check, Self.edge, Self.secret))
+    #expect(isEdge(&check, Self.edge, Self.secret))
+    #expect(!isEdge(&check, Self.edge, EdgeSecret(high: 3, low: 5)))
+    #expect(!isEdge(&check, Self.edge, nil))
+    #expect(!isEdge(&check, 77, Self.secret))
+  }
+
+  @Test("an edge asks about nobody without a ticket")
+  func reach() {
+    var check = Rig().check()
+    let question = Command.reachQuestion(9, session: SessionRef(edge: Self.edge, number: 5))
+    #expect(judge(&check, question) == .good)
+    var other = question
+    other.user = Self.ann
+    #expect(judge(&check, other) == .unknownSession)
+    other = question
+    other.body = .hangUp(CallID(high: 0, low: 9))
+    #expect(judge(&check, other) == .unknownSession)
+    other.body = .query(Self.call)
+    #expect(judge(&check, other) == .unknownSession)
+  }
+
+  @Test("what is remembered has a bound")
+  func bounds() async throws {
+    let rig = Rig()
+    let key = try await rig.keyNumber()
+    var check = rig.check()
+    let keys = try #require(rig.tickets.current)
+    for number in 0..<10_000 {
+      let user = UserKey(app: "demo", user: "u\(number)")
+      var said = command(.query(Self.call), user: user)
+      said.credential = .ticket(keys.ticket(for: said, expires: .max, issued: 1, key: key))
+      #expect(check.judge(&said, now: Self.now) == .good)
+      let secret = EdgeSecret(high: UInt64(number), low: 1)
+      #expect(isEdge(&check, EdgeNumber.of(secret: secret.high, secret.low), secret))
+    }
+    #expect(check.remembered.tickets <= 4096 && check.remembered.edges <= 1024)
+  }
+
+  @Test("during an upgrade edges without tickets are believed, bad tickets are not")
+  func offered() async throws {
+    let rig = Rig()
+    var check = rig.check(.offered)
+    #expect(isEdge(&check, 77, nil))
+    #expect(!isEdge(&check, 77, Self.secret))
+    #expect(judge(&check, command(.hangUp(Self.call))) == .good)
+    let forged = SessionTicket(high: 1, low: 2, expires: .max, issued: 1)
+    #expect(judge(&check, command(.hangUp(Self.call), .ticket(forged))) == .unknownSession)
+    #expect(
+      judge(&check, command(.attach(Attach()), .token("a.b.c")))
+        == .refused(CallError(.notAccepted)))
+    var attach = command(.attach(Attach()), .token(try await rig.token()))
+    #expect(check.judge(&attach, now: Self.now) == .good)
+    #expect(attach.ticket != nil)
+  }
+}

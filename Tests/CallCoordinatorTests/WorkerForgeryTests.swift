@@ -1,0 +1,263 @@
+import CallAuth
+import CallBus
+import CallCoordinator
+import CallCore
+import CallTelemetry
+import CallWire
+import Synchronization
+import Testing
+
+/// Somebody who may publish what edges publish, and nothing else, speaks as others.
+@Suite(.timeLimit(.minutes(2))) struct WorkerForgeryTests {
+  private let rig = SpeakerCheckTests.Rig()
+
+  /// Registers `b1` with the token `t1`, as its own edge does.
+  private func own(_ bench: WorkerBench, _ bob: UserKey) async throws {
+    let edge = try ForgingEdge(bench, secret: EdgeSecret(high: 7, low: 7))
+    let request = RegistrationRequest(voipToken: bench.token("t1"), capabilities: .cancel)
+    let reply = try await edge.ask(
+      .register(request), of: bob, "b1", .token(try await rig.token(bob, at: bench.clock.now())))
+    guard case .registered = reply else { throw Timeout(what: "\(reply)") }
+  }
+
+  private func publish(
+    _ bench: WorkerBench, _ body: Command.Body, of user: UserKey, _ device: DeviceID,
+    peer: UInt64 = 0, from source: CommandSource = .edges
+  ) {
+    let edge = peer == 0 ? ForgingEdge.number : 0
+    let command = Command(
+      session: SessionRef(edge: edge + peer, number: 8), request: 8, user: user, device: device,
+      callee: user, body: body)
+    bench.bus.publish(
+      source.subject(of: 0, bench.subjects),
+      ClusterCodec.encode(
+        CommandBatch(
+          edge: edge, peer: peer, secret: peer == 0 ? ForgingEdge.secret : nil,
+          commands: [command])))
+  }
+
+  private func bodies(_ bench: WorkerBench) -> [Command.Body] {
+    let report = PushReport(
+      call: CallID(high: 3, low: 4), device: "b1", purpose: .ring, fingerprint: "fpt1",
+      outcome: .tokenGone(at: nil), at: bench.clock.now() + .seconds(60))
+    let taken = TokenTaken(
+      fingerprint: "fpt1", byUser: "mallory", byDevice: "m1",
+      at: bench.clock.now() + .seconds(60))
+    return [.pushReport(report), .tokenTaken(taken)]
+  }
+
+  @Test("edges report no pushes and take no tokens, under no name")
+  func edgesAreNoPeers() async throws {
+    try await WorkerBench { $0.require(rig) }.run { bench in
+      try await bench.adopt(0)
+      let bob = bench.user(0)
+      try await own(bench, bob)
+      for body in bodies(bench) {
+        publish(bench, body, of: bob, "b1")
+        publish(bench, body, of: bob, "b1", peer: 1234)
+      }
+      try await eventually("all are turned away") {
+        bench.metrics.commandsForged.value == 4
+      }
+      #expect(await bench.voipToken(bob, "b1") == "t1")
+    }
+  }
+
+  @Test("gateways and coordinators say what is theirs, and nothing else")
+  func peersSayTheirOwn() async throws {
+    try await WorkerBench { $0.require(rig) }.run { bench in
+      try await bench.adopt(0)
+      let bob = bench.user(0)
+      try await own(bench, bob)
+      let call = CallID(high: 9, low: 9)
+      let forged: [(Command.Body, CommandSource)] = [
+        (.place(PlaceRequest(call: call)), .gateways),
+        (.place(PlaceRequest(call: call)), .coordinators),
+        (.unregister("b1"), .gateways), (bodies(bench)[0], .coordinators),
+        (bodies(bench)[1], .gateways), (.query(call), .coordinators),
+      ]
+      for (body, source) in forged { publish(bench, body, of: bob, "b1", peer: 1234, from: source) }
+      try await eventually("all are turned away") {
+        bench.metrics.commandsForged.value == 6
+      }
+      #expect(await bench.voipToken(bob, "b1") == "t1")
+      #expect(await bench.inspect(bob)?.calls.newest.isEmpty == true)
+      publish(bench, bodies(bench)[1], of: bob, "b1", peer: 1234, from: .coordinators)
+      try await eventually("the token goes") { await bench.voipToken(bob, "b1") == nil }
+    }
+  }
+
+  // MARK: Users
+
+  @Test("an edge speaks for those who attached through it, and for nobody else")
+  func ticketsOnly() async throws {
+    try await WorkerBench { $0.require(rig) }.run { bench in
+      try await bench.adopt(0)
+      let bob = bench.user(0)
+      let now = bench.clock.now()
+      let honest = try ForgingEdge(bench, secret: EdgeSecret(high: 7, low: 7))
+      let taken = try ForgingEdge(bench)
+      let token = try await rig.token(bob, at: now)
+      guard
+        case .attached(_, let ticket?) = try await honest.ask(
+          .attach(Attach(attachedAt: now)), of: bob, "b1", .token(token))
+      else { throw Timeout(what: "no ticket") }
+      let mine = bench.user(0, 1)
+      let call = CallID(high: 9, low: 9)
+      // Somebody else's device: announced, attached with another's token, with another edge's ticket.
+      let forged: [(Command.Body, Credential)] = [
+        (.attach(Attach(announce: true, attachedAt: now + .seconds(9))), .none),
+        (.attach(Attach(announce: true, attachedAt: now + .seconds(9))), .ticket(ticket)),
+        (.attach(Attach(attachedAt: now)), .token(try await rig.token(mine, at: now))),
+        (.attach(Attach(attachedAt: now)), .token("a.b.c")),
+        (.sessionClosed(graceful: true), .ticket(ticket)), (.unregister("b1"), .ticket(ticket)),
+        (.place(PlaceRequest(call: call)), .none),
+        (.place(PlaceRequest(call: call)), .ticket(ticket)),
+      ]
+      for (body, credential) in forged { taken.say(body, of: bob, "b1", credential) }
+      // In the honest edge's name.
+      taken.say(
+        .sessionClosed(graceful: true), of: bob, "b1", .ticket(ticket), edge: honest.number)
+      try await eventually("all are turned away") {
+        bench.metrics.commandsForged.value == UInt64(forged.count) + 1
+      }
+      // Behind all of it.
+      let state = try await honest.ask(.query(call), of: bob, "b1", .ticket(ticket))
+      guard case .call(let found) = state else { throw Timeout(what: "\(state)") }
+      #expect(found.phase == .unknown)
+      let devices = await bench.inspect(bob)?.devices ?? []
+      #expect(devices.map(\.session) == [SessionRef(edge: honest.number, number: 8)])
+      // Sessions without a good ticket are sent away, tokens that are no good are answered.
+      #expect(taken.closed > 0 && honest.closed == 0)
+      #expect(taken.errors == [.notAccepted, .notAccepted])
+    }
+  }
+
+  @Test("a call is answered and ended by its own devices, whatever another edge says")
+  func callsOfOthers() async throws {
+    try await WorkerBench { $0.require(rig) }.run { bench in
+      try await bench.adopt(0)
+      let (bob, ann) = (bench.user(0), bench.user(0, 1))
+      let now = bench.clock.now()
+      let honest = try ForgingEdge(bench, secret: EdgeSecret(high: 7, low: 7))
+      let taken = try ForgingEdge(bench)
+      let call = CallID(high: 9, low: 9)
+      var tickets: [Credential] = []
+      for (user, device) in [(bob, DeviceID("b1")), (ann, DeviceID("a1"))] {
+        let token = Credential.token(try await rig.token(user, at: now))
+        guard
+          case .attached(_, let ticket?) = try await honest.ask(
+            .attach(Attach(attachedAt: now)), of: user, device, token)
+        else { throw Timeout(what: "no ticket") }
+        tickets.append(.ticket(ticket))
+      }
+      _ = try await honest.ask(
+        .place(PlaceRequest(call: call, ringTimeoutSeconds: 180)), of: ann, "a1", tickets[1],
+        to: bob)
+      for credential in [Credential.none] + tickets {
+        taken.say(.answer(call, description: "mine"), of: bob, "b1", credential)
+        taken.say(.decline(call, .everywhere), of: bob, "b1", credential)
+        taken.say(.cancel(call), of: ann, "a1", credential, to: bob)
+        taken.say(.resume(call), of: ann, "a1", credential, to: bob)
+        taken.say(.callerGone([call]), of: ann, "a1", credential, to: bob)
+      }
+      try await eventually("all are turned away") {
+        bench.metrics.commandsForged.value == 15
+      }
+      let state = try await honest.ask(.query(call), of: bob, "b1", tickets[0])
+      guard case .call(let found) = state else { throw Timeout(what: "\(state)") }
+      #expect(found.phase == .ringing)
+    }
+  }
+
+  @Test("nobody says for another edge that it has announced its sessions")
+  func announcements() async throws {
+    try await WorkerBench { $0.require(rig) }.run { bench in
+      try await bench.adopt(0)
+      let number = EdgeNumber.of(secret: 7, 7)
+      for secret in [nil, ForgingEdge.secret] {
+        let done = AnnounceDone(shard: 0, epoch: 1, edge: number, number: 1, secret: secret)
+        bench.worker.inbox.offer(.announceDone(shard: 0, done))
+      }
+      try await eventually("both are turned away") {
+        bench.metrics.commandsForged.value == 2
+      }
+    }
+  }
+}
+
+extension CoordinatorConfiguration {
+  fileprivate mutating func require(_ rig: SpeakerCheckTests.Rig) {
+    sessionTickets = .required
+    authority = rig.authority
+  }
+}
+
+extension SpeakerCheckTests.Rig {
+  fileprivate func token(_ user: UserKey, at now: Timestamp) async throws -> String {
+    try await TokenMinter(keys: keys).mint(
+      app: user.app, user: user.user, lifetimeSeconds: 600, now: now.microseconds / 1_000_000)
+  }
+}
+
+/// An edge that says what it likes. All of its sessions have the number 8.
+private final class ForgingEdge: Sendable {
+  static let secret = EdgeSecret(high: 6, low: 6)
+  static let number = EdgeNumber.of(secret: 6, 6)
+
+  let number: UInt64
+  private let secret: EdgeSecret
+  private let bench: WorkerBench
+  private let heard = Mutex<[EdgeItem.Body]>([])
+  private let lastRequest = Mutex<UInt64>(0)
+
+  init(_ bench: WorkerBench, secret: EdgeSecret = ForgingEdge.secret) throws {
+    self.bench = bench
+    self.secret = secret
+    number = EdgeNumber.of(secret: secret.high, secret.low)
+    _ = try bench.bus.subscribe(bench.subjects.edge(number)) { [self] message in
+      let items = (try? ClusterCodec.edgeBatch(message.bytes))?.items ?? []
+      heard.withLock { $0 += items.map(\.body) }
+    }
+  }
+
+  var closed: Int { heard.withLock { $0.count { if case .close = $0 { true } else { false } } } }
+  var errors: [CallError.Code] {
+    heard.withLock {
+      $0.compactMap { if case .reply(_, .error(let error)) = $0 { error.code } else { nil } }
+    }
+  }
+
+  @discardableResult
+  func say(
+    _ body: Command.Body, of user: UserKey, _ device: DeviceID, _ credential: Credential,
+    to callee: UserKey? = nil, edge: UInt64? = nil
+  ) -> UInt64 {
+    let request = lastRequest.withLock { last in
+      last += 1
+      return last
+    }
+    var command = Command(
+      session: SessionRef(edge: edge ?? number, number: 8), request: request, user: user,
+      device: device, callee: callee ?? user, body: body)
+    command.credential = credential
+    bench.bus.publish(
+      bench.subjects.commands(shard: 0),
+      ClusterCodec.encode(
+        CommandBatch(edge: edge ?? number, secret: secret, commands: [command])))
+    return request
+  }
+
+  func ask(
+    _ body: Command.Body, of user: UserKey, _ device: DeviceID, _ credential: Credential,
+    to callee: UserKey? = nil
+  ) async throws -> Reply {
+    let request = say(body, of: user, device, credential, to: callee)
+    func reply() -> Reply? {
+      for case .reply(request, let reply) in heard.withLock({ $0 }) { return reply }
+      return nil
+    }
+    try await eventually("a reply to \(body)") { reply() != nil }
+    return try #require(reply())
+  }
+}
