@@ -1,3 +1,5 @@
+package import CallCore
+
 /// Who a device is, as its token says. Signature and expiry have been checked.
 public struct DeviceClaims: Sendable, Equatable {
   public var app: String
@@ -32,4 +34,20 @@ public enum AuthFailure: Error, Sendable, Equatable {
   /// It was good before its user's tokens were revoked.
   case revoked
   case notAccepted
+}
+
+extension CallError {
+  /// What a device is told.
+  package init(_ failure: AuthFailure) {
+    switch failure {
+    case .expired: self.init(Code.expired)
+    case .tooLong(let seconds):
+      self.init(
+        .tokenTooLong,
+        "The token is good for more than \(seconds) s from now, or was issued longer ago than that: "
+          + "see maxTokenAge.")
+    case .revoked: self.init(Code.revoked)
+    case .notAccepted: self.init(Code.notAccepted)
+    }
+  }
 }

@@ -85,7 +85,9 @@ package struct SpeakerCheck {
     guard let keys = authority.tickets.current else { return .refused(Self.notReady) }
     metrics.ticketsChecked.increment()
     guard keys.accepts(.init(high: ticket.high, low: ticket.low), of: ticket.facts(of: command)),
-      authority.tokens.isInForce(keyNumber: ticket.key)
+      authority.tokens.isInForce(
+        app: command.user.app, user: command.user.user, issuedAtSeconds: Int64(ticket.issued),
+        keyNumber: ticket.key)
     else { return .unknownSession }
     verified[place] = Verified(
       ticket: ticket, edge: edge, user: command.user, device: command.device,
@@ -103,7 +105,7 @@ package struct SpeakerCheck {
     do throws(AuthFailure) {
       claims = try authority.tokens.verify(token, now: now)
     } catch {
-      return .refused(CallError(error == .expired ? .expired : .notAccepted))
+      return .refused(CallError(error))
     }
     guard UserKey(app: claims.app, user: claims.user) == command.user,
       claims.device.map({ DeviceID($0) == command.device }) ?? true
@@ -112,7 +114,7 @@ package struct SpeakerCheck {
     command.credential = .ticket(
       keys.ticket(
         for: command, expires: UInt32(clamping: claims.expiresAtSeconds),
-        issued: UInt32(clamping: now), key: claims.keyNumber))
+        issued: UInt32(clamping: claims.issuedAtSeconds), key: claims.keyNumber))
     return .good
   }
 
@@ -126,7 +128,7 @@ package struct SpeakerCheck {
     do throws(AuthFailure) {
       allowed = try keys.verify(capability, now: now - Self.leewaySeconds)
     } catch {
-      return .refused(CallError(error == .expired ? .expired : .notAccepted))
+      return .refused(CallError(error))
     }
     let call: CallID
     switch command.body {

@@ -1,4 +1,4 @@
-package import CallAuth
+internal import CallAuth
 package import CallCore
 package import CallWire
 
@@ -15,19 +15,6 @@ extension CallError {
     CallError(
       .rateLimited, "Too many commands: \(perSecond) a second, \(burst) at once.",
       retryAfterMilliseconds: retryAfterMilliseconds)
-  }
-
-  package init(_ failure: AuthFailure) {
-    switch failure {
-    case .expired: self.init(Code.expired)
-    case .tooLong(let seconds):
-      self.init(
-        .tokenTooLong,
-        "The token is good for more than \(seconds) s from now, or was issued longer ago than that: "
-          + "see maxTokenAge.")
-    case .revoked: self.init(Code.revoked)
-    case .notAccepted: self.init(Code.notAccepted)
-    }
   }
 }
 
