@@ -85,7 +85,9 @@ package struct SpeakerCheck {
     guard let keys = authority.tickets.current else { return .refused(Self.notReady) }
     metrics.ticketsChecked.increment()
     guard keys.accepts(.init(high: ticket.high, low: ticket.low), of: ticket.facts(of: command)),
-      authority.tokens.isInForce(keyNumber: ticket.key)
+      authority.tokens.isInForce(
+        app: command.user.app, user: command.user.user, issuedAtSeconds: Int64(ticket.issued),
+        keyNumber: ticket.key)
     else { return .unknownSession }
     verified[place] = Verified(
       ticket: ticket, edge: edge, user: command.user, device: command.device,
