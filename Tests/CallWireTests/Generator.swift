@@ -33,8 +33,13 @@ struct Generator: RandomNumberGenerator {
     return String((0..<length).map { _ in Self.letters.randomElement(using: &self)! })
   }
 
-  mutating func user() -> String { "u" + text(20) }
-  mutating func device() -> DeviceID { DeviceID("d" + text(12)) }
+  /// Text that an id may end with: every space stands between two other characters.
+  private mutating func rest(_ count: Int) -> String {
+    text(count).split(separator: " ").joined(separator: " ")
+  }
+
+  mutating func user() -> String { "u" + rest(20) }
+  mutating func device() -> DeviceID { DeviceID("d" + rest(12)) }
 
   /// Opaque text, sometimes long, with line ends and other control characters.
   mutating func body() -> String {

@@ -189,8 +189,8 @@ import Testing
   @Test(arguments: [
     "\u{0}", "a\u{0}", "a\nb", "\u{7f}", "a\u{9f}", "\u{2028}", "x\u{2029}", "\u{1b}[0m",
   ]) func controlCharactersInIDs(text: String) {
-    #expect(!FieldRules.userID(text))
-    #expect(!FieldRules.deviceID(text))
+    #expect(!IdentifierRules.isUser(text))
+    #expect(!IdentifierRules.isDevice(text))
     #expect(throws: CallError.self) { try FieldRules.checkUserID(text) }
     #expect(throws: CallError.self) { try FieldRules.checkDeviceID(text) }
     let frame = ClientFrame(
@@ -203,13 +203,13 @@ import Testing
 
   @Test func idsOfAllKindsOfText() {
     for text in ["a", "ann@example.org", "+49 30 901820", "Ж日🦊", Self.text(64)] {
-      #expect(FieldRules.userID(text))
-      #expect(FieldRules.deviceID(text))
+      #expect(IdentifierRules.isUser(text))
+      #expect(IdentifierRules.isDevice(text))
     }
-    #expect(!FieldRules.userID(""))
-    #expect(FieldRules.userID(Self.text(128)))
-    #expect(!FieldRules.userID(Self.text(129)))
+    #expect(!IdentifierRules.isUser(""))
+    #expect(IdentifierRules.isUser(Self.text(128)))
+    #expect(!IdentifierRules.isUser(Self.text(129)))
     // Bytes count, not characters.
-    #expect(!FieldRules.deviceID(String(repeating: "日", count: 22)))
+    #expect(!IdentifierRules.isDevice(String(repeating: "日", count: 22)))
   }
 }
