@@ -105,7 +105,7 @@ package struct SpeakerCheck {
     do throws(AuthFailure) {
       claims = try authority.tokens.verify(token, now: now)
     } catch {
-      return .refused(CallError(error == .expired ? .expired : .notAccepted))
+      return .refused(CallError(error))
     }
     guard UserKey(app: claims.app, user: claims.user) == command.user,
       claims.device.map({ DeviceID($0) == command.device }) ?? true
@@ -114,7 +114,7 @@ package struct SpeakerCheck {
     command.credential = .ticket(
       keys.ticket(
         for: command, expires: UInt32(clamping: claims.expiresAtSeconds),
-        issued: UInt32(clamping: now), key: claims.keyNumber))
+        issued: UInt32(clamping: claims.issuedAtSeconds), key: claims.keyNumber))
     return .good
   }
 
@@ -128,7 +128,7 @@ package struct SpeakerCheck {
     do throws(AuthFailure) {
       allowed = try keys.verify(capability, now: now - Self.leewaySeconds)
     } catch {
-      return .refused(CallError(error == .expired ? .expired : .notAccepted))
+      return .refused(CallError(error))
     }
     let call: CallID
     switch command.body {
@@ -148,6 +148,18 @@ package struct SpeakerCheck {
   }
 
   private static var notReady: CallError { CallError(.tryAgain, retryAfterMilliseconds: 1000) }
+}
+
+extension CallError {
+  /// As edges say it.
+  fileprivate init(_ failure: AuthFailure) {
+    switch failure {
+    case .expired: self.init(Code.expired)
+    case .tooLong: self.init(Code.tokenTooLong)
+    case .revoked: self.init(Code.revoked)
+    case .notAccepted: self.init(Code.notAccepted)
+    }
+  }
 }
 
 extension SessionTicketKeys {
