@@ -150,6 +150,18 @@ package struct SpeakerCheck {
   private static var notReady: CallError { CallError(.tryAgain, retryAfterMilliseconds: 1000) }
 }
 
+extension CallError {
+  /// As edges say it.
+  fileprivate init(_ failure: AuthFailure) {
+    switch failure {
+    case .expired: self.init(Code.expired)
+    case .tooLong: self.init(Code.tokenTooLong)
+    case .revoked: self.init(Code.revoked)
+    case .notAccepted: self.init(Code.notAccepted)
+    }
+  }
+}
+
 extension SessionTicketKeys {
   /// A ticket for who says a command, through the edge that it came from.
   package func ticket(

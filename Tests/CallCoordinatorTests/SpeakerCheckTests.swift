@@ -129,6 +129,23 @@ import Testing
     #expect(judge(&check, said) == .good)
   }
 
+  @Test("a revoked token is refused, and the tickets of those that were revoked count no more")
+  func revoked() async throws {
+    let rig = Rig()
+    var check = rig.check()
+    let token = Credential.token(try await rig.token())
+    var attach = command(.attach(Attach()), token)
+    #expect(check.judge(&attach, now: Self.now) == .good)
+    let said = command(.query(Self.call), attach.credential)
+    #expect(judge(&check, said) == .good)
+    rig.tokens.revoke(app: "demo", user: "bob", atSeconds: Self.seconds, now: Self.seconds)
+    #expect(judge(&check, said) == .good)
+    rig.tokens.revoke(app: "demo", user: "ann", atSeconds: Self.seconds, now: Self.seconds)
+    #expect(judge(&check, said) == .unknownSession)
+    let again = judge(&check, command(.attach(Attach()), token), later: .seconds(1))
+    #expect(again == .refused(CallError(.revoked)))
+  }
+
   @Test("tokens of others, of nobody, and of yesterday")
   func badTokens() async throws {
     let rig = Rig()

@@ -166,7 +166,7 @@ import Testing
       }
       let state = try await honest.ask(.query(call), of: bob, "b1", tickets[0])
       guard case .call(let found) = state else { throw Timeout(what: "\(state)") }
-      #expect(found.phase == .ringing)
+      #expect(found.phase == .placed)
     }
   }
 

@@ -27,7 +27,7 @@ public struct FuzzTarget: Sendable {
     + [webSocket, webSocketClient, edge, httpParts]
     + [token, capability, appKeys]
     + [subscription, pushReaders, providerAnswers, files]
-    + [jetStream, administration]
+    + [jetStream, administration, shard]
 }
 
 extension FuzzTarget: CustomStringConvertible {

@@ -1,4 +1,5 @@
 internal import CallAuth
+internal import CallCore
 internal import CallWire
 internal import Crypto
 internal import FoundationEssentials
@@ -34,7 +35,7 @@ extension FuzzTarget {
   static let token = FuzzTarget("token") {
     let verifier = TokenVerifier(keys: try FuzzKeys.apps())
     let header = Array(#"{"alg":"HS256","kid":"k1"}"#.utf8)
-    let payload = Array(#"{"app":"demo","sub":"alice","exp":4000000000}"#.utf8)
+    let payload = Array(#"{"app":"demo","sub":"alice","exp":1800500000}"#.utf8)
     return { input in
       let bytes = Array(input)
       for text in [

@@ -26,6 +26,7 @@ extension FuzzTarget {
   static let administration = FuzzTarget("administration", bytesMax: 8192) { bytes in
     _ = BoundedJSON.decode(DrainRequest.self, bytes)
     _ = BoundedJSON.decode(AdminQuery.self, bytes)
+    _ = BoundedJSON.decode(KickRequest.self, bytes)
     if let query = BoundedJSON.decode(ListQuery.self, bytes) {
       try promise((1...ListQuery.limitMax).contains(query.entriesMax), "\(query)")
     }

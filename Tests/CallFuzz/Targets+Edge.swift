@@ -23,7 +23,7 @@ extension FuzzTarget {
       let loop = EmbeddedEventLoop()
       let edge = LooseEdge(
         configuration: configuration, bus: bus, clock: ClusterClock(wallMicroseconds: FuzzKeys.now),
-        incarnation: 1, eventLoop: loop, metrics: MetricsRegistry(),
+        secret: EdgeSecret(high: 1, low: 1), eventLoop: loop, metrics: MetricsRegistry(),
         logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() }, pushKeys: capabilities)
       let channel = EmbeddedChannel(loop: loop)
       let peer = try SocketAddress(ipAddress: "192.0.2.7", port: 4711)

@@ -14,7 +14,8 @@ tests+='|CallNodeTests\.(PushProviders|Resolution|Setting)'
 for sanitizer in "${@:-address thread}"; do
   for one in $sanitizer; do
     echo "== $one"
-    swift build -c debug --build-tests --sanitize "$one" --scratch-path ".build-$one"
+    swift build -c debug --build-tests --sanitize "$one" --scratch-path ".build-$one" \
+      -Xswiftc -use-ld=lld
     # Leaks are looked for by tests of memory. A data race fails the run.
     ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=0:exitcode=66 SWIFT_BACKTRACE=enable=no \
       swift test -c debug --skip-build --sanitize "$one" --scratch-path ".build-$one" \

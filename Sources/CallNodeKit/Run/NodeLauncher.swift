@@ -71,7 +71,7 @@ struct NodeLauncher {
       }
       return (
         settings, configuration, try Self.keys(path, settings),
-        try Self.tls(configuration, settings)
+        try roles.hasEdge ? Self.tls(configuration, settings) : nil
       )
     } catch {
       throw .configuration(error)

@@ -79,7 +79,8 @@ package struct SimOptions: Sendable {
     }
     self.tokens = tokens
     keyNumber = try TokenVerifier(keys: keys).verify(
-      tokens[UserKey(app: Self.app, user: Self.user(0))] ?? "", now: SimWorld.beginning.microseconds / 1_000_000
+      tokens[UserKey(app: Self.app, user: Self.user(0))] ?? "",
+      now: SimWorld.beginning.microseconds / 1_000_000
     ).keyNumber
   }
 
