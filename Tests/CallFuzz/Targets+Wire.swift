@@ -5,24 +5,22 @@ extension FuzzTarget {
   static let deviceProtobuf = device("device-protobuf", .protobuf)
   static let deviceJSON = device("device-json", .json)
 
-  /// What was read is said again so that it means the same, in both encodings.
+  /// What was read means the same when it is written again.
   private static func device(_ name: String, _ codec: DeviceCodec) -> FuzzTarget {
     FuzzTarget(name, bytesMax: 16_384) {
       { bytes in
         let limits = CallLimits()
         if let frame = try? codec.decodeClient(bytes, limits: limits) {
-          for other in DeviceCodec.allCases {
-            let again = try other.encode(frame).withUnsafeBytes {
-              try other.decodeClient($0, limits: limits)
-            }
-            try promise(again == frame, "\(other): \(frame) became \(again)")
+          let again = try codec.encode(frame).withUnsafeBytes {
+            try codec.decodeClient($0, limits: limits)
           }
+          try promise(again == frame, "\(frame) became \(again)")
         }
         if let frame = try? codec.decodeServer(bytes) {
-          for other in DeviceCodec.allCases {
-            let again = try other.encode(frame).withUnsafeBytes { try other.decodeServer($0) }
-            try promise(again == frame, "\(other): \(frame) became \(again)")
-          }
+          // An edge's may hold what no edge says, which is then cut to size.
+          let written = codec.encode(frame)
+          let again = try written.withUnsafeBytes { try codec.decodeServer($0) }
+          try promise(codec.encode(again) == written, "\(frame) became \(again)")
         }
         _ = codec.tooLarge(bytes)
       }
