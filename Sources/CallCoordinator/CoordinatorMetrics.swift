@@ -54,7 +54,21 @@ package struct CoordinatorMetrics: Sendable {
   package let calls: CallMetrics
   private let pushReports: [String: Counter]
 
+  private let registry: MetricsRegistry
+
+  /// Something was refused since its app had as much.
+  func limited(_ limit: AppLimit, app: String) {
+    registry.counter(
+      "callmesh_app_limited_total", Self.appLimitedHelp,
+      labels: [("app", app), ("limit", limit.rawValue)]
+    ).increment()
+  }
+
+  private static let appLimitedHelp =
+    "What was refused since its app, or a user of it, had as much, by limit."
+
   package init(_ registry: MetricsRegistry) {
+    self.registry = registry
     calls = CallMetrics(registry)
     func counter(_ name: String, _ help: String) -> Counter {
       registry.counter("callmesh_coordinator_\(name)_total", help)

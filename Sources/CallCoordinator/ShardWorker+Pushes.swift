@@ -26,6 +26,10 @@ extension ShardWorker {
     guard pushes.count < Self.pushesUnconfirmedMax else {
       return fail(job, term, "too many pushes wait for the work queue", now: now)
     }
+    if let limit = pushRates.refusal(of: job, now: now) {
+      with.metrics.limited(.pushesPerSecond, app: job.user.app)
+      return fail(job, term, limit, now: now)
+    }
     lastPush += 1
     pushes[lastPush] = PendingPush(term: term, job: job)
     offer(lastPush)

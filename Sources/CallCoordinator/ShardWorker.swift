@@ -113,6 +113,7 @@ package actor ShardWorker {
   var droppedCommands = LogWindow()
   var forgedCommands = LogWindow()
   var failedPushes = LogWindow()
+  var pushRates: PushRates
 
   /// A read of the journal's end that is to be started.
   struct Lookup: Sendable {
@@ -136,6 +137,7 @@ package actor ShardWorker {
     outbox = EdgeOutbox(subjects: dependencies.subjects)
     speakers = SpeakerCheck(
       configuration.authority, configuration.sessionTickets, dependencies.metrics)
+    pushRates = PushRates(configuration.authority?.tokens)
     inbox = WorkerInbox(
       commandBatchesMax: dependencies.configuration.commandBatchesMax,
       metrics: dependencies.metrics,

@@ -12,6 +12,7 @@ public enum AppLimit: String, Sendable, CaseIterable {
   case callsPerSecond
   case liveCalls
   case registrationsPerSecond
+  case pushesPerSecond
 
   public struct Facts: Sendable {
     public var standard: Int
@@ -47,6 +48,8 @@ public enum AppLimit: String, Sendable, CaseIterable {
     case .registrationsPerSecond:
       Facts(
         standard: 500, range: 1...1_000_000, seconds: 10, what: "registrations a second of one app")
+    case .pushesPerSecond:
+      Facts(standard: 1000, range: 1...1_000_000, seconds: 2, what: "pushes a second of one app")
     }
   }
 }

@@ -46,6 +46,7 @@ package struct LocalClusterOptions: Sendable, Equatable {
     guard !hasStandardLimits else { return limits }
     let rates: [AppLimit] = [
       .callsPerUser, .signalBytesPerUser, .callsPerSecond, .liveCalls, .registrationsPerSecond,
+      .pushesPerSecond,
     ]
     limits[app] = Dictionary(uniqueKeysWithValues: rates.map { ($0, $0.facts.range.upperBound) })
     return limits

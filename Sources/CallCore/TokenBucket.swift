@@ -1,5 +1,3 @@
-package import CallCore
-
 /// A rate limit: `burst` commands at once, and `perSecond` in the long run. Full at first.
 package struct TokenBucket {
   /// Thousandths of a command.
