@@ -132,7 +132,7 @@ let package = Package(
     library("CallTelemetry", [.log]),
     library("CallAuth", ["CallCore", "CallTelemetry", .jwt, .crypto]),
     library("CallWire", ["CallCore", "CCallProto", "CProtobufC"]),
-    library("CallBus", ["CallCore", "CallTelemetry", .deque]),
+    library("CallBus", ["CallCore", "CallTelemetry", .deque, .log]),
     library("NATSBus", ["CallBus", "CallCore", "CallTelemetry", "CNATS"]),
     library(
       "CallCoordinator",
@@ -216,7 +216,7 @@ let package = Package(
     tests("CallCoreTests", ["CallCore"]),
     tests("CallWireTests", ["CallWire", "CallCore"]),
     tests("CallAuthTests", ["CallAuth", "CallCore", .jwt, .crypto]),
-    tests("CallBusTests", ["CallBus", "CallCore"]),
+    tests("CallBusTests", ["CallBus", "CallCore", "CallTelemetry", .log]),
     tests("NATSBusTests", ["NATSBus", "CallBus", "CallCore", "CallTestKit"]),
     tests(
       "CallCoordinatorTests",

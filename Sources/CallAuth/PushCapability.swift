@@ -25,25 +25,27 @@ public struct PushCapability: Sendable, Equatable {
 
 extension PushCapability {
   /// Of the text: what the longest names make (a version, 5 bytes of time, the call, three names
-  /// with their lengths, 16 bytes of code, as base64url).
+  /// with their lengths, 64 bytes of signature, as base64url).
   public static let textBytesMaximum =
     (1 + 5 + 16 + 1 + IdentifierRules.appBytes.upperBound + 2 + IdentifierRules.userBytes.upperBound
       + 1
-      + IdentifierRules.deviceBytes.upperBound + PushCapabilityKeys.codeBytes + 2) / 3 * 4
+      + IdentifierRules.deviceBytes.upperBound + PushCapabilityKeys.signatureBytes + 2) / 3 * 4
 
-  /// The first byte: the layout of what follows.
-  private static let version: UInt8 = 1
+  /// The first byte: what stands behind the payload, a signature. Version 1 had a code there, for which whoever
+  /// verified had to have the key that made it.
+  static let version: UInt8 = 2
+  static let formerVersion: UInt8 = 1
   private static let secondsMaximum: Int64 = 1 << 40 - 1
 
   /// What is signed:
   ///
-  ///     version 1 | expires, 5 bytes, big-endian | call, 16 bytes
+  ///     version | expires, 5 bytes, big-endian | call, 16 bytes
   ///       | length and UTF-8 of app | of user | of device
   ///
   /// A length below 128 is one byte; a greater one is two, low seven bits first (a user id has up
   /// to 128 bytes). A push holds little, so every byte counts.
-  var payload: [UInt8] {
-    var bytes = [Self.version]
+  func payload(version: UInt8 = Self.version) -> [UInt8] {
+    var bytes = [version]
     bytes.reserveCapacity(32 + app.utf8.count + user.utf8.count + device.utf8.count)
     let seconds = min(max(expires, 0), Self.secondsMaximum)
     for shift in stride(from: Int64(32), through: 0, by: -8) {
@@ -65,7 +67,8 @@ extension PushCapability {
   /// nil where the bytes are no capability, whoever signed them.
   init?(payload: ArraySlice<UInt8>) {
     var reader = PayloadReader(rest: payload)
-    guard reader.bytes(1)?.first == Self.version, let seconds = reader.bytes(5),
+    guard let version = reader.bytes(1)?.first,
+      version == Self.version || version == Self.formerVersion, let seconds = reader.bytes(5),
       let call = reader.bytes(16), let app = reader.text(), let user = reader.text(),
       let device = reader.text(), reader.rest.isEmpty, IdentifierRules.isApp(app),
       IdentifierRules.isUser(user), IdentifierRules.isDevice(device)

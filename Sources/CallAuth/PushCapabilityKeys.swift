@@ -4,19 +4,27 @@ internal import FoundationEssentials
 /// The cluster's keys for what pushes carry: the first signs, all verify, so that a new one can be
 /// put in front while pushes signed with the old one are still on their way.
 ///
-/// The text of a capability is base64url of its payload and a truncated HMAC-SHA256 over it.
+/// Who makes pushes has the keys. Who is shown what they allow has the public halves, and can sign nothing.
+///
+/// The text of a capability is base64url of its payload and an Ed25519 signature of it.
 public struct PushCapabilityKeys: Sendable {
   public static let keyBytesMinimum = 32
   /// A capability is checked against each.
   public static let keysMaximum = 8
-  /// 128 bits of HMAC-SHA256: each guess costs a request (RFC 2104, section 5, allows half).
-  static let codeBytes = 16
+  static let signatureBytes = 64
+  /// Of the former version: 128 bits of HMAC-SHA256.
+  private static let codeBytes = 16
 
-  private let keys: [SymmetricKey]
+  private let signers: [Curve25519.Signing.PrivateKey]
+  private let verifiers: [Curve25519.Signing.PublicKey]
+  /// Keys that made codes.
+  private let former: [SymmetricKey]
 
   /// - Parameter keys: 1 to 8, of 32 bytes or more each.
   public init(_ keys: [[UInt8]]) throws(PushCapabilityKeysError) {
-    self.keys = try Self.checked(keys, of: "push capabilities")
+    former = try Self.checked(keys, of: "push capabilities")
+    signers = keys.map(Self.signer)
+    verifiers = signers.map(\.publicKey)
   }
 
   static func checked(
@@ -34,33 +42,89 @@ public struct PushCapabilityKeys: Sendable {
     return keys.map { SymmetricKey(data: $0) }
   }
 
-  /// The text that goes into a push, good until the capability expires.
+  /// Verifies only.
+  /// - Parameters:
+  ///   - publicKeys: 1 to 8.
+  ///   - former: the keys themselves, where the cluster still keeps them for those who verify.
+  public init(publicKeys: [[UInt8]], former: [[UInt8]] = []) throws(PushCapabilityKeysError) {
+    guard (1...Self.keysMaximum).contains(publicKeys.count) else {
+      throw PushCapabilityKeysError(
+        "there are \(publicKeys.count) public keys for push capabilities; give 1 to "
+          + "\(Self.keysMaximum)")
+    }
+    self.former = former.isEmpty ? [] : try Self.checked(former, of: "push capabilities")
+    signers = []
+    var keys: [Curve25519.Signing.PublicKey] = []
+    for (index, bytes) in publicKeys.enumerated() {
+      guard let key = try? Curve25519.Signing.PublicKey(rawRepresentation: bytes) else {
+        throw PushCapabilityKeysError("public key \(index + 1) for push capabilities is none")
+      }
+      keys.append(key)
+    }
+    verifiers = keys
+  }
+
+  /// For those who verify.
+  public var publicKeys: [[UInt8]] { verifiers.map { Array($0.rawRepresentation) } }
+
+  /// The text that goes into a push, good until the capability expires; empty where there is no key to sign with.
   ///
   /// A capability whose names no device can have is signed, too, and refused by `verify`.
   public func mint(_ capability: PushCapability) -> String {
-    let payload = capability.payload
-    return base64URL(Data(payload + Self.code(of: payload[...], with: keys[0])))
+    let payload = capability.payload()
+    guard let signature = try? signers.first?.signature(for: Self.purpose + payload) else {
+      return ""
+    }
+    return base64URL(Data(payload) + signature)
   }
 
   /// - Parameter now: seconds since 1970.
   /// - Throws: `expired` for one that would be good if it were not too late; else `notAccepted`.
   public func verify(_ text: String, now: Int64) throws(AuthFailure) -> PushCapability {
     guard text.utf8.count <= PushCapability.textBytesMaximum,
-      let bytes = Self.bytes(ofBase64URL: text), bytes.count > Self.codeBytes
+      let bytes = Self.bytes(ofBase64URL: text), isSigned(bytes) || hasCode(bytes)
     else { throw .notAccepted }
-    let payload = bytes.dropLast(Self.codeBytes)
-    let code = bytes.suffix(Self.codeBytes)
-    var good = false
-    // All keys are tried, so that the time tells nothing of which one it was.
-    for key in keys where Self.areEqual(Self.code(of: payload, with: key), code) { good = true }
-    guard good, let capability = PushCapability(payload: payload) else { throw .notAccepted }
+    let proof =
+      bytes[0] == PushCapability.version ? Self.signatureBytes : Self.codeBytes
+    guard let capability = PushCapability(payload: bytes.dropLast(proof)) else {
+      throw .notAccepted
+    }
     guard now < capability.expires else { throw .expired }
     return capability
   }
 
-  /// What is signed besides the payload, so that a code for something else is none for this, even
+  private func isSigned(_ bytes: [UInt8]) -> Bool {
+    guard bytes.first == PushCapability.version, bytes.count > Self.signatureBytes else {
+      return false
+    }
+    let signed = Self.purpose + bytes.dropLast(Self.signatureBytes)
+    let signature = bytes.suffix(Self.signatureBytes)
+    return verifiers.contains { $0.isValidSignature(signature, for: signed) }
+  }
+
+  /// What gateways of the former version made.
+  private func hasCode(_ bytes: [UInt8]) -> Bool {
+    guard bytes.first == PushCapability.formerVersion, bytes.count > Self.codeBytes else {
+      return false
+    }
+    let payload = bytes.dropLast(Self.codeBytes)
+    let code = bytes.suffix(Self.codeBytes)
+    var good = false
+    // All keys are tried, so that the time tells nothing of which one it was.
+    for key in former where Self.areEqual(Self.code(of: payload, with: key), code) { good = true }
+    return good
+  }
+
+  /// What is signed besides the payload, so that a signature of something else is none of this, even
   /// where somebody uses the same key twice.
   private static let purpose = Array("callmesh push capability\0".utf8)
+
+  private static func signer(_ key: [UInt8]) -> Curve25519.Signing.PrivateKey {
+    let seed = HKDF<SHA256>.deriveKey(
+      inputKeyMaterial: SymmetricKey(data: key), info: purpose, outputByteCount: 32)
+    // Any 32 bytes are a key.
+    return (try? seed.withUnsafeBytes { try .init(rawRepresentation: Data($0)) }) ?? .init()
+  }
 
   private static func code(of payload: ArraySlice<UInt8>, with key: SymmetricKey) -> [UInt8] {
     var hmac = HMAC<SHA256>(key: key)
@@ -92,8 +156,8 @@ public struct PushCapabilityKeys: Sendable {
 
 /// Neither prints a key, whatever prints it.
 extension PushCapabilityKeys: CustomStringConvertible, CustomReflectable {
-  public var description: String { "PushCapabilityKeys(\(keys.count))" }
-  public var customMirror: Mirror { Mirror(self, children: ["count": keys.count]) }
+  public var description: String { "PushCapabilityKeys(\(verifiers.count))" }
+  public var customMirror: Mirror { Mirror(self, children: ["count": verifiers.count]) }
 }
 
 /// Why keys of the cluster cannot be used. Holds no part of a key.

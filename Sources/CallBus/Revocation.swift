@@ -33,7 +33,7 @@ public struct Revocation: Sendable, Equatable {
   public static func bucket(_ options: BucketOptions) -> BucketOptions {
     var options = options
     options.maximumAge = kept
-    options.maximumBytes = bytesMaximum
+    options.bytesMax = Int64(bytesMaximum)
     return options
   }
 

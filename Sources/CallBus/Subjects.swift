@@ -1,3 +1,5 @@
+internal import CallCore
+
 /// The names on the bus. All begin with the cluster's name, so that several clusters can share a
 /// NATS account.
 public struct Subjects: Sendable {
@@ -9,15 +11,29 @@ public struct Subjects: Sendable {
     commandTable = (0..<shardCount).map { "\(cluster).shard.\($0).commands" }
   }
 
+  // Each role has subjects of its own to speak on, so that NATS can keep it to them: `NATSPermissions`.
+
   /// Commands to a shard, from edges. `CommandBatch`.
   public func commands(shard: Int) -> String { commandTable[shard] }
   /// The same from push gateways, and from other shards' coordinators.
   public func reports(shard: Int) -> String { "\(cluster).shard.\(shard).reports" }
   public func peers(shard: Int) -> String { "\(cluster).shard.\(shard).peers" }
-  /// Replies and deliveries to an edge. `EdgeBatch`.
-  public func edge(_ number: UInt64) -> String { "\(cluster).edge.\(number)" }
-  /// Heartbeats of all nodes. `Heartbeat`.
+  /// Replies and deliveries to an edge; replies to who else has asked a shard (`PeerKind`). `EdgeBatch`.
+  public func edge(_ number: UInt64) -> String {
+    switch PeerKind(of: number) {
+    case nil: "\(cluster).edge.\(number)"
+    case .coordinator: "\(cluster).peer.\(number)"
+    case .gateway: "\(cluster).gateway.\(number)"
+    }
+  }
+  /// Where a coordinator listens for nothing but being there.
+  public func coordinator(_ incarnation: UInt64) -> String {
+    "\(cluster).coordinator.\(incarnation)"
+  }
+  /// Heartbeats of coordinators, and of all nodes of the version before. `Heartbeat`.
   public var heartbeats: String { "\(cluster).heartbeat" }
+  /// Heartbeats of edges (`edge`) and gateways (`push`).
+  public func heartbeats(of role: String) -> String { "\(heartbeats).\(role)" }
   /// A shard's new owner asks all edges for their sessions. `AnnounceRequest`.
   public var announceRequests: String { "\(cluster).announce" }
   /// Coordinators tell gateways of calls that ring no more. `PushWithdrawal`.
@@ -33,11 +49,26 @@ public struct Subjects: Sendable {
   /// Lists of users and of calls. `ListQuery`. Coordinators answer, each for its shards.
   public var adminUsers: String { "\(cluster).admin.users" }
   public var adminCalls: String { "\(cluster).admin.calls" }
-  /// A node is asked to drain, or to serve again.
-  public var adminDrain: String { "\(cluster).admin.drain" }
-  /// Edges are asked to end a user's sessions. `KickRequest`.
-  public var adminKick: String { "\(cluster).admin.kick" }
+  /// Where nodes of the version before heard that they are to drain.
+  public var formerDrain: String { "\(cluster).admin.drain" }
 
+  /// Begins the subjects of all orders.
+  var orders: String { "\(cluster).orders" }
+  /// An operator's order. Each operator may use its own name only: that is how nodes know who gives it.
+  public func order(_ name: String, by operatorName: String) -> String {
+    "\(orders).\(operatorName == "*" ? "*" : Self.keyPart(operatorName)).\(name)"
+  }
+  /// The stream of what operators ordered, and what nodes of a role append to it. `AuditRecord`.
+  public var auditStream: String { "\(cluster)-audit" }
+  public func audit(role: String) -> String { "\(cluster).audit.\(role)" }
+
+  /// Where a role's connections take answers.
+  public func inbox(of role: String) -> String { "_INBOX.\(cluster).\(role)" }
+
+  /// What is agreed on by all nodes.
+  public var configurationBucket: String { "\(cluster)-config" }
+  /// The keys that sign what pushes allow.
+  public var pushKeyBucket: String { "\(cluster)-push-keys" }
   public var leaseBucket: String { "\(cluster)-leases" }
   public var registrationBucket: String { "\(cluster)-registrations" }
   /// Whose a push token is, by its fingerprint and app. `TokenOwner`.
@@ -50,6 +81,13 @@ public struct Subjects: Sendable {
   public var pushStream: String { "\(cluster)-push" }
   /// Push jobs for one provider, in one of its environments. `PushJob`.
   public func pushJobs(lane: String) -> String { "\(cluster).push.\(lane)" }
+  /// All buckets of the cluster.
+  public var buckets: [String] {
+    [
+      configurationBucket, pushKeyBucket, leaseBucket, registrationBucket, tokenBucket,
+      checkpointStream, revocationBucket, ticketBucket,
+    ]
+  }
   public var journalStream: String { "\(cluster)-journal" }
   public var checkpointStream: String { "\(cluster)-checkpoints" }
 

@@ -57,6 +57,8 @@ public struct WorkQueueOptions: Sendable, Equatable {
   public var maxJobs = 1_000_000
   /// At most so many jobs of one lane: one that nobody serves leaves room for the others.
   public var maxJobsPerLane = 250_000
+  /// How much the queue may hold; nil: as much as comes. Policy: refuse.
+  public var bytesMax: Int64?
   /// How many jobs of a lane may be with takers and not settled; the others wait.
   public var maxUnsettled = 50_000
   /// Within which a repeated id adds nothing. Longer than any call rings.

@@ -10,7 +10,6 @@ final class AdminResponder: Sendable {
   private enum Question: Sendable {
     case status(replyTo: String)
     case call(replyTo: String, [UInt8])
-    case drain(replyTo: String, [UInt8])
     case user(replyTo: String, [UInt8])
     case users(replyTo: String, [UInt8])
     case calls(replyTo: String, [UInt8])
@@ -59,11 +58,6 @@ final class AdminResponder: Sendable {
       try bus.subscribe(subjects.adminStatus) { message in
         if let replyTo = message.replyTo { questions.offer(.status(replyTo: replyTo)) }
       },
-      try bus.subscribe(subjects.adminDrain) { message in
-        if let replyTo = message.replyTo {
-          questions.offer(.drain(replyTo: replyTo, message.bytes))
-        }
-      },
       try bus.subscribe(subjects.adminCall) { message in
         if let replyTo = message.replyTo {
           questions.offer(.call(replyTo: replyTo, message.bytes))
@@ -90,24 +84,11 @@ final class AdminResponder: Sendable {
   private func answer(_ question: Question) async {
     switch question {
     case .status(let replyTo): send(await status(), to: replyTo)
-    case .drain(let replyTo, let bytes): order(bytes, replyTo)
     case .call(let replyTo, let bytes): send(await call(query(bytes)), to: replyTo)
     case .user(let replyTo, let bytes): send(await user(query(bytes)), to: replyTo)
     case .users(let replyTo, let bytes): send(list: await users(listQuery(bytes)), to: replyTo)
     case .calls(let replyTo, let bytes): send(list: await calls(listQuery(bytes)), to: replyTo)
     }
-  }
-
-  /// Only the node that is named answers.
-  private func order(_ bytes: [UInt8], _ replyTo: String) {
-    guard let request = BoundedJSON.decode(DrainRequest.self, bytes),
-      request.node == configuration.nodeID
-    else { return }
-    switch request.action {
-    case .drain: keeper.drain()
-    case .resume: keeper.resume()
-    }
-    send(DrainAnswer(node: configuration.nodeID, role: "coordinator"), to: replyTo)
   }
 
   /// A question that cannot be read is answered like one about something unknown.

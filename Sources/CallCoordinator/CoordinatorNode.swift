@@ -50,6 +50,7 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
         for worker in parts.workers { group.addTask { await worker.run() } }
         group.addTask { await parts.checkpointer.run() }
         group.addTask { await parts.admin.run() }
+        group.addTask { await parts.desk.run() }
         group.addTask { await parts.depths.run() }
         group.addTask { try await parts.keeper.run() }
         group.addTask {
@@ -72,6 +73,7 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     var workers: [ShardWorker]
     var checkpointer: Checkpointer
     var admin: AdminResponder
+    var desk: OrderDesk
     var depths: PushDepths
     var keeper: ShardKeeper
   }
@@ -85,6 +87,7 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     let checkpoints: Bus.BucketType
     let tokens: Bus.BucketType
     let pushQueue: Bus.QueueType
+    let audit: Bus.AuditType
     do {
       var options = configuration.journal
       options.shardCount = configuration.shardCount
@@ -96,10 +99,16 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
       let open = { (name: String) async throws in
         try await patiently { try await bus.openBucket(name, configuration.buckets) }
       }
-      leases = try await open(subjects.leaseBucket)
+      leases = try await patiently {
+        try await bus.openBucket(subjects.leaseBucket, configuration.buckets.small)
+      }
       registrations = try await open(subjects.registrationBucket)
       checkpoints = try await open(subjects.checkpointStream)
       tokens = try await open(subjects.tokenBucket)
+      var trail = AuditOptions(role: "coordinator")
+      trail.createsMissing = true
+      (trail.replicas, trail.inMemory) = (options.replicas, options.inMemory)
+      audit = try await patiently { [trail] in try await bus.openAudit(trail) }
       pushQueue = try await patiently { try await bus.openWorkQueue(configuration.pushQueue) }
     } catch {
       throw .store("\(error)")
@@ -129,8 +138,17 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     let admin = AdminResponder(
       configuration: configuration, subjects: subjects, bus: bus, journal: journal,
       keeper: keeper, metrics: metrics, logger: logger)
+    let desk = OrderDesk(
+      bus: bus, subjects: subjects, audit: audit, node: configuration.nodeID, role: "coordinator",
+      logger: logger,
+      plans: OrderDesk.draining(configuration.nodeID) { request in
+        switch request.action {
+        case .drain: keeper.drain()
+        case .resume: keeper.resume()
+        }
+      })
     return Parts(
-      workers: workers, checkpointer: checkpointer, admin: admin,
+      workers: workers, checkpointer: checkpointer, admin: admin, desk: desk,
       depths: PushDepths(queue: pushQueue, clock: clock, metrics: registry), keeper: keeper)
   }
 

@@ -69,6 +69,8 @@ final class HeldShard {
   /// What the newest checkpoint that is being written makes superfluous, and at which record it is;
   /// nil while none is.
   var tailHandedOver: (sequence: UInt64, tail: JournalTail)?
+  /// What lies between the newest checkpoint and the one before, in bytes: it is purged with the next one.
+  var keptBytes = 0
   /// Not before, where the last one could not be written.
   var checkpointNotBefore = Timestamp(microseconds: 0)
   /// How much may collect before a checkpoint.
@@ -110,6 +112,14 @@ final class HeldShard {
   var checkpointDue: Timestamp {
     guard tailHandedOver == nil else { return .distantFuture }
     return max(tail.due(tailMost), checkpointNotBefore)
+  }
+
+  /// What the journal takes yet. Half of what it may hold is for calls that were accepted.
+  /// - Parameter most: how many bytes it may hold; nil: as many as come.
+  func room(of most: Int64?) -> JournalRoom {
+    guard let most else { return .enough }
+    let used = Int64(keptBytes + (tailHandedOver?.tail.bytes ?? 0) + tail.bytes)
+    return used < most / 2 ? .enough : used < most / 4 * 3 ? .short : .scarce
   }
 
   /// Nothing is decided that the journal does not have.

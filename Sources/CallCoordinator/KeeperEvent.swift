@@ -5,7 +5,8 @@ internal import CallWire
 
 /// What the keeper of a node's shards hears.
 enum KeeperEvent: Sendable {
-  case heartbeat([UInt8])
+  /// From nodes of one role; nil: from where all may be heard.
+  case heartbeat([UInt8], from: NodeRole?)
   /// The lease of a shard, as the bucket has it now.
   case lease(KeyValueEntry)
   case worker(WorkerReport)
@@ -65,9 +66,9 @@ package final class KeeperInbox: Sendable {
 
   func offer(_ event: KeeperEvent) { events.offer(event) }
 
-  func heard(_ heartbeat: [UInt8]) {
+  func heard(_ heartbeat: [UInt8], from role: NodeRole?) {
     guard events.depth < Self.heartbeatsWaitingMax else { return heartbeatsDropped.increment() }
-    events.offer(.heartbeat(heartbeat))
+    events.offer(.heartbeat(heartbeat, from: role))
   }
 
   /// An owner asks for sessions: it does so when it has read the shard back, and now and then.

@@ -16,10 +16,12 @@ extension ShardKeeper {
     with.bus.publish(with.subjects.heartbeats, ClusterCodec.encode(heartbeat))
   }
 
+  /// While nobody listens at an address, the server says so to whoever asks. An edge's is where its deliveries
+  /// go; what is empty it does not mind.
   nonisolated func probe(_ probe: Membership.Probe) async {
     let subject =
       probe.isEdge
-      ? with.subjects.edge(probe.incarnation) : Self.address(with.subjects, probe.incarnation)
+      ? with.subjects.edge(probe.incarnation) : with.subjects.coordinator(probe.incarnation)
     var listens = true
     do {
       // Nobody answers. Who is not there is known at once.
@@ -40,7 +42,7 @@ extension ShardKeeper {
     reconnects = known.reconnects
   }
 
-  func heard(_ bytes: [UInt8], now: Timestamp) {
+  func heard(_ bytes: [UInt8], from role: NodeRole?, now: Timestamp) {
     let heartbeat: Heartbeat
     do {
       heartbeat = try ClusterCodec.heartbeat(bytes)
@@ -53,6 +55,8 @@ extension ShardKeeper {
       }
       return
     }
+    // A subject is one role's: no other is believed there.
+    if let role, heartbeat.role != role { return with.metrics.heartbeatsUnreadable.increment() }
     if heartbeat.role != .push, heartbeat.shardCount != UInt32(configuration.shardCount) {
       guard otherShardCounts.admit(now: now) != nil else { return }
       return with.logger.error(

@@ -162,8 +162,14 @@ package actor ShardKeeper {
       with.logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
     }
     do {
-      let heartbeats = try with.bus.subscribe(with.subjects.heartbeats) { message in
-        inbox.heard(message.bytes)
+      var heartbeats = [
+        try with.bus.subscribe(with.subjects.heartbeats) { inbox.heard($0.bytes, from: nil) }
+      ]
+      for role in [NodeRole.edge, .push] {
+        heartbeats.append(
+          try with.bus.subscribe(with.subjects.heartbeats(of: "\(role)")) {
+            inbox.heard($0.bytes, from: role)
+          })
       }
       let requests = try with.bus.subscribe(with.subjects.announceRequests) { message in
         inbox.heardRequest(message.bytes)
@@ -174,17 +180,11 @@ package actor ShardKeeper {
       for entry in try await patiently({ try await with.leases.entries(matching: ">") }) {
         inbox.offer(.lease(entry))
       }
-      let address = try with.bus.subscribe(Self.address(with.subjects, with.incarnation)) { _ in }
-      return [heartbeats, requests, leases, address]
+      let address = try with.bus.subscribe(with.subjects.coordinator(with.incarnation)) { _ in }
+      return heartbeats + [requests, leases, address]
     } catch {
       throw .store("\(error)")
     }
-  }
-
-  /// Where a coordinator listens for nothing but being there: while nobody listens, the server says
-  /// so to whoever asks. An edge's address is where its deliveries go; what is empty it does not mind.
-  static func address(_ subjects: Subjects, _ incarnation: UInt64) -> String {
-    "\(subjects.cluster).coordinator.\(incarnation)"
   }
 
   private func keepTime(now: Timestamp) {
@@ -230,7 +230,7 @@ package actor ShardKeeper {
 
   private func take(_ event: KeeperEvent, now: Timestamp) {
     switch event {
-    case .heartbeat(let bytes): heard(bytes, now: now)
+    case .heartbeat(let bytes, let role): heard(bytes, from: role, now: now)
     case .lease(let entry): leaseSeen(entry, now: now)
     case .probed(let incarnation, let listens):
       if !listens { lookAtConnection(now: now) }

@@ -189,6 +189,7 @@ extension ShardWorker {
     if flight.isLast { return part(shard) }
     held[shard]!.pipeline.appended(sequence: sequence) { released.append($0) }
     held[shard]!.tail.add(bytes: flight.bytes.count, at: flight.startedAt)
+    seeRoom(shard)
     note(flight, shard)
     for effect in released { perform(effect, shard, now: now) }
     released.removeAll(keepingCapacity: true)
@@ -265,9 +266,25 @@ extension ShardWorker {
     guard let former = held[shard]!.tailHandedOver, former.sequence == sequence else { return }
     held[shard]!.tailHandedOver = nil
     touch(shard)
-    guard !ok else { return }
-    held[shard]!.tail.prepend(former.tail)
-    held[shard]!.checkpointNotBefore = now + with.configuration.checkpointRetry
+    if ok {
+      held[shard]!.keptBytes = former.tail.bytes
+    } else {
+      held[shard]!.tail.prepend(former.tail)
+      held[shard]!.checkpointNotBefore = now + with.configuration.checkpointRetry
+    }
+    seeRoom(shard)
+  }
+
+  private func seeRoom(_ shard: Int) {
+    let room = held[shard]!.room(of: with.configuration.journal.bytesPerShard)
+    let former = held[shard]!.machine.room
+    guard room != former else { return }
+    held[shard]!.machine.room = room
+    with.logger.warning(
+      room == .enough
+        ? "The shard's journal has room again."
+        : "The shard's journal is filling up: calls are refused.",
+      metadata: .keys([.shard: "\(shard)", .state: "\(room)"]))
   }
 }
 

@@ -23,9 +23,9 @@ public enum ShardHash {
     return mix(hash ^ mix(UInt64(shard) &+ 0x9e37_79b9_7f4a_7c15))
   }
 
-  /// The number under which part `index` of a node that is no edge takes replies. Not 0.
+  /// The number under which part `index` of a coordinator takes replies. Not 0.
   public static func peer(of incarnation: UInt64, _ index: Int) -> UInt64 {
-    mix(incarnation &+ UInt64(index + 1) &* 0x9e37_79b9_7f4a_7c15) | 1
+    PeerKind.coordinator.number(mix(incarnation &+ UInt64(index + 1) &* 0x9e37_79b9_7f4a_7c15))
   }
 
   /// The SplitMix64 finaliser.
@@ -35,4 +35,18 @@ public enum ShardHash {
     z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
     return z ^ (z >> 31)
   }
+}
+
+/// Nodes that are no edge and take replies all the same. Their numbers say so, and are followed to subjects
+/// that edges may not listen at, and the other way round.
+public enum PeerKind: UInt64, Sendable, CaseIterable {
+  // The high halves of numbers. By chance one edge in two billion has one of them.
+  case coordinator = 0x636f_6f72
+  case gateway = 0x7075_7368
+
+  /// nil: an edge's.
+  public init?(of number: UInt64) { self.init(rawValue: number >> 32) }
+
+  /// - Parameter random: of which the low half counts.
+  public func number(_ random: UInt64) -> UInt64 { rawValue << 32 | random & 0xffff_ffff | 1 }
 }

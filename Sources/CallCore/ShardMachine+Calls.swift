@@ -123,7 +123,7 @@ extension ShardMachine {
   }
 
   private mutating func admission(of command: Command, _ context: CallContext) -> CallError? {
-    if calls.count >= limits.callsPerShard {
+    if calls.count >= limits.callsPerShard || room != .enough {
       return CallError(.overloaded, retryAfterMilliseconds: 1000)
     }
     if let user = users[command.callee], user.calls.count >= limits.callsToUser {
@@ -185,6 +185,10 @@ extension ShardMachine {
     guard let id = command.body.call else { return }
     if case .query = command.body {
       return Self.reply(command, .call(state(of: id, seenBy: command)), .urgent, into: &outcome)
+    }
+    if case .signal = command.body, room == .scarce {
+      let error = CallError(.overloaded, retryAfterMilliseconds: 1000)
+      return Self.reply(command, .error(error), .urgent, into: &outcome)
     }
     guard let slot = calls.slot(of: id), calls[slot].facts.callee == command.callee else {
       return Self.reply(command, .error(CallError(.unknownCall)), .urgent, into: &outcome)

@@ -20,6 +20,8 @@ public struct ShardMachine: Sendable {
   /// Whether sleeping devices are pushed, and tokens claimed: not before every node that may own the
   /// shard can read of it.
   public var mayPush = true
+  /// Of the shard's journal.
+  public var room = JournalRoom.enough
   /// When registrations are searched for expired ones.
   var expiryAt = Timestamp.distantFuture
   var tally = ShardCounts()
@@ -341,4 +343,14 @@ public struct ShardMachine: Sendable {
   public func checkpointEntries() -> [JournalEntry] { snapshot.entries() }
 
   public var counts: ShardCounts { tally }
+}
+
+/// How much more a shard's journal takes. What is refused in time leaves room for what calls that were accepted
+/// still need: their answers and ends.
+public enum JournalRoom: Sendable {
+  case enough
+  /// No further calls (`overloaded`).
+  case short
+  /// Nor descriptions and candidates.
+  case scarce
 }

@@ -16,8 +16,6 @@ extension EdgeNode {
     do {
       out.append(contentsOf: try subscribeSessions(loops))
       out.append(try subscribeStatus(state))
-      out.append(try subscribeDrain())
-      out.append(try subscribeKick(loops))
       let node = configuration.nodeID
       out.append(
         try answer(shared.subjects.adminCall) { CallReport(found: false, node: node) })
@@ -136,57 +134,59 @@ extension EdgeNode {
     }
   }
 
-  private func subscribeDrain() throws -> any BusSubscription {
-    let bus = bus
+  func orderDesk(_ loops: [LoopHandle]) async throws -> OrderDesk {
     let node = configuration.nodeID
-    return try bus.subscribe(shared.subjects.adminDrain) { [orders] message in
-      guard
-        let request = BoundedJSON.decode(DrainRequest.self, message.bytes),
-        request.node == node
-      else { return }
-      switch request.action {
-      case .drain: orders.offer(.drain(seconds: request.seconds))
-      case .resume: orders.offer(.resume)
-      }
-      let answer = DrainAnswer(node: node, role: "edge")
-      guard let replyTo = message.replyTo, let json = try? JSONEncoder().encode(answer) else {
-        return
-      }
-      bus.publish(replyTo, Array(json))
-    }
+    let audit = try await bus.openAudit(AuditOptions(role: "edge"))
+    return OrderDesk(
+      bus: bus, subjects: shared.subjects, audit: audit, node: node, role: "edge",
+      logger: shared.logger,
+      plans: OrderDesk.draining(node) { [orders] request in
+        switch request.action {
+        case .drain: orders.offer(.drain(seconds: request.seconds))
+        case .resume: orders.offer(.resume)
+        }
+      }.merging(kickPlans(loops)) { $1 })
   }
 
-  /// Operators end sessions.
-  private func subscribeKick(_ loops: [LoopHandle]) throws -> any BusSubscription {
-    let shared = shared
-    let bus = bus
+  /// Operators end sessions: a user's, or those with tokens that were revoked.
+  private func kickPlans(_ loops: [LoopHandle]) -> [String: OrderDesk.Plan] {
     let node = configuration.nodeID
-    return try bus.subscribe(shared.subjects.adminKick) { message in
-      guard let request = BoundedJSON.decode(KickRequest.self, message.bytes) else { return }
-      if let at = request.revokedAtSeconds {
-        // The bucket says so, too, and may say it later.
-        shared.tokens.revoke(
-          app: request.app, user: request.user, atSeconds: at,
-          now: shared.clock.now().microseconds / 1_000_000)
-      }
-      let left = Countdown(loops.count)
-      for loop in loops {
-        loop.execute {
-          guard let ended = left.isLast(adding: $0.carryOut(request)) else { return }
-          shared.logger.notice(
-            request.revokedAtSeconds == nil ? "sessions kicked" : "tokens revoked",
-            metadata: .keys([
-              .app: "\(request.app)", .user: "\(request.user)",
-              .device: "\(request.device ?? "-")", .count: "\(ended)",
-            ]))
+    func plan(revokes: Bool) -> OrderDesk.Plan {
+      { [shared] bytes in
+        guard let request = BoundedJSON.decode(KickRequest.self, bytes),
+          (request.revokedAtSeconds != nil) == revokes
+        else { return nil }
+        let about = ([request.app, request.user] + [request.device].compactMap(\.self))
+          .joined(separator: " ")
+        return OrderDesk.Step(about: about) {
+          let ended = await Self.kick(request, loops, shared)
           let answer = KickAnswer(node: node, sessions: ended)
-          guard let replyTo = message.replyTo, let json = try? JSONEncoder().encode(answer) else {
-            return
-          }
-          bus.publish(replyTo, Array(json))
+          return (try? JSONEncoder().encode(answer)).map(Array.init)
         }
       }
     }
+    return ["kick": plan(revokes: false), "revoke": plan(revokes: true)]
+  }
+
+  /// - Returns: how many sessions ended.
+  private static func kick(
+    _ request: KickRequest, _ loops: [LoopHandle], _ shared: EdgeShared
+  ) async -> Int {
+    if let at = request.revokedAtSeconds {
+      // The bucket says so, too, and may say it later.
+      shared.tokens.revoke(
+        app: request.app, user: request.user, atSeconds: at,
+        now: shared.clock.now().microseconds / 1_000_000)
+    }
+    var ended = 0
+    for loop in loops { ended += (try? await loop.run { $0.carryOut(request) }) ?? 0 }
+    shared.logger.notice(
+      request.revokedAtSeconds == nil ? "sessions kicked" : "tokens revoked",
+      metadata: .keys([
+        .app: "\(request.app)", .user: "\(request.user)", .device: "\(request.device ?? "-")",
+        .count: "\(ended)",
+      ]))
+    return ended
   }
 
   /// Answers each message on a subject with JSON.

@@ -89,8 +89,10 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
     try await server.loops[0].run { [orders] in
       $0.watchReach { orders.offer(.cutOff($0)) }
     }
+    let desk = try await orderDesk(server.loops)
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await self.beat(self.state) }
+      group.addTask { await desk.run() }
       group.addTask {
         // Also when it is cancelled: `conduct` sees that.
         try? await gracefulShutdown()
@@ -130,7 +132,7 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
 
   func beat(_ state: NodeState) {
     bus.publish(
-      shared.subjects.heartbeats,
+      shared.subjects.heartbeats(of: "edge"),
       ClusterCodec.encode(
         Heartbeat(
           node: configuration.nodeID, role: .edge, incarnation: incarnation, state: state,

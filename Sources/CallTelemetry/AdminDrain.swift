@@ -1,8 +1,8 @@
-/// Body of `<cluster>.admin.drain`, as JSON: `{"node":"edge-1","action":"drain"}`. Every node hears
-/// it; the one that is named answers, with a `DrainAnswer`. `callnode all` is two nodes of one name:
+/// Body of the orders `drain` and `resume`, as JSON: `{"node":"edge-1","action":"drain"}`. Every node
+/// hears it; the one that is named answers, with an `OrderAnswer`. `callnode all` is two nodes of one name:
 /// both do as they are told, and both answer.
 public struct DrainRequest: Codable, Sendable, Equatable {
-  public enum Action: String, Codable, Sendable {
+  public enum Action: String, Codable, Sendable, CaseIterable {
     /// Give devices or shards up, and stay.
     case drain
     /// Serve again.
@@ -18,15 +18,5 @@ public struct DrainRequest: Codable, Sendable, Equatable {
     self.node = node
     self.action = action
     self.seconds = seconds
-  }
-}
-
-/// That a node has heard what it was asked to do. What becomes of it, its status tells.
-public struct DrainAnswer: Codable, Sendable, Equatable {
-  public var node: String
-  public var role: String
-  public init(node: String, role: String) {
-    self.node = node
-    self.role = role
   }
 }

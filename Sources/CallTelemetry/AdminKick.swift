@@ -21,8 +21,18 @@ public struct KickRequest: Codable, Sendable, Equatable {
 public struct KickAnswer: Codable, Sendable, Equatable {
   public var node: String
   public var sessions: Int
+  /// Why it ended none.
+  public var refused: String?
+
   public init(node: String, sessions: Int) {
     self.node = node
     self.sessions = sessions
+  }
+
+  public init(from decoder: any Decoder) throws {
+    let fields = try decoder.container(keyedBy: CodingKeys.self)
+    node = try fields.decode(String.self, forKey: .node)
+    sessions = try fields.decodeIfPresent(Int.self, forKey: .sessions) ?? 0
+    refused = try fields.decodeIfPresent(String.self, forKey: .refused)
   }
 }

@@ -8,7 +8,8 @@ public enum LogKey: String, CaseIterable, Sendable {
   // Where.
   case node, role, cluster, version, shard, shards, epoch, edge, session, subject, bucket
   // Whom and what.
-  case app, user, device, call, callee, request, reason, state, purpose, topic
+  case app, user, device, call, callee, request, reason, state, purpose, topic, order
+  case operatorName = "operator"
   // What happened.
   case error, count, sessions, commands, code, milliseconds, sequence, owner, signal
   // The outside.
@@ -21,7 +22,8 @@ public enum LogKey: String, CaseIterable, Sendable {
       .port:
       true
     case .node, .role, .cluster, .version, .edge, .session, .subject, .bucket, .app, .user,
-      .device, .call, .callee, .request, .reason, .state, .purpose, .topic, .error, .owner, .signal,
+      .device, .call, .callee, .request, .reason, .state, .purpose, .topic, .order, .operatorName,
+      .error, .owner, .signal,
       .nats, .host, .path,
       .key, .client, .address:
       false

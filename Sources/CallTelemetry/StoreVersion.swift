@@ -33,6 +33,34 @@ public struct StoreVersion: Sendable, Hashable, Comparable, CustomStringConverti
       || StoreVersion(2, 12, 0) <= self && self < StoreVersion(2, 12, 3)
   }
 
+  /// Whether holes are known that let somebody in, or stop the server: those that the project's advisories name up to
+  /// 2.11.16 and 2.12.7.
+  public var hasKnownHoles: Bool {
+    self < StoreVersion(2, 11, 16)
+      || StoreVersion(2, 12, 0) <= self && self < StoreVersion(2, 12, 7)
+  }
+
+  /// For an operator: which servers should be upgraded, since others than this machine's programs reach them.
+  /// - Parameter servers: their versions and addresses.
+  public static func advisory(
+    _ servers: some Sequence<(version: String, address: String)>
+  ) -> String? {
+    let old = servers.filter { server in
+      !isLoopback(server.address) && StoreVersion(server.version)?.hasKnownHoles == true
+    }
+    guard !old.isEmpty else { return nil }
+    let names = Set(old.compactMap { StoreVersion($0.version) }).sorted().map(\.description)
+    return
+      "nats-server \(names.joined(separator: ", ")) has known holes (docs/operations.md, NATS): use "
+      + "2.11.16, 2.12.7 or newer."
+  }
+
+  /// - Parameter address: such as `nats://127.0.0.1:4222`.
+  private static func isLoopback(_ address: String) -> Bool {
+    let host = address.firstRange(of: "://").map { address[$0.upperBound...] } ?? address[...]
+    return ["127.", "localhost", "[::1]"].contains { host.hasPrefix($0) }
+  }
+
   /// For an operator: what is wrong with such a store; nil where nothing is.
   /// - Parameters:
   ///   - versions: of the servers that nodes are connected to.

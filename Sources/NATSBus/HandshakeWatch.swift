@@ -25,8 +25,7 @@ final class HandshakeWatch: Sendable {
   init(servers: String, connectTimeout: Duration) {
     ports = Set(
       servers.split(separator: ",").map { server in
-        let address = server.hasSuffix("/") ? server.dropLast() : server
-        return ServerGreeting.split(String(address)).flatMap { UInt16($0.port) } ?? Self.defaultPort
+        ServerGreeting.split(String(server)).flatMap { UInt16($0.port) } ?? Self.defaultPort
       })
     former = Socket.ofLibrary(to: ports)
     interval = connectTimeout + .milliseconds(500)

@@ -2,13 +2,29 @@ internal import CNATS
 internal import CallBus
 internal import Glibc
 
-/// Connects; blocks. Each server has `connectTimeout`, and one that greets and then says nothing more two of
-/// them and a second.
-///
-/// The library keeps a reference to the link until it has called the closed handler, its last callback for
-/// a connection.
+/// Connects to the first of the servers that takes us; blocks. Each has `connectTimeout`, and one that greets
+/// and then says nothing more two of them and a second.
 func openConnection(
   for thread: ConnectionThread, url: String, name: String, lost: String = ""
+) throws(ConnectFailure) -> Link {
+  let demandsTLS = thread.options.access.demandsTLS(of: url)
+  var worst: ConnectFailure?
+  for server in ServerOrder.drawn(from: url, lost: lost) {
+    do throws(ConnectFailure) {
+      return try openConnection(for: thread, server: server, name: name, demandsTLS: demandsTLS)
+    } catch {
+      worst = worst.map { $0.outweighs(error) ? $0 : error } ?? error
+    }
+  }
+  throw worst ?? ConnectFailure(reason: connectError(NATS_INVALID_ARG))
+}
+
+/// The library is given one server at a time: the name in a server's certificate must be that server's.
+///
+/// It keeps a reference to the link until it has called the closed handler, its last callback for a
+/// connection.
+private func openConnection(
+  for thread: ConnectionThread, server: String, name: String, demandsTLS: Bool
 ) throws(ConnectFailure) -> Link {
   var raw: OpaquePointer?
   try check(natsOptions_Create(&raw), "the library does not start")
@@ -20,9 +36,10 @@ func openConnection(
   let retained = Unmanaged.passRetained(state)
   var connection: OpaquePointer?
   do throws(ConnectFailure) {
-    try configure(options, thread.options, url: url, name: name, lost: lost)
+    try configure(options, thread.options, server: server, name: name)
+    try setAccess(options, thread.options.access, server: server, demandsTLS: demandsTLS)
     try setCallbacks(options, retained.toOpaque())
-    let watch = HandshakeWatch(servers: url, connectTimeout: thread.options.connectTimeout)
+    let watch = HandshakeWatch(servers: server, connectTimeout: thread.options.connectTimeout)
     let status = natsConnection_Connect(&connection, options)
     watch.end()
     guard status == NATS_OK, let connection else {
@@ -44,6 +61,12 @@ struct ConnectFailure: Error {
   var reason: BusError
   /// The server does not want us: not these credentials, at least.
   var isRefusal = false
+
+  /// Of the failures of several servers the one that counts: that one refuses us; else that one may come yet.
+  func outweighs(_ other: Self) -> Bool {
+    if isRefusal != other.isRefusal { return isRefusal }
+    return reason.mayPass && !other.reason.mayPass
+  }
 }
 
 /// Whether waiting helps: a server that is not there may come, one that refuses us keeps to it.
@@ -52,7 +75,9 @@ private func connectError(_ status: natsStatus) -> BusError {
   switch status {
   case NATS_CONNECTION_AUTH_FAILED, NATS_NOT_PERMITTED:
     return .failed("nats-server refuses the credentials: \(text)")
-  case NATS_SECURE_CONNECTION_REQUIRED, NATS_SECURE_CONNECTION_WANTED, NATS_SSL_ERROR:
+  case NATS_SECURE_CONNECTION_WANTED:
+    return .failed("nats-server offers no TLS, and this node is told to use nothing else")
+  case NATS_SECURE_CONNECTION_REQUIRED, NATS_SSL_ERROR:
     return .failed("nats-server and this node do not agree on TLS: \(text)")
   case NATS_PROTOCOL_ERROR, NATS_NO_SERVER_SUPPORT:
     return .failed("what answers is no nats-server that this node can use: \(text)")
@@ -72,9 +97,9 @@ private func connectError(_ status: natsStatus) -> BusError {
 }
 
 private func configure(
-  _ options: OpaquePointer, _ settings: NATSOptions, url: String, name: String, lost: String
+  _ options: OpaquePointer, _ settings: NATSOptions, server: String, name: String
 ) throws(ConnectFailure) {
-  try setServers(options, url, lost: lost)
+  try setServer(options, server)
   try check(natsOptions_SetName(options, name), "not a name: '\(name)'")
   let parts = settings.connectTimeout.components
   let timeout = parts.seconds * 1000 + parts.attoseconds / 1_000_000_000_000_000
@@ -88,24 +113,41 @@ private func configure(
   try check(natsOptions_SetIOBufSize(options, 64 << 10), "buffer size")
   // Without this the library leaves the writing to a thread that it does not start in this mode.
   try check(natsOptions_SetSendAsap(options, true), "send mode")
-  if let file = settings.credentialsFile {
+  // Only TLS waits within a write: without this a server that hangs would hold the thread for ever.
+  try check(natsOptions_SetWriteDeadline(options, 4_000), "write deadline")
+}
+
+private func setServer(_ options: OpaquePointer, _ server: String) throws(ConnectFailure) {
+  // Which one stays unsaid: what cannot be read as an address may have a password anywhere.
+  try check(natsOptions_SetURL(options, server), "not a NATS address")
+  // Operators name the servers; those that a server tells of are at addresses of its own network.
+  try check(natsOptions_SetIgnoreDiscoveredServers(options, true), "servers")
+}
+
+/// Says nothing of who we are before TLS stands, where that is demanded: the library looks at what the server
+/// offers before it sends its first byte. It does not look at the URL's scheme.
+private func setAccess(
+  _ options: OpaquePointer, _ access: NATSAccess, server: String, demandsTLS: Bool
+) throws(ConnectFailure) {
+  do throws(NATSAccess.Problem) {
+    try access.setFiles(options)
+    if let user = access.user, let password = try access.password() {
+      natsOptions_SetUserInfo(options, user, password)
+    }
+  } catch {
+    throw ConnectFailure(reason: .failed("\(error.part.rawValue): \(error)"))
+  }
+  if let file = access.credentialsFile {
     try check(
       natsOptions_SetUserCredentialsFromFiles(options, file, nil),
       "cannot use the credentials file \(file)")
   }
-}
-
-private func setServers(
-  _ options: OpaquePointer, _ list: String, lost: String
-) throws(ConnectFailure) {
-  var urls = ServerOrder.drawn(from: list, lost: lost).map { UnsafePointer<CChar>(strdup($0)) }
-  defer { for url in urls { free(UnsafeMutablePointer(mutating: url)) } }
-  let status = natsOptions_SetServers(options, &urls, Int32(urls.count))
-  // Which one stays unsaid: what cannot be read as an address may have a password anywhere.
-  try check(status, "not a NATS address")
-  try check(natsOptions_SetNoRandomize(options, true), "server order")
-  // Operators name the servers; those that a server tells of are at addresses of its own network.
-  try check(natsOptions_SetIgnoreDiscoveredServers(options, true), "servers")
+  guard demandsTLS else { return }
+  guard let host = ServerGreeting.split(server)?.host else {
+    throw ConnectFailure(reason: connectError(NATS_INVALID_ARG))
+  }
+  try check(natsOptions_SetSecure(options, true), "TLS")
+  try check(natsOptions_SetExpectedHostname(options, host), "the server's name")
 }
 
 private func setCallbacks(

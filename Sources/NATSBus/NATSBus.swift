@@ -10,7 +10,9 @@ public final class NATSBus: ClusterBus {
 
   private init(_ thread: ConnectionThread) {
     self.thread = thread
-    inbox = "_INBOX." + String(UInt64.random(in: .min ... .max), radix: 36)
+    let role = thread.options.role
+    let own = role.map { thread.options.subjects.inbox(of: $0) } ?? "_INBOX"
+    inbox = own + "." + String(UInt64.random(in: .min ... .max), radix: 36)
   }
 
   deinit { thread.close {} }

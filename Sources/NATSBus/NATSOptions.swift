@@ -6,8 +6,8 @@ public struct NATSOptions: Sendable {
   public var subjects: Subjects
   /// How long each server may take to be reached and to greet.
   public var connectTimeout: Duration = .seconds(2)
-  /// Path of a credentials file; nil: none.
-  public var credentialsFile: String?
+  /// Who the node is to servers, and by what it knows them.
+  public var access = NATSAccess()
   /// How many messages may wait for the connection's thread, and as many again while the server
   /// does not read. Policy: refuse, and count.
   public var outboxMessagesMax = 65_536
@@ -32,6 +32,9 @@ public struct NATSOptions: Sendable {
   public var closeTimeout: Duration = .seconds(1)
   /// Hears what operators should read in the log. Called on threads of the bus: short, no waiting.
   public var onEvent: @Sendable (NATSEvent) -> Void = { _ in }
+
+  /// As whom it takes answers: servers let each role hear its own only. nil: as anybody.
+  public var role: String?
 
   public init(subjects: Subjects) {
     self.subjects = subjects

@@ -32,14 +32,18 @@ package enum ServerGreeting {
     return JSONValue(parsing: line[start...])?["version"]?.text
   }
 
-  /// Host and port, without scheme and credentials.
+  /// Host and port, without scheme and credentials, and the host without brackets.
   package static func split(_ address: String) -> (host: String, port: String)? {
-    var rest = address[...]
-    if let slash = rest.lastIndex(of: "/") { rest = rest[rest.index(after: slash)...] }
+    var rest = address.hasSuffix("/") ? address.dropLast() : address[...]
     if let at = rest.lastIndex(of: "@") { rest = rest[rest.index(after: at)...] }
-    guard let colon = rest.lastIndex(of: ":") else { return nil }
-    let host = rest[..<colon].drop { $0 == "[" }.prefix { $0 != "]" }
-    return host.isEmpty ? nil : (String(host), String(rest[rest.index(after: colon)...]))
+    if let slash = rest.lastIndex(of: "/") { rest = rest[rest.index(after: slash)...] }
+    var port = "4222"
+    if let colon = rest.lastIndex(of: ":"), !rest[colon...].contains("]") {
+      port = String(rest[rest.index(after: colon)...])
+      rest = rest[..<colon]
+    }
+    let host = rest.drop { $0 == "[" }.prefix { $0 != "]" }
+    return host.isEmpty ? nil : (String(host), port)
   }
 
   /// The address without user, password or token.

@@ -1,4 +1,5 @@
 import CallAuth
+import Crypto
 import Foundation
 import Testing
 
@@ -31,7 +32,7 @@ private func bytes(_ text: String) -> [UInt8] {
     let text = keys(first).mint(capability())
     #expect(try keys(first).verify(text, now: now) == capability())
     // Small enough to travel in a push, and safe in a header, a path and a query.
-    #expect(text.utf8.count == 74)
+    #expect(text.utf8.count == 138)
     #expect(
       text.utf8.allSatisfy {
         "-_".utf8.contains($0) || Character(.init($0)).isLetter
@@ -40,9 +41,41 @@ private func bytes(_ text: String) -> [UInt8] {
   }
 
   /// The layout is the wire's: a push of one version is answered by an edge of another.
-  @Test func theTextIsWhatItWasInTheFirstVersion() throws {
-    let text = "AQBrSdI8AAECAwQFBgcICQoLDA0ODwRkZW1vA2Jlbgdwa" + "G9uZS0x"
-    #expect(base64URL(bytes(keys(first).mint(capability())).dropLast(16)) == text)
+  @Test func theTextIsWhatItWasInTheSecondVersion() throws {
+    let text = "AgBrSdI8AAECAwQFBgcICQoLDA0ODwRkZW1vA2Jlbgdwa" + "G9uZS0x"
+    #expect(base64URL(bytes(keys(first).mint(capability())).dropLast(64)) == text)
+  }
+
+  /// A push of the version before, made as that one made it.
+  private func formerText(_ key: [UInt8]) -> String {
+    let payload = bytes("AQBrSdI8AAECAwQFBgcICQoLDA0ODwRkZW1vA2Jlbgdwa" + "G9uZS0x")
+    let code = HMAC<SHA256>.authenticationCode(
+      for: Data("callmesh push capability\0".utf8) + payload, using: SymmetricKey(data: key))
+    return base64URL(payload + Array(code).prefix(16))
+  }
+
+  @Test func whatGatewaysOfTheFormerVersionSignedIsTaken() throws {
+    #expect(try keys(second, first).verify(formerText(first), now: now) == capability())
+    #expect(throws: AuthFailure.notAccepted) {
+      try keys(second).verify(formerText(first), now: now)
+    }
+  }
+
+  /// Edges have the public halves: they verify, and can sign nothing.
+  @Test func whoVerifiesCannotSign() throws {
+    let text = keys(first).mint(capability())
+    let edge = try PushCapabilityKeys(publicKeys: keys(second, first).publicKeys)
+    #expect(try edge.verify(text, now: now) == capability())
+    #expect(edge.mint(capability()) == "")
+    // Nor is a code made with what everybody may read.
+    for key in edge.publicKeys {
+      #expect(throws: AuthFailure.notAccepted) { try edge.verify(formerText(key), now: now) }
+    }
+    #expect(throws: AuthFailure.notAccepted) { try edge.verify(formerText(first), now: now) }
+    let beside = try PushCapabilityKeys(publicKeys: edge.publicKeys, former: [first])
+    #expect(try beside.verify(formerText(first), now: now) == capability())
+    #expect(throws: PushCapabilityKeysError.self) { try PushCapabilityKeys(publicKeys: []) }
+    #expect(throws: PushCapabilityKeysError.self) { try PushCapabilityKeys(publicKeys: [[1]]) }
   }
 
   @Test func theLongestNamesPass() throws {

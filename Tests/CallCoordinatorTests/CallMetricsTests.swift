@@ -118,6 +118,54 @@ import Testing
     }
   }
 
+  /// Accepted calls have half of the journal for their ends; a checkpoint makes room.
+  @Test("a journal that fills up refuses calls, then descriptions, and never an end")
+  func aFullJournal() async throws {
+    try await WorkerBench({
+      $0.journal.bytesPerShard = 40_000
+      $0.checkpointEveryBytes = 10_000
+      $0.checkpointRetry = .milliseconds(1)
+    }).run { bench in
+      try await bench.adopt(0)
+      bench.failCheckpoints(true)
+      let bob = bench.user(0)
+      try await bench.edge.attach(bob, "b1", session: 1)
+      let calls = (1...2).map { CallID(high: 7, low: $0) }
+      for call in calls {
+        try await bench.edge.place(call, from: 8 + call.low, .user("ann\(call.low)"), to: bob)
+      }
+      _ = try await bench.edge.ask(.answer(calls[0], description: ""), from: 1, bob, "b1", to: bob)
+      let large = String(repeating: "x", count: 5000)
+      func say() async throws -> Reply {
+        try await bench.edge.ask(
+          .signal(calls[0], .description, body: large), from: 1, bob, "b1", to: bob)
+      }
+      func isOverloaded(_ reply: Reply) -> Bool {
+        if case .error(let error) = reply { error.code == .overloaded } else { false }
+      }
+      func place() async throws -> Reply {
+        try await bench.edge.ask(
+          .place(PlaceRequest(call: CallID(high: 9, low: .random(in: 1 ... .max)))), from: 20,
+          .user("eve"), "phone", to: bob)
+      }
+      for _ in 0..<4 { #expect(!isOverloaded(try await say())) }
+      #expect(isOverloaded(try await place()))
+      #expect(!isOverloaded(try await say()))
+      var refusals = 0
+      for _ in 0..<10 where isOverloaded(try await say()) { refusals += 1 }
+      #expect(refusals > 5)
+      let ended = try await bench.edge.ask(.hangUp(calls[0]), from: 1, bob, "b1", to: bob)
+      #expect(!isOverloaded(ended))
+      bench.failCheckpoints(false)
+      var reply = try await place()
+      while isOverloaded(reply) { reply = try await place() }
+      guard case .call = reply else {
+        Issue.record("\(reply)")
+        return
+      }
+    }
+  }
+
   @Test("the last invite to an edge tells since when its call was to ring; no later invite does")
   func ringsSince() async throws {
     try await WorkerBench().run { bench in

@@ -228,6 +228,36 @@ extension WorkerBench {
     return gateway
   }
 
+  // MARK: Who may say what
+
+  /// What only gateways and coordinators may say is not believed where edges speak, and the other way round.
+  @Test func eachKindOfNodeSaysItsOwn() async throws {
+    try await WorkerBench().run { bench in
+      try await bench.adopt(0)
+      let bob = bench.user(0)
+      let report = PushReport(
+        call: call, device: "b1", purpose: .ring, fingerprint: "fpt1", outcome: .accepted,
+        at: bench.clock.now())
+      func say(_ body: Command.Body, _ source: CommandSource, _ request: UInt64) {
+        let command = Command(
+          session: SessionRef(edge: 77, number: 1), request: request, user: bob, device: "b1",
+          callee: bob, body: body)
+        bench.bus.publish(
+          source.subject(of: 0, bench.subjects),
+          ClusterCodec.encode(CommandBatch(peer: 77, commands: [command])))
+      }
+      for source in CommandSource.allCases where source != .gateways {
+        say(.pushReport(report), source, 1)
+      }
+      say(.query(call), .coordinators, 1)
+      for source in CommandSource.allCases where source != .edges { say(.hangUp(call), source, 1) }
+      try await eventually("all are refused") { bench.metrics.commandsForged.value == 5 }
+      say(.query(call), .gateways, 2)
+      try await eventually("a gateway may ask") { bench.isAnswered(2) }
+      #expect(bench.metrics.commandsForged.value == 5 && !bench.isAnswered(1))
+    }
+  }
+
   // MARK: R13
 
   @Test("R13: another shard's device loses the token before the new one is told")

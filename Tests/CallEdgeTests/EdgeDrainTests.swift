@@ -45,11 +45,15 @@ private let begin = Timestamp(microseconds: 1_000_000_000)
   ) async throws {
     let request = DrainRequest(node: "edge-1", action: action, seconds: seconds)
     let answer = try await edge.bus.request(
-      edge.shards.subjects.adminDrain, Array(try JSONEncoder().encode(request)),
+      edge.shards.subjects.order(action.rawValue, by: "ann"),
+      Array(try JSONEncoder().encode(request)),
       timeout: .seconds(10))
     #expect(
-      try JSONDecoder().decode(DrainAnswer.self, from: Data(answer.bytes))
-        == DrainAnswer(node: "edge-1", role: "edge"))
+      try JSONDecoder().decode(OrderAnswer.self, from: Data(answer.bytes))
+        == OrderAnswer(node: "edge-1", role: "edge"))
+    let record = try await edge.bus.openAudit(AuditOptions(role: "")).records(limit: 1).last
+    let text = String(decoding: try #require(record).bytes, as: UTF8.self)
+    #expect(text.contains(#""operator":"ann""#) && text.contains(#""order":"\(action.rawValue)""#))
   }
 
   private func status(_ edge: EdgeFixture) async throws -> NodeStatus {
@@ -168,7 +172,7 @@ private let begin = Timestamp(microseconds: 1_000_000_000)
     try await EdgeFixture.run { edge in
       let request = DrainRequest(node: "edge-2", action: .drain)
       edge.bus.publish(
-        edge.shards.subjects.adminDrain, Array(try JSONEncoder().encode(request)))
+        edge.shards.subjects.order("drain", by: "ann"), Array(try JSONEncoder().encode(request)))
       #expect(try await status(edge).state == "serving")
     }
   }

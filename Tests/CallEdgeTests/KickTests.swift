@@ -11,7 +11,9 @@ import Testing
 @Suite struct KickTests {
   private func kick(_ edge: EdgeFixture, _ request: KickRequest) async throws -> KickAnswer {
     let answer = try await edge.bus.request(
-      edge.shards.subjects.adminKick, Array(try JSONEncoder().encode(request)), timeout: patience)
+      edge.shards.subjects.order(
+        request.revokedAtSeconds == nil ? "kick" : "revoke", by: "ann"),
+      Array(try JSONEncoder().encode(request)), timeout: patience)
     return try JSONDecoder().decode(KickAnswer.self, from: Data(answer.bytes))
   }
 
@@ -64,7 +66,7 @@ import Testing
       #expect(try await kick(edge, KickRequest(app: "other", user: "ann")).sessions == 0)
       #expect(try await kick(edge, KickRequest(app: "demo", user: "an")).sessions == 0)
       // What is no order is not answered, and does nothing.
-      edge.bus.publish(edge.shards.subjects.adminKick, Array("{".utf8))
+      edge.bus.publish(edge.shards.subjects.order("kick", by: "ann"), Array("{".utf8))
       try await stays(phone.client)
     }
   }

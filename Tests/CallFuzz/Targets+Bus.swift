@@ -30,7 +30,7 @@ extension FuzzTarget {
     if let query = BoundedJSON.decode(ListQuery.self, bytes) {
       try promise((1...ListQuery.limitMax).contains(query.entriesMax), "\(query)")
     }
-    _ = BoundedJSON.decode(DrainAnswer.self, bytes)
+    _ = BoundedJSON.decode(OrderAnswer.self, bytes)
     _ = BoundedJSON.decode(NodeStatus.self, bytes)
     _ = BoundedJSON.decode(CallReport.self, bytes)
     _ = BoundedJSON.decode(UserReport.self, bytes)

@@ -17,9 +17,33 @@ import Testing
     }
   }
 
+  /// Every process of the machine reads arguments.
+  @Test func aPasswordIsNoArgument() throws {
+    let url = "nats://ann:s3cr3t@127.0.0.1:4222"
+    do {
+      _ = try ResolvedSettings.resolve(flags: [.natsUrl: url], environment: [:], file: nil)
+      Issue.record("it is taken")
+    } catch {
+      #expect("\(error)".contains("natsPasswordFile") && !"\(error)".contains("s3cr3t"))
+    }
+    let settings = try ResolvedSettings.resolve(
+      flags: [:], environment: ["CALLMESH_NATS_URL": url], file: nil)
+    #expect(settings[.natsUrl] == .text(url))
+  }
+
+  @Test func aJournalHasRoomForItsCheckpoints() throws {
+    let settings = try ResolvedSettings.resolve(
+      flags: [.journalBytes: "5000000"], environment: [:], file: nil)
+    #expect(throws: ConfigurationError.self) {
+      try NodeConfiguration(settings, roles: .coordinator, generatedNodeID: "n")
+    }
+  }
+
   @Test func namesFollowFromTheKey() {
     #expect(SettingKey.ringTimeoutMinimum.flag == "--ring-timeout-minimum")
     #expect(SettingKey.natsUrl.environment == "CALLMESH_NATS_URL")
+    #expect(SettingKey.natsCA.flag == "--nats-ca")
+    #expect(SettingKey.natsCA.environment == "CALLMESH_NATS_CA")
   }
 
   @Test func defaultsAreThoseOfTheCore() throws {

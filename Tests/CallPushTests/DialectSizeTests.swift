@@ -131,7 +131,7 @@ import Testing
             purpose, dialect: dialect, provider: provider, caller: party, headers: headers,
             reason: .answeredElsewhere, by: party)
           job.user = UserKey(app: "demo", user: user)
-          let outcome = encode(job, capability: String(repeating: "c", count: 400))
+          let outcome = encode(job, capability: String(repeating: "c", count: 464))
           if outcome == .noSuchPush { continue }
           #expect(outcome.payload != nil, "\(dialect) \(purpose) \(provider): \(outcome.text)")
         }

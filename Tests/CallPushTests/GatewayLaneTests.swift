@@ -67,7 +67,7 @@ import Testing
   private func ask(_ bench: Bench, _ action: DrainRequest.Action) async throws {
     let request = try JSONEncoder().encode(DrainRequest(node: "push-1", action: action))
     _ = try await bench.bus.request(
-      bench.subjects.adminDrain, Array(request), timeout: .seconds(30))
+      bench.subjects.order(action.rawValue, by: "ann"), Array(request), timeout: .seconds(30))
   }
 
   /// The gateway answers in the order in which it is asked and told.

@@ -18,6 +18,21 @@ import Testing
   ])
   func whatIsNoVersionIsNone(text: String) { #expect(StoreVersion(text) == nil) }
 
+  @Test(arguments: [
+    ("2.9.10", true), ("2.11.15", true), ("2.11.16", false), ("2.12.0", true), ("2.12.6", true),
+    ("2.12.7", false), ("2.15.1", false),
+  ])
+  func whichHaveKnownHoles(text: String, has: Bool) throws {
+    #expect(try #require(StoreVersion(text)).hasKnownHoles == has)
+    let advisory = StoreVersion.advisory([(text, "tls://nats-1:4222")])
+    #expect((advisory != nil) == has)
+    #expect(advisory?.contains(text) ?? true)
+    // Nobody but this machine reaches those.
+    for address in ["nats://127.0.0.1:4222", "tls://localhost:1", "nats://[::1]:4222"] {
+      #expect(StoreVersion.advisory([(text, address)]) == nil)
+    }
+  }
+
   @Test func replicasOnAnOldServerAreWarnedOf() throws {
     let both = ["2.15.1", "2.9.10", "", "2.9.10"]
     #expect(StoreVersion.warning(both, replicas: 1) == nil)

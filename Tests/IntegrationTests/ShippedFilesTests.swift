@@ -1,3 +1,4 @@
+import CallTestKit
 import Foundation
 import Testing
 
@@ -12,10 +13,21 @@ import Testing
 
   @Test(arguments: ["single.conf", "cluster.conf"])
   func theNATSServerTakesItsConfiguration(file: String) async throws {
-    let path = ProcessInfo.processInfo.environment["NATS_SERVER"] ?? "/usr/sbin/nats-server"
-    let output = try await TestCluster.run(
-      "/usr/bin/env", ["NATS_NAME=nats-1", path, "-t", "-c", Self.deploy + "/nats/" + file])
-    #expect(output.status == 0, "\(file): nats-server -t says why")
+    let folder = try CertificateFolder()
+    _ = try folder.issue("server", hosts: ["nats-1"])
+    try FileManager.default.copyItem(atPath: folder.caFile, toPath: folder.path + "/ca.crt")
+    for name in [file, "permissions.conf"] {
+      try String(contentsOfFile: Self.deploy + "/nats/" + name, encoding: .utf8)
+        .replacing("/etc/callmesh/nats", with: folder.path)
+        .write(toFile: folder.path + "/" + name, atomically: true, encoding: .utf8)
+    }
+    try ["EDGE", "COORDINATOR", "PUSH", "ADMIN"].map { "\($0)_PASSWORD: \"secret\"\n" }.joined()
+      .write(toFile: folder.path + "/passwords.conf", atomically: true, encoding: .utf8)
+    for program in NATSServerProcess.programs {
+      let output = try await TestCluster.run(
+        "/usr/bin/env", ["NATS_NAME=nats-1", program, "-t", "-c", folder.path + "/" + file])
+      #expect(output.status == 0, "\(file): \(program) -t says why")
+    }
   }
 
   @Test(
@@ -34,8 +46,9 @@ import Testing
       // Units are verified with their program in place.
       text = text.replacingOccurrences(of: "/usr/local/bin/callnode", with: program)
       try text.write(toFile: folder + "/" + unit, atomically: true, encoding: .utf8)
-      #expect(
-        !text.contains("SupplementaryGroups=") || text.contains("SupplementaryGroups=callmesh"))
+      #expect(!text.contains("DynamicUser"), "each role has a user of its own")
+      #expect(text.contains("LoadCredential=nats-password:"))
+      #expect(unit.contains("push") != text.contains("SupplementaryGroups=callmesh-apps"))
       let output = try await TestCluster.run(
         "/usr/bin/env",
         ["bash", "-c", "exec 2>&1; exec \(Self.verifier) verify --man=no \(folder)/\(unit)"])
@@ -43,7 +56,21 @@ import Testing
     }
     let groups = try String(
       contentsOfFile: Self.deploy + "/systemd/callmesh.sysusers.conf", encoding: .utf8)
-    #expect(groups.contains("\ng callmesh "), "the group of the units is made")
+    for role in ["edge", "coordinator", "push"] {
+      #expect(groups.contains("\nu callmesh-\(role) "))
+    }
+    #expect(groups.contains("\ng callmesh-apps "))
+  }
+
+  /// Whoever takes a node over is in a small room.
+  @Test(
+    .enabled(if: FileManager.default.isExecutableFile(atPath: verifier), "needs systemd-analyze"),
+    arguments: ["edge", "coordinator", "push"])
+  func theUnitsAreHardened(role: String) async throws {
+    let unit = Self.deploy + "/systemd/callmesh-\(role)@.service"
+    let output = try await TestCluster.run(
+      Self.verifier, ["security", "--offline=true", "--threshold=25", unit])
+    #expect(output.status == 0, "more than 2.5: \(output.text)")
   }
 
   /// Each role has a port for metrics: the file and the units together say which.
@@ -66,6 +93,14 @@ import Testing
     try shipped.replacingOccurrences(of: "/etc/callmesh", with: folder)
       .write(toFile: file, atomically: true, encoding: .utf8)
 
+    try FileManager.default.createDirectory(
+      atPath: folder + "/nats", withIntermediateDirectories: true)
+    try FileManager.default.createDirectory(
+      atPath: folder + "/apps", withIntermediateDirectories: true)
+    let authority = try CertificateFolder()
+    try FileManager.default.copyItem(
+      atPath: authority.caFile, toPath: folder + "/nats/ca.crt")
+
     // Neither keys nor providers are there.
     #expect(try await Self.callnode("config", "--config", file).status == 0)
     #expect(
@@ -74,7 +109,7 @@ import Testing
     #expect(try await Self.callnode("edge", "--config", file).status == 2)
 
     let keys = try await TestCluster.runAlone(
-      "callctl", ["keys", "--app", "demo", "--keys-file", folder + "/keys.json"])
+      "callctl", ["keys", "--app", "demo", "--keys-file", folder + "/apps/keys.json"])
     #expect(keys.status == 0)
     // Edges and coordinators start with it, though no gateway would.
     #expect(

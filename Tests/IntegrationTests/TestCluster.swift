@@ -14,12 +14,20 @@ final class TestCluster: Sendable {
   let folder: String
   /// What every node is told beside the rest.
   private let options: [String]
+  let name: String
+  /// How a role, `operator` among them, reaches NATS.
+  private let access: (@Sendable (String) -> [String])?
   private let nodes = Mutex<[String: Process]>([:])
   private let ports = Mutex<[String: Int]>([:])
 
-  private init(nats: NATSServerProcess, options: [String]) throws {
+  private init(
+    nats: NATSServerProcess, options: [String], name: String,
+    access: (@Sendable (String) -> [String])?
+  ) throws {
     self.nats = nats
     self.options = options
+    self.name = name
+    self.access = access
     folder = NSTemporaryDirectory() + "/callmesh-test-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     let (keys, json) = AppKeys.generateDevelopment(app: "demo")
@@ -29,9 +37,12 @@ final class TestCluster: Sendable {
 
   /// - Parameter waits: until the edges are ready.
   static func start(
-    coordinators: Int = 2, edges: Int = 2, options: [String] = [], waits: Bool = true
+    coordinators: Int = 2, edges: Int = 2, options: [String] = [], waits: Bool = true,
+    nats: NATSServerProcess? = nil, name: String = "test",
+    access: (@Sendable (String) -> [String])? = nil
   ) async throws -> TestCluster {
-    let cluster = try TestCluster(nats: try await NATSServerProcess.start(), options: options)
+    let server = if let nats { nats } else { try await NATSServerProcess.start() }
+    let cluster = try TestCluster(nats: server, options: options, name: name, access: access)
     do {
       for number in 0..<coordinators { try cluster.startCoordinator("c\(number + 1)") }
       for number in 0..<edges { try cluster.startEdge("e\(number + 1)") }
@@ -47,7 +58,7 @@ final class TestCluster: Sendable {
   func startCoordinator(_ name: String) throws {
     try start(
       name,
-      ["coordinator"] + common(name) + [
+      ["coordinator"] + common(name, "coordinator") + [
         "--metrics-port", "\(port(for: Self.operators(name)))", "--keys-file",
         folder + "/keys.json",
       ])
@@ -60,7 +71,7 @@ final class TestCluster: Sendable {
   ) throws {
     try start(
       name,
-      ["edge"] + common(name) + [
+      ["edge"] + common(name, "edge") + [
         "--host", "127.0.0.1", "--port", "\(port(for: name))", "--keys-file",
         folder + "/keys.json", "--drain-seconds", "\(drainSeconds)", "--metrics-port",
         "\(port(for: Self.operators(name)))",
@@ -70,7 +81,7 @@ final class TestCluster: Sendable {
   func startGateway(_ name: String, providers: String, _ further: [String] = []) throws {
     try start(
       name,
-      ["push"] + common(name) + [
+      ["push"] + common(name, "push") + [
         "--metrics-port", "\(port(for: Self.operators(name)))", "--push-providers", providers,
       ] + further)
   }
@@ -86,9 +97,11 @@ final class TestCluster: Sendable {
     }
   }
 
-  private func common(_ name: String) -> [String] {
-    ["--nats-url", nats.url, "--cluster", "test", "--node-id", name] + options
+  private func common(_ node: String, _ role: String) -> [String] {
+    reach(role) + ["--cluster", name, "--node-id", node] + options
   }
+
+  private func reach(_ role: String) -> [String] { access?(role) ?? ["--nats-url", nats.url] }
 
   private func start(_ name: String, _ arguments: [String], files: Int? = nil) throws {
     let process = Process()
@@ -193,7 +206,7 @@ final class TestCluster: Sendable {
 
   func callctl(_ arguments: [String]) async throws -> Output {
     try await run(
-      Self.program("callctl"), arguments + ["--nats-url", nats.url, "--cluster", "test"])
+      Self.program("callctl"), arguments + reach("operator") + ["--cluster", name])
   }
 
   static func runAlone(_ name: String, _ arguments: [String]) async throws -> Output {

@@ -10,6 +10,7 @@ public final class InProcessBus: ClusterBus {
   public static let defaultOutboxCapacity = 65_536
 
   let core: InProcessCore
+  private let audit = MemoryAudit()
 
   public init(outboxCapacity: Int = InProcessBus.defaultOutboxCapacity) {
     core = InProcessCore(outboxCapacity: outboxCapacity)
@@ -82,6 +83,9 @@ public final class InProcessBus: ClusterBus {
   public func openWorkQueue(_ options: WorkQueueOptions) async throws -> InProcessWorkQueue {
     InProcessWorkQueue(core, options)
   }
+
+  /// There is one trail.
+  public func openAudit(_ options: AuditOptions) async throws -> MemoryAudit { audit }
 }
 
 /// Faults for tests. Each closure runs on the bus's thread.

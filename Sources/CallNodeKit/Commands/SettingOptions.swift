@@ -12,6 +12,11 @@ struct NodeOptions: ParsableArguments {
   @Option(help: .of(.nodeId)) var nodeId: String?
   @Option(help: .of(.natsUrl)) var natsUrl: String?
   @Option(help: .of(.natsCredentials)) var natsCredentials: String?
+  @Option(help: .of(.natsUser)) var natsUser: String?
+  @Option(help: .of(.natsPasswordFile)) var natsPasswordFile: String?
+  @Option(help: .of(.natsCA)) var natsCA: String?
+  @Option(help: .of(.natsCertificate)) var natsCertificate: String?
+  @Option(help: .of(.natsKey)) var natsKey: String?
   @Option(help: .of(.startTimeout)) var startTimeout: String?
   @Option(help: .of(.shardCount)) var shardCount: String?
   @Option(help: .of(.drainSeconds)) var drainSeconds: String?
@@ -25,7 +30,9 @@ struct NodeOptions: ParsableArguments {
   var given: [SettingKey: String] {
     [
       .cluster: cluster, .nodeId: nodeId, .natsUrl: natsUrl,
-      .natsCredentials: natsCredentials, .startTimeout: startTimeout, .shardCount: shardCount,
+      .natsCredentials: natsCredentials, .natsUser: natsUser,
+      .natsPasswordFile: natsPasswordFile, .natsCA: natsCA, .natsCertificate: natsCertificate,
+      .natsKey: natsKey, .startTimeout: startTimeout, .shardCount: shardCount,
       .drainSeconds: drainSeconds, .heartbeatInterval: heartbeatInterval, .host: host,
       .metricsPort: metricsPort, .metricsHost: metricsHost, .logLevel: logLevel,
       .logFormat: logFormat,
@@ -97,6 +104,9 @@ struct CoordinatorOptions: ParsableArguments {
   @Option(help: .of(.checkpointEvery)) var checkpointEvery: String?
   @Option(help: .of(.rebalanceInterval)) var rebalanceInterval: String?
   @Option(help: .of(.stoppedRetry)) var stoppedRetry: String?
+  @Option(help: .of(.journalBytes)) var journalBytes: String?
+  @Option(help: .of(.bucketBytes)) var bucketBytes: String?
+  @Option(help: .of(.pushQueueBytes)) var pushQueueBytes: String?
 
   var given: [SettingKey: String] {
     [
@@ -106,6 +116,7 @@ struct CoordinatorOptions: ParsableArguments {
       .checkpointEveryRecords: checkpointEveryRecords,
       .checkpointEveryBytes: checkpointEveryBytes, .checkpointEvery: checkpointEvery,
       .rebalanceInterval: rebalanceInterval, .stoppedRetry: stoppedRetry,
+      .journalBytes: journalBytes, .bucketBytes: bucketBytes, .pushQueueBytes: pushQueueBytes,
     ].compactMapValues { $0 }
   }
 }

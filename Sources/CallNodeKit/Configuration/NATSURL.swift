@@ -1,8 +1,21 @@
+internal import NATSBus
+
 /// What a node may show of a NATS URL, and whether it looks like one.
 package enum NATSURL {
   package static func isValidList(_ text: String) -> Bool {
     let urls = text.split(separator: ",", omittingEmptySubsequences: false)
     return urls.count <= 32 && urls.allSatisfy { isValid(String($0)) }
+  }
+
+  /// Whether user, password or token stand in one of them.
+  package static func hasCredentials(_ text: String) -> Bool { text.contains("@") }
+
+  /// Whether one of the servers is not on this machine.
+  package static func leavesTheMachine(_ text: String) -> Bool {
+    text.split(separator: ",").contains { url in
+      let host = ServerGreeting.split(String(url))?.host ?? ""
+      return !(host == "localhost" || host == "::1" || host.hasPrefix("127."))
+    }
   }
 
   /// The URLs without user, password or token.

@@ -4,6 +4,7 @@ package import CallCore
 package import CallEdge
 package import CallTelemetry
 package import Logging
+package import NATSBus
 
 /// What a process runs.
 package enum NodeRoles: String, Sendable, CaseIterable {
@@ -23,7 +24,7 @@ package struct NodeConfiguration: Sendable {
   package var cluster: String
   package var nodeID: String
   package var natsURL: String
-  package var natsCredentials: String?
+  package var natsAccess: NATSAccess
   package var startTimeout: Span
   /// nil: the cluster's.
   package var shardCount: Int?
@@ -67,6 +68,7 @@ package struct NodeConfiguration: Sendable {
   package var stoppedRetry: Span
   package var journal: JournalOptions
   package var bucket: BucketOptions
+  package var pushQueueBytes: Int64
   /// nil: none.
   package var pushProvidersFile: String?
   /// Of one pool.
@@ -82,7 +84,7 @@ package struct NodeConfiguration: Sendable {
     cluster = settings.text(.cluster)
     nodeID = settings[.nodeId] == nil ? generatedNodeID : settings.text(.nodeId)
     natsURL = settings.text(.natsUrl)
-    natsCredentials = settings[.natsCredentials] == nil ? nil : settings.text(.natsCredentials)
+    natsAccess = settings.natsAccess
     startTimeout = settings.span(.startTimeout)
     shardCount = settings[.shardCount] == nil ? nil : settings.integer(.shardCount)
     drain = settings.span(.drainSeconds)
@@ -124,8 +126,11 @@ package struct NodeConfiguration: Sendable {
     journal = JournalOptions()
     journal.replicas = settings.integer(.journalReplicas)
     journal.appendTimeout = settings.duration(.appendTimeout)
+    journal.bytesPerShard = Int64(settings.integer(.journalBytes))
     bucket = BucketOptions()
     bucket.replicas = journal.replicas
+    bucket.bytesMax = Int64(settings.integer(.bucketBytes))
+    pushQueueBytes = Int64(settings.integer(.pushQueueBytes))
     pushProvidersFile =
       settings[.pushProviders] == nil ? nil : settings.text(.pushProviders)
     pushInFlight = settings.integer(.pushInFlight)
@@ -137,6 +142,7 @@ package struct NodeConfiguration: Sendable {
     settings.checkLease(&problems)
     settings.checkProxies(&problems)
     settings.checkTLS(&problems)
+    settings.checkJournalBytes(&problems)
     if roles.hasEdge || roles.hasCoordinator, keysFile == nil {
       problems.append(settings.missingKeysFile)
     }
@@ -159,6 +165,18 @@ extension ResolvedSettings {
   }
   fileprivate func duration(_ key: SettingKey) -> Duration {
     .microseconds(span(key).microseconds)
+  }
+
+  fileprivate var natsAccess: NATSAccess {
+    func given(_ key: SettingKey) -> String? { self[key] == nil ? nil : text(key) }
+    var access = NATSAccess()
+    access.credentialsFile = given(.natsCredentials)
+    access.user = given(.natsUser)
+    access.passwordFile = given(.natsPasswordFile)
+    access.ca = given(.natsCA)
+    access.certificate = given(.natsCertificate)
+    access.key = given(.natsKey)
+    return access
   }
 
   fileprivate func addresses(_ key: SettingKey) -> [AddressRange] {
@@ -249,6 +267,16 @@ extension ResolvedSettings {
         "is less than three times heartbeatInterval (\(text(.heartbeatInterval))), so that one late "
           + "heartbeat would count as a death",
         "Make it longer, or heartbeats more frequent with \(SettingKey.heartbeatInterval.flag)."))
+  }
+
+  fileprivate func checkJournalBytes(_ problems: inout [ConfigurationError.Problem]) {
+    guard integer(.journalBytes) / 4 < integer(.checkpointEveryBytes) else { return }
+    problems.append(
+      problem(
+        .journalBytes,
+        "is less than four times checkpointEveryBytes (\(text(.checkpointEveryBytes)))",
+        "Make it larger, or checkpoints more frequent with \(SettingKey.checkpointEveryBytes.flag)."
+      ))
   }
 
   fileprivate var missingKeysFile: ConfigurationError.Problem {

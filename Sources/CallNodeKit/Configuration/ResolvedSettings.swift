@@ -51,7 +51,15 @@ package struct ResolvedSettings: Sendable {
         case 1: .environment(key.environment)
         default: .file(file?.path ?? "")
         }
-      if let value = setting.kind.read(text) {
+      if key == .natsUrl, case .flag = origin, NATSURL.hasCredentials(text) {
+        problems.append(
+          .init(
+            setting: key.rawValue, value: NATSURL.withoutCredentials(text), origin: origin,
+            problem:
+              "holds a password or a token, which every process of this machine can read there",
+            remedy: "Give the URL without it, and \(SettingKey.natsUser.rawValue) with "
+              + "\(SettingKey.natsPasswordFile.rawValue); or set \(key.environment)."))
+      } else if let value = setting.kind.read(text) {
         resolved.entries[key] = Entry(value: value, origin: origin)
       } else {
         problems.append(

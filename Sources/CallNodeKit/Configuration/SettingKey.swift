@@ -3,6 +3,7 @@
 package enum SettingKey: String, CaseIterable, Sendable {
   // Every node.
   case cluster, nodeId, natsUrl, natsCredentials, startTimeout, shardCount, drainSeconds
+  case natsUser, natsPasswordFile, natsCA, natsCertificate, natsKey
   case heartbeatInterval
   case host, metricsPort, metricsHost, logLevel, logFormat
   // Edges.
@@ -15,7 +16,7 @@ package enum SettingKey: String, CaseIterable, Sendable {
   case workers, sessionTickets, leaseTimeout, probeTime, probeAfterConnect, journalReplicas,
     appendTimeout
   case checkpointEveryRecords, checkpointEveryBytes, checkpointEvery, rebalanceInterval
-  case stoppedRetry
+  case stoppedRetry, journalBytes, bucketBytes, pushQueueBytes
   // Push gateways.
   case pushProviders, pushInFlight, pushWaiting
   // The rules of calls; the same on every node.
@@ -29,12 +30,14 @@ package enum SettingKey: String, CaseIterable, Sendable {
     "CALLMESH_" + words.joined(separator: "_").uppercased()
   }
 
-  /// `ringTimeout` → ring, timeout.
+  /// `ringTimeout` → ring, timeout; `natsCA` → nats, ca.
   private var words: [String] {
     var words = [""]
+    var last: Character = "A"
     for character in rawValue {
-      if character.isUppercase { words.append("") }
+      if character.isUppercase, !last.isUppercase { words.append("") }
       words[words.count - 1].append(contentsOf: character.lowercased())
+      last = character
     }
     return words
   }

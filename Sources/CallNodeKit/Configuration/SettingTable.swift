@@ -27,10 +27,28 @@ extension Setting {
     Setting(
       .natsUrl, .node, .natsURL, "nats://127.0.0.1:4222",
       "Where NATS is; several URLs of one NATS cluster are separated by commas. "
-        + "Name all of them: a server that is lost is followed by one of these."),
+        + "Name all of them: a server that is lost is followed by one of these. tls:// means TLS or no "
+        + "connection; of several all, if it is said of one."),
     Setting(
       .natsCredentials, .node, .text(.path), nil, note: "none",
       "A NATS credentials file (.creds), where the servers ask for one."),
+    Setting(
+      .natsUser, .node, .text(.line), nil, note: "none",
+      "The NATS user, where the servers ask for user and password."),
+    Setting(
+      .natsPasswordFile, .node, .text(.path), nil, note: "none",
+      "The file with the password of natsUser."),
+    Setting(
+      .natsCA, .node, .text(.path), nil, note: "none",
+      "The file (PEM) with the authorities that sign the certificates of NATS servers, beside those that "
+        + "the system trusts. Once it is set all servers must speak TLS."),
+    Setting(
+      .natsCertificate, .node, .text(.path), nil, note: "none",
+      "The file (PEM) with the certificate, and those behind it, that the node shows to NATS servers "
+        + "that ask for one."),
+    Setting(
+      .natsKey, .node, .text(.path), nil, note: "none",
+      "The file (PEM) with the key of natsCertificate."),
     Setting(
       .startTimeout, .node, .duration(0, 86_400), "5m",
       "How long a node that starts waits for NATS that cannot be reached, and for a store that is not "
@@ -178,6 +196,19 @@ extension Setting {
     Setting(
       .rebalanceInterval, .coordinator, .duration(0, 60), "50ms",
       "From one shard to the next while a coordinator gives a new one its share, and stays."),
+    Setting(
+      .journalBytes, .coordinator, .integer(4_000_000...1_000_000_000_000), "33554432",
+      "What a shard's journal may take on each NATS server, in bytes; at least four times "
+        + "checkpointEveryBytes. At half of it further calls are refused as overloaded. It counts when the "
+        + "streams are made."),
+    Setting(
+      .bucketBytes, .coordinator, .integer(1_000_000...1_000_000_000_000), "536870912",
+      "What the bucket of registrations, that of tokens and that of checkpoints may each take, in bytes. "
+        + "It counts when they are made."),
+    Setting(
+      .pushQueueBytes, .coordinator, .integer(1_000_000...1_000_000_000_000), "268435456",
+      "What the queue of push jobs may take, in bytes; further pushes are refused. It counts when the "
+        + "queue is made."),
     Setting(
       .stoppedRetry, .coordinator, .duration(0.1, 3600), "10s",
       "How often a shard whose store cannot be read is tried again."),

@@ -38,8 +38,8 @@ package final class BusWatch: Service {
     throw StartError.failure(
       """
       NATS has ended the connection for good\(reason.isEmpty ? "" : ": \(reason)").
-        Have the credentials changed? --nats-credentials or CALLMESH_NATS_CREDENTIALS names the \
-      file; user and password or a token may stand in the URL.
+        Have the credentials changed? natsUser and natsPasswordFile, or natsCredentials, say who this \
+      node is.
       """)
   }
 }

@@ -3,28 +3,58 @@ package import CallBus
 internal import CallTelemetry
 internal import CallWire
 internal import Logging
+internal import Synchronization
 
-/// Keys that the cluster makes for itself: 32 random bytes, written by the first node that needs them and
-/// may make them. Nodes follow the record, so that a new key in front of it is in force everywhere at once.
+/// Keys that the cluster makes for itself: 32 random bytes, written by the first coordinator, in buckets that those
+/// alone may read who need them. Nodes follow the records, so that a new key in front is in force everywhere at once.
 package enum KeysRecord {
-  /// In the configuration bucket: for what pushes allow. Edges and gateways follow it.
+  /// For what pushes allow: coordinators and gateways follow them. In the version before they were in the
+  /// configuration's bucket, under the same name.
   package static let push = "push-keys"
-  /// In a bucket of its own, that coordinators alone may read: for session tickets.
+  /// In the configuration's bucket: their public halves, for edges.
+  package static let publicPush = "push-verify"
+  /// For session tickets; coordinators alone may read them.
   package static let tickets = "keys"
 
   /// Sees that there is a record. Of several nodes that make one, one wins.
-  package static func ensure(_ key: String, in bucket: some KeyValueBucket) async throws {
+  /// - Parameter former: what the record is to hold; nil: new keys.
+  package static func ensure(
+    _ key: String, in bucket: some KeyValueBucket, former: [UInt8]? = nil
+  ) async throws {
     for _ in 0..<5 {
       if try await bucket.get(key) != nil { return }
-      let record = PushKeys(keys: [(0..<PushKeys.keyBytes).map { _ in UInt8.random(in: 0...255) }])
-      let result = await withCheckedContinuation { continuation in
-        bucket.put(key, ClusterCodec.encode(record), expecting: 0) {
-          continuation.resume(returning: $0)
-        }
-      }
+      let made = PushKeys(keys: [(0..<PushKeys.keyBytes).map { _ in UInt8.random(in: 0...255) }])
+      let result = await write(former ?? ClusterCodec.encode(made), key, expecting: 0, to: bucket)
       if case .appended = result { return }
     }
     throw BusError.notReady("the record \(key) cannot be written")
+  }
+
+  /// The same of the keys for pushes. A cluster of the version before keeps its keys: pushes that they signed are on
+  /// their way. Edges get the public halves.
+  package static func ensurePush(
+    in keys: some KeyValueBucket, configuration: some KeyValueBucket
+  ) async throws {
+    try await ensure(push, in: keys, former: try await configuration.get(push)?.value)
+    guard let record = try await keys.get(push)?.value else {
+      throw BusError.notReady("the record \(push) cannot be read")
+    }
+    let made = try PushCapabilityKeys(try ClusterCodec.pushKeys(record).keys)
+    let wanted = ClusterCodec.encode(PushKeys(keys: made.publicKeys))
+    for _ in 0..<5 {
+      let present = try await configuration.get(publicPush)
+      if present?.value == wanted { return }
+      _ = await write(wanted, publicPush, expecting: present?.revision ?? 0, to: configuration)
+    }
+    throw BusError.notReady("the record \(publicPush) cannot be written")
+  }
+
+  private static func write(
+    _ value: [UInt8], _ key: String, expecting: UInt64, to bucket: some KeyValueBucket
+  ) async -> AppendResult {
+    await withCheckedContinuation { continuation in
+      bucket.put(key, value, expecting: expecting) { continuation.resume(returning: $0) }
+    }
   }
 
   /// Fills the ring, now and whenever the record changes. A record that cannot be read leaves the
@@ -38,6 +68,31 @@ package enum KeysRecord {
       guard let value = entry.value else { return }
       do {
         ring.replace(with: try make(try ClusterCodec.pushKeys(value).keys))
+      } catch {
+        unreadable("\(error)")
+      }
+    }
+  }
+
+  /// The same of who only verifies pushes. While keys of the version before are in this bucket, so may be gateways of
+  /// that version: what they sign is taken.
+  package static func followPublic(
+    _ configuration: some KeyValueBucket, _ ring: PushKeyring,
+    unreadable: @escaping @Sendable (String) -> Void
+  ) async throws -> any BusSubscription {
+    let seen = Mutex<(publicKeys: [[UInt8]], former: [[UInt8]])>(([], []))
+    return try await configuration.watch("*") { entry in
+      guard entry.key == push || entry.key == publicPush else { return }
+      do {
+        let found = try entry.value.map { try ClusterCodec.pushKeys($0).keys } ?? []
+        let known = seen.withLock { seen in
+          if entry.key == push { seen.former = found } else { seen.publicKeys = found }
+          return seen
+        }
+        if !known.publicKeys.isEmpty {
+          ring.replace(
+            with: try PushCapabilityKeys(publicKeys: known.publicKeys, former: known.former))
+        }
       } catch {
         unreadable("\(error)")
       }

@@ -50,7 +50,9 @@ struct NodeLauncher {
         let bus = BusWatch { reason in
           logger.error("the bus is closed for good", metadata: .keys([.error: "\(reason)"]))
         }
-        let connect = { @Sendable in try await Self.connect(configuration, $0, bus, logger) }
+        let connect = { @Sendable [roles] in
+          try await Self.connect(configuration, as: roles.rawValue, $0, bus, logger)
+        }
         try await runner.run(
           on: connect, busName: Self.shownURL(configuration), beside: [bus], watch)
       }
@@ -65,7 +67,7 @@ struct NodeLauncher {
       let settings = try Self.settings(flags: flags, file: file)
       let configuration = try NodeConfiguration(
         settings, roles: roles, generatedNodeID: Self.generatedNodeID(roles))
-      if bus == .nats { try Self.checkCredentials(configuration, settings) }
+      if bus == .nats { try Self.checkAccess(configuration, settings) }
       guard roles.hasEdge || roles.hasCoordinator, let path = configuration.keysFile else {
         return (settings, configuration, nil, nil)
       }
@@ -103,17 +105,20 @@ struct NodeLauncher {
   }
 
   /// What NATS would be told too late, and in other words.
-  private static func checkCredentials(
+  private static func checkAccess(
     _ configuration: NodeConfiguration, _ settings: ResolvedSettings
   ) throws(ConfigurationError) {
-    guard let path = configuration.natsCredentials, access(path, R_OK) != 0 else { return }
-    let reason = String(cString: strerror(errno))
-    throw ConfigurationError([
-      .init(
-        setting: SettingKey.natsCredentials.rawValue, value: path,
-        origin: settings.entries[.natsCredentials]?.origin,
-        problem: "the file cannot be read (\(reason))", remedy: nil)
-    ])
+    do {
+      try configuration.natsAccess.check()
+    } catch {
+      let key = SettingKey(rawValue: error.part.rawValue)
+      throw ConfigurationError([
+        .init(
+          setting: error.part.rawValue, value: key.flatMap { settings[$0]?.shown },
+          origin: key.flatMap { settings.entries[$0]?.origin }, problem: error.description,
+          remedy: nil)
+      ])
+    }
   }
 
   private static func providers(_ configuration: NodeConfiguration, _ settings: ResolvedSettings)
@@ -172,17 +177,26 @@ struct NodeLauncher {
   /// Connects, and waits where nobody can be reached: servers start at the same time, and one that is
   /// away for a moment must not end a node. A server that refuses ends it.
   private static func connect(
-    _ configuration: NodeConfiguration, _ wait: StartWait, _ watch: BusWatch, _ logger: Logger
+    _ configuration: NodeConfiguration, as role: String, _ wait: StartWait, _ watch: BusWatch,
+    _ logger: Logger
   ) async throws -> NATSBus {
     // The number of shards is not known yet; streams and buckets are named without it.
     var options = NATSOptions(subjects: Subjects(cluster: configuration.cluster, shardCount: 1))
-    options.credentialsFile = configuration.natsCredentials
+    options.access = configuration.natsAccess
+    options.role = role
     options.onEvent = { event in
       log(event, logger)
       if case .failure(let text) = event { watch.failed(text) }
       if event == .closed { watch.hasClosed() }
     }
     let shown = shownURL(configuration)
+    if !configuration.natsAccess.demandsTLS(of: configuration.natsURL),
+      NATSURL.leavesTheMachine(configuration.natsURL)
+    {
+      logger.warning(
+        "What this node says to NATS, its password included, goes through the network as clear text.",
+        metadata: .keys([.nats: "\(shown)"]))
+    }
     let patiently = wait.patience(for: "NATS", at: shown, limit: configuration.startTimeout)
     do {
       return try await patiently { [options] in
@@ -199,8 +213,8 @@ struct NodeLauncher {
       throw StartError.failure(
         """
         NATS at \(shown) does not take this node: \(error).
-          --nats-credentials or CALLMESH_NATS_CREDENTIALS names the credentials file; user and \
-        password or a token may stand in the URL.
+          natsUser and natsPasswordFile, or natsCredentials, say who it is; natsCA, natsCertificate and \
+        natsKey are for TLS (docs/operations.md).
         """)
     }
   }

@@ -50,7 +50,7 @@ struct NodeRunner {
       let built = try await watch.unlessAsked {
         let shardCount = try await settleShardCount(bus, wait)
         announce(busName: busName, shardCount: shardCount)
-        warnOfStore(version: bus.statistics.serverVersion)
+        warnOfStore(bus.statistics)
         return try await self.services(bus, shardCount: shardCount, wait)
       }
       if let services = built {
@@ -91,10 +91,10 @@ struct NodeRunner {
     let patiently = wait.patience(for: "the store", limit: configuration.startTimeout)
     do {
       let (wanted, cluster) = (configuration.shardCount, configuration.cluster)
-      let name = "\(cluster)-config"
+      let name = Subjects(cluster: cluster, shardCount: 1).configurationBucket
       if roles.hasCoordinator {
         return try await patiently {
-          let bucket = try await bus.openBucket(name, configuration.bucket)
+          let bucket = try await bus.openBucket(name, configuration.bucket.small)
           return try await ClusterAgreement.settle(bucket, wanted: wanted, cluster: cluster)
         }
       }
@@ -137,11 +137,15 @@ struct NodeRunner {
     logger.notice("node starts", metadata: metadata)
   }
 
-  private func warnOfStore(version: String) {
-    guard roles.hasCoordinator,
-      let warning = StoreVersion.warning([version], replicas: configuration.bucket.replicas)
-    else { return }
-    logger.warning("\(warning)")
+  private func warnOfStore(_ known: BusStatistics) {
+    guard roles.hasCoordinator else { return }
+    let server = (version: known.serverVersion, address: known.server)
+    let replicas = configuration.bucket.replicas
+    for warning in [
+      StoreVersion.warning([server.version], replicas: replicas), StoreVersion.advisory([server]),
+    ] {
+      if let warning { logger.warning("\(warning)") }
+    }
   }
 
   /// The coordinator comes first, so that it starts before the edge and stops after it.
@@ -230,6 +234,7 @@ struct NodeRunner {
     out.buckets = configuration.bucket
     out.pushQueue.replicas = configuration.bucket.replicas
     out.pushQueue.inMemory = configuration.bucket.inMemory
+    out.pushQueue.bytesMax = configuration.pushQueueBytes
     out.sessionTickets = configuration.sessionTickets
     return out
   }
@@ -237,7 +242,7 @@ struct NodeRunner {
   /// The keys for session tickets. They lie apart, so that nobody but coordinators may read them.
   private func followTicketKeys(_ bus: some ClusterBus, _ keyring: TicketKeyring) async throws {
     let name = Subjects(cluster: configuration.cluster, shardCount: 1).ticketBucket
-    let bucket = try await bus.openBucket(name, configuration.bucket)
+    let bucket = try await bus.openBucket(name, configuration.bucket.small)
     try await KeysRecord.ensure(KeysRecord.tickets, in: bucket)
     // Follows for as long as the bus lives.
     _ = try await KeysRecord.follow(
@@ -248,20 +253,26 @@ struct NodeRunner {
     }
   }
 
-  /// All but operators need the keys for what pushes allow; coordinators and gateways make them.
+  /// Gateways sign what pushes allow; edges and coordinators verify it; coordinators make the keys.
   private func followPushKeys(_ bus: some ClusterBus, _ keyring: PushKeyring) async throws {
-    let name = "\(configuration.cluster)-config"
-    let options = roles.hasCoordinator ? configuration.bucket : existingBucket
-    let bucket = try await bus.openBucket(name, options)
-    if roles.hasCoordinator || roles.hasPush {
-      try await KeysRecord.ensure(KeysRecord.push, in: bucket)
-    }
-    // Follows for as long as the bus lives.
-    _ = try await KeysRecord.follow(
-      KeysRecord.push, in: bucket, keyring, { try PushCapabilityKeys($0) }
-    ) { [logger] error in
+    let names = Subjects(cluster: configuration.cluster, shardCount: 1)
+    let options = roles.hasCoordinator ? configuration.bucket.small : existingBucket
+    let agreed = try await bus.openBucket(names.configurationBucket, options)
+    let unreadable = { @Sendable [logger] (error: String) in
       logger.error(
         "The keys for push capabilities cannot be read.", metadata: .keys([.error: "\(error)"]))
+    }
+    // Both follow for as long as the bus lives.
+    if roles.hasCoordinator || roles.hasPush {
+      let secret = try await bus.openBucket(names.pushKeyBucket, options)
+      if roles.hasCoordinator {
+        try await KeysRecord.ensurePush(in: secret, configuration: agreed)
+      }
+      _ = try await KeysRecord.follow(
+        KeysRecord.push, in: secret, keyring, { try PushCapabilityKeys($0) },
+        unreadable: unreadable)
+    } else {
+      _ = try await KeysRecord.followPublic(agreed, keyring, unreadable: unreadable)
     }
   }
 

@@ -30,14 +30,6 @@ extension PushGateway {
         }
         inbox.offer(.neverSent(legs))
       },
-      try bus.subscribe(subjects.adminDrain) { message in
-        guard let replyTo = message.replyTo,
-          let request = BoundedJSON.decode(DrainRequest.self, message.bytes),
-          request.node == node
-        else { return }
-        inbox.offer(request.action == .drain ? .drain : .resume)
-        Self.answer(bus, DrainAnswer(node: node, role: "push"), to: replyTo)
-      },
       // So that whoever asks all nodes need not wait.
       try bus.subscribe(subjects.adminCall) { message in
         guard let replyTo = message.replyTo else { return }
@@ -48,6 +40,16 @@ extension PushGateway {
         Self.answer(bus, UserReport(found: false, node: node), to: replyTo)
       },
     ]
+  }
+
+  func orderDesk() async throws -> OrderDesk {
+    let audit = try await bus.openAudit(AuditOptions(role: "push"))
+    let node = configuration.nodeID
+    return OrderDesk(
+      bus: bus, subjects: subjects, audit: audit, node: node, role: "push", logger: logger,
+      plans: OrderDesk.draining(node) { [inbox] request in
+        inbox.offer(request.action == .drain ? .drain : .resume)
+      })
   }
 
   private static func answer(_ bus: Bus, _ value: some Encodable, to subject: String) {
@@ -66,7 +68,7 @@ extension PushGateway {
 
   func say(_ state: NodeState) {
     bus.publish(
-      subjects.heartbeats,
+      subjects.heartbeats(of: "push"),
       ClusterCodec.encode(
         Heartbeat(
           node: configuration.nodeID, role: .push, incarnation: peer, state: state,

@@ -33,7 +33,7 @@ public struct PushGateway<Bus: ClusterBus>: Service {
   public init(
     configuration: PushGatewayConfiguration, bus: Bus, clock: ClusterClock,
     metrics: MetricsRegistry, logger: Logger, pools: [GatewayPool], keyring: PushKeyring,
-    peer: UInt64 = .random(in: 1 ... .max), encode: @escaping Encoder
+    peer: UInt64 = PeerKind.gateway.number(.random(in: 0 ... .max)), encode: @escaping Encoder
   ) {
     self.configuration = configuration
     self.bus = bus
@@ -59,10 +59,12 @@ public struct PushGateway<Bus: ClusterBus>: Service {
     let subscriptions = try listen()
     defer { for subscription in subscriptions { subscription.cancel() } }
     let takers = LaneTakers()
+    let desk = try await orderDesk()
     await withGracefulShutdownHandler {
       await withTaskGroup(of: Void.self) { group in
         group.addTask { await beat(takers) }
         group.addTask { await watchDepths(queue) }
+        group.addTask { await desk.run() }
         await serve(queue, takers)
         group.cancelAll()
       }

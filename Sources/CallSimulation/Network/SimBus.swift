@@ -204,6 +204,9 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
     return SimWorkQueue(self, timeout: options.addTimeout)
   }
 
+  /// Nobody gives orders over this bus.
+  package func openAudit(_ options: AuditOptions) async throws -> MemoryAudit { MemoryAudit() }
+
   func keep(_ watch: SimWatch) {
     if node.state == .dead { return watch.cancel() }
     watches.removeAll { $0.isCancelled }

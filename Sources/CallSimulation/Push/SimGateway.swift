@@ -64,7 +64,7 @@ final class SimGateway: @unchecked Sendable {
     let gateway = PushGateway(
       configuration: configuration, bus: nats.connect(node: node), clock: node.clock(),
       metrics: MetricsRegistry(), logger: SimLog.logger(world, name), pools: pools(node),
-      keyring: PushKeyring(options.pushKeys), peer: random.next() | 1
+      keyring: PushKeyring(options.pushKeys), peer: PeerKind.gateway.number(random.next())
     ) { [provider] job, capability, id in
       let outcome = PayloadEncoder.encode(PushContent(job: job, capability: capability))
       guard case .payload(let payload) = outcome else {

@@ -70,7 +70,8 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
     }
     registration?.cancel()
     if let consumer {
-      bucket.bus.publish("$JS.API.CONSUMER.DELETE.\(bucket.stream).\(consumer)", [])
+      bucket.bus.publish(
+        JetStreamSubject.api + JetStreamSubject.unfollow(bucket.stream, consumer), [])
     }
     bucket.bus.thread.observers.withLock { $0.removeAll { $0 === self } }
     finishInitial(.failure(CancellationError()))
@@ -102,7 +103,7 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
     state.withLock { $0.registration = registration }
     let question = configuration(inbox: inbox, behind: lastRevision)
     bucket.bus.start(
-      "$JS.API.CONSUMER.CREATE.\(bucket.stream)", Array(question.utf8),
+      JetStreamSubject.api + JetStreamSubject.follow(bucket.stream), Array(question.utf8),
       timeout: bucket.bus.thread.options.consumerTimeout
     ) { [weak self] answer in self?.created(answer, generation) }
   }
@@ -222,7 +223,8 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
   /// present is new.
   func reconnected() {
     let timeout = bucket.bus.thread.options.managementTimeout
-    bucket.bus.start("$JS.API.STREAM.INFO.\(bucket.stream)", [], timeout: timeout) {
+    let question = JetStreamSubject.api + JetStreamSubject.information(bucket.stream)
+    bucket.bus.start(question, [], timeout: timeout) {
       [weak self] answer in
       guard let self else { return }
       let reply = try? answer.get().first.map(JetStreamAPI.parse)

@@ -60,7 +60,7 @@ package struct JetStreamAPI: Sendable {
     let reply: BusMessage
     do {
       reply = try await bus.request(
-        "$JS.API.\(subject)", Array(body.utf8), timeout: timeout ?? self.timeout)
+        JetStreamSubject.api + subject, Array(body.utf8), timeout: timeout ?? self.timeout)
     } catch BusError.noResponders {
       throw BusError.notReady(
         "JetStream does not answer \(subject): start nats-server with --jetstream")
@@ -86,10 +86,15 @@ package struct JetStreamAPI: Sendable {
       stream, "{\"seq\":\(max(1, sequence)),\"next_by_subj\":\(JSONValue.quoted(subject))}")
   }
 
+  /// nil when it is gone.
+  func message(stream: String, sequence: UInt64) async throws -> StoredMessage? {
+    try await message(stream, "{\"seq\":\(sequence)}")
+  }
+
   private func message(_ stream: String, _ body: String) async throws -> StoredMessage? {
     let timeout = bus.thread.options.readTimeout
     return try Self.storedMessage(
-      await call("STREAM.MSG.GET.\(stream)", body, timeout: timeout), stream)
+      await call(JetStreamSubject.message(stream), body, timeout: timeout), stream)
   }
 
   package static func storedMessage(_ reply: Reply, _ stream: String) throws -> StoredMessage? {
@@ -111,10 +116,10 @@ package struct JetStreamAPI: Sendable {
     // To the server, 0 means no bound at all.
     guard sequence > 0 else { return }
     let body = "{\"filter\":\(JSONValue.quoted(filter)),\"seq\":\(sequence)}"
-    _ = try await call("STREAM.PURGE.\(stream)", body).checked("cannot purge \(stream)")
+    _ = try await call(JetStreamSubject.purge(stream), body).checked("cannot purge \(stream)")
   }
 
   func information(stream: String) async throws -> JSONValue {
-    try await call("STREAM.INFO.\(stream)", "").checked("cannot ask for \(stream)")
+    try await call(JetStreamSubject.information(stream), "").checked("cannot ask for \(stream)")
   }
 }

@@ -18,7 +18,7 @@ public final class JetStreamBucket: KeyValueBucket {
   {
     let bucket = JetStreamBucket(bus, name)
     guard options.createsMissing else {
-      let reply = try await bucket.api.call("STREAM.INFO.\(bucket.stream)", "")
+      let reply = try await bucket.api.call(JetStreamSubject.information(bucket.stream), "")
       if reply.errorCode == JetStreamAPI.streamNotFound {
         throw BusError.notReady("there is no bucket \(name) yet: a coordinator makes it")
       }
@@ -28,15 +28,15 @@ public final class JetStreamBucket: KeyValueBucket {
     try await StreamSpecification(
       name: bucket.stream, subjects: ["\(bucket.prefix)>"], messagesPerSubject: 1,
       replicas: options.replicas, inMemory: options.inMemory, isBucket: true,
-      maximumAge: options.maximumAge, maximumBytes: options.maximumBytes
+      maximumAge: options.maximumAge, bytesMax: options.bytesMax ?? -1
     ).create(bucket.api)
     return bucket
   }
 
   private init(_ bus: NATSBus, _ name: String) {
     self.bus = bus
-    stream = "KV_\(name)"
-    prefix = "$KV.\(name)."
+    stream = JetStreamSubject.stream(ofBucket: name)
+    prefix = JetStreamSubject.prefix(ofBucket: name)
     api = JetStreamAPI(bus)
     writer = StreamWriter(bus, timeout: bus.thread.options.managementTimeout)
   }
@@ -65,7 +65,8 @@ public final class JetStreamBucket: KeyValueBucket {
   ) {
     let question = "{\"last_by_subj\":\(JSONValue.quoted(prefix + key))}"
     bus.start(
-      "$JS.API.STREAM.MSG.GET.\(stream)", Array(question.utf8), timeout: api.timeout
+      JetStreamSubject.api + JetStreamSubject.message(stream), Array(question.utf8),
+      timeout: api.timeout
     ) { [self] answer in
       do {
         let reply = try answer.get().first.map(JetStreamAPI.parse)
@@ -105,7 +106,8 @@ public final class JetStreamBucket: KeyValueBucket {
   private func forget(_ key: String, through sequence: UInt64) {
     let body =
       "{\"filter\":\(JSONValue.quoted(prefix + key)),\"seq\":\(sequence + 1)}"
-    bus.start("$JS.API.STREAM.PURGE.\(stream)", Array(body.utf8), timeout: api.timeout) { _ in }
+    let question = JetStreamSubject.api + JetStreamSubject.purge(stream)
+    bus.start(question, Array(body.utf8), timeout: api.timeout) { _ in }
   }
 
   private func write(

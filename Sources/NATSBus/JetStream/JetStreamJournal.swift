@@ -11,7 +11,7 @@ public final class JetStreamJournal: Journal {
   static let streamsMax = 64
 
   private let api: JetStreamAPI
-  private let base: String
+  private let names: Subjects
   private let streamCount: Int
   private let subjects: [String]
   private let writer: StreamWriter
@@ -24,7 +24,10 @@ public final class JetStreamJournal: Journal {
     let specifications = (0..<journal.streamCount).map { number in
       StreamSpecification(
         name: journal.stream(number), subjects: journal.subjects(ofStream: number),
-        replicas: options.replicas, inMemory: options.inMemory)
+        replicas: options.replicas, inMemory: options.inMemory,
+        bytesMax: options.bytesPerShard.map {
+          $0 * Int64(journal.subjects(ofStream: number).count)
+        } ?? -1)
     }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for specification in specifications {
@@ -37,14 +40,18 @@ public final class JetStreamJournal: Journal {
 
   private init(_ bus: NATSBus, _ options: JournalOptions) {
     let names = bus.thread.options.subjects
+    self.names = names
     api = JetStreamAPI(bus)
-    base = names.journalStream
     streamCount = min(options.shardCount, Self.streamsMax)
     subjects = (0..<options.shardCount).map { "\(names.journalStream).\($0)" }
     writer = StreamWriter(bus, timeout: options.appendTimeout)
   }
 
-  private func stream(_ shard: Int) -> String { "\(base)-\(shard % streamCount)" }
+  private func stream(_ shard: Int) -> String { Self.stream(shard % streamCount, of: names) }
+
+  static func stream(_ number: Int, of names: Subjects) -> String {
+    "\(names.journalStream)-\(number)"
+  }
 
   private func subjects(ofStream number: Int) -> [String] {
     stride(from: number, to: subjects.count, by: streamCount).map { subjects[$0] }
@@ -112,8 +119,9 @@ public final class JetStreamJournal: Journal {
   }
 
   public func statistics() async throws -> JournalStatistics {
-    let question = "{\"offset\":0,\"subject\":\(JSONValue.quoted("\(base).*"))}"
-    let answer = try await api.call("STREAM.LIST", question).checked("cannot list the journals")
+    let question = "{\"offset\":0,\"subject\":\(JSONValue.quoted("\(names.journalStream).*"))}"
+    let answer = try await api.call(JetStreamSubject.list, question).checked(
+      "cannot list the journals")
     var statistics = JournalStatistics()
     for stream in answer["streams"]?.elements ?? [] {
       statistics.messages += stream["state"]?["messages"]?.unsigned ?? 0

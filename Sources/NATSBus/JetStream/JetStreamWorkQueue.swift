@@ -13,7 +13,7 @@ public final class JetStreamWorkQueue: WorkQueue {
   static func open(_ bus: NATSBus, _ options: WorkQueueOptions) async throws -> JetStreamWorkQueue {
     let queue = JetStreamWorkQueue(bus, options)
     guard options.createsMissing else {
-      let reply = try await queue.api.call("STREAM.INFO.\(queue.stream)", "")
+      let reply = try await queue.api.call(JetStreamSubject.information(queue.stream), "")
       if reply.errorCode == JetStreamAPI.streamNotFound {
         throw BusError.notReady("there is no stream \(queue.stream) yet: a coordinator makes it")
       }
@@ -22,7 +22,7 @@ public final class JetStreamWorkQueue: WorkQueue {
     }
     try await StreamSpecification(
       name: queue.stream, subjects: [queue.subject("*")], replicas: options.replicas,
-      inMemory: options.inMemory, queue: options
+      inMemory: options.inMemory, bytesMax: options.bytesMax ?? -1, queue: options
     ).create(queue.api)
     return queue
   }
@@ -68,7 +68,7 @@ public final class JetStreamWorkQueue: WorkQueue {
   public func depth(lane: String) async throws -> Int {
     guard isLaneName(lane) else { throw BusError.failed("not a lane: '\(lane)'") }
     let question = "{\"subjects_filter\":\(JSONValue.quoted(subject(lane)))}"
-    let information = try await api.call("STREAM.INFO.\(stream)", question)
+    let information = try await api.call(JetStreamSubject.information(stream), question)
       .checked("cannot ask for \(stream)")
     let count = information["state"]?["subjects"]?[subject(lane)]?.unsigned ?? 0
     return Int(clamping: count)

@@ -1,7 +1,7 @@
 internal import CallBus
 
-/// A stream as we need it. Without limits, unless it is a queue: what is not purged by us is never
-/// dropped.
+/// A stream as we need it. A limit on bytes refuses what is beyond it, unless it is said that the oldest gives
+/// way: what is not purged by us is never dropped.
 struct StreamSpecification: Sendable {
   var name: String
   var subjects: [String]
@@ -13,8 +13,10 @@ struct StreamSpecification: Sendable {
   var isBucket = false
   /// nil: what is not purged stays.
   var maximumAge: Duration?
-  /// nil: no limit of its own.
-  var maximumBytes: Int?
+  /// -1: no limit.
+  var bytesMax: Int64 = -1
+  /// What is full drops its oldest message, in place of refusing the new one.
+  var dropsOldest = false
   /// A queue: what is acknowledged goes, and there are limits.
   var queue: WorkQueueOptions?
 
@@ -23,14 +25,16 @@ struct StreamSpecification: Sendable {
 
   private var storage: String { inMemory ? "memory" : "file" }
 
+  private var discard: String { dropsOldest ? "old" : "new" }
+
   private var retention: String { queue == nil ? "limits" : "workqueue" }
 
   private var configuration: String {
     let subjects = subjects.map(JSONValue.quoted).joined(separator: ",")
     return """
       {"name":\(JSONValue.quoted(name)),"subjects":[\(subjects)],"retention":"\(retention)",\
-      "max_consumers":-1,"max_bytes":\(maximumBytes ?? -1),\(limits),"max_msg_size":-1,"storage":"\(storage)",\
-      "discard":"new","num_replicas":\(replicas),"deny_delete":true,\
+      "max_consumers":-1,"max_bytes":\(bytesMax),\(limits),"max_msg_size":-1,"storage":"\(storage)",\
+      "discard":"\(discard)","num_replicas":\(replicas),"deny_delete":true,"deny_purge":\(dropsOldest),\
       "allow_rollup_hdrs":\(isBucket),"allow_direct":\(isBucket)}
       """
   }
@@ -52,12 +56,12 @@ struct StreamSpecification: Sendable {
 
   /// Creates the stream; one that exists is taken if it keeps what we need kept.
   func create(_ api: JetStreamAPI) async throws {
-    var reply = try await api.call("STREAM.CREATE.\(name)", configuration)
+    var reply = try await api.call(JetStreamSubject.create(name), configuration)
     // Of two nodes that create a stream at the same moment the server tells one that the subjects
     // are taken, before it knows the other's stream by its name.
     for _ in 0..<20 where reply.errorCode == Self.subjectsOverlap {
       try await Task.sleep(for: .milliseconds(50))
-      reply = try await api.call("STREAM.CREATE.\(name)", configuration)
+      reply = try await api.call(JetStreamSubject.create(name), configuration)
     }
     guard reply.errorCode == JetStreamAPI.streamNameInUse else {
       _ = try reply.checked("cannot create the stream \(name)")
@@ -80,7 +84,7 @@ struct StreamSpecification: Sendable {
       ("subjects", .array(subjects.map { .string(Array($0.utf8)) })),
       ("retention", .string(Array(retention.utf8))),
       ("storage", .string(Array(storage.utf8))),
-      ("discard", .string(Array("new".utf8))),
+      ("discard", .string(Array(discard.utf8))),
     ]
     if queue == nil {
       wanted += [

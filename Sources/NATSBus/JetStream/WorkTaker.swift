@@ -109,7 +109,7 @@ final class WorkTaker: BusSubscription, ConnectionObserver {
       "max_ack_pending":\(queue.options.maxUnsettled),"max_waiting":1024}}
       """
     bus.start(
-      "$JS.API.CONSUMER.DURABLE.CREATE.\(queue.stream).\(lane)", Array(question.utf8),
+      JetStreamSubject.api + JetStreamSubject.serve(queue.stream, lane), Array(question.utf8),
       timeout: bus.thread.options.managementTimeout
     ) { [weak self] answer in self?.made(answer, generation) }
   }
@@ -161,7 +161,7 @@ final class WorkTaker: BusSubscription, ConnectionObserver {
       "idle_heartbeat":\(Self.heartbeat.nanoseconds)}
       """
     let asked = bus.publish(
-      "$JS.API.CONSUMER.MSG.NEXT.\(queue.stream).\(lane)", Array(question.utf8),
+      JetStreamSubject.api + JetStreamSubject.next(queue.stream, lane), Array(question.utf8),
       replyTo: inboxPrefix + String(plan.number))
     // Refused by a full outbox: asked again at the next look.
     if !asked {

@@ -18,6 +18,8 @@ struct CallctlCommand: AsyncParsableCommand {
         callctl resume edge-1               let it serve again
         callctl kick demo ann               end a user's sessions
         callctl revoke demo ann             and no token counts that was issued until now
+        callctl audit                       who ordered what
+        callctl nats-permissions            what NATS lets each role say and hear
         callctl keys --app demo             keys for development
         callctl token --app demo --user ann a token to connect with
       """,
@@ -25,6 +27,7 @@ struct CallctlCommand: AsyncParsableCommand {
     subcommands: [
       StatusCommand.self, UsersCommand.self, CallsCommand.self, CallCommand.self, UserCommand.self,
       DrainCommand.self, ResumeCommand.self, KickCommand.self, RevokeCommand.self,
+      AuditCommand.self, NATSPermissionsCommand.self,
       TokenCommand.self, KeysCommand.self,
     ])
 }

@@ -12,6 +12,9 @@ struct ClusterQuestions {
   /// How long answers are collected.
   var window: Duration
   var shownURL: String
+  /// Under whose name orders are given.
+  var operatorName: String
+  var openAudit: @Sendable () async throws -> any AuditTrail
   /// Jobs in the work queue by lane; nil where that cannot be told.
   var pushQueue: @Sendable () async -> [String: Int]? = { nil }
   /// Stores a revocation, where all nodes will read it.
@@ -45,23 +48,52 @@ struct ClusterQuestions {
   /// Has one node do something, and waits until it says that it heard.
   func order(_ request: DrainRequest, expecting: Int) async throws {
     let body = Array(try JSONEncoder().encode(request))
-    let answers: [DrainAnswer]
+    let name = request.action.rawValue
+    let answers: [OrderAnswer]
     do {
-      answers = try await ask(subjects.adminDrain, body: body, limit: expecting)
+      answers = try await ask(
+        subjects.order(name, by: operatorName), body: body, limit: expecting)
+    } catch let error as CallctlError where error.exitCode == 2 {
+      answers = try await former(request, body, expecting: expecting)
+    }
+    guard let refused = answers.first(where: { $0.refused != nil }) else { return }
+    throw CallctlError.failed("\(refused.node) does not \(name): \(refused.refused ?? "").")
+  }
+
+  /// Nodes of the version before hear orders elsewhere, and leave no record of them.
+  private func former(
+    _ request: DrainRequest, _ body: [UInt8], expecting: Int
+  ) async throws -> [OrderAnswer] {
+    do {
+      return try await ask(subjects.formerDrain, body: body, limit: expecting)
     } catch let error as CallctlError where error.exitCode == 2 {
       throw CallctlError.failed(
-        "\(request.node) does not answer. Its version may not know this order: stop it with SIGTERM, "
-          + "which drains it, too.")
+        "\(request.node) does not answer. May the operator \(operatorName) give orders (--operator, and "
+          + "its user's permissions in NATS)? SIGTERM drains a node, too.")
     }
-    if answers.isEmpty { throw CallctlError.failed("\(request.node) does not answer.") }
+  }
+
+  /// What operators ordered, the newest last. What cannot be read is left out.
+  func audit(limit: Int) async throws -> [AuditRecord] {
+    do {
+      return try await openAudit().records(limit: limit).compactMap { AuditRecord($0.bytes) }
+    } catch {
+      throw CallctlError.failed(
+        "the records cannot be read: \(error). May this user read the stream \(subjects.auditStream)?"
+      )
+    }
   }
 
   /// Has all edges end a user's sessions.
   /// - Parameter expecting: how many edges there are.
   func kick(_ request: KickRequest, expecting: Int) async throws -> [KickAnswer] {
     guard expecting > 0 else { return [] }
+    let name = request.revokedAtSeconds == nil ? "kick" : "revoke"
     do {
-      return try await ask(subjects.adminKick, body: encode(request), limit: expecting, "edge")
+      let answers: [KickAnswer] = try await ask(
+        subjects.order(name, by: operatorName), body: encode(request), limit: expecting, "edge")
+      guard let refused = answers.first(where: { $0.refused != nil }) else { return answers }
+      throw CallctlError.failed("\(refused.node) does not \(name): \(refused.refused ?? "").")
     } catch let error as CallctlError where error.exitCode == 2 {
       return []
     }

@@ -39,6 +39,8 @@ extension ClusterView {
     if let warning = StoreVersion.warning(now.map(\.bus.serverVersion), replicas: replicas) {
       notes.append(warning)
     }
+    let servers = now.map { (version: $0.bus.serverVersion, address: $0.bus.server) }
+    if let advisory = StoreVersion.advisory(servers) { notes.append(advisory) }
     for status in now where status.state != "serving" {
       notes.append("\(status.node) is \(ShownState.of(status)).")
     }

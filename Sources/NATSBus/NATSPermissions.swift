@@ -1,0 +1,190 @@
+public import CallBus
+internal import CallCore
+
+/// Whose connection it is. Each kind has a user of its own at the servers, or several.
+public enum NATSRole: String, Sendable, CaseIterable {
+  case edge, coordinator, push, `operator`
+}
+
+/// What a role says and hears on NATS, all of it and nothing else.
+public struct NATSPermissions: Sendable, Equatable {
+  public private(set) var publish: [String] = []
+  public private(set) var subscribe: [String] = []
+
+  /// - Parameters:
+  ///   - lanes: of push jobs.
+  ///   - operatorName: of an operator: whose orders the user gives.
+  public init(
+    _ role: NATSRole, _ subjects: Subjects, lanes: [String], operatorName: String = ""
+  ) {
+    subscribe = [subjects.inbox(of: role.rawValue) + ".>"]
+    switch role {
+    case .edge: edge(subjects)
+    case .coordinator: coordinator(subjects, lanes)
+    case .push: push(subjects)
+    case .operator: operates(subjects, operatorName)
+    }
+  }
+
+  private mutating func edge(_ subjects: Subjects) {
+    publish += [
+      subjects.each { $0.commands(shard: 0) }, subjects.each { $0.announceDone(shard: 0) },
+      subjects.heartbeats(of: "edge"), subjects.audit(role: "edge"),
+    ]
+    subscribe += [subjects.edge(0).anyLast, subjects.announceRequests]
+    answers(subjects)
+    reads(bucket: subjects.configurationBucket)
+    reads(bucket: subjects.leaseBucket)
+    reads(bucket: subjects.revocationBucket)
+  }
+
+  private mutating func push(_ subjects: Subjects) {
+    publish += [
+      subjects.each { $0.reports(shard: 0) }, subjects.pushNeverSent,
+      subjects.heartbeats(of: "push"), subjects.audit(role: "push"),
+    ]
+    subscribe += [
+      subjects.edge(PeerKind.gateway.number(0)).anyLast, subjects.pushWithdrawals,
+      subjects.pushNeverSent,
+    ]
+    answers(subjects)
+    reads(bucket: subjects.configurationBucket)
+    reads(bucket: subjects.pushKeyBucket)
+    let stream = subjects.pushStream
+    asks([
+      JetStreamSubject.information(stream), JetStreamSubject.serve(stream, "*"),
+      JetStreamSubject.next(stream, "*"),
+    ])
+    // How a job is acknowledged; newer servers put domain and account before the stream.
+    publish += ["$JS.ACK.\(stream).>", "$JS.ACK.*.*.\(stream).>"]
+  }
+
+  private mutating func coordinator(_ subjects: Subjects, _ lanes: [String]) {
+    publish += [
+      subjects.edge(0).anyLast, subjects.edge(PeerKind.gateway.number(0)).anyLast,
+      subjects.edge(PeerKind.coordinator.number(0)).anyLast, subjects.coordinator(0).anyLast,
+      subjects.each { $0.peers(shard: 0) }, subjects.heartbeats, subjects.announceRequests,
+      subjects.pushWithdrawals, subjects.audit(role: "coordinator"),
+      subjects.journalStream + ".*",
+    ]
+    publish += lanes.map { subjects.pushJobs(lane: $0) }
+    subscribe += [
+      subjects.each { $0.commands(shard: 0) }, subjects.each { $0.reports(shard: 0) },
+      subjects.each { $0.peers(shard: 0) }, subjects.each { $0.announceDone(shard: 0) },
+      subjects.heartbeats, subjects.heartbeats(of: "*"), subjects.announceRequests,
+      subjects.coordinator(0).anyLast, subjects.edge(PeerKind.coordinator.number(0)).anyLast,
+      subjects.adminUsers, subjects.adminCalls,
+    ]
+    answers(subjects)
+    for bucket in subjects.buckets {
+      reads(bucket: bucket)
+      let stream = JetStreamSubject.stream(ofBucket: bucket)
+      asks([JetStreamSubject.create(stream), JetStreamSubject.purge(stream)])
+      publish.append(JetStreamSubject.prefix(ofBucket: bucket) + ">")
+    }
+    for number in 0..<JetStreamJournal.streamsMax {
+      let stream = JetStreamJournal.stream(number, of: subjects)
+      asks([
+        JetStreamSubject.create(stream), JetStreamSubject.information(stream),
+        JetStreamSubject.message(stream), JetStreamSubject.purge(stream),
+      ])
+    }
+    for stream in [subjects.pushStream, subjects.auditStream] {
+      asks([JetStreamSubject.create(stream), JetStreamSubject.information(stream)])
+    }
+    asks([JetStreamSubject.list])
+  }
+
+  private mutating func operates(_ subjects: Subjects, _ name: String) {
+    publish += [
+      subjects.adminStatus, subjects.adminCall, subjects.adminUser, subjects.adminUsers,
+      subjects.adminCalls, subjects.order("*", by: name),
+    ]
+    asks([
+      JetStreamSubject.information(subjects.pushStream),
+      JetStreamSubject.information(subjects.auditStream),
+      JetStreamSubject.message(subjects.auditStream),
+    ])
+    // To revoke tokens.
+    let revoked = JetStreamSubject.stream(ofBucket: subjects.revocationBucket)
+    asks([JetStreamSubject.information(revoked), JetStreamSubject.message(revoked)])
+    publish.append(JetStreamSubject.prefix(ofBucket: subjects.revocationBucket) + ">")
+  }
+
+  /// What every node hears of operators. Its answers are permitted as such.
+  private mutating func answers(_ subjects: Subjects) {
+    subscribe += [
+      subjects.adminStatus, subjects.adminCall, subjects.adminUser,
+      subjects.order("*", by: "*"),
+    ]
+  }
+
+  /// To read a bucket, and to follow it.
+  private mutating func reads(bucket: String) {
+    let stream = JetStreamSubject.stream(ofBucket: bucket)
+    asks([
+      JetStreamSubject.information(stream), JetStreamSubject.message(stream),
+      JetStreamSubject.follow(stream), JetStreamSubject.unfollow(stream, "*"),
+    ])
+  }
+
+  private mutating func asks(_ questions: [String]) {
+    publish += questions.map { JetStreamSubject.api + $0 }
+  }
+}
+
+extension NATSPermissions {
+  /// For the servers' configuration, as the value of a variable.
+  ///
+  /// A node may answer who asks it, once for each question. Operators are asked nothing.
+  func text(answers: Bool) -> String {
+    func list(_ subjects: [String]) -> String {
+      subjects.map { "    \"\($0)\"\n" }.joined()
+    }
+    return """
+      {
+        publish: { allow: [
+      \(list(publish))  ] }
+        subscribe: { allow: [
+      \(list(subscribe))  ] }
+      \(answers ? "  allow_responses: true\n" : "")}
+      """
+  }
+
+  /// A file that a server's configuration includes in its `authorization`: one variable for each role, and for
+  /// each operator.
+  public static func file(
+    _ subjects: Subjects, lanes: [String], operators: [String]
+  ) -> String {
+    var out = """
+      # What each role of Callmesh may say and hear. Printed by: callctl nats-permissions
+      # Print it anew for another name of the cluster (--cluster), for other operators, and with each new version.
+
+      """
+    for role in NATSRole.allCases where role != .operator {
+      let permissions = Self(role, subjects, lanes: lanes)
+      out += "\nCALLMESH_\(role.rawValue.uppercased()): \(permissions.text(answers: true))\n"
+    }
+    for name in operators {
+      let permissions = Self(.operator, subjects, lanes: lanes, operatorName: name)
+      out += "\nCALLMESH_OPERATOR_\(Subjects.keyPart(name).replacing("-", with: "_")): "
+      out += "\(permissions.text(answers: false))\n"
+    }
+    return out
+  }
+}
+
+extension Subjects {
+  /// A subject of one shard, with a wildcard in place of the shard.
+  fileprivate func each(_ subject: (Subjects) -> String) -> String {
+    subject(Subjects(cluster: cluster, shardCount: 1)).replacing(
+      "\(cluster).shard.0.", with: "\(cluster).shard.*.")
+  }
+}
+
+extension String {
+  /// With a wildcard in place of what stands behind the last dot.
+  fileprivate var anyLast: String {
+    lastIndex(of: ".").map { String(self[...$0]) + "*" } ?? self
+  }
+}

@@ -1,0 +1,54 @@
+internal import ArgumentParser
+package import CallTelemetry
+
+struct AuditCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "audit",
+    abstract: "What operators ordered: who, when, what, and which node did it.",
+    discussion: """
+      Each node leaves a record before it carries an order out. OPERATOR is whose user of NATS gave \
+      it. The newest come last; the oldest give way once the records take 16 MB.
+
+        callctl audit --limit 1000
+        callctl audit --json
+
+      Exit status: 0 the records were read, also without any; 1 they cannot be read; 2 the cluster \
+      cannot be reached.
+      """)
+
+  @Option(
+    help: ArgumentHelp("The most records, 1 to \(ListQuery.limitMax).", valueName: "n"))
+  var limit = ListQuery.limitStandard
+  @OptionGroup(title: "Which cluster") var cluster: ClusterOptions
+  @Flag(help: "JSON in place of text.") var json = false
+
+  func validate() throws {
+    guard (1...ListQuery.limitMax).contains(limit) else {
+      throw ValidationError("--limit is \(limit); give 1 to \(ListQuery.limitMax).")
+    }
+  }
+
+  func run() async throws {
+    let records = try await cluster.withCluster { questions in
+      try await questions.audit(limit: limit)
+    }
+    print(
+      json ? try JSONOutput.text(records) + "\n" : AuditText.render(records), terminator: "")
+  }
+}
+
+/// What `callctl audit` prints.
+package enum AuditText {
+  package static func render(_ records: [AuditRecord]) -> String {
+    guard !records.isEmpty else { return "No order has been given.\n" }
+    var rows = [["WHEN", "OPERATOR", "ORDER", "ABOUT", "NODE", "ROLE"]]
+    for record in records {
+      rows.append([
+        CalendarTime.text(milliseconds: record.atMilliseconds), Figures.safe(record.operatorName),
+        Figures.safe(record.order), Figures.safe(record.about), Figures.safe(record.node),
+        Figures.safe(record.role),
+      ])
+    }
+    return Columns.render(rows, sides: []).joined(separator: "\n") + "\n"
+  }
+}

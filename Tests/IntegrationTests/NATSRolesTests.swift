@@ -1,0 +1,234 @@
+import CallBus
+import CallClient
+import CallCore
+import CallTelemetry
+import CallTestKit
+import Foundation
+import NATSBus
+import Testing
+
+/// The configurations of NATS that come with the programs: the cluster, callload and callctl run with them, and
+/// nobody may do more than its role needs.
+@Suite(.timeLimit(.minutes(4)), .serialized)
+struct NATSRolesTests {
+  private static let deploy = DocumentBlock.repository + "/deploy/nats/"
+
+  /// A server with the shipped files, adapted in ports and paths only.
+  private struct Ground {
+    let folder = try! CertificateFolder()
+    let server: NATSServerProcess
+    var url: String { "tls://127.0.0.1:\(server.port)" }
+
+    init() async throws {
+      let (certificate, key) = try folder.issue(
+        "server", hosts: ["localhost"], addresses: [[127, 0, 0, 1]])
+      #expect(certificate.hasSuffix("server.crt") && key.hasSuffix("server.key"))
+      for name in ["single.conf", "permissions.conf"] {
+        let text = try String(contentsOfFile: NATSRolesTests.deploy + name, encoding: .utf8)
+          .replacing("/etc/callmesh/nats", with: folder.path)
+          .replacing("/var/lib/callmesh/nats", with: folder.path + "/store")
+        try text.write(toFile: folder.path + "/" + name, atomically: true, encoding: .utf8)
+      }
+      var passwords = ""
+      for user in ["edge", "coordinator", "push", "admin"] {
+        passwords += "\(user.uppercased())_PASSWORD: \"of-\(user)\"\n"
+        try "of-\(user)\n".write(
+          toFile: folder.path + "/\(user).password", atomically: true, encoding: .utf8)
+      }
+      try passwords.write(
+        toFile: folder.path + "/passwords.conf", atomically: true, encoding: .utf8)
+      server = try await NATSServerProcess.start(
+        arguments: ["-c", folder.path + "/single.conf"])
+    }
+
+    /// What a node of a role, or `callctl`, is told.
+    func access(_ role: String) -> [String] {
+      let user = role == "operator" ? "admin" : role
+      return [
+        "--nats-url", url, "--nats-ca", folder.caFile, "--nats-user", user,
+        "--nats-password-file", folder.path + "/\(user).password",
+      ]
+    }
+
+    func connect(_ role: NATSRole, _ events: Inbox<NATSEvent>) async throws -> NATSBus {
+      let user = role == .operator ? "admin" : role.rawValue
+      var options = NATSOptions(subjects: Subjects(cluster: "callmesh", shardCount: 64))
+      options.access.ca = folder.caFile
+      options.access.user = user
+      options.access.passwordFile = folder.path + "/\(user).password"
+      options.role = role.rawValue
+      options.onEvent = { events.offer($0) }
+      return try await NATSBus.connect(url: url, name: "test", options: options)
+    }
+  }
+
+  /// What the committed file says is what the programs do.
+  @Test func thePermissionsAreTheProgramsOwn() async throws {
+    let printed = try await TestCluster.runAlone("callctl", ["nats-permissions"])
+    let committed = try String(
+      contentsOfFile: Self.deploy + "permissions.conf", encoding: .utf8)
+    #expect(printed.text == committed, "callctl nats-permissions > deploy/nats/permissions.conf")
+    let others = try await TestCluster.runAlone(
+      "callctl", ["nats-permissions", "--cluster", "x", "--operator", "ann", "--operator", "b-c"])
+    #expect(others.text.contains("\nCALLMESH_OPERATOR_ann: {"))
+    #expect(others.text.contains("\nCALLMESH_OPERATOR_b_c: {"))
+    #expect(others.text.contains("\"x.orders.b-c.*\"") && !others.text.contains("callmesh."))
+  }
+
+  @Test func theClusterRuns() async throws {
+    let ground = try await Ground()
+    let cluster = try await TestCluster.start(
+      coordinators: 2, edges: 2, nats: ground.server, name: "callmesh", access: ground.access)
+    defer { cluster.stop() }
+    let alice = try await TestDevice(cluster, user: "alice", "a1")
+    let bob = try await TestDevice(cluster, user: "bob", "b1")
+    defer { for device in [alice, bob] { device.stop() } }
+    let call = CallID.random()
+    try await alice.device.place(PlaceRequest(call: call), to: "bob")
+    try await bob.waitForInvite(call)
+    #expect(try await bob.device.answer(call))
+
+    let status = try await cluster.callctl("status", "--once")
+    #expect(status.status == 0, "\(status.text)")
+    for arguments in [["users"], ["calls"], ["call", "\(call)"], ["user", "demo", "bob"]] {
+      let output = try await cluster.callctl(arguments)
+      #expect(output.status == 0, "\(arguments): \(output.text)")
+    }
+    #expect(try await cluster.callctl("drain", "c2", "--wait").status == 0)
+    #expect(try await cluster.callctl("resume", "c2").status == 0)
+    #expect(try await cluster.callctl("drain", "e2", "--wait", "--over", "0").status == 0)
+    #expect(try await cluster.callctl("resume", "e2").status == 0)
+    let audit = try await cluster.callctl("audit", "--json")
+    let records = try JSONDecoder().decode([AuditRecord].self, from: Data(audit.text.utf8))
+    #expect(records.map(\.operatorName) == ["admin", "admin", "admin", "admin"])
+    #expect(records.map(\.order) == ["drain", "resume", "drain", "resume"])
+    #expect(records.map(\.node) == ["c2", "c2", "e2", "e2"])
+    #expect(records.map(\.about) == ["c2", "c2", "e2 over 0 s", "e2"])
+    // Another's name is not ours to use, so nobody hears it.
+    let other = try await cluster.callctl("drain", "e2", "--operator", "bob", "--timeout", "0.3")
+    #expect(other.status != 0)
+    #expect(try await cluster.callctl("audit").text.split(separator: "\n").count == 5)
+
+    let load = try await TestCluster.runAlone(
+      "callload",
+      [
+        "--edge", cluster.url("e1"), "--edge", cluster.url("e2"), "--keys",
+        cluster.folder + "/keys.json", "--devices", "60", "--rate", "20", "--duration", "3s",
+      ])
+    #expect(load.status == 0, "\(load.text)")
+    for node in cluster.running {
+      #expect(!cluster.log(node).contains("Permitted"), "\(node): \(cluster.log(node))")
+    }
+  }
+
+  /// Each of these a role could do with the rights of another.
+  private static let forbidden: [(NATSRole, [String])] = [
+    (
+      .edge,
+      [
+        "callmesh-journal.0", "$KV.callmesh-leases.0", "$KV.callmesh-config.cluster",
+        "$KV.callmesh-registrations.0.demo.bob.b1", "callmesh.orders.admin.drain",
+        "callmesh.orders.edge.drain", "callmesh.admin.status", "callmesh.push.fcm",
+        "callmesh.heartbeat", "callmesh.heartbeat.push", "callmesh.announce", "callmesh.edge.1",
+        "callmesh.shard.0.reports", "callmesh.shard.0.peers", "callmesh.audit.coordinator",
+        "$JS.API.STREAM.MSG.GET.callmesh-journal-0", "$JS.API.STREAM.INFO.callmesh-journal-0",
+        "$JS.API.STREAM.MSG.GET.KV_callmesh-push-keys",
+        "$JS.API.CONSUMER.CREATE.KV_callmesh-push-keys",
+        "$JS.API.DIRECT.GET.KV_callmesh-push-keys",
+        "$JS.API.STREAM.MSG.GET.KV_callmesh-registrations",
+        "$JS.API.CONSUMER.CREATE.callmesh-journal-0", "$JS.API.STREAM.CREATE.mine",
+        "$JS.API.STREAM.UPDATE.callmesh-journal-0", "$JS.API.STREAM.DELETE.callmesh-journal-0",
+        "$JS.API.STREAM.PURGE.callmesh-audit", "$JS.API.STREAM.MSG.GET.callmesh-audit",
+        "$JS.API.CONSUMER.CREATE.KV_callmesh-config.mine.$KV.callmesh-config.cluster",
+      ]
+    ),
+    (
+      .push,
+      [
+        "callmesh.shard.0.commands", "callmesh.shard.0.peers", "callmesh.shard.0.announced",
+        "callmesh-journal.0", "callmesh.orders.admin.drain", "callmesh.edge.1", "callmesh.push.fcm",
+        "callmesh.heartbeat", "$KV.callmesh-push-keys.push-keys", "$KV.callmesh-config.cluster",
+        "$JS.API.STREAM.MSG.GET.KV_callmesh-registrations",
+        "$JS.API.STREAM.MSG.GET.callmesh-journal-0", "$JS.API.STREAM.MSG.GET.KV_callmesh-leases",
+        "$JS.API.STREAM.CREATE.mine", "$JS.API.STREAM.PURGE.callmesh-push",
+      ]
+    ),
+    (
+      .operator,
+      [
+        "callmesh.orders.bob.drain", "callmesh.shard.0.commands", "callmesh-journal.0",
+        "callmesh.edge.1", "callmesh.heartbeat", "callmesh.audit.edge", "callmesh.push.fcm",
+        "$KV.callmesh-leases.0", "$JS.API.STREAM.MSG.GET.callmesh-journal-0",
+        "$JS.API.STREAM.MSG.GET.KV_callmesh-push-keys",
+        "$JS.API.STREAM.MSG.GET.KV_callmesh-registrations",
+        "$JS.API.STREAM.DELETE.callmesh-audit", "$JS.API.STREAM.PURGE.callmesh-audit",
+      ]
+    ),
+    (
+      .coordinator,
+      [
+        "callmesh.orders.admin.drain", "callmesh.audit.edge", "$JS.API.STREAM.CREATE.mine",
+        "$JS.API.STREAM.PURGE.callmesh-audit", "$JS.API.STREAM.DELETE.callmesh-journal-0",
+        "$JS.API.STREAM.UPDATE.callmesh-audit", "other.subject",
+      ]
+    ),
+  ]
+
+  private static let deaf: [(NATSRole, [String])] = [
+    (
+      .edge,
+      [
+        ">", "callmesh.>", "_INBOX.>", "_INBOX.callmesh.coordinator.>", "callmesh.shard.0.commands",
+        "callmesh.gateway.*", "callmesh.peer.*", "callmesh-journal.*", "$KV.>", "$JS.>",
+        "callmesh.push.*",
+      ]
+    ),
+    (.push, [">", "_INBOX.>", "callmesh.edge.*", "callmesh.shard.>", "callmesh-journal.*"]),
+    (.operator, [">", "_INBOX.>", "callmesh.edge.*", "callmesh.shard.>", "callmesh.orders.>"]),
+    (.coordinator, [">", "_INBOX.>", "_INBOX.callmesh.operator.>", "other.subject"]),
+  ]
+
+  @Test(arguments: forbidden.indices) func whatARoleMustNotDoIsRefused(index: Int) async throws {
+    let (role, subjects) = Self.forbidden[index]
+    let ground = try await Ground()
+    defer { ground.server.stop() }
+    let events = Inbox<NATSEvent>(capacity: 1000)
+    let bus = try await ground.connect(role, events)
+    for subject in subjects {
+      bus.publish(subject, Array("{}".utf8))
+      try await refused(events, "\(role) says \(subject)")
+    }
+    let (_, deaf) = try #require(Self.deaf.first { $0.0 == role })
+    for subject in deaf {
+      _ = try bus.subscribe(subject) { _ in Issue.record("\(role) hears \(subject)") }
+      try await refused(events, "\(role) listens to \(subject)")
+    }
+    await bus.close()
+  }
+
+  private func refused(_ events: Inbox<NATSEvent>, _ what: String) async throws {
+    while true {
+      let batch = await events.next(until: .now + .seconds(20))
+      try #require(!batch.isEmpty, "\(what), and NATS has nothing against it")
+      let isRefused = batch.contains { event in
+        if case .failure(let text) = event { text.contains("Permitted") } else { false }
+      }
+      if isRefused { return }
+    }
+  }
+
+  /// Nobody comes in without a password, or without TLS.
+  @Test func strangersAreRefused() async throws {
+    let ground = try await Ground()
+    defer { ground.server.stop() }
+    var options = NATSOptions(subjects: Subjects(cluster: "callmesh", shardCount: 64))
+    await #expect(throws: BusError.self) {
+      _ = try await NATSBus.connect(
+        url: "nats://127.0.0.1:\(ground.server.port)", name: "test", options: options)
+    }
+    options.access.ca = ground.folder.caFile
+    await #expect(throws: BusError.self) {
+      _ = try await NATSBus.connect(url: ground.url, name: "test", options: options)
+    }
+  }
+}

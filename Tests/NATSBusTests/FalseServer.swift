@@ -1,0 +1,70 @@
+import CallBus
+import Glibc
+import Synchronization
+import Testing
+
+/// Greets like a nats-server, and keeps what clients say to it.
+final class FalseServer: Sendable {
+  private let listener: Int32
+  private let greeting: [UInt8]
+  private let heard = Mutex<[UInt8]>([])
+  private let sockets = Mutex<[Int32]>([])
+  private let accepted = Mutex(0)
+  let port: UInt16
+
+  /// - Parameters:
+  ///   - fields: what its greeting says beside the usual, as JSON.
+  ///   - answers: whether it answers as if it took the client.
+  init(_ fields: String = "", answers: Bool = true) throws {
+    greeting = Array(
+      """
+      INFO {"server_id":"FALSE","version":"2.9.10","proto":1,"host":"127.0.0.1","port":4222,\
+      "headers":true,"max_payload":1048576\(fields.isEmpty ? "" : "," + fields)}\r\n
+      """.utf8)
+    listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    let listener = listener
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    var name = sockaddr_in()
+    name.sin_family = sa_family_t(AF_INET)
+    name.sin_addr.s_addr = inet_addr("127.0.0.1")
+    let isBound = withUnsafeMutablePointer(to: &name) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(listener, $0, size) == 0 && listen(listener, 8) == 0
+          && getsockname(listener, $0, &size) == 0
+      }
+    }
+    try #require(isBound)
+    port = UInt16(bigEndian: name.sin_port)
+    startThread(named: "false-server") { [self] in
+      while case let client = accept(listener, nil, nil), client >= 0 {
+        accepted.withLock { $0 += 1 }
+        sockets.withLock { $0.append(client) }
+        startThread(named: "false-server") { [self] in serve(client, answers) }
+      }
+    }
+  }
+
+  deinit { for socket in sockets.withLock({ $0 }) + [listener] { close(socket) } }
+
+  /// All bytes that came, of all connections.
+  var text: String { heard.withLock { String(decoding: $0, as: UTF8.self) } }
+  /// How many connected.
+  var clients: Int { accepted.withLock { $0 } }
+
+  func stop() {
+    shutdown(listener, Int32(SHUT_RDWR))
+    for socket in sockets.withLock({ $0 }) { shutdown(socket, Int32(SHUT_RDWR)) }
+  }
+
+  private func serve(_ client: Int32, _ answers: Bool) {
+    var greeting = greeting
+    send(client, &greeting, greeting.count, Int32(MSG_NOSIGNAL))
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    while case let count = recv(client, &buffer, buffer.count, 0), count > 0 {
+      heard.withLock { $0 += buffer[..<count] }
+      var pong = Array("PONG\r\n".utf8)
+      if answers { send(client, &pong, pong.count, Int32(MSG_NOSIGNAL)) }
+    }
+    shutdown(client, Int32(SHUT_RDWR))
+  }
+}
