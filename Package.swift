@@ -130,7 +130,7 @@ let package = Package(
 
     library("CallCore"),
     library("CallTelemetry", [.log]),
-    library("CallAuth", ["CallCore", "CallTelemetry", .jwt, .crypto]),
+    library("CallAuth", ["CallCore", "CallTelemetry", .crypto]),
     library("CallWire", ["CallCore", "CCallProto", "CProtobufC"]),
     library("CallBus", ["CallCore", "CallTelemetry", .deque, .log]),
     library("NATSBus", ["CallBus", "CallCore", "CallTelemetry", "CNATS"]),

@@ -88,3 +88,16 @@ func base64URL(_ data: Data) -> String {
       }
     })
 }
+
+/// nil where the text is not base64url.
+func base64URLBytes(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+  var plain = text.map { byte in
+    switch byte {
+    case UInt8(ascii: "-"): UInt8(ascii: "+")
+    case UInt8(ascii: "_"): UInt8(ascii: "/")
+    default: byte
+    }
+  }
+  while plain.count % 4 != 0 { plain.append(UInt8(ascii: "=")) }
+  return Data(base64Encoded: Data(plain)).map { Array($0) }
+}

@@ -141,16 +141,9 @@ public struct PushCapabilityKeys: Sendable {
 
   /// Only the one text that encodes the bytes: no padding, no white space, no stray bits.
   private static func bytes(ofBase64URL text: String) -> [UInt8]? {
-    var plain = text.utf8.map { byte in
-      switch byte {
-      case UInt8(ascii: "-"): UInt8(ascii: "+")
-      case UInt8(ascii: "_"): UInt8(ascii: "/")
-      default: byte
-      }
-    }
-    while plain.count % 4 != 0 { plain.append(UInt8(ascii: "=")) }
-    guard let data = Data(base64Encoded: Data(plain)), base64URL(data) == text else { return nil }
-    return Array(data)
+    guard let bytes = base64URLBytes(Array(text.utf8)[...]), base64URL(Data(bytes)) == text
+    else { return nil }
+    return bytes
   }
 }
 

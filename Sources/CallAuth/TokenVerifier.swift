@@ -1,13 +1,11 @@
 internal import CallCore
 internal import Crypto
 internal import FoundationEssentials
-internal import JWTKit
 
 /// Checks bearer tokens: JWTs signed with HS256 or ES256 by one of an app's keys.
 ///
-/// JWTKit reads the token; the signature is checked here, with the key that the app and `kid` select
-/// and with that key's algorithm only, whatever the token's header says. JWTKit's own key collection
-/// is an actor, and a hop per attach is more than the check costs.
+/// The signature is checked with the key that the app and `kid` select and with that key's algorithm only,
+/// whatever the token's header says.
 public struct TokenVerifier: Sendable {
   /// Longer tokens are refused unread.
   public static let tokenBytesMax = 4096
@@ -21,7 +19,6 @@ public struct TokenVerifier: Sendable {
   let keys: AppKeys
   /// For how long a token may be good from now, and how long ago it may have been issued.
   let maximumAgeSeconds: Int64
-  private let parser = DefaultJWTParser(jsonDecoder: ShallowJSONDecoder())
 
   public init(
     keys: AppKeys, maximumAgeSeconds: Int64 = TokenVerifier.standardMaximumAgeSeconds
@@ -39,16 +36,14 @@ public struct TokenVerifier: Sendable {
   ///   that is good for too long; else `notAccepted`.
   public func verify(_ token: String, now: Int64) throws(AuthFailure) -> DeviceClaims {
     let bytes = Array(token.utf8)
-    guard bytes.count <= Self.tokenBytesMax, let lastDot = bytes.lastIndex(of: UInt8(ascii: "."))
-    else { throw .notAccepted }
-    guard let parsed = try? parser.parse(bytes, as: TokenPayload.self),
-      // Nothing marked critical is understood here (RFC 7515, 4.1.11).
-      parsed.header.fields["crit"] == nil,
+    guard bytes.count <= Self.tokenBytesMax, let parsed = SignedToken(bytes),
+      // Nothing marked critical is understood here.
+      !parsed.header.isCritical,
       // Names of apps are of ASCII: only of such does Swift say that they are equal when their bytes are.
       IdentifierRules.isApp(parsed.payload.app), let app = keys.apps[parsed.payload.app],
       let key = key(of: app, kid: parsed.header.kid),
       parsed.header.alg == key.algorithm,
-      key.accepts(signature: parsed.signature, of: bytes[..<lastDot])
+      key.accepts(signature: parsed.signature, of: parsed.text)
     else { throw .notAccepted }
     // From here on the claims are the app's own words.
     guard let expiry = parsed.payload.expirySeconds,
@@ -77,7 +72,7 @@ public struct TokenVerifier: Sendable {
 }
 
 extension AppKeys.Key {
-  fileprivate func accepts(signature: Data, of text: ArraySlice<UInt8>) -> Bool {
+  fileprivate func accepts(signature: [UInt8], of text: ArraySlice<UInt8>) -> Bool {
     switch material {
     case .hs256(let secret):
       return HMAC<SHA256>.isValidAuthenticationCode(
@@ -88,27 +83,4 @@ extension AppKeys.Key {
       return publicKey.isValidSignature(signature, for: text)
     }
   }
-}
-
-/// The claims. `exp` is whole seconds when we write it; others may write fractions.
-struct TokenPayload: JWTPayload {
-  var app: String
-  var sub: String
-  var exp: Double
-  var nbf: Double?
-  var iat: Double?
-  var device: String?
-
-  /// nil where the number means no time at all.
-  var expirySeconds: Int64? {
-    exp.isFinite && exp > 0 && exp < 9_007_199_254_740_992 ? Int64(exp) : nil
-  }
-
-  /// nil where the token does not say it.
-  var issuedSeconds: Int64? {
-    iat.map { Int64(min(max(0, $0), 9_007_199_254_740_991)) }
-  }
-
-  /// The verifier has checked all of it; JWTKit asks for this method.
-  func verify(using algorithm: some JWTAlgorithm) async throws {}
 }

@@ -72,6 +72,21 @@ private func keyFile() -> AppKeys {
     }
   }
 
+  /// A number in a header, signed or not, that no integer can hold: what reads it as one traps.
+  @Test(arguments: ["1e300", "-1e300", "9223372036854775808", "1e400", "[1e19]", "{\"a\":1e19}"])
+  func numbersWithoutBoundAreNoHarm(number: String) {
+    for header in [#"{"alg":"HS256","kid":"k1","x":\#(number)}"#, #"{"alg":\#(number)}"#] {
+      _ = try? verifier.verify(
+        forge(header: header, payload: payload(), secret: secret), now: now)
+    }
+    for claim in ["exp", "nbf", "iat", "x"] {
+      _ = try? verifier.verify(
+        forge(
+          header: #"{"alg":"HS256","kid":"k1"}"#, payload: payload(#","\#(claim)":\#(number)"#),
+          secret: secret), now: now)
+    }
+  }
+
   @Test(arguments: ["k1", "k2"])
   func mintedTokensAreAccepted(kid: String) async throws {
     let token = try await minter.mint(

@@ -1,0 +1,64 @@
+internal import CallTelemetry
+internal import FoundationEssentials
+
+/// A token as its bytes have it; nothing of it is verified.
+///
+/// Read here and not with JWTKit, which reads all of a header, and traps on a number in it that no `Int`
+/// can hold: anybody could end a node with one request. What a header says beside these members is nothing to us.
+struct SignedToken {
+  struct Header: Decodable {
+    let alg: String
+    let kid: String?
+    /// It says what must be understood (RFC 7515, 4.1.11).
+    let isCritical: Bool
+
+    private enum Keys: String, CodingKey { case alg, kid, crit }
+
+    init(from decoder: any Decoder) throws {
+      let members = try decoder.container(keyedBy: Keys.self)
+      alg = try members.decode(String.self, forKey: .alg)
+      kid = try members.decodeIfPresent(String.self, forKey: .kid)
+      isCritical = members.contains(.crit)
+    }
+  }
+
+  /// The claims. `exp` is whole seconds when we write it; others may write fractions.
+  struct Payload: Decodable {
+    var app: String
+    var sub: String
+    var exp: Double
+    var nbf: Double?
+    var iat: Double?
+    var device: String?
+
+    /// nil where the number means no time at all.
+    var expirySeconds: Int64? {
+      exp.isFinite && exp > 0 && exp < 9_007_199_254_740_992 ? Int64(exp) : nil
+    }
+
+    /// nil where the token does not say it.
+    var issuedSeconds: Int64? {
+      iat.map { Int64(min(max(0, $0), 9_007_199_254_740_991)) }
+    }
+  }
+
+  let header: Header
+  let payload: Payload
+  /// What is signed: header and payload, as they came.
+  let text: ArraySlice<UInt8>
+  let signature: [UInt8]
+
+  /// nil for anything else than three parts, of which two are such JSON.
+  init?(_ token: [UInt8]) {
+    let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    guard parts.count == 3, let headerBytes = base64URLBytes(parts[0]),
+      let payloadBytes = base64URLBytes(parts[1]), let signature = base64URLBytes(parts[2]),
+      let header = try? BoundedJSON.read(Header.self, headerBytes),
+      let payload = try? BoundedJSON.read(Payload.self, payloadBytes)
+    else { return nil }
+    self.header = header
+    self.payload = payload
+    self.signature = signature
+    text = token[..<parts[1].endIndex]
+  }
+}
