@@ -59,7 +59,9 @@ extension FuzzTarget {
       let signed = Base64URL.text(bytes + FuzzKeys.code(purpose + bytes).prefix(16))
       for text in [bytes.text, signed] {
         guard let capability = try? keys.verify(text, now: FuzzKeys.nowSeconds) else { continue }
-        try promise(keys.mint(capability) == text, "two texts of one: \(capability)")
+        try promise(
+          IdentifierRules.isUser(capability.user), "a user that none may be: \(capability)")
+        try promise(capability.expires > FuzzKeys.nowSeconds, "too late: \(capability)")
       }
     }
   }
