@@ -268,6 +268,10 @@ extension ShardWorker {
     touch(shard)
     if ok {
       held[shard]!.keptBytes = former.tail.bytes
+      // The next one purges what this one has made superfluous.
+      if held[shard]!.room(of: with.configuration.journal.bytesPerShard) != .enough {
+        held[shard]!.tail.isUnwanted = true
+      }
     } else {
       held[shard]!.tail.prepend(former.tail)
       held[shard]!.checkpointNotBefore = now + with.configuration.checkpointRetry

@@ -244,7 +244,7 @@ private func isClosed(_ command: Command) -> Bool {
     let heartbeats = Inbox<Heartbeat>(capacity: 1000)
     var clients: [RawClient] = []
     try await EdgeFixture.run { edge in
-      _ = try edge.bus.subscribe(edge.shards.subjects.heartbeats) { message in
+      _ = try edge.bus.subscribe(edge.shards.subjects.heartbeats(of: "edge")) { message in
         if let beat = try? ClusterCodec.heartbeat(message.bytes) { heartbeats.offer(beat) }
       }
       for index in 0..<6 { clients.append(try await edge.device("user-\(index)", "phone").client) }

@@ -50,7 +50,7 @@ final class SimTakenEdge: @unchecked Sendable {
     let heartbeat = Heartbeat(
       node: "taken", role: .edge, incarnation: number, state: .serving, version: "simulated",
       shardCount: UInt32(shardCount))
-    bus.publish(subjects.heartbeats, ClusterCodec.encode(heartbeat))
+    bus.publish(subjects.heartbeats(of: "edge"), ClusterCodec.encode(heartbeat))
     world.schedule(after: .milliseconds(200), "taken edge beats") { [weak self] in self?.beat() }
   }
 
