@@ -48,14 +48,13 @@ def run(program, devices, flags):
             pass
     if load.returncode != 0:
         sys.exit(f"callload {' '.join(flags)} ended with status {load.returncode}: {report}")
-    before = [s for s in samples if s["sessions"] == 0 and s["at"] < samples[-1]["at"]][:1][0]
-    begin = [s for s in samples if s["sessions"] == 0 and s["at"] <= next(t["at"] for t in samples if t["sessions"] > 0)][-1]
+    first = next(s["at"] for s in samples if s["sessions"] > 0)
+    begin = [s for s in samples if s["at"] < first][-1]
     full = [s for s in samples if s["sessions"] == devices]
     result = json.load(open(report))
     return {
-        "rate": devices / (full[0]["at"] - begin["at"]), "cpu": (full[0]["cpu"] - begin["cpu"]) / devices * 1e6,
-        "bytes": (full[-1]["memory"] - before["memory"]) / devices, "connect": result["latency_us"]["connect"],
-        "ramp": devices / result["ramp_seconds"],
+        "attached": devices / result["ramp_seconds"], "cpu": (full[0]["cpu"] - begin["cpu"]) / devices * 1e6,
+        "bytes": (full[-1]["memory"] - begin["memory"]) / devices, "connect": result["latency_us"]["connect"],
     }
 
 
@@ -66,7 +65,7 @@ figures = {}
 for name, flags in [("ws", []), ("wss", ["--tls"])]:
     one = figures[name] = run(program, devices, flags)
     connect = f"{one['connect']['p50'] / 1000:.1f}, {one['connect']['p99'] / 1000:.1f}"
-    print(f"{name:34}{one['ramp']:10.0f}{one['cpu']:18.0f}{connect:>21}{one['bytes'] / 1000:26.1f}")
+    print(f"{name:34}{one['attached']:10.0f}{one['cpu']:18.0f}{connect:>21}{one['bytes'] / 1000:26.1f}")
 plain, tls = figures["ws"], figures["wss"]
 print(f"TLS: {(tls['cpu'] - plain['cpu']):.0f} µs of the edge's CPU for a handshake, {(tls['bytes'] - plain['bytes']) / 1000:.1f} kB "
       f"for each idle device")
