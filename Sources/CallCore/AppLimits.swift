@@ -2,7 +2,7 @@
 /// app; docs/configuration.md has the same table.
 public enum AppLimit: String, Sendable, CaseIterable {
   // Of a user.
-  case devicesPerUser
+  case devicesOfUser
   case callsPerUser
   case signalBytesPerUser
   // Of a session.
@@ -25,7 +25,7 @@ public enum AppLimit: String, Sendable, CaseIterable {
 
   public var facts: Facts {
     switch self {
-    case .devicesPerUser:
+    case .devicesOfUser:
       // 0: what the cluster's setting says, which holds where it is smaller, too.
       Facts(standard: 0, range: 0...100, what: "registered devices of one user")
     case .callsPerUser:

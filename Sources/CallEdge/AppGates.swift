@@ -47,7 +47,7 @@ package final class AppGates: Sendable {
     case .attach, .register: break
     default: return command
     }
-    guard let devices = gate(of: command.user.app)?.limits[.devicesPerUser], devices > 0 else {
+    guard let devices = gate(of: command.user.app)?.limits[.devicesOfUser], devices > 0 else {
       return command
     }
     var command = command

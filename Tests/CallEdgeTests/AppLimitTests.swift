@@ -234,7 +234,7 @@ private let start = Timestamp(microseconds: wallSeconds * 1_000_000)
   /// The shard is told how many devices the app allows.
   @Test func theShardHearsOfTheDevices() async throws {
     var terms = AppTerms()
-    terms.limits[.devicesPerUser] = 3
+    terms.limits[.devicesOfUser] = 3
     try await EdgeFixture.run(terms: terms) { edge in
       let client = try await edge.client()
       try await client.attach(token: try await edge.token("ann"), device: "phone")
