@@ -5,7 +5,7 @@ Runs callload twice with one edge, over ws:// and over wss://, and asks the edge
 devices connected and attached in a second, what CPU of the edge that took for each, and the memory that the edge holds for
 each device when they have been silent for some seconds. Linux only: it finds the edge among callload's children.
 """
-import json, os, re, subprocess, sys, tempfile, time, urllib.request
+import http.client, json, os, re, subprocess, sys, tempfile, time, urllib.request
 
 
 def metrics_port(parent):
@@ -44,7 +44,7 @@ def run(program, devices, flags):
         try:
             if port:
                 samples.append(sample(port))
-        except (OSError, KeyError):
+        except (OSError, KeyError, http.client.HTTPException):
             pass
     if load.returncode != 0:
         sys.exit(f"callload {' '.join(flags)} ended with status {load.returncode}: {report}")
