@@ -128,7 +128,13 @@ import Testing
     await bus.close()
     try cluster.startEdge("e1")
     try await cluster.waitForLog("e1", "waits for the list of revoked tokens")
-    let ready = try await cluster.get("e1", "/readyz")
+    let deadline = ContinuousClock.now + .seconds(60)
+    var ready = try await cluster.ask("e1", "/readyz")
+    // Nothing tells when another process listens.
+    while ready.status == 0, ContinuousClock.now < deadline {
+      try await Task.sleep(for: .milliseconds(20))
+      ready = try await cluster.ask("e1", "/readyz")
+    }
     #expect(ready.status == 503 && ready.body.contains("the list of revoked tokens"), "\(ready)")
     // A coordinator makes it.
     cluster.stop("c1")
