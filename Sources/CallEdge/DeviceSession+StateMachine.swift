@@ -221,6 +221,9 @@ extension DeviceSession {
     pendingCount -= min(1, pendingCount)
     if case .closing = phase { return }
     if case .attach = body {
+      if case .attached(let identity) = phase {
+        return renewalReplied(request, reply, of: identity, into: &actions)
+      }
       guard case .attaching(let claims, request, _, let identity) = phase else { return }
       let answer = attachReplied(reply, claims: claims, identity: identity, now: now)
       return actions.append(.reply(request, answer))

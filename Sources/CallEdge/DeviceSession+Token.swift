@@ -33,7 +33,7 @@ extension DeviceSession {
 
   /// The answer to `authenticateRenewal`. A token that is refused leaves the session as it is.
   package mutating func renewed(
-    _ request: UInt64, _ result: Result<DeviceClaims, CallError>, now: Timestamp,
+    _ request: UInt64, _ token: String, _ result: Result<DeviceClaims, CallError>, now: Timestamp,
     into actions: inout [Action]
   ) {
     guard case .attached(let identity) = phase else { return }
@@ -43,11 +43,38 @@ extension DeviceSession {
         throw CallError(.forbidden, "The token is another user's.")
       }
       _ = try DeviceID.resolve(claimed: claims.device, named: identity.device.text).get()
-      grant = TokenGrant(claims)
-      actions.append(.reply(request, .done))
+      guard case .ticket = credential else {
+        // Coordinators of former versions, which ask for nothing more.
+        grant = TokenGrant(claims)
+        return actions.append(.reply(request, .done))
+      }
+      // The ticket ends with the token: the session needs one for the new token, too.
+      guard pendingCount < rules.commandsPendingMax else {
+        return actions.append(.reply(request, .error(tooManyPending)))
+      }
+      pendingCount += 1
+      let attach = Attach(
+        deviceName: identity.deviceName, client: identity.client, attachedAt: identity.attachedAt)
+      actions.append(
+        .forwardRenewal(request: request, callee: identity.user, attach, token: token))
     } catch {
       failAttach(request, error, now: now, into: &actions)
     }
+  }
+
+  /// The shard's answer to `forwardRenewal`.
+  mutating func renewalReplied(
+    _ request: UInt64, _ reply: Reply, of identity: Identity, into actions: inout [Action]
+  ) {
+    guard case .attached(_, let ticket) = reply else {
+      return actions.append(.reply(request, ServerReply(reply, device: identity.device)))
+    }
+    guard let ticket else {
+      return actions.append(.reply(request, .error(CallError(.tryAgain))))
+    }
+    credential = .ticket(ticket)
+    grant = TokenGrant(ticket)
+    actions.append(.reply(request, .done))
   }
 
   /// Keys or revocations have changed: a session whose token does not count any more ends.

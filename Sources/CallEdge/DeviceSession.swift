@@ -13,6 +13,8 @@ package struct DeviceSession {
     case authenticate(token: String)
     /// The same of a token that is to take the place of the session's; answer with `renewed`.
     case authenticateRenewal(request: UInt64, token: String)
+    /// Hand the token to the user's shard, which gives a ticket for it; answer with `replied`.
+    case forwardRenewal(request: UInt64, callee: UserKey, Attach, token: String)
     case reply(UInt64, ServerReply)
     /// A reply that nobody waits for: it may travel with the next frame, or wait some
     /// tenths of a second.

@@ -272,6 +272,8 @@ final class WebSocketHandler: ChannelInboundHandler {
     case .notice(let notice): send(.notice(notice))
     case .forward(let request, let callee, let body):
       forward(request: request, callee: callee, body)
+    case .forwardRenewal(let request, let callee, let attach, let token):
+      forward(request: request, callee: callee, .attach(attach), by: .token(token))
     case .acknowledge(let callee, let items):
       guard let sender = session.sender else { return }
       loop.acknowledge(command(0, from: sender, callee: callee, .ack(items)))
@@ -312,7 +314,7 @@ final class WebSocketHandler: ChannelInboundHandler {
         loop.noteFailure(connection, CallError(error).code)
       }
     }
-    drive { $0.renewed(request, result, now: now, into: &$1) }
+    drive { $0.renewed(request, token, result, now: now, into: &$1) }
   }
 
   private func reply(_ id: UInt64, _ reply: ServerReply) {
@@ -347,9 +349,13 @@ final class WebSocketHandler: ChannelInboundHandler {
     ])
   }
 
-  private func forward(request: UInt64, callee: UserKey, _ body: Command.Body) {
+  /// - Parameter credential: in place of the session's.
+  private func forward(
+    request: UInt64, callee: UserKey, _ body: Command.Body, by credential: Credential? = nil
+  ) {
     guard let sender = session.sender else { return }
     var command = command(request, from: sender, callee: callee, body)
+    if let credential { command.credential = credential }
     if case .place(var place) = body {
       place.receivedAt = readAt
       command.body = .place(place)

@@ -104,6 +104,60 @@ extension RawClient {
     }
   }
 
+  /// Coordinators take commands by a ticket, which ends with the token: a new token needs a new ticket.
+  @Test func whoRenewsGetsANewTicket() async throws {
+    try await withEdge { edge, time in
+      let now = UInt32(wallSeconds)
+      let first = SessionTicket(high: 1, low: 1, expires: now + 100, issued: now)
+      let second = SessionTicket(high: 2, low: 2, expires: now + 300, issued: now)
+      let token = try await edge.token("ann", lifetimeSeconds: 300)
+      edge.shards.follow { command in
+        guard case .attach = command.body else { return FakeShards.agreeing(command) }
+        let ticket = command.credential == .token(token) ? second : first
+        return .attached(forCall: nil, ticket: ticket)
+      }
+      let client = try await edge.client()
+      try await client.attach(
+        token: try await edge.token("ann", lifetimeSeconds: 100), device: "phone")
+      client.say(2, .renew(token: token))
+      #expect(try await client.reply() == (2, .done))
+      let renewal = try await edge.shards.next { $0.credential == .token(token) }
+      // The same session, so that nothing of it changes.
+      guard case .attach(let attach) = renewal.body else { throw TestFailure("no attach") }
+      #expect(!attach.announce && renewal.request == 2)
+      client.say(3, .query(CallAddress(call: CallID(high: 1, low: 2))))
+      guard case (3, .call) = try await client.reply() else { throw TestFailure("no state") }
+      let query = try await edge.shards.next { $0.request == 3 }
+      #expect(query.credential == .ticket(second))
+      time.pass(.seconds(220))
+      try await client.staysSilent(4)
+      time.pass(.seconds(20))
+      #expect(try await client.notice().kind == .tokenExpires)
+    }
+  }
+
+  /// The coordinator may know of a revocation before the edge does.
+  @Test func aRenewalThatTheShardRefusesChangesNothing() async throws {
+    try await EdgeFixture.run { edge in
+      let ticket = SessionTicket(
+        high: 1, low: 1, expires: UInt32(wallSeconds) + 3600, issued: UInt32(wallSeconds))
+      let token = try await edge.token("ann", lifetimeSeconds: 300)
+      edge.shards.follow { command in
+        guard case .attach = command.body else { return FakeShards.agreeing(command) }
+        return command.credential == .token(token)
+          ? .error(CallError(.revoked)) : .attached(forCall: nil, ticket: ticket)
+      }
+      let client = try await edge.client()
+      try await client.attach(token: try await edge.token("ann"), device: "phone")
+      client.say(2, .renew(token: token))
+      #expect(try await client.errorReply() == (2, .revoked))
+      client.say(3, .query(CallAddress(call: CallID(high: 1, low: 2))))
+      guard case (3, .call) = try await client.reply() else { throw TestFailure("no state") }
+      let query = try await edge.shards.next { $0.request == 3 }
+      #expect(query.credential == .ticket(ticket))
+    }
+  }
+
   /// A token that does not fit changes nothing: the session goes on with the one that it has.
   @Test func whatDoesNotFitIsRefused() async throws {
     try await withEdge { edge, time in
