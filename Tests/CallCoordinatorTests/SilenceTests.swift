@@ -143,9 +143,11 @@ import Testing
   /// While a node does not receive its own heartbeats, nobody can tell it that he is back: a caller's grace does
   /// not run out, and begins anew when the node hears itself again.
   @Test func graceDoesNotRunOutWhileTheNodeDoesNotHearItself() async throws {
-    try await WorkerBench { $0.leaseTimeout = .milliseconds(40) }.run { bench in
+    try await WorkerBench { $0.leaseTimeout = .milliseconds(400) }.run { bench in
       var limits = CallLimits()
-      limits.resumeGraceRinging = .milliseconds(50)
+      // Longer than the node may be without its heartbeats, half of leaseTimeout.
+      limits.resumeGraceRinging = .milliseconds(250)
+      limits.reattachGrace = .milliseconds(50)
       try await bench.adopt(0, limits: limits)
       let (caller, callee) = (bench.user(1), bench.user(0))
       let call = CallID(high: 7, low: 7)
@@ -159,7 +161,7 @@ import Testing
       try await bench.edge.place(call, from: 2, caller, to: callee)
       bench.worker.inbox.offer(.heardItself(since: bench.clock.now()))
       bench.edge.send(.callerGone([call]), from: 2, caller, "phone", to: callee, request: 0)
-      let over = bench.clock.now() + .milliseconds(200)
+      let over = bench.clock.now() + .milliseconds(400)
       try await eventually("the grace is long over") { bench.clock.now() > over }
       #expect(try await phase(100) == .placed)
 
