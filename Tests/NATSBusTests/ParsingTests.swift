@@ -64,7 +64,9 @@ import Testing
     #expect(plain == ("127.0.0.1", "4222"))
     let full = try #require(ServerGreeting.split("tls://user:p@ss@[::1]:4333"))
     #expect(full == ("::1", "4333"))
-    #expect(ServerGreeting.split("nats://nowhere") == nil)
+    let bare = try #require(ServerGreeting.split("nats://nowhere"))
+    #expect(bare == ("nowhere", "4222"))
+    #expect(ServerGreeting.split("nats://") == nil)
   }
 
   /// Only a queue is meant to refuse when it is full; that a disk is full is no other writer's doing.
