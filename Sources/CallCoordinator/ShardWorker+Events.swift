@@ -121,8 +121,10 @@ extension ShardWorker {
       edgeReturned(batch.edge, now: now)
     }
     with.metrics.commands.increment(by: UInt64(batch.commands.count))
+    // Gateways and coordinators of the version before speak where edges do.
+    let besideOlder = source == .edges && with.configuration.sessionTickets == .offered
     for var command in batch.commands {
-      guard source.may(say: command.body) else {
+      guard source.may(say: command.body) || besideOlder else {
         turnedAway(1, shard, "no such node may say it", now: now)
         continue
       }

@@ -214,7 +214,9 @@ extension WorkerBench {
   /// A gateway says that the token of `b1` is gone. Apart from the test: the compiler's optimiser
   /// (6.3.1) cannot split a coroutine that holds all of this.
   @inline(never)
-  private func reportGone(_ bench: WorkerBench, of bob: UserKey) throws -> FakeEdge {
+  private func reportGone(
+    _ bench: WorkerBench, of bob: UserKey, from source: CommandSource = .gateways
+  ) throws -> FakeEdge {
     let gateway = try FakeEdge(1234, bench.bus, shards: WorkerBench.shards, clock: bench.clock)
     let report = PushReport(
       call: call, device: "b1", purpose: .ring, fingerprint: "fpt1",
@@ -223,7 +225,7 @@ extension WorkerBench {
       session: SessionRef(edge: 1234, number: 8), request: 8, user: bob, device: "b1",
       callee: bob, body: .pushReport(report))
     bench.bus.publish(
-      bench.subjects.reports(shard: 0),
+      source.subject(of: 0, bench.subjects),
       ClusterCodec.encode(CommandBatch(peer: 1234, commands: [command])))
     return gateway
   }
@@ -232,7 +234,7 @@ extension WorkerBench {
 
   /// What only gateways and coordinators may say is not believed where edges speak, and the other way round.
   @Test func eachKindOfNodeSaysItsOwn() async throws {
-    try await WorkerBench().run { bench in
+    try await WorkerBench { $0.sessionTickets = .required }.run { bench in
       try await bench.adopt(0)
       let bob = bench.user(0)
       let report = PushReport(
@@ -255,6 +257,20 @@ extension WorkerBench {
       say(.query(call), .gateways, 2)
       try await eventually("a gateway may ask") { bench.isAnswered(2) }
       #expect(bench.metrics.commandsForged.value == 5 && !bench.isAnswered(1))
+    }
+  }
+
+  /// A gateway of the version before reports where edges speak, which counts during an upgrade only.
+  @Test func besideNodesOfTheVersionBefore() async throws {
+    try await WorkerBench { $0.sessionTickets = .offered }.run { bench in
+      try await bench.adopt(0)
+      let bob = bench.user(0)
+      _ = try await bench.register(bob, "b1", "t1")
+      try await bench.edge.place(call, from: 2, caller, to: bob)
+      try await eventually("the push") { bench.outlet.kept.count == 1 }
+      let gateway = try reportGone(bench, of: bob, from: .edges)
+      try await eventually("its reply") { gateway.reply(to: 8, request: 8) == .done }
+      #expect(await bench.voipToken(bob, "b1") == nil)
     }
   }
 
