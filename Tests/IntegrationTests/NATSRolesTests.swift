@@ -114,7 +114,7 @@ struct NATSRolesTests {
       "callload",
       [
         "--edge", cluster.url("e1"), "--edge", cluster.url("e2"), "--keys",
-        cluster.folder + "/keys.json", "--devices", "60", "--rate", "20", "--duration", "3s",
+        cluster.folder + "/keys.json", "--devices", "30", "--rate", "5", "--duration", "3s",
       ])
     #expect(load.status == 0, "\(load.text)")
     for node in cluster.running {
