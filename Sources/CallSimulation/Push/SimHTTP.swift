@@ -27,7 +27,7 @@ final class SimHTTPRequest: ChannelInboundHandler {
     completion: @escaping (Answer) -> Void
   ) {
     let method = action.isEmpty ? "GET" : "POST"
-    let path = "/v1/calls/\(callee)/\(call)" + (action.isEmpty ? "" : "/\(action)")
+    let path = "/v1/calls/\(Self.encoded(callee))/\(call)" + (action.isEmpty ? "" : "/\(action)")
     var lines = [
       "\(method) \(path) HTTP/1.1", "host: edge", "connection: close",
       "authorization: CallmeshPush \(capability)",
@@ -37,6 +37,12 @@ final class SimHTTPRequest: ChannelInboundHandler {
     }
     text = lines.joined(separator: "\r\n") + "\r\n\r\n" + (action.isEmpty ? "" : body)
     self.completion = completion
+  }
+
+  /// As in a path: what is not of ASCII is percent-encoded. Names of the simulation have nothing else that
+  /// would have to be.
+  private static func encoded(_ name: String) -> String {
+    name.utf8.map { $0 < 0x80 ? String(UnicodeScalar($0)) : "%\(String($0, radix: 16))" }.joined()
   }
 
   /// Nobody waits any more.
