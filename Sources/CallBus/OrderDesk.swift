@@ -1,5 +1,6 @@
 public import CallTelemetry
 public import Logging
+internal import Synchronization
 
 /// Where a node hears orders of operators. Who gives one is told by its subject, which NATS lets nobody else
 /// use. Nothing is carried out of which there is no record.
@@ -35,6 +36,7 @@ public final class OrderDesk: Sendable {
   private let logger: Logger
   /// Policy when full: refuse; whoever orders has a timeout.
   private let orders = Inbox<Order>(capacity: 64)
+  private let subscriptions = Mutex<[any BusSubscription]>([])
 
   /// - Parameter plans: by the name of the order.
   public init(
@@ -70,15 +72,24 @@ public final class OrderDesk: Sendable {
     return plans
   }
 
+  /// From now on orders wait for `run`; whoever calls this calls that.
+  public func listen() {
+    subscriptions.withLock { subscriptions in
+      guard subscriptions.isEmpty else { return }
+      do {
+        for name in plans.keys.sorted() { subscriptions.append(try listen(name)) }
+      } catch {
+        logger.error(
+          "Operators' orders cannot be heard.", metadata: .keys([.error: "\(error)"]))
+      }
+    }
+  }
+
   /// Hears orders and carries them out, one after the other, until the task is cancelled.
   public func run() async {
-    var subscriptions: [any BusSubscription] = []
-    defer { for subscription in subscriptions { subscription.cancel() } }
-    do {
-      for name in plans.keys.sorted() { subscriptions.append(try listen(name)) }
-    } catch {
-      return logger.error(
-        "Operators' orders cannot be heard.", metadata: .keys([.error: "\(error)"]))
+    listen()
+    defer {
+      for subscription in subscriptions.withLock({ $0 }) { subscription.cancel() }
     }
     while !Task.isCancelled {
       for order in await orders.next(until: nil) { await take(order) }

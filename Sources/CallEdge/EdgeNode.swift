@@ -79,6 +79,8 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
     }
     guard let subscriptions = found else { return }
     defer { for subscription in subscriptions { subscription.cancel() } }
+    let desk = try await orderDesk(server.loops)
+    desk.listen()
     let channel = try await listen(server)
     let bound = channel.localAddress?.port ?? configuration.port
     port.complete(.success(bound))
@@ -89,7 +91,6 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
     try await server.loops[0].run { [orders] in
       $0.watchReach { orders.offer(.cutOff($0)) }
     }
-    let desk = try await orderDesk(server.loops)
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await self.beat(self.state) }
       group.addTask { await desk.run() }

@@ -53,7 +53,7 @@ private let begin = Timestamp(microseconds: 1_000_000_000)
         == OrderAnswer(node: "edge-1", role: "edge"))
     let record = try await edge.bus.openAudit(AuditOptions(role: "")).records(limit: 1).last
     let text = String(decoding: try #require(record).bytes, as: UTF8.self)
-    #expect(text.contains(#""operator":"ann""#) && text.contains(#""order":"\(action.rawValue)""#))
+    #expect(text.contains(#""operator":"ann""#) && text.contains(#""order":"\#(action.rawValue)""#))
   }
 
   private func status(_ edge: EdgeFixture) async throws -> NodeStatus {
