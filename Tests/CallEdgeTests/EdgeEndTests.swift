@@ -1,3 +1,4 @@
+import CallAuth
 import CallBus
 import CallCore
 import CallEdge
@@ -183,13 +184,13 @@ private func isClosed(_ command: Command) -> Bool {
       edge.bus.publish(
         subjects.announceRequests,
         ClusterCodec.encode(AnnounceRequest(shard: UInt32(shard), epoch: 7, number: 3)))
-      let answers = await done.next(until: .now + patience)
+      let answer = try #require(await done.next(until: .now + patience).first)
       #expect(
-        answers == [
-          AnnounceDone(
+        answer
+          == AnnounceDone(
             shard: UInt32(shard), epoch: 7, edge: edge.node.incarnation, sessions: expected.count,
-            number: 3)
-        ])
+            number: 3, secret: answer.secret))
+      #expect(answer.secret.map { EdgeNumber.of(secret: $0.high, $0.low) } == answer.edge)
       // By now all have been heard.
       var announced: Set<String> = []
       for command in await edge.shards.heard.next(until: .now) {

@@ -48,7 +48,7 @@ import Testing
 
   @Test func defaultsAreThoseOfTheCore() throws {
     let settings = try ResolvedSettings.resolve(flags: [:], environment: [:], file: nil)
-    let node = try NodeConfiguration(settings, roles: .coordinator, generatedNodeID: "generated")
+    let node = try NodeConfiguration(settings, roles: nil, generatedNodeID: "generated")
     #expect(node.limits == CallLimits())
     #expect(node.nodeID == "generated")
     #expect(node.shardCount == nil)
@@ -71,7 +71,7 @@ import Testing
         file: file)
       var expected = CallLimits()
       if setting.key == .ringTimeoutMaximum { expected.ringTimeout = .seconds(6) }
-      let node = try NodeConfiguration(settings, roles: .coordinator, generatedNodeID: "n")
+      let node = try NodeConfiguration(settings, roles: nil, generatedNodeID: "n")
       #expect(node.limits != expected, "\(setting.key)")
     }
   }

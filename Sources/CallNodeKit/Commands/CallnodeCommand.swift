@@ -139,10 +139,12 @@ struct ConfigCommand: AsyncParsableCommand {
   func run() async throws {
     let flags = merged(
       node.given, keys.given, edge.given, coordinator.given, push.given, calls.given)
-    // Coordinators need nothing that has no default, so their check is the general one.
-    let settings = try await NodeLauncher(
-      roles: role ?? .coordinator, bus: .nats, flags: flags, file: node.config
-    ).check()
+    let settings =
+      if let role {
+        try await NodeLauncher(roles: role, bus: .nats, flags: flags, file: node.config).check()
+      } else {
+        try NodeLauncher.check(flags: flags, file: node.config)
+      }
     do {
       let text = try json ? ConfigurationReport.json(settings) : ConfigurationReport.text(settings)
       print(text, terminator: "")

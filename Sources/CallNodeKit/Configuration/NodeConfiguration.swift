@@ -78,7 +78,7 @@ package struct NodeConfiguration: Sendable {
 
   /// - Parameter generatedNodeID: the name where none is set.
   /// - Throws: `ConfigurationError` where settings contradict each other or the role lacks one.
-  package init(_ settings: ResolvedSettings, roles: NodeRoles, generatedNodeID: String)
+  package init(_ settings: ResolvedSettings, roles: NodeRoles?, generatedNodeID: String)
     throws(ConfigurationError)
   {
     cluster = settings.text(.cluster)
@@ -143,7 +143,7 @@ package struct NodeConfiguration: Sendable {
     settings.checkProxies(&problems)
     settings.checkTLS(&problems)
     settings.checkJournalBytes(&problems)
-    if roles.hasEdge || roles.hasCoordinator, keysFile == nil {
+    if let roles, roles.hasEdge || roles.hasCoordinator, keysFile == nil {
       problems.append(settings.missingKeysFile)
     }
     if roles == .push, pushProvidersFile == nil { problems.append(settings.missingProviders) }

@@ -92,6 +92,20 @@ struct NodeLauncher {
     return settings
   }
 
+  /// What can be said of settings without knowing whose they are: no role's files are asked for.
+  static func check(flags: [SettingKey: String], file: String?) throws(StartError)
+    -> ResolvedSettings
+  {
+    do {
+      let settings = try settings(flags: flags, file: file)
+      let configuration = try NodeConfiguration(settings, roles: nil, generatedNodeID: "")
+      try checkAccess(configuration, settings)
+      return settings
+    } catch {
+      throw .configuration(error)
+    }
+  }
+
   /// The settings of this process's flags and environment and of the file, each checked by itself.
   private static func settings(flags: [SettingKey: String], file: String?)
     throws(ConfigurationError)
