@@ -246,11 +246,11 @@ struct NodeRunner {
     try await KeysRecord.ensure(KeysRecord.tickets, in: bucket)
     // Follows for as long as the bus lives.
     _ = try await KeysRecord.follow(
-      KeysRecord.tickets, in: bucket, keyring, { try SessionTicketKeys($0) }
-    ) { [logger] error in
-      logger.error(
-        "The keys for session tickets cannot be read.", metadata: .keys([.error: "\(error)"]))
-    }
+      KeysRecord.tickets, in: bucket, keyring, { try SessionTicketKeys($0) },
+      unreadable: { [logger] error in
+        logger.error(
+          "The keys for session tickets cannot be read.", metadata: .keys([.error: "\(error)"]))
+      })
   }
 
   /// Gateways sign what pushes allow; edges and coordinators verify it; coordinators make the keys.
