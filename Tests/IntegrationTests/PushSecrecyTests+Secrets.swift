@@ -51,22 +51,26 @@ extension PushSecrecyTests {
     for match in text.matches(of: #/"secret" : "([^"]+)"/#) {
       played.secrets.add("key of the app", String(match.1))
     }
-    for (number, key) in try await capabilityKeys(stage).enumerated() {
-      played.secrets.add("key for capabilities \(number)", bytes: key)
+    for (number, key) in try await clusterKeys(stage).enumerated() {
+      played.secrets.add("key of the cluster \(number)", bytes: key)
     }
   }
 
+  /// For what pushes allow, and for session tickets.
   @inline(never)
-  private func capabilityKeys(_ stage: PushCluster) async throws -> [[UInt8]] {
+  private func clusterKeys(_ stage: PushCluster) async throws -> [[UInt8]] {
+    let subjects = Subjects(cluster: "test", shardCount: 64)
     let bus = try await NATSBus.connect(
-      url: stage.cluster.nats.url, name: "test",
-      options: NATSOptions(subjects: Subjects(cluster: "test", shardCount: 64)))
+      url: stage.cluster.nats.url, name: "test", options: NATSOptions(subjects: subjects))
     var options = BucketOptions()
     options.createsMissing = false
-    let record = try await bus.openBucket("test-config", options).get("push-keys")
+    var keys: [[UInt8]] = []
+    for (bucket, key) in [(subjects.pushKeyBucket, "push-keys"), (subjects.ticketBucket, "keys")] {
+      let record = try await bus.openBucket(bucket, options).get(key)
+      keys += try ClusterCodec.pushKeys(try #require(record?.value)).keys
+    }
     await bus.close()
-    let keys = try ClusterCodec.pushKeys(try #require(record?.value)).keys
-    #expect(!keys.isEmpty)
+    #expect(keys.count == 2)
     return keys
   }
 }
