@@ -25,7 +25,8 @@ public final class CallDevice: Sendable {
   ///     about a call's beginning or end goes first; the number is in `eventsDropped`.
   ///   - newToken: gets a new token of this user from the app's server. Asked when the one that there
   ///     is is about to expire, or was refused: the device then stays, or comes back with the new one.
-  ///     One that throws is asked again when a token is needed. nil: the device is refused then.
+  ///     One that throws, or takes longer than `newTokenTimeout`, is asked again when a token is needed.
+  ///     nil: the device is refused then.
   public init(
     _ configuration: ClientMachine.Configuration, codec: DeviceCodec = .protobuf,
     trust: EdgeTrust = .system, eventsMax: Int = 256,

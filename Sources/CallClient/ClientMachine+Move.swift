@@ -119,7 +119,7 @@ extension ClientMachine {
       if Self.isFinal(error.code) {
         // The session that there is goes on; what the app must know it hears when that ends.
         self.move = nil
-        if mayRenew(after: error) { askForToken(into: &actions) }
+        if mayRenew(after: error) { askForToken(now: now, into: &actions) }
       } else {
         moveFailed(now: now, random: &random)
       }

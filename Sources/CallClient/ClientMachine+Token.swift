@@ -7,7 +7,7 @@ extension ClientMachine {
   public mutating func tokenRenewed(
     _ token: String?, now: Timestamp, into actions: inout [Action]
   ) {
-    isTokenAwaited = false
+    tokenAwaitedUntil = nil
     guard let token else { return }
     self.token = token
     // Who waits goes on waiting: a token that is refused, too, must not make a device try without end.
@@ -15,9 +15,10 @@ extension ClientMachine {
     if state == .attached { submit(.renew(token: token), now: now, into: &actions) }
   }
 
-  mutating func askForToken(into actions: inout [Action]) {
-    guard configuration.renewsToken, !isTokenAwaited else { return }
-    isTokenAwaited = true
+  /// Whoever gets tokens may never answer: then the next need asks anew.
+  mutating func askForToken(now: Timestamp, into actions: inout [Action]) {
+    guard configuration.renewsToken, tokenAwaitedUntil.map({ $0 <= now }) ?? true else { return }
+    tokenAwaitedUntil = now + configuration.newTokenTimeout
     actions.append(.renewToken)
   }
 
@@ -32,9 +33,9 @@ extension ClientMachine {
   }
 
   /// An attach was refused for its token.
-  mutating func tokenRefused(into actions: inout [Action]) {
+  mutating func tokenRefused(now: Timestamp, into actions: inout [Action]) {
     isTokenRefused = true
-    askForToken(into: &actions)
+    askForToken(now: now, into: &actions)
   }
 
   /// It is time to connect, and there is no token to do it with.
@@ -43,6 +44,6 @@ extension ClientMachine {
   ) {
     state = .waiting(until: now + backoff(failures: failures, random: &random))
     failures += 1
-    askForToken(into: &actions)
+    askForToken(now: now, into: &actions)
   }
 }

@@ -42,6 +42,8 @@ public struct ClientMachine: Sendable {
     public var heartbeat: Heartbeat?
     /// Ended calls that are remembered, so that a late repetition is recognised.
     public var endedCallsMax = 16
+    /// How long a new token may take before it is asked for anew.
+    public var newTokenTimeout: Span = .seconds(30)
 
     public init(edges: [String], token: String, device: String) {
       self.edges = edges
@@ -88,7 +90,7 @@ public struct ClientMachine: Sendable {
     case closeNext
     /// The next connection becomes the current one; close the former.
     case switchOver
-    /// Get a new token, and say `tokenRenewed`. Not asked for again before that.
+    /// Get a new token, and say `tokenRenewed`. Not asked for again before that, or `newTokenTimeout`.
     case renewToken
     case event(ClientEvent)
   }
@@ -150,8 +152,8 @@ public struct ClientMachine: Sendable {
   var wokenFor: [CallID] = []
   /// Shown with each attach.
   var token: String
-  /// A new one was asked for and has not come.
-  var isTokenAwaited = false
+  /// Where a new one was asked for and has not come: until when nobody asks again.
+  var tokenAwaitedUntil: Timestamp?
   /// An edge refused the one that there is: no attempt is made with it.
   var isTokenRefused = false
 
@@ -412,7 +414,7 @@ public struct ClientMachine: Sendable {
     case .error(let error) where mayRenew(after: error):
       actions.append(.close)
       wait(atLeast: Span(microseconds: 0), now: now, random: &random, into: &actions)
-      tokenRefused(into: &actions)
+      tokenRefused(now: now, into: &actions)
     case .error(let error) where Self.isFinal(error.code): refuse(error, into: &actions)
     case .error(let error):
       actions.append(.close)
@@ -478,7 +480,7 @@ public struct ClientMachine: Sendable {
       refuse(CallError(.alreadyAttached, "The device attached elsewhere."), into: &actions)
     // The app decides: it may register again, or leave it.
     case .deviceRemoved, .tokenTaken, .unknown: break
-    case .tokenExpires: askForToken(into: &actions)
+    case .tokenExpires: askForToken(now: now, into: &actions)
     case .goAway:
       noteGone(edge, now: now)
       let hint = Span.milliseconds(Int64(notice.retryAfterMilliseconds))

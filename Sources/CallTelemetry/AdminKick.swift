@@ -1,4 +1,4 @@
-/// Body of `<cluster>.admin.kick`, as JSON: `{"app":"demo","user":"ann"}`. Every edge hears it, ends the
+/// Body of the order `kick`, as JSON: `{"app":"demo","user":"ann"}`. Every edge hears it, ends the
 /// sessions that it has of the user, and answers with a `KickAnswer`.
 public struct KickRequest: Codable, Sendable, Equatable {
   public var app: String

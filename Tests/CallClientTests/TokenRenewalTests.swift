@@ -47,6 +47,22 @@ import Testing
     #expect(tokens(device.take()) == ["t2"])
   }
 
+  /// The app's server hangs: the device is not locked out for good.
+  @Test func aTokenThatNeverComesIsAskedForAnew() {
+    var device = device()
+    device.attach()
+    device.hear(expires)
+    #expect(device.take().contains(.renewToken))
+    device.pass(.seconds(29))
+    device.hear(expires)
+    #expect(!device.take().contains(.renewToken))
+    device.pass(.seconds(2))
+    device.hear(expires)
+    #expect(device.take().contains(.renewToken))
+    renewed(&device, "t2")
+    #expect(renewals(device.take()) == ["t2"])
+  }
+
   @Test func withoutASourceTheNoticeIsOnlyTold() {
     var device = Device()
     device.attach()

@@ -82,6 +82,15 @@ import Testing
     }
   }
 
+  @Test func everySettingHasAFlag() async throws {
+    struct Row: Decodable { var flag: String }
+    let settings = try await Self.callnode("config", "--json")
+    let help = try await Self.callnode("config", "--help")
+    let flags = try JSONDecoder().decode([Row].self, from: Data(settings.text.utf8)).map(\.flag)
+    #expect(!flags.isEmpty)
+    for flag in flags { #expect(help.text.contains("\(flag) <"), "\(flag)") }
+  }
+
   /// `callnode config` refuses exactly what a node would refuse.
   @Test func aFileIsUsableForTheRolesThatNeedNoMore() async throws {
     let folder = NSTemporaryDirectory() + "/callmesh-config-\(UUID().uuidString)"

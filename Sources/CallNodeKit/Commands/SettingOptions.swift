@@ -75,8 +75,11 @@ struct EdgeOptions: ParsableArguments {
 /// Of nodes that check tokens.
 struct KeysOptions: ParsableArguments {
   @Option(help: .of(.keysFile)) var keysFile: String?
+  @Option(help: .of(.maxTokenAge)) var maxTokenAge: String?
 
-  var given: [SettingKey: String] { [.keysFile: keysFile].compactMapValues { $0 } }
+  var given: [SettingKey: String] {
+    [.keysFile: keysFile, .maxTokenAge: maxTokenAge].compactMapValues { $0 }
+  }
 }
 
 struct PushOptions: ParsableArguments {

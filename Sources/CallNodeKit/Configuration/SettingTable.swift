@@ -105,7 +105,8 @@ extension Setting {
       remedy: "For development make one with: callctl keys --app NAME --keys-file keys.json"),
     Setting(
       .maxTokenAge, .edge, .duration(60, 90 * 86_400), "7d",
-      "For how long a token may be good, from now and from when it was issued. Others are refused."),
+      "For how long a token may be good, from now and from when it was issued. Others are refused. The same "
+        + "on edges and coordinators."),
     Setting(
       .eventLoops, .edge, .integer(1...256), nil, note: "one per core",
       "Threads that serve connections."),
