@@ -110,10 +110,11 @@ public struct Attach: Sendable, Equatable {
   public var deviceName: String
   /// The SDK's name and version, for operators.
   public var client: String
-  /// Said again by the edge, to a shard's new owner; never answered.
+  /// The session was attached before. The edge announces it to a shard's new owner, which does not answer,
+  /// or the device renews its token, and waits for the reply.
   public var announce: Bool
-  /// When the session was attached, by the edge's clock. Of two announced sessions of a device the
-  /// later one counts.
+  /// When the session was attached, by the edge's clock. An announced session does not replace one of the
+  /// same device that was attached later.
   public var attachedAt: Timestamp
 
   public init(

@@ -38,15 +38,14 @@ extension ShardMachine {
       device.client = attach.client
       if !attach.deviceName.isEmpty { device.name = attach.deviceName }
     }
-    if ignored { return }
-    brokenSessions.forget(command.user)
-    if let replaced {
-      let notice = Notice(
-        kind: .sessionReplaced, message: "This device has attached with another session.")
-      outcome.effects.append(.close(replaced, notice))
-      outcome.raise(to: .urgent)
+    if ignored {
+      guard command.request != 0 else { return }
+      Self.reply(command, .error(Self.replacedSession), .urgent, into: &outcome)
+      return Self.closeReplaced(command.session, into: &outcome)
     }
-    if !attach.announce {
+    brokenSessions.forget(command.user)
+    if let replaced { Self.closeReplaced(replaced, into: &outcome) }
+    if command.request != 0 {
       let state = attach.forCall.map { self.state(of: $0, seenBy: command, attaching: true) }
       Self.reply(
         command, .attached(forCall: state, ticket: command.ticket), .urgent, into: &outcome)
@@ -55,6 +54,15 @@ extension ShardMachine {
       ringAttached(command, context, into: &outcome)
       if !attach.announce { noteSeen(command.user, command.device, context, into: &outcome) }
     }
+  }
+
+  private static let replacedSession = CallError(
+    .notAttached, "This device has attached with another session.")
+
+  private static func closeReplaced(_ session: SessionRef, into outcome: inout Outcome) {
+    let notice = Notice(kind: .sessionReplaced, message: replacedSession.message)
+    outcome.effects.append(.close(session, notice))
+    outcome.raise(to: .urgent)
   }
 
   /// Whether a device may attach or register: every one that does is rung, so there is a limit here, and

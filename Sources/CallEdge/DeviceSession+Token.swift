@@ -53,8 +53,10 @@ extension DeviceSession {
         return actions.append(.reply(request, .error(tooManyPending)))
       }
       pendingCount += 1
+      // The device may have attached elsewhere meanwhile: the renewal must not replace that session.
       let attach = Attach(
-        deviceName: identity.deviceName, client: identity.client, attachedAt: identity.attachedAt)
+        deviceName: identity.deviceName, client: identity.client, announce: true,
+        attachedAt: identity.attachedAt)
       actions.append(
         .forwardRenewal(request: request, callee: identity.user, attach, token: token))
     } catch {

@@ -37,7 +37,7 @@ struct Bench {
   }
 
   /// Says a command, as `user`'s `device`, and returns the reply; `again`: under the same number as
-  /// the last one; `number`: under that one.
+  /// the last one; `number`: under that one. An edge's announcement has none.
   @discardableResult
   mutating func say(
     _ body: Command.Body, user: String = "bob", device: String, callee: String = "bob",
@@ -45,7 +45,9 @@ struct Bench {
     devicesPerUser: UInt32 = 0
   ) -> Reply? {
     if !again { request += 1 }
-    let request = number ?? request
+    var isAnnouncement = false
+    if case .attach(let attach) = body { isAnnouncement = attach.announce }
+    let request = number ?? (isAnnouncement ? 0 : request)
     var command = Command(
       session: session ?? Self.session(device), request: request,
       user: UserKey(app: Self.app, user: user), device: DeviceID(device),
@@ -102,6 +104,11 @@ struct Bench {
   mutating func take() -> [Effect] {
     defer { effects = [] }
     return effects
+  }
+
+  /// Sessions that the shard ended.
+  var closed: [SessionRef] {
+    effects.compactMap { if case .close(let session, _) = $0 { session } else { nil } }
   }
 
   func deliveries(to session: SessionRef) -> [Delivery] {

@@ -243,4 +243,43 @@ import Testing
     #expect(bench.deliveries(to: late).count == 1)
     #expect(bench.deliveries(to: early).isEmpty)
   }
+
+  /// A renewal of the token may reach the shard behind the attach of the device's next session.
+  @Test func aRenewalDoesNotReplaceALaterSession() {
+    var bench = Bench()
+    let early = Bench.session("b1", 1)
+    let late = Bench.session("b1", 2, edge: 2)
+    let began = bench.now
+    bench.say(.attach(Attach(attachedAt: began)), device: "b1", session: early)
+    bench.say(.attach(Attach(attachedAt: began + .seconds(1))), device: "b1", session: late)
+    _ = bench.take()
+    let reply = bench.say(
+      .attach(Attach(announce: true, attachedAt: began)), device: "b1", session: early, number: 7)
+    #expect(
+      reply == .error(CallError(.notAttached, "This device has attached with another session.")))
+    #expect(bench.closed == [early])
+    bench.place()
+    #expect(bench.deliveries(to: late).count == 1)
+    #expect(bench.deliveries(to: early).isEmpty)
+  }
+
+  @Test func aRenewalOfTheLatestSessionIsAnsweredAndChangesNothing() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    _ = bench.take()
+    let reply = bench.say(
+      .attach(Attach(announce: true, attachedAt: bench.now)), device: "b1", number: 7)
+    #expect(reply == .attached(forCall: nil, ticket: nil))
+    #expect(bench.closed.isEmpty)
+  }
+
+  /// Nobody waits for an answer to what an edge announces.
+  @Test func anAnnouncementIsNotAnswered() {
+    var bench = Bench()
+    let reply = bench.say(
+      .attach(Attach(announce: true, attachedAt: bench.now)), device: "b1", number: 0)
+    #expect(reply == nil && bench.effects.isEmpty)
+    #expect(bench.shard.sessions(on: 1) == 1)
+  }
 }

@@ -124,7 +124,7 @@ extension RawClient {
       let renewal = try await edge.shards.next { $0.credential == .token(token) }
       // The same session, so that nothing of it changes.
       guard case .attach(let attach) = renewal.body else { throw TestFailure("no attach") }
-      #expect(!attach.announce && renewal.request == 2)
+      #expect(attach.announce && renewal.request == 2)
       client.say(3, .query(CallAddress(call: CallID(high: 1, low: 2))))
       guard case (3, .call) = try await client.reply() else { throw TestFailure("no state") }
       let query = try await edge.shards.next { $0.request == 3 }
