@@ -133,7 +133,7 @@ let package = Package(
     library("CallAuth", ["CallCore", "CallTelemetry", .crypto]),
     library("CallWire", ["CallCore", "CCallProto", "CProtobufC"]),
     library("CallBus", ["CallCore", "CallTelemetry", .deque, .log]),
-    library("NATSBus", ["CallBus", "CallCore", "CallTelemetry", "CNATS"]),
+    library("NATSBus", ["CallBus", "CallCore", "CallWire", "CallTelemetry", "CNATS"]),
     library(
       "CallCoordinator",
       ["CallCore", "CallWire", "CallBus", "CallTelemetry", "CallAuth", .log, .lifecycle]),
@@ -143,7 +143,8 @@ let package = Package(
         "CallCore", "CallWire", "CallBus", "CallTelemetry", .log, .lifecycle, "CallAuth", .deque,
         .nioSSL, .tls,
       ] + Target.Dependency.nio),
-    library("CallClient", ["CallCore", "CallWire", .log, .nioSSL, .tls] + Target.Dependency.nio),
+    library(
+      "CallClient", ["CallCore", "CallWire", .crypto, .log, .nioSSL, .tls] + Target.Dependency.nio),
     library(
       "CallPush",
       [
@@ -217,7 +218,7 @@ let package = Package(
     tests("CallWireTests", ["CallWire", "CallCore"]),
     tests("CallAuthTests", ["CallAuth", "CallCore", .jwt, .crypto]),
     tests("CallBusTests", ["CallBus", "CallCore", "CallTelemetry", .log]),
-    tests("NATSBusTests", ["NATSBus", "CallBus", "CallCore", "CallTestKit"]),
+    tests("NATSBusTests", ["NATSBus", "CallBus", "CallCore", "CallWire", "CallTestKit"]),
     tests(
       "CallCoordinatorTests",
       [

@@ -1852,6 +1852,96 @@ void   callmesh__v1__notice__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__notice__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__error_body__init
+                     (Callmesh__V1__ErrorBody         *message)
+{
+  static const Callmesh__V1__ErrorBody init_value = CALLMESH__V1__ERROR_BODY__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__error_body__get_packed_size
+                     (const Callmesh__V1__ErrorBody *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__error_body__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__error_body__pack
+                     (const Callmesh__V1__ErrorBody *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__error_body__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__error_body__pack_to_buffer
+                     (const Callmesh__V1__ErrorBody *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__error_body__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__ErrorBody *
+       callmesh__v1__error_body__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__ErrorBody *)
+     protobuf_c_message_unpack (&callmesh__v1__error_body__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__error_body__free_unpacked
+                     (Callmesh__V1__ErrorBody *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__error_body__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__refusal_body__init
+                     (Callmesh__V1__RefusalBody         *message)
+{
+  static const Callmesh__V1__RefusalBody init_value = CALLMESH__V1__REFUSAL_BODY__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__refusal_body__get_packed_size
+                     (const Callmesh__V1__RefusalBody *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__refusal_body__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__refusal_body__pack
+                     (const Callmesh__V1__RefusalBody *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__refusal_body__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__refusal_body__pack_to_buffer
+                     (const Callmesh__V1__RefusalBody *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__refusal_body__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__RefusalBody *
+       callmesh__v1__refusal_body__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__RefusalBody *)
+     protobuf_c_message_unpack (&callmesh__v1__refusal_body__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__refusal_body__free_unpacked
+                     (Callmesh__V1__RefusalBody *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__refusal_body__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 static const ProtobufCFieldDescriptor callmesh__v1__client_frame__field_descriptors[21] =
 {
   {
@@ -2490,7 +2580,7 @@ const ProtobufCMessageDescriptor callmesh__v1__push_token__descriptor =
   (ProtobufCMessageInit) callmesh__v1__push_token__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__register__field_descriptors[8] =
+static const ProtobufCFieldDescriptor callmesh__v1__register__field_descriptors[9] =
 {
   {
     "device_name",
@@ -2588,11 +2678,24 @@ static const ProtobufCFieldDescriptor callmesh__v1__register__field_descriptors[
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "device",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Register, device),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__register__field_indices_by_name[] = {
   2,   /* field[2] = alert_token */
   7,   /* field[7] = capabilities */
   6,   /* field[6] = capabilities_given */
+  8,   /* field[8] = device */
   0,   /* field[0] = device_name */
   3,   /* field[3] = dialect */
   4,   /* field[4] = sdk_name */
@@ -2602,7 +2705,7 @@ static const unsigned callmesh__v1__register__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__register__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 8 }
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__register__descriptor =
 {
@@ -2612,7 +2715,7 @@ const ProtobufCMessageDescriptor callmesh__v1__register__descriptor =
   "Callmesh__V1__Register",
   "callmesh.v1",
   sizeof(Callmesh__V1__Register),
-  8,
+  9,
   callmesh__v1__register__field_descriptors,
   callmesh__v1__register__field_indices_by_name,
   1,  callmesh__v1__register__number_ranges,
@@ -4592,6 +4695,108 @@ const ProtobufCMessageDescriptor callmesh__v1__notice__descriptor =
   callmesh__v1__notice__field_indices_by_name,
   1,  callmesh__v1__notice__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__notice__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__error_body__field_descriptors[1] =
+{
+  {
+    "error",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__ErrorBody, error),
+    &callmesh__v1__error__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__error_body__field_indices_by_name[] = {
+  0,   /* field[0] = error */
+};
+static const ProtobufCIntRange callmesh__v1__error_body__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__error_body__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.ErrorBody",
+  "ErrorBody",
+  "Callmesh__V1__ErrorBody",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__ErrorBody),
+  1,
+  callmesh__v1__error_body__field_descriptors,
+  callmesh__v1__error_body__field_indices_by_name,
+  1,  callmesh__v1__error_body__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__error_body__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__refusal_body__field_descriptors[3] =
+{
+  {
+    "device",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__RefusalBody, device),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "scope",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__RefusalBody, scope),
+    &callmesh__v1__decline_scope__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "capability",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__RefusalBody, capability),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__refusal_body__field_indices_by_name[] = {
+  2,   /* field[2] = capability */
+  0,   /* field[0] = device */
+  1,   /* field[1] = scope */
+};
+static const ProtobufCIntRange callmesh__v1__refusal_body__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__refusal_body__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.RefusalBody",
+  "RefusalBody",
+  "Callmesh__V1__RefusalBody",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__RefusalBody),
+  3,
+  callmesh__v1__refusal_body__field_descriptors,
+  callmesh__v1__refusal_body__field_indices_by_name,
+  1,  callmesh__v1__refusal_body__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__refusal_body__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCEnumValue callmesh__v1__push_provider__enum_values_by_number[4] =

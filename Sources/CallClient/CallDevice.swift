@@ -109,49 +109,49 @@ public final class CallDevice: Sendable {
 
   /// The user is alerted.
   public func alerting(_ call: CallID) async throws(CallError) {
-    _ = try await send(call) { .alerting($0) }
+    _ = try await send(call) { .call($0, .alerting) }
   }
 
   /// Takes the call.
   /// - Returns: whether this device won it.
   public func answer(_ call: CallID, description: String = "") async throws(CallError) -> Bool {
-    switch try await send(call, { .answer($0, description: description) }) {
+    switch try await send(call, { .call($0, .answer(description: description)) }) {
     case .answer(let won, _): won
     case .error, .done, .attached, .registered, .call, .calls: false
     }
   }
 
   public func decline(_ call: CallID, _ scope: DeclineScope = .everywhere) async throws(CallError) {
-    _ = try await send(call) { .decline($0, scope) }
+    _ = try await send(call) { .call($0, .decline(scope)) }
   }
 
   /// This device is busy; the others ring on.
   public func busy(_ call: CallID) async throws(CallError) {
-    _ = try await send(call) { .busy($0) }
+    _ = try await send(call) { .call($0, .busy) }
   }
 
   /// Gives a call up that nobody has answered.
   public func cancel(_ call: CallID) async throws(CallError) {
-    _ = try await send(call) { .cancel($0) }
+    _ = try await send(call) { .call($0, .cancel) }
   }
 
   /// Media flow.
   public func connected(_ call: CallID) async throws(CallError) {
-    _ = try await send(call) { .connected($0) }
+    _ = try await send(call) { .call($0, .connected) }
   }
 
   public func hangUp(_ call: CallID) async throws(CallError) {
-    _ = try await send(call) { .hangUp($0) }
+    _ = try await send(call) { .call($0, .hangUp) }
   }
 
   /// Sends the other side a description or candidate.
   public func signal(_ call: CallID, _ kind: SignalKind, _ body: String) async throws(CallError) {
-    _ = try await send(call) { .signal($0, kind, body: body) }
+    _ = try await send(call) { .call($0, .signal(kind, body: body)) }
   }
 
   /// Asks what became of a call. An empty callee means this device's own user.
   public func query(_ call: CallID, callee: String = "") async throws(CallError) -> CallState {
-    try await state(.query(CallAddress(callee: callee, call: call)))
+    try await state(.call(CallAddress(callee: callee, call: call), .query))
   }
 
   /// Asks for the live calls that this device placed, and for those to its user. An app that was
@@ -167,13 +167,13 @@ public final class CallDevice: Sendable {
   /// events.
   @discardableResult
   public func resume(_ call: CallID, callee: String) async throws(CallError) -> CallState {
-    try await state(.resume(CallAddress(callee: callee, call: call)))
+    try await state(.call(CallAddress(callee: callee, call: call), .resume))
   }
 
   /// Ends a call that this device placed in a former run of the app, and that it does not resume.
   @discardableResult
   public func end(_ call: CallID, callee: String) async throws(CallError) -> CallState {
-    try await state(.hangUp(CallAddress(callee: callee, call: call)))
+    try await state(.call(CallAddress(callee: callee, call: call), .hangUp))
   }
 
   // MARK: Inside

@@ -12,7 +12,7 @@ extension ClientMachine {
     guard pending.count < configuration.pendingMax else { return nil }
     switch command {
     // Taking up a call of a former run of the app makes it known here.
-    case .place(let address, _), .resume(let address): place(address)
+    case .place(let address, _), .call(let address, .resume): place(address)
     default: break
     }
     lastRequest += 1
@@ -145,7 +145,7 @@ extension ClientMachine {
       let placing = pending.contains {
         if case .place(address, _) = $0.command { true } else { false }
       }
-      if !placing { submit(.resume(address), now: now, into: &actions) }
+      if !placing { submit(.call(address, .resume), now: now, into: &actions) }
     }
   }
 
@@ -190,7 +190,7 @@ extension ClientMachine {
     _ address: CallAddress, now: Timestamp, into actions: inout [Action]
   ) {
     guard let view = calls[address.call], !view.isEnded, !isPlacing(address.call) else { return }
-    submit(.resume(address), now: now, into: &actions)
+    submit(.call(address, .resume), now: now, into: &actions)
   }
 
   private static func asksForRetry(_ code: CallError.Code) -> Bool {
@@ -262,7 +262,7 @@ extension ClientMachine {
       where calls.values[index].phase == .unknown && !isPlacing(address.call)
         && error.code != .callIDTaken:
         calls.values[index].left(.failed)
-      case .resume where error.code == .unknownCall || error.code == .notParty:
+      case .call(_, .resume) where error.code == .unknownCall || error.code == .notParty:
         events = calls.values[index].take(
           CallState(call: address.call, callee: address.callee, phase: .unknown))
       default: break
@@ -300,36 +300,29 @@ extension ClientCommand {
   /// The call that a command is about.
   public var address: CallAddress? {
     switch self {
-    case .place(let address, _), .alerting(let address), .answer(let address, _),
-      .decline(let address, _), .busy(let address), .cancel(let address), .connected(let address),
-      .hangUp(let address), .signal(let address, _, _), .resume(let address), .query(let address):
-      address
+    case .place(let address, _), .call(let address, _): address
     case .attach, .detach, .register, .unregister, .ack, .ping, .calls, .renew: nil
     }
   }
 
   /// The call whose invite a callee's device acknowledges by saying this.
   var acknowledgedInvite: CallID? {
-    switch self {
-    case .alerting(let address), .answer(let address, _), .decline(let address, _),
-      .busy(let address):
-      address.call
-    case .place, .cancel, .connected, .hangUp, .signal, .resume, .query, .attach, .detach,
-      .register, .unregister, .ack, .ping, .calls, .renew:
-      nil
+    guard case .call(let address, let verb) = self else { return nil }
+    return switch verb {
+    case .alerting, .answer, .decline, .busy: address.call
+    default: nil
     }
   }
 
   /// What the call ends as for the device that says this.
   var endsOwnPart: EndReason? {
-    switch self {
+    guard case .call(_, let verb) = self else { return nil }
+    return switch verb {
     case .decline: .declined
     case .busy: .busy
     case .cancel: .cancelled
     case .hangUp: .hungUp
-    case .attach, .detach, .register, .unregister, .place, .ack, .alerting, .answer, .connected,
-      .signal, .resume, .query, .ping, .calls, .renew:
-      nil
+    default: nil
     }
   }
 }

@@ -12,7 +12,7 @@ extension ClientMachine {
       calls[call] = CallView(call: call, callee: "", role: .callee, phase: .unknown)
     }
     if state == .attached {
-      submit(.query(CallAddress(call: call)), now: now, into: &actions)
+      submit(.call(CallAddress(call: call), .query), now: now, into: &actions)
       // A phone that slept may have lost its connection without a word.
       ping(now: now, into: &actions)
       return
@@ -47,7 +47,7 @@ extension ClientMachine {
       if let state = info.forCall, state.call == call {
         take(state, into: &actions)
       } else {
-        submit(.query(CallAddress(call: call)), now: now, into: &actions)
+        submit(.call(CallAddress(call: call), .query), now: now, into: &actions)
       }
     }
   }

@@ -14,7 +14,7 @@ extension ClientMachine {
     if calls[address.call]?.phase == .unknown { calls[address.call]?.left(.failed) }
     // What is known to be placed is the app's to end.
     guard calls[address.call]?.isEnded ?? true else { return }
-    end(.cancel(address), now: now, into: &actions)
+    end(.call(address, .cancel), now: now, into: &actions)
     remember(address.call)
   }
 
@@ -22,10 +22,10 @@ extension ClientMachine {
   mutating func hangUpWithdrawn(
     _ entry: Pending, _ reply: ServerReply, now: Timestamp, into actions: inout [Action]
   ) {
-    guard entry.until != nil, case .cancel(let address) = entry.command,
+    guard entry.until != nil, case .call(let address, .cancel) = entry.command,
       case .call(let state) = reply, state.phase == .answered
     else { return }
-    end(.hangUp(address), now: now, into: &actions)
+    end(.call(address, .hangUp), now: now, into: &actions)
   }
 
   private mutating func end(

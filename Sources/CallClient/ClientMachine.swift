@@ -120,7 +120,7 @@ public struct ClientMachine: Sendable {
 
     /// The call whose descriptions and candidates it is one of.
     var stream: CallID? {
-      if case .signal(let address, _, _) = command { address.call } else { nil }
+      if case .call(let address, .signal) = command { address.call } else { nil }
     }
   }
 

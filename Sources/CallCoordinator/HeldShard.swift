@@ -18,27 +18,19 @@ final class HeldShard {
 
   /// An append that is under way, or whose fate is being looked up.
   struct Flight {
+    var append: AppendMachine
     var number: UInt64
     var bytes: [UInt8]
     /// The record that it names as the last that counts.
     var follows: UInt64
-    /// The journal's last record.
-    var expecting: UInt64
     var entries: [JournalEntry]
     var milestones: [(call: CallID, CallMilestone)] = []
     var startedAt: Timestamp
-    var attempts = 1
-    /// How many of them the journal refused.
-    var refusals = 0
     /// The record that gives the shard up.
     var isLast = false
     /// All calls as they are once this record is in the journal.
     var snapshot: ShardSnapshot?
-    /// When to look or to append again; nil while an answer is awaited.
-    var resumeAt: Timestamp?
-    var resume = Resume.look
   }
-  enum Resume { case look, append }
 
   /// Time without an owner.
   struct Pause {
@@ -52,6 +44,7 @@ final class HeldShard {
   }
 
   let term: ShardTerm
+  var number: Int { term.shard }
   var machine: ShardMachine
   var pipeline: CommitPipeline
   /// The journal's last record; greater than the pipeline's where void ones stand behind it.
@@ -149,7 +142,7 @@ final class HeldShard {
     if keepsTime { next = min(next, machine.nextDeadline, askAgainAt) }
     if case .announcing(let until, _) = phase { next = min(next, until) }
     if let flight {
-      return min(next, flight.resumeAt ?? .distantFuture)
+      return min(next, flight.append.nextDeadline)
     }
     // A shard that is not quiet takes its checkpoint along with the next record.
     if isQuiet { next = min(next, checkpointDue) }

@@ -7,26 +7,25 @@ internal import Logging
 /// Decide, append, then speak.
 extension ShardWorker {
   /// Carries out what is due for a shard, and starts its next append.
-  func lookAfter(_ shard: Int, now: Timestamp) {
-    guard held[shard] != nil else { return }
-    if let release = held[shard]!.release, release.deadline <= now {
+  func lookAfter(_ shard: HeldShard, now: Timestamp) {
+    if let release = shard.release, release.deadline <= now {
       return stepDown(shard, "it could not be released in time")
     }
-    if case .announcing(let until, let awaiting) = held[shard]!.phase,
+    if case .announcing(let until, let awaiting) = shard.phase,
       awaiting.isEmpty || until <= now
     {
       begin(shard, unheard: awaiting, now: now)
     }
-    if held[shard]!.keepsTime, held[shard]!.machine.nextDeadline <= now {
+    if shard.keepsTime, shard.machine.nextDeadline <= now {
       let isHeldBack = isHeldBack(shard, now: now)
       decide(shard, now: now) { $0.fire(now: now, isHeldBack: isHeldBack, into: &$1) }
     }
-    if held[shard]!.keepsTime, held[shard]!.askAgainAt <= now {
+    if shard.keepsTime, shard.askAgainAt <= now {
       askForSessions(shard)
       scheduleAsking(shard, now: now)
     }
-    if let flight = held[shard]!.flight {
-      if let at = flight.resumeAt, at <= now { resume(shard, now: now) }
+    if let flight = shard.flight {
+      if flight.append.nextDeadline <= now { take(.time, shard, now: now) }
     } else {
       appendNext(shard, now: now)
     }
@@ -36,110 +35,111 @@ extension ShardWorker {
 
   /// Whether nobody can say anything to this shard, so that nobody's silence counts: the node does not hear itself
   /// through the bus, or an append has been under way for as long as a device has to acknowledge.
-  private func isHeldBack(_ shard: Int, now: Timestamp) -> Bool {
+  private func isHeldBack(_ shard: HeldShard, now: Timestamp) -> Bool {
     if let hearing, hearing.at + with.configuration.gapMax < now { return true }
     return isAppendSlow(shard, now: now)
   }
 
-  private func isAppendSlow(_ shard: Int, now: Timestamp) -> Bool {
-    guard let flight = held[shard]!.flight else { return false }
+  private func isAppendSlow(_ shard: HeldShard, now: Timestamp) -> Bool {
+    guard let flight = shard.flight else { return false }
     let first = with.configuration.limits.deliveryRepeats.first ?? .seconds(1)
     return flight.startedAt + first <= now
   }
 
-  private func appendNext(_ shard: Int, now: Timestamp) {
-    if held[shard]!.isQuiet {
+  private func appendNext(_ shard: HeldShard, now: Timestamp) {
+    if shard.isQuiet {
       snapshotIfAsked(shard, now: now)
-      if case .parting = held[shard]!.phase, held[shard]!.storesOutstanding == 0 {
+      if case .parting = shard.phase, shard.storesOutstanding == 0 {
         appendLast(shard, now: now)
       }
       return
     }
     // A shard that parts does not wait for company.
     var latest = now
-    if case .parting = held[shard]!.phase { latest = held[shard]!.pipeline.nextDeadline }
-    guard var record = held[shard]!.pipeline.nextAppend(now: latest) else { return }
+    if case .parting = shard.phase { latest = shard.pipeline.nextDeadline }
+    guard var record = shard.pipeline.nextAppend(now: latest) else { return }
     record.at = now
-    let follows = held[shard]!.pipeline.lastSequence
-    record.follows = follows
-    var flight = HeldShard.Flight(
-      number: record.number, bytes: ClusterCodec.encode(record), follows: follows,
-      expecting: held[shard]!.journalEnd, entries: record.entries, startedAt: now)
-    flight.milestones = held[shard]!.machine.milestones(in: record.entries)
+    record.follows = shard.pipeline.lastSequence
+    var flight = flight(record, shard, now: now)
+    flight.milestones = shard.machine.milestones(in: record.entries)
     // All that the rules decided so far is in this record: once the journal has it, the calls are
     // exactly what the journal tells. No other moment of a busy shard is as good for a checkpoint.
-    if wantsCheckpoint(shard, now: now) { flight.snapshot = held[shard]!.machine.snapshot }
-    held[shard]!.flight = flight
-    append(shard)
+    if wantsCheckpoint(shard, now: now) { flight.snapshot = shard.machine.snapshot }
+    start(flight, shard)
   }
 
-  private func appendLast(_ shard: Int, now: Timestamp) {
-    let pipeline = held[shard]!.pipeline
+  private func appendLast(_ shard: HeldShard, now: Timestamp) {
+    let pipeline = shard.pipeline
     let record = JournalRecord(
       epoch: pipeline.epoch, number: pipeline.lastNumber + 1, writer: pipeline.writer, at: now,
       entries: [], released: true, follows: pipeline.lastSequence)
-    held[shard]!.flight = HeldShard.Flight(
-      number: record.number, bytes: ClusterCodec.encode(record), follows: pipeline.lastSequence,
-      expecting: held[shard]!.journalEnd, entries: [], startedAt: now, isLast: true)
-    append(shard)
+    var flight = flight(record, shard, now: now)
+    flight.isLast = true
+    start(flight, shard)
   }
 
-  private func append(_ shard: Int) {
-    guard let flight = held[shard]!.flight else { return }
-    let term = held[shard]!.term
+  private func flight(
+    _ record: JournalRecord, _ shard: HeldShard, now: Timestamp
+  ) -> HeldShard.Flight {
+    HeldShard.Flight(
+      append: AppendMachine(
+        expecting: shard.journalEnd,
+        rules: AppendMachine.Rules(attemptsMax: with.configuration.appendAttemptsMax)),
+      number: record.number, bytes: ClusterCodec.encode(record),
+      follows: shard.pipeline.lastSequence, entries: record.entries, startedAt: now)
+  }
+
+  private func start(_ flight: HeldShard.Flight, _ shard: HeldShard) {
+    shard.flight = flight
+    append(flight, shard, expecting: shard.journalEnd)
+  }
+
+  private func append(_ flight: HeldShard.Flight, _ shard: HeldShard, expecting: UInt64) {
+    let term = shard.term
     let inbox = inbox
-    with.journal.append(shard: shard, expecting: flight.expecting, flight.bytes) { result in
+    with.journal.append(shard: shard.number, expecting: expecting, flight.bytes) { result in
       inbox.offer(.appended(term, number: flight.number, result))
     }
   }
 
   // MARK: Answers
 
-  func appendAnswered(_ shard: Int, _ result: AppendResult, now: Timestamp) {
-    touch(shard)
+  func appendAnswered(_ shard: HeldShard, _ result: AppendResult, now: Timestamp) {
+    guard let flight = shard.flight else { return }
     switch result {
-    case .appended(let sequence)
-    where with.journal.isNext(sequence, behind: held[shard]!.flight!.expecting):
-      commit(shard, sequence, end: sequence, now: now)
-    case .appended:
-      // Something came between. Whether this record counts, the journal tells.
-      lookUpLater(shard, at: now)
-    case .refused:
-      // It has another owner; or an earlier attempt of the same append arrived after all; or a
-      // stream's new leader has not applied yet what the former one acknowledged.
-      held[shard]!.flight!.refusals += 1
-      lookUpLater(shard, at: now)
+    case .appended(let sequence):
+      let isNext = with.journal.isNext(sequence, behind: flight.append.expecting)
+      take(.appended(sequence: sequence, isNext: isNext), shard, now: now)
+    case .refused: take(.refused, shard, now: now)
     case .unknown(let reason):
       with.metrics.appendsUnknown.increment()
       with.logger.warning(
         "An append has no answer; the journal's end will tell.",
         metadata: .keys([
-          .shard: "\(shard)", .epoch: "\(held[shard]!.term.epoch)", .error: "\(reason)",
+          .shard: "\(shard.number)", .epoch: "\(shard.term.epoch)", .error: "\(reason)",
         ]))
-      lookUpLater(shard, at: now)
+      take(.unanswered, shard, now: now)
     }
   }
 
-  private func lookUpLater(_ shard: Int, at time: Timestamp) {
-    held[shard]!.flight!.resume = .look
-    held[shard]!.flight!.resumeAt = time
-  }
-
-  private func resume(_ shard: Int, now: Timestamp) {
-    guard let flight = held[shard]!.flight else { return }
-    held[shard]!.flight!.resumeAt = nil
-    switch flight.resume {
-    case .look:
-      let term = held[shard]!.term
+  /// Lets the append's machine decide, and carries it out.
+  func take(_ event: AppendMachine.Event, _ shard: HeldShard, now: Timestamp) {
+    touch(shard.number)
+    guard let action = shard.flight?.append.take(event, now: now), let flight = shard.flight
+    else { return }
+    switch action {
+    case .append(let expecting): append(flight, shard, expecting: expecting)
+    case .lookUp(let expecting):
       lookups.append(
         Lookup(
-          term: term,
+          term: shard.term,
           question: Settlement.Question(
-            follows: flight.follows, expecting: flight.expecting,
-            writer: with.configuration.writer, epoch: term.epoch, number: flight.number)))
-    case .append:
-      held[shard]!.flight!.attempts += 1
-      append(shard)
+            follows: flight.follows, expecting: expecting, writer: with.configuration.writer,
+            epoch: shard.term.epoch, number: flight.number)))
+    case .commit(let sequence, let end): commit(flight, shard, sequence, end: end, now: now)
+    case .giveUp(let reason):
+      if case .attempts = reason {} else { with.metrics.appendsRefused.increment() }
+      stepDown(shard, reason.sentence)
     }
   }
 
@@ -149,46 +149,19 @@ extension ShardWorker {
     inbox.offer(.settled(lookup.term, number: lookup.question.number, settlement))
   }
 
-  /// Refusals of one append that its journal's end does not explain, before the shard is given up.
-  private static var refusalsMax: Int { 3 }
-
-  func appendSettled(_ shard: Int, _ settlement: Settlement, now: Timestamp) {
-    touch(shard)
-    let attempts = held[shard]!.flight!.attempts
-    if case .unchanged(let end) = settlement { held[shard]!.flight!.expecting = end }
-    switch settlement {
-    case .ours(let sequence, let end): commit(shard, sequence, end: end, now: now)
-    case .foreign:
-      with.metrics.appendsRefused.increment()
-      stepDown(shard, "another owner's record stands where its append should be")
-    case .unchanged where held[shard]!.flight!.refusals >= Self.refusalsMax:
-      with.metrics.appendsRefused.increment()
-      stepDown(shard, "the journal refuses its appends")
-    case .unchanged where attempts >= with.configuration.appendAttemptsMax:
-      stepDown(shard, "the journal did not take a record in \(attempts) attempts")
-    case .unchanged:
-      held[shard]!.flight!.resume = .append
-      // The first time at once; then slower.
-      let pause = attempts == 1 ? 0 : min(1000, 20 << min(attempts, 6))
-      held[shard]!.flight!.resumeAt = now + .milliseconds(Int64(pause))
-    case .unreadable:
-      held[shard]!.flight!.resume = .look
-      held[shard]!.flight!.resumeAt = now + .milliseconds(250)
-    }
-  }
-
   /// The record is in the journal: what waited for it may leave.
-  private func commit(_ shard: Int, _ sequence: UInt64, end: UInt64, now: Timestamp) {
-    guard let flight = held[shard]!.flight else { return }
-    if isAppendSlow(shard, now: now) { held[shard]!.machine.wasHeldBack(now: now) }
-    held[shard]!.flight = nil
-    held[shard]!.journalEnd = end
+  private func commit(
+    _ flight: HeldShard.Flight, _ shard: HeldShard, _ sequence: UInt64, end: UInt64, now: Timestamp
+  ) {
+    if isAppendSlow(shard, now: now) { shard.machine.wasHeldBack(now: now) }
+    shard.flight = nil
+    shard.journalEnd = end
     with.metrics.appends.increment()
     with.metrics.entries.increment(by: UInt64(flight.entries.count))
     with.metrics.appendLatency.record(microseconds: (now - flight.startedAt).microseconds)
     if flight.isLast { return part(shard) }
-    held[shard]!.pipeline.appended(sequence: sequence) { released.append($0) }
-    held[shard]!.tail.add(bytes: flight.bytes.count, at: flight.startedAt)
+    shard.pipeline.appended(sequence: sequence) { released.append($0) }
+    shard.tail.add(bytes: flight.bytes.count, at: flight.startedAt)
     seeRoom(shard)
     note(flight, shard)
     for effect in released { perform(effect, shard, now: now) }
@@ -197,7 +170,7 @@ extension ShardWorker {
     if let snapshot = flight.snapshot { handOver(snapshot, sequence, shard) }
   }
 
-  private func perform(_ effect: Effect, _ shard: Int, now: Timestamp) {
+  private func perform(_ effect: Effect, _ shard: HeldShard, now: Timestamp) {
     switch effect {
     case .reply(let session, let request, let reply):
       with.metrics.replies.increment()
@@ -224,36 +197,36 @@ extension ShardWorker {
 
   // MARK: Checkpoints
 
-  private func wantsCheckpoint(_ shard: Int, now: Timestamp) -> Bool {
-    !held[shard]!.checkpointWaiters.isEmpty || held[shard]!.checkpointDue <= now
+  private func wantsCheckpoint(_ shard: HeldShard, now: Timestamp) -> Bool {
+    !shard.checkpointWaiters.isEmpty || shard.checkpointDue <= now
   }
 
   /// A quiet shard is at its last record.
-  private func snapshotIfAsked(_ shard: Int, now: Timestamp) {
+  private func snapshotIfAsked(_ shard: HeldShard, now: Timestamp) {
     guard wantsCheckpoint(shard, now: now) else { return }
-    if held[shard]!.tail == JournalTail() {
+    if shard.tail == JournalTail() {
       // One that is being written will do.
-      guard held[shard]!.tailHandedOver == nil else { return }
-      let waiters = held[shard]!.checkpointWaiters
-      held[shard]!.checkpointWaiters.removeAll()
+      guard shard.tailHandedOver == nil else { return }
+      let waiters = shard.checkpointWaiters
+      shard.checkpointWaiters.removeAll()
       for done in waiters { done(true) }
       return
     }
-    handOver(held[shard]!.machine.snapshot, held[shard]!.pipeline.lastSequence, shard)
+    handOver(shard.machine.snapshot, shard.pipeline.lastSequence, shard)
   }
 
-  private func handOver(_ snapshot: ShardSnapshot, _ sequence: UInt64, _ shard: Int) {
-    let waiters = held[shard]!.checkpointWaiters
-    held[shard]!.checkpointWaiters.removeAll()
+  private func handOver(_ snapshot: ShardSnapshot, _ sequence: UInt64, _ shard: HeldShard) {
+    let waiters = shard.checkpointWaiters
+    shard.checkpointWaiters.removeAll()
     // Where two are being written, the later one makes superfluous what both do.
-    if let former = held[shard]!.tailHandedOver { held[shard]!.tail.prepend(former.tail) }
-    held[shard]!.tailHandedOver = (sequence, held[shard]!.tail)
-    held[shard]!.tail = JournalTail()
-    let term = held[shard]!.term
+    if let former = shard.tailHandedOver { shard.tail.prepend(former.tail) }
+    shard.tailHandedOver = (sequence, shard.tail)
+    shard.tail = JournalTail()
+    let term = shard.term
     let inbox = inbox
     with.writeCheckpoint(
       CheckpointJob(
-        shard: shard, epoch: term.epoch, sequence: sequence, snapshot: snapshot,
+        shard: term.shard, epoch: term.epoch, sequence: sequence, snapshot: snapshot,
         isAwaited: !waiters.isEmpty
       ) { ok in
         inbox.offer(.checkpointEnded(term, sequence: sequence, ok: ok))
@@ -262,33 +235,33 @@ extension ShardWorker {
   }
 
   /// What could not be cut off counts again, and is tried again after a while.
-  func checkpointEnded(_ shard: Int, _ sequence: UInt64, ok: Bool, now: Timestamp) {
-    guard let former = held[shard]!.tailHandedOver, former.sequence == sequence else { return }
-    held[shard]!.tailHandedOver = nil
-    touch(shard)
+  func checkpointEnded(_ shard: HeldShard, _ sequence: UInt64, ok: Bool, now: Timestamp) {
+    guard let former = shard.tailHandedOver, former.sequence == sequence else { return }
+    shard.tailHandedOver = nil
+    touch(shard.number)
     if ok {
-      held[shard]!.keptBytes = former.tail.bytes
+      shard.keptBytes = former.tail.bytes
       // The next one purges what this one has made superfluous.
-      if held[shard]!.room(of: with.configuration.journal.bytesPerShard) != .enough {
-        held[shard]!.tail.isUnwanted = true
+      if shard.room(of: with.configuration.journal.bytesPerShard) != .enough {
+        shard.tail.isUnwanted = true
       }
     } else {
-      held[shard]!.tail.prepend(former.tail)
-      held[shard]!.checkpointNotBefore = now + with.configuration.checkpointRetry
+      shard.tail.prepend(former.tail)
+      shard.checkpointNotBefore = now + with.configuration.checkpointRetry
     }
     seeRoom(shard)
   }
 
-  private func seeRoom(_ shard: Int) {
-    let room = held[shard]!.room(of: with.configuration.journal.bytesPerShard)
-    let former = held[shard]!.machine.room
+  private func seeRoom(_ shard: HeldShard) {
+    let room = shard.room(of: with.configuration.journal.bytesPerShard)
+    let former = shard.machine.room
     guard room != former else { return }
-    held[shard]!.machine.room = room
+    shard.machine.room = room
     with.logger.warning(
       room == .enough
         ? "The shard's journal has room again."
         : "The shard's journal is filling up: calls are refused.",
-      metadata: .keys([.shard: "\(shard)", .state: "\(room)"]))
+      metadata: .keys([.shard: "\(shard.number)", .state: "\(room)"]))
   }
 }
 

@@ -5,8 +5,8 @@ internal import Logging
 /// What a worker counts, measures and logs of what it commits.
 extension ShardWorker {
   /// Counts and logs what the journal has now.
-  func note(_ flight: HeldShard.Flight, _ shard: Int) {
-    with.logger.trail(flight.entries, shard: shard, epoch: held[shard]!.term.epoch)
+  func note(_ flight: HeldShard.Flight, _ shard: HeldShard) {
+    with.logger.trail(flight.entries, shard: shard.number, epoch: shard.term.epoch)
     for (call, milestone) in flight.milestones {
       with.metrics.calls.count(milestone)
       if case .placed(let receivedAt?) = milestone { placing[call] = receivedAt }
@@ -20,18 +20,17 @@ extension ShardWorker {
     return placing[delivery.call]
   }
 
-  func countCalls(_ shard: Int) {
-    guard let counts = held[shard]?.machine.counts else { return }
-    let live = LiveCalls(counts)
-    with.metrics.calls.live(live, was: held[shard]!.countedCalls)
-    held[shard]!.countedCalls = live
+  func countCalls(_ shard: HeldShard) {
+    let live = LiveCalls(shard.machine.counts)
+    with.metrics.calls.live(live, was: shard.countedCalls)
+    shard.countedCalls = live
   }
 
-  func countHeldBack(_ shard: Int) {
-    guard let waiting = held[shard]?.pipeline.waiting else { return }
-    let change = waiting - held[shard]!.countedWaiting
+  func countHeldBack(_ shard: HeldShard) {
+    let waiting = shard.pipeline.waiting
+    let change = waiting - shard.countedWaiting
     guard change != 0 else { return }
-    held[shard]!.countedWaiting = waiting
+    shard.countedWaiting = waiting
     with.metrics.heldBack.add(Int64(change))
   }
 }

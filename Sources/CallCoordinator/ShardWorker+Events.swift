@@ -11,13 +11,13 @@ extension ShardWorker {
     case .commands(let shard, let bytes, let source):
       takeCommands(shard, bytes, from: source, now: now)
     case .appended(let term, let number, let result):
-      if flies(term, number) { appendAnswered(term.shard, result, now: now) }
+      if let shard = flying(term, number) { appendAnswered(shard, result, now: now) }
     case .settled(let term, let number, let settlement):
-      if flies(term, number) { appendSettled(term.shard, settlement, now: now) }
+      if let shard = flying(term, number) { take(.looked(settlement), shard, now: now) }
     case .registrationWritten(let term, let key, let result):
       registrationWritten(term, key, result, now: now)
     case .registrationRead(let term, let key, let entry):
-      if holds(term) { registrationRead(term, key, entry, now: now) }
+      if let shard = holding(term) { registrationRead(shard, key, entry, now: now) }
     case .registrationFailed(let term, let token):
       registrationEnded(term, token, ok: false, now: now)
     case .pushAdded(let number, let result): pushAdded(number, result, now: now)
@@ -31,7 +31,9 @@ extension ShardWorker {
       guard speakers.isEdge(done.edge, done.secret) else {
         return turnedAway(1, shard, Self.noEdge, now: now)
       }
-      if holds(ShardTerm(shard: shard, epoch: done.epoch)) { edgeAnnounced(done, shard, now: now) }
+      if let shard = holding(ShardTerm(shard: shard, epoch: done.epoch)) {
+        edgeAnnounced(done, shard, now: now)
+      }
     case .heardItself(let since): heardItself(since: since, now: now)
     case .edgeLost(let edge, let until): edgeLost(edge, awaitedUntil: until, now: now)
     case .edgeReturned(let edge): edgeReturned(edge, now: now)
@@ -45,28 +47,33 @@ extension ShardWorker {
     case .adopt(let shard): adopt(shard, now: now)
     case .abandon(let term): if expected[term.shard]?.term == term { abandon(term.shard) }
     case .checkpointEnded(let term, let sequence, let ok):
-      if holds(term) { checkpointEnded(term.shard, sequence, ok: ok, now: now) }
+      if let shard = holding(term) { checkpointEnded(shard, sequence, ok: ok, now: now) }
     case .checkpoint(let term, let done):
-      guard holds(term) else { return done(false) }
-      held[term.shard]?.checkpointWaiters.append(done)
+      guard let shard = holding(term) else { return done(false) }
+      shard.checkpointWaiters.append(done)
       touch(term.shard)
     case .release(let term, let deadline, let done): release(term, deadline, done)
     case .drained(let term):
-      guard holds(term), case .draining? = held[term.shard]?.phase else { return }
-      held[term.shard]?.phase = .parting
+      guard let shard = holding(term), case .draining = shard.phase else { return }
+      shard.phase = .parting
       touch(term.shard)
     case .deposed(let shard, let epoch):
-      if let term = held[shard]?.term, term.epoch < epoch {
+      if let shard = held[shard], shard.term.epoch < epoch {
         stepDown(shard, "the lease is another's, with epoch \(epoch)")
       }
       if let term = expected[shard]?.term, term.epoch < epoch { abandon(shard) }
     }
   }
 
-  func holds(_ term: ShardTerm) -> Bool { held[term.shard]?.term == term }
+  /// The shard, if it is held in that term.
+  func holding(_ term: ShardTerm) -> HeldShard? {
+    guard let shard = held[term.shard], shard.term == term else { return nil }
+    return shard
+  }
 
-  private func flies(_ term: ShardTerm, _ number: UInt64) -> Bool {
-    holds(term) && held[term.shard]?.flight?.number == number
+  private func flying(_ term: ShardTerm, _ number: UInt64) -> HeldShard? {
+    guard let shard = holding(term), shard.flight?.number == number else { return nil }
+    return shard
   }
 
   // MARK: Commands
@@ -76,9 +83,9 @@ extension ShardWorker {
   ) {
     with.metrics.commandBatches.increment()
     if expected[shard] != nil { return keep(bytes, from: source, for: shard, now: now) }
-    guard held[shard] != nil else { return }
+    guard let shard = held[shard] else { return }
     decodeAndTake(bytes, shard, from: source, now: now)
-    touch(shard)
+    touch(shard.number)
   }
 
   private func keep(
@@ -99,7 +106,7 @@ extension ShardWorker {
   }
 
   func decodeAndTake(
-    _ bytes: [UInt8], _ shard: Int, from source: CommandSource, now: Timestamp
+    _ bytes: [UInt8], _ shard: HeldShard, from source: CommandSource, now: Timestamp
   ) {
     let batch: CommandBatch
     do {
@@ -109,12 +116,12 @@ extension ShardWorker {
       if let times = unreadableCommands.admit(now: now) {
         with.logger.warning(
           "Command batches that cannot be read were dropped.",
-          metadata: .keys([.shard: "\(shard)", .error: "\(error)", .count: "\(times)"]))
+          metadata: .keys([.shard: "\(shard.number)", .error: "\(error)", .count: "\(times)"]))
       }
       return
     }
     if source == .edges, !speakers.isEdge(batch.edge, batch.secret) {
-      return turnedAway(batch.commands.count, shard, Self.noEdge, now: now)
+      return turnedAway(batch.commands.count, shard.number, Self.noEdge, now: now)
     }
     if source == .edges, batch.edge != 0, !knownEdges.contains(batch.edge) {
       with.report(.heardFromEdge(batch.edge))
@@ -125,7 +132,7 @@ extension ShardWorker {
     let besideOlder = source == .edges && with.configuration.sessionTickets == .offered
     for var command in batch.commands {
       guard source.may(say: command.body) || besideOlder else {
-        turnedAway(1, shard, "no such node may say it", now: now)
+        turnedAway(1, shard.number, "no such node may say it", now: now)
         continue
       }
       if source == .edges {
@@ -138,15 +145,15 @@ extension ShardWorker {
   }
 
   /// Takes an edge's command if the edge may speak for who says it.
-  private func judgeAndTake(_ command: inout Command, _ shard: Int, now: Timestamp) {
+  private func judgeAndTake(_ command: inout Command, _ shard: HeldShard, now: Timestamp) {
     switch speakers.judge(&command, now: now) {
     case .good: takeCommand(command, shard, now: now)
     case .refused(let error):
-      if error.code != .tryAgain { turnedAway(1, shard, error.code.name, now: now) }
+      if error.code != .tryAgain { turnedAway(1, shard.number, error.code.name, now: now) }
       guard command.request != 0 else { return }
       tell(.reply(command.session, request: command.request, .error(error)), shard, now: now)
     case .unknownSession:
-      turnedAway(1, shard, "the session has no good ticket", now: now)
+      turnedAway(1, shard.number, "the session has no good ticket", now: now)
       let notice = Notice(
         kind: .goAway, message: "The session is not known any more. Attach again.",
         retryAfterMilliseconds: 1000)
@@ -155,8 +162,8 @@ extension ShardWorker {
   }
 
   /// Says something that no rule decided, behind a fence as all that is said.
-  private func tell(_ effect: Effect, _ shard: Int, now: Timestamp) {
-    if case .parting = held[shard]!.phase { return }
+  private func tell(_ effect: Effect, _ shard: HeldShard, now: Timestamp) {
+    if case .parting = shard.phase { return }
     decide(shard, now: now) { _, outcome in
       outcome.effects.append(effect)
       outcome.raise(to: .urgent)
@@ -175,45 +182,47 @@ extension ShardWorker {
   }
 
   /// A command of a later version, or one that is damaged: whoever waits for its reply is told.
-  private func refuse(_ command: CommandBatch.Unreadable, _ shard: Int, now: Timestamp) {
+  private func refuse(_ command: CommandBatch.Unreadable, _ shard: HeldShard, now: Timestamp) {
     with.metrics.commandsUnreadable.increment()
     if let times = unreadableCommands.admit(now: now) {
       with.logger.warning(
         "Commands that cannot be read were refused.",
-        metadata: .keys([.shard: "\(shard)", .error: "\(command.reason)", .count: "\(times)"]))
+        metadata: .keys([
+          .shard: "\(shard.number)", .error: "\(command.reason)", .count: "\(times)",
+        ]))
     }
     guard command.request != 0 else { return }
     let reply = Reply.error(CallError(.unknownCommand))
     tell(.reply(command.session, request: command.request, reply), shard, now: now)
   }
 
-  private func takeCommand(_ command: Command, _ shard: Int, now: Timestamp) {
+  private func takeCommand(_ command: Command, _ shard: HeldShard, now: Timestamp) {
     if case .pushReport(let report) = command.body { with.metrics.count(report.outcome) }
-    switch held[shard]!.phase {
+    switch shard.phase {
     case .serving, .draining: decide(shard, now: now) { $0.handle(command, now: now, into: &$1) }
     // Sessions are taken as they come, so that an announced one and one that attaches or closes
     // meanwhile are seen in the order in which the edge said it.
     case .announcing where command.body.isAboutSession:
       decide(shard, now: now) { $0.handle(command, now: now, into: &$1) }
     case .announcing:
-      guard held[shard]!.queue.count < with.configuration.queuedCommandsMax else {
-        return dropped(1, shard, now: now)
+      guard shard.queue.count < with.configuration.queuedCommandsMax else {
+        return dropped(1, shard.number, now: now)
       }
-      held[shard]!.queue.append(command)
+      shard.queue.append(command)
     case .parting: break  // The edge sends it again, to the next owner.
     }
   }
 
   /// Lets the rules decide, and holds back what they decided.
   func decide(
-    _ shard: Int, now: Timestamp, _ body: (inout ShardMachine, inout Outcome) -> Void
+    _ shard: HeldShard, now: Timestamp, _ body: (inout ShardMachine, inout Outcome) -> Void
   ) {
-    body(&held[shard]!.machine, &outcome)
+    body(&shard.machine, &outcome)
     for span in outcome.ringSpans {
       with.metrics.ringLatency.record(microseconds: span.microseconds)
     }
     outcome.ringSpans.removeAll(keepingCapacity: true)
-    held[shard]!.pipeline.add(
+    shard.pipeline.add(
       &outcome, now: now, lazyAppend: with.configuration.limits.lazyAppend)
   }
 
@@ -232,23 +241,21 @@ extension ShardWorker {
   private func edgeLost(_ edge: UInt64, awaitedUntil until: Timestamp, now: Timestamp) {
     knownEdges.remove(edge)
     for shard in Array(expected.keys) { expected[shard]?.lostEdges[edge] = until }
-    for shard in held.indices where held[shard] != nil {
-      edgeLost(edge, awaitedUntil: until, shard, now: now)
-    }
+    for case let shard? in held { edgeLost(edge, awaitedUntil: until, shard, now: now) }
   }
 
   func edgeLost(
-    _ edge: UInt64, awaitedUntil until: Timestamp, _ shard: Int, now: Timestamp
+    _ edge: UInt64, awaitedUntil until: Timestamp, _ shard: HeldShard, now: Timestamp
   ) {
     stopAwaiting(edge, shard)
-    if case .announcing = held[shard]!.phase { held[shard]!.afterLoss = true }
-    if case .parting = held[shard]!.phase { return }
-    held[shard]!.sessionRequests.noteLoss(of: edge)
+    if case .announcing = shard.phase { shard.afterLoss = true }
+    if case .parting = shard.phase { return }
+    shard.sessionRequests.noteLoss(of: edge)
     decide(shard, now: now) { machine, outcome in
       machine.edgeMissing(edge, until: until, now: now)
       machine.edgeLost(edge, now: now, into: &outcome)
     }
-    touch(shard)
+    touch(shard.number)
   }
 
   /// An edge lives that this worker did not know, or that was counted lost: its first command may tell,
@@ -266,44 +273,43 @@ extension ShardWorker {
 
   /// Where the bus lost some of what the edge announced, it is asked once more, and then at intervals. What
   /// answers a request from before the edge was lost is old: it may have been on its way all the time.
-  private func edgeAnnounced(_ done: AnnounceDone, _ shard: Int, now: Timestamp) {
+  private func edgeAnnounced(_ done: AnnounceDone, _ shard: HeldShard, now: Timestamp) {
     let edge = done.edge
-    if case .parting = held[shard]!.phase { return }
-    guard held[shard]!.sessionRequests.isFresh(done) else { return }
-    if let sessions = done.sessions, held[shard]!.machine.sessions(on: edge) < sessions {
-      held[shard]!.machine.edgeMissing(
+    if case .parting = shard.phase { return }
+    guard shard.sessionRequests.isFresh(done) else { return }
+    if let sessions = done.sessions, shard.machine.sessions(on: edge) < sessions {
+      shard.machine.edgeMissing(
         edge, until: now + with.configuration.silentEdgeAwaited, now: now)
-      if held[shard]!.sessionRequests.isIncomplete(edge) { askForSessions(shard) }
+      if shard.sessionRequests.isIncomplete(edge) { askForSessions(shard) }
       return
     }
-    held[shard]!.sessionRequests.isComplete(edge)
+    shard.sessionRequests.isComplete(edge)
     stopAwaiting(edge, shard)
-    held[shard]!.machine.edgeAnnounced(edge, now: now)
+    shard.machine.edgeAnnounced(edge, now: now)
   }
 
-  private func stopAwaiting(_ edge: UInt64, _ shard: Int) {
-    guard case .announcing(let until, var awaiting)? = held[shard]?.phase else { return }
+  private func stopAwaiting(_ edge: UInt64, _ shard: HeldShard) {
+    guard case .announcing(let until, var awaiting) = shard.phase else { return }
     awaiting.remove(edge)
-    held[shard]?.phase = .announcing(until: until, awaiting: awaiting)
-    touch(shard)
+    shard.phase = .announcing(until: until, awaiting: awaiting)
+    touch(shard.number)
   }
 
   private func announceAnew() {
-    for shard in held.indices where held[shard]?.keepsTime == true { askForSessions(shard) }
+    for case let shard? in held where shard.keepsTime { askForSessions(shard) }
   }
 
   /// The bus may have lost some of what edges announced.
-  func scheduleAsking(_ shard: Int, now: Timestamp) {
+  func scheduleAsking(_ shard: HeldShard, now: Timestamp) {
     let waits = with.configuration.askForSessionsAgain
     guard !waits.isEmpty else { return }
-    held[shard]!.askAgainAt = now + waits[min(held[shard]!.askedAgain, waits.count - 1)]
-    held[shard]!.askedAgain += 1
+    shard.askAgainAt = now + waits[min(shard.askedAgain, waits.count - 1)]
+    shard.askedAgain += 1
   }
 
-  func askForSessions(_ shard: Int) {
-    guard let held = held[shard] else { return }
+  func askForSessions(_ shard: HeldShard) {
     let request = AnnounceRequest(
-      shard: UInt32(shard), epoch: held.term.epoch, number: held.sessionRequests.next())
+      shard: UInt32(shard.number), epoch: shard.term.epoch, number: shard.sessionRequests.next())
     outbox.add(
       OutgoingMessage(
         subject: with.subjects.announceRequests, bytes: ClusterCodec.encode(request)))
@@ -315,10 +321,8 @@ extension Command.Body {
   /// announce the callers' sessions by `resume`.)
   var isAboutSession: Bool {
     switch self {
-    case .attach, .sessionClosed, .resume, .callerGone: true
-    case .register, .unregister, .place, .ack, .alerting, .answer, .decline, .busy, .cancel,
-      .connected, .hangUp, .signal, .query, .calls, .pushReport, .tokenTaken:
-      false
+    case .attach, .sessionClosed, .call(_, .resume), .callerGone: true
+    case .register, .unregister, .place, .ack, .call, .calls, .pushReport, .tokenTaken: false
     }
   }
 }

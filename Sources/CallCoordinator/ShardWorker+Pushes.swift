@@ -20,8 +20,8 @@ extension ShardWorker {
   static var pushesUnconfirmedMax: Int { 20_000 }
   private static var pushAttemptsMax: Int { 6 }
 
-  func add(_ job: PushJob, _ shard: Int, now: Timestamp) {
-    guard let term = held[shard]?.term else { return }
+  func add(_ job: PushJob, _ shard: HeldShard, now: Timestamp) {
+    let term = shard.term
     with.metrics.pushJobs[job.purpose]?.increment()
     guard pushes.count < Self.pushesUnconfirmedMax else {
       return fail(job, term, "too many pushes wait for the work queue", now: now)
@@ -76,9 +76,9 @@ extension ShardWorker {
           .shard: "\(term.shard)", .call: "\(job.call)", .reason: "\(reason)", .count: "\(times)",
         ]))
     }
-    guard holds(term) else { return }
-    if case .parting = held[term.shard]!.phase { return }
-    decide(term.shard, now: now) { $0.pushNotAdded(job, reason: reason, now: now, into: &$1) }
+    guard let shard = holding(term) else { return }
+    if case .parting = shard.phase { return }
+    decide(shard, now: now) { $0.pushNotAdded(job, reason: reason, now: now, into: &$1) }
     touch(term.shard)
   }
 
@@ -99,7 +99,7 @@ extension ShardWorker {
   /// Not for a call that rings no more, and not for a shard that another owner speaks for: that one
   /// says again what still matters.
   private func isWanted(_ push: PendingPush) -> Bool {
-    holds(push.term) && held[push.term.shard]!.machine.stillWants(push.job)
+    holding(push.term)?.machine.stillWants(push.job) == true
   }
 
   private func drop(_ number: UInt64) {

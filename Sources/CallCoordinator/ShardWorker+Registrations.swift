@@ -13,14 +13,15 @@ extension ShardWorker {
 
   /// The record that is being committed has brought a registration, or a removal (nil), about.
   func write(
-    _ key: RegistrationWrites.Key, _ value: [UInt8]?, _ token: UInt64, _ shard: Int, now: Timestamp
+    _ key: RegistrationWrites.Key, _ value: [UInt8]?, _ token: UInt64, _ shard: HeldShard,
+    now: Timestamp
   ) {
-    held[shard]!.storesOutstanding += 1
+    shard.storesOutstanding += 1
     let write = RegistrationWrites.Write(
-      key, value, token: token, record: held[shard]!.pipeline.lastNumber)
+      key, value, token: token, record: shard.pipeline.lastNumber)
     var steps: [RegistrationWrites.Step] = []
-    held[shard]!.registrations.add(write, &steps)
-    for step in steps { carryOut(step, held[shard]!.term, now: now) }
+    shard.registrations.add(write, &steps)
+    for step in steps { carryOut(step, shard.term, now: now) }
   }
 
   private func carryOut(_ step: RegistrationWrites.Step, _ term: ShardTerm, now: Timestamp) {
@@ -60,29 +61,28 @@ extension ShardWorker {
   }
 
   func registrationRead(
-    _ term: ShardTerm, _ key: RegistrationWrites.Key, _ entry: KeyValueEntry?, now: Timestamp
+    _ shard: HeldShard, _ key: RegistrationWrites.Key, _ entry: KeyValueEntry?, now: Timestamp
   ) {
     var steps: [RegistrationWrites.Step] = []
-    held[term.shard]!.registrations.read(
-      key, entry, record: held[term.shard]!.pipeline.lastNumber, &steps)
-    for step in steps { carryOut(step, term, now: now) }
+    shard.registrations.read(key, entry, record: shard.pipeline.lastNumber, &steps)
+    for step in steps { carryOut(step, shard.term, now: now) }
   }
 
   func registrationWritten(
     _ term: ShardTerm, _ key: RegistrationWrites.Key, _ result: AppendResult, now: Timestamp
   ) {
-    guard holds(term) else { return with.metrics.registrationWrites.increment() }
+    guard let shard = holding(term) else { return with.metrics.registrationWrites.increment() }
     var steps: [RegistrationWrites.Step] = []
-    held[term.shard]!.registrations.ended(key, result, &steps)
+    shard.registrations.ended(key, result, &steps)
     for step in steps { carryOut(step, term, now: now) }
   }
 
   func registrationEnded(_ term: ShardTerm, _ token: UInt64, ok: Bool, now: Timestamp) {
     with.metrics.registrationWrites.increment()
     if !ok { with.metrics.registrationWritesFailed.increment() }
-    guard holds(term) else { return }
-    held[term.shard]!.storesOutstanding -= 1
-    decide(term.shard, now: now) {
+    guard let shard = holding(term) else { return }
+    shard.storesOutstanding -= 1
+    decide(shard, now: now) {
       $0.registrationStored(token: token, ok: ok, now: now, into: &$1)
     }
     touch(term.shard)

@@ -8,13 +8,12 @@ internal import Logging
 extension ShardWorker {
   /// Takes over a recovered shard, and asks the edges for its users' sessions.
   func adopt(_ recovered: RecoveredShard, now: Timestamp) {
-    let shard = recovered.term.shard
-    guard let waiting = expected[shard], waiting.term == recovered.term else {
+    guard let waiting = expected[recovered.term.shard], waiting.term == recovered.term else {
       // Or its claim would count as a success for ever.
       return with.report(
         .steppedDown(recovered.term, reason: "another claimed it while it was recovered"))
     }
-    expected[shard] = nil
+    expected[recovered.term.shard] = nil
     let configuration = with.configuration
     knownEdges.formUnion(recovered.edges.living)
     let timeout =
@@ -22,7 +21,7 @@ extension ShardWorker {
       ? configuration.announceTimeoutWithoutEdges : configuration.announceTimeout
     // Without a known edge there is nobody to wait for but those that are not known yet: 0 is no
     // edge's number.
-    held[shard] = HeldShard(
+    let shard = HeldShard(
       term: recovered.term, machine: recovered.machine,
       pipeline: CommitPipeline(
         epoch: recovered.term.epoch, writer: configuration.writer,
@@ -34,12 +33,13 @@ extension ShardWorker {
       subscriptions: waiting.subscriptions, tail: recovered.tail,
       tailMost: configuration.tailMost,
       registrations: RegistrationWrites(revisions: recovered.registrationRevisions))
-    held[shard]!.machine.mayPush = mayPush
+    held[shard.number] = shard
+    shard.machine.mayPush = mayPush
     for (edge, until) in recovered.edges.missing {
-      held[shard]!.machine.edgeMissing(edge, until: until, now: now)
+      shard.machine.edgeMissing(edge, until: until, now: now)
     }
-    held[shard]!.afterLoss = recovered.afterLoss
-    held[shard]!.pausedSince =
+    shard.afterLoss = recovered.afterLoss
+    shard.pausedSince =
       recovered.releasedAt.map { HeldShard.Pause(since: $0, isPlanned: true) }
       ?? recovered.lostSince.map { HeldShard.Pause(since: $0, isPlanned: false) }
     with.metrics.shards.add(1)
@@ -50,43 +50,42 @@ extension ShardWorker {
       edgeLost(edge, awaitedUntil: until, shard, now: now)
     }
     askForSessions(shard)
-    touch(shard)
+    touch(shard.number)
   }
 
   /// Every edge has announced its sessions, or had the time to: the shard serves.
   /// - Parameter unheard: edges of which no announcement came in time; 0 stands for those that nobody
   ///   knows.
-  func begin(_ shard: Int, unheard: Set<UInt64>, now: Timestamp) {
-    let term = held[shard]!.term
-    held[shard]!.phase = .serving
-    let afterLoss = held[shard]!.afterLoss || !unheard.isEmpty
+  func begin(_ shard: HeldShard, unheard: Set<UInt64>, now: Timestamp) {
+    shard.phase = .serving
+    let afterLoss = shard.afterLoss || !unheard.isEmpty
     for edge in unheard where edge != 0 {
       let until = now + with.configuration.silentEdgeAwaited
-      held[shard]!.machine.edgeMissing(edge, until: until, now: now)
+      shard.machine.edgeMissing(edge, until: until, now: now)
     }
     decide(shard, now: now) { $0.begin(now: now, afterLoss: afterLoss, into: &$1) }
-    let queued = held[shard]!.queue.takeAll()
+    let queued = shard.queue.takeAll()
     for command in queued {
       decide(shard, now: now) { $0.handle(command, now: now, into: &$1) }
     }
     scheduleAsking(shard, now: now)
     countPause(shard, now: now)
-    let counts = held[shard]!.machine.counts
+    let counts = shard.machine.counts
     with.logger.info(
       "Shard serves.",
       metadata: .keys([
-        .shard: "\(shard)", .epoch: "\(term.epoch)",
-        .sequence: "\(held[shard]!.pipeline.lastSequence)",
+        .shard: "\(shard.number)", .epoch: "\(shard.term.epoch)",
+        .sequence: "\(shard.pipeline.lastSequence)",
         .sessions: "\(counts.sessions)", .commands: "\(queued.count)",
       ]))
-    with.report(.serving(term))
+    with.report(.serving(shard.term))
   }
 
   /// How long nobody served the shard. Where the former owner said when it stopped, by the difference
   /// of two machines' clocks; a negative one counts as none.
-  private func countPause(_ shard: Int, now: Timestamp) {
-    guard let pause = held[shard]!.pausedSince else { return }
-    held[shard]!.pausedSince = nil
+  private func countPause(_ shard: HeldShard, now: Timestamp) {
+    guard let pause = shard.pausedSince else { return }
+    shard.pausedSince = nil
     let metric = pause.isPlanned ? with.metrics.handoverPause : with.metrics.takeoverPause
     metric.record(microseconds: max(0, (now - pause.since).microseconds))
   }
@@ -95,49 +94,47 @@ extension ShardWorker {
   func release(
     _ term: ShardTerm, _ deadline: Timestamp, _ done: @escaping @Sendable (Bool) -> Void
   ) {
-    guard holds(term), held[term.shard]!.release == nil else { return done(false) }
-    let shard = term.shard
+    guard let shard = holding(term), shard.release == nil else { return done(false) }
     leaveBus(shard)
     // A shard that has not begun has said nothing, and does not know all sessions: who waits in its
     // queue, and who comes behind, asks the next owner.
-    _ = held[shard]!.queue.takeAll()
-    let hasBegun = held[shard]!.keepsTime
-    held[shard]!.phase = hasBegun ? .draining : .parting
-    held[shard]!.release = HeldShard.Release(deadline: deadline, done: done)
+    _ = shard.queue.takeAll()
+    let hasBegun = shard.keepsTime
+    shard.phase = hasBegun ? .draining : .parting
+    shard.release = HeldShard.Release(deadline: deadline, done: done)
     if hasBegun { inbox.offer(.drained(term)) }
-    touch(shard)
+    touch(term.shard)
   }
 
   /// The last record is in the journal.
-  func part(_ shard: Int) {
-    let done = held[shard]!.release?.done
-    held[shard]!.release = nil
+  func part(_ shard: HeldShard) {
+    let done = shard.release?.done
+    shard.release = nil
     with.metrics.releases.increment()
     dropSilently(shard)
     done?(true)
   }
 
   /// Gives a shard up at once: what was held back is dropped, nobody is told anything.
-  func stepDown(_ shard: Int, _ reason: String) {
-    guard let term = held[shard]?.term else { return }
+  func stepDown(_ shard: HeldShard, _ reason: String) {
+    let term = shard.term
     with.metrics.stepDowns.increment()
     with.logger.warning(
       "Stepped down from a shard.",
-      metadata: .keys([.shard: "\(shard)", .epoch: "\(term.epoch)", .reason: "\(reason)"]))
+      metadata: .keys([.shard: "\(shard.number)", .epoch: "\(term.epoch)", .reason: "\(reason)"]))
     dropSilently(shard)
     with.report(.steppedDown(term, reason: reason))
   }
 
-  func dropSilently(_ shard: Int) {
-    guard held[shard] != nil else { return }
+  func dropSilently(_ shard: HeldShard) {
     leaveBus(shard)
     with.metrics.shards.add(-1)
-    with.metrics.heldBack.add(-Int64(held[shard]!.countedWaiting))
-    with.metrics.calls.live(.none, was: held[shard]!.countedCalls)
-    let release = held[shard]!.release
-    let waiters = held[shard]!.checkpointWaiters
-    held[shard] = nil
-    touch(shard)
+    with.metrics.heldBack.add(-Int64(shard.countedWaiting))
+    with.metrics.calls.live(.none, was: shard.countedCalls)
+    let release = shard.release
+    let waiters = shard.checkpointWaiters
+    held[shard.number] = nil
+    touch(shard.number)
     release?.done(false)
     for done in waiters { done(false) }
   }
@@ -147,8 +144,8 @@ extension ShardWorker {
     for subscription in waiting.subscriptions { subscription.cancel() }
   }
 
-  private func leaveBus(_ shard: Int) {
-    for subscription in held[shard]!.subscriptions { subscription.cancel() }
-    held[shard]!.subscriptions.removeAll()
+  private func leaveBus(_ shard: HeldShard) {
+    for subscription in shard.subscriptions { subscription.cancel() }
+    shard.subscriptions.removeAll()
   }
 }

@@ -25,8 +25,8 @@ extension ShardWorker {
 
   private static var repeatsQuestionAfter: Span { .milliseconds(300) }
 
-  func carryOut(_ step: TokenStep, _ token: UInt64, _ shard: Int, now: Timestamp) {
-    guard let term = held[shard]?.term else { return }
+  func carryOut(_ step: TokenStep, _ token: UInt64, _ shard: HeldShard, now: Timestamp) {
+    let term = shard.term
     switch step {
     case .read, .claim: tokenJobs.append(TokenJob(term: term, token: token, step: step))
     case .tell(let former, let taken): tell(former, taken, token, term, now: now)
@@ -36,10 +36,10 @@ extension ShardWorker {
   func tokenStepDone(
     _ term: ShardTerm, _ token: UInt64, _ result: TokenStepResult, now: Timestamp
   ) {
-    guard holds(term) else { return }
+    guard let shard = holding(term) else { return }
     // Who registers asks the next owner.
-    if case .parting = held[term.shard]!.phase { return }
-    decide(term.shard, now: now) {
+    if case .parting = shard.phase { return }
+    decide(shard, now: now) {
       $0.tokenStepDone(token: token, result, now: now, into: &$1)
     }
     touch(term.shard)
@@ -167,7 +167,7 @@ extension ShardWorker {
     exchangeAt = .distantFuture
     for number in exchanges.keys.sorted() {
       guard let exchange = exchanges[number] else { continue }
-      if exchange.deadline <= now || !holds(exchange.term) {
+      if exchange.deadline <= now || holding(exchange.term) == nil {
         end(number, exchange, .failed, now: now)
         continue
       }

@@ -191,7 +191,7 @@ package actor ShardWorker {
         break
       }
     }
-    for shard in held.indices { dropSilently(shard) }
+    for case let shard? in held { dropSilently(shard) }
     for shard in Array(expected.keys) { abandon(shard) }
     peerSubscription?.cancel()
   }
@@ -242,7 +242,7 @@ package actor ShardWorker {
 
   private func tend(_ shard: Int, now: Timestamp) {
     isTouched[shard] = false
-    lookAfter(shard, now: now)
+    if let held = held[shard] { lookAfter(held, now: now) }
     due[shard] = held[shard]?.nextDeadline ?? .distantFuture
   }
 

@@ -132,7 +132,7 @@ package struct SpeakerCheck {
     }
     let call: CallID
     switch command.body {
-    case .decline(let id, _), .busy(let id), .query(let id): call = id
+    case .call(let id, .decline), .call(let id, .busy), .call(let id, .query): call = id
     default: return .refused(CallError(.notAccepted))
     }
     guard UserKey(app: allowed.app, user: allowed.user) == command.user,

@@ -66,9 +66,8 @@ package enum CommandSource: Sendable, CaseIterable {
     switch body {
     case .pushReport: self == .gateways
     case .tokenTaken: self == .coordinators
-    case .query: self != .coordinators
-    case .attach, .sessionClosed, .resume, .callerGone, .register, .unregister, .place, .ack,
-      .alerting, .answer, .decline, .busy, .cancel, .connected, .hangUp, .signal, .calls:
+    case .call(_, .query): self != .coordinators
+    case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .ack, .call, .calls:
       self == .edges
     }
   }

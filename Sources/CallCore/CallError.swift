@@ -67,50 +67,7 @@ public struct CallError: Error, Hashable, Sendable, CustomStringConvertible {
 
 extension CallError.Code {
   /// The code's stable name.
-  public var name: String {
-    switch self {
-    case .malformedFrame: "malformedFrame"
-    case .frameTooLarge: "frameTooLarge"
-    case .unknownCommand: "unknownCommand"
-    case .wrongFrameType: "wrongFrameType"
-    case .notAttached: "notAttached"
-    case .alreadyAttached: "alreadyAttached"
-    case .invalidField: "invalidField"
-    case .rateLimited: "rateLimited"
-    case .unsupportedSubprotocol: "unsupportedSubprotocol"
-    case .noSuchResource: "noSuchResource"
-    case .methodNotAllowed: "methodNotAllowed"
-    case .notAccepted: "notAccepted"
-    case .expired: "expired"
-    case .forbidden: "forbidden"
-    case .tokenTooLong: "tokenTooLong"
-    case .revoked: "revoked"
-    case .invalidDevice: "invalidDevice"
-    case .invalidPushToken: "invalidPushToken"
-    case .unknownDevice: "unknownDevice"
-    case .unknownDialect: "unknownDialect"
-    case .unknownCapability: "unknownCapability"
-    case .invalidUserForDialect: "invalidUserForDialect"
-    case .tooManyDevices: "tooManyDevices"
-    case .foreignPushTopic: "foreignPushTopic"
-    case .unknownCall: "unknownCall"
-    case .callIDTaken: "callIdTaken"
-    case .notParty: "notParty"
-    case .callEnded: "callEnded"
-    case .wrongState: "wrongState"
-    case .tooManyCalls: "tooManyCalls"
-    case .tooManyLiveCalls: "tooManyLiveCalls"
-    case .headersTooLarge: "headersTooLarge"
-    case .descriptionTooLarge: "descriptionTooLarge"
-    case .tooManySignals: "tooManySignals"
-    case .invalidCallee: "invalidCallee"
-    case .invalidRingTimeout: "invalidRingTimeout"
-    case .internalError: "internalError"
-    case .tryAgain: "tryAgain"
-    case .draining: "draining"
-    case .overloaded: "overloaded"
-    }
-  }
+  public var name: String { self == .callIDTaken ? "callIdTaken" : "\(self)" }
 
   /// What the code means, where the place that raises it has nothing more exact to say. Limits that an
   /// operator may change are not in it: who refuses for one names the one in force.

@@ -50,18 +50,7 @@ public struct Command: Sendable, Equatable {
     case place(PlaceRequest)
     /// Deliveries arrived. Never answered.
     case ack([Acknowledgement])
-    case alerting(CallID)
-    case answer(CallID, description: String)
-    case decline(CallID, DeclineScope)
-    /// This device is busy; the others ring on.
-    case busy(CallID)
-    case cancel(CallID)
-    case connected(CallID)
-    case hangUp(CallID)
-    case signal(CallID, SignalKind, body: String)
-    /// The caller's device is back, on this session.
-    case resume(CallID)
-    case query(CallID)
+    case call(CallID, CallVerb)
     /// Asks one shard for the live calls that concern the sender's device. It goes to the shard
     /// named; `callee` counts for nothing.
     case calls(shard: UInt32)
@@ -192,14 +181,7 @@ public enum PushProvider: UInt8, Sendable, CaseIterable {
   case fcm = 2
   case webPush = 3
 
-  public var name: String {
-    switch self {
-    case .none: "none"
-    case .apns: "apns"
-    case .fcm: "fcm"
-    case .webPush: "webPush"
-    }
-  }
+  public var name: String { "\(self)" }
 }
 
 /// A push token as the device gave it. Its text goes to no log, metric or error.

@@ -182,16 +182,7 @@ public struct Notice: Sendable, Equatable {
     /// The session ends soon, with its token, unless the device renews it.
     case tokenExpires = 5
 
-    public var name: String {
-      switch self {
-      case .unknown: "unknown"
-      case .sessionReplaced: "sessionReplaced"
-      case .deviceRemoved: "deviceRemoved"
-      case .goAway: "goAway"
-      case .tokenTaken: "tokenTaken"
-      case .tokenExpires: "tokenExpires"
-      }
-    }
+    public var name: String { "\(self)" }
   }
   public var kind: Kind
   public var message: String

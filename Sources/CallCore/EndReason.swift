@@ -20,19 +20,7 @@ public enum EndReason: UInt8, Sendable, CaseIterable {
   case glare = 9
 
   /// The reason's name on the wire (JSON) and in logs.
-  public var name: String {
-    switch self {
-    case .answeredElsewhere: "answeredElsewhere"
-    case .declined: "declined"
-    case .cancelled: "cancelled"
-    case .unanswered: "unanswered"
-    case .busy: "busy"
-    case .unreachable: "unreachable"
-    case .hungUp: "hungUp"
-    case .failed: "failed"
-    case .glare: "glare"
-    }
-  }
+  public var name: String { "\(self)" }
 
   /// Whether a call that ended so is a missed call for the callee.
   ///
@@ -56,13 +44,5 @@ public enum CallPhase: UInt8, Sendable, CaseIterable {
   case answered = 3
   case ended = 4
 
-  public var name: String {
-    switch self {
-    case .unknown: "unknown"
-    case .placed: "placed"
-    case .ringing: "ringing"
-    case .answered: "answered"
-    case .ended: "ended"
-    }
-  }
+  public var name: String { "\(self)" }
 }

@@ -16,16 +16,7 @@ public enum PushPurpose: UInt8, Sendable, CaseIterable {
   /// Tells the user of a missed call.
   case missedNotice = 6
 
-  public var name: String {
-    switch self {
-    case .ring: "ring"
-    case .missed: "missed"
-    case .answeredElsewhere: "answeredElsewhere"
-    case .cancel: "cancel"
-    case .ended: "ended"
-    case .missedNotice: "missedNotice"
-    }
-  }
+  public var name: String { "\(self)" }
 
   /// Whether it tells a device that a push made ring that the call ended.
   public var isCleanUp: Bool {

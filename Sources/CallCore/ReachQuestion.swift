@@ -7,11 +7,11 @@ extension Command {
     let nobody = UserKey(app: nobodysApp, user: "reach-\(number)")
     return Command(
       session: session, request: number, user: nobody, device: DeviceID("edge"), callee: nobody,
-      body: .query(CallID(high: 0, low: number)))
+      body: .call(CallID(high: 0, low: number), .query))
   }
 
   public var isReachQuestion: Bool {
-    guard case .query(let call) = body, call.high == 0 else { return false }
+    guard case .call(let call, .query) = body, call.high == 0 else { return false }
     return user.app == Self.nobodysApp && callee == user && device.text == "edge"
   }
 }

@@ -179,14 +179,14 @@ extension ShardMachine {
 
   // MARK: The rest
 
-  mutating func handleCallCommand(
-    _ command: Command, _ context: CallContext, into outcome: inout Outcome
+  mutating func handle(
+    _ command: Command, _ id: CallID, _ verb: CallVerb, _ context: CallContext,
+    into outcome: inout Outcome
   ) {
-    guard let id = command.body.call else { return }
-    if case .query = command.body {
+    if case .query = verb {
       return Self.reply(command, .call(state(of: id, seenBy: command)), .urgent, into: &outcome)
     }
-    if case .signal = command.body, room == .scarce {
+    if case .signal = verb, room == .scarce {
       let error = CallError(.overloaded, retryAfterMilliseconds: 1000)
       return Self.reply(command, .error(error), .urgent, into: &outcome)
     }
@@ -194,25 +194,24 @@ extension ShardMachine {
       return Self.reply(command, .error(CallError(.unknownCall)), .urgent, into: &outcome)
     }
     var role = calls[slot].role(of: command.user, command.device)
-    if case .calleeDevice = role, command.body.joins, calls[slot].isRinging {
-      role = join(command, context, into: &outcome)
+    if case .calleeDevice = role, verb.joins, calls[slot].isRinging {
+      role = join(command, id, context, into: &outcome)
     }
     var answer: Reply? = .error(CallError(.notParty))
     // Before a new owner begins, nobody has been told anything: that is not the same as all knowing.
     let isServing = isServing
     mutate(id) { call in
-      answer = Self.carryOut(command, &call, role, context, into: &outcome)
+      answer = Self.carryOut(verb, command, &call, role, context, into: &outcome)
       if isServing { call.settleIfAllHeard(context, into: &outcome) }
     }
-    if let answer { Self.reply(command, answer, command.body.urgency, into: &outcome) }
+    if let answer { Self.reply(command, answer, verb.urgency, into: &outcome) }
   }
 
   /// A device that a push woke may answer or decline before it has attached.
   private mutating func join(
-    _ command: Command, _ context: CallContext, into outcome: inout Outcome
+    _ command: Command, _ id: CallID, _ context: CallContext, into outcome: inout Outcome
   ) -> Call.Role {
     var role = Call.Role.calleeDevice
-    guard let id = command.body.call else { return role }
     let device = users[command.user]?.device(command.device)
     let party = Party(
       user: command.user.user, device: command.device, deviceName: device?.name ?? "")
@@ -229,17 +228,17 @@ extension ShardMachine {
 
   /// - Returns: nil where nothing is to be answered.
   private static func carryOut(
-    _ command: Command, _ call: inout Call, _ role: Call.Role, _ context: CallContext,
-    into outcome: inout Outcome
+    _ verb: CallVerb, _ command: Command, _ call: inout Call, _ role: Call.Role,
+    _ context: CallContext, into outcome: inout Outcome
   ) -> Reply? {
-    switch (command.body, role) {
+    switch (verb, role) {
     // Strangers learn from no command more than from a query: not even that there is such a call.
     case (_, .stranger):
       return .error(CallError(command.user == call.callerKey ? .notParty : .unknownCall))
     case (.alerting, .leg(let leg)): return call.alerting(leg, context, into: &outcome)
-    case (.answer(_, let description), .leg(let leg)):
+    case (.answer(let description), .leg(let leg)):
       return call.answer(leg, description: description, context, into: &outcome)
-    case (.decline(_, let scope), .leg(let leg)):
+    case (.decline(let scope), .leg(let leg)):
       return call.decline(leg, scope, on: command.session, context, into: &outcome)
     case (.busy, .leg(let leg)):
       return call.busy(leg, on: command.session, context, into: &outcome)
@@ -258,7 +257,7 @@ extension ShardMachine {
     case (.cancel, _): return .error(CallError(.notParty, "Only the caller's device can cancel."))
     case (.connected, _): return call.connected(role, context, into: &outcome)
     case (.hangUp, _): return call.hangUp(role, on: command.session, context, into: &outcome)
-    case (.signal(_, let kind, let body), _):
+    case (.signal(let kind, let body), _):
       return call.signal(
         role, request: command.request, after: command.after, on: command.session, kind, body,
         context, into: &outcome)
@@ -266,51 +265,55 @@ extension ShardMachine {
       call.callerAttached(command.session, context, into: &outcome)
       return .call(call.state(for: .caller))
     case (.resume, _): return .call(call.state(for: role))
-    case (.attach, _), (.sessionClosed, _), (.callerGone, _), (.register, _), (.unregister, _),
-      (.place, _), (.ack, _), (.query, _), (.calls, _), (.pushReport, _), (.tokenTaken, _):
-      return .error(CallError(.internalError))
+    case (.query, _): return .call(call.state(for: role))
+    }
+  }
+}
+
+extension CallVerb {
+  /// Whether a device of the callee without a leg gets one by saying this.
+  fileprivate var joins: Bool {
+    switch self {
+    case .alerting, .answer, .decline, .busy: true
+    case .cancel, .connected, .hangUp, .signal, .resume, .query: false
+    }
+  }
+
+  /// How long the reply may wait for company.
+  fileprivate var urgency: Outcome.Urgency {
+    switch self {
+    case .connected: .slow
+    case .alerting, .hangUp: .relaxed
+    case .signal: .lazy
+    case .answer, .decline, .busy, .cancel, .resume, .query: .urgent
     }
   }
 }
 
 extension Command.Body {
-  /// The call that the command is about.
-  var call: CallID? {
-    switch self {
-    case .alerting(let id), .answer(let id, _), .decline(let id, _), .busy(let id), .cancel(let id),
-      .connected(let id), .hangUp(let id), .signal(let id, _, _), .resume(let id), .query(let id):
-      id
-    case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .ack, .calls,
-      .pushReport, .tokenTaken:
-      nil
-    }
-  }
-
-  /// Whether a device of the callee without a leg gets one by saying this.
-  var joins: Bool {
-    switch self {
-    case .alerting, .answer, .decline, .busy: true
-    case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .ack, .cancel,
-      .connected, .hangUp, .signal, .resume, .query, .calls, .pushReport, .tokenTaken:
-      false
-    }
-  }
-
   /// Whether it may wait a few milliseconds on its way, to travel with others.
   public var mayWait: Bool { urgency <= .lazy }
 
   /// How long its reply may wait for company.
   var urgency: Outcome.Urgency {
     switch self {
+    case .call(_, let verb): verb.urgency
     case .ack: .idle
-    case .connected, .calls: .slow
-    case .alerting, .hangUp: .relaxed
-    case .signal: .lazy
-    case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .answer, .decline,
-      .busy, .cancel, .resume, .query, .tokenTaken:
-      .urgent
+    case .calls: .slow
+    case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .tokenTaken: .urgent
     // Nobody waits for it but the gateway; what follows from a failure is urgent by itself.
     case .pushReport: .idle
+    }
+  }
+
+  /// The call that a command is about; nil where it is about none, or several.
+  public var call: CallID? {
+    switch self {
+    case .call(let call, _): call
+    case .place(let request): request.call
+    case .pushReport(let report): report.call
+    case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack, .calls, .tokenTaken:
+      nil
     }
   }
 }

@@ -161,9 +161,7 @@ public struct ShardMachine: Sendable {
           call.acknowledge(role, item.version, context, into: &outcome)
         }
       }
-    case .alerting, .answer, .decline, .busy, .cancel, .connected, .hangUp, .signal, .resume,
-      .query:
-      handleCallCommand(command, context, into: &outcome)
+    case .call(let id, let verb): handle(command, id, verb, context, into: &outcome)
     case .calls: liveCalls(command, into: &outcome)
     case .pushReport(let report): pushReported(command, report, context, into: &outcome)
     case .tokenTaken(let taken): tokenTaken(command, taken, context, into: &outcome)

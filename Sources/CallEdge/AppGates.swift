@@ -120,7 +120,7 @@ package final class AppGate: Sendable {
   /// Whether there are limits for such commands.
   static func limits(_ body: Command.Body) -> Bool {
     switch body {
-    case .place, .register, .answer, .signal: true
+    case .place, .register, .call(_, .answer), .call(_, .signal): true
     default: false
     }
   }
@@ -192,8 +192,8 @@ extension Command.Body {
       request.headers.reduce(request.description.utf8.count) {
         $0 + $1.name.utf8.count + $1.value.utf8.count
       }
-    case .answer(_, let description): description.utf8.count
-    case .signal(_, _, let body): body.utf8.count
+    case .call(_, .answer(let description)): description.utf8.count
+    case .call(_, .signal(_, let body)): body.utf8.count
     default: 0
     }
   }

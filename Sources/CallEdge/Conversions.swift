@@ -95,34 +95,18 @@ extension ServerReply {
 }
 
 extension Command.Body {
-  /// The call that a command is about; nil where it is about none, or several.
-  var call: CallID? {
-    switch self {
-    case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack, .calls, .tokenTaken:
-      nil
-    case .pushReport(let report): report.call
-    case .place(let request): request.call
-    case .alerting(let call), .answer(let call, _), .decline(let call, _), .busy(let call),
-      .cancel(let call), .connected(let call), .hangUp(let call), .signal(let call, _, _),
-      .resume(let call), .query(let call):
-      call
-    }
-  }
-
   /// About how many bytes the command takes on the bus.
   var approximateBytes: Int {
     switch self {
     case .place(let request):
       128 + request.description.utf8.count
         + request.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 8 }
-    case .answer(_, let description): 128 + description.utf8.count
-    case .signal(_, _, let body): 128 + body.utf8.count
+    case .call(_, .answer(let description)): 128 + description.utf8.count
+    case .call(_, .signal(_, let body)): 128 + body.utf8.count
     case .register: 2048
     case .ack(let items): 96 + 32 * items.count
     case .callerGone(let calls): 96 + 20 * calls.count
-    case .attach, .sessionClosed, .unregister, .alerting, .decline, .busy, .cancel, .connected,
-      .hangUp, .resume, .query, .calls, .pushReport, .tokenTaken:
-      192
+    case .attach, .sessionClosed, .unregister, .call, .calls, .pushReport, .tokenTaken: 192
     }
   }
 }

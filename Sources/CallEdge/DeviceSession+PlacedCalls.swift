@@ -62,7 +62,7 @@ extension DeviceSession {
     case .call: noteHeard(of: call)
     case .done:
       switch body {
-      case .cancel, .hangUp: forget(call)
+      case .call(_, .cancel), .call(_, .hangUp): forget(call)
       default: noteHeard(of: call)
       }
     case .answer, .attached, .registered, .calls: break
@@ -87,7 +87,7 @@ extension Command.Body {
   /// The call that the command places, or finds placed by its sender.
   fileprivate var placing: CallID? {
     if case .place(let request) = self { return request.call }
-    if case .resume(let call) = self { return call }
+    if case .call(let call, .resume) = self { return call }
     return nil
   }
 }

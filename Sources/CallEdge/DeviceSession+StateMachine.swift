@@ -30,9 +30,7 @@ extension DeviceSession {
       actions.append(.reply(frame.id, isAttached ? .done : .error(CallError(.notAttached))))
     case .calls: askForCalls(frame.id, now: now, into: &actions)
     case .renew(let token): renew(token, id: frame.id, into: &actions)
-    case .register, .unregister, .place, .alerting, .answer, .decline, .busy, .cancel, .connected,
-      .hangUp, .signal, .resume, .query:
-      forward(frame, into: &actions)
+    case .register, .unregister, .place, .call: forward(frame, into: &actions)
     }
   }
 
@@ -172,21 +170,9 @@ extension DeviceSession {
       request.deviceName = identity.deviceName
       asked(for: address.call, callee: callee(address))
       return (callee(address), .place(request))
-    case .alerting(let address): return (callee(address), .alerting(address.call))
-    case .answer(let address, let description):
-      return (callee(address), .answer(address.call, description: description))
-    case .decline(let address, let scope):
-      return (callee(address), .decline(address.call, scope))
-    case .busy(let address): return (callee(address), .busy(address.call))
-    case .cancel(let address): return (callee(address), .cancel(address.call))
-    case .connected(let address): return (callee(address), .connected(address.call))
-    case .hangUp(let address): return (callee(address), .hangUp(address.call))
-    case .signal(let address, let kind, let body):
-      return (callee(address), .signal(address.call, kind, body: body))
-    case .resume(let address):
-      asked(for: address.call, callee: callee(address))
-      return (callee(address), .resume(address.call))
-    case .query(let address): return (callee(address), .query(address.call))
+    case .call(let address, let verb):
+      if verb == .resume { asked(for: address.call, callee: callee(address)) }
+      return (callee(address), .call(address.call, verb))
     }
   }
 
@@ -329,8 +315,8 @@ extension Reply {
   /// or that its media flows, goes on with what it does; unless the call is over.
   fileprivate func isNews(to command: Command.Body) -> Bool {
     switch (command, self) {
-    case (.alerting, .call(let state)): state.phase != .ringing
-    case (.connected, .done): false
+    case (.call(_, .alerting), .call(let state)): state.phase != .ringing
+    case (.call(_, .connected), .done): false
     default: true
     }
   }

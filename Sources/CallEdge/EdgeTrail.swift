@@ -41,16 +41,11 @@ extension Command.Body {
   fileprivate var trail: (name: String, level: Logger.Level) {
     switch self {
     case .place: ("place", .debug)
-    case .answer: ("answer", .debug)
-    case .decline: ("decline", .debug)
-    case .busy: ("busy", .debug)
-    case .cancel: ("cancel", .debug)
-    case .hangUp: ("hangUp", .debug)
-    case .alerting: ("alerting", .trace)
-    case .connected: ("connected", .trace)
-    case .signal: ("signal", .trace)
-    case .resume: ("resume", .trace)
-    case .query: ("query", .trace)
+    case .call(_, let verb):
+      switch verb {
+      case .answer, .decline, .busy, .cancel, .hangUp: (verb.name, .debug)
+      default: (verb.name, .trace)
+      }
     case .ack: ("acknowledgement", .trace)
     case .callerGone: ("loss of the caller", .trace)
     case .attach: ("attach", .trace)
@@ -65,10 +60,7 @@ extension Command.Body {
     case .ack(let items): items.map(\.call)
     case .callerGone(let calls): calls
     case .attach(let attach): attach.forCall.map { [$0] } ?? []
-    case .sessionClosed, .register, .unregister, .place, .alerting, .answer, .decline, .busy,
-      .cancel,
-      .connected, .hangUp, .signal, .resume, .query, .pushReport, .tokenTaken,
-      .calls:
+    case .sessionClosed, .register, .unregister, .place, .call, .pushReport, .tokenTaken, .calls:
       call.map { [$0] } ?? []
     }
   }

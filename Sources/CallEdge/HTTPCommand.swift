@@ -27,15 +27,15 @@ struct HTTPCommand {
       self.body = .unregister(named)
     case .call(let address):
       self.device = try credential.device(named: device)
-      self.body = .query(address.call)
+      self.body = .call(address.call, .query)
     case .decline(let address):
       let content = try HTTPBodies.decline(body)
       self.device = try credential.device(named: content.device?.text ?? device)
-      self.body = .decline(address.call, content.scope)
+      self.body = .call(address.call, .decline(content.scope))
     case .busy(let address):
       let content = try HTTPBodies.busy(body)
       self.device = try credential.device(named: content.device?.text ?? device)
-      self.body = .busy(address.call)
+      self.body = .call(address.call, .busy)
     case .connect, .health:
       throw CallError(.noSuchResource)
     }

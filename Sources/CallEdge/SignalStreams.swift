@@ -27,7 +27,7 @@ struct SignalStreams {
   private static let gapsMax = 10_000
 
   private static func key(_ command: Command) -> Key? {
-    guard case .signal(let call, _, _) = command.body else { return nil }
+    guard case .call(let call, .signal) = command.body else { return nil }
     return Key(session: command.session.number, call: call)
   }
 

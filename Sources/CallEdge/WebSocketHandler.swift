@@ -559,6 +559,6 @@ final class WebSocketHandler: ChannelInboundHandler {
     let count = loop.shared.configuration.shardCount
     return session.placedCalls
       .filter { ShardHash.shard(of: $0.callee, count: count) == shard }
-      .map { command(0, from: sender, callee: $0.callee, .resume($0.call)) }
+      .map { command(0, from: sender, callee: $0.callee, .call($0.call, .resume)) }
   }
 }

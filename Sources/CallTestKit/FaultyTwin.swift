@@ -193,19 +193,20 @@ package final class FaultyTwin: DeviceNetwork {
             RegisteredInfo(device: party.device, expiresAt: loop.now + .seconds(86_400)))))
     case .unregister: link.deliver(.reply(id: frame.id, .done))
     case .place(let address, let request): place(address, request, frame.id, party, link)
-    case .alerting(let address): inCall(address, frame.id, link, alerting)
-    case .answer(let address, _): inCall(address, frame.id, link, answer)
-    case .decline(let address, .everywhere): inCall(address, frame.id, link, declineEverywhere)
-    case .decline(let address, .here), .busy(let address):
-      let reason: EndReason = if case .busy = frame.command { .busy } else { .declined }
+    case .call(let address, .alerting): inCall(address, frame.id, link, alerting)
+    case .call(let address, .answer): inCall(address, frame.id, link, answer)
+    case .call(let address, .decline(.everywhere)):
+      inCall(address, frame.id, link, declineEverywhere)
+    case .call(let address, .decline(.here)), .call(let address, .busy):
+      let reason: EndReason = if case .call(_, .busy) = frame.command { .busy } else { .declined }
       inCall(address, frame.id, link) { self.leave($0, $1, reason) }
-    case .cancel(let address): inCall(address, frame.id, link, cancel)
-    case .connected(let address): inCall(address, frame.id, link) { _, _ in .done }
-    case .hangUp(let address): inCall(address, frame.id, link, hangUp)
-    case .signal(let address, let kind, let body):
+    case .call(let address, .cancel): inCall(address, frame.id, link, cancel)
+    case .call(let address, .connected): inCall(address, frame.id, link) { _, _ in .done }
+    case .call(let address, .hangUp): inCall(address, frame.id, link, hangUp)
+    case .call(let address, .signal(let kind, let body)):
       inCall(address, frame.id, link) { self.signal($0, $1, kind, body) }
-    case .resume(let address): inCall(address, frame.id, link, resume)
-    case .query(let address): inCall(address, frame.id, link) { .call(self.state($0, $1)) }
+    case .call(let address, .resume): inCall(address, frame.id, link, resume)
+    case .call(let address, .query): inCall(address, frame.id, link) { .call(self.state($0, $1)) }
     }
   }
 

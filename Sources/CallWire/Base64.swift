@@ -1,10 +1,22 @@
-/// Base64 with the alphabet for URLs (RFC 4648, section 5).
+/// Base64 with the alphabet for URLs, without padding (RFC 4648, section 5).
 public enum Base64URL {
-  private static let alphabet = Array(
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+  public static func text(_ bytes: [UInt8]) -> String { Base64.text(bytes, last: "-_") }
+
+  /// As `Base64.bytes`.
+  public static func bytes(_ text: String) -> [UInt8]? { Base64.bytes(text) }
+}
+
+/// Base64 with the plain alphabet, padded (RFC 4648, section 4).
+public enum Base64 {
+  public static func text(_ bytes: [UInt8]) -> String {
+    text(bytes, last: "+/") + String(repeating: "=", count: (3 - bytes.count % 3) % 3)
+  }
 
   /// Without padding.
-  public static func text(_ bytes: [UInt8]) -> String {
+  /// - Parameter last: the two characters in which the alphabets differ.
+  fileprivate static func text(_ bytes: [UInt8], last: String) -> String {
+    let alphabet = Array(
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789\(last)".utf8)
     var out: [UInt8] = []
     out.reserveCapacity((bytes.count + 2) / 3 * 4)
     for start in stride(from: 0, to: bytes.count, by: 3) {
@@ -17,7 +29,7 @@ public enum Base64URL {
     return String(decoding: out, as: UTF8.self)
   }
 
-  /// Takes the plain alphabet, too, and padding or none; nothing else. nil where bits are left over
+  /// Takes both alphabets, and padding or none; nothing else. nil where bits are left over
   /// that belong to no byte.
   public static func bytes(_ text: String) -> [UInt8]? {
     var digits = Array(text.utf8)

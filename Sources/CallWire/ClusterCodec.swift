@@ -15,116 +15,102 @@ public enum ClusterCodec {
   public static let pushFormat: UInt32 = 2
 
   public static func encode(_ value: CommandBatch) -> [UInt8] {
-    Packer.bytes { $0.commandBatch(value) }
+    Packer.bytes(CommandBatchMapping.self, value)
   }
   public static func encode(_ value: EdgeBatch) -> [UInt8] {
-    Packer.bytes { $0.edgeBatch(value) }
+    Packer.bytes(EdgeBatchMapping.self, value)
   }
   public static func encode(_ value: Heartbeat) -> [UInt8] {
-    Packer.bytes { $0.heartbeat(value) }
+    Packer.bytes(HeartbeatMapping.self, value)
   }
   public static func encode(_ value: AnnounceRequest) -> [UInt8] {
-    Packer.bytes { $0.announceRequest(value) }
+    Packer.bytes(AnnounceRequestMapping.self, value)
   }
   public static func encode(_ value: AnnounceDone) -> [UInt8] {
-    Packer.bytes { $0.announceDone(value) }
+    Packer.bytes(AnnounceDoneMapping.self, value)
   }
   public static func encode(_ value: Lease) -> [UInt8] {
-    Packer.bytes { $0.lease(value) }
+    Packer.bytes(LeaseMapping.self, value)
   }
   public static func encode(_ value: ClusterRecord) -> [UInt8] {
-    Packer.bytes { $0.clusterRecord(value) }
+    Packer.bytes(ClusterRecordMapping.self, value)
   }
   public static func encode(_ value: JournalRecord) -> [UInt8] {
-    Packer.bytes { $0.journalRecord(value) }
+    Packer.bytes(JournalRecordMapping.self, value)
   }
   public static func encode(_ value: Checkpoint) -> [UInt8] {
-    Packer.bytes { $0.checkpoint(value) }
+    Packer.bytes(CheckpointMapping.self, value)
   }
   public static func encode(_ value: Registration) -> [UInt8] {
-    Packer.bytes { $0.registration(value) }
+    Packer.bytes(RegistrationMapping.self, value)
   }
   public static func encode(_ value: TokenOwner) -> [UInt8] {
-    Packer.bytes { $0.tokenOwner(value) }
+    Packer.bytes(TokenOwnerMapping.self, value)
   }
 
   /// Calls of which gateways are to send no more rings.
   public static func encode(withdrawn calls: [CallID]) -> [UInt8] {
-    Packer.bytes { $0.pushWithdrawal(calls) }
+    Packer.bytes(PushWithdrawalMapping.self, calls)
   }
 
   public static func commandBatch(_ bytes: [UInt8]) throws(WireError) -> CommandBatch {
-    try read(bytes, "command batch", callmesh__v1__command_batch__unpack, Unpacker.commandBatch)
+    try read(CommandBatchMapping.self, bytes, "command batch", callmesh__v1__command_batch__unpack)
   }
   public static func edgeBatch(_ bytes: [UInt8]) throws(WireError) -> EdgeBatch {
-    try read(bytes, "edge batch", callmesh__v1__edge_batch__unpack, Unpacker.edgeBatch)
+    try read(EdgeBatchMapping.self, bytes, "edge batch", callmesh__v1__edge_batch__unpack)
   }
   public static func heartbeat(_ bytes: [UInt8]) throws(WireError) -> Heartbeat {
-    try read(bytes, "heartbeat", callmesh__v1__heartbeat__unpack, Unpacker.heartbeat)
+    try read(HeartbeatMapping.self, bytes, "heartbeat", callmesh__v1__heartbeat__unpack)
   }
   public static func announceRequest(_ bytes: [UInt8]) throws(WireError) -> AnnounceRequest {
-    try read(bytes, "announce request", callmesh__v1__announce_request__unpack) {
-      (message) throws(Fault) in
-      try Unpacker.checkSaid(format: message.pointee.format)
-      return AnnounceRequest(
-        shard: message.pointee.shard, epoch: message.pointee.epoch, number: message.pointee.number)
-    }
-  }
-  /// Calls whose rings are withdrawn.
-  public static func pushWithdrawal(_ bytes: [UInt8]) throws(WireError) -> [CallID] {
-    try read(bytes, "push withdrawal", callmesh__v1__push_withdrawal__unpack) {
-      (message) throws(Fault) in
-      try Unpacker.checkSaid(format: message.pointee.format)
-      return try Unpacker.calls(message.pointee.n_calls, message.pointee.calls)
-    }
+    try read(
+      AnnounceRequestMapping.self, bytes, "announce request",
+      callmesh__v1__announce_request__unpack)
   }
   public static func announceDone(_ bytes: [UInt8]) throws(WireError) -> AnnounceDone {
-    try read(bytes, "announce done", callmesh__v1__announce_done__unpack) {
-      (message) throws(Fault) in
-      try Unpacker.checkSaid(format: message.pointee.format)
-      return AnnounceDone(
-        shard: message.pointee.shard, epoch: message.pointee.epoch, edge: message.pointee.edge,
-        sessions: message.pointee.sessions_said == 0
-          ? nil : Int(clamping: message.pointee.sessions_said - 1), number: message.pointee.number,
-        secret: Unpacker.secret(message.pointee.secret_high, message.pointee.secret_low))
-    }
+    try read(AnnounceDoneMapping.self, bytes, "announce done", callmesh__v1__announce_done__unpack)
   }
   public static func lease(_ bytes: [UInt8]) throws(WireError) -> Lease {
-    try read(bytes, "lease", callmesh__v1__lease__unpack, Unpacker.lease)
+    try read(LeaseMapping.self, bytes, "lease", callmesh__v1__lease__unpack)
   }
   public static func clusterRecord(_ bytes: [UInt8]) throws(WireError) -> ClusterRecord {
-    try read(bytes, "cluster record", callmesh__v1__cluster_record__unpack, Unpacker.clusterRecord)
+    try read(
+      ClusterRecordMapping.self, bytes, "cluster record", callmesh__v1__cluster_record__unpack)
   }
   /// - Throws: also where an entry is of a kind, or the record of a form, that this version does not
   ///   know. Such a shard must not be continued.
   public static func journalRecord(_ bytes: [UInt8]) throws(WireError) -> JournalRecord {
-    try read(bytes, "journal record", callmesh__v1__journal_record__unpack, Unpacker.journalRecord)
+    try read(
+      JournalRecordMapping.self, bytes, "journal record", callmesh__v1__journal_record__unpack)
   }
   /// - Throws: as `journalRecord(_:)`.
   public static func checkpoint(_ bytes: [UInt8]) throws(WireError) -> Checkpoint {
-    try read(bytes, "checkpoint", callmesh__v1__checkpoint__unpack, Unpacker.checkpoint)
+    try read(CheckpointMapping.self, bytes, "checkpoint", callmesh__v1__checkpoint__unpack)
   }
   public static func registration(_ bytes: [UInt8]) throws(WireError) -> Registration {
     try read(
-      bytes, "registration", callmesh__v1__registration_record__unpack, Unpacker.registration)
+      RegistrationMapping.self, bytes, "registration", callmesh__v1__registration_record__unpack)
   }
-
   public static func tokenOwner(_ bytes: [UInt8]) throws(WireError) -> TokenOwner {
-    try read(bytes, "token owner", callmesh__v1__token_owner__unpack, Unpacker.tokenOwner)
+    try read(TokenOwnerMapping.self, bytes, "token owner", callmesh__v1__token_owner__unpack)
+  }
+  /// Calls whose rings are withdrawn.
+  public static func pushWithdrawal(_ bytes: [UInt8]) throws(WireError) -> [CallID] {
+    try read(
+      PushWithdrawalMapping.self, bytes, "push withdrawal", callmesh__v1__push_withdrawal__unpack)
   }
 
   @inline(__always)
-  static func read<Message, Value>(
-    _ bytes: [UInt8], _ what: StaticString,
+  static func read<Map: Mapping>(
+    _ map: Map.Type, _ bytes: [UInt8], _ what: StaticString,
     _ unpack: (
       UnsafeMutablePointer<ProtobufCAllocator>?, Int, UnsafePointer<UInt8>?
-    ) -> UnsafeMutablePointer<Message>?,
-    _ read: (UnsafeMutablePointer<Message>) throws(Fault) -> Value
-  ) throws(WireError) -> Value {
+    ) -> UnsafeMutablePointer<Map.Message>?
+  ) throws(WireError) -> Map.Value {
     do throws(Fault) {
-      return try bytes.withUnsafeBufferPointer { (buffer) throws(Fault) -> Value in
+      return try bytes.withUnsafeBufferPointer { (buffer) throws(Fault) -> Map.Value in
         // Our own nodes wrote it: the limit is only there for bytes that went bad.
-        try Unpacker.message(UnsafeRawBufferPointer(buffer), memoryPerByte: 256, unpack, read)
+        try Unpacker.value(map, UnsafeRawBufferPointer(buffer), memoryPerByte: 256, unpack)
       }
     } catch {
       throw WireError("\(what): \(error.sentence)")

@@ -5,14 +5,15 @@ extension DeviceCodec {
   static func decodeProtobufClient(
     _ bytes: UnsafeRawBufferPointer
   ) throws(Fault) -> ClientFrame {
-    try Unpacker.message(bytes, callmesh__v1__client_frame__unpack, Unpacker.clientFrame)
+    try Unpacker.value(
+      ClientFrameMapping.self, bytes, memoryPerByte: 16, callmesh__v1__client_frame__unpack)
   }
 
   static func decodeProtobufServer(
     _ bytes: UnsafeRawBufferPointer
   ) throws(Fault) -> ServerFrame {
-    try Unpacker.message(
-      bytes, memoryPerByte: 256, callmesh__v1__server_frame__unpack, Unpacker.serverFrame)
+    try Unpacker.value(
+      ServerFrameMapping.self, bytes, memoryPerByte: 256, callmesh__v1__server_frame__unpack)
   }
 
   /// The number of a client frame that could not be read, as far as its outermost fields can be; 0

@@ -53,8 +53,8 @@ public enum DeviceCodec: Sendable, CaseIterable {
 
   public func encode(_ frame: ClientFrame) -> [UInt8] {
     switch self {
-    case .protobuf: Packer.bytes { $0.clientFrame(frame) }
-    case .json: JSONForm.bytes(frame)
+    case .protobuf: Packer.bytes(ClientFrameMapping.self, frame)
+    case .json: MessageWriter.bytes(ClientFrameMapping.self, frame, .clientFrame)
     }
   }
 
@@ -73,8 +73,8 @@ public enum DeviceCodec: Sendable, CaseIterable {
 
   public func encode(_ frame: ServerFrame) -> [UInt8] {
     switch self {
-    case .protobuf: Packer.bytes { $0.serverFrame(frame) }
-    case .json: JSONForm.bytes(frame)
+    case .protobuf: Packer.bytes(ServerFrameMapping.self, frame)
+    case .json: MessageWriter.bytes(ServerFrameMapping.self, frame, .serverFrame)
     }
   }
 

@@ -31,16 +31,7 @@ public enum ClientCommand: Sendable, Equatable {
   /// The call id stands in both; the address's counts.
   case place(CallAddress, PlaceRequest)
   case ack([AckItem])
-  case alerting(CallAddress)
-  case answer(CallAddress, description: String)
-  case decline(CallAddress, DeclineScope)
-  case busy(CallAddress)
-  case cancel(CallAddress)
-  case connected(CallAddress)
-  case hangUp(CallAddress)
-  case signal(CallAddress, SignalKind, body: String)
-  case resume(CallAddress)
-  case query(CallAddress)
+  case call(CallAddress, CallVerb)
   /// Asks whether the connection lives.
   case ping
   /// Asks for the live calls that concern this device.

@@ -1,7 +1,7 @@
 internal import CallCore
 
 /// What is wrong with bytes that came in. Each codec turns it into its own error.
-enum Fault: Error {
+package enum Fault: Error {
   /// Not protobuf, not JSON, or too deep.
   case malformed
   /// This field's value cannot be.
@@ -16,6 +16,11 @@ enum Fault: Error {
   case unknownCapability
   /// It says that one must know later rules to understand it.
   case laterFormat(UInt32)
+
+  /// The same, of a message that stands in `field` of another one.
+  func inside(_ field: String) -> Fault {
+    if case .field(let name) = self { .field("\(field).\(name)") } else { self }
+  }
 
   var sentence: String {
     switch self {

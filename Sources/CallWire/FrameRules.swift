@@ -38,15 +38,13 @@ struct FrameRules {
       try check(call)
       try check(description: request.description)
       try check(request.headers)
-    case .answer(let call, let description):
+    case .call(let call, let verb):
       try check(call)
-      try check(description: description)
-    case .signal(let call, _, let body):
-      try check(call)
-      try check(signal: body)
-    case .alerting(let call), .decline(let call, _), .busy(let call), .cancel(let call),
-      .connected(let call), .hangUp(let call), .resume(let call), .query(let call):
-      try check(call)
+      switch verb {
+      case .answer(let description): try check(description: description)
+      case .signal(_, let body): try check(signal: body)
+      default: break
+      }
     }
   }
 

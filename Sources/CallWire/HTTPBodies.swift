@@ -9,17 +9,17 @@ public enum HTTPBodies {
 
   /// `{"call":{…},"phase":"ringing",…}`
   public static func callState(_ state: CallState) -> [UInt8] {
-    JSONWriter.object { JSONForm.fields(state, into: &$0) }
+    MessageWriter.bytes(CallStateMapping.self, state, .callState)
   }
 
   /// `{"error":{"code":…,"name":…,"message":…}}`
   public static func error(_ error: CallError) -> [UInt8] {
-    JSONWriter.object { $0.object("error") { JSONForm.fields(error, into: &$0) } }
+    MessageWriter.bytes(ErrorBodyMapping.self, error, .error)
   }
 
   /// `{"device":…,"expiresAtMs":…,"removedDevices":[…],"capabilities":[…]}`
   public static func registered(_ info: RegisteredInfo) -> [UInt8] {
-    JSONWriter.object { JSONForm.fields(info, into: &$0) }
+    MessageWriter.bytes(RegisteredMapping.self, info, .registered)
   }
 
   // MARK: Requests
@@ -41,11 +41,10 @@ public enum HTTPBodies {
   public static func register(
     _ bytes: [UInt8], limits: CallLimits
   ) throws(CallError) -> Register {
-    let (name, request) = try read(bytes) { (json) throws(Fault) in
-      try JSONParse.register(&json, "")
-    }
-    let device = try device(name)
-    return Register(device: device, request: try RegistrationRules.normalised(request))
+    var body = try read(DeviceRegisterMapping.self, bytes, .register)
+    try check(body.device)
+    body.request = try RegistrationRules.normalised(body.request)
+    return body
   }
 
   /// The body of `POST /v1/calls/{callee}/{call}/decline`.
@@ -68,8 +67,9 @@ public enum HTTPBodies {
   /// - Throws: `malformedFrame`, `invalidField`, `invalidDevice`.
   public static func decline(_ bytes: [UInt8]) throws(CallError) -> Decline {
     guard !bytes.isEmpty else { return Decline() }
-    let (name, scope, capability) = try read(bytes, JSONParse.refusal)
-    return Decline(device: try device(name), scope: scope, capability: capability)
+    let body = try read(RefusalMapping.self, bytes, .refusal)
+    try check(body.device)
+    return body
   }
 
   /// The body of `POST /v1/calls/{callee}/{call}/busy`.
@@ -93,25 +93,23 @@ public enum HTTPBodies {
 
   // MARK: Parts
 
-  private static func read<Value>(
-    _ bytes: [UInt8], _ read: (inout JSONCursor) throws(Fault) -> Value
-  ) throws(CallError) -> Value {
+  private static func read<Map: Mapping>(
+    _ map: Map.Type, _ bytes: [UInt8], _ shape: MessageShape
+  ) throws(CallError) -> Map.Value {
     guard bytes.count <= bytesMaximum else {
       throw CallError(.frameTooLarge, "The body is larger than \(bytesMaximum) bytes.")
     }
     do throws(Fault) {
-      return try bytes.withUnsafeBufferPointer { (buffer) throws(Fault) in
-        try JSONParse.whole(UnsafeRawBufferPointer(buffer), read)
+      return try bytes.withUnsafeBufferPointer { (bytes) throws(Fault) in
+        try MessageReader.value(map, UnsafeRawBufferPointer(bytes), shape, memoryPerByte: 16)
       }
     } catch {
       throw CallError(body: error)
     }
   }
 
-  private static func device(_ text: String) throws(CallError) -> DeviceID? {
-    guard !text.isEmpty else { return nil }
-    try FieldRules.checkDeviceID(text)
-    return DeviceID(text)
+  private static func check(_ device: DeviceID?) throws(CallError) {
+    if let device { try FieldRules.checkDeviceID(device.text) }
   }
 }
 

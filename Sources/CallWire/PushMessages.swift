@@ -15,28 +15,25 @@ public struct PushKeys: Sendable, Equatable {
 
 extension ClusterCodec {
   public static func encode(_ value: PushJob) -> [UInt8] {
-    Packer.bytes { $0.pushJob(value) }
+    Packer.bytes(PushJobMapping.self, value)
   }
   public static func encode(_ value: PushKeys) -> [UInt8] {
-    Packer.bytes { $0.pushKeys(value) }
+    Packer.bytes(PushKeysMapping.self, value)
+  }
+  /// Devices whose rings were dropped before anybody sent them.
+  public static func encode(neverSent legs: [PushLeg]) -> [UInt8] {
+    Packer.bytes(PushNeverSentMapping.self, legs)
   }
   /// - Throws: also where a purpose, a dialect or a reason is one that this version does not know:
   ///   such a job is left to gateways that do.
   public static func pushJob(_ bytes: [UInt8]) throws(WireError) -> PushJob {
-    try read(bytes, "push job", callmesh__v1__push_job__unpack, Unpacker.pushJob)
-  }
-  /// Devices whose rings were dropped before anybody sent them.
-  public static func encode(neverSent legs: [PushLeg]) -> [UInt8] {
-    Packer.bytes { $0.pushNeverSent(legs) }
+    try read(PushJobMapping.self, bytes, "push job", callmesh__v1__push_job__unpack)
   }
   public static func pushNeverSent(_ bytes: [UInt8]) throws(WireError) -> [PushLeg] {
-    try read(bytes, "rings never sent", callmesh__v1__push_never_sent__unpack) {
-      (message) throws(Fault) in
-      try Unpacker.checkSaid(format: message.pointee.format)
-      return try Unpacker.array(message.pointee.n_legs, message.pointee.legs, Unpacker.pushLeg)
-    }
+    try read(
+      PushNeverSentMapping.self, bytes, "rings never sent", callmesh__v1__push_never_sent__unpack)
   }
   public static func pushKeys(_ bytes: [UInt8]) throws(WireError) -> PushKeys {
-    try read(bytes, "push keys", callmesh__v1__push_keys__unpack, Unpacker.pushKeys)
+    try read(PushKeysMapping.self, bytes, "push keys", callmesh__v1__push_keys__unpack)
   }
 }

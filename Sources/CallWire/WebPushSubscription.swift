@@ -18,7 +18,7 @@ public struct WebPushSubscription: Sendable, Equatable {
     var text = json
     let read = text.withUTF8 { utf8 -> (String, String, String)? in
       do throws(Fault) {
-        return try JSONParse.whole(UnsafeRawBufferPointer(utf8), Self.members)
+        return try JSONCursor.whole(UnsafeRawBufferPointer(utf8), Self.members)
       } catch {
         return nil
       }

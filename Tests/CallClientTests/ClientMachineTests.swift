@@ -224,7 +224,7 @@ extension [ClientMachine.Action] {
     let call = CallID(high: 1, low: 2)
     device.machine.woken(for: call, now: device.now, into: &device.actions)
     #expect(
-      device.take().frames.map(\.command) == [.query(CallAddress(call: call)), .ping])
+      device.take().frames.map(\.command) == [.call(CallAddress(call: call), .query), .ping])
     device.pass(.seconds(5))
     #expect(!device.machine.isAttached)
   }
@@ -255,7 +255,7 @@ extension [ClientMachine.Action] {
       device.take().events == [
         .replied(request: id, .calls, .calls(LiveCalls(placed: [state])))
       ])
-    let resumed = device.say(.resume(CallAddress(callee: "bob", call: call)))!
+    let resumed = device.say(.call(CallAddress(callee: "bob", call: call), .resume))!
     #expect(device.machine.calls[call]?.role == .caller)
     device.hear(.reply(id: resumed, .call(state)))
     _ = device.take()
@@ -276,7 +276,7 @@ extension [ClientMachine.Action] {
     _ = device.take()
     device.hear(.reply(id: request, .error(CallError(.callIDTaken))))
     let resume = device.take().frames.last
-    #expect(resume?.command == .resume(address))
+    #expect(resume?.command == .call(address, .resume))
     #expect(device.machine.calls[call]?.isEnded == false)
     guard let resume else { return }
     guard isItsOwn else {
@@ -295,14 +295,14 @@ extension [ClientMachine.Action] {
   @Test func aCommandIsSaidAgainUnchangedUntilItIsAnswered() {
     var device = Device()
     device.attach()
-    let request = device.say(.alerting(CallAddress(call: call)))
+    let request = device.say(.call(CallAddress(call: call), .alerting))
     let first = device.take().frames
     device.pass(.seconds(7))
     #expect(device.take().frames == first)
     device.hear(.reply(id: request!, .done))
     #expect(
       device.take().events
-        == [.replied(request: request!, .alerting(CallAddress(call: call)), .done)])
+        == [.replied(request: request!, .call(CallAddress(call: call), .alerting), .done)])
     device.pass(.seconds(7))
     #expect(device.take().frames.isEmpty)
   }
@@ -310,7 +310,7 @@ extension [ClientMachine.Action] {
   @Test func aCommandThatIsNeverAnsweredIsGivenUp() {
     var device = Device()
     device.attach()
-    let request = device.say(.alerting(CallAddress(call: call)))
+    let request = device.say(.call(CallAddress(call: call), .alerting))
     for _ in 0..<3 {
       device.machine.heard(now: device.now)
       device.pass(.seconds(7))
@@ -318,13 +318,15 @@ extension [ClientMachine.Action] {
     }
     device.pass(.seconds(7))
     #expect(
-      device.take().events == [.gaveUp(request: request!, .alerting(CallAddress(call: call)))])
+      device.take().events == [
+        .gaveUp(request: request!, .call(CallAddress(call: call), .alerting))
+      ])
   }
 
   @Test func tryAgainIsTriedAgainAfterItsTime() {
     var device = Device()
     device.attach()
-    let request = device.say(.alerting(CallAddress(call: call)))!
+    let request = device.say(.call(CallAddress(call: call), .alerting))!
     _ = device.take()
     device.hear(
       .reply(id: request, .error(CallError(.tryAgain, retryAfterMilliseconds: 1000))))
@@ -337,7 +339,7 @@ extension [ClientMachine.Action] {
 
   @Test func commandsWaitForTheConnectionAndAreRepeatedOverANewOne() {
     var device = Device()
-    let early = device.say(.query(CallAddress(call: call)))!
+    let early = device.say(.call(CallAddress(call: call), .query))!
     #expect(device.take().isEmpty)
     device.start()
     device.open()
@@ -354,8 +356,8 @@ extension [ClientMachine.Action] {
     device.attach()
     let address = CallAddress(callee: "you", call: call)
     let place = device.say(.place(address, PlaceRequest(call: call)))!
-    let signal = device.say(.signal(address, .candidate, body: "c"))!
-    let other = device.say(.query(CallAddress(call: CallID(high: 5, low: 5))))!
+    let signal = device.say(.call(address, .signal(.candidate, body: "c")))!
+    let other = device.say(.call(CallAddress(call: CallID(high: 5, low: 5)), .query))!
     #expect(device.take().frames.map(\.id) == [place, other])
     // The edge takes nothing new, or dies: the place is said first, also on the next connection.
     device.hear(.reply(id: other, .done))
@@ -371,8 +373,8 @@ extension [ClientMachine.Action] {
 
   @Test func tooManyWaitingCommandsAreRefused() {
     var device = Device()
-    for _ in 0..<64 { #expect(device.say(.query(CallAddress(call: call))) != nil) }
-    #expect(device.say(.query(CallAddress(call: call))) == nil)
+    for _ in 0..<64 { #expect(device.say(.call(CallAddress(call: call), .query)) != nil) }
+    #expect(device.say(.call(CallAddress(call: call), .query)) == nil)
   }
 }
 
@@ -408,9 +410,9 @@ extension [ClientMachine.Action] {
     device.hear(call, 6, .signal(Signal(index: 1, kind: .candidate, body: "")))
     device.readCompleted()
     let address = CallAddress(call: call)
-    device.say(.connected(address))
+    device.say(.call(address, .connected))
     let items = [5, 6].map { AckItem(call: address, version: $0) }
-    #expect(device.take().frames.map(\.command) == [.ack(items), .connected(address)])
+    #expect(device.take().frames.map(\.command) == [.ack(items), .call(address, .connected)])
     device.pass(.milliseconds(150))
     #expect(device.take().isEmpty)
   }
@@ -422,9 +424,9 @@ extension [ClientMachine.Action] {
     device.hear(call, 6, .signal(Signal(index: 1, kind: .candidate, body: "")))
     device.readCompleted()
     let address = CallAddress(call: call)
-    device.say(.alerting(address))
+    device.say(.call(address, .alerting))
     let signal = AckItem(call: address, version: 6)
-    #expect(device.take().frames.map(\.command) == [.ack([signal]), .alerting(address)])
+    #expect(device.take().frames.map(\.command) == [.ack([signal]), .call(address, .alerting)])
     device.pass(.milliseconds(150))
     #expect(device.take().isEmpty)
   }
@@ -464,7 +466,7 @@ extension [ClientMachine.Action] {
     device.hear(.reply(id: third!, .error(CallError(.callIDTaken))))
     #expect(device.machine.calls[call]?.phase == .placed)
     // It may have been what would have taken the call up after an attach: that is made good.
-    #expect(device.take().frames.contains { $0.command == .resume(address) })
+    #expect(device.take().frames.contains { $0.command == .call(address, .resume) })
   }
 
   @Test func whatWasLostAndComesLaterIsStillNews() {
@@ -504,7 +506,7 @@ extension [ClientMachine.Action] {
     var device = Device()
     device.attach()
     device.hear(call, 5, invite)
-    let request = device.say(.answer(CallAddress(call: call), description: ""))!
+    let request = device.say(.call(CallAddress(call: call), .answer(description: "")))!
     _ = device.take()
     let state = CallState(call: call, callee: "me", phase: .answered, version: 6)
     device.hear(.reply(id: request, .answer(won: true, state)))
@@ -518,7 +520,7 @@ extension [ClientMachine.Action] {
     var device = Device()
     device.attach()
     device.hear(call, 5, invite)
-    let request = device.say(.answer(CallAddress(call: call), description: ""))!
+    let request = device.say(.call(CallAddress(call: call), .answer(description: "")))!
     _ = device.take()
     let winner = Party(user: "me", device: "d2")
     device.hear(call, 7, .stop(Stop(reason: .answeredElsewhere, by: winner)))
@@ -547,7 +549,7 @@ extension [ClientMachine.Action] {
     device.close()
     device.comeBack()
     let frames = device.take().frames
-    #expect(frames.map(\.command) == [.resume(CallAddress(callee: "you", call: call))])
+    #expect(frames.map(\.command) == [.call(CallAddress(callee: "you", call: call), .resume)])
     device.hear(.reply(id: frames[0].id, .error(CallError(.unknownCall))))
     #expect(device.take().callEvents == [.stopped(Stop(reason: .failed))])
   }
@@ -575,7 +577,8 @@ extension [ClientMachine.Action] {
     var requests: [UInt64] = []
     for number in 0..<40 {
       let id = ring(number)
-      requests.append(device.say(.answer(CallAddress(callee: "me", call: id), description: "a"))!)
+      requests.append(
+        device.say(.call(CallAddress(callee: "me", call: id), .answer(description: "a")))!)
       device.hear(id, 6, .stop(Stop(reason: .answeredElsewhere)))
     }
     #expect(device.machine.calls.count == 40)
@@ -600,11 +603,12 @@ extension [ClientMachine.Action] {
   private let call = CallID(high: 9, low: 9)
 
   private func candidate(_ number: Int) -> ClientCommand {
-    .signal(CallAddress(callee: "bob", call: call), .candidate, body: "c\(number)")
+    .call(CallAddress(callee: "bob", call: call), .signal(.candidate, body: "c\(number)"))
   }
 
   private func ids(_ device: inout Device) -> [UInt64] {
-    device.take().frames.filter { if case .signal = $0.command { true } else { false } }.map(\.id)
+    device.take().frames.filter { if case .call(_, .signal) = $0.command { true } else { false } }
+      .map(\.id)
   }
 
   private func send(_ numbers: ClosedRange<Int>, _ device: inout Device) -> [UInt64] {
@@ -660,7 +664,7 @@ extension [ClientMachine.Action] {
     device.hear(.reply(id: id, again))
     _ = device.take()
     let other = CallAddress(callee: "bob", call: CallID(high: 9, low: 10))
-    let next = device.say(.signal(other, .candidate, body: "x")) ?? 0
+    let next = device.say(.call(other, .signal(.candidate, body: "x"))) ?? 0
     #expect(ids(&device) == [next])
   }
 

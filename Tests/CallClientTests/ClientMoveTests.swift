@@ -99,7 +99,7 @@ import Testing
     device.hear(Self.goAway)
     device.machine.heard(now: device.now)
     device.pass(.milliseconds(3400))
-    let request = device.say(.alerting(CallAddress(call: call)))!
+    let request = device.say(.call(CallAddress(call: call), .alerting))!
     #expect(device.take().frames.map(\.id) == [request], "the old connection serves")
     device.machine.opened(.next, now: device.now, into: &device.actions)
     guard case .sendNext(let attach)? = device.take().first else {
@@ -128,7 +128,9 @@ import Testing
     }
     hearNext(&device, .reply(id: said[0].id, .attached(.sample)))
     #expect(
-      device.take().frames.map(\.command) == [.resume(CallAddress(callee: "you", call: call))])
+      device.take().frames.map(\.command) == [
+        .call(CallAddress(callee: "you", call: call), .resume)
+      ])
   }
 
   @Test func anEdgeThatTakesNothingMakesItTryTheOthersInTurn() {

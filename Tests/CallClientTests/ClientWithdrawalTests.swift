@@ -23,7 +23,7 @@ import Testing
   }
 
   private func cancels(_ commands: [ClientCommand]) -> Int {
-    commands.count { if case .cancel(address) = $0 { true } else { false } }
+    commands.count { if case .call(address, .cancel) = $0 { true } else { false } }
   }
 
   @Test func aPlaceThatMayHaveBeenCarriedOutIsCancelledWhenItIsGivenUp() {
@@ -80,7 +80,9 @@ import Testing
     }
     device.close()
     device.comeBack()
-    let frame = device.take().frames.first { if case .cancel = $0.command { true } else { false } }
+    let frame = device.take().frames.first {
+      if case .call(_, .cancel) = $0.command { true } else { false }
+    }
     device.hear(.reply(id: frame!.id, .error(CallError(.unknownCall))))
     #expect(device.machine.pendingCount == 0)
   }
@@ -90,10 +92,12 @@ import Testing
     var (device, sent) = device(answers: [.tryAgain, .tryAgain, .tryAgain, .tryAgain])
     #expect(cancels(sent) == 1)
     device.pass(.seconds(7))
-    let cancel = device.take().frames.first { if case .cancel = $0.command { true } else { false } }
+    let cancel = device.take().frames.first {
+      if case .call(_, .cancel) = $0.command { true } else { false }
+    }
     let state = CallState(call: address.call, callee: address.callee, phase: .answered)
     device.hear(.reply(id: cancel!.id, .call(state)))
-    let hangUps = device.take().frames.filter { $0.command == .hangUp(address) }
+    let hangUps = device.take().frames.filter { $0.command == .call(address, .hangUp) }
     #expect(hangUps.count == 1)
     device.hear(.reply(id: hangUps[0].id, .done))
     #expect(device.machine.pendingCount == 0)
@@ -108,7 +112,9 @@ import Testing
     }
     #expect(device.machine.address(address.call) == address)
     device.pass(.seconds(7))
-    let cancel = device.take().frames.first { if case .cancel = $0.command { true } else { false } }
+    let cancel = device.take().frames.first {
+      if case .call(_, .cancel) = $0.command { true } else { false }
+    }
     device.hear(.reply(id: cancel!.id, .error(CallError(.unknownCall))))
     for number in 200..<300 {
       let call = CallID(high: 1, low: UInt64(number))

@@ -105,7 +105,7 @@ import Testing
     device.hear(.reply(id: id, .attached(info)))
     let actions = device.take()
     #expect(actions.callEvents == [.stopped(Stop(reason: .cancelled))])
-    #expect(actions.frames.map(\.command) == [.query(CallAddress(call: call))])
+    #expect(actions.frames.map(\.command) == [.call(CallAddress(call: call), .query)])
   }
 
   @Test("more pushes than anybody can have calls: the oldest count as over") func wokenTooOften() {
@@ -156,7 +156,7 @@ import Testing
     #expect(device.take().isEmpty)
     device.hear(.reply(id: id, .attached(.sample)))
     let said = device.take().frames
-    #expect(said.map(\.command) == [.query(CallAddress(call: call))])
+    #expect(said.map(\.command) == [.call(CallAddress(call: call), .query)])
     device.hear(
       .reply(id: said[0].id, .call(CallState(call: call, callee: "me", phase: .unknown))))
     #expect(device.take().callEvents == [.stopped(Stop(reason: .failed))])
@@ -167,7 +167,7 @@ import Testing
     device.attach()
     device.machine.woken(for: call, now: device.now, into: &device.actions)
     let said = device.take().frames
-    #expect(said.map(\.command) == [.query(CallAddress(call: call))])
+    #expect(said.map(\.command) == [.call(CallAddress(call: call), .query)])
     // It rings: the invite is on its way, and is no repetition of anything.
     device.hear(
       .reply(

@@ -54,7 +54,7 @@ import Testing
       try await bench.settled(["c"])
       for index in users.indices {
         let reply = try await bench.edge.ask(
-          .hangUp(ClusterBench.call(index)), from: ClusterBench.callerSession(index),
+          .call(ClusterBench.call(index), .hangUp), from: ClusterBench.callerSession(index),
           ClusterBench.caller(index), "phone", to: users[index])
         guard case .call = reply else { throw Timeout(what: "hang-up: \(reply)") }
       }
@@ -81,7 +81,7 @@ import Testing
       #expect(bench.metrics.calls.placed.value == 0)
       bench.journal.letGo()
       try await eventually("it is counted") { bench.metrics.calls.placed.value == 1 }
-      bench.edge.send(.cancel(call), from: 2, .user("ann"), "a1", to: bob, request: 901)
+      bench.edge.send(.call(call, .cancel), from: 2, .user("ann"), "a1", to: bob, request: 901)
       try await eventually("so is its end") { bench.metrics.calls.ended(.cancelled) == 1 }
       #expect(bench.metrics.calls.ringing.count == 1)
       #expect(bench.metrics.calls.talking.count == 0)
@@ -106,8 +106,9 @@ import Testing
           call, from: UInt64(10 + index), .user("ann\(index)"), to: bob)
       }
       try await eventually("all are placed") { live("placed") == "3" }
-      _ = try await bench.edge.ask(.alerting(calls[0]), from: 1, bob, "b1", to: bob)
-      _ = try await bench.edge.ask(.answer(calls[1], description: ""), from: 1, bob, "b1", to: bob)
+      _ = try await bench.edge.ask(.call(calls[0], .alerting), from: 1, bob, "b1", to: bob)
+      _ = try await bench.edge.ask(
+        .call(calls[1], .answer(description: "")), from: 1, bob, "b1", to: bob)
       try await eventually("one each") {
         ["placed", "ringing", "answered"].map(live) == ["1", "1", "1"]
       }
@@ -134,11 +135,12 @@ import Testing
       for call in calls {
         try await bench.edge.place(call, from: 8 + call.low, .user("ann\(call.low)"), to: bob)
       }
-      _ = try await bench.edge.ask(.answer(calls[0], description: ""), from: 1, bob, "b1", to: bob)
+      _ = try await bench.edge.ask(
+        .call(calls[0], .answer(description: "")), from: 1, bob, "b1", to: bob)
       let large = String(repeating: "x", count: 5000)
       func say() async throws -> Reply {
         try await bench.edge.ask(
-          .signal(calls[0], .description, body: large), from: 1, bob, "b1", to: bob)
+          .call(calls[0], .signal(.description, body: large)), from: 1, bob, "b1", to: bob)
       }
       func isOverloaded(_ reply: Reply) -> Bool {
         if case .error(let error) = reply { error.code == .overloaded } else { false }
@@ -154,7 +156,7 @@ import Testing
       var refusals = 0
       for _ in 0..<10 where isOverloaded(try await say()) { refusals += 1 }
       #expect(refusals > 5)
-      let ended = try await bench.edge.ask(.hangUp(calls[0]), from: 1, bob, "b1", to: bob)
+      let ended = try await bench.edge.ask(.call(calls[0], .hangUp), from: 1, bob, "b1", to: bob)
       #expect(!isOverloaded(ended))
       bench.failCheckpoints(false)
       var reply = try await place()

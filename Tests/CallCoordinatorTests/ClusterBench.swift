@@ -195,7 +195,8 @@ final class ClusterBench: Sendable {
   func answerAll(_ users: [UserKey]) async throws {
     for (index, user) in users.enumerated() {
       let reply = try await edge.ask(
-        .answer(Self.call(index), description: "sdp"), from: UInt64(2 * index), user, "phone",
+        .call(Self.call(index), .answer(description: "sdp")), from: UInt64(2 * index), user,
+        "phone",
         to: user)
       guard case .answer(won: true, _) = reply else {
         throw Timeout(what: "answer of call \(index): \(reply)")

@@ -138,7 +138,7 @@ import Testing
       bench.journal.append(shard: 0, expecting: end, ClusterCodec.encode(fence)) { _ in }
       // It steps down, claims anew with an epoch above that one, and answers.
       let reply = try await bench.edge.ask(
-        .query(ClusterBench.call(1)), from: 1, user, "phone", to: user)
+        .call(ClusterBench.call(1), .query), from: 1, user, "phone", to: user)
       guard case .call(let state) = reply else { throw Timeout(what: "\(reply)") }
       #expect(state.phase == .unknown)
       #expect(bench.metrics("a").stepDowns.value == 1)
@@ -162,7 +162,7 @@ import Testing
         follows: stored.sequence)
       bench.journal.append(shard: 0, expecting: stored.sequence, ClusterCodec.encode(next)) { _ in }
       let reply = try await bench.edge.ask(
-        .query(ClusterBench.call(1)), from: 1, user, "phone", to: user)
+        .call(ClusterBench.call(1), .query), from: 1, user, "phone", to: user)
       guard case .call = reply else { throw Timeout(what: "\(reply)") }
       #expect(bench.metrics("a").stepDowns.value == 1)
       try await eventually("its new lease") {

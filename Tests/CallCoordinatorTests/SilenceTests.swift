@@ -13,9 +13,11 @@ import Testing
     let call = CallID(high: 7, low: 7)
     return [
       .attach(Attach()), .register(RegistrationRequest()), .unregister("d2"),
-      .place(PlaceRequest(call: call)), .alerting(call), .answer(call, description: ""),
-      .decline(call, .everywhere), .busy(call), .cancel(call), .connected(call), .hangUp(call),
-      .signal(call, .candidate, body: "c"), .resume(call), .query(call),
+      .place(PlaceRequest(call: call)), .call(call, .alerting),
+      .call(call, .answer(description: "")),
+      .call(call, .decline(.everywhere)), .call(call, .busy), .call(call, .cancel),
+      .call(call, .connected), .call(call, .hangUp),
+      .call(call, .signal(.candidate, body: "c")), .call(call, .resume), .call(call, .query),
     ]
   }
 
@@ -152,7 +154,7 @@ import Testing
       let (caller, callee) = (bench.user(1), bench.user(0))
       let call = CallID(high: 7, low: 7)
       func phase(_ request: UInt64) async throws -> CallPhase? {
-        bench.edge.send(.query(call), from: 1, callee, "phone", to: callee, request: request)
+        bench.edge.send(.call(call, .query), from: 1, callee, "phone", to: callee, request: request)
         try await eventually("an answer") { bench.edge.reply(to: 1, request: request) != nil }
         guard case .call(let state) = bench.edge.reply(to: 1, request: request) else { return nil }
         return state.phase

@@ -79,7 +79,7 @@ import Testing
     let ticket = try #require(attach.ticket)
     #expect(ticket.expires == UInt32(Self.seconds + 600))
     #expect(ticket.issued == UInt32(Self.seconds))
-    let body = Command.Body.hangUp(Self.call)
+    let body = Command.Body.call(Self.call, .hangUp)
     #expect(judge(&check, command(body, .ticket(ticket))) == .good)
     // Remembered: the code is worked out once.
     #expect(judge(&check, command(body, .ticket(ticket))) == .good)
@@ -109,7 +109,7 @@ import Testing
     var check = rig.check()
     var attach = command(.attach(Attach()), .token(try await rig.token()))
     #expect(check.judge(&attach, now: Self.now) == .good)
-    let said = command(.query(Self.call), attach.credential)
+    let said = command(.call(Self.call, .query), attach.credential)
     let leeway = SpeakerCheck.leewaySeconds
     #expect(judge(&check, said, later: .seconds(600 + leeway - 1)) == .good)
     #expect(judge(&check, said, later: .seconds(600 + leeway)) == .unknownSession)
@@ -121,7 +121,7 @@ import Testing
     var check = rig.check()
     var attach = command(.attach(Attach()), .token(try await rig.token()))
     #expect(check.judge(&attach, now: Self.now) == .good)
-    let said = command(.query(Self.call), attach.credential)
+    let said = command(.call(Self.call, .query), attach.credential)
     #expect(judge(&check, said) == .good)
     rig.tokens.replace(keys: AppKeys.generateDevelopment(app: "demo").0)
     #expect(judge(&check, said) == .unknownSession)
@@ -136,7 +136,7 @@ import Testing
     let token = Credential.token(try await rig.token())
     var attach = command(.attach(Attach()), token)
     #expect(check.judge(&attach, now: Self.now) == .good)
-    let said = command(.query(Self.call), attach.credential)
+    let said = command(.call(Self.call, .query), attach.credential)
     #expect(judge(&check, said) == .good)
     rig.tokens.revoke(app: "demo", user: "bob", atSeconds: Self.seconds, now: Self.seconds)
     #expect(judge(&check, said) == .good)
@@ -174,18 +174,20 @@ import Testing
         expires: Self.seconds + 60))
     let credential = Credential.pushCapability(text)
     for body: Command.Body in [
-      .decline(Self.call, .everywhere), .busy(Self.call), .query(Self.call),
+      .call(Self.call, .decline(.everywhere)), .call(Self.call, .busy), .call(Self.call, .query),
     ] { #expect(judge(&check, command(body, credential)) == .good) }
     let refused = SpeakerCheck.Verdict.refused(CallError(.notAccepted))
     let another = CallID(high: 1, low: 3)
     for body: Command.Body in [
-      .decline(another, .here), .hangUp(Self.call), .answer(Self.call, description: ""),
+      .call(another, .decline(.here)), .call(Self.call, .hangUp),
+      .call(Self.call, .answer(description: "")),
       .attach(Attach(announce: true)), .unregister("phone"),
     ] { #expect(judge(&check, command(body, credential)) == refused) }
-    #expect(judge(&check, command(.busy(Self.call), credential, device: "tablet")) == refused)
+    #expect(
+      judge(&check, command(.call(Self.call, .busy), credential, device: "tablet")) == refused)
     let bob = UserKey(app: "demo", user: "bob")
-    #expect(judge(&check, command(.busy(Self.call), credential, user: bob)) == refused)
-    var elsewhere = command(.busy(Self.call), credential)
+    #expect(judge(&check, command(.call(Self.call, .busy), credential, user: bob)) == refused)
+    var elsewhere = command(.call(Self.call, .busy), credential)
     elsewhere.callee = bob
     #expect(judge(&check, elsewhere) == refused)
   }
@@ -210,9 +212,9 @@ import Testing
     other.user = Self.ann
     #expect(judge(&check, other) == .unknownSession)
     other = question
-    other.body = .hangUp(CallID(high: 0, low: 9))
+    other.body = .call(CallID(high: 0, low: 9), .hangUp)
     #expect(judge(&check, other) == .unknownSession)
-    other.body = .query(Self.call)
+    other.body = .call(Self.call, .query)
     #expect(judge(&check, other) == .unknownSession)
   }
 
@@ -224,7 +226,7 @@ import Testing
     let keys = try #require(rig.tickets.current)
     for number in 0..<10_000 {
       let user = UserKey(app: "demo", user: "u\(number)")
-      var said = command(.query(Self.call), user: user)
+      var said = command(.call(Self.call, .query), user: user)
       said.credential = .ticket(keys.ticket(for: said, expires: .max, issued: 1, key: key))
       #expect(check.judge(&said, now: Self.now) == .good)
       let secret = EdgeSecret(high: UInt64(number), low: 1)
@@ -239,9 +241,9 @@ import Testing
     var check = rig.check(.offered)
     #expect(isEdge(&check, 77, nil))
     #expect(!isEdge(&check, 77, Self.secret))
-    #expect(judge(&check, command(.hangUp(Self.call))) == .good)
+    #expect(judge(&check, command(.call(Self.call, .hangUp))) == .good)
     let forged = SessionTicket(high: 1, low: 2, expires: .max, issued: 1)
-    #expect(judge(&check, command(.hangUp(Self.call), .ticket(forged))) == .unknownSession)
+    #expect(judge(&check, command(.call(Self.call, .hangUp), .ticket(forged))) == .unknownSession)
     #expect(
       judge(&check, command(.attach(Attach()), .token("a.b.c")))
         == .refused(CallError(.notAccepted)))

@@ -187,7 +187,8 @@ final class FakeEdge: Sendable {
     // Callers have their sessions in other shards: they are announced call by call.
     for (session, call) in placed
     where ShardHash.shard(of: call.callee, count: shardCount) == shard {
-      send(.resume(call.call), from: session, call.caller, "phone", to: call.callee, request: 0)
+      send(
+        .call(call.call, .resume), from: session, call.caller, "phone", to: call.callee, request: 0)
     }
     let done = AnnounceDone(
       shard: request.shard, epoch: request.epoch, edge: number, number: request.number)

@@ -38,7 +38,8 @@ import Testing
     }
     // And the calls of the time before go on.
     let cancelled = try await bench.edge.ask(
-      .cancel(ClusterBench.call(0)), from: ClusterBench.callerSession(0), ClusterBench.caller(0),
+      .call(ClusterBench.call(0), .cancel), from: ClusterBench.callerSession(0),
+      ClusterBench.caller(0),
       "phone", to: Self.bob)
     guard case .call(let state) = cancelled else { throw Timeout(what: "cancel: \(cancelled)") }
     #expect(state.reason == .cancelled)

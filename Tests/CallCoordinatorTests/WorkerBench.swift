@@ -172,7 +172,7 @@ final class WorkerBench: Sendable {
   /// A command whose reply tells that it was said.
   func query(_ request: UInt64, shard: Int) {
     edge.send(
-      .query(CallID(high: 1, low: request)), from: 1, user(shard), "d1", to: user(shard),
+      .call(CallID(high: 1, low: request), .query), from: 1, user(shard), "d1", to: user(shard),
       request: request)
   }
 

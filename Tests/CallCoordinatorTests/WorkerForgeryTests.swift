@@ -74,7 +74,7 @@ import Testing
         (.place(PlaceRequest(call: call)), .gateways),
         (.place(PlaceRequest(call: call)), .coordinators),
         (.unregister("b1"), .gateways), (bodies(bench)[0], .coordinators),
-        (bodies(bench)[1], .gateways), (.query(call), .coordinators),
+        (bodies(bench)[1], .gateways), (.call(call, .query), .coordinators),
       ]
       for (body, source) in forged { publish(bench, body, of: bob, "b1", peer: 1234, from: source) }
       try await eventually("all are turned away") {
@@ -122,7 +122,7 @@ import Testing
         bench.metrics.commandsForged.value == UInt64(forged.count) + 1
       }
       // Behind all of it.
-      let state = try await honest.ask(.query(call), of: bob, "b1", .ticket(ticket))
+      let state = try await honest.ask(.call(call, .query), of: bob, "b1", .ticket(ticket))
       guard case .call(let found) = state else { throw Timeout(what: "\(state)") }
       #expect(found.phase == .unknown)
       let devices = await bench.inspect(bob)?.devices ?? []
@@ -155,16 +155,16 @@ import Testing
         .place(PlaceRequest(call: call, ringTimeoutSeconds: 180)), of: ann, "a1", tickets[1],
         to: bob)
       for credential in [Credential.none] + tickets {
-        taken.say(.answer(call, description: "mine"), of: bob, "b1", credential)
-        taken.say(.decline(call, .everywhere), of: bob, "b1", credential)
-        taken.say(.cancel(call), of: ann, "a1", credential, to: bob)
-        taken.say(.resume(call), of: ann, "a1", credential, to: bob)
+        taken.say(.call(call, .answer(description: "mine")), of: bob, "b1", credential)
+        taken.say(.call(call, .decline(.everywhere)), of: bob, "b1", credential)
+        taken.say(.call(call, .cancel), of: ann, "a1", credential, to: bob)
+        taken.say(.call(call, .resume), of: ann, "a1", credential, to: bob)
         taken.say(.callerGone([call]), of: ann, "a1", credential, to: bob)
       }
       try await eventually("all are turned away") {
         bench.metrics.commandsForged.value == 15
       }
-      let state = try await honest.ask(.query(call), of: bob, "b1", tickets[0])
+      let state = try await honest.ask(.call(call, .query), of: bob, "b1", tickets[0])
       guard case .call(let found) = state else { throw Timeout(what: "\(state)") }
       #expect(found.phase == .placed)
     }

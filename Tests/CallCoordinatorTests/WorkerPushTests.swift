@@ -158,7 +158,7 @@ extension WorkerBench {
       bench.outlet.be(.silent)
       try await bench.edge.place(call, from: 2, caller, to: bob)
       try await eventually("the ring is offered") { bench.outlet.offered.count == 1 }
-      let reply = try await bench.edge.ask(.cancel(call), from: 2, caller, "phone", to: bob)
+      let reply = try await bench.edge.ask(.call(call, .cancel), from: 2, caller, "phone", to: bob)
       guard case .call(let state) = reply, state.reason == .cancelled else {
         Issue.record("not cancelled: \(reply)")
         return
@@ -251,10 +251,12 @@ extension WorkerBench {
       for source in CommandSource.allCases where source != .gateways {
         say(.pushReport(report), source, 1)
       }
-      say(.query(call), .coordinators, 1)
-      for source in CommandSource.allCases where source != .edges { say(.hangUp(call), source, 1) }
+      say(.call(call, .query), .coordinators, 1)
+      for source in CommandSource.allCases where source != .edges {
+        say(.call(call, .hangUp), source, 1)
+      }
       try await eventually("all are refused") { bench.metrics.commandsForged.value == 5 }
-      say(.query(call), .gateways, 2)
+      say(.call(call, .query), .gateways, 2)
       try await eventually("a gateway may ask") { bench.isAnswered(2) }
       #expect(bench.metrics.commandsForged.value == 5 && !bench.isAnswered(1))
     }

@@ -487,9 +487,9 @@ import Testing
       }
       inbox.offer(.expect(term))
       // The `place` before it went to the former owner.
-      say(.signal(call, .candidate, body: "c"), 2)
+      say(.call(call, .signal(.candidate, body: "c")), 2)
       say(.place(PlaceRequest(call: call)), 1)
-      say(.signal(call, .candidate, body: "c"), 2)
+      say(.call(call, .signal(.candidate, body: "c")), 2)
       inbox.offer(
         .adopt(
           RecoveredShard(

@@ -46,7 +46,7 @@ private let twins: [(one: String, other: String)] = [
     bench.say(place, user: "alice", device: "alice1", callee: one)
     #expect(bench.invites("one1").count == 1)
     #expect(bench.invites("other1").isEmpty)
-    let answer = Command.Body.answer(Bench.callID, description: "")
+    let answer = Command.Body.call(Bench.callID, .answer(description: ""))
     #expect(
       bench.say(answer, user: other, device: "other1", callee: one)?.error == .unknownCall)
     #expect(
@@ -62,8 +62,9 @@ private let twins: [(one: String, other: String)] = [
     var bench = Bench()
     bench.attach("b1")
     bench.say(.place(PlaceRequest(call: Bench.callID)), user: one, device: "phone")
-    #expect(bench.say(.cancel(Bench.callID), user: other, device: "phone")?.error == .unknownCall)
-    #expect(bench.say(.cancel(Bench.callID), user: one, device: "phone")?.error == nil)
+    #expect(
+      bench.say(.call(Bench.callID, .cancel), user: other, device: "phone")?.error == .unknownCall)
+    #expect(bench.say(.call(Bench.callID, .cancel), user: one, device: "phone")?.error == nil)
   }
 
   @Test(arguments: twins) func sessionsAreNotReplaced(one: String, other: String) {

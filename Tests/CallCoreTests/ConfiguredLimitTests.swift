@@ -62,9 +62,9 @@ import Testing
     bench.attach("b1")
     bench.place()
     for _ in 0..<2 {
-      #expect(bench.caller(.signal(Bench.callID, .candidate, body: "c")) == .done)
+      #expect(bench.caller(.call(Bench.callID, .signal(.candidate, body: "c"))) == .done)
     }
-    let refused = bench.caller(.signal(Bench.callID, .candidate, body: "c"))
+    let refused = bench.caller(.call(Bench.callID, .signal(.candidate, body: "c")))
     #expect(
       sentence(refused)
         == "At most 2 descriptions and candidates, 1000 bytes in all, wait for one device.")

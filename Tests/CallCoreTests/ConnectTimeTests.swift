@@ -8,7 +8,7 @@ import Testing
     var bench = Bench()
     bench.attach("b1")
     bench.place()
-    bench.say(.answer(Bench.callID, description: "answer"), device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "answer")), device: "b1")
     return bench
   }
 
@@ -26,8 +26,8 @@ import Testing
     bench.run { shard, now, _ in shard.wasHeldBack(now: now) }
     pass(&bench, 14, heldBack: false)
     #expect(bench.ends.isEmpty)
-    bench.caller(.connected(Bench.callID))
-    bench.say(.connected(Bench.callID), device: "b1")
+    bench.caller(.call(Bench.callID, .connected))
+    bench.say(.call(Bench.callID, .connected), device: "b1")
     pass(&bench, 60, heldBack: false)
     #expect(bench.ends.isEmpty)
   }
@@ -44,8 +44,8 @@ import Testing
 
   @Test func whoHasConnectedNeedsNoTime() {
     var bench = answered()
-    bench.caller(.connected(Bench.callID))
-    bench.say(.connected(Bench.callID), device: "b1")
+    bench.caller(.call(Bench.callID, .connected))
+    bench.say(.call(Bench.callID, .connected), device: "b1")
     bench.run { shard, now, _ in shard.wasHeldBack(now: now) }
     pass(&bench, 60, heldBack: false)
     #expect(bench.ends.isEmpty)

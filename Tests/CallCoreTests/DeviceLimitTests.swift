@@ -125,6 +125,6 @@ import Testing
       #expect(bench.invites("tab\(number)").count == 1)
       bench.say(.sessionClosed(graceful: true), device: "tab\(number)")
     }
-    #expect(bench.say(.answer(Bench.callID, description: ""), device: "b1")?.won == true)
+    #expect(bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")?.won == true)
   }
 }

@@ -7,14 +7,14 @@ import Testing
     var bench = Bench()
     bench.attach("b1", "b2")
     bench.place()
-    for first in [Command.Body.decline(Bench.callID, .here), .busy(Bench.callID)] {
+    for first in [Command.Body.call(Bench.callID, .decline(.here)), .call(Bench.callID, .busy)] {
       var bench = bench
       let before = bench.say(first, device: "b1")?.state
-      let after = bench.say(.decline(Bench.callID, .everywhere), device: "b1")?.state
+      let after = bench.say(.call(Bench.callID, .decline(.everywhere)), device: "b1")?.state
       #expect(after?.phase == .ended && after?.reason == before?.reason)
       #expect(bench.ends.isEmpty && bench.stops("b2").isEmpty)
       #expect(
-        bench.say(.answer(Bench.callID, description: ""), device: "b2") != nil
+        bench.say(.call(Bench.callID, .answer(description: "")), device: "b2") != nil
           && bench.answers().count == 1)
     }
   }
@@ -23,8 +23,8 @@ import Testing
     var bench = Bench()
     bench.attach("b1", "b2")
     bench.place()
-    bench.say(.decline(Bench.callID, .here), device: "b1")
-    let answer = Command.Body.answer(Bench.callID, description: "")
+    bench.say(.call(Bench.callID, .decline(.here)), device: "b1")
+    let answer = Command.Body.call(Bench.callID, .answer(description: ""))
     #expect(bench.say(answer, device: "b1")?.error == .wrongState)
     bench.say(answer, device: "b2")
     guard case .answer(won: false, let state)? = bench.say(answer, device: "b1") else {
@@ -38,14 +38,14 @@ import Testing
     var bench = Bench()
     bench.attach("b1", "b2")
     bench.place()
-    let connected = Command.Body.connected(Bench.callID)
+    let connected = Command.Body.call(Bench.callID, .connected)
     #expect(bench.say(connected, device: "b1")?.error == .wrongState)
     #expect(bench.caller(connected)?.error == .wrongState)
-    bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
     #expect(bench.say(connected, device: "b1") == .done)
     #expect(bench.caller(connected) == .done)
     #expect(bench.say(connected, device: "b2")?.state?.reason == .answeredElsewhere)
-    bench.caller(.hangUp(Bench.callID))
+    bench.caller(.call(Bench.callID, .hangUp))
     for device in ["b1", "b2"] {
       #expect(bench.say(connected, device: device)?.state?.phase == .ended)
     }
@@ -56,10 +56,10 @@ import Testing
     var bench = Bench()
     bench.attach("b1", "b2")
     bench.place()
-    let hangUp = Command.Body.hangUp(Bench.callID)
+    let hangUp = Command.Body.call(Bench.callID, .hangUp)
     #expect(bench.say(hangUp, device: "b2")?.error == .wrongState)
     #expect(bench.say(hangUp, device: "b9")?.error == .wrongState)
-    bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
     #expect(bench.say(hangUp, device: "b2")?.state?.reason == .answeredElsewhere)
     #expect(bench.ends.isEmpty)
   }
@@ -70,14 +70,14 @@ import Testing
     var bench = Bench()
     bench.attach("b1")
     bench.place()
-    let candidate = Command.Body.signal(Bench.callID, .candidate, body: "c")
+    let candidate = Command.Body.call(Bench.callID, .signal(.candidate, body: "c"))
     for _ in 0..<128 {
       #expect(bench.caller(candidate) == .done)
       bench.acknowledgeAll()
       _ = bench.take()
     }
     #expect(bench.caller(candidate)?.error == .tooManySignals)
-    bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
     bench.acknowledgeAll()
     for _ in 0..<200 {
       #expect(bench.caller(candidate) == .done)
@@ -91,8 +91,8 @@ import Testing
     var bench = Bench()
     bench.attach("b1")
     bench.place()
-    bench.say(.answer(Bench.callID, description: ""), device: "b1")
-    let candidate = Command.Body.signal(Bench.callID, .candidate, body: "c")
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
+    let candidate = Command.Body.call(Bench.callID, .signal(.candidate, body: "c"))
     bench.say(candidate, device: "b1")
     bench.say(candidate, device: "b1", again: true)
     #expect(bench.signals("alice1").map(\.body) == ["c"])

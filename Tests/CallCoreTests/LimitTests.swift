@@ -9,7 +9,7 @@ import Testing
     for number in 0..<10 {
       let id = CallID(high: 1, low: UInt64(number))
       #expect(bench.place(id)?.error == nil)
-      bench.caller(.cancel(id))
+      bench.caller(.call(id, .cancel))
     }
     #expect(bench.place(CallID(high: 1, low: 99))?.error == .tooManyCalls)
     #expect(bench.place(CallID(high: 1, low: 3))?.error == nil, "a repeat is not a new call")
@@ -59,13 +59,13 @@ import Testing
     bench.attach("b1")
     bench.place()
     for _ in 0..<128 {
-      #expect(bench.caller(.signal(Bench.callID, .candidate, body: "c")) == .done)
-      #expect(bench.say(.signal(Bench.callID, .candidate, body: "c"), device: "b1") == .done)
+      #expect(bench.caller(.call(Bench.callID, .signal(.candidate, body: "c"))) == .done)
+      #expect(bench.say(.call(Bench.callID, .signal(.candidate, body: "c")), device: "b1") == .done)
     }
     #expect(
-      bench.caller(.signal(Bench.callID, .candidate, body: "c"))?.error == .tooManySignals)
+      bench.caller(.call(Bench.callID, .signal(.candidate, body: "c")))?.error == .tooManySignals)
     #expect(
-      bench.say(.signal(Bench.callID, .candidate, body: "c"), device: "b1")?.error
+      bench.say(.call(Bench.callID, .signal(.candidate, body: "c")), device: "b1")?.error
         == .tooManySignals)
   }
 
@@ -75,13 +75,14 @@ import Testing
     bench.place()
     let body = String(repeating: "c", count: 16_384)
     for _ in 0..<4 {
-      #expect(bench.caller(.signal(Bench.callID, .candidate, body: body)) == .done)
-      #expect(bench.say(.signal(Bench.callID, .candidate, body: body), device: "b1") == .done)
+      #expect(bench.caller(.call(Bench.callID, .signal(.candidate, body: body))) == .done)
+      #expect(
+        bench.say(.call(Bench.callID, .signal(.candidate, body: body)), device: "b1") == .done)
     }
     #expect(
-      bench.caller(.signal(Bench.callID, .candidate, body: "c"))?.error == .tooManySignals)
+      bench.caller(.call(Bench.callID, .signal(.candidate, body: "c")))?.error == .tooManySignals)
     #expect(
-      bench.say(.signal(Bench.callID, .candidate, body: "c"), device: "b1")?.error
+      bench.say(.call(Bench.callID, .signal(.candidate, body: "c")), device: "b1")?.error
         == .tooManySignals)
   }
 

@@ -27,8 +27,8 @@ import Testing
       bench.place(call(number), user: caller, device: "\(caller)1")
       bench.now = bench.now + .seconds(1)
     }
-    bench.say(.answer(call(1), description: "answer"), device: "b1")
-    bench.caller(.cancel(call(3)))
+    bench.say(.call(call(1), .answer(description: "answer")), device: "b1")
+    bench.caller(.call(call(3), .cancel))
     bench.acknowledgeAll()
     return bench
   }
@@ -57,7 +57,7 @@ import Testing
 
   @Test func theWinnerIsKnownAfterTheEnd() {
     var bench = bench()
-    bench.caller(.hangUp(call(1)))
+    bench.caller(.call(call(1), .hangUp))
     let ended = calls(bench, ListFilter(user: "alice")).items.last
     #expect(ended?.state.phase == .ended && ended?.winner?.device == DeviceID("b1"))
   }

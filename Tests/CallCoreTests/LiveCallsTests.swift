@@ -42,19 +42,19 @@ import Testing
 
   @Test func whatEndedIsNotAmongThem() {
     var bench = bench()
-    bench.caller(.cancel(call(1)))
+    bench.caller(.call(call(1), .cancel))
     #expect(ask(&bench).placed.map(\.call) == [call(4)])
-    #expect(bench.say(.answer(call(4), description: ""), device: "b1")?.won == true)
+    #expect(bench.say(.call(call(4), .answer(description: "")), device: "b1")?.won == true)
     #expect(ask(&bench).placed.map(\.phase) == [.answered])
-    bench.caller(.hangUp(call(4)))
+    bench.caller(.call(call(4), .hangUp))
     #expect(ask(&bench).placed.isEmpty)
   }
 
   @Test func callsToTheUserAsTheDeviceSeesThem() {
     var bench = bench()
-    bench.say(.decline(call(1), .here), device: "b1")
-    bench.say(.answer(call(2), description: ""), device: "b1")
-    bench.caller(.cancel(call(4)))
+    bench.say(.call(call(1), .decline(.here)), device: "b1")
+    bench.say(.call(call(2), .answer(description: "")), device: "b1")
+    bench.caller(.call(call(4), .cancel))
     let one = ask(&bench, user: "bob", device: "b1")
     #expect(one.received.map(\.call) == [call(2), call(3)])
     #expect(one.received.map(\.phase) == [.answered, .placed])
@@ -76,7 +76,7 @@ import Testing
 
   @Test func aNewOwnerKnowsThem() {
     var bench = bench()
-    bench.caller(.cancel(call(1)))
+    bench.caller(.call(call(1), .cancel))
     var replayed = bench.takenOver()
     var restored = bench.restoredFromCheckpoint()
     #expect(ask(&replayed).placed.map(\.call) == [call(4)])

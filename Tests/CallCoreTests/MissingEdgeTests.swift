@@ -44,7 +44,7 @@ import Testing
     #expect(bench.invites("b1").count == 1)
     bench.pass(.seconds(20))
     #expect(bench.ends.isEmpty, "it rings like any other")
-    #expect(bench.say(.answer(Bench.callID, description: ""), device: "b1")?.won == true)
+    #expect(bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")?.won == true)
   }
 
   @Test("R11: the place comes with the edge's first message, before its sessions are announced")
@@ -134,7 +134,7 @@ import Testing
     bench.attach("b2", edge: 2)
     bench.place()
     bench.say(
-      .decline(Bench.callID, .here), device: "b2", session: Bench.session("b2", edge: 2))
+      .call(Bench.callID, .decline(.here)), device: "b2", session: Bench.session("b2", edge: 2))
     #expect(bench.ends.map(\.reason) == [.declined])
   }
 
@@ -158,7 +158,7 @@ import Testing
       shard.edgeMissing(edge, until: now + .seconds(60), now: now)
       shard.begin(now: now, afterLoss: true, into: &outcome)
     }
-    next.caller(.resume(Bench.callID))
+    next.caller(.call(Bench.callID, .resume))
     #expect(next.ends.isEmpty)
     announce(&next, "b1")
     announced(&next, edge)

@@ -19,11 +19,11 @@ import Testing
 
   private func asked(_ bench: Bench, _ device: String = "b1") -> CallState? {
     var bench = bench
-    return bench.say(.query(Bench.callID), device: device)?.state
+    return bench.say(.call(Bench.callID, .query), device: device)?.state
   }
 
   static let partings: [(Command.Body, EndReason)] = [
-    (.decline(Bench.callID, .here), .declined), (.busy(Bench.callID), .busy),
+    (.call(Bench.callID, .decline(.here)), .declined), (.call(Bench.callID, .busy), .busy),
   ]
 
   @Test("it ended for this device when it said so", arguments: partings.indices)
@@ -39,16 +39,16 @@ import Testing
   func afterwards(_ index: Int) {
     let (body, reason) = Self.partings[index]
     var (bench, at, _) = left(by: body)
-    bench.say(.answer(Bench.callID, description: ""), device: "b2")
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")
     #expect(asked(bench)?.at == at && asked(bench)?.reason == reason)
     bench.pass(.seconds(1))
-    bench.caller(.hangUp(Bench.callID))
+    bench.caller(.call(Bench.callID, .hangUp))
     #expect(asked(bench)?.at == at && asked(bench)?.reason == reason)
   }
 
   @Test("also when its decline decides the call later") func declinesInTheEnd() {
-    var (bench, at, _) = left(by: .decline(Bench.callID, .here))
-    bench.say(.busy(Bench.callID), device: "b2")
+    var (bench, at, _) = left(by: .call(Bench.callID, .decline(.here)))
+    bench.say(.call(Bench.callID, .busy), device: "b2")
     #expect(bench.ends.map(\.reason) == [.declined])
     #expect(bench.ends.first?.at == bench.now)
     #expect(asked(bench)?.at == at)
@@ -67,7 +67,7 @@ import Testing
     bench.attach("b1")
     #expect(asked(bench)?.phase == .placed)
     bench.pass(.seconds(1))
-    bench.say(.busy(Bench.callID), device: "b1")
+    bench.say(.call(Bench.callID, .busy), device: "b1")
     #expect(asked(bench)?.at == at + .seconds(4))
   }
 
@@ -76,7 +76,7 @@ import Testing
     var (bench, at, _) = left(by: .sessionClosed(graceful: true))
     bench.attach("b1")
     bench.pass(.seconds(1))
-    let reply = bench.say(.decline(Bench.callID, .everywhere), device: "b1")
+    let reply = bench.say(.call(Bench.callID, .decline(.everywhere)), device: "b1")
     #expect(reply?.state?.at == at + .seconds(4) && bench.ends.first?.at == at + .seconds(4))
     #expect(asked(bench)?.at == at + .seconds(4))
   }
@@ -92,7 +92,7 @@ import Testing
   }
 
   @Test("records of versions that did not say when") func withoutATime() {
-    let (bench, _, _) = left(by: .decline(Bench.callID, .here))
+    let (bench, _, _) = left(by: .call(Bench.callID, .decline(.here)))
     var old = bench
     old.journal = bench.journal.map { entry in
       guard case .legEnded(let device, let end, _) = entry.change else { return entry }
@@ -110,11 +110,11 @@ import Testing
     bench.place()
     bench.acknowledgeAll()
     bench.pass(.seconds(2))
-    bench.say(.answer(Bench.callID, description: "answer"), device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "answer")), device: "b1")
     let at = bench.now
     bench.acknowledgeAll()
-    bench.caller(.connected(Bench.callID))
-    bench.say(.connected(Bench.callID), device: "b1")
+    bench.caller(.call(Bench.callID, .connected))
+    bench.say(.call(Bench.callID, .connected), device: "b1")
     return (bench, at)
   }
 
@@ -133,7 +133,7 @@ import Testing
   @Test("what it had not acknowledged keeps its time") func waitingSignals() {
     var (bench, _) = answered()
     _ = bench.take()
-    bench.caller(.signal(Bench.callID, .candidate, body: "c1"))
+    bench.caller(.call(Bench.callID, .signal(.candidate, body: "c1")))
     let said = bench.now
     bench.say(.sessionClosed(graceful: false), device: "b1")
     bench.pass(.seconds(5))
@@ -147,7 +147,7 @@ import Testing
     var next = bench.takenOver()
     next.now = next.now + .seconds(4)
     for device in ["b1", "b2"] { next.say(.attach(Attach(announce: true)), device: device) }
-    next.caller(.resume(Bench.callID))
+    next.caller(.call(Bench.callID, .resume))
     next.run { $0.begin(now: $1, into: &$2) }
     return next
   }
@@ -163,7 +163,7 @@ import Testing
   @Test("a new owner says when it ended") func newOwnerOfAnEndedCall() {
     var (bench, answeredAt) = answered()
     bench.pass(.seconds(1))
-    bench.caller(.hangUp(Bench.callID))
+    bench.caller(.call(Bench.callID, .hangUp))
     let endedAt = bench.now
     let next = takenOver(bench)
     #expect(next.deliveries(to: "alice1").map(\.at) == [endedAt])

@@ -22,14 +22,14 @@ import Testing
 
   private func end(_ end: End, _ bench: inout Bench) {
     switch end {
-    case .answered: bench.say(.answer(Bench.callID, description: ""), device: "b2")
-    case .declined: bench.say(.decline(Bench.callID, .everywhere), device: "b2")
-    case .cancelled: bench.caller(.cancel(Bench.callID))
+    case .answered: bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")
+    case .declined: bench.say(.call(Bench.callID, .decline(.everywhere)), device: "b2")
+    case .cancelled: bench.caller(.call(Bench.callID, .cancel))
     case .unanswered: bench.pass(.seconds(30))
     case .busy:
-      bench.say(.busy(Bench.callID), device: "b2")
+      bench.say(.call(Bench.callID, .busy), device: "b2")
       bench.say(.sessionClosed(graceful: false), device: "b2")
-      bench.caller(.cancel(Bench.callID))
+      bench.caller(.call(Bench.callID, .cancel))
     }
   }
 
@@ -81,7 +81,7 @@ import Testing
     bench.enrol("b1", voip: "v1", can: .cancel)
     bench.place()
     if let report { bench.report(report, "b1", token: "v1") }
-    bench.caller(.cancel(Bench.callID))
+    bench.caller(.call(Bench.callID, .cancel))
     #expect(bench.pushes.map(\.isRingUnknown) == [false, report == nil])
   }
 
@@ -104,7 +104,7 @@ import Testing
     var bench = Bench()
     bench.enrol("b1", voip: "v1", dialect: "twilio", sdk: ("TwilioVoice", version))
     bench.place()
-    bench.caller(.cancel(Bench.callID))
+    bench.caller(.call(Bench.callID, .cancel))
     #expect(bench.pushes("b1") == (version == "4.0.0" ? [.ring, .cancel] : [.ring]))
     #expect(bench.pushes.first?.dialect == .twilio)
   }
@@ -114,15 +114,15 @@ import Testing
     var bench = ringing(can: [.missed, .answeredElsewhere, .cancel, .ended], alert: "a1")
     switch how {
     case 0:
-      bench.say(.answer(Bench.callID, description: ""), device: "b1")
-      bench.say(.hangUp(Bench.callID), device: "b1")
-    case 1: bench.say(.decline(Bench.callID, .everywhere), device: "b1")
+      bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
+      bench.say(.call(Bench.callID, .hangUp), device: "b1")
+    case 1: bench.say(.call(Bench.callID, .decline(.everywhere)), device: "b1")
     case 2:
-      bench.say(.decline(Bench.callID, .here), device: "b1")
-      bench.caller(.cancel(Bench.callID))
+      bench.say(.call(Bench.callID, .decline(.here)), device: "b1")
+      bench.caller(.call(Bench.callID, .cancel))
     default:
-      bench.say(.busy(Bench.callID), device: "b1")
-      bench.caller(.cancel(Bench.callID))
+      bench.say(.call(Bench.callID, .busy), device: "b1")
+      bench.caller(.call(Bench.callID, .cancel))
     }
     #expect(bench.pushes.isEmpty)
   }
@@ -132,7 +132,7 @@ import Testing
     bench.attach("b1", edge: 2)
     bench.say(
       .sessionClosed(graceful: false), device: "b1", session: Bench.session("b1", edge: 2))
-    bench.caller(.cancel(Bench.callID))
+    bench.caller(.call(Bench.callID, .cancel))
     #expect(bench.pushes.isEmpty)
     bench.attach("b1", edge: 3)
     let stops = bench.deliveries(to: Bench.session("b1", edge: 3))
@@ -146,7 +146,7 @@ import Testing
     bench.place()
     bench.pass(.seconds(2))
     #expect(bench.pushes("b1") == [.ring])
-    bench.caller(.cancel(Bench.callID))
+    bench.caller(.call(Bench.callID, .cancel))
     #expect(bench.pushes("b1") == [.ring, .cancel])
     #expect(bench.stops("b1").map(\.reason) == [.cancelled])
   }
@@ -154,14 +154,14 @@ import Testing
   @Test("a push that failed rang nobody: no clean-up") func failedPush() {
     var bench = ringing(can: .cancel)
     bench.report(.rejected(reason: "BadTopic"), "b1", token: "v1")
-    bench.caller(.cancel(Bench.callID))
+    bench.caller(.call(Bench.callID, .cancel))
     #expect(bench.pushes.isEmpty)
   }
 
   @Test("an answered call that ends tells the losers nothing more") func onlyOnce() {
     var bench = ringing(can: [.answeredElsewhere, .missed, .cancel])
     end(.answered, &bench)
-    bench.caller(.hangUp(Bench.callID))
+    bench.caller(.call(Bench.callID, .hangUp))
     #expect(bench.pushes("b1") == [.answeredElsewhere])
   }
 
@@ -170,7 +170,7 @@ import Testing
   @Test("R3: cancelled before the pushed device attached: it hears that, and never rings")
   func cancelledFirst() {
     var bench = ringing(can: [])
-    bench.caller(.cancel(Bench.callID))
+    bench.caller(.call(Bench.callID, .cancel))
     let back = Bench.session("b1", edge: 2)
     let reply = bench.say(
       .attach(Attach(forCall: Bench.callID)), device: "b1", session: back)
@@ -211,13 +211,13 @@ import Testing
     switch which {
     case 0: break
     case 1:
-      bench.say(.answer(Bench.callID, description: ""), device: "b2")
+      bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")
       expected = .answeredElsewhere
     case 2:
-      bench.say(.decline(Bench.callID, .everywhere), device: "b2")
+      bench.say(.call(Bench.callID, .decline(.everywhere)), device: "b2")
       expected = .declined
     case 3:
-      bench.caller(.cancel(Bench.callID))
+      bench.caller(.call(Bench.callID, .cancel))
       expected = .cancelled
     case 4:
       bench.pass(.seconds(30))
@@ -248,7 +248,7 @@ import Testing
     bench.enrol("b5", voip: "v5", alert: "a5", can: [.missed, .missedNotice])
     bench.attach("b2")
     bench.place()
-    bench.say(.alerting(Bench.callID), device: "b2")
+    bench.say(.call(Bench.callID, .alerting), device: "b2")
     for (device, token) in [("b1", "v1"), ("b4", "v4"), ("b5", "v5")] {
       bench.report(.accepted, device, token: token)
     }
@@ -286,7 +286,7 @@ import Testing
 
   @Test("declined on one device, unanswered on the others: not missed") func declinedHere() {
     var bench = family()
-    bench.say(.decline(Bench.callID, .here), device: "b2")
+    bench.say(.call(Bench.callID, .decline(.here)), device: "b2")
     bench.pass(.seconds(30))
     #expect(bench.ends.map(\.reason) == [.unanswered])
     #expect(bench.ends.first?.missed == false)
@@ -299,7 +299,7 @@ import Testing
     bench.enrol("b2", alert: "a2")
     bench.attach("b2")
     bench.place()
-    bench.say(.busy(Bench.callID), device: "b2")
+    bench.say(.call(Bench.callID, .busy), device: "b2")
     #expect(bench.ends.map(\.reason) == [.busy])
     #expect(bench.pushes("b1") == [.missedNotice])
     #expect(bench.pushes("b2").isEmpty)
@@ -324,7 +324,7 @@ import Testing
     bench.attach("b1")
     _ = bench.take()
     bench.place(user: "bob", device: "b1")
-    bench.say(.cancel(Bench.callID), device: "b1")
+    bench.say(.call(Bench.callID, .cancel), device: "b1")
     #expect(bench.pushes("b1").isEmpty)
     #expect(bench.pushes("b2") == [.missedNotice])
   }
@@ -335,7 +335,7 @@ import Testing
     var bench = family()
     bench.report(.rejected(reason: "BadTopic"), "b4", token: "v4")
     bench.report(.rejected(reason: "BadTopic"), "b4", token: "v4")
-    bench.caller(.cancel(Bench.callID))
+    bench.caller(.call(Bench.callID, .cancel))
     let call = bench.shard.inspect(call: Bench.callID)
     let b1 = call?.legs.first { $0.party.device == "b1" }
     #expect(b1?.pushes == [.ring, .ended, .missedNotice])

@@ -25,7 +25,7 @@ import Testing
     #expect(bench.pushes("b1") == [.ring])
     bench.pass(.milliseconds(300))
     bench.acknowledgeAll()
-    bench.caller(.cancel(Bench.callID))
+    bench.caller(.call(Bench.callID, .cancel))
     #expect(bench.stops("b1").map(\.reason) == [.cancelled])
     #expect(bench.pushes("b1") == [.ring], "neither clean-up nor notice")
   }
@@ -37,15 +37,15 @@ import Testing
     bench.attach("b1")
     bench.place()
     bench.pass(.seconds(3))
-    bench.caller(.cancel(Bench.callID))
+    bench.caller(.call(Bench.callID, .cancel))
     #expect(bench.pushes("b1") == [.ring, .cancel])
   }
 
   @Test("what it says by HTTP is no socket: the end is pushed") func alertingWithoutASocket() {
     var bench = sleeping("b1", can: [.cancel])
     bench.place()
-    bench.say(.alerting(Bench.callID), device: "b1", session: SessionRef(edge: 9, number: 9))
-    bench.caller(.cancel(Bench.callID))
+    bench.say(.call(Bench.callID, .alerting), device: "b1", session: SessionRef(edge: 9, number: 9))
+    bench.caller(.call(Bench.callID, .cancel))
     #expect(bench.pushes("b1") == [.ring, .cancel])
   }
 
@@ -63,12 +63,12 @@ import Testing
     bench.attach("b2")
     bench.place(seconds: 20)
     switch how {
-    case 0: bench.caller(.cancel(Bench.callID))
-    case 1: bench.say(.answer(Bench.callID, description: ""), device: "b2")
+    case 0: bench.caller(.call(Bench.callID, .cancel))
+    case 1: bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")
     default: bench.pass(.seconds(21))
     }
     #expect(withdrawn(bench) == 1)
-    bench.caller(.hangUp(Bench.callID))
+    bench.caller(.call(Bench.callID, .hangUp))
     bench.pass(.seconds(5))
     #expect(withdrawn(bench) == 1, "once")
   }
@@ -78,7 +78,7 @@ import Testing
     var bench = sleeping("b1")
     bench.place()
     bench.attach("b1")
-    bench.caller(.cancel(Bench.callID))
+    bench.caller(.call(Bench.callID, .cancel))
     #expect(withdrawn(bench) == 1)
   }
 
@@ -86,12 +86,12 @@ import Testing
     var bench = sleeping("b1")
     bench.place()
     bench.report(.accepted, "b1")
-    bench.caller(.cancel(Bench.callID))
+    bench.caller(.call(Bench.callID, .cancel))
     #expect(withdrawn(bench) == 0)
     var plain = Bench()
     plain.attach("b1")
     plain.place()
-    plain.caller(.cancel(Bench.callID))
+    plain.caller(.call(Bench.callID, .cancel))
     #expect(withdrawn(plain) == 0)
   }
 
@@ -122,7 +122,7 @@ import Testing
     bench.report(.failed(reason: "no answer", mayHaveArrived: true), "b1")
     bench.attach("b1")
     bench.acknowledgeAll()
-    bench.caller(.cancel(Bench.callID))
+    bench.caller(.call(Bench.callID, .cancel))
     #expect(bench.pushes("b1") == [.ring])
     #expect(bench.stops("b1").count == 1)
   }
@@ -136,15 +136,15 @@ import Testing
     var bench = sleeping("b1", can: [.cancel])
     bench.attach("b1")
     bench.place(seconds: 60)
-    bench.say(.alerting(Bench.callID), device: "b1")
+    bench.say(.call(Bench.callID, .alerting), device: "b1")
     bench.say(.sessionClosed(graceful: false), device: "b1")
     bench.pass(.seconds(5))
     #expect(bench.pushes("b1") == [.ring])
     var next = bench.takenOver(checkpoint: checkpoint, registered: ["b1"])
-    next.caller(.resume(Bench.callID))
+    next.caller(.call(Bench.callID, .resume))
     next.pass(.seconds(20))
     #expect(next.ends.isEmpty, "it rings to its deadline, as with the first owner")
-    next.caller(.cancel(Bench.callID))
+    next.caller(.call(Bench.callID, .cancel))
     #expect(next.pushes("b1").last == .cancel)
   }
 
@@ -154,7 +154,7 @@ import Testing
     var bench = sleeping("b1")
     bench.attach("b1")
     bench.place(seconds: 120)
-    bench.say(.alerting(Bench.callID), device: "b1")
+    bench.say(.call(Bench.callID, .alerting), device: "b1")
     bench.say(.sessionClosed(graceful: false), device: "b1")
     bench.shard.mayPush = false
     bench.pass(.seconds(25))
@@ -172,7 +172,7 @@ import Testing
     bench.attach("b1")
     #expect(!bench.shard.stillWants(ring), "it is there")
     #expect(bench.shard.stillWants(other))
-    bench.caller(.cancel(Bench.callID))
+    bench.caller(.call(Bench.callID, .cancel))
     #expect(!bench.shard.stillWants(other))
     let cleanUp = try #require(bench.pushes.first { $0.purpose == .cancel })
     #expect(bench.shard.stillWants(cleanUp))
@@ -325,12 +325,14 @@ import Testing
     let legs = bench.shard.inspect(call: Bench.callID)?.legs.map(\.party.device.text) ?? []
     #expect(Set(legs) == Set(["b1"] + (0..<19).map { "socket\($0)" }), "all that could attach ring")
     for number in 0..<300 {
-      bench.say(.alerting(Bench.callID), device: "socket\(number)")
-      bench.say(.answer(CallID(high: 1, low: 1), description: ""), device: "socket\(number)")
+      bench.say(.call(Bench.callID, .alerting), device: "socket\(number)")
+      bench.say(.call(CallID(high: 1, low: 1), .answer(description: "")), device: "socket\(number)")
     }
     #expect(bench.shard.inspect(call: Bench.callID)?.legs.count == CallLimits().legsEverPerCall)
-    let late = bench.say(.answer(Bench.callID, description: ""), device: "socket299")
+    let late = bench.say(.call(Bench.callID, .answer(description: "")), device: "socket299")
     #expect(late?.error == .tooManyDevices, "it is not told that it lost while the call rings")
-    #expect(bench.say(.decline(Bench.callID, .here), device: "socket299")?.error == .tooManyDevices)
+    #expect(
+      bench.say(.call(Bench.callID, .decline(.here)), device: "socket299")?.error == .tooManyDevices
+    )
   }
 }

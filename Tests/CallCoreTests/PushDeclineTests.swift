@@ -21,7 +21,8 @@ import Testing
 
   @Test("declined for the user: the app is told on its session, and the others") func everywhere() {
     var bench = ringing()
-    let reply = bench.say(.decline(Bench.callID, .everywhere), device: "b1", session: request)
+    let reply = bench.say(
+      .call(Bench.callID, .decline(.everywhere)), device: "b1", session: request)
     #expect(reply?.state?.reason == .declined)
     #expect(bench.stops("b1").map(\.reason) == [.declined])
     #expect(bench.stops("b1").first?.by?.device == "b1")
@@ -33,7 +34,8 @@ import Testing
     "for this device only, or busy: the app is told, the others ring on", arguments: [true, false])
   func here(busy: Bool) {
     var bench = ringing()
-    let body: Command.Body = busy ? .busy(Bench.callID) : .decline(Bench.callID, .here)
+    let body: Command.Body =
+      busy ? .call(Bench.callID, .busy) : .call(Bench.callID, .decline(.here))
     bench.say(body, device: "b1", session: request)
     #expect(bench.stops("b1").map(\.reason) == [busy ? .busy : .declined])
     #expect(bench.stops("b2").isEmpty)
@@ -46,7 +48,7 @@ import Testing
 
   @Test("over its own session the reply is all it hears") func overItsSession() {
     var bench = ringing()
-    let reply = bench.say(.decline(Bench.callID, .everywhere), device: "b1")
+    let reply = bench.say(.call(Bench.callID, .decline(.everywhere)), device: "b1")
     #expect(reply?.state?.reason == .declined)
     #expect(bench.stops("b1").isEmpty)
   }
@@ -57,7 +59,8 @@ import Testing
     var bench = ringing()
     bench.say(.sessionClosed(graceful: false), device: "b1")
     bench.say(
-      .decline(Bench.callID, everywhere ? .everywhere : .here), device: "b1", session: request)
+      .call(Bench.callID, .decline(everywhere ? .everywhere : .here)), device: "b1",
+      session: request)
     _ = bench.take()
     bench.attach("b1")
     #expect(bench.stops("b1").map(\.reason) == [.declined])
@@ -71,7 +74,7 @@ import Testing
     bench.place()
     bench.acknowledgeAll()
     _ = bench.take()
-    bench.say(.decline(Bench.callID, .everywhere), device: "b1", session: request)
+    bench.say(.call(Bench.callID, .decline(.everywhere)), device: "b1", session: request)
     bench.acknowledgeAll()
     bench.pass(.seconds(2))
     #expect(bench.journal.contains { $0.change == .settled }, "nobody is waited for")
@@ -83,7 +86,8 @@ import Testing
   func newOwner(everywhere: Bool, isThere: Bool) {
     var bench = ringing()
     bench.say(
-      .decline(Bench.callID, everywhere ? .everywhere : .here), device: "b1", session: request)
+      .call(Bench.callID, .decline(everywhere ? .everywhere : .here)), device: "b1",
+      session: request)
     var next = bench.takenOver(
       checkpoint: false, registered: ["b1"], attached: isThere ? ["b1", "b2"] : ["b2"])
     if !isThere {

@@ -24,7 +24,8 @@ import Testing
     next.attach("b1", edge: 2)
     #expect(next.deliveries(to: Bench.session("b1", edge: 2)).count == 1)
     let won = next.say(
-      .answer(Bench.callID, description: ""), device: "b1", session: Bench.session("b1", edge: 2))
+      .call(Bench.callID, .answer(description: "")), device: "b1",
+      session: Bench.session("b1", edge: 2))
     #expect(won?.won == true)
     #expect(next.pushes.count == 1)
   }
@@ -55,7 +56,7 @@ import Testing
     bench.enrol("b1", voip: "v1", alert: "a1")
     bench.enrol("b2", alert: "a2")
     bench.place()
-    bench.caller(.cancel(Bench.callID))
+    bench.caller(.call(Bench.callID, .cancel))
     let afterEnd = bench.pushes.filter { $0.purpose != .ring }.map(\.id).sorted()
     #expect(afterEnd.count == 3)
     for checkpoint in [false, true] {
@@ -116,7 +117,7 @@ import Testing
     #expect(next.pushes("b1") == [.ring])
     var gone = bench.takenOver(checkpoint: false, registered: ["b1"])
     #expect(gone.pushes("b1") == [.ring], "its session went with its edge")
-    gone.caller(.resume(Bench.callID))
+    gone.caller(.call(Bench.callID, .resume))
     gone.pass(.seconds(20))
     #expect(gone.ends.isEmpty)
   }
@@ -127,7 +128,7 @@ import Testing
     bench.enrol("b1", voip: "v1", alert: "a1")
     bench.enrol("b2", alert: "a2")
     bench.place()
-    bench.caller(.cancel(Bench.callID))
+    bench.caller(.call(Bench.callID, .cancel))
     let entries = bench.shard.checkpointEntries()
     let pushed = entries.compactMap { entry -> String? in
       if case .pushed(let device, let purpose) = entry.change {
@@ -158,7 +159,7 @@ import Testing
     var bench = sleeping()
     bench.place()
     var next = bench.takenOver(checkpoint: false, registered: ["b1"], after: .seconds(1))
-    next.caller(.resume(Bench.callID))
+    next.caller(.call(Bench.callID, .resume))
     #expect(
       next.report(.tokenGone(at: next.now), "b1", token: "v1", at: next.now) == .done)
     #expect(next.registration("b1")?.request.voipToken == nil)

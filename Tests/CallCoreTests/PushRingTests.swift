@@ -89,7 +89,7 @@ import Testing
     if byAck {
       bench.acknowledgeAll()
     } else {
-      bench.say(.alerting(Bench.callID), device: "b1")
+      bench.say(.call(Bench.callID, .alerting), device: "b1")
     }
     bench.pass(.seconds(20))
     #expect(bench.pushes.isEmpty)
@@ -113,7 +113,7 @@ import Testing
     var bench = sleeping("b1", "b2")
     bench.attach("b1", "b2")
     bench.place()
-    bench.say(.alerting(Bench.callID), device: "b2")
+    bench.say(.call(Bench.callID, .alerting), device: "b2")
     bench.run { $0.edgeLost(1, now: $1, into: &$2) }
     #expect(bench.pushes("b1") == [.ring], "had not heard")
     #expect(bench.pushes("b2").isEmpty, "rings already")
@@ -124,7 +124,7 @@ import Testing
     var bench = sleeping("b1")
     bench.attach("b1")
     bench.place()
-    bench.say(.alerting(Bench.callID), device: "b1")
+    bench.say(.call(Bench.callID, .alerting), device: "b1")
     bench.say(.sessionClosed(graceful: false), device: "b1")
     bench.pass(.milliseconds(4999))
     #expect(bench.pushes.isEmpty)
@@ -142,7 +142,7 @@ import Testing
     bench.say(.sessionClosed(graceful: false), device: "b1")
     bench.pass(.seconds(3))
     bench.attach("b1", edge: 2)
-    bench.say(.alerting(Bench.callID), device: "b1", session: Bench.session("b1", edge: 2))
+    bench.say(.call(Bench.callID, .alerting), device: "b1", session: Bench.session("b1", edge: 2))
     bench.pass(.seconds(20))
     #expect(bench.pushes.isEmpty)
   }
@@ -209,9 +209,9 @@ import Testing
     var bench = sleeping("b1", "b2")
     bench.attach("b1", "b2")
     bench.place(seconds: 5)
-    bench.say(.alerting(Bench.callID), device: "b2")
+    bench.say(.call(Bench.callID, .alerting), device: "b2")
     bench.pass(.seconds(1))
-    bench.say(.answer(Bench.callID, description: ""), device: "b2")
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")
     bench.pass(.seconds(30))
     #expect(bench.pushes.isEmpty)
     var limits = CallLimits()
@@ -230,7 +230,7 @@ import Testing
     _ = bench.take()
     bench.place(user: "bob", device: "b1")
     #expect(bench.pushes.map(\.device.text) == ["b2"])
-    bench.say(.cancel(Bench.callID), device: "b1")
+    bench.say(.call(Bench.callID, .cancel), device: "b1")
     #expect(bench.pushes("b1").isEmpty)
   }
 
@@ -248,7 +248,7 @@ import Testing
     busy.attach("b2")
     _ = busy.take()
     busy.place()
-    busy.say(.answer(Bench.callID, description: ""), device: "b2")
+    busy.say(.call(Bench.callID, .answer(description: "")), device: "b2")
     let second = busy.place(CallID(high: 9, low: 1), user: "carol")
     #expect(second?.state?.reason == .busy)
     #expect(busy.pushes("b1") == [.ring], "for the first call only")
@@ -325,11 +325,11 @@ import Testing
     var bench = sleeping("b1", "b2")
     bench.place()
     bench.report(.failed(reason: "x"), "b1")
-    bench.say(.busy(Bench.callID), device: "b2")
+    bench.say(.call(Bench.callID, .busy), device: "b2")
     #expect(bench.ends.map(\.reason) == [.busy])
     var declined = sleeping("b1", "b2")
     declined.place()
-    declined.say(.decline(Bench.callID, .here), device: "b1")
+    declined.say(.call(Bench.callID, .decline(.here)), device: "b1")
     #expect(declined.ends.isEmpty)
     declined.report(.failed(reason: "x"), "b2")
     #expect(declined.ends.map(\.reason) == [.declined])
@@ -339,7 +339,7 @@ import Testing
     for scope in DeclineScope.allCases {
       var bench = sleeping("b1", "b2")
       bench.place()
-      let reply = bench.say(.decline(Bench.callID, scope), device: "b1")
+      let reply = bench.say(.call(Bench.callID, .decline(scope)), device: "b1")
       #expect(reply?.state?.phase == .ended)
       #expect(reply?.state?.reason == .declined)
       let back = Bench.session("b1", edge: 2)
@@ -352,13 +352,13 @@ import Testing
 
   @Test("what it was answered stays true, however the call ends for the others", arguments: 0..<3)
   func oneStoryToTheEnd(how: Int) {
-    for command in [Command.Body.decline(Bench.callID, .here), .busy(Bench.callID)] {
+    for command in [Command.Body.call(Bench.callID, .decline(.here)), .call(Bench.callID, .busy)] {
       var bench = sleeping("b1", "b2")
       bench.place()
       let first = bench.say(command, device: "b1")?.state
       switch how {
-      case 0: bench.caller(.cancel(Bench.callID))
-      case 1: bench.say(.answer(Bench.callID, description: ""), device: "b2")
+      case 0: bench.caller(.call(Bench.callID, .cancel))
+      case 1: bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")
       default: bench.pass(.seconds(30))
       }
       let back = Bench.session("b1", edge: 2)
@@ -383,6 +383,7 @@ import Testing
     #expect(attached?.state?.phase == .placed)
     #expect(bench.deliveries(to: back).count == 1)
     #expect(
-      bench.say(.answer(Bench.callID, description: ""), device: "b1", session: back)?.won == true)
+      bench.say(.call(Bench.callID, .answer(description: "")), device: "b1", session: back)?.won
+        == true)
   }
 }

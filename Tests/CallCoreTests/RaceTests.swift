@@ -8,8 +8,8 @@ import Testing
     var bench = Bench()
     bench.attach("b1", "b2", "b3")
     bench.place()
-    let first = bench.say(.answer(Bench.callID, description: "sdp1"), device: "b1")
-    let second = bench.say(.answer(Bench.callID, description: "sdp2"), device: "b2")
+    let first = bench.say(.call(Bench.callID, .answer(description: "sdp1")), device: "b1")
+    let second = bench.say(.call(Bench.callID, .answer(description: "sdp2")), device: "b2")
     #expect(first?.won == true)
     #expect(second?.won == false)
     #expect(second?.state?.reason == .answeredElsewhere)
@@ -29,8 +29,8 @@ import Testing
     var bench = Bench()
     bench.attach("b1", "b2")
     bench.place()
-    #expect(bench.say(.answer(Bench.callID, description: ""), device: "b1")?.won == true)
-    let reply = bench.caller(.cancel(Bench.callID))
+    #expect(bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")?.won == true)
+    let reply = bench.caller(.call(Bench.callID, .cancel))
     #expect(reply?.state?.phase == .answered)
     #expect(reply?.state?.by?.device == "b1")
     #expect(bench.stops("b1").isEmpty)
@@ -42,8 +42,8 @@ import Testing
     var bench = Bench()
     bench.attach("b1", "b2")
     bench.place()
-    #expect(bench.caller(.cancel(Bench.callID))?.state?.reason == .cancelled)
-    let reply = bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    #expect(bench.caller(.call(Bench.callID, .cancel))?.state?.reason == .cancelled)
+    let reply = bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
     #expect(reply?.won == false)
     #expect(reply?.state?.reason == .cancelled)
     #expect(reply?.state?.by?.user == "alice")
@@ -58,7 +58,7 @@ import Testing
     bench.attach("b1")
     bench.place(seconds: 5)
     bench.pass(.seconds(5))
-    let reply = bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    let reply = bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
     #expect(reply?.won == false)
     #expect(reply?.state?.reason == .unanswered)
     #expect(bench.stops("alice1").map(\.reason) == [.unanswered])
@@ -71,7 +71,7 @@ import Testing
     bench.attach("b1")
     bench.place(seconds: 5)
     bench.pass(Span(microseconds: 4_999_999))
-    #expect(bench.say(.answer(Bench.callID, description: ""), device: "b1")?.won == true)
+    #expect(bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")?.won == true)
     bench.pass(.seconds(2))
     #expect(bench.ends.isEmpty)
   }
@@ -82,9 +82,9 @@ import Testing
     bench.attach("b1", "b2")
     if answer != 5 { bench.place(seconds: 5) }
     switch answer {
-    case 1: bench.say(.answer(Bench.callID, description: ""), device: "b1")
-    case 2: bench.say(.decline(Bench.callID, .everywhere), device: "b1")
-    case 3: bench.caller(.cancel(Bench.callID))
+    case 1: bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
+    case 2: bench.say(.call(Bench.callID, .decline(.everywhere)), device: "b1")
+    case 3: bench.caller(.call(Bench.callID, .cancel))
     case 4: bench.pass(.seconds(5))
     default: break
     }
@@ -113,7 +113,7 @@ import Testing
     bench.place()
     bench.attach("b2")
     #expect(bench.invites("b2").first?.description == "offer")
-    #expect(bench.say(.answer(Bench.callID, description: ""), device: "b2")?.won == true)
+    #expect(bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")?.won == true)
     #expect(bench.stops("b1").map(\.reason) == [.answeredElsewhere])
   }
 
@@ -139,7 +139,8 @@ import Testing
     // The old socket's close comes late and changes nothing.
     bench.say(.sessionClosed(graceful: false), device: "b1")
     #expect(
-      bench.say(.answer(Bench.callID, description: ""), device: "b1", session: second)?.won == true)
+      bench.say(.call(Bench.callID, .answer(description: "")), device: "b1", session: second)?.won
+        == true)
     _ = bench.take()
     // The same attach, sent again by an edge that got no reply, rings nobody twice.
     bench.say(.attach(Attach()), device: "b1", session: second)
@@ -166,10 +167,10 @@ import Testing
     var bench = Bench()
     bench.attach("b1", "b2")
     bench.place()
-    bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
     _ = bench.take()
     let reply = bench.say(
-      busy ? .busy(Bench.callID) : .decline(Bench.callID, .everywhere), device: "b2")
+      busy ? .call(Bench.callID, .busy) : .call(Bench.callID, .decline(.everywhere)), device: "b2")
     #expect(reply?.state?.reason == .answeredElsewhere)
     #expect(bench.ends.isEmpty)
     #expect(bench.shard.counts.answered == 1)
@@ -182,14 +183,14 @@ import Testing
     bench.attach("b1", "b2", "b3")
     let commands: [(Command.Body, String)] = [
       (.place(PlaceRequest(call: Bench.callID, description: "o")), "alice1"),
-      (.alerting(Bench.callID), "b1"),
-      (.decline(Bench.callID, .here), "b3"),
-      (.answer(Bench.callID, description: "a"), "b1"),
-      (.answer(Bench.callID, description: "a"), "b2"),
-      (.connected(Bench.callID), "b1"),
-      (.connected(Bench.callID), "alice1"),
-      (.hangUp(Bench.callID), "alice1"),
-      (.cancel(Bench.callID), "alice1"),
+      (.call(Bench.callID, .alerting), "b1"),
+      (.call(Bench.callID, .decline(.here)), "b3"),
+      (.call(Bench.callID, .answer(description: "a")), "b1"),
+      (.call(Bench.callID, .answer(description: "a")), "b2"),
+      (.call(Bench.callID, .connected), "b1"),
+      (.call(Bench.callID, .connected), "alice1"),
+      (.call(Bench.callID, .hangUp), "alice1"),
+      (.call(Bench.callID, .cancel), "alice1"),
     ]
     for (body, device) in commands {
       let user = device == "alice1" ? "alice" : "bob"
@@ -197,7 +198,7 @@ import Testing
       let entries = bench.journal.count
       _ = bench.take()
       let second = bench.say(body, user: user, device: device)
-      if case .connected = body {
+      if case .call(_, .connected) = body {
       } else {
         #expect(first?.state?.phase == second?.state?.phase, "\(body)")
         #expect(first?.state?.reason == second?.state?.reason)
@@ -266,7 +267,7 @@ import Testing
     bench.attach("b1", edge: 2)
     let moved = Bench.session("b1", edge: 2)
     #expect(bench.deliveries(to: moved).count == 1)
-    #expect(bench.say(.answer(Bench.callID, description: ""), device: "b3")?.won == true)
+    #expect(bench.say(.call(Bench.callID, .answer(description: "")), device: "b3")?.won == true)
     #expect(
       bench.deliveries(to: moved).contains {
         if case .stop(let stop) = $0.event { stop.reason == .answeredElsewhere } else { false }
@@ -287,9 +288,9 @@ import Testing
     bench.attach("b1", edge: 2)
     bench.place()
     bench.run { $0.edgeLost(1, now: $1, into: &$2) }
-    bench.say(.answer(Bench.callID, description: "sdp"), device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "sdp")), device: "b1")
     let back = Bench.session("alice1", 2, edge: 2)
-    let reply = bench.caller(.resume(Bench.callID), session: back)
+    let reply = bench.caller(.call(Bench.callID, .resume), session: back)
     #expect(reply?.state?.phase == .answered)
     #expect(
       bench.deliveries(to: back).contains {
@@ -302,8 +303,8 @@ import Testing
     var bench = Bench()
     bench.attach("b1")
     bench.place()
-    bench.say(.answer(Bench.callID, description: ""), device: "b1")
-    if reports == 1 { bench.caller(.connected(Bench.callID)) }
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
+    if reports == 1 { bench.caller(.call(Bench.callID, .connected)) }
     bench.pass(.seconds(15))
     #expect(bench.stops("alice1").map(\.reason) == [.failed])
     #expect(bench.stops("b1").map(\.reason) == [.failed])
@@ -315,9 +316,9 @@ import Testing
     var bench = Bench()
     bench.attach("b1")
     bench.place()
-    bench.say(.answer(Bench.callID, description: ""), device: "b1")
-    #expect(bench.caller(.connected(Bench.callID)) == .done)
-    #expect(bench.say(.connected(Bench.callID), device: "b1") == .done)
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
+    #expect(bench.caller(.call(Bench.callID, .connected)) == .done)
+    #expect(bench.say(.call(Bench.callID, .connected), device: "b1") == .done)
     bench.acknowledgeAll()
     bench.pass(.seconds(3600))
     #expect(bench.ends.isEmpty)
@@ -328,11 +329,11 @@ import Testing
     var bench = Bench()
     bench.attach("b1", "b2")
     bench.place()
-    bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
     bench.caller(.callerGone([Bench.callID]))
     bench.now = bench.now + .seconds(15)
     let steps: [(inout Bench) -> Void] = [
-      { $0.say(.hangUp(Bench.callID), device: "b1") },
+      { $0.say(.call(Bench.callID, .hangUp), device: "b1") },
       { $0.pass(Span(microseconds: 0)) },
       { $0.say(.sessionClosed(graceful: false), device: "b1") },
     ]
@@ -350,27 +351,27 @@ import Testing
     var bench = Bench()
     bench.attach("b1")
     bench.place()
-    bench.caller(.signal(Bench.callID, .candidate, body: "c1"))
-    bench.caller(.signal(Bench.callID, .candidate, body: "c2"))
+    bench.caller(.call(Bench.callID, .signal(.candidate, body: "c1")))
+    bench.caller(.call(Bench.callID, .signal(.candidate, body: "c2")))
     bench.attach("b2")
     #expect(bench.invites("b2").first?.signals.map(\.body) == ["c1", "c2"])
     #expect(bench.signals("b1").map(\.body) == ["c1", "c2"])
-    bench.say(.signal(Bench.callID, .candidate, body: "x1"), device: "b1")
-    bench.say(.signal(Bench.callID, .candidate, body: "y1"), device: "b2")
-    bench.say(.signal(Bench.callID, .candidate, body: "y2"), device: "b2")
+    bench.say(.call(Bench.callID, .signal(.candidate, body: "x1")), device: "b1")
+    bench.say(.call(Bench.callID, .signal(.candidate, body: "y1")), device: "b2")
+    bench.say(.call(Bench.callID, .signal(.candidate, body: "y2")), device: "b2")
     #expect(bench.signals("alice1").isEmpty, "kept until somebody answers")
-    bench.say(.answer(Bench.callID, description: "sdp"), device: "b2")
+    bench.say(.call(Bench.callID, .answer(description: "sdp")), device: "b2")
     #expect(bench.answers().first?.signals.map(\.body) == ["y1", "y2"])
-    #expect(bench.say(.signal(Bench.callID, .candidate, body: "x2"), device: "b1") == .done)
-    bench.say(.signal(Bench.callID, .candidate, body: "y3"), device: "b2")
-    bench.caller(.signal(Bench.callID, .description, body: "offer2"))
+    #expect(bench.say(.call(Bench.callID, .signal(.candidate, body: "x2")), device: "b1") == .done)
+    bench.say(.call(Bench.callID, .signal(.candidate, body: "y3")), device: "b2")
+    bench.caller(.call(Bench.callID, .signal(.description, body: "offer2")))
     #expect(bench.signals("alice1").map(\.body) == ["y3"])
     #expect(bench.signals("alice1").map(\.index) == [3])
     #expect(bench.signals("b2").last?.body == "offer2")
     #expect(bench.signals("b1").map(\.body) == ["c1", "c2"])
-    bench.caller(.hangUp(Bench.callID))
+    bench.caller(.call(Bench.callID, .hangUp))
     _ = bench.take()
-    #expect(bench.caller(.signal(Bench.callID, .candidate, body: "late")) == .done)
+    #expect(bench.caller(.call(Bench.callID, .signal(.candidate, body: "late"))) == .done)
     #expect(bench.effects.count == 1)
   }
 
@@ -379,9 +380,9 @@ import Testing
     var bench = Bench()
     bench.attach("b1")
     bench.place()
-    bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
     bench.say(.sessionClosed(graceful: false), device: "b1")
-    bench.caller(.signal(Bench.callID, .candidate, body: "c1"))
+    bench.caller(.call(Bench.callID, .signal(.candidate, body: "c1")))
     let session = Bench.session("b1", 2)
     bench.say(.attach(Attach()), device: "b1", session: session)
     let told = bench.deliveries(to: session).map(\.event)
@@ -398,7 +399,7 @@ import Testing
     bench.attach("b1", "b2")
     bench.place()
     bench.say(.sessionClosed(graceful: true), device: "b1")
-    bench.caller(.cancel(Bench.callID))
+    bench.caller(.call(Bench.callID, .cancel))
     bench.acknowledgeAll()
     let session = Bench.session("b1", 2)
     bench.say(.attach(Attach()), device: "b1", session: session)
@@ -413,16 +414,16 @@ import Testing
     var bench = Bench()
     bench.attach("b1")
     bench.place()
-    let early = Command.Body.signal(Bench.callID, .candidate, body: "c1")
+    let early = Command.Body.call(Bench.callID, .signal(.candidate, body: "c1"))
     for again in [false, true] {
       #expect(bench.say(early, user: "alice", device: "alice1", again: again) == .done)
     }
     #expect(bench.signals("b1").map(\.body) == ["c1"])
-    let own = Command.Body.signal(Bench.callID, .candidate, body: "x1")
+    let own = Command.Body.call(Bench.callID, .signal(.candidate, body: "x1"))
     for again in [false, true] { bench.say(own, device: "b1", again: again) }
-    bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
     #expect(bench.answers().first?.signals.map(\.body) == ["x1"])
-    let late = Command.Body.signal(Bench.callID, .candidate, body: "")
+    let late = Command.Body.call(Bench.callID, .signal(.candidate, body: ""))
     for again in [false, true] { bench.say(late, device: "b1", again: again) }
     // Meant, though it is the same text: an end of candidates after another.
     bench.say(late, device: "b1")
@@ -476,11 +477,11 @@ import Testing
     bench.caller(.callerGone([Bench.callID]))
     bench.pass(.seconds(14))
     let back = Bench.session("alice1", 2)
-    #expect(bench.caller(.resume(Bench.callID), session: back)?.state?.phase == .placed)
+    #expect(bench.caller(.call(Bench.callID, .resume), session: back)?.state?.phase == .placed)
     bench.pass(.seconds(10))
     #expect(bench.deliveries(to: "b1").isEmpty)
     #expect(bench.ends.isEmpty)
-    bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
     #expect(bench.deliveries(to: back).count == 1)
   }
 

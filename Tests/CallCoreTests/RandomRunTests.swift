@@ -48,27 +48,28 @@ import Testing
       let device = Self.devices[random.below(3)]
       let session = sessions[device]
       switch random.below(16) {
-      case 0, 1: bench.say(.alerting(Bench.callID), device: device, session: session)
+      case 0, 1: bench.say(.call(Bench.callID, .alerting), device: device, session: session)
       case 2, 3:
         let reply = bench.say(
-          .answer(Bench.callID, description: "a"), device: device, session: session)
+          .call(Bench.callID, .answer(description: "a")), device: device, session: session)
         if reply?.won == true {
           witness.winners.insert(device)
           witness.ringing.remove(device)
         }
       case 4:
-        bench.say(.decline(Bench.callID, .here), device: device, session: session)
+        bench.say(.call(Bench.callID, .decline(.here)), device: device, session: session)
         settle(&bench, device, &witness)
       case 5 where random.below(3) == 0:
-        bench.say(.decline(Bench.callID, .everywhere), device: device, session: session)
+        bench.say(.call(Bench.callID, .decline(.everywhere)), device: device, session: session)
         settle(&bench, device, &witness)
       case 6:
-        bench.say(.busy(Bench.callID), device: device, session: session)
+        bench.say(.call(Bench.callID, .busy), device: device, session: session)
         settle(&bench, device, &witness)
-      case 7 where random.below(3) == 0: bench.caller(.cancel(Bench.callID), session: callerSession)
+      case 7 where random.below(3) == 0:
+        bench.caller(.call(Bench.callID, .cancel), session: callerSession)
       case 8 where random.below(3) == 0:
-        bench.caller(.hangUp(Bench.callID), session: callerSession)
-      case 9: bench.caller(.connected(Bench.callID), session: callerSession)
+        bench.caller(.call(Bench.callID, .hangUp), session: callerSession)
+      case 9: bench.caller(.call(Bench.callID, .connected), session: callerSession)
       case 10:
         if let session {
           bench.say(.sessionClosed(graceful: false), device: device, session: session)
@@ -82,7 +83,7 @@ import Testing
       case 13:
         bench.caller(.callerGone([Bench.callID]), session: callerSession)
         callerSession = Bench.session("alice1", generation)
-        bench.caller(.resume(Bench.callID), session: callerSession)
+        bench.caller(.call(Bench.callID, .resume), session: callerSession)
       case 14: bench.pass(.milliseconds(Int64(random.below(4000))))
       default:
         guard random.below(3) == 0 else { break }
@@ -95,7 +96,7 @@ import Testing
             .attach(Attach(deviceName: device, announce: true)), device: device, session: session)
         }
         bench.run { $0.begin(now: $1, into: &$2) }
-        bench.caller(.resume(Bench.callID), session: callerSession)
+        bench.caller(.call(Bench.callID, .resume), session: callerSession)
       }
       judge(&bench, sessions, callerSession, &witness, seed)
     }
@@ -107,16 +108,17 @@ import Testing
         .attach(Attach(deviceName: device, attachedAt: bench.now)), device: device, session: new)
     }
     callerSession = Bench.session("alice1", 900)
-    bench.caller(.resume(Bench.callID), session: callerSession)
+    bench.caller(.call(Bench.callID, .resume), session: callerSession)
     judge(&bench, sessions, callerSession, &witness, seed)
     bench.pass(.seconds(100))
     if let winner = witness.winners.first {
-      bench.say(.hangUp(Bench.callID), device: winner, session: sessions[winner])
+      bench.say(.call(Bench.callID, .hangUp), device: winner, session: sessions[winner])
       witness.ringing.remove(winner)
     }
     judge(&bench, sessions, callerSession, &witness, seed)
     #expect(witness.ringing.isEmpty, "seed \(seed): nobody keeps ringing")
-    #expect(bench.say(.query(Bench.callID), device: "b1")?.state?.phase == .ended, "seed \(seed)")
+    #expect(
+      bench.say(.call(Bench.callID, .query), device: "b1")?.state?.phase == .ended, "seed \(seed)")
     let ends = bench.journal.filter { if case .ended = $0.change { true } else { false } }
     #expect(ends.count <= 1, "seed \(seed): one end, one record")
   }

@@ -34,7 +34,8 @@ import Testing
     bench.pass(.seconds(20))
     #expect(bench.ends.isEmpty, "it rings like any other")
     #expect(
-      bench.say(.answer(Bench.callID, description: ""), device: "b1", session: back)?.won == true)
+      bench.say(.call(Bench.callID, .answer(description: "")), device: "b1", session: back)?.won
+        == true)
   }
 
   @Test("R19: it does not come back: unreachable when the grace since its break is over")
@@ -92,7 +93,7 @@ import Testing
     lose(&bench, "b1")
     bench.place()
     bench.pass(.seconds(1))
-    bench.say(.busy(Bench.callID), device: "b2")
+    bench.say(.call(Bench.callID, .busy), device: "b2")
     #expect(bench.ends.isEmpty)
     bench.pass(.seconds(4))
     #expect(bench.ends.map(\.reason) == [.busy])
@@ -103,7 +104,7 @@ import Testing
     lose(&bench, "b1")
     bench.place()
     bench.pass(.seconds(6))
-    bench.say(.decline(Bench.callID, .here), device: "b2")
+    bench.say(.call(Bench.callID, .decline(.here)), device: "b2")
     #expect(bench.ends.map(\.reason) == [.declined], "at once")
   }
 
@@ -111,7 +112,7 @@ import Testing
     var bench = registered("b1")
     lose(&bench, "b1")
     bench.place()
-    bench.caller(.cancel(Bench.callID))
+    bench.caller(.call(Bench.callID, .cancel))
     #expect(bench.ends.map(\.reason) == [.cancelled])
     bench.attach("b1", edge: 2)
     #expect(bench.deliveries(to: Bench.session("b1", edge: 2)).isEmpty)
@@ -181,12 +182,12 @@ import Testing
     bench.place()
     var next = bench.takenOver()
     next.run { $0.begin(now: $1, afterLoss: true, into: &$2) }
-    next.caller(.resume(Bench.callID))
+    next.caller(.call(Bench.callID, .resume))
     next.attach("b1", edge: 2)
     #expect(next.deliveries(to: Bench.session("b1", edge: 2)).count == 1)
     var silent = bench.takenOver()
     silent.run { $0.begin(now: $1, afterLoss: true, into: &$2) }
-    silent.caller(.resume(Bench.callID))
+    silent.caller(.call(Bench.callID, .resume))
     silent.pass(.seconds(15))
     #expect(silent.ends.map(\.reason) == [.unreachable])
   }

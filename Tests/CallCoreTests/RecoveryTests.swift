@@ -16,9 +16,9 @@ import Testing
     var bench = Bench()
     bench.attach("b1", "b2", "b3")
     bench.place()
-    bench.caller(.signal(Bench.callID, .candidate, body: "c1"))
-    bench.say(.alerting(Bench.callID), device: "b1")
-    bench.say(.decline(Bench.callID, .here), device: "b3")
+    bench.caller(.call(Bench.callID, .signal(.candidate, body: "c1")))
+    bench.say(.call(Bench.callID, .alerting), device: "b1")
+    bench.say(.call(Bench.callID, .decline(.here)), device: "b3")
     let before = bench.deliveries(to: "b1").map(\.version).max() ?? 0
     var next = next(bench, checkpoint: checkpoint, attach: ["b1", "b2", "b3"])
     #expect(next.invites("b1").count == 1)
@@ -26,8 +26,8 @@ import Testing
     #expect(next.invites("b2").first?.description == "offer")
     #expect(next.invites("b3").isEmpty, "it declined")
     #expect((next.deliveries(to: "b1").first?.version ?? 0) > before)
-    #expect(next.say(.answer(Bench.callID, description: "sdp"), device: "b1")?.won == true)
-    let reply = next.caller(.resume(Bench.callID), session: Bench.session("alice1", 2))
+    #expect(next.say(.call(Bench.callID, .answer(description: "sdp")), device: "b1")?.won == true)
+    let reply = next.caller(.call(Bench.callID, .resume), session: Bench.session("alice1", 2))
     #expect(reply?.state?.phase == .answered)
     #expect(!next.deliveries(to: Bench.session("alice1", 2)).isEmpty)
   }
@@ -41,7 +41,7 @@ import Testing
     bench.pass(.seconds(5))
     var next = checkpoint ? bench.restoredFromCheckpoint() : bench.takenOver()
     next.say(.attach(Attach(announce: true)), device: "b1")
-    next.caller(.resume(Bench.callID))
+    next.caller(.call(Bench.callID, .resume))
     #expect(!next.journal.contains { $0.change == .settled })
     next.run { $0.begin(now: $1, into: &$2) }
     #expect(next.stops("b1").map(\.reason) == [.unanswered])
@@ -53,13 +53,13 @@ import Testing
     var bench = Bench()
     bench.attach("b1")
     bench.place()
-    bench.caller(.signal(Bench.callID, .candidate, body: "c1"), number: 31)
+    bench.caller(.call(Bench.callID, .signal(.candidate, body: "c1")), number: 31)
     var next = next(bench, checkpoint: false, attach: ["b1"])
-    next.caller(.signal(Bench.callID, .candidate, body: "c1"), number: 31)
+    next.caller(.call(Bench.callID, .signal(.candidate, body: "c1")), number: 31)
     #expect(next.signals("b1").isEmpty)
     #expect(next.invites("b1").first?.signals.map(\.body) == ["c1"])
-    next.caller(.signal(Bench.callID, .candidate, body: "c1"), number: 32)
-    next.caller(.signal(Bench.callID, .candidate, body: "c2"), number: 33)
+    next.caller(.call(Bench.callID, .signal(.candidate, body: "c1")), number: 32)
+    next.caller(.call(Bench.callID, .signal(.candidate, body: "c2")), number: 33)
     #expect(next.signals("b1").map(\.body) == ["c1", "c2"], "the same text is another candidate")
   }
 
@@ -68,18 +68,18 @@ import Testing
     var bench = Bench()
     bench.attach("b1")
     bench.place()
-    bench.caller(.signal(Bench.callID, .candidate, body: "c1"), number: 31)
+    bench.caller(.call(Bench.callID, .signal(.candidate, body: "c1")), number: 31)
     for index in bench.journal.indices {
-      guard case .signal(true, let device, var signal) = bench.journal[index].change else {
+      guard case .call(true, .signal(let device, var signal)) = bench.journal[index].change else {
         continue
       }
       signal.request = 0
       bench.journal[index].change = .signal(fromCaller: true, device, signal)
     }
     var next = next(bench, checkpoint: false, attach: ["b1"])
-    next.caller(.signal(Bench.callID, .candidate, body: "c1"), number: 31)
+    next.caller(.call(Bench.callID, .signal(.candidate, body: "c1")), number: 31)
     #expect(next.signals("b1").isEmpty)
-    next.caller(.signal(Bench.callID, .candidate, body: "c2"), number: 33)
+    next.caller(.call(Bench.callID, .signal(.candidate, body: "c2")), number: 33)
     #expect(next.signals("b1").map(\.body) == ["c2"])
   }
 
@@ -88,17 +88,17 @@ import Testing
     var bench = Bench()
     bench.attach("b1", "b2")
     bench.place()
-    bench.say(.answer(Bench.callID, description: "sdp"), device: "b1")
-    bench.caller(.connected(Bench.callID))
-    bench.say(.connected(Bench.callID), device: "b1")
-    bench.caller(.signal(Bench.callID, .description, body: "again"))
+    bench.say(.call(Bench.callID, .answer(description: "sdp")), device: "b1")
+    bench.caller(.call(Bench.callID, .connected))
+    bench.say(.call(Bench.callID, .connected), device: "b1")
+    bench.caller(.call(Bench.callID, .signal(.description, body: "again")))
     var next = next(bench, checkpoint: checkpoint, attach: ["b1", "b2"])
-    next.caller(.resume(Bench.callID))
+    next.caller(.call(Bench.callID, .resume))
     #expect(next.answers().map(\.description).last == "sdp")
     #expect(next.stops("b2").map(\.reason) == [.answeredElsewhere])
     #expect(next.signals("b1").map(\.body) == ["again"])
-    #expect(next.say(.answer(Bench.callID, description: "x"), device: "b2")?.won == false)
-    #expect(next.say(.answer(Bench.callID, description: "sdp"), device: "b1")?.won == true)
+    #expect(next.say(.call(Bench.callID, .answer(description: "x")), device: "b2")?.won == false)
+    #expect(next.say(.call(Bench.callID, .answer(description: "sdp")), device: "b1")?.won == true)
     next.acknowledgeAll()
     next.pass(.seconds(600))
     #expect(next.ends.isEmpty, "both had connected")
@@ -108,16 +108,16 @@ import Testing
     var bench = Bench()
     bench.attach("b1")
     bench.place()
-    bench.say(.answer(Bench.callID, description: ""), device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
     for number in 1...3 {
-      bench.caller(.signal(Bench.callID, .candidate, body: "c\(number)"))
+      bench.caller(.call(Bench.callID, .signal(.candidate, body: "c\(number)")))
     }
     bench.acknowledgeAll()
     let highest = bench.signals("b1").map(\.index).max() ?? 0
     var next = next(bench, checkpoint: true, attach: ["b1"])
     _ = next.take()
-    next.caller(.resume(Bench.callID))
-    next.caller(.signal(Bench.callID, .candidate, body: "c4"))
+    next.caller(.call(Bench.callID, .resume))
+    next.caller(.call(Bench.callID, .signal(.candidate, body: "c4")))
     #expect((next.signals("b1").last?.index ?? 0) > highest)
   }
 
@@ -126,13 +126,13 @@ import Testing
     var bench = Bench()
     bench.attach("b1", "b2")
     bench.place()
-    bench.caller(.cancel(Bench.callID))
+    bench.caller(.call(Bench.callID, .cancel))
     let unsettled = next(bench, checkpoint: checkpoint, attach: ["b1", "b2"])
     #expect(unsettled.stops("b1").map(\.reason) == [.cancelled])
     bench.acknowledgeAll()
     var settled = next(bench, checkpoint: checkpoint, attach: ["b1", "b2"])
     #expect(settled.effects.isEmpty)
-    #expect(settled.say(.query(Bench.callID), device: "b1")?.state?.reason == .cancelled)
+    #expect(settled.say(.call(Bench.callID, .query), device: "b1")?.state?.reason == .cancelled)
   }
 
   @Test func timeoutsFireAfterATakeOver() {
@@ -141,7 +141,7 @@ import Testing
     bench.place(seconds: 10)
     bench.pass(.seconds(4))
     var next = next(bench, checkpoint: true, attach: ["b1"])
-    next.caller(.resume(Bench.callID))
+    next.caller(.call(Bench.callID, .resume))
     next.acknowledgeAll()
     next.pass(.seconds(5))
     #expect(next.ends.isEmpty)
@@ -155,13 +155,13 @@ import Testing
       var bench = Bench()
       bench.attach("b1", "b2")
       bench.place(seconds: 10)
-      bench.say(.alerting(Bench.callID), device: "b1")
+      bench.say(.call(Bench.callID, .alerting), device: "b1")
       bench.now = bench.now + .seconds(12)
       var next = next(bench, checkpoint: true, attach: ["b1", "b2"])
-      next.caller(.resume(Bench.callID))
+      next.caller(.call(Bench.callID, .resume))
       // What was said while nobody served is decided before time is looked at.
       if answersInTime {
-        let reply = next.say(.answer(Bench.callID, description: "sdp"), device: "b1")
+        let reply = next.say(.call(Bench.callID, .answer(description: "sdp")), device: "b1")
         #expect(reply?.won == true)
       }
       next.pass(.milliseconds(1))
@@ -177,9 +177,9 @@ import Testing
     var bench = Bench()
     bench.attach("alice1")
     bench.place()
-    bench.say(.answer(Bench.callID, description: ""), device: "alice1")
-    bench.caller(.signal(Bench.callID, .candidate, body: "c"))
-    bench.caller(.hangUp(Bench.callID), session: Bench.session("caller"))
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "alice1")
+    bench.caller(.call(Bench.callID, .signal(.candidate, body: "c")))
+    bench.caller(.call(Bench.callID, .hangUp), session: Bench.session("caller"))
     let next = next(bench, checkpoint: false, attach: ["alice1"])
     #expect(next.stops("alice1").map(\.reason) == [.hungUp])
     #expect(next.signals("alice1").isEmpty)
@@ -194,7 +194,7 @@ import Testing
     bench.pass(.seconds(16))
     #expect(bench.ends.map(\.reason) == [.cancelled])
     var next = bench.takenOver()
-    next.caller(.resume(Bench.callID))
+    next.caller(.call(Bench.callID, .resume))
     next.run { $0.begin(now: $1, into: &$2) }
     #expect(next.stops("alice1").map(\.reason) == [.cancelled])
   }
@@ -209,7 +209,7 @@ import Testing
     bench.say(.attach(Attach()), device: "b1", session: Bench.session("b1", 2))
     var next = next(bench, checkpoint: checkpoint, attach: ["b1", "b2"])
     #expect(next.invites("b1").count == 1)
-    next.caller(.cancel(Bench.callID))
+    next.caller(.call(Bench.callID, .cancel))
     #expect(next.stops("b1").map(\.reason) == [.cancelled])
   }
 
@@ -217,10 +217,10 @@ import Testing
     var bench = Bench()
     bench.attach("b1", "b2", "b3")
     bench.place()
-    bench.say(.signal(Bench.callID, .candidate, body: "y"), device: "b2")
-    bench.say(.decline(Bench.callID, .here), device: "b1")
-    bench.say(.answer(Bench.callID, description: "s"), device: "b2")
-    bench.caller(.hangUp(Bench.callID))
+    bench.say(.call(Bench.callID, .signal(.candidate, body: "y")), device: "b2")
+    bench.say(.call(Bench.callID, .decline(.here)), device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "s")), device: "b2")
+    bench.caller(.call(Bench.callID, .hangUp))
     var once = ShardMachine(shard: 0, epoch: 2, limits: CallLimits())
     once.replay(bench.journal, now: bench.now)
     var twice = ShardMachine(shard: 0, epoch: 2, limits: CallLimits())

@@ -10,24 +10,25 @@ import Testing
     var bench = Bench()
     bench.attach("b1", "b2")
     bench.place()
-    let refusal = scope.map { Command.Body.decline(Bench.callID, $0) } ?? .busy(Bench.callID)
+    let refusal =
+      scope.map { Command.Body.call(Bench.callID, .decline($0)) } ?? .call(Bench.callID, .busy)
     let first = bench.say(refusal, device: "b1")?.state
     #expect(first?.reason == (scope == nil ? .busy : .declined))
     #expect(first?.by?.device == "b1")
     switch fate {
-    case .answered: bench.say(.answer(Bench.callID, description: ""), device: "b2")
+    case .answered: bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")
     case .unanswered: bench.pass(.seconds(30))
-    case .cancelled: bench.caller(.cancel(Bench.callID))
-    case .declinedElsewhere: bench.say(.decline(Bench.callID, .everywhere), device: "b2")
+    case .cancelled: bench.caller(.call(Bench.callID, .cancel))
+    case .declinedElsewhere: bench.say(.call(Bench.callID, .decline(.everywhere)), device: "b2")
     }
     let asked: [Command.Body] = [
-      refusal, .query(Bench.callID), .answer(Bench.callID, description: ""),
+      refusal, .call(Bench.callID, .query), .call(Bench.callID, .answer(description: "")),
     ]
     for command in asked {
       let state = bench.say(command, device: "b1")?.state
       #expect(state?.phase == .ended && state?.reason == first?.reason && state?.by == first?.by)
     }
-    #expect(bench.say(.query(Bench.callID), device: "b2")?.state?.by?.device != "b1")
+    #expect(bench.say(.call(Bench.callID, .query), device: "b2")?.state?.by?.device != "b1")
   }
 
   @Test func aCallFromPlacingToHangUp() {
@@ -39,17 +40,17 @@ import Testing
       #expect(bench.invites(device).first?.caller.user == "alice")
       #expect(bench.invites(device).first?.deadline == bench.now + .seconds(30))
     }
-    bench.say(.alerting(Bench.callID), device: "b1")
-    bench.say(.alerting(Bench.callID), device: "b2")
+    bench.say(.call(Bench.callID, .alerting), device: "b1")
+    bench.say(.call(Bench.callID, .alerting), device: "b2")
     let ringing = bench.deliveries(to: "alice1").filter {
       if case .ringing = $0.event { true } else { false }
     }
     #expect(ringing.count == 1, "the caller hears of the first device only")
-    #expect(bench.say(.query(Bench.callID), device: "b3")?.state?.phase == .ringing)
-    bench.say(.answer(Bench.callID, description: "sdp"), device: "b2")
-    bench.caller(.connected(Bench.callID))
-    bench.say(.connected(Bench.callID), device: "b2")
-    #expect(bench.say(.hangUp(Bench.callID), device: "b2")?.state?.reason == .hungUp)
+    #expect(bench.say(.call(Bench.callID, .query), device: "b3")?.state?.phase == .ringing)
+    bench.say(.call(Bench.callID, .answer(description: "sdp")), device: "b2")
+    bench.caller(.call(Bench.callID, .connected))
+    bench.say(.call(Bench.callID, .connected), device: "b2")
+    #expect(bench.say(.call(Bench.callID, .hangUp), device: "b2")?.state?.reason == .hungUp)
     #expect(bench.stops("alice1").map(\.reason) == [.hungUp])
     #expect(bench.stops("alice1").first?.by?.device == "b2")
     #expect(bench.stops("b2").isEmpty, "who hangs up learns it from its reply")
@@ -62,9 +63,9 @@ import Testing
     var hungUp = Bench()
     hungUp.attach("b1")
     hungUp.place()
-    hungUp.say(.answer(Bench.callID, description: ""), device: "b1")
+    hungUp.say(.call(Bench.callID, .answer(description: "")), device: "b1")
     hungUp.attach("b1", edge: 2)
-    #expect(hungUp.say(.hangUp(Bench.callID), device: "b1")?.state?.reason == .hungUp)
+    #expect(hungUp.say(.call(Bench.callID, .hangUp), device: "b1")?.state?.reason == .hungUp)
     #expect(hungUp.stops("b1").isEmpty)
     guard case .stop(let stop)? = hungUp.deliveries(to: later).last?.event else {
       Issue.record("the winner's new session was not told")
@@ -77,9 +78,10 @@ import Testing
       var caller = Bench()
       caller.attach("b1")
       caller.place()
-      if answered { caller.say(.answer(Bench.callID, description: ""), device: "b1") }
-      caller.caller(.resume(Bench.callID), session: back)
-      let reply = caller.caller(answered ? .hangUp(Bench.callID) : .cancel(Bench.callID))
+      if answered { caller.say(.call(Bench.callID, .answer(description: "")), device: "b1") }
+      caller.caller(.call(Bench.callID, .resume), session: back)
+      let reply = caller.caller(
+        answered ? .call(Bench.callID, .hangUp) : .call(Bench.callID, .cancel))
       let reason = answered ? EndReason.hungUp : .cancelled
       #expect(reply?.state?.reason == reason)
       guard case .stop(let stop)? = caller.deliveries(to: back).last?.event else {
@@ -95,10 +97,10 @@ import Testing
     var bench = Bench()
     bench.attach("b1", "b2")
     bench.place()
-    bench.say(.alerting(Bench.callID), device: "b1")
-    bench.caller(.signal(Bench.callID, .candidate, body: "c"))
-    bench.say(.answer(Bench.callID, description: ""), device: "b1")
-    bench.caller(.hangUp(Bench.callID))
+    bench.say(.call(Bench.callID, .alerting), device: "b1")
+    bench.caller(.call(Bench.callID, .signal(.candidate, body: "c")))
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
+    bench.caller(.call(Bench.callID, .hangUp))
     for device in ["alice1", "b1", "b2"] {
       let versions = bench.deliveries(to: device).map(\.version)
       #expect(versions == Array(Set(versions)).sorted(), "\(device)")
@@ -110,7 +112,7 @@ import Testing
     var bench = Bench()
     bench.attach("b1", "b2")
     bench.place()
-    let reply = bench.say(.decline(Bench.callID, .everywhere), device: "b1")
+    let reply = bench.say(.call(Bench.callID, .decline(.everywhere)), device: "b1")
     #expect(reply?.state?.reason == .declined)
     #expect(bench.stops("b2").map(\.reason) == [.declined])
     #expect(bench.stops("b2").first?.by?.device == "b1")
@@ -123,13 +125,15 @@ import Testing
     var bench = Bench()
     bench.attach("b1", "b2")
     bench.place()
-    let reply = bench.say(.decline(Bench.callID, .here), device: "b1")
+    let reply = bench.say(.call(Bench.callID, .decline(.here)), device: "b1")
     #expect(reply?.state?.phase == .ended)
     #expect(reply?.state?.reason == .declined)
     #expect(bench.ends.isEmpty)
     #expect(bench.stops("b2").isEmpty)
-    #expect(bench.say(.answer(Bench.callID, description: ""), device: "b1")?.error == .wrongState)
-    #expect(bench.say(.decline(Bench.callID, .here), device: "b2")?.state?.reason == .declined)
+    #expect(
+      bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")?.error == .wrongState)
+    #expect(
+      bench.say(.call(Bench.callID, .decline(.here)), device: "b2")?.state?.reason == .declined)
     #expect(bench.stops("alice1").map(\.reason) == [.declined])
   }
 
@@ -137,9 +141,9 @@ import Testing
     var bench = Bench()
     bench.attach("b1", "b2")
     bench.place()
-    bench.say(.busy(Bench.callID), device: "b1")
+    bench.say(.call(Bench.callID, .busy), device: "b1")
     #expect(bench.ends.isEmpty)
-    bench.say(.busy(Bench.callID), device: "b2")
+    bench.say(.call(Bench.callID, .busy), device: "b2")
     #expect(bench.stops("alice1").map(\.reason) == [.busy])
     #expect(bench.ends.first?.missed == true)
   }
@@ -148,8 +152,8 @@ import Testing
     var bench = Bench()
     bench.attach("b1", "b2")
     bench.place()
-    bench.say(.decline(Bench.callID, .here), device: "b1")
-    bench.say(.busy(Bench.callID), device: "b2")
+    bench.say(.call(Bench.callID, .decline(.here)), device: "b1")
+    bench.say(.call(Bench.callID, .busy), device: "b2")
     #expect(bench.stops("alice1").map(\.reason) == [.declined])
   }
 
@@ -157,7 +161,7 @@ import Testing
     var bench = Bench()
     bench.attach("b1")
     bench.place()
-    #expect(bench.caller(.cancel(Bench.callID))?.state?.reason == .cancelled)
+    #expect(bench.caller(.call(Bench.callID, .cancel))?.state?.reason == .cancelled)
     #expect(bench.stops("b1").first?.missed == true)
     #expect(bench.stops("alice1").isEmpty)
   }
@@ -182,7 +186,7 @@ import Testing
       var bench = Bench(limits: limits)
       bench.attach("b1")
       bench.place()
-      bench.say(.answer(Bench.callID, description: ""), device: "b1")
+      bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
       let reply = bench.place(other, user: "carol", device: "c1")
       #expect(reply?.state?.reason == reason)
     }
@@ -197,7 +201,7 @@ import Testing
     #expect(bench.invites("b3").count == 1)
     bench.attach("b1")
     #expect(bench.invites("b1").isEmpty)
-    #expect(bench.say(.answer(Bench.callID, description: ""), device: "b2")?.won == true)
+    #expect(bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")?.won == true)
     #expect(bench.answers("b1").count == 1)
   }
 
@@ -235,7 +239,7 @@ import Testing
     var bench = Bench()
     bench.attach("b1")
     bench.place()
-    bench.say(.alerting(Bench.callID), device: "b1")
+    bench.say(.call(Bench.callID, .alerting), device: "b1")
     _ = bench.take()
     bench.pass(.seconds(20))
     #expect(bench.deliveries(to: "b1").isEmpty)
@@ -252,7 +256,7 @@ import Testing
       let command = Command(
         session: Bench.session(device), request: 1, user: UserKey(app: Bench.app, user: "bob"),
         device: DeviceID(device), callee: UserKey(app: Bench.app, user: "bob"),
-        body: .alerting(Bench.callID))
+        body: .call(Bench.callID, .alerting))
       bench.shard.handle(command, now: bench.now, into: &outcome)
       spans += outcome.ringSpans
     }
@@ -275,12 +279,12 @@ import Testing
     var bench = Bench()
     bench.attach("b1")
     bench.place()
-    bench.caller(.cancel(Bench.callID))
+    bench.caller(.call(Bench.callID, .cancel))
     bench.acknowledgeAll()
     bench.pass(.seconds(599))
-    #expect(bench.say(.query(Bench.callID), device: "b1")?.state?.reason == .cancelled)
+    #expect(bench.say(.call(Bench.callID, .query), device: "b1")?.state?.reason == .cancelled)
     bench.pass(.seconds(2))
-    #expect(bench.say(.query(Bench.callID), device: "b1")?.state?.phase == .unknown)
+    #expect(bench.say(.call(Bench.callID, .query), device: "b1")?.state?.phase == .unknown)
     #expect(bench.shard.counts.endedKept == 0)
   }
 
@@ -289,10 +293,10 @@ import Testing
     bench.attach("b1")
     bench.place()
     let bodies: [Command.Body] = [
-      .answer(Bench.callID, description: ""), .decline(Bench.callID, .everywhere),
-      .cancel(Bench.callID), .hangUp(Bench.callID), .alerting(Bench.callID),
-      .signal(Bench.callID, .candidate, body: "x"), .busy(Bench.callID),
-      .connected(Bench.callID), .resume(Bench.callID),
+      .call(Bench.callID, .answer(description: "")), .call(Bench.callID, .decline(.everywhere)),
+      .call(Bench.callID, .cancel), .call(Bench.callID, .hangUp), .call(Bench.callID, .alerting),
+      .call(Bench.callID, .signal(.candidate, body: "x")), .call(Bench.callID, .busy),
+      .call(Bench.callID, .connected), .call(Bench.callID, .resume),
     ]
     for body in bodies {
       // As if there were no such call.
@@ -301,19 +305,22 @@ import Testing
       #expect(bench.say(body, user: "alice", device: "alice2")?.error == .notParty, "\(body)")
     }
     #expect(
-      bench.say(.query(Bench.callID), user: "alice", device: "alice2")?.state?.phase == .placed)
+      bench.say(.call(Bench.callID, .query), user: "alice", device: "alice2")?.state?.phase
+        == .placed)
     #expect(
-      bench.say(.query(Bench.callID), user: "mallory", device: "m1")?.state?.phase == .unknown)
-    #expect(bench.caller(.answer(Bench.callID, description: ""))?.error == .notParty)
-    #expect(bench.say(.cancel(Bench.callID), device: "b1")?.error == .notParty)
+      bench.say(.call(Bench.callID, .query), user: "mallory", device: "m1")?.state?.phase
+        == .unknown)
+    #expect(bench.caller(.call(Bench.callID, .answer(description: "")))?.error == .notParty)
+    #expect(bench.say(.call(Bench.callID, .cancel), device: "b1")?.error == .notParty)
     #expect(bench.ends.isEmpty)
   }
 
   @Test func unknownCalls() {
     var bench = Bench()
     bench.attach("b1")
-    #expect(bench.say(.answer(Bench.callID, description: ""), device: "b1")?.error == .unknownCall)
-    #expect(bench.caller(.cancel(Bench.callID))?.error == .unknownCall)
+    #expect(
+      bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")?.error == .unknownCall)
+    #expect(bench.caller(.call(Bench.callID, .cancel))?.error == .unknownCall)
     bench.say(.ack([Acknowledgement(call: Bench.callID, version: 9)]), device: "b1")
     #expect(bench.journal.isEmpty)
   }
@@ -322,7 +329,7 @@ import Testing
     var bench = Bench()
     bench.attach("b1")
     bench.place()
-    let reply = bench.say(.decline(Bench.callID, .everywhere), device: "b9")
+    let reply = bench.say(.call(Bench.callID, .decline(.everywhere)), device: "b9")
     #expect(reply?.state?.reason == .declined)
     #expect(bench.stops("b1").map(\.reason) == [.declined])
   }
@@ -331,16 +338,17 @@ import Testing
     var bench = Bench()
     bench.attach("b1")
     bench.place()
-    #expect(bench.say(.hangUp(Bench.callID), device: "b1")?.error == .wrongState)
-    #expect(bench.caller(.hangUp(Bench.callID))?.state?.reason == .cancelled)
+    #expect(bench.say(.call(Bench.callID, .hangUp), device: "b1")?.error == .wrongState)
+    #expect(bench.caller(.call(Bench.callID, .hangUp))?.state?.reason == .cancelled)
   }
 
   @Test func theWinnerCannotDecline() {
     var bench = Bench()
     bench.attach("b1")
     bench.place()
-    bench.say(.answer(Bench.callID, description: ""), device: "b1")
-    #expect(bench.say(.decline(Bench.callID, .everywhere), device: "b1")?.error == .wrongState)
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
+    #expect(
+      bench.say(.call(Bench.callID, .decline(.everywhere)), device: "b1")?.error == .wrongState)
     #expect(bench.ends.isEmpty)
   }
 
@@ -348,9 +356,9 @@ import Testing
     var bench = Bench()
     bench.attach("b1")
     bench.place()
-    bench.say(.answer(Bench.callID, description: ""), device: "b1")
-    bench.caller(.connected(Bench.callID))
-    bench.say(.connected(Bench.callID), device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
+    bench.caller(.call(Bench.callID, .connected))
+    bench.say(.call(Bench.callID, .connected), device: "b1")
     bench.say(.sessionClosed(graceful: false), device: "b1")
     bench.caller(.callerGone([Bench.callID]))
     bench.pass(.seconds(61))
@@ -361,9 +369,9 @@ import Testing
     var bench = Bench()
     bench.attach("b1")
     bench.place()
-    bench.say(.answer(Bench.callID, description: ""), device: "b1")
-    bench.caller(.connected(Bench.callID))
-    bench.say(.connected(Bench.callID), device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
+    bench.caller(.call(Bench.callID, .connected))
+    bench.say(.call(Bench.callID, .connected), device: "b1")
     bench.say(.sessionClosed(graceful: false), device: "b1")
     bench.pass(.seconds(59))
     #expect(bench.ends.isEmpty)
@@ -376,9 +384,9 @@ import Testing
     var bench = Bench()
     bench.attach("b1")
     bench.place()
-    bench.say(.answer(Bench.callID, description: ""), device: "b1")
-    bench.caller(.connected(Bench.callID))
-    bench.say(.connected(Bench.callID), device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
+    bench.caller(.call(Bench.callID, .connected))
+    bench.say(.call(Bench.callID, .connected), device: "b1")
     bench.acknowledgeAll()
     bench.say(.sessionClosed(graceful: false), device: "b1")
     bench.pass(.seconds(30))
@@ -395,7 +403,7 @@ import Testing
     bench.place()
     bench.say(.sessionClosed(graceful: false), device: "b1")
     bench.pass(.seconds(3))
-    bench.say(.decline(Bench.callID, .here), device: "b2")
+    bench.say(.call(Bench.callID, .decline(.here)), device: "b2")
     #expect(bench.ends.isEmpty, "the one that dropped may come back")
     bench.pass(.seconds(14))
     #expect(bench.ends.isEmpty)

@@ -14,14 +14,14 @@ import Testing
 
   private func answered() -> Bench {
     var bench = ringing()
-    bench.say(.answer(Bench.callID, description: "sdp"), device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "sdp")), device: "b1")
     bench.acknowledgeAll()
     _ = bench.take()
     return bench
   }
 
   private func candidate(_ number: UInt64) -> Command.Body {
-    .signal(Bench.callID, .candidate, body: "c\(number)")
+    .call(Bench.callID, .signal(.candidate, body: "c\(number)"))
   }
 
   private func bodies(_ bench: Bench, _ device: String) -> [String] {
@@ -63,7 +63,7 @@ import Testing
     #expect(bench.say(candidate(52), device: "b1", number: 52, after: 51) == .done)
     bench.attach("b2")
     #expect(bench.invites("b2").first?.signals.map(\.body) == ["c41", "c42"])
-    bench.say(.answer(Bench.callID, description: "sdp"), device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "sdp")), device: "b1")
     #expect(bench.answers().first?.signals.map(\.body) == ["c51", "c52"])
   }
 
@@ -71,9 +71,9 @@ import Testing
   func whatNobodyGets() {
     var bench = ringing()
     bench.attach("b2")
-    bench.say(.answer(Bench.callID, description: "sdp"), device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "sdp")), device: "b1")
     #expect(bench.say(candidate(9), device: "b2", number: 9, after: 8) == .done, "it lost")
-    bench.caller(.hangUp(Bench.callID))
+    bench.caller(.call(Bench.callID, .hangUp))
     #expect(bench.caller(candidate(9), number: 9, after: 8) == .done)
     #expect(bench.say(candidate(9), device: "b1", number: 9, after: 8) == .done)
   }
@@ -86,7 +86,7 @@ import Testing
     var next = checkpoint ? bench.restoredFromCheckpoint() : bench.takenOver()
     next.say(.attach(Attach(announce: true)), device: "b1")
     next.run { $0.begin(now: $1, into: &$2) }
-    next.caller(.resume(Bench.callID))
+    next.caller(.call(Bench.callID, .resume))
     // The replies were lost with the former owner, and so was the third.
     #expect(next.caller(candidate(34), number: 34, after: 33) == nil)
     for number: UInt64 in 31...34 {
@@ -106,7 +106,7 @@ import Testing
     var next = bench.restoredFromCheckpoint()
     next.say(.attach(Attach(announce: true)), device: "b1")
     next.run { $0.begin(now: $1, into: &$2) }
-    next.caller(.resume(Bench.callID))
+    next.caller(.call(Bench.callID, .resume))
     #expect(next.caller(candidate(31), number: 31) == .done)
     #expect(next.say(candidate(51), device: "b1", number: 51) == .done)
     #expect(bodies(next, "b1").isEmpty && bodies(next, "alice1").isEmpty)
@@ -134,7 +134,7 @@ import Testing
   @Test("R17: the caller has the answer before the winner's candidates")
   func behindTheAnswer() {
     var bench = ringing()
-    bench.say(.answer(Bench.callID, description: "sdp"), device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "sdp")), device: "b1")
     bench.say(candidate(51), device: "b1", number: 51)
     let heard = bench.deliveries(to: "alice1")
     #expect(heard.count == 2)
@@ -159,7 +159,7 @@ import Testing
   @Test("R10: the attempts of a delivery are kept until the journal takes it")
   func notRepeatedWhileHeldBack() {
     var bench = ringing()
-    bench.caller(.cancel(Bench.callID))
+    bench.caller(.call(Bench.callID, .cancel))
     let stop = bench.stops("b1").count
     #expect(stop == 1)
     for _ in 0..<20 {
@@ -184,7 +184,7 @@ import Testing
     bench.run { $0.begin(now: $1, into: &$2) }
     #expect(bench.invites("b1").map(\.signals.count) == [1])
     // The new invite is lost; the answer is the one to the invite before.
-    #expect(bench.say(.answer(Bench.callID, description: ""), device: "b1")?.won == true)
+    #expect(bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")?.won == true)
     let session = Bench.session("b1", 2)
     bench.say(.attach(Attach()), device: "b1", session: session)
     let told = bench.deliveries(to: session).compactMap {
@@ -204,7 +204,7 @@ import Testing
     var bench = before.takenOver()
     bench.run { $0.begin(now: $1, into: &$2) }
     if isMore { bench.caller(candidate(23), number: 23) }
-    #expect(bench.say(.answer(Bench.callID, description: ""), device: "b1")?.won == true)
+    #expect(bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")?.won == true)
     bench.caller(candidate(24), number: 24)
     let session = Bench.session("b1", 2)
     bench.say(.attach(Attach()), device: "b1", session: session)
@@ -226,11 +226,11 @@ import Testing
     var bench = before.takenOver()
     bench.run { $0.begin(now: $1, into: &$2) }
     if isAnswered {
-      bench.say(.answer(Bench.callID, description: ""), device: "b2")
+      bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")
     } else {
-      bench.caller(.cancel(Bench.callID))
+      bench.caller(.call(Bench.callID, .cancel))
     }
-    bench.say(.alerting(Bench.callID), device: "b1")
+    bench.say(.call(Bench.callID, .alerting), device: "b1")
     let session = Bench.session("b1", 2)
     bench.say(.attach(Attach()), device: "b1", session: session)
     let told = bench.deliveries(to: session)
@@ -245,7 +245,7 @@ import Testing
   func stopsAtOnce() {
     var bench = ringing()
     bench.caller(candidate(41), number: 41)
-    bench.caller(.cancel(Bench.callID))
+    bench.caller(.call(Bench.callID, .cancel))
     #expect(bench.deliveries(to: "b1").last?.after == 0)
   }
 }

@@ -23,7 +23,7 @@ import Testing
     let snapshot = bench.shard.snapshot
     let before = bench.shard.checkpointEntries()
     for number in stride(from: 0, to: calls, by: 3) {
-      bench.say(.decline(call(number), .everywhere), device: "b1")
+      bench.say(.call(call(number), .decline(.everywhere)), device: "b1")
     }
     bench.place(call(1000), user: "eve")
     #expect(snapshot.entries() == before)
@@ -35,19 +35,19 @@ import Testing
     var bench = bench(calls: 100)
     let snapshot = bench.shard.snapshot
     for number in stride(from: 0, to: 100, by: 2) {
-      bench.say(.decline(call(number), .everywhere), device: "b1")
+      bench.say(.call(call(number), .decline(.everywhere)), device: "b1")
     }
     bench.acknowledgeAll()
     bench.pass(.seconds(170))
     for number in stride(from: 1, to: 100, by: 2) {
-      bench.say(.answer(call(number), description: ""), device: "b1")
-      bench.say(.connected(call(number)), device: "b1")
+      bench.say(.call(call(number), .answer(description: "")), device: "b1")
+      bench.say(.call(call(number), .connected), device: "b1")
       bench.say(
-        .connected(call(number)), user: "alice\(number)", device: "alice1", callee: "bob")
+        .call(call(number), .connected), user: "alice\(number)", device: "alice1", callee: "bob")
     }
     bench.pass(.seconds(600))
     for number in 0..<100 {
-      let phase = bench.say(.query(call(number)), device: "b1")?.state?.phase
+      let phase = bench.say(.call(call(number), .query), device: "b1")?.state?.phase
       #expect(phase == (number % 2 == 0 ? .unknown : .answered), "call \(number)")
     }
     #expect(Set(snapshot.entries().map(\.call)).count == 100)

@@ -28,7 +28,7 @@ import Testing
     _ = bench.take()
     bench.place()
     for number in 0..<candidates {
-      bench.caller(.signal(Bench.callID, .candidate, body: "candidate \(number)"))
+      bench.caller(.call(Bench.callID, .signal(.candidate, body: "candidate \(number)")))
     }
     acknowledge(&bench)
     return bench
@@ -36,15 +36,15 @@ import Testing
 
   @Test("candidates do not push out how the call ended") func anOrdinaryCall() throws {
     var bench = fiveDevices(candidates: 40)
-    for device in Self.devices { bench.say(.alerting(Bench.callID), device: device) }
-    bench.say(.answer(Bench.callID, description: ""), device: "b1")
-    bench.caller(.connected(Bench.callID))
-    bench.say(.connected(Bench.callID), device: "b1")
+    for device in Self.devices { bench.say(.call(Bench.callID, .alerting), device: device) }
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
+    bench.caller(.call(Bench.callID, .connected))
+    bench.say(.call(Bench.callID, .connected), device: "b1")
     for number in 0..<40 {
-      bench.say(.signal(Bench.callID, .candidate, body: "late \(number)"), device: "b1")
+      bench.say(.call(Bench.callID, .signal(.candidate, body: "late \(number)")), device: "b1")
     }
     acknowledge(&bench)
-    bench.caller(.hangUp(Bench.callID))
+    bench.caller(.call(Bench.callID, .hangUp))
     acknowledge(&bench)
     let call = try #require(inspected(bench))
     func count(_ what: String) -> Int { call.timeline.count { $0.what == what } }
@@ -78,14 +78,14 @@ import Testing
     let before = try #require(inspected(bench))
     #expect(before.timelineDropped > 0)
     let repeated = before.timeline.count { $0.what == "repeated" }
-    bench.say(.alerting(Bench.callID), device: "b1", session: Bench.session("b1", 12))
-    bench.say(.decline(Bench.callID, .here), device: "b2", session: Bench.session("b2", 12))
+    bench.say(.call(Bench.callID, .alerting), device: "b1", session: Bench.session("b1", 12))
+    bench.say(.call(Bench.callID, .decline(.here)), device: "b2", session: Bench.session("b2", 12))
     bench.pass(.seconds(2))
     bench.say(
-      .answer(Bench.callID, description: ""), device: "b1", session: Bench.session("b1", 12))
-    bench.caller(.connected(Bench.callID))
-    bench.say(.connected(Bench.callID), device: "b1", session: Bench.session("b1", 12))
-    bench.caller(.hangUp(Bench.callID))
+      .call(Bench.callID, .answer(description: "")), device: "b1", session: Bench.session("b1", 12))
+    bench.caller(.call(Bench.callID, .connected))
+    bench.say(.call(Bench.callID, .connected), device: "b1", session: Bench.session("b1", 12))
+    bench.caller(.call(Bench.callID, .hangUp))
     let after = try #require(inspected(bench))
     #expect(after.timelineDropped > before.timelineDropped)
     #expect(after.timeline.count { $0.what == "repeated" } == repeated)
@@ -103,8 +103,8 @@ import Testing
     let full = try #require(inspected(bench))
     #expect(full.timelineDropped > 2000)
     #expect(full.timeline.count < 320)
-    bench.say(.answer(Bench.callID, description: ""), device: "b2")
-    bench.caller(.hangUp(Bench.callID))
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")
+    bench.caller(.call(Bench.callID, .hangUp))
     let ended = try #require(inspected(bench))
     #expect(ended.timeline.contains { $0.what == "answered" && $0.device == "b2" })
     #expect(ended.timeline.contains { $0.what == "stopped" && $0.device == "b3" })

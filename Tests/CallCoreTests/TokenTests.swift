@@ -305,7 +305,7 @@ import Testing
     #expect(leg?.state == "gone")
     bench.answerStores()
     #expect(bench.effects.contains { $0.isDone })
-    bench.caller(.cancel(Bench.callID))
+    bench.caller(.call(Bench.callID, .cancel))
     #expect(bench.pushes.isEmpty, "nothing goes to a token that is another's")
     #expect(bench.released.isEmpty, "the claim is the other's to write")
   }

@@ -45,7 +45,7 @@ import Testing
 
   @Test func endedCallsAreAmongThemUntilTheyAreForgotten() throws {
     var bench = bench()
-    bench.caller(.cancel(call(1)))
+    bench.caller(.call(call(1), .cancel))
     bench.acknowledgeAll()
     let alices = placed(by: user("alice"), bench)
     #expect(alices.map(\.state.phase) == [.ended, .placed])

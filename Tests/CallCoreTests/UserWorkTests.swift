@@ -56,7 +56,7 @@ import Testing
     for number in 0..<limit {
       let (id, caller) = (call(number), "u\(number)")
       #expect(bench.place(id, user: caller, device: "d")?.error == nil)
-      bench.say(.cancel(id), user: caller, device: "d")
+      bench.say(.call(id, .cancel), user: caller, device: "d")
     }
     guard case .error(let error)? = bench.place(call(limit), user: "last", device: "d") else {
       Issue.record("not refused")

@@ -89,17 +89,18 @@ private let start = Timestamp(microseconds: wallSeconds * 1_000_000)
     let call = CallID(high: 1, low: 1)
     let body = String(repeating: "c", count: 8000)
     #expect(gates.place(60_000) == nil)
-    #expect(gates.say(.answer(call, description: String(repeating: "d", count: 60_000))) == nil)
-    for _ in 0..<5 { #expect(gates.say(.signal(call, .candidate, body: body)) == nil) }
-    let refusal = gates.say(.signal(call, .candidate, body: body))
+    #expect(
+      gates.say(.call(call, .answer(description: String(repeating: "d", count: 60_000)))) == nil)
+    for _ in 0..<5 { #expect(gates.say(.call(call, .signal(.candidate, body: body))) == nil) }
+    let refusal = gates.say(.call(call, .signal(.candidate, body: body)))
     #expect(
       refusal?.message
         == "signalBytesPerUser: at most 10000 bytes of descriptions and candidates a second from one "
         + "user, 160000 at once.")
     #expect(refusal?.retryAfterMilliseconds == 800)
-    #expect(gates.say(.hangUp(call)) == nil && gates.place(user: "bob") == nil)
+    #expect(gates.say(.call(call, .hangUp)) == nil && gates.place(user: "bob") == nil)
     gates.now = start + .milliseconds(800)
-    #expect(gates.say(.signal(call, .candidate, body: body)) == nil)
+    #expect(gates.say(.call(call, .signal(.candidate, body: body))) == nil)
   }
 
   @Test func registrationsOfAnApp() {
@@ -184,7 +185,8 @@ private let start = Timestamp(microseconds: wallSeconds * 1_000_000)
         client.say(id, place(id))
         // Only so many may live at a time.
         #expect(try await client.reply() == (id, .done))
-        client.say(id + 100, .cancel(CallAddress(callee: "bob", call: CallID(high: 1, low: id))))
+        client.say(
+          id + 100, .call(CallAddress(callee: "bob", call: CallID(high: 1, low: id)), .cancel))
         #expect(try await client.reply() == (id + 100, .done))
       }
       client.say(12, place(12))
@@ -216,7 +218,7 @@ private let start = Timestamp(microseconds: wallSeconds * 1_000_000)
       #expect(try await place(ann, 2) == nil)
       #expect(try await place(carl, 3) == nil)
       #expect(try await place(carl, 4) == .tooManyLiveCalls)
-      ann.say(5, .cancel(CallAddress(callee: "bob", call: CallID(high: 1, low: 2))))
+      ann.say(5, .call(CallAddress(callee: "bob", call: CallID(high: 1, low: 2)), .cancel))
       #expect(try await ann.reply() == (5, .done))
       #expect(try await place(carl, 6) == nil)
       #expect(try await place(ann, 7) == .tooManyLiveCalls)
@@ -286,10 +288,10 @@ private let start = Timestamp(microseconds: wallSeconds * 1_000_000)
       // The bucket holds the largest frame of all in any case.
       for _ in 0..<17 {
         id += 1
-        client.say(id, .answer(address, description: body))
+        client.say(id, .call(address, .answer(description: body)))
         #expect(try await client.reply() == (id, .done))
       }
-      client.say(99, .answer(address, description: body))
+      client.say(99, .call(address, .answer(description: body)))
       guard case (99, .error(let error)) = try await client.reply() else {
         throw TestFailure("not refused")
       }
@@ -307,7 +309,7 @@ private let start = Timestamp(microseconds: wallSeconds * 1_000_000)
     try await EdgeFixture.run(at: StillTime(), terms: terms) { edge in
       let (client, _) = try await edge.device("ann", "phone")
       func query(_ id: UInt64) {
-        client.say(id, .query(CallAddress(callee: "bob", call: CallID(high: 1, low: id))))
+        client.say(id, .call(CallAddress(callee: "bob", call: CallID(high: 1, low: id)), .query))
       }
       var refused: CallError?
       for id in UInt64(2)..<70 where refused == nil {

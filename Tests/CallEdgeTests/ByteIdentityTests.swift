@@ -32,7 +32,7 @@ import Testing
       }
       #expect(state.phase == .placed && Array(state.callee.utf8) == Array(Self.kate.utf8))
       // Of Kate it is no device: it learns nothing of the call as one of hers.
-      kelvin.say(3, .decline(CallAddress(callee: Self.kelvin, call: call), .everywhere))
+      kelvin.say(3, .call(CallAddress(callee: Self.kelvin, call: call), .decline(.everywhere)))
       #expect(try await kelvin.errorReply() == (3, .unknownCall))
     }
   }

@@ -8,7 +8,7 @@ private let bob = UserKey(app: "demo", user: "bob")
 
 private func command(
   session: UInt64 = 1, request: UInt64 = 1, callee: UserKey = ann,
-  _ body: Command.Body = .query(CallID(high: 1, low: 1))
+  _ body: Command.Body = .call(CallID(high: 1, low: 1), .query)
 ) -> Command {
   Command(
     session: SessionRef(edge: 9, number: session), request: request, user: ann, device: "phone",
@@ -65,7 +65,7 @@ extension CommandOutbox {
     #expect(outbox.submit(command(), now: start) == .accepted)
     #expect(outbox.submit(command(), now: start) == .repeated)
     #expect(
-      outbox.submit(command(.query(CallID(high: 2, low: 2))), now: start) == .conflicting)
+      outbox.submit(command(.call(CallID(high: 2, low: 2), .query)), now: start) == .conflicting)
     #expect(outbox.flushed().map(\.commands.count) == [1])
     // Once answered, the id may be used again.
     _ = outbox.replied(session: 1, request: 1)
@@ -187,8 +187,8 @@ extension CommandOutbox {
     let call = CallID(high: 1, low: 1)
     let unknown = Reply.error(CallError(.unknownCall))
     _ = outbox.submit(command(request: 1, .place(PlaceRequest(call: call))), now: start)
-    _ = outbox.submit(command(request: 2, .cancel(call)), now: start)
-    _ = outbox.submit(command(request: 3, .cancel(CallID(high: 2, low: 2))), now: start)
+    _ = outbox.submit(command(request: 2, .call(call, .cancel)), now: start)
+    _ = outbox.submit(command(request: 3, .call(CallID(high: 2, low: 2), .cancel)), now: start)
     _ = outbox.flushed()
     #expect(outbox.hasOvertaken(session: 1, request: 2, unknown))
     #expect(!outbox.hasOvertaken(session: 1, request: 3, unknown))
@@ -204,7 +204,7 @@ extension CommandOutbox {
     var outbox = outbox { $0.batchBytesMax = 100_000 }
     let body = String(repeating: "x", count: 40_000)
     for request in 1...5 {
-      let signal = Command.Body.signal(CallID(high: 1, low: 1), .candidate, body: body)
+      let signal = Command.Body.call(CallID(high: 1, low: 1), .signal(.candidate, body: body))
       _ = outbox.submit(command(request: UInt64(request), signal), now: start)
     }
     let parts = outbox.flushed()
@@ -220,7 +220,7 @@ extension CommandOutbox {
   private func signal(_ request: UInt64, of call: CallID? = nil, session: UInt64 = 1) -> Command {
     command(
       session: session, request: request,
-      .signal(call ?? self.call, .candidate, body: "c\(request)"))
+      .call(call ?? self.call, .signal(.candidate, body: "c\(request)")))
   }
 
   private func sent(_ outbox: inout CommandOutbox) -> [[UInt64]] {
@@ -233,7 +233,7 @@ extension CommandOutbox {
     for request: UInt64 in [1, 2] { _ = outbox.submit(signal(request), now: start) }
     _ = outbox.submit(signal(3, of: other), now: start)
     _ = outbox.submit(signal(4, session: 2), now: start)
-    _ = outbox.submit(command(request: 5, .connected(call)), now: start)
+    _ = outbox.submit(command(request: 5, .call(call, .connected)), now: start)
     _ = outbox.submit(signal(6), now: start)
     #expect(sent(&outbox) == [[1, 0], [2, 1], [3, 0], [4, 0], [5, 0], [6, 2]])
     _ = outbox.replied(session: 1, request: 2)
@@ -272,7 +272,7 @@ extension CommandOutbox {
     // What the device sends before it was told comes out of turn.
     let now = start + .milliseconds(5001)
     #expect(outbox.submit(signal(4), now: now) == .outOfTurn)
-    #expect(outbox.submit(command(request: 5, .connected(call)), now: now) == .accepted)
+    #expect(outbox.submit(command(request: 5, .call(call, .connected)), now: now) == .accepted)
     #expect(outbox.submit(signal(6, session: 2), now: now) == .accepted, "another device's")
     #expect(outbox.submit(signal(1), now: now) == .accepted)
     #expect(outbox.submit(signal(2), now: now) == .accepted)

@@ -283,10 +283,12 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     let address = CallAddress(callee: "bob", call: call)
     let commands: [ClientCommand] = [
       .register(RegistrationRequest()), .unregister(nil), .place(address, PlaceRequest(call: call)),
-      .ack([AckItem(call: address, version: 1)]), .alerting(address),
-      .answer(address, description: ""), .decline(address, .everywhere), .busy(address),
-      .cancel(address), .connected(address), .hangUp(address),
-      .signal(address, .candidate, body: "c"), .resume(address), .query(address),
+      .ack([AckItem(call: address, version: 1)]), .call(address, .alerting),
+      .call(address, .answer(description: "")), .call(address, .decline(.everywhere)),
+      .call(address, .busy),
+      .call(address, .cancel), .call(address, .connected), .call(address, .hangUp),
+      .call(address, .signal(.candidate, body: "c")), .call(address, .resume),
+      .call(address, .query),
     ]
     var machine = Machine(claims: claims(device: "phone"))
     for (index, command) in commands.enumerated() {
@@ -309,13 +311,22 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
       (.unregister(nil), ann, .unregister("phone")),
       (.unregister("tablet"), ann, .unregister("tablet")),
       (.place(bobs, request), bob, .place(placed)),
-      (.alerting(mine), ann, .alerting(call)),
-      (.answer(mine, description: "sdp"), ann, .answer(call, description: "sdp")),
-      (.decline(CallAddress(callee: "ann", call: call), .here), ann, .decline(call, .here)),
-      (.busy(mine), ann, .busy(call)), (.cancel(bobs), bob, .cancel(call)),
-      (.connected(bobs), bob, .connected(call)), (.hangUp(bobs), bob, .hangUp(call)),
-      (.signal(bobs, .description, body: "b"), bob, .signal(call, .description, body: "b")),
-      (.resume(bobs), bob, .resume(call)), (.query(bobs), bob, .query(call)),
+      (.call(mine, .alerting), ann, .call(call, .alerting)),
+      (.call(mine, .answer(description: "sdp")), ann, .call(call, .answer(description: "sdp"))),
+      (
+        .call(CallAddress(callee: "ann", call: call), .decline(.here)), ann,
+        .call(call, .decline(.here))
+      ),
+      (.call(mine, .busy), ann, .call(call, .busy)),
+      (.call(bobs, .cancel), bob, .call(call, .cancel)),
+      (.call(bobs, .connected), bob, .call(call, .connected)),
+      (.call(bobs, .hangUp), bob, .call(call, .hangUp)),
+      (
+        .call(bobs, .signal(.description, body: "b")), bob,
+        .call(call, .signal(.description, body: "b"))
+      ),
+      (.call(bobs, .resume), bob, .call(call, .resume)),
+      (.call(bobs, .query), bob, .call(call, .query)),
     ]
     for (command, callee, body) in cases {
       var machine = Machine.attached()
@@ -388,7 +399,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
       ),
     ]
     for (reply, expected) in cases {
-      machine.reply(4, .alerting(call), reply)
+      machine.reply(4, .call(call, .alerting), reply)
       #expect(machine.take() == [.reply(4, expected)])
     }
   }
@@ -405,18 +416,18 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     func state(_ phase: CallPhase) -> ServerReply {
       .call(CallState(call: call, callee: "bob", phase: phase))
     }
-    #expect(reply(to: .alerting(call), .ringing) == [.replyLazily(4, state(.ringing))])
-    #expect(reply(to: .connected(call), .done) == [.replyLazily(4, .done)])
+    #expect(reply(to: .call(call, .alerting), .ringing) == [.replyLazily(4, state(.ringing))])
+    #expect(reply(to: .call(call, .connected), .done) == [.replyLazily(4, .done)])
     // A device that rings must learn at once that it should not.
-    #expect(reply(to: .alerting(call), .answered) == [.reply(4, state(.answered))])
-    #expect(reply(to: .alerting(call), .ended) == [.reply(4, state(.ended))])
-    #expect(reply(to: .connected(call), .ended) == [.reply(4, state(.ended))])
-    #expect(reply(to: .query(call), .ringing) == [.reply(4, state(.ringing))])
+    #expect(reply(to: .call(call, .alerting), .answered) == [.reply(4, state(.answered))])
+    #expect(reply(to: .call(call, .alerting), .ended) == [.reply(4, state(.ended))])
+    #expect(reply(to: .call(call, .connected), .ended) == [.reply(4, state(.ended))])
+    #expect(reply(to: .call(call, .query), .ringing) == [.reply(4, state(.ringing))])
   }
 
   @Test func commandsNeedAnID() {
     var machine = Machine.attached()
-    machine.say(0, .query(CallAddress(call: call)))
+    machine.say(0, .call(CallAddress(call: call), .query))
     #expect(machine.take().contains(where: error(0, .invalidField)))
   }
 
@@ -425,32 +436,32 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
       $0.commandsPendingPerSession = 3
       $0.commandsBurst = 1000
     }
-    for id in 1...3 { machine.say(UInt64(id), .query(CallAddress(call: call))) }
+    for id in 1...3 { machine.say(UInt64(id), .call(CallAddress(call: call), .query)) }
     _ = machine.take()
-    machine.say(4, .query(CallAddress(call: call)))
+    machine.say(4, .call(CallAddress(call: call), .query))
     #expect(machine.take().contains(where: error(4, .rateLimited)))
-    machine.reply(1, .query(call), .done)
+    machine.reply(1, .call(call, .query), .done)
     _ = machine.take()
-    machine.say(5, .query(CallAddress(call: call)))
-    #expect(machine.take() == [.forward(request: 5, callee: ann, .query(call))])
+    machine.say(5, .call(CallAddress(call: call), .query))
+    #expect(machine.take() == [.forward(request: 5, callee: ann, .call(call, .query))])
     // One that turned out to be under way already leaves its place.
-    machine.session.wasRepeated(.query(call))
-    machine.say(6, .query(CallAddress(call: call)))
+    machine.session.wasRepeated(.call(call, .query))
+    machine.say(6, .call(CallAddress(call: call), .query))
     #expect(machine.take().count == 1)
   }
 
   @Test func rateIsLimitedWithAHint() {
     var machine = Machine.attached()
     // The attach took one of the 60.
-    for id in 2...60 { machine.say(UInt64(id), .query(CallAddress(call: call))) }
-    for id in 2...60 { machine.reply(UInt64(id), .query(call), .done) }
+    for id in 2...60 { machine.say(UInt64(id), .call(CallAddress(call: call), .query)) }
+    for id in 2...60 { machine.reply(UInt64(id), .call(call, .query), .done) }
     #expect(!machine.take().contains { if case .reply(_, .error) = $0 { true } else { false } })
-    machine.say(61, .query(CallAddress(call: call)))
+    machine.say(61, .call(CallAddress(call: call), .query))
     #expect(machine.take() == [.reply(61, .error(tooFast))])
     // The command that was refused may be said again; 20 a second are taken.
     machine.now = machine.now + .milliseconds(50)
-    machine.say(61, .query(CallAddress(call: call)))
-    #expect(machine.take() == [.forward(request: 61, callee: ann, .query(call))])
+    machine.say(61, .call(CallAddress(call: call), .query))
+    #expect(machine.take() == [.forward(request: 61, callee: ann, .call(call, .query))])
     #expect(!machine.session.isClosing)
   }
 
@@ -463,8 +474,8 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     // The attach took one of the four.
     machine.place(0, as: 2)
     machine.place(1, as: 3)
-    machine.say(4, .query(CallAddress(call: call)))
-    machine.say(5, .query(CallAddress(call: call)))
+    machine.say(4, .call(CallAddress(call: call), .query))
+    machine.say(5, .call(CallAddress(call: call), .query))
     let sentences = machine.take().compactMap { action -> String? in
       guard case .reply(_, .error(let error)) = action else { return nil }
       return error.message
@@ -486,7 +497,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
 
   @Test func whoNeverHeedsTheLimitIsClosed() {
     var machine = Machine.attached { $0.peers.refusalsMax = 5 }
-    for id in 0..<100 { machine.say(UInt64(id + 2), .query(CallAddress(call: call))) }
+    for id in 0..<100 { machine.say(UInt64(id + 2), .call(CallAddress(call: call), .query)) }
     #expect(machine.take().contains(.close(.tooManyCommands)))
   }
 }
@@ -503,8 +514,8 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     #expect(answers.count == 9)
     for (id, answer) in answers.enumerated() { #expect(error(UInt64(id), code)(answer)) }
     #expect(machine.session.isAttached)
-    machine.say(20, .query(CallAddress(call: call)))
-    #expect(machine.take() == [.forward(request: 20, callee: ann, .query(call))])
+    machine.say(20, .call(CallAddress(call: call), .query))
+    #expect(machine.take() == [.forward(request: 20, callee: ann, .call(call, .query))])
   }
 
   @Test func theTenthClosesTheSession() {
@@ -513,8 +524,8 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     #expect(machine.take().last == .close(.tooManyBadFrames))
     // From then on nothing is answered.
     machine.bad(.malformedFrame)
-    machine.say(3, .query(CallAddress(call: call)))
-    machine.reply(2, .query(call), .done)
+    machine.say(3, .call(CallAddress(call: call), .query))
+    machine.reply(2, .call(call, .query), .done)
     #expect(machine.take().isEmpty)
   }
 
@@ -541,7 +552,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     #expect(machine.take().allSatisfy { if case .reply = $0 { true } else { false } })
     machine.bad(.invalidCallee, id: 61)
     #expect(machine.take() == [.reply(61, .error(tooFast))])
-    machine.say(62, .query(CallAddress(call: call)))
+    machine.say(62, .call(CallAddress(call: call), .query))
     #expect(machine.take().contains(where: error(62, .rateLimited)))
     for id in 63..<400 { machine.bad(.invalidCallee, id: UInt64(id)) }
     #expect(machine.take().last == .close(.tooManyCommands))
@@ -560,7 +571,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     #expect(machine.session.isAttached)
     machine.now = machine.now + .seconds(59)
     // Good frames between them do not help.
-    machine.say(2, .query(CallAddress(call: call)))
+    machine.say(2, .call(CallAddress(call: call), .query))
     machine.bad(code)
     #expect(machine.take().last == .close(.tooManyBadFrames))
   }
@@ -745,14 +756,14 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     for id in [call, ended, refused, cancelled, lost] {
       machine.say(2, .place(CallAddress(callee: "bob", call: id), PlaceRequest(call: id)))
     }
-    machine.say(2, .resume(CallAddress(callee: "eve", call: resumed)))
+    machine.say(2, .call(CallAddress(callee: "eve", call: resumed), .resume))
     _ = machine.session.willDeliver(
       Delivery(
         call: ended, callee: "bob", version: 1, at: start, event: .stop(Stop(reason: .busy))))
     machine.reply(
       2, .place(PlaceRequest(call: refused)), .error(CallError(.tooManyCalls)))
     machine.reply(
-      2, .cancel(cancelled), .call(CallState(call: cancelled, callee: "bob", phase: .ended)))
+      2, .call(cancelled, .cancel), .call(CallState(call: cancelled, callee: "bob", phase: .ended)))
     // Whether this one is placed is not known: it is reported.
     machine.reply(2, .place(PlaceRequest(call: lost)), .error(CallError(.tryAgain)))
     let farewell = machine.session.takeFarewell()
@@ -764,7 +775,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     var machine = Machine.attached { $0.commandsPendingPerSession = 1000 }
     for index in 0..<40 {
       let id = CallID(high: 1, low: UInt64(index))
-      machine.say(2, .resume(CallAddress(callee: "bob", call: id)))
+      machine.say(2, .call(CallAddress(callee: "bob", call: id), .resume))
     }
     let farewell = machine.session.takeFarewell()
     let calls = try #require(farewell).calls
@@ -865,7 +876,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     let state = CallState(call: CallID(high: 1, low: 0), callee: "bob", phase: .ringing)
     machine.reply(2, .placing(0), .call(state))
     #expect(machine.session.isInCall(at: machine.now))
-    machine.reply(4, .query(CallID(high: 1, low: 0)), .error(CallError(.unknownCall)))
+    machine.reply(4, .call(CallID(high: 1, low: 0), .query), .error(CallError(.unknownCall)))
     #expect(!machine.session.isInCall(at: machine.now))
     let farewell = machine.session.takeFarewell()
     #expect(try #require(farewell).calls.isEmpty)

@@ -26,7 +26,7 @@ import Testing
       while edge.node.readiness.missing.first?.contains("does not answer") == true {
         await Task.yield()
       }
-      client.say(2, .query(CallAddress(call: CallID(high: 1, low: 2))))
+      client.say(2, .call(CallAddress(call: CallID(high: 1, low: 2)), .query))
       #expect(try await client.reply().id == 2)
       _ = try await edge.device("bob", "phone")
     }

@@ -87,7 +87,7 @@ private let begin = Timestamp(microseconds: 1_000_000_000)
       #expect(try await status(edge).state == "draining")
       client.say(2, .place(CallAddress(callee: "bob", call: call), PlaceRequest(call: call)))
       #expect(try await client.errorReply() == (2, .draining))
-      client.say(3, .query(CallAddress(call: call)))
+      client.say(3, .call(CallAddress(call: call), .query))
       #expect(try await client.reply().id == 3, "what goes on, goes on")
       late.say(
         1, .attach(AttachRequest(token: try await edge.token("bob"), device: "phone")))

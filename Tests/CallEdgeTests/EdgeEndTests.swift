@@ -68,7 +68,7 @@ private func isClosed(_ command: Command) -> Bool {
       #expect(try await old.message() == .notice(notice))
       #expect(try await old.frame().closeCode == 4000)
       #expect(try await edge.shards.next(isClosed).session.number == session)
-      new.say(2, .query(CallAddress(call: call)))
+      new.say(2, .call(CallAddress(call: call), .query))
       #expect(try await new.reply().id == 2)
     }
   }
@@ -155,7 +155,7 @@ private func isClosed(_ command: Command) -> Bool {
       for _ in 0..<400 { edge.say(item) }
       #expect(try await edge.shards.next(isClosed).session.number == session)
       #expect(edge.metric(#"callmesh_edge_closes_total{reason="slow_consumer"}"#) == 1)
-      good.say(2, .query(CallAddress(call: call)))
+      good.say(2, .call(CallAddress(call: call), .query))
       #expect(try await good.reply().id == 2)
     }
   }

@@ -38,16 +38,14 @@ final class FakeShards: Sendable {
   /// Says yes to everything.
   static let agreeing: Script = { command in
     switch command.body {
-    case .attach(let attach): attach.announce ? nil : .attached(forCall: nil)
+    case .attach: command.request == 0 ? nil : .attached(forCall: nil)
     case .sessionClosed, .callerGone, .ack: nil
     case .register:
       .registered(expiresAt: Timestamp(microseconds: 5_000_000), removed: ["old"])
-    case .query(let call), .decline(let call, _), .busy(let call):
+    case .call(let call, .query), .call(let call, .decline), .call(let call, .busy):
       .call(CallState(call: call, callee: command.callee.user, phase: .ringing, version: 3))
     case .calls: .calls(LiveCalls())
-    case .unregister, .place, .alerting, .answer, .cancel, .connected, .hangUp, .signal,
-      .resume, .pushReport, .tokenTaken:
-      .done
+    case .unregister, .place, .call, .pushReport, .tokenTaken: .done
     }
   }
 

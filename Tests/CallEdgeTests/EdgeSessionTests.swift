@@ -218,7 +218,7 @@ private let ann = UserKey(app: "demo", user: "ann")
       }
       bad.client.say(7, .attach(AttachRequest(token: "x")))
       #expect(try await bad.client.errorReply() == (7, .alreadyAttached))
-      bad.client.say(8, .query(CallAddress(call: call)))
+      bad.client.say(8, .call(CallAddress(call: call), .query))
       #expect(try await bad.client.reply().id == 8)
       // An unmasked frame: nothing behind it can be understood.
       bad.client.send([0x82, 0x01, 0x00])
@@ -226,7 +226,7 @@ private let ann = UserKey(app: "demo", user: "ann")
       bad.client.send(clientFrame(8, [0x03, 0xea]))
       try await bad.client.end()
 
-      good.client.say(2, .query(CallAddress(call: call)))
+      good.client.say(2, .call(CallAddress(call: call), .query))
       #expect(try await good.client.reply().id == 2)
       #expect(edge.metric("callmesh_edge_sessions") == 1)
     }
@@ -236,7 +236,7 @@ private let ann = UserKey(app: "demo", user: "ann")
     try await EdgeFixture.run { edge in
       let (client, _) = try await edge.device("ann", "phone")
       let bytes = DeviceCodec.protobuf.encode(
-        ClientFrame(id: 2, command: .query(CallAddress(call: call))))
+        ClientFrame(id: 2, command: .call(CallAddress(call: call), .query)))
       let half = bytes.count / 2
       let stream =
         clientFrame(2, Array(bytes[..<half]), final: false) + clientFrame(9, Array("p".utf8))
@@ -256,8 +256,10 @@ private let ann = UserKey(app: "demo", user: "ann")
     } _: { edge in
       let (client, _) = try await edge.device("ann", "phone")
       edge.shards.follow { _ in nil }
-      client.say(2, .query(CallAddress(call: call)))
-      let isQuery: (Command) -> Bool = { if case .query = $0.body { true } else { false } }
+      client.say(2, .call(CallAddress(call: call), .query))
+      let isQuery: (Command) -> Bool = {
+        if case .call(_, .query) = $0.body { true } else { false }
+      }
       let first = try await edge.shards.next(isQuery)
       edge.shards.follow(FakeShards.agreeing)
       #expect(try await edge.shards.next(isQuery) == first)
@@ -273,7 +275,7 @@ private let ann = UserKey(app: "demo", user: "ann")
     } _: { edge in
       let (client, _) = try await edge.device("ann", "phone")
       edge.shards.follow { _ in nil }
-      client.say(2, .query(CallAddress(call: call)))
+      client.say(2, .call(CallAddress(call: call), .query))
       #expect(try await client.errorReply() == (2, .tryAgain))
       #expect(edge.metric("callmesh_edge_commands_pending") == 0)
       // The same for an attach: the connection may try again.
@@ -297,8 +299,8 @@ private let ann = UserKey(app: "demo", user: "ann")
       edge.shards.follow { command in
         .error(CallError(command.device == "phone" ? .notParty : .callEnded))
       }
-      one.client.say(2, .query(CallAddress(call: call)))
-      two.client.say(2, .query(CallAddress(call: call)))
+      one.client.say(2, .call(CallAddress(call: call), .query))
+      two.client.say(2, .call(CallAddress(call: call), .query))
       #expect(try await one.client.errorReply() == (2, .notParty))
       #expect(try await two.client.errorReply() == (2, .callEnded))
     }
@@ -308,15 +310,15 @@ private let ann = UserKey(app: "demo", user: "ann")
     try await EdgeFixture.run { edge in
       let (client, session) = try await edge.device("ann", "phone")
       edge.shards.follow { _ in nil }
-      client.say(2, .query(CallAddress(call: call)))
-      client.say(2, .query(CallAddress(call: call)))
-      client.say(2, .busy(CallAddress(call: call)))
+      client.say(2, .call(CallAddress(call: call), .query))
+      client.say(2, .call(CallAddress(call: call), .query))
+      client.say(2, .call(CallAddress(call: call), .busy))
       #expect(try await client.errorReply() == (2, .invalidField))
       edge.say(EdgeItem(session: session, body: .reply(request: 2, .done)))
       edge.say(EdgeItem(session: session, body: .reply(request: 2, .done)))
       #expect(try await client.reply() == (2, .done))
       edge.shards.follow(FakeShards.agreeing)
-      client.say(3, .busy(CallAddress(call: call)))
+      client.say(3, .call(CallAddress(call: call), .busy))
       #expect(try await client.reply().id == 3)
     }
   }

@@ -76,7 +76,7 @@ private let bob = UserKey(app: "demo", user: "bob")
       }
       result.0 = info.forCall
       // Whatever was to come stands before the answer to this.
-      client.say(2, .query(CallAddress(call: CallID(high: 0, low: 1))))
+      client.say(2, .call(CallAddress(call: CallID(high: 0, low: 1)), .query))
       while true {
         switch try await client.message() {
         case .delivery(let delivery): result.1.append(delivery)
@@ -105,7 +105,7 @@ private let bob = UserKey(app: "demo", user: "bob")
   @Test(arguments: [false, true]) func itStillRings(alerting: Bool) async throws {
     var story = Story()
     story.place()
-    if alerting { story.tabletSays(.alerting(call)) }
+    if alerting { story.tabletSays(.call(call, .alerting)) }
     let (state, deliveries) = try await attach(story)
     #expect(state?.phase == (alerting ? .ringing : .placed))
     #expect(state?.deadline == Timestamp(microseconds: (wallSeconds + 32) * 1_000_000))
@@ -120,7 +120,7 @@ private let bob = UserKey(app: "demo", user: "bob")
   @Test func answeredElsewhere() async throws {
     var story = Story()
     story.place()
-    story.tabletSays(.answer(call, description: ""))
+    story.tabletSays(.call(call, .answer(description: "")))
     try await expectEnd(story, .answeredElsewhere, by: "tablet")
   }
 
@@ -128,22 +128,22 @@ private let bob = UserKey(app: "demo", user: "bob")
   @Test func answeredElsewhereAndEnded() async throws {
     var story = Story()
     story.place()
-    story.tabletSays(.answer(call, description: ""))
-    story.callersCommand(.hangUp(call))
+    story.tabletSays(.call(call, .answer(description: "")))
+    story.callersCommand(.call(call, .hangUp))
     try await expectEnd(story, .answeredElsewhere, by: "tablet")
   }
 
   @Test func declined() async throws {
     var story = Story()
     story.place()
-    story.tabletSays(.decline(call, .everywhere))
+    story.tabletSays(.call(call, .decline(.everywhere)))
     try await expectEnd(story, .declined, by: "tablet")
   }
 
   @Test func cancelled() async throws {
     var story = Story()
     story.place()
-    story.callersCommand(.cancel(call))
+    story.callersCommand(.call(call, .cancel))
     try await expectEnd(story, .cancelled, by: "ann-phone", missed: true)
   }
 
@@ -159,7 +159,7 @@ private let bob = UserKey(app: "demo", user: "bob")
   {
     var story = Story()
     story.place()
-    story.callersCommand(.cancel(call))
+    story.callersCommand(.call(call, .cancel))
     let (state, deliveries) = try await attach(story, after: .seconds(story.seconds + seconds))
     #expect(state?.phase == (known ? .ended : .unknown))
     #expect(state?.reason == (known ? .cancelled : nil))
@@ -225,17 +225,18 @@ private let bob = UserKey(app: "demo", user: "bob")
 
   /// It had left by itself: that stays its end, whatever became of the call.
   @Test(arguments: [
-    (Command.Body.decline(call, .here), EndReason.declined), (.busy(call), .busy),
+    (Command.Body.call(call, .decline(.here)), EndReason.declined), (.call(call, .busy), .busy),
   ])
   func itLeftAndTheCallWentOn(said: Command.Body, reason: EndReason) async throws {
     for later in [
-      Command.Body.answer(call, description: ""), .decline(call, .everywhere), .hangUp(call),
+      Command.Body.call(call, .answer(description: "")), .call(call, .decline(.everywhere)),
+      .call(call, .hangUp),
     ] {
       var story = Story()
       story.place()
       let first = story.say(bob, "phone", said, session: 0)
-      story.tabletSays(.alerting(call))
-      if case .hangUp = later { story.tabletSays(.answer(call, description: "")) }
+      story.tabletSays(.call(call, .alerting))
+      if case .hangUp = later { story.tabletSays(.call(call, .answer(description: ""))) }
       story.tabletSays(later)
       let again = story.say(bob, "phone", said, session: 0)
       for case .call(let state)? in [first, again] {

@@ -55,7 +55,7 @@ private let id = "11111111-2222-3333-4444-555555555555"
         let path = "/v1/calls/ann/\(id)/decline"
         #expect(try await client.request("POST", path, token: token, body: body).status == 200)
         let command = try await edge.shards.next { _ in true }
-        #expect(command.body == .decline(CallID(id)!, scope) && command.device == "phone")
+        #expect(command.body == .call(CallID(id)!, .decline(scope)) && command.device == "phone")
       }
     }
   }
@@ -69,7 +69,7 @@ private let id = "11111111-2222-3333-4444-555555555555"
         let answer = try await client.request("POST", path + query, token: token, body: body)
         #expect(answer.status == 200)
         let command = try await edge.shards.next { _ in true }
-        #expect(command.body == .busy(CallID(id)!) && command.device == "phone")
+        #expect(command.body == .call(CallID(id)!, .busy) && command.device == "phone")
         #expect(command.user.user == "ann" && command.callee.user == "bob")
       }
       #expect(try await client.request("POST", path, token: token).errorCode == 300)

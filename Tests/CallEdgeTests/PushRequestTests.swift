@@ -28,8 +28,8 @@ private let call = CallID(id)!
   }
 
   private static let requests: [(method: String, action: String, body: Command.Body)] = [
-    ("GET", "", .query(call)), ("POST", "/decline", .decline(call, .everywhere)),
-    ("POST", "/busy", .busy(call)),
+    ("GET", "", .call(call, .query)), ("POST", "/decline", .call(call, .decline(.everywhere))),
+    ("POST", "/busy", .call(call, .busy)),
   ]
 
   /// Asserts that no command reached a shard before the one that this says itself.
@@ -74,7 +74,7 @@ private let call = CallID(id)!
         _ = try await client.request(
           "POST", "/v1/calls/bob/\(id)/decline", body: body, headers: Self.header(text))
         let command = try await edge.shards.next { _ in true }
-        #expect(command.body == .decline(call, scope))
+        #expect(command.body == .call(call, .decline(scope)))
       }
       let bad = try await client.request(
         "POST", "/v1/calls/bob/\(id)/decline", body: #"{"scope":"there"}"#,
@@ -89,8 +89,9 @@ private let call = CallID(id)!
       let client = try await edge.client()
       let text = try Self.text(edge)
       for (action, extra, body) in [
-        ("decline", "", Command.Body.decline(call, .everywhere)),
-        ("decline", #","scope":"here""#, .decline(call, .here)), ("busy", "", .busy(call)),
+        ("decline", "", Command.Body.call(call, .decline(.everywhere))),
+        ("decline", #","scope":"here""#, .call(call, .decline(.here))),
+        ("busy", "", .call(call, .busy)),
       ] {
         let answer = try await client.request(
           "POST", "/v1/calls/bob/\(id)/\(action)", body: #"{"capability":"\#(text)"\#(extra)}"#)

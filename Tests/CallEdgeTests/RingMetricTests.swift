@@ -31,7 +31,7 @@ import Testing
       #expect(request.receivedAt == Timestamp(microseconds: wallSeconds * 1_000_000))
       time.pass(.milliseconds(3))
       client.say(2, place)
-      client.say(3, .query(CallAddress(callee: "bob", call: call)))
+      client.say(3, .call(CallAddress(callee: "bob", call: call), .query))
       guard case .reply(3, .call) = try await client.message() else {
         Issue.record("the repetition was answered")
         return
@@ -53,7 +53,7 @@ import Testing
       edge.say(invite(session, since: Timestamp(microseconds: begin + 1_000_000)))
       _ = try await client.message()
       // A device has its invite a moment before the edge has noted it, and this behind that.
-      client.say(2, .query(CallAddress(callee: "bob", call: call)))
+      client.say(2, .call(CallAddress(callee: "bob", call: call), .query))
       _ = try await client.message()
       #expect(edge.metric("callmesh_ring_seconds_count") == 2)
       #expect(edge.metric("callmesh_ring_seconds_sum") == 0.008001)

@@ -125,7 +125,7 @@ extension RawClient {
       // The same session, so that nothing of it changes.
       guard case .attach(let attach) = renewal.body else { throw TestFailure("no attach") }
       #expect(attach.announce && renewal.request == 2)
-      client.say(3, .query(CallAddress(call: CallID(high: 1, low: 2))))
+      client.say(3, .call(CallAddress(call: CallID(high: 1, low: 2)), .query))
       guard case (3, .call) = try await client.reply() else { throw TestFailure("no state") }
       let query = try await edge.shards.next { $0.request == 3 }
       #expect(query.credential == .ticket(second))
@@ -151,7 +151,7 @@ extension RawClient {
       try await client.attach(token: try await edge.token("ann"), device: "phone")
       client.say(2, .renew(token: token))
       #expect(try await client.errorReply() == (2, .revoked))
-      client.say(3, .query(CallAddress(call: CallID(high: 1, low: 2))))
+      client.say(3, .call(CallAddress(call: CallID(high: 1, low: 2)), .query))
       guard case (3, .call) = try await client.reply() else { throw TestFailure("no state") }
       let query = try await edge.shards.next { $0.request == 3 }
       #expect(query.credential == .ticket(ticket))

@@ -26,13 +26,13 @@ private let id = "11111111-2222-3333-4444-555555555555"
     } _: { edge in
       // The first waits for its shard, the others for the first.
       edge.shards.follow { command in
-        if case .query = command.body { nil } else { FakeShards.agreeing(command) }
+        if case .call(_, .query) = command.body { nil } else { FakeShards.agreeing(command) }
       }
       let token = try await edge.token("ann", device: "phone")
       let request = RawClient.text("GET", "/v1/calls/bob/\(id)", token: token)
       let good = try await edge.client()
       good.send(request + requests(7, "/healthz"))
-      _ = try await edge.shards.next { if case .query = $0.body { true } else { false } }
+      _ = try await edge.shards.next { if case .call(_, .query) = $0.body { true } else { false } }
       #expect(edge.limited(.pipelinedRequests) == 0)
       let client = try await edge.client()
       client.send(request + requests(8, "/healthz"))

@@ -1,5 +1,6 @@
 internal import CallBus
 internal import CallTelemetry
+internal import CallWire
 internal import NATSBus
 
 extension FuzzTarget {
@@ -14,11 +15,11 @@ extension FuzzTarget {
       _ = try? JetStreamAPI.storedMessage(reply, "stream")
     }
     _ = ServerGreeting.parse(bytes)
-    _ = Base64.decode(bytes)
+    _ = Base64.bytes(bytes.text)
     let text = bytes.text
     _ = DeliveryOrigin(text)
     _ = ServerGreeting.split(text)
-    let quoted = JSONValue(parsing: JSONValue.quoted(text).utf8)
+    let quoted = JSONValue(parsing: JSONWriter.quoted(text).utf8)
     try promise(quoted?.bytes == Array(text.utf8), "quoted, it is another: \(text)")
   }
 

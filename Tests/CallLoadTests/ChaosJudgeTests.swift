@@ -137,7 +137,7 @@ import callload
         ringTimeout: .seconds(30)))
     let address = CallAddress(callee: "", call: call)
     checker.said(
-      device: 3, ClientFrame(id: 1, command: .decline(address, .everywhere)), at: at(10.1))
+      device: 3, ClientFrame(id: 1, command: .call(address, .decline(.everywhere))), at: at(10.1))
     let end = CallState(
       call: call, callee: "", phase: .ended, version: 7, reason: .declined, by: roster.party(3))
     func endIsTold(_ checker: inout CallChecker) {
@@ -208,7 +208,7 @@ import callload
         ringTimeout: .seconds(30)))
     let address = CallAddress(callee: "", call: call)
     for device in 3..<6 where device != told || wasBusy {
-      checker.said(device: device, ClientFrame(id: 1, command: .busy(address)), at: at(10.2))
+      checker.said(device: device, ClientFrame(id: 1, command: .call(address, .busy)), at: at(10.2))
     }
     let stop = Stop(reason: .busy, by: roster.party(by), missed: missed)
     checker.told(
@@ -230,7 +230,8 @@ import callload
     history.tell(3, 2, .invite(invite), 10.1)
     history.tell(4, 2, .invite(invite), 10.1)
     if declines {
-      let frame = ClientFrame(id: 1, command: .decline(CallAddress(call: history.call), .here))
+      let frame = ClientFrame(
+        id: 1, command: .call(CallAddress(call: history.call), .decline(.here)))
       history.checker.said(device: 3, frame, at: at(10.5))
     }
     history.tell(4, 5, .stop(Stop(reason: .unanswered, missed: missed)), 40.1)

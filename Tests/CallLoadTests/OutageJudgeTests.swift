@@ -47,7 +47,7 @@ import callload
     call.accept()
     call.tell(3, .invite(call.invite), 10.1)
     call.tell(4, .invite(call.invite), 10.1)
-    call.say(3, .answer(call.address, description: ""), answered)
+    call.say(3, .call(call.address, .answer(description: "")), answered)
     #expect(try call.count(.attachedNotRung) == broken)
   }
 
@@ -59,7 +59,7 @@ import callload
     call.outage(.freezeAllNATS, from: 10.4, to: over)
     call.accept()
     for device in 3...5 { call.tell(device, .invite(call.invite), 10.1) }
-    call.say(3, .answer(call.address, description: ""), 10.5)
+    call.say(3, .call(call.address, .answer(description: "")), 10.5)
     for device in [0, 3, 4, 5] {
       call.tell(device, .stop(Stop(reason: .unanswered, missed: device != 0)), 41)
     }
@@ -72,7 +72,7 @@ import callload
   func afterRefusal() throws {
     var call = JudgedCall(attached: [3])
     call.say(0, .place(call.address, PlaceRequest(call: call.id)), 10)
-    call.say(0, .signal(call.address, .candidate, body: "x"), 10.1)
+    call.say(0, .call(call.address, .signal(.candidate, body: "x")), 10.1)
     call.checker.refused(device: 0, request: 1, .tryAgain, at: at(20))
     call.reply(0, .error(CallError(.unknownCall)), 20.1)
     #expect(try call.count(.unexplainedError) == 0)
@@ -136,7 +136,7 @@ import callload
     call.accept()
     call.checker.detached(device: 0, from: [call.id], at: at(11.2))
     call.tell(3, .invite(call.invite), 11.3)
-    call.say(3, .answer(call.address, description: ""), 11.4)
+    call.say(3, .call(call.address, .answer(description: "")), 11.4)
     let state = CallState(
       call: call.id, callee: "u1", phase: .answered, by: call.roster.party(3))
     call.reply(3, .answer(won: true, state), 11.5)
@@ -191,7 +191,7 @@ import callload
     call.answer()
     for number in accepted { call.accepts(number, from: 0, number == 3 ? lastAt : 11.5) }
     for number in arrived { call.arrives(number, from: 0, at: 3) }
-    call.say(3, .hangUp(call.address), hangsUp)
+    call.say(3, .call(call.address, .hangUp), hangsUp)
     #expect(try call.count(.signalsLost) == broken)
   }
 
@@ -204,7 +204,7 @@ import callload
     call.answer()
     for number in 1...3 { call.accepts(number, from: 0, 11.1) }
     for number in arrived { call.arrives(number, from: 0, at: 3) }
-    call.say(3, .hangUp(call.address), 20)
+    call.say(3, .call(call.address, .hangUp), 20)
     #expect(try call.count(.signalsLost) == broken)
   }
 
@@ -216,7 +216,7 @@ import callload
       for number in 1...2 { call.accepts(number, from: 0, 11.2) }
       call.checker.detached(device: 3, from: [call.id], at: at(11.3))
       if let back { call.checker.attached(device: 3, in: [call.id], at: at(back)) }
-      call.say(0, .hangUp(call.address), 20)
+      call.say(0, .call(call.address, .hangUp), 20)
       #expect(try call.count(.signalsLost) == broken, "back at \(back ?? 0)")
     }
   }
@@ -287,7 +287,7 @@ private struct JudgedCall {
   mutating func answer() {
     accept()
     tell(3, .invite(invite), 10.1)
-    say(3, .answer(address, description: ""), 11)
+    say(3, .call(address, .answer(description: "")), 11)
     let state = CallState(call: id, callee: "u1", phase: .answered, by: roster.party(3))
     reply(3, .answer(won: true, state), 11.05)
     tell(0, .answered(Answered(by: roster.party(3))), 11.05)
@@ -295,7 +295,7 @@ private struct JudgedCall {
 
   mutating func accepts(_ number: Int, from sender: Int, _ time: Double) {
     let body = NumberedCandidate(sender: sender, number: number).body
-    say(sender, .signal(address, .candidate, body: body), time)
+    say(sender, .call(address, .signal(.candidate, body: body)), time)
     reply(sender, .done, time)
   }
 

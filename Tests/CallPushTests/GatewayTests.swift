@@ -65,7 +65,7 @@ import Testing
         _ = try bus.subscribe(subjects.reports(shard: shard)) { message in
           guard let batch = try? ClusterCodec.commandBatch(message.bytes) else { return }
           for command in batch.commands {
-            if case .query(let call) = command.body {
+            if case .call(let call, .query) = command.body {
               // They all ring.
               let state = CallState(call: call, callee: command.callee.user, phase: .ringing)
               let item = EdgeItem(

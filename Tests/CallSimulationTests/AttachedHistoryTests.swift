@@ -215,7 +215,7 @@ import Testing
   @Test func aCallThatIsOverSoonNeedNotRing() {
     let rule = judge {
       $0.place()
-      $0.say(Self.alice, .cancel(Self.address), link: 9)
+      $0.say(Self.alice, .call(Self.address, .cancel), link: 9)
       $0.now = 22
       $0.journal(
         .ended(
@@ -249,7 +249,7 @@ import Testing
 
   private static func sends(_ number: Int, _ bench: inout Bench) {
     let body = SignalText.write(alice, number)
-    bench.say(alice, .signal(address, .candidate, body: body), link: 9)
+    bench.say(alice, .call(address, .signal(.candidate, body: body)), link: 9)
   }
 
   @Test func signalsInOrder() {
@@ -257,7 +257,7 @@ import Testing
     #expect(hands([1, 3, 5]) == nil)
     #expect(hands([1, 3, 2]) == .signalsInOrder)
     let body = SignalText.write(Self.alice, 2)
-    let command = ClientCommand.signal(Self.address, .candidate, body: body)
+    let command = ClientCommand.call(Self.address, .signal(.candidate, body: body))
     let refused = ClientEvent.replied(request: 7, command, .error(CallError(.tryAgain)))
     for event in [ClientEvent.gaveUp(request: 7, command), refused] {
       #expect(hands([1, 3, 2], between: (1, .told(Self.alice, event))) == nil)

@@ -61,12 +61,12 @@ import Testing
     private func react(_ edge: PlainEdge, _ session: UInt64, _ delivery: Delivery) {
       let callee = UserKey(app: "sim", user: delivery.callee)
       let id = delivery.call
-      edge.ask(.alerting(id), from: session, to: callee)
+      edge.ask(.call(id, .alerting), from: session, to: callee)
       let pause = random.span(.milliseconds(10), .seconds(3))
       guard id.low % 4 < 3 else { return }
       world.schedule(after: pause, "react") {
         edge.ask(
-          id.low % 4 < 2 ? .answer(id, description: "") : .decline(id, .everywhere),
+          id.low % 4 < 2 ? .call(id, .answer(description: "")) : .call(id, .decline(.everywhere)),
           from: session, to: callee)
       }
     }

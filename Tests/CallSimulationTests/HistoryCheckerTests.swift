@@ -88,12 +88,12 @@ import Testing
     bench.hear(bob1, delivery(1, invite))
     bench.hear(bob2, delivery(2, invite))
     bench.hear(bob2, delivery(2, invite))
-    bench.say(bob1, 5, .answer(CallAddress(call: call), description: ""))
+    bench.say(bob1, 5, .call(CallAddress(call: call), .answer(description: "")))
     bench.journal(call, answered(bob1))
     bench.hear(bob1, .reply(id: 5, .answer(won: true, state(.hungUp, by: alice))))
     bench.hear(bob2, delivery(3, stop(.answeredElsewhere, by: bob1)))
     bench.hear(alice, delivery(4, .answered(Answered(by: party(bob1)))))
-    bench.say(alice, 2, .hangUp(CallAddress(callee: "bob", call: call)))
+    bench.say(alice, 2, .call(CallAddress(callee: "bob", call: call), .hangUp))
     bench.journal(call, ended(.hungUp, by: alice))
     bench.hear(bob1, delivery(5, stop(.hungUp, by: alice)))
     #expect(bench.found == nil)
@@ -103,7 +103,7 @@ import Testing
   @Test func twoWinners() {
     let rule = judge {
       for (id, who) in [(UInt64(1), bob1), (2, bob2)] {
-        $0.say(who, id, .answer(CallAddress(call: call), description: ""))
+        $0.say(who, id, .call(CallAddress(call: call), .answer(description: "")))
         $0.hear(who, .reply(id: id, .answer(won: true, state(.hungUp, by: alice))))
       }
     }
@@ -237,7 +237,7 @@ import Testing
 
   @Test func anotherAnswerToTheSameQuestion() {
     let rule = judge {
-      $0.say(bob1, 1, .answer(CallAddress(call: call), description: ""))
+      $0.say(bob1, 1, .call(CallAddress(call: call), .answer(description: "")))
       $0.hear(bob1, .reply(id: 1, .answer(won: false, state(.answeredElsewhere, by: bob2))))
       $0.hear(bob1, .reply(id: 1, .answer(won: true, state(.hungUp, by: alice))))
     }
@@ -248,7 +248,7 @@ import Testing
     let rule = judge {
       $0.journal(call, placed)
       $0.now = 3
-      $0.say(alice, 1, .query(CallAddress(callee: "bob", call: call)))
+      $0.say(alice, 1, .call(CallAddress(callee: "bob", call: call), .query))
       $0.hear(
         alice, .reply(id: 1, .call(CallState(call: call, callee: "bob", phase: .unknown))))
     }
@@ -317,7 +317,7 @@ import Testing
     var bench = Bench()
     bench.say(alice, 1, command)
     bench.note(.told(alice, .replied(request: 1, command, .error(CallError(code)))))
-    bench.say(bob1, 1, .decline(CallAddress(call: call), .everywhere))
+    bench.say(bob1, 1, .call(CallAddress(call: call), .decline(.everywhere)))
     bench.journal(call, placed, ended(.declined, by: bob1))
     bench.hear(alice, .reply(id: 1, .call(state(.declined, by: bob1))))
     let view = HistoryChecker.LastView(
@@ -329,8 +329,8 @@ import Testing
 
   /// An app that was started again does not know that its place is under way.
   @Test(arguments: [true, false]) func aSignalBeforeThePlaceIsTaken(appBeganAnew: Bool) {
-    let signal = ClientCommand.signal(
-      CallAddress(callee: "bob", call: call), .candidate, body: "alice/a1#1")
+    let signal = ClientCommand.call(
+      CallAddress(callee: "bob", call: call), .signal(.candidate, body: "alice/a1#1"))
     let rule = judge {
       $0.say(alice, 1, .place(CallAddress(callee: "bob", call: call), PlaceRequest(call: call)))
       if appBeganAnew { $0.note(.restarted(alice)) }
@@ -346,12 +346,12 @@ import Testing
   @Test func errors() {
     #expect(
       judge {
-        $0.say(bob1, 1, .alerting(CallAddress(call: call)))
+        $0.say(bob1, 1, .call(CallAddress(call: call), .alerting))
         $0.hear(bob1, .reply(id: 1, .error(CallError(.internalError))))
       } == .noStrangeError)
     #expect(
       judge {
-        $0.say(bob1, 1, .alerting(CallAddress(call: call)))
+        $0.say(bob1, 1, .call(CallAddress(call: call), .alerting))
         $0.hear(bob1, .reply(id: 1, .error(CallError(.tryAgain))))
       } == nil)
   }
@@ -364,7 +364,7 @@ import Testing
     machine.opened(now: at(0), into: &actions)
     machine.received(delivery(1, invite), now: at(0), random: &random, into: &actions)
     var bench = Bench()
-    bench.say(alice, 1, .cancel(CallAddress(callee: "bob", call: call)))
+    bench.say(alice, 1, .call(CallAddress(callee: "bob", call: call), .cancel))
     bench.journal(call, placed, ended(.cancelled, by: alice))
     let view = HistoryChecker.LastView(
       who: bob1, isAttached: true, calls: Array(machine.calls.values))

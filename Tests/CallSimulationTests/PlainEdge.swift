@@ -105,7 +105,7 @@ final class PlainEdge: @unchecked Sendable {
         .attach(Attach(announce: true, attachedAt: who.attachedAt)), from: session, to: who.user)
     }
     for each in placed where shard(each.callee) == wanted {
-      tell(.resume(each.call), from: each.session, to: each.callee)
+      tell(.call(each.call, .resume), from: each.session, to: each.callee)
     }
     for number in pending.keys.sorted() where pending[number]!.shard == wanted {
       say(pending[number]!)

@@ -91,9 +91,9 @@ import Testing
         let address = CallAddress(callee: "bob", call: call)
         let command: ClientCommand =
           switch reason {
-          case .cancelled: .cancel(address)
-          case .declined: .decline(address, .everywhere)
-          default: .hangUp(address)
+          case .cancelled: .call(address, .cancel)
+          case .declined: .call(address, .decline(.everywhere))
+          default: .call(address, .hangUp)
           }
         push(.asked(who, call, command))
       }
@@ -435,8 +435,8 @@ import Testing
   @Test("what is said without a session counts as said, and is answered like the rest")
   func withoutASession() {
     var bench = Bench()
-    let decline = ClientCommand.decline(
-      CallAddress(callee: "bob", call: Self.call), .everywhere)
+    let decline = ClientCommand.call(
+      CallAddress(callee: "bob", call: Self.call), .decline(.everywhere))
     bench.ended(.declined, by: Self.bob1)
     bench.push(
       .answered(

@@ -81,7 +81,7 @@ import Testing
     func ask(_ request: UInt64) {
       let command = Command(
         session: SessionRef(edge: 9, number: 1), request: request, user: callee, device: "d1",
-        callee: callee, body: .query(call))
+        callee: callee, body: .call(call, .query))
       edge.publish(
         subjects.commands(shard: 0),
         ClusterCodec.encode(CommandBatch(edge: 9, commands: [command])))

@@ -181,21 +181,11 @@ struct Conversation {
       return items.map {
         (key($0.call), .ack([Acknowledgement(call: $0.call.call, version: $0.version)]))
       }
-    case .resume(let call):
-      sessions[number]?.calls.append((key(call), call.call))
-      return [(key(call), .resume(call.call))]
+    case .call(let call, let verb):
+      if verb == .resume { sessions[number]?.calls.append((key(call), call.call)) }
+      return [(key(call), .call(call.call, verb))]
     case .register(let request): return [(nil, .register(Self.withFingerprints(request)))]
     case .unregister(let other): return [(nil, .unregister(other ?? device))]
-    case .alerting(let call): return [(key(call), .alerting(call.call))]
-    case .answer(let call, let text): return [(key(call), .answer(call.call, description: text))]
-    case .decline(let call, let scope): return [(key(call), .decline(call.call, scope))]
-    case .busy(let call): return [(key(call), .busy(call.call))]
-    case .cancel(let call): return [(key(call), .cancel(call.call))]
-    case .connected(let call): return [(key(call), .connected(call.call))]
-    case .hangUp(let call): return [(key(call), .hangUp(call.call))]
-    case .signal(let call, let kind, let body):
-      return [(key(call), .signal(call.call, kind, body: body))]
-    case .query(let call): return [(key(call), .query(call.call))]
     // One shard is all that there are here.
     case .calls: return [(nil, .calls(shard: 0))]
     case .detach, .ping, .renew: return []
@@ -261,9 +251,9 @@ struct Conversation {
     guard path.count >= 4, path[1] == "calls", let call = CallID(path[3]) else {
       throw CallError(.noSuchResource)
     }
-    if method == "GET" { return (path[2], .query(call)) }
-    if path[4] == "busy" { return (path[2], .busy(call)) }
-    return (path[2], .decline(call, try HTTPBodies.decline(body).scope))
+    if method == "GET" { return (path[2], .call(call, .query)) }
+    if path[4] == "busy" { return (path[2], .call(call, .busy)) }
+    return (path[2], .call(call, .decline(try HTTPBodies.decline(body).scope)))
   }
 
   /// What an edge answers an HTTP request.

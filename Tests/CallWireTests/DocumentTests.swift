@@ -160,7 +160,7 @@ import Testing
 
   private static func kind(_ command: ClientCommand) -> String {
     switch command {
-    case .signal(_, let kind, _): "signal \(kind)"
+    case .call(_, .signal(let kind, _)): "signal \(kind)"
     default: String("\(command)".prefix { $0 != "(" })
     }
   }

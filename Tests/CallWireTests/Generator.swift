@@ -199,21 +199,21 @@ extension Generator {
           + list(5) {
             AckItem(call: $0.address(), version: $0.number())
           })
-    case 6: return .alerting(call)
-    case 7: return .answer(call, description: body())
-    case 8: return .decline(call, .everywhere)
-    case 9: return .decline(call, .here)
-    case 10: return .busy(call)
-    case 11: return .cancel(call)
-    case 12: return .connected(call)
-    case 13: return .hangUp(call)
-    case 14: return .signal(call, .description, body: body())
-    case 15: return .signal(call, .candidate, body: body())
-    case 16: return .resume(call)
+    case 6: return .call(call, .alerting)
+    case 7: return .call(call, .answer(description: body()))
+    case 8: return .call(call, .decline(.everywhere))
+    case 9: return .call(call, .decline(.here))
+    case 10: return .call(call, .busy)
+    case 11: return .call(call, .cancel)
+    case 12: return .call(call, .connected)
+    case 13: return .call(call, .hangUp)
+    case 14: return .call(call, .signal(.description, body: body()))
+    case 15: return .call(call, .signal(.candidate, body: body()))
+    case 16: return .call(call, .resume)
     case 17: return .ping
     case 18: return .calls
     case 19: return .renew(token: text(40))
-    default: return .query(call)
+    default: return .call(call, .query)
     }
   }
 

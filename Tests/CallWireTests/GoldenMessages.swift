@@ -35,18 +35,18 @@ extension GoldenValues {
           deviceName: "Bob's phone"))
     ),
     ("ack", .ack([Acknowledgement(call: call, version: 1 << 21)])),
-    ("alerting", .alerting(call)),
-    ("answer", .answer(call, description: "v=1\r\n")),
-    ("decline", .decline(call, .everywhere)),
-    ("declineHere", .decline(call, .here)),
-    ("busy", .busy(call)),
-    ("caller.cancel", .cancel(call)),
-    ("connected", .connected(call)),
-    ("hangUp", .hangUp(call)),
-    ("description", .signal(call, .description, body: "v=2\r\n")),
-    ("candidate", .signal(call, .candidate, body: "candidate:1")),
-    ("caller.resume", .resume(call)),
-    ("query", .query(call)),
+    ("alerting", .call(call, .alerting)),
+    ("answer", .call(call, .answer(description: "v=1\r\n"))),
+    ("decline", .call(call, .decline(.everywhere))),
+    ("declineHere", .call(call, .decline(.here))),
+    ("busy", .call(call, .busy)),
+    ("caller.cancel", .call(call, .cancel)),
+    ("connected", .call(call, .connected)),
+    ("hangUp", .call(call, .hangUp)),
+    ("description", .call(call, .signal(.description, body: "v=2\r\n"))),
+    ("candidate", .call(call, .signal(.candidate, body: "candidate:1"))),
+    ("caller.resume", .call(call, .resume)),
+    ("query", .call(call, .query)),
     ("calls", .calls(shard: 63)),
   ]
 
@@ -187,7 +187,7 @@ extension GoldenValues {
     all += credentials.map { name, credential in
       var command = Command(
         session: SessionRef(edge: 7, number: 5), request: 5, user: bob, device: "bob-phone",
-        callee: bob, body: .query(call))
+        callee: bob, body: .call(call, .query))
       command.credential = credential
       return GoldenValue(
         "command.\(name)",

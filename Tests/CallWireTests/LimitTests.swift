@@ -36,7 +36,7 @@ import Testing
 
   static let limits: [Limit] = [
     Limit("callee", .invalidCallee, over: 129) {
-      .query(CallAddress(callee: text($0), call: call))
+      .call(CallAddress(callee: text($0), call: call), .query)
     },
     Limit("callee of an ack", .invalidCallee, over: 129) {
       .ack([AckItem(call: CallAddress(callee: text($0), call: call), version: 1)])
@@ -72,13 +72,13 @@ import Testing
       place(description: text($0))
     },
     Limit("description of answer", .descriptionTooLarge, over: 65_537) {
-      .answer(address, description: text($0))
+      .call(address, .answer(description: text($0)))
     },
     Limit("candidate", .descriptionTooLarge, over: 16_385) {
-      .signal(address, .candidate, body: text($0))
+      .call(address, .signal(.candidate, body: text($0)))
     },
     Limit("later description", .descriptionTooLarge, over: 16_385) {
-      .signal(address, .description, body: text($0))
+      .call(address, .signal(.description, body: text($0)))
     },
     Limit("headers", .headersTooLarge, over: 33) {
       place(headers: (0..<$0).map { CustomHeader(name: "n\($0)", value: "") })
@@ -181,7 +181,7 @@ import Testing
   @Test func anEmptyCalleeIsTheSendersOwnUser() throws {
     for codec in DeviceCodec.allCases {
       let frame = ClientFrame(
-        id: 1, command: .answer(CallAddress(call: Self.call), description: ""))
+        id: 1, command: .call(CallAddress(call: Self.call), .answer(description: "")))
       #expect(try codec.decodeClient(codec.encode(frame)) == frame)
     }
   }
@@ -194,7 +194,7 @@ import Testing
     #expect(throws: CallError.self) { try FieldRules.checkUserID(text) }
     #expect(throws: CallError.self) { try FieldRules.checkDeviceID(text) }
     let frame = ClientFrame(
-      id: 4, command: .query(CallAddress(callee: text, call: Self.call)))
+      id: 4, command: .call(CallAddress(callee: text, call: Self.call), .query))
     let error = #expect(throws: FrameError.self) {
       try DeviceCodec.json.decodeClient(DeviceCodec.json.encode(frame))
     }

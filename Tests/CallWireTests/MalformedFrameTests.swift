@@ -30,7 +30,8 @@ import Testing
     let frame = try DeviceCodec.protobuf.decodeClient(Self.frame(8, Self.ref()))
     let call = CallID(high: 0x0102_0304_0506_0708, low: 0x090a_0b0c_0d0e_0f10)
     #expect(
-      frame == ClientFrame(id: 9, command: .alerting(CallAddress(callee: "bob", call: call))))
+      frame == ClientFrame(id: 9, command: .call(CallAddress(callee: "bob", call: call), .alerting))
+    )
   }
 
   @Test(arguments: [0, 1, 15, 17, 100]) func callIDsHave16Bytes(count: Int) {
@@ -153,7 +154,8 @@ import Testing
     let frame = try DeviceCodec.json.decodeClient(Array(text.utf8))
     #expect(
       frame
-        == ClientFrame(id: 9, command: .decline(CallAddress(call: LimitTests.call), .everywhere)))
+        == ClientFrame(
+          id: 9, command: .call(CallAddress(call: LimitTests.call), .decline(.everywhere))))
   }
 
   @Test(arguments: DeviceCodec.allCases) func headersNeedNames(codec: DeviceCodec) {

@@ -122,3 +122,21 @@ import Testing
     try #require(try codec.decodeServer(codec.encode(frame)) == frame, "\(name): \(frame)")
   }
 }
+
+@Suite struct Base64Tests {
+  @Test(
+    arguments: [
+      ([], ""), ([0x66], "Zg=="), ([0x66, 0x6f], "Zm8="), ([0x66, 0x6f, 0x6f], "Zm9v"),
+      ([255, 239, 0], "/+8A"),
+    ] as [([UInt8], String)])
+  func writesAndReads(bytes: [UInt8], text: String) {
+    #expect(Base64.text(bytes) == text)
+    #expect(Base64.bytes(text) == bytes)
+    #expect(Base64.bytes(Base64URL.text(bytes)) == bytes)
+  }
+
+  @Test(arguments: ["Zg=", "====", "Z===", "Zm9*", "Zm=v", "Z"])
+  func refusesWhatIsNone(text: String) {
+    #expect(Base64.bytes(text) == nil)
+  }
+}

@@ -1,4 +1,5 @@
 import CallBus
+import CallWire
 import NATSBus
 import Testing
 
@@ -30,18 +31,7 @@ import Testing
   }
 
   @Test func quotesText() {
-    #expect(JSONValue.quoted("a\"b\\c\nd") == "\"a\\\"b\\\\c\\u000ad\"")
-  }
-
-  @Test func decodesBase64() {
-    #expect(Base64.decode(Array("".utf8)) == [])
-    #expect(Base64.decode(Array("Zg==".utf8)) == Array("f".utf8))
-    #expect(Base64.decode(Array("Zm8=".utf8)) == Array("fo".utf8))
-    #expect(Base64.decode(Array("Zm9v".utf8)) == Array("foo".utf8))
-    #expect(Base64.decode(Array("/+8A".utf8)) == [255, 239, 0])
-    for text in ["Zg", "Zg=", "====", "Z===", "Zm9*", "Zm=v"] {
-      #expect(Base64.decode(Array(text.utf8)) == nil)
-    }
+    #expect(JSONWriter.quoted("a\"b\\c\nd") == "\"a\\\"b\\\\c\\nd\"")
   }
 
   @Test func readsWhereADeliveryStood() {

@@ -17,7 +17,7 @@ BEGIN {
   allow("CallAuth", "CallCore CallTelemetry")
   allow("CallWire", "CallCore CCallProto CProtobufC")
   allow("CallBus", "CallCore CallTelemetry")
-  allow("NATSBus", "CallBus CallCore CallTelemetry CNATS")
+  allow("NATSBus", "CallBus CallCore CallWire CallTelemetry CNATS")
   allow("CallCoordinator", seams " CallAuth")
   allow("CallPush", seams " CallAuth")
   allow("CallEdge", seams " CallAuth")

@@ -99,7 +99,7 @@ package struct APNsPoolMachine: Sendable {
   static let shortLife = Span.seconds(1)
 
   let limits: APNsLimits
-  var random: PushRandom
+  var random: SplitMix64
   var phase = Phase.running
   var pushes: [APNsPushKey: Push] = [:]
   var inFlight = 0
@@ -115,7 +115,7 @@ package struct APNsPoolMachine: Sendable {
 
   package init(limits: APNsLimits, seed: UInt64, now: Timestamp) {
     self.limits = limits
-    random = PushRandom(seed: seed)
+    random = SplitMix64(seed: seed)
     slots = (0..<limits.connections).map { _ in Slot(retryAt: now) }
   }
 

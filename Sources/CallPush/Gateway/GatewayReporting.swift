@@ -20,7 +20,7 @@ enum GatewayReporting {
   static func question(_ number: UInt64, _ job: PushJob, peer: UInt64) -> Command {
     Command(
       session: SessionRef(edge: peer, number: session), request: questionBit | number,
-      user: job.user, device: job.device, callee: job.user, body: .query(job.call))
+      user: job.user, device: job.device, callee: job.user, body: .call(job.call, .query))
   }
 
   struct Answers: Sendable {

@@ -10,7 +10,7 @@ extension HistoryChecker {
       heardOf(call, who)
       try appHears(who, call, event)
     case .gaveUp(_, let command):
-      if case .signal(_, _, let body) = command { senders.gaveUp(body) }
+      if case .call(_, .signal(_, let body)) = command { senders.gaveUp(body) }
       let calm = Span(microseconds: 30_000_000)
       let since = Timestamp(microseconds: now.microseconds - calm.microseconds)
       if calendar.calm(for: calm, from: since, now: now) != nil {
@@ -23,7 +23,7 @@ extension HistoryChecker {
         calls[address.call]?.givenUp = Self.asksForRetry(error.code)
       }
     // It is not delivered, or later than its sender believes.
-    case .replied(_, .signal(_, _, let body), .error): senders.gaveUp(body)
+    case .replied(_, .call(_, .signal(_, let body)), .error): senders.gaveUp(body)
     case .attached, .detached, .notTrusted, .refused, .replied, .notice: break
     }
   }
@@ -130,7 +130,8 @@ extension HistoryChecker {
   /// Whether the device's part in the call explains that the command comes too late, or too early.
   private func isTooLate(_ command: ClientCommand, _ who: Who) -> Bool {
     guard let address = command.address, let facts = calls[address.call] else { return false }
-    switch command {
+    guard case .call(_, let verb) = command else { return false }
+    switch verb {
     case .answer: return facts.legEnds[who.device] != nil
     case .decline, .busy: return facts.answered.map { Who($0.by) } == who
     case .hangUp: return facts.answered == nil || facts.caller != who
@@ -163,16 +164,7 @@ extension ClientCommand {
     case .unregister: "unregister"
     case .place: "place"
     case .ack: "ack"
-    case .alerting: "alerting"
-    case .answer: "answer"
-    case .decline: "decline"
-    case .busy: "busy"
-    case .cancel: "cancel"
-    case .connected: "connected"
-    case .hangUp: "hangUp"
-    case .signal: "signal"
-    case .resume: "resume"
-    case .query: "query"
+    case .call(_, let verb): verb.name
     case .ping: "ping"
     case .calls: "calls"
     case .renew: "renew"

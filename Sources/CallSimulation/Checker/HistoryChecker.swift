@@ -226,13 +226,11 @@ package struct HistoryChecker: Sendable {
       if calls[address.call]?.placeSentAt == nil { calls[address.call]?.placeSentAt = now }
     case .attach: unansweredAttaches[who, default: []].insert(link)
     case .detach: links[link]?.attachedAt = nil
-    case .signal(_, _, let body): senders.sent(who, body)
+    case .call(_, .signal(_, let body)): senders.sent(who, body)
     case .unregister(let device):
       registrations[Who(who.user, device?.text ?? who.device), default: Registered()]
         .removalAskedAt = now
-    case .register, .alerting, .answer, .decline, .busy, .cancel, .connected, .hangUp, .resume,
-      .query, .ping, .calls, .renew:
-      break
+    case .register, .call, .ping, .calls, .renew: break
     }
     guard frame.id > 0 else { return }
     if let call = frame.command.address?.call {

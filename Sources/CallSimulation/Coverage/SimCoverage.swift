@@ -140,9 +140,10 @@ final class SimCoverage {
     case .attach(let attach): if !attach.announce { attached(who) }
     default: break
     }
-    guard let call = command.body.address, let seen = calls[call] else { return }
+    guard let call = command.body.call, let seen = calls[call] else { return }
     let now = world.now
-    switch command.body {
+    guard case .call(_, let verb) = command.body else { return }
+    switch verb {
     case .answer:
       if !seen.isEnded,
         seen.answers.contains(where: { $0.who != who && near($0.at, now, milliseconds: 2) })
@@ -209,7 +210,8 @@ final class SimCoverage {
   /// While NATS, or every edge, is away.
   func sentInOutage(_ frame: ClientFrame) {
     switch frame.command {
-    case .place, .answer, .signal: world.count("in outage.\(frame.command.kind)")
+    case .place, .call(_, .answer), .call(_, .signal):
+      world.count("in outage.\(frame.command.kind)")
     default: break
     }
   }
@@ -303,20 +305,5 @@ package enum SimRaces {
       + (requiredFaults + requiredBeside + requiredAnswers + requiredOfPush).filter {
         counts[$0, default: 0] == 0
       }
-  }
-}
-
-extension Command.Body {
-  fileprivate var address: CallID? {
-    switch self {
-    case .alerting(let call), .answer(let call, _), .decline(let call, _), .busy(let call),
-      .cancel(let call), .connected(let call), .hangUp(let call), .signal(let call, _, _),
-      .resume(let call), .query(let call):
-      call
-    case .place(let request): request.call
-    case .pushReport(let report): report.call
-    case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack, .calls, .tokenTaken:
-      nil
-    }
   }
 }

@@ -113,17 +113,19 @@ final class SimTakenEdge: @unchecked Sendable {
   }
 
   private func body(like command: Command) -> Command.Body {
-    let call = command.body.call ?? CallID(high: random.next(), low: random.next())
+    var said = command.body.call
+    if case .ack(let items) = command.body { said = items.first?.call }
+    let call = said ?? CallID(high: random.next(), low: random.next())
     let forged: [Command.Body] = [
       .attach(Attach(announce: true, attachedAt: world.now)),
       .attach(Attach(attachedAt: world.now)),
       .sessionClosed(graceful: true), .callerGone([call]), .unregister(command.device),
       .place(PlaceRequest(call: CallID(high: random.next(), low: random.next()))),
-      .hangUp(call), .cancel(call), .decline(call, .everywhere),
-      .answer(call, description: "forged"),
-      .signal(call, .candidate, body: "forged"), .resume(call),
+      .call(call, .hangUp), .call(call, .cancel), .call(call, .decline(.everywhere)),
+      .call(call, .answer(description: "forged")),
+      .call(call, .signal(.candidate, body: "forged")), .call(call, .resume),
     ]
-    return random.pick(forged) ?? .hangUp(call)
+    return random.pick(forged) ?? .call(call, .hangUp)
   }
 }
 
@@ -133,20 +135,6 @@ extension Command.Body {
     switch self {
     case .attach, .sessionClosed, .unregister: true
     default: false
-    }
-  }
-
-  fileprivate var call: CallID? {
-    switch self {
-    case .place(let request): request.call
-    case .ack(let items): items.first?.call
-    case .alerting(let call), .answer(let call, _), .decline(let call, _), .busy(let call),
-      .cancel(let call), .connected(let call), .hangUp(let call), .signal(let call, _, _),
-      .resume(let call), .query(let call):
-      call
-    case .attach, .sessionClosed, .callerGone, .register, .unregister, .calls, .pushReport,
-      .tokenTaken:
-      nil
     }
   }
 }

@@ -75,14 +75,14 @@ final class SimPhones {
       let everywhere = random.chance(0.7)
       later(random.span(.milliseconds(200), .seconds(3))) {
         let address = CallAddress(callee: phone.who.user, call: call)
-        $0.ask(phone, .decline(address, everywhere ? .everywhere : .here), capability)
+        $0.ask(phone, .call(address, .decline(everywhere ? .everywhere : .here)), capability)
       }
     case ..<0.24:
       later(random.span(.milliseconds(200), .seconds(3))) {
-        $0.ask(phone, .busy(CallAddress(callee: phone.who.user, call: call)), capability)
+        $0.ask(phone, .call(CallAddress(callee: phone.who.user, call: call), .busy), capability)
       }
     case ..<0.29:
-      ask(phone, .query(CallAddress(callee: phone.who.user, call: call)), capability)
+      ask(phone, .call(CallAddress(callee: phone.who.user, call: call), .query), capability)
       later(random.span(.milliseconds(300), .seconds(2))) { $0.wake(phone, call) }
     case ..<0.38:
       world.count("phone.wakes late")
@@ -151,9 +151,9 @@ final class SimPhones {
 
   private static func form(_ command: ClientCommand) -> (action: String, body: String) {
     switch command {
-    case .decline(_, .everywhere): ("decline", "{\"scope\":\"everywhere\"}")
-    case .decline(_, .here): ("decline", "{\"scope\":\"here\"}")
-    case .busy: ("busy", "{}")
+    case .call(_, .decline(.everywhere)): ("decline", "{\"scope\":\"everywhere\"}")
+    case .call(_, .decline(.here)): ("decline", "{\"scope\":\"here\"}")
+    case .call(_, .busy): ("busy", "{}")
     default: ("", "")
     }
   }

@@ -9,8 +9,8 @@ enum SimText {
     switch frame.command {
     case .ack(let items):
       what += " " + items.map { "v\(version($0.version))" }.joined(separator: " ")
-    case .signal(_, _, let body): what += " \(body)"
-    case .decline(_, let scope): what += " \(scope)"
+    case .call(_, .signal(_, let body)): what += " \(body)"
+    case .call(_, .decline(let scope)): what += " \(scope)"
     default: break
     }
     return "→ \(line.edge.name) #\(frame.id) \(what)"

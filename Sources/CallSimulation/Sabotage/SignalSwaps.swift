@@ -14,14 +14,14 @@ struct SignalSwaps {
     var last: Int?
     for index in batch.commands.indices {
       let command = batch.commands[index]
-      guard case .signal(let call, _, _) = command.body else { continue }
+      guard case .call(let call, .signal) = command.body else { continue }
       let key = Key(session: command.session, request: command.request)
       if let body = bodies[key] {
         batch.commands[index].body = body
         continue
       }
       bodies[key] = command.body
-      guard let before = last.take(), case .signal(call, _, _) = batch.commands[before].body,
+      guard let before = last.take(), case .call(call, .signal) = batch.commands[before].body,
         batch.commands[before].session == command.session
       else {
         last = index

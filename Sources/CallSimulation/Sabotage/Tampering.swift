@@ -182,16 +182,16 @@ final class Tampering {
       let command = batch.commands[index]
       switch command.body {
       case .place(let request): callers[request.call] = command.session.number
-      case .resume(let call): callers[call] = command.session.number
+      case .call(let call, .resume): callers[call] = command.session.number
       case .pushReport(let report):
         guard sabotage == .staleGoneHonoured else { continue }
         batch.commands[index].body = .pushReport(Self.asIfNew(report))
-      case .decline(let call, _), .busy(let call):
+      case .call(let call, .decline), .call(let call, .busy):
         guard sabotage == .lateDeclineEnds, let winner = winners[call],
           winner.device != command.device
         else { continue }
         batch.commands[index].device = winner.device
-        batch.commands[index].body = .hangUp(call)
+        batch.commands[index].body = .call(call, .hangUp)
         batch.commands[index].credential = credential(batch.commands[index])
       default: break
       }
@@ -212,7 +212,7 @@ final class Tampering {
 
   private func repeatSignals(_ batch: inout CommandBatch) {
     for var command in batch.commands {
-      guard case .signal = command.body else { continue }
+      guard case .call(_, .signal) = command.body else { continue }
       // Nobody waits for its reply.
       command.request = 0
       batch.commands.append(command)
@@ -229,7 +229,7 @@ final class Tampering {
       guard isMeant($0.device) else { return false }
       return switch $0.body {
       case .attach(let attach): attach.announce
-      case .resume: $0.request == 0
+      case .call(_, .resume): $0.request == 0
       default: false
       }
     }

@@ -137,11 +137,11 @@ final class Workload {
     }
     let address = step.who == .caller ? running.address : CallAddress(call: call)
     switch step.act {
-    case .answer: device.submit(.answer(address, description: "answer"))
-    case .declineHere: device.submit(.decline(address, .here))
-    case .declineEverywhere: device.submit(.decline(address, .everywhere))
-    case .busy: device.submit(.busy(address))
-    case .cancel: device.submit(.cancel(address))
+    case .answer: device.submit(.call(address, .answer(description: "answer")))
+    case .declineHere: device.submit(.call(address, .decline(.here)))
+    case .declineEverywhere: device.submit(.call(address, .decline(.everywhere)))
+    case .busy: device.submit(.call(address, .busy))
+    case .cancel: device.submit(.call(address, .cancel))
     case .hangUp: hangUp(device, address)
     case .signal: signal(device, address)
     case .placeAgain: device.submit(.place(running.address, running.request))
@@ -149,7 +149,7 @@ final class Workload {
       var other = running.request
       other.description = "another offer"
       device.submit(.place(running.address, other))
-    case .query: device.submit(.query(address))
+    case .query: device.submit(.call(address, .query))
     case .register: register(device)
     case .unregister: device.submit(.unregister(nil))
     case .breakLink, .goOffline, .sleep, .restart, .signOff: away(device, step.act, call)
@@ -157,7 +157,7 @@ final class Workload {
   }
 
   private func hangUp(_ device: SimDevice, _ address: CallAddress) {
-    device.submit(.hangUp(address))
+    device.submit(.call(address, .hangUp))
   }
 
   private func signal(_ device: SimDevice, _ address: CallAddress) {
@@ -166,7 +166,7 @@ final class Workload {
     let number = signalCounts[device.who] ?? 0
     // As an app does that negotiates anew now and then.
     let kind: SignalKind = number.isMultiple(of: 8) ? .description : .candidate
-    device.submit(.signal(address, kind, body: text))
+    device.submit(.call(address, .signal(kind, body: text)))
   }
 
   private func register(_ device: SimDevice) {
@@ -238,7 +238,7 @@ final class Workload {
     case .invited:
       if script.alerts {
         device.after(random.span(.milliseconds(2), .milliseconds(300))) {
-          if device.rings(call) { device.submit(.alerting(CallAddress(call: call))) }
+          if device.rings(call) { device.submit(.call(CallAddress(call: call), .alerting)) }
         }
       }
     case .won:
@@ -250,10 +250,10 @@ final class Workload {
   }
 
   private func connect(_ device: SimDevice, _ call: CallID, _ script: CallScript) {
-    guard isOpen else { return device.submit(.hangUp(device.address(call))) }
+    guard isOpen else { return device.submit(.call(device.address(call), .hangUp)) }
     guard script.connects else { return }
     device.after(random.span(.milliseconds(20), .milliseconds(800))) {
-      device.submit(.connected(device.address(call)))
+      device.submit(.call(device.address(call), .connected))
     }
   }
 
@@ -279,7 +279,7 @@ final class Workload {
         for device in self?.allDevices ?? [] {
           let views = device.calls.values.sorted { $0.call.description < $1.call.description }
           for view in views where !view.isEnded && view.phase == .answered {
-            device.submit(.hangUp(device.address(view.call)))
+            device.submit(.call(device.address(view.call), .hangUp))
           }
         }
       }

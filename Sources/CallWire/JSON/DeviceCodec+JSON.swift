@@ -1,13 +1,24 @@
+internal import CallCore
+
 extension DeviceCodec {
   static func decodeJSONClient(_ bytes: UnsafeRawBufferPointer) throws(Fault) -> ClientFrame {
-    try JSONParse.whole(bytes, JSONParse.clientFrame)
+    try MessageReader.value(ClientFrameMapping.self, bytes, .clientFrame, memoryPerByte: 16)
   }
 
   static func decodeJSONServer(_ bytes: UnsafeRawBufferPointer) throws(Fault) -> ServerFrame {
-    try JSONParse.whole(bytes, JSONParse.serverFrame)
+    try MessageReader.value(ServerFrameMapping.self, bytes, .serverFrame)
   }
 
+  /// The number of a frame whose command could not be read, as far as the text is JSON; 0 where
+  /// there is none.
   static func recoverJSONID(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
-    JSONParse.frameID(bytes)
+    var json = JSONCursor(bytes)
+    var id: UInt64 = 0
+    do throws(Fault) {
+      try json.object("") { (json, key) throws(Fault) in
+        if "id" ~= key { id = try json.number("id") } else { try json.skip() }
+      }
+    } catch {}  // It is refused anyhow; what came before the fault counts.
+    return id
   }
 }

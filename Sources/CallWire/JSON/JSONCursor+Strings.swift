@@ -1,15 +1,23 @@
 extension JSONCursor {
-  mutating func text(_ field: StaticString) throws(Fault) -> String {
+  package mutating func text(_ field: String) throws(Fault) -> String {
+    try withUTF8(field) { (utf8) throws(Fault) in
+      guard let text = String(validating: utf8, as: UTF8.self) else { throw .field(field) }
+      return text
+    }
+  }
+
+  /// Reads a string as bytes, which need not be UTF-8.
+  package mutating func withUTF8<Value>(
+    _ field: String, _ body: (UnsafeRawBufferPointer) throws(Fault) -> Value
+  ) throws(Fault) -> Value {
     try expect(UInt8(ascii: "\""), field)
     switch try scanString() {
-    case .plain(let utf8):
-      guard let text = String(validating: utf8, as: UTF8.self) else {
-        throw .field(String(describing: field))
+    case .plain(let utf8): return try body(utf8)
+    case .escaped(let escaped):
+      let utf8 = try unescape(escaped)
+      return try utf8.withUnsafeBufferPointer { (utf8) throws(Fault) in
+        try body(UnsafeRawBufferPointer(utf8))
       }
-      return text
-    case .escaped(let utf8):
-      guard let text = try unescape(utf8) else { throw .field(String(describing: field)) }
-      return text
     }
   }
 
@@ -17,8 +25,10 @@ extension JSONCursor {
     try expect(UInt8(ascii: "\""), "")
     switch try scanString() {
     case .plain(let utf8): return .plain(utf8)
-    case .escaped(let utf8):
-      guard let text = try unescape(utf8) else { throw .malformed }
+    case .escaped(let escaped):
+      guard let text = String(validating: try unescape(escaped), as: UTF8.self) else {
+        throw .malformed
+      }
       return .unescaped(text)
     }
   }
@@ -67,8 +77,8 @@ extension JSONCursor {
     throw .malformed
   }
 
-  /// nil: the bytes between the escapes are not UTF-8.
-  private func unescape(_ escaped: UnsafeRawBufferPointer) throws(Fault) -> String? {
+  /// The bytes between the escapes need not be UTF-8.
+  private func unescape(_ escaped: UnsafeRawBufferPointer) throws(Fault) -> [UInt8] {
     var utf8: [UInt8] = []
     utf8.reserveCapacity(escaped.count)
     var index = 0
@@ -90,7 +100,7 @@ extension JSONCursor {
         utf8.append(plain)
       }
     }
-    return String(validating: utf8, as: UTF8.self)
+    return utf8
   }
 
   private static func simpleEscape(_ mark: UInt8) -> UInt8? {

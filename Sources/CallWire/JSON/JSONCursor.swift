@@ -3,7 +3,7 @@
 /// A reader of our own, because the bytes are a stranger's: FoundationEssentials' decoder (of Swift
 /// 6.3) traps on a text that ends 512 arrays deep, and takes ten times as long. Nesting is limited,
 /// so the stack is too. Nothing here traps on what the bytes say.
-struct JSONCursor {
+package struct JSONCursor {
   /// Objects and arrays within each other. The protocol's own messages need six.
   static let depthMaximum = 32
 
@@ -11,14 +11,24 @@ struct JSONCursor {
   var position = 0
   private var depth = 0
 
-  init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+  package init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+  /// Reads the one value that `bytes` hold.
+  package static func whole<Value>(
+    _ bytes: UnsafeRawBufferPointer, _ read: (inout JSONCursor) throws(Fault) -> Value
+  ) throws(Fault) -> Value {
+    var json = JSONCursor(bytes)
+    let value = try read(&json)
+    try json.end()
+    return value
+  }
 
   // MARK: Structure
 
   /// Reads one object: `member` is called for every key whose value is not null, and has to read the
   /// value, with `skip()` where it does not know the key.
-  mutating func object(
-    _ field: StaticString,
+  package mutating func object(
+    _ field: String,
     _ member: (inout JSONCursor, JSONKey) throws(Fault) -> Void
   ) throws(Fault) {
     try open(UInt8(ascii: "{"), field)
@@ -31,8 +41,8 @@ struct JSONCursor {
   }
 
   /// Reads one array; `element` has to read each of its values.
-  mutating func array(
-    _ field: StaticString, _ element: (inout JSONCursor) throws(Fault) -> Void
+  package mutating func array(
+    _ field: String, _ element: (inout JSONCursor) throws(Fault) -> Void
   ) throws(Fault) {
     try open(UInt8(ascii: "["), field)
     if close(UInt8(ascii: "]")) { return }
@@ -45,7 +55,7 @@ struct JSONCursor {
     guard position == bytes.count else { throw .malformed }
   }
 
-  private mutating func open(_ bracket: UInt8, _ field: StaticString) throws(Fault) {
+  private mutating func open(_ bracket: UInt8, _ field: String) throws(Fault) {
     try expect(bracket, field)
     guard depth < Self.depthMaximum else { throw .malformed }
     depth += 1
@@ -83,41 +93,41 @@ struct JSONCursor {
   }
 
   /// Stops before `first`. Another kind of value is the field's fault; anything else is not JSON.
-  mutating func expect(_ first: UInt8, _ field: StaticString) throws(Fault) {
+  mutating func expect(_ first: UInt8, _ field: String) throws(Fault) {
     skipSpace()
     guard position < bytes.count else { throw .malformed }
     guard bytes[position] == first else { throw otherKind(field) }
   }
 
   /// The first byte of the value at hand.
-  mutating func first() throws(Fault) -> UInt8 {
+  package mutating func first() throws(Fault) -> UInt8 {
     skipSpace()
     guard position < bytes.count else { throw .malformed }
     return bytes[position]
   }
 
-  private func otherKind(_ field: StaticString) -> Fault {
+  private func otherKind(_ field: String) -> Fault {
     guard position < bytes.count else { return .malformed }
     switch bytes[position] {
     case UInt8(ascii: "{"), UInt8(ascii: "["), UInt8(ascii: "\""), UInt8(ascii: "-"),
       UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "t"), UInt8(ascii: "f"),
       UInt8(ascii: "n"):
       // The outermost value has no name.
-      return field.utf8CodeUnitCount == 0 ? .malformed : .field(String(describing: field))
+      return field.isEmpty ? .malformed : .field(field)
     default: return .malformed
     }
   }
 
   // MARK: Values
 
-  mutating func flag(_ field: StaticString) throws(Fault) -> Bool {
+  package mutating func flag(_ field: String) throws(Fault) -> Bool {
     skipSpace()
     if literal("true") { return true }
     if literal("false") { return false }
     throw otherKind(field)
   }
 
-  mutating func null() throws(Fault) -> Bool {
+  package mutating func null() throws(Fault) -> Bool {
     skipSpace()
     guard position < bytes.count else { throw .malformed }
     return bytes[position] == UInt8(ascii: "n") && literal("null")
@@ -133,7 +143,7 @@ struct JSONCursor {
 
   /// A whole number that fits `Value`; `30.0` and `3e1` are whole numbers, too.
   mutating func number<Value: FixedWidthInteger>(
-    _ field: StaticString, as _: Value.Type = Value.self
+    _ field: String, as _: Value.Type = Value.self
   ) throws(Fault) -> Value {
     skipSpace()
     guard position < bytes.count, isNumberStart(bytes[position]) else { throw otherKind(field) }
@@ -142,25 +152,29 @@ struct JSONCursor {
     let text = Substring(
       decoding: UnsafeRawBufferPointer(rebasing: bytes[start..<position]), as: UTF8.self)
     if plain {
-      guard let value = Value(text) else { throw .field(String(describing: field)) }
+      guard let value = Value(text) else { throw .field(field) }
       return value
     }
     // Above 2^53 a double no longer says which whole number was meant.
     guard let double = Double(text), abs(double) <= 9_007_199_254_740_992,
       let value = Value(exactly: double)
-    else { throw .field(String(describing: field)) }
+    else { throw .field(field) }
     return value
   }
 
-  /// Any finite number.
-  mutating func double() throws(Fault) -> Double {
+  /// A number as it stands there.
+  package mutating func digits() throws(Fault) -> String {
     let first = try first()
     guard isNumberStart(first) else { throw .malformed }
     let start = position
     try skipNumber()
-    let text = Substring(
+    return String(
       decoding: UnsafeRawBufferPointer(rebasing: bytes[start..<position]), as: UTF8.self)
-    guard let value = Double(text), value.isFinite else { throw .malformed }
+  }
+
+  /// Any finite number.
+  mutating func double() throws(Fault) -> Double {
+    guard let value = Double(try digits()), value.isFinite else { throw .malformed }
     return value
   }
 
@@ -206,21 +220,20 @@ struct JSONCursor {
 }
 
 /// A member's name: as it stands in the text, or unescaped.
-enum JSONKey {
+package enum JSONKey {
   case plain(UnsafeRawBufferPointer)
   case unescaped(String)
 
-  static func ~= (name: StaticString, key: JSONKey) -> Bool {
-    switch key {
-    case .plain(let bytes):
-      guard bytes.count == name.utf8CodeUnitCount else { return false }
-      for index in 0..<bytes.count where bytes[index] != name.utf8Start[index] { return false }
-      return true
-    case .unescaped(let text): return text == String(describing: name)
+  static func ~= (name: String, key: JSONKey) -> Bool { key.isEqual(to: name) }
+
+  func isEqual(to name: String) -> Bool {
+    switch self {
+    case .plain(let bytes): bytes.elementsEqual(name.utf8)
+    case .unescaped(let text): text.utf8.elementsEqual(name.utf8)
     }
   }
 
-  func text() throws(Fault) -> String {
+  package func text() throws(Fault) -> String {
     switch self {
     case .plain(let bytes):
       guard let text = String(validating: bytes, as: UTF8.self) else { throw .malformed }

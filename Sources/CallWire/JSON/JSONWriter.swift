@@ -14,6 +14,13 @@ package struct JSONWriter {
     return writer.bytes
   }
 
+  /// The text as a JSON string, with its quotes.
+  package static func quoted(_ text: String) -> String {
+    var writer = JSONWriter()
+    writer.string(text)
+    return String(decoding: writer.bytes, as: UTF8.self)
+  }
+
   // MARK: Members of an object
 
   package mutating func object(_ key: StaticString, _ fields: (inout JSONWriter) -> Void) {
@@ -25,11 +32,7 @@ package struct JSONWriter {
     _ key: StaticString, _ elements: [Element], _ element: (inout JSONWriter, Element) -> Void
   ) {
     self.key(key)
-    bytes.append(UInt8(ascii: "["))
-    needsComma = false
-    for value in elements { element(&self, value) }
-    bytes.append(UInt8(ascii: "]"))
-    needsComma = true
+    brackets { for value in elements { element(&$0, value) } }
   }
 
   package mutating func member(_ key: StaticString, _ text: String) {
@@ -71,7 +74,21 @@ package struct JSONWriter {
 
   // MARK: Pieces
 
-  private mutating func braces(_ fields: (inout JSONWriter) -> Void) {
+  mutating func brackets(_ elements: (inout JSONWriter) -> Void) {
+    bytes.append(UInt8(ascii: "["))
+    needsComma = false
+    elements(&self)
+    bytes.append(UInt8(ascii: "]"))
+    needsComma = true
+  }
+
+  /// - Parameter quoted: the key between quotes, and a colon.
+  mutating func key(_ quoted: [UInt8]) {
+    comma()
+    bytes.append(contentsOf: quoted)
+  }
+
+  mutating func braces(_ fields: (inout JSONWriter) -> Void) {
     bytes.append(UInt8(ascii: "{"))
     needsComma = false
     fields(&self)
@@ -79,7 +96,7 @@ package struct JSONWriter {
     needsComma = true
   }
 
-  private mutating func comma() {
+  mutating func comma() {
     if needsComma { bytes.append(UInt8(ascii: ",")) }
     needsComma = true
   }
@@ -92,21 +109,23 @@ package struct JSONWriter {
     bytes.append(UInt8(ascii: ":"))
   }
 
-  private mutating func append(_ text: String) { bytes.append(contentsOf: text.utf8) }
+  mutating func append(_ text: String) { bytes.append(contentsOf: text.utf8) }
 
-  private mutating func string(_ text: String) {
-    bytes.append(UInt8(ascii: "\""))
+  mutating func string(_ text: String) {
     var text = text
-    text.withUTF8 { utf8 in
-      var plain = 0  // Where the run of bytes begins that need no escaping.
-      for (index, byte) in utf8.enumerated()
-      where byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
-        bytes.append(contentsOf: utf8[plain..<index])
-        escape(byte)
-        plain = index + 1
-      }
-      bytes.append(contentsOf: utf8[plain...])
+    text.withUTF8 { string(utf8: $0) }
+  }
+
+  mutating func string(utf8: UnsafeBufferPointer<UInt8>) {
+    bytes.append(UInt8(ascii: "\""))
+    var plain = 0  // Where the run of bytes begins that need no escaping.
+    for (index, byte) in utf8.enumerated()
+    where byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
+      bytes.append(contentsOf: utf8[plain..<index])
+      escape(byte)
+      plain = index + 1
     }
+    bytes.append(contentsOf: utf8[plain...])
     bytes.append(UInt8(ascii: "\""))
   }
 

@@ -18,7 +18,7 @@ public indirect enum PayloadValue: Sendable, Equatable {
   public init?(json bytes: [UInt8]) {
     guard bytes.count <= Self.bytesMaximum else { return nil }
     let value = bytes.withUnsafeBytes { buffer -> PayloadValue? in
-      try? JSONParse.whole(buffer) { (json) throws(Fault) in try Self.read(&json) }
+      try? JSONCursor.whole(buffer) { (json) throws(Fault) in try Self.read(&json) }
     }
     guard let value else { return nil }
     self = value

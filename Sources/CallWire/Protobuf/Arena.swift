@@ -117,7 +117,7 @@ struct Arena {
 
   /// nil where the limit is reached; only for input of strangers.
   @inline(__always)
-  private func allocate(_ size: Int) -> UnsafeMutableRawPointer? {
+  func allocate(_ size: Int) -> UnsafeMutableRawPointer? {
     let needed = Self.pieceHeaderBytes + ((size + 7) & ~7)
     if state.pointee.capacity - state.pointee.used < needed {
       guard grow(needed) else { return nil }
@@ -163,8 +163,19 @@ struct Arena {
     take(count).assumingMemoryBound(to: UInt8.self)
   }
 
-  /// The size that was asked for a piece of this arena.
-  static func size(of piece: UnsafeRawPointer) -> Int {
-    (piece - pieceHeaderBytes).load(as: Int.self)
+  /// The text of a field that protobuf-c describes as a C string, also with a NUL in it.
+  static func text(_ field: UnsafePointer<UInt8>) -> UnsafeBufferPointer<UInt8> {
+    if field[0] == 0 && UInt(bitPattern: field) == unset {
+      return UnsafeBufferPointer(start: field, count: 0)
+    }
+    let size = (UnsafeRawPointer(field) - pieceHeaderBytes).load(as: Int.self)
+    return UnsafeBufferPointer(start: field, count: size - 1)
   }
+
+  /// The address to which texts point that nobody set: no piece of an arena.
+  private static let unset: UInt = {
+    var header = Callmesh__V1__Header()
+    callmesh__v1__header__init(&header)
+    return UInt(bitPattern: header.name)
+  }()
 }

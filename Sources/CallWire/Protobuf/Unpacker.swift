@@ -2,56 +2,103 @@ internal import CCallProto
 internal import CProtobufC
 internal import CallCore
 
-/// Reads Swift values out of C structs that protobuf-c unpacked. `Unpacker+Device` and its siblings
-/// hold one function per message. Nothing here traps on what the bytes say.
-enum Unpacker {
-  /// Unpacks `bytes` and reads the message with `read`.
+/// Reads Swift values out of C structs that protobuf-c or `MessageReader` filled. Nothing here traps on what the
+/// bytes say.
+struct Unpacker: Coder {
+  static var reads: Bool { true }
+
+  /// Unpacks `bytes` and reads the message.
   /// - Parameter memoryPerByte: how much memory one byte of the message may cost beyond 64 kB; many
   ///   empty messages in a repeated field take much more than their bytes.
   @inline(__always)
-  static func message<Message, Value>(
-    _ bytes: UnsafeRawBufferPointer,
-    memoryPerByte: Int = 16,
+  static func value<Map: Mapping>(
+    _ map: Map.Type, _ bytes: UnsafeRawBufferPointer, memoryPerByte: Int,
     _ unpack: (
       UnsafeMutablePointer<ProtobufCAllocator>?, Int, UnsafePointer<UInt8>?
-    ) -> UnsafeMutablePointer<Message>?,
-    _ read: (UnsafeMutablePointer<Message>) throws(Fault) -> Value
-  ) throws(Fault) -> Value {
+    ) -> UnsafeMutablePointer<Map.Message>?
+  ) throws(Fault) -> Map.Value {
     try Arena.withArena(overflowLimit: 65_536 + memoryPerByte * bytes.count) {
-      (arena) throws(Fault) -> Value in
+      (arena) throws(Fault) -> Map.Value in
       guard
         let message = unpack(
           arena.allocator, bytes.count, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self))
       else { throw .malformed }
-      return try read(message)
+      return try value(map, of: message)
     }
   }
 
-  /// The address to which unset strings point.
-  private static let emptyString: UInt = {
-    var header = Callmesh__V1__Header()
-    callmesh__v1__header__init(&header)
-    return UInt(bitPattern: header.name)
-  }()
+  @inline(__always)
+  static func value<Map: Mapping>(
+    _: Map.Type, of message: UnsafeMutablePointer<Map.Message>
+  ) throws(Fault) -> Map.Value {
+    var value = Map.blank
+    try Map.code(Unpacker(), &value, &message.pointee)
+    return value
+  }
 
-  static func text(
-    _ pointer: UnsafeMutablePointer<CChar>?, _ field: StaticString
-  ) throws(Fault) -> String {
+  // MARK: Fields
+
+  func text(
+    _ value: inout String, _ field: inout CText?, _ name: StaticString
+  ) throws(Fault) {
+    value = try text(field, name)
+  }
+
+  private func text(_ pointer: CText?, _ name: StaticString) throws(Fault) -> String {
     guard let pointer else { return "" }
-    if pointer[0] == 0 && UInt(bitPattern: pointer) == emptyString { return "" }
-    let count = Arena.size(of: pointer) - 1
-    let utf8 = UnsafeRawBufferPointer(start: pointer, count: count)
-      .assumingMemoryBound(to: UInt8.self)
+    let utf8 = Arena.text(UnsafeRawPointer(pointer).assumingMemoryBound(to: UInt8.self))
     guard let text = String(validating: utf8, as: UTF8.self) else {
-      throw .field(String(describing: field))
+      throw .field(String(describing: name))
     }
     return text
   }
 
-  static func id(_ bytes: ProtobufCBinaryData, _ field: StaticString) throws(Fault) -> CallID {
+  func texts(
+    _ value: inout [String], _ count: inout Int, _ field: inout UnsafeMutablePointer<CText?>?,
+    _ name: StaticString
+  ) throws(Fault) {
+    value = try elements(count, field) { (pointer) throws(Fault) in try text(pointer, name) }
+  }
+
+  @inline(__always)
+  func number<Number: FixedWidthInteger>(_ value: inout Number, _ field: inout Number) {
+    value = field
+  }
+
+  @inline(__always)
+  func flag(_ value: inout Bool, _ field: inout protobuf_c_boolean) { value = field != 0 }
+
+  @inline(__always)
+  func time(_ value: inout Timestamp, microseconds field: inout Int64) {
+    value = Timestamp(microseconds: field)
+  }
+
+  /// What does not fit is as far away as can be.
+  func time(_ value: inout Timestamp, milliseconds field: inout Int64) {
+    let (product, overflow) = field.multipliedReportingOverflow(by: 1000)
+    value = Timestamp(microseconds: overflow ? (field < 0 ? .min : .max) : product)
+  }
+
+  @inline(__always)
+  func known<Value: RawRepresentable<UInt8>, Field: RawRepresentable<UInt32>>(
+    _ value: inout Value, _ field: inout Field, _ name: StaticString
+  ) throws(Fault) {
+    guard let raw = UInt8(exactly: field.rawValue), let known = Value(rawValue: raw) else {
+      throw .field(String(describing: name))
+    }
+    value = known
+  }
+
+  func id(
+    _ value: inout CallID, _ field: inout ProtobufCBinaryData, _ name: StaticString
+  ) throws(Fault) {
+    value = try Self.id(field, name)
+  }
+
+  static func id(_ bytes: ProtobufCBinaryData, _ name: StaticString) throws(Fault) -> CallID {
     guard bytes.len == 16, let data = bytes.data else {
       throw bytes.len == 0
-        ? .missing(String(describing: field)) : .field(String(describing: field))
+        ? .missing(String(describing: name)) : .field(String(describing: name))
     }
     let raw = UnsafeRawPointer(data)
     return CallID(
@@ -59,43 +106,74 @@ enum Unpacker {
       low: UInt64(bigEndian: raw.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
   }
 
-  /// A submessage that has to be there.
-  static func there<Message>(
-    _ pointer: UnsafeMutablePointer<Message>?, _ field: StaticString
-  ) throws(Fault) -> UnsafeMutablePointer<Message> {
-    guard let pointer else { throw .missing(String(describing: field)) }
-    return pointer
+  func ids(
+    _ value: inout [CallID], _ count: inout Int,
+    _ field: inout UnsafeMutablePointer<ProtobufCBinaryData>?, _ name: StaticString
+  ) throws(Fault) {
+    value = try elements(count, field) { (id) throws(Fault) in try Self.id(id, name) }
   }
 
-  /// An enum's number as ours.
-  static func known<Value: RawRepresentable<UInt8>>(
-    _ number: some BinaryInteger, _: Value.Type, _ field: StaticString
-  ) throws(Fault) -> Value {
-    guard let raw = UInt8(exactly: number), let value = Value(rawValue: raw) else {
-      throw .field(String(describing: field))
+  func numbers(
+    _ value: inout [UInt64], _ count: inout Int, _ field: inout UnsafeMutablePointer<UInt64>?
+  ) {
+    value = field.map { Array(UnsafeBufferPointer(start: $0, count: count)) } ?? []
+  }
+
+  func blobs(
+    _ value: inout [[UInt8]], _ count: inout Int,
+    _ field: inout UnsafeMutablePointer<ProtobufCBinaryData>?
+  ) throws(Fault) {
+    value = try elements(count, field) { (blob) throws(Fault) in
+      Array(UnsafeBufferPointer(start: blob.data, count: blob.len))
     }
-    return value
+  }
+
+  func format(_ field: inout UInt32, writes _: UInt32, _ kind: FormatKind) throws(Fault) {
+    if kind == .kept, field == 0 { throw .field("format") }
+    guard field <= ClusterCodec.format else { throw .laterFormat(field) }
+  }
+
+  func fail(_ fault: @autoclosure () -> Fault) throws(Fault) { throw fault() }
+
+  // MARK: Messages
+
+  @inline(__always)
+  func pointer<Message>(
+    _: (UnsafeMutablePointer<Message>?) -> Void,
+    _ field: inout UnsafeMutablePointer<Message>?, _ name: StaticString
+  ) throws(Fault) -> UnsafeMutablePointer<Message> {
+    guard let message = field else { throw .missing(String(describing: name)) }
+    return message
   }
 
   @inline(__always)
-  static func array<Message, Value>(
-    _ count: Int, _ pointers: UnsafeMutablePointer<UnsafeMutablePointer<Message>?>?,
-    _ read: (UnsafeMutablePointer<Message>) throws(Fault) -> Value
+  func optional<Map: Mapping>(
+    _ map: Map.Type, _ value: inout Map.Value?, _ field: inout UnsafeMutablePointer<Map.Message>?
+  ) throws(Fault) {
+    value = nil
+    if let message = field { value = try Self.value(map, of: message) }
+  }
+
+  @inline(__always)
+  func array<Map: Mapping>(
+    _ map: Map.Type, _ value: inout [Map.Value], _ count: inout Int,
+    _ field: inout UnsafeMutablePointer<UnsafeMutablePointer<Map.Message>?>?
+  ) throws(Fault) {
+    value = try elements(count, field) { (pointer) throws(Fault) in
+      guard let pointer else { throw .malformed }
+      return try Self.value(map, of: pointer)
+    }
+  }
+
+  @inline(__always)
+  func elements<Element, Value>(
+    _ count: Int, _ pointers: UnsafeMutablePointer<Element>?,
+    _ read: (Element) throws(Fault) -> Value
   ) throws(Fault) -> [Value] {
     guard count > 0, let pointers else { return [] }
     var values: [Value] = []
     values.reserveCapacity(count)
-    for index in 0..<count {
-      guard let pointer = pointers[index] else { throw .malformed }
-      values.append(try read(pointer))
-    }
+    for index in 0..<count { values.append(try read(pointers[index])) }
     return values
-  }
-
-  /// Milliseconds of the wire; what does not fit is as far away as can be.
-  static func time(milliseconds: Int64) -> Timestamp {
-    let (product, overflow) = milliseconds.multipliedReportingOverflow(by: 1000)
-    if overflow { return Timestamp(microseconds: milliseconds < 0 ? .min : .max) }
-    return Timestamp(microseconds: product)
   }
 }

@@ -1,4 +1,5 @@
 internal import CallBus
+internal import CallWire
 internal import Synchronization
 
 /// Follows the changes of a bucket through a consumer without acknowledgements.
@@ -116,9 +117,9 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
     let parts = heartbeat.components
     let nanoseconds = parts.seconds * 1_000_000_000 + parts.attoseconds / 1_000_000_000
     return """
-      {"stream_name":\(JSONValue.quoted(bucket.stream)),"config":{\
-      "deliver_subject":\(JSONValue.quoted(inbox)),\(policy),\
-      "filter_subject":\(JSONValue.quoted(bucket.prefix + filter)),"ack_policy":"none",\
+      {"stream_name":\(JSONWriter.quoted(bucket.stream)),"config":{\
+      "deliver_subject":\(JSONWriter.quoted(inbox)),\(policy),\
+      "filter_subject":\(JSONWriter.quoted(bucket.prefix + filter)),"ack_policy":"none",\
       "max_deliver":1,"replay_policy":"instant","idle_heartbeat":\(nanoseconds),\
       "inactive_threshold":30000000000,"mem_storage":true,"num_replicas":1}}
       """

@@ -1,4 +1,5 @@
 package import CallBus
+internal import CallWire
 
 /// Questions to JetStream, in its own JSON.
 ///
@@ -77,13 +78,13 @@ package struct JetStreamAPI: Sendable {
 
   /// The last message of a subject; nil when there is none.
   func last(stream: String, subject: String) async throws -> StoredMessage? {
-    try await message(stream, "{\"last_by_subj\":\(JSONValue.quoted(subject))}")
+    try await message(stream, "{\"last_by_subj\":\(JSONWriter.quoted(subject))}")
   }
 
   /// The first message of a subject at or behind a sequence; nil when there is none.
   func next(stream: String, subject: String, from sequence: UInt64) async throws -> StoredMessage? {
     try await message(
-      stream, "{\"seq\":\(max(1, sequence)),\"next_by_subj\":\(JSONValue.quoted(subject))}")
+      stream, "{\"seq\":\(max(1, sequence)),\"next_by_subj\":\(JSONWriter.quoted(subject))}")
   }
 
   /// nil when it is gone.
@@ -102,8 +103,8 @@ package struct JetStreamAPI: Sendable {
     let json = try reply.checked("cannot read from \(stream)")
     guard let message = json["message"], let subject = message["subject"]?.text,
       let sequence = message["seq"]?.unsigned,
-      let bytes = Base64.decode(message["data"]?.bytes ?? []),
-      let headers = Base64.decode(message["hdrs"]?.bytes ?? [])
+      let bytes = Base64.bytes(message["data"]?.text ?? ""),
+      let headers = Base64.bytes(message["hdrs"]?.text ?? "")
     else { throw BusError.failed("not a message, from \(stream)") }
     let text = String(decoding: headers, as: UTF8.self)
     return StoredMessage(
@@ -115,7 +116,7 @@ package struct JetStreamAPI: Sendable {
   func purge(stream: String, filter: String, before sequence: UInt64) async throws {
     // To the server, 0 means no bound at all.
     guard sequence > 0 else { return }
-    let body = "{\"filter\":\(JSONValue.quoted(filter)),\"seq\":\(sequence)}"
+    let body = "{\"filter\":\(JSONWriter.quoted(filter)),\"seq\":\(sequence)}"
     _ = try await call(JetStreamSubject.purge(stream), body).checked("cannot purge \(stream)")
   }
 

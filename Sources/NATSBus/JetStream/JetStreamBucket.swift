@@ -1,4 +1,5 @@
 public import CallBus
+internal import CallWire
 internal import Synchronization
 
 /// A key-value bucket in the layout that all NATS tools know: stream `KV_<bucket>`, one message per
@@ -63,7 +64,7 @@ public final class JetStreamBucket: KeyValueBucket {
     _ key: String, _ completion: @escaping @Sendable (AppendResult) -> Void,
     _ body: @escaping @Sendable (_ expecting: UInt64) -> Void
   ) {
-    let question = "{\"last_by_subj\":\(JSONValue.quoted(prefix + key))}"
+    let question = "{\"last_by_subj\":\(JSONWriter.quoted(prefix + key))}"
     bus.start(
       JetStreamSubject.api + JetStreamSubject.message(stream), Array(question.utf8),
       timeout: api.timeout
@@ -105,7 +106,7 @@ public final class JetStreamBucket: KeyValueBucket {
   /// written since stays. Best effort: a marker that is left behind goes when the bucket is next listed.
   private func forget(_ key: String, through sequence: UInt64) {
     let body =
-      "{\"filter\":\(JSONValue.quoted(prefix + key)),\"seq\":\(sequence + 1)}"
+      "{\"filter\":\(JSONWriter.quoted(prefix + key)),\"seq\":\(sequence + 1)}"
     let question = JetStreamSubject.api + JetStreamSubject.purge(stream)
     bus.start(question, Array(body.utf8), timeout: api.timeout) { _ in }
   }

@@ -1,4 +1,5 @@
 public import CallBus
+internal import CallWire
 
 /// The shards' journals: a subject per shard, spread over as many streams, up to a limit.
 ///
@@ -119,7 +120,7 @@ public final class JetStreamJournal: Journal {
   }
 
   public func statistics() async throws -> JournalStatistics {
-    let question = "{\"offset\":0,\"subject\":\(JSONValue.quoted("\(names.journalStream).*"))}"
+    let question = "{\"offset\":0,\"subject\":\(JSONWriter.quoted("\(names.journalStream).*"))}"
     let answer = try await api.call(JetStreamSubject.list, question).checked(
       "cannot list the journals")
     var statistics = JournalStatistics()

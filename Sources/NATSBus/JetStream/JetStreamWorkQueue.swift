@@ -1,4 +1,5 @@
 public import CallBus
+internal import CallWire
 
 /// The queue of push jobs: one stream in which a job stays until it is acknowledged, and one durable
 /// consumer per lane, from which all takers of the lane pull.
@@ -67,7 +68,7 @@ public final class JetStreamWorkQueue: WorkQueue {
 
   public func depth(lane: String) async throws -> Int {
     guard isLaneName(lane) else { throw BusError.failed("not a lane: '\(lane)'") }
-    let question = "{\"subjects_filter\":\(JSONValue.quoted(subject(lane)))}"
+    let question = "{\"subjects_filter\":\(JSONWriter.quoted(subject(lane)))}"
     let information = try await api.call(JetStreamSubject.information(stream), question)
       .checked("cannot ask for \(stream)")
     let count = information["state"]?["subjects"]?[subject(lane)]?.unsigned ?? 0

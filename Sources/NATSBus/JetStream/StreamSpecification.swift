@@ -1,4 +1,5 @@
 internal import CallBus
+internal import CallWire
 
 /// A stream as we need it. A limit on bytes refuses what is beyond it, unless it is said that the oldest gives
 /// way: what is not purged by us is never dropped.
@@ -30,9 +31,9 @@ struct StreamSpecification: Sendable {
   private var retention: String { queue == nil ? "limits" : "workqueue" }
 
   private var configuration: String {
-    let subjects = subjects.map(JSONValue.quoted).joined(separator: ",")
+    let subjects = subjects.map(JSONWriter.quoted).joined(separator: ",")
     return """
-      {"name":\(JSONValue.quoted(name)),"subjects":[\(subjects)],"retention":"\(retention)",\
+      {"name":\(JSONWriter.quoted(name)),"subjects":[\(subjects)],"retention":"\(retention)",\
       "max_consumers":-1,"max_bytes":\(bytesMax),\(limits),"max_msg_size":-1,"storage":"\(storage)",\
       "discard":"\(discard)","num_replicas":\(replicas),"deny_delete":true,"deny_purge":\(dropsOldest),\
       "allow_rollup_hdrs":\(isBucket),"allow_direct":\(isBucket)}

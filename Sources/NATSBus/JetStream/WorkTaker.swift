@@ -1,4 +1,5 @@
 internal import CallBus
+internal import CallWire
 internal import Synchronization
 
 /// Takes the jobs of a lane: a pull always stands at the server, which hands a job over as soon as it
@@ -102,10 +103,10 @@ final class WorkTaker: BusSubscription, ConnectionObserver {
     }
     guard let generation else { return }
     let question = """
-      {"stream_name":\(JSONValue.quoted(queue.stream)),"config":{\
-      "durable_name":\(JSONValue.quoted(lane)),"deliver_policy":"all","ack_policy":"explicit",\
+      {"stream_name":\(JSONWriter.quoted(queue.stream)),"config":{\
+      "durable_name":\(JSONWriter.quoted(lane)),"deliver_policy":"all","ack_policy":"explicit",\
       "ack_wait":\(queue.options.settleWithin.nanoseconds),"max_deliver":-1,\
-      "filter_subject":\(JSONValue.quoted(queue.subject(lane))),"replay_policy":"instant",\
+      "filter_subject":\(JSONWriter.quoted(queue.subject(lane))),"replay_policy":"instant",\
       "max_ack_pending":\(queue.options.maxUnsettled),"max_waiting":1024}}
       """
     bus.start(

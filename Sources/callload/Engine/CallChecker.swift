@@ -337,24 +337,27 @@ package struct CallChecker: Sendable {
   }
 
   private static func candidate(_ command: ClientCommand) -> NumberedCandidate? {
-    guard case .signal(_, .candidate, let body) = command else { return nil }
+    guard case .call(_, .signal(.candidate, let body)) = command else { return nil }
     return NumberedCandidate(body: body)
   }
 
   private static func what(_ command: ClientCommand) -> TraceLine.What? {
     switch command {
     case .place: .place
-    case .alerting: .alerting
-    case .answer: .answer
-    case .decline(_, .everywhere): .declineEverywhere
-    case .decline(_, .here): .declineHere
-    case .busy: .busy
-    case .cancel: .cancel
-    case .connected: .connected
-    case .hangUp: .hangUp
-    case .signal: .signal
-    case .resume: .resume
-    case .query: .query
+    case .call(_, let verb):
+      switch verb {
+      case .alerting: .alerting
+      case .answer: .answer
+      case .decline(.everywhere): .declineEverywhere
+      case .decline(.here): .declineHere
+      case .busy: .busy
+      case .cancel: .cancel
+      case .connected: .connected
+      case .hangUp: .hangUp
+      case .signal: .signal
+      case .resume: .resume
+      case .query: .query
+      }
     case .attach, .detach, .register, .unregister, .ack, .ping, .calls, .renew: nil
     }
   }

@@ -71,7 +71,9 @@ extension LoadRig {
 
   func sayAnswer(_ live: LiveCall, _ device: Int) {
     guard !live.isOver.contains(device) else { return }
-    say(.answer(CallAddress(call: live.plan.call), description: Self.description), devices[device])
+    say(
+      .call(CallAddress(call: live.plan.call), .answer(description: Self.description)),
+      devices[device])
   }
 
   private func decline(_ live: LiveCall, _ scope: DeclineScope) {
@@ -81,7 +83,7 @@ extension LoadRig {
       live.declineOnInvite = scope
       return
     }
-    say(.decline(CallAddress(call: live.plan.call), scope), devices[device])
+    say(.call(CallAddress(call: live.plan.call), .decline(scope)), devices[device])
   }
 
   private func sayBusy(_ live: LiveCall, _ device: Int) {
@@ -90,7 +92,7 @@ extension LoadRig {
       live.busyOnInvite.insert(device)
       return
     }
-    say(.busy(CallAddress(call: live.plan.call)), devices[device])
+    say(.call(CallAddress(call: live.plan.call), .busy), devices[device])
   }
 
   /// A device that sleeps cannot refuse what does not ring there yet.
@@ -112,7 +114,7 @@ extension LoadRig {
     at(time, live.plan.call) { [self] live in
       let caller = devices[live.plan.caller]
       guard !live.isOver.contains(caller.index) else { return }
-      say(.cancel(caller.machine.address(live.plan.call)), caller)
+      say(.call(caller.machine.address(live.plan.call), .cancel), caller)
     }
   }
 

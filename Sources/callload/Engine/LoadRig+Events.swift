@@ -48,12 +48,12 @@ extension LoadRig {
     }
     if let live = stage?.live[call] {
       switch command {
-      case .decline, .busy, .hangUp, .cancel:
+      case .call(_, .decline), .call(_, .busy), .call(_, .hangUp), .call(_, .cancel):
         // A cancel that an answer overtook ends nothing.
         guard !reply.saysAnswered else { break }
         live.isOver.insert(device.index)
         // One that was refused ends nothing either.
-        if case .cancel = command, !reply.isError { noticeCancelled(call, device) }
+        if case .call(_, .cancel) = command, !reply.isError { noticeCancelled(call, device) }
       default: break
       }
     }
@@ -101,7 +101,7 @@ extension LoadRig {
     refuseOnInvite(live, device.index)
     after(live.plan.alert(device.index), live.plan.call) { [self] live in
       guard !live.isOver.contains(device.index) else { return }
-      say(.alerting(CallAddress(call: live.plan.call)), device)
+      say(.call(CallAddress(call: live.plan.call), .alerting), device)
     }
   }
 
@@ -112,13 +112,13 @@ extension LoadRig {
       stage?.book.record(.answer, loop.now - intended)
     }
     let caller = devices[plan.caller]
-    say(.connected(caller.machine.address(plan.call)), caller)
+    say(.call(caller.machine.address(plan.call), .connected), caller)
     signalAfterAnswer(live, plan.caller, delaysMs: [5])
     after(plan.talk, plan.call) { [self] in hangUp($0, winner: winner) }
   }
 
   private func won(_ live: LiveCall, _ device: SimulatedDevice) {
-    say(.connected(CallAddress(call: live.plan.call)), device)
+    say(.call(CallAddress(call: live.plan.call), .connected), device)
     signalAfterAnswer(live, device.index, delaysMs: [5, 20])
   }
 

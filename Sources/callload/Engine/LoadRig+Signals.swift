@@ -68,7 +68,7 @@ extension LoadRig {
     guard !live.isOver.contains(device) else { return }
     let address = devices[device].machine.address(live.plan.call)
     let next = NumberedCandidate(sender: device, number: (live.candidatesSent[device] ?? 0) + 1)
-    if say(.signal(address, .candidate, body: next.body), devices[device]) != nil {
+    if say(.call(address, .signal(.candidate, body: next.body)), devices[device]) != nil {
       live.candidatesSent[device] = next.number
     }
   }
@@ -85,7 +85,7 @@ extension LoadRig {
         hangUp($0, winner: winner, delays: delays + 1)
       }
     }
-    say(.hangUp(devices[leaver].machine.address(plan.call)), devices[leaver])
+    say(.call(devices[leaver].machine.address(plan.call), .hangUp), devices[leaver])
   }
 
   private func haveStreamsArrived(_ live: LiveCall, _ winner: Int?) -> Bool {

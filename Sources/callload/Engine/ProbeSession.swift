@@ -92,7 +92,8 @@ final class ProbeSession: DeviceLinkDelegate {
     lastID += 1
     asked[lastID] = loop.now
     let call = CallID(high: random.next(), low: random.next())
-    link.send(ClientFrame(id: lastID, command: .query(CallAddress(callee: user, call: call))))
+    link.send(
+      ClientFrame(id: lastID, command: .call(CallAddress(callee: user, call: call), .query)))
     link.flush()
     return true
   }

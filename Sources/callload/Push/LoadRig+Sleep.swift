@@ -180,10 +180,10 @@ extension LoadRig {
     let action: PushAction.What
     let command: ClientCommand
     if plan.kind == .busy {
-      (action, command) = (.busy, .busy(address))
+      (action, command) = (.busy, .call(address, .busy))
     } else {
       let scope: DeclineScope = plan.kind == .declinedHere ? .here : .everywhere
-      (action, command) = (.decline(scope), .decline(address, scope))
+      (action, command) = (.decline(scope), .call(address, .decline(scope)))
     }
     // Beyond the numbers of any session's requests.
     httpRequests += 1

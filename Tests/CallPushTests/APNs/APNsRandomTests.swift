@@ -7,7 +7,7 @@ import Testing
 @Suite("APNs pool: any order of events")
 struct APNsRandomTests {
   private struct Peer {
-    var random: PushRandom
+    var random: SplitMix64
     /// How often it gave the sender leave to send a push again: it refused it unseen, or answered
     /// with something that allows a retry.
     var leave: [APNsPushKey: Int] = [:]
@@ -28,7 +28,7 @@ struct APNsRandomTests {
 
   @Test("each push ends once, is sent again only where that is allowed", arguments: 0..<300)
   func anyOrder(seed: Int) {
-    var peer = Peer(random: PushRandom(seed: UInt64(seed) &* 77 &+ 5))
+    var peer = Peer(random: SplitMix64(seed: UInt64(seed) &* 77 &+ 5))
     var limits = PoolRig.limits(
       connections: Int.random(in: 1...3, using: &peer.random),
       inFlight: Int.random(in: 1...8, using: &peer.random), queued: 40)
@@ -109,7 +109,7 @@ struct APNsRandomTests {
   private func sentTwice(seed: Int) -> Int {
     // No answers that allow a retry and no resets that prove that nothing happened: every further
     // attempt follows one whose fate is unknown.
-    var peer = Peer(random: PushRandom(seed: UInt64(seed) &+ 1000))
+    var peer = Peer(random: SplitMix64(seed: UInt64(seed) &+ 1000))
     var rig = PoolRig(limits: PoolRig.limits(connections: 2, queued: 1000), seed: UInt64(seed))
     var pushes: [APNsPushKey] = []
     for _ in 0..<400 {

@@ -9,7 +9,7 @@ struct APNsTokenMachineTests {
 
   @Test("made at the first push, kept for 40 to 50 minutes by chance", arguments: 0..<50)
   func rotation(seed: Int) throws {
-    var random = PushRandom(seed: UInt64(seed))
+    var random = SplitMix64(seed: UInt64(seed))
     var tokens = APNsTokenMachine()
     #expect(tokens.current == nil)
     var serials: [UInt32] = []
@@ -35,7 +35,7 @@ struct APNsTokenMachineTests {
   func jitter() throws {
     var times: Set<Int> = []
     for seed in 0..<20 {
-      var random = PushRandom(seed: UInt64(seed))
+      var random = SplitMix64(seed: UInt64(seed))
       var tokens = APNsTokenMachine()
       for second in stride(from: 0, through: 3000, by: 10) {
         let now = start + .seconds(Int64(second))
@@ -50,7 +50,7 @@ struct APNsTokenMachineTests {
 
   @Test("after a long rest the next push makes a new one")
   func rest() throws {
-    var random = PushRandom(seed: 1)
+    var random = SplitMix64(seed: 1)
     var tokens = APNsTokenMachine()
     _ = tokens.token(now: start, random: &random)
     let token = try #require(tokens.token(now: start + minutes(600), random: &random))
@@ -60,7 +60,7 @@ struct APNsTokenMachineTests {
 
   @Test("refused as too soon: back to the former token, and at its end a new connection")
   func wentBack() throws {
-    var random = PushRandom(seed: 1)
+    var random = SplitMix64(seed: 1)
     var tokens = APNsTokenMachine()
     let first = try #require(tokens.token(now: start, random: &random))
     let second = try #require(tokens.token(now: start + minutes(50), random: &random))
@@ -75,7 +75,7 @@ struct APNsTokenMachineTests {
 
   @Test("refused once more, or with nothing to go back to: a new connection")
   func nothingToGoBackTo() throws {
-    var random = PushRandom(seed: 1)
+    var random = SplitMix64(seed: 1)
     var tokens = APNsTokenMachine()
     let first = try #require(tokens.token(now: start, random: &random))
     #expect(tokens.refusedAsTooSoon(serial: first.serial, now: start) == .replaceConnection)

@@ -7,13 +7,13 @@ package struct APNsScriptState: Sendable {
   private var struck: [Int]
   /// Of rules that count per connection: by connection, then by rule.
   private var seenOn: [Int: [Int]] = [:]
-  private var chance: UInt64
+  private var chance: SplitMix64
 
   package init(_ script: APNsScript) {
     self.script = script
     seen = Array(repeating: 0, count: script.rules.count)
     struck = seen
-    chance = script.seed
+    chance = SplitMix64(seed: script.seed)
   }
 
   /// The faults that strike this request, in the order of the rules.
@@ -53,12 +53,5 @@ package struct APNsScriptState: Sendable {
     return counts[place]
   }
 
-  /// In 0..<1 (SplitMix64).
-  private mutating func draw() -> Double {
-    chance &+= 0x9E37_79B9_7F4A_7C15
-    var bits = chance
-    bits = (bits ^ (bits >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    bits = (bits ^ (bits >> 27)) &* 0x94D0_49BB_1331_11EB
-    return Double((bits ^ (bits >> 31)) >> 11) / Double(1 << 53)
-  }
+  private mutating func draw() -> Double { .random(in: 0..<1, using: &chance) }
 }

@@ -24,7 +24,7 @@ extension AttackContext {
         call: call, ringTimeoutSeconds: 5, description: String(repeating: "d", count: 4_000))
       guard session.say(.place(address, request)) else { return }
       account.attempts += 1
-      after(.seconds(1)) { session.say(.cancel(address)) }
+      after(.seconds(1)) { session.say(.call(address, .cancel)) }
     }
   }
 }

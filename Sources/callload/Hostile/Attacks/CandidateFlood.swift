@@ -11,7 +11,7 @@ extension AttackContext {
       prepare: { [self] session, number in
         guard number.isMultiple(of: 2) else {
           session.onInvite = { session, call in
-            session.say(.answer(CallAddress(call: call), description: "answer"))
+            session.say(.call(CallAddress(call: call), .answer(description: "answer")))
           }
           return
         }
@@ -29,7 +29,7 @@ extension AttackContext {
       for _ in 0..<2 {
         guard let (number, session) = fleet.next(of: attack.facts.connections) else { return }
         guard let address = live[number] else { continue }
-        if session.say(.signal(address, .candidate, body: body)) { account.attempts += 1 }
+        if session.say(.call(address, .signal(.candidate, body: body))) { account.attempts += 1 }
         return
       }
     }

@@ -36,10 +36,11 @@ extension AttackContext {
   private func sample() -> ClientFrame {
     let address = CallAddress(callee: "nobody", call: callID())
     let commands: [ClientCommand] = [
-      place(to: "nobody", descriptionBytes: 300), .query(address), .resume(address), .calls,
-      .signal(address, .candidate, body: "candidate"), .hangUp(address),
-      .decline(address, .everywhere),
-      .ack([AckItem(call: address, version: 7)]), .answer(address, description: "answer"),
+      place(to: "nobody", descriptionBytes: 300), .call(address, .query), .call(address, .resume),
+      .calls,
+      .call(address, .signal(.candidate, body: "candidate")), .call(address, .hangUp),
+      .call(address, .decline(.everywhere)),
+      .ack([AckItem(call: address, version: 7)]), .call(address, .answer(description: "answer")),
       .register(RegistrationRequest(deviceName: "g", sdkName: "callload")), .ping, .detach,
     ]
     return ClientFrame(id: random.next() >> 12, command: commands.randomElement(using: &random)!)

@@ -18,7 +18,7 @@ extension AttackContext {
       guard session.say(.place(address, PlaceRequest(call: call, ringTimeoutSeconds: 5)))
       else { return }
       account.attempts += 1
-      after(.seconds(1)) { session.say(.cancel(address)) }
+      after(.seconds(1)) { session.say(.call(address, .cancel)) }
     }
   }
 }

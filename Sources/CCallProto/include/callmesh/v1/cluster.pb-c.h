@@ -228,7 +228,7 @@ struct  Callmesh__V1__AttachCommand
   ProtobufCBinaryData for_call;
   char *device_name;
   /*
-   * Said again to a shard's new owner: no reply wanted.
+   * Attached before: said to a new owner (no reply wanted), or with a new token (one is).
    */
   protobuf_c_boolean announce;
   char *client;

@@ -56,6 +56,8 @@ typedef struct Callmesh__V1__Ringing Callmesh__V1__Ringing;
 typedef struct Callmesh__V1__Answered Callmesh__V1__Answered;
 typedef struct Callmesh__V1__Stop Callmesh__V1__Stop;
 typedef struct Callmesh__V1__Notice Callmesh__V1__Notice;
+typedef struct Callmesh__V1__ErrorBody Callmesh__V1__ErrorBody;
+typedef struct Callmesh__V1__RefusalBody Callmesh__V1__RefusalBody;
 
 
 /* --- enums --- */
@@ -315,10 +317,14 @@ struct  Callmesh__V1__Register
    */
   size_t n_capabilities;
   char **capabilities;
+  /*
+   * Of POST /v1/devices; in a frame it is the session's.
+   */
+  char *device;
 };
 #define CALLMESH__V1__REGISTER__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__register__descriptor) \
-    , (char *)protobuf_c_empty_string, NULL, NULL, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0,NULL }
+    , (char *)protobuf_c_empty_string, NULL, NULL, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0,NULL, (char *)protobuf_c_empty_string }
 
 
 struct  Callmesh__V1__Unregister
@@ -829,6 +835,40 @@ struct  Callmesh__V1__Notice
 #define CALLMESH__V1__NOTICE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__notice__descriptor) \
     , CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_UNSPECIFIED, (char *)protobuf_c_empty_string, 0 }
+
+
+/*
+ * Every answer that refuses.
+ */
+struct  Callmesh__V1__ErrorBody
+{
+  ProtobufCMessage base;
+  Callmesh__V1__Error *error;
+};
+#define CALLMESH__V1__ERROR_BODY__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__error_body__descriptor) \
+    , NULL }
+
+
+/*
+ * What asks to decline a call, or says busy.
+ */
+struct  Callmesh__V1__RefusalBody
+{
+  ProtobufCMessage base;
+  /*
+   * Empty: the one that the token names.
+   */
+  char *device;
+  Callmesh__V1__DeclineScope scope;
+  /*
+   * What a push allows, for those who cannot set headers.
+   */
+  char *capability;
+};
+#define CALLMESH__V1__REFUSAL_BODY__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__refusal_body__descriptor) \
+    , (char *)protobuf_c_empty_string, CALLMESH__V1__DECLINE_SCOPE__DECLINE_SCOPE_EVERYWHERE, (char *)protobuf_c_empty_string }
 
 
 /* Callmesh__V1__ClientFrame methods */
@@ -1610,6 +1650,44 @@ Callmesh__V1__Notice *
 void   callmesh__v1__notice__free_unpacked
                      (Callmesh__V1__Notice *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__ErrorBody methods */
+void   callmesh__v1__error_body__init
+                     (Callmesh__V1__ErrorBody         *message);
+size_t callmesh__v1__error_body__get_packed_size
+                     (const Callmesh__V1__ErrorBody   *message);
+size_t callmesh__v1__error_body__pack
+                     (const Callmesh__V1__ErrorBody   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__error_body__pack_to_buffer
+                     (const Callmesh__V1__ErrorBody   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__ErrorBody *
+       callmesh__v1__error_body__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__error_body__free_unpacked
+                     (Callmesh__V1__ErrorBody *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__RefusalBody methods */
+void   callmesh__v1__refusal_body__init
+                     (Callmesh__V1__RefusalBody         *message);
+size_t callmesh__v1__refusal_body__get_packed_size
+                     (const Callmesh__V1__RefusalBody   *message);
+size_t callmesh__v1__refusal_body__pack
+                     (const Callmesh__V1__RefusalBody   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__refusal_body__pack_to_buffer
+                     (const Callmesh__V1__RefusalBody   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__RefusalBody *
+       callmesh__v1__refusal_body__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__refusal_body__free_unpacked
+                     (Callmesh__V1__RefusalBody *message,
+                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Callmesh__V1__ClientFrame_Closure)
@@ -1735,6 +1813,12 @@ typedef void (*Callmesh__V1__Stop_Closure)
 typedef void (*Callmesh__V1__Notice_Closure)
                  (const Callmesh__V1__Notice *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__ErrorBody_Closure)
+                 (const Callmesh__V1__ErrorBody *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__RefusalBody_Closure)
+                 (const Callmesh__V1__RefusalBody *message,
+                  void *closure_data);
 
 /* --- services --- */
 
@@ -1788,6 +1872,8 @@ extern const ProtobufCMessageDescriptor callmesh__v1__ringing__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__answered__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__stop__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__notice__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__error_body__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__refusal_body__descriptor;
 
 PROTOBUF_C__END_DECLS
 

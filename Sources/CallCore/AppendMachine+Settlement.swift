@@ -1,0 +1,63 @@
+extension AppendMachine {
+  /// What the journal shows of an append whose answer was lost, or does not prove enough.
+  public enum Settlement: Sendable, Equatable {
+    /// The record counts. `end`: the journal's last record.
+    case ours(sequence: UInt64, end: UInt64)
+    /// Nothing that counts came behind the record that it is to follow.
+    case unchanged(end: UInt64)
+    /// Another record counts in its place: the shard has another owner.
+    case foreign
+    /// The journal could not be read now.
+    case unreadable(String)
+  }
+}
+
+extension AppendMachine.Settlement {
+  /// The append in question.
+  public struct Question: Sendable, Hashable {
+    /// Of the record that it names as the last that counts.
+    public var follows: UInt64
+    /// What it expected to be the journal's last record.
+    public var expecting: UInt64
+    /// With epoch and number what tells the writer's own record from all others.
+    public var writer: String
+    public var epoch: UInt64
+    public var number: UInt64
+
+    public init(follows: UInt64, expecting: UInt64, writer: String, epoch: UInt64, number: UInt64) {
+      self.follows = follows
+      self.expecting = expecting
+      self.writer = writer
+      self.epoch = epoch
+      self.number = number
+    }
+
+    func isAnsweredBy(_ record: JournalRecord) -> Bool {
+      record.writer == writer && record.epoch == epoch && record.number == number
+    }
+  }
+
+  /// - Parameter records: all that stands behind `expecting`, in order; nil for what cannot be read, and so is
+  ///   another's.
+  public static func judge(
+    _ question: Question, behind records: some Sequence<(sequence: UInt64, record: JournalRecord?)>
+  ) -> Self {
+    var chain = JournalChain(position: question.follows, end: question.expecting)
+    var end = question.expecting
+    var ours: UInt64?
+    for (sequence, record) in records {
+      end = sequence
+      // Whatever stands behind it does not undo it.
+      if ours != nil { continue }
+      guard let record else { return .foreign }
+      switch chain.take(sequence, follows: record.follows) {
+      case .void: continue
+      case .gap: return .foreign
+      case .counts:
+        guard question.isAnsweredBy(record) else { return .foreign }
+        ours = sequence
+      }
+    }
+    return ours.map { .ours(sequence: $0, end: end) } ?? .unchanged(end: end)
+  }
+}

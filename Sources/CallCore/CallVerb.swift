@@ -1,0 +1,31 @@
+/// What a device says of a call that there is. Devices, edges and shards share these.
+public enum CallVerb: Sendable, Equatable {
+  /// This device rings.
+  case alerting
+  case answer(description: String)
+  case decline(DeclineScope)
+  /// This device is busy; the others ring on.
+  case busy
+  case cancel
+  case connected
+  case hangUp
+  case signal(SignalKind, body: String)
+  /// The caller's device is back, on this session.
+  case resume
+  case query
+
+  public var name: String {
+    switch self {
+    case .alerting: "alerting"
+    case .answer: "answer"
+    case .decline: "decline"
+    case .busy: "busy"
+    case .cancel: "cancel"
+    case .connected: "connected"
+    case .hangUp: "hangUp"
+    case .signal: "signal"
+    case .resume: "resume"
+    case .query: "query"
+    }
+  }
+}

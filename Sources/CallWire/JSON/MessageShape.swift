@@ -1,0 +1,115 @@
+internal import CCallProto
+internal import CProtobufC
+
+/// The JSON form of one message of device.proto, as protobuf-c describes the message: names in lowerCamelCase,
+/// call ids as UUID text, enums by the names of their cases.
+///
+/// The schema is the only description of a message; `MessageReader` and `MessageWriter` work from this one.
+final class MessageShape: @unchecked Sendable {
+  struct Field {
+    /// The schema's `hang_up` is `hangUp` here.
+    let key: String
+    /// What a member begins with: `"hangUp":`.
+    let quotedKey: [UInt8]
+    let number: UInt32
+    let type: ProtobufCType
+    let isRepeated: Bool
+    /// Whether it is one of several that exclude each other.
+    let isChoice: Bool
+    let isAlwaysWritten: Bool
+    let offset: Int
+    /// Where the count of a repeated field stands, or the number of the choice that was made.
+    let quantifierOffset: Int
+    /// Of a field that holds messages.
+    let message: MessageShape?
+    /// Of a field that holds cases of an enum: their names and numbers.
+    let cases: [(name: String, number: Int32)]
+  }
+
+  let fields: [Field]
+  private let descriptor: UnsafePointer<ProtobufCMessageDescriptor>
+
+  /// What stands in the JSON even where it is 0, false or empty. Any other such field is left out.
+  private static let alwaysWritten: Set<String> = [
+    "AckItem.version", "AnswerResult.won", "Attached.pingSeconds", "Attached.serverTimeMs",
+    "CallState.atMs", "CallState.phase", "CallState.version", "Decline.scope", "Delivery.atMs",
+    "Delivery.version", "Error.code", "Error.message", "Error.name", "Header.value",
+    "Invite.deadlineMs", "Notice.kind", "Notice.message", "Party.device", "Party.user",
+    "Registered.expiresAtMs", "Reply.id", "Signal.body",
+    "SignalItem.body", "SignalItem.index", "SignalItem.kind",
+  ]
+
+  /// - Parameter make: the message's generated initialiser.
+  convenience init<Message>(of make: (UnsafeMutablePointer<Message>?) -> Void) {
+    let descriptor = Arena.withArena { arena in
+      // Every generated struct begins with its `ProtobufCMessage`.
+      UnsafeRawPointer(arena.make(make)).load(as: ProtobufCMessage.self).descriptor
+    }
+    self.init(descriptor!)
+  }
+
+  private init(_ descriptor: UnsafePointer<ProtobufCMessageDescriptor>) {
+    self.descriptor = descriptor
+    let name = String(cString: descriptor.pointee.short_name)
+    fields = (0..<Int(descriptor.pointee.n_fields)).map { index in
+      Self.field(descriptor.pointee.fields[index], of: name)
+    }
+  }
+
+  private static func field(_ field: ProtobufCFieldDescriptor, of message: String) -> Field {
+    let key = camelCase(String(cString: field.name))
+    var shape: MessageShape?
+    if field.type == PROTOBUF_C_TYPE_MESSAGE {
+      shape = MessageShape(
+        field.descriptor.assumingMemoryBound(to: ProtobufCMessageDescriptor.self))
+    }
+    var cases: [(String, Int32)] = []
+    if field.type == PROTOBUF_C_TYPE_ENUM {
+      cases = self.cases(
+        field.descriptor.assumingMemoryBound(to: ProtobufCEnumDescriptor.self).pointee)
+    }
+    return Field(
+      key: key, quotedKey: Array("\"\(key)\":".utf8), number: field.id, type: field.type,
+      isRepeated: field.label == PROTOBUF_C_LABEL_REPEATED,
+      isChoice: field.flags & UInt32(PROTOBUF_C_FIELD_FLAG_ONEOF.rawValue) != 0,
+      isAlwaysWritten: alwaysWritten.contains("\(message).\(key)"),
+      offset: Int(field.offset), quantifierOffset: Int(field.quantifier_offset), message: shape,
+      cases: cases)
+  }
+
+  /// `PUSH_PROVIDER_WEB_PUSH` of `PushProvider` is `webPush`.
+  private static func cases(_ descriptor: ProtobufCEnumDescriptor) -> [(String, Int32)] {
+    let name = String(cString: descriptor.short_name)
+    let prefix = 1 + name.count + name.dropFirst().count { $0.isUppercase }
+    return (0..<Int(descriptor.n_values)).map { index in
+      let value = descriptor.values[index]
+      return (camelCase(String(cString: value.name).dropFirst(prefix).lowercased()), value.value)
+    }
+  }
+
+  private static func camelCase(_ name: String) -> String {
+    let words = name.split(separator: "_")
+    return words.dropFirst().reduce(String(words.first ?? "")) {
+      $0 + $1.prefix(1).uppercased() + $1.dropFirst()
+    }
+  }
+
+  func field(_ key: JSONKey) -> Field? { fields.first { key.isEqual(to: $0.key) } }
+
+  /// An empty message of this shape; nil where the arena has reached its limit.
+  func make(in arena: Arena) -> UnsafeMutableRawPointer? {
+    guard let message = arena.allocate(descriptor.pointee.sizeof_message) else { return nil }
+    protobuf_c_message_init(descriptor, message)
+    return message
+  }
+}
+
+extension MessageShape {
+  static let clientFrame = MessageShape(of: callmesh__v1__client_frame__init)
+  static let serverFrame = MessageShape(of: callmesh__v1__server_frame__init)
+  static let register = MessageShape(of: callmesh__v1__register__init)
+  static let registered = MessageShape(of: callmesh__v1__registered__init)
+  static let refusal = MessageShape(of: callmesh__v1__refusal_body__init)
+  static let callState = MessageShape(of: callmesh__v1__call_state__init)
+  static let error = MessageShape(of: callmesh__v1__error_body__init)
+}

@@ -1,0 +1,82 @@
+internal import CCallProto
+internal import CProtobufC
+internal import CallCore
+
+/// Writes the C struct of a message (`Packer`) as JSON.
+enum MessageWriter {
+  static func bytes<Map: Mapping>(
+    _ map: Map.Type, _ value: Map.Value, _ shape: MessageShape
+  ) -> [UInt8] {
+    Arena.withArena { arena in
+      var json = JSONWriter()
+      write(UnsafeRawPointer(Packer(arena: arena).build(map, value)), shape, into: &json)
+      return json.bytes
+    }
+  }
+
+  private static func write(
+    _ message: UnsafeRawPointer, _ shape: MessageShape, into json: inout JSONWriter
+  ) {
+    json.braces { json in
+      for field in shape.fields { write(field, of: message, into: &json) }
+    }
+  }
+
+  private static func write(
+    _ field: MessageShape.Field, of message: UnsafeRawPointer, into json: inout JSONWriter
+  ) {
+    let place = message + field.offset
+    let quantifier = message + field.quantifierOffset
+    if field.isRepeated {
+      let count = quantifier.load(as: Int.self)
+      guard count > 0 else { return }
+      json.key(field.quotedKey)
+      return json.brackets { json in
+        let pieces = place.load(as: UnsafePointer<UnsafeRawPointer>.self)
+        for index in 0..<count { json.element { write(pieces[index], field, into: &$0) } }
+      }
+    }
+    if field.isChoice, quantifier.load(as: UInt32.self) != field.number { return }
+    switch field.type {
+    case PROTOBUF_C_TYPE_MESSAGE, PROTOBUF_C_TYPE_STRING:
+      guard let piece = place.load(as: UnsafeRawPointer?.self),
+        field.message != nil || field.isAlwaysWritten || piece.load(as: UInt8.self) != 0
+      else { return }
+      json.key(field.quotedKey)
+      write(piece, field, into: &json)
+    case PROTOBUF_C_TYPE_BYTES:
+      let bytes = place.load(as: ProtobufCBinaryData.self)
+      guard let id = try? Unpacker.id(bytes, "id") else { return }
+      json.key(field.quotedKey)
+      json.string(id.description)
+    default:
+      let number = scalar(field, place)
+      guard number != 0 || field.isAlwaysWritten else { return }
+      json.key(field.quotedKey)
+      switch field.type {
+      case PROTOBUF_C_TYPE_BOOL: json.append(number == 0 ? "false" : "true")
+      case PROTOBUF_C_TYPE_ENUM: json.string(field.cases.first { $0.number == number }?.name ?? "")
+      case PROTOBUF_C_TYPE_UINT64: json.append(String(UInt64(bitPattern: number)))
+      default: json.append(String(number))
+      }
+    }
+  }
+
+  private static func scalar(_ field: MessageShape.Field, _ place: UnsafeRawPointer) -> Int64 {
+    switch field.type {
+    case PROTOBUF_C_TYPE_BOOL: Int64(place.load(as: protobuf_c_boolean.self))
+    case PROTOBUF_C_TYPE_UINT32: Int64(place.load(as: UInt32.self))
+    case PROTOBUF_C_TYPE_ENUM: Int64(place.load(as: Int32.self))
+    case PROTOBUF_C_TYPE_INT64, PROTOBUF_C_TYPE_UINT64: place.load(as: Int64.self)
+    default: preconditionFailure("\(field.key): no field of device.proto has this type")
+    }
+  }
+
+  /// A value that the struct points to.
+  private static func write(
+    _ piece: UnsafeRawPointer, _ field: MessageShape.Field, into json: inout JSONWriter
+  ) {
+    if let shape = field.message { return write(piece, shape, into: &json) }
+    json.string(utf8: Arena.text(piece.assumingMemoryBound(to: UInt8.self)))
+  }
+}

@@ -1,0 +1,129 @@
+internal import CCallProto
+internal import CallCore
+
+// Calls, as devices and nodes speak of them (device.proto).
+
+enum HeaderMapping: Mapping {
+  static var blank: CustomHeader { CustomHeader(name: "", value: "") }
+  static let make = callmesh__v1__header__init
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+    try c.text(&value.name, &m.name, "headers.name")
+    try c.text(&value.value, &m.value, "headers.value")
+  }
+}
+
+enum PartyMapping: Mapping {
+  static var blank: Party { Party(user: "", device: "") }
+  static let make = callmesh__v1__party__init
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+    try c.text(&value.user, &m.user, "user")
+    try c.device(&value.device, &m.device)
+    try c.text(&value.deviceName, &m.device_name, "deviceName")
+  }
+}
+
+enum CallRefMapping: Mapping {
+  static var blank: CallAddress { CallAddress(call: CallID(high: 0, low: 0)) }
+  static let make = callmesh__v1__call_ref__init
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+    try c.text(&value.callee, &m.callee, "call.callee")
+    try c.id(&value.call, &m.id, "call.id")
+  }
+}
+
+extension Coder {
+  func address(
+    _ value: inout CallAddress, _ field: inout UnsafeMutablePointer<Callmesh__V1__CallRef>?
+  ) throws(Failure) {
+    try message(CallRefMapping.self, &value, &field, "call")
+  }
+
+  func address(
+    _ callee: inout String, _ call: inout CallID,
+    _ field: inout UnsafeMutablePointer<Callmesh__V1__CallRef>?
+  ) throws(Failure) {
+    var value = CallAddress(callee: callee, call: call)
+    try address(&value, &field)
+    if Self.reads { (callee, call) = (value.callee, value.call) }
+  }
+}
+
+enum SignalMapping: Mapping {
+  static var blank: Signal { Signal(index: 0, kind: .candidate, body: "") }
+  static let make = callmesh__v1__signal_item__init
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+    c.number(&value.index, &m.index)
+    try c.known(&value.kind, &m.kind, "kind")
+    try c.text(&value.body, &m.body, "body")
+  }
+}
+
+enum CallStateMapping: Mapping {
+  static var blank: CallState {
+    CallState(call: CallID(high: 0, low: 0), callee: "", phase: .unknown)
+  }
+  static let make = callmesh__v1__call_state__init
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+    try c.address(&value.callee, &value.call, &m.call)
+    try c.known(&value.phase, &m.phase, "phase")
+    c.number(&value.version, &m.version)
+    try c.known(&value.reason, &m.reason, "reason")
+    try c.optional(PartyMapping.self, &value.by, &m.by)
+    c.time(&value.at, milliseconds: &m.at_ms)
+    c.time(&value.deadline, milliseconds: &m.deadline_ms)
+    c.flag(&value.missed, &m.missed)
+  }
+}
+
+enum CallListMapping: Mapping {
+  static var blank: LiveCalls { LiveCalls() }
+  static let make = callmesh__v1__call_list__init
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+    try c.array(CallStateMapping.self, &value.placed, &m.n_placed, &m.placed)
+    try c.array(CallStateMapping.self, &value.received, &m.n_received, &m.received)
+  }
+}
+
+enum AnswerResultMapping: Mapping {
+  typealias Value = (won: Bool, call: CallState)
+  static var blank: Value { (false, CallStateMapping.blank) }
+  static let make = callmesh__v1__answer_result__init
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+    c.flag(&value.won, &m.won)
+    try c.message(CallStateMapping.self, &value.call, &m.call, "answer.call")
+  }
+}
+
+enum ErrorMapping: Mapping {
+  static var blank: CallError { CallError(.internalError) }
+  static let make = callmesh__v1__error__init
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+    var (code, name, sentence) = (UInt32(value.code.rawValue), value.code.name, value.message)
+    var retryAfter = value.retryAfterMilliseconds
+    c.number(&code, &m.code)
+    try c.text(&name, &m.name, "name")
+    try c.text(&sentence, &m.message, "message")
+    c.number(&retryAfter, &m.retry_after_ms)
+    guard C.reads else { return }
+    // A code that this version does not know counts as a failure of the server; its sentence still tells a
+    // person what it is.
+    value = CallError(
+      UInt16(exactly: code).flatMap(CallError.Code.init(rawValue:)) ?? .internalError, sentence,
+      retryAfterMilliseconds: retryAfter)
+  }
+}
+
+/// A kind that this version does not know is `unknown`.
+enum NoticeMapping: Mapping {
+  static var blank: Notice { Notice(kind: .unknown, message: "") }
+  static let make = callmesh__v1__notice__init
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+    if C.reads {
+      value.kind = UInt8(exactly: m.kind.rawValue).flatMap(Notice.Kind.init) ?? .unknown
+    } else {
+      try c.known(&value.kind, &m.kind, "kind")
+    }
+    try c.text(&value.message, &m.message, "message")
+    c.number(&value.retryAfterMilliseconds, &m.retry_after_ms)
+  }
+}
