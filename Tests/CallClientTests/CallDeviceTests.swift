@@ -22,7 +22,7 @@ import Testing
           call: address.call, callee: address.callee, version: 2, at: Timestamp(microseconds: 0),
           event: .stop(Stop(reason: .declined, by: callee)))
         return [.reply(id: frame.id, .call(state)), .delivery(stop)]
-      case .cancel: return [.reply(id: frame.id, .error(CallError(.unknownCall)))]
+      case .call(_, .cancel): return [.reply(id: frame.id, .error(CallError(.unknownCall)))]
       default: return []
       }
     }

@@ -70,7 +70,7 @@ import Testing
     bench.place()
     bench.caller(.call(Bench.callID, .signal(.candidate, body: "c1")), number: 31)
     for index in bench.journal.indices {
-      guard case .call(true, .signal(let device, var signal)) = bench.journal[index].change else {
+      guard case .signal(true, let device, var signal) = bench.journal[index].change else {
         continue
       }
       signal.request = 0

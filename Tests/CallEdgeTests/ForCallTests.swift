@@ -236,7 +236,7 @@ private let bob = UserKey(app: "demo", user: "bob")
       story.place()
       let first = story.say(bob, "phone", said, session: 0)
       story.tabletSays(.call(call, .alerting))
-      if case .hangUp = later { story.tabletSays(.call(call, .answer(description: ""))) }
+      if case .call(_, .hangUp) = later { story.tabletSays(.call(call, .answer(description: ""))) }
       story.tabletSays(later)
       let again = story.say(bob, "phone", said, session: 0)
       for case .call(let state)? in [first, again] {

@@ -26,7 +26,7 @@ import Testing
         .call(CallAddress(callee: "böb", call: call))
       ),
       ("POST", "/v1/calls/bob/\(id)/decline", .decline(CallAddress(callee: "bob", call: call))),
-      ("POST", "/v1/calls/bob/\(id)/busy", .call(CallAddress(callee: "bob", call: call), .busy)),
+      ("POST", "/v1/calls/bob/\(id)/busy", .busy(CallAddress(callee: "bob", call: call))),
       ("GET", "/healthz", .health), ("HEAD", "/healthz", .health),
     ]
     for (method, path, expected) in cases {
