@@ -212,7 +212,7 @@ let package = Package(
         "CallPush", "CallNodeKit", "NATSBus", .crypto, .log, .embedded,
         .product(name: "NIOCore", package: "swift-nio"),
       ], path: "Tests/CallFuzz", swiftSettings: settings),
-    tests("CallFuzzTests", ["CallFuzz"]),
+    tests("CallFuzzTests", ["CallFuzz", "CallCore"]),
 
     tests("CallCoreTests", ["CallCore"]),
     tests("CallWireTests", ["CallWire", "CallCore"]),

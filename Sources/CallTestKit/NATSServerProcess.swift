@@ -44,16 +44,24 @@ public final class NATSServerProcess: Sendable {
   public static func startCluster(
     of count: Int, program: String? = nil
   ) async throws -> [NATSServerProcess] {
+    try await startCluster(of: count, program: program) { number, routes in
+      [
+        "--server_name", "server-\(number)", "--cluster_name", "tests", "--cluster",
+        routes[number], "--routes", routes.joined(separator: ","),
+      ]
+    }
+  }
+
+  /// - Parameter arguments: of a server, by its number and the addresses under which the servers know each other.
+  public static func startCluster(
+    of count: Int, program: String? = nil, arguments: (Int, [String]) throws -> [String]
+  ) async throws -> [NATSServerProcess] {
     let program = try program ?? standard()
     let ports = try freePorts(2 * count)
-    let routes = ports[count...].map { "nats://127.0.0.1:\($0)" }.joined(separator: ",")
+    let routes = ports[count...].map { "nats://127.0.0.1:\($0)" }
     let servers = try (0..<count).map { number in
       try NATSServerProcess(
-        program: program, port: ports[number],
-        extra: [
-          "--server_name", "server-\(number)", "--cluster_name", "tests",
-          "--cluster", "nats://127.0.0.1:\(ports[count + number])", "--routes", routes,
-        ])
+        program: program, port: ports[number], extra: try arguments(number, routes))
     }
     do {
       // Each waits for a majority of the others before JetStream is up.

@@ -1,3 +1,4 @@
+import CallCore
 import CallFuzz
 import Foundation
 import Testing

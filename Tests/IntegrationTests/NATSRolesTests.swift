@@ -13,17 +13,18 @@ import Testing
 struct NATSRolesTests {
   private static let deploy = DocumentBlock.repository + "/deploy/nats/"
 
-  /// A server with the shipped files, adapted in ports and paths only.
+  /// Servers with the shipped files, adapted in ports and paths only.
   private struct Ground {
     let folder = try! CertificateFolder()
-    let server: NATSServerProcess
-    var url: String { "tls://127.0.0.1:\(server.port)" }
+    let servers: [NATSServerProcess]
+    var server: NATSServerProcess { servers[0] }
+    var url: String { servers.map { "tls://127.0.0.1:\($0.port)" }.joined(separator: ",") }
 
-    init() async throws {
+    init(servers count: Int = 1) async throws {
       let (certificate, key) = try folder.issue(
         "server", hosts: ["localhost"], addresses: [[127, 0, 0, 1]])
       #expect(certificate.hasSuffix("server.crt") && key.hasSuffix("server.key"))
-      for name in ["single.conf", "permissions.conf"] {
+      for name in ["single.conf", "cluster.conf", "permissions.conf"] {
         let text = try String(contentsOfFile: NATSRolesTests.deploy + name, encoding: .utf8)
           .replacing("/etc/callmesh/nats", with: folder.path)
           // The process is told where its store is.
@@ -38,8 +39,30 @@ struct NATSRolesTests {
       }
       try passwords.write(
         toFile: folder.path + "/passwords.conf", atomically: true, encoding: .utf8)
-      server = try await NATSServerProcess.start(
-        arguments: ["-c", folder.path + "/single.conf"])
+      let path = folder.path
+      if count == 1 {
+        servers = [try await NATSServerProcess.start(arguments: ["-c", path + "/single.conf"])]
+      } else {
+        servers = try await NATSServerProcess.startCluster(of: count) { number, routes in
+          ["-c", try Ground.clusterFile(number, routes, path)]
+        }
+      }
+    }
+
+    /// cluster.conf as it is on one of the servers, which all run here.
+    private static func clusterFile(
+      _ number: Int, _ routes: [String], _ path: String
+    ) throws -> String {
+      var text = try String(contentsOfFile: path + "/cluster.conf", encoding: .utf8)
+      for (index, route) in routes.enumerated() {
+        text = text.replacing("nats://nats-\(index + 1):6222", with: route)
+      }
+      text = text.replacing("$NATS_NAME", with: "nats-\(number + 1)")
+        .replacing("http: 127.0.0.1:8222", with: "")
+        .replacing("host: 0.0.0.0\n  port: 6222", with: "listen: \(routes[number].dropFirst(7))")
+      let file = path + "/cluster-\(number).conf"
+      try text.write(toFile: file, atomically: true, encoding: .utf8)
+      return file
     }
 
     /// What a node of a role, or `callctl`, is told.
@@ -114,11 +137,67 @@ struct NATSRolesTests {
       "callload",
       [
         "--edge", cluster.url("e1"), "--edge", cluster.url("e2"), "--keys",
-        cluster.folder + "/keys.json", "--devices", "30", "--rate", "5", "--duration", "3s",
+        cluster.folder + "/keys.json", "--devices", "60", "--rate", "20", "--duration", "3s",
       ])
     #expect(load.status == 0, "\(load.text)")
     for node in cluster.running {
       #expect(!cluster.log(node).contains("Permitted"), "\(node): \(cluster.log(node))")
+    }
+  }
+
+  /// Records are on each of the three: one that is killed takes nothing along.
+  @Test func theClusterRunsOnThreeServers() async throws {
+    let ground = try await Ground(servers: 3)
+    defer { for server in ground.servers { server.stop() } }
+    let cluster = try await TestCluster.start(
+      nats: ground.server, name: "callmesh",
+      access: { role in
+        ground.access(role)
+          + (role == "coordinator" ? ["--journal-replicas", "3"] : [])
+      })
+    defer { cluster.stop() }
+    let alice = try await TestDevice(cluster, user: "alice", "a1")
+    let bob = try await TestDevice(cluster, user: "bob", "b1")
+    defer { for device in [alice, bob] { device.stop() } }
+    let first = CallID.random()
+    try await alice.device.place(PlaceRequest(call: first), to: "bob")
+    try await bob.waitForInvite(first)
+    ground.servers[2].kill()
+    // Whatever was under way is said again: the call is answered, and others follow.
+    #expect(try await bob.device.answer(first))
+    try await alice.device.hangUp(first)
+    let second = CallID.random()
+    try await alice.device.place(PlaceRequest(call: second), to: "bob")
+    try await bob.waitForInvite(second)
+    #expect(try await bob.device.answer(second))
+    for node in cluster.running {
+      #expect(!cluster.log(node).contains("Permitted"), "\(node): \(cluster.log(node))")
+    }
+  }
+
+  /// A gateway takes its jobs, signs what pushes allow, and reports, with the rights of its role.
+  @Test func aSleepingPhoneIsWoken() async throws {
+    let ground = try await Ground()
+    try await PushCluster.run(nats: ground.server, name: "callmesh", access: ground.access) {
+      stage in
+      let token = stage.fcmToken()
+      try await stage.register("bob", "phone", alert: token)
+      let alice = try await stage.attached("alice", "a1")
+      defer { alice.stop() }
+      let call = CallID.random()
+      try await alice.device.place(PlaceRequest(call: call, ringTimeoutSeconds: 120), to: "bob")
+      try await eventually("FCM has the push") {
+        try stage.newsByFCM(token).has(.ring, of: call)
+      }
+      let phone = try await stage.attached("bob", "phone", wokenFor: call)
+      defer { phone.stop() }
+      try await phone.waitForInvite(call)
+      #expect(try await phone.device.answer(call))
+      for node in stage.cluster.running {
+        let log = stage.cluster.log(node)
+        #expect(!log.contains("Permitted"), "\(node): \(log)")
+      }
+      #expect(stage.violations == [])
     }
   }
 

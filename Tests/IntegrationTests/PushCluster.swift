@@ -28,12 +28,17 @@ final class PushCluster: Sendable {
   ///   - script: what APNs does wrong from the first connection on.
   ///   - options: what every node is told beside the rest.
   ///   - gatewayOptions: what gateways are told beside that.
+  ///   - nats: a server of the test's own, with how roles reach it.
   static func run(
     coordinators: Int = 1, gateways: Int = 1, script: APNsScript = APNsScript(),
-    options: [String] = [], gatewayOptions: [String] = [],
+    options: [String] = [], gatewayOptions: [String] = [], nats: NATSServerProcess? = nil,
+    name: String = "test", access: (@Sendable (String) -> [String])? = nil,
     _ body: (PushCluster) async throws -> Void
   ) async throws {
-    let stage = try await start(coordinators, script, options)
+    let cluster = try await TestCluster.start(
+      coordinators: coordinators, edges: 1, options: options, nats: nats, name: name,
+      access: access)
+    let stage = try await start(cluster, script)
     do {
       for number in 1...gateways { try stage.startGateway("p\(number)", gatewayOptions) }
       for number in 1...gateways { try await stage.waitUntilServing("p\(number)") }
@@ -46,10 +51,8 @@ final class PushCluster: Sendable {
   }
 
   private static func start(
-    _ coordinators: Int, _ script: APNsScript, _ options: [String]
+    _ cluster: TestCluster, _ script: APNsScript
   ) async throws -> PushCluster {
-    let cluster = try await TestCluster.start(
-      coordinators: coordinators, edges: 1, options: options)
     do {
       return try await PushCluster(cluster, script)
     } catch {

@@ -29,7 +29,6 @@ package final class SimWorld: @unchecked Sendable {
   let instantOfBeginning = ContinuousClock.now
   private var queue = EventQueue()
   private var ready: [SimNode] = []
-  private var hooks: [() -> Void] = []
   private var farewells: [() -> Void] = []
   private let thread = pthread_self()
   private var isOver = false
@@ -77,15 +76,11 @@ package final class SimWorld: @unchecked Sendable {
       steps += 1
       body()
       runJobs()
-      for hook in hooks { hook() }
     }
     if failure == nil { now = max(now, end) }
   }
 
   package func run(for span: Span) { run(until: now + span) }
-
-  /// Called after every event, when its jobs have run.
-  package func onStep(_ hook: @escaping () -> Void) { hooks.append(hook) }
 
   /// Called at the end of the world, of those who must let go of each other then; the youngest
   /// first.
@@ -169,7 +164,6 @@ package final class SimWorld: @unchecked Sendable {
     for farewell in last.reversed() { farewell() }
     var dropped = EventQueue()
     swap(&dropped, &queue)
-    hooks.removeAll()
     for node in nodes { node.dismantle() }
     nodes.removeAll()
     ready.removeAll()

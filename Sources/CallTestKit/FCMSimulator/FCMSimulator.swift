@@ -95,10 +95,6 @@ package final class FCMSimulator: Sendable {
   /// Requests to send.
   package var requests: Int { state.withLock { $0.requests } }
 
-  package func setTokenLifetime(seconds: Int64) {
-    state.withLock { $0.tokenLifetimeSeconds = seconds }
-  }
-
   /// All access tokens end at once, as when a key is revoked.
   package func revokeTokens() { state.withLock { $0.tokens = [:] } }
 

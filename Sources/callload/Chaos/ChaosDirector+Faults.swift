@@ -1,4 +1,5 @@
 import CallClient
+import CallCore
 
 /// What each kind of fault does.
 extension ChaosDirector {

@@ -1,4 +1,5 @@
 import CallClient
+import CallCore
 
 /// Outages of NATS, of one server or of all, and of all edges.
 extension ChaosDirector {

@@ -1,4 +1,5 @@
 import CallClient
+import CallCore
 
 /// Injects the faults of a plan into a local cluster, and leaves it whole.
 package struct ChaosDirector: Sendable {

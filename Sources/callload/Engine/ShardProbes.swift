@@ -88,7 +88,6 @@ final class ShardProbes {
   }
 
   var sessionCount: Int { sessions.reduce(0) { $0 + $1.count } }
-  var attachedCount: Int { sessions.reduce(0) { $0 + $1.count { $0.isAttached } } }
 
   func start() {
     guard !isRunning else { return }

@@ -5,7 +5,6 @@ package struct TextStyle: Sendable, Equatable {
   package static let colored = TextStyle(usesColor: true)
 
   package func bold(_ text: String) -> String { wrap(text, "1") }
-  package func dim(_ text: String) -> String { wrap(text, "2") }
   package func good(_ text: String) -> String { wrap(text, "32") }
   package func bad(_ text: String) -> String { wrap(text, "1;31") }
 

@@ -29,6 +29,4 @@ public struct APNsTeams: Sendable {
     read[Substring(String(text))] = .some(token)
     return token
   }
-
-  func isBundle(_ text: String, of team: String) -> Bool { bundles[team]?.contains(text) == true }
 }

@@ -131,7 +131,6 @@ public final class APNsSimulator: Sendable {
   public var progress: (accepted: Int, violations: Int) {
     core.withLock { ($0.report.accepted, $0.report.violationsTotal) }
   }
-  public var connectionsOpen: Int { sockets.withLock { $0.connections.count } }
 
   /// A device got this token for an app.
   /// - Parameter topic: the bundle id, with `.voip` for a token of PushKit.
