@@ -64,7 +64,7 @@ enum CheckpointBenchmarks {
     _ outcome: inout Outcome
   ) {
     let resume = CoreBenchmarks.command(
-      .resume(CallID(high: 0, low: UInt64(number))), user: "alice\(number)", device: "a1",
+      .call(CallID(high: 0, low: UInt64(number)), .resume), user: "alice\(number)", device: "a1",
       callee: callees[number % 1000], number: UInt64(number))
     shard.handle(resume, now: now, into: &outcome)
     outcome.removeAll()

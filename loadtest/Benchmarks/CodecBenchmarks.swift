@@ -12,7 +12,7 @@ enum CodecBenchmarks {
     return [
       ("place", ClientFrame(id: 7, command: .place(address, place))),
       ("ack", ClientFrame(id: 0, command: .ack([AckItem(call: address, version: 1_048_577)]))),
-      ("answer", ClientFrame(id: 8, command: .answer(address, description: "v=0"))),
+      ("answer", ClientFrame(id: 8, command: .call(address, .answer(description: "v=0")))),
     ]
   }
 

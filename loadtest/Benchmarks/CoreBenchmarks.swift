@@ -27,11 +27,11 @@ enum CoreBenchmarks {
     }
     let request = PlaceRequest(call: id, description: "v=0 offer")
     say(.place(request), user: "alice\(id.low)", "a1", 9)
-    for (index, device) in devices.enumerated() { say(.alerting(id), device, UInt64(index)) }
-    say(.answer(id, description: "v=0 answer"), "b1", 0)
-    say(.connected(id), "b1", 0)
-    say(.connected(id), user: "alice\(id.low)", "a1", 9)
-    say(.hangUp(id), user: "alice\(id.low)", "a1", 9)
+    for (index, device) in devices.enumerated() { say(.call(id, .alerting), device, UInt64(index)) }
+    say(.call(id, .answer(description: "v=0 answer")), "b1", 0)
+    say(.call(id, .connected), "b1", 0)
+    say(.call(id, .connected), user: "alice\(id.low)", "a1", 9)
+    say(.call(id, .hangUp), user: "alice\(id.low)", "a1", 9)
     for effect in outcome.effects {
       guard case .deliver(let session, let delivery) = effect else { continue }
       let ack = Command.Body.ack([Acknowledgement(call: id, version: delivery.version)])
@@ -71,7 +71,8 @@ enum CoreBenchmarks {
     measure("core: a query", runs: 100_000) { run in
       let id = CallID(high: 0, low: number)
       shard.handle(
-        command(.query(id), device: "b1", callee: callees[999], number: 0), now: now, into: &outcome
+        command(.call(id, .query), device: "b1", callee: callees[999], number: 0), now: now,
+        into: &outcome
       )
       outcome.removeAll()
     }

@@ -36,7 +36,8 @@ enum SpeakerBenchmarks {
     let commands = (0..<1000).map { index in
       let user = UserKey(app: "demo", user: "a user of usual length \(index)")
       var command = CoreBenchmarks.command(
-        .alerting(CodecBenchmarks.id), user: user.user, device: "a device's id", callee: user,
+        .call(CodecBenchmarks.id, .alerting), user: user.user, device: "a device's id",
+        callee: user,
         number: UInt64(index))
       command.credential = .ticket(tickets.ticket(for: command, expires: .max, issued: 1, key: key))
       return command
