@@ -87,12 +87,9 @@ struct AppendWorld: Hashable {
         return "records of owner \(index) count twice, or in another order: \(self)"
       }
     }
-    // Once the second's record counts, the first's do no more.
-    if let first = counting.firstIndex(where: { $0.owner == 1 }),
-      counting[first...].contains(where: { $0.owner == 0 })
-    {
-      return "both owners' records count in turns: \(self)"
-    }
+    // Once a record of who took over counts, the former owner's do no more.
+    let changes = zip(counting, counting.dropFirst()).count { $0.owner != $1.owner }
+    if changes > 1 { return "both owners' records count in turns: \(self)" }
     return nil
   }
 

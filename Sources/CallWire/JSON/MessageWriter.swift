@@ -33,7 +33,10 @@ enum MessageWriter {
       json.key(field.quotedKey)
       return json.brackets { json in
         let pieces = place.load(as: UnsafePointer<UnsafeRawPointer>.self)
-        for index in 0..<count { json.element { write(pieces[index], field, into: &$0) } }
+        for index in 0..<count {
+          json.comma()
+          write(pieces[index], field, into: &json)
+        }
       }
     }
     if field.isChoice, quantifier.load(as: UInt32.self) != field.number { return }
