@@ -1,7 +1,7 @@
 extension AppendMachine {
   /// What the journal shows of an append whose answer was lost, or does not prove enough.
   public enum Settlement: Sendable, Equatable {
-    /// The record counts. `end`: the journal's last record.
+    /// The record counts. `end`: the journal's last record, or the last one before another owner's that counts.
     case ours(sequence: UInt64, end: UInt64)
     /// Nothing that counts came behind the record that it is to follow.
     case unchanged(end: UInt64)
@@ -46,17 +46,19 @@ extension AppendMachine.Settlement {
     var end = question.expecting
     var ours: UInt64?
     for (sequence, record) in records {
-      end = sequence
-      // Whatever stands behind it does not undo it.
-      if ours != nil { continue }
-      guard let record else { return .foreign }
-      switch chain.take(sequence, follows: record.follows) {
-      case .void: continue
-      case .gap: return .foreign
-      case .counts:
-        guard question.isAnsweredBy(record) else { return .foreign }
+      guard let record else {
+        if ours == nil { return .foreign }
+        break
+      }
+      let verdict = chain.take(sequence, follows: record.follows)
+      if verdict != .void {
+        // Behind our record another owner's counts: ours does as well, and nothing more of ours will. The end
+        // stays before it, so that the next append is refused.
+        if ours != nil { break }
+        guard verdict == .counts, question.isAnsweredBy(record) else { return .foreign }
         ours = sequence
       }
+      end = sequence
     }
     return ours.map { .ours(sequence: $0, end: end) } ?? .unchanged(end: end)
   }

@@ -50,6 +50,17 @@ import Testing
         == .ours(sequence: 10, end: 11))
   }
 
+  /// The next append of who finds this must not be taken: it would follow a record that is not the last that
+  /// counts, at the place where the store expects it.
+  @Test func somebodyElsesRecordBehindTheOwn() {
+    let ours = record(9, "me", follows: 8)
+    #expect(judge(ours, record(10, "you", follows: 9)) == .ours(sequence: 9, end: 9))
+    #expect(
+      judge(ours, record(10, "me", follows: 8), record(11, "you", follows: 9))
+        == .ours(sequence: 9, end: 10))
+    #expect(judge(ours, StoredRecord(sequence: 10, bytes: [0xff])) == .ours(sequence: 9, end: 9))
+  }
+
   @Test func somebodyElsesRecord() {
     #expect(judge(record(9, "you", follows: 8)) == .foreign)
     #expect(judge(record(9, "me", follows: 8, epoch: 4)) == .foreign)

@@ -161,6 +161,7 @@ import Testing
   private static func kind(_ command: ClientCommand) -> String {
     switch command {
     case .call(_, .signal(let kind, _)): "signal \(kind)"
+    case .call(_, let verb): verb.name
     default: String("\(command)".prefix { $0 != "(" })
     }
   }

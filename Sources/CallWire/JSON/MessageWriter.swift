@@ -43,7 +43,7 @@ enum MessageWriter {
     switch field.type {
     case PROTOBUF_C_TYPE_MESSAGE, PROTOBUF_C_TYPE_STRING:
       guard let piece = place.load(as: UnsafeRawPointer?.self),
-        field.message != nil || field.isAlwaysWritten || piece.load(as: UInt8.self) != 0
+        field.message != nil || field.isAlwaysWritten || !text(piece).isEmpty
       else { return }
       json.key(field.quotedKey)
       write(piece, field, into: &json)
@@ -80,6 +80,10 @@ enum MessageWriter {
     _ piece: UnsafeRawPointer, _ field: MessageShape.Field, into json: inout JSONWriter
   ) {
     if let shape = field.message { return write(piece, shape, into: &json) }
-    json.string(utf8: Arena.text(piece.assumingMemoryBound(to: UInt8.self)))
+    json.string(utf8: text(piece))
+  }
+
+  private static func text(_ piece: UnsafeRawPointer) -> UnsafeBufferPointer<UInt8> {
+    Arena.text(piece.assumingMemoryBound(to: UInt8.self))
   }
 }

@@ -94,12 +94,12 @@ enum PushJobMapping: Mapping {
   static let make = callmesh__v1__push_job__init
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .kept)
+    try c.message(PushTokenMapping.self, &value.token, &m.token, "token")
+    if value.token.isEmpty { try c.fail(.missing("token")) }
     try c.user(&value.user, &m.app, &m.user)
     try c.device(&value.device, &m.device)
     try c.id(&value.call, &m.call, "call")
     try c.known(&value.purpose, &m.purpose, "purpose")
-    try c.message(PushTokenMapping.self, &value.token, &m.token, "token")
-    if value.token.isEmpty { try c.fail(.missing("token")) }
     var dialect = value.dialect.rawValue
     try c.text(&dialect, &m.dialect, "dialect")
     if let known = PushDialect(rawValue: dialect) {
