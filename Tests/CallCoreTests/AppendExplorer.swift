@@ -55,6 +55,8 @@ struct AppendWorld: Hashable {
     case absenceBelieved
     /// Whoever finds the record takes it to count, whatever it follows.
     case chainIgnored
+    /// Whatever stands behind the own record is the end that the next append expects.
+    case othersBelieved
   }
 
   static let recordsOfOwner: UInt64 = 2
@@ -264,6 +266,9 @@ struct AppendWorld: Hashable {
       number: owner.number)
     let found = AppendMachine.Settlement.judge(
       question, behind: records.map { ($0.sequence, Optional($0.record)) })
+    if sabotage == .othersBelieved, case .ours(let sequence, _) = found {
+      return .ours(sequence: sequence, end: UInt64(length))
+    }
     if sabotage == .absenceBelieved, case .unchanged(let end) = found {
       return .ours(sequence: end, end: end)
     }
