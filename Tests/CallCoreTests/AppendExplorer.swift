@@ -53,7 +53,7 @@ struct AppendWorld: Hashable {
     case silenceBelieved
     /// An append that the journal does not show is taken for appended.
     case absenceBelieved
-    /// Whoever finds the record takes it to count, whatever it follows.
+    /// Whoever finds the own record takes it to count, whatever stands before it.
     case chainIgnored
     /// Whatever stands behind the own record is the end that the next append expects.
     case othersBelieved
@@ -257,10 +257,9 @@ struct AppendWorld: Hashable {
         record: JournalRecord(
           epoch: UInt64(record.owner), number: record.number, writer: "\(record.owner)",
           at: Self.now, entries: [],
-          follows: sabotage == .chainIgnored && record.owner == index
-            ? owner.position : record.follows)
+          follows: sabotage == .chainIgnored ? owner.position : record.follows)
       )
-    }
+    }.filter { sabotage != .chainIgnored || $0.record.writer == "\(index)" }
     let question = AppendMachine.Settlement.Question(
       follows: owner.position, expecting: expecting, writer: "\(index)", epoch: UInt64(index),
       number: owner.number)
