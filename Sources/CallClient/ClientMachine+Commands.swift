@@ -74,7 +74,7 @@ extension ClientMachine {
     pending[index] = entry
   }
 
-  /// Says again what was not answered in time, and gives up what was said often enough.
+  /// Retransmits what was not answered in time, and gives up what was said often enough.
   mutating func resendDue(now: Timestamp, into actions: inout [Action]) {
     var index = 0
     while index < pending.count {

@@ -2,7 +2,7 @@ internal import CallCore
 
 /// Commands that came to a shard before it serves.
 ///
-/// A command that is said again takes its new place. For when a new owner asks for sessions, each
+/// A command that is retransmitted takes its new place. For when a new owner asks for sessions, each
 /// edge says everything again that has no answer yet, in the right order; what came here by itself
 /// may lack its beginning, which went to the former owner.
 struct CommandQueue {
@@ -10,7 +10,7 @@ struct CommandQueue {
     var session: SessionRef
     var request: UInt64
   }
-  /// nil: said again later.
+  /// nil: retransmitted later.
   private var commands: [Command?] = []
   private var places: [Key: Int] = [:]
 

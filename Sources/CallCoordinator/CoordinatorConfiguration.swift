@@ -56,12 +56,12 @@ public struct CoordinatorConfiguration: Sendable {
   /// try again. Shorter than what an edge waits for a reply.
   public var formerOwnerTimeout = Span.seconds(4)
 
-  /// Of one shard between two checkpoints, and so what a new owner replays at most, beside what is
-  /// under way while one is written: journal records,
+  /// A shard writes a checkpoint when this many records have collected since the last one. This and the two
+  /// limits below bound what a new owner replays.
   public var checkpointEveryRecords = 2000
-  /// and their bytes,
+  /// Or when the records have this many bytes.
   public var checkpointEveryBytes = 4_000_000
-  /// and the age of the oldest of them.
+  /// Or when the oldest of the records is this old.
   public var checkpointEvery = Span.seconds(300)
   /// Before a checkpoint that could not be written is tried again.
   public var checkpointRetry = Span.seconds(5)
@@ -73,8 +73,7 @@ public struct CoordinatorConfiguration: Sendable {
   public var releasesAtOnce = 4
   /// How long a shard's next owner is waited for before it counts as having the shard.
   public var handOverPatience = Span.milliseconds(500)
-  /// Between two of them while the node stays and only gives a newcomer its share; one that leaves
-  /// does not wait.
+  /// The pause between two shards that this node releases to a newcomer. A node that leaves makes none.
   public var rebalanceInterval = Span.milliseconds(50)
   /// Shards that are read back from the store at the same time.
   public var recoveriesAtOnce = 8
@@ -84,8 +83,8 @@ public struct CoordinatorConfiguration: Sendable {
   /// others once this node is gone.
   public var shutdownTimeout = Span.seconds(15)
 
-  /// How often a record is appended that leaves no trace in a journal which can be read. After that
-  /// the record itself must be what the journal does not take; nothing of it was said to anybody.
+  /// How often an append is attempted while the journal can be read and does not have the record. Then the
+  /// shard is given up: the journal does not take this record, and none of its effects has left.
   public var appendAttemptsMax = 12
 
   public var sessionTickets = SessionTickets.required

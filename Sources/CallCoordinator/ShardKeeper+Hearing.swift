@@ -16,8 +16,8 @@ extension ShardKeeper {
     with.bus.publish(with.subjects.heartbeats, ClusterCodec.encode(heartbeat))
   }
 
-  /// While nobody listens at an address, the server says so to whoever asks. An edge's is where its deliveries
-  /// go; what is empty it does not mind.
+  /// Asks whether anybody subscribes to a node's subject: the server answers at once where nobody does. An edge
+  /// is asked at the subject of its deliveries, and ignores the empty message.
   nonisolated func probe(_ probe: Membership.Probe) async {
     let subject =
       probe.isEdge

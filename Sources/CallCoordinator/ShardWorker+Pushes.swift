@@ -97,7 +97,7 @@ extension ShardWorker {
   }
 
   /// Not for a call that rings no more, and not for a shard that another owner speaks for: that one
-  /// says again what still matters.
+  /// retransmits what still matters.
   private func isWanted(_ push: PendingPush) -> Bool {
     holding(push.term)?.machine.stillWants(push.job) == true
   }

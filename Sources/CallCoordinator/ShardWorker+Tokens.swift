@@ -14,7 +14,7 @@ extension ShardWorker {
     var step: TokenStep
   }
 
-  /// A question to the shard of a former owner, said again until it is answered.
+  /// A question to the shard of a former owner, retransmitted until it is answered.
   struct Exchange {
     var term: ShardTerm
     var token: UInt64
@@ -146,7 +146,7 @@ extension ShardWorker {
       else { continue }
       switch reply {
       case .done: end(request, exchange, .told, now: now)
-      // It is said again in a moment.
+      // It is retransmitted in a moment.
       case .error(let error) where error.code == .tryAgain: continue
       case .error, .attached, .registered, .call, .answer, .calls:
         end(request, exchange, .failed, now: now)
@@ -161,7 +161,7 @@ extension ShardWorker {
     tokenStepDone(exchange.term, exchange.token, result, now: now)
   }
 
-  /// Says again what is due, and gives up what has waited for too long.
+  /// Retransmits what is due, and gives up what has waited for too long.
   func askAgain(now: Timestamp) {
     guard exchangeAt <= now else { return }
     exchangeAt = .distantFuture

@@ -287,7 +287,7 @@ extension Call {
     }
   }
 
-  /// Says again, under the same ids, the pushes that were decided and still matter: whether they left
+  /// Retransmits, under the same ids, the pushes that were decided and still matter: whether they left
   /// is not known. The work queue takes each once.
   func sayPushesAgain(
     _ devices: [User.Device], _ context: CallContext, into outcome: inout Outcome

@@ -116,7 +116,7 @@ extension Call {
     }
   }
 
-  /// The caller's device is back, or says again that it is there.
+  /// The caller's device is back, or repeats that it is there.
   mutating func callerAttached(
     _ session: SessionRef, _ context: CallContext, into outcome: inout Outcome
   ) {

@@ -48,7 +48,7 @@ public struct CallError: Error, Hashable, Sendable, CustomStringConvertible {
     case unknownCall = 400
     case callIDTaken = 401
     case notParty = 402
-    case callEnded = 403
+    // 403 was never raised.
     case wrongState = 404
     case tooManyCalls = 405
     case tooManyLiveCalls = 406
@@ -102,7 +102,6 @@ extension CallError.Code {
     case .unknownCall: "There is no such call, or it ended long ago."
     case .callIDTaken: "This call id is in use for a call with other content."
     case .notParty: "This device has no part in the call."
-    case .callEnded: "The call has ended."
     case .wrongState: "The call is not in a state that allows this."
     case .tooManyCalls: "Too many calls from one caller to one callee in a short time."
     case .tooManyLiveCalls: "Too many live calls on one device."

@@ -13,7 +13,7 @@ public struct CallLimits: Sendable, Equatable {
   /// How long a call waits for a registered device whose session broke just before the call was
   /// placed, and for any device while an edge is missing. Zero: nobody is waited for.
   public var reattachGrace: Span = .seconds(5)
-  /// Before a delivery is said again: first, second, … time. After the last it is given up until
+  /// Before a delivery is retransmitted: first, second, … time. After the last it is given up until
   /// the device attaches again.
   public var deliveryRepeats: [Span] = [
     .milliseconds(500), .seconds(1), .seconds(2), .seconds(4),
@@ -27,11 +27,12 @@ public struct CallLimits: Sendable, Equatable {
   public var cleanUpPushLifetime: Span = .seconds(30)
   /// For how long the provider keeps a missed-call notice for a phone that is off.
   public var missedNoticeLifetime: Span = .seconds(86_400)
-  /// For how long a new owner says again the pushes of which it does not know that they left. Shorter
-  /// than the work queue knows ids again.
+  /// For how long a new owner adds pushes to the work queue again, where it does not know that they left. It
+  /// is shorter than the time in which the queue recognises an id that it had.
   public var pushesSaidAgain: Span = .seconds(240)
   public var registrationLifetime: Span = .seconds(90 * 86_400)
-  /// How old what a registration says of when its device was seen may grow before it is written anew.
+  /// A registration holds the time at which its device was last seen. It is written again when that time is
+  /// older than this.
   public var seenWrittenEvery: Span = .seconds(86_400)
   /// How often registrations are searched for those that were unseen for too long.
   public var expiryEvery: Span = .seconds(3600)

@@ -62,7 +62,7 @@ public struct JournalEntry: Sendable, Equatable {
     /// A side's session broke: until when it may come back; nil once it is back.
     case callerLost(until: Timestamp?)
     case winnerLost(until: Timestamp?)
-    /// Every device acknowledged the end: a new owner need not say it again.
+    /// Every device acknowledged the end: a new owner need not retransmit it.
     case settled
     /// A push was decided: none of this purpose to this device follows for this call.
     case pushed(DeviceID, PushPurpose)

@@ -4,7 +4,7 @@ struct Endpoint: Sendable {
     var delivery: Delivery
     /// How often it was sent.
     var attempts: Int
-    /// When to say it again.
+    /// When to retransmit it.
     var nextAt: Timestamp
   }
 
@@ -78,7 +78,7 @@ struct Endpoint: Sendable {
     return signals
   }
 
-  /// Says again what is due. Returns how many.
+  /// Retransmits what is due. Returns how many.
   mutating func repeatDue(_ context: CallContext, into outcome: inout Outcome) -> Int {
     guard let session else { return 0 }
     var count = 0

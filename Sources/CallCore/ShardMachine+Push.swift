@@ -14,7 +14,7 @@ extension ShardMachine {
     }
   }
 
-  /// A gateway reports. Said again, it changes nothing more.
+  /// A gateway reports. A repetition changes nothing more.
   mutating func pushReported(
     _ command: Command, _ report: PushReport, _ context: CallContext, into outcome: inout Outcome
   ) {

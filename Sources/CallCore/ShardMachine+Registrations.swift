@@ -12,7 +12,7 @@ extension ShardMachine {
       seenAt: context.now)
     let reply = PendingReply(command)
     let fingerprints = mayPush ? registration.fingerprints : []
-    // Said again while the first is on its way: one answer comes.
+    // Retransmitted while the first is on its way: one answer comes.
     if let reply, isPending(reply) { return }
     if pendingClaims.count + pendingStores.count >= limits.registrationsWaiting {
       let error = CallError(.tryAgain, retryAfterMilliseconds: 1000)

@@ -194,7 +194,7 @@ package struct CommandOutbox {
   }
 
   /// Whether a reply says that a call is not known whose `place` still waits for its own: the command
-  /// has overtaken it. It stays, and is said again behind the `place`.
+  /// has overtaken it. It stays, and is retransmitted behind the `place`.
   package func hasOvertaken(session: UInt64, request: UInt64, _ reply: Reply) -> Bool {
     guard case .error(let error) = reply, error.code == .unknownCall,
       let call = pending[Key(session: session, request: request)]?.command.body.call

@@ -70,7 +70,7 @@ extension DeviceSession {
   }
 
   private mutating func noteError(_ code: CallError.Code, _ call: CallID, _ body: Command.Body) {
-    if [.unknownCall, .callEnded, .notParty].contains(code) { return forget(call) }
+    if code == .unknownCall || code == .notParty { return forget(call) }
     guard body.placing != nil else { return }
     if case .place = body, code.rawValue < 500, code != .callIDTaken {
       // Refused by its shard; another attempt may be under way.

@@ -153,7 +153,7 @@ final class EdgeLoop {
 
   /// Hands a command to its shard.
   func submit(_ command: Command, now: Timestamp) -> Submission {
-    // What is said again is counted once.
+    // What is retransmitted is counted once.
     if AppGate.limits(command.body), !outbox.isWaiting(command),
       let error = shared.apps.refusal(of: command, now: now)
     {

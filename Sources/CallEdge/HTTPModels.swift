@@ -26,7 +26,7 @@ extension CallError.Code {
     case .forbidden, .notParty, .foreignPushTopic: 403
     case .noSuchResource, .unknownDevice, .unknownCall: 404
     case .methodNotAllowed: 405
-    case .callIDTaken, .callEnded, .wrongState: 409
+    case .callIDTaken, .wrongState: 409
     case .frameTooLarge: 413
     case .rateLimited, .tooManyDevices, .tooManyCalls, .tooManyLiveCalls, .tooManySignals: 429
     case .internalError: 500

@@ -164,8 +164,8 @@ final class ConnectionThread: @unchecked Sendable {
     return sleeps ? Self.milliseconds(until: next) : 0
   }
 
-  /// Whether nothing but the outbox may have something for the thread. To be asked once the thread
-  /// passes for asleep, never before.
+  /// Whether only the outbox may still have work for the thread. Ask this after the thread has marked itself
+  /// as asleep, not before.
   var isLeftToItself: Bool { jobs.isEmpty && !timers.areArmedAnew }
 
   /// Does what is due; returns when to do so again.

@@ -582,7 +582,7 @@ extension [ClientMachine.Action] {
       device.hear(id, 6, .stop(Stop(reason: .answeredElsewhere)))
     }
     #expect(device.machine.calls.count == 40)
-    for request in requests { device.hear(.reply(id: request, .error(CallError(.callEnded)))) }
+    for request in requests { device.hear(.reply(id: request, .error(CallError(.wrongState)))) }
     device.hear(ring(40), 6, .stop(Stop(reason: .unanswered, missed: true)))
     #expect(device.machine.calls.count == 16)
   }

@@ -301,7 +301,7 @@ extension WorkerBench {
         bench.edge.items.contains {
           if case .notice(let notice) = $0.body { notice.kind == .tokenTaken } else { false }
         })
-      // More where a slow machine had a question said again.
+      // More where a slow machine had a question retransmitted.
       #expect(bench.metrics.tokenClaims.value >= 2)
     }
   }

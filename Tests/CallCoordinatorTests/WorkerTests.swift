@@ -469,7 +469,7 @@ import Testing
     await bench.bus.close()
   }
 
-  /// What an edge says again when it is asked for its sessions comes in the right order; what came
+  /// What an edge retransmits when it is asked for its sessions comes in the right order; what came
   /// before may lack its beginning.
   @Test func whatIsSaidAgainTakesItsNewPlace() async throws {
     try await WorkerBench().run { bench in

@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  /// A candidate that is said again after its connection broke goes under the id that it had.
+  /// A candidate that is retransmitted after its connection broke goes under the id that it had.
   @Test func anotherIDIsAnotherCandidate() {
     var bench = Bench()
     bench.attach("b1")

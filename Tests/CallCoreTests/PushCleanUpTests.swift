@@ -345,7 +345,7 @@ import Testing
     #expect(events.contains { $0.device == "b1" && $0.what == "push accepted" })
     #expect(events.contains { $0.device == "b3" && $0.purpose == .missedNotice })
     let rejected = events.filter { $0.what == "push rejected" }
-    #expect(rejected.count == 1, "a report said again is one event")
+    #expect(rejected.count == 1, "a report retransmitted is one event")
     #expect(rejected.first?.reason == "BadTopic")
   }
 }

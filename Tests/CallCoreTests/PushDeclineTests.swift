@@ -40,7 +40,7 @@ import Testing
     #expect(bench.stops("b1").map(\.reason) == [busy ? .busy : .declined])
     #expect(bench.stops("b2").isEmpty)
     #expect(bench.ends.isEmpty)
-    // The request said again has no second effect.
+    // The request retransmitted has no second effect.
     _ = bench.take()
     bench.say(body, device: "b1", session: request)
     #expect(bench.stops("b1").isEmpty)

@@ -17,7 +17,7 @@ import Testing
     var bench = sleeping()
     bench.place()
     var next = bench.takenOver(checkpoint: checkpoint, registered: ["b1"], after: .seconds(4))
-    #expect(next.pushes.map(\.id) == bench.pushes.map(\.id), "said again, under the same id")
+    #expect(next.pushes.map(\.id) == bench.pushes.map(\.id), "retransmitted, under the same id")
     #expect(next.pushes.first?.ringDeadline == bench.pushes.first?.ringDeadline)
     #expect(next.journalledPushes == ["b1 ring"], "no second fact")
     #expect(next.ends.isEmpty, "it is still expected")
@@ -41,7 +41,7 @@ import Testing
     #expect(next.ends.map(\.reason) == [.unanswered])
     #expect(next.pushes("b1") == [.cancel])
     var third = next.takenOver(checkpoint: checkpoint, registered: ["b1"], after: .seconds(1))
-    #expect(third.pushes.map(\.id) == next.pushes.map(\.id), "the same one, said again")
+    #expect(third.pushes.map(\.id) == next.pushes.map(\.id), "the same one, retransmitted")
     #expect(third.ends.count == 1)
     third.pass(.seconds(60))
     #expect(third.journalledPushes == ["b1 ring", "b1 cancel"])
@@ -50,7 +50,7 @@ import Testing
     #expect(third.invites("b1").isEmpty)
   }
 
-  @Test("R10: clean-ups and notices are said again while they matter, and not later")
+  @Test("R10: clean-ups and notices are retransmitted while they matter, and not later")
   func saidAgain() {
     var bench = Bench()
     bench.enrol("b1", voip: "v1", alert: "a1")
@@ -83,7 +83,7 @@ import Testing
     #expect(next.pushes.map(\.id) == bench.pushes.map(\.id))
   }
 
-  @Test("a push whose token went meanwhile is not said again") func tokenWent() {
+  @Test("a push whose token went meanwhile is not retransmitted") func tokenWent() {
     let bench: Bench = {
       var bench = sleeping()
       bench.place()

@@ -290,7 +290,7 @@ import Testing
     #expect(bench.report(outcome, "b2") == .done)
     #expect(bench.ends.map(\.reason) == [.unreachable])
     #expect(bench.stops("alice1").map(\.reason) == [.unreachable])
-    #expect(bench.report(outcome, "b2", again: true) == .done, "said again")
+    #expect(bench.report(outcome, "b2", again: true) == .done, "retransmitted")
     #expect(bench.ends.count == 1)
   }
 

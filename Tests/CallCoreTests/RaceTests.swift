@@ -409,7 +409,7 @@ import Testing
     #expect(reasons == [.cancelled])
   }
 
-  @Test("R9, R17: a candidate that is said again is handed over once")
+  @Test("R9, R17: a candidate that is retransmitted is handed over once")
   func r9Candidates() {
     var bench = Bench()
     bench.attach("b1")

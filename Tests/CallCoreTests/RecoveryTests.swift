@@ -48,7 +48,7 @@ import Testing
     #expect(next.stops("alice1").map(\.reason) == [.unanswered])
   }
 
-  @Test("R9, R10: a candidate said again to the new owner is handed over once")
+  @Test("R9, R10: a candidate retransmitted to the new owner is handed over once")
   func candidatesAreNotDoubled() {
     var bench = Bench()
     bench.attach("b1")

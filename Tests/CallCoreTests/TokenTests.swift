@@ -87,7 +87,7 @@ import Testing
     #expect(bench.registration("b1")?.request.voipToken?.token == "v1", "newer than the report")
   }
 
-  @Test("R12: the store fails: said again, it is stored again") func storeFails() {
+  @Test("R12: the store fails: retransmitted, it is stored again") func storeFails() {
     var bench = Bench()
     bench.enrol("b1", voip: "v1", can: [])
     bench.pass(.seconds(1))
@@ -246,7 +246,7 @@ import Testing
     #expect(bench.effects.contains { $0.refuses(.tryAgain) })
   }
 
-  @Test("R9, R13: a register said again while it waits is answered once") func saidAgain() {
+  @Test("R9, R13: a register retransmitted while it waits is answered once") func saidAgain() {
     var bench = Bench()
     begin(&bench)
     bench.say(
@@ -332,7 +332,7 @@ import Testing
     #expect(attached.pushes.isEmpty, "silence wakes nobody without a token")
   }
 
-  @Test("R13: said again, or to whoever has no such token: confirmed") func saidAgainToFormer() {
+  @Test("R13: retransmitted, or to whoever has no such token: confirmed") func saidAgainToFormer() {
     var bench = Bench()
     #expect(bench.say(taken(), device: "nobody") == .done)
     bench.enrol("b1", voip: "v1", alert: "a1")

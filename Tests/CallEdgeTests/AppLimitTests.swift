@@ -195,7 +195,7 @@ private let start = Timestamp(microseconds: wallSeconds * 1_000_000)
       }
       #expect(error.code == .rateLimited && error.retryAfterMilliseconds == 1000)
       #expect(error.message.hasPrefix("callsPerUser: at most 1 calls a second"))
-      // What it does not say again: nothing was placed.
+      // What it does not retransmit: nothing was placed.
       client.say(13, .ping)
       #expect(try await client.reply() == (13, .done))
       let name = "callmesh_app_limited_total{app=\"demo\",limit=\"callsPerUser\"}"

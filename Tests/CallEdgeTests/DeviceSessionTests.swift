@@ -458,7 +458,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     #expect(!machine.take().contains { if case .reply(_, .error) = $0 { true } else { false } })
     machine.say(61, .call(CallAddress(call: call), .query))
     #expect(machine.take() == [.reply(61, .error(tooFast))])
-    // The command that was refused may be said again; 20 a second are taken.
+    // The command that was refused may be retransmitted; 20 a second are taken.
     machine.now = machine.now + .milliseconds(50)
     machine.say(61, .call(CallAddress(call: call), .query))
     #expect(machine.take() == [.forward(request: 61, callee: ann, .call(call, .query))])
@@ -852,7 +852,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
       machine.refuse(UInt64(index + 2), .placing(index), .overloaded)
       #expect(machine.take().contains(where: error(UInt64(index + 2), .overloaded)))
     }
-    // One that is there, or may be, is not forgotten because it could not be said again.
+    // One that is there, or may be, is not forgotten because it could not be retransmitted.
     machine.place(30, as: 40)
     machine.reply(40, .placing(30), .error(CallError(.tryAgain)))
     machine.place(31, as: 41)

@@ -297,12 +297,12 @@ private let ann = UserKey(app: "demo", user: "ann")
       let one = try await edge.device("ann", "phone")
       let two = try await edge.device("ann", "tablet")
       edge.shards.follow { command in
-        .error(CallError(command.device == "phone" ? .notParty : .callEnded))
+        .error(CallError(command.device == "phone" ? .notParty : .unknownCall))
       }
       one.client.say(2, .call(CallAddress(call: call), .query))
       two.client.say(2, .call(CallAddress(call: call), .query))
       #expect(try await one.client.errorReply() == (2, .notParty))
-      #expect(try await two.client.errorReply() == (2, .callEnded))
+      #expect(try await two.client.errorReply() == (2, .unknownCall))
     }
   }
 

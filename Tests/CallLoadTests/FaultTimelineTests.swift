@@ -55,7 +55,7 @@ import callload
     timeline.begin(Fault.test(2, .killCoordinator, shards: [3]), carried: [], at: at(13))
     timeline.answered(shard: 3, fault: 2, at: at(15))
     #expect(excused(11) == at(15))
-    // Where messages get lost they are said again, which takes a while longer.
+    // Where messages get lost they are retransmitted, which takes a while longer.
     timeline.begin(Fault.test(3, .killNATS, shards: [3]), carried: [], at: at(20))
     timeline.lifted(fault: 3, at: at(20.5))
     timeline.answered(shard: 3, fault: 3, at: at(21))

@@ -123,7 +123,7 @@ import Testing
     let effects = bench.sent(1, outcome)
     #expect(Self.report(effects) == [outcome])
     #expect(Self.settled(effects) == [])
-    // It says again what it said, and to the queue that it is at it.
+    // It retransmits what it said, and to the queue that it is at it.
     #expect(Self.report(bench.tick(at: 0.5)) == [outcome])
     #expect(Self.report(bench.tick(at: 0.6)) == [])
     #expect(Self.report(bench.tick(at: 1.5)) == [outcome])

@@ -90,7 +90,7 @@ import Testing
   }
 
   /// A device counts upwards for as long as its process lives, through all its connections; a command
-  /// that it says again keeps its id.
+  /// that it retransmits keeps its id.
   @Test func idsCountUpwards() {
     for block in Self.blocks where block.info.hasPrefix("text conversation") {
       var said: [String: [UInt64: String]] = [:]

@@ -173,7 +173,7 @@ import Testing
     } catch {
       try #require(Self.codes.contains(error.error.code), "\(error)")
     }
-    // What was read can be said again.
+    // What was read can be retransmitted.
     if let read { try #require(try codec.decodeClient(codec.encode(read)) == read) }
     do throws(FrameError) {
       let frame = try codec.decodeServer(bytes)

@@ -163,7 +163,7 @@ struct NATSRolesTests {
     try await alice.device.place(PlaceRequest(call: first), to: "bob")
     try await bob.waitForInvite(first)
     ground.servers[2].kill()
-    // Whatever was under way is said again: the call is answered, and others follow.
+    // Whatever was under way is retransmitted: the call is answered, and others follow.
     #expect(try await bob.device.answer(first))
     try await alice.device.hangUp(first)
     let second = CallID.random()

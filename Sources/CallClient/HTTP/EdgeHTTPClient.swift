@@ -6,7 +6,7 @@ internal import NIOPosix
 /// What a device does over HTTP, without a session: registers, and speaks of a call that a push told
 /// it of.
 ///
-/// Each request is said again, to the next edge, until one answers or `Options.deadline` is over; all
+/// Each request is retransmitted, to the next edge, until one answers or `Options.deadline` is over; all
 /// of them may be said twice. HTTPS where the edge is at `wss://`.
 public struct EdgeHTTPClient: Sendable {
   public struct Options: Sendable {
@@ -104,7 +104,7 @@ public struct EdgeHTTPClient: Sendable {
     }
   }
 
-  /// - Returns: nil: the request is to be said again, if there is time.
+  /// - Returns: nil: the request is to be retransmitted, if there is time.
   /// - Throws: the refusal.
   private static func take<Value>(
     _ response: EdgeResponse?, _ plan: inout RetryPlan, _ read: ([UInt8]) -> Value?

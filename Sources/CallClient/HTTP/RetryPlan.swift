@@ -1,6 +1,6 @@
 package import CallCore
 
-/// When an HTTP request to the edges is said again, and when not. A pure machine: one per request.
+/// When an HTTP request to the edges is retransmitted, and when not. A pure machine: one per request.
 ///
 /// Every request of the device protocol may be said twice, so one whose answer was lost is said
 /// again like one that never arrived.

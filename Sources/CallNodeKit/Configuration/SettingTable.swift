@@ -251,7 +251,7 @@ extension Setting {
     ),
     Setting(
       .deliveryRepeats, .calls, .durations(0.05, 60), "500ms,1s,2s,4s",
-      "After how long what a device has not acknowledged is said again: first, second, … time."),
+      "After how long what a device has not acknowledged is retransmitted: first, second, … time."),
     Setting(
       .endedCallKept, .calls, .duration(1, 86_400), "10m",
       "How long an ended call is remembered, so that a late device learns what became of it."),

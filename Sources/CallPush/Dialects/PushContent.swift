@@ -3,8 +3,8 @@ public import CallCore
 /// What one push says: the job, and what was minted for it.
 public struct PushContent: Sendable, Equatable {
   public var job: PushJob
-  /// With which the device may decline the call, say busy or ask its state without logging in.
-  /// Empty: it carries none. A secret: it goes into the payload and nowhere else.
+  /// The device may decline the call, say busy or ask for the call's state with it, without logging in. Empty
+  /// where there is none. It is secret, and goes into the payload only.
   public var capability: String
 
   public init(job: PushJob, capability: String = "") {

@@ -93,7 +93,7 @@ extension GatewayMachine {
     }
   }
 
-  /// A shard answered a report. Where it asks to try again, nothing changes: it will be said again.
+  /// A shard answered a report. Where it asks to try again, nothing changes: it will be retransmitted.
   package mutating func answered(
     _ number: UInt64, now: Timestamp, into effects: inout [Effect]
   ) {

@@ -1,6 +1,6 @@
 package import CallCore
 
-/// The reports that no shard has answered yet: each is said again until it is, and given up in the end.
+/// The reports that no shard has answered yet: each is retransmitted until it is, and given up in the end.
 /// A value; the time is an argument.
 package struct GatewayReports: Sendable {
   package struct Pending: Sendable, Equatable {
@@ -21,7 +21,7 @@ package struct GatewayReports: Sendable {
 
   /// At most so many wait. Policy: a further one is said once, and nobody waits for its answer.
   private let capacity: Int
-  /// How long after saying it for the first, second, … time it is said again.
+  /// How long after saying it for the first, second, … time it is retransmitted.
   private let repeats: [Span]
   private var waiting: [UInt64: State] = [:]
   private var lastNumber: UInt64 = 0

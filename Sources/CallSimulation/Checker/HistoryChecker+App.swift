@@ -86,7 +86,7 @@ extension HistoryChecker {
     }
     let epoch = signal.index >> 20
     if let before = app.signalsSeen.updateValue(epoch, forKey: signal.body) {
-      // Said again to a new owner, which does not know what was acknowledged to the former one.
+      // Retransmitted to a new owner, which does not know what was acknowledged to the former one.
       if epoch > before { return }
       try refuse("hears signal \(number) of \(sender) twice")
     }

@@ -143,7 +143,7 @@ package struct HistoryChecker: Sendable {
     /// When somebody asked for the removal, or it gave way.
     var removalAskedAt: Timestamp?
 
-    /// A removal may be said again, and again, before it is carried out.
+    /// A removal may be retransmitted several times before it is carried out.
     func mayGo(at now: Timestamp) -> Bool {
       removalAskedAt.map { now < $0 + .seconds(40) } ?? false
     }

@@ -9,12 +9,12 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case chainIgnored = "chain-ignored"
   /// A new owner reads the calls back without their ring timeouts.
   case deadlineLostOnReplay = "deadline-lost-on-replay"
-  /// A command that is said again is carried out again: by seed, a signal, a placing, an answer or
+  /// A command that is retransmitted is carried out again: by seed, a signal, a placing, an answer or
   /// what ends the call.
   case appliedTwice = "applied-twice"
   /// A device that lost ends the answered call by declining.
   case lateDeclineEnds = "late-decline-ends"
-  /// What a device missed is not said again.
+  /// What a device missed is not retransmitted.
   case notRepeated = "not-repeated"
   /// Edges tell a new owner nothing of their sessions.
   case announcementsIgnored = "announcements-ignored"
@@ -99,7 +99,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
   /// Within so many seeds of that intensity it is found: so many are run by default.
   package var seedsMost: Int {
     switch self {
-    // What is not said again has to get lost, at the end of a call, for a device that stays attached.
+    // What is not retransmitted has to get lost, at the end of a call, for a device that stays attached.
     case .notRepeated, .registrationUnfenced, .secondDeviceUnannounced: 60
     default: 20
     }

@@ -93,7 +93,7 @@ package enum StatusText {
             + "\(Figures.rate(view.rates.callsEnded)) ended; "
             + "\(Figures.rate(view.rates.commands)) commands, "
             + "\(Figures.rate(view.rates.deliveries)) deliveries "
-            + "(\(Figures.decimal(repeats)) % said again), \(span)",
+            + "(\(Figures.decimal(repeats)) % retransmitted), \(span)",
         ],
         [
           "Journal",

@@ -29,6 +29,6 @@ package struct Fault: Sendable, Equatable {
   }
 
   /// How long after it is over something may still be late for it: what a device has not
-  /// acknowledged is said again after up to 4 s, an edge asks a shard again after 1 s.
+  /// acknowledged is retransmitted after up to 4 s, an edge asks a shard again after 1 s.
   package var afterglowMicroseconds: Int64 { losesMessages ? 4_500_000 : 1_500_000 }
 }

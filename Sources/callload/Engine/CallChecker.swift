@@ -54,7 +54,8 @@ package struct CallChecker: Sendable {
     var refusal: CallError.Code?
   }
 
-  /// What of one edge may reach us later than what of another, and clocks' coarseness.
+  /// How much later a message of one edge may arrive here than one of another edge. Covers the resolution of
+  /// clocks, too.
   static let skew: Span = .seconds(2)
   /// An end may be told this much before the deadline as we count it.
   static let early: Span = .seconds(1)

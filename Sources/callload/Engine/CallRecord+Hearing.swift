@@ -146,8 +146,7 @@ extension CallRecord {
       if error.code == .unknownCall, accepted { forgottenBy = forgottenBy ?? device }
       // Nothing more will be heard of a call that was not taken, or is not known any more. One that
       // is not known yet may still come.
-      let isGone = error.code == .unknownCall && accepted || error.code == .callEnded
-      if command == .place || isGone {
+      if command == .place || error.code == .unknownCall && accepted {
         _ = change(device) { $0.left = true }
       }
     case .attached, .registered, .calls: break

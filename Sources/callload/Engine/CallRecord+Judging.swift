@@ -210,7 +210,7 @@ extension CallRecord {
     _ device: Int, _ what: TraceLine.What, _ code: CallError.Code, at time: Timestamp
   ) -> Bool {
     switch code {
-    case .callEnded, .wrongState, .notParty: break
+    case .wrongState, .notParty: break
     // What the caller said meanwhile of a call that was refused.
     case .unknownCall: return !accepted && refusal != nil && what != .place
     default: return false

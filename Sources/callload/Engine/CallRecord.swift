@@ -108,7 +108,7 @@ struct CallRecord: Sendable {
   var ringOverAt: Timestamp?
   /// When it rings out by the cluster's word, by this machine's clock.
   var ringsOutAt: Timestamp?
-  /// Told to ring when it should not be, and ends said again in another way: a fault may explain
+  /// Told to ring when it should not be, and ends repeated in another way: a fault may explain
   /// them.
   var oddities: [Oddity] = []
   /// Somebody was told that there is no such call, though it had been taken.

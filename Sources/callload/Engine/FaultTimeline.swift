@@ -11,7 +11,7 @@ package struct FaultTimeline: Sendable {
     var from: Timestamp
     /// Nothing while it lasts.
     var until: Timestamp?
-    /// Lost messages are said again in this time after the end.
+    /// Lost messages are retransmitted in this time after the end.
     var afterglow: Span
 
     /// Whether it lies at least partly in a time.
@@ -234,7 +234,7 @@ package struct FaultTimeline: Sendable {
     var since = Timestamp(microseconds: 0)
     var until = since
     for window in windows.sorted(by: { $0.from < $1.from }) where window.from <= moment {
-      // Between two of them it had no time to be announced anew.
+      // Two windows with less time between them count as one: the device was not announced in between.
       if until.later(by: Self.keptWaiting) < window.from { since = window.from }
       until = max(until, window.until ?? .distantFuture)
     }

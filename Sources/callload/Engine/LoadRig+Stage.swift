@@ -27,7 +27,7 @@ extension LoadRig {
     /// Only where the options ask for them.
     var rings: [RingSample] = []
     var live: [CallID: LiveCall] = [:]
-    /// Over for everybody, kept a while in case something is said again. Oldest first.
+    /// Over for everybody, kept a while in case something is retransmitted. Oldest first.
     var quiet: [(call: CallID, judgeAt: Timestamp)] = []
     var quietFirst = 0
     var expectations: [CallID: CallPlan] = [:]
@@ -193,7 +193,7 @@ extension LoadRig {
     {
       let call = stage.quiet[stage.quietFirst].call
       self.stage?.quietFirst += 1
-      // What was lost on its way to a device may still be said again.
+      // What was lost on its way to a device may still be retransmitted.
       if let plan = stage.expectations[call], isDisturbed(plan, at: now) {
         self.stage?.quiet.append((call, now + Self.quietSpan))
       } else {

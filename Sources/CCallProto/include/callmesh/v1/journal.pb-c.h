@@ -150,7 +150,7 @@ struct  Callmesh__V1__PlacedEntry
   Callmesh__V1__Device **legs;
   uint64_t fingerprint;
   /*
-   * In checkpoints: what need not be said again, so that a repetition is known.
+   * In checkpoints: what need not be retransmitted, so that a repetition is known.
    */
   size_t n_signals_taken;
   Callmesh__V1__SignalMark **signals_taken;
