@@ -17,8 +17,9 @@ public struct PeerAddress: Hashable, Sendable {
 
   /// - Parameter text: as `192.0.2.1` or `2001:db8::1`.
   public init?(_ text: some StringProtocol) {
-    // No zone: `fe80::1%eth0` is an address on one machine only.
-    guard text.utf8.count <= 45, !text.utf8.contains(UInt8(ascii: "%")) else { return nil }
+    // No zone: `fe80::1%eth0` is an address on one machine only. No NUL: for C the text would end there.
+    guard text.utf8.count <= 45, !text.utf8.contains(UInt8(ascii: "%")), !text.utf8.contains(0)
+    else { return nil }
     self.init(try? SocketAddress(ipAddress: String(text), port: 0))
   }
 

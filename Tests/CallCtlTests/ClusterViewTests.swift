@@ -242,8 +242,8 @@ enum Sample {
         Shards      4 of 4 have an owner: c1 2, c2 2
         Calls       4 placed, 8 ringing, 12 answered; 16 ended and remembered
         Devices     3 connections, 2 sessions, 24 registrations
-        Per second  0 calls placed, 0 answered, 0 ended; 0 commands, 0 deliveries (0.0 % said \
-        again), now
+        Per second  0 calls placed, 0 answered, 0 ended; 0 commands, 0 deliveries (0.0 % \
+        retransmitted), now
         Journal     12 records, 35 kB; 0 appends/s; 0 refused and 0 without answer since start
         Bus         3 of 3 nodes connected; 0 reconnects and 0 messages dropped since start
         Latency       p50     p90     p99     max  count

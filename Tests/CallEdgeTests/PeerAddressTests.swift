@@ -11,7 +11,8 @@ private func address(_ text: String) throws -> PeerAddress { try #require(PeerAd
   }
 
   @Test(arguments: [
-    "", "1.2.3", "1.2.3.4.5", "a.b.c.d", ":::", "1.2.3.4 ", "fe80::1%eth0", "[::1]",
+    "", "1.2.3", "1.2.3.4.5", "a.b.c.d", ":::", "1.2.3.4 ", "fe80::1%eth0", "[::1]", "1.2.3.4\u{0}",
+    "::f\u{0}/v1",
   ])
   func whatIsNoAddressIsRefused(text: String) {
     #expect(PeerAddress(text) == nil)
