@@ -38,19 +38,19 @@ private enum EdgeItemMapping: Mapping {
     var body = Choice(c, value.body, m.body_case)
     try body.message(
       DeliveryMapping.self, CALLMESH__V1__EDGE_ITEM__BODY_DELIVERY, &m.delivery,
-      { .delivery($0) }
-    ) { if case .delivery(let delivery) = $0 { delivery } else { nil } }
+      { .delivery($0) },
+      { if case .delivery(let delivery) = $0 { delivery } else { nil } })
     try body.message(
       ShardReplyMapping.self, CALLMESH__V1__EDGE_ITEM__BODY_REPLY, &m.reply,
-      { .reply(request: $0, $1) }
-    ) { if case .reply(let request, let reply) = $0 { (request, reply) } else { nil } }
+      { .reply(request: $0, $1) },
+      { if case .reply(let request, let reply) = $0 { (request, reply) } else { nil } })
     try body.message(
       KnownNoticeMapping.self, CALLMESH__V1__EDGE_ITEM__BODY_NOTICE, &m.notice,
-      { .notice($0) }
-    ) { if case .notice(let notice) = $0 { notice } else { nil } }
+      { .notice($0) },
+      { if case .notice(let notice) = $0 { notice } else { nil } })
     try body.message(
-      CloseMapping.self, CALLMESH__V1__EDGE_ITEM__BODY_CLOSE, &m.close, { .close($0) }
-    ) { if case .close(let notice) = $0 { notice } else { nil } }
+      CloseMapping.self, CALLMESH__V1__EDGE_ITEM__BODY_CLOSE, &m.close, { .close($0) },
+      { if case .close(let notice) = $0 { notice } else { nil } })
     try body.end(&value.body, &m.body_case, "item")
     if C.reads, case .reply(let request, .attached(let call, _)) = value.body {
       value.body = .reply(request: request, .attached(forCall: call, ticket: ticket))
@@ -87,30 +87,32 @@ private enum ShardReplyMapping: Mapping {
     try reply.message(
       callmesh__v1__done__init, CALLMESH__V1__REPLY__RESULT_DONE, &m.done, is: .done)
     try reply.message(
-      CallStateMapping.self, CALLMESH__V1__REPLY__RESULT_CALL, &m.call, { .call($0) }
-    ) { if case .call(let state) = $0 { state } else { nil } }
+      CallStateMapping.self, CALLMESH__V1__REPLY__RESULT_CALL, &m.call, { .call($0) },
+      { if case .call(let state) = $0 { state } else { nil } })
     try reply.message(
       AnswerResultMapping.self, CALLMESH__V1__REPLY__RESULT_ANSWER, &m.answer,
-      { .answer(won: $0, $1) }
-    ) { if case .answer(let won, let state) = $0 { (won, state) } else { nil } }
+      { .answer(won: $0, $1) },
+      { if case .answer(let won, let state) = $0 { (won, state) } else { nil } })
     try reply.message(
-      ErrorMapping.self, CALLMESH__V1__REPLY__RESULT_ERROR, &m.error, { .error($0) }
-    ) { if case .error(let error) = $0 { error } else { nil } }
+      ErrorMapping.self, CALLMESH__V1__REPLY__RESULT_ERROR, &m.error, { .error($0) },
+      { if case .error(let error) = $0 { error } else { nil } })
     try reply.message(
       ShardAttachedMapping.self, CALLMESH__V1__REPLY__RESULT_ATTACHED, &m.attached,
-      { .attached(forCall: $0, ticket: nil) }
-    ) { if case .attached(let call, _) = $0 { .some(call) } else { nil } }
+      { .attached(forCall: $0, ticket: nil) },
+      { if case .attached(let call, _) = $0 { .some(call) } else { nil } })
     try reply.message(
       RegisteredMapping.self, CALLMESH__V1__REPLY__RESULT_REGISTERED, &m.registered,
-      { .registered(expiresAt: $0.expiresAt, removed: $0.removed, capabilities: $0.capabilities) }
-    ) {
-      guard case .registered(let expiresAt, let removed, let capabilities) = $0 else { return nil }
-      return RegisteredInfo(
-        device: "", expiresAt: expiresAt, removed: removed, capabilities: capabilities)
-    }
+      { .registered(expiresAt: $0.expiresAt, removed: $0.removed, capabilities: $0.capabilities) },
+      {
+        guard case .registered(let expiresAt, let removed, let capabilities) = $0 else {
+          return nil
+        }
+        return RegisteredInfo(
+          device: "", expiresAt: expiresAt, removed: removed, capabilities: capabilities)
+      })
     try reply.message(
-      CallListMapping.self, CALLMESH__V1__REPLY__RESULT_CALLS, &m.calls, { .calls($0) }
-    ) { if case .calls(let calls) = $0 { calls } else { nil } }
+      CallListMapping.self, CALLMESH__V1__REPLY__RESULT_CALLS, &m.calls, { .calls($0) },
+      { if case .calls(let calls) = $0 { calls } else { nil } })
     try reply.end(&value.reply, &m.result_case, "result")
   }
 }

@@ -110,42 +110,42 @@ private enum CommandMapping: Mapping {
   ) throws(C.Failure) {
     var body = Choice(c, value.body, m.body_case)
     try body.message(
-      AckMapping.self, CALLMESH__V1__COMMAND__BODY_ACK, &m.ack, { .ack($0) }
-    ) { if case .ack(let items) = $0 { items } else { nil } }
+      AckMapping.self, CALLMESH__V1__COMMAND__BODY_ACK, &m.ack, { .ack($0) },
+      { if case .ack(let items) = $0 { items } else { nil } })
     try verbs(&body, &m)
     try body.message(
-      PlaceMapping.self, CALLMESH__V1__COMMAND__BODY_PLACE, &m.place, { .place($0) }
-    ) { if case .place(let request) = $0 { request } else { nil } }
+      PlaceMapping.self, CALLMESH__V1__COMMAND__BODY_PLACE, &m.place, { .place($0) },
+      { if case .place(let request) = $0 { request } else { nil } })
     try body.message(
-      AttachMapping.self, CALLMESH__V1__COMMAND__BODY_ATTACH, &m.attach, { .attach($0) }
-    ) { if case .attach(let attach) = $0 { attach } else { nil } }
+      AttachMapping.self, CALLMESH__V1__COMMAND__BODY_ATTACH, &m.attach, { .attach($0) },
+      { if case .attach(let attach) = $0 { attach } else { nil } })
     try body.message(
       SessionClosedMapping.self, CALLMESH__V1__COMMAND__BODY_SESSION_CLOSED,
-      &m.session_closed, { .sessionClosed(graceful: $0) }
-    ) { if case .sessionClosed(let graceful) = $0 { graceful } else { nil } }
+      &m.session_closed, { .sessionClosed(graceful: $0) },
+      { if case .sessionClosed(let graceful) = $0 { graceful } else { nil } })
     try body.message(
       CallerGoneMapping.self, CALLMESH__V1__COMMAND__BODY_CALLER_GONE, &m.caller_gone,
-      { .callerGone($0) }
-    ) { if case .callerGone(let calls) = $0 { calls } else { nil } }
+      { .callerGone($0) },
+      { if case .callerGone(let calls) = $0 { calls } else { nil } })
     try body.message(
       RegisterMapping.self, CALLMESH__V1__COMMAND__BODY_REGISTER, &m.register_,
-      { .register($0) }
-    ) { if case .register(let request) = $0 { request } else { nil } }
+      { .register($0) },
+      { if case .register(let request) = $0 { request } else { nil } })
     try body.message(
       UnregisterMapping.self, CALLMESH__V1__COMMAND__BODY_UNREGISTER, &m.unregister,
-      { .unregister($0) }
-    ) { if case .unregister(let device) = $0 { device } else { nil } }
+      { .unregister($0) },
+      { if case .unregister(let device) = $0 { device } else { nil } })
     try body.message(
       PushReportMapping.self, CALLMESH__V1__COMMAND__BODY_PUSH_REPORT, &m.push_report,
-      { .pushReport($0) }
-    ) { if case .pushReport(let report) = $0 { report } else { nil } }
+      { .pushReport($0) },
+      { if case .pushReport(let report) = $0 { report } else { nil } })
     try body.message(
       TokenTakenMapping.self, CALLMESH__V1__COMMAND__BODY_TOKEN_TAKEN, &m.token_taken,
-      { .tokenTaken($0) }
-    ) { if case .tokenTaken(let taken) = $0 { taken } else { nil } }
+      { .tokenTaken($0) },
+      { if case .tokenTaken(let taken) = $0 { taken } else { nil } })
     try body.message(
-      CallsMapping.self, CALLMESH__V1__COMMAND__BODY_CALLS, &m.calls, { .calls(shard: $0) }
-    ) { if case .calls(let shard) = $0 { shard } else { nil } }
+      CallsMapping.self, CALLMESH__V1__COMMAND__BODY_CALLS, &m.calls, { .calls(shard: $0) },
+      { if case .calls(let shard) = $0 { shard } else { nil } })
     try body.end(&value.body, &m.body_case, "command")
     // A report is of the device that the command names.
     if C.reads, case .pushReport(var report) = value.body {
@@ -159,24 +159,24 @@ private enum CommandMapping: Mapping {
   ) throws(C.Failure) {
     try body.message(
       AnswerMapping.self, CALLMESH__V1__COMMAND__BODY_ANSWER, &m.answer,
-      { .call($0, .answer(description: $1)) }
-    ) { if case .call(let call, .answer(let text)) = $0 { (call, text) } else { nil } }
+      { .call($0, .answer(description: $1)) },
+      { if case .call(let call, .answer(let text)) = $0 { (call, text) } else { nil } })
     try body.message(
       DeclineMapping.self, CALLMESH__V1__COMMAND__BODY_DECLINE, &m.decline,
-      { .call($0, .decline($1)) }
-    ) { if case .call(let call, .decline(let scope)) = $0 { (call, scope) } else { nil } }
+      { .call($0, .decline($1)) },
+      { if case .call(let call, .decline(let scope)) = $0 { (call, scope) } else { nil } })
     try body.message(
       SignalCommandMapping.self, CALLMESH__V1__COMMAND__BODY_DESCRIPTION, &m.description,
-      { .call($0, .signal(.description, body: $1)) }
-    ) {
-      if case .call(let call, .signal(.description, let body)) = $0 { (call, body) } else { nil }
-    }
+      { .call($0, .signal(.description, body: $1)) },
+      {
+        if case .call(let call, .signal(.description, let body)) = $0 { (call, body) } else { nil }
+      })
     try body.message(
       SignalCommandMapping.self, CALLMESH__V1__COMMAND__BODY_CANDIDATE, &m.candidate,
-      { .call($0, .signal(.candidate, body: $1)) }
-    ) {
-      if case .call(let call, .signal(.candidate, let body)) = $0 { (call, body) } else { nil }
-    }
+      { .call($0, .signal(.candidate, body: $1)) },
+      {
+        if case .call(let call, .signal(.candidate, let body)) = $0 { (call, body) } else { nil }
+      })
     try body.bare(CALLMESH__V1__COMMAND__BODY_ALERTING, &m.alerting, .alerting, "alerting")
     try body.bare(CALLMESH__V1__COMMAND__BODY_BUSY, &m.busy, .busy, "busy")
     try body.bare(CALLMESH__V1__COMMAND__BODY_CANCEL, &m.cancel, .cancel, "cancel")

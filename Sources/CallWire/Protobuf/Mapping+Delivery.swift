@@ -17,22 +17,22 @@ enum DeliveryMapping: Mapping {
     c.number(&value.after, &m.after)
     var event = Choice(c, value.event, m.event_case)
     try event.message(
-      InviteMapping.self, CALLMESH__V1__DELIVERY__EVENT_INVITE, &m.invite, { .invite($0) }
-    ) { if case .invite(let invite) = $0 { invite } else { nil } }
+      InviteMapping.self, CALLMESH__V1__DELIVERY__EVENT_INVITE, &m.invite, { .invite($0) },
+      { if case .invite(let invite) = $0 { invite } else { nil } })
     try event.message(
       RingingMapping.self, CALLMESH__V1__DELIVERY__EVENT_RINGING, &m.ringing,
-      { .ringing(by: $0) }
-    ) { if case .ringing(let party) = $0 { party } else { nil } }
+      { .ringing(by: $0) },
+      { if case .ringing(let party) = $0 { party } else { nil } })
     try event.message(
       AnsweredMapping.self, CALLMESH__V1__DELIVERY__EVENT_ANSWERED, &m.answered,
-      { .answered($0) }
-    ) { if case .answered(let answered) = $0 { answered } else { nil } }
+      { .answered($0) },
+      { if case .answered(let answered) = $0 { answered } else { nil } })
     try event.message(
-      StopMapping.self, CALLMESH__V1__DELIVERY__EVENT_STOP, &m.stop, { .stop($0) }
-    ) { if case .stop(let stop) = $0 { stop } else { nil } }
+      StopMapping.self, CALLMESH__V1__DELIVERY__EVENT_STOP, &m.stop, { .stop($0) },
+      { if case .stop(let stop) = $0 { stop } else { nil } })
     try event.message(
-      SignalMapping.self, CALLMESH__V1__DELIVERY__EVENT_SIGNAL, &m.signal, { .signal($0) }
-    ) { if case .signal(let signal) = $0 { signal } else { nil } }
+      SignalMapping.self, CALLMESH__V1__DELIVERY__EVENT_SIGNAL, &m.signal, { .signal($0) },
+      { if case .signal(let signal) = $0 { signal } else { nil } })
     try event.end(&value.event, &m.event_case, "event")
   }
 }

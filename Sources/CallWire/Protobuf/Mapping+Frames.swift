@@ -11,30 +11,30 @@ enum ClientFrameMapping: Mapping {
     var command = Choice(c, value.command, m.command_case)
     try command.message(
       AttachMapping.self, CALLMESH__V1__CLIENT_FRAME__COMMAND_ATTACH, &m.attach,
-      { .attach($0) }
-    ) { if case .attach(let request) = $0 { request } else { nil } }
+      { .attach($0) },
+      { if case .attach(let request) = $0 { request } else { nil } })
     try command.message(
       callmesh__v1__detach__init, CALLMESH__V1__CLIENT_FRAME__COMMAND_DETACH, &m.detach,
       is: .detach)
     try command.message(
       RenewMapping.self, CALLMESH__V1__CLIENT_FRAME__COMMAND_RENEW, &m.renew,
-      { .renew(token: $0) }
-    ) { if case .renew(let token) = $0 { token } else { nil } }
+      { .renew(token: $0) },
+      { if case .renew(let token) = $0 { token } else { nil } })
     try command.message(
       DeviceRegisterMapping.self, CALLMESH__V1__CLIENT_FRAME__COMMAND_REGISTER,
-      &m.register_, { .register($0.request) }
-    ) { if case .register(let request) = $0 { .init(device: nil, request: request) } else { nil } }
+      &m.register_, { .register($0.request) },
+      { if case .register(let request) = $0 { .init(device: nil, request: request) } else { nil } })
     try command.message(
       UnregisterMapping.self, CALLMESH__V1__CLIENT_FRAME__COMMAND_UNREGISTER, &m.unregister,
-      { .unregister($0) }
-    ) { if case .unregister(let device) = $0 { .some(device) } else { nil } }
+      { .unregister($0) },
+      { if case .unregister(let device) = $0 { .some(device) } else { nil } })
     try command.message(
       PlaceMapping.self, CALLMESH__V1__CLIENT_FRAME__COMMAND_PLACE, &m.place,
-      { .place($0, $1) }
-    ) { if case .place(let call, let request) = $0 { (call, request) } else { nil } }
+      { .place($0, $1) },
+      { if case .place(let call, let request) = $0 { (call, request) } else { nil } })
     try command.message(
-      AckMapping.self, CALLMESH__V1__CLIENT_FRAME__COMMAND_ACK, &m.ack, { .ack($0) }
-    ) { if case .ack(let items) = $0 { items } else { nil } }
+      AckMapping.self, CALLMESH__V1__CLIENT_FRAME__COMMAND_ACK, &m.ack, { .ack($0) },
+      { if case .ack(let items) = $0 { items } else { nil } })
     try command.message(
       callmesh__v1__ping__init, CALLMESH__V1__CLIENT_FRAME__COMMAND_PING, &m.ping, is: .ping)
     try command.message(
@@ -49,24 +49,24 @@ enum ClientFrameMapping: Mapping {
   ) throws(C.Failure) {
     try command.message(
       AnswerMapping.self, CALLMESH__V1__CLIENT_FRAME__COMMAND_ANSWER, &m.answer,
-      { .call($0, .answer(description: $1)) }
-    ) { if case .call(let call, .answer(let text)) = $0 { (call, text) } else { nil } }
+      { .call($0, .answer(description: $1)) },
+      { if case .call(let call, .answer(let text)) = $0 { (call, text) } else { nil } })
     try command.message(
       DeclineMapping.self, CALLMESH__V1__CLIENT_FRAME__COMMAND_DECLINE, &m.decline,
-      { .call($0, .decline($1)) }
-    ) { if case .call(let call, .decline(let scope)) = $0 { (call, scope) } else { nil } }
+      { .call($0, .decline($1)) },
+      { if case .call(let call, .decline(let scope)) = $0 { (call, scope) } else { nil } })
     try command.message(
       SaidSignalMapping.self, CALLMESH__V1__CLIENT_FRAME__COMMAND_DESCRIPTION,
-      &m.description, { .call($0, .signal(.description, body: $1)) }
-    ) {
-      if case .call(let call, .signal(.description, let body)) = $0 { (call, body) } else { nil }
-    }
+      &m.description, { .call($0, .signal(.description, body: $1)) },
+      {
+        if case .call(let call, .signal(.description, let body)) = $0 { (call, body) } else { nil }
+      })
     try command.message(
       SaidSignalMapping.self, CALLMESH__V1__CLIENT_FRAME__COMMAND_CANDIDATE,
-      &m.candidate, { .call($0, .signal(.candidate, body: $1)) }
-    ) {
-      if case .call(let call, .signal(.candidate, let body)) = $0 { (call, body) } else { nil }
-    }
+      &m.candidate, { .call($0, .signal(.candidate, body: $1)) },
+      {
+        if case .call(let call, .signal(.candidate, let body)) = $0 { (call, body) } else { nil }
+      })
     // Messages that name a call and nothing else.
     try command.bare(
       callmesh__v1__alerting__init, CALLMESH__V1__CLIENT_FRAME__COMMAND_ALERTING,
@@ -223,16 +223,16 @@ enum ServerFrameMapping: Mapping {
     var frame = Choice(c, value, m.message_case)
     try frame.message(
       ReplyMapping.self, CALLMESH__V1__SERVER_FRAME__MESSAGE_REPLY, &m.reply,
-      { .reply(id: $0, $1) }
-    ) { if case .reply(let id, let reply) = $0 { (id, reply) } else { nil } }
+      { .reply(id: $0, $1) },
+      { if case .reply(let id, let reply) = $0 { (id, reply) } else { nil } })
     try frame.message(
       DeliveryMapping.self, CALLMESH__V1__SERVER_FRAME__MESSAGE_DELIVERY, &m.delivery,
-      { .delivery($0) }
-    ) { if case .delivery(let delivery) = $0 { delivery } else { nil } }
+      { .delivery($0) },
+      { if case .delivery(let delivery) = $0 { delivery } else { nil } })
     try frame.message(
       NoticeMapping.self, CALLMESH__V1__SERVER_FRAME__MESSAGE_NOTICE, &m.notice,
-      { .notice($0) }
-    ) { if case .notice(let notice) = $0 { notice } else { nil } }
+      { .notice($0) },
+      { if case .notice(let notice) = $0 { notice } else { nil } })
     try frame.end(&value, &m.message_case, "message")
   }
 }
@@ -245,28 +245,28 @@ private enum ReplyMapping: Mapping {
     c.number(&value.id, &m.id)
     var reply = Choice(c, value.reply, m.result_case)
     try reply.message(
-      ErrorMapping.self, CALLMESH__V1__REPLY__RESULT_ERROR, &m.error, { .error($0) }
-    ) { if case .error(let error) = $0 { error } else { nil } }
+      ErrorMapping.self, CALLMESH__V1__REPLY__RESULT_ERROR, &m.error, { .error($0) },
+      { if case .error(let error) = $0 { error } else { nil } })
     try reply.message(
       callmesh__v1__done__init, CALLMESH__V1__REPLY__RESULT_DONE, &m.done, is: .done)
     try reply.message(
       AttachedMapping.self, CALLMESH__V1__REPLY__RESULT_ATTACHED, &m.attached,
-      { .attached($0) }
-    ) { if case .attached(let info) = $0 { info } else { nil } }
+      { .attached($0) },
+      { if case .attached(let info) = $0 { info } else { nil } })
     try reply.message(
       RegisteredMapping.self, CALLMESH__V1__REPLY__RESULT_REGISTERED, &m.registered,
-      { .registered($0) }
-    ) { if case .registered(let info) = $0 { info } else { nil } }
+      { .registered($0) },
+      { if case .registered(let info) = $0 { info } else { nil } })
     try reply.message(
-      CallStateMapping.self, CALLMESH__V1__REPLY__RESULT_CALL, &m.call, { .call($0) }
-    ) { if case .call(let state) = $0 { state } else { nil } }
+      CallStateMapping.self, CALLMESH__V1__REPLY__RESULT_CALL, &m.call, { .call($0) },
+      { if case .call(let state) = $0 { state } else { nil } })
     try reply.message(
       AnswerResultMapping.self, CALLMESH__V1__REPLY__RESULT_ANSWER, &m.answer,
-      { .answer(won: $0, $1) }
-    ) { if case .answer(let won, let state) = $0 { (won, state) } else { nil } }
+      { .answer(won: $0, $1) },
+      { if case .answer(let won, let state) = $0 { (won, state) } else { nil } })
     try reply.message(
-      CallListMapping.self, CALLMESH__V1__REPLY__RESULT_CALLS, &m.calls, { .calls($0) }
-    ) { if case .calls(let calls) = $0 { calls } else { nil } }
+      CallListMapping.self, CALLMESH__V1__REPLY__RESULT_CALLS, &m.calls, { .calls($0) },
+      { if case .calls(let calls) = $0 { calls } else { nil } })
     try reply.end(&value.reply, &m.result_case, "result")
   }
 }

@@ -83,37 +83,37 @@ private enum JournalEntryMapping: Mapping {
     var change = Choice(c, value.change, m.change_case)
     try change.message(
       PlacedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PLACED, &m.placed,
-      { .placed($0) }
-    ) { if case .placed(let facts) = $0 { facts } else { nil } }
+      { .placed($0) },
+      { if case .placed(let facts) = $0 { facts } else { nil } })
     try change.message(
       AnsweredMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ANSWERED, &m.answered,
-      { .answered($0) }
-    ) { if case .answered(let facts) = $0 { facts } else { nil } }
+      { .answered($0) },
+      { if case .answered(let facts) = $0 { facts } else { nil } })
     try change.message(
-      EndedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ENDED, &m.ended, { .ended($0) }
-    ) { if case .ended(let facts) = $0 { facts } else { nil } }
+      EndedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ENDED, &m.ended, { .ended($0) },
+      { if case .ended(let facts) = $0 { facts } else { nil } })
     try change.message(
       callmesh__v1__settled_entry__init, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SETTLED,
       &m.settled, is: .settled)
     try change.message(
       SignalEntryMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SIGNAL, &m.signal,
-      { .signal(fromCaller: $0, $1, $2) }
-    ) {
-      if case .signal(let caller, let device, let signal) = $0 {
-        (caller, device, signal)
-      } else {
-        nil
-      }
-    }
+      { .signal(fromCaller: $0, $1, $2) },
+      {
+        if case .signal(let caller, let device, let signal) = $0 {
+          (caller, device, signal)
+        } else {
+          nil
+        }
+      })
     try legs(&change, &m)
     try change.message(
       LostMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CALLER_LOST, &m.caller_lost,
-      { .callerLost(until: $0) }
-    ) { if case .callerLost(let until) = $0 { .some(until) } else { nil } }
+      { .callerLost(until: $0) },
+      { if case .callerLost(let until) = $0 { .some(until) } else { nil } })
     try change.message(
       LostMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_WINNER_LOST, &m.winner_lost,
-      { .winnerLost(until: $0) }
-    ) { if case .winnerLost(let until) = $0 { .some(until) } else { nil } }
+      { .winnerLost(until: $0) },
+      { if case .winnerLost(let until) = $0 { .some(until) } else { nil } })
     try change.end(&value.change, &m.change_case, "change")
   }
 
@@ -122,24 +122,24 @@ private enum JournalEntryMapping: Mapping {
   ) throws(C.Failure) {
     try change.message(
       LegJoinedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_LEG_JOINED, &m.leg_joined,
-      { .legJoined($0) }
-    ) { if case .legJoined(let party) = $0 { party } else { nil } }
+      { .legJoined($0) },
+      { if case .legJoined(let party) = $0 { party } else { nil } })
     try change.message(
       AlertingMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ALERTING, &m.alerting,
-      { .alerting($0) }
-    ) { if case .alerting(let device) = $0 { device } else { nil } }
+      { .alerting($0) },
+      { if case .alerting(let device) = $0 { device } else { nil } })
     try change.message(
       LegEndedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_LEG_ENDED, &m.leg_ended,
-      { .legEnded($0, $1, at: $2) }
-    ) { if case .legEnded(let device, let end, let at) = $0 { (device, end, at) } else { nil } }
+      { .legEnded($0, $1, at: $2) },
+      { if case .legEnded(let device, let end, let at) = $0 { (device, end, at) } else { nil } })
     try change.message(
       ConnectedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CONNECTED, &m.connected,
-      { .connected(caller: $0) }
-    ) { if case .connected(let caller) = $0 { caller } else { nil } }
+      { .connected(caller: $0) },
+      { if case .connected(let caller) = $0 { caller } else { nil } })
     try change.message(
       PushedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PUSHED, &m.pushed,
-      { .pushed($0, $1) }
-    ) { if case .pushed(let device, let purpose) = $0 { (device, purpose) } else { nil } }
+      { .pushed($0, $1) },
+      { if case .pushed(let device, let purpose) = $0 { (device, purpose) } else { nil } })
   }
 }
 
