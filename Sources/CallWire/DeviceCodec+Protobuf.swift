@@ -6,14 +6,16 @@ extension DeviceCodec {
     _ bytes: UnsafeRawBufferPointer
   ) throws(Fault) -> ClientFrame {
     try Unpacker.value(
-      ClientFrameMapping.self, bytes, memoryPerByte: 16, callmesh__v1__client_frame__unpack)
+      ClientFrameMapping.self, bytes, memoryPerByte: 16, takesNUL: true,
+      callmesh__v1__client_frame__unpack)
   }
 
   static func decodeProtobufServer(
     _ bytes: UnsafeRawBufferPointer
   ) throws(Fault) -> ServerFrame {
     try Unpacker.value(
-      ServerFrameMapping.self, bytes, memoryPerByte: 256, callmesh__v1__server_frame__unpack)
+      ServerFrameMapping.self, bytes, memoryPerByte: 256, takesNUL: true,
+      callmesh__v1__server_frame__unpack)
   }
 
   /// The number of a client frame that could not be read, as far as its outermost fields can be; 0

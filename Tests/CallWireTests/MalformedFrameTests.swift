@@ -74,6 +74,19 @@ import Testing
     #expect(error?.error.code == .invalidField)
   }
 
+  /// What a node wrote would lose what stands behind the NUL, and be another's name.
+  @Test func namesWithNULBetweenNodes() throws {
+    let command = Command(
+      session: SessionRef(edge: 7, number: 9), request: 12, user: UserKey(app: "demo", user: "b?b"),
+      device: "phone", callee: UserKey(app: "demo", user: "b?b"),
+      body: .call(LimitTests.call, .query))
+    let bytes = ClusterCodec.encode(CommandBatch(edge: 7, commands: [command]))
+    #expect(try ClusterCodec.commandBatch(bytes).commands == [command])
+    let broken = try ClusterCodec.commandBatch(bytes.map { $0 == UInt8(ascii: "?") ? 0 : $0 })
+    #expect(broken.commands.isEmpty)
+    #expect(broken.unreadable.map(\.reason) == ["The field user is not valid."])
+  }
+
   @Test func unknownCommandsAndNone() {
     #expect(refusal([0x08, 9]) == FrameError(id: 9, error: CallError(.unknownCommand)))
     // Field 200, which a later version may have.

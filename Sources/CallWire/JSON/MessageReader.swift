@@ -21,7 +21,8 @@ struct MessageReader {
       var json = JSONCursor(bytes)
       let message = try MessageReader(arena: arena).message(&json, shape, "")
       try json.end()
-      return try Unpacker.value(map, of: message.assumingMemoryBound(to: Map.Message.self))
+      return try Unpacker(takesNUL: true).value(
+        map, of: message.assumingMemoryBound(to: Map.Message.self))
     }
   }
 

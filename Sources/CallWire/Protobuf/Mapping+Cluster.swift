@@ -14,7 +14,7 @@ enum EdgeBatchMapping: Mapping {
     value.items.reserveCapacity(m.n_items)
     for index in 0..<m.n_items {
       if let item = m.items?[index],
-        let known = try? Unpacker.value(EdgeItemMapping.self, of: item)
+        let known = try? Unpacker().value(EdgeItemMapping.self, of: item)
       {
         value.items.append(known)
       } else {

@@ -30,7 +30,7 @@ enum CommandBatchMapping: Mapping {
     guard let message else { return }
     let edge = batch.edge == 0 ? batch.peer : batch.edge
     do throws(Fault) {
-      var command = try Unpacker.value(CommandMapping.self, of: message)
+      var command = try Unpacker().value(CommandMapping.self, of: message)
       command.session = SessionRef(edge: edge, number: command.session.number)
       batch.commands.append(command)
     } catch {

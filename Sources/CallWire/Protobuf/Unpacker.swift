@@ -5,6 +5,10 @@ internal import CallCore
 /// Reads Swift values out of C structs that protobuf-c or `MessageReader` filled. Nothing here traps on what the
 /// bytes say.
 struct Unpacker: Coder {
+  /// What devices say may hold a NUL: `FrameRules` says what is wrong with it. Nodes write none, since protobuf-c
+  /// would cut the text there, and so they take none.
+  var takesNUL = false
+
   static var reads: Bool { true }
 
   /// Unpacks `bytes` and reads the message.
@@ -12,7 +16,7 @@ struct Unpacker: Coder {
   ///   empty messages in a repeated field take much more than their bytes.
   @inline(__always)
   static func value<Map: Mapping>(
-    _ map: Map.Type, _ bytes: UnsafeRawBufferPointer, memoryPerByte: Int,
+    _ map: Map.Type, _ bytes: UnsafeRawBufferPointer, memoryPerByte: Int, takesNUL: Bool = false,
     _ unpack: (
       UnsafeMutablePointer<ProtobufCAllocator>?, Int, UnsafePointer<UInt8>?
     ) -> UnsafeMutablePointer<Map.Message>?
@@ -23,16 +27,16 @@ struct Unpacker: Coder {
         let message = unpack(
           arena.allocator, bytes.count, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self))
       else { throw .malformed }
-      return try value(map, of: message)
+      return try Unpacker(takesNUL: takesNUL).value(map, of: message)
     }
   }
 
   @inline(__always)
-  static func value<Map: Mapping>(
+  func value<Map: Mapping>(
     _: Map.Type, of message: UnsafeMutablePointer<Map.Message>
   ) throws(Fault) -> Map.Value {
     var value = Map.blank
-    try Map.code(Unpacker(), &value, &message.pointee)
+    try Map.code(self, &value, &message.pointee)
     return value
   }
 
@@ -47,7 +51,7 @@ struct Unpacker: Coder {
   private func text(_ pointer: CText?, _ name: StaticString) throws(Fault) -> String {
     guard let pointer else { return "" }
     let utf8 = Arena.text(UnsafeRawPointer(pointer).assumingMemoryBound(to: UInt8.self))
-    guard let text = String(validating: utf8, as: UTF8.self) else {
+    guard let text = String(validating: utf8, as: UTF8.self), takesNUL || !utf8.contains(0) else {
       throw .field(String(describing: name))
     }
     return text
@@ -151,7 +155,7 @@ struct Unpacker: Coder {
     _ map: Map.Type, _ value: inout Map.Value?, _ field: inout UnsafeMutablePointer<Map.Message>?
   ) throws(Fault) {
     value = nil
-    if let message = field { value = try Self.value(map, of: message) }
+    if let message = field { value = try self.value(map, of: message) }
   }
 
   @inline(__always)
@@ -161,7 +165,7 @@ struct Unpacker: Coder {
   ) throws(Fault) {
     value = try elements(count, field) { (pointer) throws(Fault) in
       guard let pointer else { throw .malformed }
-      return try Self.value(map, of: pointer)
+      return try self.value(map, of: pointer)
     }
   }
 
