@@ -60,7 +60,7 @@ keep() { # targets…
     mkdir -p "$merged" "$found/$target"
     fuzz "$target" -merge=1 "$merged" "$kept/$target" "$found/$target" >"$scratch/$target.log" 2>&1
     find "$kept/$target" -type f ! -name '*-*' -delete
-    find "$merged" -type f -printf '%s %p\n' | sort -n | head -n $files_max | cut -d' ' -f2- |
+    find "$merged" -type f -printf '%s %p\n' | sort -n | sed -n "1,${files_max}p" | cut -d' ' -f2- |
       xargs -r cp -t "$kept/$target"
     echo "$target: $(find "$kept/$target" -type f | wc -l) files, $(du -bs "$kept/$target" | cut -f1) bytes"
   done
