@@ -52,6 +52,8 @@ public struct NATSPermissions: Sendable, Equatable {
     reads(bucket: subjects.pushKeyBucket)
     let stream = subjects.pushStream
     asks([
+      // Whether the cluster's buckets are there yet.
+      JetStreamSubject.information(JetStreamSubject.stream(ofBucket: subjects.leaseBucket)),
       JetStreamSubject.information(stream), JetStreamSubject.serve(stream, "*"),
       JetStreamSubject.next(stream, "*"),
     ])
