@@ -39,21 +39,22 @@ struct NATSRolesTests {
       }
       try passwords.write(
         toFile: folder.path + "/passwords.conf", atomically: true, encoding: .utf8)
-      let path = folder.path
+      let (path, authority) = (folder.path, folder.caFile)
       if count == 1 {
         servers = [try await NATSServerProcess.start(arguments: ["-c", path + "/single.conf"])]
       } else {
         servers = try await NATSServerProcess.startCluster(of: count) { number, routes in
-          ["-c", try Ground.clusterFile(number, routes, path)]
+          ["-c", try Ground.clusterFile(number, routes, path, authority: authority)]
         }
       }
     }
 
     /// cluster.conf as it is on one of the servers, which all run here.
     private static func clusterFile(
-      _ number: Int, _ routes: [String], _ path: String
+      _ number: Int, _ routes: [String], _ path: String, authority: String
     ) throws -> String {
       var text = try String(contentsOfFile: path + "/cluster.conf", encoding: .utf8)
+        .replacing(path + "/ca.crt", with: authority)
       for (index, route) in routes.enumerated() {
         text = text.replacing("nats://nats-\(index + 1):6222", with: route)
       }
