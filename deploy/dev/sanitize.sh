@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 
 # Parsers, and the edge around them. Servers, clusters and simulations are in `make test`.
 tests='(CallFuzzTests|CallWireTests|CallAuthTests|CallTelemetryTests|CallClientTests|CallEdgeTests)\.'
-tests+='|NATSBusTests\.(ParsingTests|ServerListTests)|CallPushTests\.(Dialect|FCM|WebPush|APNs|Outbound)'
+tests+='|NATSBusTests\.(ParsingTests|ServerListTests)|CallPushTests\.(Dialect|FCMVerdict|WebPushEncryption)'
 tests+='|CallNodeTests\.(PushProviders|Resolution|Setting)'
 
 for sanitizer in "${@:-address thread}"; do
