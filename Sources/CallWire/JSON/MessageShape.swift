@@ -5,6 +5,7 @@ internal import CProtobufC
 /// call ids as UUID text, enums by the names of their cases.
 ///
 /// The schema is the only description of a message; `MessageReader` and `MessageWriter` work from this one.
+/// It is unchecked since it points to the generated descriptor, a constant; nothing here changes.
 final class MessageShape: @unchecked Sendable {
   struct Field {
     /// The schema's `hang_up` is `hangUp` here.

@@ -46,12 +46,13 @@ struct Choice<C: Coder, Value> {
     _ = try coder.pointer(make, &field, "message")
   }
 
-  /// What is set in the end.
-  /// - Throws: where nothing is, or what only later versions know.
+  /// What is set in the end. A value that no member of the mapping takes is our own mistake, and is not written
+  /// as nothing.
+  /// - Throws: where nothing was set, or what only later versions know.
   func end<Field: RawRepresentable<UInt32>>(
     _ value: inout Value, _ field: inout Field, _ name: StaticString
   ) throws(C.Failure) {
-    if let found = self.value {
+    if let found = self.value, number != 0 {
       value = found
       field = Field(rawValue: number).unsafelyUnwrapped
     } else {

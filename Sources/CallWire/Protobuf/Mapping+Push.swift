@@ -95,7 +95,7 @@ enum PushJobMapping: Mapping {
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .kept)
     try c.message(PushTokenMapping.self, &value.token, &m.token, "token")
-    if value.token.isEmpty { try c.fail(.missing("token")) }
+    if C.reads, value.token.isEmpty { try c.fail(.missing("token")) }
     try c.user(&value.user, &m.app, &m.user)
     try c.device(&value.device, &m.device)
     try c.id(&value.call, &m.call, "call")
