@@ -206,7 +206,7 @@ import Testing
   @Test("an edge asks about nobody without a ticket")
   func reach() {
     var check = Rig().check()
-    let question = Command.reachQuestion(9, session: SessionRef(edge: Self.edge, number: 5))
+    let question = Command.reachabilityProbe(9, session: SessionRef(edge: Self.edge, number: 5))
     #expect(judge(&check, question) == .good)
     var other = question
     other.user = Self.ann

@@ -47,7 +47,7 @@ extension Bench {
         let result: TokenStepResult =
           switch step {
           case .read: .read(owner, revision: owner == nil ? 0 : 7)
-          case .tell: .told
+          case .notify: .notified
           case .claim: .claimed
           }
         run { $0.tokenStepDone(token: token, result, now: $1, into: &$2) }

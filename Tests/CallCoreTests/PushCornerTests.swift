@@ -168,14 +168,14 @@ import Testing
     bench.place()
     let ring = try #require(bench.pushes.first { $0.device == "b1" })
     let other = try #require(bench.pushes.first { $0.device == "b2" })
-    #expect(bench.shard.stillWants(ring))
+    #expect(bench.shard.isStillWanted(ring))
     bench.attach("b1")
-    #expect(!bench.shard.stillWants(ring), "it is there")
-    #expect(bench.shard.stillWants(other))
+    #expect(!bench.shard.isStillWanted(ring), "it is there")
+    #expect(bench.shard.isStillWanted(other))
     bench.caller(.call(Bench.callID, .cancel))
-    #expect(!bench.shard.stillWants(other))
+    #expect(!bench.shard.isStillWanted(other))
     let cleanUp = try #require(bench.pushes.first { $0.purpose == .cancel })
-    #expect(bench.shard.stillWants(cleanUp))
+    #expect(bench.shard.isStillWanted(cleanUp))
   }
 
   // MARK: The store
@@ -328,7 +328,7 @@ import Testing
       bench.say(.call(Bench.callID, .alerting), device: "socket\(number)")
       bench.say(.call(CallID(high: 1, low: 1), .answer(description: "")), device: "socket\(number)")
     }
-    #expect(bench.shard.inspect(call: Bench.callID)?.legs.count == CallLimits().legsEverPerCall)
+    #expect(bench.shard.inspect(call: Bench.callID)?.legs.count == CallLimits().legsPerCallLifetime)
     let late = bench.say(.call(Bench.callID, .answer(description: "")), device: "socket299")
     #expect(late?.error == .tooManyDevices, "it is not told that it lost while the call rings")
     #expect(

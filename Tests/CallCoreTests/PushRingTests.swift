@@ -298,7 +298,7 @@ import Testing
     var bench = sleeping("b1")
     bench.place()
     let job = bench.pushes[0]
-    bench.run { $0.pushNotAdded(job, reason: "full", now: $1, into: &$2) }
+    bench.run { $0.pushNotQueued(job, reason: "full", now: $1, into: &$2) }
     #expect(bench.ends.map(\.reason) == [.unreachable])
   }
 

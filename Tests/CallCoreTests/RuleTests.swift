@@ -258,7 +258,7 @@ import Testing
         device: DeviceID(device), callee: UserKey(app: Bench.app, user: "bob"),
         body: .call(Bench.callID, .alerting))
       bench.shard.handle(command, now: bench.now, into: &outcome)
-      spans += outcome.ringSpans
+      spans += outcome.ringLatencies
     }
     #expect(spans == [.milliseconds(7)])
   }

@@ -157,11 +157,11 @@ import Testing
     answer(&bench, .read(former("carol", "c1"), revision: 42))
     #expect(
       steps(bench) == [
-        .tell(
+        .notify(
           former: former("carol", "c1"),
           TokenTaken(fingerprint: "fp-v1", byUser: "bob", byDevice: "b1", at: bench.now))
       ])
-    answer(&bench, .told)
+    answer(&bench, .notified)
     let mine = TokenOwner(
       user: UserKey(app: Bench.app, user: "bob"), device: "b1", claimedAt: bench.now)
     #expect(steps(bench) == [.claim(fingerprint: "fp-v1", mine, expecting: 42)])
@@ -215,7 +215,7 @@ import Testing
     answer(&bench, .changed)
     #expect(steps(bench) == [.read(fingerprint: "fp-v1", app: Bench.app)])
     answer(&bench, .read(former("dave", "d1"), revision: 2))
-    guard case .tell(let owner, _) = steps(bench).first else {
+    guard case .notify(let owner, _) = steps(bench).first else {
       Issue.record("the faster one is not told")
       return
     }
@@ -228,7 +228,7 @@ import Testing
       var bench = Bench()
       begin(&bench)
       if failing > 0 { answer(&bench, .read(former("carol", "c1"), revision: 1)) }
-      if failing > 1 { answer(&bench, .told) }
+      if failing > 1 { answer(&bench, .notified) }
       answer(&bench, .failed)
       #expect(bench.effects.contains { $0.refuses(.tryAgain) })
       #expect(steps(bench).isEmpty)

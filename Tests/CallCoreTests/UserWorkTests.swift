@@ -16,18 +16,18 @@ import Testing
       now = now + .milliseconds(1)
     }
     #expect(rates.count == callers, "all of them called within the minute")
-    #expect(rates.looks < 3 * callers)
+    #expect(rates.visits < 3 * callers)
     // A minute later nothing of it is remembered, once the table has doubled.
     now = now + .seconds(61)
     for number in 0..<(2 * callers) {
       _ = rates.admits(UserKey(app: "demo", user: "v\(number)"), now: now, perMinute: 10)
     }
     #expect(rates.count <= 2 * callers + 64)
-    #expect(rates.looks < 10 * callers)
+    #expect(rates.visits < 10 * callers)
   }
 
   @Test func pastCallsAreForgottenAtTheFront() {
-    var past = PastCalls()
+    var past = SettledCalls()
     let count = 20_000
     for number in 0..<count { past.append(call(number)) }
     // In pairs that change places, as calls do whose ends were confirmed in another order.
@@ -36,11 +36,11 @@ import Testing
       past.remove(call(number))
     }
     #expect(past.isEmpty)
-    #expect(past.looks <= 2 * count)
+    #expect(past.visits <= 2 * count)
   }
 
   @Test func pastCallsKeepTheirOrder() {
-    var past = PastCalls()
+    var past = SettledCalls()
     for number in 0..<200 { past.append(call(number)) }
     for number in 0..<150 where number % 3 != 0 { past.remove(call(number)) }
     past.remove(call(999))

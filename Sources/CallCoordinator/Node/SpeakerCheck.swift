@@ -65,7 +65,7 @@ package struct SpeakerCheck {
     case .ticket(let ticket): return judge(ticket, of: command, seconds)
     case .token(let text): return judge(token: text, of: &command, seconds)
     case .pushCapability(let text): return judge(capability: text, of: command, seconds)
-    case .none: return believesAll || command.isReachQuestion ? .good : .unknownSession
+    case .none: return believesAll || command.isReachabilityProbe ? .good : .unknownSession
     }
   }
 

@@ -218,10 +218,10 @@ extension ShardWorker {
     _ shard: HeldShard, now: Timestamp, _ body: (inout ShardMachine, inout Outcome) -> Void
   ) {
     body(&shard.machine, &outcome)
-    for span in outcome.ringSpans {
+    for span in outcome.ringLatencies {
       with.metrics.ringLatency.record(microseconds: span.microseconds)
     }
-    outcome.ringSpans.removeAll(keepingCapacity: true)
+    outcome.ringLatencies.removeAll(keepingCapacity: true)
     shard.pipeline.add(
       &outcome, now: now, lazyAppend: with.configuration.limits.lazyAppend)
   }

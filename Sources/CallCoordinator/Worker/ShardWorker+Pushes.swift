@@ -78,7 +78,7 @@ extension ShardWorker {
     }
     guard let shard = holding(term) else { return }
     if case .parting = shard.phase { return }
-    decide(shard, now: now) { $0.pushNotAdded(job, reason: reason, now: now, into: &$1) }
+    decide(shard, now: now) { $0.pushNotQueued(job, reason: reason, now: now, into: &$1) }
     touch(term.shard)
   }
 
@@ -99,7 +99,7 @@ extension ShardWorker {
   /// Not for a call that rings no more, and not for a shard that another owner speaks for: that one
   /// retransmits what still matters.
   private func isWanted(_ push: PendingPush) -> Bool {
-    holding(push.term)?.machine.stillWants(push.job) == true
+    holding(push.term)?.machine.isStillWanted(push.job) == true
   }
 
   private func drop(_ number: UInt64) {

@@ -29,7 +29,7 @@ extension ShardWorker {
     let term = shard.term
     switch step {
     case .read, .claim: tokenJobs.append(TokenJob(term: term, token: token, step: step))
-    case .tell(let former, let taken): tell(former, taken, token, term, now: now)
+    case .notify(let former, let taken): notify(former, taken, token, term, now: now)
     }
   }
 
@@ -59,7 +59,7 @@ extension ShardWorker {
         result = .claimed
       case .refused, .unknown: result = .changed
       }
-    case .tell: return
+    case .notify: return
     }
     inbox.offer(.tokenStep(job.term, token: job.token, result))
   }
@@ -100,7 +100,7 @@ extension ShardWorker {
 
   // MARK: Former owners
 
-  private func tell(
+  private func notify(
     _ former: TokenOwner, _ taken: TokenTaken, _ token: UInt64, _ term: ShardTerm, now: Timestamp
   ) {
     guard listenAsPeer() else { return tokenStepDone(term, token, .failed, now: now) }
@@ -145,7 +145,7 @@ extension ShardWorker {
         let exchange = exchanges[request]
       else { continue }
       switch reply {
-      case .done: end(request, exchange, .told, now: now)
+      case .done: end(request, exchange, .notified, now: now)
       // It is retransmitted in a moment.
       case .error(let error) where error.code == .tryAgain: continue
       case .error, .attached, .registered, .call, .answer, .calls:

@@ -85,7 +85,7 @@ extension Call {
     guard !rangEverywhere, isRinging, !legs.contains(where: { $0.told && $0.state == .waking })
     else { return }
     rangEverywhere = true
-    outcome.ringSpans.append(context.now - facts.placedAt)
+    outcome.ringLatencies.append(context.now - facts.placedAt)
   }
 
   /// The winner hears first that it has the call, since it may be an app that began anew, and then

@@ -97,7 +97,7 @@ extension Call {
   }
 
   /// Whether a push that was decided still has somebody to tell: no ring for what rings no more.
-  func stillWants(_ purpose: PushPurpose, _ device: DeviceID) -> Bool {
+  func isStillWanted(_ purpose: PushPurpose, _ device: DeviceID) -> Bool {
     guard purpose == .ring else { return true }
     return isRinging && (legIndex(device).map { legs[$0].isBeingWoken } ?? false)
   }
@@ -289,7 +289,7 @@ extension Call {
 
   /// Retransmits, under the same ids, the pushes that were decided and still matter: whether they left
   /// is not known. The work queue takes each once.
-  func sayPushesAgain(
+  func retransmitPushes(
     _ devices: [User.Device], _ context: CallContext, into outcome: inout Outcome
   ) {
     guard legs.contains(where: { !$0.pushes.isEmpty }) || !noticed.isEmpty else { return }
@@ -315,11 +315,11 @@ extension Call {
     case .ring:
       guard let leg, isRinging, legs[leg].isBeingWoken else { return false }
       return context.now < facts.deadline
-        && context.now < facts.placedAt + context.limits.pushesSaidAgain
+        && context.now < facts.placedAt + context.limits.pushRetransmitWindow
     case .missed, .answeredElsewhere, .cancel, .ended:
-      let lifetime = min(context.limits.cleanUpPushLifetime, context.limits.pushesSaidAgain)
+      let lifetime = min(context.limits.cleanUpPushLifetime, context.limits.pushRetransmitWindow)
       return context.now < overSince + lifetime
-    case .missedNotice: return context.now < overSince + context.limits.pushesSaidAgain
+    case .missedNotice: return context.now < overSince + context.limits.pushRetransmitWindow
     }
   }
 

@@ -41,7 +41,7 @@ extension Call {
   private mutating func join(
     _ party: Party, _ session: SessionRef, _ context: CallContext, into outcome: inout Outcome
   ) {
-    guard legs.count < context.limits.legsEverPerCall else { return }
+    guard legs.count < context.limits.legsPerCallLifetime else { return }
     commit(.legJoined(party), .urgent, context, into: &outcome)
     guard let leg = legIndex(party.device) else { return }
     legs[leg].endpoint.session = session

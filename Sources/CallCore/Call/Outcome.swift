@@ -6,7 +6,7 @@ public struct Outcome: Sendable {
   public var effects: [Effect] = []
   /// For each call of which all devices are now known to ring: how long that took from its placing.
   /// For metrics; nothing waits for it.
-  public var ringSpans: [Span] = []
+  public var ringLatencies: [Span] = []
   /// How soon the journal must have it.
   public var urgency = Urgency.idle
 
@@ -30,7 +30,7 @@ public struct Outcome: Sendable {
   public mutating func removeAll() {
     entries.removeAll(keepingCapacity: true)
     effects.removeAll(keepingCapacity: true)
-    ringSpans.removeAll(keepingCapacity: true)
+    ringLatencies.removeAll(keepingCapacity: true)
     urgency = .idle
   }
 

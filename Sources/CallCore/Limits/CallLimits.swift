@@ -29,13 +29,13 @@ public struct CallLimits: Sendable, Equatable {
   public var missedNoticeLifetime: Span = .seconds(86_400)
   /// For how long a new owner adds pushes to the work queue again, where it does not know that they left. It
   /// is shorter than the time in which the queue recognises an id that it had.
-  public var pushesSaidAgain: Span = .seconds(240)
+  public var pushRetransmitWindow: Span = .seconds(240)
   public var registrationLifetime: Span = .seconds(90 * 86_400)
   /// A registration holds the time at which its device was last seen. It is written again when that time is
   /// older than this.
-  public var seenWrittenEvery: Span = .seconds(86_400)
+  public var lastSeenWriteInterval: Span = .seconds(86_400)
   /// How often registrations are searched for those that were unseen for too long.
-  public var expiryEvery: Span = .seconds(3600)
+  public var expirySweepInterval: Span = .seconds(3600)
   /// How often a registration begins anew with a token because another device claimed it meanwhile.
   /// After that the device is told to try again.
   public var tokenClaimAttempts = 5
@@ -49,10 +49,10 @@ public struct CallLimits: Sendable, Equatable {
   /// Devices of a user that a new owner takes over from edges. Each owner may have let in `legsPerCall`
   /// before the edges announced those that the one before had let in. Policy: close the session of one
   /// more (`deviceRemoved`).
-  public var devicesAnnounced: Int { legsPerCall * 2 }
+  public var announcedDevicesPerUser: Int { legsPerCall * 2 }
   /// Devices that took part in one call, with those that left and came anew under other ids. Policy: a
   /// further one does not ring, and its answer is refused (`tooManyDevices`).
-  public var legsEverPerCall: Int { max(legsPerCall, min(legsPerCall * 4, 120)) }
+  public var legsPerCallLifetime: Int { max(legsPerCall, min(legsPerCall * 4, 120)) }
   public var liveCallsPerDevice = 5
   public var callsPerPairPerMinute = 10
   /// Calls to one user of which somebody has yet to be told: that live, or of whose end a device does not

@@ -11,7 +11,7 @@ package struct PairRates: Sendable {
 
   package var count: Int { times.count }
   /// Entries that sweeps have looked at.
-  package private(set) var looks = 0
+  package private(set) var visits = 0
 
   /// Counts one more call, unless there were too many.
   package mutating func admits(_ caller: UserKey, now: Timestamp, perMinute: Int) -> Bool {
@@ -25,7 +25,7 @@ package struct PairRates: Sendable {
   }
 
   private mutating func sweep(since: Timestamp) {
-    looks += times.count
+    visits += times.count
     times = times.filter { $0.value.contains { $0 > since } }
     sweepAt = max(Self.sweepAtLeast, 2 * times.count)
   }

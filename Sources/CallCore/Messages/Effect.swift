@@ -9,7 +9,7 @@ public enum Effect: Sendable, Equatable {
   indirect case store(Registration, token: UInt64)
   /// Remove a registration; answer with `registrationStored`.
   case remove(UserKey, DeviceID, token: UInt64)
-  /// Put a push into the work queue; where that cannot be done, say so with `pushNotAdded`.
+  /// Put a push into the work queue; where that cannot be done, say so with `pushNotQueued`.
   indirect case push(PushJob)
   /// The call rings no more: ring pushes for it that no provider has yet are not to be sent. Best
   /// effort, not answered.
@@ -25,14 +25,14 @@ public enum TokenStep: Sendable, Equatable {
   /// Read whose it is, of an app's devices.
   case read(fingerprint: String, app: String)
   /// Tell the former owner's shard, until it confirms, for some seconds.
-  case tell(former: TokenOwner, TokenTaken)
+  case notify(former: TokenOwner, TokenTaken)
   /// Write the claim, if the key is still at that revision; 0: there is none.
   case claim(fingerprint: String, TokenOwner, expecting: UInt64)
 }
 
 public enum TokenStepResult: Sendable, Equatable {
   case read(TokenOwner?, revision: UInt64)
-  case told
+  case notified
   case claimed
   /// Somebody else wrote, or it is not known whether the write arrived: to be read again.
   case changed

@@ -29,7 +29,7 @@ struct User: Sendable {
   /// The calls to this user of which somebody may yet have to be told, in the order of their placing.
   var calls: [CallID] = []
   /// Those that ended and of which everybody knows, kept for late questions.
-  var past = PastCalls()
+  var past = SettledCalls()
   private var placings = PairRates()
 
   /// Nothing left that is worth keeping.

@@ -216,7 +216,7 @@ extension ShardMachine {
     let party = Party(
       user: command.user.user, device: command.device, deviceName: device?.name ?? "")
     mutate(id) { call in
-      guard call.legs.count < context.limits.legsEverPerCall else { return }
+      guard call.legs.count < context.limits.legsPerCallLifetime else { return }
       call.commit(.legJoined(party), .urgent, context, into: &outcome)
       if let leg = call.legIndex(command.device) {
         call.legs[leg].endpoint.session = device?.session

@@ -60,12 +60,12 @@ extension ShardMachine {
   }
 
   /// Whether a job that the work queue has not taken yet is still to be offered.
-  public func stillWants(_ job: PushJob) -> Bool {
-    calls.slot(of: job.call).map { calls[$0].stillWants(job.purpose, job.device) } ?? false
+  public func isStillWanted(_ job: PushJob) -> Bool {
+    calls.slot(of: job.call).map { calls[$0].isStillWanted(job.purpose, job.device) } ?? false
   }
 
   /// The work queue did not take a push, in all the time that it had for it.
-  public mutating func pushNotAdded(
+  public mutating func pushNotQueued(
     _ job: PushJob, reason: String, now: Timestamp, into outcome: inout Outcome
   ) {
     let context = context(now)

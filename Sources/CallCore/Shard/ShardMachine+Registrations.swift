@@ -157,7 +157,9 @@ extension ShardMachine {
         users[user]?.withDevice(id) { $0.isUnwritten = !ok }
       }
       if ok, let gone { release(gone, user, id, into: &outcome) }
-      if let claim { tokenStepDone(token: claim, ok ? .told : .failed, context, into: &outcome) }
+      if let claim {
+        tokenStepDone(token: claim, ok ? .notified : .failed, context, into: &outcome)
+      }
     case .seen: break
     }
   }
@@ -201,7 +203,7 @@ extension ShardMachine {
     _ user: UserKey, _ id: DeviceID, _ context: CallContext, into outcome: inout Outcome
   ) {
     guard var registration = users[user]?.device(id)?.registration,
-      registration.seenAt + limits.seenWrittenEvery <= context.now,
+      registration.seenAt + limits.lastSeenWriteInterval <= context.now,
       !isStoring(user, id)
     else { return }
     registration.seenAt = context.now
@@ -211,7 +213,7 @@ extension ShardMachine {
 
   /// Registrations unseen for too long go.
   mutating func expireRegistrations(now: Timestamp, into outcome: inout Outcome) {
-    expiryAt = now + limits.expiryEvery
+    expiryAt = now + limits.expirySweepInterval
     var expired: [(UserKey, DeviceID)] = []
     for (key, user) in users {
       for device in user.devices {

@@ -10,7 +10,7 @@ extension ShardMachine {
       }
     }
     if attach.announce,
-      !hasRoom(for: command.device, of: command.user, countMax: limits.devicesAnnounced)
+      !hasRoom(for: command.device, of: command.user, countMax: limits.announcedDevicesPerUser)
     {
       let notice = Notice(kind: .deviceRemoved, message: limits.tooManyDevices.message)
       outcome.effects.append(.close(command.session, notice))

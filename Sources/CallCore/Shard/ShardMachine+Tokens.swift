@@ -60,7 +60,7 @@ extension ShardMachine {
         return tell(owner, fingerprint, of: token, claim.registration, context, into: &outcome)
       }
       write(token, context, into: &outcome)
-    case .told: write(token, context, into: &outcome)
+    case .notified: write(token, context, into: &outcome)
     case .claimed:
       pendingClaims[token]!.fingerprints.removeFirst()
       if let next = pendingClaims[token]!.fingerprints.first {
@@ -102,7 +102,7 @@ extension ShardMachine {
       let taken = TokenTaken(
         fingerprint: fingerprint, byUser: registration.user.user, byDevice: registration.device,
         at: context.now)
-      return ask(.tell(former: former, taken), token, into: &outcome)
+      return ask(.notify(former: former, taken), token, into: &outcome)
     }
     // Its own shard: no message is needed.
     if isStoring(former.user, former.device) { return fail(token, into: &outcome) }

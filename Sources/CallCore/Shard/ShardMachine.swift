@@ -112,17 +112,17 @@ public struct ShardMachine: Sendable {
       takeOver(id, context, into: &outcome)
     }
     expireRegistrations(now: now, into: &outcome)
-    sayPushesAgain(context, into: &outcome)
+    retransmitPushes(context, into: &outcome)
     carryOutPushes(context, into: &outcome)
     if !outcome.isEmpty { outcome.raise(to: .urgent) }
   }
 
   /// Also of calls that ended, and of whose end everybody knows.
-  private func sayPushesAgain(_ context: CallContext, into outcome: inout Outcome) {
+  private func retransmitPushes(_ context: CallContext, into outcome: inout Outcome) {
     guard mayPush else { return }
     for slot in calls.slots {
       let devices = users[calls[slot].facts.callee]?.devices ?? []
-      calls[slot].sayPushesAgain(devices, context, into: &outcome)
+      calls[slot].retransmitPushes(devices, context, into: &outcome)
     }
   }
 

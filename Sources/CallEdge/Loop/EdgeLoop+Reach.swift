@@ -31,7 +31,7 @@ extension EdgeLoop {
     self.reach = reach
     if reach.watch.isCutOff != before { reach.changed(reach.watch.isCutOff) }
     // To another shard each time.
-    let question = Command.reachQuestion(
+    let question = Command.reachabilityProbe(
       reach.questions, session: SessionRef(edge: shared.incarnation, number: reach.session))
     let shard = ShardHash.shard(of: question.callee, count: shared.configuration.shardCount)
     shared.publish([shared.message(to: shard, [question])])

@@ -69,7 +69,7 @@ final class SimTakenEdge: @unchecked Sendable {
       let batch = try? ClusterCodec.commandBatch(message.bytes), batch.edge != 0,
       batch.edge != number
     else { return }
-    for var command in batch.commands where !command.isReachQuestion {
+    for var command in batch.commands where !command.isReachabilityProbe {
       // Not its number either, or it could be asked for the session by chance.
       if command.ticket == nil { command.credential = .none }
       heard.append(command)

@@ -1,13 +1,13 @@
 /// The calls of a user that are over and kept for late questions, in the order in which they were over.
 /// They are forgotten in nearly that order, so one is found by its place near the front.
-package struct PastCalls: Sendable {
+package struct SettledCalls: Sendable {
   package init() {}
 
   private var items: [CallID] = []
   /// Before this, all are forgotten.
   private var head = 0
   /// Entries that `remove` has looked at.
-  package private(set) var looks = 0
+  package private(set) var visits = 0
 
   package var isEmpty: Bool { head == items.count }
   package var all: ArraySlice<CallID> { items[head...] }
@@ -16,10 +16,10 @@ package struct PastCalls: Sendable {
 
   package mutating func remove(_ id: CallID) {
     guard let index = items[head...].firstIndex(of: id) else {
-      looks += items.count - head
+      visits += items.count - head
       return
     }
-    looks += index - head + 1
+    visits += index - head + 1
     // Those before it move up by one: there are few.
     for place in stride(from: index, to: head, by: -1) { items[place] = items[place - 1] }
     head += 1
