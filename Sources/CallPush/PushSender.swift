@@ -15,8 +15,8 @@ public struct PushMessage: Sendable {
   /// Replaces an earlier one on the device that is still on its way; empty: none.
   public var collapseKey: String
   /// nil: wanted until the deadline.
-  public var wish: PushWish?
-  public var isWanted: Bool { wish?.isWanted ?? true }
+  public var cancellation: PushCancellation?
+  public var isCancelled: Bool { cancellation?.isCancelled ?? false }
 
   /// What the platform does with it.
   public enum Kind: UInt8, Sendable, CaseIterable {

@@ -3,10 +3,10 @@ internal import CallBus
 /// Runs actors on the connection's thread, behind what was read and before what is written: an
 /// actor that answers what comes from the bus costs no wake-up of another thread on either way.
 final class BusExecutor: SerialExecutor {
-  let jobs: JobQueue
+  let jobs: ExecutorJobQueue
 
   init(_ outbox: Outbox) {
-    jobs = JobQueue { outbox.wakeIfAsleep() }
+    jobs = ExecutorJobQueue { outbox.wakeIfAsleep() }
   }
 
   func enqueue(_ job: consuming ExecutorJob) {

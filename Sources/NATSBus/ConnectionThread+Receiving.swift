@@ -27,7 +27,7 @@ extension ConnectionThread {
       }
       index += 1
     }
-    for handler in burstEnd.withLock({ $0 }) { handler() }
+    for handler in readCompleteHandlers.withLock({ $0 }) { handler() }
   }
 
   private func deliver(_ count: UInt64, of index: Int) {
@@ -39,10 +39,10 @@ extension ConnectionThread {
       if status == NATS_OK, let raw {
         counters.messagesIn.add(1, ordering: .relaxed)
         counters.bytesIn.add(UInt64(natsMsg_GetDataLength(raw)), ordering: .relaxed)
-        entry.registration.handle(NATSMessage(owning: raw, graveyard))
+        entry.subscription.handle(NATSMessage(owning: raw, graveyard))
         left -= 1
       } else if status == NATS_NO_RESPONDERS {
-        entry.registration.onNoResponders?()
+        entry.subscription.onNoResponders?()
         left -= 1
       } else if status == NATS_SLOW_CONSUMER {
         countDrops(of: index)
@@ -61,28 +61,28 @@ extension ConnectionThread {
 
   // MARK: Subscriptions
 
-  func subscribe(_ registration: Registration) {
-    guard !registration.isCancelled else { return }
-    var entry = Entry(registration: registration)
+  func subscribe(_ subscription: NATSSubscription) {
+    guard !subscription.isCancelled else { return }
+    var entry = Entry(subscription: subscription)
     open(&entry)
     entries.append(entry)
   }
 
   /// Where the link has broken meanwhile, the next one does it.
   func open(_ entry: inout Entry) {
-    let registration = entry.registration
-    guard let connection, !registration.isCancelled else { return }
+    let subscription = entry.subscription
+    guard let connection, !subscription.isCancelled else { return }
     var raw: OpaquePointer?
     let status =
-      if let queue = registration.queue {
-        natsConnection_QueueSubscribeSync(&raw, connection, registration.subject, queue)
+      if let queue = subscription.queue {
+        natsConnection_QueueSubscribeSync(&raw, connection, subscription.subject, queue)
       } else {
-        natsConnection_SubscribeSync(&raw, connection, registration.subject)
+        natsConnection_SubscribeSync(&raw, connection, subscription.subject)
       }
     guard status == NATS_OK, let raw else {
       if status == NATS_CONNECTION_CLOSED { return }
       return options.onEvent(
-        .failure("cannot subscribe to \(registration.subject): \(natsErrorText(status))"))
+        .failure("cannot subscribe to \(subscription.subject): \(natsErrorText(status))"))
     }
     natsSubscription_SetPendingLimits(
       raw, options.subscriptionMessagesMax, options.subscriptionBytesMax)
@@ -90,8 +90,8 @@ extension ConnectionThread {
     entry.dropped = 0
   }
 
-  func unsubscribe(_ registration: Registration) {
-    guard let index = entries.lastIndex(where: { $0.registration === registration }) else { return }
+  func unsubscribe(_ subscription: NATSSubscription) {
+    guard let index = entries.lastIndex(where: { $0.subscription === subscription }) else { return }
     if let raw = entries[index].raw { natsSubscription_Destroy(raw) }
     entries.swapAt(index, entries.count - 1)
     entries.removeLast()

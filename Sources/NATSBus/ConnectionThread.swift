@@ -25,7 +25,7 @@ final class ConnectionThread: @unchecked Sendable {
   struct Entry {
     /// The library's side of it; nil where the link broke before there was one.
     var raw: OpaquePointer?
-    var registration: Registration
+    var subscription: NATSSubscription
     var dropped: Int64 = 0
   }
 
@@ -34,7 +34,7 @@ final class ConnectionThread: @unchecked Sendable {
   let outbox: Outbox
   let poll: EventPoll
   /// Jobs of actors that live on this thread: see `BusExecutor`.
-  var jobs: JobQueue { executor.jobs }
+  var jobs: ExecutorJobQueue { executor.jobs }
   let executor: BusExecutor
   let taskExecutor: BusTaskExecutor
   let timers: BusTimers
@@ -42,7 +42,7 @@ final class ConnectionThread: @unchecked Sendable {
   // Shared with other threads.
   let counters = Counters()
   let observers = Mutex<[any ConnectionObserver]>([])
-  let burstEnd = Mutex<[@Sendable () -> Void]>([])
+  let readCompleteHandlers = Mutex<[@Sendable () -> Void]>([])
   /// Held by the thread whenever it does not wait for events, and by who sends in its place.
   let hands = Mutex<Void>(())
   /// Who holds `hands`, or held them last.

@@ -65,7 +65,7 @@ struct ConnectFailure: Error {
   /// Of the failures of several servers the one that counts: that one refuses us; else that one may come yet.
   func outweighs(_ other: Self) -> Bool {
     if isRefusal != other.isRefusal { return isRefusal }
-    return reason.mayPass && !other.reason.mayPass
+    return reason.isTransient && !other.reason.isTransient
   }
 }
 

@@ -63,23 +63,23 @@ public final class NATSBus: ClusterBus {
     guard SubjectFilter.isValid(subject) else {
       throw BusError.failed("not a subject: '\(subject)'")
     }
-    let registration = Registration(
+    let subscription = NATSSubscription(
       subject, queue: queue, outbox: thread.outbox, handler: .copies(handler))
-    guard subscribe(registration) else { throw BusError.closed }
-    return registration
+    guard subscribe(subscription) else { throw BusError.closed }
+    return subscription
   }
 
   @discardableResult
-  func subscribe(_ registration: Registration) -> Bool {
-    thread.outbox.run { $0.subscribe(registration) }
+  func subscribe(_ subscription: NATSSubscription) -> Bool {
+    thread.outbox.run { $0.subscribe(subscription) }
   }
 
   public var executor: (any SerialExecutor)? { thread.executor }
   public var taskExecutor: (any TaskExecutor)? { thread.taskExecutor }
   public var timers: (any Timers)? { thread.timers }
 
-  public func onBurstEnd(_ handler: @escaping @Sendable () -> Void) {
-    thread.burstEnd.withLock { $0.append(handler) }
+  public func onReadComplete(_ handler: @escaping @Sendable () -> Void) {
+    thread.readCompleteHandlers.withLock { $0.append(handler) }
   }
 
   public func request(_ subject: String, _ bytes: [UInt8], timeout: Duration) async throws
@@ -154,16 +154,16 @@ public final class NATSBus: ClusterBus {
       subject: subject, bytes: bytes, inbox: newInbox(), deadline: .now + timeout, limit: limit,
       needsReply: needsReply, completion: completion)
     let requests = thread.requests
-    let registration = Registration(
+    let subscription = NATSSubscription(
       request.inbox, outbox: thread.outbox,
       handler: .copies { reply in
         if request.add(reply) { requests.end(request, nil) }
       },
       onNoResponders: { requests.end(request, BusError.noResponders) })
-    requests.add(request, registration)
+    requests.add(request, subscription)
     let taken = thread.outbox.run { thread in
       guard requests.isWaiting(request) else { return }
-      thread.subscribe(registration)
+      thread.subscribe(subscription)
       thread.publish(request.subject, request.bytes, replyTo: request.inbox)
     }
     if !taken { requests.end(request, BusError.closed) }

@@ -58,15 +58,15 @@ final class PendingRequest: Sendable {
 /// The requests of a connection that wait.
 final class Requests: Sendable {
   private struct State {
-    var waiting: [ObjectIdentifier: (request: PendingRequest, registration: Registration)] = [:]
+    var waiting: [ObjectIdentifier: (request: PendingRequest, subscription: NATSSubscription)] = [:]
     /// Not later than the earliest deadline.
     var nextDeadline: ContinuousClock.Instant?
   }
   private let state = Mutex(State())
 
-  func add(_ request: PendingRequest, _ registration: Registration) {
+  func add(_ request: PendingRequest, _ subscription: NATSSubscription) {
     state.withLock { state in
-      state.waiting[ObjectIdentifier(request)] = (request, registration)
+      state.waiting[ObjectIdentifier(request)] = (request, subscription)
       state.nextDeadline = min(state.nextDeadline ?? request.deadline, request.deadline)
     }
   }
@@ -74,7 +74,7 @@ final class Requests: Sendable {
   /// Ends a request and its subscription.
   func end(_ request: PendingRequest, _ error: (any Error)?) {
     let entry = state.withLock { $0.waiting.removeValue(forKey: ObjectIdentifier(request)) }
-    entry?.registration.cancel()
+    entry?.subscription.cancel()
     request.end(error)
   }
 

@@ -15,7 +15,7 @@ struct InboxTests {
     let inbox = Inbox<Int>(capacity: 3)
     #expect(inbox.offer(contentsOf: 0..<5) == 3)
     #expect(!inbox.offer(9))
-    #expect(!inbox.offerQuietly(9))
+    #expect(!inbox.offerWithoutWaking(9))
     #expect(inbox.dropped == 4)
     #expect(await inbox.next(until: nil) == [0, 1, 2])
     #expect(inbox.offer(1))
@@ -80,7 +80,7 @@ struct InboxTests {
       for producer in 0..<4 {
         group.addTask {
           for number in 0..<total / 4 {
-            if number % 3 == 0 { inbox.offerQuietly(producer) } else { inbox.offer(producer) }
+            if number % 3 == 0 { inbox.offerWithoutWaking(producer) } else { inbox.offer(producer) }
           }
           inbox.wake()
         }

@@ -75,11 +75,11 @@ struct TimersTests {
     let timers = HandTimers()
     let clock = ClusterClock(wallMicroseconds: 0, timers: timers)
     await withTaskGroup(of: Void.self) { group in
-      group.addTask { await clock.pause(.seconds(60)) }
+      group.addTask { await clock.sleep(for: .seconds(60)) }
       while !timers.isArmed { await Task.yield() }
       timers.advance(by: .seconds(60))
       await group.waitForAll()
-      group.addTask { await clock.pause(.seconds(60)) }
+      group.addTask { await clock.sleep(for: .seconds(60)) }
       group.cancelAll()
     }
     #expect(clock.now() == Timestamp(microseconds: 60_000_000))
@@ -89,7 +89,7 @@ struct TimersTests {
   @Test func patienceWaitsLongerAndLonger() async {
     let timers = HandTimers()
     let clock = ClusterClock(wallMicroseconds: 0, timers: timers)
-    let patiently = StorePatience(
+    let retry = StoreRetryPolicy(
       clock: clock, limit: .seconds(20), pause: .seconds(1), longestPause: .seconds(5)
     ) { _ in }
     let asked = Inbox<Int64>(capacity: 20)
@@ -97,7 +97,7 @@ struct TimersTests {
     await withTaskGroup(of: Void.self) { group in
       group.addTask {
         await #expect(throws: BusError.timeout) {
-          try await patiently {
+          try await retry {
             asked.offer(clock.now().microseconds / 1_000_000)
             throw BusError.timeout
           }
@@ -125,7 +125,7 @@ struct TimersTests {
       group.addTask {
         try await word.unlessClosed {
           // Ends with its task only: nobody advances this time.
-          await clock.pause(.seconds(60))
+          await clock.sleep(for: .seconds(60))
           try Task.checkCancellation()
           return 7
         }

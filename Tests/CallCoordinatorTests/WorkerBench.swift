@@ -114,7 +114,7 @@ final class WorkerBench: Sendable {
         },
         report: { report in records.reports.withLock { $0.append(report) } }))
     let inbox = worker.inbox
-    bus.onBurstEnd { [weak inbox] in inbox?.wake() }
+    bus.onReadComplete { [weak inbox] in inbox?.wake() }
   }
 
   /// Runs the worker for as long as the body takes.

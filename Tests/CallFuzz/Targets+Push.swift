@@ -46,7 +46,7 @@ extension FuzzTarget {
     let now = Timestamp(microseconds: FuzzKeys.now)
     let context = AttemptContext(now: now, deadline: now + .seconds(30))
     for verdict in [FCMVerdict.judge(reply, context), WebPushVerdict.judge(reply, context)] {
-      guard case .again(let pause, _, _) = verdict else { continue }
+      guard case .retry(let pause, _, _) = verdict else { continue }
       try promise(pause > .seconds(0) && pause < .seconds(30), "a pause of \(pause)")
     }
     if case .token(let token, let lifetime) = TokenExchange.judge(reply) {

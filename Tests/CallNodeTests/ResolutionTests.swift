@@ -203,10 +203,10 @@ import Testing
     let error = await #expect(throws: BusError.self) {
       try await ClusterAgreement.settle(bucket, wanted: nil, cluster: "c")
     }
-    #expect(error?.mayPass == true, "\(String(describing: error))")
+    #expect(error?.isTransient == true, "\(String(describing: error))")
     let clock = ClusterClock(wallMicroseconds: 0)
-    let patiently = StorePatience(clock: clock, pause: .milliseconds(1)) { _ in }
-    let count = try await patiently {
+    let retry = StoreRetryPolicy(clock: clock, pause: .milliseconds(1)) { _ in }
+    let count = try await retry {
       try await ClusterAgreement.settle(bucket, wanted: nil, cluster: "c")
     }
     #expect(count == 64)

@@ -322,9 +322,9 @@ struct FCMTroubleTests {
     let stage = try await Stage()
     #expect(await stage.send(stage.message()) == .accepted)
     var message = stage.message()
-    let wish = PushWish()
-    message.wish = wish
-    wish.withdraw()
+    let cancellation = PushCancellation()
+    message.cancellation = cancellation
+    cancellation.cancel()
     #expect(await stage.send(message) == .expired)
     #expect(stage.fcm.requests == 1)
     await stage.end()

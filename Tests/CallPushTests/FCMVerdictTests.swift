@@ -42,7 +42,7 @@ struct FCMVerdictTests {
   static func rejected(_ reason: String) -> AttemptVerdict { .done(.rejected(reason: reason)) }
   static func failed(_ reason: String) -> AttemptVerdict { .done(.failed(reason: reason)) }
   static func again(_ milliseconds: Int64, _ reason: String) -> AttemptVerdict {
-    .again(after: .milliseconds(milliseconds), reason: reason)
+    .retry(after: .milliseconds(milliseconds), reason: reason)
   }
 
   static let accepted: [Row] = [
@@ -193,7 +193,7 @@ struct FCMVerdictTests {
       FCMVerdict.judge(.notSent("no connection"), context) == Self.again(500, "no connection"))
     #expect(
       FCMVerdict.judge(.unknown("lost"), context)
-        == .again(after: .milliseconds(500), reason: "lost", .doubt))
+        == .retry(after: .milliseconds(500), reason: "lost", .doubt))
     context.doubts = 1
     context.attempt = 2
     let lost = AttemptVerdict.done(.failed(reason: "lost", mayHaveArrived: true))

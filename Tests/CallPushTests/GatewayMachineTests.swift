@@ -127,7 +127,7 @@ import Testing
     #expect(Self.report(bench.tick(at: 0.5)) == [outcome])
     #expect(Self.report(bench.tick(at: 0.6)) == [])
     #expect(Self.report(bench.tick(at: 1.5)) == [outcome])
-    #expect(Self.settled(bench.tick(at: 2)) == [.working])
+    #expect(Self.settled(bench.tick(at: 2)) == [.inProgress])
     #expect(bench.answered(1, at: 2.1) == [.settle(item: 1, .done)])
     #expect(bench.answered(1, at: 2.1) == [])
     #expect(bench.machine.isIdle)
@@ -165,7 +165,7 @@ import Testing
     var bench = Bench()
     for time in [0, 0.25, 4.9] {
       let effects = bench.take(Self.job(decided: 0), pool: nil, at: time)
-      #expect(Self.settled(effects) == [.again(after: .milliseconds(250))])
+      #expect(Self.settled(effects) == [.retry(after: .milliseconds(250))])
       #expect(Self.report(effects) == [])
     }
     let last = bench.take(Self.job(decided: 0), pool: nil, at: 5)
@@ -217,7 +217,7 @@ import Testing
     }
     for number in UInt64(1)...3 { take(number, "https://dead.example") }
     #expect(Self.sends(effects).count == 2)
-    #expect(effects.last == .settle(item: 3, .again(after: .milliseconds(250))))
+    #expect(effects.last == .settle(item: 3, .retry(after: .milliseconds(250))))
     effects = []
     take(4, "https://other.example")
     #expect(Self.sends(effects).count == 1)
@@ -417,7 +417,7 @@ import Testing
     #expect(bench.machine.pools[0].sending == 2)
     #expect(bench.machine.pools[0].waiting == 2)
     #expect(
-      bench.take(Self.job(5)) == [.settle(item: 5, .again(after: .milliseconds(250)))])
+      bench.take(Self.job(5)) == [.settle(item: 5, .retry(after: .milliseconds(250)))])
     #expect(bench.machine.counts[.turnedAway] == 1)
     #expect(bench.take(Self.job(6), pool: 1) == [.send(job: 5, pool: 1)])
     // A free place goes to who waited longest.
@@ -458,7 +458,7 @@ import Testing
     var told = 0
     for step in 1...50 {
       let settled = Self.settled(bench.tick(at: Double(step) * 0.2))
-      #expect(settled.allSatisfy { $0 == .working })
+      #expect(settled.allSatisfy { $0 == .inProgress })
       told += settled.count
     }
     #expect(told == 5)
@@ -484,8 +484,8 @@ import Testing
     _ = bench.take(Self.job(1))
     _ = bench.take(Self.job(2))
     bench.machine.drain(into: &bench.effects)
-    #expect(bench.drained() == [.settle(item: 2, .again(after: .zero))])
-    #expect(bench.take(Self.job(3)) == [.settle(item: 3, .again(after: .zero))])
+    #expect(bench.drained() == [.settle(item: 2, .retry(after: .zero))])
+    #expect(bench.take(Self.job(3)) == [.settle(item: 3, .retry(after: .zero))])
     let effects = bench.sent(1, .accepted)
     #expect(effects.contains(.settle(item: 1, .done)))
     _ = bench.answered(1)
@@ -502,7 +502,7 @@ import Testing
     bench.machine.releaseAll(into: &bench.effects)
     #expect(
       bench.drained() == [
-        .settle(item: 1, .again(after: .zero)), .settle(item: 2, .again(after: .zero)),
+        .settle(item: 1, .retry(after: .zero)), .settle(item: 2, .retry(after: .zero)),
       ])
     #expect(bench.machine.counts[.released] == 2)
   }
@@ -522,7 +522,7 @@ import Testing
     func look(_ effects: [Effect]) {
       for effect in effects {
         switch effect {
-        case .settle(_, .working): break
+        case .settle(_, .inProgress): break
         case .settle(let item, _), .forget(let item):
           #expect(open.remove(item) != nil, "\(item) settled twice")
         case .send(let job, _): sending.append(job)

@@ -85,7 +85,7 @@ import Testing
     var bench = Bench()
     _ = bench.take(Self.old(), at: 1)
     bench.machine.drain(into: &bench.effects)
-    #expect(bench.drained() == [.settle(item: 1, .again(after: .zero))])
+    #expect(bench.drained() == [.settle(item: 1, .retry(after: .zero))])
     #expect(bench.machine.pools[0].sending == 0)
     #expect(bench.learnt(1, rings: true, at: 1.1) == [])
     #expect(bench.machine.isIdle)

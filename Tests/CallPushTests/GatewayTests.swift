@@ -150,7 +150,7 @@ import Testing
     func isEmpty() async throws {
       while try await queue.depth(lane: "apns-production") > 0 {
         try Task.checkCancellation()
-        await clock.pause(.milliseconds(5))
+        await clock.sleep(for: .milliseconds(5))
       }
     }
 

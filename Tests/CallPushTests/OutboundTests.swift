@@ -66,29 +66,29 @@ struct AttemptContextTests {
 
   @Test func aPauseEndsBeforeTheDeadlineOrThereIsNone() {
     #expect(
-      context(seconds: 5).again(after: .seconds(4), reason: "r")
-        == .again(after: .seconds(4), reason: "r"))
+      context(seconds: 5).retry(after: .seconds(4), reason: "r")
+        == .retry(after: .seconds(4), reason: "r"))
     #expect(
-      context(seconds: 5).again(after: .seconds(5), reason: "r") == .done(.failed(reason: "r")))
-    #expect(context(seconds: 0).again(reason: "r") == .done(.failed(reason: "r")))
+      context(seconds: 5).retry(after: .seconds(5), reason: "r") == .done(.failed(reason: "r")))
+    #expect(context(seconds: 0).retry(reason: "r") == .done(.failed(reason: "r")))
   }
 
   @Test func attemptsAreLimited() {
     let last = AttemptContext.attemptsMax
-    #expect(context(attempt: last, seconds: 600).again(reason: "r") == .done(.failed(reason: "r")))
+    #expect(context(attempt: last, seconds: 600).retry(reason: "r") == .done(.failed(reason: "r")))
     #expect(
-      context(attempt: last - 1, seconds: 600).again(reason: "r")
-        == .again(after: .seconds(8), reason: "r"))
+      context(attempt: last - 1, seconds: 600).retry(reason: "r")
+        == .retry(after: .seconds(8), reason: "r"))
   }
 
   @Test func whoAsksForNoWaitIsNotAskedInATightLoop() {
     #expect(
-      context().again(after: .seconds(0), reason: "r")
-        == .again(after: .milliseconds(100), reason: "r"))
+      context().retry(after: .seconds(0), reason: "r")
+        == .retry(after: .milliseconds(100), reason: "r"))
   }
 
   @Test func whatMayHaveArrivedIsRepeatedOnceAndOnlyWhereThatDoesNothing() {
-    #expect(context().inDoubt("r") == .again(after: .milliseconds(500), reason: "r", .doubt))
+    #expect(context().inDoubt("r") == .retry(after: .milliseconds(500), reason: "r", .doubt))
     let failed = AttemptVerdict.done(.failed(reason: "r", mayHaveArrived: true))
     #expect(context(attempt: 2, doubts: 1).inDoubt("r") == failed)
     #expect(context(repeatable: false).inDoubt("r") == failed)
@@ -100,119 +100,119 @@ extension Span {
   fileprivate static func microseconds(_ count: Int64) -> Span { Span(microseconds: count) }
 }
 
-@Suite("The gate", .timeLimit(.minutes(1)))
-struct KeyedGateTests {
+@Suite("The bulkhead", .timeLimit(.minutes(1)))
+struct KeyedBulkheadTests {
   let hand = HandClock()
   var later: Timestamp { hand.clock.now() + .seconds(30) }
 
-  func gate(inside: Int, waiting: Int = 10) -> KeyedGate {
-    KeyedGate(insideMax: inside, waitingMax: waiting, clock: hand.clock)
+  func bulkhead(inside: Int, waiting: Int = 10) -> KeyedBulkhead {
+    KeyedBulkhead(insideMax: inside, waitingMax: waiting, clock: hand.clock)
   }
 
   @Test func eachKeyHasItsOwnLimit() async {
-    let gate = gate(inside: 1, waiting: 0)
-    #expect(await gate.enter("a", until: later) == .entered)
-    #expect(await gate.enter("a", until: later) == .full)
-    #expect(await gate.enter("b", until: later) == .entered)
-    #expect(gate.inside == 2)
-    gate.leave("a")
-    gate.leave("b")
-    #expect(gate.inside == 0)
+    let bulkhead = bulkhead(inside: 1, waiting: 0)
+    #expect(await bulkhead.acquire("a", until: later) == .admitted)
+    #expect(await bulkhead.acquire("a", until: later) == .full)
+    #expect(await bulkhead.acquire("b", until: later) == .admitted)
+    #expect(bulkhead.inside == 2)
+    bulkhead.release("a")
+    bulkhead.release("b")
+    #expect(bulkhead.inside == 0)
   }
 
   @Test func whoWaitsGetsThePlaceOfWhoLeaves() async {
-    let gate = gate(inside: 1)
-    #expect(await gate.enter("a", until: later) == .entered)
-    async let second = gate.enter("a", until: later)
-    while gate.waiting(for: "a") == 0 { await Task.yield() }
-    gate.leave("a")
-    #expect(await second == .entered)
-    #expect(gate.inside == 1)
-    #expect(gate.waiting == 0)
+    let bulkhead = bulkhead(inside: 1)
+    #expect(await bulkhead.acquire("a", until: later) == .admitted)
+    async let second = bulkhead.acquire("a", until: later)
+    while bulkhead.waiting == 0 { await Task.yield() }
+    bulkhead.release("a")
+    #expect(await second == .admitted)
+    #expect(bulkhead.inside == 1)
+    #expect(bulkhead.waiting == 0)
   }
 
   @Test func whoWaitsPastTheDeadlineLeaves() async {
-    let gate = gate(inside: 1)
-    #expect(await gate.enter("a", until: later) == .entered)
-    #expect(await gate.enter("a", until: hand.clock.now()) == .late)
-    async let second = gate.enter("a", until: hand.clock.now() + .seconds(5))
-    while gate.waiting == 0 { await Task.yield() }
+    let bulkhead = bulkhead(inside: 1)
+    #expect(await bulkhead.acquire("a", until: later) == .admitted)
+    #expect(await bulkhead.acquire("a", until: hand.clock.now()) == .late)
+    async let second = bulkhead.acquire("a", until: hand.clock.now() + .seconds(5))
+    while bulkhead.waiting == 0 { await Task.yield() }
     // The wait may not have begun: time goes on until it is over.
-    while gate.waiting > 0 {
+    while bulkhead.waiting > 0 {
       hand.advance(seconds: 6)
       await Task.yield()
     }
     #expect(await second == .late)
-    gate.leave("a")
-    #expect(gate.inside == 0)
+    bulkhead.release("a")
+    #expect(bulkhead.inside == 0)
   }
 
   @Test func moreThanMayWaitAreRefusedInAll() async {
-    let gate = gate(inside: 1, waiting: 2)
-    _ = await gate.enter("a", until: later)
-    _ = await gate.enter("b", until: later)
-    async let first = gate.enter("a", until: later)
-    async let second = gate.enter("b", until: later)
-    while gate.waiting < 2 { await Task.yield() }
-    #expect(await gate.enter("a", until: later) == .full)
-    gate.leave("a")
-    gate.leave("b")
-    #expect(await first == .entered)
-    #expect(await second == .entered)
+    let bulkhead = bulkhead(inside: 1, waiting: 2)
+    _ = await bulkhead.acquire("a", until: later)
+    _ = await bulkhead.acquire("b", until: later)
+    async let first = bulkhead.acquire("a", until: later)
+    async let second = bulkhead.acquire("b", until: later)
+    while bulkhead.waiting < 2 { await Task.yield() }
+    #expect(await bulkhead.acquire("a", until: later) == .full)
+    bulkhead.release("a")
+    bulkhead.release("b")
+    #expect(await first == .admitted)
+    #expect(await second == .admitted)
   }
 
   @Test func closingSendsAwayWhoWaitsAndWaitsForWhoIsInside() async {
-    let gate = gate(inside: 1)
-    _ = await gate.enter("a", until: later)
-    async let waiting = gate.enter("a", until: later)
-    while gate.waiting == 0 { await Task.yield() }
-    async let closed: Void = gate.close(until: later)
+    let bulkhead = bulkhead(inside: 1)
+    _ = await bulkhead.acquire("a", until: later)
+    async let waiting = bulkhead.acquire("a", until: later)
+    while bulkhead.waiting == 0 { await Task.yield() }
+    async let closed: Void = bulkhead.close(until: later)
     #expect(await waiting == .late)
-    #expect(await gate.enter("b", until: later) == .late)
-    gate.leave("a")
+    #expect(await bulkhead.acquire("b", until: later) == .late)
+    bulkhead.release("a")
     await closed
-    #expect(gate.inside == 0)
+    #expect(bulkhead.inside == 0)
   }
 
   @Test func aPlaceIsNeverLostOrGivenTwice() async {
-    let gate = gate(inside: 3, waiting: 1000)
+    let bulkhead = bulkhead(inside: 3, waiting: 1000)
     let deadline = later
     let most = await withTaskGroup(of: Int.self) { group in
       for number in 0..<300 {
         group.addTask {
           let key = number % 2 == 0 ? "a" : "b"
-          guard await gate.enter(key, until: deadline) == .entered else { return 1000 }
-          let inside = gate.inside
+          guard await bulkhead.acquire(key, until: deadline) == .admitted else { return 1000 }
+          let inside = bulkhead.inside
           await Task.yield()
-          gate.leave(key)
+          bulkhead.release(key)
           return inside
         }
       }
       return await group.reduce(0) { max($0, $1) }
     }
     #expect(most <= 6)
-    #expect(gate.inside == 0)
-    #expect(gate.waiting == 0)
+    #expect(bulkhead.inside == 0)
+    #expect(bulkhead.waiting == 0)
   }
 }
 
-@Suite("Pauses that end", .timeLimit(.minutes(1)))
-struct EndableWaitsTests {
+@Suite("Cancellable sleeps", .timeLimit(.minutes(1)))
+struct CancellableSleepsTests {
   @Test func withTheirTimeOrWithTheirOwner() async {
     let hand = HandClock()
-    let waits = EndableWaits(clock: hand.clock)
-    async let first: Void = waits.pause(.seconds(5))
-    while waits.count == 0 { await Task.yield() }
-    while waits.count > 0 {
+    let sleeps = CancellableSleeps(clock: hand.clock)
+    async let first: Void = sleeps.sleep(for: .seconds(5))
+    while sleeps.count == 0 { await Task.yield() }
+    while sleeps.count > 0 {
       hand.advance(seconds: 5)
       await Task.yield()
     }
     await first
-    async let second: Void = waits.pause(.seconds(5))
-    while waits.count == 0 { await Task.yield() }
-    waits.close()
+    async let second: Void = sleeps.sleep(for: .seconds(5))
+    while sleeps.count == 0 { await Task.yield() }
+    sleeps.close()
     await second
-    #expect(waits.count == 0)
-    await waits.pause(.seconds(5))
+    #expect(sleeps.count == 0)
+    await sleeps.sleep(for: .seconds(5))
   }
 }

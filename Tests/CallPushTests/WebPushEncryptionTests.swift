@@ -180,7 +180,7 @@ struct WebPushVerdictTests {
     func failed(_ reason: String) -> AttemptVerdict { .done(.failed(reason: reason)) }
     func rejected(_ reason: String) -> AttemptVerdict { .done(.rejected(reason: reason)) }
     func again(_ milliseconds: Int64, _ reason: String) -> AttemptVerdict {
-      .again(after: .milliseconds(milliseconds), reason: reason)
+      .retry(after: .milliseconds(milliseconds), reason: reason)
     }
     let rows: [Row] = [
       (200, nil, false, 30, .done(.accepted)), (201, nil, false, 30, .done(.accepted)),
@@ -224,14 +224,14 @@ struct WebPushVerdictTests {
     var context = AttemptContext(now: Self.now, deadline: Self.now + .seconds(30))
     #expect(
       WebPushVerdict.judge(.unknown("lost"), context)
-        == .again(after: .milliseconds(500), reason: "lost", .doubt))
+        == .retry(after: .milliseconds(500), reason: "lost", .doubt))
     context.doubts = 1
     #expect(
       WebPushVerdict.judge(.unknown("lost"), context)
         == .done(.failed(reason: "lost", mayHaveArrived: true)))
     #expect(
       WebPushVerdict.judge(.notSent("no connection"), context)
-        == .again(after: .milliseconds(500), reason: "no connection"))
+        == .retry(after: .milliseconds(500), reason: "no connection"))
   }
 }
 

@@ -107,7 +107,7 @@ import Testing
     let counter = Counter(node.executor)
     let task = node.start {
       for _ in 0..<3 {
-        await clock.pause(.seconds(1))
+        await clock.sleep(for: .seconds(1))
         log.lines.append("\(await counter.add())")
       }
     }
@@ -132,7 +132,7 @@ import Testing
     let log = Log()
     let task = node.start {
       await withTaskGroup(of: Void.self) { group in
-        for _ in 0..<10 { group.addTask { await clock.pause(.seconds(100)) } }
+        for _ in 0..<10 { group.addTask { await clock.sleep(for: .seconds(100)) } }
       }
       log.lines.append("ended")
     }

@@ -114,10 +114,10 @@ extension BusContract {
     let taker = try await queue.take(lane: "one", inFlight: 2) { seen.offer($0) }
     _ = await add(queue, "one", "a", [1])
     var item = try #require(await collect(1, from: seen).first)
-    item.settle(.again(after: .milliseconds(1)))
+    item.settle(.retry(after: .milliseconds(1)))
     item = try #require(await collect(1, from: seen).first)
     #expect(item.attempt == 2)
-    item.settle(.again(after: .zero))
+    item.settle(.retry(after: .zero))
     item = try #require(await collect(1, from: seen).first)
     #expect(item.attempt == 3)
     // Longer than it may sit on it, with a word now and then: its neighbour, of which nothing is
@@ -127,7 +127,7 @@ extension BusContract {
     let deadline = ContinuousClock.now + .seconds(30)
     while neighbours < 3 {
       try #require(.now < deadline, "what is not settled does not come again")
-      item.settle(.working)
+      item.settle(.inProgress)
       for other in await seen.next(until: .now + .milliseconds(20)) {
         #expect(other.bytes == [2], "handed out again while it was worked on")
         neighbours += 1

@@ -53,10 +53,10 @@ struct BusContract<Bus: ClusterBus> {
     second.cancel()
   }
 
-  func callsBurstEndBehindHandlers() async throws {
+  func callsReadCompleteAfterHandlers() async throws {
     let handled = Atomic(0)
     let ends = Inbox<Int>(capacity: 10_000)
-    bus.onBurstEnd { ends.offer(handled.load(ordering: .sequentiallyConsistent)) }
+    bus.onReadComplete { ends.offer(handled.load(ordering: .sequentiallyConsistent)) }
     let subscription = try bus.subscribe("burst") { _ in
       handled.add(1, ordering: .sequentiallyConsistent)
     }
@@ -117,9 +117,9 @@ struct BusContract<Bus: ClusterBus> {
     let total = 100_000
     let seen = Inbox<Int>(capacity: total)
     let subscription = try bus.subscribe("stream.of.many") { message in
-      seen.offerQuietly(message.bytes.reduce(0) { $0 << 8 | Int($1) })
+      seen.offerWithoutWaking(message.bytes.reduce(0) { $0 << 8 | Int($1) })
     }
-    bus.onBurstEnd { seen.wake() }
+    bus.onReadComplete { seen.wake() }
     try await settle(bus)
     var next = 0
     var expected = 0

@@ -20,8 +20,8 @@ struct InProcessBusContractTests {
   @Test func givesEachMessageToOneOfAQueueGroup() async throws {
     try await run { try await $0.givesEachMessageToOneOfAQueueGroup() }
   }
-  @Test func callsBurstEndBehindHandlers() async throws {
-    try await run { try await $0.callsBurstEndBehindHandlers() }
+  @Test func callsReadCompleteAfterHandlers() async throws {
+    try await run { try await $0.callsReadCompleteAfterHandlers() }
   }
   @Test func answersRequests() async throws { try await run { try await $0.answersRequests() } }
   @Test func requestsFailClearly() async throws {
@@ -104,8 +104,8 @@ struct NATSBusContractTests {
   @Test func givesEachMessageToOneOfAQueueGroup() async throws {
     try await run { try await $0.givesEachMessageToOneOfAQueueGroup() }
   }
-  @Test func callsBurstEndBehindHandlers() async throws {
-    try await run { try await $0.callsBurstEndBehindHandlers() }
+  @Test func callsReadCompleteAfterHandlers() async throws {
+    try await run { try await $0.callsReadCompleteAfterHandlers() }
   }
   @Test func answersRequests() async throws { try await run { try await $0.answersRequests() } }
   @Test func requestsFailClearly() async throws {

@@ -52,12 +52,12 @@ struct WorkTakerTests {
       Issue.record("\(String(describing: result))")
       return
     }
-    #expect(error.mayPass)
+    #expect(error.isTransient)
     try await server.relaunch()
     // The same queue serves as before.
     let seen = Inbox<WorkItem>(capacity: 10)
-    let patiently = StorePatience(clock: ClusterClock(wallMicroseconds: 0)) { _ in }
-    let taker = try await patiently {
+    let retry = StoreRetryPolicy(clock: ClusterClock(wallMicroseconds: 0)) { _ in }
+    let taker = try await retry {
       try await queue.take(lane: "one", inFlight: 1) { seen.offer($0) }
     }
     let contract = BusContract(bus: bus, other: bus)

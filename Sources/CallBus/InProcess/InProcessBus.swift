@@ -10,7 +10,7 @@ public final class InProcessBus: ClusterBus {
   public static let defaultOutboxCapacity = 65_536
 
   let core: InProcessCore
-  private let audit = MemoryAudit()
+  private let audit = InProcessAuditTrail()
 
   public init(outboxCapacity: Int = InProcessBus.defaultOutboxCapacity) {
     core = InProcessCore(outboxCapacity: outboxCapacity)
@@ -44,8 +44,8 @@ public final class InProcessBus: ClusterBus {
     return try core.subscribe(subject, queue: queue, handler: handler)
   }
 
-  public func onBurstEnd(_ handler: @escaping @Sendable () -> Void) {
-    core.addBurstEnd(handler)
+  public func onReadComplete(_ handler: @escaping @Sendable () -> Void) {
+    core.addReadCompleteHandler(handler)
   }
 
   public func request(_ subject: String, _ bytes: [UInt8], timeout: Duration) async throws
@@ -85,7 +85,7 @@ public final class InProcessBus: ClusterBus {
   }
 
   /// There is one trail.
-  public func openAudit(_ options: AuditOptions) async throws -> MemoryAudit { audit }
+  public func openAudit(_ options: AuditOptions) async throws -> InProcessAuditTrail { audit }
 }
 
 /// Faults for tests. Each closure runs on the bus's thread.

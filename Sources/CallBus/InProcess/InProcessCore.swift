@@ -20,7 +20,7 @@ final class InProcessCore: Sendable {
     var work: [Work] = []
     var messagesWaiting = 0
     var subscriptions: [Subscription] = []
-    var burstEnd: [@Sendable () -> Void] = []
+    var readCompleteHandlers: [@Sendable () -> Void] = []
     var requests: [UInt64: PendingReplies] = [:]
     var lastID: UInt64 = 0
     var closed = false
@@ -100,8 +100,8 @@ final class InProcessCore: Sendable {
     }
   }
 
-  func addBurstEnd(_ handler: @escaping @Sendable () -> Void) {
-    state.withLock { $0.burstEnd.append(handler) }
+  func addReadCompleteHandler(_ handler: @escaping @Sendable () -> Void) {
+    state.withLock { $0.readCompleteHandlers.append(handler) }
   }
 
   func close(completion: @escaping @Sendable () -> Void) {
@@ -120,7 +120,7 @@ final class InProcessCore: Sendable {
       let (work, handlers, closed) = state.withLock { state in
         var work: [Work] = []
         swap(&work, &state.work)
-        return (work, state.burstEnd, state.closed)
+        return (work, state.readCompleteHandlers, state.closed)
       }
       for item in work {
         switch item {

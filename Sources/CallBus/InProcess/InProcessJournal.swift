@@ -32,7 +32,7 @@ public final class InProcessJournal: Journal {
   }
 
   /// One thread checks and stores.
-  public func isNext(_ sequence: UInt64, behind expecting: UInt64) -> Bool {
+  public func isNext(_ sequence: UInt64, after expecting: UInt64) -> Bool {
     !core.faults.withLock { $0.takesRacingAppends }
   }
 

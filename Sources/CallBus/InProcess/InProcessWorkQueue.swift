@@ -1,12 +1,12 @@
 internal import Synchronization
 
-/// A work queue in memory: what `WorkLanes` says, on the bus's thread.
+/// A work queue in memory: what `WorkQueueMachine` says, on the bus's thread.
 public final class InProcessWorkQueue: WorkQueue {
   typealias Handler = @Sendable (WorkItem) -> Void
 
   /// The queue of a bus. Lock order: none is held while a handler or a completion runs.
   struct Shared: Sendable {
-    var lanes: WorkLanes
+    var lanes: WorkQueueMachine
     var handlers: [Int: Handler] = [:]
   }
 
@@ -14,7 +14,7 @@ public final class InProcessWorkQueue: WorkQueue {
 
   init(_ core: InProcessCore, _ options: WorkQueueOptions) {
     self.core = core
-    core.work.withLock { if $0 == nil { $0 = Shared(lanes: WorkLanes(options)) } }
+    core.work.withLock { if $0 == nil { $0 = Shared(lanes: WorkQueueMachine(options)) } }
   }
 
   public func add(
@@ -65,7 +65,7 @@ extension InProcessCore {
     let (handouts, handlers, next) = work.withLock { work in
       guard work != nil else {
         return (
-          [WorkLanes.Handout](), [Int: InProcessWorkQueue.Handler](),
+          [WorkQueueMachine.Handout](), [Int: InProcessWorkQueue.Handler](),
           nil as ContinuousClock.Instant?
         )
       }

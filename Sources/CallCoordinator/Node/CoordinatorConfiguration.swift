@@ -33,7 +33,7 @@ public struct CoordinatorConfiguration: Sendable {
   /// nodes need to connect again when a server restarts.
   public var probeAfterConnect = Span.seconds(2)
   /// How long a store that is not there, or not yet, is waited for at the start.
-  public var storePatience = Span.seconds(60)
+  public var storeTimeout = Span.seconds(60)
   /// From the start to the first claim, so that coordinators which start together share the shards
   /// from the start.
   public var settleTime = Span.seconds(1)

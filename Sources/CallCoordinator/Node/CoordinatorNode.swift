@@ -50,7 +50,7 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
         for worker in parts.workers { group.addTask { await worker.run() } }
         group.addTask { await parts.checkpointer.run() }
         group.addTask { await parts.admin.run() }
-        group.addTask { await parts.desk.run() }
+        group.addTask { await parts.dispatcher.run() }
         group.addTask { await parts.depths.run() }
         group.addTask { try await parts.keeper.run() }
         group.addTask {
@@ -73,7 +73,7 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     var workers: [ShardWorker]
     var checkpointer: Checkpointer
     var admin: AdminResponder
-    var desk: OrderDesk
+    var dispatcher: OrderDispatcher
     var depths: PushDepths
     var keeper: ShardKeeper
   }
@@ -91,15 +91,15 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     do {
       var options = configuration.journal
       options.shardCount = configuration.shardCount
-      let patiently = StorePatience(clock: clock, limit: configuration.storePatience) {
+      let retry = StoreRetryPolicy(clock: clock, limit: configuration.storeTimeout) {
         [logger] error in
         logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
       }
-      journal = try await patiently { try await bus.openJournal(options) }
+      journal = try await retry { try await bus.openJournal(options) }
       let open = { (name: String) async throws in
-        try await patiently { try await bus.openBucket(name, configuration.buckets) }
+        try await retry { try await bus.openBucket(name, configuration.buckets) }
       }
-      leases = try await patiently {
+      leases = try await retry {
         try await bus.openBucket(subjects.leaseBucket, configuration.buckets.small)
       }
       registrations = try await open(subjects.registrationBucket)
@@ -108,8 +108,8 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
       var trail = AuditOptions(role: "coordinator")
       trail.createsMissing = true
       (trail.replicas, trail.inMemory) = (options.replicas, options.inMemory)
-      audit = try await patiently { [trail] in try await bus.openAudit(trail) }
-      pushQueue = try await patiently { try await bus.openWorkQueue(configuration.pushQueue) }
+      audit = try await retry { [trail] in try await bus.openAudit(trail) }
+      pushQueue = try await retry { try await bus.openWorkQueue(configuration.pushQueue) }
     } catch {
       throw .store("\(error)")
     }
@@ -138,17 +138,17 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     let admin = AdminResponder(
       configuration: configuration, subjects: subjects, bus: bus, journal: journal,
       keeper: keeper, metrics: metrics, logger: logger)
-    let desk = OrderDesk(
+    let dispatcher = OrderDispatcher(
       bus: bus, subjects: subjects, audit: audit, node: configuration.nodeID, role: "coordinator",
       logger: logger,
-      plans: OrderDesk.draining(configuration.nodeID) { request in
+      handlers: OrderDispatcher.draining(configuration.nodeID) { request in
         switch request.action {
         case .drain: keeper.drain()
         case .resume: keeper.resume()
         }
       })
     return Parts(
-      workers: workers, checkpointer: checkpointer, admin: admin, desk: desk,
+      workers: workers, checkpointer: checkpointer, admin: admin, dispatcher: dispatcher,
       depths: PushDepths(queue: pushQueue, clock: clock, metrics: registry), keeper: keeper)
   }
 
@@ -160,7 +160,7 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
       let inbox = worker.inbox
       let busy = worker.busy
       // The bus keeps this handler for its own life: it must not keep the node.
-      bus.onBurstEnd { [weak inbox] in inbox?.wake() }
+      bus.onReadComplete { [weak inbox] in inbox?.wake() }
       let labels = [("worker", "\(index)")]
       registry.reading(
         "callmesh_coordinator_worker_busy_ratio",

@@ -42,7 +42,7 @@ final class PushDepths: Sendable {
           depths.withLock { $0[lane] = nil }
         }
       }
-      await clock.pause(Self.interval)
+      await clock.sleep(for: Self.interval)
     }
   }
 }

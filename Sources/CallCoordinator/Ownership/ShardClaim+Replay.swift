@@ -264,7 +264,7 @@ extension ShardClaim {
     let writer = with.configuration.writer
     var known = known
     for attempt in 0..<Self.fenceAttempts {
-      if attempt > 2 { await with.clock.pause(.milliseconds(Int64(20 * attempt))) }
+      if attempt > 2 { await with.clock.sleep(for: .milliseconds(Int64(20 * attempt))) }
       if Task.isCancelled { throw .unavailable("cancelled") }
       // All records may be older than the checkpoint, or there may be none at all.
       let end: StoredRecord?
@@ -286,7 +286,7 @@ extension ShardClaim {
         follows: reader.chain.position)
       let bytes = ClusterCodec.encode(record)
       switch await with.journal.append(shard: shard, expecting: expecting, bytes) {
-      case .appended(let sequence) where with.journal.isNext(sequence, behind: expecting):
+      case .appended(let sequence) where with.journal.isNext(sequence, after: expecting):
         return (sequence, try await checkpoint.get())
       // Another record may have come before it, and count in its place: reading on tells.
       case .appended, .refused, .unknown: break

@@ -157,8 +157,8 @@ package actor ShardKeeper {
 
   private func listen() async throws(CoordinatorError) -> [any BusSubscription] {
     let inbox = inbox
-    let limit = with.configuration.storePatience
-    let patiently = StorePatience(clock: with.clock, limit: limit) { [with] error in
+    let limit = with.configuration.storeTimeout
+    let retry = StoreRetryPolicy(clock: with.clock, limit: limit) { [with] error in
       with.logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
     }
     do {
@@ -174,10 +174,10 @@ package actor ShardKeeper {
       let requests = try with.bus.subscribe(with.subjects.announceRequests) { message in
         inbox.heardRequest(message.bytes)
       }
-      let leases = try await patiently {
+      let leases = try await retry {
         try await with.leases.watch(">") { inbox.offer(.lease($0)) }
       }
-      for entry in try await patiently({ try await with.leases.entries(matching: ">") }) {
+      for entry in try await retry({ try await with.leases.entries(matching: ">") }) {
         inbox.offer(.lease(entry))
       }
       let address = try with.bus.subscribe(with.subjects.coordinator(with.incarnation)) { _ in }

@@ -108,7 +108,7 @@ extension ShardWorker {
     guard let flight = shard.flight else { return }
     switch result {
     case .appended(let sequence):
-      let isNext = with.journal.isNext(sequence, behind: flight.append.expecting)
+      let isNext = with.journal.isNext(sequence, after: flight.append.expecting)
       take(.appended(sequence: sequence, isNext: isNext), shard, now: now)
     case .refused: take(.refused, shard, now: now)
     case .unknown(let reason):

@@ -156,7 +156,7 @@ package final class WorkerInbox: Sendable {
   ) {
     guard waiting.load(ordering: .relaxed) < capacity else { return dropped.increment() }
     waiting.wrappingAdd(1, ordering: .relaxed)
-    events.offerQuietly(.commands(shard: shard, bytes, from: source))
+    events.offerWithoutWaking(.commands(shard: shard, bytes, from: source))
   }
 
   package func offer(_ event: WorkerEvent) { events.offer(event) }

@@ -27,7 +27,7 @@ public struct EdgeConfiguration: Sendable {
   public var buckets = BucketOptions()
 
   /// How long a store that is not there, or not yet, is waited for at the start.
-  public var storePatience = Span.seconds(60)
+  public var storeTimeout = Span.seconds(60)
 
   // MARK: Peers
 

@@ -108,14 +108,14 @@ extension EdgeNode {
   private func watchLeases() async throws -> any BusSubscription {
     let health = shared.health
     // An edge that starts while the store elects a leader waits for it.
-    let limit = configuration.storePatience
-    let patiently = StorePatience(clock: shared.clock, limit: limit) { [shared] error in
+    let limit = configuration.storeTimeout
+    let retry = StoreRetryPolicy(clock: shared.clock, limit: limit) { [shared] error in
       shared.logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
     }
-    let bucket = try await patiently {
+    let bucket = try await retry {
       try await bus.openBucket(shared.subjects.leaseBucket, configuration.buckets)
     }
-    return try await patiently {
+    return try await retry {
       try await bucket.watch(">") { entry in
         guard let shard = Int(entry.key) else { return }
         health.update(
@@ -134,38 +134,38 @@ extension EdgeNode {
     }
   }
 
-  func orderDesk(_ loops: [LoopHandle]) async throws -> OrderDesk {
+  func orderDispatcher(_ loops: [LoopHandle]) async throws -> OrderDispatcher {
     let node = configuration.nodeID
     let audit = try await bus.openAudit(AuditOptions(role: "edge"))
-    return OrderDesk(
+    return OrderDispatcher(
       bus: bus, subjects: shared.subjects, audit: audit, node: node, role: "edge",
       logger: shared.logger,
-      plans: OrderDesk.draining(node) { [orders] request in
+      handlers: OrderDispatcher.draining(node) { [orders] request in
         switch request.action {
         case .drain: orders.offer(.drain(seconds: request.seconds))
         case .resume: orders.offer(.resume)
         }
-      }.merging(kickPlans(loops)) { $1 })
+      }.merging(kickHandlers(loops)) { $1 })
   }
 
   /// Operators end sessions: a user's, or those with tokens that were revoked.
-  private func kickPlans(_ loops: [LoopHandle]) -> [String: OrderDesk.Plan] {
+  private func kickHandlers(_ loops: [LoopHandle]) -> [String: OrderDispatcher.Handler] {
     let node = configuration.nodeID
-    func plan(revokes: Bool) -> OrderDesk.Plan {
+    func handler(revokes: Bool) -> OrderDispatcher.Handler {
       { [shared] bytes in
         guard let request = BoundedJSON.decode(KickRequest.self, bytes),
           (request.revokedAtSeconds != nil) == revokes
         else { return nil }
         let about = ([request.app, request.user] + [request.device].compactMap(\.self))
           .joined(separator: " ")
-        return OrderDesk.Step(about: about) {
+        return OrderDispatcher.Action(about: about) {
           let ended = await Self.kick(request, loops, shared)
           let answer = KickAnswer(node: node, sessions: ended)
           return (try? JSONEncoder().encode(answer)).map(Array.init)
         }
       }
     }
-    return ["kick": plan(revokes: false), "revoke": plan(revokes: true)]
+    return ["kick": handler(revokes: false), "revoke": handler(revokes: true)]
   }
 
   /// - Returns: how many sessions ended.

@@ -79,8 +79,8 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
     }
     guard let subscriptions = found else { return }
     defer { for subscription in subscriptions { subscription.cancel() } }
-    let desk = try await orderDesk(server.loops)
-    desk.listen()
+    let dispatcher = try await orderDispatcher(server.loops)
+    dispatcher.listen()
     let channel = try await listen(server)
     let bound = channel.localAddress?.port ?? configuration.port
     port.complete(.success(bound))
@@ -93,7 +93,7 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
     }
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await self.beat(self.state) }
-      group.addTask { await desk.run() }
+      group.addTask { await dispatcher.run() }
       group.addTask {
         // Also when it is cancelled: `conduct` sees that.
         try? await gracefulShutdown()

@@ -211,13 +211,13 @@ struct NodeLauncher {
         "What this node says to NATS, its password included, goes through the network as clear text.",
         metadata: .keys([.nats: "\(shown)"]))
     }
-    let patiently = wait.patience(for: "NATS", at: shown, limit: configuration.startTimeout)
+    let retry = wait.retryPolicy(for: "NATS", at: shown, limit: configuration.startTimeout)
     do {
-      return try await patiently { [options] in
+      return try await retry { [options] in
         try await NATSBus.connect(
           url: configuration.natsURL, name: configuration.nodeID, options: options)
       }
-    } catch let error as BusError where error.mayPass {
+    } catch let error as BusError where error.isTransient {
       throw StartError.failure(
         """
         NATS at \(shown) cannot be reached: \(error).

@@ -88,25 +88,25 @@ struct NodeRunner {
   }
 
   private func settleShardCount(_ bus: some ClusterBus, _ wait: StartWait) async throws -> Int {
-    let patiently = wait.patience(for: "the store", limit: configuration.startTimeout)
+    let retry = wait.retryPolicy(for: "the store", limit: configuration.startTimeout)
     do {
       let (wanted, cluster) = (configuration.shardCount, configuration.cluster)
       let name = Subjects(cluster: cluster, shardCount: 1).configurationBucket
       if roles.hasCoordinator {
-        return try await patiently {
+        return try await retry {
           let bucket = try await bus.openBucket(name, configuration.bucket.small)
           return try await ClusterAgreement.settle(bucket, wanted: wanted, cluster: cluster)
         }
       }
       // An edge makes no buckets: it does not know on how many servers they are to be.
-      let bucket = try await patiently { try await bus.openBucket(name, existingBucket) }
-      let count = try await patiently {
+      let bucket = try await retry { try await bus.openBucket(name, existingBucket) }
+      let count = try await retry {
         try await ClusterAgreement.await(bucket, wanted: wanted, cluster: cluster) {
           wait.waits(for: "the cluster's first coordinator", "it decides on the number of shards")
         }
       }
       let leases = Subjects(cluster: cluster, shardCount: count).leaseBucket
-      _ = try await patiently { try await bus.openBucket(leases, existingBucket) }
+      _ = try await retry { try await bus.openBucket(leases, existingBucket) }
       return count
     } catch let error as BusError {
       throw StartError.failure(
@@ -157,13 +157,13 @@ struct NodeRunner {
     ProcessSample.register(in: metrics)
     var services: [any Service] = []
     let keyring = PushKeyring()
-    let patiently = wait.patience(for: "the store", limit: configuration.startTimeout)
-    try await patiently { try await followPushKeys(bus, keyring) }
+    let retry = wait.retryPolicy(for: "the store", limit: configuration.startTimeout)
+    try await retry { try await followPushKeys(bus, keyring) }
     let tokens = keys.map {
       TokenAuthority(
         keys: $0, maximumAgeSeconds: configuration.maxTokenAge.microseconds / 1_000_000)
     }
-    let revocations = wait.patience(
+    let revocations = wait.retryPolicy(
       for: "the list of revoked tokens", limit: configuration.startTimeout)
     try await revocations { try await openRevocations(bus, tokens, clock) }
     if let tokens, let path = configuration.keysFile {
@@ -174,7 +174,7 @@ struct NodeRunner {
     }
     if roles.hasCoordinator {
       let tickets = TicketKeyring()
-      try await patiently { try await followTicketKeys(bus, tickets) }
+      try await retry { try await followTicketKeys(bus, tickets) }
       var configuration = coordinator(shardCount)
       configuration.authority = tokens.map {
         CommandAuthority(tokens: $0, tickets: tickets, pushKeys: keyring)
@@ -219,7 +219,7 @@ struct NodeRunner {
     out.shardCount = shardCount
     out.workers = configuration.workers
     out.limits = configuration.limits
-    out.storePatience = configuration.startTimeout
+    out.storeTimeout = configuration.startTimeout
     out.heartbeatInterval = configuration.heartbeatInterval
     out.leaseTimeout = configuration.leaseTimeout
     out.probeTime = configuration.probeTime
@@ -302,7 +302,7 @@ struct NodeRunner {
     var out = PushGatewayConfiguration(
       nodeID: name("push"), cluster: configuration.cluster, version: CallmeshVersion.current)
     out.shardCount = shardCount
-    out.storePatience = configuration.startTimeout
+    out.storeTimeout = configuration.startTimeout
     out.heartbeatInterval = configuration.heartbeatInterval
     out.drain = max(configuration.drain, .seconds(5))
     out.sendsPerPool = configuration.pushInFlight
@@ -328,7 +328,7 @@ struct NodeRunner {
     out.shardCount = shardCount
     if let eventLoops = configuration.eventLoops { out.eventLoops = eventLoops }
     out.buckets = existingBucket
-    out.storePatience = configuration.startTimeout
+    out.storeTimeout = configuration.startTimeout
     out.limits = configuration.limits
     out.pingInterval = configuration.pingInterval
     out.commandsPerSecond = configuration.commandsPerSecond

@@ -32,8 +32,8 @@ final class StartWait: Sendable {
   /// - Parameters:
   ///   - what: what is waited for, as the log and `/readyz` name it.
   ///   - address: where it is, for the log only.
-  func patience(for what: String, at address: String? = nil, limit: Span) -> StorePatience {
-    StorePatience(
+  func retryPolicy(for what: String, at address: String? = nil, limit: Span) -> StoreRetryPolicy {
+    StoreRetryPolicy(
       clock: ClusterClock(wallMicroseconds: 0), limit: limit, pause: .milliseconds(250),
       longestPause: .seconds(2)
     ) { self.waits(for: what, at: address, "\($0)") }

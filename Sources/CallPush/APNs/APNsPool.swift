@@ -12,7 +12,7 @@ package final class APNsPool: Sendable {
     let request: APNsRequest
     let isUrgent: Bool
     let deadline: Timestamp
-    let wish: PushWish?
+    let cancellation: PushCancellation?
     let done: CheckedContinuation<APNsResult, Never>
   }
 
@@ -46,11 +46,13 @@ package final class APNsPool: Sendable {
   /// Returns when the push's fate is known, or when its time is over: neither an error nor the
   /// cancellation of the task ends it before.
   package func send(
-    _ request: APNsRequest, isUrgent: Bool, deadline: Timestamp, wish: PushWish? = nil
+    _ request: APNsRequest, isUrgent: Bool, deadline: Timestamp,
+    cancellation: PushCancellation? = nil
   ) async -> APNsResult {
     await withCheckedContinuation { done in
       let submission = Submission(
-        request: request, isUrgent: isUrgent, deadline: deadline, wish: wish, done: done)
+        request: request, isUrgent: isUrgent, deadline: deadline, cancellation: cancellation,
+        done: done)
       let (isFull, wake) = inbox.withLock { inbox in
         guard inbox.submissions.count < inboxMax else { return (true, false) }
         inbox.submissions.append(submission)

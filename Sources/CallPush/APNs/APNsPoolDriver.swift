@@ -90,7 +90,7 @@ final class APNsPoolDriver {
       for (offset, submission) in submissions.enumerated() {
         machine.submit(
           first + UInt64(offset), isUrgent: submission.isUrgent, deadline: submission.deadline,
-          wish: submission.wish, now: now, into: &effects)
+          cancellation: submission.cancellation, now: now, into: &effects)
       }
     }
   }

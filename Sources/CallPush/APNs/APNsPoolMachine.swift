@@ -60,7 +60,7 @@ package struct APNsPoolMachine: Sendable {
     }
     let isUrgent: Bool
     let deadline: Timestamp
-    let wish: PushWish?
+    let cancellation: PushCancellation?
     /// The deadline, or when our patience ends.
     let until: Timestamp
     var state = State.queued
@@ -146,7 +146,7 @@ package struct APNsPoolMachine: Sendable {
   ///   - key: never used before.
   ///   - isUrgent: goes before those that are not.
   package mutating func submit(
-    _ key: APNsPushKey, isUrgent: Bool, deadline: Timestamp, wish: PushWish? = nil,
+    _ key: APNsPushKey, isUrgent: Bool, deadline: Timestamp, cancellation: PushCancellation? = nil,
     now: Timestamp, into effects: inout [APNsEffect]
   ) {
     guard deadline > now else {
@@ -167,7 +167,7 @@ package struct APNsPoolMachine: Sendable {
       return
     }
     pushes[key] = Push(
-      isUrgent: isUrgent, deadline: deadline, wish: wish,
+      isUrgent: isUrgent, deadline: deadline, cancellation: cancellation,
       until: min(deadline, now + limits.patience))
     if isUrgent { urgent.append(key) } else { ordinary.append(key) }
     dispatch(now: now, into: &effects)
@@ -198,7 +198,7 @@ package struct APNsPoolMachine: Sendable {
   /// Hands waiting pushes to connections that have room.
   mutating func dispatch(now: Timestamp, into effects: inout [APNsEffect]) {
     while let key = nextQueued, let avoid = pushes[key].map(\.avoid) {
-      guard pushes[key]?.wish?.isWanted ?? true else {
+      guard pushes[key]?.cancellation?.isCancelled != true else {
         complete(key, .outcome(.expired), into: &effects)
         continue
       }

@@ -80,7 +80,7 @@ public final class APNsSender: PushSender {
   private func send(_ message: PushMessage, by route: [Member]) async -> PushOutcome {
     for member in route {
       let now = clock.now()
-      guard message.deadline > now, message.isWanted else { return .expired }
+      guard message.deadline > now, !message.isCancelled else { return .expired }
       let request: APNsRequest
       do {
         request = try APNsRequest(
@@ -90,7 +90,7 @@ public final class APNsSender: PushSender {
       }
       let result = await member.pool.send(
         request, isUrgent: message.kind == .voip, deadline: message.deadline,
-        wish: message.wish)
+        cancellation: message.cancellation)
       switch result {
       case .outcome(let outcome): return outcome
       case .badDeviceToken: continue

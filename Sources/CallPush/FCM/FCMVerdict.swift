@@ -9,7 +9,7 @@ package enum FCMVerdict {
 
   package static func judge(_ reply: ProviderReply, _ context: AttemptContext) -> AttemptVerdict {
     switch reply {
-    case .notSent(let why): return context.again(reason: why)
+    case .notSent(let why): return context.retry(reason: why)
     case .unknown(let why): return context.inDoubt(why)
     case .answer(let answer): return judge(answer, context)
     }
@@ -35,9 +35,9 @@ package enum FCMVerdict {
       return error.code == "UNREGISTERED"
         ? .done(.tokenGone(at: nil)) : .done(.rejected(reason: reason))
     case 429:
-      return context.again(after: context.retryAfter(answer) ?? quotaPause, reason: reason)
-    case 408: return context.again(reason: reason)
-    case 500...599: return context.again(after: context.retryAfter(answer), reason: reason)
+      return context.retry(after: context.retryAfter(answer) ?? quotaPause, reason: reason)
+    case 408: return context.retry(reason: reason)
+    case 500...599: return context.retry(after: context.retryAfter(answer), reason: reason)
     default: return .done(.rejected(reason: reason))
     }
   }

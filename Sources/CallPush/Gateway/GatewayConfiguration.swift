@@ -44,7 +44,7 @@ public struct PushGatewayConfiguration: Sendable {
   public var shardCount = 64
   public var heartbeatInterval = Span.milliseconds(500)
   /// How long a store that is not there, or not yet, is waited for at the start.
-  public var storePatience = Span.seconds(60)
+  public var storeTimeout = Span.seconds(60)
   /// How long what is under way may take when the node goes; the rest is given back to the queue.
   public var drain = Span.seconds(15)
   public var queue = WorkQueueOptions()

@@ -11,7 +11,7 @@ final class GatewayLoop<Bus: ClusterBus> {
     var number: UInt64
     var job: PushJob
     var pool: Int
-    var wish: PushWish
+    var cancellation: PushCancellation
   }
 
   private let gateway: PushGateway<Bus>
@@ -21,7 +21,7 @@ final class GatewayLoop<Bus: ClusterBus> {
   private var effects: [GatewayMachine.Effect] = []
   private var sends: [Send] = []
   /// Of the pushes that senders have.
-  private var wishes: [UInt64: PushWish] = [:]
+  private var cancellations: [UInt64: PushCancellation] = [:]
   /// Reports and questions to shards.
   private var commands: [Command] = []
   /// Rings that were dropped, for the other gateways.
@@ -47,7 +47,7 @@ final class GatewayLoop<Bus: ClusterBus> {
     switch event {
     case .item(let item): take(item, now: now)
     case .sent(let number, let outcome):
-      wishes[number] = nil
+      cancellations[number] = nil
       note(outcome, of: number, now: now)
       machine.sent(number, outcome, now: now, into: &effects)
     case .answered(let answers):
@@ -76,7 +76,7 @@ final class GatewayLoop<Bus: ClusterBus> {
           metadata: .keys([.error: "\(error)", .count: "\(times)"]))
       }
       // A later version may write what this one does not know. Nobody wants it for long.
-      return item.settle(item.attempt < 10 ? .again(after: .seconds(1)) : .done)
+      return item.settle(item.attempt < 10 ? .retry(after: .seconds(1)) : .done)
     }
     lastItem += 1
     items[lastItem] = item
@@ -126,16 +126,16 @@ final class GatewayLoop<Bus: ClusterBus> {
   private func perform(now: Timestamp) {
     for effect in effects {
       switch effect {
-      case .settle(let number, .working): items[number]?.settle(.working)
+      case .settle(let number, .inProgress): items[number]?.settle(.inProgress)
       case .settle(let number, let settlement):
         items.removeValue(forKey: number)?.settle(settlement)
       case .forget(let number): items.removeValue(forKey: number)
       case .send(let number, let pool):
         guard let job = machine.job(number) else { continue }
-        let wish = PushWish()
-        wishes[number] = wish
-        sends.append(Send(number: number, job: job, pool: pool, wish: wish))
-      case .withdraw(let number): wishes[number]?.withdraw()
+        let cancellation = PushCancellation()
+        cancellations[number] = cancellation
+        sends.append(Send(number: number, job: job, pool: pool, cancellation: cancellation))
+      case .withdraw(let number): cancellations[number]?.cancel()
       case .ask(let question, let number):
         guard let job = machine.job(number) else { continue }
         commands.append(GatewayReporting.question(question, job, peer: gateway.peer))

@@ -30,7 +30,7 @@ extension GatewayMachine {
     }
     for (number, job) in held where job.toldAt + limits.workingEvery <= now {
       held[number]!.toldAt = now
-      effects.append(.settle(item: job.item, .working))
+      effects.append(.settle(item: job.item, .inProgress))
     }
     for pool in pools.indices { fill(pool, now: now, into: &effects) }
   }
@@ -60,7 +60,7 @@ extension GatewayMachine {
     }
     guard job.toldAt + limits.workingEvery <= now else { return }
     active[number]!.toldAt = now
-    effects.append(.settle(item: job.item, .working))
+    effects.append(.settle(item: job.item, .inProgress))
   }
 
   // MARK: Going
@@ -82,7 +82,7 @@ extension GatewayMachine {
     for number in active.keys.sorted() { release(number, into: &effects) }
     for (_, job) in held.sorted(by: { $0.key < $1.key }) {
       count(.released)
-      effects.append(.settle(item: job.item, .again(after: .zero)))
+      effects.append(.settle(item: job.item, .retry(after: .zero)))
     }
     held.removeAll()
     heldByIdentity.removeAll()
@@ -92,6 +92,6 @@ extension GatewayMachine {
     guard let job = active[number] else { return }
     count(.released)
     end(number)
-    effects.append(.settle(item: job.item, .again(after: .zero)))
+    effects.append(.settle(item: job.item, .retry(after: .zero)))
   }
 }

@@ -138,7 +138,7 @@ package struct GatewayMachine: Sendable {
     }
     if isDraining {
       count(.released)
-      return effects.append(.settle(item: item, .again(after: .zero)))
+      return effects.append(.settle(item: item, .retry(after: .zero)))
     }
     guard let pool else {
       count(.unserved)
@@ -148,13 +148,13 @@ package struct GatewayMachine: Sendable {
         let reason = "no sender for this topic"
         return finish(item, identity, job, .rejected(reason: reason), now: now, into: &effects)
       }
-      return effects.append(.settle(item: item, .again(after: limits.unservedPause)))
+      return effects.append(.settle(item: item, .retry(after: limits.unservedPause)))
     }
     let hasPlace = pools[pool].sending < limits.sendsPerPool
     let isFull = !hasPlace && pools[pool].waiting >= limits.waitingPerPool
     guard !isFull, service.isEmpty || places[service, default: 0] < limits.placesPerService else {
       count(.turnedAway)
-      return effects.append(.settle(item: item, .again(after: limits.turnedAwayPause)))
+      return effects.append(.settle(item: item, .retry(after: limits.turnedAwayPause)))
     }
     lastJob += 1
     active[lastJob] = Active(

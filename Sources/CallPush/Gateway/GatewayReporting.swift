@@ -38,14 +38,14 @@ enum GatewayReporting {
         guard case .call(let state) = reply else { continue }
         answers.questions.append((number & ~questionBit, state.isRinging))
       } else {
-        if case .error(let error) = reply, Self.mayPass(error.code) { continue }
+        if case .error(let error) = reply, Self.isTransient(error.code) { continue }
         answers.reports.append(number)
       }
     }
     return answers
   }
 
-  private static func mayPass(_ code: CallError.Code) -> Bool {
+  private static func isTransient(_ code: CallError.Code) -> Bool {
     [.tryAgain, .draining, .overloaded, .internalError].contains(code)
   }
 }

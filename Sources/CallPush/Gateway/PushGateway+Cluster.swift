@@ -42,12 +42,12 @@ extension PushGateway {
     ]
   }
 
-  func orderDesk() async throws -> OrderDesk {
+  func orderDispatcher() async throws -> OrderDispatcher {
     let audit = try await bus.openAudit(AuditOptions(role: "push"))
     let node = configuration.nodeID
-    return OrderDesk(
+    return OrderDispatcher(
       bus: bus, subjects: subjects, audit: audit, node: node, role: "push", logger: logger,
-      plans: OrderDesk.draining(node) { [inbox] request in
+      handlers: OrderDispatcher.draining(node) { [inbox] request in
         inbox.offer(request.action == .drain ? .drain : .resume)
       })
   }
@@ -59,10 +59,10 @@ extension PushGateway {
 
   // MARK: Heartbeats
 
-  func beat(_ takers: LaneTakers) async {
+  func beat(_ takers: LaneConsumers) async {
     while !Task.isCancelled {
       say(takers.nodeState)
-      await clock.pause(configuration.heartbeatInterval)
+      await clock.sleep(for: configuration.heartbeatInterval)
     }
   }
 
@@ -80,7 +80,7 @@ extension PushGateway {
   func watchDepths(_ queue: Bus.QueueType) async {
     while !Task.isCancelled {
       for lane in lanes { depths.set(lane, try? await queue.depth(lane: lane.rawValue)) }
-      await clock.pause(.seconds(2))
+      await clock.sleep(for: .seconds(2))
     }
   }
 

@@ -58,13 +58,13 @@ public struct PushGateway<Bus: ClusterBus>: Service {
     guard let queue = try await openQueue() else { return }
     let subscriptions = try listen()
     defer { for subscription in subscriptions { subscription.cancel() } }
-    let takers = LaneTakers()
-    let desk = try await orderDesk()
+    let takers = LaneConsumers()
+    let orders = try await orderDispatcher()
     await withGracefulShutdownHandler {
       await withTaskGroup(of: Void.self) { group in
         group.addTask { await beat(takers) }
         group.addTask { await watchDepths(queue) }
-        group.addTask { await desk.run() }
+        group.addTask { await orders.run() }
         await serve(queue, takers)
         group.cancelAll()
       }
@@ -76,14 +76,14 @@ public struct PushGateway<Bus: ClusterBus>: Service {
 
   /// nil where the node is asked to go before the queue is there.
   private func openQueue() async throws -> Bus.QueueType? {
-    let patiently = StorePatience(clock: clock, limit: configuration.storePatience) {
+    let retry = StoreRetryPolicy(clock: clock, limit: configuration.storeTimeout) {
       [logger] error in
       logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
     }
     let leaving = Inbox<Never>(capacity: 1)
     return try await withGracefulShutdownHandler {
       try await leaving.unlessClosed {
-        try await patiently { try await bus.openWorkQueue(configuration.queue) }
+        try await retry { try await bus.openWorkQueue(configuration.queue) }
       }
     } onGracefulShutdown: {
       leaving.close()
@@ -100,7 +100,7 @@ public struct PushGateway<Bus: ClusterBus>: Service {
   }
 
   /// Takes, sends, reports, until it is to go and nothing is under way any more.
-  private func serve(_ queue: Bus.QueueType, _ takers: LaneTakers) async {
+  private func serve(_ queue: Bus.QueueType, _ takers: LaneConsumers) async {
     let loop = GatewayLoop(self)
     await withDiscardingTaskGroup { group in
       takeAll(queue, takers, &group)
@@ -126,7 +126,7 @@ public struct PushGateway<Bus: ClusterBus>: Service {
         loop.tick(now: now)
         for push in loop.takeSends() {
           group.addTask { [inbox] in
-            inbox.offer(.sent(push.number, await send(push.job, push.pool, push.wish)))
+            inbox.offer(.sent(push.number, await send(push.job, push.pool, push.cancellation)))
           }
         }
         if let end, loop.isIdle || end <= now {
@@ -144,7 +144,7 @@ public struct PushGateway<Bus: ClusterBus>: Service {
   /// Begins to take from all lanes, each in a task of its own: one that cannot be taken from holds up
   /// neither the others nor what else the gateway does.
   private func takeAll(
-    _ queue: Bus.QueueType, _ takers: LaneTakers, _ group: inout DiscardingTaskGroup
+    _ queue: Bus.QueueType, _ takers: LaneConsumers, _ group: inout DiscardingTaskGroup
   ) {
     guard let round = takers.begin() else { return }
     for lane in lanes {
@@ -155,7 +155,7 @@ public struct PushGateway<Bus: ClusterBus>: Service {
   /// Begins to take from a lane; tries again until it can, or is not wanted to. What it takes from then
   /// on, its subscription sees to.
   private func take(
-    _ lane: PushLane, _ queue: Bus.QueueType, _ takers: LaneTakers, _ round: Int
+    _ lane: PushLane, _ queue: Bus.QueueType, _ takers: LaneConsumers, _ round: Int
   ) async {
     let inFlight = configuration.inFlight(pools: pools.count { $0.lane == lane })
     let counter = metrics.jobs[lane]
@@ -178,13 +178,15 @@ public struct PushGateway<Bus: ClusterBus>: Service {
               .reason: "\(lane.rawValue)", .error: "\(error)", .count: "\(times)",
             ]))
         }
-        await clock.pause(.milliseconds(500))
+        await clock.sleep(for: .milliseconds(500))
       }
     }
   }
 
   /// Has one push sent: mints what it allows, writes it, gives it to the sender.
-  private func send(_ job: PushJob, _ pool: Int, _ wish: PushWish) async -> PushOutcome {
+  private func send(_ job: PushJob, _ pool: Int, _ cancellation: PushCancellation) async
+    -> PushOutcome
+  {
     let id = PushIdentity(job).uuid
     let capability =
       keyring.current?.mint(
@@ -195,7 +197,7 @@ public struct PushGateway<Bus: ClusterBus>: Service {
       ?? ""
     switch encode(job, capability, id) {
     case .message(var message):
-      message.wish = wish
+      message.cancellation = cancellation
       return await pools[pool].sender.send(message)
     case .none(let outcome): return outcome
     }

@@ -5,7 +5,7 @@ package enum AttemptVerdict: Sendable, Equatable {
   /// The push's fate. `name` is what the provider calls the message, where it says so.
   case done(PushOutcome, name: String? = nil)
   /// Another attempt, after a pause that ends before the deadline.
-  case again(after: Span, reason: String, Cause = .trouble)
+  case retry(after: Span, reason: String, Cause = .trouble)
   /// Another attempt at once, with new credentials.
   case renew(reason: String)
 
@@ -60,7 +60,7 @@ package struct AttemptContext: Sendable, Equatable {
 
   /// Again, unless the pause would end behind the deadline or there were attempts enough.
   /// - Parameter wait: what the provider asked for; nil: our own backoff.
-  package func again(
+  package func retry(
     after wait: Span? = nil, reason: String, _ cause: AttemptVerdict.Cause = .trouble
   ) -> AttemptVerdict {
     guard attempt < Self.attemptsMax else { return .done(.failed(reason: reason)) }
@@ -68,7 +68,7 @@ package struct AttemptContext: Sendable, Equatable {
     // A provider that says 0 is not asked again in a tight loop.
     let pause = wait.map { max($0, .milliseconds(100)) } ?? ours
     guard now + pause < deadline else { return .done(.failed(reason: reason)) }
-    return .again(after: pause, reason: reason, cause)
+    return .retry(after: pause, reason: reason, cause)
   }
 
   /// After an attempt of which nobody knows whether it arrived.
@@ -77,9 +77,9 @@ package struct AttemptContext: Sendable, Equatable {
   /// a call is repeated once all the same: the device drops the second copy by the call's id, while a
   /// push that got lost is a call that nobody hears. A notice is not.
   package func inDoubt(_ reason: String) -> AttemptVerdict {
-    guard repeatable, doubts == 0, case .again(let pause, _, _) = again(reason: reason, .doubt)
+    guard repeatable, doubts == 0, case .retry(let pause, _, _) = retry(reason: reason, .doubt)
     else { return .done(.failed(reason: reason, mayHaveArrived: true)) }
-    return .again(after: pause, reason: reason, .doubt)
+    return .retry(after: pause, reason: reason, .doubt)
   }
 
   /// The wait that an answer asks for.

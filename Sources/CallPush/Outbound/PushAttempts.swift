@@ -15,11 +15,11 @@ struct PushAttempts: Sendable {
   let clock: ClusterClock
   let statistics: SenderStatistics
   let logger: Logger
-  let gate: KeyedGate
+  let bulkhead: KeyedBulkhead
   let http: ProviderHTTP
-  let pauses = ServicePauses()
+  let pauses = ServiceBackoff()
   let limits: SenderLimits
-  private let waits: EndableWaits
+  private let sleeps: CancellableSleeps
   /// Waits between attempts.
   let pause: @Sendable (Span) async -> Void
   let chance: @Sendable () -> UInt64
@@ -33,11 +33,12 @@ struct PushAttempts: Sendable {
     self.limits = limits
     logger = environment.logger
     statistics = SenderStatistics(name: name, provider: provider, metrics: environment.metrics)
-    gate = KeyedGate(insideMax: limits.inFlightMax, waitingMax: limits.waitingMax, clock: clock)
+    bulkhead = KeyedBulkhead(
+      insideMax: limits.inFlightMax, waitingMax: limits.waitingMax, clock: clock)
     http = ProviderHTTP(caFile: caFile, limits: limits)
-    let waits = EndableWaits(clock: clock)
-    self.waits = waits
-    pause = environment.pause ?? { await waits.pause($0) }
+    let sleeps = CancellableSleeps(clock: clock)
+    self.sleeps = sleeps
+    pause = environment.pause ?? { await sleeps.sleep(for: $0) }
     chance = environment.chance
   }
 
@@ -85,30 +86,30 @@ struct PushAttempts: Sendable {
         }
         await pause(until - clock.now())
       }
-      switch await gate.enter(key, until: message.deadline) {
-      case .entered: break
+      switch await bulkhead.acquire(key, until: message.deadline) {
+      case .admitted: break
       case .full: return PushDelivery(outcome: .failed(reason: "too many pushes wait"))
       case .late: return PushDelivery(outcome: tooLate(message, trouble))
       }
       context.now = clock.now()
       guard context.now < message.deadline else {
-        gate.leave(key)
+        bulkhead.release(key)
         return PushDelivery(outcome: tooLate(message, trouble))
       }
-      guard message.isWanted else {
-        gate.leave(key)
+      guard !message.isCancelled else {
+        bulkhead.release(key)
         return PushDelivery(outcome: .expired)
       }
       context.attempt += 1
       context.chance = chance()
       if context.attempt > 1 { statistics.retried() }
       let verdict = await once(context)
-      gate.leave(key)
+      bulkhead.release(key)
       switch verdict {
       case .done(let outcome, let name):
         if let reason = outcome.reason { statistics.failed(reason, at: clock.now()) }
         return PushDelivery(outcome: outcome, name: name)
-      case .again(let wait, let reason, let cause):
+      case .retry(let wait, let reason, let cause):
         statistics.failed(reason, at: clock.now())
         trouble = reason
         if cause == .doubt { context.doubts += 1 }
@@ -155,9 +156,9 @@ struct PushAttempts: Sendable {
 
   /// A push that pauses between attempts gives up; one whose request is under way has a moment left.
   func close() async {
-    waits.close()
+    sleeps.close()
     let grace = limits.closeGrace.components
-    await gate.close(
+    await bulkhead.close(
       until: clock.now()
         + .milliseconds(
           grace.seconds * 1000 + grace.attoseconds / 1_000_000_000_000_000))

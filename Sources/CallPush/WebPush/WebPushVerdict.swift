@@ -7,7 +7,7 @@ package enum WebPushVerdict {
 
   package static func judge(_ reply: ProviderReply, _ context: AttemptContext) -> AttemptVerdict {
     switch reply {
-    case .notSent(let why): return context.again(reason: why)
+    case .notSent(let why): return context.retry(reason: why)
     case .unknown(let why): return context.inDoubt(why)
     case .answer(let answer): return judge(answer, context)
     }
@@ -26,9 +26,9 @@ package enum WebPushVerdict {
       return context.renewed ? .done(.rejected(reason: reason)) : .renew(reason: reason)
     // 406 is how Windows says 429.
     case 406, 429:
-      return context.again(after: context.retryAfter(answer) ?? quotaPause, reason: reason)
-    case 408: return context.again(reason: reason)
-    case 500...599: return context.again(after: context.retryAfter(answer), reason: reason)
+      return context.retry(after: context.retryAfter(answer) ?? quotaPause, reason: reason)
+    case 408: return context.retry(reason: reason)
+    case 500...599: return context.retry(after: context.retryAfter(answer), reason: reason)
     // Redirects, too: a push service has no reason to send us elsewhere.
     default: return .done(.rejected(reason: reason))
     }

@@ -18,7 +18,7 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
 
   let link: SimLink
   let writes: SimWrites
-  private var burstEnd: [() -> Void] = []
+  private var readCompleteHandlers: [() -> Void] = []
   private var counters = BusStatistics()
   private var watches: [SimWatch] = []
   private var subscriptions: [Active] = []
@@ -41,7 +41,7 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
     subscriptions.removeAll()
     for watch in watches { watch.cancel() }
     watches.removeAll()
-    burstEnd.removeAll()
+    readCompleteHandlers.removeAll()
   }
 
   package var node: SimNode { link.node }
@@ -121,11 +121,11 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
     counters.messagesIn += 1
     counters.bytesIn += UInt64(message.bytes.count)
     handler(message)
-    for body in burstEnd { body() }
+    for body in readCompleteHandlers { body() }
   }
 
-  package func onBurstEnd(_ handler: @escaping @Sendable () -> Void) {
-    if node.state != .dead { burstEnd.append(handler) }
+  package func onReadComplete(_ handler: @escaping @Sendable () -> Void) {
+    if node.state != .dead { readCompleteHandlers.append(handler) }
   }
 
   // MARK: Requests
@@ -205,7 +205,9 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
   }
 
   /// Nobody gives orders over this bus.
-  package func openAudit(_ options: AuditOptions) async throws -> MemoryAudit { MemoryAudit() }
+  package func openAudit(_ options: AuditOptions) async throws -> InProcessAuditTrail {
+    InProcessAuditTrail()
+  }
 
   func keep(_ watch: SimWatch) {
     if node.state == .dead { return watch.cancel() }

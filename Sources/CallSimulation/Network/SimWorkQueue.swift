@@ -78,7 +78,7 @@ package final class SimWork: @unchecked Sendable {
 
   private let world: SimWorld
   private let start = ContinuousClock.now
-  private var lanes: WorkLanes
+  private var lanes: WorkQueueMachine
   private var random: SimRandom
   private var lastSequence: UInt64 = 0
   /// What goes wrong at present.
@@ -93,7 +93,7 @@ package final class SimWork: @unchecked Sendable {
     random = world.fork("work queue")
     var options = WorkQueueOptions()
     options.settleWithin = Self.settleWithin
-    lanes = WorkLanes(options)
+    lanes = WorkQueueMachine(options)
   }
 
   private var now: ContinuousClock.Instant { start + .microseconds(world.now.microseconds) }
@@ -155,7 +155,7 @@ package final class SimWork: @unchecked Sendable {
     }
   }
 
-  fileprivate func settle(_ handout: WorkLanes.Handout, _ settlement: WorkSettlement) {
+  fileprivate func settle(_ handout: WorkQueueMachine.Handout, _ settlement: WorkSettlement) {
     if random.chance(faults().settlementLost) { return world.count("fault.settlement lost") }
     lanes.settle(handout, settlement, now: now)
     if settlement == .done { onDone(handout.bytes) }
@@ -167,8 +167,8 @@ package final class SimWork: @unchecked Sendable {
 private final class SimSettle: @unchecked Sendable {
   private let work: SimWork
   private let link: SimLink
-  private let handout: WorkLanes.Handout
-  init(_ work: SimWork, _ link: SimLink, _ handout: WorkLanes.Handout) {
+  private let handout: WorkQueueMachine.Handout
+  init(_ work: SimWork, _ link: SimLink, _ handout: WorkQueueMachine.Handout) {
     self.work = work
     self.link = link
     self.handout = handout

@@ -18,7 +18,7 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
   typealias Completion = @Sendable (Result<Void, any Error>) -> Void
 
   private struct State {
-    var registration: Registration?
+    var subscription: NATSSubscription?
     var consumer: String?
     /// Counts consumers, so that what an earlier one still sends or answers is ignored.
     var generation = 0
@@ -64,12 +64,12 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
   }
 
   func cancel() {
-    let (registration, consumer) = state.withLock { state in
+    let (subscription, consumer) = state.withLock { state in
       state.cancelled = true
       state.generation += 1
-      return (state.registration.take(), state.consumer.take())
+      return (state.subscription.take(), state.consumer.take())
     }
-    registration?.cancel()
+    subscription?.cancel()
     if let consumer {
       bucket.bus.publish(
         JetStreamSubject.api + JetStreamSubject.unfollow(bucket.stream, consumer), [])
@@ -86,22 +86,22 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
 
   private func createConsumer() {
     let inbox = bucket.bus.newInbox()
-    let plan = state.withLock { state -> (Int, UInt64, Registration?)? in
+    let plan = state.withLock { state -> (Int, UInt64, NATSSubscription?)? in
       guard !state.cancelled else { return nil }
       state.generation += 1
       state.lastDelivered = 0
       state.initialTarget = nil
       state.renewal = nil
       state.consumer = nil
-      return (state.generation, state.lastRevision, state.registration.take())
+      return (state.generation, state.lastRevision, state.subscription.take())
     }
     guard let (generation, lastRevision, former) = plan else { return }
     former?.cancel()
-    let registration = Registration(
+    let subscription = NATSSubscription(
       inbox, outbox: bucket.bus.thread.outbox,
       handler: .inPlace { [weak self] message in self?.receive(message, generation) })
-    bucket.bus.subscribe(registration)
-    state.withLock { $0.registration = registration }
+    bucket.bus.subscribe(subscription)
+    state.withLock { $0.subscription = subscription }
     let question = configuration(inbox: inbox, behind: lastRevision)
     bucket.bus.start(
       JetStreamSubject.api + JetStreamSubject.follow(bucket.stream), Array(question.utf8),

@@ -6,7 +6,7 @@ internal import Synchronization
 final class StreamWriter: Sendable, ConnectionObserver {
   private let bus: NATSBus
   private let writes: StreamWrites
-  private let registration: Registration
+  private let subscription: NATSSubscription
 
   /// - Parameter hasLimit: the stream is meant to refuse when it is full.
   init(_ bus: NATSBus, timeout: Duration, hasLimit: Bool = false) {
@@ -16,7 +16,7 @@ final class StreamWriter: Sendable, ConnectionObserver {
     let writes = StreamWrites(
       inboxPrefix: prefix, timeout: timeout, capacity: bus.thread.options.streamWritesMax)
     self.writes = writes
-    registration = Registration(
+    subscription = NATSSubscription(
       prefix + "*", outbox: bus.thread.outbox,
       handler: .inPlace { message in
         guard let token = message.subjectNumber(after: length) else { return }
@@ -25,7 +25,7 @@ final class StreamWriter: Sendable, ConnectionObserver {
       },
       // Which write it was is not told; that none of them is known to be stored is true of all.
       onNoResponders: { writes.endAll("no stream takes the message; is JetStream up?") })
-    bus.subscribe(registration)
+    bus.subscribe(subscription)
     bus.thread.observers.withLock { $0.append(self) }
   }
 

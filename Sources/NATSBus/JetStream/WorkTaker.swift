@@ -18,7 +18,7 @@ final class WorkTaker: BusSubscription, ConnectionObserver {
 
   private struct State {
     var credit: PullCredit
-    var registration: Registration?
+    var subscription: NATSSubscription?
     /// Waits for the first consumer.
     var initial: Completion?
     /// There is a consumer, as far as we know.
@@ -58,7 +58,7 @@ final class WorkTaker: BusSubscription, ConnectionObserver {
   /// `completion` is called when the first pull stands.
   func start(_ completion: @escaping Completion) {
     let length = inboxPrefix.utf8.count
-    let registration = Registration(
+    let subscription = NATSSubscription(
       inboxPrefix + "*", outbox: bus.thread.outbox,
       handler: .inPlace { [weak self] message in
         self?.receive(message, inboxLength: length)
@@ -66,23 +66,23 @@ final class WorkTaker: BusSubscription, ConnectionObserver {
       onNoResponders: { [weak self] in self?.consumerIsGone() })
     let cancelled = state.withLock { state in
       state.initial = completion
-      state.registration = registration
+      state.subscription = subscription
       return state.cancelled
     }
     guard !cancelled else { return end(.failure(CancellationError())) }
-    guard bus.subscribe(registration) else { return end(.failure(BusError.closed)) }
+    guard bus.subscribe(subscription) else { return end(.failure(BusError.closed)) }
     bus.thread.observers.withLock { $0.append(self) }
     makeConsumer()
   }
 
   func cancel() {
-    let registration = state.withLock { state in
+    let subscription = state.withLock { state in
       state.cancelled = true
       state.isReady = false
       state.retryAt = nil
-      return state.registration.take()
+      return state.subscription.take()
     }
-    registration?.cancel()
+    subscription?.cancel()
     bus.thread.observers.withLock { $0.removeAll { $0 === self } }
     end(.failure(CancellationError()))
   }
@@ -220,12 +220,12 @@ final class WorkTaker: BusSubscription, ConnectionObserver {
 
   private func settle(_ item: UInt64, _ reply: String, _ settlement: WorkSettlement) {
     let counts = state.withLock { state in
-      settlement == .working
+      settlement == .inProgress
         ? state.credit.working(item, now: .now) : state.credit.settled(item)
     }
     if !counts, settlement != .done { return }
     bus.settle(reply, settlement)
-    if settlement != .working { pull() }
+    if settlement != .inProgress { pull() }
   }
 
   // MARK: The connection
@@ -268,9 +268,9 @@ extension NATSBus {
     let text =
       switch settlement {
       case .done: "+ACK"
-      case .again(let pause) where pause > .zero: "-NAK {\"delay\":\(pause.nanoseconds)}"
-      case .again: "-NAK"
-      case .working: "+WPI"
+      case .retry(let pause) where pause > .zero: "-NAK {\"delay\":\(pause.nanoseconds)}"
+      case .retry: "-NAK"
+      case .inProgress: "+WPI"
       }
     publish(reply, Array(text.utf8))
   }

@@ -86,12 +86,15 @@ struct PoolRig {
   // MARK: Events
 
   mutating func submit(
-    urgent: Bool = true, for span: Span = .seconds(20), wish: PushWish? = nil
+    urgent: Bool = true, for span: Span = .seconds(20), cancellation: PushCancellation? = nil
   ) -> APNsPushKey {
     keys += 1
     let key = keys
     let deadline = now + span
-    run { $0.submit(key, isUrgent: urgent, deadline: deadline, wish: wish, now: $1, into: &$2) }
+    run {
+      $0.submit(
+        key, isUrgent: urgent, deadline: deadline, cancellation: cancellation, now: $1, into: &$2)
+    }
     return key
   }
 

@@ -3,17 +3,17 @@ package import CallCore
 internal import DequeModule
 internal import Synchronization
 
-/// Lets a limited number of requests per key go at a time; the others wait, first come, first served,
-/// so that a push service that answers nobody holds up no other.
+/// A bulkhead: limits the concurrent requests per key, so that a push service that does not answer delays no
+/// other. Further requests wait, first come, first served.
 ///
-/// Policy: more than `waitingMax` in all are refused, and who waits past its deadline leaves.
-package final class KeyedGate: Sendable {
-  package enum Entry: Sendable, Equatable {
-    /// In: `leave` must follow.
-    case entered
+/// Policy: more than `waitingMax` waiters in all are refused, and a waiter leaves at its deadline.
+package final class KeyedBulkhead: Sendable {
+  package enum Admission: Sendable, Equatable {
+    /// `release` must follow.
+    case admitted
     /// Too many wait.
     case full
-    /// The deadline came first, or the gate is closed.
+    /// The deadline passed, or the bulkhead was closed.
     case late
   }
 
@@ -30,7 +30,7 @@ package final class KeyedGate: Sendable {
     var waiting = 0
     var nextNumber: UInt64 = 0
     var closed = false
-    /// Woken when the last one has left.
+    /// Signalled when the last request has released its place.
     var drained: Inbox<Void>?
   }
 
@@ -45,38 +45,38 @@ package final class KeyedGate: Sendable {
     self.clock = clock
   }
 
-  package func enter(_ key: String, until deadline: Timestamp) async -> Entry {
-    enum Step {
-      case entry(Entry)
-      case wait(Waiter)
-    }
-    let step = state.withLock { state -> Step in
-      guard !state.closed else { return .entry(.late) }
+  package func acquire(_ key: String, until deadline: Timestamp) async -> Admission {
+    var admission = Admission.admitted
+    let waiter = state.withLock { state -> Waiter? in
+      guard !state.closed else {
+        admission = .late
+        return nil
+      }
       if state.keys[key, default: Key()].inside < insideMax {
         state.keys[key, default: Key()].inside += 1
-        return .entry(.entered)
+        return nil
       }
-      guard state.waiting < waitingMax else { return .entry(.full) }
+      guard state.waiting < waitingMax else {
+        admission = .full
+        return nil
+      }
       state.nextNumber += 1
       let waiter = Waiter(
         number: state.nextNumber, inbox: Inbox(capacity: 1, timers: clock.timers))
       state.keys[key, default: Key()].waiting.append(waiter)
       state.waiting += 1
-      return .wait(waiter)
+      return waiter
     }
-    switch step {
-    case .entry(let entry): return entry
-    case .wait(let waiter):
-      let granted = await !waiter.inbox.next(until: clock.instant(at: deadline)).isEmpty
-      if granted { return .entered }
-      if withdraw(waiter.number, from: key) { return .late }
-      // Its turn came, or the gate closed, just now.
-      return waiter.inbox.isClosed ? .late : .entered
-    }
+    guard let waiter else { return admission }
+    let granted = await !waiter.inbox.next(until: clock.instant(at: deadline)).isEmpty
+    if granted { return .admitted }
+    if leave(waiter.number, from: key) { return .late }
+    // A place was granted, or the bulkhead closed, at the same moment.
+    return waiter.inbox.isClosed ? .late : .admitted
   }
 
-  /// False when it is no longer among those that wait.
-  private func withdraw(_ number: UInt64, from key: String) -> Bool {
+  /// False if it does not wait any more.
+  private func leave(_ number: UInt64, from key: String) -> Bool {
     state.withLock { state in
       guard let index = state.keys[key]?.waiting.firstIndex(where: { $0.number == number })
       else { return false }
@@ -86,10 +86,10 @@ package final class KeyedGate: Sendable {
     }
   }
 
-  package func leave(_ key: String) {
+  package func release(_ key: String) {
     let wake = state.withLock { state -> Inbox<Void>? in
       guard var entry = state.keys[key] else { return nil }
-      // The place passes from hand to hand while somebody waits for it.
+      // While requests wait, a place passes from one to the next.
       if let next = entry.waiting.popFirst() {
         state.waiting -= 1
         state.keys[key] = entry
@@ -102,10 +102,10 @@ package final class KeyedGate: Sendable {
     wake?.offer(())
   }
 
-  /// Lets nobody in any more, sends away who waits, and returns when all have left, or at the time.
+  /// Admits nobody any more, refuses the waiters, and returns when all places are released, or at the deadline.
   package func close(until deadline: Timestamp) async {
     let drained = Inbox<Void>(capacity: 1, timers: clock.timers)
-    let (turnedAway, empty) = state.withLock { state -> ([Waiter], Bool) in
+    let (refused, empty) = state.withLock { state -> ([Waiter], Bool) in
       state.closed = true
       let waiters = state.keys.values.flatMap(\.waiting)
       for key in state.keys.keys { state.keys[key]?.waiting = [] }
@@ -113,13 +113,10 @@ package final class KeyedGate: Sendable {
       state.drained = drained
       return (waiters, state.keys.isEmpty)
     }
-    for waiter in turnedAway { waiter.inbox.close() }
+    for waiter in refused { waiter.inbox.close() }
     if !empty { _ = await drained.next(until: clock.instant(at: deadline)) }
   }
 
   package var inside: Int { state.withLock { $0.keys.values.reduce(0) { $0 + $1.inside } } }
   package var waiting: Int { state.withLock { $0.waiting } }
-  package func waiting(for key: String) -> Int {
-    state.withLock { $0.keys[key]?.waiting.count ?? 0 }
-  }
 }

@@ -30,7 +30,7 @@ public struct ClusterClock: Sendable {
   }
 
   /// Waits; less long when the task is cancelled. Not for anything that happens often.
-  public func pause(_ span: Span) async {
+  public func sleep(for span: Span) async {
     let nothing = Inbox<Never>(capacity: 1, timers: timers)
     _ = await nothing.next(until: instant(at: now() + span))
   }

@@ -5,7 +5,7 @@ internal import Synchronization
 /// By what a gateway takes jobs: a subscription for each lane, from when jobs are wanted until they
 /// are not. A lane that cannot be taken yet is its own task's business; meanwhile jobs may come to be
 /// unwanted, and wanted again, so each time has a number.
-final class LaneTakers: Sendable {
+final class LaneConsumers: Sendable {
   private struct State {
     var round = 0
     var isWanted = false

@@ -63,7 +63,7 @@ public final class Inbox<Element: Sendable>: Sendable {
   /// Queues an element without waking the consumer: for a producer that hands over a burst and
   /// calls `wake()` behind it.
   @discardableResult
-  public func offerQuietly(_ element: Element) -> Bool {
+  public func offerWithoutWaking(_ element: Element) -> Bool {
     state.withLock { state in
       guard admit(1, &state) == 1 else { return false }
       state.elements.append(element)

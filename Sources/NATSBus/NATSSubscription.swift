@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// A subscription as the rest of the program holds it. The library's side of it lives and dies on
 /// the connection's thread.
-final class Registration: BusSubscription {
+final class NATSSubscription: BusSubscription {
   enum Handler: Sendable {
     case copies(@Sendable (BusMessage) -> Void)
     /// Reads the message where it is.

@@ -19,7 +19,7 @@ public protocol MessageBus: Sendable {
 
   /// Called on the bus's thread each time it has handed over all that had arrived, so that a
   /// receiver is woken once per burst instead of once per message.
-  func onBurstEnd(_ handler: @escaping @Sendable () -> Void)
+  func onReadComplete(_ handler: @escaping @Sendable () -> Void)
 
   /// Runs actors on the bus's own thread, between what it reads and what it writes; nil where the bus
   /// offers no such thing. For one actor that does nothing but answer what comes from this bus: its

@@ -2,19 +2,20 @@ import CallBus
 import CallCore
 import Testing
 
-@Suite struct StorePatienceTests {
-  private func patience(_ limit: Span, _ waits: @escaping @Sendable (BusError) -> Void = { _ in })
-    -> StorePatience
+@Suite struct StoreRetryPolicyTests {
+  private func policy(_ limit: Span, _ onRetry: @escaping @Sendable (BusError) -> Void = { _ in })
+    -> StoreRetryPolicy
   {
-    StorePatience(
-      clock: ClusterClock(wallMicroseconds: 0), limit: limit, pause: .milliseconds(1), waits: waits)
+    StoreRetryPolicy(
+      clock: ClusterClock(wallMicroseconds: 0), limit: limit, pause: .milliseconds(1),
+      onRetry: onRetry)
   }
 
   @Test func whatMayPassIsAskedAgain() async throws {
     var left: [BusError] = [.timeout, .noResponders, .notReady("elects")]
     let told = Inbox<BusError>(capacity: 8)
-    let patiently = patience(.seconds(60)) { told.offer($0) }
-    let value = try await patiently {
+    let retry = policy(.seconds(60)) { told.offer($0) }
+    let value = try await retry {
       if !left.isEmpty { throw left.removeFirst() }
       return 7
     }
@@ -25,9 +26,9 @@ import Testing
   @Test(arguments: [BusError.failed("another configuration"), .closed, .wrongSequence])
   func whatStaysIsSaidAtOnce(error: BusError) async {
     var asked = 0
-    let patiently = patience(.seconds(60))
+    let retry = policy(.seconds(60))
     await #expect(throws: error) {
-      try await patiently {
+      try await retry {
         asked += 1
         throw error
       }
@@ -36,9 +37,9 @@ import Testing
   }
 
   @Test func itEnds() async {
-    let patiently = patience(.milliseconds(5))
+    let retry = policy(.milliseconds(5))
     await #expect(throws: BusError.timeout) {
-      try await patiently { throw BusError.timeout }
+      try await retry { throw BusError.timeout }
     }
   }
 }

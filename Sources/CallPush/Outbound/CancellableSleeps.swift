@@ -2,8 +2,8 @@ package import CallBus
 package import CallCore
 internal import Synchronization
 
-/// Pauses that end early when their owner closes.
-package final class EndableWaits: Sendable {
+/// Sleeps that end early when their owner closes.
+package final class CancellableSleeps: Sendable {
   private struct State {
     var waiting: [UInt64: Inbox<Never>] = [:]
     var nextNumber: UInt64 = 0
@@ -14,8 +14,8 @@ package final class EndableWaits: Sendable {
 
   package init(clock: ClusterClock) { self.clock = clock }
 
-  /// Returns after the span, or when this is closed, or the task is cancelled.
-  package func pause(_ span: Span) async {
+  /// Returns after the span, on `close`, or when the task is cancelled.
+  package func sleep(for span: Span) async {
     let inbox = Inbox<Never>(capacity: 1, timers: clock.timers)
     let number = state.withLock { state -> UInt64? in
       guard !state.closed else { return nil }

@@ -2,7 +2,7 @@ import CallBus
 import Testing
 
 /// The rules of a work queue, on values.
-@Suite struct WorkLanesTests {
+@Suite struct WorkQueueMachineTests {
   static let start = ContinuousClock.now
   static func at(_ seconds: Double) -> ContinuousClock.Instant {
     start + .milliseconds(Int(seconds * 1000))
@@ -18,7 +18,7 @@ import Testing
   }
 
   @Test func handsJobsOutInTheirOrder() {
-    var lanes = WorkLanes(Self.options())
+    var lanes = WorkQueueMachine(Self.options())
     let taker = lanes.addTaker(lane: "a", inFlight: 10)
     for number in UInt8(0)..<4 {
       #expect(
@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test func aTakerHasNoMoreThanItMay() {
-    var lanes = WorkLanes(Self.options())
+    var lanes = WorkQueueMachine(Self.options())
     _ = lanes.addTaker(lane: "a", inFlight: 2)
     for number in UInt8(0)..<5 {
       _ = lanes.add(lane: "a", id: "\(number)", [number], now: Self.at(0))
@@ -47,14 +47,14 @@ import Testing
     let second = lanes.handOut(now: Self.at(0))
     #expect(second.map(\.bytes) == [[2]])
     // `working` keeps its place taken, `again` frees it.
-    lanes.settle(second[0], .working, now: Self.at(0))
+    lanes.settle(second[0], .inProgress, now: Self.at(0))
     #expect(lanes.handOut(now: Self.at(0)).isEmpty)
-    lanes.settle(second[0], .again(after: .seconds(60)), now: Self.at(0))
+    lanes.settle(second[0], .retry(after: .seconds(60)), now: Self.at(0))
     #expect(lanes.handOut(now: Self.at(0)).map(\.bytes) == [[3]])
   }
 
   @Test func takersTakeTurns() {
-    var lanes = WorkLanes(Self.options())
+    var lanes = WorkQueueMachine(Self.options())
     let takers = (0..<3).map { _ in lanes.addTaker(lane: "a", inFlight: 2) }
     let other = lanes.addTaker(lane: "b", inFlight: 2)
     for number in UInt8(0)..<9 {
@@ -66,7 +66,7 @@ import Testing
   }
 
   @Test func whatIsNotSettledIsHandedOutAgain() {
-    var lanes = WorkLanes(Self.options())
+    var lanes = WorkQueueMachine(Self.options())
     let dead = lanes.addTaker(lane: "a", inFlight: 1)
     _ = lanes.add(lane: "a", id: "x", [1], now: Self.at(0))
     let first = lanes.handOut(now: Self.at(0))
@@ -77,9 +77,9 @@ import Testing
     #expect(second.map(\.attempt) == [2])
     #expect(second.map(\.taker) == [next])
     // The dead one's word counts where it says that the job is done, and nowhere else.
-    lanes.settle(first[0], .again(after: .zero), now: Self.at(5))
+    lanes.settle(first[0], .retry(after: .zero), now: Self.at(5))
     #expect(lanes.handOut(now: Self.at(5)).isEmpty)
-    lanes.settle(first[0], .working, now: Self.at(9))
+    lanes.settle(first[0], .inProgress, now: Self.at(9))
     #expect(lanes.handOut(now: Self.at(10)).map(\.attempt) == [3])
     lanes.settle(first[0], .done, now: Self.at(10))
     #expect(lanes.depth(lane: "a") == 0)
@@ -89,12 +89,12 @@ import Testing
   }
 
   @Test func workingBuysTime() {
-    var lanes = WorkLanes(Self.options())
+    var lanes = WorkQueueMachine(Self.options())
     _ = lanes.addTaker(lane: "a", inFlight: 1)
     _ = lanes.add(lane: "a", id: "x", [1], now: Self.at(0))
     let out = lanes.handOut(now: Self.at(0))
     for second in 1...20 {
-      lanes.settle(out[0], .working, now: Self.at(Double(second)))
+      lanes.settle(out[0], .inProgress, now: Self.at(Double(second)))
       #expect(lanes.handOut(now: Self.at(Double(second))).isEmpty)
     }
     #expect(lanes.handOut(now: Self.at(24.9)).isEmpty)
@@ -102,20 +102,20 @@ import Testing
   }
 
   @Test func aPauseIsKept() {
-    var lanes = WorkLanes(Self.options())
+    var lanes = WorkQueueMachine(Self.options())
     _ = lanes.addTaker(lane: "a", inFlight: 1)
     _ = lanes.add(lane: "a", id: "x", [1], now: Self.at(0))
-    lanes.settle(lanes.handOut(now: Self.at(0))[0], .again(after: .seconds(2)), now: Self.at(1))
+    lanes.settle(lanes.handOut(now: Self.at(0))[0], .retry(after: .seconds(2)), now: Self.at(1))
     #expect(lanes.nextDeadline == Self.at(3))
     #expect(lanes.handOut(now: Self.at(2.9)).isEmpty)
     let second = lanes.handOut(now: Self.at(3))
     #expect(second.map(\.attempt) == [2])
-    lanes.settle(second[0], .again(after: .zero), now: Self.at(3))
+    lanes.settle(second[0], .retry(after: .zero), now: Self.at(3))
     #expect(lanes.handOut(now: Self.at(3)).map(\.attempt) == [3])
   }
 
   @Test func anIdCountsOnceWithinItsWindow() {
-    var lanes = WorkLanes(Self.options())
+    var lanes = WorkQueueMachine(Self.options())
     _ = lanes.addTaker(lane: "a", inFlight: 9)
     #expect(lanes.add(lane: "a", id: "x", [1], now: Self.at(0)) == .appended(sequence: 1))
     #expect(lanes.add(lane: "a", id: "x", [1], now: Self.at(1)) == .appended(sequence: 1))
@@ -130,7 +130,7 @@ import Testing
   }
 
   @Test func aFullQueueRefuses() {
-    var lanes = WorkLanes(
+    var lanes = WorkQueueMachine(
       Self.options {
         $0.maxJobs = 3
         $0.maxJobsPerLane = 2
@@ -147,7 +147,7 @@ import Testing
   }
 
   @Test func theOldGoUnseen() {
-    var lanes = WorkLanes(Self.options { $0.maxJobs = 1 })
+    var lanes = WorkQueueMachine(Self.options { $0.maxJobs = 1 })
     _ = lanes.add(lane: "a", id: "1", [1], now: Self.at(0))
     #expect(lanes.add(lane: "a", id: "2", [2], now: Self.at(99)) == .refused)
     #expect(lanes.add(lane: "a", id: "2", [2], now: Self.at(100)) != .refused)
@@ -157,7 +157,7 @@ import Testing
   }
 
   @Test func noMoreThanTheMaximumIsUnsettled() {
-    var lanes = WorkLanes(Self.options { $0.maxUnsettled = 3 })
+    var lanes = WorkQueueMachine(Self.options { $0.maxUnsettled = 3 })
     for _ in 0..<2 { _ = lanes.addTaker(lane: "a", inFlight: 9) }
     for number in UInt8(0)..<5 {
       _ = lanes.add(lane: "a", id: "\(number)", [number], now: Self.at(0))
@@ -172,9 +172,9 @@ import Testing
   /// comes behind its end.
   @Test(arguments: 0..<20) func nothingIsLost(seed: UInt64) throws {
     var random = Steps(state: seed &* 0x9e37_79b9_7f4a_7c15 &+ 1)
-    var lanes = WorkLanes(Self.options { $0.maxAge = .seconds(100_000) })
+    var lanes = WorkQueueMachine(Self.options { $0.maxAge = .seconds(100_000) })
     var takers: [Int] = []
-    var held: [WorkLanes.Handout] = []
+    var held: [WorkQueueMachine.Handout] = []
     var added = Set<UInt64>()
     var done = Set<UInt64>()
     var now = 0.0
@@ -197,7 +197,7 @@ import Testing
         guard !held.isEmpty else { break }
         let handout = held.remove(at: random.below(held.count))
         let settlements: [WorkSettlement] = [
-          .done, .done, .again(after: .zero), .again(after: .seconds(3)), .working,
+          .done, .done, .retry(after: .zero), .retry(after: .seconds(3)), .inProgress,
         ]
         let settlement = settlements[random.below(settlements.count)]
         if settlement == .done { done.insert(handout.sequence) }

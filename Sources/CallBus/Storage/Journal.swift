@@ -10,7 +10,7 @@ public protocol Journal: Sendable {
   /// Whether an append that is acknowledged with `sequence` is known to stand directly behind the
   /// record that it expected. Where it is not, what stands between must be looked at: a replicated
   /// store may take two appends that expect the same.
-  func isNext(_ sequence: UInt64, behind expecting: UInt64) -> Bool
+  func isNext(_ sequence: UInt64, after expecting: UInt64) -> Bool
 
   /// The last record of a shard; nil when it has none.
   func last(shard: Int) async throws -> StoredRecord?
@@ -47,7 +47,7 @@ extension Journal {
 
 extension Journal {
   /// For journals that number the records of each shard one by one.
-  public func isNext(_ sequence: UInt64, behind expecting: UInt64) -> Bool {
+  public func isNext(_ sequence: UInt64, after expecting: UInt64) -> Bool {
     sequence == expecting + 1
   }
 }

@@ -1,45 +1,8 @@
 internal import Glibc
 
-/// A thread of our own, for code that may block and so must not run on the cooperative pool.
+/// A condition that one thread waits for and others signal. Several signals before a wait count as one.
 ///
-/// Detached: whoever starts it makes `body` return. The name (15 bytes at most) is what `top -H`
-/// and `perf` show.
-package func startThread(named name: String, _ body: @escaping @Sendable () -> Void) {
-  let start = Unmanaged.passRetained(ThreadStart(name: name, body: body))
-  var thread = pthread_t()
-  let status = pthread_create(
-    &thread, nil,
-    { context in
-      let start = Unmanaged<ThreadStart>.fromOpaque(context!).takeRetainedValue()
-      start.setName()
-      start.body()
-      return nil
-    }, start.toOpaque())
-  precondition(status == 0, "cannot start the thread \(name): error \(status)")
-  pthread_detach(thread)
-}
-
-private final class ThreadStart: Sendable {
-  let name: String
-  let body: @Sendable () -> Void
-  init(name: String, body: @escaping @Sendable () -> Void) {
-    self.name = String(name.prefix(15))
-    self.body = body
-  }
-
-  /// Glibc's module lacks `pthread_setname_np`; the kernel takes the name from here as well.
-  func setName() {
-    let file = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
-    guard file >= 0 else { return }
-    var name = Array(name.utf8)
-    _ = write(file, &name, name.count)
-    close(file)
-  }
-}
-
-/// What one thread waits for and others signal. Signals before the wait count as one.
-///
-/// Synchronised by the mutex in it, which is why it may cross threads.
+/// `@unchecked Sendable`: its mutex guards all its state.
 package final class ThreadSignal: @unchecked Sendable {
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
@@ -70,7 +33,7 @@ package final class ThreadSignal: @unchecked Sendable {
     if wakes { pthread_cond_signal(condition) }
   }
 
-  /// Waits for a signal, at most for `limit`; for ever when nil.
+  /// Waits for a signal, at most for `limit`; without limit if nil.
   package func wait(atMost limit: Duration?) {
     pthread_mutex_lock(mutex)
     if let limit {

@@ -2,7 +2,7 @@ internal import DequeModule
 
 /// What a work queue does, as a value: which jobs wait, who has which, which ids are known. The time
 /// is an argument. The queues in memory run on it.
-package struct WorkLanes: Sendable {
+package struct WorkQueueMachine: Sendable {
   package typealias Instant = ContinuousClock.Instant
 
   /// A job to be handed to a taker.
@@ -147,7 +147,7 @@ package struct WorkLanes: Sendable {
     case .done:
       release(handout.lane, handout.sequence)
       remove(handout.lane, handout.sequence)
-    case .again(let pause):
+    case .retry(let pause):
       guard isCurrent else { return }
       release(handout.lane, handout.sequence)
       if pause <= .zero {
@@ -156,7 +156,7 @@ package struct WorkLanes: Sendable {
         lanes[handout.lane]!.jobs[handout.sequence]!.due = now + pause
         look(at: now + pause)
       }
-    case .working:
+    case .inProgress:
       guard isCurrent else { return }
       lanes[handout.lane]!.jobs[handout.sequence]!.due = now + options.settleWithin
     }

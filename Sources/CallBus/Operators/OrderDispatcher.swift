@@ -2,21 +2,23 @@ public import CallTelemetry
 public import Logging
 internal import Synchronization
 
-/// Where a node hears orders of operators. Who gives one is told by its subject, which NATS lets nobody else
-/// use. Nothing is carried out of which there is no record.
-public final class OrderDesk: Sendable {
-  /// What a node would do with an order; nil where it is not for this node, or cannot be read.
-  public typealias Plan = @Sendable (_ bytes: [UInt8]) -> Step?
+/// Receives operators' orders and carries them out, one at a time.
+///
+/// The subject names the operator, and NATS lets nobody else publish on it. An order is recorded in the audit
+/// trail first; one that cannot be recorded is refused.
+public final class OrderDispatcher: Sendable {
+  /// Decodes an order of one name; nil if it is not for this node, or not readable.
+  public typealias Handler = @Sendable (_ bytes: [UInt8]) -> Action?
 
-  public struct Step: Sendable {
-    /// What the record says that the order is about.
+  public struct Action: Sendable {
+    /// What the audit record names as the order's subject.
     public var about: String
-    /// Returns the answer; nil: that the node has heard the order.
-    public var carryOut: @Sendable () async -> [UInt8]?
+    /// Returns the answer; nil to answer only that the node has received the order.
+    public var perform: @Sendable () async -> [UInt8]?
 
-    public init(about: String, carryOut: @escaping @Sendable () async -> [UInt8]?) {
+    public init(about: String, perform: @escaping @Sendable () async -> [UInt8]?) {
       self.about = about
-      self.carryOut = carryOut
+      self.perform = perform
     }
   }
 
@@ -32,16 +34,16 @@ public final class OrderDesk: Sendable {
   private let audit: any AuditTrail
   private let node: String
   private let role: String
-  private let plans: [String: Plan]
+  private let handlers: [String: Handler]
   private let logger: Logger
-  /// Policy when full: refuse; whoever orders has a timeout.
+  /// Policy when full: refuse; an operator's request then times out.
   private let orders = Inbox<Order>(capacity: 64)
   private let subscriptions = Mutex<[any BusSubscription]>([])
 
-  /// - Parameter plans: by the name of the order.
+  /// - Parameter handlers: by the order's name.
   public init(
     bus: any MessageBus, subjects: Subjects, audit: any AuditTrail, node: String, role: String,
-    logger: Logger, plans: [String: Plan]
+    logger: Logger, handlers: [String: Handler]
   ) {
     self.bus = bus
     self.subjects = subjects
@@ -49,50 +51,50 @@ public final class OrderDesk: Sendable {
     self.node = node
     self.role = role
     self.logger = logger
-    self.plans = plans
+    self.handlers = handlers
   }
 
-  /// The plans for drain and resume of a node.
+  /// The handlers of a node's `drain` and `resume`.
   public static func draining(
-    _ node: String, _ carryOut: @escaping @Sendable (DrainRequest) async -> Void
-  ) -> [String: Plan] {
-    var plans: [String: Plan] = [:]
+    _ node: String, _ perform: @escaping @Sendable (DrainRequest) async -> Void
+  ) -> [String: Handler] {
+    var handlers: [String: Handler] = [:]
     for action in DrainRequest.Action.allCases {
-      plans[action.rawValue] = { bytes in
+      handlers[action.rawValue] = { bytes in
         guard let request = BoundedJSON.decode(DrainRequest.self, bytes), request.node == node,
           request.action == action
         else { return nil }
         let about = request.seconds.map { "\(node) over \($0) s" } ?? node
-        return Step(about: about) {
-          await carryOut(request)
+        return Action(about: about) {
+          await perform(request)
           return nil
         }
       }
     }
-    return plans
+    return handlers
   }
 
-  /// From now on orders wait for `run`; whoever calls this calls that.
+  /// Subscribes; orders then wait for `run`, which must follow.
   public func listen() {
     subscriptions.withLock { subscriptions in
       guard subscriptions.isEmpty else { return }
       do {
-        for name in plans.keys.sorted() { subscriptions.append(try listen(name)) }
+        for name in handlers.keys.sorted() { subscriptions.append(try listen(name)) }
       } catch {
         logger.error(
-          "Operators' orders cannot be heard.", metadata: .keys([.error: "\(error)"]))
+          "cannot subscribe to operators' orders", metadata: .keys([.error: "\(error)"]))
       }
     }
   }
 
-  /// Hears orders and carries them out, one after the other, until the task is cancelled.
+  /// Carries out orders until the task is cancelled.
   public func run() async {
     listen()
     defer {
       for subscription in subscriptions.withLock({ $0 }) { subscription.cancel() }
     }
     while !Task.isCancelled {
-      for order in await orders.next(until: nil) { await take(order) }
+      for order in await orders.next(until: nil) { await perform(order) }
     }
   }
 
@@ -100,33 +102,33 @@ public final class OrderDesk: Sendable {
     // <cluster>.orders.<operator>.<name>
     let lead = subjects.orders.utf8.count + 1
     return try bus.subscribe(subjects.order(name, by: "*")) { [orders] message in
-      let who = message.subject.dropFirst(lead).prefix { $0 != "." }
+      let operatorName = message.subject.dropFirst(lead).prefix { $0 != "." }
       orders.offer(
         Order(
-          operatorName: String(who.prefix(64)), name: name, bytes: message.bytes,
+          operatorName: String(operatorName.prefix(64)), name: name, bytes: message.bytes,
           replyTo: message.replyTo))
     }
   }
 
-  private func take(_ order: Order) async {
-    guard let step = plans[order.name]?(order.bytes) else { return }
+  private func perform(_ order: Order) async {
+    guard let action = handlers[order.name]?(order.bytes) else { return }
     let record = AuditRecord(
       atMilliseconds: CalendarTime.nowMilliseconds(), operatorName: order.operatorName,
-      order: order.name, about: step.about, node: node, role: role)
+      order: order.name, about: action.about, node: node, role: role)
     var answer = OrderAnswer(node: node, role: role)
     var bytes: [UInt8]?
     let result = await audit.append(record.bytes)
     if case .appended = result {
       logger.notice(
-        "An operator's order is carried out.",
+        "operator's order accepted",
         metadata: .keys([
           .operatorName: "\(record.operatorName)", .order: "\(record.order)",
           .reason: "\(record.about)",
         ]))
-      bytes = await step.carryOut()
+      bytes = await action.perform()
     } else {
       logger.error(
-        "An operator's order is not carried out: its record cannot be stored.",
+        "operator's order refused: its record cannot be stored",
         metadata: .keys([
           .operatorName: "\(record.operatorName)", .order: "\(record.order)", .error: "\(result)",
         ]))

@@ -5,8 +5,8 @@ import Testing
 
 /// Orders are known by their subject, recorded, and then carried out.
 @Suite(.timeLimit(.minutes(1)))
-struct OrderDeskTests {
-  /// Takes no record.
+struct OrderDispatcherTests {
+  /// Stores no record.
   private struct Full: AuditTrail {
     func append(_ bytes: [UInt8]) async -> AppendResult { .unknown("full") }
     func records(limit: Int) async throws -> [StoredRecord] { [] }
@@ -18,18 +18,18 @@ struct OrderDeskTests {
     _ audit: any AuditTrail, _ body: (InProcessBus, Inbox<DrainRequest>) async throws -> Void
   ) async throws {
     let (bus, done) = (InProcessBus(), Inbox<DrainRequest>(capacity: 100))
-    let desk = OrderDesk(
+    let dispatcher = OrderDispatcher(
       bus: bus, subjects: subjects, audit: audit, node: "n", role: "edge",
-      logger: Logger(label: "test"), plans: OrderDesk.draining("n") { done.offer($0) })
+      logger: Logger(label: "test"), handlers: OrderDispatcher.draining("n") { done.offer($0) })
     try await withThrowingTaskGroup(of: Void.self) { group in
-      group.addTask { await desk.run() }
+      group.addTask { await dispatcher.run() }
       try await body(bus, done)
       group.cancelAll()
     }
     await bus.close()
   }
 
-  /// The desk may not listen yet.
+  /// The dispatcher may not have subscribed yet.
   private func ask(
     _ bus: InProcessBus, _ subject: String, _ json: String
   ) async throws -> OrderAnswer? {
@@ -44,7 +44,7 @@ struct OrderDeskTests {
   }
 
   @Test func theSubjectTellsWhoItWas() async throws {
-    let audit = MemoryAudit()
+    let audit = InProcessAuditTrail()
     try await run(audit) { bus, done in
       let drain = #"{"node":"n","action":"drain","seconds":7}"#
       #expect(

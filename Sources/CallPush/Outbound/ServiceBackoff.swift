@@ -4,7 +4,7 @@ internal import Synchronization
 /// Services that asked for a pause (503 with `Retry-After`), and until when.
 ///
 /// Policy when there are too many: the pause that ends first is forgotten.
-final class ServicePauses: Sendable {
+final class ServiceBackoff: Sendable {
   static let servicesMax = 1024
   private let ends = Mutex<[String: Timestamp]>([:])
 

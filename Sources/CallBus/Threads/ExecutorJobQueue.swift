@@ -1,33 +1,32 @@
 internal import Synchronization
 
-/// Jobs of actors that live on one thread: what a `SerialExecutor` on a thread of ours needs.
+/// The jobs of a `SerialExecutor` that runs on a thread of its own.
 ///
-/// Not bounded: there are as many jobs as actors and tasks that live on the thread, and a job that
-/// is not run leaves its task waiting for ever. Once the thread has ended, another thread runs what
-/// still comes, one job at a time as before.
-package final class JobQueue: Sendable {
-  /// Whose job it is: an actor's, or that of a task that prefers this thread.
+/// Unbounded: there are at most as many jobs as actors and tasks on the thread, and a dropped job would suspend
+/// its task for ever. After the thread has ended, further jobs run on a new thread, still one at a time.
+package final class ExecutorJobQueue: Sendable {
+  /// A job of an actor, or of a task that prefers this thread.
   private enum Entry {
     case actor(UnownedJob)
     case task(UnownedJob, UnownedTaskExecutor)
   }
   private struct State {
     var jobs: [Entry] = []
-    /// Somebody is at it, or is about to be.
+    /// A thread runs jobs, or is about to.
     var running = false
     var ended = false
   }
   private let state = Mutex(State())
   private let wake: @Sendable () -> Void
 
-  /// - Parameter wake: makes the thread call `run` soon.
+  /// - Parameter wake: makes the thread call `run`.
   package init(wake: @escaping @Sendable () -> Void) { self.wake = wake }
 
   package func enqueue(_ job: UnownedJob, of executor: UnownedSerialExecutor) {
     enqueue(.actor(job), executor)
   }
 
-  /// A job of a task executor that shares the thread with the serial one.
+  /// Enqueues a job of the task executor that shares the thread with the serial executor.
   package func enqueue(
     _ job: UnownedJob, of taskExecutor: UnownedTaskExecutor, beside executor: UnownedSerialExecutor
   ) {
@@ -49,7 +48,7 @@ package final class JobQueue: Sendable {
 
   package var isEmpty: Bool { state.withLock { $0.jobs.isEmpty } }
 
-  /// Runs what is queued, and what that queues, on the calling thread.
+  /// Runs all jobs, including those that they enqueue, on the calling thread.
   package func run(on executor: UnownedSerialExecutor) {
     var jobs: [Entry] = []
     while true {
@@ -68,40 +67,12 @@ package final class JobQueue: Sendable {
     }
   }
 
-  /// The thread ends; it has called `run` for the last time.
+  /// Called when the thread ends, after its last `run`.
   package func end(on executor: UnownedSerialExecutor) {
     let rest = state.withLock { state in
       state.ended = true
       return !state.jobs.isEmpty
     }
     if rest { startThread(named: "callmesh-last") { self.run(on: executor) } }
-  }
-}
-
-/// A thread on which actors live that must not share the cooperative pool's.
-public final class ThreadExecutor: SerialExecutor {
-  private let signal: ThreadSignal
-  private let jobs: JobQueue
-
-  /// - Parameter name: of the thread; 15 bytes at most.
-  public init(name: String) {
-    let signal = ThreadSignal()
-    self.signal = signal
-    jobs = JobQueue { signal.signal() }
-    let jobs = jobs
-    startThread(named: name) { [weak self] in
-      while let executor = self?.asUnownedSerialExecutor() {
-        jobs.run(on: executor)
-        signal.wait(atMost: .seconds(1))
-      }
-    }
-  }
-
-  public func enqueue(_ job: consuming ExecutorJob) {
-    jobs.enqueue(UnownedJob(job), of: asUnownedSerialExecutor())
-  }
-
-  public func asUnownedSerialExecutor() -> UnownedSerialExecutor {
-    UnownedSerialExecutor(ordinary: self)
   }
 }
