@@ -5,7 +5,7 @@ internal import FoundationEssentials
 extension AppKeys {
   /// Signs a token with the app's first key that can sign.
   /// - Parameter now: seconds since 1970; the token expires `lifetimeSeconds` later.
-  /// - Throws: `TokenMinterError`, or what the key says when it cannot sign.
+  /// - Throws: `TokenMinterError`, or the error of signing.
   package func mintToken(
     app: String, user: String, device: String? = nil, lifetimeSeconds: Int64, now: Int64
   ) throws -> String {
@@ -20,10 +20,8 @@ extension AppKeys {
     return try key.mintToken(
       app: app, user: user, device: device, lifetimeSeconds: lifetimeSeconds, now: now)
   }
-}
 
-extension AppKeys {
-  /// Returns the id of an app's first key of an algorithm, such as `ES256`; nil where it has none.
+  /// The id of an app's first key of an algorithm, such as `ES256`; nil if it has none.
   package func keyID(app: String, algorithm: String) -> String? {
     apps[app]?.keys.first { $0.algorithm == algorithm }?.kid
   }
@@ -89,7 +87,7 @@ func base64URL(_ data: Data) -> String {
     })
 }
 
-/// nil where the text is not base64url.
+/// nil if the text is not base64url.
 func base64URLBytes(_ text: ArraySlice<UInt8>) -> [UInt8]? {
   var plain = text.map { byte in
     switch byte {

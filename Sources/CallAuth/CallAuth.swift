@@ -1,16 +1,16 @@
 package import CallCore
 
-/// Who a device is, as its token says. Signature and expiry have been checked.
+/// The claims of a verified token.
 public struct DeviceClaims: Sendable, Equatable {
   public var app: String
   public var user: String
-  /// Where set, the token is good for this device only.
+  /// If set, the token is valid for this device only.
   public var device: String?
   /// Seconds since 1970.
   public var expiresAtSeconds: Int64
-  /// Since 1970, at the earliest: see `TokenVerifier.verify`.
+  /// Seconds since 1970; an estimate for a token without `iat`: see `TokenVerifier.verify`.
   public var issuedAtSeconds: Int64
-  /// Of the key that signed it.
+  /// The number of the key that signed it.
   public var keyNumber: UInt32
   public init(
     app: String, user: String, device: String?, expiresAtSeconds: Int64,
@@ -25,19 +25,19 @@ public struct DeviceClaims: Sendable, Equatable {
   }
 }
 
-/// Why a token is no good. More is never said: it would help whoever guesses tokens.
+/// Why a token is refused. No more detail is given, since it would help to forge tokens.
 public enum AuthFailure: Error, Sendable, Equatable {
-  /// It was good once.
+  /// It was valid before.
   case expired
-  /// It would be good for longer than a token may be, or was issued longer ago.
+  /// Its lifetime exceeds the maximum, or it was issued longer ago.
   case tooLong(maximumSeconds: Int64)
-  /// It was good before its user's tokens were revoked.
+  /// Its user's tokens were revoked.
   case revoked
   case notAccepted
 }
 
 extension CallError {
-  /// What a device is told.
+  /// The error that a device receives.
   package init(_ failure: AuthFailure) {
     switch failure {
     case .expired: self.init(Code.expired)

@@ -1,13 +1,12 @@
 internal import Synchronization
 
-/// Where a node keeps keys of the cluster, which are read from the cluster after it started, and may be
-/// replaced while it runs. Empty at first.
+/// Keys of the cluster on a node. Empty until the node has read them from the cluster; replaced when they change.
 public final class Keyring<Keys: Sendable>: Sendable {
   private let keys: Mutex<Keys?>
 
   public init(_ keys: Keys? = nil) { self.keys = Mutex(keys) }
 
-  /// nil until somebody put keys in: then nothing can be signed or verified yet.
+  /// nil before the first `replace`: nothing can be signed or verified yet.
   public var current: Keys? { keys.withLock { $0 } }
 
   public func replace(with keys: Keys?) { self.keys.withLock { $0 = keys } }

@@ -1,9 +1,9 @@
 internal import CallCore
 
-/// What a push allows whoever received it, without a login: to decline one call, to say busy, or to
-/// ask its state, for one device.
+/// Allows the receiver of a push to decline one call, to report busy, or to query the call's state, for one device and
+/// without a login.
 ///
-/// Not a secret by itself; its text, which `PushCapabilityKeys` signs, is.
+/// Not a secret; its text, which `PushCapabilityKeys` signs, is.
 public struct PushCapability: Sendable, Equatable {
   public var app: String
   /// The callee, whose device it is.
@@ -11,7 +11,7 @@ public struct PushCapability: Sendable, Equatable {
   public var device: String
   /// The call's id: 16 bytes.
   public var call: [UInt8]
-  /// Seconds since 1970. It is good for the last time in the second before.
+  /// Seconds since 1970. Valid before this time.
   public var expires: Int64
 
   public init(app: String, user: String, device: String, call: [UInt8], expires: Int64) {
@@ -24,20 +24,20 @@ public struct PushCapability: Sendable, Equatable {
 }
 
 extension PushCapability {
-  /// Of the text: what the longest names make (a version, 5 bytes of time, the call, three names
-  /// with their lengths, 64 bytes of signature, as base64url).
+  /// The most bytes of its text: those of the longest names (a version, 5 bytes of time, the call, three names with
+  /// their lengths, 64 bytes of signature, as base64url).
   public static let textBytesMaximum =
     (1 + 5 + 16 + 1 + IdentifierRules.appBytes.upperBound + 2 + IdentifierRules.userBytes.upperBound
       + 1
       + IdentifierRules.deviceBytes.upperBound + PushCapabilityKeys.signatureBytes + 2) / 3 * 4
 
-  /// The first byte: what stands behind the payload, a signature. Version 1 had a code there, for which whoever
-  /// verified had to have the key that made it.
+  /// The first byte. In version 2 a signature follows the payload; in version 1 it was an HMAC, which only holders of
+  /// the signing key could verify.
   static let version: UInt8 = 2
   static let formerVersion: UInt8 = 1
   private static let secondsMaximum: Int64 = 1 << 40 - 1
 
-  /// What is signed:
+  /// The signed bytes:
   ///
   ///     version | expires, 5 bytes, big-endian | call, 16 bytes
   ///       | length and UTF-8 of app | of user | of device
@@ -64,7 +64,7 @@ extension PushCapability {
     return bytes
   }
 
-  /// nil where the bytes are no capability, whoever signed them.
+  /// nil if the bytes are not a capability, regardless of the signature.
   init?(payload: ArraySlice<UInt8>) {
     var reader = PayloadReader(rest: payload)
     guard let version = reader.bytes(1)?.first,
@@ -92,7 +92,7 @@ private struct PayloadReader {
     guard let first = rest.popFirst() else { return nil }
     var length = Int(first)
     if first >= 0x80 {
-      // Names that may be read have at most 128 bytes.
+      // Valid names have at most 128 bytes.
       guard let second = rest.popFirst(), second == 1 else { return nil }
       length = Int(first & 0x7f) | Int(second) << 7
     }

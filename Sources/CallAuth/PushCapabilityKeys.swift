@@ -1,26 +1,27 @@
 internal import Crypto
 internal import FoundationEssentials
 
-/// The cluster's keys for what pushes carry: the first signs, all verify, so that a new one can be
-/// put in front while pushes signed with the old one are still on their way.
+/// The cluster's keys for push capabilities. The first signs, all verify, so that a new key can be put in front while
+/// pushes signed with the old one are under way.
 ///
-/// Who makes pushes has the keys. Who is shown what they allow has the public halves, and can sign nothing.
+/// Gateways have the private keys. Edges and coordinators, which verify, have the public keys only.
 ///
 /// The text of a capability is base64url of its payload and an Ed25519 signature of it.
 public struct PushCapabilityKeys: Sendable {
   public static let keyBytesMinimum = 32
-  /// A capability is checked against each.
+  /// Bounded, since a capability is verified with each.
   public static let keysMaximum = 8
   static let signatureBytes = 64
-  /// Of the former version: 128 bits of HMAC-SHA256.
+  /// The length of version 1's code: 128 bits of HMAC-SHA256.
   private static let codeBytes = 16
 
   private let signers: [Curve25519.Signing.PrivateKey]
   private let verifiers: [Curve25519.Signing.PublicKey]
-  /// Keys that made codes.
+  /// The keys of version 1's codes.
   private let former: [SymmetricKey]
 
   /// - Parameter keys: 1 to 8, of 32 bytes or more each.
+  /// - Throws: if there are too few or too many, or one is too short.
   public init(_ keys: [[UInt8]]) throws(PushCapabilityKeysError) {
     former = try Self.checked(keys, of: "push capabilities")
     signers = keys.map(Self.signer)
@@ -42,10 +43,11 @@ public struct PushCapabilityKeys: Sendable {
     return keys.map { SymmetricKey(data: $0) }
   }
 
-  /// Verifies only.
+  /// Keys that verify only.
   /// - Parameters:
   ///   - publicKeys: 1 to 8.
-  ///   - former: the keys themselves, where the cluster still keeps them for those who verify.
+  ///   - former: the private keys, if the cluster still stores them for version 1's codes.
+  /// - Throws: if there are too few or too many keys, or one is invalid.
   public init(publicKeys: [[UInt8]], former: [[UInt8]] = []) throws(PushCapabilityKeysError) {
     guard (1...Self.keysMaximum).contains(publicKeys.count) else {
       throw PushCapabilityKeysError(
@@ -64,12 +66,12 @@ public struct PushCapabilityKeys: Sendable {
     verifiers = keys
   }
 
-  /// For those who verify.
+  /// The public keys, for nodes that verify only.
   public var publicKeys: [[UInt8]] { verifiers.map { Array($0.rawRepresentation) } }
 
-  /// The text that goes into a push, good until the capability expires; empty where there is no key to sign with.
+  /// Returns the text of a capability for a push; empty if there is no key to sign with.
   ///
-  /// A capability whose names no device can have is signed, too, and refused by `verify`.
+  /// Also signs a capability with invalid names, which `verify` refuses.
   public func mint(_ capability: PushCapability) -> String {
     let payload = capability.payload()
     guard let signature = try? signers.first?.signature(for: Self.purpose + payload) else {
@@ -79,7 +81,7 @@ public struct PushCapabilityKeys: Sendable {
   }
 
   /// - Parameter now: seconds since 1970.
-  /// - Throws: `expired` for one that would be good if it were not too late; else `notAccepted`.
+  /// - Throws: `expired` for one that was valid, else `notAccepted`.
   public func verify(_ text: String, now: Int64) throws(AuthFailure) -> PushCapability {
     guard text.utf8.count <= PushCapability.textBytesMaximum,
       let bytes = Self.bytes(ofBase64URL: text), isSigned(bytes) || hasCode(bytes)
@@ -102,7 +104,7 @@ public struct PushCapabilityKeys: Sendable {
     return verifiers.contains { $0.isValidSignature(signature, for: signed) }
   }
 
-  /// What gateways of the former version made.
+  /// Whether it is of version 1 and its code is valid.
   private func hasCode(_ bytes: [UInt8]) -> Bool {
     guard bytes.first == PushCapability.formerVersion, bytes.count > Self.codeBytes else {
       return false
@@ -110,19 +112,19 @@ public struct PushCapabilityKeys: Sendable {
     let payload = bytes.dropLast(Self.codeBytes)
     let code = bytes.suffix(Self.codeBytes)
     var good = false
-    // All keys are tried, so that the time tells nothing of which one it was.
+    // Tries all keys, so that the time does not depend on which one matches.
     for key in former where Self.areEqual(Self.code(of: payload, with: key), code) { good = true }
     return good
   }
 
-  /// What is signed besides the payload, so that a signature of something else is none of this, even
-  /// where somebody uses the same key twice.
+  /// Signed with the payload (domain separation), so that no signature of something else is valid here, even if a key
+  /// is used for both.
   private static let purpose = Array("callmesh push capability\0".utf8)
 
   private static func signer(_ key: [UInt8]) -> Curve25519.Signing.PrivateKey {
     let seed = HKDF<SHA256>.deriveKey(
       inputKeyMaterial: SymmetricKey(data: key), info: purpose, outputByteCount: 32)
-    // Any 32 bytes are a key.
+    // Any 32 bytes are a valid key.
     return (try? seed.withUnsafeBytes { try .init(rawRepresentation: Data($0)) }) ?? .init()
   }
 
@@ -133,13 +135,13 @@ public struct PushCapabilityKeys: Sendable {
     return Array(hmac.finalize().prefix(codeBytes))
   }
 
-  /// In a time that does not depend on where they differ.
+  /// Compares in constant time.
   private static func areEqual(_ one: [UInt8], _ other: ArraySlice<UInt8>) -> Bool {
     guard one.count == other.count else { return false }
     return zip(one, other).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
   }
 
-  /// Only the one text that encodes the bytes: no padding, no white space, no stray bits.
+  /// Decodes canonical base64url only: no padding, no white space, no stray bits.
   private static func bytes(ofBase64URL text: String) -> [UInt8]? {
     guard let bytes = base64URLBytes(Array(text.utf8)[...]), base64URL(Data(bytes)) == text
     else { return nil }
@@ -147,13 +149,13 @@ public struct PushCapabilityKeys: Sendable {
   }
 }
 
-/// Neither prints a key, whatever prints it.
+/// Printing shows no key.
 extension PushCapabilityKeys: CustomStringConvertible, CustomReflectable {
   public var description: String { "PushCapabilityKeys(\(verifiers.count))" }
   public var customMirror: Mirror { Mirror(self, children: ["count": verifiers.count]) }
 }
 
-/// Why keys of the cluster cannot be used. Holds no part of a key.
+/// Why keys of the cluster cannot be used. Contains no part of a key.
 public struct PushCapabilityKeysError: Error, Sendable, Equatable, CustomStringConvertible {
   public var message: String
   init(_ message: String) { self.message = message }

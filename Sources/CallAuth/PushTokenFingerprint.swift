@@ -1,11 +1,11 @@
 internal import Crypto
 
-/// What stands for a push token where the token must not be shown, compared or told: 32 hexadecimal
-/// digits, half of the SHA-256 of the provider's name, a zero byte and the token.
+/// Identifies a push token where the token itself must not appear: 32 hexadecimal digits, half of the SHA-256 of the
+/// provider's name, a zero byte and the token.
 public enum PushTokenFingerprint {
   /// - Parameters:
   ///   - provider: its name, as in `PushProvider.name`.
-  ///   - token: as it is kept, that is, normalised.
+  ///   - token: normalised, as it is stored.
   public static func of(provider: String, token: String) -> String {
     var hash = SHA256()
     hash.update(data: Array(provider.utf8) + [0])

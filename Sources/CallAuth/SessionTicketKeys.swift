@@ -1,16 +1,16 @@
 internal import Crypto
 internal import FoundationEssentials
 
-/// The coordinators' keys for session tickets: the first signs, all verify, so that a new one can be put in
-/// front while tickets of the old one are in use.
+/// The coordinators' keys for session tickets. The first signs, all verify, so that a new key can be put in front while
+/// tickets of the old one are in use.
 public struct SessionTicketKeys: Sendable {
-  /// What a ticket says. Whoever holds it may speak for this device, through this edge.
+  /// The content of a ticket. Its holder may send commands of this device through this edge.
   public struct Facts: Sendable, Equatable {
     public var app: String
     public var user: String
     public var device: String
     public var edge: UInt64
-    /// When the token expires and when it was issued, in seconds since 1970, and the number of its key.
+    /// The token's expiry and issue time, in seconds since 1970, and the number of its key.
     public var expires: UInt32
     public var issued: UInt32
     public var key: UInt32
@@ -41,6 +41,7 @@ public struct SessionTicketKeys: Sendable {
   private let keys: [SymmetricKey]
 
   /// - Parameter keys: 1 to 8, of 32 bytes or more each.
+  /// - Throws: if there are too few or too many, or one is too short.
   public init(_ keys: [[UInt8]]) throws(PushCapabilityKeysError) {
     self.keys = try PushCapabilityKeys.checked(keys, of: "session tickets")
   }
@@ -52,7 +53,7 @@ public struct SessionTicketKeys: Sendable {
     var good = false
     for key in keys {
       let own = Self.code(of: signed, with: key)
-      // In a time that does not depend on where they differ.
+      // Compares in constant time.
       if (own.high ^ code.high) | (own.low ^ code.low) == 0 { good = true }
     }
     return good
@@ -70,7 +71,7 @@ public struct SessionTicketKeys: Sendable {
 extension SessionTicketKeys.Facts {
   private static let purpose = Array("callmesh session ticket\0".utf8)
 
-  /// The purpose, four numbers, and the names, each behind its length.
+  /// The signed bytes: the purpose, four numbers, and the names, each preceded by its length.
   fileprivate var signed: [UInt8] {
     var bytes = Self.purpose
     bytes.reserveCapacity(64 + app.utf8.count + user.utf8.count + device.utf8.count)
@@ -93,14 +94,14 @@ extension [UInt8] {
   }
 }
 
-/// Neither prints a key, whatever prints it.
+/// Printing shows no key.
 extension SessionTicketKeys: CustomStringConvertible, CustomReflectable {
   public var description: String { "SessionTicketKeys(\(keys.count))" }
   public var customMirror: Mirror { Mirror(self, children: ["count": keys.count]) }
 }
 
-/// The number of an edge, which everybody may know, follows from a secret that its coordinators alone are
-/// told.
+/// Derives an edge's public number from its secret, which it sends to coordinators only. So nobody can send commands in
+/// the name of another edge.
 public enum EdgeNumber {
   public static func of(secret high: UInt64, _ low: UInt64) -> UInt64 {
     var bytes = Array("callmesh edge\0".utf8)

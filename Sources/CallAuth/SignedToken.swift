@@ -1,15 +1,15 @@
 internal import CallTelemetry
 internal import FoundationEssentials
 
-/// A token as its bytes have it; nothing of it is verified.
+/// A decoded token; nothing of it is verified.
 ///
-/// Read here and not with JWTKit, which reads all of a header, and traps on a number in it that no `Int`
-/// can hold: anybody could end a node with one request. What a header says beside these members is nothing to us.
+/// Not decoded with JWTKit, which decodes all members of a header and traps on a number that no `Int` can hold: one
+/// request could end a node. Other members of the header are ignored.
 struct SignedToken {
   struct Header: Decodable {
     let alg: String
     let kid: String?
-    /// It says what must be understood (RFC 7515, 4.1.11).
+    /// Whether it has `crit`: extensions that must be understood (RFC 7515, 4.1.11).
     let isCritical: Bool
 
     private enum Keys: String, CodingKey { case alg, kid, crit }
@@ -31,12 +31,12 @@ struct SignedToken {
     var iat: Double?
     var device: String?
 
-    /// nil where the number means no time at all.
+    /// nil if the number is not a time.
     var expirySeconds: Int64? {
       exp.isFinite && exp > 0 && exp < 9_007_199_254_740_992 ? Int64(exp) : nil
     }
 
-    /// nil where the token does not say it.
+    /// nil if the token has no `iat`.
     var issuedSeconds: Int64? {
       iat.map { Int64(min(max(0, $0), 9_007_199_254_740_991)) }
     }
@@ -44,11 +44,11 @@ struct SignedToken {
 
   let header: Header
   let payload: Payload
-  /// What is signed: header and payload, as they came.
+  /// The signed text: header and payload, as received.
   let text: ArraySlice<UInt8>
   let signature: [UInt8]
 
-  /// nil for anything else than three parts, of which two are such JSON.
+  /// nil unless the token has three parts, the first two of which are such JSON.
   init?(_ token: [UInt8]) {
     let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     guard parts.count == 3, let headerBytes = base64URLBytes(parts[0]),

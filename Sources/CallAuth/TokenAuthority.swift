@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// Who says on a node whether a token is good: by the keys in force, which may be replaced while the
-/// node runs, and by what was revoked. One object for all of its roles.
+/// Verifies tokens with the keys in force, which may be replaced while the node runs, and the revocations. One object
+/// serves all roles of a node.
 public final class TokenAuthority: Sendable {
   private struct State {
     var verifier: TokenVerifier
@@ -27,14 +27,14 @@ public final class TokenAuthority: Sendable {
   /// The keys in force.
   public var keys: AppKeys { state.withLock { $0.verifier.keys } }
 
-  /// Grows whenever a token that was good may be good no more: then look at the sessions again, with
+  /// Incremented whenever a valid token may have become invalid: sessions must then be checked again with
   /// `isInForce`.
   public var generation: UInt64 { changes.load(ordering: .acquiring) }
 
-  /// How many users' tokens were revoked.
+  /// The number of users whose tokens are revoked.
   public var revocationCount: Int { state.withLock { $0.revocations.count } }
 
-  /// Puts other keys in force, at once.
+  /// Replaces the keys, at once.
   public func replace(keys: AppKeys) {
     let verifier = TokenVerifier(keys: keys, maximumAgeSeconds: maximumAgeSeconds)
     let numbers = keys.keyNumbers
@@ -45,7 +45,7 @@ public final class TokenAuthority: Sendable {
     changes.add(1, ordering: .releasing)
   }
 
-  /// From now on no token of the user counts that was issued in this second or before.
+  /// Revokes the user's tokens that were issued in this second or before.
   public func revoke(app: String, user: String, atSeconds: Int64, now: Int64) {
     let oldest = now - maximumAgeSeconds - 2 * TokenVerifier.clockLeewaySeconds
     let isNews = state.withLock {
@@ -54,10 +54,10 @@ public final class TokenAuthority: Sendable {
     if isNews { changes.add(1, ordering: .releasing) }
   }
 
-  /// As `TokenVerifier.verify`, by what is in force now.
-  /// - Throws: `revoked`, too.
+  /// Verifies a token, as `TokenVerifier.verify`, and that it is not revoked.
+  /// - Throws: as `TokenVerifier.verify`, and `revoked`.
   public func verify(_ token: String, now: Int64) throws(AuthFailure) -> DeviceClaims {
-    // Copied out: signatures are checked without the lock.
+    // Copied, so that signatures are verified without the lock.
     let verifier = state.withLock { $0.verifier }
     let claims = try verifier.verify(token, now: now)
     let isRevoked = state.withLock {
@@ -68,8 +68,8 @@ public final class TokenAuthority: Sendable {
     return claims
   }
 
-  /// Whether a token that was good may still be relied on, until it expires: its key is in force, and it
-  /// is not revoked. The arguments are those of its `DeviceClaims`.
+  /// Whether a verified token is still valid until its expiry: its key is in force, and it is not revoked. The
+  /// arguments are those of its `DeviceClaims`.
   public func isInForce(
     app: String, user: String, issuedAtSeconds: Int64, keyNumber: UInt32
   ) -> Bool {
@@ -80,10 +80,10 @@ public final class TokenAuthority: Sendable {
   }
 }
 
-/// Until when the tokens of users were revoked. Users are equal when their bytes are.
+/// The time up to which each user's tokens are revoked. Users are compared by their bytes.
 private struct Revocations {
   private var seconds: [[UInt8]: Int64] = [:]
-  /// At how many entries those are looked for that mean nothing any more.
+  /// The number of entries at which obsolete ones are removed.
   private var prunedAt = 1024
 
   var count: Int { seconds.count }
@@ -93,8 +93,8 @@ private struct Revocations {
     return issuedAtSeconds <= at
   }
 
-  /// - Parameter oldest: of tokens that were issued before then none is good any more.
-  /// - Returns: false where as much was revoked before.
+  /// - Parameter oldest: tokens issued before this have all expired.
+  /// - Returns: false if that was revoked already.
   mutating func add(app: String, user: String, _ at: Int64, oldest: Int64) -> Bool {
     let key = Self.key(app, user)
     if let before = seconds[key], before >= at { return false }
@@ -106,7 +106,7 @@ private struct Revocations {
     return true
   }
 
-  /// No app's name holds a zero byte.
+  /// No app's name contains a zero byte.
   private static func key(_ app: String, _ user: String) -> [UInt8] {
     Array(app.utf8) + [0] + Array(user.utf8)
   }

@@ -1,4 +1,4 @@
-/// Signs tokens, for development and tests: in production the app's own server does that.
+/// Signs tokens, for development and tests. In production the app's own server does that.
 public struct TokenMinter: Sendable {
   /// Ten years.
   public static let lifetimeSecondsMax: Int64 = 10 * 365 * 86_400
@@ -11,7 +11,7 @@ public struct TokenMinter: Sendable {
   /// - Parameters:
   ///   - device: where set, the token is good for this device only.
   ///   - now: seconds since 1970; the token expires `lifetimeSeconds` later.
-  /// - Throws: `TokenMinterError`, or what the key says when it cannot sign.
+  /// - Throws: `TokenMinterError`, or the error of signing.
   public func mint(
     app: String, user: String, device: String? = nil, lifetimeSeconds: Int64, now: Int64
   ) async throws -> String {
@@ -19,7 +19,8 @@ public struct TokenMinter: Sendable {
       app: app, user: user, device: device, lifetimeSeconds: lifetimeSeconds, now: now)
   }
 
-  /// The same, with a key of choice.
+  /// Signs a token with the key `kid`.
+  /// - Throws: `TokenMinterError`, or the error of signing.
   package func mint(
     kid: String, app: String, user: String, device: String? = nil, lifetimeSeconds: Int64,
     now: Int64

@@ -2,22 +2,22 @@ internal import CallCore
 internal import Crypto
 internal import FoundationEssentials
 
-/// Checks bearer tokens: JWTs signed with HS256 or ES256 by one of an app's keys.
+/// Verifies bearer tokens: JWTs signed with HS256 or ES256 by one of an app's keys.
 ///
-/// The signature is checked with the key that the app and `kid` select and with that key's algorithm only,
-/// whatever the token's header says.
+/// The signature is verified with the key that app and `kid` select, and with that key's algorithm only, regardless of
+/// the token's header.
 public struct TokenVerifier: Sendable {
   /// Longer tokens are refused unread.
   public static let tokenBytesMax = 4096
-  /// How far an issuer's clock may be ahead: a token whose `nbf` lies no further in the future is good.
-  /// Devices do not try a token again that was not accepted, so two seconds would lock a user out
-  /// ("a few minutes" at most, says RFC 7519, 4.1.5). The same holds for `iat`, when it was issued.
+  /// How far an issuer's clock may be ahead: the latest `nbf` and `iat` that are accepted, from now.
+  /// RFC 7519, 4.1.5, allows "a few minutes" at most. Devices do not retry a token that was refused, so a clock that is
+  /// two seconds ahead would lock a user out.
   public static let clockLeewaySeconds: Int64 = 60
   /// A week.
   public static let standardMaximumAgeSeconds: Int64 = 7 * 86_400
 
   let keys: AppKeys
-  /// For how long a token may be good from now, and how long ago it may have been issued.
+  /// The longest time until a token's expiry, and since it was issued.
   let maximumAgeSeconds: Int64
 
   public init(
@@ -30,22 +30,21 @@ public struct TokenVerifier: Sendable {
   /// - Parameters:
   ///   - token: the token alone, without `Bearer`.
   ///   - now: seconds since 1970.
-  /// - Returns: whose token it is. One without `iat` counts as issued as long before its `exp` as a
-  ///   token may be good.
-  /// - Throws: `expired` for a token that would be good if it were not for its `exp`, `tooLong` for one
-  ///   that is good for too long; else `notAccepted`.
+  /// - Returns: the token's claims. A token without `iat` counts as issued `maximumAgeSeconds` before its `exp`.
+  /// - Throws: `expired` for a token that was valid before its `exp`, `tooLong` for one whose lifetime is too long,
+  ///   else `notAccepted`.
   public func verify(_ token: String, now: Int64) throws(AuthFailure) -> DeviceClaims {
     let bytes = Array(token.utf8)
     guard bytes.count <= Self.tokenBytesMax, let parsed = SignedToken(bytes),
-      // Nothing marked critical is understood here.
+      // No critical extension is supported.
       !parsed.header.isCritical,
-      // Names of apps are of ASCII: only of such does Swift say that they are equal when their bytes are.
+      // Names of apps are ASCII, for which equality of strings is equality of bytes.
       IdentifierRules.isApp(parsed.payload.app), let app = keys.apps[parsed.payload.app],
       let key = key(of: app, kid: parsed.header.kid),
       parsed.header.alg == key.algorithm,
       key.accepts(signature: parsed.signature, of: parsed.text)
     else { throw .notAccepted }
-    // From here on the claims are the app's own words.
+    // The signature is valid: the claims are the app's.
     guard let expiry = parsed.payload.expirySeconds,
       IdentifierRules.isUser(parsed.payload.sub),
       parsed.payload.device.map(IdentifierRules.isDevice) ?? true
@@ -64,7 +63,7 @@ public struct TokenVerifier: Sendable {
       expiresAtSeconds: expiry, issuedAtSeconds: issued, keyNumber: key.number)
   }
 
-  /// A token without `kid` is good where the app has one key only.
+  /// A token without `kid` is accepted if the app has a single key.
   private func key(of app: AppKeys.App, kid: String?) -> AppKeys.Key? {
     if let kid { return app.keys.first { $0.kid == kid } }
     return app.keys.count == 1 ? app.keys[0] : nil
