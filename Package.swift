@@ -23,8 +23,10 @@ let settings: [SwiftSetting] =
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
   ] + warnings + instruments
 
-func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-  .target(name: name, dependencies: dependencies, swiftSettings: settings)
+func library(
+  _ name: String, _ dependencies: [Target.Dependency] = [], _ more: [SwiftSetting] = []
+) -> Target {
+  .target(name: name, dependencies: dependencies, swiftSettings: settings + more)
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
@@ -133,7 +135,10 @@ let package = Package(
     library("CallAuth", ["CallCore", "CallTelemetry", .crypto]),
     library("CallWire", ["CallCore", "CCallProto", "CProtobufC"]),
     library("CallBus", ["CallCore", "CallTelemetry", .deque, .log]),
-    library("NATSBus", ["CallBus", "CallCore", "CallWire", "CallTelemetry", "CNATS"]),
+    // Imports C: every unsafe operation is marked `unsafe`.
+    library(
+      "NATSBus", ["CallBus", "CallCore", "CallWire", "CallTelemetry", "CNATS"],
+      [.strictMemorySafety()]),
     library(
       "CallCoordinator",
       ["CallCore", "CallWire", "CallBus", "CallTelemetry", "CallAuth", .log, .lifecycle]),

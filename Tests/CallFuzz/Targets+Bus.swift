@@ -7,10 +7,8 @@ extension FuzzTarget {
   /// What nats-server says.
   static let jetStream = FuzzTarget("jetstream") { bytes in
     _ = JSONValue(parsing: bytes)
-    bytes.withUnsafeBufferPointer {
-      _ = StreamAcknowledgement.result($0, hasLimit: false)
-      _ = StreamAcknowledgement.result($0, hasLimit: true)
-    }
+    _ = StreamAcknowledgement.result(bytes.span, hasLimit: false)
+    _ = StreamAcknowledgement.result(bytes.span, hasLimit: true)
     if let reply = try? JetStreamAPI.parse(BusMessage(subject: "s", bytes: bytes)) {
       _ = try? JetStreamAPI.storedMessage(reply, "stream")
     }

@@ -62,9 +62,7 @@ import Testing
   /// Only a queue is meant to refuse when it is full; that a disk is full is no other writer's doing.
   @Test func tellsARefusalFromAStoreThatFails() {
     func read(_ text: String, hasLimit: Bool = false) -> AppendResult {
-      Array(text.utf8).withUnsafeBufferPointer {
-        StreamAcknowledgement.result($0, hasLimit: hasLimit)
-      }
+      StreamAcknowledgement.result(Array(text.utf8).span, hasLimit: hasLimit)
     }
     func error(_ code: Int) -> String {
       "{\"error\":{\"code\":503,\"err_code\":\(code),\"description\":\"no room\"},\"stream\":\"S\",\"seq\":0}"

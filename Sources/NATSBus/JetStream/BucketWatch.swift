@@ -175,7 +175,7 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
       handler(
         KeyValueEntry(
           key: String(message.subject.dropFirst(bucket.prefix.count)),
-          value: isDeletion ? nil : message.withBytes { Array($0) },
+          value: isDeletion ? nil : message.bytes,
           revision: origin.streamSequence))
     }
     if complete { finishInitial(.success(())) }

@@ -1,7 +1,6 @@
 internal import CallWire
 
-/// A JSON text as a tree: enough for what JetStream answers. Never traps on what comes in.
-/// Members that are null are absent.
+/// A JSON text as a tree, for the answers of JetStream. Never traps on input. Members that are null are absent.
 package enum JSONValue: Equatable {
   case null
   case bool(Bool)
@@ -14,8 +13,8 @@ package enum JSONValue: Equatable {
 
   /// Nil when the text is not JSON.
   package init?(parsing bytes: some Collection<UInt8>) {
-    let value = Array(bytes).withUnsafeBytes { bytes in
-      try? JSONCursor.whole(bytes) { (json) throws(Fault) in try Self.read(&json) }
+    let value = unsafe Array(bytes).withUnsafeBytes { bytes in
+      try? unsafe JSONCursor.whole(bytes) { (json) throws(Fault) in try Self.read(&json) }
     }
     guard let value else { return nil }
     self = value
@@ -61,7 +60,7 @@ package enum JSONValue: Equatable {
       var elements: [JSONValue] = []
       try json.array("") { (json) throws(Fault) in elements.append(try read(&json)) }
       return .array(elements)
-    case UInt8(ascii: "\""): return .string(try json.withUTF8("") { Array($0) })
+    case UInt8(ascii: "\""): return .string(try unsafe json.withUTF8("") { unsafe Array($0) })
     case UInt8(ascii: "t"), UInt8(ascii: "f"): return .bool(try json.flag(""))
     case UInt8(ascii: "n"): return try json.null() ? .null : .bool(false)
     default: return .number(try json.digits())

@@ -1,24 +1,28 @@
 package import CallBus
 
-/// What a stream answers to a write: `{"stream":"S","seq":12}`, or with an `error`.
+/// A stream's answer to a write: `{"stream":"S","seq":12}`, or with an `error`.
 package enum StreamAcknowledgement {
-  /// - Parameter hasLimit: the stream is one of ours that refuses when it is full. For all others a
-  ///   write that could not be stored says nothing of what stands in the stream: a disk is full or
-  ///   broken, and who takes that for another's write gives up what is its own.
-  package static func result(
-    _ bytes: UnsafeBufferPointer<UInt8>, hasLimit: Bool
-  ) -> AppendResult {
-    if find("\"error\":", bytes) == nil, let start = find("\"seq\":", bytes) {
-      var sequence: UInt64 = 0
-      for digit in bytes[start...].drop(while: { $0 == 32 }).prefix(19) {
-        guard (48...57).contains(digit) else { break }
-        sequence = sequence * 10 + UInt64(digit - 48)
+  private static let error = Array("\"error\":".utf8)
+  private static let sequence = Array("\"seq\":".utf8)
+
+  /// - Parameter hasLimit: whether the stream is one that refuses writes when it is full. For any other stream, a
+  ///   write that could not be stored proves nothing about the stream's content: the disk is full or broken. An
+  ///   owner that took it for another's write would give up its shard.
+  package static func result(_ bytes: Swift.Span<UInt8>, hasLimit: Bool) -> AppendResult {
+    if find(error, bytes) == nil, var index = find(sequence, bytes) {
+      var number: UInt64 = 0
+      while index < bytes.count, bytes[index] == 32 { index += 1 }
+      let end = min(bytes.count, index + 19)
+      while index < end, (48...57).contains(bytes[index]) {
+        number = number * 10 + UInt64(bytes[index] - 48)
+        index += 1
       }
-      if sequence > 0 { return .appended(sequence: sequence) }
+      if number > 0 { return .appended(sequence: number) }
     }
-    guard let error = JSONValue(parsing: bytes)?["error"] else {
+    let text = bytes.indices.map { bytes[$0] }
+    guard let error = JSONValue(parsing: text)?["error"] else {
       return .unknown(
-        "not an acknowledgement: \(String(decoding: bytes.prefix(200), as: UTF8.self))")
+        "not an acknowledgement: \(String(decoding: text.prefix(200), as: UTF8.self))")
     }
     let code = error["err_code"]?.unsigned ?? 0
     if JetStreamAPI.wrongLastSequence.contains(code) { return .refused }
@@ -26,15 +30,14 @@ package enum StreamAcknowledgement {
     return .unknown("JetStream says: \(error["description"]?.text ?? "error") (\(code))")
   }
 
-  /// The index behind the first occurrence of a pattern.
-  private static func find(_ pattern: StaticString, _ bytes: UnsafeBufferPointer<UInt8>) -> Int? {
-    let length = pattern.utf8CodeUnitCount
-    guard bytes.count >= length else { return nil }
-    return pattern.withUTF8Buffer { pattern in
-      for start in 0...(bytes.count - length) where bytes[start] == pattern[0] {
-        if (1..<length).allSatisfy({ bytes[start + $0] == pattern[$0] }) { return start + length }
-      }
-      return nil
+  /// The index after the first occurrence of a pattern.
+  private static func find(_ pattern: [UInt8], _ bytes: Swift.Span<UInt8>) -> Int? {
+    guard bytes.count >= pattern.count else { return nil }
+    for start in 0...(bytes.count - pattern.count) where bytes[start] == pattern[0] {
+      var matched = 1
+      while matched < pattern.count, bytes[start + matched] == pattern[matched] { matched += 1 }
+      if matched == pattern.count { return start + matched }
     }
+    return nil
   }
 }

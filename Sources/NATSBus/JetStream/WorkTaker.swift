@@ -190,7 +190,7 @@ final class WorkTaker: BusSubscription, ConnectionObserver {
     guard let item else { return }
     handler(
       WorkItem(
-        bytes: message.withBytes { Array($0) }, attempt: Int(clamping: origin.deliveries)
+        bytes: message.bytes, attempt: Int(clamping: origin.deliveries)
       ) { [weak self, bus] settlement in
         // After `cancel` as well: what is under way is finished.
         guard let self else { return bus.settle(reply, settlement) }

@@ -3,7 +3,7 @@ internal import Glibc
 
 /// One socket and one wake-up descriptor in an epoll instance.
 ///
-/// The socket is removed by whatever thread of the library gives it up; the kernel synchronises.
+/// Any thread of the library may remove the socket; the kernel synchronises.
 final class EventPoll: Sendable {
   struct Events {
     var readable = false
@@ -28,7 +28,7 @@ final class EventPoll: Sendable {
 
   func wake() {
     var one: UInt64 = 1
-    _ = write(event, &one, 8)
+    _ = unsafe write(event, &one, 8)
   }
 
   func add(_ socket: Int32) { control(EPOLL_CTL_ADD, socket, EPOLLIN.rawValue) }
@@ -37,13 +37,13 @@ final class EventPoll: Sendable {
     control(EPOLL_CTL_MOD, socket, EPOLLIN.rawValue | (on ? EPOLLOUT.rawValue : 0))
   }
 
-  /// Waits for events, for at most `milliseconds`; for ever when negative.
+  /// Waits for events, for at most `milliseconds`; without limit if negative.
   func wait(milliseconds: Int32) -> Events {
     var result = Events()
-    withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: 4) { buffer in
-      let count = epoll_wait(poll, buffer.baseAddress, 4, milliseconds)
-      for index in 0..<max(0, Int(count)) where buffer[index].data.fd != event {
-        let flags = buffer[index].events
+    unsafe withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: 4) { buffer in
+      let count = unsafe epoll_wait(poll, buffer.baseAddress, 4, milliseconds)
+      for index in 0..<max(0, Int(count)) where unsafe buffer[index].data.fd != event {
+        let flags = unsafe buffer[index].events
         if flags & ~EPOLLOUT.rawValue != 0 { result.readable = true }
         if flags & EPOLLOUT.rawValue != 0 { result.writable = true }
       }
@@ -52,7 +52,7 @@ final class EventPoll: Sendable {
   }
 
   private func control(_ operation: Int32, _ descriptor: Int32, _ events: UInt32) {
-    var request = epoll_event(events: events, data: epoll_data(fd: descriptor))
-    _ = epoll_ctl(poll, operation, descriptor, &request)
+    var request = unsafe epoll_event(events: events, data: epoll_data(fd: descriptor))
+    _ = unsafe epoll_ctl(poll, operation, descriptor, &request)
   }
 }

@@ -1,40 +1,26 @@
-internal import CNATS
 internal import CallBus
 internal import Glibc
 internal import Synchronization
 
-/// What follows the life of a connection. All calls come on the connection's thread.
-protocol ConnectionObserver: AnyObject, Sendable {
-  /// Does what is due; returns when to ask again.
-  func expire(now: ContinuousClock.Instant) -> ContinuousClock.Instant?
-  /// The connection broke: what was sent may have arrived or not.
-  func disconnected()
-  /// There is a connection again; subscriptions are in place.
-  func reconnected()
-}
-
-/// The thread that works a connection: one link of the library after the other. The library is called with
-/// `hands` held only, but for opening a link.
+/// The thread that drives the connection, over one link after another. Except for connecting, it calls the library
+/// only while it holds `hands`.
 ///
-/// The library runs in its event-loop mode: no thread and no millisecond of flushing of its own.
-/// A turn reads what has come and hands it over, then sends what others queued, in one write. While
-/// the thread waits, who has something to send does that itself: see `sendInPlace`.
+/// The library runs in its event-loop mode, in which it has no threads and no flush delay. A turn reads and
+/// delivers what has arrived, then sends what others have queued, in one write. While the thread polls, a sender
+/// writes from its own thread: see `sendInPlace`.
 ///
-/// Fields without another note belong to who holds `hands`; that is what makes it safe to share.
+/// `@unchecked Sendable`: `hands` guards all properties that are not marked as shared.
 final class ConnectionThread: @unchecked Sendable {
   struct Entry {
-    /// The library's side of it; nil where the link broke before there was one.
-    var raw: OpaquePointer?
+    /// nil if the link broke before it was subscribed.
+    var library: LibrarySubscription?
     var subscription: NATSSubscription
-    var dropped: Int64 = 0
   }
 
   let options: NATSOptions
   let requests = Requests()
   let outbox: Outbox
   let poll: EventPoll
-  /// Jobs of actors that live on this thread: see `BusExecutor`.
-  var jobs: ExecutorJobQueue { executor.jobs }
   let executor: BusExecutor
   let taskExecutor: BusTaskExecutor
   let timers: BusTimers
@@ -43,9 +29,9 @@ final class ConnectionThread: @unchecked Sendable {
   let counters = Counters()
   let observers = Mutex<[any ConnectionObserver]>([])
   let readCompleteHandlers = Mutex<[@Sendable () -> Void]>([])
-  /// Held by the thread whenever it does not wait for events, and by who sends in its place.
+  /// Held by the thread whenever it is not polling, and by a thread that sends in its place.
   let hands = Mutex<Void>(())
-  /// Who holds `hands`, or held them last.
+  /// The thread that holds `hands`, or held it last.
   let holder = Atomic<UInt>(0)
   let closing = Atomic(false)
   let closeWaiters = Mutex<(finished: Bool, waiters: [@Sendable () -> Void])>((false, []))
@@ -53,16 +39,15 @@ final class ConnectionThread: @unchecked Sendable {
   private var thread: UInt = 0
   private var url = ""
   private var name = ""
-  private(set) var link: Link?
-  var reopening: Reopening?
-  /// Why there will be no further link.
+  var link: Link?
+  var reconnecting: Reconnecting?
+  /// Why no further link will be opened.
   var refusal: BusError?
-  var libraryStatistics: OpaquePointer?
   var entries: [Entry] = []
-  /// What was taken from the outbox; before `position` it is sent.
+  /// Operations taken from the outbox; those before `position` are done.
   var backlog: [Operation] = []
   var position = 0
-  let graveyard = MessageGraveyard()
+  let reclaimer = MessageReclaimer()
   var lastMessagesIn: UInt64 = 0
   private var links = 0
   private var adoptedAt = ContinuousClock.now
@@ -87,10 +72,9 @@ final class ConnectionThread: @unchecked Sendable {
     timers = BusTimers(outbox)
   }
 
-  var connection: OpaquePointer? { link?.connection }
   var isAttached: Bool { link?.state.isAttached ?? false }
   var mustWrite: Bool { link?.state.mustWrite ?? false }
-  /// Whether there is a connection, and observers were told.
+  /// Whether there is a connection, and the observers have been notified of it.
   var isUsable: Bool { isAttached && seenAttached && links == seenLinks }
 
   // MARK: From other threads
@@ -109,7 +93,7 @@ final class ConnectionThread: @unchecked Sendable {
 
   // MARK: The thread
 
-  /// Connects, reports how that went, and works until it is told to close.
+  /// Connects, reports the result, and runs until `close`.
   func run(url: String, name: String, started: (Result<Void, any Error>) -> Void) {
     thread = pthread_self()
     (self.url, self.name) = (url, name)
@@ -118,7 +102,6 @@ final class ConnectionThread: @unchecked Sendable {
     var timeout: Int32? = hands.withLock { _ in
       do throws(ConnectFailure) {
         adopt(try openConnection(for: self, url: url, name: name))
-        natsStatistics_Create(&libraryStatistics)
         noticeAttachments()
         started(.success(()))
         return 0
@@ -137,16 +120,16 @@ final class ConnectionThread: @unchecked Sendable {
     }
   }
 
-  /// Does what there is to do. Returns how long to wait for more; nil at the end.
+  /// Runs one turn. Returns how many milliseconds to poll for; nil at the end.
   private func turn(_ events: EventPoll.Events) -> Int32? {
     outbox.awake()
     adoptNext()
     noticeAttachments()
     if isAttached, events.readable {
-      natsConnection_ProcessReadEvent(connection)
+      link?.processRead()
       deliver()
     }
-    jobs.run(on: executor.asUnownedSerialExecutor())
+    executor.run()
     if isAttached {
       if mustWrite { flush() }
       drain()
@@ -156,22 +139,22 @@ final class ConnectionThread: @unchecked Sendable {
       return nil
     }
     noticeAttachments()
-    reopenIfBroken()
+    reconnectIfBroken()
     let next = expire()
     let blocked = !isAttached || mustWrite
-    // In this order: what comes now finds the thread asleep and wakes it, or is seen here.
-    let sleeps = outbox.sleeps(evenWithWork: blocked) && isLeftToItself
+    // In this order: what comes in between either finds the thread asleep and wakes it, or is seen here.
+    let sleeps = outbox.sleeps(evenWithWork: blocked) && isIdle
     return sleeps ? Self.milliseconds(until: next) : 0
   }
 
-  /// Whether only the outbox may still have work for the thread. Ask this after the thread has marked itself
-  /// as asleep, not before.
-  var isLeftToItself: Bool { jobs.isEmpty && !timers.areArmedAnew }
+  /// Whether neither executor nor timers have work for the thread. Check this after the outbox has been marked as
+  /// sleeping, not before.
+  var isIdle: Bool { executor.jobs.isEmpty && !timers.areArmedAnew }
 
-  /// Does what is due; returns when to do so again.
+  /// Handles what is due. Returns the next deadline.
   ///
-  /// Timers are looked at in each turn. Requests and writes wait for seconds: a busy thread looks at
-  /// them every 20 ms.
+  /// Timers are checked in each turn. Requests and writes have deadlines of seconds: a busy thread checks them
+  /// every 20 ms.
   private func expire() -> ContinuousClock.Instant? {
     let now = ContinuousClock.now
     var next = timers.expire(now: now)
@@ -185,7 +168,7 @@ final class ConnectionThread: @unchecked Sendable {
       }
       if let found { next = min(next ?? found, found) }
     } else {
-      // What began since the last look is not known yet.
+      // Deadlines set since the last check are not known yet.
       next = min(next ?? nextLook, nextLook)
     }
     if let closeDeadline { next = min(next ?? closeDeadline, closeDeadline) }
@@ -200,51 +183,47 @@ final class ConnectionThread: @unchecked Sendable {
 
   // MARK: Links
 
-  /// At the beginning of a turn, so that what waits is sent over it.
+  /// Uses a link that has been opened. At the beginning of a turn, so that what waits is sent over it.
   private func adoptNext() {
-    switch reopening?.take() {
+    switch reconnecting?.take() {
     case .opened(let next)?:
-      reopening = nil
+      reconnecting = nil
       adopt(next)
     case .refused(let error)?:
-      reopening = nil
+      reconnecting = nil
       refusal = error
     case nil: break
     }
   }
 
-  /// Sees that a link that broke is followed by another.
-  private func reopenIfBroken() {
-    guard !isAttached, reopening == nil, refusal == nil, !closing.load(ordering: .acquiring) else {
+  private func reconnectIfBroken() {
+    guard !isAttached, reconnecting == nil, refusal == nil, !closing.load(ordering: .acquiring)
+    else {
       return
     }
-    if let complaint = link?.complaint { options.onEvent(.failure(complaint)) }
-    reopening = Reopening(
+    if let error = link?.serverError { options.onEvent(.failure(error)) }
+    reconnecting = Reconnecting(
       for: self, url: url, name: name, lost: counters.server.withLock { $0 },
       pauses: ContinuousClock.now - adoptedAt < .seconds(1))
   }
 
-  /// From now on all goes over this link.
-  private func adopt(_ next: Link) {
+  /// Uses a link from now on.
+  private func adopt(_ next: consuming Link) {
     dropLink()
-    link = next
+    link = consume next
     links += 1
     adoptedAt = .now
     lastMessagesIn = 0
-    next.state.watch()
+    link?.state.poll()
     for index in entries.indices { open(&entries[index]) }
   }
 
   func dropLink() {
-    for index in entries.indices {
-      guard let raw = entries[index].raw.take() else { continue }
-      natsSubscription_Destroy(raw)
-    }
-    link?.discard()
+    for index in entries.indices { entries[index].library = nil }
     link = nil
   }
 
-  /// Tells observers what happened to the link since the last turn.
+  /// Notifies the observers of what has happened to the link since the last turn.
   private func noticeAttachments() {
     let attached = isAttached
     guard attached != seenAttached || links != seenLinks else { return }
@@ -258,7 +237,7 @@ final class ConnectionThread: @unchecked Sendable {
     guard attached else { return }
     let isFirst = seenLinks == 0
     seenLinks = links
-    let server = connectedServer()
+    let server = link?.server ?? ""
     counters.server.withLock { $0 = server }
     counters.connected.store(true, ordering: .relaxed)
     if isFirst {
@@ -267,15 +246,6 @@ final class ConnectionThread: @unchecked Sendable {
       counters.reconnects.add(1, ordering: .relaxed)
       options.onEvent(.reconnected(server: server))
       for observer in observers.withLock({ $0 }) { observer.reconnected() }
-    }
-  }
-
-  private func connectedServer() -> String {
-    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { buffer in
-      let status = natsConnection_GetConnectedUrl(connection, buffer.baseAddress, buffer.count)
-      guard status == NATS_OK else { return "" }
-      // As it stands in the settings, so with a password perhaps, which logs must not show.
-      return ServerGreeting.withoutCredentials(String(cString: buffer.baseAddress!))
     }
   }
 }

@@ -3,21 +3,20 @@ internal import CallBus
 internal import Glibc
 internal import Synchronization
 
-/// What goes out.
+/// Sending.
 extension ConnectionThread {
-  /// Queues messages, from any thread, and sees that they are sent. Returns how many were dropped.
+  /// Queues messages, from any thread, and has them sent. Returns how many were dropped.
   func send(_ messages: [OutgoingMessage]) -> Int {
     let (dropped, sleeps) = outbox.offer(messages)
     if sleeps, !sendInPlace() { poll.wake() }
     return dropped
   }
 
-  /// Sends what is queued from the calling thread, while this connection's own thread waits for
-  /// events: to wake it costs more than to send. Only messages; all else is done by the thread, which
-  /// is where its callbacks are expected.
+  /// Sends queued messages from the calling thread while the connection's own thread is polling: sending costs
+  /// less than waking it. Other operations are left to the thread, where their callbacks are expected.
   ///
   /// Never waits for the thread.
-  /// - Returns: false when the thread must see to it.
+  /// - Returns: false if the thread must be woken.
   func sendInPlace() -> Bool {
     hands.withLockIfAvailable { _ in
       guard isUsable else { return false }
@@ -25,15 +24,14 @@ extension ConnectionThread {
       repeat {
         guard drain(messagesOnly: true), !mustWrite, isAttached else { return false }
       } while !outbox.sleeps(evenWithWork: false)
-      // Between the offer that found the thread asleep and this line it passed for awake: a job or a
-      // deadline that came then has woken nobody, and is nothing that is done here. From this line on
-      // it wakes the thread again.
-      return isLeftToItself
+      // From the offer that found the thread asleep until now, the outbox counted it as awake: a job or a
+      // deadline that came in between woke nobody, and is not handled here. From now on they wake the thread.
+      return isIdle
     } ?? false
   }
 
-  /// Sends what is queued, in writes of a bounded size, while the socket takes them.
-  /// - Returns: false when it met something that is no message, with `messagesOnly`.
+  /// Sends what is queued, in writes of bounded size, while the socket accepts them.
+  /// - Returns: false if `messagesOnly` is set and another operation is next.
   @discardableResult
   func drain(messagesOnly: Bool = false) -> Bool {
     var onlyMessages = true
@@ -72,7 +70,7 @@ extension ConnectionThread {
 
   func flush() {
     guard isAttached else { return }
-    natsConnection_ProcessWriteEvent(connection)
+    link?.processWrite()
     let watches = mustWrite
     guard watches != watchesWrites else { return }
     watchesWrites = watches
@@ -81,39 +79,24 @@ extension ConnectionThread {
   }
 
   func publish(_ subject: String, _ bytes: [UInt8], replyTo: String?) {
-    let status = bytes.withUnsafeBytes { buffer in
-      if let replyTo {
-        natsConnection_PublishRequest(
-          connection, subject, replyTo, buffer.baseAddress, Int32(clamping: buffer.count))
-      } else {
-        natsConnection_Publish(
-          connection, subject, buffer.baseAddress, Int32(clamping: buffer.count))
-      }
-    }
+    let status = link?.publish(subject, bytes, replyTo: replyTo) ?? NATS_CONNECTION_CLOSED
     sent(status, bytes.count)
   }
 
   private func perform(_ write: StreamWrite) {
-    let reply = write.table.inboxPrefix + String(write.token)
-    let status = write.bytes.withUnsafeBytes { buffer -> natsStatus in
-      var raw: OpaquePointer?
-      let data = buffer.baseAddress?.assumingMemoryBound(to: CChar.self)
-      var status = natsMsg_Create(&raw, write.subject, reply, data, Int32(clamping: buffer.count))
-      guard status == NATS_OK, let raw else { return status }
-      let message = NATSMessage(owning: raw, graveyard)
+    var status = NATS_OK
+    do throws(LibraryError) {
+      let message = try NATSMessage(
+        write.subject, replyTo: write.table.inboxPrefix + String(write.token), write.bytes,
+        reclaimer)
       if let expecting = write.expecting {
-        status = natsMsgHeader_Set(
-          raw, "Nats-Expected-Last-Subject-Sequence", String(expecting))
+        try message.setHeader("Nats-Expected-Last-Subject-Sequence", String(expecting))
       }
-      if status == NATS_OK, write.isDeletion {
-        status = natsMsgHeader_Set(raw, "KV-Operation", "DEL")
-      }
-      if status == NATS_OK, let id = write.messageID {
-        status = natsMsgHeader_Set(raw, "Nats-Msg-Id", id)
-      }
-      if status == NATS_OK { status = natsConnection_PublishMsg(connection, raw) }
-      _ = consume message
-      return status
+      if write.isDeletion { try message.setHeader("KV-Operation", "DEL") }
+      if let id = write.messageID { try message.setHeader("Nats-Msg-Id", id) }
+      status = link?.publish(message) ?? NATS_CONNECTION_CLOSED
+    } catch {
+      status = error.status
     }
     sent(status, write.bytes.count)
     if status != NATS_OK { write.table.end(write.token, .unknown(natsErrorText(status))) }

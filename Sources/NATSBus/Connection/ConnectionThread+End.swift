@@ -1,8 +1,7 @@
-internal import CNATS
 internal import CallBus
 internal import Synchronization
 
-/// How the connection ends.
+/// Closing.
 extension ConnectionThread {
   var isFinished: Bool {
     if refusal != nil { return true }
@@ -15,15 +14,14 @@ extension ConnectionThread {
 
   func finish() {
     outbox.close()
-    reopening?.abandon()
-    reopening = nil
+    reconnecting?.abandon()
+    reconnecting = nil
     if case .failed(let reason)? = refusal { options.onEvent(.failure(reason)) }
     requests.endAll(BusError.closed)
     for observer in observers.withLock({ $0 }) { observer.disconnected() }
     observers.withLock { $0.removeAll() }
     dropLink()
     entries.removeAll()
-    natsStatistics_Destroy(libraryStatistics)
     counters.connected.store(false, ordering: .relaxed)
     options.onEvent(.closed)
     let waiters = closeWaiters.withLock { state in
@@ -32,6 +30,6 @@ extension ConnectionThread {
     }
     for waiter in waiters { waiter() }
     timers.end()
-    jobs.end(on: executor.asUnownedSerialExecutor())
+    executor.end()
   }
 }

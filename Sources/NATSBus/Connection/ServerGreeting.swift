@@ -1,28 +1,29 @@
 internal import Glibc
 internal import Synchronization
 
-/// What a server says first to everybody who connects, which the library reads and keeps to itself.
+/// The INFO line that a server sends to every client that connects. The library reads it and does not expose it.
 package enum ServerGreeting {
-  /// The version of the server at an address such as `nats://127.0.0.1:4222`; nil when it does not
-  /// say within a second. Blocks.
+  /// The version of the server at an address such as `nats://127.0.0.1:4222`; nil if it does not answer within a
+  /// second. Blocks.
   static func version(of address: String) -> String? {
     guard let (host, port) = split(address) else { return nil }
-    var hints = addrinfo()
-    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    var hints = unsafe addrinfo()
+    unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
     var found: UnsafeMutablePointer<addrinfo>?
-    guard getaddrinfo(host, port, &hints, &found) == 0, let first = found?.pointee else {
+    guard unsafe getaddrinfo(host, port, &hints, &found) == 0, let first = unsafe found?.pointee
+    else {
       return nil
     }
-    defer { freeaddrinfo(found) }
+    defer { unsafe freeaddrinfo(found) }
     let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-    let descriptor = socket(first.ai_family, type, 0)
+    let descriptor = unsafe socket(first.ai_family, type, 0)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
     var limit = timeval(tv_sec: 1, tv_usec: 0)
     let size = socklen_t(MemoryLayout<timeval>.size)
-    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, size)
-    setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
-    guard connect(descriptor, first.ai_addr, first.ai_addrlen) == 0 else { return nil }
+    unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, size)
+    unsafe setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
+    guard unsafe connect(descriptor, first.ai_addr, first.ai_addrlen) == 0 else { return nil }
     return parse(line(from: descriptor))
   }
 
@@ -57,7 +58,7 @@ package enum ServerGreeting {
     var line: [UInt8] = []
     while line.count < 64 << 10, line.last != UInt8(ascii: "\n") {
       var buffer = [UInt8](repeating: 0, count: 4096)
-      let count = recv(descriptor, &buffer, buffer.count, 0)
+      let count = unsafe recv(descriptor, &buffer, buffer.count, 0)
       guard count > 0 else { break }
       line += buffer.prefix(count)
     }
@@ -66,7 +67,7 @@ package enum ServerGreeting {
 }
 
 extension ConnectionThread {
-  /// Asks the server that the connection leads to. Blocks.
+  /// Reads the version of the server that the connection leads to. Blocks.
   func readServerVersion() {
     let version = ServerGreeting.version(of: counters.server.withLock { $0 })
     counters.serverVersion.withLock { $0 = version ?? "" }
