@@ -49,8 +49,6 @@ extension Target.Dependency {
     name: "UnixSignals", package: "swift-service-lifecycle")
   static let arguments: Target.Dependency = .product(
     name: "ArgumentParser", package: "swift-argument-parser")
-  static let configuration: Target.Dependency = .product(
-    name: "Configuration", package: "swift-configuration")
   static let jwt: Target.Dependency = .product(name: "JWTKit", package: "jwt-kit")
   static let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
   static let cryptoExtras: Target.Dependency = .product(
@@ -111,9 +109,6 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-log.git", from: "1.16.2"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.8.2"),
-    .package(
-      url: "https://github.com/apple/swift-configuration.git", from: "1.4.0",
-      traits: [.defaults, "CommandLineArguments"]),
     .package(url: "https://github.com/vapor/jwt-kit.git", from: "5.7.1"),
     .package(url: "https://github.com/apple/swift-crypto.git", from: "4.5.2"),
     .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift.git", from: "0.2.0"),
@@ -174,7 +169,7 @@ let package = Package(
       "CallNodeKit",
       [
         "CallCoordinator", "CallEdge", "CallPush", "NATSBus", "CallBus", "CallWire", "CallCore",
-        "CallTelemetry", "CallAuth", .arguments, .configuration, .lifecycle, .unixSignals, .log,
+        "CallTelemetry", "CallAuth", .arguments, .lifecycle, .unixSignals, .log,
       ] + Target.Dependency.nio),
     .executableTarget(
       name: "callnode", dependencies: ["CallNodeKit"], swiftSettings: settings,

@@ -67,6 +67,9 @@ public struct AppKeys: Sendable {
 
   init(apps: [String: App]) { self.apps = apps }
 
+  /// No app's: no token is good.
+  public static let none = AppKeys(apps: [:])
+
   /// The same keys, with other terms of one app.
   package func with(_ terms: AppTerms, of name: String) -> AppKeys {
     var apps = apps

@@ -49,8 +49,9 @@ import Testing
   @Test func theDefaultIsLoopbackAndNothing() throws {
     for role in NodeRoles.allCases {
       let settings = try ResolvedSettings.resolve(
-        flags: [.keysFile: "k", .pushProviders: "p", .host: "0.0.0.0"], environment: [:], file: nil)
-      let node = try NodeConfiguration(settings, roles: role, generatedNodeID: "n")
+        flags: ["keysFile": "k", "pushProviders": "p", "host": "0.0.0.0"], environment: [:],
+        file: nil)
+      let node = try settings.node(for: role, generatedNodeID: "n")
       #expect(node.metricsPort == 0 && node.metricsHost == "127.0.0.1")
     }
   }

@@ -7,41 +7,42 @@ import Testing
 @Suite struct PeerSettingTests {
   private func node(_ flags: [SettingKey: String]) throws -> NodeConfiguration {
     let settings = try ResolvedSettings.resolve(
-      flags: flags.merging([.keysFile: "keys.json"]) { a, _ in a }, environment: [:], file: nil)
-    return try NodeConfiguration(settings, roles: .edge, generatedNodeID: "n")
+      flags: flags.merging(["keysFile": "keys.json"]) { a, _ in a }, environment: [:], file: nil)
+    return try settings.node(for: .edge, generatedNodeID: "n")
   }
 
   @Test func defaultsAreThoseOfTheEdge() throws {
     let node = try node([:])
-    #expect(node.peers == PeerLimits())
-    #expect(node.connectionsMax == nil && !node.proxyProtocol && node.trustedProxies.isEmpty)
-    #expect(node.unlimitedAddresses == AddressRange.list("127.0.0.1,::1"))
+    #expect(node.edge.peers == PeerLimits())
+    #expect(
+      node.connectionsMax == nil && !node.edge.proxyProtocol && node.edge.trustedProxies.isEmpty)
+    #expect(node.edge.unlimitedAddresses == AddressRange.list("127.0.0.1,::1"))
   }
 
   @Test func eachReachesTheEdge() throws {
     let node = try node([
-      .connectionsMax: "5", .connectionsPerAddress: "4", .unattachedMax: "3",
-      .requestsPerAddress: "2", .failedAuthsPerAddress: "1", .trustedProxies: "10.0.0.0/8",
-      .proxyProtocol: "true", .unlimitedAddresses: "192.0.2.1,2001:db8::/32",
+      "connectionsMax": "5", "connectionsPerAddress": "4", "unattachedMax": "3",
+      "requestsPerAddress": "2", "failedAuthsPerAddress": "1", "trustedProxies": "10.0.0.0/8",
+      "proxyProtocol": "true", "unlimitedAddresses": "192.0.2.1,2001:db8::/32",
     ])
     var expected = PeerLimits()
     expected.connectionsPerAddress = 4
     expected.unattachedMax = 3
     expected.requestsPerAddress = 2
     expected.failedAuthsPerAddress = 1
-    #expect(node.peers == expected && node.connectionsMax == 5 && node.proxyProtocol)
-    #expect(node.trustedProxies == AddressRange.list("10.0.0.0/8"))
-    #expect(node.unlimitedAddresses == AddressRange.list("192.0.2.1,2001:db8::/32"))
+    #expect(node.edge.peers == expected && node.connectionsMax == 5 && node.edge.proxyProtocol)
+    #expect(node.edge.trustedProxies == AddressRange.list("10.0.0.0/8"))
+    #expect(node.edge.unlimitedAddresses == AddressRange.list("192.0.2.1,2001:db8::/32"))
   }
 
   @Test(arguments: ["", "10.0.0.0/33", "proxy.example", "10.0.0.1, 10.0.0.2", "10.0.0.1,"])
   func whatIsNoAddressIsRefused(text: String) {
-    let error = #expect(throws: ConfigurationError.self) { try node([.trustedProxies: text]) }
+    let error = #expect(throws: ConfigurationError.self) { try node(["trustedProxies": text]) }
     #expect("\(String(describing: error))".contains("trustedProxies"))
   }
 
   @Test func thePROXYProtocolNeedsAProxy() {
-    let error = #expect(throws: ConfigurationError.self) { try node([.proxyProtocol: "true"]) }
+    let error = #expect(throws: ConfigurationError.self) { try node(["proxyProtocol": "true"]) }
     #expect("\(String(describing: error))".contains("--trusted-proxies"))
   }
 

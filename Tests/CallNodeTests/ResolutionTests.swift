@@ -22,29 +22,30 @@ import Testing
   @Test func flagsBeforeEnvironmentBeforeFileBeforeDefaults() throws {
     let file = try Self.file(#"{"port": 1, "host": "h1", "cluster": "c1"}"#)
     let settings = try ResolvedSettings.resolve(
-      flags: [.port: "3"], environment: ["CALLMESH_PORT": "2", "CALLMESH_HOST": "h2"], file: file)
-    #expect(settings.entries[.port] == .init(value: .integer(3), origin: .flag("--port")))
-    #expect(
-      settings.entries[.host] == .init(value: .text("h2"), origin: .environment("CALLMESH_HOST")))
-    #expect(
-      settings.entries[.cluster] == .init(value: .text("c1"), origin: .file("node.json")))
-    #expect(settings.entries[.workers] == .init(value: .integer(1), origin: .standard))
-    #expect(settings.entries[.nodeId] == .init(value: nil, origin: .standard))
+      flags: ["port": "3"], environment: ["CALLMESH_PORT": "2", "CALLMESH_HOST": "h2"], file: file)
+    func inForce(_ key: SettingKey, _ text: String?, _ origin: SettingOrigin) -> Bool {
+      settings.text(key) == text && settings.origin(of: key) == origin
+    }
+    #expect(inForce("port", "3", .flag("--port")))
+    #expect(inForce("host", "h2", .environment("CALLMESH_HOST")))
+    #expect(inForce("cluster", "c1", .file("node.json")))
+    #expect(inForce("workers", "1", .standard))
+    #expect(inForce("nodeId", nil, .standard))
   }
 
   @Test func everyEnvironmentVariableIsRead() throws {
     for setting in Setting.all {
       let given =
         switch setting.key {
-        case .keysFile: "/k.json"
-        case .allowedOrigins: "https://app.example"
-        case .trustedProxies: "10.0.0.0/8"
-        default: setting.standard ?? "3"
+        case "keysFile": "/k.json"
+        case "allowedOrigins": "https://app.example"
+        case "trustedProxies": "10.0.0.0/8"
+        default: setting.hasDefault ? setting.defaultText : "3"
         }
       let settings = try ResolvedSettings.resolve(
         flags: [:], environment: [setting.key.environment: given], file: nil)
       #expect(
-        settings.entries[setting.key]?.origin == .environment(setting.key.environment),
+        settings.origin(of: setting.key) == .environment(setting.key.environment),
         "\(setting.key)")
     }
   }
@@ -54,10 +55,11 @@ import Testing
       #"{"ringTimeout": 20, "drainSeconds": "2s", "busyWhileInCall": true, "#
         + #""deliveryRepeats": ["250ms", 1]}"#)
     let settings = try ResolvedSettings.resolve(flags: [:], environment: [:], file: file)
-    #expect(settings[.ringTimeout] == .microseconds(20_000_000))
-    #expect(settings[.drainSeconds] == .microseconds(2_000_000))
-    #expect(settings[.busyWhileInCall] == .boolean(true))
-    #expect(settings[.deliveryRepeats] == .microsecondsList([250_000, 1_000_000]))
+    let limits = settings.values.limits
+    #expect(limits.ringTimeout == .seconds(20))
+    #expect(settings.values.drain == .seconds(2))
+    #expect(limits.busyWhileInCall)
+    #expect(limits.deliveryRepeats == [.milliseconds(250), .seconds(1)])
   }
 
   @Test func unknownKeysInTheFileAreRefusedWithASuggestion() {
@@ -77,7 +79,7 @@ import Testing
   @Test func everyProblemIsNamedWithValueOriginAndRemedy() {
     let problems = Self.problems {
       _ = try ResolvedSettings.resolve(
-        flags: [.port: "tcp://10.0.0.1:80", .natsUrl: "nats"],
+        flags: ["port": "tcp://10.0.0.1:80", "natsUrl": "nats"],
         environment: ["CALLMESH_RING_TIMEOUT": "soon"], file: nil)
     }
     let text = ConfigurationError(problems).description
@@ -96,23 +98,23 @@ import Testing
 
   @Test func settingsThatContradictEachOther() throws {
     let settings = try ResolvedSettings.resolve(
-      flags: [.ringTimeout: "4s", .leaseTimeout: "1s"], environment: [:], file: nil)
+      flags: ["ringTimeout": "4s", "leaseTimeout": "1s"], environment: [:], file: nil)
     let problems = Self.problems {
-      _ = try NodeConfiguration(settings, roles: .edge, generatedNodeID: "n")
+      _ = try settings.node(for: .edge, generatedNodeID: "n")
     }
     #expect(problems.map(\.setting) == ["ringTimeout", "leaseTimeout", "keysFile"])
     #expect(problems.last?.remedy?.contains("callctl keys") == true)
     let other = try ResolvedSettings.resolve(
-      flags: [.ringTimeoutMaximum: "2s"], environment: [:], file: nil)
+      flags: ["ringTimeoutMaximum": "2s"], environment: [:], file: nil)
     #expect(
       Self.problems {
-        _ = try NodeConfiguration(other, roles: .coordinator, generatedNodeID: "n")
+        _ = try other.node(for: .coordinator, generatedNodeID: "n")
       }.map(\.setting) == ["ringTimeoutMaximum", "keysFile"])
   }
 
   @Test func theReportHidesCredentialsAndShowsOrigins() throws {
     let settings = try ResolvedSettings.resolve(
-      flags: [.port: "1"],
+      flags: ["port": "1"],
       environment: [
         "CALLMESH_PROT": "1", "CALLMESH_CONFIG": "x", "CALLMESH_NATS_URL": "nats://ann:secret@a:1",
       ], file: nil)

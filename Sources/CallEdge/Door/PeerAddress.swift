@@ -101,3 +101,12 @@ public struct AddressRange: Hashable, Sendable {
     return ranges.count == parts.count && parts.count <= 256 ? ranges : nil
   }
 }
+
+extension AddressRange: CustomStringConvertible {
+  /// `10.0.0.0/8`; a single address without its length.
+  public var description: String {
+    let bits = highMask.nonzeroBitCount + lowMask.nonzeroBitCount
+    let length = first.isIPv4 ? bits - 96 : bits
+    return bits == 128 ? "\(first)" : "\(first)/\(length)"
+  }
+}

@@ -76,7 +76,7 @@ public struct EdgeConfiguration: Sendable {
 
   public var heartbeatInterval: Span = .milliseconds(500)
   /// Sessions are closed evenly over this time when the node is asked to stop.
-  public var drainSeconds = 10
+  public var drainSeconds = 15
   /// How long no shard may answer before the edge takes itself for cut off from the cluster, is not
   /// ready any more, and tells its devices to try other edges. Longer than a take-over.
   public var cutOffAfter = Span.seconds(8)

@@ -32,6 +32,7 @@ struct EdgeCommand: AsyncParsableCommand {
     abstract: "Ends device connections: WebSocket and HTTP on one port. Any number, stateless.",
     discussion: "Example: callnode edge --keys-file keys.json --host 0.0.0.0 --port 8080")
 
+  @OptionGroup(title: "Every node") var file: FileOption
   @OptionGroup(title: "Every node") var node: NodeOptions
   @OptionGroup(title: "Edge and coordinator") var keys: KeysOptions
   @OptionGroup(title: "Edge") var edge: EdgeOptions
@@ -39,7 +40,7 @@ struct EdgeCommand: AsyncParsableCommand {
 
   func run() async throws {
     let flags = merged(node.given, keys.given, edge.given, calls.given)
-    try await NodeLauncher(roles: .edge, bus: .nats, flags: flags, file: node.config).run()
+    try await NodeLauncher(roles: .edge, bus: .nats, flags: flags, file: file.path).run()
   }
 }
 
@@ -49,6 +50,7 @@ struct CoordinatorCommand: AsyncParsableCommand {
     abstract: "Owns shards and decides about their calls. Two or more share the shards.",
     discussion: "Example: callnode coordinator --keys-file keys.json --journal-replicas 3")
 
+  @OptionGroup(title: "Every node") var file: FileOption
   @OptionGroup(title: "Every node") var node: NodeOptions
   @OptionGroup(title: "Edge and coordinator") var keys: KeysOptions
   @OptionGroup(title: "Coordinator") var coordinator: CoordinatorOptions
@@ -56,7 +58,7 @@ struct CoordinatorCommand: AsyncParsableCommand {
 
   func run() async throws {
     let flags = merged(node.given, keys.given, coordinator.given, calls.given)
-    try await NodeLauncher(roles: .coordinator, bus: .nats, flags: flags, file: node.config).run()
+    try await NodeLauncher(roles: .coordinator, bus: .nats, flags: flags, file: file.path).run()
   }
 }
 
@@ -73,13 +75,14 @@ struct PushCommand: AsyncParsableCommand {
       Example: callnode push --push-providers push.json --metrics-port 9090
       """)
 
+  @OptionGroup(title: "Every node") var file: FileOption
   @OptionGroup(title: "Every node") var node: NodeOptions
   @OptionGroup(title: "Push gateway") var push: PushOptions
   @OptionGroup(title: "Rules of calls, the same on every node") var calls: CallOptions
 
   func run() async throws {
     let flags = merged(node.given, push.given, calls.given)
-    try await NodeLauncher(roles: .push, bus: .nats, flags: flags, file: node.config).run()
+    try await NodeLauncher(roles: .push, bus: .nats, flags: flags, file: file.path).run()
   }
 }
 
@@ -99,6 +102,7 @@ struct AllCommand: AsyncParsableCommand {
     name: .customLong("bus"),
     help: "nats, or in-process: one process, in memory, for development. (default: nats)")
   var bus: BusChoice?
+  @OptionGroup(title: "Every node") var file: FileOption
   @OptionGroup(title: "Every node") var node: NodeOptions
   @OptionGroup(title: "Edge and coordinator") var keys: KeysOptions
   @OptionGroup(title: "Edge") var edge: EdgeOptions
@@ -109,7 +113,7 @@ struct AllCommand: AsyncParsableCommand {
   func run() async throws {
     let flags = merged(
       node.given, keys.given, edge.given, coordinator.given, push.given, calls.given)
-    try await NodeLauncher(roles: .all, bus: bus ?? .nats, flags: flags, file: node.config).run()
+    try await NodeLauncher(roles: .all, bus: bus ?? .nats, flags: flags, file: file.path).run()
   }
 }
 
@@ -129,6 +133,7 @@ struct ConfigCommand: AsyncParsableCommand {
   @Flag(help: "One JSON array in place of the table.") var json = false
   @Option(help: "Also check what this role needs: edge, coordinator, push or all.") var role:
     NodeRoles?
+  @OptionGroup(title: "Every node") var file: FileOption
   @OptionGroup(title: "Every node") var node: NodeOptions
   @OptionGroup(title: "Edge and coordinator") var keys: KeysOptions
   @OptionGroup(title: "Edge") var edge: EdgeOptions
@@ -141,9 +146,9 @@ struct ConfigCommand: AsyncParsableCommand {
       node.given, keys.given, edge.given, coordinator.given, push.given, calls.given)
     let settings =
       if let role {
-        try await NodeLauncher(roles: role, bus: .nats, flags: flags, file: node.config).check()
+        try await NodeLauncher(roles: role, bus: .nats, flags: flags, file: file.path).check()
       } else {
-        try NodeLauncher.check(flags: flags, file: node.config)
+        try NodeLauncher.check(flags: flags, file: file.path)
       }
     do {
       let text = try json ? ConfigurationReport.json(settings) : ConfigurationReport.text(settings)

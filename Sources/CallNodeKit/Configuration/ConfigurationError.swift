@@ -1,4 +1,4 @@
-/// Everything that is wrong with a configuration, each with key, value, origin and remedy.
+/// All problems of a configuration, each with key, value, origin and remedy.
 package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
   package struct Problem: Sendable, Equatable {
     package var setting: String
@@ -16,8 +16,7 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
     var out =
       problems.count == 1
       ? "The configuration is not usable:"
-      : "The configuration has "
-        + "\(problems.count) problems:"
+      : "The configuration has \(problems.count) problems:"
     for problem in problems {
       out += "\n  \(problem.setting)"
       if let value = problem.value { out += " = \"\(value)\"" }
@@ -42,6 +41,14 @@ package enum SettingOrigin: Sendable, Equatable {
     case .environment(let name): "the environment variable \(name)"
     case .file(let path): "the file \(path)"
     case .standard: "the default"
+    }
+  }
+
+  /// The flag, the variable or the file; nil for a default.
+  package var place: String? {
+    switch self {
+    case .flag(let name), .environment(let name), .file(let name): name
+    case .standard: nil
     }
   }
 

@@ -30,6 +30,7 @@ package struct ConfigurationFile: Sendable {
     return try read(json: Array(data), path: path)
   }
 
+  /// - Throws: `ConfigurationError` with every problem of the file.
   package static func read(json: [UInt8], path: String) throws(ConfigurationError)
     -> ConfigurationFile
   {
@@ -47,13 +48,13 @@ package struct ConfigurationFile: Sendable {
     var values: [SettingKey: String] = [:]
     var problems: [ConfigurationError.Problem] = []
     for (name, scalar) in object.sorted(by: { $0.key < $1.key }) {
-      if let key = SettingKey(rawValue: name) {
-        values[key] = scalar.text
+      if Setting.of(SettingKey(rawValue: name)) != nil {
+        values[SettingKey(rawValue: name)] = scalar.text
       } else {
         problems.append(
           .init(
             setting: name, value: nil, origin: .file(path), problem: "there is no such setting",
-            remedy: Suggestion.closest(to: name, among: SettingKey.allCases.map(\.rawValue)).map {
+            remedy: Suggestion.closest(to: name, among: Setting.all.map(\.key.rawValue)).map {
               "Did you mean \($0)?"
             }
               ?? "callnode config lists all settings."))

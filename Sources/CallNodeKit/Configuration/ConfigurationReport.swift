@@ -3,20 +3,18 @@ internal import FoundationEssentials
 /// What `callnode config` prints.
 package enum ConfigurationReport {
   package static func text(_ settings: ResolvedSettings) -> String {
-    var rows: [(String, String, String)] = []
-    for setting in Setting.all {
-      rows.append((setting.key.rawValue, shown(setting.key, settings), origin(setting, settings)))
-    }
-    let keyWidth = rows.map(\.0.count).max() ?? 0
-    let valueWidth = min(40, rows.map(\.1.count).max() ?? 0)
+    let keyWidth = Setting.all.map(\.key.rawValue.count).max() ?? 0
+    let values = Setting.all.map { settings.text($0.key) ?? "-" }
+    let valueWidth = min(40, values.map(\.count).max() ?? 0)
     var out = ""
     var group: SettingGroup?
-    for (setting, row) in zip(Setting.all, rows) {
+    for (setting, value) in zip(Setting.all, values) {
       if setting.group != group {
         out += (group == nil ? "" : "\n") + setting.group.title + "\n"
         group = setting.group
       }
-      out += "  " + padded(row.0, keyWidth) + "  " + padded(row.1, valueWidth) + "  \(row.2)\n"
+      out += "  " + padded(setting.key.rawValue, keyWidth) + "  " + padded(value, valueWidth)
+      out += "  \(origin(setting, settings))\n"
     }
     for name in settings.unknownEnvironment {
       out += "\nThe environment variable \(name) is no setting and has no effect."
@@ -25,18 +23,14 @@ package enum ConfigurationReport {
     return out
   }
 
+  /// - Throws: what the encoder throws.
   package static func json(_ settings: ResolvedSettings) throws -> String {
     let rows = Setting.all.map { setting in
-      let origin = settings.entries[setting.key]?.origin ?? .standard
-      let place: String? =
-        switch origin {
-        case .flag(let name), .environment(let name), .file(let name): name
-        case .standard: nil
-        }
+      let origin = settings.origin(of: setting.key)
       return Row(
-        key: setting.key.rawValue, value: value(setting.key, settings), origin: origin.kindName,
-        place: place, flag: setting.key.flag, environment: setting.key.environment,
-        type: setting.kind.typeName, accepts: setting.kind.demand, standard: setting.shownStandard,
+        key: setting.key.rawValue, value: settings.text(setting.key), origin: origin.kindName,
+        place: origin.place, flag: setting.key.flag, environment: setting.key.environment,
+        type: setting.typeName, accepts: setting.demand, standard: setting.defaultText,
         meaning: setting.meaning)
     }
     let encoder = JSONEncoder()
@@ -62,23 +56,9 @@ package enum ConfigurationReport {
     }
   }
 
-  /// Credentials in URLs are hidden.
-  private static func value(_ key: SettingKey, _ settings: ResolvedSettings) -> String? {
-    let text = settings[key]?.shown
-    return key == .natsUrl ? text.map(NATSURL.withoutCredentials) : text
-  }
-
-  private static func shown(_ key: SettingKey, _ settings: ResolvedSettings) -> String {
-    value(key, settings) ?? "-"
-  }
-
   private static func origin(_ setting: Setting, _ settings: ResolvedSettings) -> String {
-    switch settings.entries[setting.key]?.origin ?? .standard {
-    case .flag(let name): name
-    case .environment(let name): name
-    case .file(let path): path
-    case .standard: setting.standardNote.map { "default: \($0)" } ?? "default"
-    }
+    settings.origin(of: setting.key).place
+      ?? (setting.hasDefault ? "default" : "default: \(setting.defaultText)")
   }
 
   private static func padded(_ text: String, _ width: Int) -> String {

@@ -1,101 +1,67 @@
-internal import Configuration
-internal import Synchronization
-
-/// What is in force: for every setting a value and its origin.
+/// The settings in force, each with where it comes from.
 package struct ResolvedSettings: Sendable {
-  package struct Entry: Sendable, Equatable {
-    /// nil where there is no value and the node works one out.
-    package var value: SettingValue?
-    package var origin: SettingOrigin
-    package init(value: SettingValue?, origin: SettingOrigin) {
-      self.value = value
-      self.origin = origin
-    }
-  }
-
-  package private(set) var entries: [SettingKey: Entry] = [:]
-  /// Variables that begin like ours and mean nothing to us.
+  /// The values. `node(for:generatedNodeID:)` returns them checked against each other.
+  package private(set) var values = NodeConfiguration()
+  /// Where the values come from that are not defaults.
+  private var origins: [SettingKey: SettingOrigin] = [:]
+  /// Variables that begin with `CALLMESH_` and are no settings.
   package private(set) var unknownEnvironment: [String] = []
 
-  package subscript(key: SettingKey) -> SettingValue? { entries[key]?.value }
+  package func origin(of key: SettingKey) -> SettingOrigin { origins[key] ?? .standard }
 
-  /// Flags count before the environment, the environment before the file, the file before the
+  /// The value as an operator would write it, without credentials; nil where there is none.
+  package func text(_ key: SettingKey) -> String? { Setting.of(key)?.text(values) }
+
+  /// Flags take precedence over the environment, the environment over the file, the file over the
   /// defaults.
   /// - Parameter flags: values as given on the command line.
   /// - Throws: `ConfigurationError` with every value that is not acceptable.
   package static func resolve(
     flags: [SettingKey: String], environment: [String: String], file: ConfigurationFile?
   ) throws(ConfigurationError) -> ResolvedSettings {
-    let origins = OriginRecorder()
-    let reader = ConfigReader(
-      providers: [
-        InMemoryProvider(name: "flags", values: Self.values(flags)),
-        EnvironmentVariablesProvider(environmentVariables: environment)
-          .prefixKeys(with: ["callmesh"]),
-        InMemoryProvider(name: "file", values: Self.values(file?.values ?? [:])),
-      ], accessReporter: origins)
-
     var resolved = ResolvedSettings()
     var problems: [ConfigurationError.Problem] = []
     for setting in Setting.all {
       let key = setting.key
-      guard let text = reader.string(forKey: ConfigKey([key.rawValue]), isSecret: key == .natsUrl)
-      else {
-        resolved.entries[key] = Entry(
-          value: setting.standard.flatMap(setting.kind.read), origin: .standard)
+      let text: String
+      let origin: SettingOrigin
+      if let given = flags[key] {
+        (text, origin) = (given, .flag(key.flag))
+      } else if let given = environment[key.environment] {
+        (text, origin) = (given, .environment(key.environment))
+      } else if let file, let given = file.values[key] {
+        (text, origin) = (given, .file(file.path))
+      } else {
         continue
       }
-      let origin: SettingOrigin =
-        switch origins.layer {
-        case 0: .flag(key.flag)
-        case 1: .environment(key.environment)
-        default: .file(file?.path ?? "")
-        }
-      if key == .natsUrl, case .flag = origin, NATSURL.hasCredentials(text) {
-        problems.append(
-          .init(
-            setting: key.rawValue, value: NATSURL.withoutCredentials(text), origin: origin,
-            problem:
-              "holds a password or a token, which every process of this machine can read there",
-            remedy: "Give the URL without it, and \(SettingKey.natsUser.rawValue) with "
-              + "\(SettingKey.natsPasswordFile.rawValue); or set \(key.environment)."))
-      } else if let value = setting.kind.read(text) {
-        resolved.entries[key] = Entry(value: value, origin: origin)
-      } else {
-        problems.append(
-          .init(
-            setting: key.rawValue,
-            value: key == .natsUrl ? NATSURL.withoutCredentials(text) : text, origin: origin,
-            problem: "must be \(setting.kind.demand)",
-            // The table's remedy for ports is about what Kubernetes sets.
-            remedy: key == .port && !text.hasPrefix("tcp://") ? nil : setting.remedy))
-      }
+      if let problem = resolved.take(text, setting, origin) { problems.append(problem) }
     }
     if !problems.isEmpty { throw ConfigurationError(problems) }
-    let known = Set(SettingKey.allCases.map(\.environment) + ["CALLMESH_CONFIG"])
+    let known = Set(Setting.all.map(\.key.environment) + ["CALLMESH_CONFIG"])
     resolved.unknownEnvironment = environment.keys
       .filter { $0.hasPrefix("CALLMESH_") && !known.contains($0) }.sorted()
     return resolved
   }
 
-  private static func values(_ given: [SettingKey: String]) -> [AbsoluteConfigKey: ConfigValue] {
-    Dictionary(
-      uniqueKeysWithValues: given.map {
-        (AbsoluteConfigKey([$0.key.rawValue]), ConfigValue(.string($0.value), isSecret: false))
-      })
-  }
-}
-
-/// Hears from the reader which of its providers gave the last value: they are asked in order.
-private final class OriginRecorder: AccessReporter {
-  private let last = Mutex(0)
-
-  func report(_ event: AccessEvent) {
-    let layer = event.providerResults.firstIndex { answer in
-      if case .success(let found) = answer.result { found.value != nil } else { false }
+  /// - Returns: what is wrong with the value; nil where it is in force.
+  private mutating func take(
+    _ text: String, _ setting: Setting, _ origin: SettingOrigin
+  ) -> ConfigurationError.Problem? {
+    let isURL = setting.key == "natsUrl"
+    let shown = isURL ? NATSURL.withoutCredentials(text) : text
+    if isURL, case .flag = origin, NATSURL.hasCredentials(text) {
+      return .init(
+        setting: setting.key.rawValue, value: shown, origin: origin,
+        problem: "holds a password or a token, which every process of this machine can read there",
+        remedy: "Give the URL without it, and natsUser with natsPasswordFile; or set "
+          + "\(setting.key.environment).")
     }
-    last.withLock { $0 = layer ?? 0 }
+    origins[setting.key] = origin
+    if setting.write(text, to: &values) { return nil }
+    // The table's remedy for ports is about what Kubernetes sets.
+    let isOtherPort = setting.key == "port" && !text.hasPrefix("tcp://")
+    return .init(
+      setting: setting.key.rawValue, value: shown, origin: origin,
+      problem: "must be \(setting.demand)", remedy: isOtherPort ? nil : setting.remedy)
   }
-
-  var layer: Int { last.withLock { $0 } }
 }

@@ -1,87 +1,165 @@
+internal import CallCore
 internal import CallEdge
 
-/// What values a setting takes.
-package enum ValueKind: Sendable, Equatable {
-  case text(TextRule)
-  case integer(ClosedRange<Int>)
-  /// Seconds, from, to.
-  case duration(Double, Double)
-  /// A list of them.
-  case durations(Double, Double)
-  case choice([String])
-  case boolean
-  case natsURL
-  /// A list of origins of web pages.
-  case origins
-  /// A list of IP addresses and ranges of them.
-  case addresses
-
-  package enum TextRule: Sendable, Equatable {
-    case clusterName, nodeName, host, path, line
-  }
-
+/// How a value of one type is written, and which values are acceptable.
+package struct ValueKind<Value: Sendable>: Sendable {
   /// The type as documentation and help name it.
-  package var typeName: String {
-    switch self {
-    case .text(.path): "path"
-    case .text(.host): "address"
-    case .text: "text"
-    case .integer: "integer"
-    case .duration: "duration"
-    case .durations: "durations"
-    case .choice: "choice"
-    case .boolean: "boolean"
-    case .natsURL: "url"
-    case .origins: "origins"
-    case .addresses: "addresses"
-    }
-  }
-
-  /// What a value has to be, as the end of "must be …".
-  package var demand: String {
-    switch self {
-    case .text(.clusterName): "1 to 32 letters, digits, '-' and '_'"
-    case .text(.nodeName): "1 to 128 letters, digits, '.', '-' and '_'"
-    case .text(.host): "an IP address or a host name"
-    case .text(.path): "the path of a file"
-    case .text(.line): "a line of text"
-    case .integer(let range): "a whole number from \(range.lowerBound) to \(range.upperBound)"
-    case .duration(let low, let high):
-      "a duration from \(DurationText.text(seconds: low)) to \(DurationText.text(seconds: high)), "
-        + "such as 30s, 500ms, 2m, 1h or 90d (a bare number is seconds)"
-    case .durations(let low, let high):
-      "durations separated by commas, each from \(DurationText.text(seconds: low)) to "
-        + "\(DurationText.text(seconds: high)), at most 16, such as 500ms,1s,2s"
-    case .choice(let names): "one of " + names.joined(separator: ", ")
-    case .boolean: "true or false"
-    case .natsURL: "a URL such as nats://127.0.0.1:4222, or several separated by commas"
-    case .origins: "origins such as https://app.example separated by commas, at most 64, or *"
-    case .addresses:
-      "IP addresses or ranges such as 10.0.0.0/8 separated by commas, at most 256"
-    }
-  }
-
+  package let typeName: String
+  /// The acceptable values, in short: `1 to 64`.
+  package let accepts: String
+  /// The acceptable values, as the end of "must be …".
+  package let demand: String
   /// The value that a text stands for; nil where it is not acceptable.
-  package func read(_ text: String) -> SettingValue? {
-    switch self {
-    case .text(let rule): rule.accepts(text) ? .text(text) : nil
-    case .integer(let range):
-      Int(text).flatMap { range.contains($0) ? .integer($0) : nil }
-    case .duration(let low, let high):
-      Self.microseconds(text, low, high).map { .microseconds($0) }
-    case .durations(let low, let high): Self.durations(text, low, high)
-    case .choice(let names): names.contains(text) ? .text(text) : nil
-    case .boolean: text == "true" ? .boolean(true) : text == "false" ? .boolean(false) : nil
-    case .natsURL: NATSURL.isValidList(text) ? .text(text) : nil
-    case .origins: Self.origins(text) == nil ? nil : .text(text)
-    case .addresses: AddressRange.list(text) == nil ? nil : .text(text)
-    }
+  package let read: @Sendable (String) -> Value?
+  /// The value as an operator would write it, without credentials.
+  package let text: @Sendable (Value) -> String
+
+  private init(
+    _ typeName: String, _ accepts: String, demand: String? = nil,
+    read: @escaping @Sendable (String) -> Value?, text: @escaping @Sendable (Value) -> String
+  ) {
+    self.typeName = typeName
+    self.accepts = accepts
+    self.demand = demand ?? accepts
+    self.read = read
+    self.text = text
+  }
+}
+
+extension ValueKind where Value == String {
+  private init(
+    _ typeName: String, _ accepts: String, demand: String? = nil,
+    _ isAcceptable: @escaping @Sendable (String) -> Bool
+  ) {
+    self.init(
+      typeName, accepts, demand: demand, read: { isAcceptable($0) ? $0 : nil }, text: { $0 })
   }
 
-  /// The origins in a list: each as a browser writes it, or `*`. nil where one is none.
-  package static func origins(_ text: String) -> [String]? {
-    let parts = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
-    return parts.count <= 64 && parts.allSatisfy(isOrigin) ? parts : nil
+  package static var clusterName: Self {
+    Self("text", "1 to 32 letters, digits, '-' and '_'") { isName($0, most: 32, others: "-_") }
+  }
+  package static var nodeName: Self {
+    Self("text", "1 to 128 letters, digits, '.', '-' and '_'") {
+      isName($0, most: 128, others: "-_.")
+    }
+  }
+  package static var host: Self {
+    Self("address", "an IP address or a host name") { isName($0, most: 253, others: "-.:%_") }
+  }
+  package static var path: Self { Self("path", "the path of a file", isLine) }
+  package static var line: Self { Self("text", "a line of text", isLine) }
+  package static var natsURL: Self {
+    Self(
+      "url", "one URL or several",
+      demand: "a URL such as nats://127.0.0.1:4222, or several separated by commas",
+      read: { NATSURL.isValidList($0) ? $0 : nil }, text: NATSURL.withoutCredentials)
+  }
+
+  private static func isLine(_ text: String) -> Bool {
+    !text.isEmpty && text.utf8.count <= 4096 && text.utf8.allSatisfy { $0 >= 32 && $0 != 127 }
+  }
+
+  private static func isName(_ text: String, most: Int, others: String) -> Bool {
+    (1...most).contains(text.utf8.count)
+      && text.unicodeScalars.allSatisfy {
+        switch $0 {
+        case "a"..."z", "A"..."Z", "0"..."9": true
+        default: others.unicodeScalars.contains($0)
+        }
+      }
+  }
+}
+
+extension ValueKind where Value == Bool {
+  package static var boolean: Self {
+    Self("boolean", "true or false", read: { Bool($0) }, text: { "\($0)" })
+  }
+}
+
+extension ValueKind where Value: FixedWidthInteger {
+  package static func integer(_ range: ClosedRange<Value>) -> Self {
+    let accepts = "\(range.lowerBound) to \(range.upperBound)"
+    return Self(
+      "integer", accepts, demand: "a whole number from " + accepts,
+      read: { Value($0).flatMap { range.contains($0) ? $0 : nil } }, text: { "\($0)" })
+  }
+}
+
+extension ValueKind where Value: RawRepresentable & CaseIterable, Value.RawValue == String {
+  /// One of the enumeration's names.
+  package static var choice: Self {
+    let names = Value.allCases.map(\.rawValue).joined(separator: ", ")
+    return Self(
+      "choice", names, demand: "one of " + names, read: { Value(rawValue: $0) },
+      text: { $0.rawValue })
+  }
+}
+
+extension ValueKind where Value == Span {
+  /// - Parameters:
+  ///   - low: the shortest, in seconds.
+  ///   - high: the longest, in seconds.
+  static func duration(_ low: Double, _ high: Double) -> Self {
+    let accepts = range(low, high)
+    return Self(
+      "duration", accepts,
+      demand:
+        "a duration from \(accepts), such as 30s, 500ms, 2m, 1h or 90d (a bare number is seconds)",
+      read: { span($0, low, high) }, text: { DurationText.text(microseconds: $0.microseconds) })
+  }
+
+  fileprivate static func range(_ low: Double, _ high: Double) -> String {
+    "\(DurationText.text(seconds: low)) to \(DurationText.text(seconds: high))"
+  }
+
+  fileprivate static func span(_ text: String, _ low: Double, _ high: Double) -> Span? {
+    guard let value = DurationText.microseconds(text) else { return nil }
+    let seconds = Double(value) / 1e6
+    return seconds >= low && seconds <= high ? Span(microseconds: value) : nil
+  }
+}
+
+extension ValueKind where Value == Duration {
+  /// As for `Span`.
+  static func duration(_ low: Double, _ high: Double) -> Self {
+    let spans = ValueKind<Span>.duration(low, high)
+    return Self(
+      spans.typeName, spans.accepts, demand: spans.demand,
+      read: { spans.read($0).map { .microseconds($0.microseconds) } },
+      text: { spans.text(Span(microseconds: Int64($0 / .microseconds(1)))) })
+  }
+}
+
+extension ValueKind where Value == [Span] {
+  /// - Parameters:
+  ///   - low: the shortest of them, in seconds.
+  ///   - high: the longest of them, in seconds.
+  static func durations(_ low: Double, _ high: Double) -> Self {
+    let range = ValueKind<Span>.range(low, high)
+    return Self(
+      "durations", "up to 16, each \(range)",
+      demand: "durations separated by commas, each from \(range), at most 16, such as 500ms,1s,2s",
+      read: { list($0, most: 16) { ValueKind<Span>.span($0, low, high) } },
+      text: { $0.map { DurationText.text(microseconds: $0.microseconds) }.joined(separator: ",") })
+  }
+}
+
+extension ValueKind where Value == [AddressRange] {
+  static var addresses: Self {
+    Self(
+      "addresses", "up to 256",
+      demand: "IP addresses or ranges such as 10.0.0.0/8 separated by commas, at most 256",
+      read: { AddressRange.list($0) }, text: { $0.map(\.description).joined(separator: ",") })
+  }
+}
+
+extension ValueKind where Value == [String] {
+  /// Origins of web pages, as browsers write them, or `*`.
+  package static var origins: Self {
+    Self(
+      "origins", "up to 64, or *",
+      demand: "origins such as https://app.example separated by commas, at most 64, or *",
+      read: { list($0, most: 64) { isOrigin($0) ? $0 : nil } }, text: { $0.joined(separator: ",") })
   }
 
   private static func isOrigin(_ text: String) -> Bool {
@@ -97,64 +175,15 @@ package enum ValueKind: Sendable, Equatable {
         }
       }
   }
-
-  private static func microseconds(_ text: String, _ low: Double, _ high: Double) -> Int64? {
-    guard let value = DurationText.microseconds(text) else { return nil }
-    let seconds = Double(value) / 1e6
-    return seconds >= low && seconds <= high ? value : nil
-  }
-
-  private static func durations(_ text: String, _ low: Double, _ high: Double) -> SettingValue? {
-    let parts = text.split(separator: ",", omittingEmptySubsequences: false)
-    guard parts.count <= 16 else { return nil }
-    var values: [Int64] = []
-    for part in parts {
-      guard let value = microseconds(String(part), low, high) else { return nil }
-      values.append(value)
-    }
-    return .microsecondsList(values)
-  }
 }
 
-/// A value that has been read and found acceptable.
-package enum SettingValue: Sendable, Equatable {
-  case text(String)
-  case integer(Int)
-  case microseconds(Int64)
-  case microsecondsList([Int64])
-  case boolean(Bool)
-
-  /// As one would write it.
-  package var shown: String {
-    switch self {
-    case .text(let text): text
-    case .integer(let number): "\(number)"
-    case .microseconds(let value): DurationText.text(microseconds: value)
-    case .microsecondsList(let values):
-      values.map(DurationText.text(microseconds:)).joined(separator: ",")
-    case .boolean(let flag): "\(flag)"
-    }
-  }
-}
-
-extension ValueKind.TextRule {
-  fileprivate func accepts(_ text: String) -> Bool {
-    switch self {
-    case .clusterName: Self.isName(text, most: 32, others: "-_")
-    case .nodeName: Self.isName(text, most: 128, others: "-_.")
-    case .host: Self.isName(text, most: 253, others: "-.:%_")
-    case .path, .line:
-      !text.isEmpty && text.utf8.count <= 4096 && text.utf8.allSatisfy { $0 >= 32 && $0 != 127 }
-    }
-  }
-
-  private static func isName(_ text: String, most: Int, others: String) -> Bool {
-    (1...most).contains(text.utf8.count)
-      && text.unicodeScalars.allSatisfy {
-        switch $0 {
-        case "a"..."z", "A"..."Z", "0"..."9": true
-        default: others.unicodeScalars.contains($0)
-        }
-      }
-  }
+/// Reads a list separated by commas.
+/// - Returns: nil where an element is not acceptable, or there are more than `most`.
+private func list<Element>(
+  _ text: String, most: Int, _ read: (String) -> Element?
+) -> [Element]? {
+  let parts = text.split(separator: ",", omittingEmptySubsequences: false)
+  guard parts.count <= most else { return nil }
+  let elements = parts.compactMap { read(String($0)) }
+  return elements.count == parts.count ? elements : nil
 }

@@ -77,7 +77,7 @@ package struct PushProviders: Sendable, Equatable, Decodable {
   ) -> ConfigurationError {
     ConfigurationError([
       .init(
-        setting: SettingKey.pushProviders.rawValue, value: path, origin: origin, problem: text,
+        setting: "pushProviders", value: path, origin: origin, problem: text,
         remedy: remedy)
     ])
   }
@@ -148,7 +148,7 @@ package struct PushProviders: Sendable, Equatable, Decodable {
     func add(_ key: String, _ value: String?, _ text: String, _ remedy: String) {
       out.append(
         .init(
-          setting: "\(SettingKey.pushProviders.rawValue): \(key)", value: value, origin: origin,
+          setting: "pushProviders: \(key)", value: value, origin: origin,
           problem: text, remedy: remedy))
     }
     if apns.isEmpty, fcm.isEmpty, webPush.isEmpty {

@@ -131,7 +131,7 @@ struct PushSenders: Sendable {
   private static func problem(_ error: any Error) -> ConfigurationError {
     ConfigurationError([
       .init(
-        setting: SettingKey.pushProviders.rawValue, value: nil, origin: nil, problem: "\(error)",
+        setting: "pushProviders", value: nil, origin: nil, problem: "\(error)",
         remedy: "docs/configuration.md says what each entry needs.")
     ])
   }

@@ -51,10 +51,12 @@ struct NodeLauncher {
           logger.error("the bus is closed for good", metadata: .keys([.error: "\(reason)"]))
         }
         let connect = { @Sendable [roles] in
-          try await Self.connect(configuration, as: roles.rawValue, $0, bus, logger)
+          try await NATSBus.connect(
+            configuration, role: roles.rawValue, wait: $0, watch: bus, logger)
         }
         try await runner.run(
-          on: connect, busName: Self.shownURL(configuration), beside: [bus], watch)
+          on: connect, busName: NATSURL.withoutCredentials(configuration.natsURL), beside: [bus],
+          watch)
       }
     }
   }
@@ -65,8 +67,8 @@ struct NodeLauncher {
   {
     do {
       let settings = try Self.settings(flags: flags, file: file)
-      let configuration = try NodeConfiguration(
-        settings, roles: roles, generatedNodeID: Self.generatedNodeID(roles))
+      let configuration = try settings.node(
+        for: roles, generatedNodeID: Self.generatedNodeID(roles))
       if bus == .nats { try Self.checkAccess(configuration, settings) }
       guard roles.hasEdge || roles.hasCoordinator, let path = configuration.keysFile else {
         return (settings, configuration, nil, nil)
@@ -98,7 +100,7 @@ struct NodeLauncher {
   {
     do {
       let settings = try settings(flags: flags, file: file)
-      let configuration = try NodeConfiguration(settings, roles: nil, generatedNodeID: "")
+      let configuration = try settings.node(for: nil, generatedNodeID: "")
       try checkAccess(configuration, settings)
       return settings
     } catch {
@@ -118,7 +120,7 @@ struct NodeLauncher {
     return try ResolvedSettings.resolve(flags: flags, environment: environment, file: read)
   }
 
-  /// What NATS would be told too late, and in other words.
+  /// Checks the files for NATS, which the library would refuse later and without naming the setting.
   private static func checkAccess(
     _ configuration: NodeConfiguration, _ settings: ResolvedSettings
   ) throws(ConfigurationError) {
@@ -126,12 +128,7 @@ struct NodeLauncher {
       try configuration.natsAccess.check()
     } catch {
       let key = SettingKey(rawValue: error.part.rawValue)
-      throw ConfigurationError([
-        .init(
-          setting: error.part.rawValue, value: key.flatMap { settings[$0]?.shown },
-          origin: key.flatMap { settings.entries[$0]?.origin }, problem: error.description,
-          remedy: nil)
-      ])
+      throw ConfigurationError([settings.problem(key, error.description, nil)])
     }
   }
 
@@ -139,7 +136,7 @@ struct NodeLauncher {
     throws(ConfigurationError) -> PushProviders?
   {
     guard let path = configuration.pushProvidersFile else { return nil }
-    return try PushProviders.read(path: path, origin: settings.entries[.pushProviders]?.origin)
+    return try PushProviders.read(path: path, origin: settings.origin(of: "pushProviders"))
   }
 
   /// Reads the file of providers and every key that it names.
@@ -160,12 +157,8 @@ struct NodeLauncher {
     do {
       return try AppKeys.load(path: path)
     } catch {
-      throw ConfigurationError([
-        .init(
-          setting: SettingKey.keysFile.rawValue, value: path,
-          origin: settings.entries[.keysFile]?.origin, problem: "\(error.what)",
-          remedy: "\(error.remedy). " + (Setting.of(.keysFile).remedy ?? ""))
-      ])
+      let remedy = "\(error.remedy). " + (Setting.of("keysFile")?.remedy ?? "")
+      throw ConfigurationError([settings.problem("keysFile", error.what, remedy)])
     }
   }
 
@@ -179,77 +172,9 @@ struct NodeLauncher {
     do {
       return try EdgeTLS(certificateFile: certificate, keyFile: key)
     } catch {
-      let setting: SettingKey = error.part == .certificate ? .tlsCertificate : .tlsKey
-      throw ConfigurationError([
-        .init(
-          setting: setting.rawValue, value: error.file, origin: settings.entries[setting]?.origin,
-          problem: error.what, remedy: error.remedy)
-      ])
+      let key: SettingKey = error.part == .certificate ? "tlsCertificate" : "tlsKey"
+      throw ConfigurationError([settings.problem(key, error.what, error.remedy)])
     }
-  }
-
-  /// Connects, and waits where nobody can be reached: servers start at the same time, and one that is
-  /// away for a moment must not end a node. A server that refuses ends it.
-  private static func connect(
-    _ configuration: NodeConfiguration, as role: String, _ wait: StartWait, _ watch: BusWatch,
-    _ logger: Logger
-  ) async throws -> NATSBus {
-    // The number of shards is not known yet; streams and buckets are named without it.
-    var options = NATSOptions(subjects: Subjects(cluster: configuration.cluster, shardCount: 1))
-    options.access = configuration.natsAccess
-    options.role = role
-    options.onEvent = { event in
-      log(event, logger)
-      if case .failure(let text) = event { watch.failed(text) }
-      if event == .closed { watch.hasClosed() }
-    }
-    let shown = shownURL(configuration)
-    if !configuration.natsAccess.demandsTLS(of: configuration.natsURL),
-      NATSURL.leavesTheMachine(configuration.natsURL)
-    {
-      logger.warning(
-        "What this node says to NATS, its password included, goes through the network as clear text.",
-        metadata: .keys([.nats: "\(shown)"]))
-    }
-    let retry = wait.retryPolicy(for: "NATS", at: shown, limit: configuration.startTimeout)
-    do {
-      return try await retry { [options] in
-        try await NATSBus.connect(
-          url: configuration.natsURL, name: configuration.nodeID, options: options)
-      }
-    } catch let error as BusError where error.isTransient {
-      throw StartError.failure(
-        """
-        NATS at \(shown) cannot be reached: \(error).
-          --nats-url or CALLMESH_NATS_URL says where it is; for a first try: nats-server -js
-        """)
-    } catch let error as BusError {
-      throw StartError.failure(
-        """
-        NATS at \(shown) does not take this node: \(error).
-          natsUser and natsPasswordFile, or natsCredentials, say who it is; natsCA, natsCertificate and \
-        natsKey are for TLS (docs/operations.md).
-        """)
-    }
-  }
-
-  private static func log(_ event: NATSEvent, _ logger: Logger) {
-    switch event {
-    case .connected(let server):
-      logger.info("bus connected", metadata: .keys([.nats: "\(server)"]))
-    case .disconnected:
-      logger.warning("bus disconnected")
-    case .reconnected(let server):
-      logger.notice("bus connected again", metadata: .keys([.nats: "\(server)"]))
-    case .closed:
-      logger.info("bus closed")
-    case .failure(let text):
-      logger.warning("bus reports", metadata: .keys([.error: "\(text)"]))
-    }
-  }
-
-  private static func shownURL(_ configuration: NodeConfiguration) -> String {
-    NATSURL.withoutCredentials(configuration.natsURL)
   }
 
   private static func generatedNodeID(_ roles: NodeRoles) -> String {

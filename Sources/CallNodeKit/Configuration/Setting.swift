@@ -1,0 +1,90 @@
+/// One row of the table of settings: the single source of flags, help, errors, `callnode config` and the
+/// documentation. The default is the value of the property in `NodeConfiguration()`.
+package struct Setting: Sendable {
+  package let key: SettingKey
+  package private(set) var group = SettingGroup.node
+  /// The type as documentation and help name it.
+  package let typeName: String
+  /// The values that it takes, in short.
+  package let accepts: String
+  /// The values that it takes, as the end of "must be …".
+  package let demand: String
+  /// One or two sentences of what it does.
+  package let meaning: String
+  /// What to do when a value is refused, beyond what `demand` says.
+  package let remedy: String?
+  /// The default as help and documentation show it.
+  package let defaultText: String
+  /// Whether there is a value when nobody gives one.
+  package let hasDefault: Bool
+  private let writer: @Sendable (String, inout NodeConfiguration) -> Bool
+  private let reader: @Sendable (NodeConfiguration) -> String
+
+  /// - Parameters:
+  ///   - path: the property that holds the value, with the default.
+  ///   - unset: how the default comes about when the property is empty.
+  package init<Value: Sendable>(
+    _ key: SettingKey, _ path: any WritableKeyPath<NodeConfiguration, Value> & Sendable,
+    _ kind: ValueKind<Value>, unset: String = "none", _ meaning: String, remedy: String? = nil
+  ) {
+    self.init(
+      key, kind, unset, meaning, remedy, writer: { $1[keyPath: path] = $0 },
+      reader: { $0[keyPath: path] })
+  }
+
+  /// As above, for a property that is nil by default.
+  package init<Value: Sendable>(
+    _ key: SettingKey, _ path: any WritableKeyPath<NodeConfiguration, Value?> & Sendable,
+    _ kind: ValueKind<Value>, unset: String = "none", _ meaning: String, remedy: String? = nil
+  ) {
+    self.init(
+      key, kind, unset, meaning, remedy, writer: { $1[keyPath: path] = $0 },
+      reader: { $0[keyPath: path] })
+  }
+
+  private init<Value: Sendable>(
+    _ key: SettingKey, _ kind: ValueKind<Value>, _ unset: String, _ meaning: String,
+    _ remedy: String?, writer: @escaping @Sendable (Value, inout NodeConfiguration) -> Void,
+    reader: @escaping @Sendable (NodeConfiguration) -> Value?
+  ) {
+    self.key = key
+    typeName = kind.typeName
+    accepts = kind.accepts
+    demand = kind.demand
+    self.meaning = meaning
+    self.remedy = remedy
+    self.writer = { text, node in
+      guard let value = kind.read(text) else { return false }
+      writer(value, &node)
+      return true
+    }
+    self.reader = { reader($0).map(kind.text) ?? "" }
+    let standard = self.reader(NodeConfiguration())
+    hasDefault = !standard.isEmpty
+    defaultText = hasDefault ? standard : unset
+  }
+
+  /// Writes the value that `text` stands for.
+  /// - Returns: false where the text is not acceptable.
+  package func write(_ text: String, to node: inout NodeConfiguration) -> Bool {
+    writer(text, &node)
+  }
+
+  /// Returns the value as an operator would write it, without credentials; nil where there is none.
+  package func text(_ node: NodeConfiguration) -> String? {
+    let text = reader(node)
+    return text.isEmpty ? nil : text
+  }
+
+  @resultBuilder enum Rows {
+    static func buildBlock(_ rows: Setting...) -> [Setting] { rows }
+  }
+
+  static func rows(_ group: SettingGroup, @Rows _ rows: () -> [Setting]) -> [Setting] {
+    rows().map { row in
+      var row = row
+      row.group = group
+      return row
+    }
+  }
+}
