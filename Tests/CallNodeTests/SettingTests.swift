@@ -82,7 +82,9 @@ import Testing
       .appending(path: "docs/configuration.md")
     let lines = try String(contentsOf: path, encoding: .utf8).split(separator: "\n")
     // Code is marked in the documentation only, and names in quotes in help only.
-    func plain(_ row: some StringProtocol) -> String { String(row).filter { $0 != "`" && $0 != "'" } }
+    func plain(_ row: some StringProtocol) -> String {
+      String(row).filter { $0 != "`" && $0 != "'" }
+    }
     let documented = lines.filter { $0.contains(" | `CALLMESH_") }
     let expected = Setting.all.map { setting in
       let cells = [
