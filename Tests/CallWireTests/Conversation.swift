@@ -302,7 +302,7 @@ struct Conversation {
         let result: TokenStepResult
         switch step {
         case .read(let fingerprint, _): result = .read(owners[fingerprint], revision: 0)
-        case .tell: result = .told
+        case .notify: result = .notified
         case .claim(let fingerprint, let owner, _):
           owners[fingerprint] = owner
           result = .claimed
