@@ -103,6 +103,8 @@ let package = Package(
     .executable(name: "callload", targets: ["callload"]),
     .executable(name: "callsim", targets: ["callsim"]),
     .executable(name: "apnssim", targets: ["apnssim"]),
+    // For apps. The names of calls, states and errors are in CallCore, those of codecs in CallWire.
+    .library(name: "CallClient", targets: ["CallClient", "CallWire", "CallCore"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-nio.git", from: "2.101.2"),

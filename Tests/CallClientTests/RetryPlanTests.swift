@@ -9,11 +9,9 @@ import Testing
     var random = SplitMix64(seed: 3)
 
     init(edges: Int = 2, deadline: Span = .seconds(15)) {
-      plan = RetryPlan(
-        edges: edges,
-        limits: .init(
-          deadline: deadline, attemptTimeout: .seconds(6), backoffMinimum: .milliseconds(250),
-          backoffMaximum: .seconds(4)), now: now)
+      var options = EdgeHTTPClient.Options()
+      options.deadline = deadline
+      plan = RetryPlan(edges: edges, limits: options, now: now)
     }
 
     mutating func next() -> RetryPlan.Step { plan.next(now: now, random: &random) }

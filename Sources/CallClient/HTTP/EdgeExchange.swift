@@ -2,11 +2,11 @@ internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
 
-/// A request to an edge. What it holds of secrets is printed by nothing.
+/// A request to an edge. Its description leaves out its secrets.
 struct EdgeRequest: Sendable, CustomStringConvertible {
   var method: String
   var path: String
-  /// The scheme and what follows; empty: none.
+  /// Scheme and credential; empty: none.
   var authorization: String
   var body: [UInt8]
 
@@ -18,19 +18,19 @@ struct EdgeResponse: Sendable {
   var body: [UInt8]
 }
 
-/// Why there is no response.
+/// Why an exchange has no response.
 enum EdgeFailure: Error {
   case connect
   case broken
-  /// The other side is not known to be an edge; in words.
+  /// The server is not trusted; the text says why.
   case tls(String)
   case timedOut
-  /// More than an edge would ever answer.
+  /// The response is larger than any of an edge.
   case tooLarge
 }
 
-/// One request and its response, on a connection of their own: whoever is woken by a push makes one
-/// request, and then none for hours.
+/// One request and its response on a connection of their own: an app that a push woke sends one request,
+/// and then none for hours.
 final class EdgeExchange: ChannelInboundHandler {
   typealias InboundIn = HTTPClientResponsePart
   typealias OutboundOut = HTTPClientRequestPart
@@ -50,8 +50,8 @@ final class EdgeExchange: ChannelInboundHandler {
     self.promise = promise
   }
 
-  /// Connects, asks, and closes.
-  /// - Throws: `EdgeFailure`, at the latest when the time is over or the task is cancelled.
+  /// Connects, sends the request, and closes the connection after the response.
+  /// - Throws: `EdgeFailure`, at the latest after the timeout or when the task is cancelled.
   static func run(
     _ request: EdgeRequest, to address: EdgeAddress, timeout: TimeAmount, _ trust: EdgeTrust,
     on eventLoop: any EventLoop
@@ -77,7 +77,7 @@ final class EdgeExchange: ChannelInboundHandler {
     }
     promise.futureResult.whenComplete { _ in
       timer.cancel()
-      // Also one that comes about after the time is over.
+      // Also a connection that is established after the timeout.
       connected.whenSuccess { $0.close(promise: nil) }
     }
     return try await withTaskCancellationHandler {
@@ -103,7 +103,7 @@ final class EdgeExchange: ChannelInboundHandler {
     let head = HTTPRequestHead(
       version: .http1_1, method: HTTPMethod(rawValue: request.method), uri: request.path,
       headers: headers)
-    // NIO refuses headers that hold what no header may; then nothing was sent.
+    // NIO rejects invalid characters in headers before it sends anything.
     let written = context.eventLoop.makePromise(of: Void.self)
     let promise = promise
     written.futureResult.whenFailure { _ in promise.fail(EdgeFailure.broken) }
@@ -119,7 +119,7 @@ final class EdgeExchange: ChannelInboundHandler {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
     case .head(let head):
-      // 1xx come before the answer.
+      // 1xx heads precede the response.
       if head.status.code >= 200 {
         response = EdgeResponse(status: Int(head.status.code), body: [])
       }

@@ -3,19 +3,20 @@ public import CallWire
 package import NIOCore
 internal import NIOPosix
 
-/// What a device does over HTTP, without a session: registers, and speaks of a call that a push told
-/// it of.
+/// Requests of a device without a session, over HTTP: it registers, and acts on a call that a push
+/// announced.
 ///
-/// Each request is retransmitted, to the next edge, until one answers or `Options.deadline` is over; all
-/// of them may be said twice. HTTPS where the edge is at `wss://`.
+/// Each request is retried at the next edge until one answers or `Options.deadline` has passed. All
+/// requests are idempotent. HTTPS is used where the edge is at `wss://`.
 public struct EdgeHTTPClient: Sendable {
   public struct Options: Sendable {
-    /// For a request with all its attempts. An app that a push woke has some 30 s in all.
+    /// The limit of a request with all its attempts. An app that a push woke has some 30 s in all.
     public var deadline: Span = .seconds(15)
-    /// For one attempt. An edge waits up to 5 s for the cluster.
+    /// The limit of one attempt, connecting included. An edge waits up to 5 s for the cluster.
     public var attemptTimeout: Span = .seconds(6)
-    /// The wait before the next attempt doubles with each, with jitter.
+    /// The wait before the second attempt. It doubles with each further attempt, with jitter of half.
     public var backoffMinimum: Span = .milliseconds(250)
+    /// The longest wait between attempts.
     public var backoffMaximum: Span = .seconds(4)
     public init() {}
   }
@@ -26,8 +27,8 @@ public struct EdgeHTTPClient: Sendable {
   private let group: any EventLoopGroup
 
   /// - Parameters:
-  ///   - edges: `wss://host:port` or `ws://host:port`, in order of preference. Others are left out.
-  ///   - trust: whom to believe to be an edge at `wss://`.
+  ///   - edges: `wss://host:port` or `ws://host:port`, in order of preference. Invalid ones are ignored.
+  ///   - trust: the authorities for edges at `wss://`.
   public init(edges: [String], options: Options = Options(), trust: EdgeTrust = .system) {
     self.init(
       edges: edges, options: options, trust: trust, group: MultiThreadedEventLoopGroup.singleton)
@@ -40,11 +41,12 @@ public struct EdgeHTTPClient: Sendable {
     self.group = group
   }
 
-  /// Stores a device's push tokens, and what it can do.
+  /// Stores a device's push tokens and capabilities.
   /// - Parameters:
-  ///   - device: nil where the token names it.
+  ///   - device: the device's id; nil if the token names it.
   ///   - token: the user's JWT.
-  /// - Throws: the cluster's refusal, or `tryAgain` where no edge answered in time; so do all others.
+  /// - Returns: the registration as stored.
+  /// - Throws: `CallError`: the cluster's refusal, or `tryAgain` if no edge answered in time.
   public func register(
     _ request: RegistrationRequest, device: DeviceID? = nil, token: String
   ) async throws(CallError) -> RegisteredInfo {
@@ -55,7 +57,8 @@ public struct EdgeHTTPClient: Sendable {
       HTTPBodies.readRegistered)
   }
 
-  /// Forgets a device, at logout.
+  /// Removes a device's registration, at logout.
+  /// - Throws: `CallError`, as `register`.
   public func unregister(_ device: DeviceID, token: String) async throws(CallError) {
     try await perform(
       EdgeRequest(
@@ -64,14 +67,14 @@ public struct EdgeHTTPClient: Sendable {
     ) { _ in () }
   }
 
-  /// What a push allows. See `PushActions`.
+  /// The actions that a push allows. See `PushActions`.
   public func actions(callee: String, call: CallID, capability: String) -> PushActions {
     PushActions(client: self, callee: callee, call: call, capability: capability)
   }
 
   // MARK: Inside
 
-  /// - Parameter read: nil for a body that no edge would write.
+  /// - Parameter read: decodes a response's body; nil for a body that no edge writes.
   func perform<Value: Sendable>(
     _ request: EdgeRequest, _ read: ([UInt8]) -> Value?
   ) async throws(CallError) -> Value {
@@ -79,7 +82,7 @@ public struct EdgeHTTPClient: Sendable {
     let start = clock.now
     var now: Timestamp { Timestamp(microseconds: (clock.now - start).wholeMicroseconds) }
     var random = SystemRandomNumberGenerator()
-    var plan = RetryPlan(edges: edges.count, limits: limits, now: now)
+    var plan = RetryPlan(edges: edges.count, limits: options, now: now)
     while true {
       switch plan.next(now: now, random: &random) {
       case .giveUp(let error): throw error
@@ -104,8 +107,8 @@ public struct EdgeHTTPClient: Sendable {
     }
   }
 
-  /// - Returns: nil: the request is to be retransmitted, if there is time.
-  /// - Throws: the refusal.
+  /// - Returns: the decoded response; nil: the request is to be retried if there is time.
+  /// - Throws: a final refusal.
   private static func take<Value>(
     _ response: EdgeResponse?, _ plan: inout RetryPlan, _ read: ([UInt8]) -> Value?
   ) throws(CallError) -> Value? {
@@ -114,7 +117,7 @@ public struct EdgeHTTPClient: Sendable {
       return nil
     }
     if response.status == 200 {
-      // Another body is something between's, as of a network that wants its guests to log in.
+      // Another body is that of a middlebox, such as the login page of a guest network.
       if let value = read(response.body) { return value }
       plan.failed()
       return nil
@@ -125,12 +128,6 @@ public struct EdgeHTTPClient: Sendable {
     }
     if plan.refused(error, status: response.status) { return nil }
     throw error
-  }
-
-  private var limits: RetryPlan.Limits {
-    RetryPlan.Limits(
-      deadline: options.deadline, attemptTimeout: options.attemptTimeout,
-      backoffMinimum: options.backoffMinimum, backoffMaximum: options.backoffMaximum)
   }
 
   /// Percent-encoded, as one segment of a path (RFC 3986, 2.3).

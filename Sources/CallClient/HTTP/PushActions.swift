@@ -1,16 +1,18 @@
 public import CallCore
 internal import CallWire
 
-/// What an app can do with a push for a call before it has a session, or without ever having one:
-/// ask whether the call still rings, decline it, or say that this device is busy.
+/// Actions on a call that a push announced, without a session: ask whether the call still rings, decline
+/// it, or report that this device is busy.
 ///
-///     let actions = client.actions(callee: "bob", call: call, capability: capability)
-///     let state = try await actions.decline()
+/// ```swift
+/// let actions = client.actions(callee: "bob", call: call, capability: capability)
+/// let state = try await actions.decline()
+/// ```
 ///
-/// The push's capability is the whole login: it is good for this call, user and device only, and for
-/// as long as the cluster remembers the call. Each takes effect once; a repeat is answered alike.
+/// The push's capability is the credential. It is valid for this call, user and device only, as long as
+/// the cluster remembers the call. The actions are idempotent.
 public struct PushActions: Sendable {
-  /// Of the callee, whom the push was for.
+  /// The callee's user id: the user that the push was for.
   public let callee: String
   public let call: CallID
   let client: EdgeHTTPClient
@@ -23,20 +25,22 @@ public struct PushActions: Sendable {
     self.capability = capability
   }
 
-  /// - Returns: the call as this device may see it.
-  /// - Throws: `expired` when the call is long over; `notAccepted` where the capability is not for
-  ///   this call; `tryAgain` where no edge answered in time. So do the others.
+  /// Asks for the call's state.
+  /// - Throws: `CallError`: `expired` if the call is long over, `notAccepted` if the capability is not for
+  ///   this call, `tryAgain` if no edge answered in time.
   public func state() async throws(CallError) -> CallState {
     try await ask("GET", "", [])
   }
 
-  /// - Parameter scope: for the user, so that the call ends; or for this device only.
+  /// Declines the call: for the user, which ends it, or for this device alone.
+  /// - Throws: `CallError`, as `state`.
   @discardableResult
   public func decline(_ scope: DeclineScope = .everywhere) async throws(CallError) -> CallState {
     try await ask("POST", "/decline", HTTPBodies.encode(HTTPBodies.Decline(scope: scope)))
   }
 
-  /// This device is busy; the others ring on.
+  /// Reports that this device is busy. The user's other devices keep ringing.
+  /// - Throws: `CallError`, as `state`.
   @discardableResult
   public func busy() async throws(CallError) -> CallState {
     try await ask("POST", "/busy", HTTPBodies.encode(HTTPBodies.Busy()))
@@ -53,7 +57,7 @@ public struct PushActions: Sendable {
   }
 }
 
-/// The capability is printed by nothing.
+/// Descriptions and mirrors leave out the capability.
 extension PushActions: CustomStringConvertible, CustomReflectable {
   public var description: String { "PushActions(\(call))" }
   public var customMirror: Mirror {

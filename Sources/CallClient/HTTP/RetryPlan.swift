@@ -1,37 +1,18 @@
 package import CallCore
 
-/// When an HTTP request to the edges is retransmitted, and when not. A pure machine: one per request.
+/// The retry policy of one HTTP request to the edges, as a pure state machine.
 ///
-/// Every request of the device protocol may be said twice, so one whose answer was lost is said
-/// again like one that never arrived.
+/// Every request of the device protocol is idempotent, so one whose response was lost is retried like one
+/// that never arrived.
 package struct RetryPlan: Sendable {
-  package struct Limits: Sendable, Equatable {
-    /// From the first attempt on; no attempt begins or lasts beyond it.
-    package var deadline: Span
-    /// Of one attempt, connecting included.
-    package var attemptTimeout: Span
-    /// The wait doubles with each attempt, with jitter of half.
-    package var backoffMinimum: Span
-    package var backoffMaximum: Span
-
-    package init(
-      deadline: Span, attemptTimeout: Span, backoffMinimum: Span, backoffMaximum: Span
-    ) {
-      self.deadline = deadline
-      self.attemptTimeout = attemptTimeout
-      self.backoffMinimum = backoffMinimum
-      self.backoffMaximum = backoffMaximum
-    }
-  }
-
   package enum Step: Sendable, Equatable {
-    /// Ask the edge with this number, for so long at most.
+    /// Send the request to the edge with this index and wait for at most this long.
     case attempt(edge: Int, timeout: Span)
     case wait(Span)
     case giveUp(CallError)
   }
 
-  private let limits: Limits
+  private let limits: EdgeHTTPClient.Options
   private let edges: Int
   private let endsAt: Timestamp
   private var attempts = 0
@@ -39,14 +20,14 @@ package struct RetryPlan: Sendable {
   private var retryAfter: Span = .milliseconds(0)
   private var lastError = CallError(.tryAgain, "No edge answered in time.")
 
-  /// - Parameter edges: how many there are.
-  package init(edges: Int, limits: Limits, now: Timestamp) {
+  /// - Parameter edges: the number of edges.
+  package init(edges: Int, limits: EdgeHTTPClient.Options, now: Timestamp) {
     self.edges = edges
     self.limits = limits
     endsAt = now + limits.deadline
   }
 
-  /// What to do now: at the beginning, after a wait, or after `failed`.
+  /// The next step: at the beginning, after a wait, or after `failed` or `refused`.
   package mutating func next(
     now: Timestamp, random: inout some RandomNumberGenerator
   ) -> Step {
@@ -66,17 +47,17 @@ package struct RetryPlan: Sendable {
     return .attempt(edge: edge, timeout: Span(microseconds: timeout))
   }
 
-  /// The last attempt got no answer, or none that an edge gives.
+  /// The last attempt got no response, or one that is not from an edge.
   package mutating func failed() { retryAfter = .milliseconds(0) }
 
-  /// There was no attempt to speak of: who answers is not believed to be an edge.
+  /// The last attempt failed for a reason that the user can act on: the server is not trusted.
   package mutating func failed(_ problem: String) {
     lastError = CallError(.tryAgain, problem)
     failed()
   }
 
   /// The last attempt was answered with an error.
-  /// - Returns: whether to go on; else the error is the request's.
+  /// - Returns: whether to retry; if not, the error is final.
   package mutating func refused(_ error: CallError, status: Int) -> Bool {
     guard status >= 500 || status == 429 else { return false }
     lastError = error

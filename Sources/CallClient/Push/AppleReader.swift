@@ -1,7 +1,7 @@
 internal import CallCore
 internal import CallWire
 
-/// `callUUID` and `handle`, as in Apple's notes.
+/// The members `callUUID` and `handle`, as in Apple's notes.
 enum AppleReader {
   static func read(
     _ payload: PayloadValue, _ note: CallmeshNote?
@@ -15,7 +15,7 @@ enum AppleReader {
   }
 }
 
-/// `UUID`, `handle` and `hasVideo`, of which the SDK's handler needs all three.
+/// FCSDK's dialect: `UUID`, `handle` and `hasVideo`. The SDK's handler needs all three.
 enum FCSDKReader {
   static func read(
     _ payload: PayloadValue, _ note: CallmeshNote?
@@ -25,7 +25,7 @@ enum FCSDKReader {
     guard let call else { throw .invalid("UUID") }
     let handle = try Member.text("handle", in: payload)
     guard let hasVideo = payload["hasVideo"] else { throw .missing("hasVideo") }
-    // A text is no flag to it, not even "true".
+    // The SDK takes no text for a flag, not even "true".
     guard hasVideo.text == nil, let video = hasVideo.flag else { throw .invalid("hasVideo") }
     return .invite(
       PushInvite(

@@ -1,7 +1,7 @@
 internal import CallCore
 internal import CallWire
 
-/// The object under `callmesh`: Callmesh's own payload, and what stands beside the others'.
+/// The object under `callmesh`: the whole payload of Callmesh's own dialect, and a part of the others'.
 struct CallmeshNote: Equatable {
   var purpose: PushPurpose
   var call: CallID
@@ -18,7 +18,7 @@ struct CallmeshNote: Equatable {
 
   static let version: Int64 = 1
 
-  /// nil: there is none. FCM's map holds it as JSON text.
+  /// Returns nil if the payload has no such object. FCM's map holds it as JSON text.
   init?(in payload: PayloadValue) throws(PushReadError) {
     guard let value = payload["callmesh"] else { return nil }
     var note = value
@@ -59,7 +59,7 @@ struct CallmeshNote: Equatable {
     headers = try Self.headers(note)
   }
 
-  /// Of those that are the same in every dialect.
+  /// Whether this is one of the alert pushes, which are the same in every dialect.
   var isAlert: Bool { purpose == .ended || purpose == .missedNotice }
 
   var news: PushNews {
@@ -109,7 +109,7 @@ struct CallmeshNote: Equatable {
     return Timestamp(microseconds: milliseconds * 1000)
   }
 
-  /// A reason that only later versions know is none.
+  /// The reason; nil also for one that only later versions know.
   private static func reason(_ note: PayloadValue) throws(PushReadError) -> EndReason? {
     guard note["reason"] != nil else { return nil }
     let name = try text("reason", note)

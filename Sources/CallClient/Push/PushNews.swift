@@ -1,6 +1,6 @@
 public import CallCore
 
-/// What a push tells a device.
+/// The content of a push.
 public enum PushNews: Sendable, Equatable {
   case invite(PushInvite)
   case stop(PushStop)
@@ -14,7 +14,7 @@ public enum PushNews: Sendable, Equatable {
     }
   }
 
-  /// What the push was for.
+  /// The purpose of the push.
   public var purpose: PushPurpose {
     switch self {
     case .invite: .ring
@@ -23,7 +23,7 @@ public enum PushNews: Sendable, Equatable {
     }
   }
 
-  /// By the cluster's clock. nil: the payload does not say.
+  /// When the push was sent, by the cluster's clock; nil: the payload does not say.
   public var sentAt: Timestamp? {
     switch self {
     case .invite(let invite): invite.sentAt
@@ -33,26 +33,27 @@ public enum PushNews: Sendable, Equatable {
   }
 }
 
-/// Somebody calls. A hint only: what the cluster answers to `attach` for this call is the truth.
+/// An incoming call. This is a hint only: the cluster's reply to an attach for this call is authoritative.
 public struct PushInvite: Sendable, Equatable {
   public var call: CallID
-  /// The user that is called: with `call` the call's address. nil: the payload does not say.
+  /// The called user, which with `call` makes the call's address; nil: the payload does not say.
   public var callee: String?
-  /// What to show, and CallKit's handle: the caller's user id or number.
+  /// The caller's user id or number, to be shown, and for CallKit's handle.
   public var handle: String
-  /// nil: the payload has only a handle.
+  /// The caller; nil: the payload has only a handle.
   public var caller: Party?
   public var video: Bool
   public var headers: [CustomHeader]
-  /// All by the cluster's clock.
+  /// When the call was placed, by the cluster's clock.
   public var placedAt: Timestamp?
+  /// When the push was sent, by the cluster's clock.
   public var sentAt: Timestamp?
-  /// Until when it rings.
+  /// The end of the ring timeout, by the cluster's clock.
   public var deadline: Timestamp?
-  /// With which to decline, to say busy or to ask the state without logging in. A secret.
+  /// The credential for `PushActions`. A secret.
   public var capability: String?
 
-  public init(
+  package init(
     call: CallID, callee: String? = nil, handle: String, caller: Party? = nil, video: Bool = false,
     headers: [CustomHeader] = [], placedAt: Timestamp? = nil, sentAt: Timestamp? = nil,
     deadline: Timestamp? = nil, capability: String? = nil
@@ -72,8 +73,8 @@ public struct PushInvite: Sendable, Equatable {
   /// Whether the call can still ring.
   public enum Freshness: Sendable, Equatable {
     case rings(remaining: Span)
-    /// A push may come long after it was sent. It must be reported to CallKit all the same where it
-    /// is a VoIP push, and ended at once.
+    /// The push came too late. A VoIP push must be reported to CallKit all the same, and the call ended
+    /// at once.
     case expired(since: Span)
     /// The payload has no deadline.
     case unknown
@@ -82,41 +83,43 @@ public struct PushInvite: Sendable, Equatable {
   /// Judges the push's age.
   ///
   /// - Parameters:
-  ///   - now: by this device's clock.
-  ///   - serverOffset: the cluster's clock less this device's, as the last `attached` had it. A clock
-  ///     that is behind by more than the push has travelled shows by a send time in the future: then
-  ///     the push counts as just sent.
+  ///   - now: the time by this device's clock.
+  ///   - serverOffset: the cluster's clock minus this device's, from the last `attached`. If the send
+  ///     time is in the future by this, the push counts as just sent.
   public func freshness(at now: Timestamp, serverOffset: Span = .seconds(0)) -> Freshness {
     guard let deadline else { return .unknown }
     let now = max(now + serverOffset, sentAt ?? Timestamp(microseconds: .min))
     return now < deadline ? .rings(remaining: deadline - now) : .expired(since: now - deadline)
   }
 
-  /// How long the push travelled; never negative. nil: the payload does not say when it was sent.
+  /// The push's transit time, never negative; nil: the payload does not say when it was sent.
   public func age(at now: Timestamp, serverOffset: Span = .seconds(0)) -> Span? {
     guard let sentAt else { return nil }
     return max(now + serverOffset - sentAt, .seconds(0))
   }
 }
 
-/// The call that a push made ring is over for this device.
+/// The end, for this device, of a call that a push made ring.
 public struct PushStop: Sendable, Equatable {
   public var call: CallID
-  /// Which of the pushes that end a call it is.
+  /// Which kind of push this is.
   public var purpose: PushPurpose
+  /// The called user; nil: the payload does not say.
   public var callee: String?
   /// nil: the payload's dialect does not say.
   public var reason: EndReason?
   /// Who answered, declined or cancelled.
   public var by: Party?
-  /// `CXCallEndedReason`'s raw value, as the dialect's SDK reports it where the payload has no reason.
+  /// The raw value of `CXCallEndedReason`. Without a reason in the payload, the one that the dialect's SDK
+  /// reports.
   public var callKitReason: Int
+  /// When the push was sent, by the cluster's clock.
   public var sentAt: Timestamp?
-  /// Whether the push is of those that must be reported to CallKit as a new call before anything
-  /// else, and ended at once where the call is not known.
+  /// Whether iOS requires that this push is reported to CallKit as a new call first, and ended at once if
+  /// the call is not known.
   public var mustReportCall: Bool
 
-  public init(
+  package init(
     call: CallID, purpose: PushPurpose, callee: String? = nil, reason: EndReason? = nil,
     by: Party? = nil, callKitReason: Int, sentAt: Timestamp? = nil, mustReportCall: Bool = true
   ) {
@@ -141,40 +144,28 @@ public struct MissedCallNotice: Sendable, Equatable {
   public var placedAt: Timestamp?
   public var sentAt: Timestamp?
   public var reason: EndReason?
-
-  public init(
-    call: CallID, callee: String? = nil, handle: String, caller: Party? = nil, video: Bool = false,
-    placedAt: Timestamp? = nil, sentAt: Timestamp? = nil, reason: EndReason? = nil
-  ) {
-    self.call = call
-    self.callee = callee
-    self.handle = handle
-    self.caller = caller
-    self.video = video
-    self.placedAt = placedAt
-    self.sentAt = sentAt
-    self.reason = reason
-  }
 }
 
-// A capability stands in no log.
+// Leaves out the capability, so that no log contains it.
 extension PushInvite: CustomStringConvertible {
   public var description: String {
     "invite to call \(call) by \(handle)" + (capability == nil ? "" : ", with a capability")
   }
 }
 
-/// Why a payload could not be read. Names members, never shows values.
+/// Why a payload could not be read. It names members and never contains values.
 ///
 /// A VoIP push must be reported to CallKit even so: report a call and end it at once.
 public enum PushReadError: Error, Sendable, Equatable, CustomStringConvertible {
   /// Not a JSON object, or too large to be a push.
   case notAPayload
-  /// No push of this dialect: not ours to read.
+  /// A push of another sender or dialect.
   case foreign
+  /// A required member is absent.
   case missing(String)
+  /// A member has a value of the wrong type or form.
   case invalid(String)
-  /// Written by a later version, in a form that this one cannot understand.
+  /// The payload has a later major version.
   case laterVersion(Int64)
 
   public var description: String {

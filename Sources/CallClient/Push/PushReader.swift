@@ -1,7 +1,7 @@
 public import CallCore
 public import CallWire
 
-/// Reads push payloads of one dialect: payload in, typed news out. Never traps, whatever comes.
+/// Decodes push payloads of one dialect. It accepts any input and never traps.
 ///
 /// ```swift
 /// let reader = PushReader(.callmesh)
@@ -11,12 +11,12 @@ public import CallWire
 /// case .missed(let notice): …
 /// }
 /// ```
-/// Each dialect is read with what is ours beside it, under the key `callmesh`, and without: as the
-/// vendor's own server sends it, where there may be no deadline, no capability and no callee.
+/// Each dialect is read with Callmesh's own members under the key `callmesh`, and without them, as the
+/// vendor's own server sends it. Without them there may be no deadline, capability and callee.
 public struct PushReader: Sendable {
   public var dialect: PushDialect
-  /// Major version of the SDK that the app was made with; nil: the newest known. Only Telnyx's
-  /// version 3 reads something else than its successor.
+  /// Major version of the vendor's SDK that the app was built with; nil: the newest known. Only version 3
+  /// of Telnyx's differs from its successor.
   public var sdkMajorVersion: Int?
 
   public init(_ dialect: PushDialect, sdkMajorVersion: Int? = nil) {
@@ -24,19 +24,23 @@ public struct PushReader: Sendable {
     self.sdkMajorVersion = sdkMajorVersion
   }
 
-  /// - Parameter bytes: the payload as JSON; of FCM the `data` map.
+  /// Decodes a payload.
+  /// - Parameter bytes: the payload as JSON; with FCM, the `data` map.
+  /// - Throws: `PushReadError`.
   public func read(_ bytes: [UInt8]) throws(PushReadError) -> PushNews {
     try read(PayloadValue(json: bytes))
   }
 
-  /// - Parameter payload: nil stands for something that is no payload.
+  /// Decodes a payload.
+  /// - Parameter payload: the payload; nil, the result of a failed `PayloadValue.init`, is not a payload.
+  /// - Throws: `PushReadError`.
   public func read(_ payload: PayloadValue?) throws(PushReadError) -> PushNews {
     guard let payload, case .object = payload else { throw .notAPayload }
     let note = try CallmeshNote(in: payload)
-    // Alert pushes are the same in every dialect, and so is what a browser gets.
+    // Alert pushes and browser pushes are the same in every dialect.
     if let note, note.isAlert || dialect == .callmesh { return note.news }
     let news = try readForeign(payload, note)
-    // Both halves must speak of the same thing.
+    // Both parts of the payload must have the same purpose.
     if let note {
       let isInvite = if case .invite = news { true } else { false }
       guard isInvite == (note.purpose == .ring) else { throw .invalid("callmesh.purpose") }
@@ -58,7 +62,7 @@ public struct PushReader: Sendable {
   }
 }
 
-/// What the readers of dialects share.
+/// Helpers of the dialects' readers.
 enum Member {
   static func text(
     _ name: String, in payload: PayloadValue, as path: String? = nil
@@ -76,7 +80,7 @@ enum Member {
     return text
   }
 
-  /// The call's id: the dialect's own, which must not be another than ours.
+  /// The call's id: the dialect's own, which must equal Callmesh's if both are there.
   static func call(
     _ own: CallID?, _ note: CallmeshNote?, _ path: String
   ) throws(PushReadError) -> CallID {
@@ -87,7 +91,7 @@ enum Member {
 }
 
 extension PushInvite {
-  /// An invite of a dialect's own members, and what ours adds.
+  /// An invite of a dialect's own members, completed by Callmesh's.
   init(call: CallID, handle: String, video: Bool? = nil, note: CallmeshNote?) {
     self.init(
       call: call, callee: note?.callee, handle: handle, caller: note?.caller,

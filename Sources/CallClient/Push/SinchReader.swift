@@ -1,8 +1,8 @@
 internal import CallCore
 internal import CallWire
 
-/// Sinch: an opaque text under `SIN` or `sin`. Ours can be read, `cm1.<call>.<sent>.<deadline>.<a or
-/// v>`; that of Sinch's own servers only its client can, so it needs ours beside it.
+/// Sinch's dialect: an opaque text under `SIN` or `sin`. Callmesh's is `cm1.<call>.<sent>.<deadline>.<a or
+/// v>`. Only Sinch's client can read that of Sinch's servers, so Callmesh's members must accompany it.
 enum SinchReader {
   static func read(
     _ payload: PayloadValue, _ note: CallmeshNote?
@@ -24,7 +24,7 @@ enum SinchReader {
     return .invite(invite)
   }
 
-  /// The caller's display name, where the alert has one.
+  /// The caller's display name from the alert; empty: it has none.
   private static func name(_ payload: PayloadValue) -> String {
     guard case .list(let arguments)? = payload["aps"]?["alert"]?["loc-args"] else { return "" }
     return arguments.first?.text ?? ""

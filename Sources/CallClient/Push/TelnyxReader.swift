@@ -1,13 +1,13 @@
 internal import CallCore
 internal import CallWire
 
-/// Telnyx: `metadata` and the alert's exact text; on Android the text is `message`.
+/// Telnyx's dialect: `metadata`, and the alert's exact text, which on Android is in `message`.
 enum TelnyxReader {
   static func read(
     _ payload: PayloadValue, _ note: CallmeshNote?, sdkMajorVersion: Int?
   ) throws(PushReadError) -> PushNews {
     let metadata = try metadata(payload)
-    // Telnyx's app takes a random id where this one is missing or bad; ours knows the call.
+    // If this id is missing or invalid Telnyx's app makes one up; Callmesh's members have the call's.
     let own = metadata["call_id"]?.text.flatMap { CallID($0) }
     let call = try Member.call(own, note, "metadata.call_id")
 
@@ -36,7 +36,7 @@ enum TelnyxReader {
     return metadata
   }
 
-  /// An alert may be an object; its text is then the body.
+  /// The alert's text. An alert may be an object, whose text is the body.
   private static func text(_ payload: PayloadValue) throws(PushReadError) -> String {
     if let message = payload["message"] {
       guard let text = message.text else { throw .invalid("message") }

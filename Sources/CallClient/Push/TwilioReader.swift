@@ -1,7 +1,7 @@
 internal import CallCore
 internal import CallWire
 
-/// Twilio: `twi_message_type` says which push it is.
+/// Twilio's dialect: `twi_message_type` names the kind of push.
 enum TwilioReader {
   static func read(
     _ payload: PayloadValue, _ note: CallmeshNote?
@@ -20,13 +20,13 @@ enum TwilioReader {
       }
       return .invite(invite)
     case "twilio.voice.cancel":
-      // The cancelled invite says nothing of why.
+      // Twilio's cancel carries no reason.
       return .stop(PushStop(call: try call(payload, note), .cancel, note: note, orElse: 2))
     default: throw .invalid("twi_message_type")
     }
   }
 
-  /// "CA" and the 32 hex digits of the call.
+  /// The call's id as "CA" and 32 hex digits.
   private static func call(
     _ payload: PayloadValue, _ note: CallmeshNote?
   ) throws(PushReadError) -> CallID {
@@ -58,7 +58,7 @@ extension CallID {
 
 /// `application/x-www-form-urlencoded`.
 enum FormDecoding {
-  /// nil: a `%` without two hex digits, or bytes that are no UTF-8.
+  /// Returns nil for a `%` without two hex digits, or bytes that are not UTF-8.
   static func decode(_ text: String) -> [CustomHeader]? {
     var headers: [CustomHeader] = []
     for pair in text.utf8.split(separator: UInt8(ascii: "&")) {

@@ -2,8 +2,8 @@ internal import FoundationEssentials
 internal import NIOCore
 internal import NIOSSL
 
-/// Whom a client believes to be an edge over `wss://` and `https://`: who shows a certificate for the host that it
-/// connects to, of an authority that it trusts. TLS 1.2 and newer.
+/// The certificate authorities that a client trusts at `wss://` and `https://`. An edge's certificate must
+/// be from one of them and name the host that the client connects to. TLS 1.2 and newer.
 public struct EdgeTrust: Sendable {
   /// Made once: all connections share it.
   private let context: Result<NIOSSLContext, EdgeTrustError>
@@ -15,7 +15,8 @@ public struct EdgeTrust: Sendable {
   private init(context: Result<NIOSSLContext, EdgeTrustError>) { self.context = context }
 
   /// The authorities in a file, and no others.
-  /// - Parameter caFile: their certificates in PEM.
+  /// - Parameter caFile: a file with their certificates in PEM.
+  /// - Throws: `EdgeTrustError` if the file cannot be read or holds no certificate.
   public init(caFile: String) throws(EdgeTrustError) {
     let bytes: [UInt8]
     do {
@@ -49,22 +50,22 @@ public struct EdgeTrust: Sendable {
     }
   }
 
-  /// What encrypts a connection to an edge, to be added first.
+  /// The TLS handler for a connection to an edge, to be added to the pipeline first.
   func handler(for edge: EdgeAddress) throws -> any ChannelHandler {
-    // An address is compared with those in the certificate; it is no name that could be sent ahead.
+    // SNI takes names only; an IP address is compared with those in the certificate.
     let isAddress = (try? SocketAddress(ipAddress: edge.host, port: edge.port)) != nil
     return try NIOSSLClientHandler(
       context: try context.get(), serverHostname: isAddress ? nil : edge.host)
   }
 
-  /// What went wrong in TLS, in words; nil for other errors.
+  /// Describes an error of TLS; nil for other errors.
   static func problem(_ error: any Error, with edge: EdgeAddress) -> String? {
     switch error {
     case let error as EdgeTrustError: error.description
     case let error as NIOSSLExtraError:
       error == .failedToValidateHostname
         ? "TLS: the certificate is not for \(edge.host)" : "TLS: \(error)"
-    // Sockets break without TLS, too.
+    // These are broken sockets, which also occur without TLS.
     case NIOSSLError.uncleanShutdown, NIOSSLError.handshakeFailed(.sslError([.eofDuringHandshake])):
       nil
     case NIOSSLError.handshakeFailed(.sslError(let stack)):
@@ -86,14 +87,14 @@ public struct EdgeTrust: Sendable {
   }
 }
 
-/// Why authorities cannot be used.
+/// Why a file of certificate authorities cannot be used.
 public struct EdgeTrustError: Error, Sendable, Equatable, CustomStringConvertible {
   public var description: String
   init(_ description: String) { self.description = description }
 }
 
 extension ChannelHandlerContext {
-  /// Closes a connection without a word, not even that of TLS.
+  /// Closes a connection without TLS's `close_notify`.
   func closeAbruptly() {
     let below = try? channel.pipeline.syncOperations.context(handlerType: NIOSSLClientHandler.self)
     (below ?? self).close(promise: nil)

@@ -1,10 +1,10 @@
 import CallCore
 import CallWire
 
-// How a device leaves an edge that goes away: it attaches to another while the former connection
-// still serves, so that there is no moment in which it cannot be rung.
+// Moving from an edge that shuts down: the device attaches to another edge while the former
+// connection // still serves, so that it can be rung at every moment.
 extension ClientMachine {
-  /// On the way to another edge.
+  /// The state of a move to another edge.
   struct Move: Sendable {
     enum Phase: Sendable {
       case waiting(until: Timestamp)
@@ -16,7 +16,7 @@ extension ClientMachine {
     var request: UInt64 = 0
     var failures = 0
 
-    /// When something is due.
+    /// When the next step is due.
     var deadline: Timestamp {
       switch phase {
       case .waiting(let at), .connecting(let at), .attaching(let at): at
@@ -24,37 +24,37 @@ extension ClientMachine {
     }
   }
 
-  struct GoneEdge: Sendable {
+  struct DrainingEdge: Sendable {
     var edge: Int
     var until: Timestamp
   }
 
   // MARK: Which edge
 
-  /// Remembers that an edge goes away.
-  mutating func noteGone(_ edge: Int, now: Timestamp) {
+  /// Remembers that an edge shuts down.
+  mutating func noteDraining(_ edge: Int, now: Timestamp) {
     let edge = edge % configuration.edges.count
-    goneEdges.removeAll { $0.edge == edge || $0.until <= now }
-    goneEdges.append(GoneEdge(edge: edge, until: now + configuration.goneEdgeAvoided))
+    drainingEdges.removeAll { $0.edge == edge || $0.until <= now }
+    drainingEdges.append(DrainingEdge(edge: edge, until: now + configuration.drainingEdgeAvoided))
   }
 
-  /// The next edge in turn that did not say that it goes away; the next one if all did, or after
-  /// a failure: the one that went may be back, and the others may be in trouble.
+  /// The next edge in turn that is not shutting down; simply the next one if all are, or after a
+  /// failure: an edge may have restarted meanwhile, and the others may be in trouble.
   func edgeAfter(_ edge: Int, now: Timestamp) -> Int {
     let count = configuration.edges.count
     guard failures == 0 else { return (edge + 1) % count }
     for step in 1...count {
       let candidate = (edge + step) % count
-      if !goneEdges.contains(where: { $0.edge == candidate && now < $0.until }) {
+      if !drainingEdges.contains(where: { $0.edge == candidate && now < $0.until }) {
         return candidate
       }
     }
     return (edge + 1) % count
   }
 
-  // MARK: The way
+  // MARK: Steps
 
-  /// Begins to move, or hastens it. The edge spreads its devices by what it asks for.
+  /// Begins to move, or brings a move forward. The edge spreads its devices over time by its hint.
   mutating func beginMove(
     after hint: Span, now: Timestamp, random: inout some RandomNumberGenerator
   ) {
@@ -71,7 +71,7 @@ extension ClientMachine {
     }
   }
 
-  /// Does what is due of a move.
+  /// Takes the move's next step if it is due.
   mutating func fireMove(
     now: Timestamp, random: inout some RandomNumberGenerator, into actions: inout [Action]
   ) {
@@ -117,7 +117,7 @@ extension ClientMachine {
     case .reply(move.request, .error(let error)) where error.code != .draining:
       actions.append(.closeNext)
       if Self.isFinal(error.code) {
-        // The session that there is goes on; what the app must know it hears when that ends.
+        // The present session goes on; the app is told of the refusal when it ends.
         self.move = nil
         if mayRenew(after: error) { askForToken(now: now, into: &actions) }
       } else {
@@ -125,14 +125,14 @@ extension ClientMachine {
       }
     case .reply(move.request, _), .notice:
       actions.append(.closeNext)
-      noteGone(move.edge, now: now)
+      noteDraining(move.edge, now: now)
       moveFailed(now: now, random: &random)
     case .delivery(let delivery): delivered(delivery, into: &actions)
     case .reply: break
     }
   }
 
-  /// The other edge does not take it: the next one, after a wait.
+  /// The other edge does not take the device: tries the next one after a wait.
   private mutating func moveFailed(now: Timestamp, random: inout some RandomNumberGenerator) {
     guard var move else { return }
     let wait = backoff(failures: move.failures, random: &random)
@@ -144,8 +144,9 @@ extension ClientMachine {
 
   // MARK: The end of the former connection
 
-  /// The new connection already counts, though its reply has not come. False where there is none.
-  mutating func goOver(into actions: inout [Action]) -> Bool {
+  /// Makes the new connection the current one although its attach is unanswered. Returns false if
+  /// there is none.
+  mutating func switchEarly(into actions: inout [Action]) -> Bool {
     guard let move else { return false }
     switch move.phase {
     case .waiting: return false
@@ -160,12 +161,12 @@ extension ClientMachine {
     return true
   }
 
-  /// The former connection broke before the move was made.
-  mutating func goOverEarly(
+  /// The former connection broke before the move was complete.
+  mutating func switchAfterBreak(
     now: Timestamp, random: inout some RandomNumberGenerator, into actions: inout [Action]
   ) {
     guard let move else { return }
-    if goOver(into: &actions) {
+    if switchEarly(into: &actions) {
       return actions.append(.event(.detached(retryAt: now)))
     }
     switch move.phase {

@@ -1,24 +1,27 @@
 public import CallCore
 
-/// What a device that a push woke is told when it attaches for that call.
+/// The state of a call for a device that a push woke and that attached for that call.
 public enum WakeAnswer: Sendable, Equatable {
-  /// It still rings: the invite follows.
+  /// It still rings until the given time, by the cluster's clock. The invite follows.
   case rings(until: Timestamp?)
-  /// This device has the call: it answered, and comes back.
+  /// This device itself answered the call before.
   case answeredHere
+  /// Another device of this user answered.
   case answeredElsewhere(by: Party?)
   /// A device declined for the user, or this one for itself.
   case declined(by: Party?)
+  /// The caller cancelled.
   case cancelled(by: Party?)
+  /// The ring timeout passed.
   case unanswered
-  /// The call never was, is not this user's, or ended too long ago to know why.
+  /// The call never existed, is not this user's, or ended too long ago to be remembered.
   case unknown
   /// It ended in another way.
   case ended(EndReason, by: Party?)
 }
 
 extension CallState {
-  /// This state as the answer to a device that was woken for the call.
+  /// This state for a device that was woken for the call.
   public var wakeAnswer: WakeAnswer {
     switch phase {
     case .unknown: .unknown

@@ -1,7 +1,6 @@
 package import NIOCore
 
-/// Reads the frames that a server sends, RFC 6455. Holds what is incomplete; never more than
-/// `messageMax` bytes and a header.
+/// Reads a server's frames (RFC 6455) and reassembles fragments, of `messageMax` bytes at most.
 package struct WebSocketReader {
   package enum Event: Equatable {
     case text(ByteBuffer)
@@ -11,7 +10,7 @@ package struct WebSocketReader {
     case close(code: UInt16)
   }
 
-  /// Of one message, fragments together.
+  /// Limit of one message, in bytes, all its fragments together.
   let messageMax: Int
   private var fragments: ByteBuffer?
   private var fragmentsAreText = false
@@ -89,7 +88,7 @@ package struct WebSocketReader {
   }
 }
 
-/// Writes the frames that a client sends: whole, and masked.
+/// Writes a client's frames: unfragmented and masked.
 enum WebSocketWriter {
   enum Opcode: UInt8 {
     case text = 0x1

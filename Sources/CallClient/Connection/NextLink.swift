@@ -1,15 +1,15 @@
 package import CallWire
 
-/// Who moves a device from one connection to the next. Hears of the current connection as its
-/// delegate, and of the next one here.
+/// Moves a device from one connection to the next. It is the current connection's delegate, and
+/// receives the next one's events here.
 package protocol NextLinkOwner: DeviceLinkDelegate {
   func nextOpened()
   func nextReceived(_ frame: ServerFrame)
   func nextClosed(_ cause: LinkClosed)
 }
 
-/// The connection to which a device moves. Once it has become the current one its owner hears of it
-/// as of any other; the owner keeps this object as long as the connection.
+/// The connection to which a device moves. Once it has become the current one, its events reach the
+/// owner like those of any other. The owner keeps this object as long as the connection.
 package final class NextLink: DeviceLinkDelegate {
   package var link: (any DeviceLink)?
   package var isCurrent = false

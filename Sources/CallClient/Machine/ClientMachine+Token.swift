@@ -1,21 +1,22 @@
-public import CallCore
+package import CallCore
 import CallWire
 
-// A session ends with its token: the edge says so before, and a device that renews it stays.
+// A session ends with its token. The edge announces that, and a device that renews its token stays.
 extension ClientMachine {
-  /// There is a new token; nil: none could be had.
-  public mutating func tokenRenewed(
+  /// Takes a new token; nil: none was available.
+  package mutating func tokenRenewed(
     _ token: String?, now: Timestamp, into actions: inout [Action]
   ) {
     tokenAwaitedUntil = nil
     guard let token else { return }
     self.token = token
-    // Who waits goes on waiting: a token that is refused, too, must not make a device try without end.
+    // The wait is not cut short: a new token that is refused as well must not cause attempts
+    // without end.
     isTokenRefused = false
     if state == .attached { submit(.renew(token: token), now: now, into: &actions) }
   }
 
-  /// Whoever gets tokens may never answer: then the next need asks anew.
+  /// The app may never answer: then the token is requested again when it is next needed.
   mutating func askForToken(now: Timestamp, into actions: inout [Action]) {
     guard configuration.renewsToken, tokenAwaitedUntil.map({ $0 <= now }) ?? true else { return }
     tokenAwaitedUntil = now + configuration.newTokenTimeout
@@ -26,7 +27,8 @@ extension ClientMachine {
   func mayRenew(after error: CallError) -> Bool {
     switch error.code {
     case .expired, .revoked: configuration.renewsToken
-    // Where one was good before, keys have changed. Else it is a mistake that another one will have, too.
+    // If a token was good before, the keys have changed. Otherwise a new token would have the same
+    // mistake.
     case .notAccepted: configuration.renewsToken && attachedBefore
     default: false
     }
@@ -38,7 +40,7 @@ extension ClientMachine {
     askForToken(now: now, into: &actions)
   }
 
-  /// It is time to connect, and there is no token to do it with.
+  /// It is time to connect, and there is no good token.
   mutating func awaitToken(
     now: Timestamp, random: inout some RandomNumberGenerator, into actions: inout [Action]
   ) {

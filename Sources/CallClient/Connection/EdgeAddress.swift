@@ -1,14 +1,14 @@
-/// Where an edge is: `wss://host:port/path`, or `ws://` for one that speaks no TLS.
-public struct EdgeAddress: Hashable, Sendable, CustomStringConvertible {
-  public var host: String
-  public var port: Int
-  public var path: String
+/// An edge's address: `wss://host:port/path`, or `ws://` without TLS.
+package struct EdgeAddress: Hashable, Sendable, CustomStringConvertible {
+  package var host: String
+  package var port: Int
+  package var path: String
   /// Whether the connection is encrypted, and the edge shows a certificate for `host`.
-  public var isSecure: Bool
+  package var isSecure: Bool
 
-  public static let defaultPath = "/v1/connect"
+  package static let defaultPath = "/v1/connect"
 
-  public init(host: String, port: Int, path: String = defaultPath, isSecure: Bool = false) {
+  package init(host: String, port: Int, path: String = defaultPath, isSecure: Bool = false) {
     self.host = host
     self.port = port
     self.path = path
@@ -16,7 +16,7 @@ public struct EdgeAddress: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// Reads `wss://host[:port][/path]`, or the same with `ws://`; without a scheme it is `ws`. nil for anything else.
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     var rest = Substring(text)
     var isSecure = false
     if rest.hasPrefix("ws://") {
@@ -52,8 +52,8 @@ public struct EdgeAddress: Hashable, Sendable, CustomStringConvertible {
       isSecure: isSecure)
   }
 
-  public var description: String { "\(isSecure ? "wss" : "ws")://\(authority)\(path)" }
+  package var description: String { "\(isSecure ? "wss" : "ws")://\(authority)\(path)" }
 
-  /// Host and port as a URL and the Host header have them.
+  /// Host and port as in a URL and the Host header.
   var authority: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }

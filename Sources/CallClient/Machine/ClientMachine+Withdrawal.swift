@@ -1,24 +1,25 @@
 internal import CallCore
 internal import CallWire
 
-/// What becomes of a call that was given up before anybody said whether it was placed.
+/// Cancels calls whose `place` was given up without a conclusive reply.
 extension ClientMachine {
-  /// For how long a cancel is retransmitted: the longest ring timeout, as a cluster has it by default.
+  /// How long the cancel is retransmitted: the longest ring timeout of a cluster's default
+  /// configuration.
   static let withdrawalTime: Span = .seconds(180)
 
-  /// Cancels a call whose `place` was given up although an attempt may have been carried out: a message that
-  /// waited somewhere during an outage may place the call long after its caller turned away.
+  /// Cancels a call whose `place` was given up although an attempt may have taken effect: a message
+  /// that was delayed by an outage may place the call long after its caller gave up.
   mutating func withdraw(_ entry: Pending, now: Timestamp, into actions: inout [Action]) {
     guard entry.isDoubtful, case .place(let address, _) = entry.command, !isPlacing(address.call)
     else { return }
     if calls[address.call]?.phase == .unknown { calls[address.call]?.left(.failed) }
-    // What is known to be placed is the app's to end.
+    // A call that is known to be placed is the app's to end.
     guard calls[address.call]?.isEnded ?? true else { return }
     end(.call(address, .cancel), now: now, into: &actions)
     remember(address.call)
   }
 
-  /// The cancel of a call that was given up came too late: somebody had answered, and would wait for nobody.
+  /// The cancel of a call that was given up came too late: hangs up on whoever answered.
   mutating func hangUpWithdrawn(
     _ entry: Pending, _ reply: ServerReply, now: Timestamp, into actions: inout [Action]
   ) {
@@ -37,7 +38,7 @@ extension ClientMachine {
     pending[index].until = now + Self.withdrawalTime
   }
 
-  /// Whether a command that has no answer yet is sent once more.
+  /// Whether an unanswered command has another attempt left.
   func mayRetransmit(_ entry: Pending, now: Timestamp) -> Bool {
     if let until = entry.until { return now < until }
     return entry.attempts < configuration.commandAttempts

@@ -3,7 +3,7 @@ package import CallWire
 package import NIOCore
 
 /// One device's WebSocket: a single channel handler that does the handshake, reads and writes
-/// frames and answers pings. Without a task and with one small buffer, so that one process holds
+/// frames, and answers pings. It needs no task and one small buffer, so that one process can hold
 /// tens of thousands.
 package final class DeviceConnection: ChannelInboundHandler, DeviceLink {
   package typealias InboundIn = ByteBuffer
@@ -11,22 +11,23 @@ package final class DeviceConnection: ChannelInboundHandler, DeviceLink {
 
   private enum Phase { case connecting, handshaking, open, closed }
 
-  /// A server's frame is at most this large: a description, candidates, and room for both.
+  /// The largest message of a server, in bytes: a description and candidates fit with room to
+  /// spare.
   static let messageMax = 4 << 20
   static let handshakeMax = 8192
-  /// Bytes that wait because the socket takes no more. Policy: the connection is given up.
+  /// Limit of bytes that wait for the socket. Policy at the limit: the connection is closed.
   static let writeBufferMax = 1 << 20
 
   private let edge: EdgeAddress
   private let codec: DeviceCodec
   private let handshake: WebSocketHandshake
-  /// Masks need to differ, not to be secret: they guard proxies against scripts in browsers.
+  /// Masks need not be secret: they protect proxies from scripts in browsers (RFC 6455, 10.3).
   private var masks: SplitMix64
   private var reader = WebSocketReader(messageMax: messageMax)
   private weak var delegate: (any DeviceLinkDelegate)?
   private var context: ChannelHandlerContext?
   private var phase = Phase.connecting
-  /// Begun, not yet complete.
+  /// The beginning of an incomplete frame.
   private var unread: ByteBuffer?
   private var unsent: ByteBuffer?
   private var inFlightBytes = 0
@@ -69,8 +70,8 @@ package final class DeviceConnection: ChannelInboundHandler, DeviceLink {
     delegate = nil
     guard phase != .closed else { return }
     if !abruptly, phase == .open {
-      // 1001, going away: the session may come back on another connection. 1000 would be a goodbye,
-      // which `detach` says.
+      // 1001, going away: the session may resume on another connection. A normal closure is what
+      // `detach` announces.
       write(.close, [0x03, 0xE9])
       flush()
     }
@@ -119,14 +120,14 @@ package final class DeviceConnection: ChannelInboundHandler, DeviceLink {
     flush()
   }
 
-  /// The socket could not be made at all.
+  /// The TCP connection could not be made.
   package func connectFailed(_ error: any Error) {
     fail(.connectFailed(EdgeTrust.problem(error, with: edge) ?? String(describing: error)))
   }
 
   private func begin(_ context: ChannelHandlerContext) {
     guard phase == .connecting else {
-      // Closed by its owner before it was connected.
+      // The owner closed the connection before it was established.
       if phase == .closed { context.close(promise: nil) }
       return
     }
@@ -162,7 +163,7 @@ package final class DeviceConnection: ChannelInboundHandler, DeviceLink {
     delegate?.linkOpened()
   }
 
-  /// Where the empty line begins.
+  /// The index at which the empty line begins.
   private static func endOfHeaders(_ view: ByteBufferView) -> Int? {
     var at = view.startIndex
     while at + 4 <= view.endIndex {

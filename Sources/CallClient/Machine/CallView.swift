@@ -1,26 +1,26 @@
-public import CallCore
+package import CallCore
 
-/// One call as this device knows it. Keeps what is needed to tell news from repetition.
-public struct CallView: Sendable, Equatable {
-  public enum Role: Sendable { case caller, callee }
+/// One call as this device knows it, with what it takes to recognise retransmissions.
+package struct CallView: Sendable, Equatable {
+  package enum Role: Sendable { case caller, callee }
 
-  public let call: CallID
-  /// Of the callee; empty for this device's own user.
-  public let callee: String
-  public let role: Role
-  public internal(set) var phase: CallPhase
-  /// Of the newest thing heard.
-  public internal(set) var version: UInt64 = 0
+  package let call: CallID
+  /// The callee's user id; empty for this device's own user.
+  package let callee: String
+  package let role: Role
+  package internal(set) var phase: CallPhase
+  /// Version of the newest delivery or state.
+  package internal(set) var version: UInt64 = 0
   /// This device answered and has the call.
-  public internal(set) var won = false
+  package internal(set) var won = false
   /// Why it ended, for this device.
-  public internal(set) var stop: Stop?
-  /// Versions heard, newest last. Not only the highest: what was lost between cluster and device
-  /// is repeated after younger deliveries have arrived.
+  package internal(set) var stop: Stop?
+  /// Versions received, newest last. The highest one is not enough: a lost delivery is
+  /// retransmitted after younger ones have arrived.
   var heard: [UInt64] = []
-  /// The highest version of a delivery that was taken.
+  /// The highest version of a delivery.
   var lastTaken: UInt64 = 0
-  /// The highest index of a signal of the other side. They come in order.
+  /// The highest index of the other side's signals, which come in order.
   var lastSignal: UInt64 = 0
 
   static let heardMax = 32
@@ -32,9 +32,9 @@ public struct CallView: Sendable, Equatable {
     self.phase = phase
   }
 
-  public var isEnded: Bool { phase == .ended }
+  package var isEnded: Bool { phase == .ended }
 
-  /// Takes in a delivery and returns what is news in it.
+  /// Applies a delivery and returns the events that are new to the app.
   mutating func take(_ delivery: Delivery) -> [CallEvent] {
     lastTaken = max(lastTaken, delivery.version)
     guard note(delivery.version) else { return [] }
@@ -60,7 +60,7 @@ public struct CallView: Sendable, Equatable {
       Stop(reason: state.reason ?? .answeredElsewhere, by: state.by, missed: state.missed))
   }
 
-  /// The cluster told the state in a reply.
+  /// Applies a state that came in a reply.
   mutating func take(_ state: CallState) -> [CallEvent] {
     version = max(version, state.version)
     guard !isEnded else { return [] }
@@ -70,7 +70,7 @@ public struct CallView: Sendable, Equatable {
     case .unknown: return stopped(Stop(reason: .failed))
     // The answer itself comes as a delivery, with the description.
     case .answered: return []
-    // A callee's device rings when the invite comes, which has what the state has not.
+    // A callee's device rings when the invite comes, which holds more than the state.
     case .placed, .ringing:
       if role == .caller, phase == .unknown { phase = state.phase }
       return []
@@ -84,7 +84,7 @@ public struct CallView: Sendable, Equatable {
     stop = Stop(reason: reason)
   }
 
-  /// False for a version heard before.
+  /// Returns false for a version that was received before.
   private mutating func note(_ version: UInt64) -> Bool {
     guard !heard.contains(version) else { return false }
     if heard.count == Self.heardMax { heard.removeFirst() }
@@ -95,10 +95,10 @@ public struct CallView: Sendable, Equatable {
 
   private mutating func invited(_ invite: Invite) -> [CallEvent] {
     guard role == .callee else { return [] }
-    // To a device that rings an invite is repeated when its session is new to the shard. It carries all
-    // candidates, among them those that were sent while the device was away.
+    // A ringing device gets the invite again when its session is new to the shard. It carries all
+    // candidates, among them those sent while the device was away.
     if phase == .ringing { return fresh(invite.signals) }
-    // An invite to a device that talks or was stopped is an old one.
+    // An invite to a device that has answered or was stopped is a late retransmission.
     guard phase == .unknown else { return [] }
     phase = .ringing
     return [.invited(invite)] + fresh(invite.signals)
@@ -114,7 +114,7 @@ public struct CallView: Sendable, Equatable {
     guard phase != .answered, !isEnded else { return [] }
     phase = .answered
     guard role == .callee else { return [.answered(answered)] + fresh(answered.signals) }
-    // Of the callee's devices only the winner hears this, when it comes back.
+    // Only the winner among the callee's devices gets this, when it comes back.
     won = true
     let state = CallState(
       call: call, callee: callee, phase: .answered, version: version, by: answered.by)
@@ -123,7 +123,7 @@ public struct CallView: Sendable, Equatable {
 
   private mutating func stopped(_ stop: Stop) -> [CallEvent] {
     guard !isEnded else { return [] }
-    // Whoever won is told of the call's end only, never that it lost.
+    // The winner accepts the call's end only, never that it lost.
     if won, stop.reason != .hungUp, stop.reason != .failed { return [] }
     phase = .ended
     self.stop = stop

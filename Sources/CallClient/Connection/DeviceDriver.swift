@@ -1,7 +1,7 @@
 package import CallCore
 package import CallWire
 
-/// Carries out what one device's machine asks for, on a loop: an event loop's, or a simulated one.
+/// Performs the actions of one device's machine on a loop: an event loop, or a simulated one.
 package final class DeviceDriver: DeviceLinkDelegate {
   package typealias Completion = @Sendable (Result<ServerReply, CallError>) -> Void
 
@@ -14,19 +14,19 @@ package final class DeviceDriver: DeviceLinkDelegate {
   private var link: (any DeviceLink)?
   /// While the device moves: the connection to the other edge.
   private var next: NextLink?
-  /// Who hears of a connection that once was the next one.
+  /// Forwards the events of a current connection that was once the next one.
   private var relay: NextLink?
-  /// For waits, which need to differ, not to be secret.
+  /// For the jitter of waits, which need not be secret.
   private var random: SplitMix64
   private var completions: [UInt64: Completion] = [:]
   private var armedAt = Timestamp.distantFuture
   private var isReading = false
 
   /// - Parameters:
-  ///   - seed: of the chance in waits.
-  ///   - connect: gives the loop, on which it is called, and what connects to edges.
-  ///   - renewToken: gets a new token and says `tokenRenewed`, where the configuration `renewsToken`.
-  ///   - onEvent: hears of everything, on the loop.
+  ///   - seed: for the jitter of waits.
+  ///   - connect: returns the loop and the network; called on that loop at the first start.
+  ///   - renewToken: gets a new token and calls `tokenRenewed`, if the configuration `renewsToken`.
+  ///   - onEvent: receives every event, on the loop.
   package init(
     _ configuration: ClientMachine.Configuration, seed: UInt64,
     connect: @escaping () -> (any DeviceLoop, any DeviceNetwork),
@@ -50,7 +50,7 @@ package final class DeviceDriver: DeviceLinkDelegate {
     run { $0.woken(for: call, now: $1, into: &$2) }
   }
 
-  /// - Parameter token: nil where none could be had.
+  /// Takes a new token; nil: none was available.
   package func tokenRenewed(_ token: String?) {
     run { $0.tokenRenewed(token, now: $1, into: &$2) }
   }
@@ -70,7 +70,7 @@ package final class DeviceDriver: DeviceLinkDelegate {
     }
     run { machine, now, actions in
       request = machine.submit(command, now: now, into: &actions)
-      // Before anything is carried out, so that no reply can come too early.
+      // Before any action is performed, so that no reply can come too early.
       if let request { completions[request] = completion }
     }
     if request == nil { completion(.failure(CallError(.rateLimited, "Too many commands wait."))) }
@@ -122,7 +122,7 @@ package final class DeviceDriver: DeviceLinkDelegate {
     next = nil
   }
 
-  // MARK: Carrying out
+  // MARK: Performing actions
 
   private func run(
     _ body: (inout ClientMachine, Timestamp, inout [ClientMachine.Action]) -> Void
@@ -174,7 +174,7 @@ package final class DeviceDriver: DeviceLinkDelegate {
     }
   }
 
-  /// One timer, for the earliest deadline. A timer that finds nothing due does no harm.
+  /// One timer for the earliest deadline. A timer that finds nothing due does no harm.
   private func arm() {
     guard let loop, let deadline = machine.nextDeadline, deadline < armedAt else { return }
     armedAt = deadline

@@ -1,16 +1,18 @@
 package import CallCore
 package import CallWire
 
-// The seam between what devices do and how they are connected: sockets in a load run, an in-memory
-// cluster in tests. Everything happens on one loop, so nothing here is shared between threads.
+// The seam between the device's logic and its transport: sockets in an app and a load run, an
+// in-memory // cluster in tests. Everything happens on one loop, so nothing is shared between
+// threads.
 
 /// The time and timers of the loop that devices live on.
 package protocol DeviceLoop: AnyObject {
   /// Monotonic, anchored to the wall clock once.
   var now: Timestamp { get }
-  /// When what is being read was there at the latest: devices of one loop take turns, as devices do not.
+  /// The latest time at which the bytes being read can have arrived. Later reads of one loop turn
+  /// wait for earlier ones, which real devices would not.
   var arrivedAt: Timestamp { get }
-  /// Runs an action on this loop, at the given time or as soon after it as may be.
+  /// Runs an action on this loop at the given time or as soon as possible after it.
   func schedule(at time: Timestamp, _ action: @escaping () -> Void)
 }
 
@@ -20,7 +22,7 @@ extension DeviceLoop {
 
 /// Makes connections to edges.
 package protocol DeviceNetwork: AnyObject {
-  /// Begins a connection. Its owner hears of everything that becomes of it through `delegate`.
+  /// Begins a connection, which reports everything to `delegate`.
   func connect(to edge: String, delegate: any DeviceLinkDelegate) -> any DeviceLink
 }
 
@@ -29,16 +31,16 @@ package protocol DeviceLink: AnyObject {
   /// Queues a frame for the next `flush`.
   func send(_ frame: ClientFrame)
   func flush()
-  /// Closes without a word, as a phone that lost its network would, or after a close frame. The
-  /// delegate hears nothing more.
+  /// Closes the connection. The delegate is not called any more.
+  /// - Parameter abruptly: without a close frame, as a phone that lost its network.
   func close(abruptly: Bool)
 }
 
-/// Who owns a connection.
+/// The owner of a connection.
 package protocol DeviceLinkDelegate: AnyObject {
   func linkOpened()
   func linkReceived(_ frame: ServerFrame)
-  /// All that had arrived was handed over; at the end of each burst, pings included.
+  /// The end of a burst: all bytes that had arrived were handled, pings included.
   func linkReadCompleted()
   /// Not called for a connection that its owner closed.
   func linkClosed(_ cause: LinkClosed)
@@ -48,11 +50,11 @@ package protocol DeviceLinkDelegate: AnyObject {
 package enum LinkClosed: Error, Equatable, Sendable, CustomStringConvertible {
   case connectFailed(String)
   case handshakeFailed(String)
-  /// Over TLS the other side did not show that it is an edge.
+  /// The peer's certificate is not that of a trusted edge.
   case notTrusted(String)
-  /// The other side broke the protocol, or sent what cannot be read.
+  /// The peer violated the protocol or sent something unreadable.
   case protocolError(String)
-  /// The other side does not read what is sent.
+  /// The peer does not read what is sent to it.
   case writeBufferFull
   case closedByPeer(code: UInt16)
   case broken(String)
@@ -69,7 +71,7 @@ package enum LinkClosed: Error, Equatable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The same without particulars, for counting.
+  /// The kind without particulars, for counting.
   package var kind: String {
     switch self {
     case .connectFailed: "connect failed"

@@ -3,13 +3,13 @@ package import CallWire
 package import NIOCore
 import NIOPosix
 
-/// Devices' time on an event loop.
+/// The time and timers of devices on an event loop.
 package final class NIODeviceLoop: DeviceLoop {
   package let eventLoop: any EventLoop
   private let isolated: NIOIsolatedEventLoop
   /// Wall clock minus monotonic clock, at start.
   private let offsetMicroseconds: Int64
-  /// When the first of the sockets was read that the kernel named together.
+  /// When the first socket of this loop turn was read.
   private var turnBeganAt: Timestamp?
 
   /// To be called on the loop.
@@ -27,7 +27,7 @@ package final class NIODeviceLoop: DeviceLoop {
     if let turnBeganAt { return turnBeganAt }
     let now = now
     turnBeganAt = now
-    // Tasks run when all of these sockets were read.
+    // Tasks run after all sockets of the turn were read.
     isolated.execute { [weak self] in self?.turnBeganAt = nil }
     return now
   }
@@ -49,7 +49,7 @@ package final class NIODeviceNetwork: DeviceNetwork {
 
   /// - Parameters:
   ///   - trust: of edges at `wss://`.
-  ///   - sources: where connections to the loopback leave from; nil: 127.0.0.1.
+  ///   - sources: the local addresses of connections to the loopback; nil: 127.0.0.1.
   package init(
     eventLoop: any EventLoop, codec: DeviceCodec, trust: EdgeTrust = .system,
     sources: SourceAddresses? = nil
@@ -75,7 +75,7 @@ package final class NIODeviceNetwork: DeviceNetwork {
     if let source = sources?.take(for: address.host) { bootstrap = bootstrap.bind(to: source) }
     bootstrap
       .channelOption(.socketOption(.tcp_nodelay), value: 1)
-      // A frame of ours is a few hundred bytes: small buffers, for there are many.
+      // Frames have a few hundred bytes, and there are many connections: small buffers.
       .channelOption(
         .recvAllocator,
         value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 2048, maximum: 65_536)
@@ -94,7 +94,7 @@ package final class NIODeviceNetwork: DeviceNetwork {
     return connection
   }
 
-  /// Later, so that whoever connects has the link before it hears of its end.
+  /// Reports the failure later, so that the owner has the link before its end is reported.
   private func fail(_ connection: DeviceConnection, _ cause: LinkClosed) {
     let bound = NIOLoopBound(connection, eventLoop: eventLoop)
     eventLoop.execute { bound.value.connectFailed(cause) }

@@ -26,8 +26,8 @@ package struct WebSocketHandshake: Sendable {
     """
   }
 
-  /// Checks the server's answer, without its final empty line. nil: the WebSocket is open; else why
-  /// it is not.
+  /// Checks the server's response, without its final empty line.
+  /// - Returns: why the handshake failed; nil: the WebSocket is open.
   package func refusal(of response: String) -> String? {
     var lines = response.split(whereSeparator: \.isNewline)
     guard !lines.isEmpty else { return "no status line" }

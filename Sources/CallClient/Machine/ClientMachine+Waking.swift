@@ -1,19 +1,18 @@
-public import CallCore
+package import CallCore
 internal import CallWire
 
-// A device that a push woke.
+// Devices that were woken by a push.
 extension ClientMachine {
-  /// A push spoke of a call to this user: connects at once, and asks what became of the call. It
-  /// rings with the invite that follows, or the call is stopped: one of the two comes as an event,
-  /// whatever state the device was in.
-  public mutating func woken(for call: CallID, now: Timestamp, into actions: inout [Action]) {
+  /// A push announced a call to this user: connects at once and asks for the call's state. Exactly
+  /// one of `invited` and `stopped` follows as an event, whatever state the device was in.
+  package mutating func woken(for call: CallID, now: Timestamp, into actions: inout [Action]) {
     if let view = calls[call], view.phase != .unknown { return }
     if calls[call] == nil {
       calls[call] = CallView(call: call, callee: "", role: .callee, phase: .unknown)
     }
     if state == .attached {
       submit(.call(CallAddress(call: call), .query), now: now, into: &actions)
-      // A phone that slept may have lost its connection without a word.
+      // A phone that slept may have lost its connection silently.
       ping(now: now, into: &actions)
       return
     }
@@ -25,7 +24,7 @@ extension ClientMachine {
     }
   }
 
-  /// Policy beyond so many: the oldest counts as over. No user has as many calls at once.
+  /// Policy at the limit: the oldest call counts as over. No user has this many calls at once.
   private static let wokenMax = 16
 
   private mutating func noteWoken(_ call: CallID, into actions: inout [Action]) {
@@ -36,8 +35,8 @@ extension ClientMachine {
     take(CallState(call: oldest, callee: "", phase: .unknown), into: &actions)
   }
 
-  /// The cluster's answer came with the attach, or has to be asked for: the attach may have been
-  /// said before the push came.
+  /// Takes the call's state from the attach's reply, or asks for it: the attach may have been sent
+  /// before the push came.
   mutating func wokenAttached(
     _ info: AttachedInfo, now: Timestamp, into actions: inout [Action]
   ) {

@@ -1,0 +1,120 @@
+public import CallCore
+public import CallWire
+
+/// Commands. Each waits for its reply and throws `CallError`: the cluster's refusal, `tryAgain` if no
+/// reply came after all retransmissions, `rateLimited` if too many commands wait, or `notAttached` if the
+/// device is stopped.
+extension CallDevice {
+  /// Stores the device's push tokens, its name and its capabilities. Call this at each start of the app
+  /// and when a token changes. If another device registers one of the tokens later, a notice says
+  /// `tokenTaken`.
+  /// - Returns: the registration as stored.
+  /// - Throws: `CallError`.
+  @discardableResult
+  public func register(
+    _ request: RegistrationRequest
+  ) async throws(CallError) -> RegisteredInfo {
+    if case .registered(let info) = try await send(.register(request)) { return info }
+    throw CallError(.internalError, "The reply is of another kind than expected.")
+  }
+
+  /// Removes a registration. The device can still be rung while it is attached.
+  /// - Parameter device: another device of this user; nil: this one.
+  /// - Throws: `CallError`.
+  public func unregister(_ device: DeviceID? = nil) async throws(CallError) {
+    _ = try await send(.unregister(device))
+  }
+
+  /// Calls a user. The call's progress comes as events.
+  /// - Returns: the call's state; it is ended if no device could be rung.
+  /// - Throws: `CallError`.
+  @discardableResult
+  public func place(_ request: PlaceRequest, to callee: String) async throws(CallError) -> CallState
+  {
+    try await state(.place(CallAddress(callee: callee, call: request.call), request))
+  }
+
+  /// Reports that this device alerts its user. The caller's device gets `ringing`.
+  /// - Throws: `CallError`.
+  public func alerting(_ call: CallID) async throws(CallError) {
+    _ = try await send(call) { .call($0, .alerting) }
+  }
+
+  /// Answers a call.
+  /// - Parameter description: the session description (SDP) for the caller.
+  /// - Returns: whether this device won the call. If not, another device answered first or the call is
+  ///   over.
+  /// - Throws: `CallError`.
+  public func answer(_ call: CallID, description: String = "") async throws(CallError) -> Bool {
+    switch try await send(call, { .call($0, .answer(description: description)) }) {
+    case .answer(let won, _): won
+    case .error, .done, .attached, .registered, .call, .calls: false
+    }
+  }
+
+  /// Declines a call: for the user, which ends it, or for this device alone.
+  /// - Throws: `CallError`.
+  public func decline(_ call: CallID, _ scope: DeclineScope = .everywhere) async throws(CallError) {
+    _ = try await send(call) { .call($0, .decline(scope)) }
+  }
+
+  /// Reports that this device is busy. The user's other devices keep ringing.
+  /// - Throws: `CallError`.
+  public func busy(_ call: CallID) async throws(CallError) {
+    _ = try await send(call) { .call($0, .busy) }
+  }
+
+  /// Cancels a call of this device that nobody has answered.
+  /// - Throws: `CallError`.
+  public func cancel(_ call: CallID) async throws(CallError) {
+    _ = try await send(call) { .call($0, .cancel) }
+  }
+
+  /// Reports that media flow. An answered call that is never connected ends as `failed`.
+  /// - Throws: `CallError`.
+  public func connected(_ call: CallID) async throws(CallError) {
+    _ = try await send(call) { .call($0, .connected) }
+  }
+
+  /// Ends an answered call.
+  /// - Throws: `CallError`.
+  public func hangUp(_ call: CallID) async throws(CallError) {
+    _ = try await send(call) { .call($0, .hangUp) }
+  }
+
+  /// Sends the other side a session description or an ICE candidate. Signals of one call arrive in order.
+  /// - Throws: `CallError`.
+  public func signal(_ call: CallID, _ kind: SignalKind, _ body: String) async throws(CallError) {
+    _ = try await send(call) { .call($0, .signal(kind, body: body)) }
+  }
+
+  /// Asks for a call's state.
+  /// - Parameter callee: the callee's user id; empty: this device's own user.
+  /// - Throws: `CallError`.
+  public func query(_ call: CallID, callee: String = "") async throws(CallError) -> CallState {
+    try await state(.call(CallAddress(callee: callee, call: call), .query))
+  }
+
+  /// Asks for the live calls that this device placed, and for those to its user: after a restart the app
+  /// resumes (`resume`) or ends (`end`) the calls of its former run. The cluster answers once in 10 s; a
+  /// second request waits for that long.
+  /// - Throws: `CallError`.
+  public func calls() async throws(CallError) -> LiveCalls {
+    if case .calls(let live) = try await send(.calls) { return live }
+    throw CallError(.internalError, "The reply is of another kind than expected.")
+  }
+
+  /// Resumes a call that this device placed in a former run of the app. Its progress comes as events.
+  /// - Throws: `CallError`.
+  @discardableResult
+  public func resume(_ call: CallID, callee: String) async throws(CallError) -> CallState {
+    try await state(.call(CallAddress(callee: callee, call: call), .resume))
+  }
+
+  /// Ends a call that this device placed in a former run of the app, instead of resuming it.
+  /// - Throws: `CallError`.
+  @discardableResult
+  public func end(_ call: CallID, callee: String) async throws(CallError) -> CallState {
+    try await state(.call(CallAddress(callee: callee, call: call), .hangUp))
+  }
+}

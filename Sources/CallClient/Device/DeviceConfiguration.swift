@@ -1,0 +1,77 @@
+public import CallCore
+
+/// How a device reaches the cluster and how persistent it is.
+///
+/// The defaults suit a phone. All spans are measured with the device's monotonic clock.
+public struct DeviceConfiguration: Sendable {
+  /// The edges' addresses, `wss://host:port`, or `ws://` without TLS. They are tried in turn, from
+  /// `firstEdge`. Give devices different orders, so that the devices of an edge that dies spread over
+  /// all the others.
+  public var edges: [String]
+  /// Index in `edges` of the first edge to try.
+  public var firstEdge = 0
+  /// The user's JWT for the first attach.
+  public var token: String
+  /// Whether somebody answers `ClientMachine.Action.renewToken`. Without that, the session ends when
+  /// the token does.
+  package var renewsToken = false
+  /// This device's id: unique among the user's devices and the same in every run of the app.
+  public var device: String
+  /// The name that others see, such as "Ann's phone".
+  public var deviceName = ""
+  /// The SDK's name and version, for the operators' statistics.
+  public var client = "callmesh-swift/1"
+  /// The time after which an unanswered command is retransmitted. The cluster itself answers
+  /// `tryAgain` after 5 s.
+  public var commandTimeout: Span = .seconds(7)
+  /// Transmissions of a command, the first one included, before it fails with `tryAgain`.
+  public var commandAttempts = 4
+  /// Limit for connecting, and again for the reply to the attach.
+  public var attachTimeout: Span = .seconds(10)
+  /// After a session broke, the first attempt is made at a random moment of this span, because all
+  /// devices of an edge lose their sessions at once.
+  public var reconnectSpread: Span = .seconds(1)
+  /// The wait before the second attempt to connect. It doubles with each further attempt, with jitter
+  /// of half.
+  public var backoffMinimum: Span = .milliseconds(250)
+  /// The longest wait between attempts to connect.
+  public var backoffMaximum: Span = .seconds(15)
+  /// How long an edge that announced its shutdown is avoided. It is used all the same if there is no
+  /// other, or after an attempt failed.
+  public var drainingEdgeAvoided: Span = .seconds(30)
+  /// The most commands that may wait for a reply. One more is refused with `rateLimited`.
+  public var pendingMax = 64
+  /// How long an acknowledgement may wait for a command to travel with. The cluster retransmits a
+  /// delivery after 500 ms.
+  public var ackDelay: Span = .milliseconds(150)
+  /// Pings of the device's own. nil: the device relies on the edge's WebSocket pings alone.
+  public var heartbeat: Heartbeat?
+  /// The most ended calls that are remembered, so that late retransmissions are recognised.
+  public var endedCallsMax = 16
+  /// The time after which a new token that has not come is requested again.
+  public var newTokenTimeout: Span = .seconds(30)
+
+  /// - Parameters:
+  ///   - edges: the edges' addresses; see the property.
+  ///   - token: the user's JWT.
+  ///   - device: this device's id.
+  public init(edges: [String], token: String, device: String) {
+    self.edges = edges
+    self.token = token
+    self.device = device
+  }
+
+  /// Detects a dead connection where the platform hides the edge's WebSocket pings, or sooner than
+  /// those would.
+  public struct Heartbeat: Sendable {
+    /// After this much silence the device sends a `ping`.
+    public var after: Span
+    /// After this much further silence the device reconnects.
+    public var timeout: Span
+
+    public init(after: Span = .seconds(20), timeout: Span = .seconds(5)) {
+      self.after = after
+      self.timeout = timeout
+    }
+  }
+}

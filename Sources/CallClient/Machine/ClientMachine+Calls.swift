@@ -1,0 +1,134 @@
+internal import CallCore
+package import CallWire
+
+extension ClientMachine {
+  mutating func place(_ address: CallAddress) {
+    guard calls[address.call] == nil else { return }
+    calls[address.call] = CallView(
+      call: address.call, callee: address.callee, role: .caller, phase: .unknown)
+  }
+
+  mutating func delivered(_ delivery: Delivery, into actions: inout [Action]) {
+    let call = delivery.call
+    // The delivery before this one was lost. Neither is acknowledged, so both are retransmitted in
+    // order.
+    guard delivery.after <= calls[call]?.lastTaken ?? 0 else { return }
+    var view: CallView
+    if let index = calls.index(forKey: call) {
+      // In place: the view's arrays are not copied.
+      let events = calls.values[index].take(delivery)
+      emit(call, events, into: &actions)
+      view = calls.values[index]
+    } else {
+      // An invite makes this device a callee. Anything else belongs to a call that this device has
+      // forgotten, or that ended before the device heard of it: it is acknowledged, and reported to
+      // the app if it is an end.
+      view = CallView(call: call, callee: "", role: .callee, phase: .unknown)
+      let events = view.take(delivery)
+      calls[call] = view
+      emit(call, events, into: &actions)
+    }
+    let address = CallAddress(callee: view.role == .callee ? "" : view.callee, call: call)
+    acks.append(
+      PendingAck(
+        item: AckItem(call: address, version: delivery.version),
+        isInvite: delivery.event.isInvite))
+    if view.isEnded { remember(call) }
+  }
+
+  func emit(_ call: CallID, _ events: [CallEvent], into actions: inout [Action]) {
+    for event in events { actions.append(.event(.call(call, event))) }
+  }
+
+  mutating func takeReply(
+    _ command: ClientCommand, _ reply: ServerReply, into actions: inout [Action]
+  ) {
+    guard let address = command.address, let index = calls.index(forKey: address.call) else {
+      return
+    }
+    var events: [CallEvent] = []
+    switch reply {
+    case .answer(let won, let state):
+      events = calls.values[index].answerDecided(won: won, state)
+    case .call(let state): events = calls.values[index].take(state)
+    case .done:
+      if let reason = command.endsOwnPart { calls.values[index].left(reason) }
+    case .error(let error):
+      // No delivery will follow for a call that never existed or is forgotten.
+      switch command {
+      // `callIDTaken` says nothing about the call that has the id: this device may have placed it
+      // in a former run of the app, and asks for its state.
+      case .place
+      where calls.values[index].phase == .unknown && !isPlacing(address.call)
+        && error.code != .callIDTaken:
+        calls.values[index].left(.failed)
+      case .call(_, .resume) where error.code == .unknownCall || error.code == .notParty:
+        events = calls.values[index].take(
+          CallState(call: address.call, callee: address.callee, phase: .unknown))
+      default: break
+      }
+    case .attached, .registered, .calls: break
+    }
+    emit(address.call, events, into: &actions)
+    if calls.values[index].isEnded { remember(address.call) }
+  }
+
+  func isPlacing(_ call: CallID) -> Bool {
+    pending.contains {
+      if case .place(let address, _) = $0.command { address.call == call } else { false }
+    }
+  }
+
+  /// Keeps a bounded number of ended calls, and those with an unanswered command: late deliveries
+  /// are acknowledged under the callee's name, which only the view knows.
+  mutating func remember(_ call: CallID) {
+    guard !endedCalls.contains(call) else { return }
+    endedCalls.append(call)
+    while endedCalls.count > configuration.endedCallsMax,
+      let index = endedCalls.firstIndex(where: { !isAwaited($0) })
+    {
+      calls[endedCalls.remove(at: index)] = nil
+    }
+  }
+
+  private func isAwaited(_ call: CallID) -> Bool {
+    pending.contains { $0.command.address?.call == call }
+  }
+}
+
+extension ClientCommand {
+  /// The call that the command is about; nil: none.
+  package var address: CallAddress? {
+    switch self {
+    case .place(let address, _), .call(let address, _): address
+    case .attach, .detach, .register, .unregister, .ack, .ping, .calls, .renew: nil
+    }
+  }
+
+  /// The call whose invite this command acknowledges.
+  var acknowledgedInvite: CallID? {
+    guard case .call(let address, let verb) = self else { return nil }
+    return switch verb {
+    case .alerting, .answer, .decline, .busy: address.call
+    default: nil
+    }
+  }
+
+  /// The end reason of the call for the device that sends this.
+  var endsOwnPart: EndReason? {
+    guard case .call(_, let verb) = self else { return nil }
+    return switch verb {
+    case .decline: .declined
+    case .busy: .busy
+    case .cancel: .cancelled
+    case .hangUp: .hungUp
+    default: nil
+    }
+  }
+}
+
+extension Delivery.Event {
+  fileprivate var isInvite: Bool {
+    if case .invite = self { true } else { false }
+  }
+}

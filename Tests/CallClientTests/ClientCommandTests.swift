@@ -1,0 +1,141 @@
+import CallClient
+import CallCore
+import CallWire
+import Testing
+
+@Suite struct ClientMachineCommandTests {
+  let call = CallID(high: 1, low: 2)
+
+  /// An app that was started anew asks which calls it left behind, and takes one of them up.
+  @Test func aCallOfAFormerRunIsTakenUp() {
+    var device = Device()
+    device.attach()
+    let id = device.say(.calls)!
+    let state = CallState(call: call, callee: "bob", phase: .ringing, version: 5)
+    device.hear(.reply(id: id, .calls(LiveCalls(placed: [state]))))
+    #expect(
+      device.take().events == [
+        .replied(request: id, .calls, .calls(LiveCalls(placed: [state])))
+      ])
+    let resumed = device.say(.call(CallAddress(callee: "bob", call: call), .resume))!
+    #expect(device.machine.calls[call]?.role == .caller)
+    device.hear(.reply(id: resumed, .call(state)))
+    _ = device.take()
+    let winner = Party(user: "bob", device: "b1")
+    device.hear(call, 6, .answered(Answered(by: winner)))
+    #expect(device.take().callEvents == [.answered(Answered(by: winner))])
+    #expect(device.machine.address(call) == CallAddress(callee: "bob", call: call))
+  }
+
+  /// An app that was started again knows nothing of the call that it had placed, and uses its id for
+  /// another one. It has that call still, and must not believe that it failed.
+  @Test(arguments: [true, false])
+  func aPlaceUnderATakenIDAsksForTheCallThatHasIt(isItsOwn: Bool) {
+    var device = Device()
+    device.attach()
+    let address = CallAddress(callee: "you", call: call)
+    let request = device.say(.place(address, .init(call: call, description: "other")))!
+    _ = device.take()
+    device.hear(.reply(id: request, .error(CallError(.callIDTaken))))
+    let resume = device.take().frames.last
+    #expect(resume?.command == .call(address, .resume))
+    #expect(device.machine.calls[call]?.isEnded == false)
+    guard let resume else { return }
+    guard isItsOwn else {
+      device.hear(.reply(id: resume.id, .error(CallError(.notParty))))
+      #expect(device.machine.calls[call]?.stop?.reason == .failed)
+      return
+    }
+    device.hear(
+      .reply(
+        id: resume.id, .call(CallState(call: call, callee: "you", phase: .ringing, version: 5))))
+    #expect(device.machine.calls[call]?.phase == .ringing)
+    device.hear(call, 6, .stop(Stop(reason: .hungUp)))
+    #expect(device.machine.calls[call]?.stop?.reason == .hungUp)
+  }
+
+  @Test func aCommandIsSaidAgainUnchangedUntilItIsAnswered() {
+    var device = Device()
+    device.attach()
+    let request = device.say(.call(CallAddress(call: call), .alerting))
+    let first = device.take().frames
+    device.pass(.seconds(7))
+    #expect(device.take().frames == first)
+    device.hear(.reply(id: request!, .done))
+    #expect(
+      device.take().events
+        == [.replied(request: request!, .call(CallAddress(call: call), .alerting), .done)])
+    device.pass(.seconds(7))
+    #expect(device.take().frames.isEmpty)
+  }
+
+  @Test func aCommandThatIsNeverAnsweredIsGivenUp() {
+    var device = Device()
+    device.attach()
+    let request = device.say(.call(CallAddress(call: call), .alerting))
+    for _ in 0..<3 {
+      device.machine.heard(now: device.now)
+      device.pass(.seconds(7))
+      #expect(device.take().events.isEmpty)
+    }
+    device.pass(.seconds(7))
+    #expect(
+      device.take().events == [
+        .gaveUp(request: request!, .call(CallAddress(call: call), .alerting))
+      ])
+  }
+
+  @Test func tryAgainIsTriedAgainAfterItsTime() {
+    var device = Device()
+    device.attach()
+    let request = device.say(.call(CallAddress(call: call), .alerting))!
+    _ = device.take()
+    device.hear(
+      .reply(id: request, .error(CallError(.tryAgain, retryAfterMilliseconds: 1000))))
+    #expect(device.take().isEmpty)
+    device.pass(.milliseconds(999))
+    #expect(device.take().isEmpty)
+    device.pass(.milliseconds(502))
+    #expect(device.take().frames.map(\.id) == [request])
+  }
+
+  @Test func commandsWaitForTheConnectionAndAreRepeatedOverANewOne() {
+    var device = Device()
+    let early = device.say(.call(CallAddress(call: call), .query))!
+    #expect(device.take().isEmpty)
+    device.start()
+    device.open()
+    let attach = device.take().frames[0]
+    device.hear(.reply(id: attach.id, .attached(.sample)))
+    #expect(device.take().frames.map(\.id) == [early])
+    device.close()
+    device.comeBack()
+    #expect(device.take().frames.map(\.id) == [early])
+  }
+
+  @Test func nothingIsSaidOfACallBeforeItsPlaceIsAnswered() {
+    var device = Device()
+    device.attach()
+    let address = CallAddress(callee: "you", call: call)
+    let place = device.say(.place(address, PlaceRequest(call: call)))!
+    let signal = device.say(.call(address, .signal(.candidate, body: "c")))!
+    let other = device.say(.call(CallAddress(call: CallID(high: 5, low: 5)), .query))!
+    #expect(device.take().frames.map(\.id) == [place, other])
+    // The edge takes nothing new, or dies: the place is said first, also on the next connection.
+    device.hear(.reply(id: other, .done))
+    device.close()
+    device.comeBack()
+    #expect(device.take().frames.map(\.id) == [place])
+    let state = CallState(call: call, callee: "you", phase: .placed, version: 1)
+    device.hear(.reply(id: place, .call(state)))
+    #expect(device.take().frames.map(\.id) == [signal])
+    device.pass(.seconds(7))
+    #expect(device.take().frames.map(\.id) == [signal], "and again until it is answered")
+  }
+
+  @Test func tooManyWaitingCommandsAreRefused() {
+    var device = Device()
+    for _ in 0..<64 { #expect(device.say(.call(CallAddress(call: call), .query)) != nil) }
+    #expect(device.say(.call(CallAddress(call: call), .query)) == nil)
+  }
+}

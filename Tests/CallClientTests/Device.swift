@@ -1,0 +1,81 @@
+import CallClient
+import CallCore
+import CallWire
+import Testing
+
+/// A machine with a clock to turn and what it asked for.
+struct Device {
+  var machine: ClientMachine
+  var now = Timestamp(microseconds: 1_000_000)
+  var random = SplitMix64(seed: 1)
+  var actions: [ClientMachine.Action] = []
+
+  init(edges: [String] = ["a", "b", "c"]) {
+    machine = ClientMachine(.init(edges: edges, token: "t", device: "d1"))
+  }
+
+  static func configuration(
+    _ change: (inout ClientMachine.Configuration) -> Void
+  ) -> ClientMachine.Configuration {
+    var configuration = ClientMachine.Configuration(edges: ["a"], token: "t", device: "d1")
+    change(&configuration)
+    return configuration
+  }
+
+  mutating func take() -> [ClientMachine.Action] {
+    defer { actions = [] }
+    return actions
+  }
+
+  mutating func start() { machine.start(now: now, into: &actions) }
+  mutating func open() { machine.opened(now: now, into: &actions) }
+  mutating func readCompleted() { machine.readCompleted(now: now, into: &actions) }
+  mutating func close() { machine.closed(now: now, random: &random, into: &actions) }
+
+  mutating func hear(_ frame: ServerFrame) {
+    machine.received(frame, now: now, random: &random, into: &actions)
+  }
+
+  mutating func hear(_ call: CallID, _ version: UInt64, _ event: Delivery.Event) {
+    hear(
+      .delivery(Delivery(call: call, callee: "me", version: version, at: now, event: event)))
+  }
+
+  mutating func pass(_ span: Span) {
+    now = now + span
+    machine.fire(now: now, random: &random, into: &actions)
+  }
+
+  @discardableResult mutating func say(_ command: ClientCommand) -> UInt64? {
+    machine.submit(command, now: now, into: &actions)
+  }
+
+  /// Attaches; forgets what that took.
+  mutating func attach() {
+    start()
+    open()
+    for frame in take().frames { hear(.reply(id: frame.id, .attached(.sample))) }
+    _ = take()
+  }
+
+  /// Comes back after its connection broke.
+  mutating func comeBack() {
+    machine.reconnectNow(now: now, into: &actions)
+    open()
+    for frame in take().frames { hear(.reply(id: frame.id, .attached(.sample))) }
+  }
+}
+
+extension AttachedInfo {
+  static let sample = AttachedInfo(
+    session: "s", user: "me", device: "d1", pingSeconds: 25,
+    serverTime: Timestamp(microseconds: 0))
+}
+
+extension [ClientMachine.Action] {
+  var frames: [ClientFrame] { compactMap { if case .send(let frame) = $0 { frame } else { nil } } }
+  var events: [ClientEvent] { compactMap { if case .event(let event) = $0 { event } else { nil } } }
+  var callEvents: [CallEvent] {
+    events.compactMap { if case .call(_, let event) = $0 { event } else { nil } }
+  }
+}
