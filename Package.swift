@@ -257,7 +257,7 @@ let package = Package(
       ] + Target.Dependency.nio + Target.Dependency.http2),
     tests(
       "CallTestKitTests",
-      ["CallTestKit", "CallCore", .crypto, .certificates] + Target.Dependency.nio
+      ["CallTestKit", "CallCore", "CallWire", .crypto, .certificates] + Target.Dependency.nio
         + Target.Dependency.http2),
     tests("CallTelemetryTests", ["CallTelemetry", .log]),
     tests(

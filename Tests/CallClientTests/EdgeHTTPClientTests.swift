@@ -1,5 +1,6 @@
 import CallClient
 import CallCore
+import CallTestKit
 import CallWire
 import NIOCore
 import NIOPosix
@@ -17,7 +18,7 @@ import Testing
 
   private static func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 
-  private static func error(_ status: Int, _ error: CallError) -> LoopbackHTTPServer.Answer {
+  private static func error(_ status: Int, _ error: CallError) -> SimulatedReply {
     .status(status, text(HTTPBodies.error(error)))
   }
 
@@ -48,14 +49,15 @@ import Testing
     try await actions.busy()
     let path = "/v1/calls/bob/\(call)"
     #expect(
-      server.requests.map(\.path) == [path, path + "/decline", path + "/decline", path + "/busy"])
+      server.requests.map(\.target) == [path, path + "/decline", path + "/decline", path + "/busy"])
     #expect(server.requests.map(\.method) == ["GET", "POST", "POST", "POST"])
-    #expect(server.requests.allSatisfy { $0.authorization == "CallmeshPush \(Self.secret)" })
+    #expect(
+      server.requests.allSatisfy { $0.header("authorization") == "CallmeshPush \(Self.secret)" })
     let scopes = try server.requests[1...2].map {
-      try HTTPBodies.decline(Array($0.body.utf8)).scope
+      try HTTPBodies.decline($0.body).scope
     }
     #expect(scopes == [.everywhere, .here])
-    try await server.stop()
+    await server.stop()
   }
 
   @Test func idsInPathsAreEncoded() async throws {
@@ -63,8 +65,8 @@ import Testing
       .status(200, Self.text(HTTPBodies.callState(Self.state(.ringing))))
     }
     _ = try await actions(server, callee: "böb /?#%&.~").state()
-    #expect(server.requests.first?.path == "/v1/calls/b%C3%B6b%20%2F%3F%23%25%26.~/\(call)")
-    try await server.stop()
+    #expect(server.requests.first?.target == "/v1/calls/b%C3%B6b%20%2F%3F%23%25%26.~/\(call)")
+    await server.stop()
   }
 
   @Test func registersAndUnregisters() async throws {
@@ -85,17 +87,17 @@ import Testing
     try await client.unregister("my phone", token: "jwt")
     let said = server.requests
     #expect(said.map(\.method) == ["POST", "DELETE"])
-    #expect(said.map(\.path) == ["/v1/devices", "/v1/devices/my%20phone"])
-    #expect(said.allSatisfy { $0.authorization == "Bearer jwt" })
-    let body = try HTTPBodies.register(Array(said[0].body.utf8), limits: CallLimits())
+    #expect(said.map(\.target) == ["/v1/devices", "/v1/devices/my%20phone"])
+    #expect(said.allSatisfy { $0.header("authorization") == "Bearer jwt" })
+    let body = try HTTPBodies.register(said[0].body, limits: CallLimits())
     #expect(body == HTTPBodies.Register(device: "my phone", request: request))
-    try await server.stop()
+    await server.stop()
   }
 
   /// Each kind of trouble, and then an answer.
   @Test func triesAgainUntilAnEdgeAnswers() async throws {
     let large = String(repeating: " ", count: 70_000)
-    let trouble: [LoopbackHTTPServer.Answer] = [
+    let trouble: [SimulatedReply] = [
       Self.error(503, CallError(.tryAgain)), .hangUp, .status(502, "<html>Bad Gateway</html>"),
       Self.error(429, CallError(.rateLimited, retryAfterMilliseconds: 1)),
       // A network that wants its guests to log in.
@@ -109,13 +111,13 @@ import Testing
     }
     #expect(try await actions(server).state() == Self.state(.ringing))
     #expect(server.requests.count == trouble.count + 1)
-    try await server.stop()
+    await server.stop()
   }
 
   @Test func goesToTheNextEdge() async throws {
     // A port on which nobody listens.
-    let closed = try await LoopbackHTTPServer.start { _, _ in .silence }
-    try await closed.stop()
+    let closed = try await LoopbackHTTPServer.start { _, _ in .blackHole }
+    await closed.stop()
     let draining = try await LoopbackHTTPServer.start { _, _ in
       Self.error(503, CallError(.draining))
     }
@@ -124,8 +126,8 @@ import Testing
     }
     #expect(try await actions(closed, draining, good).state() == Self.state(.placed))
     #expect(draining.requests.count == 1 && good.requests.count == 1)
-    try await draining.stop()
-    try await good.stop()
+    await draining.stop()
+    await good.stop()
   }
 
   @Test(arguments: [
@@ -136,11 +138,11 @@ import Testing
     let server = try await LoopbackHTTPServer.start { _, _ in Self.error(status, CallError(code)) }
     await #expect(throws: CallError(code)) { try await actions(server).decline() }
     #expect(server.requests.count == 1)
-    try await server.stop()
+    await server.stop()
   }
 
   @Test func itGivesUpInTime() async throws {
-    let silent = try await LoopbackHTTPServer.start { _, _ in .silence }
+    let silent = try await LoopbackHTTPServer.start { _, _ in .blackHole }
     var options = Self.options
     options.deadline = .milliseconds(60)
     options.attemptTimeout = .milliseconds(20)
@@ -149,7 +151,7 @@ import Testing
       try await client.unregister("d", token: "jwt")
     }
     #expect(error?.code == .tryAgain)
-    try await silent.stop()
+    await silent.stop()
     let none = EdgeHTTPClient(edges: ["http://127.0.0.1", "nonsense:"], options: options)
     await #expect(throws: CallError.self) { try await none.unregister("d", token: "jwt") }
   }
@@ -158,7 +160,7 @@ import Testing
     let reached = AsyncStream.makeStream(of: Void.self)
     let silent = try await LoopbackHTTPServer.start { _, _ in
       reached.continuation.yield()
-      return .silence
+      return .blackHole
     }
     let actions = actions(silent)
     let outcome = await withTaskGroup(of: Bool.self) { group in
@@ -176,7 +178,7 @@ import Testing
     }
     #expect(outcome == true)
     #expect(silent.requests.count == 1)
-    try await silent.stop()
+    await silent.stop()
   }
 
   /// What cannot stand in a header is not sent, and not told.
@@ -191,7 +193,7 @@ import Testing
     }
     #expect(error?.code == .tryAgain)
     #expect(server.requests.isEmpty)
-    try await server.stop()
+    await server.stop()
   }
 
   @Test func nothingPrintsACapability() {

@@ -101,14 +101,14 @@ import Testing
   }
 
   @Test func requests() async throws {
-    let server = try await LoopbackHTTPServer.start(
-      tls: authority.serverContext(protocols: ["http/1.1"])
-    ) { _, _ in .status(200, "{}") }
+    let server = try await LoopbackHTTPServer.start(authority: authority) { _, _ in
+      .status(200, "{}")
+    }
     let edges = ["wss://localhost:\(server.port)"]
     let client = EdgeHTTPClient(
       edges: edges, options: Self.options(deadline: .seconds(40)), trust: try trust)
     try await client.unregister("d", token: "jwt")
-    #expect(server.requests.map(\.path) == ["/v1/devices/d"])
+    #expect(server.requests.map(\.target) == ["/v1/devices/d"])
     // Who is not believed gets no token.
     let stranger = EdgeHTTPClient(edges: edges, options: Self.options(deadline: .milliseconds(500)))
     let error = await #expect(throws: CallError.self) {
@@ -116,7 +116,7 @@ import Testing
     }
     #expect(error?.code == .tryAgain && error?.message == Self.untrusted)
     #expect(server.requests.count == 1)
-    try await server.stop()
+    await server.stop()
   }
 
   // MARK: Files

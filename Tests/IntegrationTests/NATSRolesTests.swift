@@ -15,14 +15,14 @@ struct NATSRolesTests {
 
   /// Servers with the shipped files, adapted in ports and paths only.
   private struct Ground {
-    let folder = try! CertificateFolder()
+    let folder = try! LoopbackAuthority()
     let servers: [NATSServerProcess]
     var server: NATSServerProcess { servers[0] }
     var url: String { servers.map { "tls://127.0.0.1:\($0.port)" }.joined(separator: ",") }
 
     init(servers count: Int = 1) async throws {
       let (certificate, key) = try folder.issue(
-        "server", hosts: ["localhost"], addresses: [[127, 0, 0, 1]])
+        "server", hosts: ["localhost"], addresses: ["127.0.0.1"])
       #expect(certificate.hasSuffix("server.crt") && key.hasSuffix("server.key"))
       for name in ["single.conf", "cluster.conf", "permissions.conf"] {
         let text = try String(contentsOfFile: NATSRolesTests.deploy + name, encoding: .utf8)

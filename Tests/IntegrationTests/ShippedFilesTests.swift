@@ -13,7 +13,7 @@ import Testing
 
   @Test(arguments: ["single.conf", "cluster.conf"])
   func theNATSServerTakesItsConfiguration(file: String) async throws {
-    let folder = try CertificateFolder()
+    let folder = try LoopbackAuthority()
     _ = try folder.issue("server", hosts: ["nats-1"])
     try FileManager.default.copyItem(atPath: folder.caFile, toPath: folder.path + "/ca.crt")
     for name in [file, "permissions.conf"] {
@@ -106,7 +106,7 @@ import Testing
       atPath: folder + "/nats", withIntermediateDirectories: true)
     try FileManager.default.createDirectory(
       atPath: folder + "/apps", withIntermediateDirectories: true)
-    let authority = try CertificateFolder()
+    let authority = try LoopbackAuthority()
     try FileManager.default.copyItem(
       atPath: authority.caFile, toPath: folder + "/nats/ca.crt")
 

@@ -42,7 +42,7 @@ struct TLSTests {
   @Test func anAuthorityDemandsTLS() async throws {
     let server = try FalseServer()
     defer { server.stop() }
-    let folder = try CertificateFolder()
+    let folder = try LoopbackAuthority()
     var options = options(ca: folder.caFile)
     options.access.user = "ann"
     options.access.passwordFile = folder.path + "/password"
@@ -88,9 +88,9 @@ struct TLSTests {
   }
 
   @Test func theServerThatWasNamedIsUsed() async throws {
-    let folder = try CertificateFolder()
+    let folder = try LoopbackAuthority()
     let server = try await start(
-      folder.issue("server", hosts: ["localhost"], addresses: [[127, 0, 0, 1]]))
+      folder.issue("server", hosts: ["localhost"], addresses: ["127.0.0.1"]))
     defer { server.stop() }
     let events = Inbox<NATSEvent>(capacity: 1000)
     for host in ["localhost", "127.0.0.1"] {
@@ -120,7 +120,7 @@ struct TLSTests {
   }
 
   @Test func anotherServersCertificateIsRefused() async throws {
-    let folder = try CertificateFolder()
+    let folder = try LoopbackAuthority()
     let server = try await start(folder.issue("other", hosts: ["other.example"]))
     defer { server.stop() }
     for host in ["localhost", "127.0.0.1"] {
@@ -131,8 +131,8 @@ struct TLSTests {
   }
 
   @Test func anotherAuthorityIsRefused() async throws {
-    let (folder, other) = (try CertificateFolder(), try CertificateFolder())
-    let server = try await start(folder.issue("server", addresses: [[127, 0, 0, 1]]))
+    let (folder, other) = (try LoopbackAuthority(), try LoopbackAuthority())
+    let server = try await start(folder.issue("server", addresses: ["127.0.0.1"]))
     defer { server.stop() }
     let url = "tls://ann:\(Self.password)@127.0.0.1:\(server.port)"
     for ca in [nil, other.caFile] {
@@ -143,14 +143,14 @@ struct TLSTests {
   }
 
   @Test func aServerThatAsksForACertificateGetsIt() async throws {
-    let folder = try CertificateFolder()
+    let folder = try LoopbackAuthority()
     let server = try await start(
-      folder.issue("server", addresses: [[127, 0, 0, 1]]), verifying: folder.caFile, user: false)
+      folder.issue("server", addresses: ["127.0.0.1"]), verifying: folder.caFile, user: false)
     defer { server.stop() }
     let url = "tls://127.0.0.1:\(server.port)"
     var options = options(ca: folder.caFile)
     #expect(await refusal(url, options) != nil)
-    let stranger = try CertificateFolder()
+    let stranger = try LoopbackAuthority()
     let strange = try stranger.issue("node")
     (options.access.certificate, options.access.key) = (strange.certificate, strange.key)
     #expect(await refusal(url, options) != nil)
@@ -160,8 +160,8 @@ struct TLSTests {
   }
 
   @Test func userAndPasswordComeFromAFile() async throws {
-    let folder = try CertificateFolder()
-    let server = try await start(folder.issue("server", addresses: [[127, 0, 0, 1]]))
+    let folder = try LoopbackAuthority()
+    let server = try await start(folder.issue("server", addresses: ["127.0.0.1"]))
     defer { server.stop() }
     let url = "tls://127.0.0.1:\(server.port)"
     var options = options(ca: folder.caFile)
@@ -174,7 +174,7 @@ struct TLSTests {
   }
 
   @Test func whatCannotBeUsedIsNamed() throws {
-    let folder = try CertificateFolder()
+    let folder = try LoopbackAuthority()
     let (one, two) = (try folder.issue("one"), try folder.issue("two"))
     let junk = folder.path + "/junk"
     try Data("a \"b\"\n".utf8).write(to: URL(filePath: junk))

@@ -1,3 +1,4 @@
+internal import CallWire
 internal import Crypto
 internal import CryptoExtras
 internal import Foundation
@@ -48,8 +49,8 @@ extension FCMSimulator {
   }
 
   private func fault(of token: SimulatedJWT) -> String? {
-    guard token.header["alg"] as? String == "RS256", token.header["typ"] as? String == "JWT",
-      token.header["kid"] as? String == keyID, Set(token.header.keys) == ["alg", "typ", "kid"]
+    guard token.header["alg"]?.text == "RS256", token.header["typ"]?.text == "JWT",
+      token.header["kid"]?.text == keyID, Set(token.header.keys) == ["alg", "typ", "kid"]
     else { return "header of the assertion" }
     let signature = _RSA.Signing.RSASignature(rawRepresentation: token.signature)
     guard
@@ -57,10 +58,10 @@ extension FCMSimulator {
         signature, for: SHA256.hash(data: token.signed), padding: .insecurePKCS1v1_5)
     else { return "signature" }
     guard Set(token.claims.keys) == ["iss", "scope", "aud", "iat", "exp"] else { return "claims" }
-    guard token.claims["iss"] as? String == email else { return "iss" }
-    guard token.claims["aud"] as? String == audience else { return "aud" }
+    guard token.claims["iss"]?.text == email else { return "iss" }
+    guard token.claims["aud"]?.text == audience else { return "aud" }
     guard
-      token.claims["scope"] as? String == "https://www.googleapis.com/auth/firebase.messaging"
+      token.claims["scope"]?.text == "https://www.googleapis.com/auth/firebase.messaging"
     else { return "scope" }
     let now = nowSeconds()
     guard let issued = token.integer("iat"), abs(issued - now) <= 60 else { return "iat" }

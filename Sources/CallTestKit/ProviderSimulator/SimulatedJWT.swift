@@ -1,48 +1,50 @@
-internal import Foundation
+package import CallWire
 
-/// A signed JSON token, taken apart strictly, for simulators. Nothing is verified yet.
-struct SimulatedJWT {
-  var header: [String: Any]
-  var claims: [String: Any]
-  private var claimsText: String
-  /// What the signature is of.
-  var signed: Data
-  var signature: Data
+/// A signed JSON token (RFC 7519), taken apart strictly, for simulators. Nothing is verified yet.
+package struct SimulatedJWT {
+  var header: [String: PayloadValue]
+  var claims: [String: PayloadValue]
+  private var claimsText: [UInt8]
+  /// The bytes that are signed.
+  var signed: [UInt8]
+  var signature: [UInt8]
 
   init?(_ text: String) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
-    guard parts.count == 3, let header = Self.bytes(parts[0]), let claims = Self.bytes(parts[1]),
-      let signature = Self.bytes(parts[2]),
-      let headerObject = try? JSONSerialization.jsonObject(with: header) as? [String: Any],
-      let claimsObject = try? JSONSerialization.jsonObject(with: claims) as? [String: Any]
+    guard parts.count == 3, let head = Self.bytes(parts[0]), let body = Self.bytes(parts[1]),
+      let signature = Self.bytes(parts[2]), let header = strictJSONObject(head),
+      let claims = strictJSONObject(body)
     else { return nil }
-    self.header = headerObject
-    self.claims = claimsObject
-    claimsText = String(decoding: claims, as: UTF8.self)
-    signed = Data("\(parts[0]).\(parts[1])".utf8)
+    self.header = header
+    self.claims = claims
+    claimsText = body
+    signed = Array("\(parts[0]).\(parts[1])".utf8)
     self.signature = signature
   }
 
-  /// A claim that is written as a whole number, as dates must be here: no fraction, no text.
+  /// A claim that is written as a whole number, as times must be: without a fraction or an exponent.
   func integer(_ claim: String) -> Int64? {
-    guard let range = claimsText.range(of: "\"\(claim)\":") else { return nil }
-    let digits = claimsText[range.upperBound...].prefix { $0.isNumber }
-    guard let next = claimsText[range.upperBound...].dropFirst(digits.count).first,
-      next == "," || next == "}"
-    else { return nil }
+    var digits = ""
+    claimsText.withUnsafeBytes { bytes in
+      _ = try? JSONCursor.whole(bytes) { (json) throws(Fault) in
+        try json.object("") { (json, key) throws(Fault) in
+          if try key.text() == claim, case .number? = claims[claim] {
+            digits = try json.digits()
+          } else {
+            try json.skip()
+          }
+        }
+      }
+    }
     return Int64(digits)
   }
 
-  /// base64url without padding, and nothing else.
-  static func bytes(_ text: String) -> Data? {
-    guard isText(text), text.utf8.count % 4 != 1 else { return nil }
-    let standard = text.replacingOccurrences(of: "-", with: "+")
-      .replacingOccurrences(of: "_", with: "/")
-    return Data(
-      base64Encoded: standard
-        + String(repeating: "=", count: (4 - standard.utf8.count % 4) % 4))
+  /// Decodes canonical base64url without padding.
+  package static func bytes(_ text: String) -> [UInt8]? {
+    isText(text) ? Base64URL.bytes(text) : nil
   }
 
+  /// Whether all characters are of base64url's alphabet.
   static func isText(_ text: String) -> Bool {
     text.utf8.allSatisfy { byte in
       switch byte {
@@ -51,4 +53,20 @@ struct SimulatedJWT {
       }
     }
   }
+}
+
+/// The members of a JSON object (RFC 8259), those that are null left out; nil for anything else, and for
+/// an object that has a name twice: readers differ in which of the two they take.
+package func strictJSONObject(_ bytes: [UInt8]) -> [String: PayloadValue]? {
+  guard case .object(let members)? = PayloadValue(json: bytes) else { return nil }
+  var count = 0
+  bytes.withUnsafeBytes { bytes in
+    _ = try? JSONCursor.whole(bytes) { (json) throws(Fault) in
+      try json.object("") { (json, _) throws(Fault) in
+        count += 1
+        try json.skip()
+      }
+    }
+  }
+  return count == members.count ? members : nil
 }

@@ -1,3 +1,4 @@
+internal import CallWire
 internal import Crypto
 internal import Foundation
 
@@ -52,17 +53,17 @@ extension WebPushSimulator {
     guard keyText == applicationServerKey else { return (403, "another key") }
     guard point.count == 65, let key = try? P256.Signing.PublicKey(x963Representation: point)
     else { return (403, "k") }
-    guard token.header["alg"] as? String == "ES256" else { return (403, "alg") }
+    guard token.header["alg"]?.text == "ES256" else { return (403, "alg") }
     guard token.signature.count == 64,
       let signature = try? P256.Signing.ECDSASignature(rawRepresentation: token.signature),
       key.isValidSignature(signature, for: token.signed)
     else { return (403, "signature") }
-    guard token.claims["aud"] as? String == origin else { return (403, "aud") }
+    guard token.claims["aud"]?.text == origin else { return (403, "aud") }
     let now = nowSeconds()
     guard let end = token.integer("exp"), end > now, end <= now + 86_400 else {
       return (403, "exp")
     }
-    guard let subject = token.claims["sub"] as? String,
+    guard let subject = token.claims["sub"]?.text,
       subject.hasPrefix("mailto:") || subject.hasPrefix("https://")
     else { return (403, "sub") }
     return nil

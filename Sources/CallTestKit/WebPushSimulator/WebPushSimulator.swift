@@ -1,3 +1,4 @@
+internal import CallWire
 internal import Crypto
 internal import Foundation
 internal import Synchronization
@@ -84,7 +85,8 @@ package final class WebPushSimulator: Sendable {
       return state.browsers.count - 1
     }
     return #"{"endpoint":"\#(origin)/push/\#(number)/\#(name)","keys":{"p256dh":"#
-      + #""\#(Self.text(key.publicKey.x963Representation))","auth":"\#(Self.text(Data(secret)))"}}"#
+      + #""\#(Base64URL.text(Array(key.publicKey.x963Representation)))","auth":"#
+      + #""\#(Base64URL.text(secret))"}}"#
   }
 
   /// The browser is gone: its subscription answers with this status, 404 or 410.
@@ -93,11 +95,6 @@ package final class WebPushSimulator: Sendable {
   }
 
   func violation(_ what: String) { state.withLock { $0.violations.append(what) } }
-
-  static func text(_ bytes: Data) -> String {
-    bytes.base64EncodedString().replacingOccurrences(of: "+", with: "-")
-      .replacingOccurrences(of: "/", with: "_").replacingOccurrences(of: "=", with: "")
-  }
 
   private func respond(to request: SimulatedRequest) -> SimulatedReply {
     let path = request.target.split(separator: "/")

@@ -34,7 +34,7 @@ extension JSONCursor {
   }
 
   /// Reads any value and forgets it.
-  mutating func skip() throws(Fault) {
+  package mutating func skip() throws(Fault) {
     switch try first() {
     case UInt8(ascii: "{"):
       try object("") { (json, _) throws(Fault) in try json.skip() }

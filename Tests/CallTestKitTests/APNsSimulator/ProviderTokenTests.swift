@@ -1,5 +1,6 @@
 import CallCore
 import CallTestKit
+import CallWire
 import Testing
 
 private let otherKey = APNsProviderKey(id: "KEYID99999", team: "TEAMID1234")
@@ -224,15 +225,15 @@ struct ProviderTokenTests {
   }
 
   @Test func base64URLTakesOneFormOnly() {
-    #expect(base64URL("".utf8) == [])
-    #expect(base64URL("_-8".utf8) == [0xFF, 0xEF])
-    #expect(base64URL("_-9".utf8) == nil)
-    #expect(base64URL("AAAAA".utf8) == nil)
-    #expect(base64URL("+/8".utf8) == nil)
-    #expect(base64URL("AA==".utf8) == nil)
+    #expect(SimulatedJWT.bytes("") == [])
+    #expect(SimulatedJWT.bytes("_-8") == [0xFF, 0xEF])
+    #expect(SimulatedJWT.bytes("_-9") == nil)
+    #expect(SimulatedJWT.bytes("AAAAA") == nil)
+    #expect(SimulatedJWT.bytes("+/8") == nil)
+    #expect(SimulatedJWT.bytes("AA==") == nil)
     for length in 0..<50 {
       let bytes = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ length) }
-      #expect(base64URL(base64URLText(bytes).utf8) == bytes)
+      #expect(SimulatedJWT.bytes(Base64URL.text(bytes)) == bytes)
     }
   }
 }

@@ -1,13 +1,14 @@
 import CallTestKit
+import CallWire
 import Testing
 
 @Suite("R35: what the registered SDK does not allow is a violation")
 struct PushCheckerTests {
   /// A dialect of its own: `{"call":"…"}`, `{"end":"…","kind":"…"}`.
   private func read(_ push: APNsPush) -> APNsPushReading {
-    let members = JSONScan.object(push.payload) ?? [:]
-    if case .string(let id)? = members["call"] { return .call(id: id) }
-    if case .string(let id)? = members["end"], case .string(let kind)? = members["kind"] {
+    let members = strictJSONObject(push.payload) ?? [:]
+    if case .text(let id)? = members["call"] { return .call(id: id) }
+    if case .text(let id)? = members["end"], case .text(let kind)? = members["kind"] {
       return .end(id: id, kind: kind)
     }
     return .unreadable

@@ -1,5 +1,6 @@
 import CallCore
 import CallTestKit
+import CallWire
 import Testing
 
 /// A server's rules and one connection to it, without either.
@@ -287,8 +288,8 @@ struct RulesTests {
     for reason in APNsReason.allCases {
       #expect([400, 403, 404, 405, 410, 413, 429, 500, 503].contains(reason.status))
       let body = APNsResponse(reason, timestamp: noon).body
-      #expect(JSONScan.object(body)?["reason"] == .string(reason.rawValue))
-      #expect((JSONScan.object(body)?["timestamp"] != nil) == (reason.status == 410))
+      #expect(strictJSONObject(body)?["reason"] == .text(reason.rawValue))
+      #expect((strictJSONObject(body)?["timestamp"] != nil) == (reason.status == 410))
     }
     #expect(APNsResponse.accepted.body == [])
     #expect(APNsReason.allCases.count == 32)

@@ -112,7 +112,7 @@ package struct APNsRules: Sendable {
     if request.bodyLength == 0 { throw Refusal(.payloadEmpty) }
     if request.bodyLength > type.payloadBytesMax { throw Refusal(.payloadTooLarge) }
     // No reason says "not JSON"; the nearest is that there is no payload in it.
-    guard JSONScan.isObject(request.body) else { throw Refusal(.payloadEmpty) }
+    guard strictJSONObject(request.body) != nil else { throw Refusal(.payloadEmpty) }
     return request.body
   }
 

@@ -61,7 +61,7 @@ public struct APNsTokenBook: Sendable {
   package static func isWellFormed(_ token: Substring) -> Bool {
     let digits = token.utf8
     return digits.count >= 64 && digits.count <= 200 && digits.count.isMultiple(of: 2)
-      && digits.allSatisfy { hexDigit($0) != nil }
+      && token.allSatisfy { $0.isASCII && $0.isHexDigit }
   }
 
   /// What a push for `topic` to this token is answered (R23, R24).

@@ -1,3 +1,4 @@
+internal import CallWire
 package import Crypto
 internal import Foundation
 
@@ -16,30 +17,24 @@ extension ProviderToken {
   package init?(
     _ text: Substring, keys: [String: APNsProviderKey], leniency: APNsLeniency
   ) {
-    // Whatever is longer is none of ours: a real one has some 200 bytes.
-    guard text.utf8.count <= 2048 else { return nil }
-    let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-    guard parts.count == 3, let head = base64URL(parts[0]), let body = base64URL(parts[1]),
-      let signature = base64URL(parts[2]),
-      let header = JSONScan.object(head), let claims = JSONScan.object(body),
-      header["alg"] == .string("ES256"),
-      case .string(let keyID)? = header["kid"], let key = keys[keyID],
-      claims["iss"] == .string(key.team),
-      let issuedAt = Self.seconds(claims["iat"], leniency)
+    // A real one has some 200 bytes.
+    guard text.utf8.count <= 2048, let token = SimulatedJWT(String(text)),
+      token.header["alg"]?.text == "ES256",
+      let keyID = token.header["kid"]?.text, let key = keys[keyID],
+      token.claims["iss"]?.text == key.team,
+      let issuedAt = Self.issuedAt(token, leniency),
+      key.accepts(token.signature, of: token.signed, leniency)
     else { return nil }
-    let signed = text.utf8[parts[0].startIndex..<parts[1].endIndex]
-    guard key.accepts(signature, of: Array(signed), leniency) else { return nil }
     self.init(keyID: keyID, team: key.team, issuedAt: issuedAt)
   }
 
-  private static func seconds(_ value: JSONScan.Value?, _ leniency: APNsLeniency) -> Int64? {
-    switch value {
-    // Negative, or so large that arithmetic would overflow, is no time.
-    case .integer(let seconds): 0...1 << 40 ~= seconds ? seconds : nil
-    case .string(let text) where leniency.contains(.stringIssuedAt):
-      Int64(text).flatMap { 0...1 << 40 ~= $0 ? $0 : nil }
-    case .string, .other, nil: nil
+  private static func issuedAt(_ token: SimulatedJWT, _ leniency: APNsLeniency) -> Int64? {
+    var seconds = token.integer("iat")
+    if leniency.contains(.stringIssuedAt), let text = token.claims["iat"]?.text {
+      seconds = Int64(text)
     }
+    // Anything else is not a time, and would overflow.
+    return seconds.flatMap { 0...1 << 40 ~= $0 ? $0 : nil }
   }
 }
 
@@ -97,32 +92,4 @@ public struct APNsLeniency: OptionSet, Sendable {
   /// A connection that opens streams before it read our first SETTINGS: HTTP/2 allows it 100 or more,
   /// APNs one. A stream too many is then refused, the connection goes on.
   public static let earlyStreams = APNsLeniency(rawValue: 1 << 3)
-}
-
-/// Base64 for URLs without padding (RFC 7515), in its one canonical form; nil if it is not.
-package func base64URL(_ text: some Collection<UInt8>) -> [UInt8]? {
-  guard text.count % 4 != 1 else { return nil }
-  var bytes: [UInt8] = []
-  bytes.reserveCapacity(text.count * 3 / 4)
-  var bits: UInt32 = 0
-  var count: UInt32 = 0
-  for character in text {
-    let six: UInt8
-    switch character {
-    case 0x41...0x5A: six = character - 0x41
-    case 0x61...0x7A: six = character - 0x61 + 26
-    case 0x30...0x39: six = character - 0x30 + 52
-    case UInt8(ascii: "-"): six = 62
-    case UInt8(ascii: "_"): six = 63
-    default: return nil
-    }
-    bits = bits << 6 | UInt32(six)
-    count += 6
-    if count >= 8 {
-      count -= 8
-      bytes.append(UInt8(truncatingIfNeeded: bits >> count))
-      bits &= (1 << count) - 1
-    }
-  }
-  return bits == 0 ? bytes : nil
 }

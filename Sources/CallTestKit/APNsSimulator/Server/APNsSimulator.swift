@@ -36,14 +36,14 @@ public final class APNsSimulator: Sendable {
 
   private init(
     _ options: APNsSimulatorOptions, group: any EventLoopGroup, port: Int,
-    certificates: SimulatorCertificates
+    authority: LoopbackAuthority
   ) throws {
     guard let key = options.keys.first else { throw NoKey() }
     self.options = options
     self.group = group
     self.port = port
     self.key = key
-    authorityPEM = certificates.authorityPEM
+    authorityPEM = authority.certificate
     var teams = APNsTeams()
     for key in options.keys { teams.add(key, bundles: options.bundles) }
     let rules = APNsRules(
@@ -55,11 +55,21 @@ public final class APNsSimulator: Sendable {
         rules: rules,
         knowledge: .init(teams: teams, book: APNsTokenBook(strangers: options.strangers)),
         script: options.script))
-    var configuration = TLSConfiguration.makeServerConfiguration(
-      certificateChain: certificates.chain, privateKey: certificates.key)
-    configuration.minimumTLSVersion = .tlsv12
-    configuration.applicationProtocols = options.protocols
-    tls = try NIOSSLContext(configuration: configuration)
+    tls = try Self.tls(options, authority)
+  }
+
+  private static func tls(
+    _ options: APNsSimulatorOptions, _ authority: LoopbackAuthority
+  ) throws -> NIOSSLContext {
+    let kind = options.certificate
+    let signer = kind == .untrusted ? try LoopbackAuthority() : authority
+    var names = ["localhost"]
+    if options.host.contains(where: \.isLetter) { names.append(options.host) }
+    let identity = try signer.issue(
+      names: kind == .otherName ? ["elsewhere.example"] : names,
+      addresses: kind == .otherName ? [] : ["127.0.0.1", "::1"],
+      seconds: kind == .expired ? -60 : 86_400 * 30)
+    return try signer.serverContext(protocols: options.protocols, identity: identity)
   }
 
   /// Starts a server on the loopback.
@@ -69,14 +79,14 @@ public final class APNsSimulator: Sendable {
     let group =
       options.eventLoopGroup ?? MultiThreadedEventLoopGroup(numberOfThreads: options.threads)
     do {
-      let certificates = try SimulatorCertificates(options.certificate, host: options.host)
+      let authority = try LoopbackAuthority()
       // The port is known before the server is: connections wait in the backlog until it accepts.
       let ready = Mutex<APNsSimulator?>(nil)
       let listener = try await bootstrap(group) { ready.withLock { $0 } }
         .bind(host: options.host, port: options.port).get()
       let port = listener.localAddress?.port ?? 0
       let simulator = try APNsSimulator(
-        options, group: group, port: port, certificates: certificates)
+        options, group: group, port: port, authority: authority)
       ready.withLock { $0 = simulator }
       simulator.sockets.withLock { $0.listener = listener }
       try await listener.setOption(.autoRead, value: true).get()

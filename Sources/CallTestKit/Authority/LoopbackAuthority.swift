@@ -1,0 +1,138 @@
+internal import Crypto
+internal import Foundation
+package import NIOSSL
+internal import SwiftASN1
+internal import X509
+
+/// A certificate authority of a test's own, the certificates that it signs, and a temporary folder for
+/// them, which is removed with this object. No key is kept in a repository, and none expires there.
+package final class LoopbackAuthority: Sendable {
+  /// A certificate and its private key, in PEM.
+  package struct Identity: Sendable {
+    package var certificate: String
+    package var key: String
+
+    package init(certificate: String, key: String) {
+      self.certificate = certificate
+      self.key = key
+    }
+  }
+
+  /// The folder.
+  package let path: String
+  /// The authority's certificate in PEM, as a file in the folder.
+  package var caFile: String { path + "/ca.pem" }
+  /// The authority's certificate in PEM.
+  package let certificate: String
+  private let issuer: Issuer
+  private let identity: Identity
+
+  private struct Issuer {
+    var name: DistinguishedName
+    var key: Certificate.PrivateKey
+  }
+
+  /// - Parameter names: host names of the default server certificate, which is also for 127.0.0.1.
+  package init(names: [String] = ["localhost"]) throws {
+    path = NSTemporaryDirectory() + "/callmesh-authority-\(UUID().uuidString)"
+    issuer = Issuer(
+      name: try DistinguishedName { CommonName("loopback authority") },
+      key: Certificate.PrivateKey(P256.Signing.PrivateKey()))
+    certificate = try Self.sign(
+      issuer.key.publicKey, issuer.name, seconds: 86_400 * 365, by: issuer,
+      Certificate.Extensions {
+        Critical(BasicConstraints.isCertificateAuthority(maxPathLength: nil))
+        Critical(KeyUsage(keyCertSign: true, cRLSign: true))
+      })
+    identity = try Self.issue(names, ["127.0.0.1"], seconds: 86_400, by: issuer)
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    try certificate.write(toFile: caFile, atomically: true, encoding: .utf8)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  /// Signs a certificate for servers and clients.
+  /// - Parameters:
+  ///   - names: its host names.
+  ///   - addresses: its IPv4 addresses, and `::1`.
+  ///   - seconds: from now until it expires; if negative it has expired already.
+  package func issue(
+    names: [String] = ["localhost"], addresses: [String] = ["127.0.0.1"],
+    seconds: Double = 86_400
+  ) throws -> Identity {
+    try Self.issue(names, addresses, seconds: seconds, by: issuer)
+  }
+
+  /// Signs a certificate and writes it to `NAME.crt` and its key to `NAME.key` in the folder.
+  /// - Parameters:
+  ///   - file: NAME.
+  ///   - hosts: its host names; NAME if there are neither hosts nor addresses.
+  ///   - addresses: its IPv4 addresses.
+  /// - Returns: the paths of the two files.
+  package func issue(
+    _ file: String, hosts: [String] = [], addresses: [String] = []
+  ) throws -> (certificate: String, key: String) {
+    let names = hosts.isEmpty && addresses.isEmpty ? [file] : hosts
+    let identity = try issue(names: names, addresses: addresses)
+    let paths = (certificate: "\(path)/\(file).crt", key: "\(path)/\(file).key")
+    try identity.certificate.write(toFile: paths.certificate, atomically: true, encoding: .utf8)
+    try identity.key.write(toFile: paths.key, atomically: true, encoding: .utf8)
+    return paths
+  }
+
+  private static func issue(
+    _ names: [String], _ addresses: [String], seconds: Double, by issuer: Issuer
+  ) throws -> Identity {
+    let key = P256.Signing.PrivateKey()
+    let alternatives: [GeneralName] =
+      names.map { .dnsName($0) }
+      + addresses.map { address in
+        let bytes =
+          address == "::1"
+          ? [UInt8](repeating: 0, count: 15) + [1]
+          : address.split(separator: ".").compactMap { UInt8($0) }
+        return .ipAddress(ASN1OctetString(contentBytes: bytes[...]))
+      }
+    let certificate = try sign(
+      Certificate.PrivateKey(key).publicKey, DistinguishedName { CommonName("loopback") },
+      seconds: seconds, by: issuer,
+      Certificate.Extensions {
+        Critical(BasicConstraints.notCertificateAuthority)
+        try ExtendedKeyUsage([.serverAuth, .clientAuth])
+        SubjectAlternativeNames(alternatives)
+      })
+    return Identity(certificate: certificate, key: key.pemRepresentation)
+  }
+
+  private static func sign(
+    _ key: Certificate.PublicKey, _ subject: DistinguishedName, seconds: Double,
+    by issuer: Issuer, _ extensions: Certificate.Extensions
+  ) throws -> String {
+    try Certificate(
+      version: .v3, serialNumber: .init(), publicKey: key,
+      notValidBefore: Date().addingTimeInterval(-3600),
+      notValidAfter: Date().addingTimeInterval(seconds), issuer: issuer.name, subject: subject,
+      signatureAlgorithm: .ecdsaWithSHA256, extensions: extensions, issuerPrivateKey: issuer.key
+    ).serializeAsPEM().pemString
+  }
+
+  /// A server's TLS context.
+  /// - Parameters:
+  ///   - protocols: what it offers by ALPN, in order of preference.
+  ///   - identity: its certificate; nil: the default one.
+  package func serverContext(
+    protocols: [String], identity other: Identity? = nil
+  ) throws -> NIOSSLContext {
+    let identity = other ?? identity
+    var configuration = TLSConfiguration.makeServerConfiguration(
+      certificateChain: [
+        .certificate(
+          try NIOSSLCertificate(bytes: Array(identity.certificate.utf8), format: .pem))
+      ],
+      privateKey: .privateKey(
+        try NIOSSLPrivateKey(bytes: Array(identity.key.utf8), format: .pem)))
+    configuration.minimumTLSVersion = .tlsv12
+    configuration.applicationProtocols = protocols
+    return try NIOSSLContext(configuration: configuration)
+  }
+}
