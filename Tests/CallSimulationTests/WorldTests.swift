@@ -59,18 +59,18 @@ import Testing
     trace.isOn = true
     let world = SimWorld(seed: 5, trace: trace)
     let call = CallID(high: 1, low: 2)
-    world.fate("c1", "starts")
+    world.incident("c1", "starts")
     world.note("u1/d1", call: call, "rings")
     world.note("u1/d1", "registers")
-    world.fate("c1", "crashes")
+    world.incident("c1", "crashes")
     world.note("journal 3", call: call, "c1 writes placed")
-    world.fate("journal 3", "c2 takes it over")
-    world.fate("journal 4", "c2 takes it over")
-    world.fate("u1/d1", "sleeps")
-    world.fate("u2/d1", "sleeps")
+    world.incident("journal 3", "c2 takes it over")
+    world.incident("journal 4", "c2 takes it over")
+    world.incident("u1/d1", "sleeps")
+    world.incident("u2/d1", "sleeps")
     world.note("u2/d1", call: CallID(high: 3, low: 4), "rings")
     world.stop("two winners", call: call)
-    world.fate("c1", "starts")
+    world.incident("c1", "starts")
     let texts = trace.lines(of: call, context: true).map { "\($0.node): \($0.text)" }
     #expect(
       texts == [

@@ -1,25 +1,25 @@
-internal import NIOCore
-internal import NIOHTTP1
+package import NIOCore
+package import NIOHTTP1
 internal import NIOPosix
 
 /// A request to an edge. Its description leaves out its secrets.
-struct EdgeRequest: Sendable, CustomStringConvertible {
+package struct EdgeRequest: Sendable, CustomStringConvertible {
   var method: String
   var path: String
   /// Scheme and credential; empty: none.
   var authorization: String
   var body: [UInt8]
 
-  var description: String { "\(method) \(path)" }
+  package var description: String { "\(method) \(path)" }
 }
 
-struct EdgeResponse: Sendable {
-  var status: Int
-  var body: [UInt8]
+package struct EdgeResponse: Sendable {
+  package var status: Int
+  package var body: [UInt8]
 }
 
 /// Why an exchange has no response.
-enum EdgeFailure: Error {
+package enum EdgeFailure: Error {
   case connect
   case broken
   /// The server is not trusted; the text says why.
@@ -31,9 +31,9 @@ enum EdgeFailure: Error {
 
 /// One request and its response on a connection of their own: an app that a push woke sends one request,
 /// and then none for hours.
-final class EdgeExchange: ChannelInboundHandler {
-  typealias InboundIn = HTTPClientResponsePart
-  typealias OutboundOut = HTTPClientRequestPart
+package final class EdgeExchange: ChannelInboundHandler {
+  package typealias InboundIn = HTTPClientResponsePart
+  package typealias OutboundOut = HTTPClientRequestPart
 
   static let responseBytesMax = 65_536
 
@@ -42,7 +42,8 @@ final class EdgeExchange: ChannelInboundHandler {
   private let promise: EventLoopPromise<EdgeResponse>
   private var response: EdgeResponse?
 
-  private init(
+  /// - Parameter promise: completed with the response, or failed with `EdgeFailure`.
+  package init(
     _ request: EdgeRequest, to address: EdgeAddress, promise: EventLoopPromise<EdgeResponse>
   ) {
     self.request = request
@@ -89,7 +90,7 @@ final class EdgeExchange: ChannelInboundHandler {
 
   // MARK: The channel
 
-  func channelActive(context: ChannelHandlerContext) {
+  package func channelActive(context: ChannelHandlerContext) {
     var headers = HTTPHeaders([
       ("host", address.authority), ("connection", "close"), ("accept", "application/json"),
     ])
@@ -116,7 +117,7 @@ final class EdgeExchange: ChannelInboundHandler {
     context.fireChannelActive()
   }
 
-  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+  package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
     case .head(let head):
       // 1xx heads precede the response.
@@ -136,12 +137,12 @@ final class EdgeExchange: ChannelInboundHandler {
     }
   }
 
-  func channelInactive(context: ChannelHandlerContext) {
+  package func channelInactive(context: ChannelHandlerContext) {
     promise.fail(EdgeFailure.broken)
     context.fireChannelInactive()
   }
 
-  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+  package func errorCaught(context: ChannelHandlerContext, error: any Error) {
     promise.fail(EdgeTrust.problem(error, with: address).map { .tls($0) } ?? EdgeFailure.broken)
     context.close(promise: nil)
   }

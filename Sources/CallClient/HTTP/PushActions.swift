@@ -29,31 +29,48 @@ public struct PushActions: Sendable {
   /// - Throws: `CallError`: `expired` if the call is long over, `notAccepted` if the capability is not for
   ///   this call, `tryAgain` if no edge answered in time.
   public func state() async throws(CallError) -> CallState {
-    try await ask("GET", "", [])
+    try await send(.query)
   }
 
   /// Declines the call: for the user, which ends it, or for this device alone.
   /// - Throws: `CallError`, as `state`.
   @discardableResult
   public func decline(_ scope: DeclineScope = .everywhere) async throws(CallError) -> CallState {
-    try await ask("POST", "/decline", HTTPBodies.encode(HTTPBodies.Decline(scope: scope)))
+    try await send(.decline(scope))
   }
 
   /// Reports that this device is busy. The user's other devices keep ringing.
   /// - Throws: `CallError`, as `state`.
   @discardableResult
   public func busy() async throws(CallError) -> CallState {
-    try await ask("POST", "/busy", HTTPBodies.encode(HTTPBodies.Busy()))
+    try await send(.busy)
   }
 
-  private func ask(
-    _ method: String, _ action: String, _ body: [UInt8]
-  ) async throws(CallError) -> CallState {
-    let path = "/v1/calls/\(EdgeHTTPClient.encoded(callee))/\(call)\(action)"
-    return try await client.perform(
-      EdgeRequest(
-        method: method, path: path, authorization: "CallmeshPush \(capability)", body: body),
+  private func send(_ action: Action) async throws(CallError) -> CallState {
+    try await client.perform(
+      Self.request(action, callee: callee, call: call, capability: capability),
       HTTPBodies.readCallState)
+  }
+
+  package enum Action {
+    case query
+    case decline(DeclineScope)
+    case busy
+  }
+
+  package static func request(
+    _ action: Action, callee: String, call: CallID, capability: String
+  ) -> EdgeRequest {
+    let (method, suffix, body) =
+      switch action {
+      case .query: ("GET", "", [UInt8]())
+      case .decline(let scope):
+        ("POST", "/decline", HTTPBodies.encode(HTTPBodies.Decline(scope: scope)))
+      case .busy: ("POST", "/busy", HTTPBodies.encode(HTTPBodies.Busy()))
+      }
+    return EdgeRequest(
+      method: method, path: "/v1/calls/\(EdgeHTTPClient.encoded(callee))/\(call)\(suffix)",
+      authorization: "CallmeshPush \(capability)", body: body)
   }
 }
 

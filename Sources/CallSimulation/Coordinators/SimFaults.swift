@@ -90,7 +90,7 @@ package final class SimFaults {
       coordinator.thaw()
       coordinator.start()
     }
-    world.fate("world", "faults end")
+    world.incident("world", "faults end")
   }
 
   private func every(_ mean: Span, _ fault: @escaping (SimFaults) -> Void) {
@@ -232,7 +232,7 @@ package final class SimFaults {
     faults.jobLost = maybe(0.1)
     faults.settlementLost = maybe(0.1)
     nats.faults = faults
-    world.fate("world", "weather changes")
+    world.incident("world", "weather changes")
     later(random.span(.seconds(1), .seconds(8))) { $0.nats.faults = .none }
   }
 }

@@ -89,14 +89,14 @@ package final class SimDevice {
     self.network = network
     self.driver = driver
     onStart?(self)
-    world.fate("\(who)", call: call, "app starts")
+    world.incident("\(who)", call: call, "app starts")
     if let call { driver.woken(for: call) } else { driver.start() }
   }
 
   /// The app is gone. Its connection is closed by the kernel, or falls silent with the phone.
   package func kill(silently: Bool) {
     guard driver != nil else { return }
-    world.fate("\(who)", silently ? "is switched off" : "app is killed")
+    world.incident("\(who)", silently ? "is switched off" : "app is killed")
     let lines = network?.lines ?? []
     node?.kill()
     for line in lines {
@@ -112,7 +112,7 @@ package final class SimDevice {
   /// The app leaves, saying so.
   package func leave() {
     guard let driver, !isAsleep else { return }
-    world.fate("\(who)", "signs off")
+    world.incident("\(who)", "signs off")
     driver.stop()
     loop?.post(after: .milliseconds(200)) { [weak self] in self?.kill(silently: false) }
   }
@@ -120,14 +120,14 @@ package final class SimDevice {
   /// The phone puts the app to sleep: its connection stands, and nothing is read.
   package func sleep() {
     guard let node, node.state == .running else { return }
-    world.fate("\(who)", "sleeps")
+    world.incident("\(who)", "sleeps")
     for line in network?.lines ?? [] { observer?.disturbed(line) }
     node.freeze()
   }
 
   package func wake() {
     guard let node, node.state == .frozen else { return }
-    world.fate("\(who)", "wakes")
+    world.incident("\(who)", "wakes")
     node.thaw()
     for line in network?.lines ?? [] { observer?.disturbed(line) }
   }
@@ -136,7 +136,7 @@ package final class SimDevice {
   package func breakLink(silently: Bool) {
     let open = (network?.lines ?? []).filter { $0.isOpen && $0.socket != nil }
     if !open.isEmpty {
-      world.fate("\(who)", silently ? "connection falls silent" : "connection breaks")
+      world.incident("\(who)", silently ? "connection falls silent" : "connection breaks")
     }
     for line in open {
       observer?.disturbed(line)

@@ -70,7 +70,7 @@ package final class SimEdge {
     self.edge = edge
     state = .running
     world.onEnd(edge.farewell)
-    world.fate(name, "starts")
+    world.incident(name, "starts")
     beat(edge, loop)
   }
 
@@ -85,7 +85,7 @@ package final class SimEdge {
   ///   closed.
   package func crash(silently: Bool) {
     guard state != .down else { return }
-    world.fate(name, silently ? "loses power" : "crashes")
+    world.incident(name, silently ? "loses power" : "crashes")
     disturb()
     node?.kill()
     let open = sockets
@@ -95,13 +95,13 @@ package final class SimEdge {
   }
 
   package func freeze() {
-    world.fate(name, "freezes")
+    world.incident(name, "freezes")
     disturb()
     node?.freeze()
   }
 
   package func thaw() {
-    world.fate(name, "thaws")
+    world.incident(name, "thaws")
     node?.thaw()
     disturb()
   }
@@ -110,7 +110,7 @@ package final class SimEdge {
   package func drain(over span: Span) {
     guard state == .running, let edge, let loop else { return }
     state = .draining
-    world.fate(name, "drains")
+    world.incident(name, "drains")
     edge.beat(.leaving)
     let count = edge.beginDrain(over: span)
     let steps = 10
@@ -123,7 +123,7 @@ package final class SimEdge {
       guard let self, self.edge === edge else { return }
       edge.stop()
       edge.beat(.gone)
-      world.fate(name, "gone")
+      world.incident(name, "gone")
       // What it said last still leaves.
       world.schedule(after: .milliseconds(50), "edge ends") { [weak self] in
         guard let self, self.edge === edge else { return }

@@ -194,20 +194,20 @@ package final class SimNATS: @unchecked Sendable {
   /// The server is killed, or its machine is: every connection breaks, and nothing connects until it
   /// is back.
   package func kill(downFor span: Span) {
-    world.fate("nats", "down for \(span.microseconds / 1000) ms")
+    world.incident("nats", "down for \(span.microseconds / 1000) ms")
     downUntil = max(downUntil, world.now + span)
     for link in links where !link.isClosed {
       link.cut(until: world.now + span, notice: hop())
     }
     world.schedule(at: downUntil, "NATS is back") { [unowned self] in
-      if !isDown { world.fate("nats", "up") }
+      if !isDown { world.incident("nats", "up") }
     }
   }
 
   /// The server's process stands still. Connections stand, until nodes give them up after
   /// `patience`; what is then under way is lost, and new ones are not served before it goes on.
   package func freeze(for span: Span, patience: Span) {
-    world.fate("nats", "stopped for \(span.microseconds / 1000) ms")
+    world.incident("nats", "stopped for \(span.microseconds / 1000) ms")
     for link in links where !link.isClosed {
       if span < patience {
         link.stall(until: world.now + span)
@@ -221,7 +221,7 @@ package final class SimNATS: @unchecked Sendable {
   /// `notice`, or not before its line is free again.
   package func cut(_ nodes: [SimNode], for span: Span, notice: Span) {
     for link in links where nodes.contains(where: { $0 === link.node }) {
-      world.fate(link.node.name, "cut off for \(span.microseconds / 1000) ms")
+      world.incident(link.node.name, "cut off for \(span.microseconds / 1000) ms")
       link.cut(until: world.now + span, notice: notice)
     }
   }
@@ -229,7 +229,7 @@ package final class SimNATS: @unchecked Sendable {
   /// Holds everything up that these nodes send or should receive.
   package func stall(_ nodes: [SimNode], for span: Span) {
     for link in links where nodes.contains(where: { $0 === link.node }) {
-      world.fate(link.node.name, "line stalls for \(span.microseconds / 1000) ms")
+      world.incident(link.node.name, "line stalls for \(span.microseconds / 1000) ms")
       link.stall(until: world.now + span)
     }
   }

@@ -3,53 +3,26 @@ internal import CallBus
 internal import CallCore
 internal import CallPush
 internal import CallTelemetry
-internal import Logging
+
+extension PushGateway: SimProgram where Bus == SimBus {}
 
 /// A push gateway of the world: the real one, on simulated time, bus and work queue, with senders that
-/// lead to the simulated provider. It crashes with jobs in hand, freezes, is shut down, and comes back
-/// as a new process.
-///
-/// Touched by the world's thread only, which is why it may cross isolations.
-final class SimGateway: @unchecked Sendable {
-  private final class Process: @unchecked Sendable {
-    let node: SimNode
-    let gateway: PushGateway<SimBus>
-    var task: Task<Void, Never>?
-    var isLeaving = false
-    init(node: SimNode, gateway: PushGateway<SimBus>) {
-      self.node = node
-      self.gateway = gateway
-    }
-  }
-
-  let name: String
-  private let world: SimWorld
+/// lead to the simulated provider.
+final class SimGateway: SimService<PushGateway<SimBus>>, @unchecked Sendable {
   private let nats: SimNATS
   private let options: SimOptions
   private let provider: SimProvider
   private var random: SimRandom
-  private var current: Process?
-  /// Processes whose tasks must still unwind.
-  private var ghosts: [Process] = []
 
   init(
     name: String, world: SimWorld, nats: SimNATS, options: SimOptions, provider: SimProvider
   ) {
-    self.name = name
-    self.world = world
     self.nats = nats
     self.options = options
     self.provider = provider
     random = world.fork("gateway.\(name)")
+    super.init(name: name, world: world, faultPrefix: "fault.gateway ")
   }
-
-  var node: SimNode? { current?.node }
-  var isRunning: Bool { current != nil }
-  var isFrozen: Bool { current?.node.state == .frozen }
-  var isLeaving: Bool { current?.isLeaving ?? false }
-  var ghostCount: Int { ghosts.count }
-
-  // MARK: Life
 
   func start() {
     guard current == nil else { return }
@@ -73,14 +46,7 @@ final class SimGateway: @unchecked Sendable {
       provider.written(job, id: id)
       return .message(payload.message(id: id, for: job))
     }
-    let process = Process(node: node, gateway: gateway)
-    current = process
-    world.fate(name, "starts")
-    process.task = node.start { [weak self] in
-      var failure: (any Error)?
-      do { try await gateway.run() } catch { failure = error }
-      self?.ended(process, failure)
-    }
+    launch(gateway, on: node)
   }
 
   private func pools(_ node: SimNode) -> [GatewayPool] {
@@ -101,57 +67,8 @@ final class SimGateway: @unchecked Sendable {
     ]
   }
 
-  // MARK: Fate
-
-  func crash() {
-    guard let process = current else { return }
-    current = nil
-    world.fate(name, "crashes")
-    world.count("fault.gateway crash")
-    if provider.isAwaited(by: process.node) { world.count("fault.gateway crash with jobs") }
-    kill(process)
-  }
-
-  private func kill(_ process: Process) {
-    if process.task != nil { ghosts.append(process) }
-    process.node.kill()
-    process.task?.cancel()
-  }
-
-  func freeze() {
-    guard let process = current, process.node.state == .running else { return }
-    world.fate(name, "freezes")
-    world.count("fault.gateway freeze")
-    process.node.freeze()
-  }
-
-  func thaw() {
-    guard isFrozen else { return }
-    world.fate(name, "thaws")
-    current?.node.thaw()
-  }
-
-  /// Lets what is under way finish, gives the rest back, ends.
-  func shutDown() {
-    guard let process = current, !process.isLeaving else { return }
-    world.fate(name, "shuts down")
-    world.count("fault.gateway shutdown")
-    process.isLeaving = true
-    process.gateway.beginShutdown()
-  }
-
-  private func ended(_ process: Process, _ failure: (any Error)?) {
-    process.task = nil
-    ghosts.removeAll { $0 === process }
-    guard process.node.state != .dead else { return }
-    world.fate(name, failure.map { "ended: \($0)" } ?? "ended")
-    // What it said last still leaves.
-    world.schedule(after: .milliseconds(20), "gateway ends") { process.node.kill() }
-    if current === process { current = nil }
-  }
-
-  func destroy() {
-    if let process = current { kill(process) }
-    current = nil
+  override func crash() {
+    if let node, provider.isAwaited(by: node) { world.count("fault.gateway crash with jobs") }
+    super.crash()
   }
 }

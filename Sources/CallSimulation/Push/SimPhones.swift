@@ -3,6 +3,7 @@ internal import CallCore
 internal import CallPush
 internal import CallWire
 internal import NIOCore
+internal import NIOHTTP1
 
 /// What phones do with the pushes that reach them: they ring, wake the app, which attaches for the
 /// call, or decline without a session; some never wake, some too late.
@@ -130,51 +131,57 @@ final class SimPhones {
       }
     }
     guard let edge = random.pick(listening) else { return again() }
-    let (action, body) = Self.form(command)
-    let request = SimHTTPRequest(
-      action: action, callee: phone.who.user, call: call, capability: capability, body: body
-    ) { [weak self] answer in
+    let request = PushActions.request(
+      Self.action(command), callee: phone.who.user, call: call, capability: capability)
+    send(request, phone, edge) { [weak self] response in
       guard let self else { return }
-      switch answer {
-      case .none: again()
-      case .error(let error) where [.tryAgain, .draining, .overloaded].contains(error.code):
-        again()
-      case .error(let error):
-        observers.answered(phone.who, command, .error(error), since)
-      case .state(let state):
+      if let response, response.status == 200, let state = HTTPBodies.readCallState(response.body) {
         world.count("phone.HTTP answered")
         observers.answered(phone.who, command, .call(state), since)
+      } else if let response, response.status != 200,
+        let error = HTTPBodies.readError(response.body),
+        ![.tryAgain, .draining, .overloaded].contains(error.code)
+      {
+        observers.answered(phone.who, command, .error(error), since)
+      } else {
+        again()
       }
     }
-    send(request, phone, edge)
   }
 
-  private static func form(_ command: ClientCommand) -> (action: String, body: String) {
+  private static func action(_ command: ClientCommand) -> PushActions.Action {
     switch command {
-    case .call(_, .decline(.everywhere)): ("decline", "{\"scope\":\"everywhere\"}")
-    case .call(_, .decline(.here)): ("decline", "{\"scope\":\"here\"}")
-    case .call(_, .busy): ("busy", "{}")
-    default: ("", "")
+    case .call(_, .decline(let scope)): .decline(scope)
+    case .call(_, .busy): .busy
+    default: .query
     }
   }
 
-  private func send(_ request: SimHTTPRequest, _ phone: SimDevice, _ edge: SimEdge) {
+  /// - Parameter completion: gets the response; nil: there was none.
+  private func send(
+    _ request: EdgeRequest, _ phone: SimDevice, _ edge: SimEdge,
+    completion: @escaping (EdgeResponse?) -> Void
+  ) {
     let node = world.makeNode("\(phone.who)'s push")
     let loop = SimEventLoop(node)
     let socket = SimSocket(
       world: world, random: SimRandom(seed: random.next()),
       latency: (.milliseconds(1), .milliseconds(40)))
     let channel = SimChannel(loop: loop, socket: socket, side: .device)
+    let promise = loop.makePromise(of: EdgeResponse.self)
+    promise.futureResult.assumeIsolated().whenComplete { completion(try? $0.get()) }
     do {
-      try channel.pipeline.syncOperations.addHandler(request)
+      try channel.pipeline.syncOperations.addHTTPClientHandlers()
+      try channel.pipeline.syncOperations.addHandler(
+        EdgeExchange(request, to: EdgeAddress(host: "edge", port: 80), promise: promise))
     } catch {
       return observers.wrong("a phone cannot use its connection: \(error)", nil)
     }
     edge.accept(socket)
     channel.open()
-    // Longer than an edge takes to say that there is no answer.
+    // Longer than an edge takes to answer that the cluster is silent.
     world.schedule(after: .seconds(7), "HTTP timeout") { [world] in
-      request.giveUp()
+      promise.fail(EdgeFailure.timedOut)
       channel.close(promise: nil)
       world.schedule(after: .milliseconds(10), "HTTP over") { node.kill() }
     }

@@ -191,7 +191,7 @@ final class SimProvider: @unchecked Sendable {
   func set(_ lane: PushLane, _ mood: Mood) {
     guard self.mood(lane) != mood else { return }
     moods[lane] = mood
-    world.fate("provider", "\(lane.rawValue) is \(mood.rawValue)")
+    world.incident("provider", "\(lane.rawValue) is \(mood.rawValue)")
     if mood != .up { world.count("fault.provider \(mood.rawValue)") }
   }
 

@@ -118,7 +118,7 @@ package final class StoreInvariants: @unchecked Sendable {
       "\(stored.sequence): \(record.writer) \(mark.epoch).\(mark.number), "
         + "\(record.entries.count) entries\(record.released ? ", released" : "")")
     if mark.number == 0 || record.released {
-      world.fate(
+      world.incident(
         "journal \(shard)",
         "\(record.writer) \(record.released ? "gives it up" : "takes it over"), "
           + "epoch \(mark.epoch)")

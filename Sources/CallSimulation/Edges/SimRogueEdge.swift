@@ -9,7 +9,7 @@ internal import CallWire
 /// world is the same as without it.
 ///
 /// Touched by the world's thread only.
-final class SimTakenEdge: @unchecked Sendable {
+final class SimRogueEdge: @unchecked Sendable {
   private let world: SimWorld
   private let node: SimNode
   private let bus: SimBus
@@ -18,7 +18,7 @@ final class SimTakenEdge: @unchecked Sendable {
   private let secret: EdgeSecret
   private var random: SimRandom
   private var heard: [Command] = []
-  private var lastRequest = SimTakenEdge.firstRequest
+  private var lastRequest = SimRogueEdge.firstRequest
   private var isActive = true
 
   private static let heardMax = 64

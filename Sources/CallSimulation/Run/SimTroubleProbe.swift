@@ -1,7 +1,7 @@
 internal import CallCore
 
 /// Finds out when something is wrong with the cluster, for the rules of time.
-final class Unrest {
+final class SimTroubleProbe {
   private let world: SimWorld
   private let nats: SimNATS
   private let coordinators: [SimCoordinator]

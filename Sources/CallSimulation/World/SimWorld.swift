@@ -105,9 +105,9 @@ package final class SimWorld: @unchecked Sendable {
 
   /// A line of the trace that says what befell a node, a device or a shard: it stands beside the lines
   /// of the calls that it may concern.
-  package func fate(_ node: String, call: CallID? = nil, _ text: @autoclosure () -> String) {
+  package func incident(_ node: String, call: CallID? = nil, _ text: @autoclosure () -> String) {
     guard trace.isOn, !isOver else { return }
-    trace.add(SimTrace.Line(time: now, node: node, call: call, text: text(), isFate: true))
+    trace.add(SimTrace.Line(time: now, node: node, call: call, text: text(), isIncident: true))
   }
 
   // MARK: Threads

@@ -9,7 +9,7 @@ package final class SimTrace {
     package var call: CallID?
     package var text: String
     /// It says what befell a node, a device or a shard.
-    package var isFate = false
+    package var isIncident = false
   }
 
   /// How many lines are kept.
@@ -53,7 +53,7 @@ package final class SimTrace {
     let parts = Set(meanwhile.filter { $0.call == call }.map(\.node))
     return meanwhile.filter { line in
       line.call == call
-        || (line.isFate && (parts.contains(line.node) || !Self.isOneOfMany(line.node)))
+        || (line.isIncident && (parts.contains(line.node) || !Self.isOneOfMany(line.node)))
     }
   }
 

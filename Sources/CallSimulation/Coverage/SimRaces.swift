@@ -1,0 +1,64 @@
+internal import CallCore
+
+/// The races that a run of a thousand seeds must meet.
+package enum SimRaces {
+  package static let required = [
+    "R1", "R2", "R2 timeout", "R3", "R4", "R5", "R6", "R7", "R9", "R10", "R10 deadline",
+    "R10 pushed", "R11", "R12", "R13", "R13 in mid-ring", "R14", "R15", "R16", "R17 early",
+    "R17 of a loser", "R17 after the end", "R18", "R19", "R19 pushed", "R20", "R22", "R23",
+  ]
+
+  /// The other faults that it must meet: an injector that does nothing any more is found. Those that
+  /// come ten times in a thousand seeds, or less, are not in it (`racing put taken`).
+  package static let requiredFaults =
+    [
+      "crash", "all crash", "freeze", "stutter", "shutdown", "replaced while frozen",
+      "cut off alone", "cut off in a group", "line stalls", "store restart",
+      "edge crash", "edge freeze", "edge drain",
+      "NATS killed", "NATS stopped", "cut off for long", "all edges freeze",
+      "edge freezes for long",
+      "message lost", "message delayed", "message reordered", "message repeated",
+      "write lost", "write answer lost", "write late", "write failed", "write refused",
+      "read lost", "read stale", "racing append taken",
+    ].map { "fault.\($0)" }
+
+  /// What must have been said while NATS, or every edge, was away; and what rules must have had to
+  /// judge that seldom have anything.
+  package static let requiredBeside =
+    ["place", "answer", "signal"].map { "in outage.\($0)" }
+    + [Violation.Rule.unreachableAttached, .attachedRing, .signalsInOrder].map {
+      "judged.\($0.rawValue)"
+    }
+
+  /// What those who attach for a call must have been told of it.
+  package static let requiredAnswers =
+    [
+      "placed", "ringing", "answeredElsewhere", "declined", "busy", "cancelled", "unanswered",
+      "unreachable", "unknown",
+    ].map { "late attach.\($0)" }
+
+  /// What it must meet beside those: pushes of every purpose, what becomes of them, and what goes
+  /// wrong on their way.
+  package static let requiredOfPush =
+    PushPurpose.allCases.map { "push.\($0.name)" }
+    + ["accepted", "tokenGone", "rejected", "expired", "failed"].map { "outcome.\($0)" }
+    + ["crash", "freeze", "shutdown"].map { "fault.gateway \($0)" }
+    + ["slow", "silent", "refusing"].map { "fault.provider \($0)" }
+    + [
+      "fault.gateway crash with jobs", "fault.job lost on its way", "fault.settlement lost",
+      "queue.handed out again", "provider.lost", "provider.late", "provider.doubled",
+      "provider.gone", "provider.gone without a time", "provider.sent again",
+      "phone.woken", "phone.woken while it is on", "phone.never wakes", "phone.wakes late",
+      "phone.decline by HTTP", "phone.busy by HTTP", "phone.query by HTTP", "phone.HTTP answered",
+      "phone.push to the former user", "token.renewed", "token.removed", "token.moved",
+      "token.signed out",
+    ]
+
+  /// Those that were never met.
+  package static func missing(in counts: [String: Int]) -> [String] {
+    required.filter { counts["race.\($0)", default: 0] == 0 }
+      + (requiredFaults + requiredBeside + requiredAnswers + requiredOfPush).filter {
+        counts[$0, default: 0] == 0
+      }
+  }
+}

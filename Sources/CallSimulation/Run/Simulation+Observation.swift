@@ -1,0 +1,113 @@
+internal import CallBus
+internal import CallClient
+internal import CallCore
+package import CallWire
+
+// What checkers, coverage and trace get to see.
+extension Simulation {
+  func observe() {
+    nats.observers.appended.append { [unowned self] node, shard, record in
+      guard let record = try? ClusterCodec.journalRecord(record.bytes) else { return }
+      for entry in record.entries {
+        world.note(
+          "journal \(shard)", call: entry.call,
+          "\(node.name) writes \(SimText.text(entry.change)) (\(record.epoch))")
+      }
+      if record.entries.contains(where: { $0.change.isUnreachable }) {
+        breakDead()
+        giveUpLostEdges()
+      }
+      note(.journalled(shard: shard, record))
+      coverage.journalled(shard, record)
+      for entry in record.entries {
+        if case .answered = entry.change { workload.answered(entry.call) }
+      }
+    }
+    nats.observers.appendStarted.append { [unowned self] _, shard, bytes in
+      guard let record = try? ClusterCodec.journalRecord(bytes) else { return }
+      coverage.appends(shard, record)
+    }
+    nats.observers.written.append { [unowned self] bucket, entry in
+      guard bucket == SimOptions.registrationBucket,
+        let who = SimOptions.who(registrationKey: entry.key)
+      else { return }
+      world.note("store", "\(who) \(entry.value == nil ? "removed" : "registered")")
+      note(.stored(who, present: entry.value != nil))
+      let registration = entry.value.flatMap { try? ClusterCodec.registration($0) }
+      if push != nil { note(.push(.registration(who, registration))) }
+    }
+    nats.observers.delivered.append { [unowned self] node, message in
+      guard message.subject.isOfCommands,
+        let batch = try? ClusterCodec.commandBatch(message.bytes)
+      else { return }
+      for command in batch.commands where command.request < SimRogueEdge.firstRequest {
+        coverage.arrived(command)
+        if push != nil { noteForPush(command) }
+      }
+    }
+  }
+
+  func told(_ device: SimDevice, _ event: ClientEvent) {
+    world.note("\(device.who)", call: event.call, "app: \(SimText.text(event))")
+    note(.told(device.who, event))
+  }
+
+  func note(_ event: HistoryEvent) {
+    if let violation = checker.note(event, at: world.now) { stop(violation) }
+  }
+
+  func stop(_ violation: Violation) {
+    world.stop(violation.description, call: violation.call)
+  }
+}
+
+extension Simulation: SimLineObserver {
+  package func newLink() -> Int {
+    links += 1
+    return links
+  }
+
+  package func opened(_ line: SimLine) {
+    lines[line.number] = line
+    note(.opened(line.who, link: line.number, edge: line.edge.name))
+  }
+
+  package func closed(_ line: SimLine) {
+    lines[line.number] = nil
+    note(.closed(link: line.number))
+  }
+
+  package func disturbed(_ line: SimLine) { note(.disturbed(link: line.number)) }
+
+  package func sending(_ frame: ClientFrame, on line: SimLine) -> ClientFrame? {
+    var frame = frame
+    if case .attach(var request) = frame.command {
+      // What the client asks for by itself, pushed by a gateway, comes first.
+      if request.forCall == nil { request.forCall = devices[line.who]?.takeWokenFor() }
+      frame.command = .attach(request)
+    }
+    world.note("\(line.who)", call: frame.command.address?.call, SimText.text(frame, on: line))
+    note(.sent(line.who, link: line.number, frame))
+    if outages.isUnderWay { coverage.sentInOutage(frame) }
+    coverage.sent(frame, on: line)
+    return frame
+  }
+
+  package func receiving(_ frame: ServerFrame, on line: SimLine) -> ServerFrame? {
+    var frame = frame
+    if let tampering {
+      guard let changed = tampering.receiving(frame, on: line) else { return nil }
+      frame = changed
+    }
+    world.note("\(line.who)", call: frame.call, SimText.text(frame, on: line))
+    note(.received(line.who, link: line.number, frame))
+    coverage.received(frame, on: line)
+    return frame
+  }
+}
+
+extension JournalEntry.Change {
+  fileprivate var isUnreachable: Bool {
+    if case .ended(let end) = self { end.reason == .unreachable } else { false }
+  }
+}

@@ -1,0 +1,134 @@
+package import CallCore
+
+// A run from its first second to its tear-down.
+extension Simulation {
+  /// Runs the world to its end, or to the first thing that must not be.
+  package func run() -> SimResult {
+    world.run(for: .seconds(1))
+    faults.begin()
+    outages.begin()
+    if options.intensity != .calm { edgeTrouble() }
+    workload.begin()
+    push?.begin()
+    everySecond()
+    world.run(for: options.activity)
+    endFaults()
+    workload.end()
+    taken?.end()
+    push?.end()
+    world.schedule(after: .seconds(6), "owners") { [weak self] in self?.invariants.checkOwners() }
+    world.run(for: options.settling)
+    finish()
+    return tearDown()
+  }
+
+  private func endFaults() {
+    edgesAreTroubled = false
+    outages.end()
+    faults.end()
+    for edge in edges {
+      edge.thaw()
+      edge.start()
+    }
+  }
+
+  private func everySecond() {
+    world.schedule(after: .seconds(1), "lateness") { [weak self] in
+      guard let self else { return }
+      troubleProbe.look(&checker)
+      breakDead()
+      // On a connection that fell silent nobody can expect an answer.
+      for line in lines.values where line.socket?.isSilent ?? true {
+        note(.closed(link: line.number))
+      }
+      for line in lines.values
+      where line.edge.isFrozen || devices[line.who]?.isAsleep ?? true { disturbed(line) }
+      if let violation = checker.lateness(at: world.now) { stop(violation) }
+      everySecond()
+    }
+  }
+
+  /// Of a connection that is closed at its other end, or silent, a device may not know yet; and an edge
+  /// may have closed that of a phone that sleeps.
+  func breakDead() {
+    for line in lines.values {
+      guard devices[line.who]?.isAsleep == false, let socket = line.socket, !socket.isSilent,
+        !socket.isClosed
+      else {
+        note(.broken(link: line.number))
+        continue
+      }
+    }
+  }
+
+  /// An edge that is cut off while others are not looks like one that ended. Once nobody waits for
+  /// it any more, what its devices believe does not count.
+  func giveUpLostEdges() {
+    for line in lines.values {
+      guard let node = line.edge.node, let absence = nats.absence(of: node) else { continue }
+      let until = absence.until ?? world.now
+      // Its next heartbeat shows that it is back.
+      guard world.now <= until + .seconds(1) else { continue }
+      // While nobody is heard nobody is given up.
+      let from =
+        absence.from < outages.last.from
+        ? absence.from : max(absence.from, outages.last.until)
+      if from + checker.bounds.waitForDevices <= until { note(.broken(link: line.number)) }
+    }
+  }
+
+  private func finish() {
+    guard world.failure == nil else { return }
+    let views = workload.allDevices.map {
+      HistoryChecker.LastView(
+        who: $0.who, isAttached: $0.isAttached, calls: Array($0.calls.values))
+    }
+    if let violation = checker.finish(views).first { stop(violation) }
+    if let push, let job = push.unsettledJob() { world.stop(job) }
+    invariants.checkStore()
+    world.runJobs()
+  }
+
+  private func tearDown() -> SimResult {
+    var failure = world.failure
+    for (rule, count) in checker.judged { world.count("judged.\(rule.rawValue)", by: count) }
+    for coordinator in coordinators { coordinator.destroy() }
+    for edge in edges { edge.tearDown() }
+    push?.tearDown()
+    for device in workload.allDevices { device.kill(silently: true) }
+    world.unwind()
+    let ghosts = coordinators.map(\.ghostCount) + (push?.gateways.map(\.ghostCount) ?? [])
+    if failure == nil, ghosts.contains(where: { $0 > 0 }) {
+      failure = SimFailure(
+        seed: seed, time: world.now, reason: "a node's tasks did not end when it was killed")
+    }
+    nats.tearDown()
+    world.tearDown()
+    lines.removeAll()
+    return SimResult(
+      seed: seed, failure: failure, counts: world.counts, steps: world.steps,
+      simulated: world.elapsed, traceHash: world.trace.hash)
+  }
+}
+
+/// What came of one seed.
+package struct SimResult: Sendable {
+  package var seed: UInt64
+  package var failure: SimFailure?
+  package var counts: [String: Int]
+  package var steps: Int
+  package var simulated: Span
+  package var traceHash: UInt64
+
+  package init(
+    seed: UInt64, failure: SimFailure?, counts: [String: Int], steps: Int, simulated: Span,
+    traceHash: UInt64
+  ) {
+    self.seed = seed
+    self.failure = failure
+    self.counts = counts
+    self.steps = steps
+    self.simulated = simulated
+    self.traceHash = traceHash
+  }
+}
