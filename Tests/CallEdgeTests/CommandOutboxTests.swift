@@ -125,7 +125,7 @@ extension CommandOutbox {
     }
     _ = outbox.flushed()
     _ = outbox.replied(session: 1, request: 7)
-    outbox.sayAgain(toShard: ShardHash.shard(of: ann, count: 64)) { $0 == 1 }
+    outbox.retransmit(toShard: ShardHash.shard(of: ann, count: 64)) { $0 == 1 }
     let said = outbox.flushed().flatMap(\.commands)
     #expect(said.map(\.request) == (1...20).reversed().filter { $0 != 7 })
     #expect(said.allSatisfy { $0.session.number == 1 })

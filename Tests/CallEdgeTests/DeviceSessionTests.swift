@@ -57,7 +57,7 @@ private struct Machine {
   }
 
   mutating func authenticated(_ result: Result<DeviceClaims, AuthFailure>) {
-    session.authenticated(result, now: now, into: &actions)
+    session.authenticated(result.mapError(CallError.init), now: now, into: &actions)
   }
 
   mutating func bad(_ code: CallError.Code, id: UInt64 = 0) {
@@ -125,7 +125,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     #expect(machine.session.credential == .token("t"), "it may be tried again")
     machine.reply(3, .attach(Attach()), .attached(forCall: nil, ticket: ticket))
     #expect(machine.session.credential == .ticket(ticket))
-    #expect(machine.session.takeFarewell()?.credential == .ticket(ticket))
+    #expect(machine.session.takeEnd()?.credential == .ticket(ticket))
   }
 
   @Test("a session that ends before its attach is answered says so by its token")
@@ -133,7 +133,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     var machine = Machine()
     machine.say(2, .attach(AttachRequest(token: "t", device: "phone")))
     machine.authenticated(.success(claims()))
-    #expect(machine.session.takeFarewell()?.credential == .token("t"))
+    #expect(machine.session.takeEnd()?.credential == .token("t"))
   }
 
   @Test func tokenInTheAttachIsCheckedAndTheShardAsked() {
@@ -253,7 +253,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     machine.reply(2, .attach(Attach()), .attached(forCall: nil))
     #expect(machine.session.isAttached)
     // A shard may know the session since the first attempt: its end is always reported.
-    let farewell = machine.session.takeFarewell()
+    let farewell = machine.session.takeEnd()
     #expect(farewell?.user == ann)
   }
 
@@ -693,10 +693,10 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     var machine = Machine.attached()
     machine.say(2, .detach)
     #expect(machine.take() == [.reply(2, .done), .close(.normal)])
-    let taken = machine.session.takeFarewell()
+    let taken = machine.session.takeEnd()
     let farewell = try #require(taken)
-    #expect(farewell.graceful && farewell.user == ann && farewell.device == "phone")
-    let another = machine.session.takeFarewell()
+    #expect(farewell.isGraceful && farewell.user == ann && farewell.device == "phone")
+    let another = machine.session.takeEnd()
     #expect(another == nil)
   }
 
@@ -705,8 +705,8 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     var machine = Machine.attached()
     machine.session.receivedClose(code: code, now: start, into: &machine.actions)
     #expect(machine.take() == [.close(.normal), .abort])
-    let farewell = machine.session.takeFarewell()
-    #expect(farewell?.graceful == graceful)
+    let farewell = machine.session.takeEnd()
+    #expect(farewell?.isGraceful == graceful)
   }
 
   @Test func peersAnswerToOurCloseEndsTheSocket() {
@@ -736,13 +736,13 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
 
   @Test func brokenSocketIsNotGraceful() {
     var machine = Machine.attached()
-    let farewell = machine.session.takeFarewell()
-    #expect(farewell?.graceful == false)
+    let farewell = machine.session.takeEnd()
+    #expect(farewell?.isGraceful == false)
   }
 
   @Test func whoNeverAttachedIsNotMissed() {
     var machine = Machine(claims: claims())
-    let another = machine.session.takeFarewell()
+    let another = machine.session.takeEnd()
     #expect(another == nil)
   }
 
@@ -766,7 +766,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
       2, .call(cancelled, .cancel), .call(CallState(call: cancelled, callee: "bob", phase: .ended)))
     // Whether this one is placed is not known: it is reported.
     machine.reply(2, .place(PlaceRequest(call: lost)), .error(CallError(.tryAgain)))
-    let farewell = machine.session.takeFarewell()
+    let farewell = machine.session.takeEnd()
     let calls = try #require(farewell).calls
     #expect(calls == [bob: [call, lost], UserKey(app: "demo", user: "eve"): [resumed]])
   }
@@ -777,7 +777,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
       let id = CallID(high: 1, low: UInt64(index))
       machine.say(2, .call(CallAddress(callee: "bob", call: id), .resume))
     }
-    let farewell = machine.session.takeFarewell()
+    let farewell = machine.session.takeEnd()
     let calls = try #require(farewell).calls
     #expect(calls[bob]?.map(\.low) == Array(24..<40))
   }
@@ -816,7 +816,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     }
     #expect(!machine.session.isInCall(at: machine.now))
     // Any of them may have been placed: what is remembered of them is reported, newest first.
-    let farewell = machine.session.takeFarewell()
+    let farewell = machine.session.takeEnd()
     #expect(try #require(farewell).calls[bob]?.map(\.low) == Array(24..<40))
   }
 
@@ -860,7 +860,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
       machine.place(Int(id) - 12, as: id)
       machine.refuse(id, .placing(Int(id) - 12), .overloaded)
     }
-    let farewell = machine.session.takeFarewell()
+    let farewell = machine.session.takeEnd()
     #expect(try #require(farewell).calls[bob]?.map(\.low) == [30, 31])
   }
 
@@ -878,7 +878,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     #expect(machine.session.isInCall(at: machine.now))
     machine.reply(4, .call(CallID(high: 1, low: 0), .query), .error(CallError(.unknownCall)))
     #expect(!machine.session.isInCall(at: machine.now))
-    let farewell = machine.session.takeFarewell()
+    let farewell = machine.session.takeEnd()
     #expect(try #require(farewell).calls.isEmpty)
   }
 
@@ -892,7 +892,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
       machine.place(index, as: UInt64(index + 2))
       machine.reply(UInt64(index + 2), .placing(index), .error(CallError(.tryAgain)))
     }
-    let farewell = machine.session.takeFarewell()
+    let farewell = machine.session.takeEnd()
     #expect(try #require(farewell).calls[bob]?.map(\.low) == [0] + Array(25..<40))
   }
 
@@ -927,7 +927,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
   }
 
   @Test func eachSessionIsLookedAtOnceInASweep() {
-    var slots = SweepSlots<Int>(count: 10)
+    var slots = TimerWheel<Int>(slotCount: 10)
     for index in 1...100 { slots.add(UInt64(index) << 8, index) }
     slots.remove(50 << 8)
     let ticks = (5..<15).map { slots.due(at: $0) }
@@ -940,7 +940,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
     for _ in 0..<10 {
       machine.pass(.seconds(25))
       #expect(machine.take() == [.ping])
-      machine.session.heardFromDevice()
+      machine.session.receivedBytes()
     }
   }
 

@@ -14,9 +14,9 @@ private let begin = Timestamp(microseconds: 1_000_000_000)
 @Suite struct DrainScheduleTests {
   @Test func manyAreToldEvenlyAndThoseThatStayClosedEvenly() {
     var schedule = DrainSchedule(begins: begin, span: .seconds(15), count: 10_000)
-    #expect(schedule.told(at: begin) == 1)
-    #expect((4990...5010).contains(schedule.told(at: begin + .seconds(5))))
-    #expect(schedule.told(at: begin + .seconds(10)) == 10_000)
+    #expect(schedule.notified(at: begin) == 1)
+    #expect((4990...5010).contains(schedule.notified(at: begin + .seconds(5))))
+    #expect(schedule.notified(at: begin + .seconds(10)) == 10_000)
     check(.max, schedule.mayStay(of: 10_000, at: begin + .milliseconds(9999)))
     check(1000, schedule.mayStay(of: 1000, at: begin + .seconds(10)))
     check(500, schedule.mayStay(of: 700, at: begin + .milliseconds(12_500)))
@@ -27,12 +27,12 @@ private let begin = Timestamp(microseconds: 1_000_000_000)
 
   @Test func fewAreToldSoon() {
     let schedule = DrainSchedule(begins: begin, span: .seconds(600), count: 100)
-    #expect(schedule.told(at: begin + .milliseconds(400)) == 100)
+    #expect(schedule.notified(at: begin + .milliseconds(400)) == 100)
   }
 
   @Test func withoutTimeAllAreClosedAtOnce() {
     var schedule = DrainSchedule(begins: begin, span: .seconds(0), count: 100)
-    #expect(schedule.told(at: begin) == 100)
+    #expect(schedule.notified(at: begin) == 100)
     let stay = schedule.mayStay(of: 100, at: begin)
     #expect(stay == 0)
   }

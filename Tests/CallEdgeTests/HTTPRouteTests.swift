@@ -39,7 +39,7 @@ import Testing
       "", "/", "/v1", "/v1/", "/v1/devices/", "/v2/connect", "//v1/connect", "/healthz/", "/readyz",
       "/metrics",
     ] {
-      #expect(route("GET", path) == .failure(.nothingThere), "\(path)")
+      #expect(route("GET", path) == .failure(.notFound), "\(path)")
     }
     #expect(route("GET", "/v1/devices") == .failure(.method(allowed: "POST")))
     #expect(route("PUT", "/v1/devices/phone") == .failure(.method(allowed: "DELETE")))

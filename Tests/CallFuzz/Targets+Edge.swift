@@ -21,7 +21,7 @@ extension FuzzTarget {
       let choice = bytes.takeChoice()
       configuration.proxyProtocol = choice & 1 != 0
       let loop = EmbeddedEventLoop()
-      let edge = LooseEdge(
+      let edge = EmbeddedEdge(
         configuration: configuration, bus: bus, clock: ClusterClock(wallMicroseconds: FuzzKeys.now),
         secret: EdgeSecret(high: 1, low: 1), eventLoop: loop, metrics: MetricsRegistry(),
         logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() }, pushKeys: capabilities)
@@ -39,7 +39,7 @@ extension FuzzTarget {
       }
       channel.close(promise: nil)
       loop.run()
-      defer { edge.farewell() }
+      defer { edge.abandon() }
       try promise(edge.openCount == 0, "\(edge.openCount) are open, and nobody is connected")
     }
   }

@@ -17,7 +17,7 @@ extension FuzzTarget {
   private static func words(_ pieces: [ArraySlice<UInt8>], _ choice: Int) -> [String] {
     // As before the attach, and after it.
     let (small, large) = (300, 1000)
-    var reader = CallEdge.WebSocketReader(
+    var reader = WebSocketServerReader(
       messageBytesMax: small, skippedBytesMax: 2000, fragmentsMax: 8,
       beginningBytesMax: choice & 64 == 0 ? 0 : 16)
     let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: large, alignment: 16)
@@ -39,7 +39,7 @@ extension FuzzTarget {
 
   /// nil: nothing whole is there.
   private static func word(
-    _ reader: inout CallEdge.WebSocketReader, _ input: UnsafeRawBufferPointer,
+    _ reader: inout WebSocketServerReader, _ input: UnsafeRawBufferPointer,
     _ consumed: inout Int, _ scratch: UnsafeMutableRawBufferPointer
   ) -> String? {
     switch reader.next(input, consumed: &consumed, scratch: scratch) {
@@ -56,10 +56,10 @@ extension FuzzTarget {
 
   /// What an edge, or who claims to be one, sends to a device.
   static let webSocketClient = FuzzTarget("websocket-client") { bytes in
-    let handshake = CallClient.WebSocketHandshake(
+    let handshake = WebSocketHandshake(
       nonce: [UInt8](repeating: 7, count: 16), subprotocol: "callmesh.v1.json")
     _ = handshake.refusal(of: bytes.text)
-    var reader = CallClient.WebSocketReader(messageMax: 1000)
+    var reader = WebSocketClientReader(messageMax: 1000)
     var buffer = ByteBuffer(bytes: bytes)
     while let event = try? reader.next(from: &buffer) {
       if case .text(let message) = event {

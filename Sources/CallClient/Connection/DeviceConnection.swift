@@ -23,7 +23,7 @@ package final class DeviceConnection: ChannelInboundHandler, DeviceLink {
   private let handshake: WebSocketHandshake
   /// Masks need not be secret: they protect proxies from scripts in browsers (RFC 6455, 10.3).
   private var masks: SplitMix64
-  private var reader = WebSocketReader(messageMax: messageMax)
+  private var reader = WebSocketClientReader(messageMax: messageMax)
   private weak var delegate: (any DeviceLinkDelegate)?
   private var context: ChannelHandlerContext?
   private var phase = Phase.connecting
@@ -185,11 +185,11 @@ package final class DeviceConnection: ChannelInboundHandler, DeviceLink {
 
   // MARK: Writing
 
-  private func write(_ opcode: WebSocketWriter.Opcode, _ payload: some Collection<UInt8>) {
+  private func write(_ opcode: WebSocketFrameHeader.Opcode, _ payload: some Collection<UInt8>) {
     guard let context else { return }
     if unsent == nil { unsent = context.channel.allocator.buffer(capacity: payload.count + 14) }
-    WebSocketWriter.write(
-      opcode, payload, mask: UInt32(truncatingIfNeeded: masks.next()), into: &unsent!)
+    unsent?.writeWebSocketFrame(
+      opcode, payload, mask: UInt32(truncatingIfNeeded: masks.next()))
   }
 
   private func fail(_ cause: LinkClosed) {

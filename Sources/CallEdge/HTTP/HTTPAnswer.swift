@@ -9,12 +9,11 @@ struct HTTPAnswer {
   var contentType = "application/json"
   var headers: [(String, String)] = []
   var body: [UInt8]
-  /// Counted when set.
+  /// The error that the answer reports; it is counted.
   var error: CallError.Code?
 
-  static func json(_ status: Int, _ value: some Encodable) -> HTTPAnswer {
-    HTTPAnswer(status: status, body: HTTPModels.encode(value))
-  }
+  /// 200, with an empty JSON object.
+  static var empty: HTTPAnswer { HTTPAnswer(status: 200, body: Array("{}".utf8)) }
 
   static func error(_ error: CallError) -> HTTPAnswer { HTTPAnswer(error) }
 }
@@ -25,7 +24,7 @@ extension HTTPAnswer {
       status: error.code.httpStatus, headers: headers,
       body: HTTPBodies.error(error), error: error.code)
     if error.retryAfterMilliseconds > 0 || status == 503 {
-      // One second where the error does not say: the cluster is about to find itself again.
+      // One second where the error gives no time: the cluster is likely to recover soon.
       let seconds = max(1, (UInt64(error.retryAfterMilliseconds) + 999) / 1000)
       self.headers.append(("retry-after", "\(seconds)"))
     }
@@ -34,7 +33,7 @@ extension HTTPAnswer {
 
   init(_ failure: HTTPRoute.Failure) {
     switch failure {
-    case .nothingThere: self.init(CallError(.noSuchResource))
+    case .notFound: self.init(CallError(.noSuchResource))
     case .method(let allowed):
       self.init(CallError(.methodNotAllowed), headers: [("allow", allowed)])
     case .invalid(let error): self.init(error)
@@ -44,7 +43,7 @@ extension HTTPAnswer {
   init(_ reply: Reply, device: DeviceID) {
     switch reply {
     case .error(let error): self.init(error)
-    case .done, .attached, .calls: self = .json(200, HTTPModels.Nothing())
+    case .done, .attached, .calls: self = .empty
     case .registered(let expiresAt, let removed, let capabilities):
       let info = RegisteredInfo(
         device: device, expiresAt: expiresAt, removed: removed, capabilities: capabilities)

@@ -2,14 +2,15 @@ internal import CallAuth
 internal import CallCore
 internal import CallWire
 
-/// The command that a request stands for.
+/// The command that an HTTP request stands for.
 struct HTTPCommand {
   var user: UserKey
   var device: DeviceID
   var callee: UserKey
   var body: Command.Body
 
-  /// - Parameter device: of the query; the body's counts as well, and the credential's most.
+  /// - Parameter device: the query's. The body's takes precedence; neither may differ from the credential's.
+  /// - Throws: as `HTTPBodies`, `HTTPCredential.device(named:)` and `RegistrationRequest.prepared(for:)`.
   init(
     _ route: HTTPRoute, body: [UInt8], credential: HTTPCredential, device: String?,
     limits: CallLimits

@@ -5,17 +5,17 @@ internal import CallWire
 internal import NIOHTTP1
 internal import Synchronization
 
-/// A token that was found good.
+/// A valid token and its claims.
 struct Login {
   var claims: DeviceClaims
   var token: String
 }
 
-/// By what right a request speaks.
+/// What authorizes a request.
 enum HTTPCredential {
   /// A user's token: `Authorization: Bearer …`.
   case bearer(Login)
-  /// What a push allows, for one call and one device: `Authorization: CallmeshPush …`.
+  /// A push's capability, for one call and one device: `Authorization: CallmeshPush …`.
   case push(PushCapability, text: String)
 
   var user: UserKey {
@@ -25,15 +25,15 @@ enum HTTPCredential {
     }
   }
 
-  /// As the coordinator is shown it.
-  var shown: Credential {
+  /// As the command carries it, for the coordinator to verify.
+  var credential: Credential {
     switch self {
     case .bearer(let login): .token(login.token)
     case .push(_, let text): .pushCapability(text)
     }
   }
 
-  /// Who is counted for the rate limit.
+  /// Whose rate of requests counts.
   fileprivate var rateKey: RateKey {
     switch self {
     case .bearer(let login): RateKey(user: user, device: DeviceID(login.claims.device ?? ""))
@@ -41,7 +41,8 @@ enum HTTPCredential {
     }
   }
 
-  /// The device that speaks: the credential's, or the one it names itself, which must not differ.
+  /// The device that sends the request: the credential's, or the one that the request names.
+  /// - Throws: `notAccepted` where the two differ, `invalidDevice` where there is none or it is not valid.
   func device(named: String?) throws(CallError) -> DeviceID {
     switch self {
     case .bearer(let login):
@@ -54,7 +55,8 @@ enum HTTPCredential {
     }
   }
 
-  /// Whether it is good for a request at all. Which part of a capability does not fit is not told.
+  /// Checks that it is good for a route.
+  /// - Throws: `notAccepted`, whichever part of a capability does not match.
   fileprivate func check(_ route: HTTPRoute) throws(CallError) {
     guard case .push(let capability, _) = self else { return }
     guard let address = route.callAddress, address.callee.hasBytes(of: capability.user),
@@ -64,10 +66,12 @@ enum HTTPCredential {
 }
 
 extension EdgeShared {
-  /// The credential of a request, checked, and good for the route.
+  /// The credential of a request, verified, and good for the route.
   ///
-  /// What a push allows may stand in the body of a decline or busy as well, for apps whose code
-  /// cannot set headers. Never in the URL: proxies and servers log those.
+  /// The body of a decline or busy may hold a push's capability, for apps that cannot set headers. The URL may
+  /// not, since proxies and servers log URLs.
+  /// - Throws: `notAccepted`, `expired`, `tokenTooLong`, `revoked`; `tryAgain` while there are no keys to verify
+  ///   a capability.
   func credential(
     _ headers: HTTPHeaders, _ route: HTTPRoute, body: [UInt8], now: Timestamp
   ) throws(CallError) -> HTTPCredential {
@@ -91,19 +95,21 @@ extension EdgeShared {
     return credential
   }
 
-  /// Takes a request of this credential's holder from its rate.
-  /// - Returns: nil, or after how many milliseconds it will be taken.
+  /// Takes a request from the rate of the credential's holder.
+  /// - Returns: nil; or the milliseconds to wait where the rate is exceeded.
   func takeFromRate(of credential: HTTPCredential, now: Timestamp) -> UInt32? {
     requestRates.withLock { table in
       let before = table.forgottenEarly
       let wait = table.take(credential.rateKey, now: now)
       let forgotten = table.forgottenEarly - before
       if forgotten > 0 { metrics.requestRatesForgotten.increment(by: forgotten) }
+      metrics.requestRates.set(Int64(table.count))
       return wait
     }
   }
 
-  /// What the Authorization header says; nil where there is none.
+  /// The token of the Authorization header, verified; nil where there is no such header.
+  /// - Throws: `notAccepted`, `expired`, `tokenTooLong`, `revoked`.
   func login(_ headers: HTTPHeaders, now: Timestamp) throws(CallError) -> Login? {
     guard let value = headers.first(name: "authorization") else { return nil }
     let parts = value.split(separator: " ", maxSplits: 1)

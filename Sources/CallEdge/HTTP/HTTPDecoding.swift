@@ -1,10 +1,10 @@
 package import NIOCore
 package import NIOHTTP1
 
-/// How a connection's bytes become HTTP requests, and how much of them is kept meanwhile.
+/// The HTTP decoder of a connection, and its limits.
 package enum HTTPDecoding {
-  /// What waits for the rest of a header, or behind an upgrade. As much as one read brings, and more
-  /// than the largest header. Policy: close the connection.
+  /// Bytes that may wait for the rest of a header, or follow an upgrade: as many as one read brings, and more
+  /// than the largest header has. Policy: close the connection.
   package static let bufferBytesMax = 65_536
 
   package static func decoder() -> ByteToMessageHandler<HTTPRequestDecoder> {
@@ -18,18 +18,18 @@ package enum HTTPDecoding {
   }
 }
 
-/// Stands before the WebSocket until nothing of HTTP is left in the channel.
+/// Stands before the WebSocket handler until no handler of HTTP is left in the channel.
 ///
-/// The decoder leaves a turn of the event loop later than it is told to, and the parser has its own
-/// opinion of whether a request is an upgrade. Where it takes it for none it reads on, and hands over
-/// requests, which are nothing that a WebSocket could take: the connection is closed then.
+/// The decoder leaves the channel a turn of the event loop after it is removed, and its parser decides by
+/// itself whether a request is an upgrade. Where it takes the request for none, it goes on and passes on
+/// requests, which a WebSocket cannot take: the connection is closed then.
 final class UpgradeGuard: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = Any
 
   private var isBroken = false
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    // Bytes are wrapped as `IOData`.
+    // The decoder passes on bytes as `IOData`.
     if !isBroken, unwrapInboundIn(data) is IOData { return context.fireChannelRead(data) }
     isBroken = true
     context.close(promise: nil)

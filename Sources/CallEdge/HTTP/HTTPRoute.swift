@@ -1,7 +1,7 @@
 package import CallCore
 package import CallWire
 
-/// What an HTTP request asks for.
+/// What an HTTP request is for.
 package enum HTTPRoute: Equatable {
   case connect
   case registerDevice
@@ -9,17 +9,17 @@ package enum HTTPRoute: Equatable {
   case call(CallAddress)
   case decline(CallAddress)
   case busy(CallAddress)
-  /// Says that the process runs, and nothing of its state: anybody may ask.
+  /// Whether the process runs. It says nothing of the node's state, so no token is needed.
   case health
 
   package enum Failure: Error, Equatable {
-    case nothingThere
+    case notFound
     /// The methods that the path takes.
     case method(allowed: String)
     case invalid(CallError)
   }
 
-  /// Whether the request needs a token.
+  /// Whether the request needs a credential.
   package var isForDevices: Bool {
     switch self {
     case .registerDevice, .unregisterDevice, .call, .decline, .busy: true
@@ -35,9 +35,11 @@ package enum HTTPRoute: Equatable {
     }
   }
 
+  /// The route of a request.
   /// - Parameters:
   ///   - method: `GET`, …
   ///   - path: percent-encoded, without the query.
+  /// - Throws: `Failure`.
   package static func find(method: String, path: Substring) throws(Failure) -> HTTPRoute {
     let parts = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
     let segments = parts.map(String.init)
@@ -62,7 +64,7 @@ package enum HTTPRoute: Equatable {
       return try only("POST", .decline(try address(segments[2], segments[3])))
     case 5 where segments[0] == "v1" && segments[1] == "calls" && segments[4] == "busy":
       return try only("POST", .busy(try address(segments[2], segments[3])))
-    default: throw .nothingThere
+    default: throw .notFound
     }
   }
 
@@ -85,7 +87,7 @@ package enum HTTPRoute: Equatable {
     return CallAddress(callee: callee, call: call)
   }
 
-  /// The value of a parameter of the query; nil where it is missing or not encoded well.
+  /// The value of a query's parameter; nil where it is missing or not percent-encoded UTF-8.
   package static func parameter(_ name: String, query: Substring) -> String? {
     for pair in query.split(separator: "&") {
       let sides = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -94,7 +96,7 @@ package enum HTTPRoute: Equatable {
     return nil
   }
 
-  /// nil where the text is not percent-encoded UTF-8.
+  /// Decodes percent-encoded text; nil where it is not valid or not UTF-8.
   package static func percentDecoded(_ text: Substring) -> String? {
     guard text.utf8.contains(UInt8(ascii: "%")) else { return String(text) }
     var bytes: [UInt8] = []

@@ -1,11 +1,11 @@
 package import CallCore
 
-/// A device's question for its live calls, which every shard answers for itself: collects the answers.
+/// A device's question for its live calls: it is scattered to all shards, and this gathers their answers.
 package struct CallsQuestion {
   /// Who asked, and under which request id.
   package let asker: UInt64
   package let request: UInt64
-  /// Shards that have not answered.
+  /// How many shards have not answered.
   private var open: Int
   private var live = LiveCalls()
 
@@ -19,11 +19,11 @@ package struct CallsQuestion {
     case waiting
     /// Every shard has answered.
     case complete(LiveCalls)
-    /// A shard has no answer: no list would be whole.
+    /// A shard has no answer: the list would be incomplete.
     case failed
   }
 
-  /// Takes in one shard's answer. To be called once for each shard, and not again after the end.
+  /// Adds one shard's answer. To be called once for each shard, and not after the end.
   package mutating func take(_ reply: Reply) -> Progress {
     guard case .calls(let part) = reply else { return .failed }
     live.placed += part.placed.prefix(LiveCalls.countMaximum - live.placed.count)

@@ -1,15 +1,16 @@
 package import CallCore
 internal import DequeModule
 
-/// The commands of one event loop's sessions: collected into one batch per shard, kept until they
-/// are answered, sent again, and given up. Does no I/O and reads no clock.
+/// The commands of one event loop's sessions: collected into one batch per shard, kept until they are
+/// answered, retransmitted, and given up after a timeout. It does no I/O and reads no clock.
 package struct CommandOutbox {
   package struct Rules: Sendable {
     package var shardCount: Int
+    /// Commands that may wait for their replies. Policy: refuse.
     package var pendingMax: Int
     package var resendAfter: Span
     package var timeout: Span
-    /// A batch that would grow beyond this goes in parts; NATS takes 1 MB.
+    /// A batch that would grow beyond this is split; a NATS message holds 1 MB.
     package var batchBytesMax = 262_144
     package init(shardCount: Int, pendingMax: Int, resendAfter: Span, timeout: Span) {
       self.shardCount = shardCount
@@ -21,11 +22,11 @@ package struct CommandOutbox {
 
   package enum Submission: Equatable {
     case accepted
-    /// The same command waits already: one reply will answer both.
+    /// The same command waits for its reply: one reply will answer both.
     case repeated
     /// Another command of the session waits under the same request id.
     case conflicting
-    /// A description or candidate that the device sent before was given up: it comes first.
+    /// A description or candidate that the device sent before this one was given up: that one comes first.
     case outOfTurn
     case full
   }
@@ -33,7 +34,7 @@ package struct CommandOutbox {
   package struct Pending {
     package let command: Command
     package let since: Timestamp
-    /// Counts the commands, in the order in which they came.
+    /// Numbers the commands in the order in which they came.
     fileprivate let order: UInt64
   }
 
@@ -41,7 +42,7 @@ package struct CommandOutbox {
     var session: UInt64
     var request: UInt64
   }
-  /// When to look at a pending command again. All waits are of one length, so the queue is in order.
+  /// When to retransmit a pending command. All wait equally long, so the queue is in order of time.
   private struct Reminder {
     var key: Key
     var since: Timestamp
@@ -60,9 +61,9 @@ package struct CommandOutbox {
   private var lastOrder: UInt64 = 0
   private var reminders: Deque<Reminder> = []
   private var batches: [Batch]
-  /// Shards with something to send.
+  /// Shards whose batches are not empty.
   private var touched: [Int] = []
-  /// Full parts of batches, to go first.
+  /// Full parts of batches, to be sent first.
   private var parts: [(shard: Int, commands: [Command])] = []
 
   package private(set) var hasUrgent = false
@@ -74,15 +75,19 @@ package struct CommandOutbox {
   }
 
   package var pendingCount: Int { pending.count }
+  /// How many streams of signals have a gap: a request that was given up and has not come again.
+  package var signalGaps: Int { streams.gapCount }
+  /// How many gaps were forgotten because there were too many.
+  package var signalGapsForgotten: UInt64 { streams.gapsForgotten }
 
   // MARK: Filling
 
-  /// Whether a command of this session waits under the same request id.
+  /// Whether a command of the same session waits under the same request id.
   package func isWaiting(_ command: Command) -> Bool {
     pending[Key(session: command.session.number, request: command.request)] != nil
   }
 
-  /// Takes a command that will be answered.
+  /// Adds a command that will be answered.
   /// - Parameter lazily: it may wait for the next flush of everything.
   package mutating func submit(_ command: Command, lazily: Bool = false, now: Timestamp)
     -> Submission
@@ -101,22 +106,22 @@ package struct CommandOutbox {
     return .accepted
   }
 
-  /// Takes a command that is never answered and so never repeated.
-  package mutating func say(_ command: Command) {
+  /// Adds a command that has no reply, so that it is never retransmitted.
+  package mutating func submit(unanswered command: Command) {
     add(command, urgent: true)
   }
 
-  /// Sends again what a shard has not answered, in the order in which it was first said: what was on
-  /// its way to a former owner is lost, and a call's `place` must come before what follows it.
+  /// Retransmits what a shard has not answered, in the order in which it was submitted: what was under way to
+  /// a former owner is lost, and a call's `place` must come before what follows it.
   /// - Parameter isLive: as for `sweep`.
-  package mutating func sayAgain(toShard shard: Int, isLive: (UInt64) -> Bool) {
+  package mutating func retransmit(toShard shard: Int, isLive: (UInt64) -> Bool) {
     let waiting = pending.values.filter {
       self.shard(of: $0.command) == shard && isLive($0.command.session.number)
     }
     retransmit(waiting)
   }
 
-  /// Sends again whatever has no answer, since it was not sent while the bus had no connection.
+  /// Retransmits all commands that wait for replies: they were not sent while the bus was not connected.
   /// - Parameter isLive: as for `sweep`.
   package mutating func retransmitAll(isLive: (UInt64) -> Bool) {
     retransmit(pending.values.filter { isLive($0.command.session.number) })
@@ -126,11 +131,11 @@ package struct CommandOutbox {
     for entry in waiting.sorted(by: { $0.order < $1.order }) { add(entry.command, urgent: true) }
   }
 
-  /// Takes acknowledgements, which may wait for company. Those of one session join.
+  /// Adds acknowledgements, which may wait for others. Those of one session and callee are joined.
   package mutating func acknowledge(_ command: Command) {
     let shard = ShardHash.shard(of: command.callee, count: rules.shardCount)
     guard case .ack(let items) = command.body else { return }
-    // Only the latest few: a batch is short, and joining is a saving, not a duty.
+    // Only among the latest few: joining saves bytes, and a search of the whole batch would cost more.
     let commands = batches[shard].commands
     for index in commands.indices.suffix(4).reversed() {
       guard commands[index].session == command.session, commands[index].callee == command.callee,
@@ -173,7 +178,7 @@ package struct CommandOutbox {
 
   // MARK: Emptying
 
-  /// Hands over what cannot wait, and what waits for the same shards; with `all`, everything.
+  /// Passes on the batches that hold something urgent; with `all`, all batches.
   package mutating func flush(all: Bool, _ send: (_ shard: Int, [Command]) -> Void) {
     for part in parts { send(part.shard, part.commands) }
     parts.removeAll(keepingCapacity: true)
@@ -193,8 +198,8 @@ package struct CommandOutbox {
     hasLazy = !waiting.isEmpty
   }
 
-  /// Whether a reply says that a call is not known whose `place` still waits for its own: the command
-  /// has overtaken it. It stays, and is retransmitted behind the `place`.
+  /// Whether a reply says that a call is unknown while the call's `place` still waits for a reply: the command
+  /// has overtaken the `place`. It stays pending, and is retransmitted after the `place`.
   package func hasOvertaken(session: UInt64, request: UInt64, _ reply: Reply) -> Bool {
     guard case .error(let error) = reply, error.code == .unknownCall,
       let call = pending[Key(session: session, request: request)]?.command.body.call
@@ -207,7 +212,8 @@ package struct CommandOutbox {
     }
   }
 
-  /// Takes what a reply answers off the table; nil for a reply to nothing, or a second one.
+  /// Removes the command that a reply answers.
+  /// - Returns: nil where no command waits for the reply, as with a second reply.
   package mutating func replied(session: UInt64, request: UInt64) -> Pending? {
     take(Key(session: session, request: request))
   }
@@ -218,13 +224,14 @@ package struct CommandOutbox {
     return entry
   }
 
-  /// Retransmits what waits too long, and gives up what waited longer. A description or candidate takes
-  /// along those that the device sent after it, of the same call, so that their order stays.
+  /// Retransmits commands that have waited for `resendAfter`, and gives up those that have waited for
+  /// `timeout`. With a description or candidate go those of the same call that the device sent after it, so
+  /// that their order stays.
   /// - Parameters:
-  ///   - isLive: whether a session is still there; the commands of others are dropped. In particular
-  ///     a repeated attach must not follow the news that its session closed.
-  ///   - giveUp: what waited for `timeout`.
-  /// - Returns: how many commands are sent again.
+  ///   - isLive: whether a session still exists. The commands of others are dropped: a retransmitted attach
+  ///     must not follow the message that its session closed.
+  ///   - giveUp: is called with each command that is given up.
+  /// - Returns: how many commands are retransmitted.
   package mutating func sweep(
     now: Timestamp, isLive: (UInt64) -> Bool, giveUp: (Command) -> Void
   ) -> Int {
@@ -232,7 +239,7 @@ package struct CommandOutbox {
     var resent = 0
     while let reminder = reminders.first, reminder.due <= now {
       reminders.removeFirst()
-      // A pending command of another time has a reminder of its own.
+      // Where it differs, another command came under the same id, with a reminder of its own.
       guard let entry = pending[reminder.key], entry.since == reminder.since else { continue }
       guard isLive(reminder.key.session) else {
         _ = take(reminder.key)
@@ -240,10 +247,10 @@ package struct CommandOutbox {
       }
       let requests = streams.from(entry.command)
       guard now < entry.since + rules.timeout else {
-        streams.close(behind: entry.command, for: rules.timeout, now: now)
+        streams.openGap(at: entry.command, for: rules.timeout, now: now)
         for request in requests {
-          let given = take(Key(session: reminder.key.session, request: request))
-          if let given { giveUp(given.command) }
+          let late = take(Key(session: reminder.key.session, request: request))
+          if let late { giveUp(late.command) }
         }
         continue
       }
@@ -262,11 +269,11 @@ package struct CommandOutbox {
 }
 
 extension Command {
-  /// Whether another command under the same request id asks for the same. An attach and a place are
-  /// stamped with their time, which does not count.
+  /// Whether another command under the same request id is a repetition of this one. The times with which an
+  /// attach and a place are stamped do not count.
   fileprivate func isRepeated(by other: Command) -> Bool {
     var other = other
-    // A session gets a new one when it shows a new token.
+    // A session that renews its token gets another credential.
     other.credential = credential
     if case .attach(var mine) = body, case .attach(let theirs) = other.body {
       mine.attachedAt = theirs.attachedAt

@@ -2,13 +2,14 @@ internal import CallCore
 internal import CallTelemetry
 internal import CallWire
 
-/// Questions for calls, which go to every shard.
+/// Questions for a device's live calls, which go to every shard.
 extension EdgeLoop {
-  /// Policy: refuse (`overloaded`). Each may occupy the outbox with a command for every shard.
+  /// Questions that may be under way. Policy: refuse (`overloaded`). Each puts a command for every shard into
+  /// the outbox.
   static let questionsMax = 64
 
-  /// Asks every shard for a device's live calls; `WebSocketHandler.callsListed` hears the answer.
-  /// - Returns: why not.
+  /// Asks every shard for a device's live calls; `WebSocketHandler.callsListed` gets the answer.
+  /// - Returns: why it was refused; nil where it was not.
   func askForCalls(
     _ sender: (user: UserKey, device: DeviceID), _ credential: Credential, asker: UInt64,
     request: UInt64
@@ -37,7 +38,7 @@ extension EdgeLoop {
     return nil
   }
 
-  /// A shard answered, or did not in time.
+  /// A shard has answered, or has not in time.
   func answer(_ question: CallsQuestion, session: UInt64, _ reply: Reply, now: Timestamp) {
     var question = question
     switch question.take(reply) {
@@ -54,7 +55,7 @@ extension EdgeLoop {
     device(question.asker)?.callsListed(request: question.request, live, now: now)
   }
 
-  /// Answers that still come find nobody.
+  /// Ends a question. Answers that still come are counted as unknown.
   private func close(question session: UInt64) {
     endpoints.removeValue(forKey: session)
     questionsOpen -= 1

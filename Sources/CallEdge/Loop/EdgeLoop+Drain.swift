@@ -1,72 +1,64 @@
 internal import CallCore
 internal import CallWire
 
-/// How an event loop gives its devices up.
+/// The drain: sending all devices to other edges.
 extension EdgeLoop {
   struct Drain {
     var schedule: DrainSchedule
-    /// Sessions that have not been told yet; the next is the last.
-    var untold: [UInt64]
-    /// How many were told, or had gone before.
-    var told = 0
-    /// Whether those that stay are closed in the end.
+    /// Sessions that have not been notified, the next one last.
+    var waiting: [UInt64]
+    /// How many were notified, or had gone before.
+    var notified = 0
+    /// Whether sessions that stay are closed in the end.
     let closes: Bool
   }
 
-  /// Why an edge sends its devices elsewhere.
-  enum Leave {
-    /// It is asked to stop.
-    case drained
-    /// No shard answers it. Whoever finds no other edge may stay.
-    case cutOff
-  }
+  /// While the loop drains, no device attaches and no new call is placed.
+  var isDraining: Bool { drain != nil }
 
-  var leave: Leave? { drain.map { $0.closes ? .drained : .cutOff } }
-
-  /// Nobody attaches, and no new call is placed.
-  var draining: Bool { drain != nil }
-
-  /// Begins to send every session elsewhere, within `span`: those in a call last. The loop's ticks
-  /// do the rest.
-  /// - Parameter closes: whether who has not gone by then is closed.
+  /// Begins to send every session elsewhere, those in a call last. The loop's ticks do the rest.
+  /// - Parameters:
+  ///   - span: how long that may take.
+  ///   - closes: whether sessions that have not gone by then are closed.
   /// - Returns: how many sessions there are.
   @discardableResult
   func beginDrain(over span: Span, closes: Bool = true) -> Int {
     let handlers = devicesIdleFirst
     let schedule = DrainSchedule(begins: now, span: span, count: handlers.count)
     drain = Drain(
-      schedule: schedule, untold: handlers.reversed().map(\.number), closes: closes)
+      schedule: schedule, waiting: handlers.reversed().map(\.number), closes: closes)
     shared.rules.isDraining = true
     continueDrain(now: now)
-    flushTouched()
+    flushSockets()
     flushCommands(all: true)
     return handlers.count
   }
 
-  /// Over what time devices of an edge that is cut off are told, at most.
+  /// How long an edge that is cut off takes at most to notify its devices.
   static var cutOffSpread: Span { .seconds(10) }
 
-  /// An edge of one loop, which nobody drives but itself, is cut off, or not any more.
+  /// The only loop of an edge is cut off from the cluster, or not any more. Unlike a drain that was asked for,
+  /// this one lets a device stay that finds no other edge.
   func reachChanged(_ isCutOff: Bool) {
-    switch leave {
-    case nil: if isCutOff { beginDrain(over: Self.cutOffSpread, closes: false) }
-    case .cutOff: if !isCutOff { endDrain() }
-    case .drained: break
+    if let drain {
+      if !drain.closes, !isCutOff { endDrain() }
+    } else if isCutOff {
+      beginDrain(over: Self.cutOffSpread, closes: false)
     }
   }
 
-  /// Takes devices and calls again. Who was told to go goes.
+  /// Takes devices and calls again. Devices that were notified still go.
   func endDrain() {
     drain = nil
     shared.rules.isDraining = false
   }
 
-  /// Tells and closes the sessions whose time has come.
+  /// Notifies and closes the sessions whose time has come.
   func continueDrain(now: Timestamp) {
     guard var drain = self.drain else { return }
-    let due = drain.schedule.told(at: now)
-    while drain.told < due, let number = drain.untold.popLast() {
-      drain.told += 1
+    let due = drain.schedule.notified(at: now)
+    while drain.notified < due, let number = drain.waiting.popLast() {
+      drain.notified += 1
       device(number)?.send(.notice(goAway))
     }
     let stay = drain.closes ? drain.schedule.mayStay(of: sessionCount, at: now) : .max
@@ -80,7 +72,7 @@ extension EdgeLoop {
     guard surplus > 0 else { return }
     let now = self.now
     for handler in devicesIdleFirst.prefix(surplus) { handler.close(goAway, now: now) }
-    flushTouched()
+    flushSockets()
     flushCommands(all: true)
   }
 
@@ -91,12 +83,12 @@ extension EdgeLoop {
     flushCommands(all: true)
   }
 
-  /// Connections of devices that are not closing.
+  /// How many WebSocket connections there are that are not closing.
   var sessionCount: Int {
     endpoints.values.count { if case .device = $0 { true } else { false } }
   }
 
-  /// Whoever rings, talks or calls comes last.
+  /// The sessions, those in a call last.
   private var devicesIdleFirst: [WebSocketHandler] {
     let now = self.now
     var idle: [WebSocketHandler] = []

@@ -3,10 +3,57 @@ internal import CallCore
 internal import CallTelemetry
 internal import DequeModule
 
-/// How an event loop ends sessions whose tokens do not count any more, or that an operator ends.
+/// Tokens: their verification, and the end of sessions whose tokens are not valid any more or that an operator
+/// ends.
 extension EdgeLoop {
-  /// Looks at all sessions again where keys or revocations have changed.
-  func tendTokens(now: Timestamp) {
+  // MARK: Verification
+
+  /// Verifies a token that came on a connection, unless too many of its address were refused.
+  func verify(
+    _ token: String, of connection: Connection, now: Timestamp
+  ) -> Result<DeviceClaims, CallError> {
+    if let error = refusalToAuthenticate(connection) { return .failure(error) }
+    do {
+      return .success(try shared.tokens.verify(token, now: now.microseconds / 1_000_000))
+    } catch {
+      let error = CallError(error)
+      noteFailure(connection, error.code)
+      return .failure(error)
+    }
+  }
+
+  /// Why no credential of this connection is verified at present; nil where it is.
+  func refusalToAuthenticate(_ connection: Connection) -> CallError? {
+    let gate = shared.gate
+    guard let wait = gate.waitToAuthenticate(connection.address, now: now) else { return nil }
+    gate.metrics.limit(.failedAuthsPerAddress)
+    return CallError(
+      .rateLimited,
+      "At most \(gate.limits.failedAuthsPerAddress) refused tokens a minute from one address.",
+      retryAfterMilliseconds: wait)
+  }
+
+  /// Counts an error against the connection's address where a credential was refused.
+  func noteFailure(_ connection: Connection, _ code: CallError.Code?) {
+    switch code {
+    case .notAccepted, .expired, .tokenTooLong, .revoked:
+      shared.gate.failedToAuthenticate(connection.address, now: now)
+    default: break
+    }
+  }
+
+  // MARK: Changes
+
+  /// Puts the apps' terms in force where the file of keys has changed. One loop does so for all.
+  func updateAppTerms(now: Timestamp) {
+    let generation = shared.tokens.generation
+    guard index == 0, generation != termsGeneration else { return }
+    termsGeneration = generation
+    shared.apps.update(shared.tokens.keys.terms, now: now)
+  }
+
+  /// Checks the tokens of all sessions again where keys or revocations have changed.
+  func recheckTokens(now: Timestamp) {
     let generation = shared.tokens.generation
     guard generation != tokenGeneration else { return }
     tokenGeneration = generation
@@ -15,17 +62,17 @@ extension EdgeLoop {
       handler.recheckToken(now: now)
       if let sender, device(handler.number) == nil { revokedLately.add(sender.user) }
     }
-    flushTouched()
+    flushSockets()
     flushCommands(all: true)
   }
 
-  /// What an operator asks for.
+  /// Ends the sessions that an operator names.
   /// - Returns: how many sessions ended.
   func carryOut(_ request: KickRequest) -> Int {
     let user = UserKey(app: request.app, user: request.user)
     let now = self.now
     guard request.revokedAtSeconds == nil else {
-      tendTokens(now: now)
+      recheckTokens(now: now)
       return revokedLately.take(user)
     }
     var count = 0
@@ -36,19 +83,16 @@ extension EdgeLoop {
       handler.kick(now: now)
       count += 1
     }
-    flushTouched()
+    flushSockets()
     flushCommands(all: true)
     return count
   }
-
-  /// A copy: who ends takes itself off the table.
-  private var devices: [WebSocketHandler] {
-    endpoints.values.compactMap { if case .device(let handler) = $0 { handler } else { nil } }
-  }
 }
 
-/// Whose sessions ended with their tokens: the news of a revocation may come before the operator's
-/// question how many did. Bounded; forgets the oldest.
+/// The users of sessions that ended with their tokens: a revocation may arrive before the operator's request,
+/// which is answered with the number of sessions that ended.
+///
+/// Policy when full: forget the oldest. Only that number is then too low.
 struct RevokedLately {
   private var users: Deque<UserKey> = []
   private static let capacity = 1024
@@ -58,7 +102,7 @@ struct RevokedLately {
     users.append(user)
   }
 
-  /// - Returns: how many sessions of the user there were since the last time.
+  /// - Returns: how many sessions of the user ended since the last call.
   mutating func take(_ user: UserKey) -> Int {
     let before = users.count
     users.removeAll { $0 == user }

@@ -4,15 +4,17 @@ internal import CallWire
 internal import NIOCore
 internal import Synchronization
 
-/// An `EdgeLoop` as other threads see it: work for it is handed over to its event loop.
+/// An `EdgeLoop` as other threads see it: they hand work over to its event loop.
 struct LoopHandle: Sendable {
   let eventLoop: any EventLoop
   private let box: NIOLoopBoundBox<EdgeLoop>
-  let inbox: LoopInbox
+  private let inbox: LoopInbox
 
   init(index: Int, eventLoop: any EventLoop, shared: EdgeShared) {
     self.eventLoop = eventLoop
-    inbox = LoopInbox(capacity: shared.configuration.deliveriesWaitingPerLoop)
+    inbox = LoopInbox(
+      capacity: shared.configuration.deliveriesWaitingPerLoop,
+      waiting: shared.metrics.deliveriesWaiting, dropped: shared.metrics.deliveriesDropped)
     box = .makeBoxSendingValue(
       EdgeLoop(index: index, eventLoop: eventLoop, shared: shared), eventLoop: eventLoop)
   }
@@ -29,29 +31,34 @@ struct LoopHandle: Sendable {
     try await eventLoop.submit { body(box.value) }.get()
   }
 
-  /// Hands items over. However many come before the loop gets to them, it is woken once.
-  func offer(_ items: [EdgeItem], dropped: Counter) {
-    let (lost, wake) = inbox.add(items)
-    if lost > 0 { dropped.increment(by: UInt64(lost)) }
-    if wake { eventLoop.execute { box.value.handle(inbox.take()) } }
+  /// Hands items over. The loop is woken once for all that come before it takes them.
+  func offer(_ items: [EdgeItem]) {
+    if inbox.add(items) { eventLoop.execute { box.value.handle(inbox.take()) } }
   }
 }
 
-/// What waits for an event loop. Bounded; refuses what it has no room for.
+/// The deliveries and replies that wait for one event loop. Policy when full: drop the newest, and count them;
+/// shards retransmit.
 final class LoopInbox: Sendable {
   private struct State {
     var items: [EdgeItem] = []
-    /// Whether the loop has been woken and has not yet come.
+    /// Whether the loop has been woken and has not taken the items yet.
     var isWoken = false
   }
   private let state = Mutex(State())
   private let capacity: Int
+  private let waiting: Gauge
+  private let dropped: Counter
 
-  init(capacity: Int) { self.capacity = capacity }
+  init(capacity: Int, waiting: Gauge, dropped: Counter) {
+    self.capacity = capacity
+    self.waiting = waiting
+    self.dropped = dropped
+  }
 
-  /// - Returns: how many items were refused, and whether the loop must be woken.
-  func add(_ items: [EdgeItem]) -> (lost: Int, wake: Bool) {
-    state.withLock { state in
+  /// - Returns: whether the loop must be woken.
+  func add(_ items: [EdgeItem]) -> Bool {
+    let (added, wake) = state.withLock { state in
       let room = min(items.count, max(0, capacity - state.items.count))
       if state.items.isEmpty && room == items.count {
         state.items = items
@@ -60,16 +67,20 @@ final class LoopInbox: Sendable {
       }
       let wake = !state.isWoken && room > 0
       if wake { state.isWoken = true }
-      return (items.count - room, wake)
+      return (room, wake)
     }
+    waiting.add(Int64(added))
+    if added < items.count { dropped.increment(by: UInt64(items.count - added)) }
+    return wake
   }
 
   func take() -> [EdgeItem] {
+    var taken: [EdgeItem] = []
     state.withLock { state in
       state.isWoken = false
-      var taken: [EdgeItem] = []
       swap(&taken, &state.items)
-      return taken
     }
+    waiting.add(-Int64(taken.count))
+    return taken
   }
 }

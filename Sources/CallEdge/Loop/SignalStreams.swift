@@ -1,37 +1,39 @@
 import CallCore
 
-/// The order of descriptions and candidates that wait for an answer: a stream for each call and session.
+/// The order of descriptions and candidates that wait for replies: one stream for each call and session.
 ///
 /// The bus may lose a message and deliver the next one. So each names its predecessor while that one is
-/// unanswered (`Command.after`), a shard takes none whose predecessor it has not got, and what is
-/// retransmitted takes along whatever follows it.
+/// unanswered (`Command.after`), and a shard takes none whose predecessor it has not got. What follows a
+/// message is retransmitted with it.
 struct SignalStreams {
   private struct Key: Hashable {
     var session: UInt64
     var call: CallID
   }
-  /// A request that was given up. The device sends it again, before later ones.
+  /// A request that was given up. The device has to send it again before later ones.
   private struct Gap {
     var request: UInt64
     var until: Timestamp
-    /// How long it lasts.
-    let time: Span
-    /// The first of those that were refused behind it: the device sends that again, too.
+    let duration: Span
+    /// The first later request that was refused because of the gap: the device sends it again, too.
     var refused: UInt64?
   }
 
-  /// Requests in the order in which they came.
+  /// The requests of each stream, in the order in which they came. `CommandOutbox` bounds their number.
   private var waiting: [Key: [UInt64]] = [:]
   private var gaps: [Key: Gap] = [:]
-  /// Policy: forget all. What is lost is the order of streams that failed moments ago.
-  private static let gapsMax = 10_000
+  /// Policy: forget all, and count them. What is lost is the order of streams that failed moments ago.
+  static let gapsMax = 10_000
+  private(set) var gapsForgotten: UInt64 = 0
+  var gapCount: Int { gaps.count }
 
   private static func key(_ command: Command) -> Key? {
     guard case .call(let call, .signal) = command.body else { return nil }
     return Key(session: command.session.number, call: call)
   }
 
-  /// False while one that the device sent before was given up or refused, and was not sent again.
+  /// Whether a command may be sent: not while an earlier one of its stream was given up or refused and has not
+  /// come again.
   mutating func admits(_ command: Command, now: Timestamp) -> Bool {
     guard !gaps.isEmpty, let key = Self.key(command), let gap = gaps[key] else { return true }
     guard now < gap.until else {
@@ -43,8 +45,10 @@ struct SignalStreams {
       return false
     }
     if command.request == gap.request {
-      // One that the device sends only now must not overtake those that were refused.
-      gaps[key] = gap.refused.map { Gap(request: $0, until: now + gap.time, time: gap.time) }
+      // A new request must not overtake those that were refused.
+      gaps[key] = gap.refused.map {
+        Gap(request: $0, until: now + gap.duration, duration: gap.duration)
+      }
     }
     return true
   }
@@ -60,7 +64,7 @@ struct SignalStreams {
     if waiting[key]?.isEmpty == true { waiting[key] = nil }
   }
 
-  /// The request that comes first and is unanswered; 0: none, or the command is in no stream.
+  /// The unanswered request before this one; 0: there is none, or the command is in no stream.
   func predecessor(of command: Command) -> UInt64 {
     guard let key = Self.key(command), let requests = waiting[key],
       let index = requests.firstIndex(of: command.request), index > 0
@@ -68,8 +72,8 @@ struct SignalStreams {
     return requests[index - 1]
   }
 
-  /// What goes out when a command is retransmitted or given up: itself; of a stream all from its first
-  /// one on, and nothing for those behind that one.
+  /// The requests that are retransmitted or given up together with a command. A command in no stream goes
+  /// alone. The first of a stream takes all others along, which by themselves take nothing.
   func from(_ command: Command) -> [UInt64] {
     guard let key = Self.key(command), let requests = waiting[key] else {
       return [command.request]
@@ -77,13 +81,18 @@ struct SignalStreams {
     return requests.first == command.request ? requests : []
   }
 
-  /// The command and all behind it are given up. Later ones are refused until it comes again.
-  mutating func close(behind command: Command, for time: Span, now: Timestamp) {
+  /// The command and all after it are given up. Later ones are refused until it comes again.
+  /// - Parameter duration: how long they are refused at most.
+  mutating func openGap(at command: Command, for duration: Span, now: Timestamp) {
     guard let key = Self.key(command) else { return }
-    if gaps.count >= Self.gapsMax { gaps.removeAll() }
-    gaps[key] = Gap(request: command.request, until: now + time, time: time)
+    if gaps.count >= Self.gapsMax {
+      gapsForgotten += UInt64(gaps.count)
+      gaps.removeAll()
+    }
+    gaps[key] = Gap(request: command.request, until: now + duration, duration: duration)
   }
 
+  /// Removes the gaps whose time is over.
   mutating func expire(now: Timestamp) {
     if !gaps.isEmpty { gaps = gaps.filter { now < $0.value.until } }
   }

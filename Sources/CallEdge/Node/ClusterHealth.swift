@@ -1,7 +1,7 @@
 internal import CallWire
 internal import Synchronization
 
-/// Whether commands would find somebody: the shards' leases as the bucket's watch shows them.
+/// Which shards have an owner, by their leases in the bucket.
 final class ClusterHealth: Sendable {
   private let owned: Mutex<[Bool]>
 

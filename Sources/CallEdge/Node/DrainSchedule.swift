@@ -1,43 +1,44 @@
 package import CallCore
 
-/// When an event loop that drains tells its sessions to go, and when it closes those that stay.
+/// When an event loop that drains notifies its sessions, and when it closes those that stay. It spreads both, since
+/// all devices of an edge that attach elsewhere at the same moment would overload the other edges.
 ///
-/// The first two thirds of the time are for telling: evenly, but at least 250 sessions a second, so
-/// that a small edge is soon done. Who is told moves by itself. In the last third what is left is
-/// closed, evenly. All devices of an edge that attach elsewhere at one moment would be a burden.
+/// In the first two thirds of the time it notifies the sessions at an even rate of at least 250 a second, so that a
+/// small edge is drained soon. Their devices then leave by themselves. In the last third it closes the sessions that
+/// are left, at an even rate.
 package struct DrainSchedule: Sendable {
   package let begins: Timestamp
-  /// For all of it.
+  /// How long the whole drain takes.
   package let span: Span
-  /// Sessions when it began.
+  /// How many sessions there were when it began.
   package let count: Int
-  private let toldPerSecond: Double
-  /// Sessions when closing began.
+  private let notifiedPerSecond: Double
+  /// How many sessions there were when closing began.
   private var stayed: Int?
 
-  package static let toldPerSecondMin = 250.0
+  package static let notifiedPerSecondMin = 250.0
 
   package init(begins: Timestamp, span: Span, count: Int) {
     self.begins = begins
     self.span = span
     self.count = count
     let seconds = Double(span.microseconds) / 1_000_000 * 2 / 3
-    toldPerSecond = seconds > 0 ? max(Double(count) / seconds, Self.toldPerSecondMin) : .infinity
+    notifiedPerSecond =
+      seconds > 0 ? max(Double(count) / seconds, Self.notifiedPerSecondMin) : .infinity
   }
 
   private var closingBegins: Timestamp {
     begins + Span(microseconds: span.microseconds * 2 / 3)
   }
 
-  /// How many sessions are to have been told.
-  package func told(at now: Timestamp) -> Int {
+  /// How many sessions have to be notified by now.
+  package func notified(at now: Timestamp) -> Int {
     guard now < closingBegins else { return count }
     let seconds = Double((now - begins).microseconds) / 1_000_000
-    return min(count, Int(seconds * toldPerSecond) + 1)
+    return min(count, Int(seconds * notifiedPerSecond) + 1)
   }
 
-  /// How many sessions may be there still.
-  ///
+  /// How many sessions may be left now.
   /// - Parameter present: how many there are.
   package mutating func mayStay(of present: Int, at now: Timestamp) -> Int {
     guard closingBegins <= now else { return .max }

@@ -1,7 +1,7 @@
 package import CallCore
 package import CallTelemetry
 
-/// An edge's metrics: made once, at start.
+/// An edge's metrics. `PeerMetrics` has those of the limits of peers, `AppGate` those of apps.
 package final class EdgeMetrics: Sendable {
   package let connections: Gauge
   package let sessions: Gauge
@@ -13,6 +13,9 @@ package final class EdgeMetrics: Sendable {
   package let framesOut: Counter
   package let commandsTotal: Counter
   package let commandsPending: Gauge
+  package let commandsRefused: Counter
+  package let signalGaps: Gauge
+  package let signalGapsForgotten: Counter
   package let commandsRetried: Counter
   package let commandsTimedOut: Counter
   package let cutOffs: Counter
@@ -22,17 +25,22 @@ package final class EdgeMetrics: Sendable {
   package let deliveriesTotal: Counter
   /// Deliveries and replies to sessions that are gone.
   package let deliveriesUnknown: Counter
+  package let deliveriesWaiting: Gauge
   package let deliveriesDropped: Counter
+  package let closedSessions: Gauge
+  package let closedSessionsForgotten: Counter
   package let batchesUnreadable: Counter
   package let itemsUnreadable: Counter
-  /// Questions of devices for their live calls, each to all shards.
+  /// Devices' questions for their live calls, each to all shards.
   package let callQuestions: Gauge
   package let callQuestionsRefused: Counter
   package let requestsTotal: Counter
-  /// Whose rate of HTTP requests was forgotten before its time.
+  package let requestsWaiting: Gauge
+  package let requestRates: Gauge
+  /// Users and devices whose rate of HTTP requests was forgotten before its time.
   package let requestRatesForgotten: Counter
-  /// Of requests that came with a push's capability: it was good; it was not; there were no keys
-  /// yet to tell.
+  /// Requests with a push's capability that was valid; that was not; that came before there were keys to
+  /// verify it.
   package let pushRequestsAccepted: Counter
   package let pushRequestsRefused: Counter
   package let pushRequestsUnready: Counter
@@ -58,6 +66,15 @@ package final class EdgeMetrics: Sendable {
       "callmesh_edge_commands_total", "Commands handed to shards, repeats not counted.")
     commandsPending = registry.gauge(
       "callmesh_edge_commands_pending", "Commands that wait for their replies.")
+    commandsRefused = registry.counter(
+      "callmesh_edge_commands_refused_total",
+      "Commands that were refused because too many waited for their replies.")
+    signalGaps = registry.gauge(
+      "callmesh_edge_signal_gaps",
+      "Streams of descriptions and candidates in which one was given up and has not come again.")
+    signalGapsForgotten = registry.counter(
+      "callmesh_edge_signal_gaps_forgotten_total",
+      "Streams of descriptions and candidates whose order was given up because too many had gaps.")
     commandsRetried = registry.counter(
       "callmesh_edge_commands_retried_total", "Commands sent again for want of a reply.")
     cutOffs = registry.counter(
@@ -77,6 +94,15 @@ package final class EdgeMetrics: Sendable {
       "callmesh_edge_deliveries_total", "Deliveries handed to sessions.")
     deliveriesUnknown = registry.counter(
       "callmesh_edge_deliveries_unknown_total", "Deliveries and replies to sessions that are gone.")
+    deliveriesWaiting = registry.gauge(
+      "callmesh_edge_deliveries_waiting", "Deliveries and replies that wait for an event loop.")
+    closedSessions = registry.gauge(
+      "callmesh_edge_closed_sessions",
+      "Sessions that ended lately, remembered for shards that have not learned of it.")
+    closedSessionsForgotten = registry.counter(
+      "callmesh_edge_closed_sessions_forgotten_total",
+      "Sessions that ended less than a minute ago and were forgotten because too many others ended."
+    )
     deliveriesDropped = registry.counter(
       "callmesh_edge_deliveries_dropped_total",
       "Deliveries and replies dropped because an event loop had too many waiting.")
@@ -91,6 +117,10 @@ package final class EdgeMetrics: Sendable {
       "callmesh_edge_call_questions_refused_total",
       "Questions for the list of live calls that were refused because too many waited.")
     requestsTotal = registry.counter("callmesh_edge_http_requests_total", "HTTP requests.")
+    requestsWaiting = registry.gauge(
+      "callmesh_edge_http_requests_waiting", "HTTP requests that were read and are not answered.")
+    requestRates = registry.gauge(
+      "callmesh_edge_http_rates", "Users or devices whose rate of HTTP requests is counted.")
     requestRatesForgotten = registry.counter(
       "callmesh_edge_http_rates_forgotten_total",
       "Users or devices whose rate of HTTP requests was forgotten because too many others sent some."

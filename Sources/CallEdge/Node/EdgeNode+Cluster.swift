@@ -8,7 +8,8 @@ internal import Logging
 internal import Synchronization
 
 extension EdgeNode {
-  /// Listens to what the cluster says to this edge.
+  /// Subscribes to everything that the cluster sends to this edge.
+  /// - Throws: what the bus throws.
   func subscribe(_ loops: [LoopHandle], _ state: EdgeStateBox) async throws
     -> [any BusSubscription]
   {
@@ -29,12 +30,13 @@ extension EdgeNode {
     return out
   }
 
-  /// What shards say to the sessions of this edge, and ask of it.
+  /// Subscribes to the shards' deliveries, and to the requests of their new owners.
+  /// - Throws: what the bus throws.
   func subscribeSessions(_ loops: [LoopHandle]) throws -> [any BusSubscription] {
     [try subscribeDeliveries(loops), try subscribeAnnounceRequests(loops)]
   }
 
-  /// Decodes on the bus's thread and hands each event loop its part.
+  /// Decodes batches on the bus's thread, and hands each event loop its part.
   private func subscribeDeliveries(_ loops: [LoopHandle]) throws -> any BusSubscription {
     let shared = shared
     return try bus.subscribe(shared.subjects.edge(incarnation)) { message in
@@ -57,21 +59,21 @@ extension EdgeNode {
         loops.count == 1
         ? items : items.filter { EdgeLoop.loopIndex(ofSession: $0.session) == index }
       guard !part.isEmpty else { continue }
-      loop.offer(part, dropped: shared.metrics.deliveriesDropped)
+      loop.offer(part)
       busy.append(loop)
     }
     recordRings(items.compactMap(\.ringsSince), of: busy, shared)
   }
 
-  /// Records the ring latency of invites when all loops have written theirs: the devices of a call have their
-  /// sessions on several. The clocks of two edges may differ, so a negative span counts as 0.
+  /// Records the ring latency of invites when all loops have written theirs, since a call's devices may be on several
+  /// loops. The clocks of two edges may differ, so a negative span counts as 0.
   private static func recordRings(
     _ rings: [Timestamp], of loops: [LoopHandle], _ shared: EdgeShared
   ) {
     guard !rings.isEmpty else { return }
     let left = Countdown(loops.count)
     for loop in loops {
-      // Behind what was just offered.
+      // Runs after what was just offered.
       loop.execute { _ in
         guard left.isLast(adding: 0) != nil else { return }
         let now = shared.clock.now()
@@ -82,7 +84,7 @@ extension EdgeNode {
     }
   }
 
-  /// A shard's new owner asks which sessions of its users are here.
+  /// Subscribes to the requests of shards' new owners for the sessions of their users.
   private func subscribeAnnounceRequests(_ loops: [LoopHandle]) throws -> any BusSubscription {
     let shared = shared
     let bus = bus
@@ -91,7 +93,7 @@ extension EdgeNode {
         request.shard < UInt32(shared.configuration.shardCount)
       else { return shared.metrics.batchesUnreadable.increment() }
       let shard = Int(request.shard)
-      // The last loop to finish says so: on one connection, that comes behind all that was said.
+      // The last loop to finish reports it. On the bus's one connection that comes after all announcements.
       let left = Countdown(loops.count)
       for loop in loops {
         loop.execute {
@@ -107,7 +109,7 @@ extension EdgeNode {
 
   private func watchLeases() async throws -> any BusSubscription {
     let health = shared.health
-    // An edge that starts while the store elects a leader waits for it.
+    // The store may be electing a leader.
     let limit = configuration.storeTimeout
     let retry = StoreRetryPolicy(clock: shared.clock, limit: limit) { [shared] error in
       shared.logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
@@ -123,130 +125,14 @@ extension EdgeNode {
       }
     }
   }
-
-  // MARK: Operators
-
-  private func subscribeStatus(_ state: EdgeStateBox) throws -> any BusSubscription {
-    let shared = shared
-    let bus = bus
-    return try answer(shared.subjects.adminStatus) {
-      shared.status(state: state.value, bus: bus.statistics)
-    }
-  }
-
-  func orderDispatcher(_ loops: [LoopHandle]) async throws -> OrderDispatcher {
-    let node = configuration.nodeID
-    let audit = try await bus.openAudit(AuditOptions(role: "edge"))
-    return OrderDispatcher(
-      bus: bus, subjects: shared.subjects, audit: audit, node: node, role: "edge",
-      logger: shared.logger,
-      handlers: OrderDispatcher.draining(node) { [orders] request in
-        switch request.action {
-        case .drain: orders.offer(.drain(seconds: request.seconds))
-        case .resume: orders.offer(.resume)
-        }
-      }.merging(kickHandlers(loops)) { $1 })
-  }
-
-  /// Operators end sessions: a user's, or those with tokens that were revoked.
-  private func kickHandlers(_ loops: [LoopHandle]) -> [String: OrderDispatcher.Handler] {
-    let node = configuration.nodeID
-    func handler(revokes: Bool) -> OrderDispatcher.Handler {
-      { [shared] bytes in
-        guard let request = BoundedJSON.decode(KickRequest.self, bytes),
-          (request.revokedAtSeconds != nil) == revokes
-        else { return nil }
-        let about = ([request.app, request.user] + [request.device].compactMap(\.self))
-          .joined(separator: " ")
-        return OrderDispatcher.Action(about: about) {
-          let ended = await Self.kick(request, loops, shared)
-          let answer = KickAnswer(node: node, sessions: ended)
-          return (try? JSONEncoder().encode(answer)).map(Array.init)
-        }
-      }
-    }
-    return ["kick": handler(revokes: false), "revoke": handler(revokes: true)]
-  }
-
-  /// - Returns: how many sessions ended.
-  private static func kick(
-    _ request: KickRequest, _ loops: [LoopHandle], _ shared: EdgeShared
-  ) async -> Int {
-    if let at = request.revokedAtSeconds {
-      // The bucket says so, too, and may say it later.
-      shared.tokens.revoke(
-        app: request.app, user: request.user, atSeconds: at,
-        now: shared.clock.now().microseconds / 1_000_000)
-    }
-    var ended = 0
-    for loop in loops { ended += (try? await loop.run { $0.carryOut(request) }) ?? 0 }
-    shared.logger.notice(
-      request.revokedAtSeconds == nil ? "sessions kicked" : "tokens revoked",
-      metadata: .keys([
-        .app: "\(request.app)", .user: "\(request.user)", .device: "\(request.device ?? "-")",
-        .count: "\(ended)",
-      ]))
-    return ended
-  }
-
-  /// Answers each message on a subject with JSON.
-  private func answer<Body: Encodable & SendableMetatype>(
-    _ subject: String, _ body: @escaping @Sendable () -> Body
-  ) throws -> any BusSubscription {
-    let bus = bus
-    return try bus.subscribe(subject) { message in
-      guard let replyTo = message.replyTo, let json = try? JSONEncoder().encode(body()) else {
-        return
-      }
-      bus.publish(replyTo, Array(json))
-    }
-  }
 }
 
-extension EdgeShared {
-  func status(state: EdgePhase, bus: BusStatistics) -> NodeStatus {
-    let process = ProcessSample.now()
-    var health = BusHealth()
-    health.connected = bus.connected
-    health.server = bus.server
-    health.serverVersion = bus.serverVersion
-    health.reconnects = bus.reconnects
-    health.messagesIn = bus.messagesIn
-    health.messagesOut = bus.messagesOut
-    health.dropped = bus.dropped
-    var edge = EdgeStatus()
-    edge.incarnation = incarnation
-    edge.connections = Int(metrics.connections.value)
-    edge.sessions = Int(metrics.sessions.value)
-    edge.clockSeconds = clock.now().microseconds / 1_000_000
-    edge.commandsTotal = metrics.commandsTotal.value
-    edge.commandsRetriedTotal = metrics.commandsRetried.value
-    edge.commandsTimedOutTotal = metrics.commandsTimedOut.value
-    edge.deliveriesTotal = metrics.deliveriesTotal.value
-    edge.errorsTotal = metrics.errorsTotal
-    edge.commandLatency = LatencySummary(metrics.commandLatency)
-    edge.ringLatency = LatencySummary(metrics.ringLatency)
-    edge.certificateExpires = configuration.tls?.certificate.expires
-    return NodeStatus(
-      node: configuration.nodeID, role: "edge", state: "\(state)", version: configuration.version,
-      processID: process.processID, uptimeSeconds: process.uptimeSeconds,
-      cpuSeconds: process.cpuSeconds, memoryBytes: process.memoryBytes,
-      shardCount: configuration.shardCount, bus: health, edge: edge)
-  }
-}
-
-/// What the node says of itself, set by its one task and read by others.
-final class EdgeStateBox: Sendable {
-  private let state = Mutex(EdgePhase.starting)
-  var value: EdgePhase { state.withLock { $0 } }
-  func set(_ new: EdgePhase) { state.withLock { $0 = new } }
-}
-
-/// Tells the last of several that it is the last, and what all have counted.
+/// Finds the last of several threads to finish, and adds up their counts.
 final class Countdown: Sendable {
   private let left: Atomic<Int>
   private let sum = Atomic(0)
   init(_ count: Int) { left = Atomic(count) }
+  /// - Returns: the sum of all counts for the last caller, and nil for the others.
   func isLast(adding count: Int) -> Int? {
     sum.add(count, ordering: .relaxed)
     guard left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return nil }

@@ -7,21 +7,21 @@ public import Logging
 internal import NIOCore
 public import ServiceLifecycle
 
-/// Ends device connections: authenticates devices, hands their commands to shards and what shards
-/// say to devices. Knows nothing about calls, and can die at any time.
+/// An edge: it terminates devices' connections, authenticates devices, and passes their commands to shards and the
+/// shards' deliveries to devices. It knows nothing about calls, and loses nothing when it crashes.
 public final class EdgeNode<Bus: ClusterBus>: Service {
   let configuration: EdgeConfiguration
   let bus: Bus
   let shared: EdgeShared
   let state = EdgeStateBox()
-  private let port = OneShot<Int>()
-  /// What the node's one task is to do.
+  private let port = Promise<Int>()
+  /// What `handleOrders` is to do. Policy when full: refuse, since operators repeat an order that has no effect.
   let orders = Inbox<EdgeOrder>(capacity: 64)
-  /// Closed when the node is asked to go before it serves.
+  /// Closed when the node is asked to stop before it serves.
   private let leaving = Inbox<Never>(capacity: 1)
 
-  /// - Parameter pushKeys: the cluster's keys for what pushes carry. While there are none, requests
-  ///   that come with a push's capability are told to try again.
+  /// - Parameter pushKeys: the cluster's keys for the capabilities that pushes carry. While there are none, requests
+  ///   with a capability are answered with `tryAgain`.
   public convenience init(
     configuration: EdgeConfiguration, bus: Bus, clock: ClusterClock, metrics: MetricsRegistry,
     logger: Logger, pushKeys: PushKeyring = PushKeyring()
@@ -51,13 +51,14 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
   /// This edge's number in sessions and subjects; new for each object.
   public var incarnation: UInt64 { shared.incarnation }
 
-  /// The port that devices connect to, once the edge listens.
-  /// - Throws: why it does not.
+  /// The port that devices connect to. Waits until the edge listens.
+  /// - Throws: why it does not listen.
   public var boundPort: Int {
     get async throws { try await port.value() }
   }
 
-  /// Serves until it is asked to shut down, then gives its devices up over `drainSeconds`.
+  /// Serves until it is asked to shut down, then sends its devices elsewhere over `drainSeconds`.
+  /// - Throws: `EdgeError` where it cannot listen; what the bus throws; `CancellationError`.
   public func run() async throws {
     let server = EdgeServer(shared: shared)
     do {
@@ -95,15 +96,15 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
       group.addTask { try await self.beat(self.state) }
       group.addTask { await dispatcher.run() }
       group.addTask {
-        // Also when it is cancelled: `conduct` sees that.
+        // Also when the task is cancelled, which `handleOrders` notices.
         try? await gracefulShutdown()
         self.orders.offer(.shutDown)
       }
-      await self.conduct(server, state)
+      await self.handleOrders(server, state)
       try? await channel.close().get()
-      // Cancelled: there is no time for good manners.
+      // When cancelled, there is no time to wait for peers.
       try Task.checkCancellation()
-      await settle(server)
+      await waitForPeers(server)
       for loop in server.loops { try? await loop.run { $0.closeAll() } }
       group.cancelAll()
     }
@@ -122,7 +123,7 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
 
   // MARK: Heartbeats
 
-  /// Says that this edge lives, until the task is cancelled.
+  /// Publishes heartbeats until the task is cancelled.
   private func beat(_ state: EdgeStateBox) async throws {
     let interval = Duration.microseconds(configuration.heartbeatInterval.microseconds)
     while !Task.isCancelled {

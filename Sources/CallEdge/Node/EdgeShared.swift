@@ -6,12 +6,12 @@ internal import CallWire
 internal import Logging
 internal import Synchronization
 
-/// What all event loops of an edge share. Never changes, but for the rates of HTTP requests.
+/// What all event loops of an edge share.
 final class EdgeShared: Sendable {
   let configuration: EdgeConfiguration
-  /// Drawn at start, and told to coordinators alone.
+  /// Drawn at the start. Only coordinators learn it.
   let secret: EdgeSecret
-  /// Follows from it: this edge's number in sessions.
+  /// This edge's number in sessions, which follows from the secret.
   let incarnation: UInt64
   let subjects: Subjects
   let tokens: TokenAuthority
@@ -26,7 +26,7 @@ final class EdgeShared: Sendable {
   let logger: Logger
   let health: ClusterHealth
   let isBusConnected: @Sendable () -> Bool
-  /// A user's requests come on connections of any event loop. Held for a look into a table.
+  /// The rates of HTTP requests by user or device, whose connections are on any event loop.
   let requestRates: Mutex<RateTable<RateKey>>
   private let send: @Sendable ([OutgoingMessage]) -> Int
 
@@ -63,7 +63,7 @@ final class EdgeShared: Sendable {
         entriesMax: configuration.peers.requestRatesMax, now: clock.now()))
   }
 
-  /// Without a certificate none expires.
+  /// Registers the metrics of the certificate. Without TLS it never expires.
   private static func register(
     _ tls: EdgeTLS?, _ clock: ClusterClock, in registry: MetricsRegistry
   ) {
@@ -87,8 +87,8 @@ final class EdgeShared: Sendable {
         CommandBatch(edge: incarnation, secret: secret, commands: commands)))
   }
 
-  /// Queues messages; never blocks. What the bus has no room for is counted, and sent again with
-  /// its command's next attempt.
+  /// Queues messages without blocking. What the bus has no room for is counted; its commands are
+  /// retransmitted.
   func publish(_ messages: [OutgoingMessage]) {
     let dropped = send(messages)
     if dropped > 0 { metrics.busDropped.increment(by: UInt64(dropped)) }

@@ -1,8 +1,8 @@
-/// Whether a node can do its work, as `/readyz` of its operators' port says it.
+/// Whether a node can serve, as `/readyz` on the operators' port reports it.
 public struct Readiness: Sendable, Equatable {
-  /// In words, what is missing.
+  /// What is missing, as sentences.
   public var missing: [String]
-  /// At most 32 of them.
+  /// At most the first 32 of them.
   public var shardsWithoutOwner: [Int]
 
   public init(missing: [String] = [], shardsWithoutOwner: [Int] = []) {

@@ -2,8 +2,7 @@ package import CallAuth
 package import CallCore
 import CallWire
 
-// MARK: Attaching
-
+/// The attach: from the device's request to the shard's reply.
 extension DeviceSession {
   mutating func attach(
     _ request: AttachRequest, id: UInt64, now: Timestamp, into actions: inout [Action]
@@ -26,7 +25,7 @@ extension DeviceSession {
         failAttach(id, CallError(.notAccepted), now: now, into: &actions)
       }
     case .authenticating(_, let former, _), .attaching(_, let former, _, _):
-      // Said twice while the first is under way: one answer is enough.
+      // A retransmission needs no answer of its own.
       if former != id { actions.append(.reply(id, .error(CallError(.alreadyAttached)))) }
     case .attached:
       actions.append(.reply(id, .error(CallError(.alreadyAttached))))
@@ -37,7 +36,7 @@ extension DeviceSession {
 
   /// The answer to `authenticate`.
   package mutating func authenticated(
-    _ result: Result<DeviceClaims, AuthFailure>, now: Timestamp, into actions: inout [Action]
+    _ result: Result<DeviceClaims, CallError>, now: Timestamp, into actions: inout [Action]
   ) {
     guard case .authenticating(let former, let id, var request) = phase else { return }
     phase = .connected(former)
@@ -46,8 +45,8 @@ extension DeviceSession {
       credential = .token(request.token)
       request.token = ""
       attach(request, id: id, claims: claims, now: now, into: &actions)
-    case .failure(let failure):
-      failAttach(id, CallError(failure), now: now, into: &actions)
+    case .failure(let error):
+      failAttach(id, error, now: now, into: &actions)
     }
   }
 
@@ -61,7 +60,7 @@ extension DeviceSession {
     case .failure(let error): return failAttach(id, error, now: now, into: &actions)
     }
     let user = UserKey(app: claims.app, user: claims.user)
-    if let known = mayBeKnown, known.user != user || known.device != device {
+    if let known = sentIdentity, known.user != user || known.device != device {
       // An earlier attach of this session may have reached a shard: it cannot become another's.
       let error = CallError(.forbidden, "This connection has attached as another device.")
       return failAttach(id, error, now: now, into: &actions)
@@ -69,7 +68,7 @@ extension DeviceSession {
     let identity = Identity(
       user: user, device: device, deviceName: request.deviceName, client: request.client,
       attachedAt: now)
-    mayBeKnown = identity
+    sentIdentity = identity
     grant = TokenGrant(claims)
     phase = .attaching(claims, request: id, request, identity)
     pendingCount += 1
@@ -82,7 +81,7 @@ extension DeviceSession {
             attachedAt: now))))
   }
 
-  /// Wrong tokens count as unreadable frames do, so that nobody tries them without end.
+  /// Refuses an attach. It counts as an unreadable frame does, so that nobody tries tokens without end.
   mutating func failAttach(
     _ id: UInt64, _ error: CallError, now: Timestamp, into actions: inout [Action]
   ) {
@@ -90,9 +89,9 @@ extension DeviceSession {
     countAgainstPeer(now: now, into: &actions)
   }
 
-  /// At a moment in the second half of the interval that hangs on the session's number: what attached
-  /// in one moment, as after the end of an edge, would be pinged in one moment for ever, and whoever
-  /// rings then would have to wait for thousands of pings.
+  /// The time until the first ping: a point in the second half of the interval that depends on the session's
+  /// number. Without that spread, devices that attach at the same moment, as after the end of an edge, would
+  /// be pinged at the same moment for ever, and a call would wait for thousands of pings.
   private var untilFirstPing: Span {
     let half = UInt64(max(1, rules.pingInterval.microseconds / 2))
     // The multiplier is 2^64 divided by the golden ratio: numbers in turn lie apart.
@@ -112,7 +111,7 @@ extension DeviceSession {
     if let gate = rules.apps?.gate(of: identity.user.app) { rate = SessionRate(gate.limits, rules) }
     credential = ticket.map { .ticket($0) } ?? .none
     deadline = now + untilFirstPing
-    heard = false
+    hasReceived = false
     return .attached(
       AttachedInfo(
         session: SessionRef(edge: rules.edge, number: number).description,

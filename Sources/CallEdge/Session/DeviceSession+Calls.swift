@@ -1,17 +1,16 @@
 package import CallCore
 import CallWire
 
-// MARK: Which calls live
-
-/// A question for calls goes to every shard, and each answers after an append: a session asks seldom.
+/// The device's question for its live calls. It goes to every shard, each of which appends to its journal
+/// before it answers, so a session may ask only once in `SessionRules.callsInterval`.
 extension DeviceSession {
   mutating func askForCalls(_ id: UInt64, now: Timestamp, into actions: inout [Action]) {
     guard isAttached else {
       return actions.append(.reply(id, .error(CallError(.notAttached))))
     }
-    // A retransmission: one answer is enough.
+    // A retransmission: the first one will be answered.
     if callsRequest == id { return }
-    guard callsRequest == nil, callsAskableAt <= now else {
+    guard callsRequest == nil, callsAllowedAt <= now else {
       return actions.append(.reply(id, .error(tooSoon(now: now))))
     }
     guard pendingCount < rules.commandsPendingMax else {
@@ -19,7 +18,7 @@ extension DeviceSession {
     }
     pendingCount += 1
     callsRequest = id
-    callsAskableAt = now + rules.callsInterval
+    callsAllowedAt = now + rules.callsInterval
     actions.append(.askForCalls(request: id))
   }
 
@@ -28,7 +27,7 @@ extension DeviceSession {
   package mutating func callsListed(
     request: UInt64, _ live: LiveCalls?, now: Timestamp, into actions: inout [Action]
   ) {
-    let error = CallError(.tryAgain, retryAfterMilliseconds: untilCallsAskable(now: now))
+    let error = CallError(.tryAgain, retryAfterMilliseconds: untilCallsAllowed(now: now))
     end(request, live.map { .calls($0) } ?? .error(error), into: &actions)
   }
 
@@ -36,7 +35,7 @@ extension DeviceSession {
   package mutating func callsRefused(
     request: UInt64, _ error: CallError, now: Timestamp, into actions: inout [Action]
   ) {
-    callsAskableAt = now
+    callsAllowedAt = now
     end(request, .error(error), into: &actions)
   }
 
@@ -51,10 +50,10 @@ extension DeviceSession {
     CallError(
       .rateLimited,
       "A session asks for its calls once in \(rules.callsInterval.microseconds / 1_000_000) s.",
-      retryAfterMilliseconds: untilCallsAskable(now: now))
+      retryAfterMilliseconds: untilCallsAllowed(now: now))
   }
 
-  private func untilCallsAskable(now: Timestamp) -> UInt32 {
-    UInt32(clamping: max(1, (callsAskableAt - now).microseconds / 1000))
+  private func untilCallsAllowed(now: Timestamp) -> UInt32 {
+    UInt32(clamping: max(1, (callsAllowedAt - now).microseconds / 1000))
   }
 }

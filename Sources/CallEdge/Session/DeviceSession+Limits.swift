@@ -1,8 +1,7 @@
 package import CallCore
 import CallWire
 
-// MARK: What a peer may not do without end
-
+/// Limits on what a peer may do.
 extension DeviceSession {
   /// A WebSocket ping or pong arrived. It counts a tenth of a command.
   /// - Returns: whether a ping is to be answered.
@@ -16,7 +15,7 @@ extension DeviceSession {
     return false
   }
 
-  /// Takes what a frame costs.
+  /// Takes the cost of a frame from the session's rates.
   /// - Returns: nil, or why the frame is refused.
   mutating func takeRate(cost: Int64, bytes count: Int, now: Timestamp) -> CallError? {
     if let wait = bytes.take(
@@ -37,21 +36,12 @@ extension DeviceSession {
   }
 
   private func noteLimited(_ limit: AppLimit) {
-    guard let app = mayBeKnown?.user.app else { return }
+    guard let app = sentIdentity?.user.app else { return }
     rules.apps?.gate(of: app)?.count(limit)
   }
 
-  /// The answer to `authenticate` where the token was not looked at.
-  package mutating func mayNotAuthenticate(
-    _ error: CallError, now: Timestamp, into actions: inout [Action]
-  ) {
-    guard case .authenticating(let former, let id, _) = phase else { return }
-    phase = .connected(former)
-    failAttach(id, error, now: now, into: &actions)
-  }
-
-  /// A message was begun and is not whole in time. What follows of it is not understood any more.
-  package mutating func messageTookTooLong(now: Timestamp, into actions: inout [Action]) {
+  /// A message did not arrive in full in time. What follows of it is discarded.
+  package mutating func messageTimedOut(now: Timestamp, into actions: inout [Action]) {
     if case .closing = phase { return }
     close(.messageTimeout, now: now, into: &actions)
   }

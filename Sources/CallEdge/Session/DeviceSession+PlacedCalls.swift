@@ -1,15 +1,15 @@
 internal import CallCore
 
-// MARK: The calls placed from here
-
-/// Which calls a session placed is remembered for two reasons. A shard that has a new owner, or learns
-/// that the socket broke, must be told of each that may be there; and a device has only so many calls
-/// that live. What may be there is not what lives: of a command that was answered with an error, or
-/// with nothing in time, nobody knows whether it arrived. Such a call is reported and does not count,
-/// or a device that tried in vain during an outage could place nothing any more.
+/// The calls that were placed from here.
+///
+/// A session remembers them for two reasons. A shard that has a new owner, or learns that the socket broke,
+/// must be told of each call that may exist; and a device may have a limited number of live calls. The two
+/// differ: nobody knows whether a command that was answered with an error, or not in time, reached its shard.
+/// Such a call is reported, and does not count. Otherwise a device that tried in vain during an outage could
+/// place no call any more.
 extension DeviceSession {
-  /// A command that may place a call, or finds it placed, is about to be sent.
-  mutating func asked(for call: CallID, callee: UserKey) {
+  /// A command that places a call, or resumes it, is about to be sent.
+  mutating func notePlacing(_ call: CallID, callee: UserKey) {
     if let index = placedCalls.firstIndex(where: { $0.call == call && $0.callee == callee }) {
       placedCalls[index].commandsOpen += 1
     } else {
@@ -31,14 +31,14 @@ extension DeviceSession {
     if placedCalls.isEmpty { placedCalls = [] }
   }
 
-  /// A delivery came, or an answer that tells of it: the call is there.
-  mutating func noteHeard(of call: CallID) {
+  /// A delivery or a reply shows that the call exists.
+  mutating func noteExists(of call: CallID) {
     for index in placedCalls.indices where placedCalls[index].call == call {
       placedCalls[index].isKnown = true
     }
   }
 
-  /// One command less is waited for.
+  /// A command that may place a call waits for its reply no more.
   mutating func noteAnswered(_ body: Command.Body) {
     guard let call = body.placing else { return }
     for index in placedCalls.indices where placedCalls[index].call == call {
@@ -46,24 +46,24 @@ extension DeviceSession {
     }
   }
 
-  /// A command was not sent, so that it has placed nothing.
+  /// A command was not sent: it has placed nothing.
   mutating func noteRefused(_ body: Command.Body) {
     guard let call = body.placing else { return }
     forget { $0.call == call && !$0.isKnown && !$0.isDoubtful && $0.commandsOpen <= 1 }
   }
 
-  /// What a reply says of a call that was placed here.
+  /// Notes what a reply shows of a call that was placed here.
   mutating func notePlaced(by reply: Reply, to body: Command.Body) {
     guard !placedCalls.isEmpty, let call = body.call else { return }
     noteAnswered(body)
     switch reply {
     case .error(let error): noteError(error.code, call, body)
     case .call(let state) where state.phase == .ended || state.phase == .unknown: forget(call)
-    case .call: noteHeard(of: call)
+    case .call: noteExists(of: call)
     case .done:
       switch body {
       case .call(_, .cancel), .call(_, .hangUp): forget(call)
-      default: noteHeard(of: call)
+      default: noteExists(of: call)
       }
     case .answer, .attached, .registered, .calls: break
     }
@@ -76,7 +76,7 @@ extension DeviceSession {
       // Refused by its shard; another attempt may be under way.
       return forget { $0.call == call && !$0.counts }
     }
-    // With an id that is taken it may be the call that this device placed on a former socket.
+    // Where the id is taken, it may be by the call that this device placed on a former socket.
     for index in placedCalls.indices where placedCalls[index].call == call {
       placedCalls[index].isDoubtful = true
     }
@@ -84,7 +84,7 @@ extension DeviceSession {
 }
 
 extension Command.Body {
-  /// The call that the command places, or finds placed by its sender.
+  /// The call that the command places or resumes.
   fileprivate var placing: CallID? {
     if case .place(let request) = self { return request.call }
     if case .call(let call, .resume) = self { return call }

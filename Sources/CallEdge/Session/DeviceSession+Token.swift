@@ -2,19 +2,18 @@ package import CallAuth
 package import CallCore
 import CallWire
 
-// MARK: The session ends with its token
-
+/// The session's token: its expiry, its renewal, and its revocation.
 extension DeviceSession {
-  /// Tells the device in time, and closes the session when its token has expired.
+  /// Warns the device before its token expires, and closes the session when it has.
   /// - Returns: whether the session has ended.
-  mutating func tendToken(now: Timestamp, into actions: inout [Action]) -> Bool {
+  mutating func checkTokenExpiry(now: Timestamp, into actions: inout [Action]) -> Bool {
     let seconds = now.microseconds / 1_000_000
     guard seconds < Int64(grant.expires) else {
       close(.tokenExpired, now: now, into: &actions)
       return true
     }
-    if seconds >= Int64(grant.tellsAt) {
-      grant.tellsAt = .max
+    if seconds >= Int64(grant.warnsAt) {
+      grant.warnsAt = .max
       actions.append(
         .notice(
           Notice(
@@ -44,7 +43,7 @@ extension DeviceSession {
       }
       _ = try DeviceID.resolve(claimed: claims.device, named: identity.device.text).get()
       guard case .ticket = credential else {
-        // Coordinators of former versions, which ask for nothing more.
+        // The coordinator is of a former version, and gives no tickets.
         grant = TokenGrant(claims)
         return actions.append(.reply(request, .done))
       }
@@ -53,7 +52,8 @@ extension DeviceSession {
         return actions.append(.reply(request, .error(tooManyPending)))
       }
       pendingCount += 1
-      // The device may have attached elsewhere meanwhile: the renewal must not replace that session.
+      // Announced, since the device may have attached elsewhere meanwhile: the renewal must not replace that
+      // session.
       let attach = Attach(
         deviceName: identity.deviceName, client: identity.client, announce: true,
         attachedAt: identity.attachedAt)
@@ -79,7 +79,7 @@ extension DeviceSession {
     actions.append(.reply(request, .done))
   }
 
-  /// Keys or revocations have changed: a session whose token does not count any more ends.
+  /// Keys or revocations have changed: a session whose token is not valid any more ends.
   package mutating func recheckToken(
     _ tokens: TokenAuthority, now: Timestamp, into actions: inout [Action]
   ) {

@@ -1,49 +1,49 @@
 package import CallAuth
 package import CallCore
 package import CallWire
-import Synchronization
 
-/// One device's connection, from its WebSocket's opening to its end. Does no I/O, reads no clock and
-/// knows nothing about calls, save which it would have to report if its socket broke.
+/// The state machine of one device's connection, from the opening of its WebSocket to its end. It does no I/O
+/// and reads no clock. It knows nothing about calls, except which ones it has to report if its socket breaks.
 ///
-/// Events are methods; what is to be done is appended to a buffer of `Action`s.
+/// Events are methods. Each appends what is to be done to a buffer of `Action`s, which `WebSocketHandler`
+/// carries out. The extensions hold the events of the device (`+Attach`, `+Frames`, `+Commands`, `+Calls`), of
+/// the cluster (`+Replies`), and of time (`+End`).
 package struct DeviceSession {
   package enum Action: Equatable {
-    /// Check the token and answer with `authenticated`.
+    /// Verify the token, and call `authenticated` with the result.
     case authenticate(token: String)
-    /// The same of a token that is to take the place of the session's; answer with `renewed`.
+    /// Verify a token that is to replace the session's, and call `renewed` with the result.
     case authenticateRenewal(request: UInt64, token: String)
-    /// Hand the token to the user's shard, which gives a ticket for it; answer with `replied`.
+    /// Send the token to the user's shard, which returns a ticket for it; then call `replied`.
     case forwardRenewal(request: UInt64, callee: UserKey, Attach, token: String)
     case reply(UInt64, ServerReply)
-    /// A reply that nobody waits for: it may travel with the next frame, or wait some
-    /// tenths of a second.
+    /// A reply that nobody waits for: it may leave with the next frame, or some tenths of a second later.
     case replyLazily(UInt64, ServerReply)
     case notice(Notice)
-    /// Hand a command to the shard of `callee`; answer with `replied`.
+    /// Send a command to the shard of `callee`, then call `replied`.
     case forward(request: UInt64, callee: UserKey, Command.Body)
-    /// Ask all shards for the calls that concern the device; answer with `callsListed`.
+    /// Ask all shards for the calls that concern the device, then call `callsListed`.
     case askForCalls(request: UInt64)
-    /// Hand acknowledgements over; they are never answered.
+    /// Send acknowledgements to the shard of `callee`. They have no reply.
     case acknowledge(callee: UserKey, [Acknowledgement])
     case ping
     /// Send a close frame; the session has ended.
     case close(CloseReason)
-    /// Let go of the socket, with what has not left.
+    /// Close the socket. What has not left is lost.
     case abort
   }
 
-  /// What a session's end means for the cluster.
-  package struct Farewell: Equatable {
+  /// What the cluster has to be told of a session's end.
+  package struct End: Equatable {
     package var user: UserKey
     package var device: DeviceID
     package var credential = Credential.none
-    package var graceful: Bool
-    /// The calls that it placed or resumed and that live as far as it knows, by callee.
+    package var isGraceful: Bool
+    /// The calls that it placed or resumed, and that may be live, by callee.
     package var calls: [UserKey: [CallID]]
   }
 
-  /// Whom a session speaks for.
+  /// Whose session it is.
   struct Identity: Equatable {
     var user: UserKey
     var device: DeviceID
@@ -56,11 +56,11 @@ package struct DeviceSession {
   struct PlacedCall: Equatable {
     var call: CallID
     var callee: UserKey
-    /// Its shard has said that it is there.
+    /// Its shard has shown that it exists.
     var isKnown = false
-    /// A command that may have placed it got no answer that says so: it may be there.
+    /// A command that may have placed it got no reply that says so: it may exist.
     var isDoubtful = false
-    /// How many commands that may place it wait for an answer.
+    /// How many commands that may place it wait for their replies.
     var commandsOpen = 0
 
     /// Whether it counts as one of the device's live calls.
@@ -68,16 +68,16 @@ package struct DeviceSession {
   }
 
   enum Phase {
-    /// The socket is open. Claims are set when the Authorization header held a token. Can become:
-    /// authenticating, attaching, closing.
+    /// The socket is open. The claims are those of the token in the Authorization header, if there was one.
+    /// Can become: authenticating, attaching, closing.
     case connected(DeviceClaims?)
-    /// The attach's token is being checked. Can become: connected, attaching, closing.
+    /// The attach's token is being verified. Can become: connected, attaching, closing.
     indirect case authenticating(DeviceClaims?, request: UInt64, AttachRequest)
     /// The shard has been asked. Can become: attached, connected, closing.
     indirect case attaching(DeviceClaims, request: UInt64, AttachRequest, Identity)
     /// Can become: closing.
     indirect case attached(Identity)
-    /// A close frame was sent; the peer's is awaited. Final.
+    /// A close frame was sent, and the peer's has not come. Final.
     case closing(until: Timestamp)
   }
 
@@ -85,39 +85,43 @@ package struct DeviceSession {
   package let codec: DeviceCodec
   let rules: SessionRules
   var phase: Phase
+  /// The rate of commands.
   var bucket: TokenBucket
-  /// Of what arrives, in bytes.
+  /// The rate of bytes that arrive.
   var bytes: TokenBucket
-  /// The app's, once the device is known.
+  /// The rates in force: the app's, once the device has attached.
   var rate: SessionRate
-  /// For frames that cannot be read and attaches that are refused.
-  var patience: TokenBucket
+  /// Frames that could not be read and attaches that were refused.
+  var badFrames: TokenBucket
   /// When the connection must be attached; while attached, when the next ping is due.
   var deadline: Timestamp
   var placedCalls: [PlacedCall] = []
-  /// Until when a call that was delivered here rings, or goes on. Of several calls the one heard of
-  /// last counts: this only says which sessions are closed last when the edge goes away.
+  /// Until when a call that was delivered here rings or goes on. Of several calls the latest counts: this
+  /// only decides which sessions are closed last when the edge drains.
   var inCallUntil = Timestamp(microseconds: 0)
+  /// Commands that wait for their replies.
   var pendingCount: UInt16 = 0
+  /// Commands, pings and pongs in a row that exceeded the rate.
   var refusals: UInt16 = 0
-  /// Pings sent since the device was last heard.
-  var pingsOpen: UInt8 = 0
-  var heard = false
+  /// Pings sent since the device last sent something.
+  var pingsUnanswered: UInt8 = 0
+  /// The device has sent something since the last ping.
+  var hasReceived = false
   var endsGracefully = false
   /// When the device may ask for its calls again.
-  var callsAskableAt = Timestamp(microseconds: 0)
-  /// The question for its calls that is under way.
+  var callsAllowedAt = Timestamp(microseconds: 0)
+  /// The request that asks for the device's calls, while it waits for its reply.
   var callsRequest: UInt64?
-  /// What it rests on, once it attaches.
+  /// What the session keeps of its token, from the attach on.
   var grant = TokenGrant.none
-  /// Whether a shard may hold this session: an attach was sent to it.
-  var mayBeKnown: Identity?
-  /// By what right its commands speak: the token until the attach is answered, then the ticket.
+  /// The identity under which an attach was sent to a shard: the shard may know this session.
+  var sentIdentity: Identity?
+  /// What the session's commands carry: the token until the attach is answered, then the ticket.
   package internal(set) var credential = Credential.none
 
   /// - Parameters:
-  ///   - claims: those of the Authorization header, checked.
-  ///   - token: that header's.
+  ///   - claims: of the token in the Authorization header, if there was one and it is valid.
+  ///   - token: that token.
   package init(
     number: UInt64, codec: DeviceCodec, claims: DeviceClaims?, token: String = "",
     rules: SessionRules, now: Timestamp
@@ -130,11 +134,9 @@ package struct DeviceSession {
     rate = SessionRate(AppLimits(), rules)
     bucket = TokenBucket(burst: rules.commandsBurst, now: now)
     bytes = TokenBucket(burst: Int(rate.bytesBurst), now: now)
-    patience = TokenBucket(burst: rules.patience, now: now)
+    badFrames = TokenBucket(burst: rules.badFramesBurst, now: now)
     deadline = now + rules.attachTimeout
   }
-
-  // MARK: For the driver
 
   package var isAttached: Bool {
     if case .attached = phase { true } else { false }
@@ -142,97 +144,25 @@ package struct DeviceSession {
   package var isClosing: Bool {
     if case .closing = phase { true } else { false }
   }
-  /// As far as the session knows.
+  /// How many live calls were placed from here, as far as the session knows.
   package var liveCallsPlaced: Int {
     placedCalls.isEmpty ? 0 : placedCalls.count(where: \.counts)
   }
-  /// Whether a call rings or goes on here, or was placed from here and lives.
+  /// Whether a call rings or goes on here, or was placed from here and is live.
   package func isInCall(at now: Timestamp) -> Bool {
     isAttached && (placedCalls.contains(where: \.counts) || now < inCallUntil)
   }
   /// The sender of this session's commands, once it is known.
   package var sender: (user: UserKey, device: DeviceID)? {
-    mayBeKnown.map { ($0.user, $0.device) }
+    sentIdentity.map { ($0.user, $0.device) }
   }
 
-  /// The command by which a shard's new owner learns of this session; nil unless it is attached.
+  /// The command that announces this session to a shard's new owner; nil unless it is attached.
   package var announcement: Command.Body? {
     guard case .attached(let identity) = phase else { return nil }
     return .attach(
       Attach(
         deviceName: identity.deviceName, client: identity.client, announce: true,
         attachedAt: identity.attachedAt))
-  }
-}
-
-/// How much one session may say.
-struct SessionRate {
-  /// Of commands.
-  var perSecond: Int32
-  var burst: Int32
-  var bytesPerSecond: Int32
-  var bytesBurst: Int32
-
-  init(_ limits: AppLimits, _ rules: SessionRules) {
-    let commands = limits[.commandsPerSession]
-    perSecond = Int32(clamping: commands > 0 ? commands : rules.commandsPerSecond)
-    burst = Int32(clamping: commands > 0 ? limits.burst(.commandsPerSession) : rules.commandsBurst)
-    bytesPerSecond = Int32(clamping: limits[.bytesPerSession])
-    // The largest frame that there is must have room.
-    bytesBurst = Int32(clamping: max(limits.burst(.bytesPerSession), 1_048_576))
-  }
-}
-
-/// The numbers by which sessions are judged; one object for all sessions of a node.
-package final class SessionRules: Sendable {
-  /// This edge's number in sessions.
-  package let edge: UInt64
-  package let attachTimeout: Span
-  package let pingInterval: Span
-  package let pingsMissedMax: Int
-  package let commandsPerSecond: Int
-  package let commandsBurst: Int
-  package let commandsPendingMax: Int
-  package let badFramesMax: Int
-  /// After this time one frame that could not be read, or one refused attach, is forgotten.
-  package static let badFrameForgivenAfter: Span = .seconds(60)
-  package let refusalsMax: Int
-  /// How long the peer may take to answer a close frame.
-  package let closeTimeout: Span = .seconds(2)
-  /// How long a socket stays open after a close frame that the peer can only read when it has read
-  /// all that waits before it, or sent all of a message that was too large.
-  package let lingerTimeout: Span = .seconds(10)
-  /// How often one session may ask all shards for its calls.
-  package let callsInterval: Span = .seconds(10)
-  /// Calls that a session remembers. Policy: forget the oldest of those that may not be there, then
-  /// the oldest.
-  package let placedCallsMax = 16
-  package let limits: CallLimits
-  /// The edge goes away: nobody attaches and nothing new is placed.
-  package var isDraining: Bool {
-    get { draining.load(ordering: .relaxed) }
-    set { draining.store(newValue, ordering: .relaxed) }
-  }
-  private let draining = Atomic(false)
-
-  /// Of the bucket that refills by one a second: so many bad frames but one empty it.
-  var patience: Int { (badFramesMax - 1) * Int(badFrameCost / 1000) }
-  let badFrameCost = SessionRules.badFrameForgivenAfter.microseconds / 1000
-
-  /// What the apps may take; nil: each the standard.
-  let apps: AppGates?
-
-  package init(edge: UInt64, configuration: EdgeConfiguration, apps: AppGates? = nil) {
-    self.edge = edge
-    self.apps = apps
-    limits = configuration.limits
-    attachTimeout = configuration.peers.attachTimeout
-    pingInterval = configuration.pingInterval
-    pingsMissedMax = configuration.pingsMissedMax
-    commandsPerSecond = configuration.commandsPerSecond
-    commandsBurst = configuration.commandsBurst
-    commandsPendingMax = configuration.commandsPendingPerSession
-    badFramesMax = configuration.peers.badFramesMax
-    refusalsMax = configuration.peers.refusalsMax
   }
 }

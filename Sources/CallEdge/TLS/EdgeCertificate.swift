@@ -4,12 +4,13 @@ internal import NIOSSL
 
 /// The certificate that an edge shows to devices, with its chain and its key.
 public struct EdgeCertificate: Sendable {
-  /// Made once and shared by all connections: it holds the chain, the key, and the keys of tickets.
+  /// Shared by all connections. It holds the chain, the key, and the keys of TLS session tickets.
   let context: NIOSSLContext
-  /// From when on it is not good any more: seconds since 1970.
+  /// When the first certificate of the chain expires, in seconds since 1970.
   public let expires: Int64
 
   /// Reads and checks both files, in PEM; the server's own certificate comes first.
+  /// - Throws: why they cannot be used.
   public init(certificateFile: String, keyFile: String) throws(EdgeCertificateError) {
     let chain = try Self.chain(certificateFile)
     let key = try Self.key(keyFile)
@@ -17,7 +18,7 @@ public struct EdgeCertificate: Sendable {
       certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
     configuration.minimumTLSVersion = .tlsv12
     configuration.applicationProtocols = ["http/1.1"]
-    // For how long a peer that is told good-bye may keep its socket.
+    // How long a peer may take to answer the end of TLS.
     configuration.shutdownTimeout = .seconds(1)
     do {
       context = try NIOSSLContext(configuration: configuration)
@@ -43,7 +44,7 @@ public struct EdgeCertificate: Sendable {
 
   private static func key(_ path: String) throws(EdgeCertificateError) -> NIOSSLPrivateKey {
     let bytes = try read(path, .key)
-    // Whoever has a passphrase beside a key has a key without one.
+    // A passphrase stored beside the key would protect nothing, so none is supported.
     guard !bytes.contains("ENCRYPTED".utf8) else {
       throw EdgeCertificateError(
         .key, path, "the key is encrypted",

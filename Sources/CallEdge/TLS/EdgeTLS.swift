@@ -1,7 +1,6 @@
 internal import Synchronization
 
-/// The TLS of an edge's devices' port: a certificate that may be replaced while connections go on with the one
-/// that they began with.
+/// The TLS of the devices' port. The certificate may be replaced; open connections keep the one that they began with.
 public final class EdgeTLS: Sendable {
   public let certificateFile: String
   public let keyFile: String
@@ -12,6 +11,8 @@ public final class EdgeTLS: Sendable {
     var refused: UInt64 = 0
   }
 
+  /// Reads and checks both files.
+  /// - Throws: why they cannot be used.
   public init(certificateFile: String, keyFile: String) throws(EdgeCertificateError) {
     self.certificateFile = certificateFile
     self.keyFile = keyFile
@@ -21,11 +22,11 @@ public final class EdgeTLS: Sendable {
 
   public var certificate: EdgeCertificate { state.withLock { $0.certificate } }
 
-  /// How often files that had changed were not good.
+  /// How often changed files could not be used.
   public var refused: UInt64 { state.withLock { $0.refused } }
 
-  /// Reads the files again; new connections see what they hold. Not for event loops: it takes a while.
-  /// - Throws: why not. What was there before stays.
+  /// Reads the files again, for new connections. Not to be called on an event loop, which it would block.
+  /// - Throws: why they cannot be used. The former certificate then stays.
   public func reload() throws(EdgeCertificateError) {
     do {
       let new = try EdgeCertificate(certificateFile: certificateFile, keyFile: keyFile)

@@ -1,9 +1,9 @@
 package import NIOCore
 
-// NIOSSL encrypts all that is flushed together into one buffer, which it keeps for the life of the connection at the
-// largest size that it ever had, and makes anew while the socket has not taken what was in it.
+// NIOSSL encrypts what is flushed together into one buffer. It keeps that buffer for the life of the connection, at the
+// largest size that it ever had, and allocates another one while the socket has not taken the former one's bytes.
 
-/// Stands behind TLS: hands over as much at once as fits into the buffer that NIOSSL begins with.
+/// Stands after TLS: flushes no more at once than fits into the buffer that NIOSSL begins with.
 package final class TLSSlices: ChannelOutboundHandler {
   package typealias OutboundIn = ByteBuffer
   package typealias OutboundOut = ByteBuffer
@@ -11,8 +11,8 @@ package final class TLSSlices: ChannelOutboundHandler {
   package static let bufferBytes = 16_384
   /// What encryption adds to a record, at most.
   package static let recordBytes = 32
-  /// Of the buffer, since the last flush.
-  private var taken = 0
+  /// How much of the buffer was filled since the last flush.
+  private var filled = 0
 
   package init() {}
 
@@ -20,25 +20,25 @@ package final class TLSSlices: ChannelOutboundHandler {
     context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?
   ) {
     var buffer = unwrapOutboundIn(data)
-    while taken + buffer.readableBytes + Self.recordBytes > Self.bufferBytes {
-      let room = Self.bufferBytes - taken - Self.recordBytes
+    while filled + buffer.readableBytes + Self.recordBytes > Self.bufferBytes {
+      let room = Self.bufferBytes - filled - Self.recordBytes
       if room > 0, let slice = buffer.readSlice(length: room) {
         context.write(wrapOutboundOut(slice), promise: nil)
       }
       flush(context: context)
     }
-    taken += buffer.readableBytes + Self.recordBytes
+    filled += buffer.readableBytes + Self.recordBytes
     context.write(wrapOutboundOut(buffer), promise: promise)
   }
 
   package func flush(context: ChannelHandlerContext) {
-    taken = 0
+    filled = 0
     context.flush()
   }
 }
 
-/// Stands in front of TLS: what has to wait for the socket waits in a buffer of its own size. Else a few bytes would
-/// hold 16 kB, which no limit counts.
+/// Stands before TLS: copies what has to wait for the socket into a buffer of its size. Otherwise a few bytes would hold
+/// 16 kB, which no limit counts.
 package final class TLSExactWrites: ChannelOutboundHandler {
   package typealias OutboundIn = ByteBuffer
   package typealias OutboundOut = ByteBuffer

@@ -26,7 +26,7 @@ package final class SimEdge {
   package private(set) var state = State.down
   package private(set) var node: SimNode?
   private var loop: SimEventLoop?
-  private var edge: LooseEdge<SimBus>?
+  private var edge: EmbeddedEdge<SimBus>?
   /// Connections that may be open.
   private var sockets: [SimSocket] = []
 
@@ -55,7 +55,7 @@ package final class SimEdge {
     configuration.pingInterval = options.pingInterval
     let bus = nats.connect(node: node)
     onConnect?(bus)
-    let edge = LooseEdge(
+    let edge = EmbeddedEdge(
       configuration: configuration, bus: bus, clock: node.clock(),
       secret: EdgeSecret(high: random.next(), low: 1), eventLoop: loop, metrics: MetricsRegistry(),
       logger: Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() },
@@ -69,12 +69,12 @@ package final class SimEdge {
     self.loop = loop
     self.edge = edge
     state = .running
-    world.onEnd(edge.farewell)
+    world.onEnd(edge.abandon)
     world.incident(name, "starts")
     beat(edge, loop)
   }
 
-  private func beat(_ edge: LooseEdge<SimBus>, _ loop: SimEventLoop) {
+  private func beat(_ edge: EmbeddedEdge<SimBus>, _ loop: SimEventLoop) {
     guard edge === self.edge else { return }
     edge.beat(state == .draining ? .leaving : .serving)
     loop.post(after: .milliseconds(200)) { [weak self] in self?.beat(edge, loop) }

@@ -1,0 +1,222 @@
+package import CallCore
+package import CallTelemetry
+internal import Synchronization
+
+/// The limits of apps and their users on this edge. All event loops share them, since the sessions of an app or a
+/// user may be on any loop. Each edge counts by itself.
+package final class AppGates: Sendable {
+  private let gates: Mutex<[String: AppGate]> = Mutex([:])
+  private let registry: MetricsRegistry?
+  private let usersMax: Int
+
+  /// - Parameters:
+  ///   - usersMax: how many users' rates are counted for each app; twice as many at most.
+  ///   - registry: where the metrics are registered; nil: there are none.
+  package init(
+    _ terms: [String: AppTerms], usersMax: Int, registry: MetricsRegistry?, now: Timestamp
+  ) {
+    self.registry = registry
+    self.usersMax = usersMax
+    update(terms, now: now)
+  }
+
+  /// Puts new terms in force. An app whose terms have changed begins with new rates.
+  package func update(_ terms: [String: AppTerms], now: Timestamp) {
+    gates.withLock { gates in
+      var next: [String: AppGate] = [:]
+      for (app, terms) in terms {
+        let former = gates[app].flatMap { $0.terms == terms ? $0 : nil }
+        next[app] =
+          former
+          ?? AppGate(
+            app, terms, live: gates[app]?.live ?? LiveCallCount(), usersMax: usersMax,
+            registry: registry, now: now)
+      }
+      gates = next
+    }
+  }
+
+  /// The limits of an app; nil for one without keys, such as the edge's own.
+  package func gate(of app: String) -> AppGate? {
+    gates.withLock { $0[app] }
+  }
+
+  /// The command with the limits that its shard has to check.
+  func stamped(_ command: Command) -> Command {
+    switch command.body {
+    case .attach, .register: break
+    default: return command
+    }
+    guard let devices = gate(of: command.user.app)?.limits[.devicesOfUser], devices > 0 else {
+      return command
+    }
+    var command = command
+    command.devicesPerUser = UInt32(clamping: devices)
+    return command
+  }
+
+  /// Counts a command against its app's limits.
+  /// - Returns: why it is refused; nil where it is not.
+  package func refusal(of command: Command, now: Timestamp) -> CallError? {
+    gate(of: command.user.app)?.refusal(of: command, now: now)
+  }
+}
+
+/// The live calls that an app's devices placed here, as far as their sessions know.
+package final class LiveCallCount: Sendable {
+  private let count = Atomic(0)
+  package init() {}
+  package var value: Int { count.load(ordering: .relaxed) }
+  package func add(_ change: Int) { count.add(change, ordering: .relaxed) }
+}
+
+/// The limits of one app and its users on this edge.
+package final class AppGate: Sendable {
+  package let terms: AppTerms
+  package var limits: AppLimits { terms.limits }
+  /// Kept when the terms change.
+  package let live: LiveCallCount
+  private struct Rates {
+    var calls: TokenBucket
+    var registrations: TokenBucket
+    var userCalls: RateTable<UserKey>
+    var userBytes: RateTable<UserKey>
+
+    var count: Int { userCalls.count + userBytes.count }
+    var forgotten: UInt64 { userCalls.forgottenEarly + userBytes.forgottenEarly }
+  }
+  private let rates: Mutex<Rates>
+  private let refused: [AppLimit: Counter]
+  private let foreignTopics: Counter?
+  private let usersCounted: Gauge?
+  private let usersForgotten: Counter?
+
+  init(
+    _ app: String, _ terms: AppTerms, live: LiveCallCount, usersMax: Int,
+    registry: MetricsRegistry?, now: Timestamp
+  ) {
+    self.terms = terms
+    self.live = live
+    let limits = terms.limits
+    func users(_ limit: AppLimit) -> RateTable<UserKey> {
+      RateTable(
+        perSecond: limits[limit], burst: limits.burst(limit), entriesMax: usersMax, now: now)
+    }
+    func bucket(_ limit: AppLimit) -> TokenBucket {
+      TokenBucket(burst: limits.burst(limit), now: now)
+    }
+    rates = Mutex(
+      Rates(
+        calls: bucket(.callsPerSecond), registrations: bucket(.registrationsPerSecond),
+        userCalls: users(.callsPerUser), userBytes: users(.signalBytesPerUser)))
+    var refused: [AppLimit: Counter] = [:]
+    for limit in AppLimit.allCases {
+      refused[limit] = registry?.counter(
+        "callmesh_app_limited_total",
+        "What was refused since its app, or a user of it, had as much, by limit.",
+        labels: [("app", app), ("limit", limit.rawValue)])
+    }
+    self.refused = refused
+    usersCounted = registry?.gauge(
+      "callmesh_app_rates", "Rates of users that are counted.", labels: [("app", app)])
+    usersForgotten = registry?.counter(
+      "callmesh_app_rates_forgotten_total",
+      "Rates of users that were forgotten because too many others were counted.",
+      labels: [("app", app)])
+    foreignTopics = registry?.counter(
+      "callmesh_app_foreign_topics_total",
+      "Registrations that were refused since the app may not use their push topic.",
+      labels: [("app", app)])
+  }
+
+  /// Whether there are limits for such commands.
+  static func limits(_ body: Command.Body) -> Bool {
+    switch body {
+    case .place, .register, .call(_, .answer), .call(_, .signal): true
+    default: false
+    }
+  }
+
+  /// Counts a refusal.
+  package func count(_ limit: AppLimit) { refused[limit]?.increment() }
+
+  /// Why a command is refused; nil where it is not. The user's limits come first, so that what they refuse takes
+  /// nothing of the app's.
+  func refusal(of command: Command, now: Timestamp) -> CallError? {
+    rates.withLock { rates in
+      let before = rates.forgotten
+      let error = refusal(of: command, &rates, now: now)
+      let forgotten = rates.forgotten - before
+      if forgotten > 0 { usersForgotten?.increment(by: forgotten) }
+      usersCounted?.set(Int64(rates.count))
+      return error
+    }
+  }
+
+  private func refusal(of command: Command, _ rates: inout Rates, now: Timestamp) -> CallError? {
+    switch command.body {
+    case .register(let request):
+      for token in [request.voipToken, request.alertToken] {
+        if let token, !terms.admits(token) { return foreign(token) }
+      }
+      return take(&rates.registrations, .registrationsPerSecond, now: now)
+    case .place:
+      return take(&rates.userCalls, command.user, .callsPerUser, now: now)
+        ?? tooManyLiveCalls() ?? take(&rates.calls, .callsPerSecond, now: now)
+        ?? takeBytes(of: command, &rates, now: now)
+    default: return takeBytes(of: command, &rates, now: now)
+    }
+  }
+
+  private func tooManyLiveCalls() -> CallError? {
+    guard live.value >= limits[.liveCalls] else { return nil }
+    count(.liveCalls)
+    return limits.refusal(.liveCalls, .tooManyLiveCalls, retryAfterMilliseconds: 1000)
+  }
+
+  private func foreign(_ token: PushToken) -> CallError {
+    foreignTopics?.increment()
+    return CallError(
+      .foreignPushTopic,
+      "The app may not use the push topic \"\(token.topic)\": its pushTopics have no such one.")
+  }
+
+  private func takeBytes(of command: Command, _ rates: inout Rates, now: Timestamp) -> CallError? {
+    let bytes = command.body.signalBytes
+    guard bytes > 0 else { return nil }
+    return take(
+      &rates.userBytes, command.user, .signalBytesPerUser, cost: Int64(bytes) * 1000, now: now)
+  }
+
+  private func take(_ bucket: inout TokenBucket, _ limit: AppLimit, now: Timestamp) -> CallError? {
+    let wait = bucket.take(perSecond: limits[limit], burst: limits.burst(limit), now: now)
+    return wait.map { refusal(limit, wait: $0) }
+  }
+
+  private func take(
+    _ table: inout RateTable<UserKey>, _ user: UserKey, _ limit: AppLimit, cost: Int64 = 1000,
+    now: Timestamp
+  ) -> CallError? {
+    table.take(user, cost: cost, now: now).map { refusal(limit, wait: $0) }
+  }
+
+  private func refusal(_ limit: AppLimit, wait: UInt32) -> CallError {
+    count(limit)
+    return limits.refusal(limit, retryAfterMilliseconds: wait)
+  }
+}
+
+extension Command.Body {
+  /// The bytes of descriptions, candidates and headers, which shards keep until the call is over.
+  fileprivate var signalBytes: Int {
+    switch self {
+    case .place(let request):
+      request.headers.reduce(request.description.utf8.count) {
+        $0 + $1.name.utf8.count + $1.value.utf8.count
+      }
+    case .call(_, .answer(let description)): description.utf8.count
+    case .call(_, .signal(_, let body)): body.utf8.count
+    default: 0
+    }
+  }
+}

@@ -1,0 +1,123 @@
+internal import CallTelemetry
+internal import NIOCore
+internal import NIOHTTP1
+internal import NIOPosix
+
+/// The edge's event loops and its listening socket.
+final class EdgeServer: Sendable {
+  let loops: [LoopHandle]
+  private let group: MultiThreadedEventLoopGroup
+  private let shared: EdgeShared
+
+  init(shared: EdgeShared) {
+    self.shared = shared
+    let count = min(max(1, shared.configuration.eventLoops), 1 << Int(EdgeLoop.indexBits))
+    group = MultiThreadedEventLoopGroup(numberOfThreads: count)
+    loops = group.makeIterator().enumerated().map { index, eventLoop in
+      LoopHandle(index: index, eventLoop: eventLoop, shared: shared)
+    }
+    for loop in loops { loop.execute { $0.start() } }
+  }
+
+  /// Listens. The event loops take new connections in turn.
+  /// - Throws: why it cannot listen.
+  func listen() async throws -> any Channel {
+    let configuration = shared.configuration
+    return try await ServerBootstrap(group: group)
+      .serverChannelOption(.backlog, value: configuration.backlog)
+      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+      .serverChannelInitializer { [shared] channel in
+        channel.eventLoop.makeCompletedFuture {
+          try AcceptErrorHandler.install(on: channel, shared)
+        }
+      }
+      .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+      .childChannelOption(.recvAllocator, value: PassingBuffers(large: largeRead))
+      // NIO keeps this many buffers for each channel.
+      .childChannelOption(.maxMessagesPerRead, value: 1)
+      // Above the high mark a device counts as slow: see `EdgeLoop+Peers`.
+      .childChannelOption(
+        .writeBufferWaterMark,
+        value: .init(
+          low: configuration.peers.outboundBytesSlow / 2,
+          high: configuration.peers.outboundBytesSlow)
+      )
+      .childChannelInitializer { [self] channel in
+        channel.eventLoop.makeCompletedFuture {
+          guard let loop = loops.first(where: { $0.eventLoop === channel.eventLoop }) else {
+            return
+          }
+          try loop.serve(channel)
+        }
+      }
+      .bind(host: configuration.host, port: configuration.port).get()
+  }
+
+  /// The size of a read while much arrives. With TLS it is smaller, since NIOSSL keeps the largest buffer that it
+  /// ever decrypted into.
+  private var largeRead: Int { shared.configuration.tls == nil ? 65_536 : 16_384 }
+
+  func stop() async {
+    for loop in loops { try? await loop.run { $0.stop() } }
+    try? await group.shutdownGracefully()
+  }
+}
+
+extension LoopHandle {
+  /// Adds the handlers of HTTP to a new connection, or refuses it. To be called on the loop.
+  /// - Throws: why the channel has to be closed.
+  func serve(_ channel: any Channel) throws {
+    let loop = onLoop
+    let connection: Connection
+    do {
+      connection = try loop.admit(channel)
+    } catch {
+      return try loop.refuse(channel, error)
+    }
+    let encoder = HTTPResponseEncoder()
+    let decoder = HTTPDecoding.decoder()
+    let requests = PipeliningLimitHandler(loop.shared)
+    let pipelining = HTTPServerPipelineHandler()
+    let pipeline = channel.pipeline.syncOperations
+    try pipeline.addHandler(encoder)
+    try pipeline.addHandler(decoder)
+    try pipeline.addHandler(requests)
+    try pipeline.addHandler(pipelining)
+    try pipeline.addHandler(
+      HTTPHandler(
+        loop: loop, connection: connection, companions: [pipelining, requests, decoder, encoder]))
+    if let tls = loop.shared.configuration.tls {
+      try pipeline.addHandler(TLSHandshakeHandler(tls, loop.shared), position: .first)
+    }
+    if let proxied = loop.proxyHeader(of: connection) {
+      try pipeline.addHandler(proxied, position: .first)
+    }
+  }
+}
+
+/// Gives each read a new buffer, so that a connection that reads nothing holds almost no memory.
+///
+/// NIO keeps a channel's first buffer for ever, and uses it again unless the allocator says that the next one may
+/// be larger. With its own allocators a channel so keeps 2 kB, and 64 kB once it has read a large message. Here
+/// the first buffer is tiny, and the next one may always be larger.
+private struct PassingBuffers: RecvByteBufferAllocator {
+  /// Enough for what devices usually send, and the largest size that glibc's allocator gives without a search.
+  private static let small = 1024
+  let large: Int
+  private var nextBytes = 32
+
+  init(large: Int) { self.large = large }
+
+  func buffer(allocator: ByteBufferAllocator) -> ByteBuffer {
+    allocator.buffer(capacity: nextBytes)
+  }
+
+  /// nil: no buffer is kept for the next read.
+  func nextBufferSize() -> Int? { nil }
+
+  mutating func record(actualReadBytes: Int) -> Bool {
+    nextBytes =
+      nextBytes >= Self.small && actualReadBytes >= nextBytes ? large : Self.small
+    return true
+  }
+}

@@ -1,0 +1,78 @@
+internal import CallCore
+internal import CallWire
+internal import NIOCore
+internal import NIOHTTP1
+
+/// The handler of a refused connection: it sends an HTTP response that says why, whatever the peer asks for, and
+/// closes the connection. It reads nothing.
+final class RefusedConnection: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  /// How long the peer may take to close its side.
+  private static let linger = TimeAmount.seconds(1)
+  private let answer: HTTPAnswer
+
+  init(_ answer: HTTPAnswer) { self.answer = answer }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    if context.channel.isActive { respond(context) }
+  }
+
+  func channelActive(context: ChannelHandlerContext) { respond(context) }
+
+  private func respond(_ context: ChannelHandlerContext) {
+    context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: answer.bytes)), promise: nil)
+    context.close(mode: .output, promise: nil)
+    let channel = context.channel
+    context.eventLoop.assumeIsolated().scheduleTask(in: Self.linger) {
+      channel.close(promise: nil)
+    }
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {}
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    context.close(promise: nil)
+  }
+}
+
+extension HTTPAnswer {
+  /// The answer to a refused connection; nil where there is none.
+  init?(_ refusal: ConnectionRefusal, _ limits: PeerLimits) {
+    switch refusal {
+    case .all:
+      self.init(
+        CallError(
+          .overloaded, "At most \(limits.connectionsMax) connections to this edge.",
+          retryAfterMilliseconds: 1000))
+    case .address: self.init(CallError.tooManyConnections(limits))
+    case .unattached:
+      self.init(
+        CallError(
+          .overloaded, "Too many connections on which no device has attached.",
+          retryAfterMilliseconds: 1000))
+    case .descriptors: return nil
+    }
+  }
+
+  /// The response as bytes, for a connection that is closed after it.
+  var bytes: [UInt8] {
+    let reason = HTTPResponseStatus(statusCode: status).reasonPhrase
+    var lines = ["HTTP/1.1 \(status) \(reason)"]
+    lines.append("content-type: \(contentType)")
+    lines.append("content-length: \(body.count)")
+    lines += headers.map { "\($0.0): \($0.1)" }
+    lines.append("connection: close")
+    return Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8) + body
+  }
+}
+
+extension CallError {
+  /// The address has as many connections as it may.
+  static func tooManyConnections(_ limits: PeerLimits) -> CallError {
+    CallError(
+      .rateLimited, "At most \(limits.connectionsPerAddress) connections from one address.",
+      retryAfterMilliseconds: 5000)
+  }
+}

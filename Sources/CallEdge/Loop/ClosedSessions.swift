@@ -1,0 +1,58 @@
+internal import CallCore
+internal import DequeModule
+
+/// The sessions of one event loop that ended lately. A shard that still sends deliveries to one of them has
+/// missed its end, and is told again.
+///
+/// Policy when full: forget the oldest. Those that had to go before `keptFor` was over are counted.
+struct ClosedSessions {
+  private struct Entry {
+    let end: DeviceSession.End
+    let endedAt: Timestamp
+    var reportedAt: Timestamp
+  }
+  private var entries: [UInt64: Entry] = [:]
+  private var order: Deque<UInt64> = []
+  /// Those that were forgotten before their time.
+  private(set) var forgottenEarly: UInt64 = 0
+
+  static let capacity = 4096
+  /// How long a session is kept at least, where there is room. A shard that has not learned of the end by
+  /// then has lost the session in another way.
+  static let keptFor = Span.seconds(60)
+  /// A session's end is not reported more often than this: what a shard sends meanwhile was under way.
+  static let interval = Span.seconds(1)
+
+  var count: Int { entries.count }
+
+  mutating func add(_ end: DeviceSession.End, session: UInt64, now: Timestamp) {
+    while let oldest = order.first, let entry = entries[oldest] {
+      let isOld = entry.endedAt + Self.keptFor <= now
+      guard isOld || order.count >= Self.capacity else { break }
+      if !isOld { forgottenEarly += 1 }
+      order.removeFirst()
+      entries.removeValue(forKey: oldest)
+    }
+    order.append(session)
+    entries[session] = Entry(end: end, endedAt: now, reportedAt: now)
+  }
+
+  /// What to tell a shard that has a delivery for a session.
+  /// - Returns: nil for a session that is not known, or whose end was reported just now.
+  mutating func reminder(of delivery: Delivery, session: SessionRef, now: Timestamp) -> Command? {
+    guard let entry = entries[session.number], now >= entry.reportedAt + Self.interval else {
+      return nil
+    }
+    entries[session.number]?.reportedAt = now
+    let end = entry.end
+    let callee = UserKey(app: end.user.app, user: delivery.callee)
+    // A shard sends to sessions of its own users, and to those of the callers of its users' calls.
+    let body: Command.Body =
+      callee == end.user
+      ? .sessionClosed(graceful: end.isGraceful) : .callerGone([delivery.call])
+    var command = Command(
+      session: session, request: 0, user: end.user, device: end.device, callee: callee, body: body)
+    command.credential = end.credential
+    return command
+  }
+}

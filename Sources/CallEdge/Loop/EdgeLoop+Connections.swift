@@ -1,0 +1,91 @@
+internal import CallCore
+internal import CallTelemetry
+internal import NIOCore
+
+/// Which connections the loop takes.
+extension EdgeLoop {
+  /// Takes a new connection. It is given back when its channel closes.
+  /// - Throws: why it is refused.
+  func admit(_ channel: any Channel) throws(ConnectionRefusal) -> Connection {
+    let gate = shared.gate
+    let address = PeerAddress(channel.remoteAddress)
+    makeRoom()
+    if unattached.count >= unattachedMax {
+      gate.refused(.unattached, address, now: now)
+      throw .unattached
+    }
+    if let refusal = gate.admit(address) {
+      gate.refused(refusal, address, now: now)
+      throw refusal
+    }
+    let connection = Connection(address, channel, since: now)
+    unattached.add(connection)
+    gate.metrics.unattached.add(1)
+    metrics.connectionsTotal.increment()
+    metrics.connections.add(1)
+    // A single callback, since each costs a connection 100 bytes.
+    channel.closeFuture.assumeIsolated().whenComplete { [weak self] _ in
+      guard let self else { return }
+      self.metrics.connections.add(-1)
+      self.hasAttached(connection)
+      self.shared.gate.release(connection.address)
+    }
+    return connection
+  }
+
+  /// Closes the oldest connection on which no device has attached, where there are too many.
+  private func makeRoom() {
+    guard unattached.count >= unattachedMax, let oldest = unattached.oldest,
+      oldest.since + shared.gate.limits.unattachedKept <= now, let channel = oldest.channel
+    else { return }
+    shared.gate.refused(.unattached, oldest.address, now: now)
+    hasAttached(oldest)
+    channel.close(promise: nil)
+  }
+
+  /// A device has attached on the connection, or the connection is closed.
+  func hasAttached(_ connection: Connection) {
+    if unattached.remove(connection) { shared.gate.metrics.unattached.add(-1) }
+  }
+
+  /// Closes a connection that is refused. A bounded number of peers is told why.
+  /// - Throws: the refusal, so that whoever initializes the channel closes it at once.
+  func refuse(_ channel: any Channel, _ refusal: ConnectionRefusal) throws {
+    let limits = shared.gate.limits
+    // With TLS, an answer would take a handshake.
+    guard shared.configuration.tls == nil, refusalsOpen < limits.refusalsToldPerLoop,
+      let answer = HTTPAnswer(refusal, limits)
+    else {
+      throw refusal
+    }
+    refusalsOpen += 1
+    channel.closeFuture.assumeIsolated().whenComplete { [weak self] _ in self?.refusalsOpen -= 1 }
+    try channel.pipeline.syncOperations.addHandler(RefusedConnection(answer))
+  }
+
+  /// The handler that takes the PROXY header off a connection; nil where there is no such header.
+  func proxyHeader(of connection: Connection) -> ProxyHeaderHandler? {
+    let gate = shared.gate
+    guard shared.configuration.proxyProtocol, let proxy = connection.address, gate.isTrusted(proxy)
+    else { return nil }
+    return ProxyHeaderHandler(bytesMax: gate.limits.proxyHeaderBytesMax) { [weak self] outcome in
+      guard case .header(_, let source) = outcome else {
+        gate.metrics.limit(.proxyHeader)
+        return false
+      }
+      guard let source else { return true }
+      return self?.identify(connection, as: source) ?? false
+    }
+  }
+
+  /// A proxy has said whose connection it is.
+  /// - Returns: false where that address has too many connections.
+  func identify(_ connection: Connection, as address: PeerAddress) -> Bool {
+    guard shared.gate.move(from: connection.address, to: address) else {
+      shared.gate.refused(.address, address, now: now)
+      return false
+    }
+    connection.address = address
+    return true
+  }
+}

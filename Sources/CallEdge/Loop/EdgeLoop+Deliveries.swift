@@ -1,0 +1,77 @@
+internal import CallCore
+internal import CallTelemetry
+internal import CallWire
+
+/// Deliveries and replies: from the shards to the connections.
+extension EdgeLoop {
+  /// Handles a burst of replies and deliveries; each socket is flushed once.
+  func handle(_ items: [EdgeItem]) {
+    let now = self.now
+    for item in items { handle(item, now: now) }
+    flushSockets()
+  }
+
+  private func handle(_ item: EdgeItem, now: Timestamp) {
+    switch item.body {
+    case .reply(let request, let reply):
+      handleReply(session: item.session, request: request, reply, now: now)
+    case .delivery(let delivery):
+      guard let handler = device(item.session), handler.deliver(delivery) else {
+        return undeliverable(delivery, session: item.session, now: now)
+      }
+      metrics.deliveriesTotal.increment()
+      shared.logger.written(
+        delivery, to: SessionRef(edge: shared.incarnation, number: item.session), handler.sender)
+    case .notice(let notice):
+      guard let handler = device(item.session) else {
+        return metrics.deliveriesUnknown.increment()
+      }
+      handler.send(.notice(notice))
+    case .close(let notice):
+      device(item.session)?.close(notice, now: now)
+    }
+  }
+
+  /// The shard does not know that the session is over: the message that said so may have been lost.
+  private func undeliverable(_ delivery: Delivery, session: UInt64, now: Timestamp) {
+    metrics.deliveriesUnknown.increment()
+    let ref = SessionRef(edge: shared.incarnation, number: session)
+    if let command = closed.reminder(of: delivery, session: ref, now: now) {
+      submit(unanswered: command)
+    }
+  }
+
+  /// Remembers a session that ended.
+  func remember(_ end: DeviceSession.End, session: UInt64) {
+    let (count, forgotten) = (closed.count, closed.forgottenEarly)
+    closed.add(end, session: session, now: now)
+    metrics.closedSessions.add(Int64(closed.count - count))
+    if closed.forgottenEarly > forgotten {
+      metrics.closedSessionsForgotten.increment(by: closed.forgottenEarly - forgotten)
+    }
+  }
+
+  private func handleReply(session: UInt64, request: UInt64, _ reply: Reply, now: Timestamp) {
+    if takesReply(session: session, now: now) { return }
+    if outbox.hasOvertaken(session: session, request: request, reply) { return }
+    guard let pending = outbox.replied(session: session, request: request) else {
+      return metrics.deliveriesUnknown.increment()
+    }
+    metrics.commandsPending.add(-1)
+    metrics.commandLatency.record(microseconds: (now - pending.since).microseconds)
+    answer(pending.command, reply, now: now)
+  }
+
+  /// Hands a command's reply to whoever sent the command.
+  func answer(_ command: Command, _ reply: Reply, now: Timestamp) {
+    switch endpoints[command.session.number] {
+    case .device(let handler): handler.replied(to: command, reply, now: now)
+    case .request(let handler):
+      endpoints.removeValue(forKey: command.session.number)
+      handler.replied(to: command, reply)
+    case .question(let question):
+      answer(question, session: command.session.number, reply, now: now)
+    case nil: metrics.deliveriesUnknown.increment()
+    }
+  }
+}

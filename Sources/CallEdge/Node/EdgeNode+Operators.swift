@@ -1,0 +1,118 @@
+internal import CallAuth
+internal import CallBus
+internal import CallCore
+internal import CallTelemetry
+internal import CallWire
+internal import FoundationEssentials
+internal import Logging
+
+/// What operators ask of this edge.
+extension EdgeNode {
+  func subscribeStatus(_ state: EdgeStateBox) throws -> any BusSubscription {
+    let shared = shared
+    let bus = bus
+    return try answer(shared.subjects.adminStatus) {
+      shared.status(state: state.value, bus: bus.statistics)
+    }
+  }
+
+  func orderDispatcher(_ loops: [LoopHandle]) async throws -> OrderDispatcher {
+    let node = configuration.nodeID
+    let audit = try await bus.openAudit(AuditOptions(role: "edge"))
+    return OrderDispatcher(
+      bus: bus, subjects: shared.subjects, audit: audit, node: node, role: "edge",
+      logger: shared.logger,
+      handlers: OrderDispatcher.draining(node) { [orders] request in
+        switch request.action {
+        case .drain: orders.offer(.drain(seconds: request.seconds))
+        case .resume: orders.offer(.resume)
+        }
+      }.merging(kickHandlers(loops)) { $1 })
+  }
+
+  /// The handlers of the orders that end sessions: a user's, or those whose tokens were revoked.
+  private func kickHandlers(_ loops: [LoopHandle]) -> [String: OrderDispatcher.Handler] {
+    let node = configuration.nodeID
+    func handler(revokes: Bool) -> OrderDispatcher.Handler {
+      { [shared] bytes in
+        guard let request = BoundedJSON.decode(KickRequest.self, bytes),
+          (request.revokedAtSeconds != nil) == revokes
+        else { return nil }
+        let about = ([request.app, request.user] + [request.device].compactMap(\.self))
+          .joined(separator: " ")
+        return OrderDispatcher.Action(about: about) {
+          let ended = await Self.kick(request, loops, shared)
+          let answer = KickAnswer(node: node, sessions: ended)
+          return (try? JSONEncoder().encode(answer)).map(Array.init)
+        }
+      }
+    }
+    return ["kick": handler(revokes: false), "revoke": handler(revokes: true)]
+  }
+
+  /// - Returns: how many sessions ended.
+  private static func kick(
+    _ request: KickRequest, _ loops: [LoopHandle], _ shared: EdgeShared
+  ) async -> Int {
+    if let at = request.revokedAtSeconds {
+      // The revocation also arrives by the bucket, perhaps later.
+      shared.tokens.revoke(
+        app: request.app, user: request.user, atSeconds: at,
+        now: shared.clock.now().microseconds / 1_000_000)
+    }
+    var ended = 0
+    for loop in loops { ended += (try? await loop.run { $0.carryOut(request) }) ?? 0 }
+    shared.logger.notice(
+      request.revokedAtSeconds == nil ? "sessions kicked" : "tokens revoked",
+      metadata: .keys([
+        .app: "\(request.app)", .user: "\(request.user)", .device: "\(request.device ?? "-")",
+        .count: "\(ended)",
+      ]))
+    return ended
+  }
+
+  /// Answers each message on a subject with JSON.
+  func answer<Body: Encodable & SendableMetatype>(
+    _ subject: String, _ body: @escaping @Sendable () -> Body
+  ) throws -> any BusSubscription {
+    let bus = bus
+    return try bus.subscribe(subject) { message in
+      guard let replyTo = message.replyTo, let json = try? JSONEncoder().encode(body()) else {
+        return
+      }
+      bus.publish(replyTo, Array(json))
+    }
+  }
+}
+
+extension EdgeShared {
+  func status(state: EdgePhase, bus: BusStatistics) -> NodeStatus {
+    let process = ProcessSample.now()
+    var health = BusHealth()
+    health.connected = bus.connected
+    health.server = bus.server
+    health.serverVersion = bus.serverVersion
+    health.reconnects = bus.reconnects
+    health.messagesIn = bus.messagesIn
+    health.messagesOut = bus.messagesOut
+    health.dropped = bus.dropped
+    var edge = EdgeStatus()
+    edge.incarnation = incarnation
+    edge.connections = Int(metrics.connections.value)
+    edge.sessions = Int(metrics.sessions.value)
+    edge.clockSeconds = clock.now().microseconds / 1_000_000
+    edge.commandsTotal = metrics.commandsTotal.value
+    edge.commandsRetriedTotal = metrics.commandsRetried.value
+    edge.commandsTimedOutTotal = metrics.commandsTimedOut.value
+    edge.deliveriesTotal = metrics.deliveriesTotal.value
+    edge.errorsTotal = metrics.errorsTotal
+    edge.commandLatency = LatencySummary(metrics.commandLatency)
+    edge.ringLatency = LatencySummary(metrics.ringLatency)
+    edge.certificateExpires = configuration.tls?.certificate.expires
+    return NodeStatus(
+      node: configuration.nodeID, role: "edge", state: "\(state)", version: configuration.version,
+      processID: process.processID, uptimeSeconds: process.uptimeSeconds,
+      cpuSeconds: process.cpuSeconds, memoryBytes: process.memoryBytes,
+      shardCount: configuration.shardCount, bus: health, edge: edge)
+  }
+}

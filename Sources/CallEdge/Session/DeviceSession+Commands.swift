@@ -1,0 +1,86 @@
+import CallCore
+import CallWire
+
+/// Commands to shards.
+extension DeviceSession {
+  /// Forwards a command to its shard, or refuses it.
+  mutating func forward(_ frame: ClientFrame, into actions: inout [Action]) {
+    guard case .attached(let identity) = phase else {
+      return actions.append(.reply(frame.id, .error(CallError(.notAttached))))
+    }
+    guard frame.id > 0 else {
+      return actions.append(.reply(0, .error(.missingID)))
+    }
+    guard pendingCount < rules.commandsPendingMax else {
+      return actions.append(.reply(frame.id, .error(tooManyPending)))
+    }
+    if case .place(let address, _) = frame.command,
+      !placedCalls.contains(where: { $0.call == address.call && $0.counts }),
+      let refusal = refusalToPlace
+    {
+      return actions.append(.reply(frame.id, .error(refusal)))
+    }
+    do throws(CallError) {
+      guard let (callee, body) = try command(frame.command, of: identity) else { return }
+      pendingCount += 1
+      actions.append(.forward(request: frame.id, callee: callee, body))
+    } catch {
+      actions.append(.reply(frame.id, .error(error)))
+    }
+  }
+
+  var tooManyPending: CallError {
+    CallError(
+      .rateLimited, "At most \(rules.commandsPendingMax) commands wait for their replies.",
+      retryAfterMilliseconds: 1000)
+  }
+
+  /// Why no further call may be placed from here; nil where it may.
+  private var refusalToPlace: CallError? {
+    if rules.isDraining { return CallError(.draining) }
+    return rules.limits.refusalToPlace(liveCallsPlaced: placedCalls.count(where: \.counts))
+  }
+
+  /// The command to a shard that a device's command stands for, with its callee.
+  /// - Returns: nil where it stands for none.
+  /// - Throws: as `RegistrationRequest.prepared(for:)`.
+  private mutating func command(_ command: ClientCommand, of identity: Identity)
+    throws(CallError) -> (callee: UserKey, body: Command.Body)?
+  {
+    func callee(_ address: CallAddress) -> UserKey { address.calleeKey(for: identity.user) }
+    switch command {
+    case .attach, .detach, .ack, .ping, .calls, .renew: return nil
+    case .register(let request):
+      return (identity.user, .register(try request.prepared(for: identity.user)))
+    case .unregister(let device): return (identity.user, .unregister(device ?? identity.device))
+    case .place(let address, var request):
+      request.call = address.call
+      request.deviceName = identity.deviceName
+      notePlacing(address.call, callee: callee(address))
+      return (callee(address), .place(request))
+    case .call(let address, let verb):
+      if verb == .resume { notePlacing(address.call, callee: callee(address)) }
+      return (callee(address), .call(address.call, verb))
+    }
+  }
+
+  /// Forwards acknowledgements, by callee. They have no reply.
+  func acknowledge(
+    _ items: [AckItem], request: UInt64, into actions: inout [Action]
+  ) {
+    guard case .attached(let identity) = phase else {
+      return actions.append(.reply(request, .error(CallError(.notAttached))))
+    }
+    // One command for each run of one callee; nearly always there is one run.
+    var rest = items[...]
+    while let first = rest.first {
+      let callee = first.call.calleeKey(for: identity.user)
+      let run = rest.prefix { $0.call.callee.hasBytes(of: first.call.callee) }
+      actions.append(
+        .acknowledge(
+          callee: callee,
+          run.map { Acknowledgement(call: $0.call.call, version: $0.version) }))
+      rest = rest.dropFirst(run.count)
+    }
+  }
+}

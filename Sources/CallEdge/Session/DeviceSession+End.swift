@@ -1,0 +1,54 @@
+package import CallCore
+
+/// Time, and the end of the session.
+extension DeviceSession {
+  /// Does what is due: closes the session at a deadline, or pings. To be called about once a second.
+  package mutating func tick(now: Timestamp, into actions: inout [Action]) {
+    switch phase {
+    case .closing(let until):
+      if until <= now { actions.append(.abort) }
+    case .connected, .authenticating:
+      if deadline <= now { close(.attachTimeout, now: now, into: &actions) }
+    case .attaching:
+      // The attach is answered in time: by its shard, or by the loop's outbox.
+      break
+    case .attached:
+      if checkTokenExpiry(now: now, into: &actions) { return }
+      guard deadline <= now else { return }
+      if hasReceived { pingsUnanswered = 0 }
+      hasReceived = false
+      deadline = now + rules.pingInterval
+      if Int(pingsUnanswered) >= rules.pingsMissedMax {
+        close(.pingTimeout, now: now, into: &actions)
+        actions.append(.abort)
+      } else {
+        pingsUnanswered += 1
+        actions.append(.ping)
+      }
+    }
+  }
+
+  /// What the cluster has to be told when the session is over.
+  /// - Returns: nil where no shard knows the session, and from the second call on.
+  package mutating func takeEnd() -> End? {
+    guard let identity = sentIdentity else { return nil }
+    sentIdentity = nil
+    var calls: [UserKey: [CallID]] = [:]
+    for placed in placedCalls { calls[placed.callee, default: []].append(placed.call) }
+    placedCalls = []
+    return End(
+      user: identity.user, device: identity.device, credential: credential,
+      isGraceful: endsGracefully, calls: calls)
+  }
+
+  /// Closes the session.
+  /// - Parameter timeout: how long the peer may take to answer the close frame; nil:
+  ///   `SessionRules.closeTimeout`.
+  mutating func close(
+    _ reason: CloseReason, within timeout: Span? = nil, now: Timestamp,
+    into actions: inout [Action]
+  ) {
+    phase = .closing(until: now + (timeout ?? rules.closeTimeout))
+    actions.append(.close(reason))
+  }
+}

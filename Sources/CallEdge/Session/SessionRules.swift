@@ -1,0 +1,76 @@
+package import CallCore
+import Synchronization
+
+/// The rates of one session.
+struct SessionRate {
+  /// Commands a second.
+  var perSecond: Int32
+  /// Commands at once.
+  var burst: Int32
+  var bytesPerSecond: Int32
+  var bytesBurst: Int32
+
+  init(_ limits: AppLimits, _ rules: SessionRules) {
+    let commands = limits[.commandsPerSession]
+    perSecond = Int32(clamping: commands > 0 ? commands : rules.commandsPerSecond)
+    burst = Int32(clamping: commands > 0 ? limits.burst(.commandsPerSession) : rules.commandsBurst)
+    bytesPerSecond = Int32(clamping: limits[.bytesPerSession])
+    // At least the largest frame.
+    bytesBurst = Int32(clamping: max(limits.burst(.bytesPerSession), 1_048_576))
+  }
+}
+
+/// The limits and times of sessions; one object for all sessions of a node.
+package final class SessionRules: Sendable {
+  /// This edge's number in sessions.
+  package let edge: UInt64
+  package let attachTimeout: Span
+  package let pingInterval: Span
+  package let pingsMissedMax: Int
+  package let commandsPerSecond: Int
+  package let commandsBurst: Int
+  package let commandsPendingMax: Int
+  package let badFramesMax: Int
+  /// How long until one frame that could not be read, or one refused attach, is forgiven.
+  package static let badFrameForgivenAfter: Span = .seconds(60)
+  package let refusalsMax: Int
+  /// How long the peer may take to answer a close frame.
+  package let closeTimeout: Span = .seconds(2)
+  /// How long a socket stays open after a close frame that the peer reads late: after all that waits before
+  /// it, or after it has sent all of a message that is too large.
+  package let lingerTimeout: Span = .seconds(10)
+  /// How often one session may ask all shards for its calls.
+  package let callsInterval: Span = .seconds(10)
+  /// Calls that a session remembers. Policy: forget the oldest of those that do not count as live; where all
+  /// do, the oldest.
+  package let placedCallsMax = 16
+  package let limits: CallLimits
+  /// The edge drains: no device attaches and no call is placed.
+  package var isDraining: Bool {
+    get { draining.load(ordering: .relaxed) }
+    set { draining.store(newValue, ordering: .relaxed) }
+  }
+  private let draining = Atomic(false)
+
+  /// The size of the bucket of bad frames, which refills by one a second: `badFramesMax - 1` bad frames
+  /// empty it.
+  var badFramesBurst: Int { (badFramesMax - 1) * Int(badFrameCost / 1000) }
+  let badFrameCost = SessionRules.badFrameForgivenAfter.microseconds / 1000
+
+  /// The limits of apps; nil: all apps have the defaults.
+  let apps: AppGates?
+
+  package init(edge: UInt64, configuration: EdgeConfiguration, apps: AppGates? = nil) {
+    self.edge = edge
+    self.apps = apps
+    limits = configuration.limits
+    attachTimeout = configuration.peers.attachTimeout
+    pingInterval = configuration.pingInterval
+    pingsMissedMax = configuration.pingsMissedMax
+    commandsPerSecond = configuration.commandsPerSecond
+    commandsBurst = configuration.commandsBurst
+    commandsPendingMax = configuration.commandsPendingPerSession
+    badFramesMax = configuration.peers.badFramesMax
+    refusalsMax = configuration.peers.refusalsMax
+  }
+}

@@ -1,0 +1,138 @@
+internal import CallCore
+internal import CallTelemetry
+internal import CallWire
+internal import Logging
+internal import NIOCore
+
+/// Writes frames, and ends the connection.
+extension WebSocketHandler {
+  func send(_ frame: ServerFrame) {
+    loop.metrics.framesOut.increment()
+    let codec = session.codec
+    write(codec.opcode, codec.encode(frame))
+  }
+
+  /// Writes a frame that leaves with the next one, or with the loop's next lazy flush.
+  func sendLazily(_ frame: ServerFrame) {
+    guard let context else { return }
+    loop.metrics.framesOut.increment()
+    let codec = session.codec
+    let buffer = WebSocketWriter.frame(
+      codec.opcode, codec.encode(frame), allocator: context.channel.allocator)
+    context.write(wrapOutboundOut(buffer), promise: nil)
+    guard !needsFlush, !needsLazyFlush else { return }
+    needsLazyFlush = true
+    loop.flushLazily(self)
+  }
+
+  func write(_ opcode: WebSocketFrameHeader.Opcode, _ payload: some Collection<UInt8>) {
+    guard let context else { return }
+    write(WebSocketWriter.frame(opcode, payload, allocator: context.channel.allocator))
+  }
+
+  private func write(_ buffer: ByteBuffer, promise: EventLoopPromise<Void>? = nil) {
+    guard let context else { return }
+    context.write(wrapOutboundOut(buffer), promise: promise)
+    if isSlow { checkWaitingBytes() }
+    guard !needsFlush else { return }
+    needsFlush = true
+    // What is written while reading is flushed by `channelReadComplete`.
+    if !isReading { loop.flushSoon(self) }
+  }
+
+  func flush() {
+    needsFlush = false
+    needsLazyFlush = false
+    context?.flush()
+  }
+
+  /// Answers a ping. Where the peer does not take what is written, only the latest ping gets a pong.
+  func pong(_ payload: some Collection<UInt8>) {
+    guard let context else { return }
+    guard pongsWaiting < min(loop.shared.gate.limits.pongsWaitingMax, 255) else {
+      loop.shared.gate.metrics.limit(.pongsWaiting)
+      latestPing = Array(payload)
+      return
+    }
+    pongsWaiting += 1
+    let written = context.eventLoop.makePromise(of: Void.self)
+    written.futureResult.assumeIsolated().whenComplete { _ in
+      self.pongsWaiting -= 1
+      if !self.session.isClosing, let latest = self.latestPing.take() { self.pong(latest) }
+    }
+    write(
+      WebSocketWriter.frame(.pong, payload, allocator: context.channel.allocator), promise: written)
+  }
+
+  // MARK: What waits for the device
+
+  /// Bytes that the socket has not taken.
+  var bytesWaiting: Int {
+    (try? context?.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
+  }
+
+  /// Closes the session when more waits for the device than may.
+  func checkWaitingBytes() {
+    guard !session.isClosing, bytesWaiting > loop.shared.gate.limits.outboundBytesMax else {
+      return
+    }
+    let now = loop.now
+    handle { $0.fellBehind(now: now, into: &$1) }
+  }
+
+  // MARK: Closing
+
+  /// Writes a close frame. The session is over for the cluster; the socket waits for the peer's.
+  func sendClose(_ reason: CloseReason) {
+    guard let context else { return }
+    loop.metrics.countClose(reason)
+    let written = context.eventLoop.makePromise(of: Void.self)
+    // The peer reads the end of the stream after the close frame, whatever it still sends.
+    written.futureResult.assumeIsolated().whenSuccess {
+      self.context?.close(mode: .output, promise: nil)
+    }
+    write(
+      WebSocketWriter.close(reason, allocator: context.channel.allocator), promise: written)
+    loop.retire(self)
+    endSession()
+  }
+
+  /// Closes the socket of a peer that has reached a limit.
+  /// - Parameter limit: is counted; nil where the caller has counted it.
+  func cutOff(_ limit: PeerLimit? = nil) {
+    if let limit { loop.shared.gate.metrics.limit(limit) }
+    abort()
+  }
+
+  /// Closes the socket. What it does not take at once is lost.
+  func abort() {
+    guard let context else { return }
+    flush()
+    context.close(promise: nil)
+  }
+
+  func socketClosed() {
+    loop.remove(self)
+    endSession()
+  }
+
+  /// Tells the shards that know the session, once, that it is over.
+  private func endSession() {
+    if isCountedAttached {
+      isCountedAttached = false
+      loop.metrics.sessions.add(-1)
+    }
+    userShard = -1
+    guard let end = session.takeEnd() else { return }
+    countLiveCalls()
+    loop.remember(end, session: number)
+    loop.shared.logger.debug("session ends", metadata: logKeys(end.user, end.device))
+    let sender = (end.user, end.device)
+    loop.submit(
+      unanswered: command(
+        0, from: sender, callee: end.user, .sessionClosed(graceful: end.isGraceful)))
+    for (callee, calls) in end.calls {
+      loop.submit(unanswered: command(0, from: sender, callee: callee, .callerGone(calls)))
+    }
+  }
+}
