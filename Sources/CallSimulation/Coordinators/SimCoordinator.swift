@@ -7,7 +7,7 @@ extension CoordinatorNode: SimProgram where Bus == SimBus {}
 
 /// A coordinator of the world: the real one, on simulated time, bus and store.
 package final class SimCoordinator: SimService<CoordinatorNode<SimBus>>, @unchecked Sendable {
-  /// Called with the bus of each process before it starts: for sabotage.
+  /// Called with each process's bus before the process starts: for sabotage.
   package var onConnect: ((SimBus) -> Void)?
   private let nats: SimNATS
   private let options: SimCoordinatorOptions

@@ -2,22 +2,22 @@ internal import CallBus
 package import CallCoordinator
 package import CallCore
 
-/// How the coordinators of a world are set up: short leases, so that much happens in a minute.
+/// The configuration of a world's coordinators: short leases, so that much happens in a minute.
 package struct SimCoordinatorOptions: Sendable {
   package var cluster = "sim"
   package var shardCount = 8
   package var workers = 1
   package var limits = CallLimits()
-  /// nil: edges are believed, as during an upgrade.
+  /// nil: edges are trusted, as during an upgrade.
   package var authority: CommandAuthority?
   package var heartbeatInterval = Span.milliseconds(200)
   package var leaseTimeout = Span.milliseconds(1200)
   package var checkpointEveryRecords = 40
   package var checkpointEveryBytes = 8_000
   package var checkpointEvery = Span.seconds(15)
-  /// How far a node's wall clock may be off, either way.
+  /// The largest error of a node's wall clock, either way.
   package var skewMost = Span.milliseconds(1500)
-  /// How many millionths its clock may run too fast or too slow.
+  /// The largest drift of its clock, in millionths, either way.
   package var driftMost = 200
 
   package init() {}

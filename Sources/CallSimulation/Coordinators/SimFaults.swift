@@ -1,16 +1,16 @@
 package import CallCore
 
-/// How hard a world is on its nodes.
+/// The rate of faults in a world.
 package enum SimIntensity: String, Sendable, CaseIterable {
   case calm
   case usual
   case brutal
 }
 
-/// Lets things go wrong, by seed: coordinators crash, freeze, leave and come back, lines break, the
+/// Injects faults by seed: coordinators crash, freeze, leave and come back, lines break, the
 /// network and the store fail for a while.
 package final class SimFaults {
-  /// Means of the times between two faults of a kind; and how far they go.
+  /// Mean times between faults of each kind, and their severity.
   private struct Rates {
     var crash: Span
     var freeze: Span
@@ -20,7 +20,7 @@ package final class SimFaults {
     var stall: Span
     var restartStore: Span
     var weather: Span
-    /// How bad the worst weather is: 1 as below.
+    /// Scales the probabilities of network and store faults; 1: as in `changeWeather`.
     var weatherScale: Double
   }
 
@@ -67,7 +67,7 @@ package final class SimFaults {
 
   // MARK: Begin and end
 
-  /// Faults happen from now on. Coordinators that are down come up later, or stay down.
+  /// Begins to inject faults. Coordinators that are down come up later, or stay down.
   package func begin() {
     isOn = true
     every(rates.crash) { $0.crashOne() }
@@ -82,7 +82,7 @@ package final class SimFaults {
     every(.seconds(8)) { $0.startOne() }
   }
 
-  /// No fault begins any more; all that last are over, and all coordinators run.
+  /// Ends all faults and starts all coordinators.
   package func end() {
     isOn = false
     nats.heal()
@@ -116,7 +116,7 @@ package final class SimFaults {
   // MARK: Processes
 
   private func crashOne() {
-    // One at a time, mostly; now and then all of them.
+    // Mostly one at a time, now and then all of them.
     let all = random.chance(0.06)
     if all { world.count("fault.all crash") }
     for victim in all ? coordinators : [oneThatRuns()].compactMap({ $0 }) {
@@ -205,7 +205,7 @@ package final class SimFaults {
     }
   }
 
-  /// For some seconds the network or the store is bad in some ways.
+  /// Gives the network and the store some faults for some seconds.
   private func changeWeather() {
     guard random.chance(0.6) else {
       nats.faults = .none

@@ -1,7 +1,6 @@
 internal import CallCore
 
-/// Long outages, by seed: of NATS, for all nodes or for one, and of edges that stand still, one or all
-/// of them.
+/// Long outages by seed: of NATS, for all nodes or for one, and frozen edges, one or all.
 final class SimOutages {
   private struct Rates {
     var nats: Span
@@ -10,12 +9,12 @@ final class SimOutages {
     var oneEdge: Span
   }
 
-  /// After so long a node gives up a connection on which its server says nothing.
+  /// The time after which a node closes a connection on which its server is silent.
   static let patience: Span = .seconds(6)
   /// As of the longest outage.
   private static let longest: Span = .seconds(15)
 
-  /// A node was out of reach until a time, or its line was.
+  /// A node, or its line, was out of service until a time.
   var onDisturbance: (_ node: SimNode, _ until: Timestamp) -> Void = { _, _ in }
   /// Nodes that are connected to NATS.
   var nodes: () -> [SimNode] = { [] }
@@ -47,7 +46,7 @@ final class SimOutages {
       }
   }
 
-  /// Whether NATS, or every edge, is away for everybody.
+  /// Whether NATS, or every edge, is out of service.
   var isUnderWay: Bool { world.now < last.until }
 
   private func note(_ span: Span) {
@@ -76,7 +75,7 @@ final class SimOutages {
     }
   }
 
-  /// Mostly short ones: a minute has room for little else beside a long one.
+  /// Mostly short: a minute has little room for anything else beside a long one.
   private func length(from shortest: Span) -> Span {
     random.chance(0.7)
       ? random.span(shortest, .seconds(5)) : random.span(.seconds(5), Self.longest)
@@ -123,7 +122,7 @@ final class SimOutages {
     guard edge.state != .down, let node = edge.node else { return }
     edge.freeze()
     onDisturbance(node, world.now + span)
-    // Nobody is quick in the same moment.
+    // Edges do not thaw in the same instant.
     let after = Span(microseconds: span.microseconds + Int64(random.below(200_000)))
     world.schedule(after: after, "edge thaws") { if edge.node === node { edge.thaw() } }
   }

@@ -23,10 +23,10 @@ extension SimCoverage {
     }
   }
 
-  /// A device was told to ring over its session.
+  /// A device was invited over its session.
   func invited(_ call: CallID, _ who: Who) { calls[call]?.pushed.remove(who.device) }
 
-  /// A device that asked for a call was told what became of it.
+  /// A device that attached for a call got its state.
   func attached(_ who: Who, _ state: CallState) {
     guard let seen = calls[state.call], state.phase == .ended, seen.callee.hasBytes(of: who.user)
     else {
@@ -36,7 +36,7 @@ extension SimCoverage {
     if seen.pushedLate.contains(who.device) { race("R4", state.call) }
   }
 
-  /// Whose a token is, has changed.
+  /// A token has a new owner.
   func claimed(_ fingerprint: String, _ owner: Who?) {
     defer { if let owner { owners[fingerprint] = owner } }
     guard let owner, let former = owners[fingerprint], former != owner else { return }
@@ -48,7 +48,7 @@ extension SimCoverage {
     if isRinging { world.count("race.R13 in mid-ring") }
   }
 
-  /// A shard hears what became of a push.
+  /// A shard receives the outcome of a push.
   func reported(_ who: Who, _ report: PushReport, _ registration: Registration?) {
     switch report.outcome {
     case .accepted: world.count("outcome.accepted")

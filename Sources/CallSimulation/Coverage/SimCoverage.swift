@@ -2,8 +2,8 @@ internal import CallClient
 internal import CallCore
 internal import CallWire
 
-/// Counts which races, transitions and faults a world met. Each race has a precise sign; what it must
-/// come out as is the checker's matter.
+/// Counts the races, transitions and faults of a world. Each race has a precise sign; the checker
+/// judges its outcome.
 final class SimCoverage {
   struct Seen {
     var callee: String
@@ -17,15 +17,15 @@ final class SimCoverage {
     var answers: [(at: Timestamp, who: Who)] = []
     var cancelAt: Timestamp?
     var hangUps: [(at: Timestamp, who: Who)] = []
-    /// Devices that were told to ring, and on which link.
+    /// The devices that were invited, and on which link.
     var invited: [Who: Int] = [:]
     var counted: Set<String> = []
     var endReason: EndReason?
-    /// Devices that a push is to wake: decided, and not told to ring on a session since.
+    /// Devices with a decided push to wake them that were not invited over a session since.
     var pushed: Set<String> = []
-    /// Of those, the ones whose push is with a provider that is dead.
+    /// Those of them whose push is with a dead provider.
     var pushedInVain: Set<String> = []
-    /// Whom a push reached when it was over.
+    /// Devices that a push reached after the call's end or answer.
     var pushedLate: Set<String> = []
     var stage = "placed"
   }
@@ -207,7 +207,7 @@ final class SimCoverage {
 
   func restarted(_ who: Who) { frames[who] = nil }
 
-  /// While NATS, or every edge, is away.
+  /// During an outage of NATS or of all edges.
   func sentInOutage(_ frame: ClientFrame) {
     switch frame.command {
     case .place, .call(_, .answer), .call(_, .signal):

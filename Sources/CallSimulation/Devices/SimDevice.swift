@@ -2,8 +2,8 @@ package import CallClient
 package import CallCore
 package import CallWire
 
-/// A device of the world: the real client on simulated sockets, and a person's hands on it. It loses
-/// its network, sleeps, is switched off and comes back.
+/// A device of the world: the real client on simulated sockets, used by a person. It loses its
+/// network, sleeps, is switched off and comes back.
 package final class SimDevice {
   package let who: Who
   package let world: SimWorld
@@ -17,13 +17,13 @@ package final class SimDevice {
   private var loop: SimEventLoop?
   private var driver: DeviceDriver?
   private var network: SimDeviceNetwork?
-  /// What a push spoke of: the next attach asks for it.
+  /// The call of a push, for which the next attach asks.
   package var wokenFor: CallID?
   /// Its app registers the device.
   package var registers = true
-  /// Hears what the app hears.
+  /// Receives the app's events.
   package var onEvent: ((SimDevice, ClientEvent) -> Void)?
-  /// Hears that a new process begins.
+  /// Called when a new process starts.
   package var onStart: ((SimDevice) -> Void)?
 
   package init(
@@ -38,7 +38,7 @@ package final class SimDevice {
     random = world.fork("device.\(who)")
   }
 
-  // MARK: What it knows
+  // MARK: State
 
   package var isOn: Bool { driver != nil }
   package var isAsleep: Bool { node?.state == .frozen }
@@ -57,7 +57,7 @@ package final class SimDevice {
   /// The app starts, and connects.
   package func start() { start(for: nil) }
 
-  /// A push speaks of a call: the app starts, if it does not run, and asks what became of it.
+  /// A push announces a call: the app starts, if it does not run, and asks for the call's state.
   package func woken(for call: CallID) {
     guard let driver, let node else { return start(for: call) }
     node.arrive { driver.woken(for: call) }
@@ -93,7 +93,7 @@ package final class SimDevice {
     if let call { driver.woken(for: call) } else { driver.start() }
   }
 
-  /// The app is gone. Its connection is closed by the kernel, or falls silent with the phone.
+  /// Kills the app. The kernel closes its connection, or it falls silent with the phone.
   package func kill(silently: Bool) {
     guard driver != nil else { return }
     world.incident("\(who)", silently ? "is switched off" : "app is killed")
@@ -109,7 +109,7 @@ package final class SimDevice {
     node = nil
   }
 
-  /// The app leaves, saying so.
+  /// The app detaches.
   package func leave() {
     guard let driver, !isAsleep else { return }
     world.incident("\(who)", "signs off")
@@ -117,7 +117,7 @@ package final class SimDevice {
     loop?.post(after: .milliseconds(200)) { [weak self] in self?.kill(silently: false) }
   }
 
-  /// The phone puts the app to sleep: its connection stands, and nothing is read.
+  /// The phone suspends the app: its connection stays open, and nothing is read.
   package func sleep() {
     guard let node, node.state == .running else { return }
     world.incident("\(who)", "sleeps")
@@ -132,7 +132,7 @@ package final class SimDevice {
     for line in network?.lines ?? [] { observer?.disturbed(line) }
   }
 
-  /// The connection breaks, so that both sides hear it, or without a word.
+  /// Breaks the connection, or lets it fall silent.
   package func breakLink(silently: Bool) {
     let open = (network?.lines ?? []).filter { $0.isOpen && $0.socket != nil }
     if !open.isEmpty {
@@ -144,7 +144,7 @@ package final class SimDevice {
     }
   }
 
-  /// No network for a while: what there is falls silent, and nothing connects.
+  /// Takes the network away for a while: connections fall silent, and new ones fail.
   package func goOffline(for span: Span) {
     guard let network else { return }
     breakLink(silently: true)
@@ -156,15 +156,15 @@ package final class SimDevice {
 
   package func comeOnline() { network?.isOffline = false }
 
-  // MARK: The person's hands
+  // MARK: The user's actions
 
-  /// Asks the client for something, if the app is there to do it.
+  /// Submits a command, if the app runs.
   package func submit(_ command: ClientCommand) {
     guard let driver, let node, node.state == .running else { return }
     node.arrive { driver.submit(command) { _ in } }
   }
 
-  /// The address by which this device speaks of a call.
+  /// The address under which this device refers to a call.
   package func address(_ call: CallID) -> CallAddress {
     driver?.machine.address(call) ?? CallAddress(call: call)
   }

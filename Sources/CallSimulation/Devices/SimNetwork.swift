@@ -3,7 +3,7 @@ internal import CallCore
 package import CallWire
 internal import NIOCore
 
-/// How a device of the world reaches edges, and what is seen of it on the way.
+/// Connects a device of the world to edges, and lets an observer see its frames.
 final class SimDeviceNetwork: DeviceNetwork {
   private let world: SimWorld
   private let loop: SimEventLoop
@@ -15,7 +15,7 @@ final class SimDeviceNetwork: DeviceNetwork {
   private var connections = 0
   /// The newest connection that was made.
   private(set) var line: SimLine?
-  /// Those that may be open: two, while the device moves from one edge to another.
+  /// Connections that may be open: two while the device moves to another edge.
   private var made: [SimLine] = []
   var lines: [SimLine] { made.filter { $0.isOpen || $0 === line } }
   /// Without a network nothing connects.
@@ -53,7 +53,7 @@ final class SimDeviceNetwork: DeviceNetwork {
   }
 
   private func connect(_ line: SimLine, _ connection: DeviceConnection, _ edge: SimEdge) {
-    // Without an answer: the client gives up by itself.
+    // No reply: the client times out.
     if isOffline { return }
     guard edge.listens else { return connection.connectFailed(LinkClosed.broken("refused")) }
     connections += 1
@@ -74,12 +74,12 @@ final class SimDeviceNetwork: DeviceNetwork {
   }
 }
 
-/// Who sees what devices and edges say to each other.
+/// Observes the frames between devices and edges.
 package protocol SimLineObserver: AnyObject {
   func newLink() -> Int
   func opened(_ line: SimLine)
   func closed(_ line: SimLine)
-  /// One end stands still, or did.
+  /// One end is frozen, or was.
   func disturbed(_ line: SimLine)
   /// - Returns: what is sent in its place; nil: nothing.
   func sending(_ frame: ClientFrame, on line: SimLine) -> ClientFrame?
@@ -87,7 +87,7 @@ package protocol SimLineObserver: AnyObject {
   func receiving(_ frame: ServerFrame, on line: SimLine) -> ServerFrame?
 }
 
-/// A device's connection with an ear on it.
+/// A device's connection, observed.
 package final class SimLine: DeviceLink, DeviceLinkDelegate {
   package let number: Int
   package let who: Who

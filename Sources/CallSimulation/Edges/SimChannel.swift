@@ -1,6 +1,6 @@
 package import NIOCore
 
-/// One end of a `SimSocket`, as NIO sees it.
+/// One end of a `SimSocket`, as a NIO channel.
 ///
 /// Unchecked: the world and all that lives in it are touched by the world's one thread only.
 package final class SimChannel: Channel, ChannelCore, @unchecked Sendable {
@@ -26,13 +26,13 @@ package final class SimChannel: Channel, ChannelCore, @unchecked Sendable {
     loop.node.world.onEnd { [weak self] in self?.end() }
   }
 
-  /// Becomes active: handlers that are there hear of it, later ones find it so.
+  /// Becomes active, and notifies the handlers that are in the pipeline.
   package func open() {
     isActive = true
     pipeline.syncOperations.fireChannelActive()
   }
 
-  // MARK: What the socket says
+  // MARK: Events of the socket
 
   func receive(_ bytes: ByteBuffer) {
     guard isOpen else { return }
@@ -129,8 +129,8 @@ package final class SimChannel: Channel, ChannelCore, @unchecked Sendable {
     loop.post { [self] in end() }
   }
 
-  /// Lets go of its handlers and of its socket, which hold it: when it is closed, or else at the end of
-  /// the world, since the sockets of a process that died are closed by nobody.
+  /// Releases its handlers and its socket, which retain it: when it is closed, or at the end of the
+  /// world, because nobody closes the sockets of a process that died.
   private func end() {
     guard !hasEnded else { return }
     hasEnded = true

@@ -17,7 +17,7 @@ package final class SimEdge {
 
   package let name: String
   package let world: SimWorld
-  /// Called with the bus of each process before it starts: for sabotage.
+  /// Called with each process's bus before the process starts: for sabotage.
   package var onConnect: ((SimBus) -> Void)?
   private let nats: SimNATS
   private let options: SimOptions
@@ -106,7 +106,7 @@ package final class SimEdge {
     disturb()
   }
 
-  /// Tells devices to go elsewhere, closes what is left over `span`, and ends.
+  /// Asks devices to move, closes the remaining connections over `span`, and ends.
   package func drain(over span: Span) {
     guard state == .running, let edge, let loop else { return }
     state = .draining
@@ -140,7 +140,7 @@ package final class SimEdge {
     edge = nil
   }
 
-  /// Told of links that stood still: see `HistoryEvent.disturbed`.
+  /// Called for links that stood still; see `HistoryEvent.disturbed`.
   package var onDisturbance: ((SimSocket) -> Void)?
 
   private func disturb() {
@@ -152,7 +152,7 @@ package final class SimEdge {
 
   package var isFrozen: Bool { node?.state == .frozen }
 
-  /// Whether somebody listens; a frozen process's kernel still does.
+  /// Whether the port accepts connections; a frozen process's kernel still does.
   package var listens: Bool { state == .running && node?.state != .dead }
 
   /// A device's connection arrives.

@@ -2,7 +2,7 @@ package import CallCore
 package import Dispatch
 package import NIOCore
 
-/// The NIO event loop of one process of the world: it freezes and dies with it.
+/// The NIO event loop of one process of the world. It freezes and dies with the process.
 ///
 /// Unchecked: the world and all that lives in it are touched by the world's one thread only.
 package final class SimEventLoop: EventLoop, @unchecked Sendable {
@@ -14,11 +14,11 @@ package final class SimEventLoop: EventLoop, @unchecked Sendable {
   package init(_ node: SimNode) {
     self.node = node
     world = node.world
-    // What waits for a process that died holds the loop.
+    // Pending actions of a dead process retain the loop.
     world.onEnd { [weak self] in self?.ready.removeAll() }
   }
 
-  /// Runs `body` on this loop, behind what waits.
+  /// Runs `body` on this loop, after what is queued.
   package func post(_ body: @escaping () -> Void) {
     guard node.state != .dead else { return ready.removeAll() }
     ready.append(body)

@@ -3,10 +3,10 @@ internal import CallBus
 internal import CallCore
 internal import CallWire
 
-/// An edge that an attacker has taken: no device attaches through it, and it speaks for those that attached
-/// elsewhere. It hears all commands, as nobody on the bus can, and shows any ticket that it heard; tokens it
-/// does not hear. Otherwise it behaves as an edge without sessions. Where coordinators do their part, the
-/// world is the same as without it.
+/// An edge under an attacker's control. No device attaches through it; it forges commands of
+/// sessions at other edges. It sees all commands, more than a client of the bus can, and replays
+/// their tickets; it does not see tokens. Otherwise it behaves like an edge without sessions. If
+/// coordinators verify tickets, it has no effect on the world.
 ///
 /// Touched by the world's thread only.
 final class SimRogueEdge: @unchecked Sendable {
@@ -70,7 +70,7 @@ final class SimRogueEdge: @unchecked Sendable {
       batch.edge != number
     else { return }
     for var command in batch.commands where !command.isReachabilityProbe {
-      // Not its number either, or it could be asked for the session by chance.
+      // The session's number is secret as well.
       if command.ticket == nil { command.credential = .none }
       heard.append(command)
     }
@@ -130,7 +130,7 @@ final class SimRogueEdge: @unchecked Sendable {
 }
 
 extension Command.Body {
-  /// Whether it goes to the shard of who says it.
+  /// Whether it goes to the shard of its sender.
   fileprivate var isAboutUser: Bool {
     switch self {
     case .attach, .sessionClosed, .unregister: true

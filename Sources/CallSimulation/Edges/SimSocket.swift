@@ -1,11 +1,10 @@
 package import CallCore
 internal import NIOCore
 
-/// A TCP connection between a device and an edge, as bytes that take their time.
+/// A TCP connection between a device and an edge, with latency.
 ///
-/// What one end writes arrives at the other in order, sometimes in pieces. A connection may fall
-/// silent: from then on nothing arrives, and neither end is told, as when a phone leaves its
-/// network without a word.
+/// Bytes arrive in order, sometimes in pieces. A connection may fall silent: nothing arrives any
+/// more and neither end is notified, as when a phone leaves its network.
 package final class SimSocket {
   package enum Side: Int { case device, edge }
 
@@ -33,7 +32,7 @@ package final class SimSocket {
   /// Nothing arrives any more, in either direction.
   package func fallSilent() { isSilent = true }
 
-  /// The connection breaks, and both ends hear it.
+  /// Breaks the connection and notifies both ends.
   package func reset() {
     guard !isClosed, !isSilent else { return }
     for side in [Side.device, .edge] { arrive(at: side) { $0.peerClosed() } }
@@ -44,7 +43,7 @@ package final class SimSocket {
     guard !isClosed else { return }
     var bytes = bytes
     let other: Side = side == .device ? .edge : .device
-    // TCP keeps no boundaries: now and then a frame comes in two pieces.
+    // TCP has no message boundaries: now and then a frame arrives in two pieces.
     if bytes.readableBytes > 1, random.chance(0.02) {
       let cut = 1 + random.below(bytes.readableBytes - 1)
       if let head = bytes.readSlice(length: cut) {
@@ -54,7 +53,7 @@ package final class SimSocket {
     arrive(at: other) { [bytes] in $0.receive(bytes) }
   }
 
-  /// One end says nothing more; it still reads.
+  /// One end closed its output; it still reads.
   func ended(by side: Side) {
     guard !isClosed else { return }
     arrive(at: side == .device ? .edge : .device) { $0.peerClosed() }

@@ -7,11 +7,11 @@ package import CallCore
 ///
 /// Touched by the world's thread only, which is why it may cross isolations.
 package final class SimBus: ClusterBus, @unchecked Sendable {
-  /// How long a question to the store, or a write to a bucket, waits for its answer.
+  /// Timeout of reads from the store and writes to buckets.
   package var storeTimeout = Span.seconds(2)
-  /// Changes an outgoing message, or drops it: for sabotage.
+  /// Replaces an outgoing message, or drops it: for sabotage.
   package var filterOutgoing: ((OutgoingMessage) -> OutgoingMessage?)?
-  /// Changes a message that came in, or drops it: for sabotage.
+  /// Replaces an incoming message, or drops it: for sabotage.
   package var filterIncoming: ((BusMessage) -> BusMessage?)?
 
   static let noResponders = "\u{0}no responders"
@@ -36,7 +36,7 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
     link.node.onDeath { [weak self] in self?.forget() }
   }
 
-  /// The process is dead: nobody in it is told anything any more, or held, who holds the bus.
+  /// The process is dead: lets go of its handlers, which retain the bus.
   private func forget() {
     subscriptions.removeAll()
     for watch in watches { watch.cancel() }
@@ -70,7 +70,7 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
       guard let changed = filterOutgoing(message) else { return true }
       message = changed
     }
-    // The dead say what nobody hears.
+    // Messages of a dead process are lost.
     if node.state != .dead { for look in nats.observers.published { look(node, message) } }
     counters.messagesOut += 1
     counters.bytesOut += UInt64(message.bytes.count)
@@ -102,7 +102,7 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
     return subscription
   }
 
-  /// A subscription as the node keeps it, to make it anew behind a broken connection.
+  /// A subscription as the node keeps it, to restore it after a reconnect.
   private final class Active {
     let subscription: SimSubscription
     let register: () -> Void
@@ -177,7 +177,7 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
 
   package func close() async { link.close() }
 
-  /// There is a new connection: the server knows nothing of what was asked on the former one.
+  /// Restores subscriptions and watches on a new connection, which the server knows nothing of.
   private func resume() {
     nats.forget(subscriptionsOf: link)
     subscriptions.removeAll { $0.subscription.isCancelled }
@@ -204,7 +204,7 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
     return SimWorkQueue(self, timeout: options.addTimeout)
   }
 
-  /// Nobody gives orders over this bus.
+  /// Operators' orders are not simulated.
   package func openAudit(_ options: AuditOptions) async throws -> InProcessAuditTrail {
     InProcessAuditTrail()
   }
@@ -221,7 +221,7 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
     try await ask(answer: { [nats] in try read(nats.store) })
   }
 
-  /// Has the server do something and waits for what comes of it, on the node.
+  /// Performs something at the server and waits, on the node, for its result.
   func ask<Value: Sendable>(answer: @escaping () throws -> Value) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
       guard !link.isClosed else { return continuation.resume(throwing: BusError.closed) }
@@ -243,7 +243,7 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
   }
 }
 
-/// A read that waits for its answer.
+/// A read that waits for its reply.
 final class SimQuestion<Value: Sendable>: SimCloseable {
   private var continuation: CheckedContinuation<Value, any Error>?
   init(_ continuation: CheckedContinuation<Value, any Error>) { self.continuation = continuation }
@@ -252,7 +252,7 @@ final class SimQuestion<Value: Sendable>: SimCloseable {
   func close() { end(.failure(BusError.closed)) }
 }
 
-/// Something that ends when the bus does.
+/// Something that is closed with the bus.
 protocol SimCloseable: AnyObject {
   var isOpen: Bool { get }
   func close()

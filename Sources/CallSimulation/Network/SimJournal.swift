@@ -125,7 +125,7 @@ package final class SimBucket: KeyValueBucket, @unchecked Sendable {
       apply: { [nats, node = bus.node, name] in
         nats.put(name, key, value, expecting: expecting, from: node)
       },
-      // What waits when a world ends must not hold it.
+      // A write that is pending when the world ends must not retain it.
       unheard: { [weak nats, weak node = bus.node, name] sequence in
         if let nats, let node { nats.gaveUp(node, name, key, sequence) }
       },
@@ -147,7 +147,7 @@ package final class SimBucket: KeyValueBucket, @unchecked Sendable {
     _ filter: String, handler: @escaping @Sendable (KeyValueEntry) -> Void
   ) async throws -> any BusSubscription {
     let watch = SimWatch(bus.link, name, filter, handler: handler)
-    // The present entries are told before the answer comes.
+    // The present entries are delivered before the reply.
     try await bus.ask(answer: { [nats] in nats.begin(watch, deletions: false) })
     bus.keep(watch)
     return SimSubscription { watch.cancel() }

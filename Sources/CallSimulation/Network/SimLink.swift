@@ -1,14 +1,14 @@
 internal import CallCore
 
-/// One node's connection to NATS. What it carries keeps its order, both ways, until it breaks.
+/// One node's connection to NATS. It keeps the order of messages in both directions until it
+/// breaks.
 final class SimLink: @unchecked Sendable {
-  /// One connection of the several that a link has in its life: what is under way when it breaks is
-  /// lost.
+  /// One of a link's successive connections. What is in flight when it breaks is lost.
   final class Connection {
-    /// What arrives at the server, and at the node, from these times on is lost.
+    /// Messages that arrive at the server, or at the node, after these times are lost.
     var upCut = Timestamp.distantFuture
     var downCut = Timestamp.distantFuture
-    /// What arrived while the line was held up, in order; nil: it is not.
+    /// Messages that arrived during a stall, in order; nil: the line is not stalled.
     var heldUp: [() -> Void]?
     var heldDown: [() -> Void]?
   }
@@ -29,21 +29,21 @@ final class SimLink: @unchecked Sendable {
   private(set) var connection: Connection?
   private var lastUp = Timestamp(microseconds: 0)
   private var lastDown = Timestamp(microseconds: 0)
-  /// When what was delayed on a lane is there.
+  /// The arrival time of the last delayed message of each lane.
   private var stragglers: [Lane: Timestamp] = [:]
-  /// What was said while there was no connection. It is sent when there is one again.
+  /// Messages without a connection, to be sent over the next one.
   private var outbox: [Unsent] = []
-  /// Policy of a full outbox: refuse, and count.
+  /// Limit of the outbox. Policy at the limit: refuse, and count.
   private static let outboxMax = 65_536
   private(set) var reconnects = 0
-  /// The last time that the line was cut; `until` is nil while it is.
+  /// When the line was last cut; `until` is nil while it is.
   private(set) var absence: (from: Timestamp, until: Timestamp?)?
   var dropped: UInt64 = 0
-  /// Called when the connection broke, and when there is a new one.
+  /// Called when the connection breaks, and when there is a new one.
   var onBreak: [() -> Void] = []
   var onReconnect: [() -> Void] = []
   var onClose: [() -> Void] = []
-  /// The server does not take a connection before.
+  /// The server accepts no connection before this time.
   private var blockedUntil = Timestamp(microseconds: 0)
   private var random: SimRandom
 
@@ -63,8 +63,9 @@ final class SimLink: @unchecked Sendable {
 
   // MARK: To the server
 
-  /// Says something to the server: `serve` runs there when it has arrived. What waits for a
-  /// connection is only sent if it is still wanted then. False when it is refused.
+  /// Sends a message to the server, where `serve` runs on arrival. A message that waited for a
+  /// connection is sent only if it is still wanted. Returns false if the outbox is full or the link
+  /// closed.
   @discardableResult
   func send(
     isWanted: @escaping () -> Bool = { true }, _ serve: @escaping () -> Void
@@ -89,7 +90,7 @@ final class SimLink: @unchecked Sendable {
 
   // MARK: To the node
 
-  /// Says something to the node, in order behind what was said before.
+  /// Sends a message to the node, in order.
   func reply(_ body: @escaping () -> Void) {
     guard let connection else { return }
     let arrival = max(lastDown, world.now + nats.hop())
@@ -97,7 +98,7 @@ final class SimLink: @unchecked Sendable {
     arrive(at: arrival, connection, body)
   }
 
-  /// Hands a message to the node. Faults may delay it, or let it come again.
+  /// Delivers a published message to the node. Faults may lose, delay or duplicate it.
   func deliver(_ lane: @autoclosure () -> Lane, _ body: @escaping () -> Void) {
     guard let connection else { return }
     let faults = nats.faults
@@ -146,10 +147,10 @@ final class SimLink: @unchecked Sendable {
     }
   }
 
-  // MARK: Fate
+  // MARK: Faults
 
-  /// The line is cut. What is under way on it arrives while it is before the cut, which is up to a
-  /// hop later. The node notices after `notice`, and has a new connection once nothing blocks it.
+  /// Cuts the line. Messages in flight may still arrive for up to one hop. The node detects the cut
+  /// after `notice` and reconnects once nothing blocks it.
   func cut(until end: Timestamp, notice: Span) {
     blockedUntil = max(blockedUntil, end)
     if absence == nil || absence?.until != nil { absence = (world.now, nil) }
@@ -162,8 +163,7 @@ final class SimLink: @unchecked Sendable {
     }
   }
 
-  /// The line carries nothing until `end`, then all that was under way, late. Nobody notices but by
-  /// silence.
+  /// Stalls the line until `end`; then all messages in flight arrive late. Only silence shows it.
   func stall(until end: Timestamp) {
     guard let connection, connection.heldUp == nil else { return }
     connection.heldUp = []
@@ -177,8 +177,7 @@ final class SimLink: @unchecked Sendable {
     if world.now < connection.downCut { for body in down { body() } }
   }
 
-  /// Nothing holds the line up any more, and nothing keeps the node from connecting anew. It may
-  /// take a moment until it does.
+  /// Ends a stall or a cut. A node that is cut off reconnects after a moment.
   func heal() {
     blockedUntil = world.now
     if let connection {
@@ -219,13 +218,13 @@ final class SimLink: @unchecked Sendable {
     for unsent in waiting where unsent.isWanted() { send(unsent.serve) }
   }
 
-  /// The process is gone: the kernel still sends what was written, up to a point.
+  /// The process is gone. The kernel still sends a part of what was written.
   private func died() {
     connection?.upCut = world.now + random.span(.milliseconds(0), nats.hop())
     close()
   }
 
-  /// Nothing is sent or received any more.
+  /// Closes the link for good.
   func close() {
     guard !isClosed else { return }
     isClosed = true

@@ -2,7 +2,7 @@ internal import CallBus
 internal import CallCore
 internal import CallWire
 
-/// What the server does with journals, buckets and jobs, and who is told of it.
+/// The server's journals, buckets and jobs, and their observers.
 extension SimNATS {
   // MARK: Journals
 
@@ -23,7 +23,7 @@ extension SimNATS {
     return result
   }
 
-  /// Says what was appended: to some if it counts, to others if it does not.
+  /// Reports an append to the observers of valid, void or detached records.
   private func tell(_ shard: Int, _ record: StoredRecord, from node: SimNode) {
     let follows = (try? ClusterCodec.journalRecord(record.bytes))?.follows
     switch chains[shard, default: JournalChain(position: 0, end: 0)]
@@ -45,7 +45,7 @@ extension SimNATS {
 
   // MARK: Buckets
 
-  /// For so long two writes are under way at once.
+  /// Two writes within this span are concurrent.
   private static let raceWindow = Span.milliseconds(300)
 
   func put(
@@ -78,7 +78,7 @@ extension SimNATS {
     return result
   }
 
-  /// A node that lives has given up a write of a key that was taken with this revision.
+  /// A live node gave up a write that was stored with this revision.
   func gaveUp(_ node: SimNode, _ bucket: String, _ key: String, _ revision: UInt64) {
     guard store.get(bucket, key)?.revision == revision else { return }
     for look in observers.unheard { look(node, bucket, key) }
@@ -88,7 +88,7 @@ extension SimNATS {
 
   func addJob(lane: String, id: String, _ bytes: [UInt8], from node: SimNode) -> AppendResult {
     let (result, isNew) = work.add(lane: lane, id: tamper.changesJobID(id), bytes)
-    // They look on before anybody can have the job.
+    // Observers are called before any gateway can get the job.
     if isNew { for look in observers.jobAdded { look(node, bytes) } }
     work.serve()
     return result
@@ -113,7 +113,7 @@ extension SimNATS {
 
   // MARK: Watches
 
-  /// Begins to tell a watch of changes, and of all that it has not seen.
+  /// Starts a watch: it gets the entries that it has not seen, and then all changes.
   func begin(_ watch: SimWatch, deletions: Bool) {
     watches.removeAll { $0 === watch }
     watches.append(watch)
@@ -134,7 +134,7 @@ extension SimNATS {
   }
 }
 
-/// Somebody who is told of a bucket's changes.
+/// A subscriber to a bucket's changes.
 final class SimWatch: @unchecked Sendable {
   let link: SimLink
   let bucket: String

@@ -13,48 +13,50 @@ package final class SimNATS: @unchecked Sendable {
     var handler: (BusMessage) -> Void
   }
 
-  /// Who looks on: checkers. All is called at the server, in the order in which it happens there,
-  /// except where it says otherwise.
+  /// Hooks for checkers. All are called at the server, in the order of its events, unless stated
+  /// otherwise.
   package struct Observers {
-    /// A node starts an append; on the node.
+    /// A node starts an append. Called on the node.
     package var appendStarted: [(_ node: SimNode, _ shard: Int, _ bytes: [UInt8]) -> Void] = []
-    /// An append was taken, and counts.
+    /// An append was stored and is valid.
     package var appended: [(_ node: SimNode, _ shard: Int, StoredRecord) -> Void] = []
-    /// One was taken that is void for every reader, since another stands in its place.
+    /// An append was stored that every reader treats as void, because another record took its
+    /// place.
     package var appendedInVain: [(_ node: SimNode, _ shard: Int, StoredRecord) -> Void] = []
-    /// One was taken that follows a record which the journal does not have.
+    /// An append was stored that follows a record which the journal does not have.
     package var appendedBehindGap: [(_ node: SimNode, _ shard: Int, StoredRecord) -> Void] = []
-    /// A node hears what became of an append, or what the journal's end is; on the node.
+    /// A node learns the result of an append, or the journal's end. Called on the node.
     package var appendKnown: [(_ node: SimNode, _ shard: Int, _ sequence: UInt64) -> Void] = []
     package var purged: [(_ shard: Int, _ through: UInt64) -> Void] = []
     /// An entry was written; nil: deleted.
     package var written: [(_ bucket: String, KeyValueEntry) -> Void] = []
-    /// A write to a bucket was taken; behind `written`.
+    /// A write to a bucket was stored. Called after `written`.
     package var put: [(BucketPut) -> Void] = []
-    /// The entry that a bucket has is of a write that its writer, which lived then, gave up: before
-    /// it was taken, or since.
+    /// A bucket's present entry is from a write that its writer, while alive, gave up before or
+    /// after it was stored.
     package var unheard: [(_ node: SimNode, _ bucket: String, _ key: String) -> Void] = []
-    /// A compare-and-set was taken though another came before it.
+    /// A compare-and-set was stored although another came first.
     package var raced: [(_ bucket: String, _ key: String) -> Void] = []
-    /// A push job is new in the work queue. From `node`, which need not be the one that decided it.
+    /// The work queue has a new push job, sent by `node`, which need not be the one that decided
+    /// it.
     package var jobAdded: [(_ node: SimNode, _ bytes: [UInt8]) -> Void] = []
-    /// A gateway is done with a push job.
+    /// A gateway acknowledged a push job.
     package var jobDone: [(_ bytes: [UInt8]) -> Void] = []
-    /// A node says something; on the node, before anything can happen to it.
+    /// A node publishes a message. Called on the node, before any fault can strike the message.
     package var published: [(_ node: SimNode, OutgoingMessage) -> Void] = []
-    /// A node hears something; on the node, before its handler does.
+    /// A message arrives at a node. Called on the node, before its handler.
     package var delivered: [(_ node: SimNode, BusMessage) -> Void] = []
   }
 
-  /// A write that a bucket took.
+  /// A write that a bucket stored.
   package struct BucketPut {
     package var node: SimNode
     package var bucket: String
     package var key: String
-    /// What its writer expected, whatever the bucket made of that.
+    /// The revision that its writer expected.
     package var expected: UInt64?
     package var isRemoval: Bool
-    /// Another came before it, and the bucket took it all the same.
+    /// Whether it was stored although another write came first.
     package var raced: Bool
   }
 
@@ -62,12 +64,12 @@ package final class SimNATS: @unchecked Sendable {
   package var faults = SimNetworkFaults.none
   package var observers = Observers()
   package var store: SimStore
-  /// The jobs; they outlive a restart, as the store does.
+  /// The work queue. Like the store, it survives a restart.
   package let work: SimWork
   /// The server is down until then.
   private var downUntil = Timestamp(microseconds: 0)
   package var isDown: Bool { world.now < downUntil }
-  /// Changes what the store does to a write, or leaves it alone: for sabotage.
+  /// Whether the store ignores what an append expects: for sabotage.
   package var journalExpectationIgnored = false
   package var tamper = SimTamper()
 
@@ -79,10 +81,10 @@ package final class SimNATS: @unchecked Sendable {
 
   // What the store's side keeps (`SimNATS+Store`).
   var watches: [SimWatch] = []
-  /// Which records of each journal count, as every reader sees it.
+  /// Which records of each journal are valid, as every reader sees it.
   var chains: [Int: JournalChain] = [:]
   var formerEnd: [Int: StoredRecord] = [:]
-  /// What each key of a bucket had before it was written last, and when that was.
+  /// For each key, the revision before the last write, and the time of that write.
   var lastPuts: [String: (former: UInt64, at: Timestamp)] = [:]
 
   package init(_ world: SimWorld) {
@@ -133,7 +135,7 @@ package final class SimNATS: @unchecked Sendable {
     }
   }
 
-  /// A message is at the server: it goes to all plain subscriptions, and to one of each group.
+  /// Routes a message to all plain subscriptions, and to one of each queue group.
   func route(_ message: OutgoingMessage, from publisher: Int) {
     var groups: [(String, [Subscription])] = []
     var count = 0
@@ -183,16 +185,15 @@ package final class SimNATS: @unchecked Sendable {
     wild.removeAll { $0.link === link }
   }
 
-  // MARK: Fate
+  // MARK: Faults
 
-  /// The server goes down and comes back with all that it had acknowledged.
+  /// Restarts the server. It keeps all that it had acknowledged.
   package func restart(downFor span: Span) {
     world.count("fault.store restart")
     kill(downFor: span)
   }
 
-  /// The server is killed, or its machine is: every connection breaks, and nothing connects until it
-  /// is back.
+  /// Kills the server: every connection breaks, and nothing connects until it is back.
   package func kill(downFor span: Span) {
     world.incident("nats", "down for \(span.microseconds / 1000) ms")
     downUntil = max(downUntil, world.now + span)
@@ -204,8 +205,9 @@ package final class SimNATS: @unchecked Sendable {
     }
   }
 
-  /// The server's process stands still. Connections stand, until nodes give them up after
-  /// `patience`; what is then under way is lost, and new ones are not served before it goes on.
+  /// Stops the server's process. Connections stay open until nodes close them after `patience` of
+  /// silence; what is in flight then is lost, and new connections are not served before the process
+  /// continues.
   package func freeze(for span: Span, patience: Span) {
     world.incident("nats", "stopped for \(span.microseconds / 1000) ms")
     for link in links where !link.isClosed {
@@ -217,8 +219,7 @@ package final class SimNATS: @unchecked Sendable {
     }
   }
 
-  /// Cuts nodes off: each alone from the server, so from each other as well. A node notices after
-  /// `notice`, or not before its line is free again.
+  /// Cuts each node off from the server, and so from the others. A node detects it after `notice`.
   package func cut(_ nodes: [SimNode], for span: Span, notice: Span) {
     for link in links where nodes.contains(where: { $0 === link.node }) {
       world.incident(link.node.name, "cut off for \(span.microseconds / 1000) ms")
@@ -226,7 +227,7 @@ package final class SimNATS: @unchecked Sendable {
     }
   }
 
-  /// Holds everything up that these nodes send or should receive.
+  /// Delays everything that these nodes send or receive.
   package func stall(_ nodes: [SimNode], for span: Span) {
     for link in links where nodes.contains(where: { $0 === link.node }) {
       world.incident(link.node.name, "line stalls for \(span.microseconds / 1000) ms")
@@ -239,7 +240,7 @@ package final class SimNATS: @unchecked Sendable {
     links.first { $0.node === node }?.absence
   }
 
-  /// No fault from now on, and all lines are free; what is under way still comes.
+  /// Ends all faults. Messages in flight still arrive.
   package func heal() {
     faults = .none
     downUntil = min(downUntil, world.now)

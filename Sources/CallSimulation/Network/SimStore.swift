@@ -1,6 +1,6 @@
 package import CallBus
 
-/// What the store's streams hold: the journals, and the buckets.
+/// The content of the store's streams: journals and buckets.
 package struct SimStore {
   package struct JournalOfShard {
     /// The newest is never removed.
@@ -10,7 +10,7 @@ package struct SimStore {
 
   struct Entry {
     var revision: UInt64
-    /// nil: a deletion, of which only who watches hears.
+    /// nil: a deletion, which only watches see.
     var value: [UInt8]?
   }
 
@@ -21,7 +21,7 @@ package struct SimStore {
 
   package private(set) var journals: [JournalOfShard] = []
   private(set) var buckets: [String: Bucket] = [:]
-  /// How many shards share one sequence: streams may hold several shards.
+  /// Whether all shards share one sequence, as in a stream that holds several.
   let shardsShareSequence: Bool
   private var lastShared: UInt64 = 0
 
@@ -46,7 +46,7 @@ package struct SimStore {
     return .appended(sequence: sequence)
   }
 
-  /// The sequence that the next append gets, if no other comes before it.
+  /// The sequence of the next append, if no other comes first.
   func nextSequence(behind sequence: UInt64) -> UInt64 {
     shardsShareSequence ? lastShared + 1 : sequence + 1
   }
@@ -76,7 +76,7 @@ package struct SimStore {
     return Array(records[low...].prefix(limit))
   }
 
-  /// A record that is there is not there any more: only for sabotage.
+  /// Removes a stored record: for sabotage.
   package mutating func lose(shard: Int, index: Int) {
     journals[shard].records.remove(at: index)
   }
@@ -119,7 +119,7 @@ package struct SimStore {
     }.sorted { $0.revision < $1.revision }
   }
 
-  /// How many entries the buckets hold.
+  /// The number of entries in a bucket.
   package func entryCount(_ bucket: String) -> Int {
     (buckets[bucket]?.entries ?? [:]).count { $0.value.value != nil }
   }

@@ -48,14 +48,14 @@ package final class SimWorkQueue: WorkQueue, @unchecked Sendable {
   }
 }
 
-/// Somebody who takes jobs.
+/// A consumer of jobs.
 final class SimTaker {
   let link: SimLink
   let lane: String
   let inFlight: Int
   let handler: @Sendable (WorkItem) -> Void
   var isCancelled = false
-  /// At the server; nil: it does not know it at present.
+  /// Its number at the server; nil: not registered at present.
   var number: Int?
 
   init(
@@ -72,8 +72,8 @@ final class SimTaker {
 ///
 /// Touched by the world's thread only.
 package final class SimWork: @unchecked Sendable {
-  /// How long a gateway may sit on a job without a word. Shorter than in production, as all graces of
-  /// a world are, and longer than a gateway waits before it says a word.
+  /// The acknowledgement timeout of a job. Shorter than in production, like all timeouts of a
+  /// world, and longer than a gateway's interval of progress reports.
   package static let settleWithin = Duration.seconds(3)
 
   private let world: SimWorld
@@ -81,7 +81,7 @@ package final class SimWork: @unchecked Sendable {
   private var lanes: WorkQueueMachine
   private var random: SimRandom
   private var lastSequence: UInt64 = 0
-  /// What goes wrong at present.
+  /// The present faults.
   var faults: () -> SimNetworkFaults = { .none }
   var onDone: ([UInt8]) -> Void = { _ in }
   var changesJob: ([UInt8]) -> [UInt8] = { $0 }
@@ -107,7 +107,7 @@ package final class SimWork: @unchecked Sendable {
     return (result, isNew)
   }
 
-  /// Gives what can be given to those who take.
+  /// Delivers jobs to consumers with room.
   func serve() { handOut() }
 
   package func depth(lane: String) -> Int { lanes.depth(lane: lane) }
@@ -163,7 +163,7 @@ package final class SimWork: @unchecked Sendable {
   }
 }
 
-/// How a taker settles. Touched by the world's thread only.
+/// Settles one job. Touched by the world's thread only.
 private final class SimSettle: @unchecked Sendable {
   private let work: SimWork
   private let link: SimLink

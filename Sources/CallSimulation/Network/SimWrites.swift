@@ -1,11 +1,11 @@
 internal import CallBus
 internal import CallCore
 
-/// The writes of one node that wait for their answers.
+/// One node's writes that wait for their replies.
 final class SimWrites: @unchecked Sendable {
   typealias Completion = @Sendable (AppendResult) -> Void
 
-  /// Writes of one node to one of these are taken in their order, also when one of them is late.
+  /// A destination. One node's writes to it are stored in order, even if one of them is late.
   enum Lane: Hashable {
     case journal(Int)
     case bucket(String)
@@ -18,7 +18,7 @@ final class SimWrites: @unchecked Sendable {
     var fate: Fate
   }
 
-  /// What the server did with a write, and what its writer believes.
+  /// What the server did with a write, and whether its writer gave it up.
   private final class Fate {
     private let unheard: (_ sequence: UInt64) -> Void
     private var sequence: UInt64?
@@ -52,10 +52,10 @@ final class SimWrites: @unchecked Sendable {
   }
 
   /// - Parameters:
-  ///   - mayBeRefused: whether the write expects anything.
-  ///   - apply: what the server does, once.
-  ///   - unheard: called, once, where the server takes what the writer gave up while it lived, before
-  ///     or after; with the sequence that it has.
+  ///   - mayBeRefused: whether the write is conditional.
+  ///   - apply: performs the write at the server; called at most once.
+  ///   - unheard: called once, with the record's sequence, if the server stored a write that its
+  ///     live writer gave up.
   func write(
     _ lane: Lane, timeout: Span, mayBeRefused: Bool, apply: @escaping () -> AppendResult,
     unheard: @escaping (_ sequence: UInt64) -> Void = { _ in },
@@ -63,7 +63,7 @@ final class SimWrites: @unchecked Sendable {
   ) {
     let token = nats.newID()
     guard !link.isClosed else {
-      // Never inside the call that caused it.
+      // Completions never run inside the call that caused them.
       world.schedule(after: .milliseconds(0), "closed") { completion(.unknown("closed")) }
       return
     }
@@ -129,7 +129,7 @@ final class SimWrites: @unchecked Sendable {
   private func end(_ token: UInt64, _ result: AppendResult) {
     guard let write = pending.removeValue(forKey: token) else { return }
     world.cancel(write.timer)
-    // The dead believe nothing.
+    // A dead process gives nothing up.
     if case .unknown = result, link.node.state != .dead { write.fate.givenUp() }
     write.completion(result)
   }

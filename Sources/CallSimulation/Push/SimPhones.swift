@@ -5,10 +5,10 @@ internal import CallWire
 internal import NIOCore
 internal import NIOHTTP1
 
-/// What phones do with the pushes that reach them: they ring, wake the app, which attaches for the
-/// call, or decline without a session; some never wake, some too late.
+/// Phones that receive pushes: they wake the app, which attaches for the call, or decline without a
+/// session; some wake too late or never.
 final class SimPhones {
-  /// What is told of phones to whoever looks on.
+  /// Hooks for checkers.
   struct Observers {
     var delivered: (Who, SimProvider.Push) -> Void = { _, _ in }
     var woken: (Who, CallID) -> Void = { _, _ in }
@@ -23,7 +23,7 @@ final class SimPhones {
   private let profile: (Who) -> SimPushProfile?
   private var random: SimRandom
   var observers = Observers()
-  /// No more mischief: whoever is pushed wakes.
+  /// No more faults: every pushed phone wakes.
   var isCalm = false
 
   init(
@@ -44,7 +44,7 @@ final class SimPhones {
     observers.delivered(holder, push)
     let news: PushNews
     do throws(PushReadError) {
-      // By the job's dialect: a phone that moved has another app meanwhile.
+      // The job's dialect: a phone that changed hands may have another app by now.
       news = try PushReader(push.job.dialect, sdkMajorVersion: profile.sdkMajorVersion)
         .read(push.message.payload)
     } catch {
@@ -54,7 +54,8 @@ final class SimPhones {
     guard news.call == push.job.call, news.purpose == push.job.purpose else {
       return observers.wrong("a push says something else than was decided", push.job.call)
     }
-    // Decided before the phone had another user: the app sees that it is not for its user.
+    // The push was decided before the phone changed hands: the app sees that it is for another
+    // user.
     guard Who(push.job) == holder else {
       return world.count("phone.push to the former user")
     }
@@ -98,12 +99,12 @@ final class SimPhones {
 
   private func wake(_ phone: SimDevice, _ call: CallID) {
     world.count(phone.isOn ? "phone.woken while it is on" : "phone.woken")
-    // An app that was asleep first reads what lay in wait for it.
+    // A suspended app first reads what has arrived.
     phone.wake()
-    // What the app knows of already is no news.
+    // The app may know the call already.
     let isNews = phone.calls[call].map { $0.phase == .unknown } ?? true
     phone.woken(for: call)
-    // Behind it: a new process has forgotten what it was woken for before.
+    // Reported afterwards: a new process has forgotten earlier pushes.
     if isNews { observers.woken(phone.who, call) }
   }
 

@@ -2,12 +2,11 @@ internal import CallAuth
 internal import CallCore
 internal import CallPush
 
-/// Apple, Google and the browsers' makers: they take pushes, bring most of them to phones, and know
-/// which tokens are good.
+/// The push providers: they accept pushes, deliver most of them, and know which tokens are valid.
 ///
 /// Touched by the world's thread only, which is why it may cross isolations.
 final class SimProvider: @unchecked Sendable {
-  /// How a lane's provider is.
+  /// The health of one lane's provider.
   enum Mood: String {
     case up
     /// Answers after a second and more.
@@ -21,13 +20,14 @@ final class SimProvider: @unchecked Sendable {
     var isDead: Bool { self == .silent || self == .refusing }
   }
 
-  /// What it knows of a token.
+  /// A provider's record of a token.
   struct Token {
     /// Whose phone has it.
     var holder: Who
-    /// Since when it is not good any more, as the provider says.
+    /// Since when the token is invalid, as the provider reports it.
     var goneSince: Timestamp?
-    /// It says 410 though the token is good again: what it knows is older than the registration.
+    /// The provider answers 410 although the token is valid again: its record is older than the
+    /// registration.
     var isMistaken = false
   }
 
@@ -44,11 +44,11 @@ final class SimProvider: @unchecked Sendable {
   private var jobs: [String: PushJob] = [:]
   private var waiting: [UInt64: (process: Int, answer: (PushOutcome) -> Void)] = [:]
   private var lastWait: UInt64 = 0
-  /// A provider gets a push; at once, before anything comes of it.
+  /// A provider received a push; called before it acts on it.
   var onSent: (Push, _ lane: PushLane, _ gatewayTime: Timestamp) -> Void = { _, _, _ in }
   /// A push reaches a phone.
   var onDelivery: (_ holder: Who, Push) -> Void = { _, _ in }
-  /// From the end of the faults on all is well.
+  /// No more faults.
   var isCalm = false
 
   init(_ world: SimWorld) {
@@ -74,7 +74,7 @@ final class SimProvider: @unchecked Sendable {
     tokens[Self.key(token)]?.isMistaken = false
   }
 
-  /// The app was installed anew, and got its old token again; the provider needs a while to see it.
+  /// The app was reinstalled and got its former token. The provider learns that after a while.
   func revive(_ token: PushToken) {
     guard tokens[Self.key(token)]?.goneSince != nil else { return }
     tokens[Self.key(token)]?.isMistaken = true
@@ -86,11 +86,11 @@ final class SimProvider: @unchecked Sendable {
 
   // MARK: Pushes
 
-  /// A gateway wrote a push: the message's id stands for the job from here on.
+  /// A gateway encoded a push. From here on the message's id identifies the job.
   func written(_ job: PushJob, id: String) { jobs[id] = job }
 
-  /// Takes a push from a gateway's process, as a sender does; `answer` is called once, unless the
-  /// process dies first.
+  /// Accepts a push from a gateway's process. `answer` is called once, unless the process dies
+  /// first.
   /// - Returns: what `forgetAnswer` wants.
   func take(
     _ message: PushMessage, lane: PushLane, process: SimNode,
@@ -112,7 +112,7 @@ final class SimProvider: @unchecked Sendable {
     let push = Push(message: message, job: job, process: process.number)
     onSent(push, lane, local)
     serve(push, lane, number)
-    // As senders do: nothing is awaited behind the deadline.
+    // Senders do not wait beyond the deadline.
     let left = min(message.deadline - local, .seconds(20))
     world.schedule(after: left, "push times out") { [weak self] in
       self?.give(
@@ -156,7 +156,7 @@ final class SimProvider: @unchecked Sendable {
       world.count(says == nil ? "provider.gone without a time" : "provider.gone")
       return later(latency) { $0.give(.tokenGone(at: says), to: number) }
     }
-    // Taken, and the answer is lost with the connection: a sender says so after its retry.
+    // Accepted, and the answer is lost with the connection.
     let answers = draw >= 0.06
     later(latency) {
       $0.bring(push, token?.holder)
@@ -168,7 +168,7 @@ final class SimProvider: @unchecked Sendable {
     world.schedule(after: span, "provider") { [weak self] in if let self { body(self) } }
   }
 
-  /// On its way to the phone: soon, late, twice or never.
+  /// Delivers a push to the phone: soon, late, twice or never.
   private func bring(_ push: Push, _ holder: Who?) {
     guard let holder else { return }
     let draw = isCalm ? 1 : random.unit()
@@ -186,7 +186,7 @@ final class SimProvider: @unchecked Sendable {
     }
   }
 
-  // MARK: Fate
+  // MARK: Faults
 
   func set(_ lane: PushLane, _ mood: Mood) {
     guard self.mood(lane) != mood else { return }
@@ -201,7 +201,7 @@ final class SimProvider: @unchecked Sendable {
   }
 }
 
-/// The way of one gateway's process to one provider.
+/// One gateway process's sender to one provider.
 struct SimSender: PushSender {
   let provider: SimProvider
   let lane: PushLane

@@ -2,8 +2,7 @@ internal import CallClient
 internal import CallCore
 internal import CallPush
 
-/// All that a world needs for push: gateways, providers, phones, and what goes wrong with them. Not
-/// every world has it.
+/// Push in a world: gateways, providers, phones, and their faults. Not every world has it.
 final class SimPushGround {
   private let world: SimWorld
   private let nats: SimNATS
@@ -14,7 +13,7 @@ final class SimPushGround {
   let phones: SimPhones
   private var random: SimRandom
   private var isOn = false
-  /// Something is wrong with one provider, or with gateways, from now until then.
+  /// One provider, or the gateways, are in trouble from now until a time.
   var onTrouble: (PushLane?, _ until: Timestamp) -> Void = { _, _ in }
 
   init(
@@ -54,7 +53,7 @@ final class SimPushGround {
     for gateway in gateways {
       gateway.thaw()
       gateway.start()
-      // One that leaves has to be gone first.
+      // A gateway that shuts down has to end first.
       world.schedule(after: .seconds(3), "gateway again") { gateway.start() }
     }
   }
@@ -82,7 +81,7 @@ final class SimPushGround {
       return
     }
     let pause = random.span(.milliseconds(50), .seconds(5))
-    // One that leaves takes two seconds, and is started again in the third.
+    // An orderly shutdown takes two seconds, and the restart follows in the third.
     onTrouble(nil, world.now + max(pause, .seconds(4)))
     switch random.below(5) {
     case 0, 1:
@@ -112,7 +111,7 @@ final class SimPushGround {
 
   // MARK: The end
 
-  /// What is wrong with the work queue when all has settled; nil: nothing.
+  /// A job that is left in the work queue after everything has settled; nil: none.
   func unsettledJob() -> String? {
     for lane in PushLane.allCases {
       let depth = nats.work.depth(lane: lane.rawValue)

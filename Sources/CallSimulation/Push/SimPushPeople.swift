@@ -2,14 +2,14 @@ internal import CallClient
 internal import CallCore
 internal import CallWire
 
-/// What people do to their phones that push has to cope with: they put them away, install apps anew,
-/// sign out, and hand phones on.
+/// The users' actions that push has to cope with: they put phones away, reinstall apps, sign out,
+/// and hand phones on.
 final class SimPushPeople {
   private let world: SimWorld
   private let provider: SimProvider
   private var random: SimRandom
   private var profiles: [Who: SimPushProfile] = [:]
-  /// Whose app goes to sleep whenever nothing happens.
+  /// The devices whose app is suspended when idle.
   private var sleepers: Set<Who> = []
   private var devices: [SimDevice] = []
   private var lastSerial: UInt64 = 0
@@ -90,7 +90,7 @@ final class SimPushPeople {
     }
   }
 
-  /// The system gives the app other tokens; the former ones are good no more, soon.
+  /// The system gives the app new tokens; the former ones become invalid soon.
   private func renew(_ device: SimDevice, _ former: SimPushProfile) {
     world.count("token.renewed")
     give(device.who, fresh(former.kind))
@@ -102,12 +102,12 @@ final class SimPushPeople {
     }
   }
 
-  /// The app is gone from the phone: its provider says so from now on, and nobody tells the cluster.
+  /// The app is uninstalled: its provider reports so from now on, and the cluster is not notified.
   private func uninstall(_ device: SimDevice, _ profile: SimPushProfile) {
     world.count("token.gone")
     for token in profile.tokens { provider.forget(token) }
     if random.chance(0.4) { device.kill(silently: random.chance(0.5)) }
-    // Installed anew, with the same tokens, which the provider does not believe at first.
+    // Reinstalled with the same tokens, which the provider still reports as gone at first.
     world.schedule(after: random.span(.milliseconds(100), .seconds(5)), "installed again") {
       [weak self] in
       guard let self, isOpen, profiles[device.who] == profile else { return }
@@ -118,7 +118,7 @@ final class SimPushPeople {
     }
   }
 
-  /// The same tokens once more: that makes them new.
+  /// Registers the same tokens again, which renews them.
   private func install(_ device: SimDevice, _ profile: SimPushProfile) {
     for token in profile.tokens { provider.revive(token) }
     register(device)
@@ -137,8 +137,8 @@ final class SimPushPeople {
     }
   }
 
-  /// The phone changes hands: another user's device, perhaps of the same user, has its tokens. The
-  /// former user's app may even try to take them back.
+  /// The phone changes hands: another device, perhaps of the same user, gets its tokens. The former
+  /// user's app may even register them again.
   private func move(_ device: SimDevice, _ profile: SimPushProfile) {
     guard let other = random.pick(devices.filter { $0 !== device }), !profile.isBare else { return }
     world.count("token.moved")

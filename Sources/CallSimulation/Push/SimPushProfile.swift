@@ -1,8 +1,8 @@
 internal import CallCore
 internal import CallWire
 
-/// A phone as push sees it: which SDK its app was made with, and the tokens that its system gave it.
-/// It moves as a whole when somebody else signs in on the phone.
+/// A phone's push settings: its app's SDK and its tokens. They move as a whole when another user
+/// signs in on the phone.
 struct SimPushProfile: Equatable {
   enum Kind: String, CaseIterable {
     /// No push at all: it is reached while it has a session.
@@ -24,9 +24,9 @@ struct SimPushProfile: Equatable {
   }
 
   var kind: Kind
-  /// What the tokens are made of; a new one makes other tokens.
+  /// The seed of the tokens.
   var serial: UInt64
-  /// The app gave its tokens up, until it gets new ones.
+  /// The app has withdrawn its tokens.
   var isBare = false
 
   static let topic = "sim.phone"

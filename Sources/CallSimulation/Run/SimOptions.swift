@@ -3,12 +3,12 @@ internal import CallBus
 package import CallCoordinator
 package import CallCore
 
-/// What a run is made of. The same options and seed give the same run.
+/// The settings of a run. The same options and seed give the same run.
 package struct SimOptions: Sendable {
   package var intensity = SimIntensity.usual
-  /// How long people call each other and faults come.
+  /// The time in which people call each other and faults occur.
   package var activity: Span = .seconds(40)
-  /// How long everybody has to settle then.
+  /// The time after that in which everything must settle.
   package var settling: Span = .seconds(26)
   package var shardCount = 8
   package var limits: CallLimits
@@ -38,10 +38,10 @@ package struct SimOptions: Sendable {
   static func fingerprint(tokenKey key: String) -> String {
     String(key.prefix { $0 != "." })
   }
-  /// So many at most; each has a token.
+  /// The most users of a world. Each has a token.
   static let userCount = 24
 
-  /// Some are the same in Unicode's eyes, and nobody else's.
+  /// Some names are equal by Unicode's rules but differ in their bytes, and are different users.
   static func user(_ number: Int) -> String {
     switch number {
     case 1: "u\u{e9}"
@@ -84,14 +84,14 @@ package struct SimOptions: Sendable {
     ).keyNumber
   }
 
-  /// By what coordinators judge who speaks.
+  /// How coordinators verify the senders of commands.
   package var authority: CommandAuthority {
     CommandAuthority(
       tokens: TokenAuthority(keys: keys), tickets: TicketKeyring(ticketKeys),
       pushKeys: PushKeyring(pushKeys))
   }
 
-  /// By what right coordinators let somebody say a command: for sabotage.
+  /// The credential with which coordinators accept a command: for sabotage.
   func credential(for command: Command) -> Credential {
     .ticket(ticketKeys.ticket(for: command, expires: .max, issued: 1, key: keyNumber))
   }
@@ -100,7 +100,7 @@ package struct SimOptions: Sendable {
     tokens[UserKey(app: Self.app, user: user)] ?? ""
   }
 
-  /// How far the clocks of nodes lie apart.
+  /// The largest difference between two nodes' clocks.
   static let skewLargest: Span = .milliseconds(400)
 
   func skew(_ random: inout SimRandom) -> Span {
@@ -111,7 +111,7 @@ package struct SimOptions: Sendable {
         Span(microseconds: Self.skewLargest.microseconds / 2))
   }
 
-  /// What a device's clock shows is of no account, so it may show anything.
+  /// No rule depends on a device's clock, so it may be far off.
   func deviceSkew(_ random: inout SimRandom) -> Span {
     random.span(.seconds(-3600), .seconds(3600))
   }

@@ -1,6 +1,6 @@
 internal import CallCore
 
-/// Finds out when something is wrong with the cluster, for the rules of time.
+/// Detects trouble of the cluster, which suspends the rules of time.
 final class SimTroubleProbe {
   private let world: SimWorld
   private let nats: SimNATS
@@ -16,7 +16,7 @@ final class SimTroubleProbe {
     lastLook = world.now
   }
 
-  /// Notes whether anything was wrong since it looked the last time, and with whom.
+  /// Reports any trouble since the last look, and the node that has it.
   func look(_ checker: inout HistoryChecker) {
     let nodes = coordinators.map { $0.node?.number }
     var wrong = !coordinators.contains { $0.isRunning }

@@ -5,7 +5,7 @@ internal import CallCore
 internal import CallPush
 internal import CallWire
 
-/// A world with push: who looks on, and what they see.
+/// Observation of a world with push.
 extension Simulation {
   func prepare(_ push: SimPushGround) {
     push.people.begin(workload.allDevices)
@@ -49,12 +49,12 @@ extension Simulation {
   private func observeUnheard() {
     nats.observers.put.append { [unowned self] put in
       guard put.bucket == SimOptions.registrationBucket, !put.isRemoval else { return }
-      // The later owner may have read what there was before.
+      // The later owner may have read the entry that this write replaces.
       if invariants.isFormerOwner(put.node, ofRegistration: put.key) { unheard(put.key) }
     }
     nats.observers.unheard.append { [unowned self] node, bucket, key in
       guard bucket == SimOptions.registrationBucket else { return }
-      // What there was when a later owner came, that one has read.
+      // A later owner has read the entries that existed when it took over.
       if !invariants.isFormerOwner(node, ofRegistration: key) { unheard(key) }
     }
   }
@@ -85,7 +85,7 @@ extension Simulation {
     phones.observers.wrong = { [unowned self] in world.stop($0, call: $1) }
   }
 
-  /// What a shard hears that bears on push.
+  /// Reports a command that matters to the rules of push.
   func noteForPush(_ command: Command) {
     let who = Who(command.user.user, command.device.text)
     switch command.body {

@@ -37,7 +37,7 @@ extension Simulation {
       guard let self else { return }
       troubleProbe.look(&checker)
       breakDead()
-      // On a connection that fell silent nobody can expect an answer.
+      // No reply can be expected on a silent connection.
       for line in lines.values where line.socket?.isSilent ?? true {
         note(.closed(link: line.number))
       }
@@ -48,8 +48,8 @@ extension Simulation {
     }
   }
 
-  /// Of a connection that is closed at its other end, or silent, a device may not know yet; and an edge
-  /// may have closed that of a phone that sleeps.
+  /// A device may not have noticed yet that its connection is closed or silent, and an edge may
+  /// have closed that of a sleeping phone.
   func breakDead() {
     for line in lines.values {
       guard devices[line.who]?.isAsleep == false, let socket = line.socket, !socket.isSilent,
@@ -61,15 +61,15 @@ extension Simulation {
     }
   }
 
-  /// An edge that is cut off while others are not looks like one that ended. Once nobody waits for
-  /// it any more, what its devices believe does not count.
+  /// To the cluster an edge that is cut off alone looks like one that ended. Once nobody waits for
+  /// it, its devices' sessions do not count.
   func giveUpLostEdges() {
     for line in lines.values {
       guard let node = line.edge.node, let absence = nats.absence(of: node) else { continue }
       let until = absence.until ?? world.now
-      // Its next heartbeat shows that it is back.
+      // Its next heartbeat shows that it has returned.
       guard world.now <= until + .seconds(1) else { continue }
-      // While nobody is heard nobody is given up.
+      // During an outage of all edges none is given up.
       let from =
         absence.from < outages.last.from
         ? absence.from : max(absence.from, outages.last.until)
@@ -111,7 +111,7 @@ extension Simulation {
   }
 }
 
-/// What came of one seed.
+/// The result of one seed.
 package struct SimResult: Sendable {
   package var seed: UInt64
   package var failure: SimFailure?

@@ -1,4 +1,4 @@
-/// Mistakes put into the product on purpose, at the seams of the world, to see that they are found.
+/// Deliberate mistakes at the seams of the world, to verify that the checker finds them.
 package enum Sabotage: String, Sendable, CaseIterable {
   /// Effects leave before the append is acknowledged.
   case speaksBeforeAppend = "speaks-before-append"
@@ -75,7 +75,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     }
   }
 
-  /// The rule that has to find it, where there is one that nothing else breaks.
+  /// The rule that has to find it, if only this sabotage breaks that rule.
   package var rule: Violation.Rule? {
     switch self {
     case .sessionForgotten: .unreachableAttached
@@ -85,7 +85,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     }
   }
 
-  /// Where it is looked for by default: some mistakes need more than the usual unrest to show.
+  /// The default intensity: some mistakes need more, or fewer, faults to show.
   package var intensity: SimIntensity {
     switch self {
     // An owner has to hang with a registration in hand, which then comes to its next owner anew.
@@ -96,7 +96,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     }
   }
 
-  /// Within so many seeds of that intensity it is found: so many are run by default.
+  /// The default number of seeds, within which it is found.
   package var seedsMost: Int {
     switch self {
     // What is not retransmitted has to get lost, at the end of a call, for a device that stays attached.

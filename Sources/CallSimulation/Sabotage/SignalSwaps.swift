@@ -1,8 +1,8 @@
 internal import CallCore
 internal import CallWire
 
-/// Lets two signals of one device and call change places where they arrive together. What is sent again
-/// is changed as it was the first time.
+/// Swaps two signals of one device and call that arrive together. Retransmissions are swapped the
+/// same way.
 struct SignalSwaps {
   private struct Key: Hashable {
     var session: SessionRef

@@ -1,14 +1,14 @@
 internal import CallCore
 internal import CallWire
 
-/// What sabotage of push knows of calls.
+/// What sabotage of push remembers of calls.
 struct PushTampering {
   var legs: [CallID: [DeviceID]] = [:]
   var winners: [CallID: DeviceID] = [:]
   var jobs = 0
 }
 
-/// Mistakes with pushes. What a shard would journal by mistake is put into its records.
+/// Mistakes with pushes. They are put into the shard's journal records.
 extension Tampering {
   func preparePush() {
     switch sabotage {
@@ -62,7 +62,7 @@ extension Tampering {
     return ClusterCodec.encode(job)
   }
 
-  /// A report that a token is gone, as if that had been found out just now.
+  /// A report that a token is gone, dated in the future.
   static func asIfNew(_ report: PushReport) -> PushReport {
     guard case .tokenGone = report.outcome else { return report }
     var report = report
@@ -70,7 +70,7 @@ extension Tampering {
     return report
   }
 
-  /// Whatever became of the call, it rings to who attaches for it.
+  /// Reports an ended call as ringing to a device that attaches for it.
   func ringing(_ frame: ServerFrame) -> ServerFrame {
     guard case .reply(let id, .attached(var info)) = frame, var state = info.forCall,
       state.phase == .ended

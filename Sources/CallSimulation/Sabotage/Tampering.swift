@@ -2,7 +2,7 @@ internal import CallBus
 internal import CallCore
 internal import CallWire
 
-/// Carries a sabotage out.
+/// Applies a sabotage.
 final class Tampering {
   let sabotage: Sabotage
   let nats: SimNATS
@@ -10,12 +10,12 @@ final class Tampering {
   private var winners: [CallID: Party] = [:]
   var push = PushTampering()
   private var swaps = SignalSwaps()
-  /// Where the callers of calls are, as shards know it.
+  /// The callers' sessions, as shards know them.
   private var callers: [CallID: UInt64] = [:]
   private var said: Set<Said> = []
-  /// What is carried out twice in this world.
+  /// What is applied twice in this world.
   private let twice: Twice
-  /// By what right coordinators let somebody say a command.
+  /// The credential with which coordinators accept a command.
   private let credential: (Command) -> Credential
 
   private enum Twice: CaseIterable {
@@ -76,7 +76,7 @@ final class Tampering {
       nats.tamper.forgetsPut = { bucket, _ in bucket == SimOptions.registrationBucket }
     case .registrationUnfenced:
       nats.tamper.bucketExpectationIgnored = { $0 == SimOptions.registrationBucket }
-      // So that some come when the shard is another's.
+      // Delayed, so that some arrive after the shard has changed its owner.
       nats.tamper.holdsPutBack = { [unowned self] bucket in
         guard bucket == SimOptions.registrationBucket, !nats.faults.isNone else { return false }
         return random.chance(0.2)
@@ -240,7 +240,7 @@ final class Tampering {
 
   // MARK: Records
 
-  /// A shard that carries a placing, an answer or an end out twice journals it twice.
+  /// A shard that applies a placing, an answer or an end twice journals it twice.
   private func withFactsTwice(_ bytes: [UInt8]) -> [UInt8] {
     guard var record = try? ClusterCodec.journalRecord(bytes) else { return bytes }
     record.entries = record.entries.flatMap { isSaidTwice($0.change) ? [$0, $0] : [$0] }

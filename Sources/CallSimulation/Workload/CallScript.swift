@@ -1,6 +1,6 @@
 internal import CallCore
 
-/// What people do about one call, and when. Whatever the cluster makes of it, the checker judges.
+/// The actions of people in one call, with their times.
 struct CallScript {
   enum Actor: Equatable {
     case caller
@@ -37,7 +37,7 @@ struct CallScript {
     var at: Span
     var who: Actor
     var act: Act
-    /// Only if the device shows the call as ringing at that moment.
+    /// Only if the device shows the call as ringing.
     var ifRinging = false
   }
 
@@ -69,7 +69,7 @@ struct CallScript {
   var connects = true
   var alerts = true
   var steps: [Step] = []
-  /// From when the answer is in the journal.
+  /// Timed from when the answer is in the journal.
   var stepsFromAnswer: [Step] = []
 }
 
@@ -79,7 +79,7 @@ extension CallScript {
     devices: Int, limits: CallLimits, _ random: inout SimRandom
   ) -> CallScript {
     var kind = devices == 0 ? .onlyPlaced : (random.pick(Kind.allCases) ?? .answered)
-    // Many, so that outages meet some.
+    // Many, so that outages coincide with some.
     if devices > 0, random.chance(0.1) { kind = .streamed }
     var script = CallScript(kind: kind)
     script.ringTimeoutSeconds = UInt32(random.number(2...6))
@@ -175,7 +175,7 @@ extension CallScript {
     }
   }
 
-  /// An answered call ends some time.
+  /// Hangs up an answered call after a while.
   private mutating func talk(_ random: inout SimRandom) {
     let who: Actor = random.chance(0.5) ? .caller : .winner
     addFromAnswer(random.number(200...7000), who, .hangUp)

@@ -2,7 +2,7 @@ internal import CallClient
 internal import CallCore
 internal import CallWire
 
-/// The people of a world: who has which devices, who calls whom, and what they do about it.
+/// The people of a world: their devices, their calls, and their actions.
 final class Workload {
   private struct Running {
     var script: CallScript
@@ -62,7 +62,7 @@ final class Workload {
     if options.intensity != .calm { trouble(device) }
   }
 
-  /// Now and then something happens to a device that has nothing to do with a call.
+  /// Mishaps of a device that have nothing to do with a call.
   private func trouble(_ device: SimDevice) {
     let mean = Span.seconds(options.intensity == .brutal ? 20 : 60)
     world.schedule(after: random.exponential(mean: mean), "device trouble") { [weak self] in
@@ -129,7 +129,7 @@ final class Workload {
       case .winner: running.winner
       }
     guard let device, !step.ifRinging || device.rings(call) else { return }
-    // Nobody answers or declines a call that the app never heard of; a push could change that.
+    // Nobody can answer or decline a call that the app does not know.
     switch step.act {
     case .answer, .declineHere, .declineEverywhere, .busy:
       guard device.calls[call] != nil else { return }
@@ -164,7 +164,7 @@ final class Workload {
     signalCounts[device.who, default: 0] += 1
     let text = SignalText.write(device.who, signalCounts[device.who] ?? 0)
     let number = signalCounts[device.who] ?? 0
-    // As an app does that negotiates anew now and then.
+    // Like an app that renegotiates now and then.
     let kind: SignalKind = number.isMultiple(of: 8) ? .description : .candidate
     device.submit(.call(address, .signal(kind, body: text)))
   }
@@ -202,7 +202,7 @@ final class Workload {
     }
   }
 
-  // MARK: What the apps do by themselves
+  // MARK: The apps
 
   /// The user signs out of the account on this phone, and in again later.
   func signOut(_ device: SimDevice) {
@@ -266,7 +266,7 @@ final class Workload {
 
   // MARK: The end
 
-  /// No more calls; everybody comes back, and hangs up.
+  /// Ends the activity: all devices come back and hang up.
   func end() {
     isOpen = false
     for device in allDevices {

@@ -1,15 +1,14 @@
 internal import CallCore
 
-/// Something that was scheduled, so that it can be cancelled.
+/// A scheduled event, to be cancelled.
 package struct SimToken: Sendable, Equatable {
   fileprivate var slot: Int32
   fileprivate var generation: UInt32
-  /// Stands for nothing; cancelling it has no effect.
+  /// No event; cancelling it has no effect.
   package static let none = SimToken(slot: -1, generation: 0)
 }
 
-/// What is to happen, by time; what has the same time happens in the order in which it was
-/// scheduled.
+/// Scheduled events by time; those of the same time in the order of scheduling.
 struct EventQueue {
   private struct Entry {
     var time: Int64
@@ -48,8 +47,7 @@ struct EventQueue {
     return SimToken(slot: slot, generation: generation)
   }
 
-  /// Returns what does not happen now, to be dropped by the caller: what that frees may well
-  /// cancel something else.
+  /// Returns the cancelled action, which the caller must release: that may cancel further events.
   mutating func cancel(_ token: SimToken) -> (() -> Void)? {
     guard slots.indices.contains(Int(token.slot)),
       slots[Int(token.slot)].generation == token.generation
@@ -59,7 +57,7 @@ struct EventQueue {
     return body
   }
 
-  /// Takes what is next, unless it comes after `limit`.
+  /// Removes and returns the next event, unless it is after `limit`.
   mutating func next(until limit: Timestamp) -> (Timestamp, () -> Void)? {
     while let first = heap.first, first.time <= limit.microseconds {
       removeFirst()

@@ -1,15 +1,15 @@
 package import CallBus
 internal import CallCore
 
-/// One process of the world: its thread, its clocks, and whether it runs.
+/// One process of the world: its executor, its clocks and its state.
 ///
 /// Touched by the world's thread only, which is why it may cross isolations.
 package final class SimNode: @unchecked Sendable {
   package enum State: Sendable, Equatable {
     case running
-    /// Stopped in the middle, as by a debugger: what comes to it waits.
+    /// Stopped, as by a debugger: events for it wait.
     case frozen
-    /// Nothing comes to it, and nothing that it says is heard. What is left of its tasks unwinds.
+    /// It receives nothing, and nothing that it sends arrives. Its tasks unwind.
     case dead
   }
 
@@ -61,9 +61,9 @@ package final class SimNode: @unchecked Sendable {
     Task(executorPreference: taskExecutor) { await body() }
   }
 
-  // MARK: What comes to it
+  // MARK: Events
 
-  /// Something arrives: a message, an answer. It happens now, when the node is thawed, or never.
+  /// A message or reply arrives. It is handled now, when the node is thawed, or never.
   package func arrive(_ body: @escaping () -> Void) {
     switch state {
     case .running: body()
@@ -81,7 +81,7 @@ package final class SimNode: @unchecked Sendable {
     }
   }
 
-  // MARK: Fate
+  // MARK: Faults
 
   package func freeze() {
     if state == .running { state = .frozen }
@@ -92,7 +92,7 @@ package final class SimNode: @unchecked Sendable {
     state = .running
     var waiting: [Waiting] = []
     swap(&waiting, &backlog)
-    // Which of its threads is the first to run again is not said.
+    // It is undefined which of a process's threads continues first.
     let timersFirst = random.chance(0.5)
     if timersFirst { for case .timer(let body) in waiting { body() } }
     for item in waiting {
@@ -104,7 +104,7 @@ package final class SimNode: @unchecked Sendable {
     makeReady()
   }
 
-  /// The process is gone. Its tasks must be cancelled by whoever started them.
+  /// Kills the process. Whoever started its tasks must cancel them.
   package func kill() {
     guard state != .dead else { return }
     state = .dead
@@ -116,10 +116,10 @@ package final class SimNode: @unchecked Sendable {
     makeReady()
   }
 
-  /// Called when the node dies, so that nobody in it waits for answers that do not come.
+  /// Called when the node dies, so that nothing in it waits for replies.
   func onDeath(_ body: @escaping () -> Void) { onDeath.append(body) }
 
-  /// The world is over: nothing refers to the node any more.
+  /// Breaks the node's references at the end of the world.
   func dismantle() {
     executor.node = nil
     timers.node = nil
@@ -150,12 +150,12 @@ package final class SimNode: @unchecked Sendable {
     let task = taskExecutor.asUnownedTaskExecutor()
     var index = 0
     while index < jobs.count {
-      // Nothing takes time in here: whoever goes on and on waits for a moment that is over.
+      // Jobs take no simulated time: a task that never rests waits for a time that cannot come.
       if index > Self.jobsMost {
         jobs.removeAll()
         return world.stop("\(name) never comes to rest")
       }
-      // Frozen by what one of its own jobs caused: the others wait.
+      // Frozen as an effect of one of its own jobs: the others wait.
       if state == .frozen { break }
       let job = jobs[index]
       index += 1
@@ -219,7 +219,7 @@ package final class SimTimers: Timers, @unchecked Sendable {
     return began + skew + elapsed + elapsed * drift / 1_000_000
   }
 
-  /// When it is by the world's time, when the node's wall clock reads so.
+  /// Converts a time of the node's wall clock to true time.
   func trueTime(_ local: Timestamp) -> Timestamp {
     let elapsed = local.microseconds - began - skew
     return Timestamp(microseconds: began + elapsed * 1_000_000 / (1_000_000 + drift))
@@ -243,7 +243,7 @@ package final class SimTimers: Timers, @unchecked Sendable {
     world.cancel(slots[slot].token)
     let parts = (deadline - now).components
     let wait = min(parts.seconds, 100_000) * 1_000_000 + parts.attoseconds / 1_000_000_000_000
-    // Not before: a clock that runs fast has come further by then.
+    // A fast clock reaches the deadline earlier in true time, but never before it.
     let trueWait = drift == 0 ? wait : wait * 1_000_000 / (1_000_000 + drift) + 1
     slots[slot].token = world.schedule(
       after: Span(microseconds: trueWait), "timer"
@@ -253,7 +253,7 @@ package final class SimTimers: Timers, @unchecked Sendable {
     }
   }
 
-  /// Nobody's time comes any more.
+  /// Drops all actions.
   fileprivate func forget() {
     for slot in slots.indices { slots[slot].action = nil }
   }

@@ -1,7 +1,7 @@
 package import CallCore
 
-/// A seeded stream of chance: the same seed gives the same run. Each consumer has its own, so that
-/// one that draws more, or a new one, shifts nobody else's.
+/// A seeded random stream. Each consumer has its own, so that a new consumer, or one that draws
+/// more, does not change the others' numbers.
 package struct SimRandom: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
@@ -48,7 +48,7 @@ package struct SimRandom: RandomNumberGenerator, Sendable {
         + Int64(below(Int(longest.microseconds - shortest.microseconds + 1))))
   }
 
-  /// With this mean, many short and few long: times between independent events.
+  /// An exponentially distributed span: the time between independent events.
   package mutating func exponential(mean: Span) -> Span {
     var u = unit()
     if u < 1e-12 { u = 1e-12 }

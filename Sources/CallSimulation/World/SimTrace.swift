@@ -1,21 +1,21 @@
 package import CallCore
 
-/// What happened, as lines that a person can read. Bounded: the oldest go. Costs a comparison while
-/// it is off.
+/// A readable log of a run. Policy at its capacity: the oldest lines are dropped. Costs one
+/// comparison while it is off.
 package final class SimTrace {
   package struct Line: Sendable {
     package var time: Timestamp
     package var node: String
     package var call: CallID?
     package var text: String
-    /// It says what befell a node, a device or a shard.
+    /// Whether the line is about an incident of a node, a device or a shard.
     package var isIncident = false
   }
 
   /// How many lines are kept.
   package let capacity: Int
   package var isOn = false
-  /// Of all lines so far, in order: two runs with the same hash did the same.
+  /// A hash of all lines so far, in order. Two runs with the same hash did the same.
   package private(set) var hash: UInt64 = 0xCBF2_9CE4_8422_2325
   private var ring: [Line] = []
   private var start = 0
@@ -42,8 +42,8 @@ package final class SimTrace {
   /// All lines, oldest first.
   package var lines: [Line] { Array(ring[start...] + ring[..<start]) }
 
-  /// The lines about one call. With `context` also what befell, from the first of them to the last,
-  /// the nodes, and those devices and shards that have a part in it.
+  /// The lines about one call. With `context` also the incidents, between the first and the last of
+  /// them, of nodes, and of the devices and shards that take part in the call.
   package func lines(of call: CallID, context: Bool = false) -> [Line] {
     let all = lines
     guard context, let first = all.firstIndex(where: { $0.call == call }),
@@ -57,20 +57,20 @@ package final class SimTrace {
     }
   }
 
-  /// Of devices and journals there are many in a world, and few have a part in a call.
+  /// A world has many devices and journals, few of which take part in a call.
   private static func isOneOfMany(_ node: String) -> Bool {
     node.utf8.contains(UInt8(ascii: "/")) || node.hasPrefix("journal ")
   }
 
-  /// What led to a failure, as text: the lines of the call that it concerns, with context; where it
-  /// concerns none the last of all. Of too many the first and the last ones.
+  /// The lines that led to a failure, as text: those of its call, with context, or the last ones if
+  /// it concerns no call. Long stories are cut in the middle.
   package func story(of failure: SimFailure, linesMost: Int = 200) -> [String] {
     func texts(_ lines: [Line]) -> [String] {
       lines.map { Self.text($0, since: SimWorld.beginning) }
     }
     guard let call = failure.call else {
       let all = lines
-      // Behind it the world is torn down.
+      // The world is torn down after it.
       let stop = all.lastIndex { $0.node == "world" && $0.text.hasPrefix("STOP") }
       let end = stop.map { $0 + 1 } ?? all.count
       return texts(Array(all.prefix(end).suffix(linesMost)))

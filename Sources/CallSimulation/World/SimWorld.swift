@@ -2,17 +2,17 @@ internal import CallBus
 package import CallCore
 internal import Glibc
 
-/// A cluster's world on one thread: its time, its chance, its threads.
+/// A simulated cluster's time, randomness and threads, all on one real thread.
 ///
-/// Everything that happens is an event at a time, or a job of a task that an event woke. Jobs run at
-/// once, in the order in which they were woken; no time passes while they run. So a seed decides
+/// Everything is an event at a time, or a job of a task that an event woke. Jobs run at once, in
+/// the order in which they became ready, and take no simulated time. A seed therefore determines
 /// everything, and a run can be repeated.
 ///
-/// Not synchronised: only the thread that made the world touches it, or anything in it. What comes
-/// from another thread is a mistake of the simulation and is reported as one.
+/// Not synchronised: only the thread that made the world touches it, or anything in it. A job from
+/// another thread is a bug of the simulation and traps.
 package final class SimWorld: @unchecked Sendable {
   package let seed: UInt64
-  /// When the world began, by a clock that is right.
+  /// When the world began, by true time.
   package static let beginning = Timestamp(microseconds: 1_700_000_000_000_000)
   /// The true time.
   package private(set) var now = SimWorld.beginning
@@ -21,9 +21,9 @@ package final class SimWorld: @unchecked Sendable {
   package private(set) var failure: SimFailure?
   /// How many events there were.
   package private(set) var steps = 0
-  /// How often what was met, by name: faults, races, transitions.
+  /// Occurrences of faults, races and transitions, by name.
   package private(set) var counts: [String: Int] = [:]
-  /// Nodes that were ever made, in order; the dead ones too.
+  /// All nodes, in order of creation, dead ones included.
   package private(set) var nodes: [SimNode] = []
 
   let instantOfBeginning = ContinuousClock.now
@@ -38,14 +38,14 @@ package final class SimWorld: @unchecked Sendable {
     self.trace = trace
   }
 
-  // MARK: Chance
+  // MARK: Randomness
 
-  /// The stream of chance of one consumer. Names must differ, or two draw the same.
+  /// The random stream of one consumer. Names must differ, or two consumers draw the same numbers.
   package func fork(_ name: String) -> SimRandom { SimRandom(seed: seed, name: name) }
 
   // MARK: Time
 
-  /// Lets something happen later. `label` says what, for who reads a profile.
+  /// Schedules an event. `label` names it in the source.
   @discardableResult
   package func schedule(
     after span: Span, _ label: StaticString, _ body: @escaping () -> Void
@@ -82,13 +82,12 @@ package final class SimWorld: @unchecked Sendable {
 
   package func run(for span: Span) { run(until: now + span) }
 
-  /// Called at the end of the world, of those who must let go of each other then; the youngest
-  /// first.
+  /// Called at the end of the world, last one first, to break reference cycles.
   func onEnd(_ farewell: @escaping () -> Void) { farewells.append(farewell) }
 
-  // MARK: What is told
+  // MARK: Reports
 
-  /// Something that must never be was seen. The first one counts.
+  /// Stops the world because a rule was broken. The first call counts.
   package func stop(_ reason: String, call: CallID? = nil) {
     guard failure == nil, !isOver else { return }
     failure = SimFailure(seed: seed, time: now, reason: reason, call: call)
@@ -103,8 +102,8 @@ package final class SimWorld: @unchecked Sendable {
     trace.add(SimTrace.Line(time: now, node: node, call: call, text: text()))
   }
 
-  /// A line of the trace that says what befell a node, a device or a shard: it stands beside the lines
-  /// of the calls that it may concern.
+  /// A line of the trace about an incident of a node, a device or a shard. It is shown with the
+  /// calls that it may concern.
   package func incident(_ node: String, call: CallID? = nil, _ text: @autoclosure () -> String) {
     guard trace.isOn, !isOver else { return }
     trace.add(SimTrace.Line(time: now, node: node, call: call, text: text(), isIncident: true))
@@ -112,7 +111,7 @@ package final class SimWorld: @unchecked Sendable {
 
   // MARK: Threads
 
-  /// A new process, with a clock that differs from the true one.
+  /// Makes a process, with a clock of its own.
   /// - Parameters:
   ///   - skew: how far its wall clock is ahead.
   ///   - drift: how much faster its clocks run, in millionths.
@@ -131,8 +130,8 @@ package final class SimWorld: @unchecked Sendable {
     ready.append(node)
   }
 
-  /// Runs what was woken, and what that wakes. For whoever drives parts of the world by hand; `run`
-  /// does it after every event.
+  /// Runs all ready jobs, and those that they wake. `run` does this after every event; tests may
+  /// drive parts of the world by hand.
   package func runJobs() {
     var index = 0
     while index < ready.count {
@@ -142,8 +141,8 @@ package final class SimWorld: @unchecked Sendable {
     ready.removeAll(keepingCapacity: true)
   }
 
-  /// Runs on a little, stopped or not, so that the tasks of nodes that were killed come to their
-  /// end. Nobody looks on any more.
+  /// Runs on for a moment, stopped or not, so that the tasks of killed nodes end. No observer is
+  /// called any more.
   package func unwind() {
     isOver = true
     runJobs()
@@ -155,8 +154,8 @@ package final class SimWorld: @unchecked Sendable {
     }
   }
 
-  /// Forgets everything that was to happen, so that nothing holds the world any more. Kill the
-  /// nodes and let them unwind before.
+  /// Drops all scheduled events, so that nothing retains the world. Kill the nodes and unwind
+  /// before.
   package func tearDown() {
     isOver = true
     var last: [() -> Void] = []

@@ -1,0 +1,116 @@
+import CallCore
+
+extension FaultyTwin {
+  /// What it does wrong, in every `faultEvery`th call that gives it the chance.
+  package enum Fault: String, CaseIterable, Sendable {
+    /// Tells a device that answers too late that it won.
+    case tellsTwoWinners
+    /// Tells the winner nothing but "done", and the others of the answer.
+    case tellsNoWinner
+    /// Gives a call that was answered to nobody: ends it as unanswered at its deadline.
+    case ignoresAnswers
+    /// Does not stop one of the losers.
+    case forgetsALoser
+    /// Does not tell the caller of the hang-up.
+    case forgetsTheOtherSide
+    /// Rings a device that it has stopped.
+    case ringsAfterEnd
+    /// Tells losers that the call was cancelled.
+    case tellsWrongReason
+    /// Tells losers of a winner that is another device.
+    case namesWrongWinner
+    /// Marks a call that was answered as missed.
+    case tellsMissed
+    /// Tells the winner that it was answered elsewhere.
+    case tellsWinnerItLost
+    /// Tells two different ends.
+    case tellsTwoEnds
+    /// Never replies to a command.
+    case losesCommands
+    /// Refuses a command for no reason.
+    case refusesForNoReason
+    /// Takes a call and then knows nothing of it: rings nobody, and says so when asked.
+    case forgetsAccepted
+    /// Takes a call, rings, and never ends it at the deadline.
+    case forgetsTheDeadline
+    /// Tells the caller of another end than the callee's devices.
+    case tellsSidesDifferently
+    /// Ends what nobody answered two seconds after the deadline.
+    case endsLate
+    /// Ends a call as unreachable though the callee's devices are attached.
+    case findsNobody
+    /// Rings all of a user's attached devices but one.
+    case leavesADeviceOut
+    /// Passes a candidate on behind the next one.
+    case reordersSignals
+    /// Accepts a candidate and does not pass it on.
+    case losesSignals
+    /// Passes a candidate on twice, as two.
+    case doublesSignals
+    /// Forgets a device that registered.
+    case losesRegistrations
+    /// Pushes a device when the call is over.
+    case pushesAfterEnd
+    /// Pushes a device twice, as two pushes.
+    case pushesTwice
+    /// Cleans up after the ring at the device that answered.
+    case cleansUpTheWinner
+    /// Sends a clean-up push that the device did not ask for.
+    case cleansUpUnasked
+    /// Tells a device that a push woke too late to ring.
+    case ringsTheWokenAfterEnd
+  }
+
+  enum Stage {
+    case ringing
+    case answered(Int)
+    case ended(EndReason, by: Party?)
+  }
+
+  struct Leg {
+    let party: Party
+    var isLive = true
+    var wasTold = false
+    /// Why it stopped for itself.
+    var left: EndReason?
+    /// What it sent before anybody answered.
+    var signals: [Signal] = []
+    /// What it is told again when it comes back.
+    var last: Delivery?
+    /// It had no session: a push is to wake it.
+    var isPushed = false
+    /// The push is kept until the call is over.
+    var isPushHeld = false
+  }
+
+  final class Call {
+    let id: CallID
+    let number: Int
+    let caller: Party
+    let callee: String
+    let placedAt: Timestamp
+    let deadline: Timestamp
+    var stage = Stage.ringing
+    var legs: [Leg] = []
+    /// What the caller sent before anybody answered.
+    var callerSignals: [Signal] = []
+    var callerMissed: [Delivery] = []
+    var callerIsAway = false
+    var version: UInt64 = 1 << 20
+    var signalCount: UInt64 = 0
+    var isFaulty = false
+    var isForgotten = false
+
+    init(
+      id: CallID, number: Int, caller: Party, callee: String, placedAt: Timestamp,
+      deadline: Timestamp
+    ) {
+      self.id = id
+      self.number = number
+      self.caller = caller
+      self.callee = callee
+      self.placedAt = placedAt
+      self.deadline = deadline
+    }
+  }
+}
