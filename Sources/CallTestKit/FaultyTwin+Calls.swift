@@ -2,7 +2,7 @@ import CallClient
 import CallCore
 import CallWire
 
-/// The twin's rules of ringing, and how it breaks them.
+/// The twin's rules of calls, and the faults that break them.
 extension FaultyTwin {
   // MARK: The callee's devices
 
@@ -77,7 +77,7 @@ extension FaultyTwin {
     return .call(state(call, party))
   }
 
-  /// A device stops for itself.
+  /// A device leaves the call for itself alone.
   func leave(_ call: Call, _ party: Party, _ reason: EndReason) -> ServerReply? {
     guard case .ringing = call.stage, let leg = leg(call, party), call.legs[leg].isLive else {
       return .call(state(call, party))
@@ -141,7 +141,8 @@ extension FaultyTwin {
   private func passOn(_ call: Call, _ signal: Signal, to party: Party) {
     if plays(.losesSignals, call) { return }
     if plays(.reordersSignals, call) {
-      // Its index follows the wrong order, too: clients know repetitions by the index.
+      // Its index follows the wrong order too, since clients recognise retransmissions by the
+      // index.
       return later(.milliseconds(60)) { [self] in
         call.signalCount += 1
         tell(

@@ -2,9 +2,9 @@ package import CallClient
 package import CallCore
 import CallWire
 
-/// A small cluster in memory that speaks the device protocol, for proving that whoever watches a
-/// cluster notices when it is wrong. Without a fault it keeps every rule. It shares nothing with
-/// the real cluster's rules: a mistake there is no excuse here.
+/// A small cluster in memory that speaks the device protocol, to verify that a judge of clusters
+/// detects each fault. Without a fault it keeps every rule. It shares no code with the real
+/// cluster's rules, so that it does not share their mistakes.
 package final class FaultyTwin: DeviceNetwork {
   let loop: VirtualDeviceLoop
   let fault: Fault?
@@ -12,20 +12,20 @@ package final class FaultyTwin: DeviceNetwork {
   var sessions: [Party: FaultyTwinLink] = [:]
   var calls: [CallID: Call] = [:]
   var random: SplitMix64
-  /// How often the fault was played.
+  /// The number of times that the fault was applied.
   package internal(set) var faultsPlayed = 0
   package private(set) var callCount = 0
-  /// Devices that registered, as far as the twin knows.
+  /// The registered devices, as the twin remembers them.
   package private(set) var registered: Set<Party> = []
-  /// What devices with a push token registered.
+  /// The registrations of devices with a push token.
   var pushable: [Party: RegistrationRequest] = [:]
   /// Which pushes a device's registration takes.
   package var takes: (Party) -> PushCapabilities = { _ in [] }
   /// Hands a push to its provider. The number tells pushes apart.
   package var onPush: ((PushJob, _ number: Int) -> Void)?
   var pushCount = 0
-  /// Shards whose commands are not answered, as after a coordinator's death: what comes meanwhile is
-  /// lost, and what is due happens when it is over. Of how many shards, by the product's hash.
+  /// Shards without an owner, as after a coordinator's death: their commands are lost, and what is
+  /// due is done afterwards. Shards are those of the product's hash, of `shardCount`.
   package var silentShards: Set<Int> = []
   package var shardCount = 1
 
@@ -39,7 +39,7 @@ package final class FaultyTwin: DeviceNetwork {
     self.random = SplitMix64(seed: seed)
   }
 
-  /// Its tokens are the users' names.
+  /// Makes a token, which is simply the user's name.
   package static func token(user: String, device: String) -> String { user }
 
   package func connect(to edge: String, delegate: any DeviceLinkDelegate) -> any DeviceLink {
@@ -50,7 +50,7 @@ package final class FaultyTwin: DeviceNetwork {
 
   func latency() -> Span { Span(microseconds: Int64.random(in: 50...400, using: &random)) }
 
-  /// Whether the fault is to be played on this call now; it then counts as played.
+  /// Whether to apply the fault to this call now. If so, it counts as applied.
   func plays(_ fault: Fault, _ call: Call) -> Bool {
     guard self.fault == fault, call.number % faultEvery == 0, !call.isFaulty else { return false }
     call.isFaulty = true
@@ -104,14 +104,14 @@ package final class FaultyTwin: DeviceNetwork {
     registered.remove(party)
   }
 
-  /// Whether nobody decides for a user's calls at this moment.
+  /// Whether the user's shard has no owner at present.
   func isSilent(_ callee: String) -> Bool {
     guard !silentShards.isEmpty else { return false }
     let key = UserKey(app: "load", user: callee)
     return silentShards.contains(ShardHash.shard(of: key, count: shardCount))
   }
 
-  /// Shards have an owner again: it does what is due.
+  /// Gives shards an owner again, which does what is due.
   package func speakAgain() {
     silentShards = []
     for call in calls.values.sorted(by: { $0.number < $1.number }) {
@@ -152,12 +152,12 @@ package final class FaultyTwin: DeviceNetwork {
     for call in calls.values { tellPresentState(call, party, wokenFor: attach.forCall) }
   }
 
-  /// Tells a device that its edge goes away.
+  /// Notifies a device that its edge shuts down.
   package func sendAway(_ party: Party) {
     sessions[party]?.deliver(.notice(Notice(kind: .goAway, message: "moves")))
   }
 
-  /// The connection is gone.
+  /// A connection broke or was closed.
   func lost(_ link: FaultyTwinLink) {
     guard let party = link.party, sessions[party] === link else { return }
     sessions[party] = nil

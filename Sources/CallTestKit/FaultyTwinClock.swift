@@ -1,7 +1,7 @@
 import CallClient
 package import CallCore
 
-/// Time that passes only when somebody asks for it: a run of minutes takes as long as its work.
+/// Virtual time: a run of minutes takes as long as its work.
 package final class VirtualDeviceLoop: DeviceLoop {
   private struct Timer {
     var at: Timestamp

@@ -2,7 +2,7 @@ import CallClient
 import CallCore
 package import CallWire
 
-/// A device's connection to the twin: frames arrive in order, after a little while.
+/// A device's connection to the twin. Frames arrive in order, after a short latency.
 package final class FaultyTwinLink: DeviceLink {
   private weak var delegate: (any DeviceLinkDelegate)?
   private unowned let twin: FaultyTwin

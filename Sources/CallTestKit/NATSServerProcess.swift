@@ -2,15 +2,15 @@ internal import Foundation
 internal import Glibc
 internal import Synchronization
 
-/// A nats-server with JetStream of a test's own: on a free port of the loopback, with its store in a
-/// temporary folder, both gone when it is stopped.
+/// A test's own nats-server with JetStream, on a free port of the loopback, with its store in a
+/// temporary folder that `stop` removes.
 public final class NATSServerProcess: Sendable {
   public let port: UInt16
   public let directory: String
   public var url: String { "nats://127.0.0.1:\(port)" }
 
   private let program: String
-  /// What the server is told beside the rest.
+  /// Further arguments of the server.
   private let extra: Mutex<[String]>
   private let process = Mutex<Running?>(nil)
 
@@ -29,7 +29,7 @@ public final class NATSServerProcess: Sendable {
   /// Starts a server and waits until it answers.
   /// - Parameters:
   ///   - program: the server's path; the usual one when it is left out.
-  ///   - arguments: what it is told beside the rest.
+  ///   - arguments: further arguments.
   public static func start(
     program: String? = nil, arguments: [String] = []
   ) async throws -> NATSServerProcess {
@@ -39,8 +39,7 @@ public final class NATSServerProcess: Sendable {
     return server
   }
 
-  /// Starts servers with a replicated JetStream. Whoever asks it too early is told that it is not
-  /// ready.
+  /// Starts a cluster with a replicated JetStream, which may not be ready at once.
   public static func startCluster(
     of count: Int, program: String? = nil
   ) async throws -> [NATSServerProcess] {
@@ -157,7 +156,7 @@ public final class NATSServerProcess: Sendable {
       guard ContinuousClock.now < deadline else {
         throw Failure(description: "nats-server does not answer on port \(port); its log: \(log)")
       }
-      // Nothing tells when another process listens.
+      // There is no notification of another process's listening.
       try await Task.sleep(for: .milliseconds(5))
     }
   }
@@ -211,7 +210,7 @@ public final class NATSServerProcess: Sendable {
   /// has to be free again when the server restarts.
   package static func freePort() throws -> UInt16 { try freePorts(1)[0] }
 
-  /// So many, each another.
+  /// Free ports, all different.
   package static func freePorts(_ count: Int) throws -> [UInt16] {
     var ports: [UInt16] = []
     for _ in 0..<(100 * count) where ports.count < count {
@@ -226,7 +225,7 @@ public final class NATSServerProcess: Sendable {
     return ports
   }
 
-  /// Closed in programs that are started meanwhile, which would otherwise hold the port.
+  /// Close-on-exec: programs that are started meanwhile would otherwise hold the port.
   private static func newSocket() -> Int32 {
     socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
   }

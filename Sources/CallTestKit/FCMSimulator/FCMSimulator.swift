@@ -29,14 +29,14 @@ package final class FCMSimulator: Sendable {
     var badDevices: [String: String] = [:]
   }
   let state = Mutex(State())
-  /// In place of the simulator's own answers; requests are checked all the same.
+  /// Replaces the simulator's own replies. Requests are checked all the same.
   package let sendScript = ReplyScript()
   package let tokenScript = ReplyScript()
 
   package let project = "callmesh-test"
   package let email = "push@callmesh-test.iam.gserviceaccount.com"
   package let keyID = "0123456789abcdef0123456789abcdef01234567"
-  /// Whom assertions are for, whatever the address at which they arrive.
+  /// The audience of assertions, whatever the address at which they arrive.
   package let audience = "https://oauth2.googleapis.com/token"
   let key: _RSA.Signing.PrivateKey
   let nowSeconds: @Sendable () -> Int64
@@ -44,7 +44,7 @@ package final class FCMSimulator: Sendable {
   /// The service account's key file; removed by `stop`.
   package let serviceAccountFile: String
 
-  /// - Parameter nowSeconds: the time by which it judges, in seconds since 1970.
+  /// - Parameter nowSeconds: the simulator's clock, in seconds since 1970.
   package static func start(
     authority: LoopbackAuthority?, protocols: [String] = ["h2", "http/1.1"],
     nowSeconds: @escaping @Sendable () -> Int64
@@ -88,7 +88,7 @@ package final class FCMSimulator: Sendable {
   package var tokenEndpoint: String { origin + "/token" }
   package var connectionCount: Int { server.withLock { $0?.connectionCount } ?? 0 }
   package var accepted: [Accepted] { state.withLock { $0.accepted } }
-  /// What the sender did against the contract. Empty at the end of a good test.
+  /// The sender's violations of the contract. Empty at the end of a good test.
   package var violations: [String] { state.withLock { $0.violations } }
   /// Requests for access tokens.
   package var exchanges: Int { state.withLock { $0.exchanges } }

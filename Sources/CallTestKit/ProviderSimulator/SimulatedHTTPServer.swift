@@ -21,14 +21,14 @@ package struct SimulatedRequest: Sendable {
   package func header(_ name: String) -> String? { headers.first { $0.name == name }?.value }
 }
 
-/// What a simulated provider does with a request.
+/// A simulated provider's reply to a request.
 package enum SimulatedReply: Sendable {
   case answer(status: Int, headers: [(String, String)] = [], body: String = "")
-  /// Takes it, and never says a word.
+  /// Reads the request and never answers.
   case blackHole
-  /// Takes it, and drops the connection without an answer.
+  /// Reads the request and drops the connection.
   case hangUp
-  /// Promises more than it sends, then drops the connection.
+  /// Sends less than its content length, then drops the connection.
   case truncated(status: Int)
 }
 
@@ -64,7 +64,7 @@ package final class SimulatedHTTPServer: Sendable {
   package var connectionCount: Int { connections.state.withLock { $0.count } }
 
   /// - Parameters:
-  ///   - authority: of whose certificates it has one; nil: clear text.
+  ///   - authority: signs its certificate; nil: clear text.
   ///   - protocols: what it offers over TLS.
   ///   - respond: runs on a connection's event loop.
   package static func start(
@@ -184,7 +184,7 @@ package final class SimulatedHTTPServer: Sendable {
   }
 }
 
-/// Answers that a test wants in place of the simulator's own, in turn.
+/// A test's replies in place of the simulator's own, in order.
 package final class ReplyScript: Sendable {
   private let replies = Mutex<[SimulatedReply]>([])
   package init() {}

@@ -2,7 +2,7 @@ internal import CallWire
 internal import Crypto
 internal import Foundation
 
-/// What a push service checks before it looks for the subscription.
+/// The checks of a push service before it looks up the subscription.
 extension WebPushSimulator {
   /// The status to answer with, and what was wrong.
   func faultOfHeaders(_ request: SimulatedRequest) -> (Int, String)? {

@@ -20,7 +20,7 @@ package final class WebPushSimulator: Sendable {
     package var httpVersion: Int
   }
 
-  /// What a browser keeps of a subscription.
+  /// A browser's keys for a subscription.
   struct Browser {
     var key: P256.KeyAgreement.PrivateKey
     var secret: [UInt8]
@@ -35,7 +35,7 @@ package final class WebPushSimulator: Sendable {
     var bodies: [[UInt8]: [UInt8]] = [:]
   }
   let state = Mutex(State())
-  /// In place of the simulator's own answers; requests are checked all the same.
+  /// Replaces the simulator's own replies. Requests are checked all the same.
   package let script = ReplyScript()
   let nowSeconds: @Sendable () -> Int64
   private let server = Mutex<SimulatedHTTPServer?>(nil)
@@ -72,7 +72,7 @@ package final class WebPushSimulator: Sendable {
   package var origin: String { server.withLock { $0?.origin } ?? "" }
   package var port: Int { server.withLock { $0?.port } ?? 0 }
   package var accepted: [Accepted] { state.withLock { $0.accepted } }
-  /// What the sender did against the contract. Empty at the end of a good test.
+  /// The sender's violations of the contract. Empty at the end of a good test.
   package var violations: [String] { state.withLock { $0.violations } }
   package var requests: Int { state.withLock { $0.requests } }
 
@@ -98,7 +98,7 @@ package final class WebPushSimulator: Sendable {
 
   private func respond(to request: SimulatedRequest) -> SimulatedReply {
     let path = request.target.split(separator: "/")
-    // A sender that still tries another simulator, which had this port before: not our business.
+    // A retry for another simulator that had this port before.
     if path.count == 3, path[2] != name { return .answer(status: 404) }
     state.withLock { $0.requests += 1 }
     if let (status, what) = faultOfHeaders(request) {

@@ -1,6 +1,6 @@
 public import CallCore
 
-/// What a simulator saw of its senders (R36).
+/// A simulator's report on its senders (R36).
 public struct APNsReport: Sendable, Equatable {
   public struct Connection: Sendable, Equatable {
     /// Counted from 1, in the order they were accepted.
@@ -28,7 +28,7 @@ public struct APNsReport: Sendable, Equatable {
     }
   }
 
-  /// The first so many of them; all are counted.
+  /// The first `connectionsKept` connections; all are counted.
   public var connections: [Connection] = []
   public var connectionsTotal = 0
   public var connectionsOpenMax = 0

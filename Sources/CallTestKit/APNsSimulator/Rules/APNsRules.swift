@@ -1,7 +1,7 @@
 package import CallCore
 
-/// What APNs accepts of one request, and what it would only frown at. Pure: everything it needs is
-/// handed in, so each rule is tested at its exact boundary.
+/// The rules of one request: whether APNs accepts it, and whether it violates a contract. A pure
+/// function of its arguments, so that tests reach each exact boundary.
 ///
 /// Where Apple's pages leave the order of checks open, it is: method, path, header fields given
 /// twice, `apns-id`, provider token, push type, topic, priority, expiration, collapse id, payload,
@@ -23,7 +23,7 @@ package struct APNsRules: Sendable {
     self.tokenPushesPerSecond = tokenPushesPerSecond
   }
 
-  /// What a server knows and all its connections share.
+  /// The server's state that all its connections share.
   package struct Knowledge: Sendable {
     package var teams: APNsTeams
     package var book: APNsTokenBook

@@ -1,10 +1,10 @@
 package import CallCore
 
-/// What APNs keeps for devices that it cannot reach: one push per bundle and device, the last (R34).
+/// Pushes that APNs stores for unreachable devices: the last one of each bundle and device (R34).
 package struct APNsShelf: Sendable {
-  /// Pushes that were given up: for a device that was away, with an expiration of 0.
+  /// Pushes that were discarded: for an unreachable device, with an expiration of 0.
   package private(set) var dropped = 0
-  /// Pushes that a later one for the same bundle drove out.
+  /// Pushes that a later one for the same bundle replaced.
   package private(set) var replaced = 0
   /// Pushes that expired while they were kept.
   package private(set) var expired = 0

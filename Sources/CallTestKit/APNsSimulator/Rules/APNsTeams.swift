@@ -1,11 +1,12 @@
-/// The teams a server knows, their bundles and keys, and what it found of provider tokens.
+/// The teams that a server knows, with their bundles and keys, and a cache of verified provider
+/// tokens.
 public struct APNsTeams: Sendable {
   /// The bundle ids of each team.
   public private(set) var bundles: [String: Set<String>] = [:]
   package private(set) var keys: [String: APNsProviderKey] = [:]
 
-  /// Signatures are checked once a token: a sender uses one for tens of minutes. What was found of a
-  /// token holds as long as the keys do. Over the limit all are forgotten.
+  /// A token's signature is verified once: a sender uses a token for tens of minutes. Policy at the
+  /// limit: the cache is emptied.
   private var read: [Substring: ProviderToken?] = [:]
   static let tokensReadMax = 4096
 
@@ -21,7 +22,7 @@ public struct APNsTeams: Sendable {
     bundles[team, default: []].insert(bundle)
   }
 
-  /// What a token says; nil if it is invalid.
+  /// A token's claims; nil if it is invalid.
   package mutating func token(_ text: Substring, _ leniency: APNsLeniency) -> ProviderToken? {
     if let known = read[text] { return known }
     let token = ProviderToken(text, keys: keys, leniency: leniency)

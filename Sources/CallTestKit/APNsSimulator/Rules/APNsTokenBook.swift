@@ -79,8 +79,8 @@ public struct APNsTokenBook: Sendable {
   }
 }
 
-/// How often each token was pushed to within the second that runs (R33). Forgets at each new second,
-/// so it holds no more than one second's tokens.
+/// Counts the pushes to each token in the current second (R33). It is emptied each second, which
+/// bounds it.
 package struct TokenRate: Sendable {
   private var second: Int64 = .min
   private var counts: [String: Int] = [:]

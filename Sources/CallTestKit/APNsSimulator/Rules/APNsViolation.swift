@@ -1,6 +1,6 @@
-/// What a well-behaved sender never does, whether APNs would refuse it or put up with it.
+/// What a correct sender never does, whether APNs would refuse or tolerate it.
 ///
-/// A refused push is not a violation by itself: a token may be gone. What no sender can mean is.
+/// A refused push alone is not a violation: a token may be gone.
 public enum APNsViolation: String, Sendable, CaseIterable {
   // Connections.
   /// The TLS handshake agreed on no `h2`.

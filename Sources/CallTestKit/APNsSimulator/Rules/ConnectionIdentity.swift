@@ -1,6 +1,6 @@
 package import CallCore
 
-/// Who speaks on a connection: bound by the first good provider token (R12 to R15).
+/// The sender's identity on a connection, bound by the first valid provider token (R12 to R15).
 package struct ConnectionIdentity: Sendable {
   package struct Limits: Sendable {
     /// A token older than this is expired, in seconds. Exactly this old it is not.
@@ -15,7 +15,7 @@ package struct ConnectionIdentity: Sendable {
     }
   }
 
-  /// When each token was first used, the latest last; for the report.
+  /// When each token was first used, in order, for the report.
   package private(set) var tokenUses: [Timestamp] = []
   static let tokenUsesMax = 1000
 
@@ -41,7 +41,7 @@ package struct ConnectionIdentity: Sendable {
     authorization: String?, teams: inout APNsTeams, environment: APNsEnvironment,
     limits: Limits, leniency: APNsLeniency, now: Timestamp
   ) -> Refusal? {
-    // Expired once, a connection never recovers, whatever token comes next.
+    // After an expired token a connection never recovers, whatever token comes next.
     if wedged { return Refusal(.expiredProviderToken, .usedWedgedConnection) }
     // The scheme in lower case, as Apple writes it: strict, since HTTP would take any case.
     guard let authorization, authorization.hasPrefix("bearer ") else {
@@ -85,7 +85,7 @@ package struct ConnectionIdentity: Sendable {
   }
 }
 
-/// Why a request is refused, and whose mistake that was.
+/// Why a request is refused, and the violation that it shows, if any.
 package struct Refusal: Error, Equatable {
   package var reason: APNsReason
   package var violation: APNsViolation?

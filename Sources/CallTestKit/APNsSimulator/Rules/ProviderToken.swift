@@ -2,7 +2,7 @@ internal import CallWire
 package import Crypto
 internal import Foundation
 
-/// What a provider token (a JWT, RFC 7519) says, once its form and its signature were found good.
+/// The claims of a provider token (a JWT, RFC 7519) whose form and signature are valid.
 package struct ProviderToken: Sendable, Equatable {
   package var keyID: String
   package var team: String
@@ -78,7 +78,8 @@ public struct APNsProviderKey: Sendable {
   }
 }
 
-/// What the real APNs is seen to put up with although no document says so. A strict server does not.
+/// Deviations that the real APNs is seen to tolerate although no document says so. A strict server
+/// does not.
 public struct APNsLeniency: OptionSet, Sendable {
   public let rawValue: UInt8
   public init(rawValue: UInt8) { self.rawValue = rawValue }

@@ -1,11 +1,11 @@
 public import CallCore
 
-/// What a simulator does wrong on purpose, and when: the faults of a real APNs and of the network
-/// before it (R25 to R34).
+/// A simulator's deliberate faults and their times: those of the real APNs, and of the network to
+/// it (R25 to R34).
 public struct APNsScript: Sendable {
-  /// All that match a request take effect.
+  /// All rules that match a request take effect.
   public var rules: [Rule]
-  /// Of whole connections; the first that matches counts.
+  /// Faults of whole connections. The first that matches a connection takes effect.
   public var connections: [ConnectionRule]
   /// For `Rule.share`.
   public var seed: UInt64
@@ -16,24 +16,24 @@ public struct APNsScript: Sendable {
     self.seed = seed
   }
 
-  /// One fault, and the requests it strikes.
+  /// A fault and the requests that it strikes.
   public struct Rule: Sendable {
     public var fault: APNsFault
     /// Connections are counted from 1; nil: all.
     public var connections: ClosedRange<Int>?
     /// Device tokens, in lower case; nil: all.
     public var tokens: Set<String>?
-    /// Of the requests that match the rest, the first that is struck, counted from 1.
+    /// The first request to be struck, counted from 1 among those that match the other conditions.
     public var from: Int
-    /// 1: each from there on; 3: each third.
+    /// Strikes every so many requests from `from` on; 1: all.
     public var every: Int
-    /// At most so often; nil: without end.
+    /// The most requests to be struck; nil: no limit.
     public var times: Int?
-    /// Struck with this probability.
+    /// The probability with which a matching request is struck.
     public var share: Double
-    /// Only while the server's clock is within; nil: always.
+    /// Strikes only in this range of the server's clock; nil: always.
     public var during: Range<Timestamp>?
-    /// Counts requests of each connection by itself, not of all together.
+    /// Counts the requests of each connection separately.
     public var perConnection: Bool
 
     public init(
@@ -63,27 +63,28 @@ public struct APNsScript: Sendable {
   }
 }
 
-/// What befalls one request.
+/// A fault of one request.
 public enum APNsFault: Sendable, Equatable {
-  /// Answered so, whatever the rules say. The device gets nothing.
+  /// Answers with this reason, whatever the rules say. The device gets nothing.
   case answer(APNsReason, timestamp: Timestamp? = nil)
-  /// Answered so much later.
+  /// Answers this much later.
   case delay(Duration)
-  /// Held until so many requests are held on the connection, or the first was for so long; then all
-  /// of them are dealt with at once.
+  /// Holds requests until this many are held on the connection, or the first one for this long;
+  /// then releases all of them at once.
   case gather(Int, within: Duration, then: Release)
-  /// Never answered; the device gets nothing. PINGs are answered.
+  /// Never answers. The device gets nothing. PINGs are still answered.
   case noAnswer
   /// The device gets the push, the sender no answer.
   case deliverWithoutAnswer
   /// RST_STREAM(REFUSED_STREAM): not processed, safe to send again.
   case refuse
-  /// So many RST_STREAM with this error code. The device gets nothing.
+  /// Sends this many RST_STREAM with this error code. The device gets nothing.
   case reset(code: UInt32, times: Int = 1)
   case goAway(GoAway)
-  /// TCP reset, without a word. The request is not processed.
+  /// Resets the TCP connection. The request is not processed.
   case cut
-  /// So many SETTINGS that change the limit of streams to and fro; the last restores it.
+  /// Sends this many SETTINGS that change the limit of streams back and forth; the last one
+  /// restores it.
   case flipSettings(Int)
   /// SETTINGS with this limit of streams, until another.
   case limitStreams(Int)
@@ -93,10 +94,10 @@ public enum APNsFault: Sendable, Equatable {
   public enum Release: Sendable, Equatable {
     case inOrder
     case reversed
-    /// GOAWAY that names the so-many-th of the held as the last: answers those up to it, drops the
-    /// rest. The connection closes when the answers are out.
+    /// Sends a GOAWAY whose last stream is that of the given number among the held requests,
+    /// answers those up to it and drops the rest. The connection closes after the answers.
     case goAway(reason: APNsReason?, answering: Int)
-    /// Answers those up to the so-many-th, drops the rest, resets the connection. The devices got all.
+    /// Answers this many, drops the rest and resets the connection. The devices get all pushes.
     case cut(answering: Int)
   }
 
@@ -104,19 +105,19 @@ public enum APNsFault: Sendable, Equatable {
     public enum Last: Sendable, Equatable {
       /// The request that triggers it is the last to be answered.
       case this
-      /// It is the first not to be answered.
+      /// The triggering request is the first that is not answered.
       case before
-      /// Nothing that is in flight is answered.
+      /// No request in flight is answered.
       case zero
     }
     public var reason: APNsReason?
     /// Of HTTP/2; 0: no error.
     public var code: UInt32
     public var last: Last
-    /// First a GOAWAY that names 2^31-1, and the real one only so much later: in between all is
-    /// answered.
+    /// Sends a first GOAWAY with 2^31-1, and the real one this much later. In between all requests
+    /// are answered.
     public var warning: Duration?
-    /// Once the answers are out: whether the connection is closed; if not, that is left to the client.
+    /// Whether to close the connection after the answers; if not, the client has to.
     public var closes: Bool
     /// Closes with a TCP reset.
     public var abruptly: Bool
@@ -148,14 +149,14 @@ public struct APNsResponseShape: OptionSet, Sendable {
   public static let emptyEnd = APNsResponseShape(rawValue: 1 << 3)
 }
 
-/// What befalls a whole connection.
+/// A fault of a whole connection.
 public enum APNsConnectionFault: Sendable, Equatable {
   /// TCP accepts, TLS never answers.
   case silent
-  /// TCP reset as soon as it is accepted.
+  /// Resets the connection as soon as it is accepted.
   case cut
-  /// TLS and the first SETTINGS, then no answer to anything, PING neither.
+  /// Completes TLS and sends the first SETTINGS, then answers nothing, not even PING.
   case blackHole
-  /// TLS, then not even SETTINGS.
+  /// Completes TLS and sends nothing, not even SETTINGS.
   case noSettings
 }

@@ -1,11 +1,11 @@
 package import CallCore
 
-/// Where a script stands: how many requests each rule saw, and how often it struck.
+/// The progress of a script: for each rule, the requests that it matched and those that it struck.
 package struct APNsScriptState: Sendable {
   package private(set) var script: APNsScript
   private var seen: [Int]
   private var struck: [Int]
-  /// Of rules that count per connection: by connection, then by rule.
+  /// For rules that count per connection: by connection, then by rule.
   private var seenOn: [Int: [Int]] = [:]
   private var chance: SplitMix64
 

@@ -80,7 +80,8 @@ public final class APNsSimulator: Sendable {
       options.eventLoopGroup ?? MultiThreadedEventLoopGroup(numberOfThreads: options.threads)
     do {
       let authority = try LoopbackAuthority()
-      // The port is known before the server is: connections wait in the backlog until it accepts.
+      // The port is known before the simulator is made: connections wait in the backlog until it
+      // accepts.
       let ready = Mutex<APNsSimulator?>(nil)
       let listener = try await bootstrap(group) { ready.withLock { $0 } }
         .bind(host: options.host, port: options.port).get()
@@ -133,16 +134,16 @@ public final class APNsSimulator: Sendable {
     core.withLock { $0.ended(number, now: options.clock()) }
   }
 
-  // MARK: What tests and tools ask of it
+  // MARK: Tests and tools
 
-  /// A copy of all that was counted: for the end of a run.
+  /// A copy of all counts, for the end of a run.
   public var report: APNsReport { core.withLock { $0.reportNow } }
-  /// How many pushes were accepted, and how many rules broken: cheap enough to ask while under load.
+  /// The number of accepted pushes and of violations. Cheap enough to read under load.
   public var progress: (accepted: Int, violations: Int) {
     core.withLock { ($0.report.accepted, $0.report.violationsTotal) }
   }
 
-  /// A device got this token for an app.
+  /// Registers a device's token for an app.
   /// - Parameter topic: the bundle id, with `.voip` for a token of PushKit.
   public func register(
     _ token: String, topic: String, environment: APNsEnvironment? = nil, device: String? = nil
@@ -153,7 +154,7 @@ public final class APNsSimulator: Sendable {
     }
   }
 
-  /// The token is gone, since `at`.
+  /// Marks a token as gone since `at`.
   public func unregister(_ token: String, at: Timestamp, reason: APNsReason = .unregistered) {
     core.withLock { $0.knowledge.book.drop(token, at: at, reason: reason) }
   }
@@ -162,12 +163,12 @@ public final class APNsSimulator: Sendable {
     core.withLock { $0.knowledge.teams.add(key, bundles: bundles) }
   }
 
-  /// From now on this script, from its beginning.
+  /// Replaces the script; the new one starts from its beginning.
   public func play(_ script: APNsScript) {
     core.withLock { $0.script = APNsScriptState(script) }
   }
 
-  /// A device cannot be reached: of what is pushed to it the last per bundle is kept.
+  /// Makes a device unreachable: the last push of each bundle to it is kept.
   public func takeAway(device: String) { core.withLock { $0.shelf.leave(device) } }
 
   public func bringBack(device: String) {
@@ -175,15 +176,15 @@ public final class APNsSimulator: Sendable {
     for push in pushes { hand(push) }
   }
 
-  /// Notes what the devices found wrong with a push: it counts as the sender's violation.
+  /// Counts a violation of the sender that a device found.
   public func note(_ violation: APNsViolation, about push: APNsPush) {
     core.withLock { $0.report.note(violation, connection: push.connection, about: push.id) }
   }
 
-  /// All connections say GOAWAY now.
+  /// Sends GOAWAY on all connections.
   public func goAway(_ goAway: APNsFault.GoAway = .init()) { tell(.goAway(goAway)) }
   public func limitStreams(_ limit: Int) { tell(.limitStreams(limit)) }
-  /// All connections end with a TCP reset.
+  /// Resets all TCP connections.
   public func cutConnections() {
     let channels = sockets.withLock { Array($0.connections.values) }
     for channel in channels { channel.eventLoop.execute { resetChannel(channel) } }
@@ -194,7 +195,7 @@ public final class APNsSimulator: Sendable {
     for channel in channels { channel.pipeline.fireUserInboundEventTriggered(command) }
   }
 
-  /// Connections are refused until `listenAgain`; those that are open stay.
+  /// Refuses new connections until `listenAgain`; open ones stay.
   public func stopListening() async {
     let listener = sockets.withLock { sockets in
       defer { sockets.listener = nil }
@@ -221,7 +222,7 @@ public final class APNsSimulator: Sendable {
   }
 }
 
-// MARK: What its connections tell it
+// MARK: Reports of its connections
 
 extension APNsSimulator {
   func judge(

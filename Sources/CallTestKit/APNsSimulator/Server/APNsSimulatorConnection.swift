@@ -4,8 +4,8 @@ internal import NIOPosix
 internal import NIOSSL
 internal import NIOTLS
 
-/// One connection: hands bytes to the transport and requests to the rules, and does what the script
-/// wants done. Lives on its channel's event loop.
+/// One connection: passes bytes to the transport and requests to the rules, and applies the
+/// script's faults. Runs on its channel's event loop.
 final class APNsSimulatorConnection: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
@@ -18,11 +18,11 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
   var context: ChannelHandlerContext?
   /// The limit of streams once a push was accepted; a script may change it.
   var streamsMax: Int
-  /// Requests that wait for others.
+  /// Requests that are held by the fault `gather`.
   var held: [Pending] = []
   var release: (APNsFault.Release, Scheduled<Void>)?
   private var badTokens = 0
-  /// Streams that count in the budget.
+  /// Streams that count against the budget.
   private var spent: Set<UInt32> = []
   private var input = ByteBuffer()
   private var events: [APNsTransport.Event] = []
@@ -32,7 +32,7 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
   private var isClosing = false
   private var isStarted = false
 
-  /// A request that was judged and has no answer yet.
+  /// A judged request without an answer.
   struct Pending {
     var stream: UInt32
     var verdict: APNsRules.Verdict
@@ -81,7 +81,7 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
     input.writeBuffer(&bytes)
     transport.receive(&input, into: &events)
     input.discardReadBytes()
-    // A black hole reads and says nothing.
+    // A black hole reads and answers nothing.
     if fault == .blackHole {
       events.removeAll()
       transport.output.clear()
@@ -102,7 +102,7 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
-    // Who does not read its answers is not read from.
+    // Stops reading from a client that does not read its answers.
     try? context.channel.syncOptions?.setOption(.autoRead, value: context.channel.isWritable)
     context.fireChannelWritabilityChanged()
   }
@@ -123,7 +123,7 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
     context.close(promise: nil)
   }
 
-  /// Answers a request: counts, says it, and moves the limit of streams as APNs does (R2, R4, R29).
+  /// Answers a request, counts it, and changes the limit of streams as APNs does (R2, R4, R29).
   func answer(_ pending: Pending) {
     guard transport.isOpen(pending.stream) else { return }
     if let last = transport.goAwayLast, pending.stream > last { return }
@@ -147,7 +147,7 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
     }
   }
 
-  /// Whether the budget has room for one more.
+  /// Takes a stream from the budget; false if there is none left.
   func spend(_ stream: UInt32) -> Bool {
     guard let budget = simulator.options.streamBudget else { return true }
     settleBudget()
@@ -167,7 +167,7 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
     if let push { simulator.deliver(push) }
   }
 
-  /// Sends what the transport has to say, and closes when it has said all.
+  /// Sends the transport's output, and closes the connection once it is finished.
   func flush() {
     guard let context, fault != .blackHole || !isStarted || transport.output.readableBytes > 0
     else { return }
@@ -219,7 +219,7 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
   }
 }
 
-/// Ends a TCP connection with RST, past TLS.
+/// Resets a TCP connection, without TLS's closure.
 func resetChannel(_ channel: any Channel) {
   if let socket = channel as? any SocketOptionProvider {
     socket.setSoLinger(linger(l_onoff: 1, l_linger: 0)).whenComplete { _ in }

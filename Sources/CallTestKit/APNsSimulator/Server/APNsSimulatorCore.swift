@@ -1,6 +1,6 @@
 internal import CallCore
 
-/// What the connections of a simulator share; held by one lock.
+/// The state that a simulator's connections share, under one lock.
 struct APNsSimulatorCore {
   var rules: APNsRules
   var knowledge: APNsRules.Knowledge
@@ -15,7 +15,7 @@ struct APNsSimulatorCore {
     self.script = APNsScriptState(script)
   }
 
-  /// What a connection does with a request.
+  /// The verdict on a request, and the faults that strike it.
   struct Decision {
     var verdict: APNsRules.Verdict
     var faults: [APNsFault]

@@ -1,7 +1,6 @@
 internal import Synchronization
 
-/// One limit of streams for all nodes of a provider's cluster: what one node has open, another one
-/// cannot take. Give the same to several simulators.
+/// A limit of streams that several simulators share, as the nodes of a provider's cluster may.
 public final class APNsStreamBudget: Sendable {
   private struct State {
     var open = 0
@@ -13,7 +12,7 @@ public final class APNsStreamBudget: Sendable {
 
   public init(_ most: Int) { self.most = most }
 
-  /// The most streams that were open at a time.
+  /// The most streams that were open at the same time.
   public var openMax: Int { state.withLock { $0.openMax } }
   public var refused: Int { state.withLock { $0.refused } }
 
