@@ -16,8 +16,13 @@ for sanitizer in "${@:-address thread}"; do
     echo "== $one"
     swift build -c debug --build-tests --sanitize "$one" --scratch-path ".build-$one" \
       -Xswiftc -use-ld=lld
+    preload=()
+    if [[ $one == thread ]]; then
+      clang -shared -fPIC -O1 deploy/dev/tsan-mutex.c -o .build-thread/tsan-mutex.so
+      preload=(LD_PRELOAD="$PWD/.build-thread/tsan-mutex.so")
+    fi
     # Leaks are looked for by tests of memory. A data race fails the run.
-    ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=0:exitcode=66 SWIFT_BACKTRACE=enable=no \
+    env "${preload[@]}" ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=0:exitcode=66 SWIFT_BACKTRACE=enable=no \
       swift test -c debug --skip-build --sanitize "$one" --scratch-path ".build-$one" \
       --filter "$tests"
   done
