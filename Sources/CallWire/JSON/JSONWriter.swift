@@ -47,7 +47,7 @@ package struct JSONWriter {
 
   package mutating func member(_ key: StaticString, _ number: some BinaryInteger) {
     self.key(key)
-    append(String(number))
+    self.number(number)
   }
 
   package mutating func member(_ key: StaticString, _ flag: Bool) {
@@ -111,6 +111,18 @@ package struct JSONWriter {
 
   mutating func append(_ text: String) { bytes.append(contentsOf: text.utf8) }
 
+  /// Digit by digit: `description` costs a thousand instructions.
+  mutating func number(_ number: some BinaryInteger) {
+    if number.signum() < 0 { bytes.append(UInt8(ascii: "-")) }
+    let first = bytes.count
+    var rest = UInt64(number.magnitude)
+    repeat {
+      bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
+      rest /= 10
+    } while rest > 0
+    bytes[first...].reverse()
+  }
+
   mutating func string(_ text: String) {
     var text = text
     text.withUTF8 { string(utf8: $0) }
@@ -119,13 +131,16 @@ package struct JSONWriter {
   mutating func string(utf8: UnsafeBufferPointer<UInt8>) {
     bytes.append(UInt8(ascii: "\""))
     var plain = 0  // Where the run of bytes begins that need no escaping.
-    for (index, byte) in utf8.enumerated()
-    where byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
-      bytes.append(contentsOf: utf8[plain..<index])
+    for index in utf8.indices {
+      let byte = utf8[index]
+      guard byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") else {
+        continue
+      }
+      bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[plain..<index]))
       escape(byte)
       plain = index + 1
     }
-    bytes.append(contentsOf: utf8[plain...])
+    bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[plain...]))
     bytes.append(UInt8(ascii: "\""))
   }
 

@@ -7,7 +7,8 @@ internal import CProtobufC
 /// The schema is the only description of a message; `MessageReader` and `MessageWriter` work from this one.
 /// It is unchecked since it points to the generated descriptor, a constant; nothing here changes.
 final class MessageShape: @unchecked Sendable {
-  struct Field {
+  /// A class, since a copy of a value would retain each of its members.
+  final class Field: Sendable {
     /// The schema's `hang_up` is `hangUp` here.
     let key: String
     /// What a member begins with: `"hangUp":`.
@@ -25,6 +26,31 @@ final class MessageShape: @unchecked Sendable {
     let message: MessageShape?
     /// Of a field that holds cases of an enum: their names and numbers.
     let cases: [(name: String, number: Int32)]
+
+    init(_ field: ProtobufCFieldDescriptor, of message: String) {
+      key = camelCase(String(cString: field.name))
+      quotedKey = Array("\"\(key)\":".utf8)
+      number = field.id
+      type = field.type
+      isRepeated = field.label == PROTOBUF_C_LABEL_REPEATED
+      isChoice = field.flags & UInt32(PROTOBUF_C_FIELD_FLAG_ONEOF.rawValue) != 0
+      isAlwaysWritten = alwaysWritten.contains("\(message).\(key)")
+      offset = Int(field.offset)
+      quantifierOffset = Int(field.quantifier_offset)
+      self.message =
+        field.type == PROTOBUF_C_TYPE_MESSAGE
+        ? MessageShape(field.descriptor.assumingMemoryBound(to: ProtobufCMessageDescriptor.self))
+        : nil
+      cases =
+        field.type == PROTOBUF_C_TYPE_ENUM
+        ? MessageShape.cases(
+          field.descriptor.assumingMemoryBound(to: ProtobufCEnumDescriptor.self).pointee)
+        : []
+    }
+
+    func isNamed(_ name: UnsafeRawBufferPointer) -> Bool {
+      quotedKey.count == name.count + 3 && quotedKey[1...name.count].elementsEqual(name)
+    }
   }
 
   let fields: [Field]
@@ -53,29 +79,8 @@ final class MessageShape: @unchecked Sendable {
     self.descriptor = descriptor
     let name = String(cString: descriptor.pointee.short_name)
     fields = (0..<Int(descriptor.pointee.n_fields)).map { index in
-      Self.field(descriptor.pointee.fields[index], of: name)
+      Field(descriptor.pointee.fields[index], of: name)
     }
-  }
-
-  private static func field(_ field: ProtobufCFieldDescriptor, of message: String) -> Field {
-    let key = camelCase(String(cString: field.name))
-    var shape: MessageShape?
-    if field.type == PROTOBUF_C_TYPE_MESSAGE {
-      shape = MessageShape(
-        field.descriptor.assumingMemoryBound(to: ProtobufCMessageDescriptor.self))
-    }
-    var cases: [(String, Int32)] = []
-    if field.type == PROTOBUF_C_TYPE_ENUM {
-      cases = self.cases(
-        field.descriptor.assumingMemoryBound(to: ProtobufCEnumDescriptor.self).pointee)
-    }
-    return Field(
-      key: key, quotedKey: Array("\"\(key)\":".utf8), number: field.id, type: field.type,
-      isRepeated: field.label == PROTOBUF_C_LABEL_REPEATED,
-      isChoice: field.flags & UInt32(PROTOBUF_C_FIELD_FLAG_ONEOF.rawValue) != 0,
-      isAlwaysWritten: alwaysWritten.contains("\(message).\(key)"),
-      offset: Int(field.offset), quantifierOffset: Int(field.quantifier_offset), message: shape,
-      cases: cases)
   }
 
   /// `PUSH_PROVIDER_WEB_PUSH` of `PushProvider` is `webPush`.
@@ -95,7 +100,12 @@ final class MessageShape: @unchecked Sendable {
     }
   }
 
-  func field(_ key: JSONKey) -> Field? { fields.first { key.isEqual(to: $0.key) } }
+  func field(_ key: JSONKey) -> Field? {
+    switch key {
+    case .plain(let name): fields.first { $0.isNamed(name) }
+    case .unescaped(let name): fields.first { $0.key == name }
+    }
+  }
 
   /// An empty message of this shape; nil where the arena has reached its limit.
   func make(in arena: Arena) -> UnsafeMutableRawPointer? {

@@ -59,8 +59,8 @@ enum MessageWriter {
       switch field.type {
       case PROTOBUF_C_TYPE_BOOL: json.append(number == 0 ? "false" : "true")
       case PROTOBUF_C_TYPE_ENUM: json.string(field.cases.first { $0.number == number }?.name ?? "")
-      case PROTOBUF_C_TYPE_UINT64: json.append(String(UInt64(bitPattern: number)))
-      default: json.append(String(number))
+      case PROTOBUF_C_TYPE_UINT64: json.number(UInt64(bitPattern: number))
+      default: json.number(number)
       }
     }
   }

@@ -65,7 +65,7 @@ protocol Mapping {
   /// What is filled when a message is read.
   static var blank: Value { get }
   /// The generated initialiser.
-  static var make: (UnsafeMutablePointer<Message>?) -> Void { get }
+  static func make(_ m: UnsafeMutablePointer<Message>?)
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure)
 }
 

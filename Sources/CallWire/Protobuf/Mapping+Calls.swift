@@ -5,7 +5,9 @@ internal import CallCore
 
 enum HeaderMapping: Mapping {
   static var blank: CustomHeader { CustomHeader(name: "", value: "") }
-  static let make = callmesh__v1__header__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Header>?) {
+    callmesh__v1__header__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.text(&value.name, &m.name, "headers.name")
     try c.text(&value.value, &m.value, "headers.value")
@@ -14,7 +16,9 @@ enum HeaderMapping: Mapping {
 
 enum PartyMapping: Mapping {
   static var blank: Party { Party(user: "", device: "") }
-  static let make = callmesh__v1__party__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Party>?) {
+    callmesh__v1__party__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.text(&value.user, &m.user, "user")
     try c.device(&value.device, &m.device)
@@ -24,7 +28,9 @@ enum PartyMapping: Mapping {
 
 enum CallRefMapping: Mapping {
   static var blank: CallAddress { CallAddress(call: CallID(high: 0, low: 0)) }
-  static let make = callmesh__v1__call_ref__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__CallRef>?) {
+    callmesh__v1__call_ref__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.text(&value.callee, &m.callee, "call.callee")
     try c.id(&value.call, &m.id, "call.id")
@@ -50,7 +56,9 @@ extension Coder {
 
 enum SignalMapping: Mapping {
   static var blank: Signal { Signal(index: 0, kind: .candidate, body: "") }
-  static let make = callmesh__v1__signal_item__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__SignalItem>?) {
+    callmesh__v1__signal_item__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     c.number(&value.index, &m.index)
     try c.known(&value.kind, &m.kind, "kind")
@@ -62,7 +70,9 @@ enum CallStateMapping: Mapping {
   static var blank: CallState {
     CallState(call: CallID(high: 0, low: 0), callee: "", phase: .unknown)
   }
-  static let make = callmesh__v1__call_state__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__CallState>?) {
+    callmesh__v1__call_state__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.address(&value.callee, &value.call, &m.call)
     try c.known(&value.phase, &m.phase, "phase")
@@ -77,7 +87,9 @@ enum CallStateMapping: Mapping {
 
 enum CallListMapping: Mapping {
   static var blank: LiveCalls { LiveCalls() }
-  static let make = callmesh__v1__call_list__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__CallList>?) {
+    callmesh__v1__call_list__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.array(CallStateMapping.self, &value.placed, &m.n_placed, &m.placed)
     try c.array(CallStateMapping.self, &value.received, &m.n_received, &m.received)
@@ -87,7 +99,9 @@ enum CallListMapping: Mapping {
 enum AnswerResultMapping: Mapping {
   typealias Value = (won: Bool, call: CallState)
   static var blank: Value { (false, CallStateMapping.blank) }
-  static let make = callmesh__v1__answer_result__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__AnswerResult>?) {
+    callmesh__v1__answer_result__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     c.flag(&value.won, &m.won)
     try c.message(CallStateMapping.self, &value.call, &m.call, "answer.call")
@@ -96,7 +110,9 @@ enum AnswerResultMapping: Mapping {
 
 enum ErrorMapping: Mapping {
   static var blank: CallError { CallError(.internalError) }
-  static let make = callmesh__v1__error__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Error>?) {
+    callmesh__v1__error__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     var (code, name, sentence) = (UInt32(value.code.rawValue), value.code.name, value.message)
     var retryAfter = value.retryAfterMilliseconds
@@ -116,7 +132,9 @@ enum ErrorMapping: Mapping {
 /// A kind that this version does not know is `unknown`.
 enum NoticeMapping: Mapping {
   static var blank: Notice { Notice(kind: .unknown, message: "") }
-  static let make = callmesh__v1__notice__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Notice>?) {
+    callmesh__v1__notice__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     if C.reads {
       value.kind = UInt8(exactly: m.kind.rawValue).flatMap(Notice.Kind.init) ?? .unknown

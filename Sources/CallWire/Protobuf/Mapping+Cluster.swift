@@ -5,7 +5,9 @@ internal import CallCore
 
 enum EdgeBatchMapping: Mapping {
   static var blank: EdgeBatch { EdgeBatch(items: []) }
-  static let make = callmesh__v1__edge_batch__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__EdgeBatch>?) {
+    callmesh__v1__edge_batch__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .said)
     guard C.reads else {
@@ -26,7 +28,9 @@ enum EdgeBatchMapping: Mapping {
 
 private enum EdgeItemMapping: Mapping {
   static var blank: EdgeItem { EdgeItem(session: 0, body: .notice(NoticeMapping.blank)) }
-  static let make = callmesh__v1__edge_item__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__EdgeItem>?) {
+    callmesh__v1__edge_item__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     c.number(&value.session, &m.session)
     c.time(&value.ringsSince, microseconds: &m.rings_since_us)
@@ -35,25 +39,36 @@ private enum EdgeItemMapping: Mapping {
     c.ticket(
       &ticket, &m.ticket_high, &m.ticket_low, &m.ticket_times,
       &m.ticket_key)
-    var body = Choice(c, value.body, m.body_case)
+    var body = Choice(c, m.body_case, value.body.member)
     try body.message(
-      DeliveryMapping.self, CALLMESH__V1__EDGE_ITEM__BODY_DELIVERY, &m.delivery,
+      &value.body, DeliveryMapping.self, CALLMESH__V1__EDGE_ITEM__BODY_DELIVERY, &m.delivery,
       { .delivery($0) },
       { if case .delivery(let delivery) = $0 { delivery } else { nil } })
     try body.message(
-      ShardReplyMapping.self, CALLMESH__V1__EDGE_ITEM__BODY_REPLY, &m.reply,
+      &value.body, ShardReplyMapping.self, CALLMESH__V1__EDGE_ITEM__BODY_REPLY, &m.reply,
       { .reply(request: $0, $1) },
       { if case .reply(let request, let reply) = $0 { (request, reply) } else { nil } })
     try body.message(
-      KnownNoticeMapping.self, CALLMESH__V1__EDGE_ITEM__BODY_NOTICE, &m.notice,
+      &value.body, KnownNoticeMapping.self, CALLMESH__V1__EDGE_ITEM__BODY_NOTICE, &m.notice,
       { .notice($0) },
       { if case .notice(let notice) = $0 { notice } else { nil } })
     try body.message(
-      CloseMapping.self, CALLMESH__V1__EDGE_ITEM__BODY_CLOSE, &m.close, { .close($0) },
+      &value.body, CloseMapping.self, CALLMESH__V1__EDGE_ITEM__BODY_CLOSE, &m.close, { .close($0) },
       { if case .close(let notice) = $0 { notice } else { nil } })
-    try body.end(&value.body, &m.body_case, "item")
+    try body.end(&m.body_case, "item")
     if C.reads, case .reply(let request, .attached(let call, _)) = value.body {
       value.body = .reply(request: request, .attached(forCall: call, ticket: ticket))
+    }
+  }
+}
+
+extension EdgeItem.Body {
+  fileprivate var member: Callmesh__V1__EdgeItem__BodyCase {
+    switch self {
+    case .delivery: CALLMESH__V1__EDGE_ITEM__BODY_DELIVERY
+    case .reply: CALLMESH__V1__EDGE_ITEM__BODY_REPLY
+    case .notice: CALLMESH__V1__EDGE_ITEM__BODY_NOTICE
+    case .close: CALLMESH__V1__EDGE_ITEM__BODY_CLOSE
     }
   }
 }
@@ -61,7 +76,9 @@ private enum EdgeItemMapping: Mapping {
 /// Nodes refuse a kind that they do not know.
 private enum KnownNoticeMapping: Mapping {
   static var blank: Notice { NoticeMapping.blank }
-  static let make = callmesh__v1__notice__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Notice>?) {
+    callmesh__v1__notice__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try NoticeMapping.code(c, &value, &m)
     if C.reads, value.kind == .unknown { try c.fail(.field("kind")) }
@@ -70,7 +87,9 @@ private enum KnownNoticeMapping: Mapping {
 
 private enum CloseMapping: Mapping {
   static var blank: Notice { NoticeMapping.blank }
-  static let make = callmesh__v1__close_session__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__CloseSession>?) {
+    callmesh__v1__close_session__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.message(KnownNoticeMapping.self, &value, &m.notice, "notice")
   }
@@ -80,28 +99,30 @@ private enum CloseMapping: Mapping {
 private enum ShardReplyMapping: Mapping {
   typealias Value = (request: UInt64, reply: Reply)
   static var blank: Value { (0, .done) }
-  static let make = callmesh__v1__reply__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Reply>?) {
+    callmesh__v1__reply__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     c.number(&value.request, &m.id)
-    var reply = Choice(c, value.reply, m.result_case)
+    var reply = Choice(c, m.result_case, value.reply.member)
     try reply.message(
-      callmesh__v1__done__init, CALLMESH__V1__REPLY__RESULT_DONE, &m.done, is: .done)
+      &value.reply, callmesh__v1__done__init, CALLMESH__V1__REPLY__RESULT_DONE, &m.done, is: .done)
     try reply.message(
-      CallStateMapping.self, CALLMESH__V1__REPLY__RESULT_CALL, &m.call, { .call($0) },
+      &value.reply, CallStateMapping.self, CALLMESH__V1__REPLY__RESULT_CALL, &m.call, { .call($0) },
       { if case .call(let state) = $0 { state } else { nil } })
     try reply.message(
-      AnswerResultMapping.self, CALLMESH__V1__REPLY__RESULT_ANSWER, &m.answer,
+      &value.reply, AnswerResultMapping.self, CALLMESH__V1__REPLY__RESULT_ANSWER, &m.answer,
       { .answer(won: $0, $1) },
       { if case .answer(let won, let state) = $0 { (won, state) } else { nil } })
     try reply.message(
-      ErrorMapping.self, CALLMESH__V1__REPLY__RESULT_ERROR, &m.error, { .error($0) },
+      &value.reply, ErrorMapping.self, CALLMESH__V1__REPLY__RESULT_ERROR, &m.error, { .error($0) },
       { if case .error(let error) = $0 { error } else { nil } })
     try reply.message(
-      ShardAttachedMapping.self, CALLMESH__V1__REPLY__RESULT_ATTACHED, &m.attached,
+      &value.reply, ShardAttachedMapping.self, CALLMESH__V1__REPLY__RESULT_ATTACHED, &m.attached,
       { .attached(forCall: $0, ticket: nil) },
       { if case .attached(let call, _) = $0 { .some(call) } else { nil } })
     try reply.message(
-      RegisteredMapping.self, CALLMESH__V1__REPLY__RESULT_REGISTERED, &m.registered,
+      &value.reply, RegisteredMapping.self, CALLMESH__V1__REPLY__RESULT_REGISTERED, &m.registered,
       { .registered(expiresAt: $0.expiresAt, removed: $0.removed, capabilities: $0.capabilities) },
       {
         guard case .registered(let expiresAt, let removed, let capabilities) = $0 else {
@@ -111,15 +132,32 @@ private enum ShardReplyMapping: Mapping {
           device: "", expiresAt: expiresAt, removed: removed, capabilities: capabilities)
       })
     try reply.message(
-      CallListMapping.self, CALLMESH__V1__REPLY__RESULT_CALLS, &m.calls, { .calls($0) },
+      &value.reply, CallListMapping.self, CALLMESH__V1__REPLY__RESULT_CALLS, &m.calls,
+      { .calls($0) },
       { if case .calls(let calls) = $0 { calls } else { nil } })
-    try reply.end(&value.reply, &m.result_case, "result")
+    try reply.end(&m.result_case, "result")
+  }
+}
+
+extension Reply {
+  fileprivate var member: Callmesh__V1__Reply__ResultCase {
+    switch self {
+    case .done: CALLMESH__V1__REPLY__RESULT_DONE
+    case .call: CALLMESH__V1__REPLY__RESULT_CALL
+    case .answer: CALLMESH__V1__REPLY__RESULT_ANSWER
+    case .error: CALLMESH__V1__REPLY__RESULT_ERROR
+    case .attached: CALLMESH__V1__REPLY__RESULT_ATTACHED
+    case .registered: CALLMESH__V1__REPLY__RESULT_REGISTERED
+    case .calls: CALLMESH__V1__REPLY__RESULT_CALLS
+    }
   }
 }
 
 private enum ShardAttachedMapping: Mapping {
   static var blank: CallState? { nil }
-  static let make = callmesh__v1__attached__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Attached>?) {
+    callmesh__v1__attached__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.optional(CallStateMapping.self, &value, &m.for_call)
   }
@@ -132,7 +170,9 @@ enum HeartbeatMapping: Mapping {
     Heartbeat(
       node: "", role: .edge, incarnation: 0, state: .serving, version: "", shardCount: 0, reads: 1)
   }
-  static let make = callmesh__v1__heartbeat__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Heartbeat>?) {
+    callmesh__v1__heartbeat__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .said)
     try c.text(&value.node, &m.node, "node")
@@ -150,7 +190,9 @@ enum HeartbeatMapping: Mapping {
 
 private enum SilentEdgeMapping: Mapping {
   static var blank: SilentEdge { SilentEdge(edge: 0, since: .milliseconds(0)) }
-  static let make = callmesh__v1__silent_edge__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__SilentEdge>?) {
+    callmesh__v1__silent_edge__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     c.number(&value.edge, &m.edge)
     c.flag(&value.isLost, &m.is_lost)
@@ -162,7 +204,9 @@ private enum SilentEdgeMapping: Mapping {
 
 enum AnnounceRequestMapping: Mapping {
   static var blank: AnnounceRequest { AnnounceRequest(shard: 0, epoch: 0) }
-  static let make = callmesh__v1__announce_request__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__AnnounceRequest>?) {
+    callmesh__v1__announce_request__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .said)
     c.number(&value.shard, &m.shard)
@@ -173,7 +217,9 @@ enum AnnounceRequestMapping: Mapping {
 
 enum AnnounceDoneMapping: Mapping {
   static var blank: AnnounceDone { AnnounceDone(shard: 0, epoch: 0, edge: 0) }
-  static let make = callmesh__v1__announce_done__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__AnnounceDone>?) {
+    callmesh__v1__announce_done__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .said)
     c.number(&value.shard, &m.shard)
@@ -190,7 +236,9 @@ enum AnnounceDoneMapping: Mapping {
 
 enum LeaseMapping: Mapping {
   static var blank: Lease { Lease(owner: "", incarnation: 0, epoch: 0, released: false) }
-  static let make = callmesh__v1__lease__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Lease>?) {
+    callmesh__v1__lease__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .said)
     try c.text(&value.owner, &m.owner, "owner")
@@ -204,7 +252,9 @@ enum LeaseMapping: Mapping {
 
 enum ClusterRecordMapping: Mapping {
   static var blank: ClusterRecord { ClusterRecord(cluster: "", shardCount: 0) }
-  static let make = callmesh__v1__cluster_record__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__ClusterRecord>?) {
+    callmesh__v1__cluster_record__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .kept)
     try c.text(&value.cluster, &m.cluster, "cluster")

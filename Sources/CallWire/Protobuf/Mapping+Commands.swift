@@ -5,7 +5,9 @@ internal import CallCore
 
 enum CommandBatchMapping: Mapping {
   static var blank: CommandBatch { CommandBatch(edge: 0, commands: []) }
-  static let make = callmesh__v1__command_batch__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__CommandBatch>?) {
+    callmesh__v1__command_batch__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     // Who does not know of senders that are no edges would answer nobody.
     try c.format(
@@ -59,7 +61,9 @@ private enum CommandMapping: Mapping {
       session: SessionRef(edge: 0, number: 0), request: 0, user: UserKey(app: "", user: ""),
       device: "", callee: UserKey(app: "", user: ""), body: .callerGone([]))
   }
-  static let make = callmesh__v1__command__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Command>?) {
+    callmesh__v1__command__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     var session = value.session.number
     c.number(&session, &m.session)
@@ -108,45 +112,47 @@ private enum CommandMapping: Mapping {
   private static func body<C: Coder>(
     _ c: C, _ value: inout Command, _ m: inout Callmesh__V1__Command
   ) throws(C.Failure) {
-    var body = Choice(c, value.body, m.body_case)
+    var body = Choice(c, m.body_case, value.body.member)
     try body.message(
-      AckMapping.self, CALLMESH__V1__COMMAND__BODY_ACK, &m.ack, { .ack($0) },
+      &value.body, AckMapping.self, CALLMESH__V1__COMMAND__BODY_ACK, &m.ack, { .ack($0) },
       { if case .ack(let items) = $0 { items } else { nil } })
-    try verbs(&body, &m)
+    try verbs(&body, &value.body, &m)
     try body.message(
-      PlaceMapping.self, CALLMESH__V1__COMMAND__BODY_PLACE, &m.place, { .place($0) },
+      &value.body, PlaceMapping.self, CALLMESH__V1__COMMAND__BODY_PLACE, &m.place, { .place($0) },
       { if case .place(let request) = $0 { request } else { nil } })
     try body.message(
-      AttachMapping.self, CALLMESH__V1__COMMAND__BODY_ATTACH, &m.attach, { .attach($0) },
+      &value.body, AttachMapping.self, CALLMESH__V1__COMMAND__BODY_ATTACH, &m.attach,
+      { .attach($0) },
       { if case .attach(let attach) = $0 { attach } else { nil } })
     try body.message(
-      SessionClosedMapping.self, CALLMESH__V1__COMMAND__BODY_SESSION_CLOSED,
+      &value.body, SessionClosedMapping.self, CALLMESH__V1__COMMAND__BODY_SESSION_CLOSED,
       &m.session_closed, { .sessionClosed(graceful: $0) },
       { if case .sessionClosed(let graceful) = $0 { graceful } else { nil } })
     try body.message(
-      CallerGoneMapping.self, CALLMESH__V1__COMMAND__BODY_CALLER_GONE, &m.caller_gone,
+      &value.body, CallerGoneMapping.self, CALLMESH__V1__COMMAND__BODY_CALLER_GONE, &m.caller_gone,
       { .callerGone($0) },
       { if case .callerGone(let calls) = $0 { calls } else { nil } })
     try body.message(
-      RegisterMapping.self, CALLMESH__V1__COMMAND__BODY_REGISTER, &m.register_,
+      &value.body, RegisterMapping.self, CALLMESH__V1__COMMAND__BODY_REGISTER, &m.register_,
       { .register($0) },
       { if case .register(let request) = $0 { request } else { nil } })
     try body.message(
-      UnregisterMapping.self, CALLMESH__V1__COMMAND__BODY_UNREGISTER, &m.unregister,
+      &value.body, UnregisterMapping.self, CALLMESH__V1__COMMAND__BODY_UNREGISTER, &m.unregister,
       { .unregister($0) },
       { if case .unregister(let device) = $0 { device } else { nil } })
     try body.message(
-      PushReportMapping.self, CALLMESH__V1__COMMAND__BODY_PUSH_REPORT, &m.push_report,
+      &value.body, PushReportMapping.self, CALLMESH__V1__COMMAND__BODY_PUSH_REPORT, &m.push_report,
       { .pushReport($0) },
       { if case .pushReport(let report) = $0 { report } else { nil } })
     try body.message(
-      TokenTakenMapping.self, CALLMESH__V1__COMMAND__BODY_TOKEN_TAKEN, &m.token_taken,
+      &value.body, TokenTakenMapping.self, CALLMESH__V1__COMMAND__BODY_TOKEN_TAKEN, &m.token_taken,
       { .tokenTaken($0) },
       { if case .tokenTaken(let taken) = $0 { taken } else { nil } })
     try body.message(
-      CallsMapping.self, CALLMESH__V1__COMMAND__BODY_CALLS, &m.calls, { .calls(shard: $0) },
+      &value.body, CallsMapping.self, CALLMESH__V1__COMMAND__BODY_CALLS, &m.calls,
+      { .calls(shard: $0) },
       { if case .calls(let shard) = $0 { shard } else { nil } })
-    try body.end(&value.body, &m.body_case, "command")
+    try body.end(&m.body_case, "command")
     // A report is of the device that the command names.
     if C.reads, case .pushReport(var report) = value.body {
       report.device = value.device
@@ -155,62 +161,88 @@ private enum CommandMapping: Mapping {
   }
 
   private static func verbs<C: Coder>(
-    _ body: inout Choice<C, Command.Body>, _ m: inout Callmesh__V1__Command
+    _ body: inout Choice<C>, _ value: inout Command.Body,
+    _ m: inout Callmesh__V1__Command
   ) throws(C.Failure) {
     try body.message(
-      AnswerMapping.self, CALLMESH__V1__COMMAND__BODY_ANSWER, &m.answer,
+      &value, AnswerMapping.self, CALLMESH__V1__COMMAND__BODY_ANSWER, &m.answer,
       { .call($0, .answer(description: $1)) },
       { if case .call(let call, .answer(let text)) = $0 { (call, text) } else { nil } })
     try body.message(
-      DeclineMapping.self, CALLMESH__V1__COMMAND__BODY_DECLINE, &m.decline,
+      &value, DeclineMapping.self, CALLMESH__V1__COMMAND__BODY_DECLINE, &m.decline,
       { .call($0, .decline($1)) },
       { if case .call(let call, .decline(let scope)) = $0 { (call, scope) } else { nil } })
     try body.message(
-      SignalCommandMapping.self, CALLMESH__V1__COMMAND__BODY_DESCRIPTION, &m.description,
+      &value, SignalCommandMapping.self, CALLMESH__V1__COMMAND__BODY_DESCRIPTION, &m.description,
       { .call($0, .signal(.description, body: $1)) },
       {
         if case .call(let call, .signal(.description, let body)) = $0 { (call, body) } else { nil }
       })
     try body.message(
-      SignalCommandMapping.self, CALLMESH__V1__COMMAND__BODY_CANDIDATE, &m.candidate,
+      &value, SignalCommandMapping.self, CALLMESH__V1__COMMAND__BODY_CANDIDATE, &m.candidate,
       { .call($0, .signal(.candidate, body: $1)) },
       {
         if case .call(let call, .signal(.candidate, let body)) = $0 { (call, body) } else { nil }
       })
-    try body.bare(CALLMESH__V1__COMMAND__BODY_ALERTING, &m.alerting, .alerting, "alerting")
-    try body.bare(CALLMESH__V1__COMMAND__BODY_BUSY, &m.busy, .busy, "busy")
-    try body.bare(CALLMESH__V1__COMMAND__BODY_CANCEL, &m.cancel, .cancel, "cancel")
+    try body.bare(&value, CALLMESH__V1__COMMAND__BODY_ALERTING, &m.alerting, .alerting, "alerting")
+    try body.bare(&value, CALLMESH__V1__COMMAND__BODY_BUSY, &m.busy, .busy, "busy")
+    try body.bare(&value, CALLMESH__V1__COMMAND__BODY_CANCEL, &m.cancel, .cancel, "cancel")
     try body.bare(
-      CALLMESH__V1__COMMAND__BODY_CONNECTED, &m.connected, .connected, "connected")
-    try body.bare(CALLMESH__V1__COMMAND__BODY_HANG_UP, &m.hang_up, .hangUp, "hangUp")
-    try body.bare(CALLMESH__V1__COMMAND__BODY_RESUME, &m.resume, .resume, "resume")
-    try body.bare(CALLMESH__V1__COMMAND__BODY_QUERY, &m.query, .query, "query")
+      &value, CALLMESH__V1__COMMAND__BODY_CONNECTED, &m.connected, .connected, "connected")
+    try body.bare(&value, CALLMESH__V1__COMMAND__BODY_HANG_UP, &m.hang_up, .hangUp, "hangUp")
+    try body.bare(&value, CALLMESH__V1__COMMAND__BODY_RESUME, &m.resume, .resume, "resume")
+    try body.bare(&value, CALLMESH__V1__COMMAND__BODY_QUERY, &m.query, .query, "query")
   }
 }
 
-extension Choice where Value == Command.Body {
+extension Choice {
   /// A verb of which nothing is said but the call.
   @inline(__always)
   fileprivate mutating func bare(
-    _ member: some RawRepresentable<UInt32>, _ field: inout ProtobufCBinaryData, _ verb: CallVerb,
-    _ name: StaticString
+    _ value: inout Command.Body, _ member: some RawRepresentable<UInt32>,
+    _ field: inout ProtobufCBinaryData, _ verb: CallVerb, _ name: StaticString
   ) throws(C.Failure) {
+    guard finds(member) else { return }
     var id = CallID(high: 0, low: 0)
-    if !C.reads {
-      guard number == 0, case .call(let said, verb) = value else { return }
-      id = said
-    } else if number != member.rawValue {
-      return
-    }
-    number = member.rawValue
+    if !C.reads, case .call(let said, _) = value { id = said }
     try coder.id(&id, &field, name)
-    value = .call(id, verb)
+    if C.reads { value = .call(id, verb) }
+  }
+}
+
+extension Command.Body {
+  fileprivate var member: Callmesh__V1__Command__BodyCase {
+    switch self {
+    case .ack: CALLMESH__V1__COMMAND__BODY_ACK
+    case .place: CALLMESH__V1__COMMAND__BODY_PLACE
+    case .attach: CALLMESH__V1__COMMAND__BODY_ATTACH
+    case .sessionClosed: CALLMESH__V1__COMMAND__BODY_SESSION_CLOSED
+    case .callerGone: CALLMESH__V1__COMMAND__BODY_CALLER_GONE
+    case .register: CALLMESH__V1__COMMAND__BODY_REGISTER
+    case .unregister: CALLMESH__V1__COMMAND__BODY_UNREGISTER
+    case .pushReport: CALLMESH__V1__COMMAND__BODY_PUSH_REPORT
+    case .tokenTaken: CALLMESH__V1__COMMAND__BODY_TOKEN_TAKEN
+    case .calls: CALLMESH__V1__COMMAND__BODY_CALLS
+    case .call(_, .answer): CALLMESH__V1__COMMAND__BODY_ANSWER
+    case .call(_, .decline): CALLMESH__V1__COMMAND__BODY_DECLINE
+    case .call(_, .signal(.description, _)): CALLMESH__V1__COMMAND__BODY_DESCRIPTION
+    case .call(_, .signal(.candidate, _)): CALLMESH__V1__COMMAND__BODY_CANDIDATE
+    case .call(_, .alerting): CALLMESH__V1__COMMAND__BODY_ALERTING
+    case .call(_, .busy): CALLMESH__V1__COMMAND__BODY_BUSY
+    case .call(_, .cancel): CALLMESH__V1__COMMAND__BODY_CANCEL
+    case .call(_, .connected): CALLMESH__V1__COMMAND__BODY_CONNECTED
+    case .call(_, .hangUp): CALLMESH__V1__COMMAND__BODY_HANG_UP
+    case .call(_, .resume): CALLMESH__V1__COMMAND__BODY_RESUME
+    case .call(_, .query): CALLMESH__V1__COMMAND__BODY_QUERY
+    }
   }
 }
 
 private enum AckMapping: Mapping {
   static var blank: [Acknowledgement] { [] }
-  static let make = callmesh__v1__ack_command__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__AckCommand>?) {
+    callmesh__v1__ack_command__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.array(AcknowledgementMapping.self, &value, &m.n_items, &m.items)
   }
@@ -218,7 +250,9 @@ private enum AckMapping: Mapping {
 
 private enum AcknowledgementMapping: Mapping {
   static var blank: Acknowledgement { Acknowledgement(call: CallID(high: 0, low: 0), version: 0) }
-  static let make = callmesh__v1__acknowledgement__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Acknowledgement>?) {
+    callmesh__v1__acknowledgement__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.id(&value.call, &m.call, "call")
     c.number(&value.version, &m.version)
@@ -228,7 +262,9 @@ private enum AcknowledgementMapping: Mapping {
 private enum AnswerMapping: Mapping {
   typealias Value = (call: CallID, description: String)
   static var blank: Value { (CallID(high: 0, low: 0), "") }
-  static let make = callmesh__v1__answer_command__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__AnswerCommand>?) {
+    callmesh__v1__answer_command__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.id(&value.call, &m.call, "call")
     try c.text(&value.description, &m.description, "description")
@@ -238,7 +274,9 @@ private enum AnswerMapping: Mapping {
 private enum DeclineMapping: Mapping {
   typealias Value = (call: CallID, scope: DeclineScope)
   static var blank: Value { (CallID(high: 0, low: 0), .everywhere) }
-  static let make = callmesh__v1__decline_command__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__DeclineCommand>?) {
+    callmesh__v1__decline_command__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.id(&value.call, &m.call, "call")
     try c.known(&value.scope, &m.scope, "scope")
@@ -248,7 +286,9 @@ private enum DeclineMapping: Mapping {
 private enum SignalCommandMapping: Mapping {
   typealias Value = (call: CallID, body: String)
   static var blank: Value { (CallID(high: 0, low: 0), "") }
-  static let make = callmesh__v1__signal_command__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__SignalCommand>?) {
+    callmesh__v1__signal_command__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.id(&value.call, &m.call, "call")
     try c.text(&value.body, &m.body, "body")
@@ -257,7 +297,9 @@ private enum SignalCommandMapping: Mapping {
 
 private enum PlaceMapping: Mapping {
   static var blank: PlaceRequest { PlaceRequest(call: CallID(high: 0, low: 0)) }
-  static let make = callmesh__v1__place_command__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__PlaceCommand>?) {
+    callmesh__v1__place_command__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.id(&value.call, &m.call, "call")
     c.number(&value.ringTimeoutSeconds, &m.ring_timeout_seconds)
@@ -271,7 +313,9 @@ private enum PlaceMapping: Mapping {
 
 private enum AttachMapping: Mapping {
   static var blank: Attach { Attach() }
-  static let make = callmesh__v1__attach_command__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__AttachCommand>?) {
+    callmesh__v1__attach_command__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.optionalID(&value.forCall, &m.for_call, "forCall")
     try c.text(&value.deviceName, &m.device_name, "deviceName")
@@ -283,7 +327,9 @@ private enum AttachMapping: Mapping {
 
 private enum SessionClosedMapping: Mapping {
   static var blank: Bool { false }
-  static let make = callmesh__v1__session_closed__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__SessionClosed>?) {
+    callmesh__v1__session_closed__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     c.flag(&value, &m.graceful)
   }
@@ -291,7 +337,9 @@ private enum SessionClosedMapping: Mapping {
 
 private enum CallerGoneMapping: Mapping {
   static var blank: [CallID] { [] }
-  static let make = callmesh__v1__caller_gone__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__CallerGone>?) {
+    callmesh__v1__caller_gone__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.ids(&value, &m.n_calls, &m.calls, "calls")
   }
@@ -299,7 +347,9 @@ private enum CallerGoneMapping: Mapping {
 
 private enum UnregisterMapping: Mapping {
   static var blank: DeviceID { "" }
-  static let make = callmesh__v1__unregister__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Unregister>?) {
+    callmesh__v1__unregister__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.device(&value, &m.device)
   }
@@ -307,7 +357,9 @@ private enum UnregisterMapping: Mapping {
 
 private enum CallsMapping: Mapping {
   static var blank: UInt32 { 0 }
-  static let make = callmesh__v1__calls_command__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__CallsCommand>?) {
+    callmesh__v1__calls_command__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     c.number(&value, &m.shard)
   }

@@ -9,31 +9,47 @@ enum DeliveryMapping: Mapping {
       call: CallID(high: 0, low: 0), callee: "", version: 0, at: Timestamp(microseconds: 0),
       event: .ringing(by: PartyMapping.blank))
   }
-  static let make = callmesh__v1__delivery__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Delivery>?) {
+    callmesh__v1__delivery__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.address(&value.callee, &value.call, &m.call)
     c.number(&value.version, &m.version)
     c.time(&value.at, milliseconds: &m.at_ms)
     c.number(&value.after, &m.after)
-    var event = Choice(c, value.event, m.event_case)
+    var event = Choice(c, m.event_case, value.event.member)
     try event.message(
-      InviteMapping.self, CALLMESH__V1__DELIVERY__EVENT_INVITE, &m.invite, { .invite($0) },
+      &value.event, InviteMapping.self, CALLMESH__V1__DELIVERY__EVENT_INVITE, &m.invite,
+      { .invite($0) },
       { if case .invite(let invite) = $0 { invite } else { nil } })
     try event.message(
-      RingingMapping.self, CALLMESH__V1__DELIVERY__EVENT_RINGING, &m.ringing,
+      &value.event, RingingMapping.self, CALLMESH__V1__DELIVERY__EVENT_RINGING, &m.ringing,
       { .ringing(by: $0) },
       { if case .ringing(let party) = $0 { party } else { nil } })
     try event.message(
-      AnsweredMapping.self, CALLMESH__V1__DELIVERY__EVENT_ANSWERED, &m.answered,
+      &value.event, AnsweredMapping.self, CALLMESH__V1__DELIVERY__EVENT_ANSWERED, &m.answered,
       { .answered($0) },
       { if case .answered(let answered) = $0 { answered } else { nil } })
     try event.message(
-      StopMapping.self, CALLMESH__V1__DELIVERY__EVENT_STOP, &m.stop, { .stop($0) },
+      &value.event, StopMapping.self, CALLMESH__V1__DELIVERY__EVENT_STOP, &m.stop, { .stop($0) },
       { if case .stop(let stop) = $0 { stop } else { nil } })
     try event.message(
-      SignalMapping.self, CALLMESH__V1__DELIVERY__EVENT_SIGNAL, &m.signal, { .signal($0) },
+      &value.event, SignalMapping.self, CALLMESH__V1__DELIVERY__EVENT_SIGNAL, &m.signal,
+      { .signal($0) },
       { if case .signal(let signal) = $0 { signal } else { nil } })
-    try event.end(&value.event, &m.event_case, "event")
+    try event.end(&m.event_case, "event")
+  }
+}
+
+extension Delivery.Event {
+  fileprivate var member: Callmesh__V1__Delivery__EventCase {
+    switch self {
+    case .invite: CALLMESH__V1__DELIVERY__EVENT_INVITE
+    case .ringing: CALLMESH__V1__DELIVERY__EVENT_RINGING
+    case .answered: CALLMESH__V1__DELIVERY__EVENT_ANSWERED
+    case .stop: CALLMESH__V1__DELIVERY__EVENT_STOP
+    case .signal: CALLMESH__V1__DELIVERY__EVENT_SIGNAL
+    }
   }
 }
 
@@ -41,7 +57,9 @@ private enum InviteMapping: Mapping {
   static var blank: Invite {
     Invite(caller: PartyMapping.blank, deadline: Timestamp(microseconds: 0))
   }
-  static let make = callmesh__v1__invite__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Invite>?) {
+    callmesh__v1__invite__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.message(PartyMapping.self, &value.caller, &m.caller, "caller")
     c.time(&value.deadline, milliseconds: &m.deadline_ms)
@@ -54,7 +72,9 @@ private enum InviteMapping: Mapping {
 
 private enum RingingMapping: Mapping {
   static var blank: Party { PartyMapping.blank }
-  static let make = callmesh__v1__ringing__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Ringing>?) {
+    callmesh__v1__ringing__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.message(PartyMapping.self, &value, &m.by, "by")
   }
@@ -62,7 +82,9 @@ private enum RingingMapping: Mapping {
 
 private enum AnsweredMapping: Mapping {
   static var blank: Answered { Answered(by: PartyMapping.blank, description: "") }
-  static let make = callmesh__v1__answered__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Answered>?) {
+    callmesh__v1__answered__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.message(PartyMapping.self, &value.by, &m.by, "by")
     try c.text(&value.description, &m.description, "description")
@@ -72,7 +94,9 @@ private enum AnsweredMapping: Mapping {
 
 private enum StopMapping: Mapping {
   static var blank: Stop { Stop(reason: .failed) }
-  static let make = callmesh__v1__stop__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Stop>?) {
+    callmesh__v1__stop__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.known(&value.reason, &m.reason, "reason")
     try c.optional(PartyMapping.self, &value.by, &m.by)

@@ -8,7 +8,9 @@ enum JournalRecordMapping: Mapping {
   static var blank: JournalRecord {
     JournalRecord(epoch: 0, number: 0, writer: "", at: Timestamp(microseconds: 0), entries: [])
   }
-  static let make = callmesh__v1__journal_record__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__JournalRecord>?) {
+    callmesh__v1__journal_record__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.format(&m.format, writes: JournalEntryMapping.format(value.entries), .kept)
     c.number(&value.epoch, &m.epoch)
@@ -27,7 +29,9 @@ enum JournalRecordMapping: Mapping {
 
 enum CheckpointMapping: Mapping {
   static var blank: Checkpoint { Checkpoint(sequence: 0, epoch: 0, entries: []) }
-  static let make = callmesh__v1__checkpoint__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Checkpoint>?) {
+    callmesh__v1__checkpoint__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.format(&m.format, writes: JournalEntryMapping.format(value.entries), .kept)
     c.number(&value.sequence, &m.sequence)
@@ -44,7 +48,9 @@ enum RegistrationMapping: Mapping {
       user: UserKey(app: "", user: ""), device: "", request: RegistrationRequest(),
       registeredAt: none, seenAt: none, capabilities: [])
   }
-  static let make = callmesh__v1__registration_record__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__RegistrationRecord>?) {
+    callmesh__v1__registration_record__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .kept)
     try c.user(&value.user, &m.app, &m.user)
@@ -68,7 +74,9 @@ enum RegistrationMapping: Mapping {
 
 private enum JournalEntryMapping: Mapping {
   static var blank: JournalEntry { JournalEntry(call: CallID(high: 0, low: 0), change: .settled) }
-  static let make = callmesh__v1__journal_entry__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__JournalEntry>?) {
+    callmesh__v1__journal_entry__init(m)
+  }
 
   /// The lowest that a reader must know.
   static func format(_ entries: [JournalEntry]) -> UInt32 {
@@ -80,23 +88,25 @@ private enum JournalEntryMapping: Mapping {
 
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.id(&value.call, &m.call, "call")
-    var change = Choice(c, value.change, m.change_case)
+    var change = Choice(c, m.change_case, value.change.member)
     try change.message(
-      PlacedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PLACED, &m.placed,
+      &value.change, PlacedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PLACED, &m.placed,
       { .placed($0) },
       { if case .placed(let facts) = $0 { facts } else { nil } })
     try change.message(
-      AnsweredMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ANSWERED, &m.answered,
+      &value.change, AnsweredMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ANSWERED,
+      &m.answered,
       { .answered($0) },
       { if case .answered(let facts) = $0 { facts } else { nil } })
     try change.message(
-      EndedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ENDED, &m.ended, { .ended($0) },
+      &value.change, EndedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ENDED, &m.ended,
+      { .ended($0) },
       { if case .ended(let facts) = $0 { facts } else { nil } })
     try change.message(
-      callmesh__v1__settled_entry__init, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SETTLED,
+      &value.change, callmesh__v1__settled_entry__init, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SETTLED,
       &m.settled, is: .settled)
     try change.message(
-      SignalEntryMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SIGNAL, &m.signal,
+      &value.change, SignalEntryMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SIGNAL, &m.signal,
       { .signal(fromCaller: $0, $1, $2) },
       {
         if case .signal(let caller, let device, let signal) = $0 {
@@ -105,48 +115,72 @@ private enum JournalEntryMapping: Mapping {
           nil
         }
       })
-    try legs(&change, &m)
+    try legs(&change, &value.change, &m)
     try change.message(
-      LostMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CALLER_LOST, &m.caller_lost,
+      &value.change, LostMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CALLER_LOST,
+      &m.caller_lost,
       { .callerLost(until: $0) },
       { if case .callerLost(let until) = $0 { .some(until) } else { nil } })
     try change.message(
-      LostMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_WINNER_LOST, &m.winner_lost,
+      &value.change, LostMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_WINNER_LOST,
+      &m.winner_lost,
       { .winnerLost(until: $0) },
       { if case .winnerLost(let until) = $0 { .some(until) } else { nil } })
-    try change.end(&value.change, &m.change_case, "change")
+    try change.end(&m.change_case, "change")
   }
 
   private static func legs<C: Coder>(
-    _ change: inout Choice<C, JournalEntry.Change>, _ m: inout Callmesh__V1__JournalEntry
+    _ change: inout Choice<C>, _ value: inout JournalEntry.Change,
+    _ m: inout Callmesh__V1__JournalEntry
   ) throws(C.Failure) {
     try change.message(
-      LegJoinedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_LEG_JOINED, &m.leg_joined,
+      &value, LegJoinedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_LEG_JOINED, &m.leg_joined,
       { .legJoined($0) },
       { if case .legJoined(let party) = $0 { party } else { nil } })
     try change.message(
-      AlertingMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ALERTING, &m.alerting,
+      &value, AlertingMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ALERTING, &m.alerting,
       { .alerting($0) },
       { if case .alerting(let device) = $0 { device } else { nil } })
     try change.message(
-      LegEndedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_LEG_ENDED, &m.leg_ended,
+      &value, LegEndedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_LEG_ENDED, &m.leg_ended,
       { .legEnded($0, $1, at: $2) },
       { if case .legEnded(let device, let end, let at) = $0 { (device, end, at) } else { nil } })
     try change.message(
-      ConnectedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CONNECTED, &m.connected,
+      &value, ConnectedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CONNECTED, &m.connected,
       { .connected(caller: $0) },
       { if case .connected(let caller) = $0 { caller } else { nil } })
     try change.message(
-      PushedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PUSHED, &m.pushed,
+      &value, PushedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PUSHED, &m.pushed,
       { .pushed($0, $1) },
       { if case .pushed(let device, let purpose) = $0 { (device, purpose) } else { nil } })
+  }
+}
+
+extension JournalEntry.Change {
+  fileprivate var member: Callmesh__V1__JournalEntry__ChangeCase {
+    switch self {
+    case .placed: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PLACED
+    case .answered: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ANSWERED
+    case .ended: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ENDED
+    case .settled: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SETTLED
+    case .signal: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SIGNAL
+    case .legJoined: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_LEG_JOINED
+    case .alerting: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ALERTING
+    case .legEnded: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_LEG_ENDED
+    case .connected: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CONNECTED
+    case .pushed: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PUSHED
+    case .callerLost: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CALLER_LOST
+    case .winnerLost: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_WINNER_LOST
+    }
   }
 }
 
 /// Who takes part; not the `Party` of device.proto.
 private enum DeviceMapping: Mapping {
   static var blank: Party { PartyMapping.blank }
-  static let make = callmesh__v1__device__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Device>?) {
+    callmesh__v1__device__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.text(&value.user, &m.user, "device.user")
     try c.device(&value.device, &m.device, "device.device")
@@ -161,7 +195,9 @@ private enum PlacedMapping: Mapping {
       callee: UserKey(app: "", user: ""), caller: PartyMapping.blank, placedAt: none,
       deadline: none, video: false, description: "", headers: [], legs: [], fingerprint: 0)
   }
-  static let make = callmesh__v1__placed_entry__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__PlacedEntry>?) {
+    callmesh__v1__placed_entry__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.user(&value.callee, &m.app, &m.callee)
     try c.message(DeviceMapping.self, &value.caller, &m.caller, "caller")
@@ -182,7 +218,9 @@ private enum SignalMarkMapping: Mapping {
   static var blank: SignalMark {
     SignalMark(fromCaller: false, device: "", request: 0, content: 0)
   }
-  static let make = callmesh__v1__signal_mark__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__SignalMark>?) {
+    callmesh__v1__signal_mark__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     c.flag(&value.fromCaller, &m.from_caller)
     try c.device(&value.device, &m.device)
@@ -196,7 +234,9 @@ private enum AnsweredMapping: Mapping {
     let none = Timestamp(microseconds: 0)
     return AnsweredFacts(by: PartyMapping.blank, at: none, description: "", connectDeadline: none)
   }
-  static let make = callmesh__v1__answered_entry__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__AnsweredEntry>?) {
+    callmesh__v1__answered_entry__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.message(DeviceMapping.self, &value.by, &m.by, "by")
     c.time(&value.at, microseconds: &m.at_us)
@@ -209,7 +249,9 @@ private enum EndedMapping: Mapping {
   static var blank: EndedFacts {
     EndedFacts(reason: .failed, by: nil, at: Timestamp(microseconds: 0), missed: false)
   }
-  static let make = callmesh__v1__ended_entry__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__EndedEntry>?) {
+    callmesh__v1__ended_entry__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.known(&value.reason, &m.reason, "reason")
     try c.optional(DeviceMapping.self, &value.by, &m.by)
@@ -221,7 +263,9 @@ private enum EndedMapping: Mapping {
 private enum SignalEntryMapping: Mapping {
   typealias Value = (fromCaller: Bool, device: DeviceID, signal: Signal)
   static var blank: Value { (false, "", Signal(index: 0, kind: .candidate, body: "")) }
-  static let make = callmesh__v1__signal_entry__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__SignalEntry>?) {
+    callmesh__v1__signal_entry__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     c.flag(&value.fromCaller, &m.from_caller)
     try c.device(&value.device, &m.device)
@@ -234,7 +278,9 @@ private enum SignalEntryMapping: Mapping {
 
 private enum LegJoinedMapping: Mapping {
   static var blank: Party { PartyMapping.blank }
-  static let make = callmesh__v1__leg_joined_entry__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__LegJoinedEntry>?) {
+    callmesh__v1__leg_joined_entry__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.message(DeviceMapping.self, &value, &m.device, "device")
   }
@@ -242,7 +288,9 @@ private enum LegJoinedMapping: Mapping {
 
 private enum AlertingMapping: Mapping {
   static var blank: DeviceID { "" }
-  static let make = callmesh__v1__alerting_entry__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__AlertingEntry>?) {
+    callmesh__v1__alerting_entry__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.device(&value, &m.device)
   }
@@ -251,7 +299,9 @@ private enum AlertingMapping: Mapping {
 private enum LegEndedMapping: Mapping {
   typealias Value = (device: DeviceID, end: LegEnd, at: Timestamp?)
   static var blank: Value { ("", .gone, nil) }
-  static let make = callmesh__v1__leg_ended_entry__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__LegEndedEntry>?) {
+    callmesh__v1__leg_ended_entry__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.device(&value.device, &m.device)
     try c.known(&value.end, &m.end, "end")
@@ -261,7 +311,9 @@ private enum LegEndedMapping: Mapping {
 
 private enum ConnectedMapping: Mapping {
   static var blank: Bool { false }
-  static let make = callmesh__v1__connected_entry__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__ConnectedEntry>?) {
+    callmesh__v1__connected_entry__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     c.flag(&value, &m.caller)
   }
@@ -270,7 +322,9 @@ private enum ConnectedMapping: Mapping {
 private enum PushedMapping: Mapping {
   typealias Value = (device: DeviceID, purpose: PushPurpose)
   static var blank: Value { ("", .ring) }
-  static let make = callmesh__v1__pushed_entry__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__PushedEntry>?) {
+    callmesh__v1__pushed_entry__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.device(&value.device, &m.device)
     var purpose = NumberedCase(rawValue: m.purpose)
@@ -286,7 +340,9 @@ private struct NumberedCase: RawRepresentable {
 
 private enum LostMapping: Mapping {
   static var blank: Timestamp? { nil }
-  static let make = callmesh__v1__lost_entry__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__LostEntry>?) {
+    callmesh__v1__lost_entry__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     c.time(&value, microseconds: &m.deadline_us)
   }

@@ -10,7 +10,9 @@ enum PushReportMapping: Mapping {
       call: CallID(high: 0, low: 0), device: "", purpose: .ring, fingerprint: "",
       outcome: .accepted, at: Timestamp(microseconds: 0))
   }
-  static let make = callmesh__v1__push_report__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__PushReport>?) {
+    callmesh__v1__push_report__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.id(&value.call, &m.call, "call")
     try c.known(&value.purpose, &m.purpose, "purpose")
@@ -60,7 +62,9 @@ enum TokenTakenMapping: Mapping {
   static var blank: TokenTaken {
     TokenTaken(fingerprint: "", byUser: "", byDevice: "", at: Timestamp(microseconds: 0))
   }
-  static let make = callmesh__v1__token_taken__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__TokenTaken>?) {
+    callmesh__v1__token_taken__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.text(&value.fingerprint, &m.fingerprint, "fingerprint")
     try c.text(&value.byUser, &m.by_user, "byUser")
@@ -74,7 +78,9 @@ enum TokenOwnerMapping: Mapping {
     TokenOwner(
       user: UserKey(app: "", user: ""), device: "", claimedAt: Timestamp(microseconds: 0))
   }
-  static let make = callmesh__v1__token_owner__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__TokenOwner>?) {
+    callmesh__v1__token_owner__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .kept)
     try c.user(&value.user, &m.app, &m.user)
@@ -91,7 +97,9 @@ enum PushJobMapping: Mapping {
       token: PushTokenMapping.blank, dialect: .callmesh, caller: PartyMapping.blank, video: false,
       headers: [], placedAt: none, ringDeadline: none, decidedAt: none, deadline: none)
   }
-  static let make = callmesh__v1__push_job__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__PushJob>?) {
+    callmesh__v1__push_job__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .kept)
     try c.message(PushTokenMapping.self, &value.token, &m.token, "token")
@@ -122,7 +130,9 @@ enum PushJobMapping: Mapping {
 
 enum PushWithdrawalMapping: Mapping {
   static var blank: [CallID] { [] }
-  static let make = callmesh__v1__push_withdrawal__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__PushWithdrawal>?) {
+    callmesh__v1__push_withdrawal__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .said)
     try c.ids(&value, &m.n_calls, &m.calls, "calls")
@@ -131,7 +141,9 @@ enum PushWithdrawalMapping: Mapping {
 
 enum PushNeverSentMapping: Mapping {
   static var blank: [PushLeg] { [] }
-  static let make = callmesh__v1__push_never_sent__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__PushNeverSent>?) {
+    callmesh__v1__push_never_sent__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .said)
     try c.array(PushLegMapping.self, &value, &m.n_legs, &m.legs)
@@ -140,7 +152,9 @@ enum PushNeverSentMapping: Mapping {
 
 private enum PushLegMapping: Mapping {
   static var blank: PushLeg { PushLeg(call: CallID(high: 0, low: 0), device: "") }
-  static let make = callmesh__v1__push_leg__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__PushLeg>?) {
+    callmesh__v1__push_leg__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.id(&value.call, &m.call, "call")
     try c.device(&value.device, &m.device)
@@ -149,7 +163,9 @@ private enum PushLegMapping: Mapping {
 
 enum PushKeysMapping: Mapping {
   static var blank: PushKeys { PushKeys(keys: []) }
-  static let make = callmesh__v1__push_keys__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__PushKeys>?) {
+    callmesh__v1__push_keys__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .kept)
     try c.blobs(&value.keys, &m.n_keys, &m.keys)

@@ -5,7 +5,9 @@ internal import CallCore
 
 enum PushTokenMapping: Mapping {
   static var blank: PushToken { PushToken(provider: .none, environment: "", topic: "", token: "") }
-  static let make = callmesh__v1__push_token__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__PushToken>?) {
+    callmesh__v1__push_token__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.known(&value.provider, &m.provider, "provider")
     try c.text(&value.environment, &m.environment, "environment")
@@ -46,7 +48,9 @@ extension Coder {
 /// Between nodes: capabilities that only a newer one knows are skipped.
 enum RegisterMapping: Mapping {
   static var blank: RegistrationRequest { RegistrationRequest() }
-  static let make = callmesh__v1__register__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Register>?) {
+    callmesh__v1__register__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try code(c, &value, &m, strictly: false)
   }
@@ -76,7 +80,9 @@ enum DeviceRegisterMapping: Mapping {
   static var blank: HTTPBodies.Register {
     HTTPBodies.Register(device: nil, request: RegistrationRequest())
   }
-  static let make = callmesh__v1__register__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Register>?) {
+    callmesh__v1__register__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.device(&value.device, &m.device)
     try RegisterMapping.code(c, &value.request, &m, strictly: true)
@@ -87,7 +93,9 @@ enum RegisteredMapping: Mapping {
   static var blank: RegisteredInfo {
     RegisteredInfo(device: "", expiresAt: Timestamp(microseconds: 0))
   }
-  static let make = callmesh__v1__registered__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Registered>?) {
+    callmesh__v1__registered__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.device(&value.device, &m.device)
     c.time(&value.expiresAt, milliseconds: &m.expires_at_ms)
@@ -103,7 +111,9 @@ enum RegisteredMapping: Mapping {
 
 enum RefusalMapping: Mapping {
   static var blank: HTTPBodies.Decline { HTTPBodies.Decline() }
-  static let make = callmesh__v1__refusal_body__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__RefusalBody>?) {
+    callmesh__v1__refusal_body__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.device(&value.device, &m.device)
     try c.known(&value.scope, &m.scope, "scope")
@@ -113,7 +123,9 @@ enum RefusalMapping: Mapping {
 
 enum ErrorBodyMapping: Mapping {
   static var blank: CallError { ErrorMapping.blank }
-  static let make = callmesh__v1__error_body__init
+  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__ErrorBody>?) {
+    callmesh__v1__error_body__init(m)
+  }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
     try c.message(ErrorMapping.self, &value, &m.error, "error")
   }

@@ -32,10 +32,9 @@ struct Packer: Coder {
 
   @inline(__always)
   func build<Map: Mapping>(
-    _: Map.Type, _ value: Map.Value
+    _: Map.Type, _ value: consuming Map.Value
   ) -> UnsafeMutablePointer<Map.Message> {
     let message = arena.make(Map.make)
-    var value = value
     Map.code(self, &value, &message.pointee)
     return message
   }
@@ -165,11 +164,11 @@ struct Packer: Coder {
   /// The elements of a repeated field; nil where there are none.
   @inline(__always)
   func pointers<Value, Element>(
-    _ values: [Value], _ build: (Value) -> Element
+    _ values: [Value], _ build: (consuming Value) -> Element
   ) -> UnsafeMutablePointer<Element>? {
     guard !values.isEmpty else { return nil }
     let pointers = arena.pointers(Element.self, count: values.count)
-    for (index, value) in values.enumerated() { (pointers + index).initialize(to: build(value)) }
+    for index in values.indices { (pointers + index).initialize(to: build(values[index])) }
     return pointers
   }
 }

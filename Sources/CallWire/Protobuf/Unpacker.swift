@@ -51,10 +51,12 @@ struct Unpacker: Coder {
   private func text(_ pointer: CText?, _ name: StaticString) throws(Fault) -> String {
     guard let pointer else { return "" }
     let utf8 = Arena.text(UnsafeRawPointer(pointer).assumingMemoryBound(to: UInt8.self))
-    guard let text = String(validating: utf8, as: UTF8.self), takesNUL || !utf8.contains(0) else {
-      throw .field(String(describing: name))
+    // The initialiser for any encoding costs three times as much. This one stops at a NUL.
+    if let text = String(validatingCString: pointer) {
+      if text.utf8.count == utf8.count { return text }
+      if takesNUL, let text = String(validating: utf8, as: UTF8.self) { return text }
     }
-    return text
+    throw .field(String(describing: name))
   }
 
   func texts(
