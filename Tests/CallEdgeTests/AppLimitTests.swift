@@ -200,6 +200,7 @@ private let start = Timestamp(microseconds: wallSeconds * 1_000_000)
       #expect(try await client.reply() == (13, .done))
       let name = "callmesh_app_limited_total{app=\"demo\",limit=\"callsPerUser\"}"
       #expect(edge.metric(name) == 1)
+      #expect(edge.metric("callmesh_app_rates{app=\"demo\"}") == 1)
     }
   }
 

@@ -303,8 +303,20 @@ extension CommandOutbox {
     var outbox = outbox()
     for request: UInt64 in 1...2 { _ = outbox.submit(signal(request), now: start) }
     #expect(outbox.late(start + .seconds(5)).map(\.request) == [1, 2])
+    #expect(outbox.signalGaps == 1)
     #expect(outbox.submit(signal(3), now: start + .milliseconds(9999)) == .outOfTurn)
     #expect(outbox.submit(signal(3), now: start + .seconds(10)) == .accepted)
+    #expect(outbox.signalGaps == 0 && outbox.signalGapsForgotten == 0)
+  }
+
+  @Test func tooManyGapsAreForgottenAndCounted() {
+    var outbox = outbox { $0.pendingMax = 100_000 }
+    for index: UInt64 in 1...10_001 {
+      let call = CallID(high: 2, low: index)
+      #expect(outbox.submit(signal(index, of: call), now: start) == .accepted)
+    }
+    #expect(outbox.late(start + .seconds(5)).count == 10_001)
+    #expect(outbox.signalGaps == 1 && outbox.signalGapsForgotten == 10_000)
   }
 
   @Test func aSessionsStreamsGoWithIt() {

@@ -20,6 +20,7 @@ private let id = "11111111-2222-3333-4444-555555555555"
       let response = try await client.request("GET", path, token: token)
       #expect(response.status == 429 && response.errorCode == 107)
       #expect(response.headers["retry-after"] == "1")
+      #expect(edge.metric("callmesh_edge_http_rates") == 1)
       time.pass(.seconds(1))
       for status in [200, 429] {
         #expect(try await client.request("GET", path, token: token).status == status)

@@ -34,10 +34,13 @@ private let id = "11111111-2222-3333-4444-555555555555"
       good.send(request + requests(7, "/healthz"))
       _ = try await edge.shards.next { if case .call(_, .query) = $0.body { true } else { false } }
       #expect(edge.limited(.pipelinedRequests) == 0)
+      try await edge.until("callmesh_edge_http_requests_waiting") { $0 == 8 }
       let client = try await edge.client()
       client.send(request + requests(8, "/healthz"))
       try await client.end()
       #expect(edge.limited(.pipelinedRequests) == 1)
+      try await good.channel.close()
+      try await edge.until("callmesh_edge_http_requests_waiting") { $0 == 0 }
     }
   }
 

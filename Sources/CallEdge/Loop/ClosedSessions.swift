@@ -1,11 +1,11 @@
-internal import CallCore
+package import CallCore
 internal import DequeModule
 
 /// The sessions of one event loop that ended lately. A shard that still sends deliveries to one of them has
 /// missed its end, and is told again.
 ///
 /// Policy when full: forget the oldest. Those that had to go before `keptFor` was over are counted.
-struct ClosedSessions {
+package struct ClosedSessions {
   private struct Entry {
     let end: DeviceSession.End
     let endedAt: Timestamp
@@ -14,18 +14,20 @@ struct ClosedSessions {
   private var entries: [UInt64: Entry] = [:]
   private var order: Deque<UInt64> = []
   /// Those that were forgotten before their time.
-  private(set) var forgottenEarly: UInt64 = 0
+  package private(set) var forgottenEarly: UInt64 = 0
 
-  static let capacity = 4096
+  package static let capacity = 4096
   /// How long a session is kept at least, where there is room. A shard that has not learned of the end by
   /// then has lost the session in another way.
-  static let keptFor = Span.seconds(60)
+  package static let keptFor = Span.seconds(60)
   /// A session's end is not reported more often than this: what a shard sends meanwhile was under way.
   static let interval = Span.seconds(1)
 
-  var count: Int { entries.count }
+  package init() {}
 
-  mutating func add(_ end: DeviceSession.End, session: UInt64, now: Timestamp) {
+  package var count: Int { entries.count }
+
+  package mutating func add(_ end: DeviceSession.End, session: UInt64, now: Timestamp) {
     while let oldest = order.first, let entry = entries[oldest] {
       let isOld = entry.endedAt + Self.keptFor <= now
       guard isOld || order.count >= Self.capacity else { break }

@@ -1,6 +1,6 @@
 internal import CallBus
-internal import CallTelemetry
-internal import CallWire
+package import CallTelemetry
+package import CallWire
 internal import NIOCore
 internal import Synchronization
 
@@ -39,7 +39,7 @@ struct LoopHandle: Sendable {
 
 /// The deliveries and replies that wait for one event loop. Policy when full: drop the newest, and count them;
 /// shards retransmit.
-final class LoopInbox: Sendable {
+package final class LoopInbox: Sendable {
   private struct State {
     var items: [EdgeItem] = []
     /// Whether the loop has been woken and has not taken the items yet.
@@ -50,14 +50,14 @@ final class LoopInbox: Sendable {
   private let waiting: Gauge
   private let dropped: Counter
 
-  init(capacity: Int, waiting: Gauge, dropped: Counter) {
+  package init(capacity: Int, waiting: Gauge, dropped: Counter) {
     self.capacity = capacity
     self.waiting = waiting
     self.dropped = dropped
   }
 
   /// - Returns: whether the loop must be woken.
-  func add(_ items: [EdgeItem]) -> Bool {
+  package func add(_ items: [EdgeItem]) -> Bool {
     let (added, wake) = state.withLock { state in
       let room = min(items.count, max(0, capacity - state.items.count))
       if state.items.isEmpty && room == items.count {
@@ -74,7 +74,7 @@ final class LoopInbox: Sendable {
     return wake
   }
 
-  func take() -> [EdgeItem] {
+  package func take() -> [EdgeItem] {
     var taken: [EdgeItem] = []
     state.withLock { state in
       state.isWoken = false

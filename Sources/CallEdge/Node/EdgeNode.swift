@@ -84,11 +84,11 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
     dispatcher.listen()
     let channel = try await listen(server)
     let bound = channel.localAddress?.port ?? configuration.port
+    state.set(.serving)
     port.complete(.success(bound))
     shared.logger.notice(
       "edge listens",
       metadata: .keys([.host: "\(configuration.host)", .port: "\(bound)"]))
-    state.set(.serving)
     try await server.loops[0].run { [orders] in
       $0.watchReach { orders.offer(.cutOff($0)) }
     }

@@ -37,10 +37,21 @@ package struct DeviceSession {
   package struct End: Equatable {
     package var user: UserKey
     package var device: DeviceID
-    package var credential = Credential.none
+    package var credential: Credential
     package var isGraceful: Bool
     /// The calls that it placed or resumed, and that may be live, by callee.
     package var calls: [UserKey: [CallID]]
+
+    package init(
+      user: UserKey, device: DeviceID, credential: Credential = .none, isGraceful: Bool,
+      calls: [UserKey: [CallID]]
+    ) {
+      self.user = user
+      self.device = device
+      self.credential = credential
+      self.isGraceful = isGraceful
+      self.calls = calls
+    }
   }
 
   /// Whose session it is.
