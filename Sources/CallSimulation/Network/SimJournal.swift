@@ -10,9 +10,7 @@ package final class SimJournal: Journal, @unchecked Sendable {
 
   init(_ bus: SimBus, timeout: Duration) {
     self.bus = bus
-    let parts = timeout.components
-    self.timeout = Span(
-      microseconds: parts.seconds * 1_000_000 + parts.attoseconds / 1_000_000_000_000)
+    self.timeout = Span(timeout)
   }
 
   private var nats: SimNATS { bus.nats }

@@ -10,9 +10,7 @@ package final class SimWorkQueue: WorkQueue, @unchecked Sendable {
 
   init(_ bus: SimBus, timeout: Duration) {
     self.bus = bus
-    let parts = timeout.components
-    self.timeout = Span(
-      microseconds: parts.seconds * 1_000_000 + parts.attoseconds / 1_000_000_000_000)
+    self.timeout = Span(timeout)
   }
 
   private var nats: SimNATS { bus.nats }
@@ -145,9 +143,7 @@ package final class SimWork: @unchecked Sendable {
     }
     guard let next = lanes.nextDeadline, wakesAt.map({ next < $0 }) ?? true else { return }
     wakesAt = next
-    let parts = (next - start).components
-    let time = Timestamp(
-      microseconds: parts.seconds * 1_000_000 + parts.attoseconds / 1_000_000_000_000 + 1)
+    let time = Timestamp(microseconds: Span(next - start).microseconds + 1)
     world.schedule(at: max(time, world.now), "jobs are due") { [weak self] in
       guard let self else { return }
       wakesAt = nil

@@ -3,25 +3,19 @@ package import CallCore
 /// A seeded random stream. Each consumer has its own, so that a new consumer, or one that draws
 /// more, does not change the others' numbers.
 package struct SimRandom: RandomNumberGenerator, Sendable {
-  private var state: UInt64
+  private var generator: SplitMix64
 
-  package init(seed: UInt64) { state = seed }
+  package init(seed: UInt64) { generator = SplitMix64(seed: seed) }
 
   /// The stream of a name under a seed.
   package init(seed: UInt64, name: String) {
     var hash: UInt64 = 0xCBF2_9CE4_8422_2325
     for byte in name.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
-    var mixer = SimRandom(seed: seed ^ hash)
-    state = mixer.next()
+    var mixer = SplitMix64(seed: seed ^ hash)
+    self.init(seed: mixer.next())
   }
 
-  package mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
-    return z ^ z >> 31
-  }
+  package mutating func next() -> UInt64 { generator.next() }
 
   /// 0 ..< 1.
   package mutating func unit() -> Double { Double(next() >> 11) * 0x1p-53 }
