@@ -43,7 +43,7 @@ import Testing
   @Test func aQuestionOfWhichNothingIsHeardIsAskedAgain() {
     var credit = credit(4)
     let first = credit.pull(now: at(0), lasts: .seconds(30))!.number
-    credit.heard(first, now: at(5))
+    credit.extended(first, now: at(5))
     credit.expire(now: at(16))
     let next5 = credit.pull(now: at(16), lasts: .seconds(30))
     #expect(next5 == nil)
@@ -53,7 +53,7 @@ import Testing
     #expect(next6?.batch == 4)
     // What the former one's end says does not end the new one.
     credit.ended(first)
-    credit.heard(first, now: at(17))
+    credit.extended(first, now: at(17))
     let next7 = credit.pull(now: at(17), lasts: .seconds(30))
     #expect(next7 == nil)
   }
@@ -62,7 +62,7 @@ import Testing
     var credit = credit(4)
     let number = credit.pull(now: at(0), lasts: .seconds(30))!.number
     for second in 1...41 {
-      credit.heard(number, now: at(second))
+      credit.extended(number, now: at(second))
       credit.expire(now: at(second))
     }
     let next8 = credit.pull(now: at(41), lasts: .seconds(30))
@@ -76,12 +76,12 @@ import Testing
     var credit = credit(2)
     _ = credit.pull(now: at(0), lasts: .seconds(30))
     let (first, second) = (credit.arrived(now: at(0)), credit.arrived(now: at(0)))
-    let next14 = credit.working(first, now: at(5))
+    let next14 = credit.inProgress(first, now: at(5))
     #expect(next14)
     credit.expire(now: at(6))
     let next15 = credit.settled(second)
     #expect(!next15, "handed out to another")
-    let next16 = credit.working(second, now: at(6))
+    let next16 = credit.inProgress(second, now: at(6))
     #expect(!next16)
     let next10 = credit.pull(now: at(6), lasts: .seconds(30))
     #expect(next10?.batch == 1)

@@ -1,4 +1,4 @@
-/// All that a node needs of the cluster's engine.
+/// A message bus with journals, buckets and a work queue. All `open` functions throw `BusError`.
 public protocol ClusterBus: MessageBus {
   associatedtype JournalType: Journal
   associatedtype BucketType: KeyValueBucket
@@ -10,20 +10,20 @@ public protocol ClusterBus: MessageBus {
   func openBucket(_ name: String, _ options: BucketOptions) async throws -> BucketType
   /// Opens the queue of push jobs, creating it where it is missing.
   func openWorkQueue(_ options: WorkQueueOptions) async throws -> QueueType
-  /// Opens the record of operators' orders.
+  /// Opens the audit trail of operators' orders.
   func openAudit(_ options: AuditOptions) async throws -> AuditType
 }
 
 public struct JournalOptions: Sendable, Equatable {
-  /// How many shards the cluster has: for ever the same, since shards share streams by it.
+  /// The number of shards of the cluster. It can never change, since it assigns shards to streams.
   public var shardCount = 64
   public var replicas = 1
-  /// In memory instead of on disk: for tests that do not restart the server.
+  /// Whether to store in memory instead of on disk, for tests that do not restart the server.
   public var inMemory = false
-  /// How much the journal of a shard may hold; nil: as much as comes. Policy: refuse. The store may hold that
-  /// much free when the journal is made.
+  /// The most bytes of a shard's journal; nil: no limit. Policy: refuse. The store may reserve that much when it
+  /// creates the journal.
   public var bytesPerShard: Int64?
-  /// How long an append waits for its answer.
+  /// The time that an append waits for its answer.
   public var appendTimeout: Duration = .seconds(2)
   public init() {}
 }
@@ -31,16 +31,16 @@ public struct JournalOptions: Sendable, Equatable {
 public struct BucketOptions: Sendable, Equatable {
   public var replicas = 1
   public var inMemory = false
-  /// After which an entry goes; nil: never.
+  /// The age at which an entry expires; nil: never.
   public var maximumAge: Duration?
-  /// How much a bucket may hold; nil: as much as comes. Policy: refuse.
+  /// The most bytes of a bucket; nil: no limit. Policy: refuse.
   public var bytesMax: Int64?
-  /// Whether a missing bucket is made; else opening it fails as `BusError.notReady`. For nodes that
-  /// do not know how the cluster's buckets are to be.
+  /// Whether to create a missing bucket; otherwise opening it throws `BusError.notReady`. Nodes that do not know the
+  /// settings of the cluster's buckets set this to false.
   public var createsMissing = true
   public init() {}
 
-  /// Of a bucket that holds little.
+  /// These options for a bucket with little content.
   public var small: BucketOptions {
     var small = self
     small.bytesMax = bytesMax.map { min($0, 16 << 20) }

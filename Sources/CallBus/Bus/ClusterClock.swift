@@ -1,16 +1,15 @@
 public import CallCore
 
-/// The time as the core counts it: anchored to the wall clock once, advanced by the monotonic clock.
+/// The time as the core counts it: set from the wall clock once, then advanced by the monotonic clock.
 public struct ClusterClock: Sendable {
   private let anchorMicroseconds: Int64
   private let start: ContinuousClock.Instant
-  /// What advances this clock, and wakes who waits for one of its times; nil: the machine's
-  /// monotonic clock, and the process's timers.
+  /// The source of this clock's time and wake-ups; nil: the machine's monotonic clock and the process's timers.
   public let timers: (any Timers)?
 
   /// - Parameters:
   ///   - wallMicroseconds: the wall clock's reading now, in microseconds since 1970.
-  ///   - timers: where the time comes from, when it is not the machine's.
+  ///   - timers: see the property.
   public init(wallMicroseconds: Int64, timers: (any Timers)? = nil) {
     anchorMicroseconds = wallMicroseconds
     self.timers = timers
@@ -29,7 +28,7 @@ public struct ClusterClock: Sendable {
     start + .microseconds(time.microseconds - anchorMicroseconds)
   }
 
-  /// Waits; less long when the task is cancelled. Not for anything that happens often.
+  /// Suspends for a time; returns early when the task is cancelled. Allocates: not for hot paths.
   public func sleep(for span: Span) async {
     let nothing = Inbox<Never>(capacity: 1, timers: timers)
     _ = await nothing.next(until: instant(at: now() + span))

@@ -1,50 +1,49 @@
-/// The seam to the message bus. NATSBus implements it over libnats; `InProcessBus` in memory.
+/// A publish-subscribe message bus. `NATSBus` implements it over libnats, `InProcessBus` in memory.
 ///
-/// At most once: a message can be lost when a connection breaks, never silently reordered within
-/// one publisher and subject.
+/// Delivers at most once: a message is lost if a connection breaks. Messages of one publisher on one subject are never
+/// reordered.
 public protocol MessageBus: Sendable {
-  /// Queues a message. Never blocks. False when the bounded outbox is full: the message is dropped
-  /// and counted.
+  /// Queues a message. Never blocks. Returns false if the outbox is full; the message is then dropped and counted.
   @discardableResult
   func publish(_ subject: String, _ bytes: [UInt8], replyTo: String?) -> Bool
 
-  /// Queues several messages with one wake-up of the writer. Returns how many were dropped.
+  /// Queues several messages and wakes the writer once. Returns how many were dropped.
   @discardableResult
   func publish(_ messages: [OutgoingMessage]) -> Int
 
-  /// Subscribes. `handler` runs on the bus's own thread: it copies, hands over and returns.
+  /// Subscribes. `handler` runs on the bus's thread and must not block.
+  /// - Throws: `BusError.closed`, or `.failed` if the subject is not valid.
   func subscribe(
     _ subject: String, queue: String?, handler: @escaping @Sendable (BusMessage) -> Void
   ) throws -> any BusSubscription
 
-  /// Called on the bus's thread each time it has handed over all that had arrived, so that a
+  /// Registers a handler that runs on the bus's thread after all messages that had arrived are delivered, so that a
   /// receiver is woken once per burst instead of once per message.
   func onReadComplete(_ handler: @escaping @Sendable () -> Void)
 
-  /// Runs actors on the bus's own thread, between what it reads and what it writes; nil where the bus
-  /// offers no such thing. For one actor that does nothing but answer what comes from this bus: its
-  /// jobs hold up the bus.
+  /// An executor on the bus's thread, which runs between reading and writing; nil if the bus has none. For an actor
+  /// that does nothing but handle this bus's messages, since its jobs block the bus.
   var executor: (any SerialExecutor)? { get }
 
-  /// What the tasks of such an actor should prefer, so that they wait without leaving the thread.
+  /// The executor that the tasks of such an actor should prefer, so that they stay on the thread.
   var taskExecutor: (any TaskExecutor)? { get }
 
-  /// Timers that run on the bus's own thread, for the same actor: its deadlines then cost no other
-  /// thread. nil where the bus offers no such thing.
+  /// Timers on the bus's thread, for the same actor; nil if the bus has none.
   var timers: (any Timers)? { get }
 
-  /// Sends and waits for the first reply.
+  /// Sends a request and waits for the first reply.
   /// - Throws: `BusError.timeout`, `.noResponders`, `.closed`.
   func request(_ subject: String, _ bytes: [UInt8], timeout: Duration) async throws -> BusMessage
 
-  /// Sends and collects replies until `window` has passed or `limit` have come.
+  /// Sends a request and collects replies until `window` has passed or there are `limit`.
+  /// - Throws: `BusError.noResponders`, `.closed`.
   func requestMany(_ subject: String, _ bytes: [UInt8], window: Duration, limit: Int) async throws
     -> [BusMessage]
 
-  /// What the bus knows of itself.
+  /// The bus's counters and gauges.
   var statistics: BusStatistics { get }
 
-  /// Sends what is queued, then closes. Safe to call twice.
+  /// Sends what is queued, then closes. May be called twice.
   func close() async
 }
 
@@ -65,7 +64,7 @@ extension MessageBus {
 }
 
 public protocol BusSubscription: Sendable {
-  /// No handler call begins after this returns, except one that is under way. Safe to call twice.
+  /// No further handler call begins after this returns. May be called twice.
   func cancel()
 }
 
@@ -100,7 +99,7 @@ public struct BusStatistics: Sendable, Equatable {
   public var messagesOut: UInt64 = 0
   public var bytesIn: UInt64 = 0
   public var bytesOut: UInt64 = 0
-  /// Refused by the full outbox, or dropped by a full subscription.
+  /// Messages refused by the full outbox, or dropped by a full subscription.
   public var dropped: UInt64 = 0
   public var outboxDepth = 0
   public init() {}
@@ -112,9 +111,9 @@ public enum BusError: Error, Sendable, Equatable {
   case closed
   /// A compare-and-set or an append lost: the expected sequence or revision is not the last one.
   case wrongSequence
-  /// The store is not there, or not yet: it starts, elects a leader, or was never switched on.
+  /// The store is unavailable: it starts, elects a leader, or is not enabled.
   case notReady(String)
-  /// What the server or the library said.
+  /// An error of the server or the library.
   case failed(String)
 }
 

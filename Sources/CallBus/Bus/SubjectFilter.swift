@@ -1,4 +1,4 @@
-/// A subject with wildcards: `*` stands for one part, `>` for one or more parts at the end.
+/// A subject with wildcards: `*` matches one token, `>` one or more tokens at the end.
 package struct SubjectFilter: Sendable, Equatable {
   private let parts: [Substring]
 
@@ -20,7 +20,7 @@ package struct SubjectFilter: Sendable, Equatable {
     return ended
   }
 
-  /// Whether a server would take the text as the subject of a subscription.
+  /// Whether a server accepts the text as the subject of a subscription.
   package static func isValid(_ text: String) -> Bool {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     for (index, part) in parts.enumerated() {

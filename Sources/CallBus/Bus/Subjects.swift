@@ -1,7 +1,7 @@
 internal import CallCore
 
-/// The names on the bus. All begin with the cluster's name, so that several clusters can share a
-/// NATS account.
+/// The subjects, streams and buckets. All names begin with the cluster's name, so that several clusters can share a NATS
+/// account.
 public struct Subjects: Sendable {
   public let cluster: String
   private let commandTable: [String]
@@ -11,14 +11,14 @@ public struct Subjects: Sendable {
     commandTable = (0..<shardCount).map { "\(cluster).shard.\($0).commands" }
   }
 
-  // Each role has subjects of its own to speak on, so that NATS can keep it to them: `NATSPermissions`.
+  // Each role publishes on subjects of its own, so that NATS can enforce its permissions: `NATSPermissions`.
 
   /// Commands to a shard, from edges. `CommandBatch`.
   public func commands(shard: Int) -> String { commandTable[shard] }
   /// The same from push gateways, and from other shards' coordinators.
   public func reports(shard: Int) -> String { "\(cluster).shard.\(shard).reports" }
   public func peers(shard: Int) -> String { "\(cluster).shard.\(shard).peers" }
-  /// Replies and deliveries to an edge; replies to who else has asked a shard (`PeerKind`). `EdgeBatch`.
+  /// Replies and deliveries to an edge, and replies to other peers of a shard (`PeerKind`). `EdgeBatch`.
   public func edge(_ number: UInt64) -> String {
     switch PeerKind(of: number) {
     case nil: "\(cluster).edge.\(number)"
@@ -26,56 +26,56 @@ public struct Subjects: Sendable {
     case .gateway: "\(cluster).gateway.\(number)"
     }
   }
-  /// Where a coordinator listens for nothing but being there.
+  /// A coordinator's own subject: others detect whether it is subscribed.
   public func coordinator(_ incarnation: UInt64) -> String {
     "\(cluster).coordinator.\(incarnation)"
   }
-  /// Heartbeats of coordinators, and of all nodes of the version before. `Heartbeat`.
+  /// Heartbeats of coordinators, and of all nodes of the previous version. `Heartbeat`.
   public var heartbeats: String { "\(cluster).heartbeat" }
   /// Heartbeats of edges (`edge`) and gateways (`push`).
   public func heartbeats(of role: String) -> String { "\(heartbeats).\(role)" }
-  /// A shard's new owner asks all edges for their sessions. `AnnounceRequest`.
+  /// A shard's new owner requests all edges' sessions. `AnnounceRequest`.
   public var announceRequests: String { "\(cluster).announce" }
-  /// Coordinators tell gateways of calls that ring no more. `PushWithdrawal`.
+  /// Coordinators notify gateways of calls that stopped ringing. `PushWithdrawal`.
   public var pushWithdrawals: String { "\(cluster).push.withdrawals" }
-  /// Gateways tell each other of rings that nobody has sent. `PushNeverSent`.
+  /// Gateways notify each other of rings that were dropped unsent. `PushNeverSent`.
   public var pushNeverSent: String { "\(cluster).push.never-sent" }
-  /// Edges say that they announced all. `AnnounceDone`.
+  /// Edges report that they have announced all sessions. `AnnounceDone`.
   public func announceDone(shard: Int) -> String { "\(cluster).shard.\(shard).announced" }
-  /// Operators' questions; the answer is JSON. Every node answers.
+  /// Operators' requests. Every node answers, in JSON.
   public var adminStatus: String { "\(cluster).admin.status" }
   public var adminCall: String { "\(cluster).admin.call" }
   public var adminUser: String { "\(cluster).admin.user" }
   /// Lists of users and of calls. `ListQuery`. Coordinators answer, each for its shards.
   public var adminUsers: String { "\(cluster).admin.users" }
   public var adminCalls: String { "\(cluster).admin.calls" }
-  /// Where nodes of the version before heard that they are to drain.
+  /// The previous version's subject of drain orders.
   public var formerDrain: String { "\(cluster).admin.drain" }
 
-  /// Begins the subjects of all orders.
+  /// The prefix of all orders' subjects.
   var orders: String { "\(cluster).orders" }
-  /// An operator's order. Each operator may use its own name only: that is how nodes know who gives it.
+  /// An operator's order. NATS permits each operator its own name only, so the subject authenticates the operator.
   public func order(_ name: String, by operatorName: String) -> String {
     "\(orders).\(operatorName == "*" ? "*" : Self.keyPart(operatorName)).\(name)"
   }
-  /// The stream of what operators ordered, and what nodes of a role append to it. `AuditRecord`.
+  /// The audit stream, and a role's subject in it. `AuditRecord`.
   public var auditStream: String { "\(cluster)-audit" }
   public func audit(role: String) -> String { "\(cluster).audit.\(role)" }
 
-  /// Where a role's connections take answers.
+  /// The prefix of a role's reply subjects.
   public func inbox(of role: String) -> String { "_INBOX.\(cluster).\(role)" }
 
-  /// What is agreed on by all nodes.
+  /// Settings that all nodes share.
   public var configurationBucket: String { "\(cluster)-config" }
-  /// The keys that sign what pushes allow.
+  /// The keys of push capabilities.
   public var pushKeyBucket: String { "\(cluster)-push-keys" }
   public var leaseBucket: String { "\(cluster)-leases" }
   public var registrationBucket: String { "\(cluster)-registrations" }
-  /// Whose a push token is, by its fingerprint and app. `TokenOwner`.
+  /// The owners of push tokens, by fingerprint and app. `TokenOwner`.
   public var tokenBucket: String { "\(cluster)-tokens" }
-  /// Whose tokens were revoked. `Revocation`.
+  /// Users whose tokens are revoked. `Revocation`.
   public var revocationBucket: String { "\(cluster)-revoked" }
-  /// The keys for session tickets; for coordinators only.
+  /// The keys of session tickets, for coordinators only.
   public var ticketBucket: String { "\(cluster)-tickets" }
   /// The stream of push jobs.
   public var pushStream: String { "\(cluster)-push" }
@@ -98,13 +98,13 @@ public struct Subjects: Sendable {
     "\(shard).\(keyPart(app)).\(keyPart(user)).\(keyPart(device))"
   }
 
-  /// The key of a token's claim: each app has its own.
+  /// The key of a push token's owner within an app.
   public static func tokenKey(_ fingerprint: String, app: String) -> String {
     "\(keyPart(fingerprint)).\(keyPart(app))"
   }
 
-  /// Encodes text as one part of a key: letters, digits and `-` stand for themselves, every other
-  /// byte is `_` and two hex digits, so that the parts can be told apart and read back.
+  /// Encodes text as one token of a key: letters, digits and `-` as they are, every other byte as `_` and two hex
+  /// digits.
   public static func keyPart(_ text: String) -> String {
     var out = ""
     for byte in text.utf8 {
@@ -118,7 +118,7 @@ public struct Subjects: Sendable {
     return out
   }
 
-  /// The text of a part of a key; nil for what `keyPart` does not write.
+  /// Decodes what `keyPart` has encoded; nil for anything else.
   public static func keyText(_ part: Substring) -> String? {
     var bytes: [UInt8] = []
     var rest = part.utf8[...]

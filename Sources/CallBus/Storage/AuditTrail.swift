@@ -1,20 +1,21 @@
-/// The seam to the record of what operators ordered: appended, never changed, and bounded, the oldest goes.
+/// The record of operators' orders: append-only and bounded; the oldest records are dropped.
 public protocol AuditTrail: Sendable {
-  /// - Returns: `.appended` when the record is stored.
+  /// - Returns: `.appended` once the record is stored.
   func append(_ bytes: [UInt8]) async -> AppendResult
 
-  /// The newest records, the oldest of them first.
+  /// The newest records, oldest first.
+  /// - Throws: `BusError`.
   func records(limit: Int) async throws -> [StoredRecord]
 }
 
 public struct AuditOptions: Sendable, Equatable {
   public var replicas = 1
   public var inMemory = false
-  /// Which nodes append here: NATS lets no other role do that in their name.
+  /// The role of the node. NATS permits each role to append under its own subject only.
   public var role: String
-  /// Of all records. The oldest give way.
+  /// The most bytes of all records. Policy: drop oldest.
   public var bytesMax: Int64 = 16 << 20
-  /// Whether a missing trail is made; else appending to it fails.
+  /// Whether to create a missing trail; otherwise appending to it fails.
   public var createsMissing = false
   public init(role: String) { self.role = role }
 }

@@ -1,37 +1,36 @@
-/// The seam to the shards' journals: one append-only sequence per shard, of which only the owner
-/// can append, because every append says what it expects to follow.
+/// The shards' journals: one append-only sequence per shard. Only the shard's owner can append, since every append
+/// names the sequence that it expects to be the last one.
 public protocol Journal: Sendable {
   /// Starts an append. `completion` is called exactly once, on the bus's thread.
-  /// - Parameter expecting: the sequence of this shard's last record; 0 when it has none.
+  /// - Parameter expecting: the sequence of the shard's last record; 0 if it has none.
   func append(
     shard: Int, expecting: UInt64, _ bytes: [UInt8],
     completion: @escaping @Sendable (AppendResult) -> Void)
 
-  /// Whether an append that is acknowledged with `sequence` is known to stand directly behind the
-  /// record that it expected. Where it is not, what stands between must be looked at: a replicated
-  /// store may take two appends that expect the same.
+  /// Whether an append acknowledged with `sequence` is known to directly follow the record that it expected. If not,
+  /// the records in between must be read: a replicated store may accept two appends that expect the same sequence.
   func isNext(_ sequence: UInt64, after expecting: UInt64) -> Bool
 
-  /// The last record of a shard; nil when it has none.
+  /// The last record of a shard; nil if it has none.
+  /// - Throws: `BusError`; so do all that read.
   func last(shard: Int) async throws -> StoredRecord?
 
-  /// The first record of a shard at or after a sequence; nil when there is none.
+  /// The first record of a shard at or after a sequence; nil if there is none.
   func next(shard: Int, from sequence: UInt64) async throws -> StoredRecord?
 
-  /// The next records of a shard at or after a sequence, in order, none left out: `limit` at most,
-  /// perhaps fewer, none only at the end. To read a journal back without a round trip for each.
+  /// The next records of a shard at or after a sequence, in order and without gaps: at most `limit`, possibly fewer,
+  /// none only at the end. Replays a journal without a round trip per record.
   func records(shard: Int, from sequence: UInt64, limit: Int) async throws -> [StoredRecord]
 
-  /// Removes the shard's records up to and including `sequence`. The newest record of a shard is
-  /// always kept: it carries the fence.
+  /// Removes the shard's records up to and including `sequence`, except for the newest, which carries the fence.
   func purge(shard: Int, through sequence: UInt64) async throws
 
-  /// What the store holds, for operators.
+  /// The size of the store, for operators.
   func statistics() async throws -> JournalStatistics
 }
 
 extension Journal {
-  /// One by one, for stores in which a read costs nothing.
+  /// Reads one by one, for stores in memory.
   public func records(
     shard: Int, from sequence: UInt64, limit: Int
   ) async throws -> [StoredRecord] {
@@ -43,10 +42,8 @@ extension Journal {
     }
     return records
   }
-}
 
-extension Journal {
-  /// For journals that number the records of each shard one by one.
+  /// For journals that number each shard's records consecutively.
   public func isNext(_ sequence: UInt64, after expecting: UInt64) -> Bool {
     sequence == expecting + 1
   }
@@ -54,9 +51,9 @@ extension Journal {
 
 public enum AppendResult: Sendable, Equatable {
   case appended(sequence: UInt64)
-  /// The journal's last sequence is another: somebody else owns the shard.
+  /// The journal's last sequence is not the expected one: another node owns the shard.
   case refused
-  /// No answer within the deadline, or the connection broke: it may have been appended or not.
+  /// No answer before the deadline, or the connection broke: it may or may not have been appended.
   case unknown(String)
 }
 

@@ -1,34 +1,34 @@
-/// The seam to a key-value bucket with revisions and compare-and-set.
+/// A key-value bucket with revisions and compare-and-set.
 ///
-/// Keys are made of `[-/_=.a-zA-Z0-9]`; `Subjects.keyPart` encodes anything else.
+/// Keys consist of `[-/_=.a-zA-Z0-9]`; `Subjects.keyPart` encodes anything else.
 public protocol KeyValueBucket: Sendable {
   /// Starts a write. `completion` is called exactly once, on the bus's thread.
-  /// - Parameter expecting: the revision that the key must have (0: it must not exist, or its last
-  ///   entry is a deletion); nil writes whatever is there.
+  /// - Parameter expecting: the revision that the key must have (0: it must not exist, or its last entry is a
+  ///   deletion); nil writes unconditionally.
   func put(
     _ key: String, _ value: [UInt8], expecting: UInt64?,
     completion: @escaping @Sendable (AppendResult) -> Void)
 
-  /// Starts a deletion. In the end nothing of the key stays in the store, so that keys which come and go
-  /// do not fill it.
-  /// - Parameter expecting: the revision that the key must have; nil deletes whatever is there.
+  /// Starts a deletion. Nothing of the key stays in the store in the end, so that short-lived keys do not fill it.
+  /// - Parameter expecting: the revision that the key must have; nil deletes unconditionally.
   func delete(
     _ key: String, expecting: UInt64?, completion: @escaping @Sendable (AppendResult) -> Void)
 
-  /// The key's present entry; nil when it has none or was deleted.
+  /// The key's present entry; nil if it has none or was deleted.
+  /// - Throws: `BusError`; so do all that read.
   func get(_ key: String) async throws -> KeyValueEntry?
 
   /// All present entries whose keys match a filter such as `12.>` or `>`.
   func entries(matching filter: String) async throws -> [KeyValueEntry]
 
-  /// Calls `handler` on the bus's thread for every present entry that matches, then for every
-  /// change. Of changes of one key that come close together it may hear the last one only. A deletion
-  /// has a nil value, and may pass unheard: nothing of it stays for a watch that lags.
+  /// Calls `handler` on the bus's thread for every present entry that matches, then for every change. It may skip all
+  /// but the last of several changes to a key. A deletion has a nil value, and may be missed: the store keeps no trace
+  /// of it for a watch that lags.
   func watch(
     _ filter: String, handler: @escaping @Sendable (KeyValueEntry) -> Void
   ) async throws -> any BusSubscription
 
-  /// What the store holds, what it keeps of deletions included.
+  /// The size of the store, including deletion markers.
   func statistics() async throws -> JournalStatistics
 }
 
@@ -37,7 +37,7 @@ extension KeyValueBucket {
     delete(key, expecting: nil, completion: completion)
   }
 
-  /// For stores that keep nothing but what is present.
+  /// For stores without deletion markers.
   public func statistics() async throws -> JournalStatistics {
     var statistics = JournalStatistics()
     for entry in try await entries(matching: ">") {

@@ -1,14 +1,14 @@
-/// That no token of a user counts which was issued by a time: an entry in the bucket of revocations.
-/// The value is the time as text, so that a person can read it with any NATS tool.
+/// Revokes a user's tokens that were issued up to a time: an entry in the bucket of revocations. The value is the time
+/// as text, which any NATS tool shows.
 public struct Revocation: Sendable, Equatable {
-  /// No setting lets a token be good for longer. After that an entry says nothing, and goes.
+  /// How long an entry is kept. No setting allows tokens that live longer.
   public static let kept: Duration = .seconds(91 * 86_400)
-  /// Some 100,000 users. When it is full, further ones are refused, not older ones forgotten.
+  /// Room for some 100,000 users. Policy: refuse.
   public static let bytesMaximum = 16 << 20
 
   public var app: String
   public var user: String
-  /// Since 1970.
+  /// Seconds since 1970.
   public var atSeconds: Int64
 
   public init(app: String, user: String, atSeconds: Int64) {
@@ -17,7 +17,7 @@ public struct Revocation: Sendable, Equatable {
     self.atSeconds = atSeconds
   }
 
-  /// nil for what is none.
+  /// nil if the entry is not a revocation.
   public init?(_ entry: KeyValueEntry) {
     let parts = entry.key.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 2, let app = Subjects.keyText(parts[0]),
@@ -29,7 +29,7 @@ public struct Revocation: Sendable, Equatable {
 
   public var key: String { "\(Subjects.keyPart(app)).\(Subjects.keyPart(user))" }
 
-  /// How the bucket is made.
+  /// The options of the bucket.
   public static func bucket(_ options: BucketOptions) -> BucketOptions {
     var options = options
     options.maximumAge = kept
@@ -37,8 +37,8 @@ public struct Revocation: Sendable, Equatable {
     return options
   }
 
-  /// Stores it, unless as much was revoked before.
-  /// - Throws: `BusError`, where it is not stored, or where that is not known.
+  /// Stores it, unless a later time is stored already.
+  /// - Throws: `BusError`, if it is not stored, or if that is unknown.
   public func store(in bucket: some KeyValueBucket) async throws {
     var last = AppendResult.refused
     for _ in 0..<5 {
@@ -49,20 +49,22 @@ public struct Revocation: Sendable, Equatable {
           continuation.resume(returning: $0)
         }
       }
-      // Refused: another operator was faster. Else it may be stored: the next look tells.
+      // If refused, another operator was faster; if unknown, it may be stored: the next read shows.
       if case .appended = last { return }
     }
     throw BusError.failed("the revocation cannot be stored: \(last)")
   }
 
-  /// Hands over each revocation that there is and that comes.
-  /// - Returns: when all that are there were handed over.
+  /// Calls `handler` for every revocation, present and future.
+  /// - Parameter unreadable: called with the key of an entry that is not a revocation.
+  /// - Returns: after all present ones.
+  /// - Throws: `BusError`.
   public static func follow(
     _ bucket: some KeyValueBucket, unreadable: @escaping @Sendable (String) -> Void,
     _ handler: @escaping @Sendable (Revocation) -> Void
   ) async throws -> any BusSubscription {
     try await bucket.watch(">") { entry in
-      // Who is taken off the list stays on it here until the next start.
+      // A deleted revocation stays in force here until the next start.
       guard entry.value != nil else { return }
       guard let revocation = Revocation(entry) else { return unreadable(entry.key) }
       handler(revocation)

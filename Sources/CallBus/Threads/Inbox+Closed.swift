@@ -1,8 +1,7 @@
-/// An inbox that carries nothing and is closed once: a word that several can wait for, one after the
-/// other.
+/// An inbox without elements, as a shutdown signal: closed once; one task at a time may wait for it.
 extension Inbox where Element == Never {
-  /// Runs `body`; cancels it where the inbox is closed before it ends.
-  /// - Returns: nil where the inbox was closed first.
+  /// Runs `body`, and cancels it if the inbox is closed before it ends.
+  /// - Returns: nil if the inbox was closed first.
   /// - Throws: what `body` throws, unless the inbox was closed first.
   public func unlessClosed<Value: Sendable>(
     _ body: @Sendable @escaping () async throws -> Value

@@ -1,9 +1,8 @@
 internal import Synchronization
 
-/// A bounded queue from any number of threads to one task, which takes all that is there at once.
+/// A bounded queue from any number of threads to one task, which takes all elements at once.
 ///
-/// Policy when full: refuse, and count. Offering never blocks; a wake-up of the consumer costs one
-/// resumption per batch, not per element.
+/// Policy when full: refuse, and count. Offering never blocks, and resumes the consumer once per batch, not per element.
 public final class Inbox<Element: Sendable>: Sendable {
   public let capacity: Int
 
@@ -11,8 +10,8 @@ public final class Inbox<Element: Sendable>: Sendable {
     var elements: [Element] = []
     var waiter: UnsafeContinuation<Void, Never>?
     var waitsUntil: ContinuousClock.Instant?
-    /// The time for which the timer's slot is armed. It may be earlier than `waitsUntil`: the timer
-    /// then finds that out and is armed again, which is cheaper than moving it for every wait.
+    /// The time for which the timer's slot is armed. It may be earlier than `waitsUntil`: the timer is then armed
+    /// again when it fires, which is cheaper than re-arming it for every wait.
     var armedFor: ContinuousClock.Instant?
     var timerSlot: Int?
     var closed = false
@@ -20,10 +19,10 @@ public final class Inbox<Element: Sendable>: Sendable {
   }
   private let state = Mutex(State())
 
-  /// nil: the process's, called without an indirection.
+  /// nil: the process's timers, called without an existential.
   private let timers: (any Timers)?
 
-  /// - Parameter timers: what wakes the consumer at its deadlines; nil: the process's timers.
+  /// - Parameter timers: wake the consumer at its deadlines; nil: the process's timers.
   public init(capacity: Int, timers: (any Timers)? = nil) {
     self.capacity = capacity
     self.timers = timers
@@ -34,8 +33,8 @@ public final class Inbox<Element: Sendable>: Sendable {
     if let timers { timers.unregister(slot) } else { TimerThread.shared.unregister(slot) }
   }
 
-  /// Queues an element and wakes the consumer. False when the inbox is full (the element is dropped
-  /// and counted) or closed.
+  /// Queues an element and wakes the consumer. Returns false if the inbox is full or closed; the element is then
+  /// dropped and counted.
   @discardableResult
   public func offer(_ element: Element) -> Bool {
     let (taken, waiter) = state.withLock { state in
@@ -47,8 +46,8 @@ public final class Inbox<Element: Sendable>: Sendable {
     return taken
   }
 
-  /// Queues as many of the elements, from the first, as there is room for, and wakes the consumer.
-  /// Returns how many were taken; the others are dropped and counted.
+  /// Queues as many elements, from the first, as there is room for, and wakes the consumer. Returns how many were
+  /// queued; the others are dropped and counted.
   @discardableResult
   public func offer(contentsOf elements: some Collection<Element>) -> Int {
     let (taken, waiter) = state.withLock { state in
@@ -60,8 +59,7 @@ public final class Inbox<Element: Sendable>: Sendable {
     return taken
   }
 
-  /// Queues an element without waking the consumer: for a producer that hands over a burst and
-  /// calls `wake()` behind it.
+  /// Queues an element without waking the consumer, for a producer that calls `wake()` after a burst.
   @discardableResult
   public func offerWithoutWaking(_ element: Element) -> Bool {
     state.withLock { state in
@@ -71,15 +69,15 @@ public final class Inbox<Element: Sendable>: Sendable {
     }
   }
 
-  /// Wakes the consumer if there is something for it.
+  /// Wakes the consumer if there are elements.
   public func wake() {
     state.withLock { $0.elements.isEmpty ? nil : $0.waiter.take() }?.resume()
   }
 
-  /// Takes everything that is queued; waits for something when there is nothing.
+  /// Takes all elements; waits if there are none.
   ///
-  /// Returns an empty array at the deadline (nil: none), when the task is cancelled, and when the
-  /// inbox is closed and empty. One task at a time may wait here.
+  /// Returns an empty array at the deadline (nil: none), when the task is cancelled, and when the inbox is closed and
+  /// empty. One task at a time may wait.
   public func next(until deadline: ContinuousClock.Instant?) async -> [Element] {
     let ready = takeAll()
     if let ready { return ready }
@@ -91,9 +89,8 @@ public final class Inbox<Element: Sendable>: Sendable {
     return takeAll() ?? []
   }
 
-  /// As `next(until:)`, for an actor that stays on its own executor while it waits: a cancellation
-  /// handler costs a switch to the cooperative pool and back. Cancelling the task does not end the
-  /// wait; closing the inbox does.
+  /// As `next(until:)`, for an actor that stays on its own executor: a cancellation handler costs a switch to the
+  /// cooperative pool and back. Cancelling the task does not end the wait; closing the inbox does.
   public func nextUntilClosed(
     deadline: ContinuousClock.Instant?, isolation: isolated (any Actor)? = #isolation
   ) async -> [Element] {
@@ -102,7 +99,7 @@ public final class Inbox<Element: Sendable>: Sendable {
     return takeAll() ?? []
   }
 
-  /// Refuses further elements and wakes the consumer, which still gets what is queued.
+  /// Refuses further elements and wakes the consumer, which still receives the queued ones.
   public func close() {
     state.withLock { state in
       state.closed = true
@@ -111,9 +108,9 @@ public final class Inbox<Element: Sendable>: Sendable {
   }
 
   public var isClosed: Bool { state.withLock { $0.closed } }
-  /// How many elements were refused because the inbox was full or closed.
+  /// The number of elements refused because the inbox was full or closed.
   public var dropped: UInt64 { state.withLock { $0.dropped } }
-  /// How many elements wait.
+  /// The number of queued elements.
   public var depth: Int { state.withLock { $0.elements.count } }
 
   private func admit(_ count: Int, _ state: inout State) -> Int {
@@ -135,7 +132,7 @@ public final class Inbox<Element: Sendable>: Sendable {
     _ continuation: UnsafeContinuation<Void, Never>, until deadline: ContinuousClock.Instant?
   ) {
     let waits = state.withLock { state in
-      // A cancellation that came before this lock found no waiter: it is noticed here.
+      // A cancellation before this lock found no waiter; it is noticed here.
       guard state.elements.isEmpty, !state.closed, !Task.isCancelled else { return false }
       if let deadline, deadline <= now { return false }
       precondition(state.waiter == nil, "an inbox has one consumer")
@@ -147,7 +144,7 @@ public final class Inbox<Element: Sendable>: Sendable {
     if !waits { continuation.resume() }
   }
 
-  /// Lock order: an inbox's, then the timer's. The timer calls actions without its lock.
+  /// Lock order: the inbox's, then the timers'. Timers run actions without holding their lock.
   private func arm(for deadline: ContinuousClock.Instant, _ state: inout State) {
     if let armedFor = state.armedFor, armedFor <= deadline { return }
     let slot = state.timerSlot ?? registered()

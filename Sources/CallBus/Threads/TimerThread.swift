@@ -1,12 +1,11 @@
 internal import Synchronization
 
-/// One thread that wakes many waiters at their deadlines.
+/// One thread that runs the timers of the process.
 ///
-/// A waiter owns a slot for its whole life and re-arms it at will: a wait costs a lock and, only
-/// when its deadline is the earliest of all, a wake-up of the thread. No allocation per wait, and
-/// nothing that outlives it. Finding the earliest is a scan, right for some thousands of slots.
+/// Arming a slot takes a lock, allocates nothing, and wakes the thread only if the deadline is the earliest of all.
+/// Finding the earliest deadline is a scan, which suffices for some thousands of slots.
 package final class TimerThread: Timers {
-  /// Never stops; lives as long as the process.
+  /// Never stops.
   package static let shared = TimerThread()
 
   private struct Slot {
@@ -16,7 +15,7 @@ package final class TimerThread: Timers {
   private struct State {
     var slots: [Slot] = []
     var free: [Int] = []
-    /// What the thread sleeps towards; nil when it sleeps until it is signalled.
+    /// The deadline at which the thread wakes; nil if it sleeps until it is signalled.
     var target: ContinuousClock.Instant?
   }
 

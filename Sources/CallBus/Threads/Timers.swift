@@ -1,18 +1,17 @@
-/// What tells the time and wakes waiters at their deadlines.
+/// A clock and its timers.
 ///
-/// A waiter owns a slot for as long as it lives, and arms it at will. `TimerThread` implements it for
-/// the whole process, a bus may for the actor that lives on its thread, and a simulation for all of
-/// its nodes, with a time of its own.
+/// A waiter registers one slot for its lifetime and arms it as needed. `TimerThread` serves the whole process, a bus
+/// may serve the actor on its thread, and a simulation serves all of its nodes with virtual time.
 public protocol Timers: Sendable {
-  /// The time by which deadlines are judged. Only differences mean anything.
+  /// The time that deadlines are compared with. Only differences are meaningful.
   var now: ContinuousClock.Instant { get }
 
-  /// Takes a slot. `action` runs where the timers run: short, and without waiting.
+  /// Registers a slot. `action` runs on the timers' thread and must not block.
   func register(_ action: @escaping @Sendable () -> Void) -> Int
 
-  /// Sets the slot's deadline, in place of a former one. Its action runs once, at or after it.
+  /// Sets the slot's deadline, replacing a former one. Its action runs once, at or after the deadline.
   func arm(_ slot: Int, at deadline: ContinuousClock.Instant)
 
-  /// Gives a slot back. Its action may still be under way, but does not begin any more.
+  /// Releases a slot. Its action may still be running, but does not start any more.
   func unregister(_ slot: Int)
 }

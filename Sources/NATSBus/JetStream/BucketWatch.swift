@@ -2,14 +2,14 @@ internal import CallBus
 internal import CallWire
 internal import Synchronization
 
-/// Follows the changes of a bucket through a consumer without acknowledgements.
+/// Watches a bucket through an ephemeral push consumer without acknowledgements.
 ///
-/// What such a consumer loses on the way is noticed (its numbers have a gap, its heartbeat stops, the
-/// connection was restored) and fetched by a new consumer that starts behind the last change seen. Not
-/// noticed is what the server removed before it came to it: a deletion, whose marker goes at once. Where that
-/// was the last of the present entries, the heartbeat tells that nothing more comes.
+/// A lost message is detected (a gap in the consumer's sequence, a missing heartbeat, a reconnect) and fetched by a new
+/// consumer that starts after the last change seen. Not detected is a message that the server removed before delivering
+/// it: a deletion, whose marker is removed at once. If that was the last of the present entries, the heartbeat shows that
+/// nothing more follows.
 final class BucketWatch: BusSubscription, ConnectionObserver {
-  /// Of a consumer that has nothing left to say: of one that lasts, and of one that only lists what is present.
+  /// The idle heartbeat of a watch, and of a consumer that only lists the present entries.
   static let heartbeat: Duration = .seconds(5)
   static let heartbeatOfListing: Duration = .milliseconds(500)
   private static let silenceMax: Duration = .seconds(16)
@@ -20,17 +20,17 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
   private struct State {
     var subscription: NATSSubscription?
     var consumer: String?
-    /// Counts consumers, so that what an earlier one still sends or answers is ignored.
+    /// Counts consumers, so that messages and answers of an earlier one are ignored.
     var generation = 0
     var lastRevision: UInt64 = 0
     /// The number of the consumer's last message.
     var lastDelivered: UInt64 = 0
-    /// The consumer's message with which all present entries have come; nil until it is known.
+    /// The consumer sequence of the last present entry; nil until it is known.
     var initialTarget: UInt64?
     /// Waits for the present entries.
     var initial: Completion?
     var initialDeadline: ContinuousClock.Instant = .now
-    /// When a new consumer is made, unless it is heard before.
+    /// When to create a new consumer, unless a message arrives before.
     var renewal: ContinuousClock.Instant?
     var cancelled = false
   }
@@ -51,7 +51,7 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
     self.handler = handler
   }
 
-  /// `completion` is called when all present entries have been handed over.
+  /// `completion` is called after all present entries.
   func start(_ completion: @escaping Completion) {
     let cancelled = state.withLock { state in
       state.initial = completion
@@ -102,33 +102,29 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
       handler: .inPlace { [weak self] message in self?.receive(message, generation) })
     bucket.bus.subscribe(subscription)
     state.withLock { $0.subscription = subscription }
-    let question = configuration(inbox: inbox, behind: lastRevision)
-    bucket.bus.start(
-      JetStreamSubject.api + JetStreamSubject.follow(bucket.stream), Array(question.utf8),
+    bucket.api.start(
+      JetStreamSubject.follow(bucket.stream), configuration(inbox: inbox, after: lastRevision),
       timeout: bucket.bus.thread.options.consumerTimeout
     ) { [weak self] answer in self?.created(answer, generation) }
   }
 
-  private func configuration(inbox: String, behind revision: UInt64) -> String {
+  private func configuration(inbox: String, after revision: UInt64) -> String {
     let policy =
       revision == 0
       ? "\"deliver_policy\":\"last_per_subject\""
       : "\"deliver_policy\":\"by_start_sequence\",\"opt_start_seq\":\(revision + 1)"
-    let parts = heartbeat.components
-    let nanoseconds = parts.seconds * 1_000_000_000 + parts.attoseconds / 1_000_000_000
     return """
       {"stream_name":\(JSONWriter.quoted(bucket.stream)),"config":{\
       "deliver_subject":\(JSONWriter.quoted(inbox)),\(policy),\
       "filter_subject":\(JSONWriter.quoted(bucket.prefix + filter)),"ack_policy":"none",\
-      "max_deliver":1,"replay_policy":"instant","idle_heartbeat":\(nanoseconds),\
+      "max_deliver":1,"replay_policy":"instant","idle_heartbeat":\(heartbeat.nanoseconds),\
       "inactive_threshold":30000000000,"mem_storage":true,"num_replicas":1}}
       """
   }
 
-  private func created(_ answer: Result<[BusMessage], any Error>, _ generation: Int) {
+  private func created(_ answer: Result<JetStreamAPI.Reply, any Error>, _ generation: Int) {
     do {
-      let reply = try answer.get().first.map(JetStreamAPI.parse)
-      let json = try reply?.checked("cannot watch \(bucket.stream)") ?? .null
+      let json = try answer.get().checked("cannot watch \(bucket.stream)")
       let pending = json["num_pending"]?.unsigned ?? 0
       let delivered = json["delivered"]?["consumer_seq"]?.unsigned ?? 0
       let complete = state.withLock { state in
@@ -186,8 +182,8 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
       guard generation == state.generation else { return false }
       state.renewal = .now + Self.silenceMax
       guard let last else { return false }
-      // Nothing more comes, though there was more: it was removed meanwhile. A new consumer knows what is
-      // left (before 2.10.19 the server can also stop in the middle).
+      // Nothing more follows although entries are missing: they were removed meanwhile. A new consumer delivers
+      // what is left (before 2.10.19 the server can also stop in the middle).
       let isShort = state.initial != nil && state.initialTarget != nil
       return last != state.lastDelivered || isShort
     }
@@ -220,43 +216,15 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
     if bucket.bus.thread.outbox.isClosed { finishInitial(.failure(BusError.closed)) }
   }
 
-  /// A stream that lost its end, or was made anew, counts from lower numbers: then all that is
-  /// present is new.
+  /// A stream that lost its end, or was created again, continues from lower sequences: all of its content is then new.
   func reconnected() {
-    let timeout = bucket.bus.thread.options.managementTimeout
-    let question = JetStreamSubject.api + JetStreamSubject.information(bucket.stream)
-    bucket.bus.start(question, [], timeout: timeout) {
-      [weak self] answer in
+    bucket.api.start(JetStreamSubject.information(bucket.stream), "") { [weak self] answer in
       guard let self else { return }
-      let reply = try? answer.get().first.map(JetStreamAPI.parse)
-      let last = reply?.json["state"]?["last_seq"]?.unsigned
+      let last = (try? answer.get())?.json["state"]?["last_seq"]?.unsigned
       state.withLock { state in
         if let last, last < state.lastRevision { state.lastRevision = 0 }
       }
       createConsumer()
     }
-  }
-}
-
-/// Where a delivered message stood, from its reply address:
-/// `$JS.ACK.<stream>.<consumer>.<count>.<stream sequence>.<consumer sequence>.<time>.<pending>`, in
-/// newer servers with domain and account behind `ACK`.
-package struct DeliveryOrigin: Equatable {
-  package var streamSequence: UInt64
-  package var consumerSequence: UInt64
-  /// How often it was delivered, this time included.
-  package var deliveries: UInt64
-
-  package init?(_ reply: String) {
-    let parts = reply.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-    guard parts.count >= 9, reply.hasPrefix("$JS.ACK.") else { return nil }
-    let shift = parts.count >= 11 ? 2 : 0
-    guard let deliveries = UInt64(Substring(parts[4 + shift])),
-      let stream = UInt64(Substring(parts[5 + shift])),
-      let consumer = UInt64(Substring(parts[6 + shift]))
-    else { return nil }
-    streamSequence = stream
-    consumerSequence = consumer
-    self.deliveries = deliveries
   }
 }

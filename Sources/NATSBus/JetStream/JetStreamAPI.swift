@@ -1,28 +1,27 @@
 package import CallBus
 internal import CallWire
 
-/// Questions to JetStream, in its own JSON.
+/// Requests to JetStream's JSON API. All functions throw `BusError`.
 ///
-/// Messages are read with STREAM.MSG.GET, which only the stream's leader answers, never with
-/// DIRECT.GET, which every replica does, the one that lags as well: an old lease, checkpoint or
-/// journal's end would be taken for the present one. Journals do not allow direct reads at all;
-/// buckets do, for other tools. A leader that was cut off and does not know it yet can still give an
-/// old answer for some seconds. Nothing is built on that not happening: what is read of a journal is
-/// confirmed by the append that expects it to be the end, records name the ones that they follow,
-/// so that a gap shows, and leases and checkpoints change by compare-and-set.
+/// Messages are read with STREAM.MSG.GET, which only the stream's leader answers, never with DIRECT.GET, which any
+/// replica answers: one that lags would return an old lease, checkpoint or end of a journal. Journals do not allow direct
+/// reads at all; buckets do, for other tools. A leader that was partitioned may still give old answers for some seconds.
+/// Correctness does not depend on that: the end of a journal is confirmed by the append that expects it, records name
+/// the ones that they follow, so that a gap is detected, and leases and checkpoints change by compare-and-set.
 package struct JetStreamAPI: Sendable {
-  /// What JetStream answered.
+  /// An answer of JetStream.
   package struct Reply {
     var json: JSONValue
-    /// Its number for the error, such as 10037: no message found.
+    /// JetStream's number of the error, such as 10037: no message found.
     var errorCode: UInt64? { json["error"].map { $0["err_code"]?.unsigned ?? 0 } }
 
-    /// The answer, or an error that says what was asked.
+    /// - Parameter what: what failed, for the error.
+    /// - Throws: the error in the answer.
     func checked(_ what: String) throws -> JSONValue {
       guard let error = json["error"] else { return json }
       let text = error["description"]?.text ?? "unknown error"
       let sentence = "\(what): JetStream says: \(text) (\(errorCode ?? 0))"
-      // As HTTP's: the service is not available now; or servers have yet to find one another.
+      // Service unavailable, as in HTTP; or the servers have not found one another yet.
       let passes = error["code"]?.unsigned == 503 || errorCode == JetStreamAPI.noSuitablePeers
       throw passes ? BusError.notReady(sentence) : .failed(sentence)
     }
@@ -33,17 +32,17 @@ package struct JetStreamAPI: Sendable {
     var sequence: UInt64
     var bytes: [UInt8]
     var isDeletion: Bool
+    var record: StoredRecord { StoredRecord(sequence: sequence, bytes: bytes) }
   }
 
   static let noMessageFound: UInt64 = 10037
   static let streamNotFound: UInt64 = 10059
   static let noSuitablePeers: UInt64 = 10005
   static let streamNameInUse: UInt64 = 10058
-  /// Of the header with the expected sequence; the second number is newer servers'.
+  /// The expected sequence is not the last one; the second number is newer servers'.
   static let wrongLastSequence: Set<UInt64> = [10071, 10164]
 
-  /// Of a store operation that failed, for whatever reason: a limit of the stream, a full disk, a
-  /// broken one.
+  /// A store operation failed, for any reason: a limit of the stream, a full disk, a broken one.
   static let storeFailed: Set<UInt64> = [10077]
 
   let bus: NATSBus
@@ -54,7 +53,7 @@ package struct JetStreamAPI: Sendable {
     timeout = bus.thread.options.managementTimeout
   }
 
-  /// - Parameter timeout: nil: as long as questions wait.
+  /// - Parameter timeout: nil: `managementTimeout`.
   func call(
     _ subject: String, _ body: String, timeout: Duration? = nil
   ) async throws -> Reply {
@@ -69,6 +68,33 @@ package struct JetStreamAPI: Sendable {
     return try Self.parse(reply)
   }
 
+  /// Sends a request; `completion` is called once, as a rule on the bus's thread.
+  func start(
+    _ subject: String, _ body: String, timeout: Duration? = nil,
+    completion: @escaping @Sendable (Result<Reply, any Error>) -> Void
+  ) {
+    bus.start(
+      JetStreamSubject.api + subject, Array(body.utf8), timeout: timeout ?? self.timeout
+    ) { answer in
+      completion(
+        Result {
+          guard let reply = try answer.get().first else { throw BusError.timeout }
+          return try Self.parse(reply)
+        })
+    }
+  }
+
+  /// - Parameter what: names the stream in errors.
+  /// - Throws: `BusError.notReady` if the stream does not exist.
+  func checkExists(_ stream: String, what: String) async throws {
+    let reply = try await call(JetStreamSubject.information(stream), "")
+    if reply.errorCode == Self.streamNotFound {
+      throw BusError.notReady("there is no \(what) yet: a coordinator makes it")
+    }
+    _ = try reply.checked("cannot open the \(what)")
+  }
+
+  /// - Throws: `BusError.failed`, if the answer is not JSON.
   package static func parse(_ reply: BusMessage) throws -> Reply {
     guard let json = JSONValue(parsing: reply.bytes) else {
       throw BusError.failed("not JSON, on \(reply.subject)")
@@ -76,18 +102,18 @@ package struct JetStreamAPI: Sendable {
     return Reply(json: json)
   }
 
-  /// The last message of a subject; nil when there is none.
+  /// The last message of a subject; nil if there is none.
   func last(stream: String, subject: String) async throws -> StoredMessage? {
     try await message(stream, "{\"last_by_subj\":\(JSONWriter.quoted(subject))}")
   }
 
-  /// The first message of a subject at or behind a sequence; nil when there is none.
+  /// The first message of a subject at or after a sequence; nil if there is none.
   func next(stream: String, subject: String, from sequence: UInt64) async throws -> StoredMessage? {
     try await message(
       stream, "{\"seq\":\(max(1, sequence)),\"next_by_subj\":\(JSONWriter.quoted(subject))}")
   }
 
-  /// nil when it is gone.
+  /// The message with a sequence; nil if it was removed.
   func message(stream: String, sequence: UInt64) async throws -> StoredMessage? {
     try await message(stream, "{\"seq\":\(sequence)}")
   }
@@ -112,9 +138,9 @@ package struct JetStreamAPI: Sendable {
       isDeletion: text.contains("KV-Operation: DEL") || text.contains("KV-Operation: PURGE"))
   }
 
-  /// Removes the messages that match a subject filter and lie before a sequence.
+  /// Removes the messages that match a subject filter and precede a sequence.
   func purge(stream: String, filter: String, before sequence: UInt64) async throws {
-    // To the server, 0 means no bound at all.
+    // The server takes 0 for no bound at all.
     guard sequence > 0 else { return }
     let body = "{\"filter\":\(JSONWriter.quoted(filter)),\"seq\":\(sequence)}"
     _ = try await call(JetStreamSubject.purge(stream), body).checked("cannot purge \(stream)")
@@ -122,5 +148,13 @@ package struct JetStreamAPI: Sendable {
 
   func information(stream: String) async throws -> JSONValue {
     try await call(JetStreamSubject.information(stream), "").checked("cannot ask for \(stream)")
+  }
+}
+
+extension JournalStatistics {
+  /// Adds the size of a stream, from its `state`.
+  mutating func add(_ state: JSONValue?) {
+    messages += state?["messages"]?.unsigned ?? 0
+    bytes += state?["bytes"]?.unsigned ?? 0
   }
 }

@@ -1,6 +1,6 @@
 public import CallBus
 
-/// The trail of operators' orders: a stream to which each role appends under a subject of its own.
+/// The audit trail of operators' orders: a stream in which each role has a subject of its own.
 public final class JetStreamAudit: AuditTrail {
   private let api: JetStreamAPI
   private let stream: String
@@ -43,10 +43,8 @@ public final class JetStreamAudit: AuditTrail {
       records += try await withThrowingTaskGroup(of: StoredRecord?.self) { group in
         for sequence in from...end {
           group.addTask {
-            // One may have given way meanwhile.
-            try await api.message(stream: stream, sequence: sequence).map {
-              StoredRecord(sequence: $0.sequence, bytes: $0.bytes)
-            }
+            // nil if it was dropped meanwhile.
+            try await api.message(stream: stream, sequence: sequence)?.record
           }
         }
         return try await group.reduce(into: []) { if let record = $1 { $0.append(record) } }
@@ -54,11 +52,5 @@ public final class JetStreamAudit: AuditTrail {
       from = end + 1
     }
     return records.sorted { $0.sequence < $1.sequence }
-  }
-}
-
-extension NATSBus {
-  public func openAudit(_ options: AuditOptions) async throws -> JetStreamAudit {
-    try await JetStreamAudit.open(self, options)
   }
 }

@@ -2,16 +2,16 @@ public import CallBus
 internal import CallWire
 internal import Synchronization
 
-/// A key-value bucket in the layout that all NATS tools know: stream `KV_<bucket>`, one message per
-/// key under `$KV.<bucket>.`, deletions as markers.
+/// A key-value bucket in the standard layout of NATS: stream `KV_<bucket>`, one message per key under `$KV.<bucket>.`,
+/// deletions as markers.
 public final class JetStreamBucket: KeyValueBucket {
-  /// How long `watch` and `entries` wait for all present entries.
+  /// The time that `watch` and `entries` wait for all present entries.
   static let initialTimeout: Duration = .seconds(30)
 
   let bus: NATSBus
   let stream: String
   let prefix: String
-  private let api: JetStreamAPI
+  let api: JetStreamAPI
   private let writer: StreamWriter
 
   static func open(_ bus: NATSBus, _ name: String, _ options: BucketOptions) async throws
@@ -19,11 +19,7 @@ public final class JetStreamBucket: KeyValueBucket {
   {
     let bucket = JetStreamBucket(bus, name)
     guard options.createsMissing else {
-      let reply = try await bucket.api.call(JetStreamSubject.information(bucket.stream), "")
-      if reply.errorCode == JetStreamAPI.streamNotFound {
-        throw BusError.notReady("there is no bucket \(name) yet: a coordinator makes it")
-      }
-      _ = try reply.checked("cannot open the bucket \(name)")
+      try await bucket.api.checkExists(bucket.stream, what: "bucket \(name)")
       return bucket
     }
     try await StreamSpecification(
@@ -58,20 +54,16 @@ public final class JetStreamBucket: KeyValueBucket {
     }
   }
 
-  /// The key has an entry: if that is a deletion marker, the key does not exist all the same, and
-  /// `body` writes behind that.
+  /// A write that expects no entry was refused. If the last entry is a deletion marker, the key does not exist, and
+  /// `body` writes again, expecting the marker.
   private func overDeletion(
     _ key: String, _ completion: @escaping @Sendable (AppendResult) -> Void,
     _ body: @escaping @Sendable (_ expecting: UInt64) -> Void
   ) {
-    let question = "{\"last_by_subj\":\(JSONWriter.quoted(prefix + key))}"
-    bus.start(
-      JetStreamSubject.api + JetStreamSubject.message(stream), Array(question.utf8),
-      timeout: api.timeout
-    ) { [self] answer in
+    let request = "{\"last_by_subj\":\(JSONWriter.quoted(prefix + key))}"
+    api.start(JetStreamSubject.message(stream), request) { [self] answer in
       do {
-        let reply = try answer.get().first.map(JetStreamAPI.parse)
-        let last = try reply.flatMap { try JetStreamAPI.storedMessage($0, stream) }
+        let last = try JetStreamAPI.storedMessage(try answer.get(), stream)
         guard let last, last.isDeletion else { return completion(.refused) }
         body(last.sequence)
       } catch {
@@ -86,7 +78,7 @@ public final class JetStreamBucket: KeyValueBucket {
     guard isKey(key, completion) else { return }
     mark(key, expecting: expecting) { [self] result in
       guard expecting == 0, result == .refused else { return completion(result) }
-      // The marker of an earlier deletion, whose answer was lost, may be there still.
+      // The marker of an earlier deletion, whose answer was lost, may still be there.
       overDeletion(key, completion) { self.mark(key, expecting: $0, completion) }
     }
   }
@@ -100,15 +92,13 @@ public final class JetStreamBucket: KeyValueBucket {
     }
   }
 
-  /// Removes a deletion's marker, which else would stay for ever. It was needed because a deletion is
-  /// ordered among the writes of its key as a removal is not; and it tells those who watch, if the server
-  /// got around to it: a consumer passes over what is removed, without a gap in its numbers. What was
-  /// written since stays. Best effort: a marker that is left behind goes when the bucket is next listed.
+  /// Removes a deletion's marker, which would otherwise stay for ever. The marker is needed since it is ordered among
+  /// the key's writes, which a removal is not. It also notifies watches, unless it is removed before the server
+  /// delivers it: a consumer skips removed messages without a gap in its sequence. Later writes stay. Best effort: a
+  /// marker that is left is removed when the bucket is next listed.
   private func forget(_ key: String, through sequence: UInt64) {
-    let body =
-      "{\"filter\":\(JSONWriter.quoted(prefix + key)),\"seq\":\(sequence + 1)}"
-    let question = JetStreamSubject.api + JetStreamSubject.purge(stream)
-    bus.start(question, Array(body.utf8), timeout: api.timeout) { _ in }
+    let request = "{\"filter\":\(JSONWriter.quoted(prefix + key)),\"seq\":\(sequence + 1)}"
+    api.start(JetStreamSubject.purge(stream), request) { _ in }
   }
 
   private func write(
@@ -130,10 +120,7 @@ public final class JetStreamBucket: KeyValueBucket {
         default: false
         }
       }
-    if !isValid {
-      let taken = bus.thread.outbox.run { _ in completion(.unknown("not a key: '\(key)'")) }
-      if !taken { completion(.unknown("the bus is closed")) }
-    }
+    if !isValid { writer.fail("not a key: '\(key)'", completion) }
     return isValid
   }
 
@@ -155,10 +142,8 @@ public final class JetStreamBucket: KeyValueBucket {
   }
 
   public func statistics() async throws -> JournalStatistics {
-    let state = try await api.information(stream: stream)["state"]
     var statistics = JournalStatistics()
-    statistics.messages = state?["messages"]?.unsigned ?? 0
-    statistics.bytes = state?["bytes"]?.unsigned ?? 0
+    statistics.add(try await api.information(stream: stream)["state"])
     return statistics
   }
 
@@ -168,7 +153,7 @@ public final class JetStreamBucket: KeyValueBucket {
     try await follow(filter, heartbeat: BucketWatch.heartbeat, handler: handler)
   }
 
-  /// - Returns: once all that is present was handed over.
+  /// - Returns: after all present entries.
   private func follow(
     _ filter: String, heartbeat: Duration, handler: @escaping @Sendable (KeyValueEntry) -> Void
   ) async throws -> BucketWatch {

@@ -1,14 +1,13 @@
 public import CallBus
 internal import CallWire
 
-/// The shards' journals: a subject per shard, spread over as many streams, up to a limit.
+/// The shards' journals: a subject per shard, and a stream per shard, up to a limit.
 ///
-/// A stream of its own makes a shard's purge cheap: the server walks what the shard has. To purge
-/// one of 64 subjects in one stream of 200,000 records, nats-server 2.9.10 walks all of them and lets
-/// every append wait for 100 ms and more.
+/// A stream of its own makes a shard's purge cheap. To purge one of 64 subjects in one stream of 200,000 records,
+/// nats-server 2.9.10 scans all of them, and delays every append by 100 ms and more.
 public final class JetStreamJournal: Journal {
-  /// More shards share streams: each costs the server files and, replicated, a consensus group.
-  /// Changing this moves shards between streams: a cluster keeps it for ever.
+  /// More shards share streams, since each stream costs the server files and, if replicated, a Raft group. Must never
+  /// change, since it assigns shards to streams.
   static let streamsMax = 64
 
   private let api: JetStreamAPI
@@ -16,8 +15,7 @@ public final class JetStreamJournal: Journal {
   private let streamCount: Int
   private let subjects: [String]
   private let writer: StreamWriter
-  /// Reads that are under way at once when a journal is read back. The server serves them one by
-  /// one; what is saved are the round trips.
+  /// Concurrent reads when a journal is replayed. The server handles them one by one; this saves round trips.
   private static let readsAtOnce = 64
 
   static func open(_ bus: NATSBus, _ options: JournalOptions) async throws -> JetStreamJournal {
@@ -67,15 +65,11 @@ public final class JetStreamJournal: Journal {
   }
 
   public func last(shard: Int) async throws -> StoredRecord? {
-    try await api.last(stream: stream(shard), subject: subjects[shard]).map {
-      StoredRecord(sequence: $0.sequence, bytes: $0.bytes)
-    }
+    try await api.last(stream: stream(shard), subject: subjects[shard])?.record
   }
 
   public func next(shard: Int, from sequence: UInt64) async throws -> StoredRecord? {
-    try await api.next(stream: stream(shard), subject: subjects[shard], from: sequence).map {
-      StoredRecord(sequence: $0.sequence, bytes: $0.bytes)
-    }
+    try await api.next(stream: stream(shard), subject: subjects[shard], from: sequence)?.record
   }
 
   public func records(
@@ -98,20 +92,18 @@ public final class JetStreamJournal: Journal {
     }
     var records: [StoredRecord] = []
     for answer in answers {
-      // Behind an answer "nothing here" there may be records that came a moment later, and so may
-      // others before them.
+      // After an empty answer there may be records that arrived later, and others before them.
       guard let answer else { break }
-      // In a stream that shards share, several questions have the same answer.
+      // In a stream that shards share, several requests have the same answer.
       if let last = records.last, answer.sequence <= last.sequence { continue }
-      records.append(StoredRecord(sequence: answer.sequence, bytes: answer.bytes))
+      records.append(answer.record)
     }
     return records
   }
 
-  /// By subject, also where the shard has a stream of its own: asked to cut a whole stream off,
-  /// nats-server before 2.11.12 and 2.12.3 empties the file that it keeps and writes it anew, and one
-  /// that is killed between the two has lost all of the shard's records. Of a subject it only notes
-  /// which are gone, and removes files of which nothing is left.
+  /// Purges by subject, even if the shard has a stream of its own. To truncate a whole stream, nats-server before
+  /// 2.11.12 and 2.12.3 empties the block that it keeps and rewrites it: if it is killed in between, all of the shard's
+  /// records are lost. Purging a subject only marks messages as removed, and deletes empty blocks.
   public func purge(shard: Int, through sequence: UInt64) async throws {
     guard let newest = try await last(shard: shard)?.sequence else { return }
     try await api.purge(
@@ -125,19 +117,8 @@ public final class JetStreamJournal: Journal {
       "cannot list the journals")
     var statistics = JournalStatistics()
     for stream in answer["streams"]?.elements ?? [] {
-      statistics.messages += stream["state"]?["messages"]?.unsigned ?? 0
-      statistics.bytes += stream["state"]?["bytes"]?.unsigned ?? 0
+      statistics.add(stream["state"])
     }
     return statistics
-  }
-}
-
-extension NATSBus {
-  public func openJournal(_ options: JournalOptions) async throws -> JetStreamJournal {
-    try await JetStreamJournal.open(self, options)
-  }
-
-  public func openBucket(_ name: String, _ options: BucketOptions) async throws -> JetStreamBucket {
-    try await JetStreamBucket.open(self, name, options)
   }
 }

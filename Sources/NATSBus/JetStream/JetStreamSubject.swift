@@ -1,6 +1,6 @@
-/// Where JetStream is asked: what stands here is what roles are permitted, in `NATSPermissions`.
+/// The subjects of JetStream's API. `NATSPermissions` derives the roles' permissions from them.
 enum JetStreamSubject {
-  /// Before all of them.
+  /// The prefix of all of them.
   static let api = "$JS.API."
   static let list = "STREAM.LIST"
 
@@ -8,12 +8,12 @@ enum JetStreamSubject {
   static func information(_ stream: String) -> String { "STREAM.INFO.\(stream)" }
   static func message(_ stream: String) -> String { "STREAM.MSG.GET.\(stream)" }
   static func purge(_ stream: String) -> String { "STREAM.PURGE.\(stream)" }
-  /// A consumer that goes with who made it; its name is the server's to choose.
+  /// An ephemeral consumer, named by the server.
   static func follow(_ stream: String) -> String { "CONSUMER.CREATE.\(stream)" }
   static func unfollow(_ stream: String, _ consumer: String) -> String {
     "CONSUMER.DELETE.\(stream).\(consumer)"
   }
-  /// The consumer of a work queue's lane, which lasts.
+  /// The durable consumer of a work queue's lane.
   static func serve(_ stream: String, _ lane: String) -> String {
     "CONSUMER.DURABLE.CREATE.\(stream).\(lane)"
   }

@@ -1,27 +1,26 @@
 internal import CallBus
 internal import CallWire
 
-/// A stream as we need it. A limit on bytes refuses what is beyond it, unless it is said that the oldest gives
-/// way: what is not purged by us is never dropped.
+/// The configuration of a stream. At its limit of bytes it refuses writes, unless `dropsOldest` is set.
 struct StreamSpecification: Sendable {
   var name: String
   var subjects: [String]
-  /// -1: all.
+  /// -1: no limit.
   var messagesPerSubject = -1
   var replicas: Int
   var inMemory: Bool
-  /// What key-value tools expect of a bucket.
+  /// Whether it is a key-value bucket.
   var isBucket = false
-  /// nil: what is not purged stays.
+  /// nil: no limit.
   var maximumAge: Duration?
   /// -1: no limit.
   var bytesMax: Int64 = -1
-  /// What is full drops its oldest message, in place of refusing the new one.
+  /// When full, drop the oldest message instead of refusing the new one.
   var dropsOldest = false
-  /// A queue: what is acknowledged goes, and there are limits.
+  /// Work-queue retention and its limits.
   var queue: WorkQueueOptions?
 
-  /// JetStream's number for it.
+  /// JetStream's number of the error.
   private static let subjectsOverlap: UInt64 = 10065
 
   private var storage: String { inMemory ? "memory" : "file" }
@@ -55,11 +54,12 @@ struct StreamSpecification: Sendable {
       """
   }
 
-  /// Creates the stream; one that exists is taken if it keeps what we need kept.
+  /// Creates the stream, or checks that an existing one has this configuration.
+  /// - Throws: `BusError`; `.failed` if the existing stream differs.
   func create(_ api: JetStreamAPI) async throws {
     var reply = try await api.call(JetStreamSubject.create(name), configuration)
-    // Of two nodes that create a stream at the same moment the server tells one that the subjects
-    // are taken, before it knows the other's stream by its name.
+    // If two nodes create a stream at the same moment, the server may tell one that the subjects overlap, before it
+    // knows the other's stream by name.
     for _ in 0..<20 where reply.errorCode == Self.subjectsOverlap {
       try await Task.sleep(for: .milliseconds(50))
       reply = try await api.call(JetStreamSubject.create(name), configuration)
@@ -77,9 +77,8 @@ struct StreamSpecification: Sendable {
     }
   }
 
-  /// Limits on size are an operator's choice, since at the limit the server refuses and drops
-  /// nothing; so are the replicas of a stream that exists, and how long a queue keeps what nobody
-  /// takes.
+  /// Operators may change limits on size, since the server refuses writes at the limit and drops nothing; also the
+  /// replicas of an existing stream, and the age limit of a queue.
   private func differences(from present: JSONValue) -> [String] {
     var wanted: [(String, JSONValue)] = [
       ("subjects", .array(subjects.map { .string(Array($0.utf8)) })),
@@ -100,7 +99,7 @@ struct StreamSpecification: Sendable {
 }
 
 extension Duration {
-  /// As JetStream counts.
+  /// The unit of JetStream's durations.
   var nanoseconds: Int64 {
     let (product, overflow) = components.seconds.multipliedReportingOverflow(by: 1_000_000_000)
     return overflow ? .max : product + components.attoseconds / 1_000_000_000

@@ -1,14 +1,13 @@
 internal import CallBus
 internal import Synchronization
 
-/// Writes to one stream with acknowledgements: plain messages with a reply address, which is what
-/// costs least.
+/// Writes to one stream with acknowledgements, as plain messages with a reply subject, which costs least.
 final class StreamWriter: Sendable, ConnectionObserver {
   private let bus: NATSBus
   private let writes: StreamWrites
   private let subscription: NATSSubscription
 
-  /// - Parameter hasLimit: the stream is meant to refuse when it is full.
+  /// - Parameter hasLimit: whether the stream refuses writes when it is full.
   init(_ bus: NATSBus, timeout: Duration, hasLimit: Bool = false) {
     self.bus = bus
     let prefix = bus.newInbox() + "."
@@ -23,7 +22,7 @@ final class StreamWriter: Sendable, ConnectionObserver {
         writes.end(
           token, message.withBytes { StreamAcknowledgement.result($0, hasLimit: hasLimit) })
       },
-      // Which write it was is not told; that none of them is known to be stored is true of all.
+      // The library does not say which write it was; that none of them is known to be stored is true of all.
       onNoResponders: { writes.endAll("no stream takes the message; is JetStream up?") })
     bus.subscribe(subscription)
     bus.thread.observers.withLock { $0.append(self) }
@@ -51,8 +50,8 @@ final class StreamWriter: Sendable, ConnectionObserver {
     }
   }
 
-  /// Completions come on the bus's thread, also those of what never got there, unless it has ended.
-  private func fail(_ text: String, _ completion: @escaping StreamWrites.Completion) {
+  /// Completes a write that was not sent: on the bus's thread, unless that has ended.
+  func fail(_ text: String, _ completion: @escaping StreamWrites.Completion) {
     let taken = bus.thread.outbox.run { _ in completion(.unknown(text)) }
     if !taken { completion(.unknown(text)) }
   }

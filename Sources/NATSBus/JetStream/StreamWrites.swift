@@ -1,7 +1,7 @@
 internal import CallBus
 internal import Synchronization
 
-/// A publication to a stream that waits for the server's acknowledgement.
+/// A publication to a stream that is acknowledged by the server.
 struct StreamWrite: Sendable {
   var table: StreamWrites
   var token: UInt64
@@ -11,14 +11,14 @@ struct StreamWrite: Sendable {
   var expecting: UInt64?
   /// A deletion marker in a bucket.
   var isDeletion = false
-  /// A second one with this id, within the stream's window, is not stored.
+  /// `Nats-Msg-Id`: a second message with this id within the stream's deduplication window is not stored.
   var messageID: String?
 }
 
-/// The writes of one stream that wait for their acknowledgements.
+/// The writes of one stream that wait for their acknowledgements. Policy when full: refuse.
 ///
-/// All wait equally long, so they expire in the order in which they began: a queue holds them, and
-/// a write is found by its number without hashing.
+/// All have the same timeout, so they expire in order: they are kept in a queue, and a write is found by its number
+/// without hashing.
 final class StreamWrites: Sendable {
   typealias Completion = @Sendable (AppendResult) -> Void
 
@@ -28,13 +28,13 @@ final class StreamWrites: Sendable {
   }
   private struct State {
     var pending: [Pending] = []
-    /// How many at the front of `pending` are done with.
+    /// How many at the front of `pending` are completed.
     var done = 0
     /// The token of `pending[0]`.
     var base: UInt64 = 1
   }
 
-  /// Acknowledgements come to this prefix and the token.
+  /// Acknowledgements arrive on this prefix followed by the token.
   let inboxPrefix: String
   private let timeout: Duration
   private let capacity: Int
@@ -46,7 +46,7 @@ final class StreamWrites: Sendable {
     self.capacity = capacity
   }
 
-  /// Nil when too many wait.
+  /// Begins a write. Returns its token; nil if too many wait.
   func begin(_ completion: @escaping Completion) -> UInt64? {
     let deadline = ContinuousClock.now + timeout
     return state.withLock { state in
@@ -63,7 +63,7 @@ final class StreamWrites: Sendable {
     }
   }
 
-  /// Ends a write; without effect when it ended before.
+  /// Completes a write. Does nothing if it is completed.
   func end(_ token: UInt64, _ result: AppendResult) {
     let completion = state.withLock { state in
       guard let index = Self.index(of: token, state) else { return nil as Completion? }
@@ -74,7 +74,7 @@ final class StreamWrites: Sendable {
     completion?(result)
   }
 
-  /// Ends those whose deadline has passed. Returns the next deadline.
+  /// Completes those whose deadline has passed. Returns the next deadline.
   func expire(now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
     let (due, next) = state.withLock { state in
       var due: [Completion] = []
@@ -88,7 +88,7 @@ final class StreamWrites: Sendable {
     return next
   }
 
-  /// Ends all that wait.
+  /// Completes all that wait.
   func endAll(_ reason: String) {
     let left = state.withLock { state in
       let left = state.pending.compactMap(\.completion)

@@ -2,13 +2,13 @@ internal import CallBus
 internal import CallWire
 internal import Synchronization
 
-/// Takes the jobs of a lane: a pull always stands at the server, which hands a job over as soon as it
-/// has one.
+/// Consumes a lane through its durable pull consumer. One pull request is always open, so that the server delivers a job
+/// as soon as it has one.
 ///
-/// A pull lives in the server's memory. When the connection breaks, the consumer moves or is gone, or
-/// nothing is heard for a while, the consumer is made again where it is missing, and asked anew.
-final class WorkTaker: BusSubscription, ConnectionObserver {
-  /// How long a pull stands.
+/// The server keeps pull requests in memory. After a reconnect, when the consumer moves or is gone, or without a heartbeat,
+/// the consumer is created if it is missing, and a new pull request is sent.
+final class PullConsumer: BusSubscription, ConnectionObserver {
+  /// The expiry of a pull request.
   private static let pullLasts: Duration = .seconds(30)
   private static let heartbeat: Duration = .seconds(5)
   private static let silenceMax: Duration = .seconds(12)
@@ -19,13 +19,13 @@ final class WorkTaker: BusSubscription, ConnectionObserver {
   private struct State {
     var credit: PullCredit
     var subscription: NATSSubscription?
-    /// Waits for the first consumer.
+    /// Waits until the consumer exists.
     var initial: Completion?
-    /// There is a consumer, as far as we know.
+    /// Whether the consumer exists, as far as known.
     var isReady = false
-    /// A question to make the consumer is under way.
-    var isMaking = false
-    /// Counts connections: answers to what was asked on a former one do not count.
+    /// Whether a request to create the consumer is under way.
+    var isCreating = false
+    /// Counts connections, so that answers to requests on a former one are ignored.
     var generation = 0
     var retryAt: ContinuousClock.Instant?
     var cancelled = false
@@ -34,7 +34,7 @@ final class WorkTaker: BusSubscription, ConnectionObserver {
   private let queue: JetStreamWorkQueue
   private let lane: String
   private let handler: @Sendable (WorkItem) -> Void
-  /// Behind it stands the number of a pull.
+  /// The number of a pull request follows it.
   private let inboxPrefix: String
   private let state: Mutex<State>
 
@@ -55,7 +55,7 @@ final class WorkTaker: BusSubscription, ConnectionObserver {
 
   private var bus: NATSBus { queue.bus }
 
-  /// `completion` is called when the first pull stands.
+  /// `completion` is called after the first pull request.
   func start(_ completion: @escaping Completion) {
     let length = inboxPrefix.utf8.count
     let subscription = NATSSubscription(
@@ -72,7 +72,7 @@ final class WorkTaker: BusSubscription, ConnectionObserver {
     guard !cancelled else { return end(.failure(CancellationError())) }
     guard bus.subscribe(subscription) else { return end(.failure(BusError.closed)) }
     bus.thread.observers.withLock { $0.append(self) }
-    makeConsumer()
+    createConsumer()
   }
 
   func cancel() {
@@ -93,42 +93,40 @@ final class WorkTaker: BusSubscription, ConnectionObserver {
 
   // MARK: The consumer
 
-  /// The same for all takers of the lane; to make one that exists changes nothing.
-  private func makeConsumer() {
+  /// All gateways create the same consumer; creating an existing one changes nothing.
+  private func createConsumer() {
     let generation = state.withLock { state -> Int? in
-      guard !state.cancelled, !state.isMaking else { return nil }
-      state.isMaking = true
+      guard !state.cancelled, !state.isCreating else { return nil }
+      state.isCreating = true
       state.retryAt = nil
       return state.generation
     }
     guard let generation else { return }
-    let question = """
+    let configuration = """
       {"stream_name":\(JSONWriter.quoted(queue.stream)),"config":{\
       "durable_name":\(JSONWriter.quoted(lane)),"deliver_policy":"all","ack_policy":"explicit",\
       "ack_wait":\(queue.options.settleWithin.nanoseconds),"max_deliver":-1,\
       "filter_subject":\(JSONWriter.quoted(queue.subject(lane))),"replay_policy":"instant",\
       "max_ack_pending":\(queue.options.maxUnsettled),"max_waiting":1024}}
       """
-    bus.start(
-      JetStreamSubject.api + JetStreamSubject.serve(queue.stream, lane), Array(question.utf8),
-      timeout: bus.thread.options.managementTimeout
-    ) { [weak self] answer in self?.made(answer, generation) }
+    queue.api.start(JetStreamSubject.serve(queue.stream, lane), configuration) {
+      [weak self] answer in self?.created(answer, generation)
+    }
   }
 
-  private func made(_ answer: Result<[BusMessage], any Error>, _ generation: Int) {
+  private func created(_ answer: Result<JetStreamAPI.Reply, any Error>, _ generation: Int) {
     guard state.withLock({ $0.generation == generation }) else { return }
     do {
-      let reply = try answer.get().first.map(JetStreamAPI.parse)
-      _ = try reply?.checked("cannot take jobs from \(queue.stream)")
+      _ = try answer.get().checked("cannot take jobs from \(queue.stream)")
       state.withLock { state in
-        state.isMaking = false
+        state.isCreating = false
         state.isReady = !state.cancelled
       }
       pull()
       end(.success(()))
     } catch {
       let first = state.withLock { state in
-        state.isMaking = false
+        state.isCreating = false
         state.isReady = false
         state.retryAt = state.cancelled ? nil : .now + Self.retryAfter
         return state.initial.take()
@@ -139,13 +137,13 @@ final class WorkTaker: BusSubscription, ConnectionObserver {
     }
   }
 
-  /// A pull was answered with what says that there is no consumer.
+  /// A pull request was answered with an error that says that there is no consumer.
   private func consumerIsGone() {
     state.withLock { state in
       guard !state.cancelled else { return }
       state.isReady = false
       state.credit.forgetPull()
-      if state.retryAt == nil, !state.isMaking { state.retryAt = .now + Self.retryAfter }
+      if state.retryAt == nil, !state.isCreating { state.retryAt = .now + Self.retryAfter }
     }
   }
 
@@ -164,7 +162,7 @@ final class WorkTaker: BusSubscription, ConnectionObserver {
     let asked = bus.publish(
       JetStreamSubject.api + JetStreamSubject.next(queue.stream, lane), Array(question.utf8),
       replyTo: inboxPrefix + String(plan.number))
-    // Refused by a full outbox: asked again at the next look.
+    // Refused by a full outbox: retried.
     if !asked {
       state.withLock { state in
         state.credit.ended(plan.number)
@@ -173,7 +171,7 @@ final class WorkTaker: BusSubscription, ConnectionObserver {
     }
   }
 
-  /// A job comes under the subject to which it was published, all else under our question's.
+  /// Jobs arrive under the subject to which they were published, statuses under the pull request's reply subject.
   private func receive(_ message: borrowing NATSMessage, inboxLength: Int) {
     let now = ContinuousClock.now
     guard let reply = message.replyTo, let origin = DeliveryOrigin(reply) else {
@@ -186,32 +184,32 @@ final class WorkTaker: BusSubscription, ConnectionObserver {
     let item: UInt64? = state.withLock { state in
       state.cancelled ? nil : state.credit.arrived(now: now)
     }
-    // Not ours any more: the server hands it out again in time.
+    // Cancelled: the server redelivers the job.
     guard let item else { return }
     handler(
       WorkItem(
         bytes: message.bytes, attempt: Int(clamping: origin.deliveries)
       ) { [weak self, bus] settlement in
-        // After `cancel` as well: what is under way is finished.
+        // Also after `cancel`: jobs under way are finished.
         guard let self else { return bus.settle(reply, settlement) }
         settle(item, reply, settlement)
       })
     self.pull()
   }
 
-  /// The server says something of a pull: a heartbeat, or that it is over.
+  /// A status of a pull request: a heartbeat, or its end.
   private func status(
     _ message: borrowing NATSMessage, _ pull: UInt64, _ now: ContinuousClock.Instant
   ) {
     let code = message.header("Status") ?? ""
     let text = message.header("Description") ?? ""
-    if code == "100" { return state.withLock { $0.credit.heard(pull, now: now) } }
+    if code == "100" { return state.withLock { $0.credit.extended(pull, now: now) } }
     state.withLock { $0.credit.ended(pull) }
     switch code {
     case "409" where text.contains("Deleted"): consumerIsGone()
     case "404", "408": self.pull()
     default:
-      // A leader that goes, too many pulls, too much that is not settled: not at once.
+      // A leader that steps down, too many pull requests, too many unsettled jobs: retried after a pause.
       state.withLock { state in
         if state.retryAt == nil, !state.cancelled { state.retryAt = now + Self.retryAfter }
       }
@@ -221,7 +219,7 @@ final class WorkTaker: BusSubscription, ConnectionObserver {
   private func settle(_ item: UInt64, _ reply: String, _ settlement: WorkSettlement) {
     let counts = state.withLock { state in
       settlement == .inProgress
-        ? state.credit.working(item, now: .now) : state.credit.settled(item)
+        ? state.credit.inProgress(item, now: .now) : state.credit.settled(item)
     }
     if !counts, settlement != .done { return }
     bus.settle(reply, settlement)
@@ -237,7 +235,7 @@ final class WorkTaker: BusSubscription, ConnectionObserver {
       state.retryAt = nil
       return (true, !state.isReady)
     }
-    if retries, makes { makeConsumer() }
+    if retries, makes { createConsumer() }
     pull()
     return state.withLock { state in
       [state.retryAt, state.credit.deadline].compactMap(\.self).min()
@@ -247,23 +245,23 @@ final class WorkTaker: BusSubscription, ConnectionObserver {
   func disconnected() {
     let first = state.withLock { state in
       state.generation += 1
-      state.isMaking = false
+      state.isCreating = false
       state.isReady = false
       state.retryAt = nil
       state.credit.forgetPull()
       return state.initial.take()
     }
-    // Whoever waits for the first consumer hears of it now, not behind the next connection.
+    // Fails at once, instead of after the reconnect.
     guard let first else { return }
     cancel()
     first(.failure(BusError.notReady("the connection broke")))
   }
 
-  func reconnected() { makeConsumer() }
+  func reconnected() { createConsumer() }
 }
 
 extension NATSBus {
-  /// An acknowledgement. It may be lost: the job then comes again.
+  /// Acknowledges a job. If that is lost, the job is redelivered.
   fileprivate func settle(_ reply: String, _ settlement: WorkSettlement) {
     let text =
       switch settlement {

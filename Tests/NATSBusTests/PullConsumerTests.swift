@@ -6,7 +6,7 @@ import Testing
 
 /// Taking jobs from a queue whose server does not answer.
 @Suite(.timeLimit(.minutes(2)))
-struct WorkTakerTests {
+struct PullConsumerTests {
   private func connect(_ server: NATSServerProcess, _ events: Inbox<NATSEvent>) async throws
     -> NATSBus
   {
