@@ -2,29 +2,29 @@ public import CallCore
 
 /// One push, encoded for its provider and ready to leave.
 public struct PushMessage: Sendable {
-  /// The same for every attempt, so that ours and the provider's logs can be compared, and a device
-  /// knows a second copy. APNs: `apns-id`, a lower-case UUID.
+  /// The same for every attempt, so that our logs can be compared with the provider's, and a device detects a second
+  /// copy. APNs: `apns-id`, a lower-case UUID.
   public var id: String
   public var token: PushToken
   public var purpose: PushPurpose
   /// The body: JSON for APNs and Web Push; for FCM the JSON object of the message's `data`.
   public var payload: [UInt8]
   public var kind: Kind
-  /// After this nobody wants it: no attempt begins later, and the provider is told so.
+  /// No attempt begins after this; it is also the expiry that the provider receives.
   public var deadline: Timestamp
-  /// Replaces an earlier one on the device that is still on its way; empty: none.
+  /// A later push with the same key replaces an undelivered earlier one; empty: none.
   public var collapseKey: String
-  /// nil: wanted until the deadline.
+  /// nil: it cannot be cancelled.
   public var cancellation: PushCancellation?
   public var isCancelled: Bool { cancellation?.isCancelled ?? false }
 
-  /// What the platform does with it.
+  /// How the platform handles it.
   public enum Kind: UInt8, Sendable, CaseIterable {
     /// PushKit: wakes the app, which must report a call.
     case voip
     /// Shown to the user by the system.
     case alert
-    /// Handed to the app without being shown.
+    /// Delivered to the app without being shown.
     case background
   }
 
@@ -42,8 +42,18 @@ public struct PushMessage: Sendable {
   }
 }
 
+extension PushMessage {
+  /// Four weeks: the most that FCM accepts, and more than any push service keeps.
+  private static let secondsToLiveMax: Int64 = 2_419_200
+
+  /// The whole seconds from `now` to the deadline, for the provider.
+  func secondsToLive(at now: Timestamp) -> Int64 {
+    min(max(0, (deadline - now).microseconds / 1_000_000), Self.secondsToLiveMax)
+  }
+}
+
 extension PushMessage: Equatable {
-  /// What it says, and to whom; not whether it is still wanted.
+  /// Compares all but the cancellation.
   public static func == (one: PushMessage, other: PushMessage) -> Bool {
     one.id == other.id && one.token == other.token && one.purpose == other.purpose
       && one.payload == other.payload && one.kind == other.kind && one.deadline == other.deadline
@@ -51,13 +61,12 @@ extension PushMessage: Equatable {
   }
 }
 
-/// A way to one provider.
+/// Sends pushes to one provider.
 public protocol PushSender: Sendable {
-  /// Sends one push, with what retries the provider's contract allows before the message's deadline,
-  /// and while it is wanted.
-  /// Returns when the fate is known, or at the deadline; never throws.
+  /// Sends one push. Retries as the provider's contract allows, until the deadline or the cancellation.
+  /// Returns when the outcome is known, or at the deadline; never throws.
   func send(_ message: PushMessage) async -> PushOutcome
 
-  /// Lets what is under way finish for a moment, then closes all connections.
+  /// Lets pushes under way finish for a grace period, then closes all connections.
   func close() async
 }

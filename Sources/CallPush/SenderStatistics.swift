@@ -2,7 +2,7 @@ public import CallCore
 public import CallTelemetry
 internal import Synchronization
 
-/// What became of a push, without the words: what is counted.
+/// A push's outcome without its reason, for counting.
 public enum PushOutcomeKind: String, Sendable, CaseIterable {
   case accepted, tokenGone, rejected, expired, failed
 }
@@ -19,24 +19,23 @@ extension PushOutcome {
   }
 }
 
-/// What one sender did and does, for the operator. All senders keep the same figures.
+/// The counters and gauges of a sender, the same for all senders.
 ///
 /// A sender calls `began` and `ended` around each push, `retried` for each attempt but a push's
-/// first, `answered` for each answer of the provider. No text that gets here may hold a token, a key
+/// first, `answered` for each answer of the provider. No text passed to this may contain a token, a key
 /// or an address of a device.
 public final class SenderStatistics: Sendable {
-  /// Longer texts of errors are cut.
+  /// Longer texts of errors are truncated.
   static let errorBytesMax = 200
 
-  /// What was counted at one moment.
+  /// The values at one moment.
   public struct Snapshot: Sendable, Equatable {
     /// The sender's name in the configuration.
     public var name: String
     public var provider: PushProvider
     /// Pushes between `send` and its return.
     public var inFlight: Int
-    /// Connections that are ready; of a sender whose pool tells no number: 1 while the latest attempt
-    /// got an answer, else 0.
+    /// Ready connections; for a sender that does not know the number: 1 if the latest attempt was answered, else 0.
     public var connected: Int
     public var outcomes: [PushOutcomeKind: UInt64]
     /// Attempts beyond a push's first.
@@ -44,7 +43,7 @@ public final class SenderStatistics: Sendable {
     /// From an attempt's beginning to the provider's answer, in microseconds; 0 before the first.
     public var latencyP50: Int64
     public var latencyP99: Int64
-    /// The newest trouble, whether or not a retry overcame it.
+    /// The latest error, whether or not a retry succeeded.
     public var lastError: String?
     public var lastErrorAt: Timestamp?
   }
@@ -60,7 +59,7 @@ public final class SenderStatistics: Sendable {
 
   /// - Parameters:
   ///   - name: the sender's, as configured: a metric's label.
-  ///   - metrics: where the figures stand for Prometheus, too.
+  ///   - metrics: also registers the figures for Prometheus.
   public init(name: String, provider: PushProvider, metrics: MetricsRegistry = MetricsRegistry()) {
     self.name = name
     self.provider = provider
@@ -93,13 +92,13 @@ public final class SenderStatistics: Sendable {
 
   public func retried() { retries.increment() }
 
-  /// The provider answered an attempt, whatever it said.
+  /// The provider answered an attempt, with any status.
   public func answered(after microseconds: Int64) { latency.record(microseconds: microseconds) }
 
-  /// One connection more (1) or less (-1).
+  /// Adds `amount` to the number of connections.
   public func connectionsChanged(by amount: Int) { connected.add(Int64(amount)) }
 
-  /// For a sender whose pool tells no number of connections.
+  /// For a sender that does not know its number of connections.
   public func reachable(_ isReachable: Bool) { connected.set(isReachable ? 1 : 0) }
 
   public func failed(_ what: String, at now: Timestamp) {

@@ -44,8 +44,8 @@ import Testing
       machine.answered(number, now: GatewayMachineTests.at(seconds), into: &effects)
       return drained()
     }
-    mutating func learnt(_ question: UInt64, rings: Bool, at seconds: Double = 0) -> [Effect] {
-      machine.learnt(question, rings: rings, now: GatewayMachineTests.at(seconds), into: &effects)
+    mutating func queried(_ question: UInt64, rings: Bool, at seconds: Double = 0) -> [Effect] {
+      machine.queried(question, rings: rings, now: GatewayMachineTests.at(seconds), into: &effects)
       return drained()
     }
     mutating func withdraw(_ calls: UInt64..., at seconds: Double = 0) -> [Effect] {
@@ -304,11 +304,11 @@ import Testing
     var bench = Bench()
     _ = bench.withdraw(1, 2)
     let leg = PushLeg(call: CallID(high: 7, low: 1), device: "phone")
-    #expect(bench.take(Self.job(1)).contains(.tellNeverSent(leg)))
+    #expect(bench.take(Self.job(1)).contains(.notifyNeverSent(leg)))
     // Another may have sent it before.
     #expect(
       !bench.take(Self.job(2), attempt: 2).contains {
-        if case .tellNeverSent = $0 { true } else { false }
+        if case .notifyNeverSent = $0 { true } else { false }
       })
   }
 
@@ -529,7 +529,7 @@ import Testing
         case .ask(let question, _): asked.append(question)
         case .report(let pending): reports.insert(pending.number)
         case .withdraw(let job): #expect(sending.contains(job), "\(job) is with no sender")
-        case .tellNeverSent: break
+        case .notifyNeverSent: break
         }
       }
     }
@@ -564,7 +564,7 @@ import Testing
         // Some are never answered.
         if random.below(3) > 0, !asked.isEmpty {
           let question = asked.remove(at: random.below(asked.count))
-          look(bench.learnt(question, rings: random.below(3) > 0, at: now))
+          look(bench.queried(question, rings: random.below(3) > 0, at: now))
         }
         look(bench.tick(at: now))
       }

@@ -17,10 +17,10 @@ import Testing
   @Test func aRingThatWaitedIsSentWhenItsCallStillRings() {
     var bench = Bench()
     #expect(bench.take(Self.old(), at: 0.6) == [.ask(question: 1, job: 1)])
-    #expect(bench.learnt(1, rings: true, at: 0.7) == [.send(job: 1, pool: 0)])
+    #expect(bench.queried(1, rings: true, at: 0.7) == [.send(job: 1, pool: 0)])
     // Said twice: once is enough.
-    #expect(bench.learnt(1, rings: true, at: 0.7) == [])
-    #expect(bench.learnt(1, rings: false, at: 0.7) == [])
+    #expect(bench.queried(1, rings: true, at: 0.7) == [])
+    #expect(bench.queried(1, rings: false, at: 0.7) == [])
     #expect(bench.sent(1, .accepted, at: 0.8).contains(.settle(item: 1, .done)))
     #expect(bench.machine.counts[.overtaken] == nil)
   }
@@ -30,7 +30,7 @@ import Testing
     _ = bench.take(Self.old(1), at: 5)
     // Who is asked about has a place; the next one gets it.
     #expect(bench.take(Self.old(2), at: 5) == [])
-    let effects = bench.learnt(1, rings: false, at: 5.1)
+    let effects = bench.queried(1, rings: false, at: 5.1)
     #expect(GatewayMachineTests.report(effects) == [.expired])
     #expect(effects.contains(.settle(item: 1, .done)))
     #expect(effects.contains(.ask(question: 2, job: 2)))
@@ -56,7 +56,7 @@ import Testing
     _ = bench.take(Self.old(), at: 3)
     #expect(GatewayMachineTests.sends(bench.tick(at: 3.9)) == [])
     #expect(GatewayMachineTests.sends(bench.tick(at: 4)) == [1])
-    #expect(bench.learnt(1, rings: false, at: 4.1) == [])
+    #expect(bench.queried(1, rings: false, at: 4.1) == [])
     #expect(bench.sent(1, .accepted, at: 4.2).contains(.settle(item: 1, .done)))
   }
 
@@ -68,15 +68,15 @@ import Testing
     #expect(GatewayMachineTests.report(effects) == [.expired])
     #expect(effects.contains(.ask(question: 2, job: 2)))
     #expect(bench.machine.counts[.late] == 1)
-    #expect(bench.learnt(1, rings: true, at: 5.1) == [])
-    #expect(bench.learnt(2, rings: true, at: 5.1) == [.send(job: 2, pool: 0)])
+    #expect(bench.queried(1, rings: true, at: 5.1) == [])
+    #expect(bench.queried(2, rings: true, at: 5.1) == [.send(job: 2, pool: 0)])
   }
 
   @Test func aJobThatComesAgainMeanwhileIsAskedAboutOnce() {
     var bench = Bench()
     _ = bench.take(Self.old(), at: 1)
     #expect(bench.take(Self.old(), at: 1.5) == [.forget(item: 1)])
-    #expect(bench.learnt(1, rings: true, at: 1.6) == [.send(job: 1, pool: 0)])
+    #expect(bench.queried(1, rings: true, at: 1.6) == [.send(job: 1, pool: 0)])
     // The newer item is the one to settle.
     #expect(bench.sent(1, .accepted, at: 1.7).contains(.settle(item: 2, .done)))
   }
@@ -87,7 +87,7 @@ import Testing
     bench.machine.drain(into: &bench.effects)
     #expect(bench.drained() == [.settle(item: 1, .retry(after: .zero))])
     #expect(bench.machine.pools[0].sending == 0)
-    #expect(bench.learnt(1, rings: true, at: 1.1) == [])
+    #expect(bench.queried(1, rings: true, at: 1.1) == [])
     #expect(bench.machine.isIdle)
   }
 }

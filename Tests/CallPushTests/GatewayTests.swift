@@ -113,11 +113,10 @@ import Testing
         configuration: configuration, bus: bus, clock: clock, metrics: MetricsRegistry(),
         logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, pools: pools,
         keyring: PushKeyring(try? PushCapabilityKeys([[UInt8](repeating: 7, count: 32)]))
-      ) { job, capability, id in
-        .message(
-          PushMessage(
-            id: id, token: job.token, purpose: job.purpose, payload: Array(capability.utf8),
-            kind: .voip, deadline: job.deadline))
+      ) { content in
+        .payload(
+          PushPayload(
+            bytes: Array(content.capability.utf8), kind: .voip, collapseKey: "", shed: []))
       }
     }
 

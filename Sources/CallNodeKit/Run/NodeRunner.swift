@@ -102,7 +102,7 @@ struct NodeRunner {
         PushGateway(
           configuration: configuration.gateway(shardCount: shardCount, nodeID: name("push")),
           bus: bus, clock: clock, metrics: metrics, logger: logger, pools: senders.pools,
-          keyring: secrets.pushKeys, encode: Self.encode))
+          keyring: secrets.pushKeys))
     }
     if let tls { services.append(FileReload.certificate(tls, logger: logger)) }
     let edge = roles.hasEdge ? secrets.tokens.map { edgeConfiguration(shardCount, $0) } : nil
@@ -137,14 +137,6 @@ struct NodeRunner {
         """)
     }
     return out
-  }
-
-  private static func encode(_ job: PushJob, _ capability: String, _ id: String) -> PushEncoding {
-    let outcome = PayloadEncoder.encode(PushContent(job: job, capability: capability))
-    guard case .payload(let payload) = outcome else {
-      return .none(outcome.rejection ?? .rejected(reason: "noPayload"))
-    }
-    return .message(payload.message(id: id, for: job))
   }
 
   /// Two roles of one process are two nodes to the cluster.

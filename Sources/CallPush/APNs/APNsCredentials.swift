@@ -1,4 +1,3 @@
-internal import CallWire
 internal import Crypto
 
 /// A team's signing key for provider tokens. Describes itself without the key.
@@ -33,14 +32,13 @@ public struct APNsCredentials: Sendable, CustomStringConvertible, CustomDebugStr
   public var debugDescription: String { description }
   public var customMirror: Mirror { Mirror(self, children: ["team": team, "keyID": keyID]) }
 
-  /// A provider token: a JWT with ES256, whose signature is R||S (RFC 7518, 3.4), and whole seconds.
+  /// A provider token: a JWT with ES256.
   ///
-  /// - Parameter issuedAt: seconds since 1970. APNs takes the token for an hour from then.
+  /// - Parameter issuedAt: seconds since 1970. APNs accepts the token for an hour from then.
+  /// - Throws: the error of signing.
   package func token(issuedAt: Int64) throws -> String {
-    let header = Base64URL.text(Array(#"{"alg":"ES256","kid":"\#(keyID)"}"#.utf8))
-    let claims = Base64URL.text(Array(#"{"iss":"\#(team)","iat":\#(issuedAt)}"#.utf8))
-    let signed = "\(header).\(claims)"
-    let signature = try key.signature(for: Array(signed.utf8)).rawRepresentation
-    return "\(signed).\(Base64URL.text(Array(signature)))"
+    try ES256Token.sign(
+      header: #"{"alg":"ES256","kid":"\#(keyID)"}"#,
+      claims: #"{"iss":"\#(team)","iat":\#(issuedAt)}"#, with: key)
   }
 }

@@ -8,8 +8,8 @@ internal import Synchronization
 /// Sends VoIP, alert and background pushes to Apple: one pool of connections for each team, key and
 /// environment, chosen by the token's topic and environment.
 ///
-/// A token whose environment nobody knows is tried in production first; where APNs does not know it
-/// there, once in the sandbox. A token that no environment in question knows is gone.
+/// A token of unknown environment is tried in production first; if APNs does not know it there, once in the sandbox. A
+/// token that neither knows is gone.
 public final class APNsSender: PushSender {
   private struct Member: Sendable {
     var configuration: APNsConfiguration
@@ -27,9 +27,9 @@ public final class APNsSender: PushSender {
   private let clock: ClusterClock
 
   /// - Parameters:
-  ///   - group: each pool lives on one of its event loops.
-  ///   - clock: must agree with the wall clock: provider tokens and expirations are in its time.
-  ///   - seed: of jitter.
+  ///   - group: each pool runs on one of its event loops.
+  ///   - clock: must agree with the wall clock, since provider tokens and expirations use its time.
+  ///   - seed: for jitter.
   /// - Throws: what is wrong with the configuration. Connections are opened afterwards.
   public init(
     _ configurations: [APNsConfiguration], group: any EventLoopGroup, clock: ClusterClock,
@@ -44,7 +44,7 @@ public final class APNsSender: PushSender {
       guard names.insert(configuration.name).inserted else { throw .nameTwice(configuration.name) }
       endpoints.append(try APNsEndpoint(configuration))
     }
-    _ = try Self.topics(of: configurations)
+    try Self.checkTopics(of: configurations)
 
     var members = Members()
     for (index, configuration) in configurations.enumerated() {
@@ -99,7 +99,7 @@ public final class APNsSender: PushSender {
     return .tokenGone(at: nil)
   }
 
-  /// Where the token may belong, the likelier first.
+  /// The pools that the token may belong to, the likelier first.
   private func route(_ token: PushToken) -> [Member] {
     guard token.provider == .apns else { return [] }
     let environments: [APNsEnvironment] =
@@ -117,9 +117,9 @@ public final class APNsSender: PushSender {
 
   // MARK: Running
 
-  /// Replaces the key and the topics of the sender with this name. Connections opened from now on use
-  /// the new key; those that are open answer what is under way and close. Also lets a sender that
-  /// APNs' answer has stopped begin again.
+  /// Replaces the key and the topics of the pool with this name. New connections use the new key; open ones drain. Also
+  /// restarts a pool that an answer of APNs has stopped.
+  /// - Throws: what is wrong with the configuration; nothing is replaced then.
   public func update(_ configuration: APNsConfiguration) throws(APNsConfigurationError) {
     try configuration.validate()
     let result: Result<APNsPool, APNsConfigurationError> = members.withLock { members in
@@ -132,7 +132,7 @@ public final class APNsSender: PushSender {
         }
         var changed = members
         changed.byName[configuration.name]?.configuration = configuration
-        _ = try Self.topics(of: changed.byName.values.map(\.configuration))
+        try Self.checkTopics(of: changed.byName.values.map(\.configuration))
         Self.index(&changed)
         members = changed
         return .success(member.pool)
@@ -150,7 +150,7 @@ public final class APNsSender: PushSender {
     }
   }
 
-  /// What each sender counted, by name.
+  /// The statistics of all pools, by name.
   public var statistics: [SenderStatistics] {
     members.withLock { members in
       members.byName.values.map(\.statistics).sorted { $0.name < $1.name }
@@ -173,9 +173,10 @@ public final class APNsSender: PushSender {
     }
   }
 
-  private static func topics(
+  /// - Throws: if two pools serve one topic in one environment.
+  private static func checkTopics(
     of configurations: [APNsConfiguration]
-  ) throws(APNsConfigurationError) -> Set<String> {
+  ) throws(APNsConfigurationError) {
     var seen: Set<String> = []
     for configuration in configurations {
       for topic in Set(configuration.topics.map(APNsConfiguration.bundle)) {
@@ -184,7 +185,6 @@ public final class APNsSender: PushSender {
         }
       }
     }
-    return seen
   }
 
   private static func isSamePlace(_ a: APNsConfiguration, _ b: APNsConfiguration) -> Bool {

@@ -1,15 +1,8 @@
 public import CallCore
 
-/// Writes the payloads of pushes: what the SDK on the device reads, by its dialect.
+/// Encodes the payloads of pushes in the dialect that the device's SDK reads.
 ///
-/// The gateway's use of it:
-/// ```swift
-/// let outcome = PayloadEncoder.encode(PushContent(job: job, capability: minted))
-/// guard case .payload(let payload) = outcome else { return outcome.rejection! }
-/// await sender.send(payload.message(id: uuid, for: job))
-/// ```
-/// A pure function: the same content gives the same bytes. `docs/device-protocol.md`, "Push payloads",
-/// has the forms.
+/// A pure function: the same content gives the same bytes. The forms are in `docs/device-protocol.md`, "Push payloads".
 public enum PayloadEncoder {
   public static func encode(_ content: PushContent) -> PayloadOutcome {
     let job = content.job

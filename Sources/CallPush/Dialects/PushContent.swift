@@ -1,10 +1,9 @@
 public import CallCore
 
-/// What one push says: the job, and what was minted for it.
+/// The content of a push: the job, and the capability minted for it.
 public struct PushContent: Sendable, Equatable {
   public var job: PushJob
-  /// The device may decline the call, say busy or ask for the call's state with it, without logging in. Empty
-  /// where there is none. It is secret, and goes into the payload only.
+  /// The text of a `PushCapability`; empty if there is none. Secret: for the payload only.
   public var capability: String
 
   public init(job: PushJob, capability: String = "") {
@@ -13,20 +12,29 @@ public struct PushContent: Sendable, Equatable {
   }
 }
 
-/// A payload as it leaves, and how the provider is to treat it.
+/// An encoded payload, and how the provider should handle it.
 public struct PushPayload: Sendable, Equatable {
   /// JSON; for FCM the object of the message's `data`, whose values are all strings.
   public var bytes: [UInt8]
   public var kind: PushMessage.Kind
-  /// 32 hex digits, the call's id, so that whatever comes later of a call replaces what is still on
-  /// its way; fits APNs (64 bytes), Web Push (32 characters of base64url). Empty: none.
+  /// The call's id as 32 hex digits, so that a later push of a call replaces an earlier undelivered one. Fits APNs
+  /// (64 bytes) and Web Push (32 characters of base64url). Empty: none.
   public var collapseKey: String
-  /// What was left out so that the rest fits, in the order in which it went.
+  /// What was omitted so that the rest fits, in order.
   public var shed: [OptionalPart]
+
+  package init(
+    bytes: [UInt8], kind: PushMessage.Kind, collapseKey: String, shed: [OptionalPart]
+  ) {
+    self.bytes = bytes
+    self.kind = kind
+    self.collapseKey = collapseKey
+    self.shed = shed
+  }
 
   /// The message for a sender.
   ///
-  /// - Parameter id: the same for every attempt; APNs wants a lower-case UUID.
+  /// - Parameter id: the same for every attempt; for APNs a lower-case UUID.
   public func message(id: String, for job: PushJob) -> PushMessage {
     PushMessage(
       id: id, token: job.token, purpose: job.purpose, payload: bytes, kind: kind,
@@ -34,10 +42,9 @@ public struct PushPayload: Sendable, Equatable {
   }
 }
 
-/// What a payload can do without: the device hears it when it attaches. In the order in which it is
-/// left out.
+/// Parts that a payload may omit, in the order of omission. The device receives them when it attaches.
 public enum OptionalPart: UInt8, Sendable, CaseIterable {
-  /// Custom headers, from the last to the first, as many as must go.
+  /// Custom headers, from the last to the first, as many as necessary.
   case headers
   /// The name of the device that answered, declined or cancelled.
   case byDeviceName
@@ -48,14 +55,14 @@ public enum OptionalPart: UInt8, Sendable, CaseIterable {
   case placedAt
 }
 
-/// What the encoder makes of a push.
+/// The result of encoding a push.
 public enum PayloadOutcome: Sendable, Equatable {
   case payload(PushPayload)
-  /// The dialect, or the dialect at this provider, has no such push. Nothing is to be sent.
+  /// The dialect has no such push, or none for this provider. Nothing is sent.
   case noSuchPush
   case refused(PayloadRefusal)
 
-  /// What the shard is told where there is nothing to send; nil where there is.
+  /// The outcome to report if nothing is sent; nil for a payload.
   public var rejection: PushOutcome? {
     switch self {
     case .payload: nil
@@ -66,7 +73,7 @@ public enum PayloadOutcome: Sendable, Equatable {
 }
 
 public enum PayloadRefusal: Sendable, Equatable {
-  /// It does not fit, though everything optional was left out.
+  /// It does not fit, even without all optional parts.
   case tooLarge(bytes: Int, limit: Int)
   /// Sinch's own payload, relayed by the caller's header `SIN`, has more than 100 bytes.
   case relayedTooLarge(bytes: Int)

@@ -61,13 +61,7 @@ enum TwilioDialect {
   }
 
   private static func sid(_ prefix: String, _ text: String) -> String {
-    let digits = Array("0123456789abcdef".utf8)
-    var utf8 = Array(prefix.utf8)
-    for byte in SHA256.hash(data: Array(text.utf8)).prefix(16) {
-      utf8.append(digits[Int(byte >> 4)])
-      utf8.append(digits[Int(byte & 15)])
-    }
-    return String(decoding: utf8, as: UTF8.self)
+    prefix + hexText(SHA256.hash(data: Array(text.utf8)).prefix(16))
   }
 }
 

@@ -3,21 +3,18 @@ internal import CallTelemetry
 
 /// The body of `messages:send` (firebase.google.com/docs/reference/fcm/rest/v1/projects.messages).
 ///
-/// A message of data only: FCM shows nothing by itself, it wakes the app.
+/// A data message: FCM shows nothing, but wakes the app.
 package enum FCMMessage {
-  /// Of the data, as JSON. FCM counts keys and values; the text around them is counted here, too, so
-  /// what passes here passes there.
+  /// The most bytes of the data as JSON. FCM counts keys and values only, so its limit is never exceeded.
   package static let dataBytesMax = 4096
-  /// Four weeks.
-  static let ttlSecondsMax: Int64 = 2_419_200
   static let tokenBytesMax = 4096
 
-  package enum Encoded: Sendable, Equatable {
+  enum Encoded: Sendable, Equatable {
     case body([UInt8])
     case refused(reason: String)
   }
 
-  /// The data as it may leave, or why it may not.
+  /// Validates and normalises the payload.
   static func data(_ payload: [UInt8]) -> Encoded {
     guard let data = BoundedJSON.decode([String: String].self, payload) else {
       return .refused(reason: "the payload is not a JSON object of strings")
@@ -46,12 +43,10 @@ package enum FCMMessage {
   }
 
   /// - Parameter data: from `data(_:)`.
-  static func body(_ message: PushMessage, data: [UInt8], now: Timestamp) -> [UInt8] {
-    let seconds = min(
-      max(0, (message.deadline - now).microseconds / 1_000_000), ttlSecondsMax)
+  package static func body(_ message: PushMessage, data: [UInt8], now: Timestamp) -> [UInt8] {
     var text = #"{"message":{"token":""# + JSONText.escaped(message.token.token)
     text += #"","data":"# + String(decoding: data, as: UTF8.self)
-    text += #","android":{"priority":"high","ttl":""# + "\(seconds)s"
+    text += #","android":{"priority":"high","ttl":""# + "\(message.secondsToLive(at: now))s"
     text += #"","direct_boot_ok":true"#
     if !message.collapseKey.isEmpty {
       text += #","collapse_key":""# + JSONText.escaped(message.collapseKey) + "\""
@@ -59,13 +54,7 @@ package enum FCMMessage {
     return Array((text + "}}}").utf8)
   }
 
-  /// The whole body, or why there is none.
-  package static func encode(_ message: PushMessage, now: Timestamp) -> Encoded {
-    guard case .body(let data) = data(message.payload) else { return data(message.payload) }
-    return .body(body(message, data: data, now: now))
-  }
-
-  /// What cannot be a token is not sent: it would only be refused there.
+  /// Whether the text can be a token. Others are not sent, since FCM would refuse them.
   static func isToken(_ text: String) -> Bool {
     (1...tokenBytesMax).contains(text.utf8.count)
       && text.utf8.allSatisfy { $0 > 32 && $0 < 127 }

@@ -6,15 +6,13 @@ internal import Synchronization
 
 /// Sends to one Firebase project over FCM's HTTP v1 API.
 ///
-/// Retries what FCM's contract allows, within the message's deadline: see `FCMVerdict`.
+/// Retries as FCM's contract allows, within the message's deadline: see `FCMVerdict`.
 public final class FCMSender: PushSender {
-  private let name: String
-  private let caFile: String?
   private let access: AccessBox
   private let attempts: PushAttempts
   private let tokens: AccessTokens
 
-  /// The credentials of the moment.
+  /// The current credentials.
   private final class AccessBox: Sendable {
     let value: Mutex<FCMAccess>
     init(_ access: FCMAccess) { value = Mutex(access) }
@@ -22,7 +20,8 @@ public final class FCMSender: PushSender {
 
   public var statistics: SenderStatistics { attempts.statistics }
 
-  /// Reads the service account's file; asks nobody yet.
+  /// Reads the service account's file. Connects later.
+  /// - Throws: what is wrong with the configuration.
   public convenience init(
     _ configuration: FCMConfiguration, clock: ClusterClock,
     metrics: MetricsRegistry = MetricsRegistry(), logger: Logger
@@ -40,8 +39,6 @@ public final class FCMSender: PushSender {
       provider: .fcm, name: configuration.name, caFile: configuration.caFile,
       limits: configuration.limits, environment: environment)
     let clock = environment.clock
-    name = configuration.name
-    caFile = configuration.caFile
     access = box
     self.attempts = attempts
     tokens = AccessTokens(clock: clock, chance: environment.chance, pause: attempts.pause) {
@@ -50,15 +47,10 @@ public final class FCMSender: PushSender {
     }
   }
 
-  /// Takes another key, project or endpoint. The next push goes out with it.
-  /// - Throws: what is wrong with it; then the former one stays. `caFile` and limits stay as they
-  ///   were when the sender was made.
+  /// Replaces key, project and endpoint, from the next push on. The limits stay as they are.
+  /// - Throws: what is wrong with the configuration, or that `caFile` changed; nothing is replaced then.
   public func update(_ configuration: FCMConfiguration) throws(SenderConfigurationError) {
-    guard configuration.caFile == caFile else {
-      throw SenderConfigurationError(
-        sender: name, place: "caFile", what: "it cannot change while the sender runs",
-        remedy: "restart the node")
-    }
+    try attempts.checkUnchanged(caFile: configuration.caFile)
     let new = try FCMAccess(configuration)
     access.value.withLock { $0 = new }
     tokens.credentialsChanged()
@@ -66,7 +58,7 @@ public final class FCMSender: PushSender {
 
   public func send(_ message: PushMessage) async -> PushOutcome { await deliver(message).outcome }
 
-  /// As `send`, with FCM's name of the message.
+  /// As `send`; also returns FCM's name of the message.
   package func deliver(_ message: PushMessage) async -> PushDelivery {
     let data = FCMMessage.data(message.payload)
     return await attempts.run(message, key: "") { context in
@@ -87,21 +79,19 @@ public final class FCMSender: PushSender {
     let token: String
     switch await tokens.token(until: message.deadline) {
     case .token(let text): token = text
-    // The pause behind a failed exchange is in there already.
+    // Includes the pause after a failed exchange.
     case .none(let reason): return .done(.failed(reason: reason))
     }
     let now = attempts.clock.now()
     guard now < message.deadline else { return .done(.failed(reason: "no access token in time")) }
-    let reply = await attempts.post(
+    let verdict = await attempts.post(
       access.value.withLock { $0.sendURL }, key: "",
       headers: [
         ("authorization", "Bearer \(token)"), ("content-type", "application/json; charset=utf-8"),
         ("accept", "application/json"),
       ],
-      body: FCMMessage.body(message, data: data, now: now), context: context)
-    var judged = context
-    judged.now = attempts.clock.now()
-    let verdict = FCMVerdict.judge(reply, judged)
+      body: FCMMessage.body(message, data: data, now: now), context: context,
+      judge: FCMVerdict.judge)
     if case .renew = verdict { tokens.refused(token) }
     return verdict
   }

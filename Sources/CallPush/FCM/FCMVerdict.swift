@@ -1,23 +1,21 @@
 internal import CallCore
 internal import CallTelemetry
 
-/// What FCM's answers mean: its whole table of errors, as a function
+/// The meaning of FCM's answers, from its table of errors
 /// (firebase.google.com/docs/reference/fcm/rest/v1/ErrorCode; …/docs/cloud-messaging/error-codes).
 package enum FCMVerdict {
-  /// After which a quota is asked for again where the answer names no time.
+  /// The wait after an exceeded quota if the answer names none.
   static let quotaPause = Span.seconds(60)
 
   package static func judge(_ reply: ProviderReply, _ context: AttemptContext) -> AttemptVerdict {
-    switch reply {
-    case .notSent(let why): return context.retry(reason: why)
-    case .unknown(let why): return context.inDoubt(why)
-    case .answer(let answer): return judge(answer, context)
-    }
+    context.judge(
+      reply, quotaPause: quotaPause,
+      reason: { FCMError($0.body).word ?? "HTTP \($0.status)" }, other: { judge($0, context) })
   }
 
-  static func judge(_ answer: ProviderAnswer, _ context: AttemptContext) -> AttemptVerdict {
+  private static func judge(_ answer: ProviderAnswer, _ context: AttemptContext) -> AttemptVerdict {
     if (200..<300).contains(answer.status) {
-      // Taken, even where we cannot read what it is called: a repetition would ring twice.
+      // Accepted, even if its name cannot be read: a retry would ring twice.
       return .done(.accepted, name: name(answer.body))
     }
     let error = FCMError(answer.body)
@@ -25,25 +23,21 @@ package enum FCMVerdict {
     switch answer.status {
     case 400: return invalid(error, reason)
     case 401:
-      // Of APNs or Web Push credentials that the Firebase project holds, not of our token.
+      // Concerns the APNs or Web Push credentials of the Firebase project, not our token.
       if error.code == "THIRD_PARTY_AUTH_ERROR" { return .done(.rejected(reason: reason)) }
       return context.renewed ? .done(.rejected(reason: reason)) : .renew(reason: reason)
-    // The token is another sender's, or the account may not send: both for an operator.
+    // The token belongs to another sender, or the account may not send: an operator must act.
     case 403: return .done(.rejected(reason: reason))
     case 404:
-      // Any other 404 is of a wrong project or address, and says nothing of the token.
+      // Any other 404 means a wrong project or address, and nothing about the token.
       return error.code == "UNREGISTERED"
         ? .done(.tokenGone(at: nil)) : .done(.rejected(reason: reason))
-    case 429:
-      return context.retry(after: context.retryAfter(answer) ?? quotaPause, reason: reason)
-    case 408: return context.retry(reason: reason)
-    case 500...599: return context.retry(after: context.retryAfter(answer), reason: reason)
     default: return .done(.rejected(reason: reason))
     }
   }
 
-  /// FCM says INVALID_ARGUMENT of a token that cannot be one, and of a message that it cannot read.
-  /// Only what points at the token and at nothing else costs a token.
+  /// FCM answers INVALID_ARGUMENT to a malformed token, and to a malformed message. A token is given up only if the
+  /// error names the token and nothing else.
   private static func invalid(_ error: FCMError, _ reason: String) -> AttemptVerdict {
     guard error.code == "INVALID_ARGUMENT" || error.status == "INVALID_ARGUMENT" else {
       return .done(.rejected(reason: reason))
@@ -72,17 +66,17 @@ package enum FCMVerdict {
   }
 }
 
-/// The error object of Google's APIs, as far as it was readable.
+/// The error object of Google's APIs, as far as it is readable.
 struct FCMError: Sendable, Equatable {
-  /// Of the whole API: `INVALID_ARGUMENT`, `NOT_FOUND`.
+  /// The API's status: `INVALID_ARGUMENT`, `NOT_FOUND`.
   var status: String?
-  /// FCM's own: `UNREGISTERED`.
+  /// FCM's own code: `UNREGISTERED`.
   var code: String?
   var message = ""
-  /// The fields that a `BadRequest` complains of.
+  /// The invalid fields that a `BadRequest` lists.
   var fields: [String] = []
 
-  /// FCM's word for it, else the API's.
+  /// FCM's code, else the API's status.
   var word: String? { ProviderWord.clean(code) ?? ProviderWord.clean(status) }
 
   private struct Body: Decodable {
@@ -106,7 +100,7 @@ struct FCMError: Sendable, Equatable {
     var error: Failure
   }
 
-  /// Of anything else than an error object nothing is known.
+  /// All members are empty if the body is not an error object.
   init(_ body: [UInt8]) {
     guard let error = BoundedJSON.decode(Body.self, body)?.error else { return }
     status = error.status

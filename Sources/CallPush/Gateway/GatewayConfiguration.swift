@@ -9,14 +9,14 @@ public enum PushLane: String, Sendable, CaseIterable {
   case webPush = "web-push"
 }
 
-/// One way to a provider, apart from all others: that it is slow or dead delays nobody else.
+/// A sender with limits of its own, so that a slow or dead provider delays no other.
 public struct GatewayPool: Sendable {
   /// As in the configuration of providers.
   public var name: String
   public var lane: PushLane
-  /// Whether its sender is the one for a token.
+  /// Whether it serves a token.
   public var serves: @Sendable (PushToken) -> Bool
-  /// Whose devices it serves; nil: those of all apps.
+  /// The apps whose devices it serves; nil: all.
   public var apps: Set<String>?
   public var sender: any PushSender
   public var statistics: SenderStatistics
@@ -43,16 +43,16 @@ public struct PushGatewayConfiguration: Sendable {
   public var version: String
   public var shardCount = 64
   public var heartbeatInterval = Span.milliseconds(500)
-  /// How long a store that is not there, or not yet, is waited for at the start.
+  /// How long to wait for the store at the start.
   public var storeTimeout = Span.seconds(60)
-  /// How long what is under way may take when the node goes; the rest is given back to the queue.
+  /// The time that pushes under way get at shutdown; the rest returns to the queue.
   public var drain = Span.seconds(15)
   public var queue = WorkQueueOptions()
   /// Pushes under way in one pool.
   public var sendsPerPool = 1000
   /// Jobs that wait in one pool.
   public var waitingPerPool = 1000
-  /// For how long what a push allows holds beyond the call's ringing.
+  /// The validity of a push capability after the ringing deadline.
   public var capabilityGrace = Span.seconds(120)
 
   public init(nodeID: String, cluster: String, version: String) {
@@ -69,6 +69,6 @@ public struct PushGatewayConfiguration: Sendable {
     return limits
   }
 
-  /// Enough for all of its pools to be full and for what is turned away: none takes another's part.
+  /// Enough for all pools to be full, and for jobs that are turned away, so that no pool takes another's share.
   func inFlight(pools: Int) -> Int { pools * (sendsPerPool + waitingPerPool) + 256 }
 }

@@ -4,7 +4,7 @@ internal import CallTelemetry
 internal import CallWire
 internal import Logging
 
-/// Does what the machine says. Used by one task only.
+/// Performs the effects of `GatewayMachine`. Used by one task only.
 final class GatewayLoop<Bus: ClusterBus> {
   /// A push for a sender.
   struct Send {
@@ -20,11 +20,11 @@ final class GatewayLoop<Bus: ClusterBus> {
   private var lastItem: UInt64 = 0
   private var effects: [GatewayMachine.Effect] = []
   private var sends: [Send] = []
-  /// Of the pushes that senders have.
+  /// By the number of the push.
   private var cancellations: [UInt64: PushCancellation] = [:]
   /// Reports and questions to shards.
   private var commands: [Command] = []
-  /// Rings that were dropped, for the other gateways.
+  /// Rings that were dropped unsent, for the other gateways.
   private var neverSent: [PushLeg] = []
   private var counted: [GatewayMachine.Count: UInt64] = [:]
   private var unreadable = LogOnce()
@@ -53,7 +53,7 @@ final class GatewayLoop<Bus: ClusterBus> {
     case .answered(let answers):
       for number in answers.reports { machine.answered(number, now: now, into: &effects) }
       for (number, rings) in answers.questions {
-        machine.learnt(number, rings: rings, now: now, into: &effects)
+        machine.queried(number, rings: rings, now: now, into: &effects)
       }
     case .withdrawn(let calls): machine.withdraw(calls, now: now, into: &effects)
     case .neverSent(let legs): machine.neverSent(legs, now: now, into: &effects)
@@ -75,14 +75,14 @@ final class GatewayLoop<Bus: ClusterBus> {
           "Push jobs cannot be read; another gateway may be able to.",
           metadata: .keys([.error: "\(error)", .count: "\(times)"]))
       }
-      // A later version may write what this one does not know. Nobody wants it for long.
+      // A later version's job, perhaps; other gateways may be able to read it.
       return item.settle(item.attempt < 10 ? .retry(after: .seconds(1)) : .done)
     }
     lastItem += 1
     items[lastItem] = item
     gateway.logger.taken(job, attempt: item.attempt)
     let pool = gateway.pools.firstIndex { $0.serves(job) }
-    // Of Web Push the topic is the service's origin.
+    // The topic of a Web Push token is the service's origin.
     let service = job.token.provider == .webPush ? job.token.topic : ""
     machine.take(
       item: lastItem, job, attempt: item.attempt, pool: pool, service: service, now: now,
@@ -101,7 +101,7 @@ final class GatewayLoop<Bus: ClusterBus> {
     if let next = machine.nextDeadline, next <= now { machine.tick(now: now, into: &effects) }
     perform(now: now)
     publishCommands()
-    tellNeverSent()
+    notifyNeverSent()
     count()
   }
 
@@ -139,7 +139,7 @@ final class GatewayLoop<Bus: ClusterBus> {
       case .ask(let question, let number):
         guard let job = machine.job(number) else { continue }
         commands.append(GatewayReporting.question(question, job, peer: gateway.peer))
-      case .tellNeverSent(let leg): neverSent.append(leg)
+      case .notifyNeverSent(let leg): neverSent.append(leg)
       case .report(let pending):
         commands.append(GatewayReporting.report(pending, peer: gateway.peer))
       }
@@ -149,7 +149,7 @@ final class GatewayLoop<Bus: ClusterBus> {
 
   // MARK: To shards
 
-  /// One batch for each.
+  /// Publishes one batch per shard.
   private func publishCommands() {
     guard !commands.isEmpty else { return }
     let count = gateway.configuration.shardCount
@@ -165,7 +165,7 @@ final class GatewayLoop<Bus: ClusterBus> {
 
   // MARK: To other gateways
 
-  private func tellNeverSent() {
+  private func notifyNeverSent() {
     guard !neverSent.isEmpty else { return }
     gateway.bus.publish(
       gateway.subjects.pushNeverSent, ClusterCodec.encode(neverSent: neverSent))
@@ -183,7 +183,7 @@ final class GatewayLoop<Bus: ClusterBus> {
     }
   }
 
-  /// What an operator can do something about. Providers' words, never a token.
+  /// Logs failures that an operator can act on. Contains words of the provider, never a token.
   private func note(_ outcome: PushOutcome, of number: UInt64, now: Timestamp) {
     guard let job = machine.job(number) else { return }
     gateway.logger.sent(job, outcome)
@@ -203,7 +203,7 @@ final class GatewayLoop<Bus: ClusterBus> {
   }
 }
 
-/// One line in a while, which says how many it stands for.
+/// Limits a log line to one in 10 s, which says how many it stands for.
 struct LogOnce: Sendable {
   private var saidAt: Timestamp?
   private var count = 0

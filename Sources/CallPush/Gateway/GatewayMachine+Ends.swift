@@ -2,10 +2,9 @@ internal import CallBus
 package import CallCore
 internal import DequeModule
 
-/// How jobs end: calls that ring no more, and what shards hear.
+/// How jobs end: withdrawals and reports.
 extension GatewayMachine {
-  /// These calls ring no more: rings for them that no sender has are dropped, and those that one has
-  /// get no further attempt.
+  /// These calls stopped ringing: rings that no sender has are dropped, and those that one has get no further attempt.
   package mutating func withdraw(
     _ calls: [CallID], now: Timestamp, into effects: inout [Effect]
   ) {
@@ -25,31 +24,31 @@ extension GatewayMachine {
     }
   }
 
-  /// A ring is dropped. One that was handed out before may have been sent by who had it then.
+  /// A ring is dropped. If it was delivered before, another gateway may have sent it.
   mutating func noteUnsent(
     _ job: PushJob, attempt: Int, now: Timestamp, into effects: inout [Effect]
   ) {
     guard job.purpose == .ring, attempt == 1 else { return }
     unsentRings.insert(job.leg, now: now)
-    effects.append(.tellNeverSent(job.leg))
+    effects.append(.notifyNeverSent(job.leg))
   }
 
-  /// Another gateway dropped these rings: what would tell of their end has nothing to tell.
+  /// Another gateway dropped these rings unsent: their clean-ups are dropped.
   package mutating func neverSent(
     _ legs: [PushLeg], now: Timestamp, into effects: inout [Effect]
   ) {
-    let told = Set(legs.filter { !sentRings.contains($0) })
-    for leg in told { unsentRings.insert(leg, now: now) }
-    let vain = active.filter { _, job in
-      job.job.purpose.isCleanUp && job.stage != .sending && told.contains(job.job.leg)
+    let dropped = Set(legs.filter { !sentRings.contains($0) })
+    for leg in dropped { unsentRings.insert(leg, now: now) }
+    let cleanUps = active.filter { _, job in
+      job.job.purpose.isCleanUp && job.stage != .sending && dropped.contains(job.job.leg)
     }
-    for (number, job) in vain.sorted(by: { $0.key < $1.key }) {
+    for (number, job) in cleanUps.sorted(by: { $0.key < $1.key }) {
       drop(number, job, as: .withdrawn, now: now, into: &effects)
       fill(job.pool, now: now, into: &effects)
     }
   }
 
-  /// Gives free places to those that wait.
+  /// Gives free places to waiting jobs.
   mutating func fill(_ pool: Int, now: Timestamp, into effects: inout [Effect]) {
     while pools[pool].sending < limits.sendsPerPool, let next = pools[pool].queue.popFirst() {
       guard let waiting = active[next] else { continue }
@@ -84,8 +83,8 @@ extension GatewayMachine {
     count(.reports)
     if !isKept { count(.reportsGivenUp) }
     effects.append(.report(pending))
-    if isKept, outcome.mustBeHeard {
-      held[pending.number] = Held(item: item, identity: identity, toldAt: now)
+    if isKept, outcome.mustBeReported {
+      held[pending.number] = Held(item: item, identity: identity, extendedAt: now)
       heldByIdentity[identity] = pending.number
     } else {
       fates.insert(identity, now: now)
@@ -93,15 +92,15 @@ extension GatewayMachine {
     }
   }
 
-  /// A shard answered a report. Where it asks to try again, nothing changes: it will be retransmitted.
+  /// A shard acknowledged a report.
   package mutating func answered(
     _ number: UInt64, now: Timestamp, into effects: inout [Effect]
   ) {
     guard reports.answered(number) else { return }
-    letGo(number, now: now, into: &effects)
+    settleHeld(number, now: now, into: &effects)
   }
 
-  mutating func letGo(
+  mutating func settleHeld(
     _ number: UInt64, now: Timestamp, into effects: inout [Effect]
   ) {
     guard let done = held.removeValue(forKey: number) else { return }
@@ -112,8 +111,8 @@ extension GatewayMachine {
 }
 
 extension PushOutcome {
-  /// Whether the shard has to know: else it may be said in vain.
-  package var mustBeHeard: Bool {
+  /// Whether the shard must acknowledge the report.
+  package var mustBeReported: Bool {
     switch self {
     case .accepted, .expired: false
     case .tokenGone, .rejected, .failed: true

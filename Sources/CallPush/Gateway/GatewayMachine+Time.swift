@@ -1,7 +1,7 @@
 internal import CallBus
 package import CallCore
 
-/// What is due, and how a gateway goes.
+/// Deadlines, and draining.
 extension GatewayMachine {
   /// When to call `tick` at the latest.
   package var nextDeadline: Timestamp? {
@@ -14,12 +14,12 @@ extension GatewayMachine {
   package mutating func tick(now: Timestamp, into effects: inout [Effect]) {
     for step in reports.expire(now: now) {
       switch step {
-      case .say(let pending):
+      case .retransmit(let pending):
         count(.reportsRepeated)
         effects.append(.report(pending))
       case .givenUp(let pending):
         count(.reportsGivenUp)
-        letGo(pending.number, now: now, into: &effects)
+        settleHeld(pending.number, now: now, into: &effects)
       }
     }
     guard lastTick + .milliseconds(100) <= now else { return }
@@ -28,8 +28,8 @@ extension GatewayMachine {
     for (question, number) in questions where active[number]?.isAsking != true {
       questions[question] = nil
     }
-    for (number, job) in held where job.toldAt + limits.workingEvery <= now {
-      held[number]!.toldAt = now
+    for (number, job) in held where job.extendedAt + limits.workingEvery <= now {
+      held[number]!.extendedAt = now
       effects.append(.settle(item: job.item, .inProgress))
     }
     for pool in pools.indices { fill(pool, now: now, into: &effects) }
@@ -47,25 +47,25 @@ extension GatewayMachine {
           reason: "the sender did not answer", mayHaveArrived: true)
         return sent(number, failed, now: now, into: &effects)
       }
-    case .waiting, .asking, .hearing:
+    case .waiting, .asking, .awaitingPeers:
       if job.job.deadline <= now {
         drop(number, job, as: .late, now: now, into: &effects)
         return fill(job.pool, now: now, into: &effects)
       }
       switch job.stage {
-      case .asking(let until), .hearing(let until):
+      case .asking(let until), .awaitingPeers(let until):
         if until <= now { send(number, now: now, into: &effects) }
       case .waiting, .sending: break
       }
     }
-    guard job.toldAt + limits.workingEvery <= now else { return }
-    active[number]!.toldAt = now
+    guard job.extendedAt + limits.workingEvery <= now else { return }
+    active[number]!.extendedAt = now
     effects.append(.settle(item: job.item, .inProgress))
   }
 
-  // MARK: Going
+  // MARK: Draining
 
-  /// Takes nothing new, and gives back what no sender has yet.
+  /// Refuses new jobs, and returns to the queue what no sender has yet.
   package mutating func drain(into effects: inout [Effect]) {
     isDraining = true
     for number in active.keys.sorted() where active[number]?.stage != .sending {
@@ -74,10 +74,10 @@ extension GatewayMachine {
     for pool in pools.indices { pools[pool].queue.removeAll() }
   }
 
-  /// Takes jobs again.
+  /// Accepts jobs again.
   package mutating func resume() { isDraining = false }
 
-  /// The time for what is under way is over: it goes back to the queue, and to another gateway.
+  /// Returns everything to the queue, at the end of the drain time.
   package mutating func releaseAll(into effects: inout [Effect]) {
     for number in active.keys.sorted() { release(number, into: &effects) }
     for (_, job) in held.sorted(by: { $0.key < $1.key }) {

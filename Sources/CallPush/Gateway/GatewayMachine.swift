@@ -2,12 +2,12 @@ internal import CallBus
 package import CallCore
 internal import DequeModule
 
-/// What a gateway does with each job: drop it, give it to a sender, let it wait, leave it to others;
-/// and when the queue may forget it. A value: the time is an argument, what is to be done comes out.
+/// Decides what a gateway does with each job: drop it, send it, let it wait, return it to the queue; and when the job is
+/// settled. A value: the time is an argument, and effects are the output.
 ///
-/// A job is settled when its outcome was handed to the shard. That a provider accepted it may be said
-/// without being heard; that a token is gone, or a push failed, is kept until the shard has it: the
-/// queue then still knows the job if this gateway dies.
+/// A job is settled once its outcome is reported to the shard. That a provider accepted it needs no acknowledgement.
+/// That a token is gone, or a push failed, is held until the shard acknowledges it: if this gateway dies before, the
+/// queue redelivers the job.
 package struct GatewayMachine: Sendable {
   package struct Pool: Sendable {
     package internal(set) var sending = 0
@@ -16,13 +16,12 @@ package struct GatewayMachine: Sendable {
   }
 
   struct Active {
-    /// What comes next: waiting → (asking or hearing →) sending. All but the first have one of the pool's
-    /// places.
+    /// Becomes: waiting → (asking or awaitingPeers →) sending. All but the first occupy a place of the pool.
     enum Stage: Equatable {
       case waiting
-      /// Whether another gateway dropped the ring of which this would tell that it is over.
-      case hearing(until: Timestamp)
-      /// For the shard's answer, and no longer than until then.
+      /// A clean-up waits for other gateways to report that they dropped its ring unsent.
+      case awaitingPeers(until: Timestamp)
+      /// Waits for the shard's answer, at most until then.
       case asking(until: Timestamp)
       case sending
     }
@@ -31,19 +30,19 @@ package struct GatewayMachine: Sendable {
     var job: PushJob
     var pool: Int
     var service: String
-    /// How often the queue handed the job out.
+    /// How often the queue delivered the job.
     var attempt: Int
     var stage = Stage.waiting
     var isWithdrawn = false
     let takenAt: Timestamp
-    var toldAt: Timestamp
+    var extendedAt: Timestamp
     var isAsking: Bool { if case .asking = stage { true } else { false } }
   }
-  /// An outcome that its shard must have before the queue forgets the job.
+  /// An outcome that its shard must acknowledge before the job is settled.
   struct Held {
     var item: UInt64
     var identity: PushIdentity
-    var toldAt: Timestamp
+    var extendedAt: Timestamp
   }
 
   let limits: Limits
@@ -52,27 +51,26 @@ package struct GatewayMachine: Sendable {
   var byIdentity: [PushIdentity: UInt64] = [:]
   /// Rings that are with a sender or wait for one.
   var rings: [CallID: Set<UInt64>] = [:]
-  /// Calls that ring no more. Their rings may come later, or again.
+  /// Calls that stopped ringing. Their rings may be delivered later, or again.
   var ended: RecentSet<CallID>
   var places: [String: Int] = [:]
-  /// Rings that were dropped and that nobody can have sent: their devices ring for no push, so none
-  /// need tell them that it is over.
+  /// Rings that were dropped and that no gateway can have sent: their devices need no clean-up.
   var unsentRings: RecentSet<PushLeg>
-  /// Rings that a sender here had: whatever others say of them, their devices may ring.
+  /// Rings that were given to a sender here: their devices may ring, whatever other gateways report.
   var sentRings: RecentSet<PushLeg>
-  /// By the number of the report.
+  /// By the report's number.
   var held: [UInt64: Held] = [:]
   var heldByIdentity: [PushIdentity: UInt64] = [:]
   var fates: RecentSet<PushIdentity>
   var reports: GatewayReports
-  /// The jobs of questions that no shard has answered.
+  /// The jobs of queries that no shard has answered.
   var questions: [UInt64: UInt64] = [:]
   var lastQuestion: UInt64 = 0
   var lastJob: UInt64 = 0
   var lastTick = Timestamp(microseconds: 0)
   package internal(set) var isDraining = false
   package internal(set) var counts: [Count: UInt64] = [:]
-  /// The topics for which no gateway has a sender.
+  /// The topics without a sender on any gateway.
   package internal(set) var unserved: UnservedTopics
 
   package init(
@@ -89,13 +87,12 @@ package struct GatewayMachine: Sendable {
   }
 
   package var reportsWaiting: Int { reports.count }
-  /// Jobs that are with a sender, wait for one, or are held until a report is answered.
+  /// Jobs that are being sent, wait, or are held until a report is acknowledged.
   package var jobs: Int { active.count + held.count }
   package var isIdle: Bool { active.isEmpty && held.isEmpty && reports.count == 0 }
   package func job(_ number: UInt64) -> PushJob? { active[number]?.job }
 
-  /// Returns the topics without a sender that need a log line now, each with the number of jobs that the line
-  /// stands for.
+  /// The topics without a sender that are due for a log line, each with the number of jobs since the last one.
   package mutating func takeUnservedLines() -> [(topic: PushTopic, jobs: Int)] {
     unserved.takeLines()
   }
@@ -104,18 +101,18 @@ package struct GatewayMachine: Sendable {
 
   // MARK: Jobs
 
-  /// A job came.
+  /// A job was delivered.
   ///
   /// - Parameters:
-  ///   - attempt: how often the queue has handed it out.
-  ///   - pool: whose sender serves its token; nil: none here does.
-  ///   - service: to whom it goes, where a pool has several; empty: to the pool's only one.
+  ///   - attempt: how often the queue has delivered it.
+  ///   - pool: the pool whose sender serves its token; nil if there is none.
+  ///   - service: the push service, if the pool has several; else empty.
   package mutating func take(
     item: UInt64, _ job: PushJob, attempt: Int = 1, pool: Int?, service: String = "",
     now: Timestamp, into effects: inout [Effect]
   ) {
     let identity = PushIdentity(job)
-    if takeAgain(item, identity, attempt, into: &effects) { return count(.repeated) }
+    if deduplicate(item, identity, attempt, into: &effects) { return count(.repeated) }
     guard job.deadline > now else {
       count(.late)
       noteUnsent(job, attempt: attempt, now: now, into: &effects)
@@ -127,10 +124,10 @@ package struct GatewayMachine: Sendable {
       return finish(item, identity, job, .expired, now: now, into: &effects)
     }
     if job.purpose.isCleanUp {
-      // What says that it is over must not be followed by the ring.
+      // The ring must not follow its clean-up.
       withdraw([job.call], now: now, into: &effects)
-      // Nor is there anything to say of a ring that never left: a VoIP push that ends a call makes an app
-      // that never rang report one.
+      // A ring that was never sent needs no clean-up: a VoIP push that ends a call makes an app that never rang
+      // report one.
       if unsentRings.contains(job.leg) {
         count(.withdrawn)
         return finish(item, identity, job, .expired, now: now, into: &effects)
@@ -159,7 +156,7 @@ package struct GatewayMachine: Sendable {
     lastJob += 1
     active[lastJob] = Active(
       item: item, identity: identity, job: job, pool: pool, service: service, attempt: attempt,
-      takenAt: now, toldAt: now)
+      takenAt: now, extendedAt: now)
     byIdentity[identity] = lastJob
     if job.purpose == .ring { rings[job.call, default: []].insert(lastJob) }
     if !service.isEmpty { places[service, default: 0] += 1 }
@@ -170,8 +167,8 @@ package struct GatewayMachine: Sendable {
     }
   }
 
-  /// Whether the push is under way here, or was done. The newest item is the one to settle.
-  private mutating func takeAgain(
+  /// Whether the push is under way here, or was completed. The newest item is the one to settle.
+  private mutating func deduplicate(
     _ item: UInt64, _ identity: PushIdentity, _ attempt: Int, into effects: inout [Effect]
   ) -> Bool {
     if let number = byIdentity[identity] {
@@ -190,13 +187,13 @@ package struct GatewayMachine: Sendable {
     return true
   }
 
-  /// There is a place for the job.
+  /// Gives the job a place.
   mutating func begin(_ number: UInt64, now: Timestamp, into effects: inout [Effect]) {
     pools[active[number]!.pool].sending += 1
     let job = active[number]!.job
-    let heardBy = active[number]!.takenAt + limits.hearWithin
-    if job.isRingUnknown, !sentRings.contains(job.leg), now < heardBy {
-      active[number]!.stage = .hearing(until: heardBy)
+    let waitsUntil = active[number]!.takenAt + limits.neverSentWait
+    if job.isRingUnknown, !sentRings.contains(job.leg), now < waitsUntil {
+      active[number]!.stage = .awaitingPeers(until: waitsUntil)
       return
     }
     guard job.purpose == .ring, job.decidedAt + limits.askAfter < now else {
@@ -217,8 +214,8 @@ package struct GatewayMachine: Sendable {
     effects.append(.send(job: number, pool: active[number]!.pool))
   }
 
-  /// A shard says whether the call of which it was asked still rings for the device.
-  package mutating func learnt(
+  /// A shard answered whether a call still rings for the device.
+  package mutating func queried(
     _ question: UInt64, rings: Bool, now: Timestamp, into effects: inout [Effect]
   ) {
     guard let number = questions.removeValue(forKey: question), let job = active[number],
@@ -229,7 +226,7 @@ package struct GatewayMachine: Sendable {
     fill(job.pool, now: now, into: &effects)
   }
 
-  /// A sender is done. What it says of a job that is not waited for any more is passed over.
+  /// A sender has finished. Ignored if the job is no longer waited for.
   package mutating func sent(
     _ number: UInt64, _ outcome: PushOutcome, now: Timestamp, into effects: inout [Effect]
   ) {

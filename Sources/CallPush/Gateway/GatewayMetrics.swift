@@ -2,8 +2,7 @@ internal import CallBus
 internal import CallTelemetry
 internal import Synchronization
 
-/// The handles of a gateway's metrics. What the senders did, they count themselves: see
-/// `SenderStatistics`.
+/// The handles of a gateway's metrics. Senders have `SenderStatistics`.
 struct GatewayMetrics: Sendable {
   let jobs: [PushLane: Counter]
   let counts: [GatewayMachine.Count: Counter]
@@ -37,6 +36,26 @@ struct GatewayMetrics: Sendable {
       "callmesh_push_reports_waiting", "Reports that no shard has answered yet.")
   }
 
+  /// The depths and drop counters of the queues to and from the bus.
+  static func registerQueues(
+    _ registry: MetricsRegistry, inbox: Inbox<GatewayEvent>, bus: some MessageBus
+  ) {
+    registry.reading("callmesh_push_inbox_depth", "Events that wait for the gateway's task.") {
+      Double(inbox.depth)
+    }
+    registry.reading(
+      "callmesh_push_inbox_dropped_total", "Events that the gateway's full inbox refused.",
+      type: "counter"
+    ) { Double(inbox.dropped) }
+    registry.reading("callmesh_push_outbox_depth", "Messages that wait to be sent to the bus.") {
+      Double(bus.statistics.outboxDepth)
+    }
+    registry.reading(
+      "callmesh_push_bus_dropped_total", "Messages that the bus dropped, in either direction.",
+      type: "counter"
+    ) { Double(bus.statistics.dropped) }
+  }
+
   func waiting(_ pool: String) -> Gauge {
     registry.gauge(
       "callmesh_push_pool_waiting", "Jobs that wait for a place in their pool.",
@@ -44,7 +63,7 @@ struct GatewayMetrics: Sendable {
   }
 }
 
-/// How many jobs are in each lane, as last seen.
+/// The number of jobs in each lane, when last queried.
 final class LaneDepths: Sendable {
   private let depths = Mutex<[PushLane: Int]>([:])
   subscript(lane: PushLane) -> Int? { depths.withLock { $0[lane] } }

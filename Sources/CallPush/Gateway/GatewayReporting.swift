@@ -1,9 +1,9 @@
 internal import CallCore
 internal import CallWire
 
-/// Reports as shards hear them, and their answers.
+/// The commands of a gateway to shards, and their answers.
 enum GatewayReporting {
-  /// A gateway has no sessions: one number stands for all of it.
+  /// A gateway has no sessions; it uses one number.
   private static let session: UInt64 = 1
 
   static func report(_ pending: GatewayReports.Pending, peer: UInt64) -> Command {
@@ -13,10 +13,10 @@ enum GatewayReporting {
       body: .pushReport(pending.report))
   }
 
-  /// Questions and reports share the numbers of requests.
+  /// Distinguishes queries from reports among the numbers of requests.
   private static let questionBit: UInt64 = 1 << 62
 
-  /// Whether the job's call still rings for its device.
+  /// Queries whether the job's call still rings for its device.
   static func question(_ number: UInt64, _ job: PushJob, peer: UInt64) -> Command {
     Command(
       session: SessionRef(edge: peer, number: session), request: questionBit | number,
@@ -24,7 +24,7 @@ enum GatewayReporting {
   }
 
   struct Answers: Sendable {
-    /// The reports that shards have: all but those that they ask to hear again.
+    /// The acknowledged reports: all but those that the shard wants retransmitted.
     var reports: [UInt64] = []
     var questions: [(number: UInt64, rings: Bool)] = []
     var isEmpty: Bool { reports.isEmpty && questions.isEmpty }

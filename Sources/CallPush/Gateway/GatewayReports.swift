@@ -1,7 +1,7 @@
 package import CallCore
 
-/// The reports that no shard has answered yet: each is retransmitted until it is, and given up in the end.
-/// A value; the time is an argument.
+/// The reports that no shard has acknowledged. Each is retransmitted until it is, and given up in the end. A value; the
+/// time is an argument.
 package struct GatewayReports: Sendable {
   package struct Pending: Sendable, Equatable {
     package var number: UInt64
@@ -10,18 +10,18 @@ package struct GatewayReports: Sendable {
   }
   private struct State {
     var pending: Pending
-    var said = 1
+    var sent = 1
     var nextAt: Timestamp
   }
   package enum Step: Sendable, Equatable {
-    case say(Pending)
-    /// Nobody answered, in all the time there was.
+    case retransmit(Pending)
+    /// Not acknowledged after the last retransmission.
     case givenUp(Pending)
   }
 
-  /// At most so many wait. Policy: a further one is said once, and nobody waits for its answer.
+  /// The most reports that wait. Policy: a further one is sent once and not retransmitted.
   private let capacity: Int
-  /// How long after saying it for the first, second, … time it is retransmitted.
+  /// The waits after the first, second, … transmission.
   private let repeats: [Span]
   private var waiting: [UInt64: State] = [:]
   private var lastNumber: UInt64 = 0
@@ -39,7 +39,7 @@ package struct GatewayReports: Sendable {
 
   package var count: Int { waiting.count }
 
-  /// A report is to be said, now. nil: nobody waits for its answer.
+  /// Begins a report, which must be sent now. `isKept` is false if it will not be retransmitted.
   package mutating func begin(_ user: UserKey, _ report: PushReport, now: Timestamp)
     -> (pending: Pending, isKept: Bool)
   {
@@ -52,7 +52,7 @@ package struct GatewayReports: Sendable {
     return (pending, true)
   }
 
-  /// A shard answered. True the first time.
+  /// A shard acknowledged the report. Returns true the first time.
   package mutating func answered(_ number: UInt64) -> Bool {
     waiting.removeValue(forKey: number) != nil
   }
@@ -66,15 +66,15 @@ package struct GatewayReports: Sendable {
     for number in waiting.keys.sorted() {
       guard var state = waiting[number] else { continue }
       if state.nextAt <= now {
-        guard state.said < repeats.count else {
+        guard state.sent < repeats.count else {
           waiting[number] = nil
           steps.append(.givenUp(state.pending))
           continue
         }
-        state.nextAt = now + repeats[state.said]
-        state.said += 1
+        state.nextAt = now + repeats[state.sent]
+        state.sent += 1
         waiting[number] = state
-        steps.append(.say(state.pending))
+        steps.append(.retransmit(state.pending))
       }
       nextLook = min(nextLook, state.nextAt)
     }

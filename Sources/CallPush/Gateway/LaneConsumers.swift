@@ -2,58 +2,57 @@ internal import CallBus
 internal import CallWire
 internal import Synchronization
 
-/// By what a gateway takes jobs: a subscription for each lane, from when jobs are wanted until they
-/// are not. A lane that cannot be taken yet is its own task's business; meanwhile jobs may come to be
-/// unwanted, and wanted again, so each time has a number.
+/// A gateway's subscriptions to the lanes of the work queue. Each period between `begin` and `end` is a round with a
+/// number: a task may still try to subscribe to a lane when its round is over and the next one has begun.
 final class LaneConsumers: Sendable {
   private struct State {
     var round = 0
-    var isWanted = false
-    var takers: [any BusSubscription] = []
+    var isConsuming = false
+    var subscriptions: [any BusSubscription] = []
   }
   private let state = Mutex(State())
 
-  /// What the heartbeat says.
+  /// The state for the heartbeat.
   var nodeState: NodeState {
     state.withLock { state in
-      if state.round > 0, !state.isWanted { return .leaving }
-      return state.takers.isEmpty ? .starting : .serving
+      if state.round > 0, !state.isConsuming { return .leaving }
+      return state.subscriptions.isEmpty ? .starting : .serving
     }
   }
 
-  /// Jobs are wanted. Returns the number of this time; nil where they were wanted already.
+  /// Begins a round. Returns its number; nil if a round is under way.
   func begin() -> Int? {
     state.withLock { state in
-      guard !state.isWanted else { return nil }
-      state.isWanted = true
+      guard !state.isConsuming else { return nil }
+      state.isConsuming = true
       state.round += 1
       return state.round
     }
   }
 
-  func wants(_ round: Int) -> Bool {
-    state.withLock { $0.isWanted && $0.round == round }
+  func isCurrent(_ round: Int) -> Bool {
+    state.withLock { $0.isConsuming && $0.round == round }
   }
 
-  /// Keeps a subscription that was begun in a round; ends it where that is over.
+  /// Keeps a subscription of a round; cancels it if the round is over.
   /// - Returns: whether it was kept.
-  func add(_ taker: any BusSubscription, in round: Int) -> Bool {
+  func add(_ subscription: any BusSubscription, in round: Int) -> Bool {
     let isKept = state.withLock { state in
-      guard state.isWanted, state.round == round else { return false }
-      state.takers.append(taker)
+      guard state.isConsuming, state.round == round else { return false }
+      state.subscriptions.append(subscription)
       return true
     }
-    if !isKept { taker.cancel() }
+    if !isKept { subscription.cancel() }
     return isKept
   }
 
-  /// Jobs are not wanted any more.
+  /// Ends the round: cancels all subscriptions.
   func end() {
-    let takers = state.withLock { state in
-      state.isWanted = false
-      defer { state.takers = [] }
-      return state.takers
+    let subscriptions = state.withLock { state in
+      state.isConsuming = false
+      defer { state.subscriptions = [] }
+      return state.subscriptions
     }
-    for taker in takers { taker.cancel() }
+    for subscription in subscriptions { subscription.cancel() }
   }
 }

@@ -4,7 +4,7 @@ internal import CallTelemetry
 internal import CallWire
 internal import FoundationEssentials
 
-/// What the cluster sees and hears of a gateway.
+/// A gateway's subscriptions, heartbeats and status.
 extension PushGateway {
   func listen() throws -> [any BusSubscription] {
     let (inbox, node, bus) = (inbox, configuration.nodeID, bus)
@@ -30,7 +30,7 @@ extension PushGateway {
         }
         inbox.offer(.neverSent(legs))
       },
-      // So that whoever asks all nodes need not wait.
+      // Answered, so that a client that asks all nodes need not wait.
       try bus.subscribe(subjects.adminCall) { message in
         guard let replyTo = message.replyTo else { return }
         Self.answer(bus, CallReport(found: false, node: node), to: replyTo)
@@ -59,14 +59,14 @@ extension PushGateway {
 
   // MARK: Heartbeats
 
-  func beat(_ takers: LaneConsumers) async {
+  func sendHeartbeats(_ consumers: LaneConsumers) async {
     while !Task.isCancelled {
-      say(takers.nodeState)
+      publishHeartbeat(consumers.nodeState)
       await clock.sleep(for: configuration.heartbeatInterval)
     }
   }
 
-  func say(_ state: NodeState) {
+  func publishHeartbeat(_ state: NodeState) {
     bus.publish(
       subjects.heartbeats(of: "push"),
       ClusterCodec.encode(
@@ -75,7 +75,7 @@ extension PushGateway {
           version: configuration.version, shardCount: UInt32(configuration.shardCount))))
   }
 
-  // MARK: Figures
+  // MARK: Status
 
   func watchDepths(_ queue: Bus.QueueType) async {
     while !Task.isCancelled {

@@ -11,9 +11,7 @@ public import ServiceLifecycle
 ///
 /// `run` owns everything: pushes under way are its child tasks.
 public struct PushGateway<Bus: ClusterBus>: Service {
-  /// Writes the payload: a message for the sender, or why there is none.
-  public typealias Encoder =
-    @Sendable (_ job: PushJob, _ capability: String, _ id: String) -> PushEncoding
+  public typealias Encoder = @Sendable (PushContent) -> PayloadOutcome
 
   let configuration: PushGatewayConfiguration
   let bus: Bus
@@ -23,17 +21,18 @@ public struct PushGateway<Bus: ClusterBus>: Service {
   let keyring: PushKeyring
   let encode: Encoder
   let metrics: GatewayMetrics
-  /// Where replies of shards come to; never an edge's number.
+  /// The number to which shards reply; never an edge's.
   let peer: UInt64
   let subjects: Subjects
   let depths = LaneDepths()
-  /// Policy when full: refuse, and count; a job that is lost here is handed out again.
+  /// Policy when full: refuse, and count. The queue redelivers a job that is lost here.
   let inbox: Inbox<GatewayEvent>
 
   public init(
     configuration: PushGatewayConfiguration, bus: Bus, clock: ClusterClock,
     metrics: MetricsRegistry, logger: Logger, pools: [GatewayPool], keyring: PushKeyring,
-    peer: UInt64 = PeerKind.gateway.number(.random(in: 0 ... .max)), encode: @escaping Encoder
+    peer: UInt64 = PeerKind.gateway.number(.random(in: 0 ... .max)),
+    encode: @escaping Encoder = PayloadEncoder.encode
   ) {
     self.configuration = configuration
     self.bus = bus
@@ -47,34 +46,35 @@ public struct PushGateway<Bus: ClusterBus>: Service {
     self.metrics = GatewayMetrics(metrics, lanes: Set(pools.map(\.lane)), depths: depths)
     inbox = Inbox(
       capacity: 4 * configuration.inFlight(pools: pools.count) + 65_536, timers: clock.timers)
+    GatewayMetrics.registerQueues(metrics, inbox: inbox, bus: bus)
   }
 
-  /// The lanes that it takes jobs from.
+  /// The lanes that it consumes.
   var lanes: [PushLane] { PushLane.allCases.filter { lane in pools.contains { $0.lane == lane } } }
 
-  /// Runs until graceful shutdown has let what is under way finish, or until it is cancelled, which is
-  /// as a crash would be.
+  /// Runs until graceful shutdown, for which pushes under way may finish, or until cancelled, which is like a crash.
+  /// - Throws: `BusError`, if the work queue or the audit trail cannot be opened.
   public func run() async throws {
     guard let queue = try await openQueue() else { return }
     let subscriptions = try listen()
     defer { for subscription in subscriptions { subscription.cancel() } }
-    let takers = LaneConsumers()
+    let consumers = LaneConsumers()
     let orders = try await orderDispatcher()
     await withGracefulShutdownHandler {
       await withTaskGroup(of: Void.self) { group in
-        group.addTask { await beat(takers) }
+        group.addTask { await sendHeartbeats(consumers) }
         group.addTask { await watchDepths(queue) }
         group.addTask { await orders.run() }
-        await serve(queue, takers)
+        await serve(queue, consumers)
         group.cancelAll()
       }
     } onGracefulShutdown: {
       inbox.offer(.shutDown)
     }
-    say(.gone)
+    publishHeartbeat(.gone)
   }
 
-  /// nil where the node is asked to go before the queue is there.
+  /// nil if graceful shutdown begins before the queue is available.
   private func openQueue() async throws -> Bus.QueueType? {
     let retry = StoreRetryPolicy(clock: clock, limit: configuration.storeTimeout) {
       [logger] error in
@@ -90,7 +90,7 @@ public struct PushGateway<Bus: ClusterBus>: Service {
     }
   }
 
-  /// What graceful shutdown does.
+  /// Begins graceful shutdown.
   package func beginShutdown() { inbox.offer(.shutDown) }
 
   private func closeSenders() async {
@@ -99,11 +99,11 @@ public struct PushGateway<Bus: ClusterBus>: Service {
     }
   }
 
-  /// Takes, sends, reports, until it is to go and nothing is under way any more.
-  private func serve(_ queue: Bus.QueueType, _ takers: LaneConsumers) async {
+  /// Consumes jobs, sends and reports, until shutdown and until nothing is under way.
+  private func serve(_ queue: Bus.QueueType, _ consumers: LaneConsumers) async {
     let loop = GatewayLoop(self)
     await withDiscardingTaskGroup { group in
-      takeAll(queue, takers, &group)
+      consumeAll(queue, consumers, &group)
       var end: Timestamp?
       while !Task.isCancelled {
         let batch = await inbox.next(until: loop.nextDeadline(end: end))
@@ -114,12 +114,12 @@ public struct PushGateway<Bus: ClusterBus>: Service {
             if end == nil { end = now + configuration.drain }
             fallthrough
           case .drain:
-            takers.end()
+            consumers.end()
             loop.drain()
           case .resume:
             guard end == nil else { continue }
             loop.resume()
-            takeAll(queue, takers, &group)
+            consumeAll(queue, consumers, &group)
           default: loop.handle(event, now: now)
           }
         }
@@ -134,39 +134,39 @@ public struct PushGateway<Bus: ClusterBus>: Service {
           break
         }
       }
-      takers.end()
-      // What they still have under way ends with them.
+      consumers.end()
+      // Also ends pushes that are still under way.
       await closeSenders()
       group.cancelAll()
     }
   }
 
-  /// Begins to take from all lanes, each in a task of its own: one that cannot be taken from holds up
-  /// neither the others nor what else the gateway does.
-  private func takeAll(
-    _ queue: Bus.QueueType, _ takers: LaneConsumers, _ group: inout DiscardingTaskGroup
+  /// Begins to consume all lanes, each in a task of its own, so that an unavailable lane delays nothing else.
+  private func consumeAll(
+    _ queue: Bus.QueueType, _ consumers: LaneConsumers, _ group: inout DiscardingTaskGroup
   ) {
-    guard let round = takers.begin() else { return }
+    guard let round = consumers.begin() else { return }
     for lane in lanes {
-      group.addTask { await take(lane, queue, takers, round) }
+      group.addTask { await consume(lane, queue, consumers, round) }
     }
   }
 
-  /// Begins to take from a lane; tries again until it can, or is not wanted to. What it takes from then
-  /// on, its subscription sees to.
-  private func take(
-    _ lane: PushLane, _ queue: Bus.QueueType, _ takers: LaneConsumers, _ round: Int
+  /// Begins to consume a lane; retries until that succeeds or the round is over. The subscription then continues by
+  /// itself.
+  private func consume(
+    _ lane: PushLane, _ queue: Bus.QueueType, _ consumers: LaneConsumers, _ round: Int
   ) async {
     let inFlight = configuration.inFlight(pools: pools.count { $0.lane == lane })
     let counter = metrics.jobs[lane]
     var failures = LogOnce()
-    while !Task.isCancelled, takers.wants(round) {
+    while !Task.isCancelled, consumers.isCurrent(round) {
       do {
-        let taker = try await queue.take(lane: lane.rawValue, inFlight: inFlight) { [inbox] item in
+        let consumer = try await queue.take(lane: lane.rawValue, inFlight: inFlight) {
+          [inbox] item in
           counter?.increment()
           inbox.offer(.item(item))
         }
-        if takers.add(taker, in: round) {
+        if consumers.add(consumer, in: round) {
           logger.notice("push gateway serves", metadata: .keys([.reason: "\(lane.rawValue)"]))
         }
         return
@@ -183,11 +183,10 @@ public struct PushGateway<Bus: ClusterBus>: Service {
     }
   }
 
-  /// Has one push sent: mints what it allows, writes it, gives it to the sender.
+  /// Mints the capability, encodes the push, and sends it.
   private func send(_ job: PushJob, _ pool: Int, _ cancellation: PushCancellation) async
     -> PushOutcome
   {
-    let id = PushIdentity(job).uuid
     let capability =
       keyring.current?.mint(
         PushCapability(
@@ -195,30 +194,24 @@ public struct PushGateway<Bus: ClusterBus>: Service {
           call: job.call.bytes,
           expires: (job.ringDeadline + configuration.capabilityGrace).microseconds / 1_000_000))
       ?? ""
-    switch encode(job, capability, id) {
-    case .message(var message):
-      message.cancellation = cancellation
-      return await pools[pool].sender.send(message)
-    case .none(let outcome): return outcome
+    let outcome = encode(PushContent(job: job, capability: capability))
+    guard case .payload(let payload) = outcome else {
+      return outcome.rejection ?? .rejected(reason: "noPayload")
     }
+    var message = payload.message(id: PushIdentity(job).uuid, for: job)
+    message.cancellation = cancellation
+    return await pools[pool].sender.send(message)
   }
 }
 
-/// What becomes of a job when it is written.
-public enum PushEncoding: Sendable, Equatable {
-  case message(PushMessage)
-  /// There is nothing to send; what the shard is told.
-  case none(PushOutcome)
-}
-
-/// What happens to a gateway.
+/// The input of a gateway.
 enum GatewayEvent: Sendable {
   case item(WorkItem)
   case sent(UInt64, PushOutcome)
   case answered(GatewayReporting.Answers)
-  /// Calls that ring no more.
+  /// Calls that stopped ringing.
   case withdrawn([CallID])
-  /// Rings that a gateway dropped before anybody sent them.
+  /// Rings that another gateway dropped unsent.
   case neverSent([PushLeg])
   case status(replyTo: String)
   case drain

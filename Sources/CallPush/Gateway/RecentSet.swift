@@ -1,8 +1,8 @@
 internal import CallCore
 internal import DequeModule
 
-/// What is remembered for a while, and at most so much of it. Policy: the oldest goes first. The time
-/// counts from the first insertion; what is over goes with the next one.
+/// A bounded set whose elements expire. Policy when full: drop oldest. The time counts from the first insertion; an
+/// expired element is removed at the next one.
 struct RecentSet<Element: Hashable & Sendable>: Sendable {
   private let capacity: Int
   private let kept: Span

@@ -1,6 +1,6 @@
 package import CallCore
 
-/// What tells tokens of one sender from those of another: provider, environment and topic.
+/// Determines the sender of a token: provider, environment and topic.
 package struct PushTopic: Sendable, Hashable {
   package var provider: PushProvider
   package var environment: String
@@ -13,12 +13,11 @@ package struct PushTopic: Sendable, Hashable {
   }
 }
 
-/// The topics for which jobs were given up because no gateway has a sender. Bounded, since devices choose
-/// topics.
+/// The topics for which jobs were rejected since no gateway has a sender. Bounded, since devices choose topics.
 package struct UnservedTopics: Sendable {
   package struct Entry: Sendable {
     package var topic: PushTopic
-    /// Jobs that were given up.
+    /// Jobs that were rejected.
     package var jobs: UInt64
     package var newestAt: Timestamp
     var log = LogOnce()
@@ -26,7 +25,7 @@ package struct UnservedTopics: Sendable {
 
   private let capacity: Int
   private var entries: [PushTopic: Entry] = [:]
-  /// Log lines that are due.
+  /// Due log lines.
   private var lines: [(topic: PushTopic, jobs: Int)] = []
 
   init(capacity: Int) { self.capacity = capacity }

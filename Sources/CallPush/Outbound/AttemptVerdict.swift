@@ -1,8 +1,8 @@
 package import CallCore
 
-/// What to do after one attempt to send a push.
+/// What follows an attempt to send a push.
 package enum AttemptVerdict: Sendable, Equatable {
-  /// The push's fate. `name` is what the provider calls the message, where it says so.
+  /// The push's outcome, and the provider's name of the message if it has one.
   case done(PushOutcome, name: String? = nil)
   /// Another attempt, after a pause that ends before the deadline.
   case retry(after: Span, reason: String, Cause = .trouble)
@@ -11,25 +11,25 @@ package enum AttemptVerdict: Sendable, Equatable {
 
   package enum Cause: Sendable, Equatable {
     case trouble
-    /// Nobody knows whether the provider has the push.
+    /// It is unknown whether the provider has the push.
     case doubt
   }
 }
 
-/// What a verdict depends on beside the answer.
+/// The state of a push that a verdict depends on.
 package struct AttemptContext: Sendable, Equatable {
-  /// Counts from 1, this attempt included.
+  /// The number of this attempt, from 1.
   package var attempt: Int
-  /// Whether credentials were already renewed for this push.
+  /// Whether the credentials have already been renewed for this push.
   package var renewed: Bool
-  /// How often an attempt of this push ended without anybody knowing whether the provider has it.
+  /// The number of attempts whose result is unknown.
   package var doubts: Int
-  /// Whether the device does nothing with a second copy. True of all that names a call and changes
-  /// what rings; false of a notice, which the user would see twice.
+  /// Whether the device ignores a second copy. True for pushes that name a call and change what rings; false for a
+  /// notice, which the user would see twice.
   package var repeatable: Bool
   package var now: Timestamp
   package var deadline: Timestamp
-  /// Anything: spreads retries.
+  /// A random number, for jitter.
   package var chance: UInt64
 
   package init(
@@ -47,8 +47,8 @@ package struct AttemptContext: Sendable, Equatable {
 
   package static let attemptsMax = 6
 
-  /// Doubles from `first` with each attempt, at most `most`, of which a random quarter is left off,
-  /// so that gateways that failed together do not return together.
+  /// Exponential backoff from `first` to `most`, less up to a quarter of jitter, so that gateways that failed together
+  /// do not retry together.
   package static func backoff(
     attempt: Int, first: Span = .milliseconds(500), most: Span = .seconds(16), chance: UInt64
   ) -> Span {
@@ -58,32 +58,53 @@ package struct AttemptContext: Sendable, Equatable {
     return Span(microseconds: whole - Int64(chance % quarter))
   }
 
-  /// Again, unless the pause would end behind the deadline or there were attempts enough.
-  /// - Parameter wait: what the provider asked for; nil: our own backoff.
+  /// A retry, unless the pause would end after the deadline or `attemptsMax` is reached.
+  /// - Parameter wait: the wait that the provider demands; nil: our own backoff.
   package func retry(
     after wait: Span? = nil, reason: String, _ cause: AttemptVerdict.Cause = .trouble
   ) -> AttemptVerdict {
     guard attempt < Self.attemptsMax else { return .done(.failed(reason: reason)) }
     let ours = Self.backoff(attempt: attempt, chance: chance)
-    // A provider that says 0 is not asked again in a tight loop.
+    // A provider that says 0 is not retried in a tight loop.
     let pause = wait.map { max($0, .milliseconds(100)) } ?? ours
     guard now + pause < deadline else { return .done(.failed(reason: reason)) }
     return .retry(after: pause, reason: reason, cause)
   }
 
-  /// After an attempt of which nobody knows whether it arrived.
+  /// The verdict after an attempt whose result is unknown.
   ///
-  /// Neither FCM nor Web Push knows an idempotency key, so a repetition can deliver twice. What names
-  /// a call is repeated once all the same: the device drops the second copy by the call's id, while a
-  /// push that got lost is a call that nobody hears. A notice is not.
+  /// Neither FCM nor Web Push has idempotency keys, so a retry can deliver twice. A push that names a call is still
+  /// retried once: the device drops a second copy by the call's id, while a lost push is a missed call. A notice is
+  /// not retried.
   package func inDoubt(_ reason: String) -> AttemptVerdict {
     guard repeatable, doubts == 0, case .retry(let pause, _, _) = retry(reason: reason, .doubt)
     else { return .done(.failed(reason: reason, mayHaveArrived: true)) }
     return .retry(after: pause, reason: reason, .doubt)
   }
 
-  /// The wait that an answer asks for.
+  /// The wait that an answer demands (`Retry-After`).
   package func retryAfter(_ answer: ProviderAnswer) -> Span? {
     answer.headers["retry-after"].flatMap { RetryAfter.span($0, now: now) }
+  }
+
+  /// The verdict of a reply, where FCM and Web Push agree: no answer, a timeout, a quota, a server's error.
+  /// - Parameters:
+  ///   - quotaPause: the wait after 429 if the answer names none.
+  ///   - other: judges all other answers.
+  func judge(
+    _ reply: ProviderReply, quotaPause: Span, reason: (ProviderAnswer) -> String,
+    other: (ProviderAnswer) -> AttemptVerdict
+  ) -> AttemptVerdict {
+    switch reply {
+    case .notSent(let why): retry(reason: why)
+    case .unknown(let why): inDoubt(why)
+    case .answer(let answer):
+      switch answer.status {
+      case 408: retry(reason: reason(answer))
+      case 429: retry(after: retryAfter(answer) ?? quotaPause, reason: reason(answer))
+      case 500...599: retry(after: retryAfter(answer), reason: reason(answer))
+      default: other(answer)
+      }
+    }
   }
 }

@@ -3,24 +3,27 @@ package import CallCore
 package import CallTelemetry
 package import Logging
 
-/// A push's fate, and what its provider calls it.
+/// A push's outcome, and the provider's name of it.
 package struct PushDelivery: Sendable, Equatable {
   package var outcome: PushOutcome
   package var name: String?
 }
 
-/// What senders over HTTP have in common: attempts within limits until the fate is known or the
-/// deadline has come.
+/// The common part of senders over HTTP: attempts within limits until the outcome is known or the deadline passes.
 struct PushAttempts: Sendable {
   let clock: ClusterClock
   let statistics: SenderStatistics
   let logger: Logger
   let bulkhead: KeyedBulkhead
   let http: ProviderHTTP
-  let pauses = ServiceBackoff()
+  let backoffs = ServiceBackoff()
   let limits: SenderLimits
+  private let name: String
+  private let caFile: String?
+  /// Pushes that the full bulkhead refused.
+  private let refused: Counter
   private let sleeps: CancellableSleeps
-  /// Waits between attempts.
+  /// Sleeps between attempts.
   let pause: @Sendable (Span) async -> Void
   let chance: @Sendable () -> UInt64
 
@@ -31,10 +34,21 @@ struct PushAttempts: Sendable {
     let clock = environment.clock
     self.clock = clock
     self.limits = limits
+    self.name = name
+    self.caFile = caFile
     logger = environment.logger
     statistics = SenderStatistics(name: name, provider: provider, metrics: environment.metrics)
     bulkhead = KeyedBulkhead(
       insideMax: limits.inFlightMax, waitingMax: limits.waitingMax, clock: clock)
+    let labels = [("provider", provider.name), ("sender", name)]
+    let bulkhead = bulkhead
+    environment.metrics.reading(
+      "callmesh_push_sender_waiting", "Pushes that wait for one of their sender's requests.",
+      labels: labels
+    ) { Double(bulkhead.waiting) }
+    refused = environment.metrics.counter(
+      "callmesh_push_sender_refused_total", "Pushes refused since too many wait in their sender.",
+      labels: labels)
     http = ProviderHTTP(caFile: caFile, limits: limits)
     let sleeps = CancellableSleeps(clock: clock)
     self.sleeps = sleeps
@@ -43,13 +57,13 @@ struct PushAttempts: Sendable {
   }
 
   /// - Parameters:
-  ///   - key: whose limit of requests counts.
-  ///   - once: makes one attempt; at most one is under way.
+  ///   - key: the bulkhead's key.
+  ///   - once: makes one attempt; called again after it has returned.
   func run(
     _ message: PushMessage, key: String, once: (AttemptContext) async -> AttemptVerdict
   ) async -> PushDelivery {
     statistics.began()
-    let delivery = await fate(message, key, once)
+    let delivery = await outcome(of: message, key, once)
     statistics.ended(delivery.outcome)
     logger.debug(
       "push",
@@ -60,14 +74,14 @@ struct PushAttempts: Sendable {
     return delivery
   }
 
-  private func fate(
-    _ message: PushMessage, _ key: String, _ once: (AttemptContext) async -> AttemptVerdict
+  private func outcome(
+    of message: PushMessage, _ key: String, _ once: (AttemptContext) async -> AttemptVerdict
   ) async -> PushDelivery {
     var context = AttemptContext(
       attempt: 0, repeatable: message.purpose != .missedNotice, now: clock.now(),
       deadline: message.deadline)
     var delivery = await attempts(message, key, &context, once)
-    // An earlier attempt may have arrived, whatever became of the last one.
+    // An earlier attempt may have arrived, whatever the outcome of the last one.
     if context.doubts > 0, case .failed(let reason, _) = delivery.outcome {
       delivery.outcome = .failed(reason: reason, mayHaveArrived: true)
     }
@@ -80,7 +94,7 @@ struct PushAttempts: Sendable {
   ) async -> PushDelivery {
     var trouble: String?
     while true {
-      if let until = pauses.end(of: key, now: clock.now()) {
+      if let until = backoffs.end(of: key, now: clock.now()) {
         guard until < message.deadline else {
           return PushDelivery(outcome: .failed(reason: trouble ?? "the service wants a pause"))
         }
@@ -88,7 +102,9 @@ struct PushAttempts: Sendable {
       }
       switch await bulkhead.acquire(key, until: message.deadline) {
       case .admitted: break
-      case .full: return PushDelivery(outcome: .failed(reason: "too many pushes wait"))
+      case .full:
+        refused.increment()
+        return PushDelivery(outcome: .failed(reason: "too many pushes wait"))
       case .late: return PushDelivery(outcome: tooLate(message, trouble))
       }
       context.now = clock.now()
@@ -127,14 +143,21 @@ struct PushAttempts: Sendable {
     return clock.now() < message.deadline ? .failed(reason: "closed") : .expired
   }
 
-  /// One request; no longer than the push may take.
+  /// - Throws: if the configuration has another `caFile`, which is read only once.
+  func checkUnchanged(caFile new: String?) throws(SenderConfigurationError) {
+    guard new != caFile else { return }
+    throw SenderConfigurationError(
+      sender: name, place: "caFile", what: "it cannot change while the sender runs",
+      remedy: "restart the node")
+  }
+
+  /// Sends one request, which ends before the push's deadline, and judges the reply.
   ///
-  /// Where the service is out of order and says for how long, that holds for all of the key's pushes.
-  /// (Not so where there were too many requests: those may be one device's.)
+  /// A 503 with `Retry-After` pauses all pushes of the key. A 429 does not: it may concern a single device.
   func post(
     _ url: String, key: String, headers: [(String, String)], body: [UInt8],
-    context: AttemptContext
-  ) async -> ProviderReply {
+    context: AttemptContext, judge: (ProviderReply, AttemptContext) -> AttemptVerdict
+  ) async -> AttemptVerdict {
     let left = Duration.microseconds((context.deadline - clock.now()).microseconds)
     let start = ContinuousClock.now
     let reply = await http.post(
@@ -146,15 +169,17 @@ struct PushAttempts: Sendable {
         after: taken.seconds * 1_000_000 + taken.attoseconds / 1_000_000_000_000)
       statistics.reachable(true)
       if answer.status == 503, let wait = context.retryAfter(answer) {
-        pauses.note(key, until: clock.now() + wait)
+        backoffs.note(key, until: clock.now() + wait)
       }
     } else {
       statistics.reachable(false)
     }
-    return reply
+    var context = context
+    context.now = clock.now()
+    return judge(reply, context)
   }
 
-  /// A push that pauses between attempts gives up; one whose request is under way has a moment left.
+  /// Pushes that pause between attempts fail; requests under way get `closeGrace`.
   func close() async {
     sleeps.close()
     let grace = limits.closeGrace.components
@@ -167,7 +192,7 @@ struct PushAttempts: Sendable {
 }
 
 extension PushOutcome {
-  /// What is said of a push that did not go.
+  /// Why a push was not sent.
   var reason: String? {
     switch self {
     case .rejected(let reason), .failed(let reason, _): reason
@@ -176,12 +201,12 @@ extension PushOutcome {
   }
 }
 
-/// What a sender needs of its surroundings.
+/// The dependencies of a sender.
 package struct SenderEnvironment: Sendable {
   package var clock: ClusterClock
   package var metrics: MetricsRegistry
   package var logger: Logger
-  /// Waits between attempts; nil: by the clock.
+  /// Sleeps between attempts; nil: by the clock.
   package var pause: (@Sendable (Span) async -> Void)?
   package var chance: @Sendable () -> UInt64
 

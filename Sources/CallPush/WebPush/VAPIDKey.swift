@@ -2,19 +2,18 @@ package import CallCore
 internal import CallTelemetry
 internal import CallWire
 internal import Crypto
-internal import FoundationEssentials
 
-/// The key with which we say who we are to push services (RFC 8292). It goes to no log and no error.
+/// The key that identifies us to push services (RFC 8292). Never part of a log line or an error.
 package struct VAPIDKey: Sendable {
-  /// A token is good for this long; 24 hours is the most.
+  /// The lifetime of a token; at most 24 hours.
   static let lifetimeSeconds: Int64 = 12 * 3600
 
   private let key: P256.Signing.PrivateKey
   private let subject: String
-  /// The public half, as browsers and push services want it: the uncompressed point, base64url.
+  /// The public key as browsers and push services expect it: the uncompressed point, base64url.
   package let publicKey: String
 
-  /// - Throws: what is wrong, and what to do about it.
+  /// - Throws: what is wrong, and how to fix it.
   package init(
     pem: [UInt8], file: String, subject: String, sender: String
   ) throws(SenderConfigurationError) {
@@ -23,7 +22,7 @@ package struct VAPIDKey: Sendable {
         sender: sender, place: "subject", what: "it is neither a mailto: nor an https: address",
         remedy: "name whom a push service can turn to, such as mailto:push@example.com")
     }
-    // Whatever the decoder of keys says may quote the key.
+    // The decoder's error may quote the key.
     guard let text = String(validating: pem, as: UTF8.self),
       let key = try? P256.Signing.PrivateKey(pemRepresentation: text)
     else {
@@ -45,21 +44,20 @@ package struct VAPIDKey: Sendable {
   }
 
   /// The value of `Authorization` for one push service (RFC 8292, 2 and 3).
+  /// - Throws: the error of signing.
   package func authorization(origin: String, nowSeconds: Int64) throws -> String {
     let claims =
       #"{"aud":""# + JSONText.escaped(origin) + #"","exp":\#(nowSeconds + Self.lifetimeSeconds)"#
       + #","sub":""# + JSONText.escaped(subject) + #""}"#
-    let text =
-      Base64URL.text(Array(#"{"typ":"JWT","alg":"ES256"}"#.utf8)) + "."
-      + Base64URL.text(Array(claims.utf8))
-    let signature = try key.signature(for: Data(text.utf8)).rawRepresentation
-    return "vapid t=\(text).\(Base64URL.text(Array(signature))), k=\(publicKey)"
+    let token = try ES256Token.sign(
+      header: #"{"typ":"JWT","alg":"ES256"}"#, claims: claims, with: key)
+    return "vapid t=\(token), k=\(publicKey)"
   }
 }
 
 /// Authorizations by push service: signed once, used for hours.
 ///
-/// Policy when there are too many: the one that ends first is forgotten.
+/// Policy when full: drop the one that expires first.
 package struct VAPIDCache: Sendable {
   static let originsMax = 1024
 
@@ -72,7 +70,7 @@ package struct VAPIDCache: Sendable {
 
   package init(key: VAPIDKey) { self.key = key }
 
-  /// - Parameter chance: spreads the time of renewal, half of a token's life and up to an eighth more.
+  /// - Parameter chance: jitter: a token is renewed after half of its lifetime and up to an eighth more.
   package mutating func authorization(
     origin: String, now: Timestamp, chance: UInt64
   ) -> String? {
@@ -92,7 +90,7 @@ package struct VAPIDCache: Sendable {
     return made
   }
 
-  /// The push service refused it: the next one is new.
+  /// Removes an authorization that the push service has refused.
   package mutating func refused(_ authorization: String, origin: String) {
     if entries[origin]?.authorization == authorization { entries[origin] = nil }
   }

@@ -8,10 +8,8 @@ internal import Synchronization
 
 /// Sends to browsers' push services.
 ///
-/// Each push service has its own limit of requests, so that one that answers nobody delays no other.
+/// Each push service has its own limit of requests, so that one that does not answer delays no other.
 public final class WebPushSender: PushSender {
-  private let name: String
-  private let caFile: String?
   private let attempts: PushAttempts
   private let state: Mutex<State>
 
@@ -26,7 +24,8 @@ public final class WebPushSender: PushSender {
   /// The VAPID public key, which apps need to subscribe: the `applicationServerKey`, base64url.
   public var publicKey: String { state.withLock { $0.publicKey } }
 
-  /// Reads the key file; speaks to nobody yet.
+  /// Reads the key file. Connects later.
+  /// - Throws: what is wrong with the configuration.
   public convenience init(
     _ configuration: WebPushConfiguration, clock: ClusterClock,
     metrics: MetricsRegistry = MetricsRegistry(), logger: Logger
@@ -40,22 +39,15 @@ public final class WebPushSender: PushSender {
     _ configuration: WebPushConfiguration, environment: SenderEnvironment
   ) throws(SenderConfigurationError) {
     state = Mutex(try Self.read(configuration))
-    name = configuration.name
-    caFile = configuration.caFile
     attempts = PushAttempts(
       provider: .webPush, name: configuration.name, caFile: configuration.caFile,
       limits: configuration.limits, environment: environment)
   }
 
-  /// Takes another key, subject or list of hosts. The next push goes out with it.
-  /// - Throws: what is wrong with it; then the former one stays. `caFile` and limits stay as they
-  ///   were when the sender was made.
+  /// Replaces key, subject and list of hosts, from the next push on. The limits stay as they are.
+  /// - Throws: what is wrong with the configuration, or that `caFile` changed; nothing is replaced then.
   public func update(_ configuration: WebPushConfiguration) throws(SenderConfigurationError) {
-    guard configuration.caFile == caFile else {
-      throw SenderConfigurationError(
-        sender: name, place: "caFile", what: "it cannot change while the sender runs",
-        remedy: "restart the node")
-    }
+    try attempts.checkUnchanged(caFile: configuration.caFile)
     let new = try Self.read(configuration)
     state.withLock { $0 = new }
   }
@@ -99,7 +91,7 @@ public final class WebPushSender: PushSender {
     case refused(reason: String)
   }
 
-  /// Encrypts once for all attempts, so that a repetition is the same message.
+  /// Encrypts once for all attempts, so that a retry is the same message.
   private func prepare(_ message: PushMessage) -> Prepared {
     guard message.token.provider == .webPush,
       let subscription = PushSubscription(message.token.token)
@@ -129,13 +121,10 @@ public final class WebPushSender: PushSender {
     guard let authorization else {
       return .done(.rejected(reason: "the VAPID key does not sign"))
     }
-    let reply = await attempts.post(
+    let verdict = await attempts.post(
       endpoint.url, key: endpoint.origin,
       headers: WebPushHeaders.make(message, authorization: authorization, now: context.now),
-      body: body, context: context)
-    var judged = context
-    judged.now = attempts.clock.now()
-    let verdict = WebPushVerdict.judge(reply, judged)
+      body: body, context: context, judge: WebPushVerdict.judge)
     if case .renew = verdict {
       state.withLock { $0.cache.refused(authorization, origin: endpoint.origin) }
     }
@@ -147,16 +136,11 @@ public final class WebPushSender: PushSender {
 
 /// The headers of a push (RFC 8030, 5).
 enum WebPushHeaders {
-  /// Four weeks: more than any push service keeps.
-  static let ttlSecondsMax: Int64 = 2_419_200
-
   static func make(
     _ message: PushMessage, authorization: String, now: Timestamp
   ) -> [(String, String)] {
-    let seconds = min(
-      max(0, (message.deadline - now).microseconds / 1_000_000), ttlSecondsMax)
     var headers = [
-      ("authorization", authorization), ("ttl", "\(seconds)"),
+      ("authorization", authorization), ("ttl", "\(message.secondsToLive(at: now))"),
       ("urgency", urgency(message.purpose)), ("content-encoding", "aes128gcm"),
       ("content-type", "application/octet-stream"),
     ]
@@ -165,13 +149,13 @@ enum WebPushHeaders {
   }
 
   /// "high: incoming phone call or time-sensitive alert", "normal: chat message" (RFC 8030, 5.3).
-  /// What stops a ringing is as urgent as what starts it.
+  /// A push that stops the ringing is as urgent as one that starts it.
   private static func urgency(_ purpose: PushPurpose) -> String {
     purpose == .missedNotice ? "normal" : "high"
   }
 
-  /// At most 32 characters of base64url (RFC 8030, 5.4): a key that is longer or has others is
-  /// hashed, and 24 bytes of a hash are 32 characters.
+  /// At most 32 characters of base64url (RFC 8030, 5.4). Any other key is hashed: 24 bytes of a hash are 32
+  /// characters.
   static func topic(_ collapseKey: String) -> String {
     let fits =
       (1...32).contains(collapseKey.utf8.count)

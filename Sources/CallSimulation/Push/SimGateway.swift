@@ -38,13 +38,12 @@ final class SimGateway: SimService<PushGateway<SimBus>>, @unchecked Sendable {
       configuration: configuration, bus: nats.connect(node: node), clock: node.clock(),
       metrics: MetricsRegistry(), logger: SimLog.logger(world, name), pools: pools(node),
       keyring: PushKeyring(options.pushKeys), peer: PeerKind.gateway.number(random.next())
-    ) { [provider] job, capability, id in
-      let outcome = PayloadEncoder.encode(PushContent(job: job, capability: capability))
-      guard case .payload(let payload) = outcome else {
-        return .none(outcome.rejection ?? .rejected(reason: "noPayload"))
+    ) { [provider] content in
+      let outcome = PayloadEncoder.encode(content)
+      if case .payload = outcome {
+        provider.written(content.job, id: PushIdentity(content.job).uuid)
       }
-      provider.written(job, id: id)
-      return .message(payload.message(id: id, for: job))
+      return outcome
     }
     launch(gateway, on: node)
   }
