@@ -1,6 +1,7 @@
 import CallBus
 import CallCoordinator
 import CallCore
+import CallTelemetry
 import CallWire
 import Testing
 
@@ -60,6 +61,17 @@ extension Reply {
 
 @Suite("registrations on their way to the store")
 struct WorkerRegistrationTests {
+  @Test("a result that nothing waits for is a bug: it is counted, and the shard goes on")
+  func resultsThatNothingWaitsFor() async throws {
+    try await WorkerBench().run { bench in
+      let term = try await bench.adopt(0)
+      bench.worker.inbox.offer(.registrationFailed(term, token: 99))
+      try await eventually("it is counted") { bench.metrics.internalFaults.value == 1 }
+      #expect(try await bench.register(bench.user(0), named: "phone").isRegistered)
+      #expect(bench.metrics.internalFaults.value == 1)
+    }
+  }
+
   @Test("what a later owner wrote is not written over: the device tries again")
   func notOverAnothers() async throws {
     try await WorkerBench().run { bench in

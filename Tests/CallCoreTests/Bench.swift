@@ -1,4 +1,5 @@
 import CallCore
+import Testing
 
 /// One shard under test, with the time in hand: what is said to it, and what it says.
 struct Bench {
@@ -8,6 +9,9 @@ struct Bench {
   var effects: [Effect] = []
   /// All that went to the journal.
   var journal: [JournalEntry] = []
+  /// All that only a bug brings about; a test that provokes some says so.
+  var faults: [MachineFault] = []
+  var expectsFaults = false
   private var request: UInt64 = 0
 
   static let app = "demo"
@@ -28,6 +32,8 @@ struct Bench {
     body(&shard, now, &outcome)
     journal += outcome.entries
     effects += outcome.effects
+    faults += outcome.faults
+    #expect(expectsFaults || outcome.faults.isEmpty)
   }
 
   static func session(_ device: String, _ generation: UInt64 = 0, edge: UInt64 = 1) -> SessionRef {
@@ -173,6 +179,13 @@ struct Bench {
     var next = ShardMachine(shard: 0, epoch: epoch, limits: CallLimits())
     next.replay(shard.checkpointEntries(), now: now)
     return Bench(shard: next, now: now)
+  }
+
+  /// A new owner that serves, without any session.
+  func begun() -> Bench {
+    var next = self
+    next.run { $0.begin(now: $1, into: &$2) }
+    return next
   }
 }
 

@@ -77,8 +77,8 @@ import Testing
   @Test func aNewOwnerKnowsThem() {
     var bench = bench()
     bench.caller(.call(call(1), .cancel))
-    var replayed = bench.takenOver()
-    var restored = bench.restoredFromCheckpoint()
+    var replayed = bench.takenOver().begun()
+    var restored = bench.restoredFromCheckpoint().begun()
     #expect(ask(&replayed).placed.map(\.call) == [call(4)])
     #expect(ask(&restored).placed.map(\.call) == [call(4)])
   }

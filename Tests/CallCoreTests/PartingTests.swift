@@ -53,7 +53,7 @@ import Testing
     #expect(bench.ends.first?.at == bench.now)
     #expect(asked(bench)?.at == at)
     #expect(asked(bench, "b2")?.at == bench.now && asked(bench, "b2")?.reason == .busy)
-    #expect(asked(bench.restoredFromCheckpoint())?.at == at)
+    #expect(asked(bench.restoredFromCheckpoint().begun())?.at == at)
   }
 
   @Test("a device that went is away since then") func gone() {
@@ -99,7 +99,7 @@ import Testing
       return JournalEntry(call: entry.call, change: .legEnded(device, end, at: nil))
     }
     let placedAt = asked(bench, "b2")?.at
-    #expect(placedAt != nil && asked(old.takenOver())?.at == placedAt)
+    #expect(placedAt != nil && asked(old.takenOver().begun())?.at == placedAt)
   }
 
   // MARK: What is told again

@@ -240,7 +240,11 @@ import Testing
     bench.say(.unregister("b1"), device: "b1")
     bench.say(.register(RegistrationRequest(voipToken: Bench.voip("b1"))), device: "b1")
     // The removal ends while the claim is under way, in the same moment.
-    for case .remove(_, _, let token) in bench.effects {
+    let removals = bench.effects.compactMap { effect -> UInt64? in
+      if case .remove(_, _, let token) = effect { token } else { nil }
+    }
+    bench.effects.removeAll { if case .remove = $0 { true } else { false } }
+    for token in removals {
       bench.run { $0.registrationStored(token: token, ok: true, now: $1, into: &$2) }
     }
     bench.answerStores()

@@ -10,6 +10,7 @@ package struct CoordinatorMetrics: Sendable {
   package let commandsForged: Counter
   package let commandBatchesDropped: Counter
   package let commandsDropped: Counter
+  package let internalFaults: Counter
   package let tokensVerified: Counter
   package let ticketsChecked: Counter
   package let appends: Counter
@@ -85,6 +86,10 @@ package struct CoordinatorMetrics: Sendable {
       "command_batches_dropped", "Command batches refused by a full inbox.")
     commandsDropped = counter(
       "commands_dropped", "Commands refused by the full queue of a shard in recovery.")
+    internalFaults = counter(
+      "internal_faults",
+      "What cannot come to a shard's state machine, nor be decided by it: bugs of Callmesh, each logged."
+    )
     tokensVerified = counter("tokens_verified", "Tokens of attaches and HTTP requests checked.")
     ticketsChecked = counter(
       "tickets_checked", "Tickets whose code was worked out; of others it was remembered.")

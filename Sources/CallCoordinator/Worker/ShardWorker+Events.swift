@@ -222,8 +222,24 @@ extension ShardWorker {
       with.metrics.ringLatency.record(microseconds: span.microseconds)
     }
     outcome.ringLatencies.removeAll(keepingCapacity: true)
+    if !outcome.faults.isEmpty { reportFaults(of: shard.number, now: now) }
     shard.pipeline.add(
       &outcome, now: now, lazyAppend: with.configuration.limits.lazyAppend)
+  }
+
+  /// Counts and logs what only a bug of ours brings about.
+  private func reportFaults(of shard: Int, now: Timestamp) {
+    with.metrics.internalFaults.increment(by: UInt64(outcome.faults.count))
+    for fault in outcome.faults {
+      guard let times = internalFaults.admit(now: now) else { continue }
+      var metadata = Logger.Metadata.keys([
+        .shard: "\(shard)", .reason: "\(fault.kind.rawValue)", .count: "\(times)",
+      ])
+      if let call = fault.call { metadata[LogKey.call.rawValue] = "\(call)" }
+      with.logger.error(
+        "The shard's state machine got what cannot come: a bug of Callmesh.", metadata: metadata)
+    }
+    outcome.faults.removeAll(keepingCapacity: true)
   }
 
   // MARK: The bus
@@ -313,16 +329,5 @@ extension ShardWorker {
     outbox.add(
       OutgoingMessage(
         subject: with.subjects.announceRequests, bytes: ClusterCodec.encode(request)))
-  }
-}
-
-extension Command.Body {
-  /// Whether it says which session reaches a device, or a call's caller, and nothing else. (Edges
-  /// announce the callers' sessions by `resume`.)
-  var isAboutSession: Bool {
-    switch self {
-    case .attach, .sessionClosed, .call(_, .resume), .callerGone: true
-    case .register, .unregister, .place, .ack, .call, .calls, .pushReport, .tokenTaken: false
-    }
   }
 }

@@ -113,6 +113,7 @@ package actor ShardWorker {
   var droppedCommands = LogWindow()
   var forgedCommands = LogWindow()
   var failedPushes = LogWindow()
+  var internalFaults = LogWindow()
   var pushRates: PushRates
 
   /// A read of the journal's end that is to be started.

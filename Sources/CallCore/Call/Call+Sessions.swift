@@ -1,43 +1,38 @@
 /// What it means for a call that sessions of its devices begin and end.
 extension Call {
-  /// A device of the callee has a session, perhaps a new one: it hears the present state.
+  /// A device of the callee has a session, perhaps a new one: it gets the present state.
   mutating func attached(
     _ party: Party, _ session: SessionRef, _ context: CallContext, into outcome: inout Outcome
   ) {
     if case .caller = role(of: facts.callee, party.device) { return }
     guard let leg = legIndex(party.device) else {
-      if case .ringing = stage { join(party, session, context, into: &outcome) }
+      if isRinging { join(party, session, context, into: &outcome) }
       return
     }
     let same = legs[leg].endpoint.session == session
     legs[leg].endpoint.session = session
-    legsLostUntil = nil
+    changeRinging { $0.legsLostUntil = nil }
     if !party.deviceName.isEmpty { legs[leg].party.deviceName = party.deviceName }
     if same { return }
-    legs[leg].isAwake()
-    legs[leg].pushAt = .distantFuture
+    legs[leg].ringPush.deviceIsAwake()
     timeline.note(.attached, UInt8(clamping: leg), at: context.now)
     switch stage {
     case .ringing:
-      if legs[leg].state == .gone { commit(.legJoined(party), .urgent, context, into: &outcome) }
-      if legs[leg].state.isLive {
-        invite(leg: leg, context, into: &outcome)
-      } else {
-        legs[leg].endpoint.sayAgain(context, into: &outcome)
+      if case .gone = legs[leg].state {
+        commit(.legJoined(party), .urgent, context, into: &outcome)
       }
-    case .answered(let answer):
-      if legs[leg].state == .won {
-        if winnerLostUntil != nil {
-          commit(.winnerLost(until: nil), .urgent, context, into: &outcome)
-        }
-        return tellWinner(leg, answer, context, into: &outcome)
+      if legs[leg].state.isLive { return invite(leg: leg, context, into: &outcome) }
+    case .answered(let conversation) where leg == conversation.winner:
+      if conversation.winnerLostUntil != nil {
+        commit(.winnerLost(until: nil), .urgent, context, into: &outcome)
       }
-      legs[leg].endpoint.sayAgain(context, into: &outcome)
-    case .ended: legs[leg].endpoint.sayAgain(context, into: &outcome)
+      return deliverAnswerToWinner(leg, conversation.answer, context, into: &outcome)
+    case .answered, .ended: break
     }
+    legs[leg].endpoint.retransmitAll(context, into: &outcome)
   }
 
-  /// A late attach: one more device rings.
+  /// A late attach (R5): one more device rings.
   private mutating func join(
     _ party: Party, _ session: SessionRef, _ context: CallContext, into outcome: inout Outcome
   ) {
@@ -45,11 +40,12 @@ extension Call {
     commit(.legJoined(party), .urgent, context, into: &outcome)
     guard let leg = legIndex(party.device) else { return }
     legs[leg].endpoint.session = session
-    legsLostUntil = nil
+    changeRinging { $0.legsLostUntil = nil }
     invite(leg: leg, context, into: &outcome)
   }
 
-  /// A session of the callee's is gone.
+  /// A session of the callee's ended.
+  /// - Parameter graceful: the device ended it; its socket did not break.
   mutating func calleeSessionLost(
     _ session: SessionRef, graceful: Bool, _ context: CallContext, into outcome: inout Outcome
   ) {
@@ -66,7 +62,7 @@ extension Call {
           into: &outcome)
         endIfNobodyIsLeft(context, into: &outcome)
       }
-      if case .ringing = stage { watchLegs(context) }
+      watchLegs(context)
     case .answered where legs[leg].state == .won:
       commit(
         .winnerLost(until: context.now + context.limits.resumeGraceAnswered), .urgent, context,
@@ -75,27 +71,32 @@ extension Call {
     }
   }
 
-  /// While no device of the callee has a session or is being woken, the call lasts only as long as one
-  /// may come back.
+  /// While a call rings and no device of the callee has a session or is being woken, the call lasts only as
+  /// long as one may come back.
   mutating func watchLegs(_ context: CallContext) {
-    let reachable = legs.contains { $0.state.isLive && $0.isReachable }
-    if reachable {
-      legsLostUntil = nil
-    } else if legsLostUntil == nil {
-      legsLostUntil = lostLegsGrace(context)
+    guard case .ringing(let ringing) = stage else { return }
+    if legs.contains(where: { $0.state.isLive && $0.isReachable }) {
+      changeRinging { $0.legsLostUntil = nil }
+    } else if ringing.legsLostUntil == nil {
+      let until = lostLegsGrace(ringing, context)
+      changeRinging { $0.legsLostUntil = until }
     }
   }
 
   /// A device that rang has longer to come back than one that was never reached.
-  private func lostLegsGrace(_ context: CallContext) -> Timestamp {
-    var until = max(context.now, sessionsUnknownUntil ?? context.now)
+  private func lostLegsGrace(_ ringing: CallStage.Ringing, _ context: CallContext) -> Timestamp {
+    var until = max(context.now, ringing.sessionsUnknownUntil ?? context.now)
     for leg in legs where leg.state.isLive {
-      let grace =
-        leg.told ? context.now + context.limits.resumeGraceRinging : leg.awaitedUntil
-      if let grace { until = max(until, grace) }
+      switch leg.invitation {
+      case .notSent(let awaitedUntil): until = max(until, awaitedUntil ?? until)
+      case .sent, .resent, .sentByFormerOwner:
+        until = max(until, context.now + context.limits.resumeGraceRinging)
+      }
     }
     return until
   }
+
+  // MARK: The caller
 
   mutating func callerSessionLost(
     _ session: SessionRef, _ context: CallContext, into outcome: inout Outcome
@@ -103,16 +104,16 @@ extension Call {
     guard caller.session == session else { return }
     caller.session = nil
     timeline.note(.sessionLost, CallTimeline.caller, at: context.now)
+    guard let grace = callerResumeGrace(context.limits) else { return }
+    commit(.callerLost(until: context.now + grace), .urgent, context, into: &outcome)
+  }
+
+  /// How long a caller whose session broke may stay away (R22); nil after the end.
+  func callerResumeGrace(_ limits: CallLimits) -> Span? {
     switch stage {
-    case .ringing:
-      commit(
-        .callerLost(until: context.now + context.limits.resumeGraceRinging), .urgent, context,
-        into: &outcome)
-    case .answered:
-      commit(
-        .callerLost(until: context.now + context.limits.resumeGraceAnswered), .urgent, context,
-        into: &outcome)
-    case .ended: break
+    case .ringing: limits.resumeGraceRinging
+    case .answered: limits.resumeGraceAnswered
+    case .ended: nil
     }
   }
 
@@ -122,13 +123,13 @@ extension Call {
   ) {
     let same = caller.session == session
     caller.session = session
-    if callerLostUntil != nil, !isEnded {
+    if callerLostUntil != nil {
       commit(.callerLost(until: nil), .urgent, context, into: &outcome)
     }
     if !same {
       timeline.note(.attached, CallTimeline.caller, at: context.now)
-      // Before a new owner begins only a part is known of what the caller has to hear.
-      if context.isServing { caller.sayAgain(context, into: &outcome) }
+      // Before a new owner begins, only a part of what the caller has to get is known.
+      if context.isServing { caller.retransmitAll(context, into: &outcome) }
     }
   }
 }

@@ -1,19 +1,19 @@
 /// A device of the callee in one call.
 struct Leg: Sendable {
-  enum State: UInt8, Sendable {
-    /// Told, or to be told, but nothing heard from it.
+  enum State: Sendable, Equatable {
+    /// It has not acknowledged an invite.
     case waking
     /// It acknowledged the invite.
     case delivered
     /// It alerts its user.
     case alerting
     case won
-    /// It declined, for itself or for the user.
-    case declined
-    case busy
+    /// It declined: for itself at this time, or for the user, which ended the call (nil).
+    case declined(at: Timestamp?)
+    case busy(at: Timestamp)
     /// It left, and nothing can wake it.
-    case gone
-    /// The call ended, or another won, while it rang.
+    case gone(at: Timestamp)
+    /// The call ended, or another device won, while this one rang.
     case stopped
 
     /// Whether it may still answer.
@@ -24,10 +24,27 @@ struct Leg: Sendable {
       }
     }
 
-    /// Whether its device may believe that it rings: it did when it left, and hears what became of
+    /// Whether its device may believe that it rings: it did when it left, and learns what became of
     /// the call when it comes back.
-    var mayStillRing: Bool { isLive || self == .gone }
+    var mayStillRing: Bool {
+      if case .gone = self { true } else { isLive }
+    }
 
+    /// What its device said by declining or being busy, and when; nil where it did neither. Who declined for
+    /// the user has no time.
+    var refusal: (reason: EndReason, at: Timestamp?)? {
+      switch self {
+      case .declined(let at): (.declined, at)
+      case .busy(let at): (.busy, at)
+      case .waking, .delivered, .alerting, .won, .gone, .stopped: nil
+      }
+    }
+
+    var isDeclined: Bool {
+      if case .declined = self { true } else { false }
+    }
+
+    /// The state's name for operators.
     var name: String {
       switch self {
       case .waking: "waking"
@@ -42,54 +59,47 @@ struct Leg: Sendable {
     }
   }
 
+  /// Which invites were sent. Only a device that was invited, or pushed, has something to stop.
+  enum Invitation: Sendable, Equatable {
+    /// `awaitedUntil`: the device was between two sessions when it was called, and may be back by then.
+    case notSent(awaitedUntil: Timestamp?)
+    case sent
+    /// The last one was not the first.
+    case resent
+    /// Only a former owner of the shard sent one, so nobody knows which candidates the device has.
+    case sentByFormerOwner
+
+    var wasSent: Bool {
+      if case .notSent = self { false } else { true }
+    }
+  }
+
   var party: Party
-  var state: State = .waking
-  var endpoint: Endpoint
-  /// When it declined for itself, was busy, or went; nil: it did nothing of that.
-  var leftAt: Timestamp?
-  /// The device was between two sessions when it was called: until when it is waited for.
-  var awaitedUntil: Timestamp?
-  /// Whether an invite was ever sent: only then is there something to stop, unless a push rang.
-  var told = false
-  /// Whether its last invite was not the first.
-  var isInvitedAnew = false
-  /// Whether only a former owner invited it: then nobody knows which candidates it has.
-  var wasInvitedBefore = false
-  /// Whether a push can make its device ring.
-  var wakes = false
-  /// A push made it ring, or is to: the device has not attached since, and no failure is known.
-  var isBeingWoken = false
-  /// The push that was to make it ring failed, and may have arrived all the same.
-  var mayHaveBeenWoken = false
-  /// What became of the push that was to make it ring is known.
-  var isRingReported = false
-  /// Pushes that were decided.
-  var pushes = PushSet()
-  /// When a push is due; `distantFuture`: none is.
-  var pushAt = Timestamp.distantFuture
-  /// What it sent before anybody answered, in order; handed to the caller if it wins.
-  var signals: [Signal] = []
-  /// How many it ever sent.
-  var signalCount: UInt64 = 0
-  var signalMemory = SignalMemory()
+  var state = State.waking
+  var endpoint = Endpoint()
+  var invitation = Invitation.notSent(awaitedUntil: nil)
+  var ringPush = RingPush.impossible
+  /// Pushes that were decided after the ringing: clean-ups and notices.
+  var laterPushes = PushSet()
+  /// What it sent. Until somebody answers it waits; the caller gets it if this leg wins.
+  var signals = SentSignals()
 
-  init(party: Party, session: SessionRef?) {
-    self.party = party
-    self.endpoint = Endpoint(session: session)
-  }
+  init(party: Party) { self.party = party }
 
-  /// Whether its device may ring because it was pushed, and hears of the end by a push only.
-  var ringsByPush: Bool { isBeingWoken || mayHaveBeenWoken }
-
-  /// Its device is there, and hears by its socket.
-  mutating func isAwake() {
-    isBeingWoken = false
-    mayHaveBeenWoken = false
-  }
-
-  /// Whether its device can be told, or can be expected.
+  /// Whether its device can be reached now, or is being woken.
   var isReachable: Bool {
-    endpoint.session != nil || isBeingWoken || pushAt != .distantFuture
+    endpoint.session != nil || ringPush.isWaking || ringPush.dueAt != .distantFuture
+  }
+
+  // MARK: Pushes
+
+  /// What its device was pushed for.
+  var pushPurposes: [PushPurpose] {
+    (ringPush.isDecided ? [.ring] : []) + laterPushes.purposes
+  }
+
+  mutating func pushDecided(_ purpose: PushPurpose) {
+    if purpose == .ring { ringPush.decide() } else { laterPushes.insert(purpose) }
   }
 }
 
@@ -103,7 +113,7 @@ struct PushSet: Sendable, Equatable {
 
   var purposes: [PushPurpose] { PushPurpose.allCases.filter(contains) }
 
-  /// The one that told its device of the end, if there was one.
+  /// The one that told the device of the end; nil: there was none.
   var cleanUp: PushPurpose? {
     PushPurpose.allCases.first { $0.isCleanUp && contains($0) }
   }

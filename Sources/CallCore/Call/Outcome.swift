@@ -4,9 +4,11 @@
 public struct Outcome: Sendable {
   public var entries: [JournalEntry] = []
   public var effects: [Effect] = []
-  /// For each call of which all devices are now known to ring: how long that took from its placing.
-  /// For metrics; nothing waits for it.
+  /// For each call of which all invited devices have now acknowledged the invite: how long that took from its
+  /// placing. For metrics; it does not wait for the journal.
   public var ringLatencies: [Span] = []
+  /// What only a bug of ours brings about. To be counted and logged; it does not wait for the journal.
+  public var faults: [MachineFault] = []
   /// How soon the journal must have it.
   public var urgency = Urgency.idle
 
@@ -15,9 +17,9 @@ public struct Outcome: Sendable {
     case idle
     /// Nobody waits for it: may wait a tenth of a second.
     case slow
-    /// A person notices nothing of four times what `lazy` waits.
+    /// A person does not notice four times what `lazy` waits.
     case relaxed
-    /// May wait a few milliseconds for company.
+    /// May wait a few milliseconds (`CallLimits.lazyAppend`), to share an append.
     case lazy
     case urgent
     public static func < (a: Self, b: Self) -> Bool { a.rawValue < b.rawValue }
@@ -25,17 +27,45 @@ public struct Outcome: Sendable {
 
   public init() {}
 
+  /// Whether there is nothing for the journal, and nothing that waits for it.
   public var isEmpty: Bool { entries.isEmpty && effects.isEmpty }
 
   public mutating func removeAll() {
     entries.removeAll(keepingCapacity: true)
     effects.removeAll(keepingCapacity: true)
     ringLatencies.removeAll(keepingCapacity: true)
+    faults.removeAll(keepingCapacity: true)
     urgency = .idle
   }
 
   /// Raises the urgency, never lowers it.
   public mutating func raise(to urgency: Urgency) {
     if urgency > self.urgency { self.urgency = urgency }
+  }
+}
+
+/// What cannot happen unless Callmesh itself has a bug.
+///
+/// Input of a shard is of three kinds. What a peer gets wrong is refused with a `CallError` that says so. What
+/// comes legitimately late, or again, is ignored or gets the reply of before. Only the rest is a fault.
+public struct MachineFault: Sendable, Equatable {
+  public enum Kind: String, Sendable, CaseIterable {
+    /// A command about a call or a registration before `begin`; the driver has to queue those.
+    case commandBeforeBegin
+    /// A fact was decided that does not fit the state of its call.
+    case decisionRefused
+    /// A result for a write to the store that nothing waits for.
+    case unexpectedStoreResult
+    /// A result that does not fit the step by which a registration claims a token.
+    case unexpectedTokenResult
+  }
+
+  public var kind: Kind
+  /// nil where no call is concerned.
+  public var call: CallID?
+
+  public init(_ kind: Kind, call: CallID? = nil) {
+    self.kind = kind
+    self.call = call
   }
 }

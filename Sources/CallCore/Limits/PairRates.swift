@@ -1,7 +1,7 @@
 /// How often each caller called one user in the last minute.
 ///
-/// However many callers there are, one more costs a constant: those of whom nothing is to be remembered
-/// are dropped when the table has doubled since the last time.
+/// However many callers there are, one more costs a constant: callers without a call in that minute are dropped
+/// when the table has doubled since the last sweep.
 package struct PairRates: Sendable {
   package init() {}
 
@@ -10,7 +10,7 @@ package struct PairRates: Sendable {
   private static let sweepAtLeast = 64
 
   package var count: Int { times.count }
-  /// Entries that sweeps have looked at.
+  /// Entries that sweeps have visited.
   package private(set) var visits = 0
 
   /// Counts one more call, unless there were too many.

@@ -9,22 +9,22 @@ public enum Effect: Sendable, Equatable {
   indirect case store(Registration, token: UInt64)
   /// Remove a registration; answer with `registrationStored`.
   case remove(UserKey, DeviceID, token: UInt64)
-  /// Put a push into the work queue; where that cannot be done, say so with `pushNotQueued`.
+  /// Add a push to the work queue; where that cannot be done, answer with `pushNotQueued`.
   indirect case push(PushJob)
   /// The call rings no more: ring pushes for it that no provider has yet are not to be sent. Best
   /// effort, not answered.
   case withdrawPushes(CallID)
   /// A step of a registration's way to its tokens; answer with `tokenStepDone`.
   indirect case token(TokenStep, token: UInt64)
-  /// Give a claim up, if it is this owner's still, and not newer. Not answered.
+  /// Delete the claim of a token, if it is still this owner's and not newer. Not answered.
   case releaseToken(fingerprint: String, TokenOwner)
 }
 
 /// What a shard needs of the cluster before it stores a registration: each token has one owner in each app.
 public enum TokenStep: Sendable, Equatable {
-  /// Read whose it is, of an app's devices.
+  /// Read which device of the app has claimed it.
   case read(fingerprint: String, app: String)
-  /// Tell the former owner's shard, until it confirms, for some seconds.
+  /// Notify the former owner's shard until it confirms, for some seconds.
   case notify(former: TokenOwner, TokenTaken)
   /// Write the claim, if the key is still at that revision; 0: there is none.
   case claim(fingerprint: String, TokenOwner, expecting: UInt64)

@@ -29,7 +29,7 @@ public struct ShardCounts: Sendable, Equatable {
 public struct CallInspection: Sendable, Equatable {
   public struct Leg: Sendable, Equatable {
     public var party: Party
-    /// waking, delivered, alerting, won, declined, busy, ignored or stopped.
+    /// waking, delivered, alerting, won, declined, busy, gone or stopped.
     public var state: String
     public var session: SessionRef?
     /// Pushes that were decided for it.
@@ -147,7 +147,7 @@ extension ShardMachine {
     let legs = call.legs.map {
       CallInspection.Leg(
         party: $0.party, state: $0.state.name, session: $0.endpoint.session,
-        pushes: $0.pushes.purposes)
+        pushes: $0.pushPurposes)
     }
     let timeline = call.timeline.events.enumerated().map { index, event in
       let party = call.party(event.who)
@@ -169,7 +169,7 @@ extension ShardMachine {
         attachedAt: $0.session == nil ? nil : $0.attachedAt, registration: $0.registration)
     }
     var found = UserCalls()
-    for id in user.past.all + user.calls {
+    for id in user.settledCalls.all + user.calls {
       if let slot = calls.slot(of: id) { found.add(calls[slot].summary) }
     }
     return UserInspection(user: key, devices: devices, calls: found)
@@ -197,8 +197,8 @@ extension Call {
     case CallTimeline.caller: return facts.caller
     case CallTimeline.firstNoticed...:
       let index = Int(who - CallTimeline.firstNoticed)
-      guard noticed.indices.contains(index) else { return nil }
-      return Party(user: facts.callee.user, device: noticed[index])
+      guard noticedDevices.indices.contains(index) else { return nil }
+      return Party(user: facts.callee.user, device: noticedDevices[index])
     default: return legs.indices.contains(Int(who)) ? legs[Int(who)].party : nil
     }
   }

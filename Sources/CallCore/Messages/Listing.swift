@@ -119,13 +119,7 @@ extension ShardMachine {
 
 extension Call {
   var summary: CallSummary {
-    let answer: AnsweredFacts? =
-      switch stage {
-      case .ringing: nil
-      case .answered(let answer): answer
-      case .ended(_, let answer): answer
-      }
-    return CallSummary(
+    CallSummary(
       state: state(for: .caller), app: facts.callee.app, caller: facts.caller, winner: answer?.by,
       placedAt: facts.placedAt)
   }

@@ -11,7 +11,7 @@ struct User: Sendable {
     var replacedAt: Timestamp?
     /// When its last session ended, however.
     var leftAt = Timestamp(microseconds: 0)
-    /// When its session broke; nil while it is attached, and where it took its leave. A registered
+    /// When its session broke; nil while it is attached, and where it ended the session itself. A registered
     /// device comes back soon: a call waits for it.
     var brokeAt: Timestamp?
     var registration: Registration? {
@@ -19,21 +19,21 @@ struct User: Sendable {
     }
     /// Whether a push can make it ring.
     private(set) var wakes = false
-    /// What the store has of its registration is not what is here: it could not be written.
+    /// The store has another registration than this one, which could not be written.
     var isUnwritten = false
 
     init(id: DeviceID) { self.id = id }
   }
 
   private(set) var devices: [Device] = []
-  /// The calls to this user of which somebody may yet have to be told, in the order of their placing.
+  /// The calls to this user that are not settled, in the order of their placing.
   var calls: [CallID] = []
-  /// Those that ended and of which everybody knows, kept for late questions.
-  var past = SettledCalls()
+  /// Those whose end every device acknowledged, kept for late questions.
+  var settledCalls = SettledCalls()
   private var placings = PairRates()
 
-  /// Nothing left that is worth keeping.
-  var isEmpty: Bool { devices.isEmpty && calls.isEmpty && past.isEmpty }
+  /// Whether nothing is left that is worth keeping.
+  var isEmpty: Bool { devices.isEmpty && calls.isEmpty && settledCalls.isEmpty }
 
   func device(_ id: DeviceID) -> Device? { devices.first { $0.id == id } }
 
@@ -45,8 +45,8 @@ struct User: Sendable {
     return body(&devices[devices.count - 1])
   }
 
-  /// A new owner does not know whose session broke just now: registered devices that are not
-  /// attached count as such where they were seen since `seenSince`.
+  /// A new owner does not know whose session broke just now. Registered devices that are not attached count as
+  /// just broken where they were seen since `seenSince`.
   mutating func presumeBroken(at now: Timestamp, seenSince: Timestamp) {
     for index in devices.indices where devices[index].session == nil {
       guard let registration = devices[index].registration, registration.seenAt >= seenSince else {
@@ -61,9 +61,9 @@ struct User: Sendable {
     devices.removeAll { $0.session == nil && $0.registration == nil }
   }
 
-  /// The devices of a session's edge, or one session, lose it. Returns those sessions.
-  ///
-  /// - Parameter graceful: the device took its leave; its session did not break.
+  /// Ends sessions of this user.
+  /// - Parameter graceful: the device ended the session itself; it did not break.
+  /// - Returns: the sessions that were ended.
   mutating func dropSessions(
     at now: Timestamp, graceful: Bool, where matches: (SessionRef) -> Bool
   ) -> [SessionRef] {

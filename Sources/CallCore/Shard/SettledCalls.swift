@@ -1,12 +1,12 @@
-/// The calls of a user that are over and kept for late questions, in the order in which they were over.
-/// They are forgotten in nearly that order, so one is found by its place near the front.
+/// The calls of a user whose end every device acknowledged, kept for late questions, in the order in which they
+/// were settled. They are forgotten in nearly that order, so one is found near the front.
 package struct SettledCalls: Sendable {
   package init() {}
 
   private var items: [CallID] = []
   /// Before this, all are forgotten.
   private var head = 0
-  /// Entries that `remove` has looked at.
+  /// Entries that `remove` has visited.
   package private(set) var visits = 0
 
   package var isEmpty: Bool { head == items.count }

@@ -1,7 +1,6 @@
-/// Which calls live: asked by a device that has begun anew and knows none.
+/// The live calls that concern a device, for an app that was started again and knows none.
 extension ShardMachine {
-  /// Answers with the live calls of this shard that the sender's device placed, and with those to its
-  /// user if the shard has them.
+  /// Replies with the live calls of this shard that the sender's device placed, and with those to its user.
   func liveCalls(_ command: Command, into outcome: inout Outcome) {
     var live = LiveCalls()
     for id in placedCalls.calls(by: command.user, command.device) {

@@ -1,11 +1,11 @@
 /// A step in the life of a call, for metrics.
 public enum CallMilestone: Sendable, Equatable {
-  /// - receivedAt: when an edge received the place; nil: not known.
+  /// `receivedAt`: when an edge received the place; nil: not known.
   case placed(receivedAt: Timestamp?)
-  /// - ringing: since it was placed; nil: not known.
+  /// `ringing`: since it was placed; nil: not known.
   case answered(ringing: Span?)
-  /// - talking: since the answer; nil: nobody had answered, or it is not known.
-  /// - ringing: since it was placed, where nobody had answered; nil: somebody had, or it is not known.
+  /// `talking`: since the answer; nil: nobody had answered, or it is not known.
+  /// `ringing`: since it was placed, where nobody had answered; nil: somebody had, or it is not known.
   case ended(EndReason, ringing: Span?, talking: Span?)
 }
 
@@ -26,7 +26,7 @@ extension ShardMachine {
       return .answered(ringing: call().map { answer.at - $0.facts.placedAt })
     case .ended(let end):
       guard let call = call() else { return .ended(end.reason, ringing: nil, talking: nil) }
-      if case .ended(_, .some(let answer)) = call.stage {
+      if let answer = call.answer {
         return .ended(end.reason, ringing: nil, talking: end.at - answer.at)
       }
       return .ended(end.reason, ringing: end.at - call.facts.placedAt, talking: nil)

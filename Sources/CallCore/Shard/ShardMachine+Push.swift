@@ -1,9 +1,9 @@
-/// Pushes: what the calls want is looked up in the registrations, and what became of a push comes back.
+/// Pushes: calls decide them with the registrations at hand, and gateways report what became of them.
 extension ShardMachine {
-  /// Lets the calls push that want to. To be called where calls were changed, before the outcome
-  /// leaves: a push is decided with what caused it.
+  /// Lets calls push that want to. Called after calls were changed and before the outcome leaves, so that a push
+  /// is decided together with what caused it.
   mutating func carryOutPushes(_ context: CallContext, into outcome: inout Outcome) {
-    while let id = pushWishes.popLast() {
+    while let id = callsWantingPush.popLast() {
       guard let slot = calls.slot(of: id), calls[slot].wantsPush else { continue }
       guard mayPush else {
         mutate(id) { $0.dropDuePushes(context, into: &outcome) }
@@ -23,18 +23,18 @@ extension ShardMachine {
       let user = command.user
       // A registration that is on its way is newer than the report.
       if isStoring(user, report.device) {
-        tellCall(report, user, context, into: &outcome)
+        applyReport(report, user, context, into: &outcome)
         return Self.reply(
           command, .error(CallError(.tryAgain, retryAfterMilliseconds: 200)), .urgent,
           into: &outcome)
       }
       isWaiting = dropGone(report, since ?? report.at, command, context, into: &outcome)
     }
-    tellCall(report, command.user, context, into: &outcome)
+    applyReport(report, command.user, context, into: &outcome)
     if !isWaiting { Self.reply(command, .done, command.body.urgency, into: &outcome) }
   }
 
-  private mutating func tellCall(
+  private mutating func applyReport(
     _ report: PushReport, _ user: UserKey, _ context: CallContext, into outcome: inout Outcome
   ) {
     guard let slot = calls.slot(of: report.call), calls[slot].facts.callee == user else { return }
@@ -43,8 +43,9 @@ extension ShardMachine {
     }
   }
 
-  /// A provider knows a token no more. It goes if it is still the one that the device registered, and
-  /// was not registered since.
+  /// A provider does not know a token any more. The token is removed if the device still has it and has not
+  /// registered since (R12).
+  /// - Returns: whether the reply follows once the store has the change.
   private mutating func dropGone(
     _ report: PushReport, _ since: Timestamp, _ command: Command, _ context: CallContext,
     into outcome: inout Outcome
@@ -53,13 +54,13 @@ extension ShardMachine {
     guard let device = users[user]?.device(report.device), let registration = device.registration
     else { return false }
     guard device.isUnwritten || registration.registeredAt < since else { return false }
-    return lose(
+    return removeToken(
       report.fingerprint, user, report.device, reply: PendingReply(command), claim: nil,
       isGone: true,
       context, into: &outcome)
   }
 
-  /// Whether a job that the work queue has not taken yet is still to be offered.
+  /// Whether a job that the work queue has not taken yet is still to be offered to it.
   public func isStillWanted(_ job: PushJob) -> Bool {
     calls.slot(of: job.call).map { calls[$0].isStillWanted(job.purpose, job.device) } ?? false
   }
@@ -72,7 +73,7 @@ extension ShardMachine {
     let report = PushReport(
       call: job.call, device: job.device, purpose: job.purpose,
       fingerprint: job.token.fingerprint, outcome: .failed(reason: reason), at: now)
-    tellCall(report, job.user, context, into: &outcome)
+    applyReport(report, job.user, context, into: &outcome)
     carryOutPushes(context, into: &outcome)
   }
 }

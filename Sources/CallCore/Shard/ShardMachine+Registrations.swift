@@ -12,7 +12,7 @@ extension ShardMachine {
       seenAt: context.now)
     let reply = PendingReply(command)
     let fingerprints = mayPush ? registration.fingerprints : []
-    // Retransmitted while the first is on its way: one answer comes.
+    // Retransmitted while the first is on its way: one reply follows.
     if let reply, isPending(reply) { return }
     if pendingClaims.count + pendingStores.count >= limits.registrationsWaiting {
       let error = CallError(.tryAgain, retryAfterMilliseconds: 1000)
@@ -36,7 +36,7 @@ extension ShardMachine {
       || pendingStores.values.contains { $0.reply == reply }
   }
 
-  /// Its tokens are its own: the registration goes to the store.
+  /// Stores a registration that owns its tokens.
   mutating func store(
     _ registration: Registration, _ reply: PendingReply?, _ limits: CallLimits,
     into outcome: inout Outcome
@@ -55,7 +55,7 @@ extension ShardMachine {
     outcome.raise(to: .urgent)
   }
 
-  /// At most ten devices a user: the longest unseen go, and are told.
+  /// Removes the devices above `devicesPerUser` that were unseen for longest, and notifies them.
   private mutating func makeRoom(
     for registration: Registration, _ limits: CallLimits, into outcome: inout Outcome
   ) -> [DeviceID] {
@@ -80,7 +80,7 @@ extension ShardMachine {
     return Array(registered.sorted { Self.seen($0) < Self.seen($1) }.prefix(surplus))
   }
 
-  /// Until when a device was seen; one that is attached is seen now.
+  /// When a device was seen last; one that is attached is seen now.
   private static func seen(_ device: User.Device) -> Timestamp {
     guard device.session == nil else { return .distantFuture }
     return max(device.registration?.seenAt ?? device.attachedAt, device.attachedAt, device.leftAt)
@@ -105,19 +105,20 @@ extension ShardMachine {
   }
 
   mutating func nextToken() -> UInt64 {
-    lastStoreToken += 1
-    return lastStoreToken
+    lastEffectToken += 1
+    return lastEffectToken
   }
 
-  /// Whether a registration of the device, or its removal, is on its way to the store. What is written
-  /// behind a removal would bring back what is gone; and who asks again whether a token is gone must not
-  /// hear so before the store has it.
+  /// Whether a registration of the device, or its removal, is on its way to the store. A write after a removal
+  /// would bring back what is gone; and a repeated report of a token must not be answered before the store has
+  /// the change.
   func isStoring(_ user: UserKey, _ device: DeviceID) -> Bool {
     pendingStores.values.contains {
       switch $0.what {
       case .register(let registration, _):
         registration.user == user && registration.device == device
-      case .remove(let other, let id), .less(let other, let id, _, _): other == user && id == device
+      case .remove(let other, let id), .tokenRemoved(let other, let id, _, _):
+        other == user && id == device
       case .seen: false
       }
     }
@@ -127,7 +128,9 @@ extension ShardMachine {
   public mutating func registrationStored(
     token: UInt64, ok: Bool, now: Timestamp, into outcome: inout Outcome
   ) {
-    guard let pending = pendingStores.removeValue(forKey: token) else { return }
+    guard let pending = pendingStores.removeValue(forKey: token) else {
+      return outcome.faults.append(MachineFault(.unexpectedStoreResult))
+    }
     let context = context(now)
     take(pending.what, ok: ok, context, into: &outcome)
     carryOutPushes(context, into: &outcome)
@@ -139,9 +142,9 @@ extension ShardMachine {
         .registered(
           expiresAt: registration.seenAt + limits.registrationLifetime, removed: removed,
           capabilities: registration.capabilities)
-      case (true, .remove), (true, .less), (true, .seen): .done
+      case (true, .remove), (true, .tokenRemoved), (true, .seen): .done
       }
-    reply.give(answer, into: &outcome)
+    reply.send(answer, into: &outcome)
   }
 
   private mutating func take(
@@ -152,7 +155,7 @@ extension ShardMachine {
       if ok { take(registration, context, into: &outcome) }
     case .remove(let user, let id):
       if ok { forget(user, id, context, into: &outcome) }
-    case .less(let user, let id, let claim, let gone):
+    case .tokenRemoved(let user, let id, let claim, let gone):
       if users[user]?.device(id) != nil {
         users[user]?.withDevice(id) { $0.isUnwritten = !ok }
       }
@@ -198,7 +201,8 @@ extension ShardMachine {
     tidy(user)
   }
 
-  /// The device attached, or is about to leave: it is seen. Written now and then only.
+  /// The device attached, or is about to leave. Stores that it was seen, at most once in
+  /// `lastSeenWriteInterval`.
   mutating func noteSeen(
     _ user: UserKey, _ id: DeviceID, _ context: CallContext, into outcome: inout Outcome
   ) {
@@ -211,9 +215,9 @@ extension ShardMachine {
     store(registration, .seen, nil, into: &outcome)
   }
 
-  /// Registrations unseen for too long go.
+  /// Removes the registrations of devices that were unseen for too long.
   mutating func expireRegistrations(now: Timestamp, into outcome: inout Outcome) {
-    expiryAt = now + limits.expirySweepInterval
+    expirySweepAt = now + limits.expirySweepInterval
     var expired: [(UserKey, DeviceID)] = []
     for (key, user) in users {
       for device in user.devices {
@@ -224,46 +228,5 @@ extension ShardMachine {
       }
     }
     for (user, device) in expired { remove(user, device, reply: nil, into: &outcome) }
-  }
-}
-
-/// A registration on its way to the store.
-struct PendingStore: Sendable {
-  enum What: Sendable {
-    case register(Registration, removed: [DeviceID])
-    case remove(UserKey, DeviceID)
-    /// It lost a token: gone from memory already. `claim`: who waits for that, in this shard. `gone`: the
-    /// token is nobody's any more.
-    case less(UserKey, DeviceID, claim: UInt64?, gone: GoneToken?)
-    /// Only when it was seen changed.
-    case seen
-  }
-  var what: What
-  /// nil where nobody asked.
-  var reply: PendingReply?
-}
-
-/// A token that its provider does not know any more.
-struct GoneToken: Sendable {
-  var fingerprint: String
-  /// Claims since then are not concerned.
-  var at: Timestamp
-}
-
-/// Where a reply goes that comes later.
-struct PendingReply: Sendable, Equatable {
-  var session: SessionRef
-  var request: UInt64
-
-  /// nil: none is wanted.
-  init?(_ command: Command) {
-    guard command.request != 0 else { return nil }
-    session = command.session
-    request = command.request
-  }
-
-  func give(_ reply: Reply, into outcome: inout Outcome) {
-    outcome.effects.append(.reply(session, request: request, reply))
-    outcome.raise(to: .urgent)
   }
 }

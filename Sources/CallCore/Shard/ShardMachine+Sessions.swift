@@ -1,4 +1,4 @@
-/// Sessions: which device is reached where. Soft state, announced anew to a shard's new owner.
+/// Sessions: on which edge a device is. Soft state, announced anew to a shard's new owner.
 extension ShardMachine {
   mutating func attach(
     _ command: Command, _ attach: Attach, _ context: CallContext, into outcome: inout Outcome
@@ -22,7 +22,7 @@ extension ShardMachine {
       if attach.announce, let present = device.session, present != command.session,
         device.attachedAt > attach.attachedAt
       {
-        // The device has attached elsewhere since. Until it knows that, it uses this one.
+        // The device has attached elsewhere since. It uses this session until it learns that.
         device.replacedAt = context.now
         ignored = true
         return
@@ -65,9 +65,11 @@ extension ShardMachine {
     outcome.raise(to: .urgent)
   }
 
-  /// Whether a device may attach or register: every one that does is rung, so there is a limit here, and
-  /// none at the call. What an edge announces was let in before, so for that there is more room.
-  /// - Parameter leaving: devices that give way, where they have no session.
+  /// Whether a device may attach or register. Each that does is rung, so the limit is here and not at the call.
+  /// What an edge announces was let in before, so there is more room for it.
+  /// - Parameters:
+  ///   - leaving: registered devices that give way, unless they have a session.
+  ///   - countMax: how many devices of the user there may be.
   func hasRoom(
     for device: DeviceID, of key: UserKey, leaving: [DeviceID] = [], countMax: Int
   ) -> Bool {
@@ -78,7 +80,7 @@ extension ShardMachine {
     return others.count < countMax || others.contains { $0.id == device }
   }
 
-  /// The device hears the present state of its user's calls.
+  /// The device gets the present state of its user's calls.
   private mutating func ringAttached(
     _ command: Command, _ context: CallContext, into outcome: inout Outcome
   ) {
@@ -118,28 +120,5 @@ extension ShardMachine {
         $0.calleeSessionLost(session, graceful: graceful, context, into: &outcome)
       }
     }
-  }
-
-  static func reply(
-    _ command: Command, _ reply: Reply, _ urgency: Outcome.Urgency, into outcome: inout Outcome
-  ) {
-    guard command.request != 0 else { return }
-    outcome.effects.append(.reply(command.session, request: command.request, reply))
-    outcome.raise(to: urgency)
-  }
-
-  func state(of id: CallID, seenBy command: Command, attaching: Bool = false) -> CallState {
-    guard let slot = calls.slot(of: id) else {
-      return CallState(call: id, callee: command.callee.user, phase: .unknown)
-    }
-    let call = calls[slot]
-    let role = call.role(of: command.user, command.device)
-    if case .stranger = role, command.user != call.facts.callee,
-      command.user != call.callerKey
-    {
-      return CallState(call: id, callee: command.callee.user, phase: .unknown)
-    }
-    if case .stranger = role { return call.state(for: .caller) }
-    return call.state(for: role, attaching: attaching)
   }
 }

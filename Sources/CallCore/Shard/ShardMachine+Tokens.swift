@@ -1,40 +1,33 @@
-/// One token has one owner in the whole cluster among the devices of an app: whoever registers it takes it
-/// from the former one, whose shard confirms first. Apps never meet: none takes a token from another.
+/// One token has one owner in the whole cluster among the devices of an app (R13): whoever registers it takes it
+/// from the former owner, whose shard confirms first. Apps never meet: none takes a token from another.
 ///
-/// For each token of a registration: read the claim; tell the former owner, if it is another device;
-/// write the claim over the revision that was read. Then the registration is stored. So of two that
-/// race, one finds its revision changed and begins anew, with the other as the former owner. A device
-/// claims anew what is its own already: that is what makes the other's revision old.
+/// For each token of a registration the shard reads the claim, notifies the former owner if that is another
+/// device, and writes the claim over the revision that was read (`PendingClaim`). Then it stores the
+/// registration. Of two devices that race, one finds its revision changed and begins anew, with the other as the
+/// former owner. A device also claims what is its own already: that is what makes the other's revision old.
 ///
 /// What fails on the way is answered with `tryAgain`, and leaves nothing that the next attempt, of
-/// whomever, would not put right: a claim without a registration costs the next claimant one question.
+/// any device, would not put right: a claim without a registration costs the next claimant one question.
 extension ShardMachine {
-  /// A registration that waits for its tokens.
-  struct PendingClaim: Sendable {
-    var registration: Registration
-    var reply: PendingReply?
-    /// Of the tokens that are still to be claimed; the first is on its way.
-    var fingerprints: [String]
-    /// What the claim that was read must still have.
-    var revision: UInt64 = 0
-    var attempts = 1
-    /// With what the app allows.
-    var limits: CallLimits
-  }
-
   mutating func claim(
     _ fingerprints: [String], for registration: Registration, _ reply: PendingReply?,
     _ limits: CallLimits, into outcome: inout Outcome
   ) {
     let token = nextToken()
-    pendingClaims[token] = PendingClaim(
-      registration: registration, reply: reply, fingerprints: fingerprints, limits: limits)
-    ask(.read(fingerprint: fingerprints[0], app: registration.user.app), token, into: &outcome)
+    let claim = PendingClaim(registration, fingerprints, reply, limits)
+    pendingClaims[token] = claim
+    read(claim, token, into: &outcome)
   }
 
-  private func ask(_ step: TokenStep, _ token: UInt64, into outcome: inout Outcome) {
+  private func start(_ step: TokenStep, _ token: UInt64, into outcome: inout Outcome) {
     outcome.effects.append(.token(step, token: token))
     outcome.raise(to: .urgent)
+  }
+
+  private func read(_ claim: PendingClaim, _ token: UInt64, into outcome: inout Outcome) {
+    start(
+      .read(fingerprint: claim.fingerprint, app: claim.registration.user.app), token,
+      into: &outcome)
   }
 
   /// A `token` effect was carried out, or could not be.
@@ -49,31 +42,22 @@ extension ShardMachine {
   mutating func tokenStepDone(
     token: UInt64, _ result: TokenStepResult, _ context: CallContext, into outcome: inout Outcome
   ) {
-    guard let claim = pendingClaims[token], let fingerprint = claim.fingerprints.first else {
+    // The claim may have been given up meanwhile.
+    guard let next = pendingClaims[token]?.stepDone(result), let claim = pendingClaims[token] else {
       return
     }
-    switch result {
-    case .read(let owner, let revision):
-      pendingClaims[token]!.revision = revision
-      let mine = self.owner(claim.registration, context)
-      if let owner, !owner.isSame(as: mine) {
-        return tell(owner, fingerprint, of: token, claim.registration, context, into: &outcome)
-      }
-      write(token, context, into: &outcome)
-    case .notified: write(token, context, into: &outcome)
-    case .claimed:
-      pendingClaims[token]!.fingerprints.removeFirst()
-      if let next = pendingClaims[token]!.fingerprints.first {
-        return ask(
-          .read(fingerprint: next, app: claim.registration.user.app), token, into: &outcome)
-      }
+    switch next {
+    case .read: read(claim, token, into: &outcome)
+    case .notify(let owner): notify(owner, claim, token, context, into: &outcome)
+    case .claim(let revision):
+      let owner = owner(claim.registration, context)
+      start(
+        .claim(fingerprint: claim.fingerprint, owner, expecting: revision), token, into: &outcome)
+    case .store:
       pendingClaims[token] = nil
       store(claim.registration, claim.reply, claim.limits, into: &outcome)
-    case .changed:
-      guard claim.attempts < limits.tokenClaimAttempts else { return fail(token, into: &outcome) }
-      pendingClaims[token]!.attempts += 1
-      ask(.read(fingerprint: fingerprint, app: claim.registration.user.app), token, into: &outcome)
-    case .failed: fail(token, into: &outcome)
+    case .giveUp: fail(token, into: &outcome)
+    case .unexpected: outcome.faults.append(MachineFault(.unexpectedTokenResult))
     }
   }
 
@@ -81,45 +65,35 @@ extension ShardMachine {
     TokenOwner(user: registration.user, device: registration.device, claimedAt: context.now)
   }
 
-  private mutating func write(
-    _ token: UInt64, _ context: CallContext, into outcome: inout Outcome
+  private mutating func notify(
+    _ former: TokenOwner, _ claim: PendingClaim, _ token: UInt64, _ context: CallContext,
+    into outcome: inout Outcome
   ) {
-    guard let claim = pendingClaims[token], let fingerprint = claim.fingerprints.first else {
-      return
-    }
-    let owner = owner(claim.registration, context)
-    ask(
-      .claim(fingerprint: fingerprint, owner, expecting: claim.revision), token, into: &outcome)
-  }
-
-  private mutating func tell(
-    _ former: TokenOwner, _ fingerprint: String, of token: UInt64, _ registration: Registration,
-    _ context: CallContext, into outcome: inout Outcome
-  ) {
+    let (registration, fingerprint) = (claim.registration, claim.fingerprint)
     let isHere =
       former.user == registration.user || users[former.user]?.device(former.device) != nil
     guard isHere else {
       let taken = TokenTaken(
         fingerprint: fingerprint, byUser: registration.user.user, byDevice: registration.device,
         at: context.now)
-      return ask(.notify(former: former, taken), token, into: &outcome)
+      return start(.notify(former: former, taken), token, into: &outcome)
     }
     // Its own shard: no message is needed.
     if isStoring(former.user, former.device) { return fail(token, into: &outcome) }
     dropClaims(of: former.user, former.device, fingerprint, into: &outcome)
-    tellTaken(former.user, former.device, fingerprint, into: &outcome)
-    let isWaiting = lose(
+    notifyTokenTaken(former.user, former.device, fingerprint, into: &outcome)
+    let isWaiting = removeToken(
       fingerprint, former.user, former.device, reply: nil, claim: token, context, into: &outcome)
-    if !isWaiting { write(token, context, into: &outcome) }
+    if !isWaiting { tokenStepDone(token: token, .notified, context, into: &outcome) }
   }
 
   private mutating func fail(_ token: UInt64, into outcome: inout Outcome) {
     let claim = pendingClaims.removeValue(forKey: token)
-    claim?.reply?.give(
+    claim?.reply?.send(
       .error(CallError(.tryAgain, retryAfterMilliseconds: 1000)), into: &outcome)
   }
 
-  /// What a device wanted before counts no more: it registers anew, or goes, or another one takes the
+  /// Gives up what a device was about to claim: it registers anew, or goes, or another one takes the
   /// token.
   mutating func dropClaims(
     of user: UserKey, _ device: DeviceID, _ fingerprint: String? = nil,
@@ -132,26 +106,26 @@ extension ShardMachine {
     for token in dropped.keys.sorted() { fail(token, into: &outcome) }
   }
 
-  // MARK: Losing a token
+  // MARK: Removing a token
 
   /// Another shard's device registers a token of a device of this one.
   mutating func tokenTaken(
     _ command: Command, _ taken: TokenTaken, _ context: CallContext, into outcome: inout Outcome
   ) {
-    // Its registration may hold the token, and is not to be overtaken.
+    // The registration on its way to the store may hold the token. It must not arrive after this.
     if isStoring(command.user, command.device) {
       return Self.reply(
         command, .error(CallError(.tryAgain, retryAfterMilliseconds: 200)), .urgent, into: &outcome)
     }
     dropClaims(of: command.user, command.device, taken.fingerprint, into: &outcome)
-    tellTaken(command.user, command.device, taken.fingerprint, into: &outcome)
-    let isWaiting = lose(
+    notifyTokenTaken(command.user, command.device, taken.fingerprint, into: &outcome)
+    let isWaiting = removeToken(
       taken.fingerprint, command.user, command.device, reply: PendingReply(command), claim: nil,
       context, into: &outcome)
     if !isWaiting { Self.reply(command, .done, .urgent, into: &outcome) }
   }
 
-  private func tellTaken(
+  private func notifyTokenTaken(
     _ user: UserKey, _ device: DeviceID, _ fingerprint: String, into outcome: inout Outcome
   ) {
     guard let device = users[user]?.device(device), let session = device.session,
@@ -163,10 +137,13 @@ extension ShardMachine {
     outcome.effects.append(.notice(session, notice))
   }
 
-  /// Takes a token from a device, at once: also its leg of a call that rings is woken by it no more.
-  /// - Parameter isGone: the token is nobody's any more; its claim goes once the store has it.
-  /// - Returns: whether the store has to be told; `reply` or `claim` go on after that.
-  mutating func lose(
+  /// Takes a token from a device, at once. It also wakes the device's leg of a ringing call no more.
+  /// - Parameters:
+  ///   - reply: goes out once the store has the change.
+  ///   - claim: the token of a claim in this shard that goes on once the store has the change.
+  ///   - isGone: the token is nobody's any more; its claim is released once the store has the change.
+  /// - Returns: whether something is to be stored. If not, neither `reply` nor `claim` is used.
+  mutating func removeToken(
     _ fingerprint: String, _ user: UserKey, _ id: DeviceID, reply: PendingReply?, claim: UInt64?,
     isGone: Bool = false, _ context: CallContext, into outcome: inout Outcome
   ) -> Bool {
@@ -174,14 +151,14 @@ extension ShardMachine {
     guard let device = users[user]?.device(id), let former = device.registration else {
       return false
     }
-    guard let less = former.without(fingerprint) else {
+    guard let reduced = former.without(fingerprint) else {
       // An earlier attempt may have failed at the store.
       guard device.isUnwritten else { return false }
-      store(former, .less(user, id, claim: claim, gone: gone), reply, into: &outcome)
+      store(former, .tokenRemoved(user, id, claim: claim, gone: gone), reply, into: &outcome)
       return true
     }
-    users[user]?.withDevice(id) { $0.registration = less }
-    store(less, .less(user, id, claim: claim, gone: gone), reply, into: &outcome)
+    users[user]?.withDevice(id) { $0.registration = reduced }
+    store(reduced, .tokenRemoved(user, id, claim: claim, gone: gone), reply, into: &outcome)
     if former.ringToken?.fingerprint == fingerprint {
       cannotBeWoken(user, id, context, into: &outcome)
     }
@@ -196,7 +173,7 @@ extension ShardMachine {
     }
   }
 
-  /// Whether the device is about to have the token again: its new claim is not to be given up.
+  /// Whether the device is about to have the token again: its new claim is not to be released.
   func claims(_ fingerprint: String, _ user: UserKey, _ device: DeviceID) -> Bool {
     func isIt(_ registration: Registration) -> Bool {
       registration.user == user && registration.device == device
@@ -208,7 +185,7 @@ extension ShardMachine {
       }
   }
 
-  /// Gives the claim of a token up, unless the device has it again.
+  /// Releases the claim of a token that is gone, unless the device has it again.
   mutating func release(
     _ gone: GoneToken, _ user: UserKey, _ device: DeviceID, into outcome: inout Outcome
   ) {
@@ -221,7 +198,7 @@ extension ShardMachine {
     outcome.raise(to: .relaxed)
   }
 
-  /// Gives the claims of a registration up that is gone, or that has other tokens now.
+  /// Releases the claims of a registration that is gone, or that has other tokens now.
   func release(
     _ registration: Registration, except kept: [String], _ context: CallContext,
     into outcome: inout Outcome

@@ -1,4 +1,4 @@
-/// One side of a call as the shard reaches it: its session, and what it has not acknowledged.
+/// One side of a call as the shard reaches it: its session, and the deliveries that it has not acknowledged.
 struct Endpoint: Sendable {
   struct Pending: Sendable {
     var delivery: Delivery
@@ -15,15 +15,13 @@ struct Endpoint: Sendable {
 
   init(session: SessionRef? = nil) { self.session = session }
 
-  /// When the next repetition is due.
-  var nextRepeat: Timestamp {
+  /// When the next retransmission is due.
+  var nextRetransmission: Timestamp {
     guard session != nil else { return .distantFuture }
     var next = Timestamp.distantFuture
     for pending in outbox where pending.nextAt < next { next = pending.nextAt }
     return next
   }
-
-  var isSettled: Bool { outbox.isEmpty }
 
   /// Keeps a delivery until it is acknowledged, and sends it if there is a session.
   mutating func deliver(_ delivery: Delivery, _ context: CallContext, into outcome: inout Outcome) {
@@ -34,19 +32,19 @@ struct Endpoint: Sendable {
     if let session { send(outbox.count - 1, to: session, into: &outcome) }
   }
 
-  /// With the delivery that comes first: the bus may lose that one and not this one.
+  /// Names the delivery before it: the bus may lose that one and not this one.
   private func send(_ index: Int, to session: SessionRef, into outcome: inout Outcome) {
     var delivery = outbox[index].delivery
     delivery.after = index > 0 ? outbox[index - 1].delivery.version : 0
     outcome.effects.append(.deliver(session, delivery))
   }
 
-  /// Keeps a delivery without sending it: what replay does.
+  /// Keeps a delivery without sending it, as a replay does.
   mutating func keep(_ delivery: Delivery) {
     outbox.append(Pending(delivery: delivery, attempts: 0, nextAt: .distantFuture))
   }
 
-  /// Sends what `keep` took in.
+  /// Sends what was kept without being sent.
   mutating func sendKept(_ context: CallContext, into outcome: inout Outcome) {
     guard let session else { return }
     for index in outbox.indices where outbox[index].attempts == 0 {
@@ -55,10 +53,16 @@ struct Endpoint: Sendable {
     }
   }
 
-  /// What was to be said no longer matters.
+  /// Drops what was to be delivered: it no longer matters.
   mutating func clear() { outbox.removeAll() }
 
-  /// Returns what was acknowledged; nil when it was not waited for.
+  /// Drops the deliveries and returns them.
+  mutating func takeAll() -> [Delivery] {
+    defer { clear() }
+    return outbox.map(\.delivery)
+  }
+
+  /// - Returns: what was acknowledged; nil where nothing of that version waits.
   mutating func acknowledge(_ version: UInt64) -> Delivery.Event? {
     guard let index = outbox.firstIndex(where: { $0.delivery.version == version }) else {
       return nil
@@ -66,8 +70,8 @@ struct Endpoint: Sendable {
     return outbox.remove(at: index).delivery.event
   }
 
-  /// An invite counts as acknowledged by whatever the device says of the call.
-  /// - Returns: the candidates in it.
+  /// Any command of the device about the call acknowledges the invite.
+  /// - Returns: the descriptions and candidates in the invite.
   mutating func acknowledgeInvite() -> [Signal] {
     var signals: [Signal] = []
     outbox.removeAll {
@@ -78,8 +82,9 @@ struct Endpoint: Sendable {
     return signals
   }
 
-  /// Retransmits what is due. Returns how many.
-  mutating func repeatDue(_ context: CallContext, into outcome: inout Outcome) -> Int {
+  /// Retransmits what is due.
+  /// - Returns: how many deliveries that were.
+  mutating func retransmitDue(_ context: CallContext, into outcome: inout Outcome) -> Int {
     guard let session else { return 0 }
     var count = 0
     for index in outbox.indices where outbox[index].nextAt <= context.now {
@@ -94,8 +99,8 @@ struct Endpoint: Sendable {
     return count
   }
 
-  /// A session begins, or begins anew: says everything again, from the start.
-  mutating func sayAgain(_ context: CallContext, into outcome: inout Outcome) {
+  /// A session begins: sends everything, with the retransmissions of a first attempt.
+  mutating func retransmitAll(_ context: CallContext, into outcome: inout Outcome) {
     guard let session else { return }
     for index in outbox.indices {
       outbox[index].attempts = 0
@@ -104,7 +109,7 @@ struct Endpoint: Sendable {
     }
   }
 
-  /// After the last repetition the delivery waits for the device's next session.
+  /// After the last retransmission the delivery waits for the device's next session.
   private mutating func schedule(_ index: Int, _ context: CallContext) {
     let repeats = context.limits.deliveryRepeats
     let attempts = outbox[index].attempts
@@ -112,16 +117,4 @@ struct Endpoint: Sendable {
     outbox[index].nextAt =
       attempts < repeats.count ? context.now + repeats[attempts] : .distantFuture
   }
-}
-
-/// What a call's methods need from outside: the time, the numbers, and who speaks.
-struct CallContext {
-  let now: Timestamp
-  let limits: CallLimits
-  let epoch: UInt64
-  /// False before a new owner begins: until then it tells nobody anything.
-  let isServing: Bool
-  /// The journal has not taken what was decided before: to repeat that, too, would only add to it, and all
-  /// attempts would leave at one moment.
-  let isHeldBack: Bool
 }

@@ -1,0 +1,73 @@
+/// Descriptions and candidates (R17): delivered to the other side, or kept until there is one.
+extension Call {
+  /// Takes a description or candidate.
+  ///
+  /// Those of a leg that lost, and those after the end, are dropped: nobody could use them.
+  /// - Parameter after: the sender's request before this one that was not answered; 0: none.
+  /// - Returns: nil where that one was lost on its way. There is no reply then: the edge retransmits both, in
+  ///   their order.
+  mutating func signal(
+    _ role: Role, request: UInt64, after: UInt64, on session: SessionRef, _ kind: SignalKind,
+    _ body: String, _ context: CallContext, into outcome: inout Outcome
+  ) -> Reply? {
+    switch role {
+    case .caller:
+      if callerSignals.isRepeat(request: request, on: session, kind, body) { return .done }
+      if !isEnded, callerSignals.hasGap(after: after, on: session) { return nil }
+      let reply = callerSignal(request, kind, body, context, into: &outcome)
+      callerSignals.claim(session, request)
+      return reply
+    case .leg(let leg):
+      if legs[leg].signals.isRepeat(request: request, on: session, kind, body) { return .done }
+      let isKept = isRinging ? legs[leg].state.isLive : leg == winner
+      if isKept, legs[leg].signals.hasGap(after: after, on: session) { return nil }
+      let reply = legSignal(leg, request, kind, body, context, into: &outcome)
+      legs[leg].signals.claim(session, request)
+      return reply
+    case .calleeDevice, .stranger: return .done
+    }
+  }
+
+  private mutating func callerSignal(
+    _ request: UInt64, _ kind: SignalKind, _ body: String, _ context: CallContext,
+    into outcome: inout Outcome
+  ) -> Reply {
+    let signal = callerSignals.next(request, kind, body)
+    if let winner {
+      guard legs[winner].endpoint.outbox.count < context.limits.signalsWaiting else {
+        return .error(context.limits.tooManySignals)
+      }
+      commit(
+        .signal(fromCaller: true, facts.caller.device, signal), .lazy, context, into: &outcome)
+      legs[winner].endpoint.sendKept(context, into: &outcome)
+    } else if isRinging {
+      guard callerSignals.hasRoom(for: body, context.limits) else {
+        return .error(context.limits.tooManySignals)
+      }
+      commit(
+        .signal(fromCaller: true, facts.caller.device, signal), .lazy, context, into: &outcome)
+      for leg in legs.indices where legs[leg].state.isLive && legs[leg].invitation.wasSent {
+        deliver(to: leg, .signal(signal), context, into: &outcome)
+      }
+    }
+    return .done
+  }
+
+  private mutating func legSignal(
+    _ leg: Int, _ request: UInt64, _ kind: SignalKind, _ body: String, _ context: CallContext,
+    into outcome: inout Outcome
+  ) -> Reply {
+    let isWinner = leg == winner
+    guard isWinner || (isRinging && legs[leg].state.isLive) else { return .done }
+    let hasRoom =
+      isWinner
+      ? caller.outbox.count < context.limits.signalsWaiting
+      : legs[leg].signals.hasRoom(for: body, context.limits)
+    guard hasRoom else { return .error(context.limits.tooManySignals) }
+    let signal = legs[leg].signals.next(request, kind, body)
+    commit(
+      .signal(fromCaller: false, legs[leg].party.device, signal), .lazy, context, into: &outcome)
+    if isWinner { caller.sendKept(context, into: &outcome) }
+    return .done
+  }
+}

@@ -1,0 +1,75 @@
+/// A call as its devices see it.
+extension Call {
+  /// The call as one device sees it.
+  /// - Parameter attaching: the device is about to get the call's present state, and rings again if
+  ///   it had left.
+  func state(for role: Role, attaching: Bool = false) -> CallState {
+    var state = CallState(
+      call: id, callee: facts.callee.user, phase: phase, version: version, at: facts.placedAt)
+    switch stage {
+    case .ringing:
+      state.deadline = facts.deadline
+      if case .leg(let leg) = role { refineRinging(&state, legs[leg], attaching: attaching) }
+    case .answered(let conversation):
+      let answer = conversation.answer
+      state.by = answer.by
+      state.at = answer.at
+      if !hasCall(role, answer) { state.lost(to: answer) }
+    case .ended(let ending):
+      if let answer = ending.answer, !hasCall(role, answer) {
+        state.lost(to: answer)
+      } else {
+        state.reason = ending.facts.reason
+        state.by = ending.facts.by
+        state.at = ending.facts.at
+        if case .caller = role {} else { state.missed = ending.facts.missed }
+      }
+    }
+    if case .leg(let leg) = role { keepOwnRefusal(&state, legs[leg]) }
+    return state
+  }
+
+  /// A device that declined or was busy for itself gets the same end and the same reply, whatever became of
+  /// the call since.
+  private func keepOwnRefusal(_ state: inout CallState, _ leg: Leg) {
+    // Who declined for the user, without a time of its own, has the call's own end.
+    guard let refusal = leg.state.refusal, let at = refusal.at else { return }
+    state.ended(refusal.reason, by: leg.party, at: at)
+    state.missed = false
+  }
+
+  /// Whether the answered call is this device's call.
+  private func hasCall(_ role: Role, _ answer: AnsweredFacts) -> Bool {
+    switch role {
+    case .caller, .stranger: true
+    case .leg(let leg): legs[leg].party.device == answer.by.device
+    case .calleeDevice: false
+    }
+  }
+
+  /// A leg that ended while the call rings on. One that refused is seen to by `keepOwnRefusal`.
+  private func refineRinging(_ state: inout CallState, _ leg: Leg, attaching: Bool) {
+    switch leg.state {
+    case .waking, .delivered, .alerting, .won: return
+    case .gone where attaching: return
+    case .gone(let at): state.ended(.unreachable, by: leg.party, at: at)
+    case .stopped: state.ended(.answeredElsewhere, by: leg.party, at: state.at)
+    case .declined, .busy: break
+    }
+    state.deadline = nil
+  }
+}
+
+extension CallState {
+  fileprivate mutating func lost(to answer: AnsweredFacts) {
+    ended(.answeredElsewhere, by: answer.by, at: answer.at)
+  }
+
+  /// It is over for this device.
+  fileprivate mutating func ended(_ reason: EndReason, by: Party, at: Timestamp) {
+    phase = .ended
+    self.reason = reason
+    self.by = by
+    self.at = at
+  }
+}

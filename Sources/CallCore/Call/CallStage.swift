@@ -1,0 +1,124 @@
+/// Where a call stands, with what exists only there.
+///
+/// The payloads hold plain values, so a change takes one out and puts it back. What grows (legs, signals,
+/// deliveries) is in `Call` itself, where it changes in place.
+enum CallStage: Sendable {
+  /// Can become: answered, ended.
+  case ringing(Ringing)
+  /// Can become: ended.
+  case answered(Conversation)
+  /// Final.
+  case ended(Ending)
+}
+
+extension CallStage {
+  /// From the placing until a device answers or the call ends.
+  struct Ringing: Sendable {
+    /// The caller's session broke: the call is cancelled unless the caller is back by then.
+    var callerLostUntil: Timestamp?
+    /// No leg can be reached: until when one may come back. Not journalled; a new owner counts anew.
+    var legsLostUntil: Timestamp?
+    /// Until when the callee may have devices that the shard does not know of, because an edge is missing.
+    /// Not journalled; a new owner counts anew.
+    var sessionsUnknownUntil: Timestamp?
+    /// Every invited device had acknowledged its invite at one time, and that was measured.
+    var isRingLatencyMeasured = false
+  }
+
+  /// From the answer until the end.
+  struct Conversation: Sendable {
+    let answer: AnsweredFacts
+    /// The index of the leg that won.
+    let winner: Int
+    /// A side's session broke: until when it may come back.
+    var callerLostUntil: Timestamp?
+    var winnerLostUntil: Timestamp?
+    var isCallerConnected = false
+    var isWinnerConnected = false
+    /// Until when both sides have to report that they are connected (R15). Later than the answer's own
+    /// deadline where they learned of the answer late; that is not journalled.
+    var connectDeadline: Timestamp
+
+    init(_ answer: AnsweredFacts, winner: Int, callerLostUntil: Timestamp?) {
+      self.answer = answer
+      self.winner = winner
+      self.callerLostUntil = callerLostUntil
+      connectDeadline = answer.connectDeadline
+    }
+
+    var isConnected: Bool { isCallerConnected && isWinnerConnected }
+  }
+
+  /// From the end until the call is forgotten.
+  struct Ending: Sendable {
+    let facts: EndedFacts
+    /// Who had answered, without the description; nil where nobody had.
+    let answer: AnsweredFacts?
+    /// Every device acknowledged the end.
+    var isSettled = false
+  }
+}
+
+extension Call {
+  var isRinging: Bool {
+    if case .ringing = stage { true } else { false }
+  }
+
+  var isEnded: Bool {
+    if case .ended = stage { true } else { false }
+  }
+
+  /// Whether every device acknowledged the end.
+  var isSettled: Bool {
+    if case .ended(let ending) = stage { ending.isSettled } else { false }
+  }
+
+  /// The index of the leg that won, while the call is answered.
+  var winner: Int? {
+    if case .answered(let conversation) = stage { conversation.winner } else { nil }
+  }
+
+  /// The answer, also after the end.
+  var answer: AnsweredFacts? {
+    switch stage {
+    case .ringing: nil
+    case .answered(let conversation): conversation.answer
+    case .ended(let ending): ending.answer
+    }
+  }
+
+  /// Until when the caller, whose session broke, may come back.
+  var callerLostUntil: Timestamp? {
+    get {
+      switch stage {
+      case .ringing(let ringing): ringing.callerLostUntil
+      case .answered(let conversation): conversation.callerLostUntil
+      case .ended: nil
+      }
+    }
+    set {
+      changeRinging { $0.callerLostUntil = newValue }
+      changeConversation { $0.callerLostUntil = newValue }
+    }
+  }
+
+  /// Changes what exists only while the call rings.
+  /// - Returns: false where it does not ring.
+  @discardableResult
+  mutating func changeRinging(_ body: (inout CallStage.Ringing) -> Void) -> Bool {
+    guard case .ringing(var ringing) = stage else { return false }
+    body(&ringing)
+    stage = .ringing(ringing)
+    return true
+  }
+
+  /// Changes what exists only while the call is answered.
+  /// - Returns: false where it is not.
+  @discardableResult
+  mutating func changeConversation(_ body: (inout CallStage.Conversation) -> Void) -> Bool {
+    guard case .answered(var conversation) = stage else { return false }
+    body(&conversation)
+    stage = .answered(conversation)
+    return true
+  }
+}

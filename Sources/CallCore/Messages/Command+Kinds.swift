@@ -1,0 +1,37 @@
+/// What the parts of a node have to know of a command without deciding it.
+extension Command.Body {
+  /// Whether it may wait a few milliseconds on its way, to travel with others.
+  public var mayWait: Bool { urgency <= .lazy }
+
+  /// Whether it says only which session reaches a device, or a call's caller. (Edges announce the callers'
+  /// sessions by `resume`.)
+  public var isAboutSession: Bool {
+    switch self {
+    case .attach, .sessionClosed, .call(_, .resume), .callerGone: true
+    case .register, .unregister, .place, .ack, .call, .calls, .pushReport, .tokenTaken: false
+    }
+  }
+
+  /// How long its reply may wait, to share an append.
+  var urgency: Outcome.Urgency {
+    switch self {
+    case .call(_, let verb): verb.urgency
+    case .ack: .idle
+    case .calls: .slow
+    case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .tokenTaken: .urgent
+    // Nobody waits for it but the gateway; what follows from a failure is urgent by itself.
+    case .pushReport: .idle
+    }
+  }
+
+  /// The call that a command is about; nil where it is about none, or several.
+  public var call: CallID? {
+    switch self {
+    case .call(let call, _): call
+    case .place(let request): request.call
+    case .pushReport(let report): report.call
+    case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack, .calls, .tokenTaken:
+      nil
+    }
+  }
+}

@@ -1,0 +1,183 @@
+/// Placing a call: whether it is accepted, and which devices it rings.
+extension ShardMachine {
+  mutating func place(
+    _ command: Command, _ request: PlaceRequest, _ context: CallContext,
+    into outcome: inout Outcome
+  ) {
+    let fingerprint = Self.fingerprint(command, request)
+    if let slot = calls.slot(of: request.call) {
+      guard calls[slot].facts.fingerprint == fingerprint,
+        calls[slot].facts.callee == command.callee
+      else {
+        return Self.reply(command, .error(CallError(.callIDTaken)), .urgent, into: &outcome)
+      }
+      mutate(request.call) { $0.callerAttached(command.session, context, into: &outcome) }
+      let state = state(of: request.call, seenBy: command)
+      return Self.reply(command, .call(state), .urgent, into: &outcome)
+    }
+    if let refusal = refusal(of: request) ?? admission(of: command, context) {
+      return Self.reply(command, .error(refusal), .urgent, into: &outcome)
+    }
+    let facts = PlacedFacts(
+      callee: command.callee,
+      caller: Party(
+        user: command.user.user, device: command.device, deviceName: request.deviceName),
+      placedAt: context.now,
+      deadline: context.now + ringTimeout(request),
+      video: request.video, description: request.description, headers: request.headers,
+      legs: [], fingerprint: fingerprint)
+    ring(facts, request, command, context, into: &outcome)
+  }
+
+  /// Accepts the call: its legs are the callee's devices that have a session, those that are between
+  /// two sessions, and those that a push can wake.
+  private mutating func ring(
+    _ facts: PlacedFacts, _ request: PlaceRequest, _ command: Command, _ context: CallContext,
+    into outcome: inout Outcome
+  ) {
+    let id = request.call
+    let reached = reached(facts, context)
+    let live = liveCalls(to: facts.callee)
+    let free = reached.filter { live[$0.id, default: 0] < limits.liveCallsPerDevice }
+    let inCall = limits.busyWhileInCall && isInCall(facts.callee)
+    var facts = facts
+    if !inCall {
+      facts.legs = free.map {
+        Party(user: facts.callee.user, device: $0.id, deviceName: $0.name)
+      }
+    }
+    outcome.entries.append(JournalEntry(call: id, change: .placed(facts)))
+    tally.callsPlacedTotal += 1
+    var call = Call(id: id, facts: facts, callerSession: command.session, epoch: epoch)
+    call.receivedAt = request.receivedAt
+    for leg in call.legs.indices {
+      call.legs[leg].endpoint.session = free[leg].session
+      call.legs[leg].invitation = .notSent(
+        awaitedUntil: free[leg].brokeAt.map { $0 + limits.reattachGrace })
+      if mayPush, free[leg].wakes { call.legs[leg].ringPush.becamePossible() }
+    }
+    // A user in a call, or without a free device, is busy. Any other one may still have unknown devices.
+    let isBusy = !reached.isEmpty && facts.legs.isEmpty
+    let until = isBusy ? nil : sessionsUnknownUntil(of: facts.callee, context)
+    call.changeRinging { $0.sessionsUnknownUntil = until }
+    insert(call)
+    mutate(id) { call in
+      if isBusy {
+        call.end(.busy, by: nil, context, into: &outcome)
+      } else if call.legs.isEmpty {
+        call.endIfNobodyIsLeft(context, into: &outcome)
+      }
+      Self.reply(command, .call(call.state(for: .caller)), .urgent, into: &outcome)
+      if call.isRinging {
+        for leg in call.legs.indices {
+          if call.legs[leg].endpoint.session == nil {
+            call.planPush(leg, at: context.now, context)
+          } else {
+            call.invite(leg: leg, context, into: &outcome)
+          }
+        }
+        call.watchLegs(context)
+      }
+    }
+    outcome.raise(to: .urgent)
+  }
+
+  /// The callee's devices that can be rung, without the caller's own. Policy above `legsPerCall`: registered
+  /// devices first, then those that attached last.
+  private func reached(_ facts: PlacedFacts, _ context: CallContext) -> [User.Device] {
+    let all = (users[facts.callee]?.devices ?? []).filter {
+      ($0.session != nil || (mayPush && $0.wakes) || isAwaited($0, context))
+        && !(facts.caller.user.hasBytes(of: facts.callee.user) && $0.id == facts.caller.device)
+    }
+    guard all.count > limits.legsPerCall else { return all }
+    let preferred = all.sorted {
+      ($0.registration == nil ? 0 : 1, $0.attachedAt) > (
+        $1.registration == nil ? 0 : 1, $1.attachedAt
+      )
+    }
+    return Array(preferred.prefix(limits.legsPerCall))
+  }
+
+  /// Whether a registered device lost its session so lately that it may be on its way back. Devices that are
+  /// not registered are gone with their session.
+  private func isAwaited(_ device: User.Device, _ context: CallContext) -> Bool {
+    guard device.session == nil, device.registration != nil, let brokeAt = device.brokeAt else {
+      return false
+    }
+    return context.now < brokeAt + limits.reattachGrace
+  }
+
+  /// Why a request is refused whatever the state of the shard; nil: it is not.
+  private func refusal(of request: PlaceRequest) -> CallError? {
+    let seconds = Span.seconds(Int64(request.ringTimeoutSeconds))
+    if request.ringTimeoutSeconds != 0,
+      seconds < limits.ringTimeoutMinimum || seconds > limits.ringTimeoutMaximum
+    {
+      return limits.invalidRingTimeout
+    }
+    let headerBytes = request.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
+    if request.headers.count > limits.headersCount || headerBytes > limits.headersBytes {
+      return limits.headersTooLarge
+    }
+    if request.description.utf8.count > limits.descriptionBytes {
+      return limits.descriptionTooLarge
+    }
+    return nil
+  }
+
+  /// Whether the shard and the callee have room for one more call.
+  private mutating func admission(of command: Command, _ context: CallContext) -> CallError? {
+    if calls.count >= limits.callsPerShard || room != .enough {
+      return CallError(.overloaded, retryAfterMilliseconds: 1000)
+    }
+    if let user = users[command.callee], user.calls.count >= limits.callsToUser {
+      return limits.tooManyCallsToUser
+    }
+    let admits = users[command.callee, default: User()].admitsPlacing(
+      by: command.user, now: context.now, perMinute: limits.callsPerPairPerMinute)
+    return admits ? nil : limits.tooManyCalls
+  }
+
+  private func ringTimeout(_ request: PlaceRequest) -> Span {
+    request.ringTimeoutSeconds == 0
+      ? limits.ringTimeout : .seconds(Int64(request.ringTimeoutSeconds))
+  }
+
+  /// How many live calls each device of a user has.
+  private func liveCalls(to user: UserKey) -> [DeviceID: Int] {
+    var counts: [DeviceID: Int] = [:]
+    for id in users[user]?.calls ?? [] {
+      guard let slot = calls.slot(of: id), !calls[slot].isEnded else { continue }
+      for leg in calls[slot].legs where leg.state.isLive || leg.state == .won {
+        counts[leg.party.device, default: 0] += 1
+      }
+    }
+    return counts
+  }
+
+  private func isInCall(_ user: UserKey) -> Bool {
+    (users[user]?.calls ?? []).contains { id in
+      calls.slot(of: id).map { calls[$0].phase } == .answered
+    }
+  }
+
+  /// Tells a repeated `place` from another call with the same id.
+  static func fingerprint(_ command: Command, _ request: PlaceRequest) -> UInt64 {
+    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+    func mix(_ text: String) {
+      for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+      hash = (hash ^ 0xff) &* 0x100_0000_01b3
+    }
+    mix(command.user.app)
+    mix(command.user.user)
+    mix(command.device.text)
+    mix(command.callee.user)
+    mix(request.description)
+    for header in request.headers {
+      mix(header.name)
+      mix(header.value)
+    }
+    hash = ShardHash.mix(hash ^ UInt64(request.ringTimeoutSeconds) << 1 ^ (request.video ? 1 : 0))
+    return hash
+  }
+}
