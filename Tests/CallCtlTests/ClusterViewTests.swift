@@ -67,10 +67,13 @@ enum Sample {
     #expect(view.problems == [])
     #expect(view.notes == [])
     #expect(view.owners == [["c1"], ["c1"], ["c2"], ["c2"]])
-    #expect([view.placed, view.ringing, view.answered, view.endedKept] == [4, 8, 12, 16])
+    #expect(
+      [view.calls.placed, view.calls.ringing, view.calls.answered, view.calls.endedKept] == [
+        4, 8, 12, 16,
+      ])
     #expect([view.connections, view.sessions, view.registrations] == [3, 2, 24])
     #expect(view.nodes.map { Int($0.cpuPercent.rounded()) } == [1, 1, 10])
-    #expect(view.journalMessages == 12)
+    #expect(view.journal.messages == 12)
   }
 
   @Test func ratesAreWhatGrewBetweenTwoSamples() throws {
@@ -101,7 +104,7 @@ enum Sample {
 
   @Test func ofOneSampleRatesAreThoseSinceStart() {
     let view = ClusterView(Sample.healthy)
-    #expect(view.seconds == nil)
+    #expect(view.rates.overSeconds == nil)
     #expect(view.rates.callsPlaced == 400.0 / 7300)
   }
 

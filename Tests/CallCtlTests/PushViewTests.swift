@@ -69,7 +69,7 @@ import callctl
     now[3].push?.pools[0].outcomes["accepted"] = 1050
     let view = ClusterView(now, earlier: before, seconds: 2, pushQueue: ["apns-production": 4])
     #expect(view.isHealthy)
-    #expect(view.pushRates["accepted"] == 25)
+    #expect(view.push.outcomesPerSecond["accepted"] == 25)
     let text = Self.screen(view)
     #expect(
       text.contains(
@@ -109,7 +109,7 @@ import callctl
       Sample.healthy + [
         Self.gateway("p1", depth: 3), Self.gateway("p2", depth: 5), Self.gateway("p3", depth: nil),
       ])
-    #expect(view.pushQueue == ["apns-production": 5])
+    #expect(view.push.queue == ["apns-production": 5])
   }
 
   @Test func aPoolThatFailsMoreThanItSendsIsAProblem() {
@@ -147,8 +147,8 @@ import callctl
   @Test func aNewGatewayIsNoBurst() {
     let view = ClusterView(
       Sample.healthy + [Self.gateway("p1")], earlier: Sample.healthy, seconds: 1)
-    #expect(view.pushRates["accepted"] ?? 0 == 0)
-    #expect(view.pushOutcomes["accepted"] == 1000)
+    #expect(view.push.outcomesPerSecond["accepted"] ?? 0 == 0)
+    #expect(view.push.outcomes["accepted"] == 1000)
   }
 
   @Test func nonsenseFromANodeDoesNoHarm() throws {
@@ -176,7 +176,7 @@ import callctl
     }
     let view = ClusterView(now, earlier: before, seconds: 0.002)
     #expect(view.connections == .max)
-    #expect(view.pushOutcomes["failed"] == .max)
+    #expect(view.push.outcomes["failed"] == .max)
     #expect(view.problems.contains { $0.contains("pushes of calls at p1 were not sent") })
     #expect(!Self.screen(view).isEmpty)
     #expect(try JSONOutput.text(StatusJSON(view, cluster: "c"), onOneLine: true).contains("push"))

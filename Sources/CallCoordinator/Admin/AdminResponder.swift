@@ -130,7 +130,7 @@ final class AdminResponder: Sendable {
     for (shard, what) in stopped {
       status.shards.append(
         ShardStatus(
-          shard: shard, state: "stopped", epoch: 0, sequence: what.sequence ?? 0,
+          shard: shard, state: ShardState.stopped.rawValue, epoch: 0, sequence: what.sequence ?? 0,
           counts: ShardCounts()))
     }
     status.stopped = stopped.map { shard, what in

@@ -1,5 +1,6 @@
 internal import CallBus
 internal import CallCore
+internal import CallTelemetry
 
 /// One shard as its worker holds it: the rules, what waits for the journal, and where it stands in
 /// its term. Its worker is the only one that touches it: it is an object, since to look at a field of
@@ -128,11 +129,12 @@ final class HeldShard {
     }
   }
 
-  var name: String {
+  /// Its state as operators see it.
+  var shown: ShardState {
     switch phase {
-    case .announcing: "recovering"
-    case .serving: "serving"
-    case .draining, .parting: "releasing"
+    case .announcing: .recovering
+    case .serving: .serving
+    case .draining, .parting: .releasing
     }
   }
 

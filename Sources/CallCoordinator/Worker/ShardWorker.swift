@@ -252,14 +252,15 @@ package actor ShardWorker {
   package func status() -> [ShardStatus] {
     let recovering = expected.values.map {
       ShardStatus(
-        shard: $0.term.shard, state: "recovering", epoch: $0.term.epoch, sequence: 0,
+        shard: $0.term.shard, state: ShardState.recovering.rawValue, epoch: $0.term.epoch,
+        sequence: 0,
         counts: ShardCounts())
     }
     return recovering
       + held.compactMap { shard in
         shard.map {
           ShardStatus(
-            shard: $0.term.shard, state: $0.name, epoch: $0.term.epoch,
+            shard: $0.term.shard, state: $0.shown.rawValue, epoch: $0.term.epoch,
             sequence: $0.pipeline.lastSequence, counts: $0.machine.counts)
         }
       }

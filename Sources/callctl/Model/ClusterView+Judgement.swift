@@ -14,7 +14,7 @@ extension ClusterView {
   }
 
   private mutating func judgeNodes(_ now: [NodeStatus]) {
-    if !now.contains(where: { $0.edge != nil && $0.state == "serving" }) {
+    if !now.contains(where: { $0.edge != nil && $0.isServing }) {
       problems.append("No edge serves: devices cannot connect. Start one with: callnode edge")
     }
     if !now.contains(where: { $0.coordinator != nil }) {
@@ -41,7 +41,7 @@ extension ClusterView {
     }
     let servers = now.map { (version: $0.bus.serverVersion, address: $0.bus.server) }
     if let advisory = StoreVersion.advisory(servers) { notes.append(advisory) }
-    for status in now where status.state != "serving" {
+    for status in now where !status.isServing {
       notes.append("\(status.node) is \(ShownState.of(status)).")
     }
   }

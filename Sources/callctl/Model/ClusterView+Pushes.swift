@@ -9,34 +9,34 @@ extension ClusterView {
   mutating func addPushes(
     _ now: [NodeStatus], before: [Identity: NodeStatus], seconds: Double
   ) {
-    let time = self.seconds == nil ? now.map(\.uptimeSeconds).max() ?? 0 : seconds
+    let isOneSample = rates.overSeconds == nil
+    var depths: [String: Int] = [:]
+    let time = isOneSample ? now.map(\.uptimeSeconds).max() ?? 0 : seconds
     for status in now {
-      guard let push = status.push else { continue }
+      guard let gateway = status.push else { continue }
       let past = before[Identity(status)]?.push
-      for pool in push.pools {
+      for pool in gateway.pools {
         let pastPool = past?.pools.first { $0.name == pool.name }
         for (outcome, count) in pool.outcomes {
-          pushOutcomes[outcome, default: 0].add(count)
-          if self.seconds != nil, past == nil { continue }
+          push.outcomes[outcome, default: 0].add(count)
+          if !isOneSample, past == nil { continue }
           let grown = Self.grown(count, pastPool?.outcomes[outcome])
-          if time > 0.001 { pushRates[outcome, default: 0] += grown / time }
+          if time > 0.001 { push.outcomesPerSecond[outcome, default: 0] += grown / time }
         }
       }
-      if pushQueue == nil {
-        for lane in push.lanes {
-          guard let depth = lane.depth else { continue }
-          unaskedQueue[lane.lane] = max(unaskedQueue[lane.lane] ?? 0, depth)
-        }
+      for lane in gateway.lanes {
+        if let depth = lane.depth { depths[lane.lane] = max(depths[lane.lane] ?? 0, depth) }
       }
     }
-    if pushQueue == nil, !unaskedQueue.isEmpty { pushQueue = unaskedQueue }
+    // Nobody asked the queue: the gateways report its depths, where there are any.
+    if push.queue == nil, !depths.isEmpty { push.queue = depths }
   }
 
   mutating func judgePushes(_ now: [NodeStatus], before: [Identity: NodeStatus]) {
     let served = Set(
-      now.filter { $0.state == "serving" }.flatMap { $0.push?.lanes.map(\.lane) ?? [] })
+      now.filter { $0.isServing }.flatMap { $0.push?.lanes.map(\.lane) ?? [] })
     for lane in Self.pushLanes {
-      let depth = pushQueue?[lane] ?? 0
+      let depth = push.queue?[lane] ?? 0
       guard depth > 0, !served.contains(lane) else { continue }
       problems.append(
         "\(depth) push \(depth == 1 ? "job waits" : "jobs wait") in \(lane), which no gateway "
@@ -75,8 +75,8 @@ extension ClusterView {
   }
 
   private mutating func judgePools(_ now: NodeStatus, _ before: NodeStatus?) {
-    guard let push = now.push, let past = before?.push else { return }
-    for pool in push.pools {
+    guard let gateway = now.push, let past = before?.push else { return }
+    for pool in gateway.pools {
       let former = past.pools.first { $0.name == pool.name }
       let bad = ["rejected", "failed"].reduce(0) {
         $0 + Self.grown(pool.outcomes[$1], former?.outcomes[$1])
@@ -87,13 +87,13 @@ extension ClusterView {
         "\(Figures.whole(bad)) of \(Figures.whole(bad + good)) pushes of \(pool.name) at \(now.node) were not sent just "
           + "now" + (pool.lastError.map { ": \($0)" } ?? "") + ". See its log.")
     }
-    let turned = Self.grown(push.counts["turnedAway"], past.counts["turnedAway"])
+    let turned = Self.grown(gateway.counts["turnedAway"], past.counts["turnedAway"])
     if turned > 0 {
       notes.append(
         "\(now.node) turned \(Figures.whole(turned)) push jobs away for a moment: a provider is slow, or one "
           + "gateway more is needed.")
     }
-    let lost = Self.grown(push.counts["reportsGivenUp"], past.counts["reportsGivenUp"])
+    let lost = Self.grown(gateway.counts["reportsGivenUp"], past.counts["reportsGivenUp"])
     if lost > 0 {
       notes.append(
         "\(Figures.whole(lost)) reports of \(now.node) were not answered by any coordinator: a token that is "

@@ -7,13 +7,13 @@ extension ClusterView {
   mutating func addRates(
     _ now: [NodeStatus], before: [Identity: NodeStatus], seconds: Double
   ) {
-    let time =
-      self.seconds == nil ? now.map(\.uptimeSeconds).max() ?? 0 : seconds
+    let isOneSample = rates.overSeconds == nil
+    let time = isOneSample ? now.map(\.uptimeSeconds).max() ?? 0 : seconds
     guard time > 0.001 else { return }
     var sums = Rates()
     for status in now {
       let past = before[Identity(status)]
-      if self.seconds != nil, past == nil { continue }
+      if !isOneSample, past == nil { continue }
       sums.commands += Self.grown(
         status.coordinator?.commandsTotal, past?.coordinator?.commandsTotal)
       sums.appends += Self.grown(status.coordinator?.appendsTotal, past?.coordinator?.appendsTotal)
@@ -22,7 +22,7 @@ extension ClusterView {
         uniquingKeysWith: { first, _ in first })
       for shard in status.coordinator?.shards ?? [] {
         let pastShard = pastShards[shard.shard].flatMap { $0.epoch == shard.epoch ? $0 : nil }
-        if self.seconds != nil, pastShard == nil { continue }
+        if !isOneSample, pastShard == nil { continue }
         sums.callsPlaced += Self.grown(shard.callsPlacedTotal, pastShard?.callsPlacedTotal)
         sums.callsAnswered += Self.grown(shard.callsAnsweredTotal, pastShard?.callsAnsweredTotal)
         sums.callsEnded += Self.grown(shard.callsEndedTotal, pastShard?.callsEndedTotal)
@@ -35,7 +35,7 @@ extension ClusterView {
       callsPlaced: sums.callsPlaced / time, callsAnswered: sums.callsAnswered / time,
       callsEnded: sums.callsEnded / time, commands: sums.commands / time,
       deliveries: sums.deliveries / time, deliveryRepeats: sums.deliveryRepeats / time,
-      appends: sums.appends / time)
+      appends: sums.appends / time, overSeconds: rates.overSeconds)
   }
 
   static func grown(_ now: UInt64?, _ before: UInt64?) -> Double {

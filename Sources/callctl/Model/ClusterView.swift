@@ -2,12 +2,19 @@ package import CallTelemetry
 
 /// What all nodes said of themselves, put together: pure, so that it can be tested.
 package struct ClusterView: Sendable, Equatable {
-  package struct Node: Sendable, Equatable {
-    package var status: NodeStatus
-    /// Of one core; since the node's start where there is no earlier sample.
+  package struct Node: Sendable, Equatable, Encodable {
+    /// Of one core; since the node's start without an earlier sample.
     package var cpuPercent: Double
+    package var status: NodeStatus
   }
-  package struct Rates: Sendable, Equatable {
+  package struct Calls: Sendable, Equatable, Encodable {
+    package var placed = 0
+    package var ringing = 0
+    package var answered = 0
+    package var endedKept = 0
+  }
+  /// Per second.
+  package struct Rates: Sendable, Equatable, Encodable {
     package var callsPlaced = 0.0
     package var callsAnswered = 0.0
     package var callsEnded = 0.0
@@ -15,50 +22,55 @@ package struct ClusterView: Sendable, Equatable {
     package var deliveries = 0.0
     package var deliveryRepeats = 0.0
     package var appends = 0.0
+    /// The time between the two samples; nil: since the nodes' start.
+    package var overSeconds: Double?
+  }
+  /// Of the slowest node each: percentiles of several nodes cannot be added up.
+  package struct Latency: Sendable, Equatable, Encodable {
+    package var command: LatencySummary?
+    package var append: LatencySummary?
+    package var ring: LatencySummary?
+    /// How long shards were silent when they were handed over.
+    package var handover: LatencySummary?
+    /// How long shards were silent when their owner was lost.
+    package var takeover: LatencySummary?
+  }
+  package struct Journal: Sendable, Equatable, Encodable {
+    package var messages: UInt64 = 0
+    package var bytes: UInt64 = 0
+    package var appendsTotal: UInt64 = 0
+    package var appendsRefusedTotal: UInt64 = 0
+    package var appendsUnknownTotal: UInt64 = 0
+  }
+  package struct Push: Sendable, Equatable, Encodable {
+    /// Jobs in the work queue, by lane; nil: not known.
+    package var queue: [String: Int]?
+    /// Of all gateways since their start.
+    package var outcomes: [String: UInt64] = [:]
+    package var outcomesPerSecond: [String: Double] = [:]
   }
 
   package var nodes: [Node] = []
   package var shardCount = 0
   /// By shard: the nodes that serve it.
   package var owners: [[String]] = []
-  /// Shards that a node has claimed and is reading back.
+  /// Shards that a node has claimed and is recovering.
   package var recovering: Set<Int> = []
-  /// Shards of which a node cannot read what the store has, with what it says of them.
+  /// Shards whose stored records a node cannot read, with its explanation.
   package var stopped: [Int: StoppedShard] = [:]
-  package var placed = 0
-  package var ringing = 0
-  package var answered = 0
-  package var endedKept = 0
+  package var calls = Calls()
   package var connections = 0
   package var sessions = 0
   package var registrations = 0
-  /// Per second.
   package var rates = Rates()
-  /// Between the two samples; nil where the rates are those since the nodes' start.
-  package var seconds: Double?
-  /// Of the slowest node each: percentiles of several nodes cannot be added up.
-  package var appendLatency: LatencySummary?
-  package var commandLatency: LatencySummary?
-  package var ringLatency: LatencySummary?
-  /// For how long shards were silent when they were handed over, and when their owner was lost.
-  package var handoverPause: LatencySummary?
-  package var takeoverPause: LatencySummary?
-  package var journalMessages: UInt64 = 0
-  package var journalBytes: UInt64 = 0
-  package var appendsTotal: UInt64 = 0
-  package var appendsRefusedTotal: UInt64 = 0
-  package var appendsUnknownTotal: UInt64 = 0
-  /// Jobs in the work queue, by lane; nil: not known.
-  package var pushQueue: [String: Int]?
-  var unaskedQueue: [String: Int] = [:]
-  /// Of all gateways, by outcome, since their start; and per second.
-  package var pushOutcomes: [String: UInt64] = [:]
-  package var pushRates: [String: Double] = [:]
+  package var latency = Latency()
+  package var journal = Journal()
+  package var push = Push()
   package var busReconnects: UInt64 = 0
   package var busDropped: UInt64 = 0
-  /// What makes the cluster degraded, each with what to do.
+  /// Why the cluster is degraded, each with what to do.
   package var problems: [String] = []
-  /// What an operator may want to know and need not do anything about.
+  /// Facts that need no action.
   package var notes: [String] = []
 
   package var isHealthy: Bool { problems.isEmpty }
@@ -68,6 +80,11 @@ package struct ClusterView: Sendable, Equatable {
     }
   }
   package var contested: [Int] { owners.indices.filter { owners[$0].count > 1 } }
+  var served: Int { owners.count { !$0.isEmpty } }
+  /// The number of shards of each owner.
+  var byOwner: [String: Int] {
+    owners.joined().reduce(into: [:]) { $0[$1, default: 0] += 1 }
+  }
 
   /// - Parameters:
   ///   - earlier: an earlier sample, for rates and CPU.
@@ -79,15 +96,15 @@ package struct ClusterView: Sendable, Equatable {
     pushQueue: [String: Int]? = nil,
     wallSeconds: Int64 = CalendarTime.nowMilliseconds() / 1000
   ) {
-    self.pushQueue = pushQueue
-    self.seconds = earlier == nil ? nil : seconds
+    push.queue = pushQueue
+    rates.overSeconds = earlier == nil ? nil : seconds
     let before = Dictionary(
       (earlier ?? []).map { (Identity($0), $0) }, uniquingKeysWith: { first, _ in first })
     nodes = now.map { status in
       let past = before[Identity(status)]
       let cpu = status.cpuSeconds - (past?.cpuSeconds ?? 0)
       let time = past == nil ? status.uptimeSeconds : seconds
-      return Node(status: status, cpuPercent: time > 0.001 ? max(0, min(cpu / time * 100, 1e6)) : 0)
+      return Node(cpuPercent: time > 0.001 ? max(0, min(cpu / time * 100, 1e6)) : 0, status: status)
     }
     shardCount = now.map(\.shardCount).max() ?? 0
     owners = Array(repeating: [], count: max(0, shardCount))
@@ -116,32 +133,31 @@ package struct ClusterView: Sendable, Equatable {
     if let edge = status.edge {
       connections.add(edge.connections)
       sessions.add(edge.sessions)
-      commandLatency = Self.slower(commandLatency, edge.commandLatency)
-      ringLatency = Self.slower(ringLatency, edge.ringLatency)
+      latency.command = Self.slower(latency.command, edge.commandLatency)
+      latency.ring = Self.slower(latency.ring, edge.ringLatency)
     }
     guard let coordinator = status.coordinator else { return }
-    appendLatency = Self.slower(appendLatency, coordinator.appendLatency)
-    handoverPause = Self.slower(handoverPause, coordinator.handoverPause)
-    takeoverPause = Self.slower(takeoverPause, coordinator.takeoverPause)
-    appendsTotal.add(coordinator.appendsTotal)
-    appendsRefusedTotal.add(coordinator.appendsRefusedTotal)
-    appendsUnknownTotal.add(coordinator.appendsUnknownTotal)
-    journalMessages = max(journalMessages, coordinator.journalMessages)
-    journalBytes = max(journalBytes, coordinator.journalBytes)
+    latency.append = Self.slower(latency.append, coordinator.appendLatency)
+    latency.handover = Self.slower(latency.handover, coordinator.handoverPause)
+    latency.takeover = Self.slower(latency.takeover, coordinator.takeoverPause)
+    journal.appendsTotal.add(coordinator.appendsTotal)
+    journal.appendsRefusedTotal.add(coordinator.appendsRefusedTotal)
+    journal.appendsUnknownTotal.add(coordinator.appendsUnknownTotal)
+    journal.messages = max(journal.messages, coordinator.journalMessages)
+    journal.bytes = max(journal.bytes, coordinator.journalBytes)
     for shard in coordinator.stopped ?? [] { stopped[shard.shard] = shard }
     for shard in coordinator.shards {
-      placed.add(shard.placed)
-      ringing.add(shard.ringing)
-      answered.add(shard.answered)
-      endedKept.add(shard.endedKept)
+      calls.placed.add(shard.placed)
+      calls.ringing.add(shard.ringing)
+      calls.answered.add(shard.answered)
+      calls.endedKept.add(shard.endedKept)
       registrations.add(shard.registrations)
       guard owners.indices.contains(shard.shard) else { continue }
-      switch shard.state {
-      case "recovering": recovering.insert(shard.shard)
+      switch ShardState(rawValue: shard.state) {
+      case .recovering: recovering.insert(shard.shard)
       // Nobody serves it, though a node tries.
-      case "stopped": continue
-      default:
-        owners[shard.shard].append(status.node)
+      case .stopped: continue
+      case .serving, .releasing, nil: owners[shard.shard].append(status.node)
       }
     }
   }

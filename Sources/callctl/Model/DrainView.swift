@@ -44,8 +44,8 @@ package struct DrainView: Sendable, Equatable {
       return .ambiguous(max(processes, named.count))
     }
     if force { return nil }
-    let others = statuses.filter { $0.node != node && $0.state == "serving" }
-    for status in named where status.state == "serving" {
+    let others = statuses.filter { $0.node != node && $0.isServing }
+    for status in named where status.isServing {
       if !others.contains(where: { $0.role == status.role }) { return .last(what: status.role) }
     }
     return nil
@@ -55,19 +55,21 @@ package struct DrainView: Sendable, Equatable {
 
   /// Those that it still has to hand over: what it cannot read it does not hold.
   package var shards: Int {
-    nodes.reduce(0) { $0 + ($1.coordinator?.shards.count { $0.state != "stopped" } ?? 0) }
+    nodes.reduce(0) { $0 + ($1.coordinator?.shardsHeld ?? 0) }
   }
 
   /// The node gave everything up; true also when it has ended.
-  package var isDrained: Bool { nodes.allSatisfy { ShownState.of($0) == "drained" } }
+  package var isDrained: Bool {
+    nodes.allSatisfy { ShownState.of($0) == NodePhase.drained.rawValue }
+  }
 
-  package var isServing: Bool { nodes.allSatisfy { $0.state == "serving" } }
+  package var isServing: Bool { nodes.allSatisfy { $0.isServing } }
 
   /// `draining`, `drained`, …; of two roles the one that is less far.
   package var state: String {
     if nodes.isEmpty { return "ended" }
     let states = nodes.map(ShownState.of)
-    return states.first { $0 != "drained" } ?? "drained"
+    return states.first { $0 != NodePhase.drained.rawValue } ?? NodePhase.drained.rawValue
   }
 
   /// `1200 sessions, 12 shards left`.
@@ -87,10 +89,8 @@ package struct DrainView: Sendable, Equatable {
 package enum ShownState {
   /// A node that leaves is draining until it holds nothing any more.
   package static func of(_ status: NodeStatus) -> String {
-    guard status.state == "leaving" else { return status.state }
-    if let coordinator = status.coordinator {
-      return coordinator.shards.contains { $0.state != "stopped" } ? "draining" : "drained"
-    }
-    return (status.edge?.sessions ?? 0) > 0 ? "draining" : "drained"
+    guard NodePhase(rawValue: status.state) == .leaving else { return status.state }
+    let left = status.coordinator?.shardsHeld ?? status.edge?.sessions ?? 0
+    return (left > 0 ? NodePhase.draining : .drained).rawValue
   }
 }

@@ -4,7 +4,7 @@ internal import CallTelemetry
 enum PushText {
   static func lines(_ view: ClusterView) -> [String] {
     let gateways = view.nodes.filter { $0.status.push != nil }
-    let waits = view.pushQueue?.values.contains { $0 > 0 } ?? false
+    let waits = view.push.queue?.values.contains { $0 > 0 } ?? false
     guard !gateways.isEmpty || waits else { return [] }
     var lines = ["", "Push queue  " + queue(view), "Pushes      " + outcomes(view)]
     var rows = [
@@ -21,7 +21,7 @@ enum PushText {
             Figures.safe(pool.name), Figures.safe(node.status.node), Figures.safe(pool.lane),
             "\(pool.inFlight)", "\(pool.waiting)", "\(pool.connected)",
           ]
-            + ["accepted", "tokenGone", "rejected", "failed", "expired"].map {
+            + ClusterView.pushOutcomeNames.map {
               "\(pool.outcomes[$0] ?? 0)"
             }
             + [pool.p50, pool.p99].map { $0 == 0 ? "-" : Figures.latency(microseconds: $0) })
@@ -37,15 +37,17 @@ enum PushText {
   }
 
   private static func queue(_ view: ClusterView) -> String {
-    guard let queue = view.pushQueue else { return "not known" }
+    guard let queue = view.push.queue else { return "not known" }
     let parts = ClusterView.pushLanes.compactMap { lane in queue[lane].map { "\(lane) \($0)" } }
     return parts.isEmpty ? "empty" : parts.joined(separator: ", ")
   }
 
   private static func outcomes(_ view: ClusterView) -> String {
     let parts = ClusterView.pushOutcomeNames.compactMap { name -> String? in
-      guard let total = view.pushOutcomes[name], total > 0 || name == "accepted" else { return nil }
-      return "\(total) \(name) (\(Figures.rate(view.pushRates[name] ?? 0))/s)"
+      guard let total = view.push.outcomes[name], total > 0 || name == "accepted" else {
+        return nil
+      }
+      return "\(total) \(name) (\(Figures.rate(view.push.outcomesPerSecond[name] ?? 0))/s)"
     }
     return parts.isEmpty ? "none yet" : parts.joined(separator: ", ")
   }

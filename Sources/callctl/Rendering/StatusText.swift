@@ -67,18 +67,17 @@ package enum StatusText {
   }
 
   private static func facts(_ view: ClusterView) -> [String] {
-    let served = view.owners.count { !$0.isEmpty }
-    let span = view.seconds == nil ? "since start" : "now"
+    let span = view.rates.overSeconds == nil ? "since start" : "now"
     let repeats =
       view.rates.deliveries > 0 ? view.rates.deliveryRepeats / view.rates.deliveries * 100 : 0
     let connected = view.nodes.count { $0.status.bus.connected }
     return Columns.render(
       [
-        ["Shards", "\(served) of \(view.shardCount) have an owner\(owners(view))"],
+        ["Shards", "\(view.served) of \(view.shardCount) have an owner\(owners(view))"],
         [
           "Calls",
-          "\(view.placed) placed, \(view.ringing) ringing, \(view.answered) answered; "
-            + "\(view.endedKept) ended and remembered",
+          "\(view.calls.placed) placed, \(view.calls.ringing) ringing, \(view.calls.answered) answered; "
+            + "\(view.calls.endedKept) ended and remembered",
         ],
         [
           "Devices",
@@ -97,9 +96,9 @@ package enum StatusText {
         ],
         [
           "Journal",
-          "\(view.journalMessages) records, \(Figures.bytes(view.journalBytes)); "
+          "\(view.journal.messages) records, \(Figures.bytes(view.journal.bytes)); "
             + "\(Figures.rate(view.rates.appends)) appends/s; "
-            + "\(view.appendsRefusedTotal) refused and \(view.appendsUnknownTotal) without answer "
+            + "\(view.journal.appendsRefusedTotal) refused and \(view.journal.appendsUnknownTotal) without answer "
             + "since start",
         ],
         [
@@ -111,16 +110,17 @@ package enum StatusText {
   }
 
   private static func owners(_ view: ClusterView) -> String {
-    var counts: [String: Int] = [:]
-    for owner in view.owners.joined() { counts[owner, default: 0] += 1 }
-    let parts = counts.sorted { $0.key < $1.key }.map { "\(Figures.safe($0.key)) \($0.value)" }
+    let parts = view.byOwner.sorted { $0.key < $1.key }.map {
+      "\(Figures.safe($0.key)) \($0.value)"
+    }
     return parts.isEmpty ? "" : ": " + parts.joined(separator: ", ")
   }
 
   private static func latencies(_ view: ClusterView) -> [String] {
     let known: [(String, LatencySummary?)] = [
-      ("command", view.commandLatency), ("append", view.appendLatency), ("ring", view.ringLatency),
-      ("hand-over", view.handoverPause), ("take-over", view.takeoverPause),
+      ("command", view.latency.command), ("append", view.latency.append),
+      ("ring", view.latency.ring),
+      ("hand-over", view.latency.handover), ("take-over", view.latency.takeover),
     ]
     var rows = [["Latency", "p50", "p90", "p99", "max", "count"]]
     for case (let name, let summary?) in known where summary.count > 0 {
