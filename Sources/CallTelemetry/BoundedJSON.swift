@@ -1,16 +1,16 @@
 internal import FoundationEssentials
 
-/// Decodes JSON of strangers: of providers, of nodes, and of whoever asks nodes over the bus.
+/// Decodes untrusted JSON: of providers, of nodes, and of clients that query nodes over the bus.
 ///
 /// FoundationEssentials' decoder (of Swift 6.3) traps on a text that ends 512 arrays or objects deep,
 /// so text that goes deeper than anything here needs never reaches it. The decoder takes UTF-16 and
 /// UTF-32 as well, in which brackets and quotes are found otherwise: only UTF-8 reaches it, which is all
 /// that RFC 8259 (8.1) allows.
 package enum BoundedJSON {
-  /// Objects and arrays within each other.
+  /// The deepest nesting of objects and arrays.
   package static let depthMaximum = 64
 
-  /// nil for what is too long, too deep, or not a `Value`.
+  /// Returns nil for text that is too long, too deep, or not a `Value`.
   package static func decode<Value: Decodable>(
     _ type: Value.Type = Value.self, _ bytes: [UInt8], bytesMax: Int = 65_536
   ) -> Value? {
@@ -18,7 +18,7 @@ package enum BoundedJSON {
     return try? read(type, bytes)
   }
 
-  /// For whoever says what is wrong, and looks at the length.
+  /// For callers that report errors, and limit the length themselves.
   /// - Throws: `DecodingError`.
   package static func read<Value: Decodable>(
     _ type: Value.Type = Value.self, _ bytes: [UInt8]

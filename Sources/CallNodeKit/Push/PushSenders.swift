@@ -120,7 +120,8 @@ struct PushSenders: Sendable {
 
   private struct Unreadable: Error, CustomStringConvertible { var description: String }
 
-  /// What cannot be read is named; what was read is not.
+  /// The error names the file, never its content.
+  /// - Throws: `Unreadable`.
   private static func text(_ path: String, _ name: String) throws -> String {
     guard let data = try? Data(contentsOf: URL(filePath: path)), data.count <= 1 << 20,
       let text = String(data: data, encoding: .utf8)
@@ -136,7 +137,7 @@ struct PushSenders: Sendable {
     ])
   }
 
-  /// Reads every key, and speaks to nobody: a sender for Apple would connect at once.
+  /// Reads every key without connecting: a sender for Apple would connect at once.
   /// - Throws: `ConfigurationError`.
   static func check(
     _ providers: PushProviders, clock: ClusterClock, logger: Logger

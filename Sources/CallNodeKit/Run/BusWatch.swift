@@ -4,32 +4,31 @@ internal import Logging
 internal import ServiceLifecycle
 internal import Synchronization
 
-/// Ends a node whose bus is over for good.
+/// Ends a node whose bus is closed for good.
 ///
-/// A connection that breaks comes back by itself, however long that takes. But the library gives one up
-/// when the server refuses it twice, as it does once the credentials have changed. A node that stays
-/// then hears nothing and says nothing, and looks as if it lived: better that it ends, with a word for
-/// the operator, and is started again by whoever watches it.
+/// The library reconnects for as long as it takes, but gives up when the server refuses the node twice, as it
+/// does once the credentials have changed. The node would then run on, cut off from the cluster. It ends
+/// with an error for the operator, and its supervisor starts it again.
 package final class BusWatch: Service {
   private let closed = Inbox<Never>(capacity: 1)
   /// What the bus reported last.
   private let reason = Mutex("")
   private let report: @Sendable (_ reason: String) -> Void
 
-  /// - Parameter report: hears why the node ends.
+  /// - Parameter report: is called with why the node ends.
   package init(report: @escaping @Sendable (_ reason: String) -> Void) { self.report = report }
 
-  /// The bus complains; it may go on.
+  /// The bus reports an error; it may recover.
   package func failed(_ text: String) { reason.withLock { $0 = text } }
 
   /// The bus is closed, by the node itself or for good.
   package func hasClosed() { closed.close() }
 
-  /// - Throws: `StartError` where the bus is closed before the node is asked to go.
+  /// - Throws: `StartError` where the bus is closed before the node shuts down.
   package func run() async throws {
     do {
-      let goes: Void? = try await closed.unlessClosed { try await gracefulShutdown() }
-      guard goes == nil, closed.isClosed else { return }
+      let isShutDown: Void? = try await closed.unlessClosed { try await gracefulShutdown() }
+      guard isShutDown == nil, closed.isClosed else { return }
     } catch is CancellationError {
       return
     }

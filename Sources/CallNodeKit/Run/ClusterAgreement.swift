@@ -1,8 +1,8 @@
 package import CallBus
 internal import CallWire
 
-/// What is fixed for the life of a cluster is decided once, by its first coordinator, and kept in the
-/// bus: users would be looked for in the wrong shards if two nodes counted differently.
+/// The number of shards, which the first coordinator of a cluster decides and stores in the bus. It is fixed
+/// for the life of the cluster: nodes that disagree would look for users in the wrong shards.
 package enum ClusterAgreement {
   package static let standardShardCount = 64
   package static let key = "cluster"
@@ -20,7 +20,7 @@ package enum ClusterAgreement {
 
     package var description: String {
       """
-      cluster "\(cluster)" was created with \(agreed) shards, this node is told \(wanted).
+      cluster "\(cluster)" was created with \(agreed) shards, this node is set to \(wanted).
         The number is fixed for the life of a cluster, since it decides where each user's calls \
       and registrations are.
         Leave shardCount out or set it to \(agreed) (--shard-count, CALLMESH_SHARD_COUNT, or the \
@@ -33,8 +33,8 @@ package enum ClusterAgreement {
     package var description: String
   }
 
-  /// The cluster's count, as it was decided; nil while nobody has.
-  /// - Parameter wanted: what this node was told; nil takes what the cluster has.
+  /// Returns the cluster's number of shards; nil while nobody has decided.
+  /// - Parameter wanted: this node's setting; nil accepts any.
   /// - Throws: `Mismatch`, `Unusable`, or what the bucket throws.
   package static func read(_ bucket: some KeyValueBucket, wanted: Int?, cluster: String)
     async throws -> Int?
@@ -57,7 +57,7 @@ package enum ClusterAgreement {
     return agreed
   }
 
-  /// The same; where nothing is decided yet, `wanted` or the standard becomes it. For coordinators.
+  /// As `read`; where nothing is decided yet, decides on `wanted` or the default. For coordinators.
   /// - Throws: `BusError.notReady`, too, where the record can neither be read nor written yet.
   package static func settle(_ bucket: some KeyValueBucket, wanted: Int?, cluster: String)
     async throws -> Int
@@ -80,8 +80,8 @@ package enum ClusterAgreement {
     throw BusError.notReady("the record \"\(key)\" in the bucket \(cluster)-config: \(last)")
   }
 
-  /// The same; where nothing is decided yet, waits until a coordinator has. For edges, which must
-  /// not decide what they know nothing of.
+  /// As `read`; waits until a coordinator has decided. For edges, which do not decide.
+  /// - Throws: as `read`.
   package static func await(
     _ bucket: some KeyValueBucket, wanted: Int?, cluster: String, waits: @Sendable () -> Void
   ) async throws -> Int {
@@ -92,7 +92,7 @@ package enum ClusterAgreement {
     defer { watch.cancel() }
     while true {
       if let agreed = try await read(bucket, wanted: wanted, cluster: cluster) { return agreed }
-      // Also without word from the watch now and then: it may have been lost with a connection.
+      // Polls as well: a notification of the watch may be lost with a connection.
       _ = await seen.next(until: .now + .seconds(2))
       try Task.checkCancellation()
     }

@@ -6,7 +6,7 @@
   internal import Darwin
 #endif
 
-/// How many files and sockets this process may have open, and how many of them connections may be.
+/// The limit of open files of this process, and how many of them may be connections.
 package struct DescriptorLimit: Equatable {
   /// The soft limit (`ulimit -n`, `LimitNOFILE`).
   package var files: Int
@@ -15,7 +15,7 @@ package struct DescriptorLimit: Equatable {
 
   /// For the connection to NATS, logs, the operators' port, files that are read again, and libraries.
   package static let reserve = 64
-  /// Of each event loop: its queue, its wake-up and its timer, and refused connections that are told why
+  /// For each event loop: its queue, its wake-up and its timer, and refused connections that get a reason
   /// (`PeerLimits.refusalsToldPerLoop`).
   package static let perLoop = 20
 

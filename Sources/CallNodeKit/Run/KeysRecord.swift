@@ -5,8 +5,8 @@ internal import CallWire
 internal import Logging
 internal import Synchronization
 
-/// Keys that the cluster makes for itself: 32 random bytes, written by the first coordinator, in buckets that those
-/// alone may read who need them. Nodes follow the records, so that a new key in front is in force everywhere at once.
+/// Keys that the cluster generates: 32 random bytes, written by the first coordinator, in buckets that only the roles
+/// that need them may read. Nodes watch the records, so that a new first key takes effect everywhere at once.
 package enum KeysRecord {
   /// For what pushes allow: coordinators and gateways follow them. In the version before they were in the
   /// configuration's bucket, under the same name.
@@ -16,8 +16,9 @@ package enum KeysRecord {
   /// For session tickets; coordinators alone may read them.
   package static let tickets = "keys"
 
-  /// Sees that there is a record. Of several nodes that make one, one wins.
-  /// - Parameter former: what the record is to hold; nil: new keys.
+  /// Creates the record unless it exists. Of several nodes that create one, one wins.
+  /// - Parameter former: the record's content; nil: new keys.
+  /// - Throws: `BusError` where the record can neither be read nor written.
   package static func ensure(
     _ key: String, in bucket: some KeyValueBucket, former: [UInt8]? = nil
   ) async throws {

@@ -13,8 +13,8 @@ internal import UnixSignals
   internal import Darwin
 #endif
 
-/// What SIGTERM and SIGINT ask of a process over its whole life: while it starts, to leave that; once
-/// it serves, to end in good order; a second time, not to wait for that.
+/// Handles SIGTERM and SIGINT over a process's whole life. The first signal cancels the start, or shuts a
+/// serving node down gracefully; the second exits at once.
 final class SignalWatch: Sendable {
   /// Closed with the first signal.
   private let asked = Inbox<Never>(capacity: 1)
@@ -23,7 +23,8 @@ final class SignalWatch: Sendable {
 
   private init(_ logger: Logger) { self.logger = logger }
 
-  /// Runs `body` to its end, and hears signals meanwhile.
+  /// Runs `body` to its end, and handles signals meanwhile.
+  /// - Throws: what `body` throws.
   static func run(
     logger: Logger, _ body: @Sendable @escaping (SignalWatch) async throws -> Void
   ) async throws {
@@ -35,7 +36,7 @@ final class SignalWatch: Sendable {
         return true
       }
       tasks.addTask {
-        await watch.hear(signals)
+        await watch.handle(signals)
         return false
       }
       while let isBody = try await tasks.next() {
@@ -45,8 +46,9 @@ final class SignalWatch: Sendable {
     }
   }
 
-  /// Runs a part of the start; cancels it with the first signal.
+  /// Runs a part of the start; the first signal cancels it.
   /// - Returns: nil where a signal came first.
+  /// - Throws: what `body` throws.
   func unlessAsked<Value: Sendable>(
     _ body: @Sendable @escaping () async throws -> Value
   ) async throws -> Value? {
@@ -54,7 +56,8 @@ final class SignalWatch: Sendable {
   }
 
   /// Runs services until they end, or a signal has ended them.
-  /// - Parameter longest: how long a graceful shutdown may take before its rest is cancelled.
+  /// - Parameter longest: how long a graceful shutdown may take before the services are cancelled.
+  /// - Throws: what a service throws.
   func serve(_ services: [any Service], longest: Duration) async throws {
     var configuration = ServiceGroupConfiguration(
       services: services.map {
@@ -77,7 +80,7 @@ final class SignalWatch: Sendable {
     }
   }
 
-  private func hear(_ signals: UnixSignalsSequence) async {
+  private func handle(_ signals: UnixSignalsSequence) async {
     for await signal in signals {
       if asked.isClosed {
         logger.warning("second signal: ending at once", metadata: .keys([.signal: "\(signal)"]))

@@ -6,8 +6,8 @@ internal import Logging
 internal import NIOHTTP1
 internal import Synchronization
 
-/// A node that has to wait before it can serve: it says so in the log, and at its operators' port to whoever
-/// asks whether it lives and is ready. What is waited for tells it why.
+/// Reports that a node has to wait before it can serve: in the log, and on its operators' port, which answers
+/// `/healthz` and `/readyz` meanwhile.
 final class StartWait: Sendable {
   private struct State {
     var reason = ""

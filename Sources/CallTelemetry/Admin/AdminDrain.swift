@@ -1,9 +1,9 @@
 /// Body of the orders `drain` and `resume`, as JSON: `{"node":"edge-1","action":"drain"}`. Every node
-/// hears it; the one that is named answers, with an `OrderAnswer`. `callnode all` is two nodes of one name:
-/// both do as they are told, and both answer.
+/// receives it; the one that it names answers with an `OrderAnswer`. `callnode all` is two nodes of one name:
+/// both obey, and both answer.
 public struct DrainRequest: Codable, Sendable, Equatable {
   public enum Action: String, Codable, Sendable, CaseIterable {
-    /// Give devices or shards up, and stay.
+    /// Give up devices or shards, and stay.
     case drain
     /// Serve again.
     case resume

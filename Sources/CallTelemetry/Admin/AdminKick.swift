@@ -1,12 +1,11 @@
-/// Body of the order `kick`, as JSON: `{"app":"demo","user":"ann"}`. Every edge hears it, ends the
-/// sessions that it has of the user, and answers with a `KickAnswer`.
+/// Body of the order `kick`, as JSON: `{"app":"demo","user":"ann"}`. Every edge receives it, ends the
+/// user's sessions, and answers with a `KickAnswer`.
 public struct KickRequest: Codable, Sendable, Equatable {
   public var app: String
   public var user: String
   /// nil: all devices of the user.
   public var device: String?
-  /// Where the user's tokens were revoked: until when, in seconds since 1970. Then sessions end whose
-  /// tokens were issued by then, and no others.
+  /// For a revocation, its time in seconds since 1970: only sessions end whose tokens were issued by then.
   public var revokedAtSeconds: Int64?
 
   public init(app: String, user: String, device: String? = nil, revokedAtSeconds: Int64? = nil) {

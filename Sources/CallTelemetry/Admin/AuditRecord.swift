@@ -1,15 +1,15 @@
 internal import FoundationEssentials
 
-/// What stays of an operator's order, as JSON in the stream `<cluster>-audit`.
+/// The record of an operator's order, as JSON in the stream `<cluster>-audit`.
 public struct AuditRecord: Codable, Sendable, Equatable {
   public var atMilliseconds: Int64
-  /// Whose user of NATS gave it: the subject says so, and NATS lets nobody else use that one.
+  /// The operator's NATS user. It is part of the subject, which NATS lets only that user publish to.
   public var operatorName: String
   /// Such as `drain`.
   public var order: String
-  /// What it is about, as the order says.
+  /// The node, user or device that the order names.
   public var about: String
-  /// Who carries it out.
+  /// The node that carries it out.
   public var node: String
   public var role: String
 
@@ -43,7 +43,7 @@ public struct AuditRecord: Codable, Sendable, Equatable {
   }
 }
 
-/// That a node has heard an order. What becomes of it, its status tells.
+/// Acknowledges an order. The node's status shows its progress.
 public struct OrderAnswer: Codable, Sendable, Equatable {
   public var node: String
   public var role: String

@@ -64,7 +64,8 @@ package enum LogLine {
   }
 }
 
-/// The little of JSON that is written by hand.
+/// Escapes text for log lines, metric labels and terminals: besides what JSON requires, also DEL and the C1 control
+/// characters, which terminals act on. Protocols escape with `CallWire.JSONWriter`, which leaves those as they are.
 package enum JSONText {
   /// Text as it stands between the quotes of a JSON string.
   /// - Parameter quotes: whether `"` and `\` are escaped, too; else only control characters are.

@@ -6,7 +6,7 @@
   internal import Darwin
 #endif
 
-/// What this process has used of the machine so far.
+/// This process's use of CPU and memory so far.
 public struct ProcessSample: Sendable, Equatable {
   /// User and system time of all threads, since the process began.
   public var cpuSeconds: Double

@@ -32,8 +32,7 @@ struct AuditCommand: AsyncParsableCommand {
     let records = try await cluster.withCluster { questions in
       try await questions.audit(limit: limit)
     }
-    print(
-      json ? try JSONOutput.text(records) + "\n" : AuditText.render(records), terminator: "")
+    try JSONOutput.print(records, asJSON: json, else: AuditText.render(records))
   }
 }
 

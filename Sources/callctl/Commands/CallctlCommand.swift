@@ -19,7 +19,7 @@ struct CallctlCommand: AsyncParsableCommand {
         callctl kick demo ann               end a user's sessions
         callctl revoke demo ann             and no token counts that was issued until now
         callctl audit                       who ordered what
-        callctl nats-permissions            what NATS lets each role say and hear
+        callctl nats-permissions            what NATS lets each role publish and subscribe to
         callctl keys --app demo             keys for development
         callctl token --app demo --user ann a token to connect with
       """,

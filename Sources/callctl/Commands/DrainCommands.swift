@@ -119,7 +119,7 @@ private struct NodeOrder {
       let done = isDone(view)
       let late = waits.map { $0 < clock.now - start } ?? true
       if done || late {
-        try report(view, done: done, seconds: Self.seconds(clock.now - start))
+        try report(view, done: done, seconds: (clock.now - start) / .seconds(1))
         if waits != nil, !done {
           throw CallctlError.failed("\(request.node) is \(view.state), with \(view.left) left.")
         }
@@ -151,9 +151,5 @@ private struct NodeOrder {
   private func show(_ line: String) {
     print(line)
     fflush(nil)
-  }
-
-  private static func seconds(_ duration: Duration) -> Double {
-    Double(duration.components.seconds) + Double(duration.components.attoseconds) / 1e18
   }
 }

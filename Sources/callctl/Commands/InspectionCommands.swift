@@ -42,14 +42,10 @@ struct CallCommand: AsyncParsableCommand {
       }
       return (report, try await questions.user(app: app, user: callee).first(where: \.found))
     }
-    if json {
-      let output = Output(
-        call: report, why: Explanation.of(report, user: user),
-        whyNobody: Explanation.whyNobody(report, user: user))
-      print(try JSONOutput.text(output))
-    } else {
-      print(CallText.render(report, user: user), terminator: "")
-    }
+    let output = Output(
+      call: report, why: Explanation.of(report, user: user),
+      whyNobody: Explanation.whyNobody(report, user: user))
+    try JSONOutput.print(output, asJSON: json, else: CallText.render(report, user: user))
   }
 
   private struct Output: Encodable {
@@ -88,9 +84,8 @@ struct UserCommand: AsyncParsableCommand {
       }
       return report
     }
-    print(
-      json
-        ? try JSONOutput.text(report) + "\n"
-        : UserText.render(report, now: CalendarTime.nowMilliseconds()), terminator: "")
+    try JSONOutput.print(
+      report, asJSON: json,
+      else: UserText.render(report, now: CalendarTime.nowMilliseconds()))
   }
 }

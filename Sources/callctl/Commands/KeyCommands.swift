@@ -55,9 +55,8 @@ struct TokenCommand: AsyncParsableCommand {
     } catch {
       throw CallctlError.failed("no token could be made: \(error).")
     }
-    print(
-      json
-        ? try JSONOutput.text(Output(token: token, expiresAtSeconds: now + seconds)) : token)
+    try JSONOutput.print(
+      Output(token: token, expiresAtSeconds: now + seconds), asJSON: json, else: token + "\n")
   }
 
   private struct Output: Encodable {

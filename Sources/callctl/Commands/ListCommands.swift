@@ -27,8 +27,7 @@ struct UsersCommand: AsyncParsableCommand {
       try await questions.users(ListQuery(app: app, limit: length.limit))
     }
     let list = MergedList(answers, limit: length.limit)
-    print(
-      json ? try JSONOutput.text(UsersJSON(list)) + "\n" : ListText.users(list), terminator: "")
+    try JSONOutput.print(UsersJSON(list), asJSON: json, else: ListText.users(list))
   }
 }
 
@@ -63,10 +62,9 @@ struct CallsCommand: AsyncParsableCommand {
     }
     let list = MergedList(answers, limit: length.limit)
     let now = CalendarTime.nowMilliseconds()
-    print(
-      json
-        ? try JSONOutput.text(CallsJSON(list, now: now)) + "\n"
-        : ListText.calls(list, now: now, isLive: live), terminator: "")
+    try JSONOutput.print(
+      CallsJSON(list, now: now), asJSON: json,
+      else: ListText.calls(list, now: now, isLive: live))
   }
 }
 

@@ -5,7 +5,8 @@ internal import NATSBus
 struct NATSPermissionsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "nats-permissions",
-    abstract: "Prints what each role may say and hear, for the configuration of NATS servers.",
+    abstract:
+      "Prints what each role may publish and subscribe to, for the configuration of NATS servers.",
     discussion: """
       The servers' configuration includes the file in its authorization; deploy/nats has whole \
       configurations, and the file as it is for a cluster named callmesh with an operator named admin. \

@@ -7,7 +7,7 @@ struct KickCommand: AsyncParsableCommand {
     commandName: "kick",
     abstract: "Ends the sessions of a user, or of one device, on all edges.",
     discussion: """
-      The devices hear the close code 4011 and come back, if they have a good token. To keep \
+      The devices receive the close code 4011 and reconnect, if they have a good token. To keep \
       somebody out, have your server sign no more tokens for the user and run callctl revoke.
 
         callctl kick demo ann
@@ -30,7 +30,7 @@ struct KickCommand: AsyncParsableCommand {
       guard edges > 0 else { throw CallctlError.failed("no edge answers: there are no sessions.") }
       let view = KickView(
         request, try await questions.kick(request, expecting: edges), known: nodes)
-      print(json ? try JSONOutput.text(view) + "\n" : view.text, terminator: "")
+      try JSONOutput.print(view, asJSON: json, else: view.text)
       guard view.silentEdges.isEmpty else { throw ExitCode(1) }
     }
   }
@@ -72,7 +72,7 @@ struct RevokeCommand: AsyncParsableCommand {
       let request = KickRequest(app: whose.app, user: whose.user, revokedAtSeconds: at)
       let answers = try await questions.kick(request, expecting: KickView.edges(nodes).count)
       let view = KickView(request, answers, known: nodes)
-      print(json ? try JSONOutput.text(view) + "\n" : view.text, terminator: "")
+      try JSONOutput.print(view, asJSON: json, else: view.text)
     }
   }
 }

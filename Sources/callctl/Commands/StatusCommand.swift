@@ -46,7 +46,7 @@ struct StatusCommand: AsyncParsableCommand {
     let start = clock.now
     try await Task.sleep(for: .seconds(1))
     let second = try await questions.status(expecting: first.count)
-    let spent = Self.seconds(clock.now - start)
+    let spent = (clock.now - start) / .seconds(1)
     return try output(
       ClusterView(
         second, earlier: first, seconds: spent, pushQueue: await questions.pushQueue()))
@@ -60,7 +60,7 @@ struct StatusCommand: AsyncParsableCommand {
       let at = clock.now
       do {
         let nodes = try await questions.status(expecting: earlier?.nodes.count)
-        let seconds = earlier.map { Self.seconds(at - $0.at) } ?? 1
+        let seconds = earlier.map { (at - $0.at) / .seconds(1) } ?? 1
         let view = ClusterView(
           nodes, earlier: earlier?.nodes, seconds: seconds,
           pushQueue: await questions.pushQueue())
@@ -92,8 +92,4 @@ struct StatusCommand: AsyncParsableCommand {
   }
 
   private static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
-
-  private static func seconds(_ duration: Duration) -> Double {
-    Double(duration.components.seconds) + Double(duration.components.attoseconds) / 1e18
-  }
 }

@@ -4,7 +4,7 @@ internal import FoundationEssentials
 
 /// The questions that every node of a cluster answers.
 struct ClusterQuestions {
-  /// More answers than any cluster has nodes. Those behind it are not heard.
+  /// More answers than any cluster has nodes. Further ones are ignored.
   static let answersMax = 10_000
 
   var bus: any MessageBus
@@ -15,13 +15,13 @@ struct ClusterQuestions {
   /// Under whose name orders are given.
   var operatorName: String
   var openAudit: @Sendable () async throws -> any AuditTrail
-  /// Jobs in the work queue by lane; nil where that cannot be told.
+  /// Jobs in the work queue by lane; nil where that is not known.
   var pushQueue: @Sendable () async -> [String: Int]? = { nil }
-  /// Stores a revocation, where all nodes will read it.
+  /// Stores a revocation where all nodes read it.
   var store: @Sendable (Revocation) async throws -> Void = { _ in throw BusError.closed }
 
-  /// - Parameter expecting: how many nodes there are, where that is known: then nobody waits for
-  ///   the end of the window.
+  /// - Parameter expecting: the number of nodes, where it is known: the last answer then ends the wait.
+  /// - Throws: `CallctlError`, as all questions do.
   func status(expecting: Int? = nil) async throws -> [NodeStatus] {
     let answers: [NodeStatus] = try await ask(
       subjects.adminStatus, body: [], limit: expecting ?? Self.answersMax)
@@ -45,7 +45,8 @@ struct ClusterQuestions {
     try await ask(subjects.adminCalls, body: encode(query), limit: Self.answersMax, "coordinator")
   }
 
-  /// Has one node do something, and waits until it says that it heard.
+  /// Orders one node to do something, and waits until it acknowledges.
+  /// - Throws: `CallctlError` where the node refuses or does not answer.
   func order(_ request: DrainRequest, expecting: Int) async throws {
     let body = Array(try JSONEncoder().encode(request))
     let name = request.action.rawValue
@@ -60,7 +61,7 @@ struct ClusterQuestions {
     throw CallctlError.failed("\(refused.node) does not \(name): \(refused.refused ?? "").")
   }
 
-  /// Nodes of the version before hear orders elsewhere, and leave no record of them.
+  /// Nodes of the previous version take orders on another subject, and keep no record of them.
   private func former(
     _ request: DrainRequest, _ body: [UInt8], expecting: Int
   ) async throws -> [OrderAnswer] {
@@ -73,7 +74,8 @@ struct ClusterQuestions {
     }
   }
 
-  /// What operators ordered, the newest last. What cannot be read is left out.
+  /// The orders of operators, the newest last. Unreadable records are left out.
+  /// - Throws: `CallctlError` where the stream cannot be read.
   func audit(limit: Int) async throws -> [AuditRecord] {
     do {
       return try await openAudit().records(limit: limit).compactMap { AuditRecord($0.bytes) }
@@ -84,8 +86,9 @@ struct ClusterQuestions {
     }
   }
 
-  /// Has all edges end a user's sessions.
-  /// - Parameter expecting: how many edges there are.
+  /// Orders all edges to end a user's sessions.
+  /// - Parameter expecting: the number of edges.
+  /// - Throws: `CallctlError` where an edge refuses.
   func kick(_ request: KickRequest, expecting: Int) async throws -> [KickAnswer] {
     guard expecting > 0 else { return [] }
     let name = request.revokedAtSeconds == nil ? "kick" : "revoke"
@@ -127,12 +130,8 @@ struct ClusterQuestions {
         """)
     }
     return try messages.map { message in
-      guard BoundedJSON.isShallow(message.bytes) else {
-        throw CallctlError.failed(
-          "a node's answer on \(subject) is no answer: it is nested too deep.")
-      }
       do {
-        return try JSONDecoder().decode(Answer.self, from: Data(message.bytes))
+        return try BoundedJSON.read(Answer.self, message.bytes)
       } catch {
         throw CallctlError.failed(
           "a node's answer on \(subject) cannot be read (\(error)). Is callctl "

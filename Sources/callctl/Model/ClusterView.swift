@@ -1,6 +1,6 @@
 package import CallTelemetry
 
-/// What all nodes said of themselves, put together: pure, so that it can be tested.
+/// The answers of all nodes put together: pure, so that it can be tested.
 package struct ClusterView: Sendable, Equatable {
   package struct Node: Sendable, Equatable, Encodable {
     /// Of one core; since the node's start without an earlier sample.
@@ -115,7 +115,7 @@ package struct ClusterView: Sendable, Equatable {
     judgePushes(now, before: before)
   }
 
-  /// A node's process: another one of the same name is somebody else.
+  /// A node's process: a process that takes over the name is another one.
   package struct Identity: Hashable {
     var node: String
     var process: Int32

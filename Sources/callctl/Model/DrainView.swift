@@ -1,7 +1,6 @@
 package import CallTelemetry
 
-/// One node that is drained or resumed, from what all nodes say of themselves: pure, so that it can
-/// be tested.
+/// A node that is drained or resumed, from the answers of all nodes: pure, so that it can be tested.
 package struct DrainView: Sendable, Equatable {
   package enum Refusal: Sendable, Equatable {
     case unknownNode(known: [String])
@@ -53,7 +52,7 @@ package struct DrainView: Sendable, Equatable {
 
   package var sessions: Int { nodes.reduce(into: 0) { $0.add($1.edge?.sessions ?? 0) } }
 
-  /// Those that it still has to hand over: what it cannot read it does not hold.
+  /// Shards that it still has to hand over. It does not hold those that it cannot read.
   package var shards: Int {
     nodes.reduce(0) { $0 + ($1.coordinator?.shardsHeld ?? 0) }
   }

@@ -1,7 +1,6 @@
 package import CallTelemetry
 
-/// What became of an order to end a user's sessions, from what the edges say: pure, so that it can be
-/// tested.
+/// The result of an order to end a user's sessions, from the edges' answers: pure, so that it can be tested.
 package struct KickView: Sendable, Equatable, Encodable {
   package var app: String
   package var user: String
@@ -9,9 +8,9 @@ package struct KickView: Sendable, Equatable, Encodable {
   /// For a revocation: until when, in seconds since 1970.
   package var revokedAtSeconds: Int64?
   package var sessionsEnded: Int
-  /// That have done it.
+  /// Edges that have done it.
   package var edges: [String]
-  /// That have not answered.
+  /// Edges that have not answered.
   package var silentEdges: [String]
 
   /// - Parameter known: all nodes that answered just before.
@@ -30,8 +29,8 @@ package struct KickView: Sendable, Equatable, Encodable {
     nodes.filter { $0.edge != nil }
   }
 
-  /// What time it is for those who will judge tokens by it: the latest of the edges' clocks, and this
-  /// machine's only where no edge tells.
+  /// The time of those who will check tokens against it: the latest of the edges' clocks; this machine's
+  /// only where no edge reports one.
   package static func now(_ nodes: [NodeStatus], own: Int64) -> Int64 {
     edges(nodes).compactMap { $0.edge?.clockSeconds }.max() ?? own
   }

@@ -1,8 +1,8 @@
 internal import CallCore
 package import CallTelemetry
 
-/// What all nodes together know of a user. The coordinator of its shard knows its devices and the calls
-/// to it; calls that it placed are in the shards of those who are called, at any coordinator.
+/// Merges the answers of all nodes about a user. The coordinator of the user's shard knows its devices and
+/// the calls to it; the calls that it placed are in the callees' shards, at any coordinator.
 package enum UserAnswers {
   /// - Returns: one report with all calls, in the order of their placing; nil where no node knows anything
   ///   of the user.
@@ -11,7 +11,7 @@ package enum UserAnswers {
     guard var report = answers.first(where: \.found) ?? absent(answers, app: app, user: user) else {
       return nil
     }
-    // A node that does not say it has no others.
+    // Nodes that leave the direction out report calls to the user only.
     var calls = (report.calls ?? []).map { call in
       var call = call
       call.direction = call.direction ?? "called"

@@ -1,6 +1,6 @@
 package import CallTelemetry
 
-/// What `callctl users` and `callctl calls` print: a table, and below it what it does not show.
+/// The tables of `callctl users` and `callctl calls`, and below each what it leaves out.
 package enum ListText {
   package static func users(_ list: MergedList<ListedUser>) -> String {
     var rows = [["USER", "APP", "ATTACHED", "REGISTERED", "LIVE CALLS TO IT"]]

@@ -51,6 +51,14 @@ package struct StatusJSON: Encodable {
 
 /// JSON for scripts: sorted keys, so that two outputs can be compared.
 package enum JSONOutput {
+  /// Prints a command's result as it was asked for.
+  /// - Throws: what the encoder throws.
+  static func print(
+    _ value: some Encodable, asJSON: Bool, else text: @autoclosure () -> String
+  ) throws {
+    Swift.print(asJSON ? try Self.text(value) + "\n" : text(), terminator: "")
+  }
+
   /// - Throws: what the encoder throws.
   package static func text(_ value: some Encodable, onOneLine: Bool = false) throws -> String {
     let encoder = JSONEncoder()
