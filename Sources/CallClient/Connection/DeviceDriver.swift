@@ -1,74 +1,104 @@
 package import CallCore
 package import CallWire
 
-/// Performs the actions of one device's machine on a loop: an event loop, or a simulated one.
+/// Performs the actions of one device's machine on the loop of a ``DeviceHost``: an event loop, or a simulated one.
 package final class DeviceDriver: DeviceLinkDelegate {
   package typealias Completion = @Sendable (Result<ServerReply, CallError>) -> Void
 
   package private(set) var machine: ClientMachine
-  private let connect: () -> (any DeviceLoop, any DeviceNetwork)
+  /// The edge that the device is, or was last, connected to: its place in the configuration's `edges`.
+  package private(set) var edge = 0
+  /// The device stays away until ``resume()`` or ``woken(for:)``.
+  package private(set) var isSuspended = false
+  /// Sees every frame. Not needed to use the device.
+  package weak var observer: (any DeviceObserver)?
+  private let makeHost: () -> DeviceHost
   private let onEvent: (ClientEvent) -> Void
   private let renewToken: (DeviceDriver) -> Void
-  private var network: (any DeviceNetwork)?
-  private var loop: (any DeviceLoop)?
+  private var host: DeviceHost?
   private var link: (any DeviceLink)?
   /// While the device moves: the connection to the other edge.
   private var next: NextLink?
+  private var nextEdge = 0
   /// Forwards the events of a current connection that was once the next one.
   private var relay: NextLink?
-  /// For the jitter of waits, which need not be secret.
-  private var random: SplitMix64
   private var completions: [UInt64: Completion] = [:]
+  /// When the timer of the next deadline, or of acknowledgements, fires.
   private var armedAt = Timestamp.distantFuture
+  /// Frames are being read: what is sent goes out at the end of the burst.
   private var isReading = false
+  /// The host looks at the machine's deadlines at the next tick.
+  var isWatched = false
 
   /// - Parameters:
-  ///   - seed: for the jitter of waits.
-  ///   - connect: returns the loop and the network; called on that loop at the first start.
-  ///   - renewToken: gets a new token and calls `tokenRenewed`, if the configuration `renewsToken`.
+  ///   - host: called once, on the loop, before the device does anything.
+  ///   - renewToken: gets a new token and calls ``tokenRenewed(_:)``, if the configuration `renewsToken`.
   ///   - onEvent: receives every event, on the loop.
   package init(
-    _ configuration: ClientMachine.Configuration, seed: UInt64,
-    connect: @escaping () -> (any DeviceLoop, any DeviceNetwork),
+    _ configuration: ClientMachine.Configuration, host: @escaping () -> DeviceHost,
     renewToken: @escaping (DeviceDriver) -> Void = { _ in },
     onEvent: @escaping (ClientEvent) -> Void
   ) {
     self.machine = ClientMachine(configuration)
-    self.connect = connect
-    self.renewToken = renewToken
+    self.makeHost = host
     self.onEvent = onEvent
-    self.random = SplitMix64(seed: seed)
+    self.renewToken = renewToken
   }
 
   package func start() {
-    if loop == nil { (loop, network) = connect() }
-    run { $0.start(now: $1, into: &$2) }
+    if host == nil { host = makeHost() }
+    run { $0.start(now: $1, into: &$3) }
   }
 
   package func woken(for call: CallID) {
-    if loop == nil { (loop, network) = connect() }
-    run { $0.woken(for: call, now: $1, into: &$2) }
+    if host == nil { host = makeHost() }
+    isSuspended = false
+    run { $0.woken(for: call, now: $1, into: &$3) }
   }
 
   /// Takes a new token; nil: none was available.
   package func tokenRenewed(_ token: String?) {
-    run { $0.tokenRenewed(token, now: $1, into: &$2) }
+    run { $0.tokenRenewed(token, now: $1, into: &$3) }
   }
 
   package func stop() {
-    run { machine, _, actions in machine.stop(into: &actions) }
+    run { machine, _, _, actions in machine.stop(into: &actions) }
     for completion in completions.values {
       completion(.failure(CallError(.tryAgain, "The device was stopped.")))
     }
     completions.removeAll()
   }
 
+  /// Breaks the connection without a word and stays away, as a phone that lost its network does.
+  package func suspend() {
+    isSuspended = true
+    link?.close(abruptly: true)
+    link = nil
+    isReading = false
+    run { $0.closed(now: $1, random: &$2, into: &$3) }
+  }
+
+  /// Ends ``suspend()`` and connects at once.
+  package func resume() {
+    isSuspended = false
+    run { $0.reconnectNow(now: $1, into: &$3) }
+  }
+
+  /// - Returns: the request's id, by which events name it; nil where too many commands wait.
+  package func submit(_ command: ClientCommand) -> UInt64? {
+    var request: UInt64?
+    run { machine, now, _, actions in
+      request = machine.submit(command, now: now, into: &actions)
+    }
+    return request
+  }
+
   package func submit(_ command: ClientCommand, _ completion: @escaping Completion) {
     var request: UInt64?
-    guard loop != nil, machine.state != .stopped else {
+    guard host != nil, machine.state != .stopped else {
       return completion(.failure(CallError(.notAttached, "The device is stopped.")))
     }
-    run { machine, now, actions in
+    run { machine, now, _, actions in
       request = machine.submit(command, now: now, into: &actions)
       // Before any action is performed, so that no reply can come too early.
       if let request { completions[request] = completion }
@@ -80,16 +110,16 @@ package final class DeviceDriver: DeviceLinkDelegate {
 
   package func linkOpened() {
     isReading = true
-    run { $0.opened(now: $1, into: &$2) }
+    run { $0.opened(now: $1, into: &$3) }
   }
 
   package func linkReceived(_ frame: ServerFrame) {
     isReading = true
-    run { [self] in $0.received(frame, now: $1, random: &random, into: &$2) }
+    received(frame, on: .current)
   }
 
   package func linkReadCompleted() {
-    run { machine, now, actions in
+    run { machine, now, _, actions in
       machine.heard(now: now)
       machine.readCompleted(now: now, into: &actions)
     }
@@ -98,19 +128,37 @@ package final class DeviceDriver: DeviceLinkDelegate {
   }
 
   package func linkClosed(_ cause: LinkClosed) {
-    link = nil
     isReading = false
+    link = nil
+    observer?.closed(.current, cause)
     if case .notTrusted(let problem) = cause { onEvent(.notTrusted(problem)) }
-    run { [self] in $0.closed(now: $1, random: &random, into: &$2) }
+    run { $0.closed(now: $1, random: &$2, into: &$3) }
   }
 
   // MARK: The next connection
 
-  private func connectNext(to edge: String) {
+  func nextOpened() { run { $0.opened(.next, now: $1, into: &$3) } }
+
+  func nextClosed(_ cause: LinkClosed) {
+    next = nil
+    observer?.closed(.next, cause)
+    if case .notTrusted(let problem) = cause { onEvent(.notTrusted(problem)) }
+    run { $0.closed(.next, now: $1, random: &$2, into: &$3) }
+  }
+
+  func received(_ frame: ServerFrame, on side: ClientMachine.Link) {
+    observer?.received(frame)
+    run { $0.received(frame, on: side, now: $1, random: &$2, into: &$3) }
+    observer?.processed(frame)
+  }
+
+  private func connectNext(to edge: Int, _ host: DeviceHost) {
     next?.close(abruptly: true)
-    let opened = NextLink(owner: self)
+    let opened = NextLink(driver: self)
     next = opened
-    opened.link = network?.connect(to: edge, delegate: opened)
+    nextEdge = edge
+    opened.link = host.network.connect(
+      to: machine.configuration.edges[edge], delegate: opened)
   }
 
   private func switchOver() {
@@ -118,38 +166,50 @@ package final class DeviceDriver: DeviceLinkDelegate {
     link?.close(abruptly: false)
     relay = next
     link = next?.link
+    edge = nextEdge
     relay?.isCurrent = true
     next = nil
   }
 
   // MARK: Performing actions
 
+  /// Does what is due by the machine's deadlines.
+  package func fire() { run { $0.fire(now: $1, random: &$2, into: &$3) } }
+
   private func run(
-    _ body: (inout ClientMachine, Timestamp, inout [ClientMachine.Action]) -> Void
+    _ body: (inout ClientMachine, Timestamp, inout SplitMix64, inout [ClientMachine.Action]) -> Void
   ) {
-    guard let loop else { return }
-    var actions: [ClientMachine.Action] = []
-    body(&machine, loop.now, &actions)
-    for action in actions { perform(action) }
+    guard let host else { return }
+    // An event's handler may submit a command, which gets a buffer of its own.
+    var actions = host.buffers.popLast() ?? []
+    body(&machine, host.loop.now, &host.random, &actions)
+    for action in actions { perform(action, host) }
+    actions.removeAll(keepingCapacity: true)
+    host.buffers.append(actions)
     if !isReading { link?.flush() }
     next?.link?.flush()
-    arm()
+    arm(host)
   }
 
-  private func perform(_ action: ClientMachine.Action) {
+  private func perform(_ action: ClientMachine.Action, _ host: DeviceHost) {
     switch action {
     case .connect(let edge):
       link?.close(abruptly: true)
       isReading = false
-      link = network?.connect(to: machine.configuration.edges[edge], delegate: self)
-    case .send(let frame): link?.send(frame)
+      self.edge = edge
+      link = host.network.connect(to: machine.configuration.edges[edge], delegate: self)
+    case .send(let frame):
+      observer?.sending(frame)
+      link?.send(frame)
     case .close:
       link?.flush()
       link?.close(abruptly: false)
       link = nil
       isReading = false
-    case .connectNext(let edge): connectNext(to: machine.configuration.edges[edge])
-    case .sendNext(let frame): next?.link?.send(frame)
+    case .connectNext(let edge): connectNext(to: edge, host)
+    case .sendNext(let frame):
+      observer?.sending(frame)
+      next?.link?.send(frame)
     case .closeNext:
       next?.close(abruptly: false)
       next = nil
@@ -162,6 +222,7 @@ package final class DeviceDriver: DeviceLinkDelegate {
   }
 
   private func settle(_ event: ClientEvent) {
+    guard !completions.isEmpty else { return }
     switch event {
     case .replied(let request, _, let reply):
       completions.removeValue(forKey: request)?(.success(reply))
@@ -175,27 +236,39 @@ package final class DeviceDriver: DeviceLinkDelegate {
   }
 
   /// One timer for the earliest deadline. A timer that finds nothing due does no harm.
-  private func arm() {
-    guard let loop, let deadline = machine.nextDeadline, deadline < armedAt else { return }
+  private func arm(_ host: DeviceHost) {
+    var deadline = machine.nextDeadline
+    if host.ticks {
+      watch(host)
+      // Acknowledgements must not wait for the tick after the next.
+      deadline = machine.ackDeadline
+    }
+    guard let deadline, deadline < armedAt else { return }
     armedAt = deadline
-    loop.schedule(at: deadline) { [weak self] in
+    host.loop.schedule(at: deadline) { [weak self] in
       guard let self else { return }
       armedAt = .distantFuture
-      run { [self] in $0.fire(now: $1, random: &random, into: &$2) }
+      // The acknowledgements may have gone with a command, and others have come since.
+      if host.ticks, (machine.ackDeadline ?? .distantFuture) > host.loop.now { return arm(host) }
+      fire()
     }
   }
-}
 
-extension DeviceDriver: NextLinkOwner {
-  package func nextOpened() { run { $0.opened(.next, now: $1, into: &$2) } }
-
-  package func nextReceived(_ frame: ServerFrame) {
-    run { [self] in $0.received(frame, on: .next, now: $1, random: &random, into: &$2) }
+  private func watch(_ host: DeviceHost) {
+    guard !isWatched,
+      machine.pendingCount > 0 || machine.isMoving
+        || machine.state != .attached && machine.state != .stopped
+    else { return }
+    isWatched = true
+    host.watched.append(self)
   }
 
-  package func nextClosed(_ cause: LinkClosed) {
-    next = nil
-    if case .notTrusted(let problem) = cause { onEvent(.notTrusted(problem)) }
-    run { [self] in $0.closed(.next, now: $1, random: &random, into: &$2) }
+  /// Fires what is due at a tick; watches on where the machine still waits for something.
+  package func fireIfDue(at now: Timestamp) {
+    if !isSuspended, let deadline = machine.nextDeadline, deadline <= now {
+      fire()
+    } else if let host {
+      watch(host)
+    }
   }
 }

@@ -47,12 +47,12 @@ public final class CallDevice: Sendable {
     self.eventLoop = eventLoop
     self.events = Events(buffer: buffer)
     self.driver = NIOLoopBoundBox.makeBoxSendingValue(
-      DeviceDriver(configuration, seed: UInt64.random(in: 0 ... .max)) {
+      DeviceDriver(configuration) {
         // No time of this loop is compared with the cluster's clock, so the anchor does not matter.
-        (
-          NIODeviceLoop(eventLoop: eventLoop, wallClock: Timestamp(microseconds: 0)),
-          NIODeviceNetwork(eventLoop: eventLoop, codec: codec, trust: trust)
-        )
+        DeviceHost(
+          loop: NIODeviceLoop(eventLoop: eventLoop, wallClock: Timestamp(microseconds: 0)),
+          network: NIODeviceNetwork(eventLoop: eventLoop, codec: codec, trust: trust),
+          seed: UInt64.random(in: 0 ... .max))
       } renewToken: { driver in
         guard let newToken else { return }
         let driver = NIOLoopBound(driver, eventLoop: eventLoop)

@@ -78,8 +78,9 @@ package final class SimDevice {
     configuration.endedCallsMax = 64
     configuration.backoffMaximum = .seconds(4)
     configuration.attachTimeout = .seconds(5)
-    let driver = DeviceDriver(configuration, seed: random.next()) {
-      (SimDeviceLoop(loop), network)
+    let seed = random.next()
+    let driver = DeviceDriver(configuration) {
+      DeviceHost(loop: SimDeviceLoop(loop), network: network, seed: seed)
     } onEvent: { [weak self] event in
       guard let self else { return }
       onEvent?(self, event)

@@ -39,7 +39,7 @@ extension LoadRig {
   }
 
   /// A dropped device is attached again.
-  func returned(_ live: LiveCall, _ device: SimulatedDevice) {
+  func returned(_ live: LiveCall, _ device: LoadDevice) {
     let plan = live.plan
     switch plan.kind {
     case .callerReturns where device.index == plan.caller && !plan.answersThen:
@@ -50,7 +50,7 @@ extension LoadRig {
   }
 
   /// A callee's device that came back was told to ring again: now somebody answers.
-  func heardAgain(_ live: LiveCall, _ device: SimulatedDevice) {
+  func heardAgain(_ live: LiveCall, _ device: LoadDevice) {
     guard live.answerIntended.isEmpty else { return }
     let answerer = live.plan.answersThen ? device.index : live.plan.other
     answer(live, answerer, at: loop.now + live.plan.then)
@@ -114,20 +114,15 @@ extension LoadRig {
     at(time, live.plan.call) { [self] live in
       let caller = devices[live.plan.caller]
       guard !live.isOver.contains(caller.index) else { return }
-      say(.call(caller.machine.address(live.plan.call), .cancel), caller)
+      say(.call(caller.driver.machine.address(live.plan.call), .cancel), caller)
     }
   }
 
   /// The device's socket breaks, without a word; it comes back after a while.
-  private func drop(_ device: SimulatedDevice, for span: Span) {
-    guard device.machine.isAttached else { return }
-    device.isHeld = true
-    device.link?.close(abruptly: true)
-    device.link = nil
+  private func drop(_ device: LoadDevice, for span: Span) {
+    guard device.isAttached else { return }
     connectionGone(device)
-    loop.schedule(at: loop.now + span) { [weak self] in
-      device.isHeld = false
-      self?.run(device) { $0.reconnectNow(now: $1, into: &$2) }
-    }
+    device.driver.suspend()
+    loop.schedule(at: loop.now + span) { device.driver.resume() }
   }
 }

@@ -40,7 +40,7 @@ extension LoadRig {
       let caller = Int.random(in: 0..<roster.devices, using: &random)
       let calleeUser = Int.random(in: 0..<roster.users, using: &random)
       let callerUser = roster.user(of: caller)
-      guard callerUser != calleeUser, devices[caller].machine.isAttached,
+      guard callerUser != calleeUser, devices[caller].isAttached,
         sleep?.sleeps(caller) != true,
         // Who drops its connection must have one.
         part.kind != .calleeReturns
@@ -89,7 +89,7 @@ extension LoadRig {
 
   func place(_ plan: CallPlan) {
     let attached = plan.callees.count {
-      devices[$0].machine.isAttached && sleep?.sleeps($0) != true
+      devices[$0].isAttached && sleep?.sleeps($0) != true
     }
     let live = LiveCall(plan: plan, expectedInvites: attached)
     stage?.live[plan.call] = live
@@ -100,7 +100,7 @@ extension LoadRig {
       CallChecker.Facts(
         call: plan.call, part: plan.kind, caller: plan.caller, callees: plan.callees,
         placedAt: loop.now, ringTimeout: .seconds(Int64(plan.ringTimeoutSeconds)),
-        attached: Set(plan.callees.filter { devices[$0].machine.isAttached })))
+        attached: Set(plan.callees.filter { devices[$0].isAttached })))
     noteOutages(plan)
     if sleep != nil { stage?.pushJudge.planned(plan.call, at: plan.placeAt) }
     devices[plan.caller].calls.append(plan.call)

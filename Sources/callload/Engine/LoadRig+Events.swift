@@ -4,10 +4,11 @@ import CallWire
 
 /// What devices hear, and what the clock says of it.
 extension LoadRig {
-  func handle(_ event: ClientEvent, _ device: SimulatedDevice) {
+  func handle(_ event: ClientEvent, _ device: LoadDevice) {
     switch event {
     case .attached(_, let again): attached(device, again: again)
-    case .detached, .notTrusted: break
+    case .detached: break
+    case .notTrusted: deviceTrustsNobody(device)
     case .refused(let error): deviceRefused(device, error)
     case .replied(let request, let command, let reply):
       replied(device, request, command, reply)
@@ -24,7 +25,7 @@ extension LoadRig {
     }
   }
 
-  private func attached(_ device: SimulatedDevice, again: Bool) {
+  private func attached(_ device: LoadDevice, again: Bool) {
     deviceAttached(device)
     connectionBack(device)
     wokenAttached(device)
@@ -36,7 +37,7 @@ extension LoadRig {
   }
 
   private func replied(
-    _ device: SimulatedDevice, _ request: UInt64, _ command: ClientCommand, _ reply: ServerReply
+    _ device: LoadDevice, _ request: UInt64, _ command: ClientCommand, _ reply: ServerReply
   ) {
     if case .register = command { return registerReplied(device, reply) }
     if case .ping = command { return pingReplied(device, request, reply) }
@@ -61,7 +62,7 @@ extension LoadRig {
   }
 
   /// Before the machine sees a delivery: what its event no longer tells.
-  func noticeDelivery(_ device: SimulatedDevice, _ delivery: Delivery, at now: Timestamp) {
+  func noticeDelivery(_ device: LoadDevice, _ delivery: Delivery, at now: Timestamp) {
     guard case .invite(let invite) = delivery.event, let live = stage?.live[delivery.call] else {
       return
     }
@@ -70,7 +71,7 @@ extension LoadRig {
     if live.isBack, device.index == live.plan.actor { heardAgain(live, device) }
   }
 
-  private func happened(_ live: LiveCall, _ event: CallEvent, _ device: SimulatedDevice) {
+  private func happened(_ live: LiveCall, _ event: CallEvent, _ device: LoadDevice) {
     switch event {
     case .invited: invited(live, device)
     case .answered(let answered): self.answered(live, by: roster.device(answered.by))
@@ -82,7 +83,7 @@ extension LoadRig {
     }
   }
 
-  private func invited(_ live: LiveCall, _ device: SimulatedDevice) {
+  private func invited(_ live: LiveCall, _ device: LoadDevice) {
     let now = loop.now
     guard live.plan.callees.contains(device.index) else { return }
     live.invited.insert(device.index)
@@ -112,17 +113,17 @@ extension LoadRig {
       stage?.book.record(.answer, loop.now - intended)
     }
     let caller = devices[plan.caller]
-    say(.call(caller.machine.address(plan.call), .connected), caller)
+    say(.call(caller.driver.machine.address(plan.call), .connected), caller)
     signalAfterAnswer(live, plan.caller, delaysMs: [5])
     after(plan.talk, plan.call) { [self] in hangUp($0, winner: winner) }
   }
 
-  private func won(_ live: LiveCall, _ device: SimulatedDevice) {
+  private func won(_ live: LiveCall, _ device: LoadDevice) {
     say(.call(CallAddress(call: live.plan.call), .connected), device)
     signalAfterAnswer(live, device.index, delaysMs: [5, 20])
   }
 
-  private func stopped(_ live: LiveCall, _ reason: EndReason, _ device: SimulatedDevice) {
+  private func stopped(_ live: LiveCall, _ reason: EndReason, _ device: LoadDevice) {
     let now = loop.now
     let plan = live.plan
     live.isOver.insert(device.index)

@@ -16,7 +16,7 @@ extension LoadRig {
 
   /// The devices that have their session at an edge.
   package func devices(at edge: Int) -> [Int] {
-    devices.filter { $0.edge == edge && $0.machine.isAttached }.map(\.index)
+    devices.filter { $0.edge == edge && $0.isAttached }.map(\.index)
   }
 
   /// A fault begins at this very moment. What it disturbs is excused from now on.
@@ -68,7 +68,7 @@ extension LoadRig {
     stage.edgesDisturbed[fault.id] = nil
     stage.outages[fault.id] = nil
     stage.checker.timeline.lifted(fault: fault.id, at: loop.now) {
-      devices[$0].machine.isAttached || devices[$0].isHeld
+      devices[$0].isAttached || devices[$0].driver.isSuspended
     }
     if fault.kind.isPlanned { probes?.finishPlanned(fault.id) }
     stage.lifted.insert(fault.id)
@@ -148,7 +148,7 @@ extension LoadRig {
   // MARK: Devices
 
   /// Whether a broken connection needs no other cause than a fault that is known.
-  func isExcused(_ device: SimulatedDevice) -> Bool {
+  func isExcused(_ device: LoadDevice) -> Bool {
     guard let stage, !stage.checker.timeline.isEmpty else { return false }
     // A device that is told to go may have a new session before it loses the old one.
     if !stage.edgesDisturbed.isEmpty { return true }
@@ -157,12 +157,12 @@ extension LoadRig {
       != nil
   }
 
-  func connectionLost(_ device: SimulatedDevice) {
-    guard options.isDisturbed, !device.isHeld, device.lostAt == nil else { return }
+  func connectionLost(_ device: LoadDevice) {
+    guard options.isDisturbed, device.lostAt == nil else { return }
     device.lostAt = loop.now
   }
 
-  func connectionBack(_ device: SimulatedDevice) {
+  func connectionBack(_ device: LoadDevice) {
     let now = loop.now
     stage?.checker.timeline.attached(device: device.index, through: device.edge, at: now)
     guard let lost = device.lostAt else { return }

@@ -20,15 +20,15 @@ extension LoadRig {
   private func ping(due: Timestamp) {
     for _ in 0..<8 {
       guard let device = devices.randomElement(using: &pingRandom) else { return }
-      guard device.ping == nil, device.machine.isAttached, !device.machine.isMoving,
-        !device.isHeld, !device.isAsleep
+      guard device.ping == nil, device.isAttached, !device.driver.machine.isMoving,
+        !device.driver.isSuspended, !device.isAsleep
       else { continue }
       if let request = say(.ping, device) { device.ping = (request, due) }
       return
     }
   }
 
-  func pingReplied(_ device: SimulatedDevice, _ request: UInt64, _ reply: ServerReply) {
+  func pingReplied(_ device: LoadDevice, _ request: UInt64, _ reply: ServerReply) {
     guard let ping = device.ping, ping.request == request else { return }
     device.ping = nil
     if case .done = reply { stage?.book.record(.hop, arrivedAt - ping.due) }

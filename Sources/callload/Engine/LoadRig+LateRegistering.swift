@@ -73,18 +73,18 @@ extension LoadRig {
     return plan
   }
 
-  private func askToRegister(_ device: SimulatedDevice) {
+  private func askToRegister(_ device: LoadDevice) {
     lateRegistering?.askAt[device.index] = nil
     guard device.setup == .connected else { return }
     lateRegistering?.unacknowledged.insert(device.index)
     if sayRegister(device) == nil { askAgain(device) }
   }
 
-  private func askAgain(_ device: SimulatedDevice) {
+  private func askAgain(_ device: LoadDevice) {
     lateRegistering?.askAt[device.index] = loop.now + Self.lateAgain
   }
 
-  func lateRegisterReplied(_ device: SimulatedDevice, _ reply: ServerReply?) {
+  func lateRegisterReplied(_ device: LoadDevice, _ reply: ServerReply?) {
     switch reply {
     case .registered:
       device.isRegistered = true
@@ -103,7 +103,7 @@ extension LoadRig {
   private func giveUpRegistering(_ open: [Int], _ stage: Stage) {
     lateRegistering?.isOver = true
     // Who has no session can be told nothing.
-    let waiting = open.filter { devices[$0].machine.isAttached }
+    let waiting = open.filter { devices[$0].isAttached }
     for _ in waiting { count("register: never acknowledged") }
     let names = waiting.prefix(3).map { roster.party($0).text }.joined(separator: ", ")
     stage.checker.broken(

@@ -43,8 +43,10 @@ extension LoadRig {
     for index in devices.count..<roster.devices {
       let user = roster.userName(roster.user(of: index))
       let name = roster.deviceName(index)
+      let edges = edges(ofDevice: index)
       var configuration = ClientMachine.Configuration(
-        edges: edges(ofDevice: index), token: try options.mintToken(user, name), device: name)
+        edges: edges.map { options.edges[$0] }, token: try options.mintToken(user, name),
+        device: name)
       configuration.client = "callload/1"
       configuration.renewsToken = true
       // Where nothing is to fail, a device that must ask three times is a failure.
@@ -52,15 +54,15 @@ extension LoadRig {
       configuration.commandAttempts = options.isDisturbed ? 6 : 2
       configuration.endedCallsMax = 4
       devices.append(
-        SimulatedDevice(index: index, rig: self, machine: ClientMachine(configuration)))
+        LoadDevice(index: index, edges: edges, rig: self, configuration: configuration))
     }
   }
 
   /// All edges, in an order of the device's own: they spread evenly, and when one goes its devices
   /// spread over the others.
-  private func edges(ofDevice index: Int) -> [String] {
+  private func edges(ofDevice index: Int) -> [Int] {
     var random = SplitMix64(seed: options.seed &* 0x9E37_79B9 &+ UInt64(index))
-    return options.edges.shuffled(using: &random)
+    return Array(options.edges.indices).shuffled(using: &random)
   }
 
   /// Begins what the rate and the bound on what is under way allow.
@@ -89,10 +91,10 @@ extension LoadRig {
     let device = devices[next]
     device.setup = .connecting
     device.connectAt = intended
-    run(device) { $0.start(now: $1, into: &$2) }
+    device.driver.start()
   }
 
-  func deviceAttached(_ device: SimulatedDevice) {
+  func deviceAttached(_ device: LoadDevice) {
     guard device.setup == .connecting else { return }
     device.setup = .connected
     connectedCount += 1
@@ -101,7 +103,7 @@ extension LoadRig {
     setupStepDone()
   }
 
-  func deviceRefused(_ device: SimulatedDevice, _ error: CallError) {
+  func deviceRefused(_ device: LoadDevice, _ error: CallError) {
     count("device refused: \(error.code.name)")
     let wasConnecting = device.setup == .connecting
     if device.setup == .connected { connectedCount -= 1 }
@@ -110,7 +112,7 @@ extension LoadRig {
   }
 
   /// Who is no edge to this device will be none the next time.
-  func deviceTrustsNobody(_ device: SimulatedDevice) {
+  func deviceTrustsNobody(_ device: LoadDevice) {
     guard device.setup == .connecting else { return }
     device.setup = .refused
     if ramp?.step == .connecting { setupStepDone() }
@@ -142,7 +144,7 @@ extension LoadRig {
   }
 
   @discardableResult
-  func sayRegister(_ device: SimulatedDevice) -> UInt64? {
+  func sayRegister(_ device: LoadDevice) -> UInt64? {
     say(
       .register(
         registration(device.index)
@@ -150,7 +152,7 @@ extension LoadRig {
             deviceName: "Device \(device.index)", sdkName: "callload", sdkVersion: "1")), device)
   }
 
-  func registerReplied(_ device: SimulatedDevice, _ reply: ServerReply?) {
+  func registerReplied(_ device: LoadDevice, _ reply: ServerReply?) {
     if registersLate(device.index) { return lateRegisterReplied(device, reply) }
     switch reply {
     case .registered:

@@ -57,7 +57,7 @@ extension LoadRig {
       live.streaming.remove(device)
       return
     }
-    if devices[device].machine.pendingCount < Self.waitingMax { candidate(device, live) }
+    if devices[device].driver.machine.pendingCount < Self.waitingMax { candidate(device, live) }
     var random = SplitMix64(seed: live.plan.seed ^ UInt64(device) << 20 ^ UInt64(sent))
     let gap = Int64.random(in: Self.streamGapMs, using: &random)
     after(.milliseconds(gap), live.plan.call) { [self] in streamNext(device, $0) }
@@ -66,7 +66,7 @@ extension LoadRig {
   /// One side's next candidate, as long as it is in the call.
   private func candidate(_ device: Int, _ live: LiveCall) {
     guard !live.isOver.contains(device) else { return }
-    let address = devices[device].machine.address(live.plan.call)
+    let address = devices[device].driver.machine.address(live.plan.call)
     let next = NumberedCandidate(sender: device, number: (live.candidatesSent[device] ?? 0) + 1)
     if say(.call(address, .signal(.candidate, body: next.body)), devices[device]) != nil {
       live.candidatesSent[device] = next.number
@@ -85,7 +85,7 @@ extension LoadRig {
         hangUp($0, winner: winner, delays: delays + 1)
       }
     }
-    say(.call(devices[leaver].machine.address(plan.call), .hangUp), devices[leaver])
+    say(.call(devices[leaver].driver.machine.address(plan.call), .hangUp), devices[leaver])
   }
 
   private func haveStreamsArrived(_ live: LiveCall, _ winner: Int?) -> Bool {

@@ -13,10 +13,11 @@ package final class LoadRig {
   /// When the frame that is being taken was there at the latest.
   var arrivedAt = Timestamp(microseconds: 0)
   let network: any DeviceNetwork
+  let host: DeviceHost
   let progress: LoadProgress
   /// Distinguishes the call ids of runs with the same seed on the same cluster.
   let nonce: UInt64
-  var devices: [SimulatedDevice] = []
+  var devices: [LoadDevice] = []
   var ramp: Ramp?
   var stage: Stage?
   var setupBook = LatencyBook()
@@ -36,15 +37,11 @@ package final class LoadRig {
   /// Says over HTTP what a device without a session has to say. Called on the loop, and answers there.
   package var actByPush: ((PushAction, @escaping (Result<CallState, CallError>) -> Void) -> Void)?
   var httpRequests: UInt64 = 0
-  private let edgeNumbers: [String: Int]
   /// Live calls in which a user takes part, and users that are left alone.
   var liveCalls: [Int32] = []
   var isReserved: [Bool] = []
-  private var random: SplitMix64
   /// Apart from the calls', which depend on the seed alone.
   var pingRandom: SplitMix64
-  private var buffers: [[ClientMachine.Action]] = []
-  private var watched: [SimulatedDevice] = []
   private var isTicking = false
   private var ticks = 0
 
@@ -59,89 +56,36 @@ package final class LoadRig {
     self.loop = loop
     self.network = network
     self.nonce = nonce
-    self.edgeNumbers = Dictionary(
-      options.edges.enumerated().map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
     self.roster = Roster(devices: options.devices, devicesPerUser: options.devicesPerUser)
     self.sleep = options.sleep.map { [roster] in
       SleepPlan($0, roster: roster, seed: options.seed)
     }
-    self.random = SplitMix64(seed: nonce ^ options.seed)
+    self.host = DeviceHost(
+      loop: loop, network: network, seed: nonce ^ options.seed, ticks: true)
     self.pingRandom = SplitMix64(seed: options.seed)
     self.liveCalls = Array(repeating: 0, count: roster.users)
     self.isReserved = Array(repeating: false, count: roster.users)
   }
 
-  // MARK: Machines
+  // MARK: Devices
 
-  /// Lets a device's machine do something and carries out what it asks for.
-  func run(
-    _ device: SimulatedDevice,
-    _ body: (inout ClientMachine, Timestamp, inout [ClientMachine.Action]) -> Void
-  ) {
-    var actions = buffers.popLast() ?? []
-    body(&device.machine, loop.now, &actions)
-    for action in actions { perform(action, device) }
-    actions.removeAll(keepingCapacity: true)
-    buffers.append(actions)
-    if !device.isReading { device.link?.flush() }
-    device.next?.link?.flush()
-    watch(device)
-  }
-
-  private func perform(_ action: ClientMachine.Action, _ device: SimulatedDevice) {
-    switch action {
-    case .connect(let edge):
-      device.link?.close(abruptly: true)
-      device.isReading = false
-      let url = device.machine.configuration.edges[edge]
-      device.edge = edgeNumbers[url] ?? 0
-      device.link = network.connect(to: url, delegate: device)
-    case .send(let frame):
-      stage?.checker.said(device: device.index, frame, at: loop.now)
-      device.link?.send(frame)
-    case .close:
-      device.link?.flush()
-      device.link?.close(abruptly: false)
-      device.link = nil
-      device.isReading = false
-    case .connectNext(let edge):
-      let url = device.machine.configuration.edges[edge]
-      device.nextEdge = edgeNumbers[url] ?? 0
-      device.connectNext(to: url, network)
-    case .sendNext(let frame):
-      stage?.checker.said(device: device.index, frame, at: loop.now)
-      device.next?.link?.send(frame)
-    case .closeNext:
-      device.next?.close(abruptly: false)
-      device.next = nil
-    case .switchOver:
-      device.edge = device.nextEdge
-      device.switchOver()
-    case .renewToken: renewToken(device)
-    case .event(let event): handle(event, device)
-    }
-  }
-
-  private func renewToken(_ device: SimulatedDevice) {
-    let user = roster.userName(roster.user(of: device.index))
-    let token = try? options.mintToken(user, roster.deviceName(device.index))
-    run(device) { $0.tokenRenewed(token, now: $1, into: &$2) }
+  func token(of device: Int) -> String? {
+    try? options.mintToken(roster.userName(roster.user(of: device)), roster.deviceName(device))
   }
 
   /// Submits a command of a device. A refusal by the device's own bound counts as a failure.
   @discardableResult
-  func say(_ command: ClientCommand, _ device: SimulatedDevice) -> UInt64? {
-    var request: UInt64?
-    run(device) { machine, now, actions in
-      request = machine.submit(command, now: now, into: &actions)
-    }
+  func say(_ command: ClientCommand, _ device: LoadDevice) -> UInt64? {
+    let request = device.driver.submit(command)
     if request == nil { count("device: too many commands wait") }
     return request
   }
 
-  func received(
-    _ device: SimulatedDevice, _ frame: ServerFrame, on link: ClientMachine.Link = .current
-  ) {
+  func said(_ device: LoadDevice, _ frame: ClientFrame) {
+    stage?.checker.said(device: device.index, frame, at: loop.now)
+  }
+
+  func received(_ device: LoadDevice, _ frame: ServerFrame) {
     let now = loop.now
     arrivedAt = loop.arrivedAt
     stage?.checker.told(device: device.index, frame, at: now)
@@ -149,34 +93,27 @@ package final class LoadRig {
       noticeDelivery(device, delivery, at: now)
       noticeForPushes(device, delivery, at: now)
     }
-    var random = self.random
-    run(device) { $0.received(frame, on: link, now: $1, random: &random, into: &$2) }
-    self.random = random
+  }
+
+  func processed(_ frame: ServerFrame) {
     if case .delivery(let delivery) = frame { finishIfSettled(delivery.call) }
   }
 
-  func linkClosed(_ device: SimulatedDevice, _ cause: LinkClosed) {
-    if !isExcused(device) { count("device: \(cause.kind)") }
-    if case .notTrusted = cause { deviceTrustsNobody(device) }
-    connectionGone(device)
+  func linkClosed(_ device: LoadDevice, _ link: ClientMachine.Link, _ cause: LinkClosed) {
+    switch link {
+    case .current:
+      if !isExcused(device) { count("device: \(cause.kind)") }
+      if device.isAttached { connectionLost(device) }
+      connectionGone(device)
+    // It still has the connection that it was to move from.
+    case .next: count("device, moving: \(cause.kind)")
+    }
   }
 
-  /// The connection to which a device was moving is gone; it still has the former one.
-  func nextLinkClosed(_ device: SimulatedDevice, _ cause: LinkClosed) {
-    count("device, moving: \(cause.kind)")
-    var random = self.random
-    run(device) { $0.closed(.next, now: $1, random: &random, into: &$2) }
-    self.random = random
-  }
-
-  /// The device's connection is gone, by accident or because its part says so.
-  func connectionGone(_ device: SimulatedDevice) {
+  /// The device is about to lose its connection, by accident or because its part says so.
+  func connectionGone(_ device: LoadDevice) {
     device.ping = nil
     stage?.checker.detached(device: device.index, from: device.calls, at: loop.now)
-    if device.machine.isAttached { connectionLost(device) }
-    var random = self.random
-    run(device) { $0.closed(now: $1, random: &random, into: &$2) }
-    self.random = random
   }
 
   func count(_ failure: String) {
@@ -188,24 +125,6 @@ package final class LoadRig {
   }
 
   // MARK: Deadlines
-
-  /// Devices whose machines wait for something are looked at ten times a second, the others every
-  /// few seconds: a timer per command would cost more than the commands.
-  private func watch(_ device: SimulatedDevice) {
-    guard !device.isWatched,
-      device.machine.pendingCount > 0 || device.machine.isMoving
-        || device.machine.state != .attached && device.machine.state != .stopped
-    else { return }
-    device.isWatched = true
-    watched.append(device)
-  }
-
-  /// Lets a device's machine do what is due.
-  func fire(_ device: SimulatedDevice) {
-    var random = self.random
-    run(device) { $0.fire(now: $1, random: &random, into: &$2) }
-    self.random = random
-  }
 
   func startTicking() {
     guard !isTicking else { return }
@@ -219,16 +138,8 @@ package final class LoadRig {
     guard isTicking else { return }
     ticks += 1
     let now = loop.now
-    let due = ticks % 50 == 0 ? devices : watched
-    if ticks % 50 != 0 { watched.removeAll(keepingCapacity: true) }
-    for device in due {
-      if ticks % 50 != 0 { device.isWatched = false }
-      if !device.isHeld, let deadline = device.machine.nextDeadline, deadline <= now {
-        fire(device)
-      } else {
-        watch(device)
-      }
-    }
+    host.tick()
+    if ticks % 50 == 0 { for device in devices { device.driver.fireIfDue(at: now) } }
     rampTick(at: now)
     stageTick(at: now, ticks: ticks)
     loop.schedule(at: now + Self.tick) { [weak self] in self?.tickNow() }
@@ -257,11 +168,10 @@ package final class LoadRig {
   private func leave(from first: Int, _ completion: @escaping () -> Void) {
     let next = min(first + 250, devices.count)
     for device in devices[first..<next] {
-      run(device) { machine, _, actions in machine.stop(into: &actions) }
+      device.driver.stop()
     }
     progress.update { $0.done = next }
     guard next < devices.count else {
-      watched.removeAll()
       progress.update { $0.phase = .done }
       // What was written last has a moment to leave.
       return loop.schedule(at: loop.now + .milliseconds(50), completion)

@@ -8,7 +8,7 @@ extension LoadRig {
   static let pushQuietSpan: Span = .seconds(6)
 
   /// The caller's device was told how its call stands.
-  func noticeForPushes(_ device: SimulatedDevice, _ delivery: Delivery, at now: Timestamp) {
+  func noticeForPushes(_ device: LoadDevice, _ delivery: Delivery, at now: Timestamp) {
     guard let stage, let sleep else { return }
     if case .invite = delivery.event, sleep.sleeps(device.index) {
       stage.pushJudge.invited(delivery.call, device.index, decidedAt: delivery.at)
@@ -27,7 +27,7 @@ extension LoadRig {
   }
 
   /// The caller's cancel was taken.
-  func noticeCancelled(_ call: CallID, _ device: SimulatedDevice) {
+  func noticeCancelled(_ call: CallID, _ device: LoadDevice) {
     guard let stage, sleep != nil, stage.expectations[call]?.caller == device.index else { return }
     stage.pushJudge.over(call, decidedAt: nil, heardAt: loop.now)
   }

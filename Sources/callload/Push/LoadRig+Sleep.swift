@@ -31,21 +31,19 @@ extension LoadRig {
 
   /// The system suspends the app: its connection is gone without a word, and nothing runs any more.
   /// Not while it has a call.
-  func fallAsleep(_ device: SimulatedDevice) {
+  func fallAsleep(_ device: LoadDevice) {
     guard sleep?.sleeps(device.index) == true, !device.isAsleep, device.calls.isEmpty else {
       return
     }
     device.isAsleep = true
-    device.isHeld = true
     device.wokenFor = nil
-    device.link?.close(abruptly: true)
-    device.link = nil
     connectionGone(device)
+    device.driver.suspend()
   }
 
   /// Whether a callee's device can be called: it is attached, or a push can wake it.
   func isCallable(_ device: Int) -> Bool {
-    devices[device].machine.isAttached || devices[device].isAsleep
+    devices[device].isAttached || devices[device].isAsleep
   }
 
   /// How a device that sleeps registers; nil: it never sleeps.
@@ -125,15 +123,14 @@ extension LoadRig {
     // Another call woke it meanwhile; it is told of this one like any device with a session.
     guard device.isAsleep else { return }
     device.isAsleep = false
-    device.isHeld = false
     device.wokenFor = call
     stage.pushes.woken += 1
     stage.checker.woken(index, for: call)
-    run(device) { $0.woken(for: call, now: $1, into: &$2) }
+    device.driver.woken(for: call)
   }
 
   /// A device that a push woke has a session.
-  func wokenAttached(_ device: SimulatedDevice) {
+  func wokenAttached(_ device: LoadDevice) {
     guard let call = device.wokenFor else { return }
     let now = loop.now
     device.wokenFor = nil
