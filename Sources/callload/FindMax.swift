@@ -60,8 +60,7 @@ package struct SearchStage: Sendable, Equatable {
     self.rate = rate
     self.cpuPerCall = cpuPerCall
     calls = result.callsPlaced
-    placedPerSecond =
-      result.loadSeconds > 0 ? Double(result.callsPlaced) / result.loadSeconds : 0
+    placedPerSecond = result.callsPerSecond ?? 0
     let ring = Percentiles(result.latency[.ring])
     ringP50 = ring?.p50 ?? 0
     ringP99 = ring?.p99 ?? 0

@@ -97,7 +97,7 @@ package struct LoadRun: Sendable {
       console.say("[\(Units.duration(seconds: control.secondsSinceStart.rounded()))] \(text)")
     }
     session.say = { [console, plan, control] text in
-      guard plan.isVerbose else { return }
+      guard plan.command.verbose else { return }
       console.say("[\(Units.fixed(control.secondsSinceStart, 1)) s] \(text)")
     }
     return session
@@ -108,7 +108,7 @@ package struct LoadRun: Sendable {
     case .edges(let urls, let keys, let app):
       return Servers(
         edgeURLs: urls, trust: plan.trust, keys: keys, app: app, local: nil,
-        keysPath: plan.keysPath)
+        keysPath: plan.command.keys)
     case .local(let options):
       var ground: PushGround?
       if let sleep = plan.sleep {
@@ -122,9 +122,9 @@ package struct LoadRun: Sendable {
         options, in: folder, processes: processes,
         say: { step in
           control.begin(step: step)
-          if plan.isVerbose { console.say(step) }
+          if plan.command.verbose { console.say(step) }
         }, isWanted: { control.isWanted })
-      if plan.isVerbose {
+      if plan.command.verbose {
         console.say("\(cluster.natsURL), edges \(cluster.edgeURLs.joined(separator: " "))")
         for child in processes.all { console.say("  \(child.name): process \(child.processID)") }
       }
@@ -138,7 +138,7 @@ package struct LoadRun: Sendable {
 
   private func makeEngine(_ servers: Servers) -> LoadEngine {
     let (keys, app) = (servers.keys, servers.app)
-    let lifetimeSeconds = plan.tokenLifetimeSeconds
+    let lifetimeSeconds = Int64(plan.command.tokenLifetime.seconds)
     var options = LoadOptions(edges: servers.edgeURLs) { user, device in
       try keys.mintToken(
         app: app, user: user, device: device, lifetimeSeconds: lifetimeSeconds,
@@ -150,10 +150,10 @@ package struct LoadRun: Sendable {
     options.devicesPerUser = plan.settings.devicesPerUser
     options.rate = plan.settings.callsPerSecond
     options.durationSeconds = plan.settings.durationSeconds
-    options.rampPerSecond = plan.rampPerSecond
+    options.rampPerSecond = plan.command.ramp
     options.scenario = plan.scenario
-    options.signals = plan.signals
-    options.unregistered = plan.unregisteredShare
+    options.signals = plan.command.signals
+    options.unregistered = plan.command.unregistered.value
     options.seed = plan.settings.seed
     options.keepsRings = plan.hostile != nil
     options.sharesClock = servers.local != nil
@@ -164,7 +164,7 @@ package struct LoadRun: Sendable {
       // Both sides of an answered call may have lost their sockets: that takes a minute.
       options.settleSeconds = 75
     }
-    options.codec = plan.wireProtocol == .pb ? .protobuf : .json
+    options.codec = plan.command.protocol == .pb ? .protobuf : .json
     let engine = LoadEngine(options: options, progress: progress)
     servers.ground?.attach(engine)
     return engine
@@ -196,33 +196,18 @@ package struct LoadRun: Sendable {
   }
 
   private func status() -> LiveStatus {
-    let step = control.step
     var status = LiveStatus()
+    status.step = control.step
     status.elapsedSeconds = control.secondsSinceStart
-    guard step.isEmpty else {
-      status.phase = step
-      return status
-    }
-    let now = progress.snapshot
-    status.phase = now.phase.rawValue
-    status.done = now.done
-    status.total = now.total
-    status.unit = [.calling, .settling].contains(now.phase) ? "calls" : "devices"
-    status.rate = now.rate
-    status.callsLive = now.callsLive
-    status.errors = now.errors
-    status.violations = now.violations
-    status.ringP99 = now.ringP99
+    status.load = progress.snapshot
     return status
   }
 
   func write(_ report: RunReport, search: SearchReport? = nil) throws {
-    if let path = plan.jsonPath {
-      var json = JSONReport(report)
-      json.search = search.map(JSONReport.Search.init)
-      try save(try json.encoded(), to: path)
+    if let path = plan.command.json {
+      try save(try report.json(search: search).encoded(), to: path)
     }
-    if let path = plan.percentilePath {
+    if let path = plan.command.hgrm {
       try save(Data(report.percentileDistributions().utf8), to: path)
     }
   }
@@ -236,7 +221,7 @@ package struct LoadRun: Sendable {
   }
 
   private func leave(_ folder: TemporaryFolder) {
-    guard plan.keepsFiles else { return folder.remove() }
+    guard plan.command.keep else { return folder.remove() }
     folder.keep()
     Output.write("store and logs are in \(folder.path)\n", to: STDERR_FILENO)
   }

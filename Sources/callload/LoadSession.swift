@@ -151,7 +151,7 @@ package struct LoadSession: Sendable {
     report.result.interrupted = control.wasInterrupted
     report.incidents = control.incidents
     report.edgeBytesPerDevice = bytesPerDevice
-    if plan.checksGrowth { report.growth = growth.findings(files: journalFiles) }
+    if plan.command.checkGrowth { report.growth = growth.findings(files: journalFiles) }
     report.processes = after.processes(since: before)
     report.ownCPUMicroseconds = after.own.cpuMicroseconds(since: before.own)
     report.ownMemoryBytes = after.own.residentBytes
@@ -189,10 +189,13 @@ package struct LoadSession: Sendable {
 
   /// Looks at memory and store until the task is cancelled, and says how things stand.
   private func watchGrowth() async {
-    guard plan.checksGrowth || plan.summarySeconds != nil, let local = servers.local else { return }
+    let summaryInterval = plan.command.summary?.seconds
+    guard plan.command.checkGrowth || summaryInterval != nil, let local = servers.local else {
+      return
+    }
     // At least twenty samples of the shortest run.
     let step = max(1, min(10, plan.settings.durationSeconds / 40))
-    var nextSummary = ContinuousClock.now + .seconds(plan.summarySeconds ?? .infinity)
+    var nextSummary = ContinuousClock.now + .seconds(summaryInterval ?? .infinity)
     while !Task.isCancelled {
       try? await Task.sleep(for: .seconds(step))
       var values = Dictionary(
@@ -204,8 +207,8 @@ package struct LoadSession: Sendable {
       // While a server is away nothing is known of its store.
       if let store, store > 0 { values["store"] = store }
       if engine.progress.snapshot.phase == .calling { growth.add(values) }
-      guard plan.summarySeconds != nil, nextSummary <= .now else { continue }
-      nextSummary = .now + .seconds(plan.summarySeconds ?? .infinity)
+      guard summaryInterval != nil, nextSummary <= .now else { continue }
+      nextSummary = .now + .seconds(summaryInterval ?? .infinity)
       summarise(summary(store: store ?? 0))
     }
   }

@@ -119,6 +119,11 @@ package struct RunResult {
   package var pushes: PushResult?
   package init() {}
 
+  /// Nil where nothing was loaded.
+  package var callsPerSecond: Double? {
+    loadSeconds > 0 ? Double(callsPlaced) / loadSeconds : nil
+  }
+
   /// Calls that ended as planned, or otherwise for a reason that a fault explains.
   package var callsAccountedFor: Int { callsCompleted + (chaos?.changedCount ?? 0) }
 

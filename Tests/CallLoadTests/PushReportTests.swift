@@ -49,18 +49,21 @@ import callload
     #expect(!without.text(.plain).contains { $0.contains("pushed after the end") })
   }
 
-  @Test func json() {
-    let json = JSONReport(Self.report())
-    #expect(json.pushes?.perCall == 1.5)
-    #expect(json.pushes?.byPurpose == ["ring": 12, "cancel": 3])
-    #expect(json.pushes?.cleanUpsRead == ["cancel": 2])
-    #expect(json.pushes?.toProvider == nil)
-    #expect(json.settings.sleepingShare == 0.4 && json.settings.pushGateways == 1)
-    #expect(json.correctness["pushedTwice"] == 0)
+  @Test func json() throws {
+    let json = try fields(Self.report())
+    #expect(json["pushes.per_call"] == .number(1.5))
+    #expect(json["pushes.by_purpose.ring"] == .number(12))
+    #expect(json["pushes.by_purpose.cancel"] == .number(3))
+    #expect(json["pushes.clean_ups_read.cancel"] == .number(2))
+    #expect(json["pushes.woken"] == .number(9) && json["pushes.never_woken"] == .number(0))
+    #expect(json["pushes.place_to_provider_us.count"] == nil)
+    #expect(json["settings.sleeping_share"] == .number(0.4))
+    #expect(json["settings.push_gateways"] == .number(1))
+    #expect(json["correctness.pushedTwice"] == .number(0))
     var without = Self.report()
     without.result.pushes = nil
     without.settings.sleepingShare = 0
-    #expect(JSONReport(without).pushes == nil)
-    #expect(JSONReport(without).settings.pushGateways == nil)
+    let missing = try fields(without)
+    #expect(missing["pushes.sleeping"] == nil && missing["settings.push_gateways"] == nil)
   }
 }

@@ -4,14 +4,13 @@ import callload
 @Suite("Live display") struct ReportDisplayTests {
   private var calling: LiveStatus {
     var status = LiveStatus()
-    status.phase = "calling"
-    status.done = 3_720
-    status.total = 6_000
-    status.unit = "calls"
     status.elapsedSeconds = 21.4
-    status.rate = 199.8
-    status.callsLive = 412
-    status.ringP99 = 1_540
+    status.load.phase = .calling
+    status.load.done = 3_720
+    status.load.total = 6_000
+    status.load.rate = 199.8
+    status.load.callsLive = 412
+    status.load.ringP99 = 1_540
     return status
   }
 
@@ -32,7 +31,7 @@ import callload
 
   @Test("without a total there is no bar") func step() {
     var status = LiveStatus()
-    status.phase = "starting nats-server"
+    status.step = "starting nats-server"
     status.elapsedSeconds = 1.2
     #expect(LiveFrame.lines(status, width: 80, style: .plain) == ["starting nats-server 1 s"])
     #expect(LiveFrame.plainLine(status) == "[1 s] starting nats-server")
@@ -48,7 +47,7 @@ import callload
   @Test("errors are seen at once") func errors() {
     var status = calling
     #expect(!LiveFrame.lines(status, width: 80, style: .colored)[1].contains("\u{1B}"))
-    status.errors = 1
+    status.load.errors = 1
     #expect(LiveFrame.lines(status, width: 80, style: .colored)[1].contains("\u{1B}[1;31m"))
   }
 

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Histogram
 import callload
 
@@ -48,4 +49,50 @@ func makeResult() -> RunResult {
   ring.record(2_000)
   result.latency[.ring] = ring
   return result
+}
+
+/// The values of a report's JSON by path, as "calls.placed".
+func fields(_ report: RunReport, _ search: SearchReport? = nil) throws -> [String: JSONValue] {
+  var found: [String: JSONValue] = [:]
+  try JSONDecoder().decode(JSONValue.self, from: report.json(search: search).encoded())
+    .flatten("", into: &found)
+  return found
+}
+
+/// Any JSON.
+indirect enum JSONValue: Decodable, Equatable {
+  case number(Double)
+  case text(String)
+  case bool(Bool)
+  case list([JSONValue])
+  case object([String: JSONValue])
+  case null
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    if container.decodeNil() {
+      self = .null
+    } else if let value = try? container.decode(Bool.self) {
+      self = .bool(value)
+    } else if let value = try? container.decode(Double.self) {
+      self = .number(value)
+    } else if let value = try? container.decode(String.self) {
+      self = .text(value)
+    } else if let value = try? container.decode([JSONValue].self) {
+      self = .list(value)
+    } else {
+      self = .object(try container.decode([String: JSONValue].self))
+    }
+  }
+
+  func flatten(_ path: String, into found: inout [String: JSONValue]) {
+    let prefix = path.isEmpty ? "" : path + "."
+    switch self {
+    case .object(let members):
+      for (name, value) in members { value.flatten(prefix + name, into: &found) }
+    case .list(let values):
+      for (index, value) in values.enumerated() { value.flatten(prefix + "\(index)", into: &found) }
+    case .number, .text, .bool, .null: found[path] = self
+    }
+  }
 }

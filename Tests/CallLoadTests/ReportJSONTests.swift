@@ -1,19 +1,7 @@
-import FoundationEssentials
 import Testing
 import callload
 
 @Suite("Report as JSON") struct ReportJSONTests {
-  /// The JSON's values by path, as "calls.placed".
-  private func fields(_ report: RunReport, _ search: SearchReport? = nil) throws
-    -> [String: JSONValue]
-  {
-    var json = JSONReport(report)
-    json.search = search.map(JSONReport.Search.init)
-    var found: [String: JSONValue] = [:]
-    try JSONDecoder().decode(JSONValue.self, from: json.encoded()).flatten("", into: &found)
-    return found
-  }
-
   @Test("the promised names hold the promised values") func names() throws {
     var report = makeReport()
     report.result.failures = ["connection refused": 2]
@@ -75,43 +63,5 @@ import callload
     #expect(fields["find_max.highest_rate"] == .number(200))
     #expect(fields["find_max.stages.0.holds"] == .bool(true))
     #expect(fields["find_max.stages.0.cpu_us_per_call"] == .number(410))
-  }
-}
-
-/// Any JSON.
-private indirect enum JSONValue: Decodable, Equatable {
-  case number(Double)
-  case text(String)
-  case bool(Bool)
-  case list([JSONValue])
-  case object([String: JSONValue])
-  case null
-
-  init(from decoder: any Decoder) throws {
-    let container = try decoder.singleValueContainer()
-    if container.decodeNil() {
-      self = .null
-    } else if let value = try? container.decode(Bool.self) {
-      self = .bool(value)
-    } else if let value = try? container.decode(Double.self) {
-      self = .number(value)
-    } else if let value = try? container.decode(String.self) {
-      self = .text(value)
-    } else if let value = try? container.decode([JSONValue].self) {
-      self = .list(value)
-    } else {
-      self = .object(try container.decode([String: JSONValue].self))
-    }
-  }
-
-  func flatten(_ path: String, into found: inout [String: JSONValue]) {
-    let prefix = path.isEmpty ? "" : path + "."
-    switch self {
-    case .object(let members):
-      for (name, value) in members { value.flatten(prefix + name, into: &found) }
-    case .list(let values):
-      for (index, value) in values.enumerated() { value.flatten(prefix + "\(index)", into: &found) }
-    case .number, .text, .bool, .null: found[path] = self
-    }
   }
 }

@@ -7,10 +7,14 @@ package struct EdgeRequest: Sendable, CustomStringConvertible {
   var method: String
   var path: String
   /// Scheme and credential; empty: none.
-  var authorization: String
-  var body: [UInt8]
+  var authorization = ""
+  var body: [UInt8] = []
 
   package var description: String { "\(method) \(path)" }
+}
+
+extension EdgeRequest {
+  package init(method: String, path: String) { (self.method, self.path) = (method, path) }
 }
 
 package struct EdgeResponse: Sendable {
@@ -35,17 +39,22 @@ package final class EdgeExchange: ChannelInboundHandler {
   package typealias InboundIn = HTTPClientResponsePart
   package typealias OutboundOut = HTTPClientRequestPart
 
-  static let responseBytesMax = 65_536
+  package static let responseBytesMax = 65_536
 
+  private let responseBytesMax: Int
   private let request: EdgeRequest
   private let address: EdgeAddress
   private let promise: EventLoopPromise<EdgeResponse>
   private var response: EdgeResponse?
 
-  /// - Parameter promise: completed with the response, or failed with `EdgeFailure`.
+  /// - Parameters:
+  ///   - responseBytesMax: a longer body fails the exchange.
+  ///   - promise: completed with the response, or failed with `EdgeFailure`.
   package init(
-    _ request: EdgeRequest, to address: EdgeAddress, promise: EventLoopPromise<EdgeResponse>
+    _ request: EdgeRequest, to address: EdgeAddress,
+    responseBytesMax: Int = EdgeExchange.responseBytesMax, promise: EventLoopPromise<EdgeResponse>
   ) {
+    self.responseBytesMax = responseBytesMax
     self.request = request
     self.address = address
     self.promise = promise
@@ -53,9 +62,9 @@ package final class EdgeExchange: ChannelInboundHandler {
 
   /// Connects, sends the request, and closes the connection after the response.
   /// - Throws: `EdgeFailure`, at the latest after the timeout or when the task is cancelled.
-  static func run(
+  package static func run(
     _ request: EdgeRequest, to address: EdgeAddress, timeout: TimeAmount, _ trust: EdgeTrust,
-    on eventLoop: any EventLoop
+    on eventLoop: any EventLoop, responseBytesMax: Int = EdgeExchange.responseBytesMax
   ) async throws -> EdgeResponse {
     let promise = eventLoop.makePromise(of: EdgeResponse.self)
     let timer = eventLoop.scheduleTask(in: timeout) { promise.fail(EdgeFailure.timedOut) }
@@ -69,7 +78,8 @@ package final class EdgeExchange: ChannelInboundHandler {
           }
           try channel.pipeline.syncOperations.addHTTPClientHandlers()
           try channel.pipeline.syncOperations.addHandler(
-            EdgeExchange(request, to: address, promise: promise))
+            EdgeExchange(
+              request, to: address, responseBytesMax: responseBytesMax, promise: promise))
         }
       }
       .connect(host: address.host, port: address.port)
@@ -126,7 +136,7 @@ package final class EdgeExchange: ChannelInboundHandler {
       }
     case .body(let part):
       guard var response else { return }
-      guard response.body.count + part.readableBytes <= Self.responseBytesMax else {
+      guard response.body.count + part.readableBytes <= responseBytesMax else {
         return promise.fail(EdgeFailure.tooLarge)
       }
       self.response = nil

@@ -1,108 +1,3 @@
-/// What is done to the cluster while it works.
-package enum ChaosKind: String, CaseIterable, Sendable, Hashable {
-  case killCoordinator = "kill-coordinator"
-  case freezeCoordinator = "freeze-coordinator"
-  case killEdge = "kill-edge"
-  case freezeEdge = "freeze-edge"
-  case killNATS = "kill-nats"
-  case freezeNATS = "freeze-nats"
-  case cutNATS = "cut-nats"
-  case killAllNATS = "kill-all-nats"
-  case freezeAllNATS = "freeze-all-nats"
-  case cutAllNATS = "cut-all-nats"
-  case freezeAllEdges = "freeze-all-edges"
-  case killPush = "kill-push"
-  case partition
-  case rollingRestart = "rolling-restart"
-  case drain
-
-  /// For --help.
-  package var summary: String {
-    switch self {
-    case .killCoordinator: "SIGKILL to a coordinator; LENGTH later it starts again"
-    case .freezeCoordinator: "SIGSTOP to a coordinator, SIGCONT after LENGTH, past its lease"
-    case .killEdge: "SIGKILL to an edge; LENGTH later it starts again"
-    case .freezeEdge: "SIGSTOP to an edge, SIGCONT after LENGTH"
-    case .killNATS:
-      "SIGKILL to a nats-server, of three sometimes the leader; LENGTH later it starts"
-    case .freezeNATS: "SIGSTOP to a nats-server, SIGCONT after LENGTH"
-    case .cutNATS: "no node reaches a nats-server for LENGTH, in silence or with a reset"
-    case .killAllNATS: "SIGKILL to all nats-servers; LENGTH later they start"
-    case .freezeAllNATS: "SIGSTOP to all nats-servers, SIGCONT after LENGTH"
-    case .cutAllNATS: "no node reaches any nats-server for LENGTH, in silence or with a reset"
-    case .freezeAllEdges: "SIGSTOP to all edges, SIGCONT after LENGTH"
-    case .killPush: "SIGKILL to a push gateway (with --sleeping); LENGTH later it starts again"
-    case .partition: "a node is cut off from NATS for LENGTH, in silence or with a reset"
-    case .rollingRestart: "all nodes one after the other: SIGTERM, wait, start; LENGTH between two"
-    case .drain: "callctl drain of a node, LENGTH later callctl resume"
-    }
-  }
-
-  package var defaultIntervalSeconds: Double {
-    switch self {
-    case .killCoordinator, .killEdge, .killPush: 10
-    case .freezeCoordinator, .freezeEdge, .killNATS, .partition: 15
-    case .rollingRestart, .drain: 20
-    case .freezeNATS, .cutNATS: 40
-    case .killAllNATS, .freezeAllNATS, .cutAllNATS, .freezeAllEdges: 60
-    }
-  }
-
-  package var defaultLengthSeconds: Double {
-    switch self {
-    case .killCoordinator, .killEdge, .killNATS, .killPush, .drain: 1
-    // The default lease is 3 s.
-    case .freezeCoordinator, .freezeEdge, .partition: 4.5
-    case .rollingRestart: 0.5
-    case .freezeNATS, .cutNATS, .killAllNATS, .freezeAllNATS, .cutAllNATS: 15
-    case .freezeAllEdges: 5
-    }
-  }
-
-  /// Where faults of a kind have different lengths: the shortest.
-  package var defaultShortestSeconds: Double? {
-    switch self {
-    case .freezeNATS, .cutNATS, .killAllNATS, .freezeAllNATS, .cutAllNATS: 1
-    case .killCoordinator, .freezeCoordinator, .killEdge, .freezeEdge, .killNATS, .killPush,
-      .partition, .rollingRestart, .drain, .freezeAllEdges:
-      nil
-    }
-  }
-
-  /// A nats-server is away, or all are.
-  package var isOfNATS: Bool {
-    oneServerKind != nil || self == .killNATS || self == .freezeNATS || self == .cutNATS
-  }
-
-  /// What does to one nats-server what this kind does to all.
-  package var oneServerKind: ChaosKind? {
-    switch self {
-    case .killAllNATS: .killNATS
-    case .freezeAllNATS: .freezeNATS
-    case .cutAllNATS: .cutNATS
-    default: nil
-    }
-  }
-
-  /// An edge keeps its devices' connections, and what is said to them and by them waits.
-  var keepsDevicesWaiting: Bool {
-    self == .freezeEdge || self == .freezeAllEdges || self == .partition
-  }
-
-  /// What a coordinator said before may reach devices only after another has spoken.
-  var delaysOldWords: Bool {
-    switch self {
-    case .freezeCoordinator, .partition, .freezeNATS, .freezeAllNATS, .cutNATS, .cutAllNATS: true
-    default: false
-    }
-  }
-
-  var needsRelays: Bool { self == .partition || self == .cutNATS || self == .cutAllNATS }
-
-  /// A change that somebody announced: no call may feel more of it than a short pause.
-  package var isPlanned: Bool { self == .rollingRestart || self == .drain }
-}
-
 /// Faults to inject: which, how often, how long.
 package struct ChaosPlan: Sendable, Equatable {
   package struct Entry: Sendable, Equatable {
@@ -142,9 +37,10 @@ package struct ChaosPlan: Sendable, Equatable {
 
 extension ChaosPlan.Entry {
   package init(_ kind: ChaosKind) {
+    let facts = kind.facts
     self.init(
-      kind: kind, intervalSeconds: kind.defaultIntervalSeconds,
-      lengthSeconds: kind.defaultLengthSeconds, shortestSeconds: kind.defaultShortestSeconds)
+      kind: kind, intervalSeconds: facts.intervalSeconds, lengthSeconds: facts.lengthSeconds,
+      shortestSeconds: facts.shortestSeconds)
   }
 
   /// The length of the next fault, in seconds.

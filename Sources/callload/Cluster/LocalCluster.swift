@@ -1,4 +1,5 @@
 package import CallAuth
+import CallClient
 import CallCore
 import CallTestKit
 import FoundationEssentials

@@ -1,3 +1,4 @@
+import CallClient
 import FoundationEssentials
 
 /// What a nats-server says of itself on its monitoring port.

@@ -1,19 +1,15 @@
 /// What the display shows at one moment.
-package struct LiveStatus: Sendable, Equatable {
-  /// "connecting", "calling", "stopping the cluster".
-  package var phase = ""
-  package var done = 0
-  package var total = 0
-  /// What `done` and `total` count: "devices", "calls".
-  package var unit = ""
+package struct LiveStatus: Sendable {
+  /// What the run does outside of the engine, such as "stopping the cluster"; empty while that is at work.
+  package var step = ""
   package var elapsedSeconds: Double = 0
-  package var rate: Double = 0
-  package var callsLive = 0
-  package var errors = 0
-  package var violations = 0
-  /// Microseconds.
-  package var ringP99: UInt64?
+  package var load = LoadProgress.Snapshot()
   package init() {}
+
+  package var phase: String { step.isEmpty ? load.phase.rawValue : step }
+  /// Of what the phase counts; 0: nothing is counted.
+  var total: Int { step.isEmpty ? load.total : 0 }
+  var unit: String { [.calling, .settling].contains(load.phase) ? "calls" : "devices" }
 }
 
 /// The display's text. Pure.
@@ -24,16 +20,16 @@ package enum LiveFrame {
     guard status.total > 0 else {
       return [cut("\(phase)\(Units.duration(seconds: status.elapsedSeconds.rounded()))", width)]
     }
-    let fraction = min(max(Double(status.done) / Double(status.total), 0), 1)
+    let fraction = min(max(Double(status.load.done) / Double(status.total), 0), 1)
     let percent = Units.fixed((fraction * 100).rounded(.down), 0)
     let progress =
       " \(String(repeating: " ", count: max(3 - percent.count, 0)))\(percent) %  "
-      + "\(Units.count(status.done))/\(Units.count(status.total)) \(status.unit)"
+      + "\(Units.count(status.load.done))/\(Units.count(status.total)) \(status.unit)"
     let barWidth = min(width - phase.count - progress.count - 2, 40)
     let bar = barWidth < 4 ? "" : bar(fraction, width: barWidth)
     let first = cut(phase + bar + progress, width)
-    let second = cut(String(repeating: " ", count: 13) + numbers(status), width)
-    let isBad = status.errors > 0 || status.violations > 0
+    let second = cut(String(repeating: " ", count: 13) + numbers(status.load), width)
+    let isBad = status.load.errors > 0 || status.load.violations > 0
     return [style.bold(first), isBad ? style.bad(second) : second]
   }
 
@@ -42,10 +38,10 @@ package enum LiveFrame {
     let seconds = "\(Units.fixed(status.elapsedSeconds, 0)) s"
     guard status.total > 0 else { return "[\(seconds)] \(status.phase)" }
     return "[\(seconds)] \(status.phase): "
-      + "\(Units.count(status.done))/\(Units.count(status.total)) \(status.unit), \(numbers(status))"
+      + "\(Units.count(status.load.done))/\(Units.count(status.total)) \(status.unit), \(numbers(status.load))"
   }
 
-  private static func numbers(_ status: LiveStatus) -> String {
+  private static func numbers(_ status: LoadProgress.Snapshot) -> String {
     let ring = status.ringP99.map { Units.time(microseconds: $0) } ?? "–"
     return "\(Units.fixed(status.rate, 0))/s, \(Units.count(status.callsLive)) live, "
       + "ring p99 \(ring), \(Units.count(status.errors)) errors, "

@@ -42,13 +42,3 @@ package struct HostilePlan: Sendable, Equatable {
     }
   }
 }
-
-/// The lines of the help that describe attacks.
-enum HostileHelp {
-  static var text: String {
-    Attack.allCases.map { attack in
-      let name = attack.rawValue
-      return "  \(name)\(String(repeating: " ", count: max(1, 20 - name.count)))\(attack.help)"
-    }.joined(separator: "\n")
-  }
-}

@@ -1,14 +1,20 @@
+import Histogram
+
 extension RunReport {
   /// The report as it is printed, line by line.
   package func text(_ style: TextStyle) -> [String] {
     var lines = heading(style)
-    lines += ["", style.bold("Expected and actual")] + expectation(style)
+    lines += ["", style.bold("Expected and actual")] + expectation()
     lines += ["", style.bold("Failures by cause")] + failures(style)
     lines += ["", style.bold("Latency")] + latencies()
     if !processes.isEmpty { lines += ["", style.bold("Servers")] + servers() }
-    lines += chaosLines(style)
-    lines += pushLines(style)
-    lines += hostileLines(style)
+    if let chaos = result.chaos {
+      lines += ChaosReport(chaos: chaos).lines(style, asked: settings.chaos)
+    }
+    if let pushes = result.pushes {
+      lines += PushReport(pushes: pushes, callsPlaced: result.callsPlaced).lines(style)
+    }
+    lines += HostileReport(hostile)?.lines(style) ?? []
     if !growth.isEmpty {
       lines += ["", style.bold("Growth") + "  medians of the second quarter and of the last"]
       var table = TextTable()
@@ -50,33 +56,22 @@ extension RunReport {
       + (other.map { [$0] } ?? []) + ["machine   " + box]
   }
 
-  private func expectation(_ style: TextStyle) -> [String] {
-    func line(_ name: String, _ actual: Int, _ expected: Int, _ note: String = "") -> [String] {
-      let text = "\(actual)/\(expected)"
-      return [name, text, note]
-    }
+  private func expectation() -> [String] {
     var table = TextTable()
-    table.rows.append(
-      line("devices connected", result.devicesConnected, result.devicesExpected, rampNote()))
-    table.rows.append(
-      line("devices registered", result.devicesRegistered, result.devicesExpected))
-    table.rows.append(line("calls placed", result.callsPlaced, result.callsExpected, rateNote()))
-    let changed = result.chaos?.changedCount ?? 0
-    table.rows.append(
-      line(
-        "calls completed", result.callsCompleted, result.callsExpected,
-        changed > 0 ? "and \(Units.count(changed)) changed by faults" : ""))
-    var lines = table.lines()
-    if !result.callsByPart.isEmpty {
-      var parts = TextTable()
-      parts.indent = 4
-      for (name, count) in result.callsByPart.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }
-      ) {
-        parts.add(name, Units.count(count))
-      }
-      lines += parts.lines()
+    func add(_ name: String, _ actual: Int, _ expected: Int, _ note: String = "") {
+      table.add(name, "\(actual)/\(expected)", note)
     }
-    return lines
+    add("devices connected", result.devicesConnected, result.devicesExpected, rampNote())
+    add("devices registered", result.devicesRegistered, result.devicesExpected)
+    let rate = result.callsPlaced > 0 ? result.callsPerSecond : nil
+    add(
+      "calls placed", result.callsPlaced, result.callsExpected,
+      rate.map { "\(Units.fixed($0, 1))/s" } ?? "")
+    let changed = result.chaos?.changedCount ?? 0
+    add(
+      "calls completed", result.callsCompleted, result.callsExpected,
+      changed > 0 ? "and \(Units.count(changed)) changed by faults" : "")
+    return table.lines() + TextTable(result.callsByPart, indent: 4).lines()
   }
 
   private func rampNote() -> String {
@@ -85,33 +80,18 @@ extension RunReport {
     return "\(Units.fixed(rate, 0))/s"
   }
 
-  private func rateNote() -> String {
-    guard result.loadSeconds > 0, result.callsPlaced > 0 else { return "" }
-    return "\(Units.fixed(Double(result.callsPlaced) / result.loadSeconds, 1))/s"
-  }
-
   private func failures(_ style: TextStyle) -> [String] {
     let found = result.failures.filter { $0.value > 0 }
     guard !found.isEmpty else { return ["  none"] }
-    let sorted = found.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
-    var table = TextTable()
-    for (cause, count) in sorted { table.add(cause, Units.count(count)) }
-    return zip(sorted, table.lines()).flatMap { failure, line in
+    return zip(found.greatestFirst, TextTable(found).lines()).flatMap { failure, line in
       [style.bad(line)] + (result.failureExamples[failure.key].map(indented) ?? [])
     }
   }
 
   private func latencies() -> [String] {
-    var table = TextTable(["phase", "count", "p50", "p90", "p99", "p99.9", "max"])
+    var table = TextTable(distributions: "phase")
     for phase in LatencyPhase.allCases {
-      guard let found = Percentiles(result.latency[phase]) else {
-        table.add(phase.rawValue, "0", "–", "–", "–", "–", "–")
-        continue
-      }
-      let points = [found.p50, found.p90, found.p99, found.p999, found.max]
-      table.rows.append(
-        [phase.rawValue, Units.count(found.count)]
-          + points.map { Units.time(microseconds: $0) })
+      table.add(phase.rawValue, Percentiles(result.latency[phase]))
     }
     return table.lines()
   }
@@ -164,5 +144,19 @@ extension RunReport {
 
   private func counted(_ count: Int, _ word: String) -> String {
     "\(count) \(word)\(count == 1 ? "" : "s")"
+  }
+
+  /// The percentile distributions of all phases in HdrHistogram's text form, in milliseconds, each
+  /// behind a line that names its phase, for HdrHistogram's plotter and similar tools.
+  package func percentileDistributions() -> String {
+    var text = ""
+    for phase in LatencyPhase.allCases {
+      guard let histogram = result.latency[phase], histogram.totalCount > 0 else { continue }
+      text += "# phase \(phase.rawValue), milliseconds\n"
+      histogram.outputPercentileDistribution(
+        to: &text, outputValueUnitScalingRatio: 1_000, percentileTicksPerHalfDistance: 5)
+      text += "\n"
+    }
+    return text
   }
 }

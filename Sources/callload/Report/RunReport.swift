@@ -1,5 +1,3 @@
-package import Histogram
-
 /// What was asked of a run, as far as a reader of the report needs it to judge or repeat it.
 package struct RunSettings: Sendable, Equatable {
   package var devices = 0
@@ -88,15 +86,11 @@ package struct RunReport {
 
   /// Microseconds of CPU per placed call in the measured load, of all processes of a role.
   package func cpuPerCall(_ role: ProcessRole) -> Double? {
-    guard result.callsPlaced > 0, processes.contains(where: { $0.role == role }) else { return nil }
-    let sum = processes.filter { $0.role == role }.reduce(0) { $0 + $1.cpuMicroseconds }
+    guard result.callsPlaced > 0, let sum = sum(role, \.cpuMicroseconds) else { return nil }
     return Double(sum) / Double(result.callsPlaced)
   }
 
-  package func memoryBytes(_ role: ProcessRole) -> UInt64? {
-    guard processes.contains(where: { $0.role == role }) else { return nil }
-    return processes.filter { $0.role == role }.reduce(0) { $0 + $1.memoryBytes }
-  }
+  package func memoryBytes(_ role: ProcessRole) -> UInt64? { sum(role, \.memoryBytes) }
 
   package var totalCPUPerCall: Double? {
     let parts = ProcessRole.allCases.compactMap(cpuPerCall)
@@ -104,30 +98,12 @@ package struct RunReport {
   }
 
   package var totalMemoryBytes: UInt64? {
-    let parts = ProcessRole.allCases.compactMap(memoryBytes)
-    return parts.isEmpty ? nil : parts.reduce(0, +)
+    processes.isEmpty ? nil : processes.reduce(0) { $0 + $1.memoryBytes }
   }
-}
 
-/// The points of a distribution that reports show. Microseconds.
-package struct Percentiles: Sendable, Equatable {
-  package var count: UInt64
-  package var p50: UInt64
-  package var p90: UInt64
-  package var p99: UInt64
-  package var p999: UInt64
-  package var max: UInt64
-  package var mean: Double
-
-  /// Nothing where nothing was recorded.
-  package init?(_ histogram: Histogram<UInt32>?) {
-    guard let histogram, histogram.totalCount > 0 else { return nil }
-    count = histogram.totalCount
-    p50 = histogram.valueAtPercentile(50)
-    p90 = histogram.valueAtPercentile(90)
-    p99 = histogram.valueAtPercentile(99)
-    p999 = histogram.valueAtPercentile(99.9)
-    max = histogram.max
-    mean = histogram.mean
+  /// Nil where there is no process of the role.
+  private func sum(_ role: ProcessRole, _ figure: KeyPath<ProcessUsage, UInt64>) -> UInt64? {
+    let found = processes.filter { $0.role == role }.map { $0[keyPath: figure] }
+    return found.isEmpty ? nil : found.reduce(0, +)
   }
 }

@@ -22,13 +22,7 @@ package struct Verdict: Sendable, Equatable {
       guard let count = result.correctness[rule], count > 0 else { continue }
       problems.append("\(rule.title): \(Units.count(count))")
     }
-    if let quiet = report.hostile.first {
-      let aim = HostileAim(quiet: quiet)
-      for row in report.hostile.dropFirst() {
-        let missed = aim.problems(row)
-        if !missed.isEmpty { problems.append("\(row.name): " + missed.joined(separator: ", ")) }
-      }
-    }
+    problems += HostileReport(report.hostile)?.problems ?? []
     for growth in report.growth where !growth.isFlat {
       problems.append(
         "\(growth.name) grew from \(Units.bytes(growth.before)) to \(Units.bytes(growth.after))")

@@ -1,0 +1,107 @@
+import CallAuth
+
+/// What the load is put on. All throw ``SetupError`` that names option, value and remedy.
+extension LoadCommand {
+  func localCluster(
+    chaos: ChaosPlan?, sleep: SleepOptions?, hostile: HostilePlan?
+  ) throws -> LocalClusterOptions {
+    for (option, value) in [("--keys", keys), ("--app", app)] {
+      guard value == nil else {
+        throw SetupError(
+          "\(option) \(value ?? ""): goes with --edge only; a local cluster makes its own keys")
+      }
+    }
+    // Debian puts it into a folder that is in nobody's PATH but root's.
+    guard
+      let nats = nats
+        ?? Executables.find("nats-server", also: ["/usr/sbin", "/usr/local/bin"])
+    else {
+      throw SetupError(
+        "nats-server is not in PATH; install it (Debian: apt-get install nats-server) "
+          + "or say where it is with --nats")
+    }
+    guard Executables.isExecutable(nats) else {
+      throw SetupError("--nats \(nats): no program is there; give the path of nats-server")
+    }
+    guard let callnode = callnode ?? Executables.beside("callnode") else {
+      throw SetupError(
+        "callnode is not beside callload; build it (make build) or say where it is with --callnode")
+    }
+    guard Executables.isExecutable(callnode) else {
+      throw SetupError("--callnode \(callnode): no program is there; give the path of callnode")
+    }
+    if let refusal = PortRange.refusal(devices: devices, edges: edges, range: PortRange.size()) {
+      throw SetupError(refusal)
+    }
+    var options = LocalClusterOptions(natsPath: nats, callnodePath: callnode)
+    options.otherCallnodePath = try restartProgram()
+    options.coordinators = coordinators
+    options.edges = edges
+    options.natsServers = natsServers
+    if sleep != nil { options.pushGateways = pushGateways }
+    options.shards = shards
+    options.tls = tls
+    if hostile != nil {
+      options.otherApps = ["hostile"]
+      options.hasStandardLimits = true
+    }
+    options.nodeSettings = try nodeSettings()
+    options.callctlPath = Executables.beside("callctl")
+    if let chaos {
+      options.hasRelays = chaos.needsRelays
+      guard options.callctlPath != nil else {
+        throw SetupError("--chaos needs callctl beside callload, to see who owns what; build it")
+      }
+    }
+    return options
+  }
+
+  /// The program that every second life of a node runs.
+  private func restartProgram() throws -> String? {
+    guard let path = otherCallnode else { return nil }
+    guard !chaos.isEmpty else {
+      throw SetupError(
+        "--other-callnode \(path): no node is started again; add --chaos rolling-restart=10s, or another"
+      )
+    }
+    guard Executables.isExecutable(path) else {
+      throw SetupError("--other-callnode \(path): no program is there; give the path of callnode")
+    }
+    return path
+  }
+
+  private func nodeSettings() throws -> [String: String] {
+    var settings: [String: String] = [:]
+    for text in nodeSetting {
+      let parts = text.split(separator: "=", maxSplits: 1)
+      guard parts.count == 2, parts[0].allSatisfy({ $0.isASCII && $0.isLetter }) else {
+        throw SetupError("--node-setting \(text): give it as key=value, such as leaseTimeout=2s")
+      }
+      settings[String(parts[0])] = String(parts[1])
+    }
+    return settings
+  }
+
+  /// The keys to sign tokens with, and the app that the devices belong to.
+  func edgeKeys() throws -> (AppKeys, app: String) {
+    guard let path = keys else {
+      throw SetupError("--edge needs --keys FILE, the key file of the edges, to sign tokens with")
+    }
+    let keys: AppKeys
+    do {
+      keys = try AppKeys.load(path: path)
+    } catch {
+      throw SetupError("--keys \(error)")
+    }
+    let names = keys.appNames
+    guard let app = app ?? (names.count == 1 ? names[0] : nil) else {
+      throw SetupError(
+        "--keys \(path) has several apps; choose one with --app: \(names.joined(separator: ", "))")
+    }
+    guard names.contains(app) else {
+      throw SetupError(
+        "--app \(app): not in \(path), which has \(names.joined(separator: ", "))")
+    }
+    return (keys, app)
+  }
+}

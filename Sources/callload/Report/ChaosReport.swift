@@ -1,0 +1,118 @@
+/// The part of the report on faults.
+struct ChaosReport {
+  let chaos: ChaosResult
+
+  /// Waits of devices, by their JSON names and the titles of their rows.
+  private var deviceWaits: [(name: String, title: String, found: Percentiles?)] {
+    [
+      ("command_wait_us", "wait for a reply", Percentiles(chaos.commandWait)),
+      ("reconnect_us", "without a session", Percentiles(chaos.reconnect)),
+    ]
+  }
+
+  /// How long it took until all shards that a kind of fault took away answered again.
+  private func takeOver(_ kind: ChaosKind) -> Percentiles? {
+    Percentiles(
+      chaos.takeOvers.filter { $0.kind == kind && $0.shards > 0 }.compactMap(\.microseconds))
+  }
+
+  // MARK: Text
+
+  func lines(_ style: TextStyle, asked: String) -> [String] {
+    var lines = ["", style.bold("Chaos") + "  \(asked)"]
+    lines += injected
+    lines += ["  take-over: from the fault until shards answer again, asked every 25 ms"]
+    lines += takeOvers
+    lines += silences
+    lines += placedDuring
+    if !chaos.changed.isEmpty {
+      lines.append("  calls that ended otherwise than planned, as a fault explains")
+      lines += TextTable(chaos.changed, indent: 4).lines()
+    }
+    if !chaos.slow.isEmpty {
+      lines.append("  no answer for long")
+      lines += chaos.slow.map { "    " + $0 }
+    }
+    if chaos.neverAnswered > 0 {
+      lines.append(style.bad("  shards that never answered again after a fault: see below"))
+    }
+    return lines
+  }
+
+  private var injected: [String] {
+    var table = TextTable()
+    for kind in ChaosKind.allCases {
+      guard let count = chaos.injected[kind], count > 0 else { continue }
+      table.add(kind.rawValue, Units.count(count))
+    }
+    return table.rows.isEmpty ? ["  no fault was injected"] : table.lines()
+  }
+
+  private var takeOvers: [String] {
+    var table = TextTable(["", "count", "p50", "p99", "max"], indent: 4)
+    for kind in ChaosKind.allCases {
+      guard let all = takeOver(kind) else { continue }
+      table.addSummary(kind.rawValue, all)
+      table.addSummary("  each shard", Percentiles(chaos.shardSilence[kind]))
+    }
+    table.addSummary("hand-over pause, each shard", Percentiles(chaos.handOver))
+    return table.rows.count == 1 ? ["  nothing was taken over"] : table.lines()
+  }
+
+  private var silences: [String] {
+    var table = TextTable(["devices", "count", "p50", "p99", "max"])
+    for wait in deviceWaits { table.addSummary(wait.title, wait.found) }
+    return table.lines() + [
+      "  longest silence seen by a device: \(Units.time(microseconds: chaos.longestSilence)); "
+        + "\(Units.count(chaos.commandsRetried)) commands retried, "
+        + "\(Units.count(chaos.reconnects)) reconnects, "
+        + "\(Units.count(chaos.changedCount)) calls changed by faults"
+    ]
+  }
+
+  private var placedDuring: [String] {
+    var table = TextTable([
+      "calls placed during", "count", "as planned", "refused", "changed", "wrong",
+    ])
+    for kind in ChaosKind.allCases {
+      guard let fates = chaos.placedDuring[kind] else { continue }
+      let counts = ChaosResult.Fate.allCases.map { Units.count(fates[$0] ?? 0) }
+      table.rows.append([kind.rawValue, Units.count(fates.values.reduce(0, +))] + counts)
+    }
+    return table.rows.count == 1 ? [] : table.lines()
+  }
+
+  // MARK: JSON
+
+  var json: JSONObject {
+    var json: JSONObject = [
+      "injected": JSONObject(chaos.injected.map { ($0.key.rawValue, $0.value) }),
+      "take_over_us": byKind { takeOver($0)?.summaryJSON },
+      "shard_silence_us": byKind { Percentiles(chaos.shardSilence[$0])?.summaryJSON },
+      "take_overs": chaos.takeOvers.map { one -> JSONObject in
+        [
+          "kind": one.kind.rawValue, "node": one.node, "at_seconds": one.atSeconds.toThousandth,
+          "shards": one.shards, "us": one.microseconds,
+        ]
+      },
+      "hand_over_pause_us": Percentiles(chaos.handOver)?.summaryJSON,
+      "longest_silence_us": chaos.longestSilence,
+      "commands_retried": chaos.commandsRetried,
+      "reconnects": chaos.reconnects,
+      "calls_changed": chaos.changed,
+      "calls_placed_during": byKind { kind in
+        chaos.placedDuring[kind].map { fates in
+          JSONObject(ChaosResult.Fate.allCases.map { ($0.rawValue, fates[$0] ?? 0) })
+        }
+      },
+      "never_answered": chaos.neverAnswered,
+      "slow": chaos.slow,
+    ]
+    for wait in deviceWaits { json[wait.name] = wait.found?.summaryJSON }
+    return json
+  }
+
+  private func byKind(_ value: (ChaosKind) -> JSONObject?) -> JSONObject {
+    JSONObject(ChaosKind.allCases.compactMap { kind in value(kind).map { (kind.rawValue, $0) } })
+  }
+}

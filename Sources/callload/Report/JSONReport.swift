@@ -1,0 +1,99 @@
+extension RunReport {
+  /// The report as it is written with `--json`. The names are promised: loadtest/README.md documents
+  /// them, and a member only ever joins. What was not measured is left out.
+  package func json(search: SearchReport? = nil) -> JSONObject {
+    let verdict = Verdict(self)
+    return [
+      "ok": verdict.isOK, "problems": verdict.problems, "interrupted": result.interrupted,
+      "devices": devicesJSON, "calls": callsJSON, "failures": result.failures,
+      "latency_us": JSONObject(
+        LatencyPhase.allCases.compactMap { phase in
+          Percentiles(result.latency[phase]).map { (phase.rawValue, $0.json) }
+        }),
+      "cpu_us_per_call": cpuJSON, "memory_bytes": memoryJSON,
+      "edge_bytes_per_device": edgeBytesPerDevice,
+      "correctness": JSONObject(
+        CorrectnessRule.allCases.map { ($0.rawValue, result.correctness[$0] ?? 0) }),
+      "processes": processes.map { process -> JSONObject in
+        [
+          "name": process.name, "role": process.role.rawValue,
+          "cpu_us": process.cpuMicroseconds, "memory_bytes": process.memoryBytes,
+        ]
+      },
+      "load_seconds": result.loadSeconds.toThousandth,
+      "ramp_seconds": result.rampSeconds.toThousandth,
+      "settings": settings.json, "machine": machine.json, "find_max": search?.json,
+      "chaos": result.chaos.map { ChaosReport(chaos: $0).json },
+      "pushes": result.pushes.map { PushReport(pushes: $0, callsPlaced: result.callsPlaced).json },
+      "hostile": HostileReport(hostile)?.json,
+    ]
+  }
+
+  private var devicesJSON: JSONObject {
+    [
+      "expected": result.devicesExpected, "connected": result.devicesConnected,
+      "registered": result.devicesRegistered, "per_user": settings.devicesPerUser,
+    ]
+  }
+
+  private var callsJSON: JSONObject {
+    [
+      "expected": result.callsExpected, "placed": result.callsPlaced,
+      "completed": result.callsCompleted, "by_part": result.callsByPart,
+      "rate_per_second_asked": settings.callsPerSecond,
+      "rate_per_second_placed": (result.callsPerSecond ?? 0).toThousandth,
+    ]
+  }
+
+  private var cpuJSON: JSONObject {
+    var json: JSONObject = ["total": totalCPUPerCall?.toThousandth]
+    for role in ProcessRole.allCases { json[role.rawValue] = cpuPerCall(role)?.toThousandth }
+    if result.callsPlaced > 0 {
+      json["callload"] = (Double(ownCPUMicroseconds) / Double(result.callsPlaced)).toThousandth
+    }
+    return json
+  }
+
+  private var memoryJSON: JSONObject {
+    var json: JSONObject = ["total": totalMemoryBytes, "callload": ownMemoryBytes]
+    for role in ProcessRole.allCases { json[role.rawValue] = memoryBytes(role) }
+    return json
+  }
+}
+
+extension RunSettings {
+  fileprivate var json: JSONObject {
+    [
+      "scenario": scenario, "protocol": protocolName, "seed": seed,
+      "duration_seconds": durationSeconds, "coordinators": coordinators, "edges": edges,
+      "nats_servers": edgeURLs.isEmpty ? natsServers : 0, "tls": tls ? true : nil,
+      "chaos": chaos.isEmpty ? nil : chaos, "hostile": attacks.isEmpty ? nil : attacks,
+      "other_callnode": otherCallnode, "push_gateways": sleepingShare > 0 ? pushGateways : nil,
+      "sleeping_share": sleepingShare > 0 ? sleepingShare : nil, "edge_urls": edgeURLs,
+    ]
+  }
+}
+
+extension MachineFacts {
+  fileprivate var json: JSONObject {
+    [
+      "cpus": cpus, "cpu_model": cpuModel, "memory_bytes": memoryBytes, "kernel": kernel,
+      "nats_version": natsVersion,
+    ]
+  }
+}
+
+extension SearchReport {
+  fileprivate var json: JSONObject {
+    [
+      "highest_rate": best?.rate, "ring_p99_max_us": ringP99Max,
+      "stages": stages.map { stage -> JSONObject in
+        [
+          "rate": stage.rate, "placed_per_second": stage.placedPerSecond.toThousandth,
+          "holds": stage.holds, "ring_p50_us": stage.ringP50, "ring_p99_us": stage.ringP99,
+          "cpu_us_per_call": stage.cpuPerCall?.toThousandth, "reasons": stage.reasons,
+        ]
+      },
+    ]
+  }
+}
