@@ -100,13 +100,13 @@ struct TwinRun {
     let fault = Fault(
       id: 1, kind: .killCoordinator, node: "twin", role: .coordinator, shards: shards)
     after(outage.from) {
-      if outage.isTold { rig.faultBegins(fault) }
+      if outage.isTold { rig.tell(.begins(fault)) }
       twin.silentShards = Set(shards)
-      if outage.isTold { rig.faultHappened(fault) }
+      if outage.isTold { rig.tell(.happened(fault)) }
     }
     after(outage.to) {
       twin.speakAgain()
-      if outage.isTold { rig.faultLifted(fault) }
+      if outage.isTold { rig.tell(.lifted(fault)) }
     }
   }
 }

@@ -32,3 +32,17 @@ package struct Fault: Sendable, Equatable {
   /// acknowledged is retransmitted after up to 4 s, an edge asks a shard again after 1 s.
   package var afterglowMicroseconds: Int64 { losesMessages ? 4_500_000 : 1_500_000 }
 }
+
+/// How far a fault is.
+package enum FaultStep: Sendable {
+  /// It happens at this very moment. What it disturbs is excused from now on.
+  case begins(Fault)
+  /// It has happened: from now on the shards concerned are asked.
+  case happened(Fault)
+  /// It concerns these shards, too, or again, since not long ago.
+  case widened(Fault, by: [Int])
+  /// The process runs again, the network is whole again.
+  case lifted(Fault)
+  /// Something that no fault explains.
+  case incident(String)
+}

@@ -74,6 +74,20 @@ final class AttackContext {
     pace(attack.facts.perSecond / Double(lot), act)
   }
 
+  /// Lets the open connections do the attack's own thing, in turn, at the attack's own rate.
+  /// - Parameters:
+  ///   - lot: how much of it one call does.
+  ///   - act: returns whether it was done.
+  func paceAttack<Member>(
+    lot: Int = 1, _ fleet: AttackFleet<Member>,
+    _ act: @escaping (_ member: Member, _ number: Int) -> Bool
+  ) {
+    paceAttack(lot: lot) { [unowned self] in
+      guard let (number, member) = fleet.next(of: attack.facts.connections) else { return }
+      if act(member, number) { account.attempts += lot }
+    }
+  }
+
   func after(_ span: Span, _ act: @escaping () -> Void) {
     loop.schedule(at: loop.now + span) { [weak self] in
       if self?.isOver == false { act() }

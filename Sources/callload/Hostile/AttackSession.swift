@@ -139,4 +139,15 @@ extension AttackContext {
       CallAddress(callee: callee, call: call),
       PlaceRequest(call: call, ringTimeoutSeconds: 5, description: description))
   }
+
+  /// Places a call and cancels it a second later, or limits on live calls would end the attack.
+  /// - Returns: whether it was placed.
+  func placeAndCancel(
+    _ session: AttackSession, to callee: String, descriptionBytes: Int = 0
+  ) -> Bool {
+    let command = place(to: callee, descriptionBytes: descriptionBytes)
+    guard let address = command.address, session.say(command) else { return false }
+    after(.seconds(1)) { session.say(.call(address, .cancel)) }
+    return true
+  }
 }

@@ -15,16 +15,10 @@ extension AttackContext {
             .register(RegistrationRequest(deviceName: "a", sdkName: "callload", sdkVersion: "1")))
         }
       })
-    paceAttack { [self] in
-      guard let (number, session) = fleet.next(of: count) else { return }
-      let call = callID()
+    paceAttack(fleet) { [self] session, number in
       let partner = Int.random(in: 1..<count, using: &random)
-      let address = CallAddress(callee: "hostile-app-\((number + partner) % count)", call: call)
-      let request = PlaceRequest(
-        call: call, ringTimeoutSeconds: 5, description: String(repeating: "d", count: 4_000))
-      guard session.say(.place(address, request)) else { return }
-      account.attempts += 1
-      after(.seconds(1)) { session.say(.call(address, .cancel)) }
+      return placeAndCancel(
+        session, to: "hostile-app-\((number + partner) % count)", descriptionBytes: 4_000)
     }
   }
 }

@@ -10,15 +10,14 @@ extension AttackContext {
     let tokens = (0..<1_000).map { forgedToken(user: "hostile-\($0 % 10)") }
     var next = 0
     let lot = 20
-    paceAttack(lot: lot) { [self] in
-      guard let (_, socket) = fleet.next(of: attack.facts.connections) else { return }
+    paceAttack(lot: lot, fleet) { [self] socket, _ in
       var requests = ""
       for _ in 0..<lot {
         next += 1
         requests += AttackBytes.get(
           "/v1/calls/nobody/\(callID())", edges[0], token: tokens[next % tokens.count])
       }
-      if socket.write(requests.utf8) { account.attempts += lot }
+      return socket.write(requests.utf8)
     }
   }
 }

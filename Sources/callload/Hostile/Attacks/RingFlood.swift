@@ -10,15 +10,8 @@ extension AttackContext {
     let fleet = keepSessions { number in
       number < victims ? (victim, "v\(number)") : ("hostile-caller-\(number)", "c")
     }
-    paceAttack { [self] in
-      guard let (number, session) = fleet.next(of: attack.facts.connections), number >= victims
-      else { return }
-      let call = callID()
-      let address = CallAddress(callee: victim, call: call)
-      guard session.say(.place(address, PlaceRequest(call: call, ringTimeoutSeconds: 5)))
-      else { return }
-      account.attempts += 1
-      after(.seconds(1)) { session.say(.call(address, .cancel)) }
+    paceAttack(fleet) { [self] session, number in
+      number >= victims && placeAndCancel(session, to: victim)
     }
   }
 }

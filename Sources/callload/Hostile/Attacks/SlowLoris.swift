@@ -10,9 +10,6 @@ extension AttackContext {
     let fleet = keepSockets { socket, number in
       socket.write((number.isMultiple(of: 2) ? head : body).utf8)
     }
-    paceAttack { [self] in
-      guard let (_, socket) = fleet.next(of: attack.facts.connections) else { return }
-      if socket.write([0x61]) { account.attempts += 1 }
-    }
+    paceAttack(fleet) { socket, _ in socket.write([0x61]) }
   }
 }

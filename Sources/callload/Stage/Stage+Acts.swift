@@ -3,7 +3,18 @@ import CallCore
 import CallWire
 
 /// The parts of a scenario: what devices do, and when.
-extension LoadRig {
+extension Stage {
+  /// Runs something later, if the call is still under way then.
+  func after(_ span: Span, _ call: CallID, _ action: @escaping (LiveCall) -> Void) {
+    at(loop.now + span, call, action)
+  }
+
+  func at(_ time: Timestamp, _ call: CallID, _ action: @escaping (LiveCall) -> Void) {
+    loop.schedule(at: time) { [weak self] in
+      if let live = self?.live[call] { action(live) }
+    }
+  }
+
   /// The call rings: from now on people react.
   func scheduleActs(_ live: LiveCall, from since: Timestamp) {
     let plan = live.plan
@@ -14,9 +25,9 @@ extension LoadRig {
       answer(live, plan.actor, at: act)
       if plan.other != plan.actor { answer(live, plan.other, at: act) }
     case .declinedEverywhere:
-      at(act, plan.call) { [self] in decline($0, .everywhere) }
+      at(act, plan.call) { [unowned self] in decline($0, .everywhere) }
     case .declinedHere:
-      at(act, plan.call) { [self] in decline($0, .here) }
+      at(act, plan.call) { [unowned self] in decline($0, .here) }
       if plan.answersThen, plan.other != plan.actor {
         answer(live, plan.other, at: act + plan.then)
       }
@@ -27,13 +38,13 @@ extension LoadRig {
     case .unanswered: break
     case .busy:
       for callee in plan.callees {
-        at(act + plan.alert(callee), plan.call) { [self] in sayBusy($0, callee) }
+        at(act + plan.alert(callee), plan.call) { [unowned self] in sayBusy($0, callee) }
       }
     case .calleeReturns:
-      at(act, plan.call) { [self] _ in drop(devices[plan.actor], for: plan.away) }
+      at(act, plan.call) { [unowned self] _ in devices[plan.actor].drop(for: plan.away) }
     case .callerReturns:
-      at(act, plan.call) { [self] _ in drop(devices[plan.caller], for: plan.away) }
-      // Half of the callers miss the moment of the answer and hear of it when they are back.
+      at(act, plan.call) { [unowned self] _ in devices[plan.caller].drop(for: plan.away) }
+      // Half of the callers miss the moment of the answer and learn of it when they are back.
       if plan.answersThen { answer(live, plan.actor, at: act + plan.then) }
     }
   }
@@ -49,8 +60,8 @@ extension LoadRig {
     }
   }
 
-  /// A callee's device that came back was told to ring again: now somebody answers.
-  func heardAgain(_ live: LiveCall, _ device: LoadDevice) {
+  /// A callee's device that came back rings again: now somebody answers.
+  func rangAgain(_ live: LiveCall, _ device: LoadDevice) {
     guard live.answerIntended.isEmpty else { return }
     let answerer = live.plan.answersThen ? device.index : live.plan.other
     answer(live, answerer, at: loop.now + live.plan.then)
@@ -58,7 +69,7 @@ extension LoadRig {
 
   private func answer(_ live: LiveCall, _ device: Int, at time: Timestamp) {
     live.answerIntended[device] = time
-    at(time, live.plan.call) { [self] live in
+    at(time, live.plan.call) { [unowned self] live in
       // A person can't answer what does not ring yet, but will as soon as it does; the time that
       // this takes counts.
       guard live.invited.contains(device) else {
@@ -71,9 +82,8 @@ extension LoadRig {
 
   func sayAnswer(_ live: LiveCall, _ device: Int) {
     guard !live.isOver.contains(device) else { return }
-    say(
-      .call(CallAddress(call: live.plan.call), .answer(description: Self.description)),
-      devices[device])
+    devices[device].say(
+      .call(CallAddress(call: live.plan.call), .answer(description: LiveCall.description)))
   }
 
   private func decline(_ live: LiveCall, _ scope: DeclineScope) {
@@ -83,7 +93,7 @@ extension LoadRig {
       live.declineOnInvite = scope
       return
     }
-    say(.call(CallAddress(call: live.plan.call), .decline(scope)), devices[device])
+    devices[device].say(.call(CallAddress(call: live.plan.call), .decline(scope)))
   }
 
   private func sayBusy(_ live: LiveCall, _ device: Int) {
@@ -92,12 +102,12 @@ extension LoadRig {
       live.busyOnInvite.insert(device)
       return
     }
-    say(.call(CallAddress(call: live.plan.call), .busy), devices[device])
+    devices[device].say(.call(CallAddress(call: live.plan.call), .busy))
   }
 
   /// A device that sleeps cannot refuse what does not ring there yet.
   private func isYetToWake(_ device: Int, _ live: LiveCall) -> Bool {
-    sleep?.sleeps(device) == true && !live.invited.contains(device)
+    devices[device].sleeps && !live.invited.contains(device)
   }
 
   /// A device rings at last, after the time when it was to refuse.
@@ -111,18 +121,10 @@ extension LoadRig {
 
   private func cancel(_ live: LiveCall, at time: Timestamp) {
     live.cancelIntended = time
-    at(time, live.plan.call) { [self] live in
+    at(time, live.plan.call) { [unowned self] live in
       let caller = devices[live.plan.caller]
       guard !live.isOver.contains(caller.index) else { return }
-      say(.call(caller.driver.machine.address(live.plan.call), .cancel), caller)
+      caller.say(.call(caller.address(live.plan.call), .cancel))
     }
-  }
-
-  /// The device's socket breaks, without a word; it comes back after a while.
-  private func drop(_ device: LoadDevice, for span: Span) {
-    guard device.isAttached else { return }
-    connectionGone(device)
-    device.driver.suspend()
-    loop.schedule(at: loop.now + span) { device.driver.resume() }
   }
 }

@@ -83,29 +83,10 @@ package final class LoadEngine: Sendable {
     }
   }
 
-  /// What a fault is at.
-  package enum FaultStep: Sendable {
-    case begins(Fault)
-    case happened(Fault)
-    case widened(Fault, by: [Int])
-    case lifted(Fault)
-    /// Something that no fault explains.
-    case incident(String)
-  }
-
-  /// Tells the judge of a fault; back once it knows.
+  /// Tells the judge how far a fault is; returns once it knows.
   package func tell(_ step: FaultStep) async {
     guard let running = state.withLock({ $0.running }) else { return }
-    try? await running.loop.submit {
-      let rig = running.rig.value
-      switch step {
-      case .begins(let fault): rig.faultBegins(fault)
-      case .happened(let fault): rig.faultHappened(fault)
-      case .widened(let fault, let more): rig.faultWidened(fault, by: more)
-      case .lifted(let fault): rig.faultLifted(fault)
-      case .incident(let what): rig.count(what)
-      }
-    }.get()
+    try? await running.loop.submit { running.rig.value.tell(step) }.get()
   }
 
   /// A push reached the provider. From any thread.

@@ -64,6 +64,9 @@ struct CallPlan {
     Span(microseconds: Int64(Double.random(in: range, using: &random) * 1000))
   }
 
+  /// The caller and the callee's devices.
+  var devices: [Int] { [caller] + callees }
+
   /// How the call may end.
   var allowed: [CallOutcome] {
     switch kind {
@@ -89,8 +92,15 @@ struct CallPlan {
   var dropsConnection: Bool { kind == .calleeReturns || kind == .callerReturns }
 }
 
-/// A call under way, as the load engine plays it.
+/// A call under way, as the load plays it.
 final class LiveCall {
+  /// Stands for a session description: opaque to the cluster, of a plausible size.
+  static let description =
+    "v=0\r\no=- 46117317 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0\r\n"
+    + "m=audio 9 UDP/TLS/RTP/SAVPF 111\r\nc=IN IP4 0.0.0.0\r\na=ice-ufrag:4ZcD\r\n"
+    + "a=ice-pwd:2/1muCWoOi3uLifh0NuRHlCs\r\na=setup:actpass\r\na=mid:0\r\na=sendrecv\r\n"
+    + "a=rtcp-mux\r\na=rtpmap:111 opus/48000/2\r\n"
+
   let plan: CallPlan
   /// Devices of the callee that were attached when it was placed, and never sleep.
   let expectedInvites: Int

@@ -7,11 +7,13 @@ final class LoadDevice {
   enum Setup { case idle, connecting, connected, refused }
 
   let index: Int
+  /// It has a session only for calls that a push wakes it for.
+  let sleeps: Bool
   private unowned let rig: LoadRig
   /// The places of its edges among the load's, in the order in which it tries them.
   private let edges: [Int]
-  private(set) lazy var driver = makeDriver()
   private let configuration: ClientMachine.Configuration
+  private(set) lazy var driver = makeDriver()
   var setup = Setup.idle
   var isRegistered = false
   /// When its connection was to begin.
@@ -22,7 +24,7 @@ final class LoadDevice {
   /// Since when it has no session, against its will.
   var lostAt: Timestamp?
   /// It has no session, and only a push wakes it.
-  var isAsleep = false
+  private(set) var isAsleep = false
   /// The call that a push woke it for, until it is attached.
   var wokenFor: CallID?
   /// The request of a ping that waits for its reply, and when it was due.
@@ -35,13 +37,14 @@ final class LoadDevice {
     self.edges = edges
     self.rig = rig
     self.configuration = configuration
+    self.sleeps = rig.sleep?.sleeps(index) == true
   }
 
   private func makeDriver() -> DeviceDriver {
     let driver = DeviceDriver(configuration) { [unowned rig] in
       rig.host
-    } renewToken: { [unowned self] driver in
-      driver.tokenRenewed(rig.token(of: index))
+    } renewToken: { [unowned self] _ in
+      rig.renewToken(self)
     } onEvent: { [unowned self] event in
       rig.handle(event, self)
     }
@@ -52,6 +55,45 @@ final class LoadDevice {
   /// The edge that it is, or was last, connected to: its place among the load's.
   var edge: Int { edges[driver.edge] }
   var isAttached: Bool { driver.machine.isAttached }
+  /// It is attached, or a push can wake it.
+  var isCallable: Bool { isAttached || isAsleep }
+
+  /// The address by which this device speaks of a call.
+  func address(_ call: CallID) -> CallAddress { driver.machine.address(call) }
+
+  /// Submits a command. A refusal by the device's own bound counts as a failure.
+  /// - Returns: the request's id; nil where it was refused.
+  @discardableResult
+  func say(_ command: ClientCommand) -> UInt64? {
+    let request = driver.submit(command)
+    if request == nil { rig.count("device: too many commands wait") }
+    return request
+  }
+
+  /// The socket breaks without a word. It comes back after a while.
+  func drop(for span: Span) {
+    guard isAttached else { return }
+    rig.willDisconnect(self)
+    driver.suspend()
+    rig.loop.schedule(at: rig.loop.now + span) { [driver] in driver.resume() }
+  }
+
+  /// The system suspends the app of a device that sleeps: its connection is gone without a word, and
+  /// nothing runs any more. Not while it has a call.
+  func fallAsleep() {
+    guard sleeps, !isAsleep, calls.isEmpty else { return }
+    isAsleep = true
+    wokenFor = nil
+    rig.willDisconnect(self)
+    driver.suspend()
+  }
+
+  /// A push wakes the device.
+  func wake(for call: CallID) {
+    isAsleep = false
+    wokenFor = call
+    driver.woken(for: call)
+  }
 }
 
 extension LoadDevice: DeviceObserver {

@@ -4,7 +4,7 @@ import CallWire
 
 /// Candidates: a few in some calls, as the scenario has it, or a stream of them both ways in every call
 /// (`LoadOptions.signals`), half of it while the call rings and half after the answer.
-extension LoadRig {
+extension Stage {
   /// Between two candidates of a stream.
   private static let streamGapMs: ClosedRange<Int64> = 20...120
   /// Commands of one device that wait for replies, beyond which its streams pause: a client refuses 65.
@@ -17,10 +17,11 @@ extension LoadRig {
   func signalAfterPlacing(_ live: LiveCall) {
     let plan = live.plan
     if options.signals > 0 {
-      after(.milliseconds(10), plan.call) { [self] in stream(plan.caller, $0) }
+      after(.milliseconds(10), plan.call) { [unowned self] in stream(plan.caller, $0) }
     } else if plan.exchangesCandidates {
       for milliseconds in [10, 25] as [Int64] {
-        after(.milliseconds(milliseconds), plan.call) { [self] in candidate(plan.caller, $0) }
+        after(.milliseconds(milliseconds), plan.call) { [unowned self] in candidate(plan.caller, $0)
+        }
       }
     }
   }
@@ -39,7 +40,8 @@ extension LoadRig {
       stream(device, live)
     } else if live.plan.exchangesCandidates {
       for milliseconds in delaysMs {
-        after(.milliseconds(milliseconds), live.plan.call) { [self] in candidate(device, $0) }
+        after(.milliseconds(milliseconds), live.plan.call) { [unowned self] in candidate(device, $0)
+        }
       }
     }
   }
@@ -60,15 +62,15 @@ extension LoadRig {
     if devices[device].driver.machine.pendingCount < Self.waitingMax { candidate(device, live) }
     var random = SplitMix64(seed: live.plan.seed ^ UInt64(device) << 20 ^ UInt64(sent))
     let gap = Int64.random(in: Self.streamGapMs, using: &random)
-    after(.milliseconds(gap), live.plan.call) { [self] in streamNext(device, $0) }
+    after(.milliseconds(gap), live.plan.call) { [unowned self] in streamNext(device, $0) }
   }
 
   /// One side's next candidate, as long as it is in the call.
   private func candidate(_ device: Int, _ live: LiveCall) {
     guard !live.isOver.contains(device) else { return }
-    let address = devices[device].driver.machine.address(live.plan.call)
+    let address = devices[device].address(live.plan.call)
     let next = NumberedCandidate(sender: device, number: (live.candidatesSent[device] ?? 0) + 1)
-    if say(.call(address, .signal(.candidate, body: next.body)), devices[device]) != nil {
+    if devices[device].say(.call(address, .signal(.candidate, body: next.body))) != nil {
       live.candidatesSent[device] = next.number
     }
   }
@@ -81,17 +83,17 @@ extension LoadRig {
     guard let leaver = plan.hangUpByCaller ? plan.caller : winner else { return }
     guard !live.isOver.contains(leaver) else { return }
     if options.signals > 0, delays < Self.hangUpDelaysMax, !haveStreamsArrived(live, winner) {
-      return after(Self.hangUpDelay, plan.call) { [self] in
+      return after(Self.hangUpDelay, plan.call) { [unowned self] in
         hangUp($0, winner: winner, delays: delays + 1)
       }
     }
-    say(.call(devices[leaver].driver.machine.address(plan.call), .hangUp), devices[leaver])
+    devices[leaver].say(.call(devices[leaver].address(plan.call), .hangUp))
   }
 
   private func haveStreamsArrived(_ live: LiveCall, _ winner: Int?) -> Bool {
     guard let winner else { return true }
     let caller = live.plan.caller
     return [caller, winner].allSatisfy { live.candidatesSent[$0] ?? 0 >= options.signals }
-      && stage?.checker.haveAll(caller, winner, in: live.plan.call) ?? true
+      && checker.haveAll(caller, winner, in: live.plan.call)
   }
 }

@@ -1,0 +1,169 @@
+import CallClient
+import CallCore
+
+/// The faults of a stage: tells the judge what they excuse, asks the shards that they concern, and notes
+/// what came of them. On the rig's loop.
+final class FaultWatch {
+  private unowned let stage: Stage
+  private unowned let rig: LoadRig
+  private(set) var result = ChaosResult()
+  /// Faults that are not lifted, or whose shards do not all answer yet.
+  private var open: [Int: Open] = [:]
+  /// The kinds of faults during which a call was placed.
+  private var placedDuring: [CallID: Set<ChaosKind>] = [:]
+
+  private struct Open {
+    let fault: Fault
+    let beganAt: Timestamp
+    var isLifted = false
+    /// Its shards are asked.
+    var isAsking = false
+    /// Its take-over is noted.
+    var isTakenOver = false
+  }
+
+  /// How stale a node's own account of its shards may be.
+  private static let statusAge: Span = .seconds(1)
+
+  init(_ stage: Stage, _ rig: LoadRig) {
+    self.stage = stage
+    self.rig = rig
+  }
+
+  /// Whether a fault is still to settle; the stage waits for it.
+  var isSettling: Bool { !open.isEmpty }
+
+  private var now: Timestamp { rig.loop.now }
+  private var unlifted: some Sequence<Open> { open.values.lazy.filter { !$0.isLifted } }
+
+  // MARK: The course of a fault
+
+  func begins(_ fault: Fault) {
+    open[fault.id] = Open(fault: fault, beganAt: now)
+    result.injected[fault.kind, default: 0] += 1
+    let carried = fault.edges.flatMap { rig.devices(at: $0) }
+    stage.checker.timeline.begin(fault, carried: carried, at: now)
+  }
+
+  func happened(_ fault: Fault) {
+    guard let since = open[fault.id]?.beganAt, let probes = rig.probes, !fault.shards.isEmpty
+    else { return }
+    // Where NATS is concerned an edge may have lost it alone, and each must be well again.
+    let disturbed = unlifted.flatMap(\.fault.edges)
+    let edges = Set(rig.options.edges.indices).subtracting(disturbed)
+    open[fault.id]?.isAsking = true
+    probes.watch(fault, since: since, through: fault.kind.isOfNATS ? edges : [])
+  }
+
+  func widened(_ fault: Fault, by shards: [Int]) {
+    guard let found = open[fault.id], let probes = rig.probes else { return }
+    let new = shards.filter { !probes.isAsking($0, for: fault.id) }
+    guard !new.isEmpty else { return }
+    // What is measured is what is known; what is excused, what may have been.
+    if found.isAsking {
+      probes.widen(fault.id, by: new, since: now)
+    } else {
+      var rest = fault
+      rest.shards = new
+      open[fault.id]?.isAsking = true
+      probes.watch(rest, since: now, through: [])
+    }
+    let since = max(found.beganAt, now + Span(microseconds: -Self.statusAge.microseconds))
+    stage.checker.timeline.widen(fault, by: new, since: since)
+  }
+
+  func lifted(_ fault: Fault) {
+    stage.checker.timeline.lifted(fault: fault.id, at: now) { [rig] in
+      rig.devices[$0].isAttached || rig.devices[$0].driver.isSuspended
+    }
+    if fault.kind.isPlanned { rig.probes?.finishPlanned(fault.id) }
+    open[fault.id]?.isLifted = true
+    closeIfDone(fault)
+  }
+
+  /// What the probes of shards found.
+  func found(_ finding: ShardProbes.Finding, of fault: Fault) {
+    switch finding {
+    case .answered(let shard, let span):
+      stage.checker.timeline.answered(shard: shard, fault: fault.id, at: now)
+      ChaosResult.record(
+        span, in: &result.shardSilence[fault.kind, default: LatencyBook.histogram()])
+      return
+    case .complete(let longest): tookOver(fault, UInt64(max(1, longest.microseconds)))
+    case .slow(let accounts): return noteSlow(fault, accounts)
+    case .gaveUp(let accounts):
+      noteSlow(fault, accounts)
+      tookOver(fault, nil)
+    case .paused(let pauses):
+      for pause in pauses.values { ChaosResult.record(pause, in: &result.handOver) }
+    }
+    stage.checker.timeline.end(shardsOf: fault.id, at: now)
+    open[fault.id]?.isAsking = false
+    closeIfDone(fault)
+  }
+
+  /// Notes the first account only: shards share their fate, as a rule.
+  private func noteSlow(_ fault: Fault, _ accounts: [String]) {
+    guard let began = open[fault.id]?.beganAt, let first = accounts.first else { return }
+    let at = Units.fixed((began - stage.startedAt).seconds, 1)
+    let age = Units.fixed((now - began).seconds, 0)
+    let rest = accounts.count > 1 ? "; \(accounts.count - 1) more" : ""
+    result.slow.append(
+      "\(fault.kind.rawValue) \(fault.node) at \(at) s, after \(age) s: \(first)\(rest)")
+  }
+
+  private func tookOver(_ fault: Fault, _ microseconds: UInt64?) {
+    guard let found = open[fault.id] else { return }
+    // Shards that came to it later are asked anew; they are no second take-over.
+    guard !found.isTakenOver || microseconds == nil else { return }
+    open[fault.id]?.isTakenOver = true
+    result.takeOvers.append(
+      ChaosResult.TakeOver(
+        kind: fault.kind, node: fault.node,
+        atSeconds: (found.beganAt - stage.startedAt).seconds, shards: fault.shards.count,
+        microseconds: microseconds))
+  }
+
+  private func closeIfDone(_ fault: Fault) {
+    if let found = open[fault.id], found.isLifted, !found.isAsking { open[fault.id] = nil }
+  }
+
+  // MARK: Calls
+
+  func placed(_ call: CallID) {
+    let kinds = Set(unlifted.map(\.fault.kind))
+    if !kinds.isEmpty { placedDuring[call] = kinds }
+  }
+
+  /// A call is judged.
+  func judged(_ call: CallID, _ fate: ChaosResult.Fate) {
+    for kind in placedDuring.removeValue(forKey: call) ?? [] {
+      result.placedDuring[kind, default: [:]][fate, default: 0] += 1
+    }
+  }
+
+  /// A fault explains why a call ended otherwise than planned, or was not placed.
+  func explains(_ change: String, by kind: ChaosKind) {
+    result.changed["\(change) (\(kind.rawValue))", default: 0] += 1
+  }
+
+  // MARK: Devices
+
+  /// Whether a fault that is known explains that a device's connection breaks now.
+  func excuses(_ device: LoadDevice) -> Bool {
+    let timeline = stage.checker.timeline
+    guard !timeline.isEmpty else { return false }
+    // A device that is told to go may have a new session before it loses the old one.
+    if unlifted.contains(where: { !$0.fault.edges.isEmpty }) { return true }
+    if timeline.mayTellDevicesToGo(at: now) { return true }
+    return timeline.disturbed(device: device.index, from: now, to: now) != nil
+  }
+
+  /// - Parameter lost: when it lost its last session, if it did.
+  func attached(_ device: LoadDevice, lostAt lost: Timestamp?) {
+    stage.checker.timeline.attached(device: device.index, through: device.edge, at: now)
+    guard let lost else { return }
+    result.reconnects += 1
+    ChaosResult.record(now - lost, in: &result.reconnect)
+  }
+}

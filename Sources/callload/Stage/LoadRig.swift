@@ -1,0 +1,301 @@
+package import CallClient
+package import CallCore
+import CallWire
+
+/// The devices of a load and the stages that they go through, on one loop: no locks, no tasks.
+///
+/// Time and connections come from outside, so that tests run it against a cluster in memory, in
+/// virtual time.
+package final class LoadRig {
+  let options: LoadOptions
+  package let roster: Roster
+  package let loop: any DeviceLoop
+  let network: any DeviceNetwork
+  let host: DeviceHost
+  let progress: LoadProgress
+  /// Distinguishes the call ids of runs with the same seed on the same cluster.
+  let nonce: UInt64
+  /// Which devices sleep.
+  package let sleep: SleepPlan?
+  /// Sends over HTTP what a device without a session has to send. Called on the loop, and completes there.
+  package var actByPush: ((PushAction, @escaping (Result<CallState, CallError>) -> Void) -> Void)?
+  private(set) var devices: [LoadDevice] = []
+  var connectedCount = 0
+  private(set) var setupFailures: [String: Int] = [:]
+  private(set) var ramp: Ramp?
+  private(set) lazy var registrations = Registrations(self)
+  let planner: CallPlanner
+  private(set) var stage: Stage?
+  private var stageCount: UInt64 = 0
+  private(set) var probes: ShardProbes?
+  private(set) var isInterrupted = false
+  /// An upper bound of when the frame that is being handled arrived.
+  private(set) var arrivedAt = Timestamp(microseconds: 0)
+  private var isTicking = false
+  private var ticks = 0
+
+  static let tick: Span = .milliseconds(100)
+
+  package init(
+    options: LoadOptions, progress: LoadProgress, loop: any DeviceLoop,
+    network: any DeviceNetwork, nonce: UInt64
+  ) {
+    self.options = options
+    self.progress = progress
+    self.loop = loop
+    self.network = network
+    self.nonce = nonce
+    self.roster = Roster(devices: options.devices, devicesPerUser: options.devicesPerUser)
+    self.sleep = options.sleep.map { [roster] in
+      SleepPlan($0, roster: roster, seed: options.seed)
+    }
+    self.planner = CallPlanner(options: options, roster: roster, nonce: nonce)
+    self.host = DeviceHost(
+      loop: loop, network: network, seed: nonce ^ options.seed, ticks: true)
+  }
+
+  // MARK: The course of a run
+
+  /// Connects, attaches and registers every device, but for those that register late. Those that
+  /// could not are counted.
+  ///
+  /// - Throws: what minting a token threw.
+  package func connect(_ completion: @escaping () -> Void) throws {
+    for index in devices.count..<roster.devices { devices.append(try makeDevice(index)) }
+    progress.update {
+      $0 = LoadProgress.Snapshot()
+      $0.phase = .connecting
+      $0.total = devices.count
+    }
+    startTicking()
+    let ramp = Ramp(self) { [unowned self] in
+      // A token for them could be made before, or no device would be here.
+      try? startProbes()
+      let missing = devices.count - connectedCount
+      if missing > 0 { setupFailures["device: not connected", default: 0] += missing }
+      progress.update { $0.devicesConnected = self.connectedCount }
+      for device in devices where device.setup == .connected { device.fallAsleep() }
+      completion()
+    }
+    self.ramp = ramp
+    ramp.begin()
+  }
+
+  /// Puts load on the connected devices, waits until it has settled, and judges it.
+  package func load(
+    rate: Double, duration: Double, _ completion: @escaping (RunResult) -> Void
+  ) {
+    stageCount += 1
+    planner.begin(stage: stageCount)
+    let stage = Stage(self, rate: rate, duration: duration) { [unowned self] result in
+      self.stage = nil
+      completion(result)
+    }
+    self.stage = stage
+    startTicking()
+    stage.begin()
+  }
+
+  /// Ends what is under way early.
+  package func interrupt() {
+    isInterrupted = true
+    ramp?.finish()
+    stage?.interrupt()
+  }
+
+  /// Detaches all devices, some at a time.
+  package func disconnect(_ completion: @escaping () -> Void) {
+    progress.update {
+      $0.phase = .disconnecting
+      $0.done = 0
+      $0.total = devices.count
+    }
+    isTicking = false
+    probes?.stop()
+    leave(from: 0, completion)
+  }
+
+  private func leave(from first: Int, _ completion: @escaping () -> Void) {
+    let next = min(first + 250, devices.count)
+    for device in devices[first..<next] { device.driver.stop() }
+    progress.update { $0.done = next }
+    guard next < devices.count else {
+      progress.update { $0.phase = .done }
+      // The last writes need a moment to leave.
+      return loop.schedule(at: loop.now + .milliseconds(50), completion)
+    }
+    loop.schedule(at: loop.now + .milliseconds(5)) { [weak self] in
+      self?.leave(from: next, completion)
+    }
+  }
+
+  /// What is known after connecting.
+  package var setupResult: RunResult {
+    var result = RunResult()
+    result.devicesExpected = roster.devices
+    result.devicesConnected = connectedCount
+    result.devicesRegistered = registrations.count
+    result.registrationsOfUnknownFate = registrations.unknownFate
+    result.failures = setupFailures
+    result.latency = ramp?.book.histograms ?? [:]
+    result.rampSeconds = ramp?.seconds ?? 0
+    result.interrupted = isInterrupted
+    for rule in CorrectnessRule.allCases { result.correctness[rule] = 0 }
+    return result
+  }
+
+  func count(_ failure: String) {
+    if let stage {
+      stage.failures[failure, default: 0] += 1
+    } else {
+      setupFailures[failure, default: 0] += 1
+    }
+  }
+
+  // MARK: Ticks
+
+  private func startTicking() {
+    guard !isTicking else { return }
+    isTicking = true
+    loop.schedule(at: loop.now + Self.tick) { [weak self] in self?.tickNow() }
+  }
+
+  private func tickNow() {
+    guard isTicking else { return }
+    ticks += 1
+    let now = loop.now
+    host.tick()
+    if ticks % 50 == 0 { for device in devices { device.driver.fireIfDue(at: now) } }
+    ramp?.tick(at: now)
+    stage?.tick(at: now, ticks: ticks)
+    loop.schedule(at: now + Self.tick) { [weak self] in self?.tickNow() }
+  }
+
+  // MARK: Faults and pushes, from outside
+
+  /// Connects what asks the shards from outside.
+  private func startProbes() throws {
+    guard options.isDisturbed, options.shardCount > 0, probes == nil else { return }
+    let probes = try ShardProbes(
+      options: options, shardCount: options.shardCount, loop: loop, network: network)
+    probes.onFinding = { [weak self] fault, finding in self?.stage?.faults.found(finding, of: fault)
+    }
+    self.probes = probes
+    probes.start()
+  }
+
+  /// The devices that have their session at an edge.
+  package func devices(at edge: Int) -> [Int] {
+    devices.filter { $0.edge == edge && $0.isAttached }.map(\.index)
+  }
+
+  /// Tells the judge how far a fault is.
+  package func tell(_ step: FaultStep) {
+    switch step {
+    case .begins(let fault): stage?.faults.begins(fault)
+    case .happened(let fault): stage?.faults.happened(fault)
+    case .widened(let fault, let shards): stage?.faults.widened(fault, by: shards)
+    case .lifted(let fault): stage?.faults.lifted(fault)
+    case .incident(let what): count(what)
+    }
+  }
+
+  package func pushArrived(_ push: ArrivedPush) { stage?.pushes?.arrived(push) }
+}
+
+// MARK: Devices
+
+extension LoadRig {
+  private func makeDevice(_ index: Int) throws -> LoadDevice {
+    let user = roster.userName(roster.user(of: index))
+    let name = roster.deviceName(index)
+    // All edges, in an order of the device's own: devices spread evenly, and when an edge goes its
+    // devices spread over the others.
+    var random = SplitMix64(seed: options.seed &* 0x9E37_79B9 &+ UInt64(index))
+    let edges = Array(options.edges.indices).shuffled(using: &random)
+    var configuration = ClientMachine.Configuration(
+      edges: edges.map { options.edges[$0] }, token: try options.mintToken(user, name),
+      device: name)
+    configuration.client = "callload/1"
+    configuration.renewsToken = true
+    // Where nothing is to fail, a device that must ask three times is a failure.
+    configuration.commandTimeout = options.isDisturbed ? .seconds(7) : .seconds(6)
+    configuration.commandAttempts = options.isDisturbed ? 6 : 2
+    configuration.endedCallsMax = 4
+    return LoadDevice(index: index, edges: edges, rig: self, configuration: configuration)
+  }
+
+  func renewToken(_ device: LoadDevice) {
+    let token = try? options.mintToken(
+      roster.userName(roster.user(of: device.index)), roster.deviceName(device.index))
+    device.driver.tokenRenewed(token)
+  }
+
+  func said(_ device: LoadDevice, _ frame: ClientFrame) {
+    stage?.checker.said(device: device.index, frame, at: loop.now)
+  }
+
+  func received(_ device: LoadDevice, _ frame: ServerFrame) {
+    arrivedAt = loop.arrivedAt
+    stage?.received(device, frame)
+  }
+
+  func processed(_ frame: ServerFrame) {
+    if case .delivery(let delivery) = frame { stage?.finishIfSettled(delivery.call) }
+  }
+
+  func linkClosed(_ device: LoadDevice, _ link: ClientMachine.Link, _ cause: LinkClosed) {
+    switch link {
+    case .current:
+      if stage?.faults.excuses(device) != true { count("device: \(cause.kind)") }
+      if options.isDisturbed, device.isAttached, device.lostAt == nil { device.lostAt = loop.now }
+      willDisconnect(device)
+    // It still has the connection that it was to move from.
+    case .next: count("device, moving: \(cause.kind)")
+    }
+  }
+
+  /// The device is about to lose its connection, by accident or because its part says so.
+  func willDisconnect(_ device: LoadDevice) {
+    device.ping = nil
+    stage?.checker.detached(device: device.index, from: device.calls, at: loop.now)
+  }
+
+  func handle(_ event: ClientEvent, _ device: LoadDevice) {
+    switch event {
+    case .attached(_, let again): attached(device, again: again)
+    case .detached: break
+    case .notTrusted: ramp?.failed(device)
+    case .refused(let error):
+      count("device refused: \(error.code.name)")
+      if device.setup == .connected { connectedCount -= 1 }
+      ramp?.failed(device)
+      device.setup = .refused
+    case .replied(_, .register, let reply): registrations.replied(device, reply)
+    case .replied(let request, let command, let reply):
+      stage?.replied(device, request, command, reply)
+    case .gaveUp(let request, let command):
+      if case .register = command { registrations.replied(device, nil) }
+      if case .ping = command { device.ping = nil }
+      stage?.gaveUp(device, request, command)
+    case .notice(let notice):
+      if notice.kind != .tokenExpires, stage?.faults.excuses(device) != true {
+        count("notice: \(notice.kind.name)")
+      }
+    case .call(let call, let event): stage?.happened(call, event, device)
+    }
+  }
+
+  private func attached(_ device: LoadDevice, again: Bool) {
+    ramp?.attached(device)
+    stage?.faults.attached(device, lostAt: device.lostAt.take())
+    if let call = device.wokenFor.take() {
+      stage?.pushes?.wokenAttached(device, call)
+      if stage?.live[call] == nil {
+        // It came too late, was told so, and nothing keeps it awake.
+        loop.schedule(at: loop.now + .milliseconds(500)) { device.fallAsleep() }
+      }
+    }
+    if again { stage?.attachedAgain(device) }
+  }
+}

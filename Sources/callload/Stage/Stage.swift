@@ -1,0 +1,353 @@
+import CallClient
+import CallCore
+import CallWire
+import Glibc
+
+/// A stage of load: arrivals at a rate, then settling, then the result. On the rig's loop.
+final class Stage {
+  unowned let rig: LoadRig
+  let loop: any DeviceLoop
+  let options: LoadOptions
+  let startedAt: Timestamp
+  let arrivalsEndAt: Timestamp
+  private let expected: Int
+  private let completion: (RunResult) -> Void
+  private var random: SplitMix64
+  /// Apart from that of the arrivals, which depend on the seed alone.
+  private var pingRandom: SplitMix64
+  private var nextArrival: Timestamp
+  private var drawn = 0
+  private var placed = 0
+  private var placedAtLastLook = 0
+  private var completed = 0
+  private var failed = 0
+  var failures: [String: Int] = [:]
+  /// The first call that failed so.
+  private var failureExamples: [String: String] = [:]
+  private var byPart: [String: Int] = [:]
+  var checker: CallChecker
+  var book = LatencyBook()
+  /// Only where the options ask for them.
+  private var rings: [RingSample] = []
+  private(set) var live: [CallID: LiveCall] = [:]
+  /// Calls that are over for everybody, kept a while in case something is retransmitted.
+  private var quiet = DueQueue()
+  /// The calls that are not judged yet.
+  private(set) var plans: [CallID: CallPlan] = [:]
+  private var arrivalsDone = false
+  private var interruptedAt: Timestamp?
+  /// The stage does not end before: devices are about to wake, or to register.
+  private var staysUntil = Timestamp(microseconds: 0)
+  private(set) lazy var faults = FaultWatch(self, rig)
+  /// nil where no devices sleep.
+  private(set) lazy var pushes = rig.sleep.map { PushDesk(self, rig, $0) }
+
+  /// How long a call that is over is watched before it is judged: the first retransmissions of a
+  /// delivery fall into it.
+  private static let quietSpan: Span = .milliseconds(1700)
+  /// How long an interrupted stage waits for its calls.
+  private static let interruptedSpan: Span = .seconds(2)
+  /// How long after a fault the calls that it held up may keep their users busy.
+  private static let busyAfterFault: Span = .seconds(10)
+  /// The interval of pings, each from another device, on the loop that also sends and reads everything
+  /// else. They measure what part of a ring is sockets: an edge measures a ring from the arrival of the
+  /// place to the writing of the last invite, a device also the way there and back.
+  private static let pingPause: Span = .milliseconds(50)
+
+  /// - Parameters:
+  ///   - rate: calls a second.
+  ///   - duration: of the arrivals, in seconds.
+  init(
+    _ rig: LoadRig, rate: Double, duration: Double, _ completion: @escaping (RunResult) -> Void
+  ) {
+    self.rig = rig
+    self.loop = rig.loop
+    self.options = rig.options
+    self.expected = max(1, Int((rate * duration).rounded()))
+    self.completion = completion
+    startedAt = loop.now + .milliseconds(20)
+    arrivalsEndAt = startedAt + Span(seconds: duration)
+    nextArrival = startedAt
+    random = SplitMix64(seed: options.seed)
+    pingRandom = SplitMix64(seed: options.seed)
+    checker = CallChecker(
+      roster: rig.roster, seed: options.seed,
+      timeline: FaultTimeline(
+        roster: rig.roster, app: options.app, shardCount: options.shardCount))
+    arrivalsDone = rig.isInterrupted
+    interruptedAt = rig.isInterrupted ? startedAt : nil
+  }
+
+  var devices: [LoadDevice] { rig.devices }
+  var isInterrupted: Bool { interruptedAt != nil }
+  /// Calls are placed, or faults are not settled.
+  var mayStillBeDisturbed: Bool { !arrivalsDone || faults.isSettling }
+  private var settle: Span { Span(seconds: options.settleSeconds) }
+
+  func stay(until time: Timestamp) { staysUntil = max(staysUntil, time) }
+
+  func begin() {
+    rig.progress.update {
+      $0 = LoadProgress.Snapshot()
+      $0.phase = .calling
+      $0.total = expected
+      $0.devicesConnected = rig.connectedCount
+    }
+    scheduleArrival()
+    // While faults are injected, what a ping waits for is an outage.
+    if !options.isDisturbed { schedulePing(at: startedAt) }
+  }
+
+  func interrupt() {
+    guard interruptedAt == nil else { return }
+    interruptedAt = loop.now
+    endArrivals()
+  }
+
+  // MARK: Arrivals
+
+  /// The next of `expected` arrivals that lie evenly at random in the time that is left: a Poisson
+  /// process, given its count.
+  private func scheduleArrival() {
+    guard !arrivalsDone else { return }
+    guard drawn < expected else { return endArrivals() }
+    let left = Double(expected - drawn)
+    let share = 1 - Glibc.pow(1 - Double.random(in: 0..<1, using: &random), 1 / left)
+    let span = Double((arrivalsEndAt - nextArrival).microseconds)
+    nextArrival = nextArrival + Span(microseconds: Int64(span * share))
+    drawn += 1
+    loop.schedule(at: nextArrival) { [weak self, drawn, nextArrival] in
+      self?.arrive(drawn, nextArrival)
+    }
+  }
+
+  private func endArrivals() {
+    arrivalsDone = true
+    rig.progress.update {
+      $0.phase = .settling
+      $0.total = isInterrupted ? placed : drawn
+    }
+  }
+
+  private func arrive(_ number: Int, _ intended: Timestamp) {
+    guard !arrivalsDone else { return }
+    scheduleArrival()
+    guard let plan = rig.planner.draw(number: number, intended: intended, now: loop.now, devices)
+    else { return noFreePair(at: intended) }
+    place(plan)
+  }
+
+  /// While something is disturbed calls last longer, and users who lost their sessions cannot call:
+  /// then there may be too few of them.
+  private func noFreePair(at now: Timestamp) {
+    let before = now + Span(microseconds: -Self.busyAfterFault.microseconds)
+    guard let fault = checker.timeline.disturbed(from: before, to: now) else {
+      return fail("no free pair of users")
+    }
+    faults.explains("not placed, no pair of users was free", by: fault.kind)
+  }
+
+  private func place(_ plan: CallPlan) {
+    let attached = plan.callees.filter { devices[$0].isAttached }
+    let live = LiveCall(
+      plan: plan, expectedInvites: attached.count { !devices[$0].sleeps })
+    self.live[plan.call] = live
+    plans[plan.call] = plan
+    placed += 1
+    byPart[plan.kind.rawValue, default: 0] += 1
+    checker.planned(
+      CallChecker.Facts(
+        call: plan.call, part: plan.kind, caller: plan.caller, callees: plan.callees,
+        placedAt: loop.now, ringTimeout: .seconds(Int64(plan.ringTimeoutSeconds)),
+        attached: Set(attached)))
+    faults.placed(plan.call)
+    pushes?.planned(plan)
+    for device in plan.devices { devices[device].calls.append(plan.call) }
+    let callee = rig.roster.userName(rig.roster.user(of: plan.callees.lowerBound))
+    devices[plan.caller].say(
+      .place(
+        CallAddress(callee: callee, call: plan.call),
+        PlaceRequest(
+          call: plan.call, ringTimeoutSeconds: plan.ringTimeoutSeconds,
+          description: LiveCall.description)))
+    signalAfterPlacing(live)
+  }
+
+  /// The last of a call's awake devices has the invite.
+  func rang(_ plan: CallPlan, at now: Timestamp) {
+    book.record(.ring, now - plan.placeAt)
+    guard options.keepsRings else { return }
+    rings.append(
+      RingSample(
+        dueSeconds: (plan.placeAt - startedAt).seconds,
+        microseconds: UInt64(max(1, (now - plan.placeAt).microseconds))))
+  }
+
+  // MARK: Pings
+
+  private func schedulePing(at due: Timestamp) {
+    loop.schedule(at: due) { [weak self] in
+      guard let self, !arrivalsDone else { return }
+      ping(due: due)
+      schedulePing(at: due + Self.pingPause)
+    }
+  }
+
+  private func ping(due: Timestamp) {
+    for _ in 0..<8 {
+      guard let device = devices.randomElement(using: &pingRandom) else { return }
+      guard device.ping == nil, device.isAttached, !device.driver.machine.isMoving,
+        !device.driver.isSuspended
+      else { continue }
+      if let request = device.say(.ping) { device.ping = (request, due) }
+      return
+    }
+  }
+
+  func pingReplied(_ device: LoadDevice, _ request: UInt64, _ reply: ServerReply) {
+    guard let ping = device.ping, ping.request == request else { return }
+    device.ping = nil
+    if case .done = reply { book.record(.hop, rig.arrivedAt - ping.due) }
+  }
+
+  // MARK: Ends
+
+  func finishIfSettled(_ call: CallID) {
+    if let found = live[call], checker.isSettled(call) { finish(found) }
+  }
+
+  /// The call is over, or is given up; what is left is to wait a little and judge.
+  private func finish(_ call: LiveCall) {
+    let plan = call.plan
+    recordLast(call)
+    quiet.append(plan.call, at: loop.now + Self.quietSpan)
+    forget(plan)
+  }
+
+  private func forget(_ plan: CallPlan) {
+    live[plan.call] = nil
+    for device in plan.devices { devices[device].calls.removeAll { $0 == plan.call } }
+    rig.planner.release(plan)
+  }
+
+  func tick(at now: Timestamp, ticks: Int) {
+    rig.registrations.tick(self, at: now)
+    while let call = quiet.next(at: now) { judge(call, at: now) }
+    pushes?.judge(at: now)
+    if ticks % 10 == 0 {
+      for call in live.values where call.plan.overAt + settle < now { finish(call) }
+      showProgress()
+    }
+    endIfDone(at: now)
+  }
+
+  private func judge(_ call: CallID, at now: Timestamp) {
+    guard let plan = plans[call] else { return }
+    // What was lost on its way to a device may still be retransmitted.
+    guard !isDisturbed(plan, at: now) else {
+      return quiet.append(call, at: now + Self.quietSpan)
+    }
+    plans[call] = nil
+    guard
+      let verdict = checker.judge(
+        call, at: now, allowed: plan.allowed, isAttached: { devices[$0].isCallable })
+    else { return }
+    defer { pushes?.callJudged(plan) }
+    if let violation = verdict.violations.first {
+      fail("rule broken: \(violation.rule.title)")
+      faults.judged(call, .wrong)
+    } else if plan.allowed.contains(verdict.outcome) {
+      completed += 1
+      faults.judged(call, .asPlanned)
+    } else if let fault = verdict.explainedBy {
+      faults.explains(
+        "\(verdict.outcome.name) instead of \(plan.allowed[0].name)", by: fault)
+      faults.judged(call, verdict.outcome.isRefusal ? .refused : .changed)
+    } else {
+      let planned = plan.allowed.map(\.name).joined(separator: " or ")
+      let cause = "\(verdict.outcome.name) instead of \(planned)"
+      fail(cause)
+      faults.judged(call, .wrong)
+      if failureExamples[cause] == nil { failureExamples[cause] = verdict.story }
+    }
+  }
+
+  private func isDisturbed(_ plan: CallPlan, at now: Timestamp) -> Bool {
+    guard !checker.timeline.isEmpty, now < plan.overAt + settle else { return false }
+    let shard = checker.timeline.shard(ofDevice: plan.callees.lowerBound)
+    return checker.timeline.disturbed(shard: shard, from: now, to: now) != nil
+      || plan.devices.contains {
+        checker.timeline.disturbed(device: $0, from: now, to: now) != nil
+      }
+  }
+
+  private func fail(_ cause: String) {
+    failures[cause, default: 0] += 1
+    failed += 1
+  }
+
+  private func endIfDone(at now: Timestamp) {
+    guard arrivalsDone, isInterrupted || !faults.isSettling else { return }
+    if let interruptedAt, interruptedAt + Self.interruptedSpan < now { abandonLive() }
+    guard live.isEmpty, quiet.isEmpty, isInterrupted || staysUntil <= now else { return }
+    pushes?.judge(at: .distantFuture)
+    showProgress()
+    completion(result())
+  }
+
+  /// Calls in mid-flight when the run is ended early are not judged: nobody knows how they would
+  /// have ended.
+  private func abandonLive() {
+    guard !live.isEmpty else { return }
+    failures["ended early", default: 0] += live.count
+    for call in live.values {
+      plans[call.plan.call] = nil
+      forget(call.plan)
+    }
+  }
+}
+
+// MARK: Numbers
+
+extension Stage {
+  private func showProgress() {
+    let p99 = book.takeRecentRingP99()
+    let placedSince = placed - placedAtLastLook
+    placedAtLastLook = placed
+    rig.progress.update {
+      $0.devicesConnected = rig.connectedCount
+      $0.callsLive = live.count
+      $0.callsPlaced = placed
+      $0.callsCompleted = completed
+      $0.errors = failed
+      $0.violations = checker.counts.values.reduce(0, +)
+      $0.done = arrivalsDone ? completed + failed + faults.result.changedCount : placed
+      $0.faults = faults.result.injected.values.reduce(0, +)
+      $0.rate = Double(placedSince)
+      $0.ringP99 = p99 ?? $0.ringP99
+    }
+  }
+
+  private func result() -> RunResult {
+    var result = rig.setupResult
+    result.callsExpected = expected
+    result.callsPlaced = placed
+    result.callsCompleted = completed
+    result.callsByPart = byPart
+    result.failures.merge(failures) { $0 + $1 }
+    result.failureExamples = failureExamples
+    result.correctness = checker.counts
+    result.examples = checker.examples
+    result.latency.merge(book.histograms) { $1 }
+    result.rings = rings
+    result.loadSeconds = max(0, ((interruptedAt ?? arrivalsEndAt) - startedAt).seconds)
+    result.pushes = pushes?.result
+    if options.isDisturbed {
+      var chaos = faults.result
+      chaos.commandWait = checker.waits
+      chaos.commandsRetried = checker.repeatedCommands
+      result.chaos = chaos
+    }
+    return result
+  }
+}
