@@ -4,8 +4,8 @@ import CallCore
 /// What each kind of fault does.
 extension ChaosDirector {
   /// Kills or freezes a node.
-  func disturb(_ process: SupervisedProcess, _ entry: ChaosPlan.Entry) async {
-    guard let node = node(process) else { return }
+  func disturb(_ node: NodeMember, _ entry: ChaosPlan.Entry) async {
+    let process = node.process
     let fault = await makeFault(entry.kind, process)
     switch entry.kind {
     case .killCoordinator, .killEdge, .killPush:
@@ -30,9 +30,8 @@ extension ChaosDirector {
   }
 
   /// Closes all of a node's ways to NATS. A silent cut ends by itself or with a reset.
-  func cutOff(_ process: SupervisedProcess, _ entry: ChaosPlan.Entry, isSilent: Bool) async {
-    guard let node = node(process) else { return }
-    let fault = await makeFault(.partition, process)
+  func cutOff(_ node: NodeMember, _ entry: ChaosPlan.Entry, isSilent: Bool) async {
+    let fault = await makeFault(.partition, node.process)
     func set(_ mode: TCPRelay.Mode) async {
       for relay in node.relays { await relay.set(mode, by: fault.id) }
     }
@@ -47,10 +46,11 @@ extension ChaosDirector {
   }
 
   /// Coordinators first, as docs/operations.md has it; each is back before the next one goes.
-  func restartAll(_ entry: ChaosPlan.Entry, _ random: inout SplitMix64) async {
+  func restartAll(_ entry: ChaosPlan.Entry) async {
     for node in cluster.coordinators + cluster.edges {
       guard !Task.isCancelled else { return }
-      guard await takeInTurn(node.name) else { continue }
+      let likes = (node.process.role == .edge ? cluster.edges : cluster.coordinators).map(\.name)
+      guard await claim({ await referee.take(node.name, among: likes) }) != nil else { continue }
       let fault = await makeFault(.rollingRestart, node.process)
       await play(
         fault,
@@ -62,30 +62,16 @@ extension ChaosDirector {
             await engine.tell(.incident("\(node.name) did not end in good order"))
           }
           await startAgain(node.process) { await node.isReady() }
-          if node.process.role == .coordinator {
-            await untilReady { await node.servedShards() ?? 0 > 0 }
-          }
+          await untilServing(node)
           try? await Task.sleep(for: .seconds(entry.lengthSeconds))
         })
       await referee.giveBack(node.name)
     }
   }
 
-  private func takeInTurn(_ name: String) async -> Bool {
-    let likes = (cluster.coordinators + cluster.edges).map(\.process)
-      .filter { like in like.role == cluster.processes.first { $0.name == name }?.role }
-      .map(\.name)
-    for _ in 0..<100 {
-      if await referee.take(name, among: likes) { return true }
-      guard !Task.isCancelled else { return false }
-      await Pause.milliseconds(100)
-    }
-    return false
-  }
-
-  func drain(_ process: SupervisedProcess, _ entry: ChaosPlan.Entry) async {
-    guard let node = node(process), let questions = cluster.questions else { return }
-    let fault = await makeFault(.drain, process)
+  func drain(_ node: NodeMember, _ entry: ChaosPlan.Entry) async {
+    guard let questions = cluster.questions else { return }
+    let fault = await makeFault(.drain, node.process)
     await play(
       fault,
       begin: {},
@@ -98,22 +84,14 @@ extension ChaosDirector {
         if await !questions.resume(node.name) {
           await engine.tell(.incident("callctl resume \(node.name) failed"))
         }
-        if process.role == .coordinator {
-          await untilReady { await node.servedShards() ?? 0 > 0 }
-        }
+        await untilServing(node)
       })
     await untilReady { await node.isReady() }
   }
-}
 
-extension Referee {
-  /// This one, if it is free and another of its kind is well, or it has none.
-  func take(_ name: String, among names: [String]) -> Bool {
-    guard let index = names.firstIndex(of: name) else { return false }
-    // `take(among:_:)` draws from those that are free.
-    let free = freeNames(names)
-    guard free.contains(name), free.count > 1 || names.count == 1 else { return false }
-    occupy(names[index])
-    return true
+  /// Waits until a coordinator serves shards again.
+  private func untilServing(_ node: NodeMember) async {
+    guard node.process.role == .coordinator else { return }
+    await untilReady { await node.servedShards() ?? 0 > 0 }
   }
 }

@@ -3,8 +3,8 @@ import CallCore
 
 /// Outages of NATS, of one server or of all, and of all edges.
 extension ChaosDirector {
-  /// Outages of NATS take turns: one begins when the shards answer again after the last, and as long again
-  /// as that lasted has passed. Otherwise there would be no NATS most of the time, and nothing to see.
+  /// Outages of NATS take turns: one begins when the shards answer again after the last, and the length of
+  /// the last has passed once more. Otherwise there would be no NATS most of the time, and nothing to see.
   func inTurn(
     _ entry: ChaosPlan.Entry, until end: ContinuousClock.Instant, _ body: () async -> Void
   ) async {
@@ -99,7 +99,7 @@ extension ChaosDirector {
   func freezeAllEdges(_ entry: ChaosPlan.Entry) async {
     let edges = cluster.edges.map(\.process)
     let names = edges.map(\.name)
-    guard await takeAll(names) else { return }
+    guard await claim(attempts: 300, { await referee.takeAll(names) }) != nil else { return }
     let fault = await makeFault(
       entry.kind, edges[0], node: names.joined(separator: " "), edges: edges.indices)
     await play(
@@ -107,17 +107,5 @@ extension ChaosDirector {
       lift: { for edge in edges { edge.wake() } })
     for edge in cluster.edges { await untilReady { await edge.isReady() } }
     for name in names { await referee.giveBack(name) }
-  }
-
-  // MARK: Victims
-
-  /// Waits a while until nobody does anything to any of them.
-  private func takeAll(_ names: [String]) async -> Bool {
-    for _ in 0..<300 {
-      if await referee.takeAll(names) { return true }
-      guard !Task.isCancelled else { return false }
-      await Pause.milliseconds(100)
-    }
-    return false
   }
 }

@@ -66,60 +66,51 @@ package struct ChaosDirector: Sendable {
   ) async {
     switch entry.kind {
     case .killCoordinator, .freezeCoordinator:
-      await withVictim(among: cluster.coordinators.map(\.process), &random) { process in
-        await disturb(process, entry)
-      }
+      await withVictim(among: cluster.coordinators, &random) { await disturb($0, entry) }
     case .killEdge, .freezeEdge:
-      await withVictim(among: cluster.edges.map(\.process), &random) { process in
-        await disturb(process, entry)
-      }
+      await withVictim(among: cluster.edges, &random) { await disturb($0, entry) }
     case .killPush:
-      await withVictim(among: cluster.pushGateways.map(\.process), &random) { process in
-        await disturb(process, entry)
-      }
+      await withVictim(among: cluster.pushGateways, &random) { await disturb($0, entry) }
     case .killNATS, .freezeNATS, .cutNATS, .killAllNATS, .freezeAllNATS, .cutAllNATS:
       await inTurn(entry, until: end) { await disturbNATS(entry, &random) }
     case .freezeAllEdges: await freezeAllEdges(entry)
     case .partition:
-      let isEdge = Bool.random(using: &random)
+      let nodes = Bool.random(using: &random) ? cluster.edges : cluster.coordinators
       let isSilent = Bool.random(using: &random)
-      let nodes = isEdge ? cluster.edges : cluster.coordinators
-      await withVictim(among: nodes.map(\.process), &random) { process in
-        await cutOff(process, entry, isSilent: isSilent)
-      }
-    case .rollingRestart: await restartAll(entry, &random)
+      await withVictim(among: nodes, &random) { await cutOff($0, entry, isSilent: isSilent) }
+    case .rollingRestart: await restartAll(entry)
     case .drain:
-      let all = cluster.coordinators + cluster.edges
-      await withVictim(among: all.map(\.process), &random) { process in
-        await drain(process, entry)
+      await withVictim(among: cluster.coordinators + cluster.edges, &random) {
+        await drain($0, entry)
       }
     }
   }
 
   // MARK: Victims
 
-  /// Runs `body` on a process of which nobody else is doing anything to, and whose likes are not all
-  /// in trouble. Waits a while for one.
+  /// Runs `body` on a node that nobody else disturbs, while another of the same kind is well. Waits a
+  /// while for one.
   private func withVictim(
-    among processes: [SupervisedProcess], _ random: inout SplitMix64,
-    _ body: (SupervisedProcess) async -> Void
+    among nodes: [NodeMember], _ random: inout SplitMix64, _ body: (NodeMember) async -> Void
   ) async {
     let draw = random.next()
-    for _ in 0..<100 {
-      if let name = await referee.take(among: processes.map(\.name), draw),
-        let process = processes.first(where: { $0.name == name })
-      {
-        await body(process)
-        return await referee.giveBack(name)
-      }
-      guard !Task.isCancelled else { return }
-      await Pause.milliseconds(100)
-    }
+    let names = nodes.map(\.name)
+    guard let name = await claim({ await referee.take(among: names, draw) }),
+      let node = nodes.first(where: { $0.name == name })
+    else { return }
+    await body(node)
+    await referee.giveBack(name)
   }
 
-  func node(_ process: SupervisedProcess) -> NodeMember? {
-    (cluster.coordinators + cluster.edges + cluster.pushGateways)
-      .first { $0.process === process }
+  /// Asks ten times a second until there is something to take.
+  /// - Returns: nil where that takes too long, or the task is cancelled.
+  func claim<Taken>(attempts: Int = 100, _ take: () async -> Taken?) async -> Taken? {
+    for _ in 0..<attempts {
+      if let taken = await take() { return taken }
+      guard !Task.isCancelled else { return nil }
+      await Pause.milliseconds(100)
+    }
+    return nil
   }
 
   // MARK: Faults as the engine knows them
@@ -155,12 +146,12 @@ package struct ChaosDirector: Sendable {
     await engine.tell(.happened(fault))
     if fault.kind.isPlanned {
       await withTaskGroup(of: Void.self) { group in
-        group.addTask { await tellOfShardsThatCome(fault) }
+        group.addTask { await reportMovingShards(fault) }
         await lift()
         group.cancelAll()
       }
     } else {
-      async let widened: Void = tellOfShardsThatCame(fault, within: lengthSeconds)
+      async let widened: Void = reportShardsGained(fault, within: lengthSeconds)
       try? await Task.sleep(for: .seconds(lengthSeconds))
       await widened
       await lift()
@@ -168,9 +159,9 @@ package struct ChaosDirector: Sendable {
     await engine.tell(.lifted(fault))
   }
 
-  /// A planned change concerns all shards that it moves: those that the coordinator takes until it hears that
-  /// it is to give all up, and those that come back.
-  private func tellOfShardsThatCome(_ fault: Fault) async {
+  /// Widens a planned change by all shards that it moves: those that the coordinator takes until it learns
+  /// that it is to give all up, and those that come back.
+  private func reportMovingShards(_ fault: Fault) async {
     guard fault.role == .coordinator, let questions = cluster.questions else { return }
     while !Task.isCancelled {
       // Not at once: a process more would lengthen the pauses that are measured.
@@ -181,12 +172,12 @@ package struct ChaosDirector: Sendable {
     }
   }
 
-  private static let pauseOfQuestions = Duration.milliseconds(500)
+  private static let statusInterval = Duration.milliseconds(500)
 
-  /// Of the shards, too, that came to a coordinator between the question for them and the blow, or were
-  /// handed to it after that, by one that did not know yet. While shards move they are several, and all
-  /// that is known of them is that no other serves them.
-  private func tellOfShardsThatCame(_ fault: Fault, within seconds: Double) async {
+  /// Widens a fault by the shards that the coordinator got between the question for its shards and the
+  /// fault, or was handed after it by a coordinator that did not know of it yet. All that is known of them
+  /// is that no other coordinator serves them.
+  private func reportShardsGained(_ fault: Fault, within seconds: Double) async {
     guard fault.role == .coordinator, let questions = cluster.questions else { return }
     let others = cluster.coordinators.map(\.name).filter { $0 != fault.node }
     let end = ContinuousClock.now + .seconds(seconds)
@@ -195,7 +186,7 @@ package struct ChaosDirector: Sendable {
       let status = await questions.status(patience: patience)
       let unserved = status?.unserved(by: others, of: cluster.shards) ?? []
       if !unserved.isEmpty { await engine.tell(.widened(fault, by: unserved.sorted())) }
-      try? await Task.sleep(until: min(end, .now + Self.pauseOfQuestions))
+      try? await Task.sleep(until: min(end, .now + Self.statusInterval))
     } while ContinuousClock.now < end && !Task.isCancelled
   }
 
@@ -210,55 +201,5 @@ package struct ChaosDirector: Sendable {
       if await isReady() { return }
       await Pause.milliseconds(20)
     }
-  }
-}
-
-/// Who is in trouble, so that faults do not pile up on one kind of node until none is left.
-actor Referee {
-  private var taken: Set<String> = []
-  /// Kinds that wait for their turn, the first of which may have it.
-  private var queue: [ChaosKind] = []
-  private var faults = 0
-
-  /// One of the names that is free, while another one stays free; of a single one, that.
-  func take(among names: [String], _ draw: UInt64) -> String? {
-    let free = freeNames(names)
-    guard free.count > 1 || names.count == 1 && free.count == 1 else { return nil }
-    let name = free[Int(draw % UInt64(free.count))]
-    taken.insert(name)
-    return name
-  }
-
-  /// All of them, if nobody has any.
-  func takeAll(_ names: [String]) -> Bool {
-    guard taken.isDisjoint(with: names) else { return false }
-    taken.formUnion(names)
-    return true
-  }
-
-  /// Takes its place in the queue, once; true while it is the first there.
-  func isTurn(of kind: ChaosKind) -> Bool {
-    if !queue.contains(kind) { queue.append(kind) }
-    return queue.first == kind
-  }
-
-  func endTurn(of kind: ChaosKind) { queue.removeAll { $0 == kind } }
-
-  func freeNames(_ names: [String]) -> [String] { names.filter { !taken.contains($0) } }
-
-  func occupy(_ name: String) { taken.insert(name) }
-
-  func giveBack(_ name: String) { taken.remove(name) }
-
-  func nextFault() -> Int {
-    faults += 1
-    return faults
-  }
-}
-
-enum ShardName {
-  /// FNV-1a: the same in every run, which `Hasher` is not.
-  static func hash(_ text: String) -> UInt64 {
-    text.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
   }
 }

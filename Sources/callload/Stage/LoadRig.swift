@@ -30,7 +30,7 @@ package final class LoadRig {
   private(set) var probes: ShardProbes?
   private(set) var isInterrupted = false
   /// An upper bound of when the frame that is being handled arrived.
-  private(set) var arrivedAt = Timestamp(microseconds: 0)
+  var arrivedAt = Timestamp(microseconds: 0)
   private var isTicking = false
   private var ticks = 0
 
@@ -201,101 +201,4 @@ package final class LoadRig {
   }
 
   package func pushArrived(_ push: ArrivedPush) { stage?.pushes?.arrived(push) }
-}
-
-// MARK: Devices
-
-extension LoadRig {
-  private func makeDevice(_ index: Int) throws -> LoadDevice {
-    let user = roster.userName(roster.user(of: index))
-    let name = roster.deviceName(index)
-    // All edges, in an order of the device's own: devices spread evenly, and when an edge goes its
-    // devices spread over the others.
-    var random = SplitMix64(seed: options.seed &* 0x9E37_79B9 &+ UInt64(index))
-    let edges = Array(options.edges.indices).shuffled(using: &random)
-    var configuration = ClientMachine.Configuration(
-      edges: edges.map { options.edges[$0] }, token: try options.mintToken(user, name),
-      device: name)
-    configuration.client = "callload/1"
-    configuration.renewsToken = true
-    // Where nothing is to fail, a device that must ask three times is a failure.
-    configuration.commandTimeout = options.isDisturbed ? .seconds(7) : .seconds(6)
-    configuration.commandAttempts = options.isDisturbed ? 6 : 2
-    configuration.endedCallsMax = 4
-    return LoadDevice(index: index, edges: edges, rig: self, configuration: configuration)
-  }
-
-  func renewToken(_ device: LoadDevice) {
-    let token = try? options.mintToken(
-      roster.userName(roster.user(of: device.index)), roster.deviceName(device.index))
-    device.driver.tokenRenewed(token)
-  }
-
-  func said(_ device: LoadDevice, _ frame: ClientFrame) {
-    stage?.checker.said(device: device.index, frame, at: loop.now)
-  }
-
-  func received(_ device: LoadDevice, _ frame: ServerFrame) {
-    arrivedAt = loop.arrivedAt
-    stage?.received(device, frame)
-  }
-
-  func processed(_ frame: ServerFrame) {
-    if case .delivery(let delivery) = frame { stage?.finishIfSettled(delivery.call) }
-  }
-
-  func linkClosed(_ device: LoadDevice, _ link: ClientMachine.Link, _ cause: LinkClosed) {
-    switch link {
-    case .current:
-      if stage?.faults.excuses(device) != true { count("device: \(cause.kind)") }
-      if options.isDisturbed, device.isAttached, device.lostAt == nil { device.lostAt = loop.now }
-      willDisconnect(device)
-    // It still has the connection that it was to move from.
-    case .next: count("device, moving: \(cause.kind)")
-    }
-  }
-
-  /// The device is about to lose its connection, by accident or because its part says so.
-  func willDisconnect(_ device: LoadDevice) {
-    device.ping = nil
-    stage?.checker.detached(device: device.index, from: device.calls, at: loop.now)
-  }
-
-  func handle(_ event: ClientEvent, _ device: LoadDevice) {
-    switch event {
-    case .attached(_, let again): attached(device, again: again)
-    case .detached: break
-    case .notTrusted: ramp?.failed(device)
-    case .refused(let error):
-      count("device refused: \(error.code.name)")
-      if device.setup == .connected { connectedCount -= 1 }
-      ramp?.failed(device)
-      device.setup = .refused
-    case .replied(_, .register, let reply): registrations.replied(device, reply)
-    case .replied(let request, let command, let reply):
-      stage?.replied(device, request, command, reply)
-    case .gaveUp(let request, let command):
-      if case .register = command { registrations.replied(device, nil) }
-      if case .ping = command { device.ping = nil }
-      stage?.gaveUp(device, request, command)
-    case .notice(let notice):
-      if notice.kind != .tokenExpires, stage?.faults.excuses(device) != true {
-        count("notice: \(notice.kind.name)")
-      }
-    case .call(let call, let event): stage?.happened(call, event, device)
-    }
-  }
-
-  private func attached(_ device: LoadDevice, again: Bool) {
-    ramp?.attached(device)
-    stage?.faults.attached(device, lostAt: device.lostAt.take())
-    if let call = device.wokenFor.take() {
-      stage?.pushes?.wokenAttached(device, call)
-      if stage?.live[call] == nil {
-        // It came too late, was told so, and nothing keeps it awake.
-        loop.schedule(at: loop.now + .milliseconds(500)) { device.fallAsleep() }
-      }
-    }
-    if again { stage?.attachedAgain(device) }
-  }
 }

@@ -10,32 +10,32 @@ final class Stage {
   let options: LoadOptions
   let startedAt: Timestamp
   let arrivalsEndAt: Timestamp
-  private let expected: Int
+  let expected: Int
   private let completion: (RunResult) -> Void
   private var random: SplitMix64
   /// Apart from that of the arrivals, which depend on the seed alone.
-  private var pingRandom: SplitMix64
+  var pingRandom: SplitMix64
   private var nextArrival: Timestamp
   private var drawn = 0
-  private var placed = 0
-  private var placedAtLastLook = 0
-  private var completed = 0
-  private var failed = 0
+  var placed = 0
+  var placedAtLastLook = 0
+  var completed = 0
+  var failed = 0
   var failures: [String: Int] = [:]
   /// The first call that failed so.
-  private var failureExamples: [String: String] = [:]
-  private var byPart: [String: Int] = [:]
+  var failureExamples: [String: String] = [:]
+  var byPart: [String: Int] = [:]
   var checker: CallChecker
   var book = LatencyBook()
   /// Only where the options ask for them.
-  private var rings: [RingSample] = []
+  var rings: [RingSample] = []
   private(set) var live: [CallID: LiveCall] = [:]
   /// Calls that are over for everybody, kept a while in case something is retransmitted.
   private var quiet = DueQueue()
   /// The calls that are not judged yet.
   private(set) var plans: [CallID: CallPlan] = [:]
-  private var arrivalsDone = false
-  private var interruptedAt: Timestamp?
+  var arrivalsDone = false
+  var interruptedAt: Timestamp?
   /// The stage does not end before: devices are about to wake, or to register.
   private var staysUntil = Timestamp(microseconds: 0)
   private(set) lazy var faults = FaultWatch(self, rig)
@@ -49,11 +49,6 @@ final class Stage {
   private static let interruptedSpan: Span = .seconds(2)
   /// How long after a fault the calls that it held up may keep their users busy.
   private static let busyAfterFault: Span = .seconds(10)
-  /// The interval of pings, each from another device, on the loop that also sends and reads everything
-  /// else. They measure what part of a ring is sockets: an edge measures a ring from the arrival of the
-  /// place to the writing of the last invite, a device also the way there and back.
-  private static let pingPause: Span = .milliseconds(50)
-
   /// - Parameters:
   ///   - rate: calls a second.
   ///   - duration: of the arrivals, in seconds.
@@ -183,33 +178,6 @@ final class Stage {
         microseconds: UInt64(max(1, (now - plan.placeAt).microseconds))))
   }
 
-  // MARK: Pings
-
-  private func schedulePing(at due: Timestamp) {
-    loop.schedule(at: due) { [weak self] in
-      guard let self, !arrivalsDone else { return }
-      ping(due: due)
-      schedulePing(at: due + Self.pingPause)
-    }
-  }
-
-  private func ping(due: Timestamp) {
-    for _ in 0..<8 {
-      guard let device = devices.randomElement(using: &pingRandom) else { return }
-      guard device.ping == nil, device.isAttached, !device.driver.machine.isMoving,
-        !device.driver.isSuspended
-      else { continue }
-      if let request = device.say(.ping) { device.ping = (request, due) }
-      return
-    }
-  }
-
-  func pingReplied(_ device: LoadDevice, _ request: UInt64, _ reply: ServerReply) {
-    guard let ping = device.ping, ping.request == request else { return }
-    device.ping = nil
-    if case .done = reply { book.record(.hop, rig.arrivedAt - ping.due) }
-  }
-
   // MARK: Ends
 
   func finishIfSettled(_ call: CallID) {
@@ -304,50 +272,5 @@ final class Stage {
       plans[call.plan.call] = nil
       forget(call.plan)
     }
-  }
-}
-
-// MARK: Numbers
-
-extension Stage {
-  private func showProgress() {
-    let p99 = book.takeRecentRingP99()
-    let placedSince = placed - placedAtLastLook
-    placedAtLastLook = placed
-    rig.progress.update {
-      $0.devicesConnected = rig.connectedCount
-      $0.callsLive = live.count
-      $0.callsPlaced = placed
-      $0.callsCompleted = completed
-      $0.errors = failed
-      $0.violations = checker.counts.values.reduce(0, +)
-      $0.done = arrivalsDone ? completed + failed + faults.result.changedCount : placed
-      $0.faults = faults.result.injected.values.reduce(0, +)
-      $0.rate = Double(placedSince)
-      $0.ringP99 = p99 ?? $0.ringP99
-    }
-  }
-
-  private func result() -> RunResult {
-    var result = rig.setupResult
-    result.callsExpected = expected
-    result.callsPlaced = placed
-    result.callsCompleted = completed
-    result.callsByPart = byPart
-    result.failures.merge(failures) { $0 + $1 }
-    result.failureExamples = failureExamples
-    result.correctness = checker.counts
-    result.examples = checker.examples
-    result.latency.merge(book.histograms) { $1 }
-    result.rings = rings
-    result.loadSeconds = max(0, ((interruptedAt ?? arrivalsEndAt) - startedAt).seconds)
-    result.pushes = pushes?.result
-    if options.isDisturbed {
-      var chaos = faults.result
-      chaos.commandWait = checker.waits
-      chaos.commandsRetried = checker.repeatedCommands
-      result.chaos = chaos
-    }
-    return result
   }
 }
