@@ -1,4 +1,5 @@
-/// What happened in a call, small enough to be kept for every call: "why did my phone not ring".
+/// What happened in a call and when, for the question "why did my phone not ring". Small enough to be kept for
+/// every call.
 struct CallTimeline: Sendable {
   enum What: UInt8, Sendable {
     case placed, joined, invited, repeated, acknowledged, alerting, answered, declined
@@ -37,9 +38,8 @@ struct CallTimeline: Sendable {
       }
     }
 
-    /// How many events may stand before it for it to be kept still. What can come in any number gives
-    /// way first, then what flapping connections cause; what decides a call happens once, or once for
-    /// each of its devices.
+    /// It is kept while there are fewer events than this. Events that can come in any number are dropped first,
+    /// then those that flapping connections cause. What decides a call happens once, or once for each device.
     fileprivate var limit: Int {
       switch self {
       case .acknowledged, .repeated, .pushed, .pushAccepted, .pushTokenGone, .pushRejected,
@@ -53,7 +53,7 @@ struct CallTimeline: Sendable {
     }
   }
 
-  /// Whose event it was: the index of a leg, a device without one, the caller, or the call's.
+  // Whose event it was: below `firstNoticed` the index of a leg, from there on a device without a leg.
   static let firstNoticed: UInt8 = 128
   static let noticedMax = 64
   static func noticed(_ index: Int) -> UInt8 { firstNoticed + UInt8(clamping: index) }
@@ -69,7 +69,7 @@ struct CallTimeline: Sendable {
     var offsetMicroseconds: UInt32
     var who: UInt8
     var what: What
-    /// Of what is about a push.
+    /// In events about a push.
     var purpose: PushPurpose?
   }
   private(set) var events: [Event] = []
@@ -109,7 +109,7 @@ struct CallTimeline: Sendable {
     if let reason, !reason.isEmpty { reasons[events.count - 1] = String(reason.prefix(80)) }
   }
 
-  /// Returns whether it is kept.
+  /// - Returns: whether it is kept.
   @discardableResult
   private mutating func add(
     _ what: What, _ who: UInt8, _ purpose: PushPurpose?, at now: Timestamp

@@ -1,4 +1,4 @@
-/// What a device says of a call that there is. Devices, edges and shards share these.
+/// A command of a device about a call that was placed. Devices, edges and shards share these.
 public enum CallVerb: Sendable, Equatable {
   /// This device rings.
   case alerting

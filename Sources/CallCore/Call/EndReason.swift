@@ -24,7 +24,7 @@ public enum EndReason: UInt8, Sendable, CaseIterable {
 
   /// Whether a call that ended so is a missed call for the callee.
   ///
-  /// Unreachable counts as missed too: nothing told the user that somebody called.
+  /// Unreachable counts as missed, too: nothing informed the user of the call.
   public var isMissedCall: Bool {
     switch self {
     case .cancelled, .unanswered, .busy, .unreachable: true

@@ -1,12 +1,12 @@
-/// The newest signals of one side of a call, so that a command that is retransmitted, by a client that
-/// timed out, an edge or the bus, adds none.
+/// Recognises the newest signals of one side of a call (R9), so that a command that a client, an edge or the bus
+/// retransmits adds none.
 struct SignalMemory: Sendable {
   private struct Entry {
     var content: UInt64
     /// The sender's number for the command; 0 where the journal does not have it, as in records of
     /// earlier versions.
     var request: UInt64
-    /// On which the command came last; nil where only the journal knows it.
+    /// The session on which the command came last; nil where it is known from the journal only.
     var session: SessionRef?
   }
   private var entries: [Entry] = []
@@ -30,7 +30,7 @@ struct SignalMemory: Sendable {
     entries.append(Entry(content: content, request: request))
   }
 
-  /// What a checkpoint keeps.
+  /// The entries, as a checkpoint keeps them.
   func marks(fromCaller: Bool, _ device: DeviceID) -> [SignalMark] {
     entries.map {
       SignalMark(
@@ -44,14 +44,14 @@ struct SignalMemory: Sendable {
     entries[newest].session = session
   }
 
-  /// Whether a command that came on this session was taken. What is unanswered is sent again on each
-  /// session, so one that came on another counts when it is repeated here.
+  /// Whether a command that came on this session was taken. An edge retransmits on each session what is not
+  /// answered, so a command of an earlier session counts once it is repeated here.
   func contains(request: UInt64, on session: SessionRef) -> Bool {
     entries.contains { $0.request == request && $0.session == session }
   }
 
-  /// Whether this is a repetition. The same content under another request is none, unless the request
-  /// of the earlier one is not known: it counts as the repetition it most likely is, once.
+  /// Whether this is a repetition. The same content under another request is none, unless the request of the
+  /// earlier one is not known: then it most likely is one, and counts as that once.
   mutating func isRepeat(
     request: UInt64, on session: SessionRef, _ kind: SignalKind, _ body: String
   ) -> Bool {

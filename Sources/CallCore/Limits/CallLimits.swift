@@ -1,5 +1,5 @@
-/// The numbers of the rules. Defaults are the product's; an operator may set others, for the whole
-/// cluster: no app has its own.
+/// The numbers in the rules of calls, with the product's defaults. An operator may set others for the whole
+/// cluster, not for one app.
 public struct CallLimits: Sendable, Equatable {
   public var ringTimeout: Span = .seconds(30)
   public var ringTimeoutMinimum: Span = .seconds(5)
@@ -11,7 +11,7 @@ public struct CallLimits: Sendable, Equatable {
   /// For either side of an answered call.
   public var resumeGraceAnswered: Span = .seconds(60)
   /// How long a call waits for a registered device whose session broke just before the call was
-  /// placed, and for any device while an edge is missing. Zero: nobody is waited for.
+  /// placed, and for any device while an edge is missing. Zero: a call waits for no device.
   public var reattachGrace: Span = .seconds(5)
   /// Before a delivery is retransmitted: first, second, … time. After the last it is given up until
   /// the device attaches again.
@@ -20,15 +20,15 @@ public struct CallLimits: Sendable, Equatable {
   ]
   /// How long an ended call is kept, so that a late device gets a distinct answer.
   public var endedCallKept: Span = .seconds(600)
-  /// A device that has a session and does not acknowledge an invite for so long is pushed as well.
+  /// A device that has a session is pushed as well if it does not acknowledge an invite for this long.
   public var pushAfterSilence: Span = .seconds(2)
-  /// For how long after its end a call's clean-up pushes are worth sending: a phone that has not heard
-  /// of the end by then has stopped by itself. A push that rings is wanted until the call's deadline.
+  /// For how long after its end a call's clean-up pushes are worth sending: after that a phone has stopped ringing
+  /// by itself. A push that rings is wanted until the call's deadline.
   public var cleanUpPushLifetime: Span = .seconds(30)
   /// For how long the provider keeps a missed-call notice for a phone that is off.
   public var missedNoticeLifetime: Span = .seconds(86_400)
-  /// For how long a new owner adds pushes to the work queue again, where it does not know that they left. It
-  /// is shorter than the time in which the queue recognises an id that it had.
+  /// For how long a new owner adds pushes to the work queue again, where it does not know whether they left. It
+  /// is shorter than the queue's window of deduplication.
   public var pushRetransmitWindow: Span = .seconds(240)
   public var registrationLifetime: Span = .seconds(90 * 86_400)
   /// A registration holds the time at which its device was last seen. It is written again when that time is
@@ -43,20 +43,19 @@ public struct CallLimits: Sendable, Equatable {
   /// refuse (`tryAgain`).
   public var registrationsWaiting = 1000
   public var devicesPerUser = 10
-  /// Devices of a user, attached or registered: so many a call rings. Policy: refuse (`tooManyDevices`)
-  /// the attach or the registration of one more.
+  /// Devices of a user that are attached or registered, all of which a call rings. Policy: refuse
+  /// (`tooManyDevices`) the attach or the registration of one more.
   public var legsPerCall: Int { devicesPerUser * 2 }
-  /// Devices of a user that a new owner takes over from edges. Each owner may have let in `legsPerCall`
-  /// before the edges announced those that the one before had let in. Policy: close the session of one
-  /// more (`deviceRemoved`).
+  /// Devices of a user that a new owner takes over from edges. It may have let in `legsPerCall` itself before the
+  /// edges announced those of the owner before. Policy: close the session of one more (`deviceRemoved`).
   public var announcedDevicesPerUser: Int { legsPerCall * 2 }
-  /// Devices that took part in one call, with those that left and came anew under other ids. Policy: a
-  /// further one does not ring, and its answer is refused (`tooManyDevices`).
+  /// Devices that take part in one call in all its time, with those that left. Policy: one more does not ring, and
+  /// its answer is refused (`tooManyDevices`).
   public var legsPerCallLifetime: Int { max(legsPerCall, min(legsPerCall * 4, 120)) }
   public var liveCallsPerDevice = 5
   public var callsPerPairPerMinute = 10
-  /// Calls to one user of which somebody has yet to be told: that live, or of whose end a device does not
-  /// confirm that it knows. Each attach of the user's looks at them. Policy: refuse (`tooManyCalls`).
+  /// Calls to one user that are not settled: they live, or a device has not acknowledged their end. Each attach of
+  /// the user's devices visits all of them. Policy: refuse (`tooManyCalls`).
   public var callsToUser = 1000
   public var headersCount = 32
   public var headersBytes = 4096
@@ -66,8 +65,7 @@ public struct CallLimits: Sendable, Equatable {
   public var signalBytes = 16_384
   /// In all, of those kept for one side: they go out in one message with the invite or the answer.
   public var signalBytesWaiting = 65_536
-  /// How long descriptions and candidates may wait for company in an append; alerting and hang-up
-  /// four times as long.
+  /// How long descriptions and candidates may wait, to share an append; alerting and hang-up four times as long.
   public var lazyAppend: Span = .milliseconds(5)
   /// Calls one shard holds, ended ones included. Policy: refuse (`overloaded`).
   public var callsPerShard = 200_000

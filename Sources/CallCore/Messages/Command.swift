@@ -1,6 +1,6 @@
-/// A command to a shard: who says it, where the reply goes, and what is asked.
+/// A command to a shard: who sent it, where the reply goes, and what is asked.
 ///
-/// The driver has seen to it that `user` and `device` are who speaks; the core trusts them, and nothing else.
+/// The driver has checked that `user` and `device` are the sender's. The core trusts these two, and nothing else.
 public struct Command: Sendable, Equatable {
   /// Where the reply goes.
   public var session: SessionRef
@@ -8,16 +8,16 @@ public struct Command: Sendable, Equatable {
   public var request: UInt64
   public var user: UserKey
   public var device: DeviceID
-  /// Whose shard this goes to. The sender's own for everything but calls that the sender placed.
+  /// The user whose shard decides: the callee for calls that the sender placed, the sender for all else.
   public var callee: UserKey
   public var body: Body
-  /// Of a description or candidate: the request of the one before it, of the same call and session,
-  /// that is not answered yet; 0: there is none. A shard that has not got that one ignores this one.
+  /// In a description or candidate: the request before it, of the same call and session, that is not
+  /// answered yet; 0: there is none. A shard that did not get that one ignores this one.
   public var after: UInt64 = 0
-  /// Of an attach or a registration: how many registered devices the app allows a user; 0: as many as the
-  /// cluster does, which allows no more in any case.
+  /// In an attach or a registration: how many registered devices the app allows a user; 0: the app has no limit
+  /// of its own. The cluster's limit holds in any case.
   public var devicesPerUser: UInt32 = 0
-  /// For the driver.
+  /// Checked by the driver.
   public var credential = Credential.none
 
   public init(
@@ -40,7 +40,7 @@ public struct Command: Sendable, Equatable {
   public enum Body: Sendable, Equatable {
     /// The device's session begins.
     case attach(Attach)
-    /// The session ended. `graceful`: the device said so; else its socket broke.
+    /// The session ended. `graceful`: the device ended it; else its socket broke.
     case sessionClosed(graceful: Bool)
     /// The session that placed these calls broke.
     case callerGone([CallID])
@@ -48,23 +48,23 @@ public struct Command: Sendable, Equatable {
     /// Removes the registration of a device of the sender.
     case unregister(DeviceID)
     case place(PlaceRequest)
-    /// Deliveries arrived. Never answered.
+    /// Deliveries arrived. Has no reply.
     case ack([Acknowledgement])
     case call(CallID, CallVerb)
-    /// Asks one shard for the live calls that concern the sender's device. It goes to the shard
-    /// named; `callee` counts for nothing.
+    /// Asks one shard for the live calls that concern the sender's device. It goes to that shard, whoever
+    /// `callee` is.
     case calls(shard: UInt32)
-    /// A gateway tells what became of a push. `user` and `device` name whom it was for.
+    /// A gateway reports what became of a push to `user` and `device`.
     case pushReport(PushReport)
-    /// Another device registers a token of this one's. `user` and `device` name who loses it.
+    /// Another device registers a push token that `user` and `device` had.
     case tokenTaken(TokenTaken)
   }
 }
 
-/// A token has a new owner, or is about to.
+/// A push token has a new owner, or is about to.
 public struct TokenTaken: Sendable, Equatable {
   public var fingerprint: String
-  /// Who registers it now. Of the same app.
+  /// Who registers it now; a user of the same app.
   public var byUser: String
   public var byDevice: DeviceID
   public var at: Timestamp
@@ -76,7 +76,7 @@ public struct TokenTaken: Sendable, Equatable {
   }
 }
 
-/// Whose a push token is, in the whole cluster.
+/// The device that owns a push token, in the whole cluster.
 public struct TokenOwner: Sendable, Hashable {
   public var user: UserKey
   public var device: DeviceID
@@ -94,13 +94,13 @@ public struct TokenOwner: Sendable, Hashable {
 }
 
 public struct Attach: Sendable, Equatable {
-  /// The call of which a push spoke.
+  /// The call that a push announced.
   public var forCall: CallID?
   public var deviceName: String
   /// The SDK's name and version, for operators.
   public var client: String
-  /// The session was attached before. The edge announces it to a shard's new owner, which does not answer,
-  /// or the device renews its token, and waits for the reply.
+  /// The session was attached before. Either the edge announces it to a shard's new owner, without a reply, or
+  /// the device renews its token and waits for the reply.
   public var announce: Bool
   /// When the session was attached, by the edge's clock. An announced session does not replace one of the
   /// same device that was attached later.
@@ -150,9 +150,9 @@ public struct PlaceRequest: Sendable, Equatable {
   public var description: String
   public var headers: [CustomHeader]
   public var video: Bool
-  /// How the caller's device is called, as its session said.
+  /// The name of the caller's device, as in its session.
   public var deviceName: String
-  /// When the edge received it, by the edge's clock; nil: not known. For a metric: no rule looks at it.
+  /// When the edge received it, by the edge's clock; nil: not known. For a metric only.
   public var receivedAt: Timestamp?
 
   public init(
@@ -192,8 +192,8 @@ public struct PushToken: Sendable, Hashable {
   public var topic: String
   /// As the provider wants it; of Web Push the subscription, as JSON.
   public var token: String
-  /// Stands for the token where the token must not be shown or compared: 32 hex digits of the
-  /// SHA-256 of provider and token. The edge computes it.
+  /// Identifies the token where its text must not be shown: 32 hex digits of the SHA-256 of provider and token.
+  /// The edge computes it.
   public var fingerprint: String
   public init(
     provider: PushProvider, environment: String, topic: String, token: String,
@@ -214,7 +214,7 @@ public struct RegistrationRequest: Sendable, Hashable {
   public var dialect: String
   public var sdkName: String
   public var sdkVersion: String
-  /// What the device says outright that it can do; nil: to be derived from its SDK.
+  /// What the device declares that it can do; nil: derived from its SDK.
   public var capabilities: PushCapabilities?
   public init(
     deviceName: String = "", voipToken: PushToken? = nil, alertToken: PushToken? = nil,
@@ -236,13 +236,13 @@ public struct Registration: Sendable, Hashable {
   public var user: UserKey
   public var device: DeviceID
   public var request: RegistrationRequest
-  /// When its tokens were given last: what a provider says of a token of before does not count.
+  /// When its tokens were registered last. A provider's report of an earlier time does not count (R12).
   public var registeredAt: Timestamp
   public var seenAt: Timestamp
-  /// As the device said, or as its SDK had them when it registered.
+  /// As the device declared them, or as its SDK had them when it registered.
   public var capabilities: PushCapabilities
 
-  /// - Parameter capabilities: nil: what the request says, or what its SDK has.
+  /// - Parameter capabilities: nil: as the request declares them, or as its SDK has them.
   public init(
     user: UserKey, device: DeviceID, request: RegistrationRequest, registeredAt: Timestamp,
     seenAt: Timestamp, capabilities: PushCapabilities? = nil

@@ -10,7 +10,7 @@ public struct Party: Sendable, Hashable {
   }
 }
 
-/// What a device is told of a call. Sent again until the device acknowledges its version.
+/// What a device is sent about a call. Retransmitted until the device acknowledges its version.
 public struct Delivery: Sendable, Equatable {
   public var call: CallID
   /// The callee's user id: with `call` the call's address.
@@ -19,8 +19,8 @@ public struct Delivery: Sendable, Equatable {
   public var version: UInt64
   public var at: Timestamp
   public var event: Event
-  /// The version of the delivery that comes first and is not acknowledged; 0: there is none. A device
-  /// that has not got that one ignores this one: both are retransmitted.
+  /// The version of the delivery before it that is not acknowledged; 0: there is none. A device that did not
+  /// get that one ignores this one: both are retransmitted.
   public var after: UInt64 = 0
 
   public init(call: CallID, callee: String, version: UInt64, at: Timestamp, event: Event) {
@@ -96,7 +96,7 @@ public struct Stop: Sendable, Equatable {
 
 /// A session description or an ICE candidate, opaque to the cluster.
 public struct Signal: Sendable, Equatable {
-  /// Grows with every one of a call and sending device, so that a repeat is recognised. Counts from
+  /// Grows with each signal of a call and sending device, so that a repetition is recognised. Counts from
   /// 1; jumps when the shard gets a new owner.
   public var index: UInt64
   public var kind: SignalKind
@@ -143,13 +143,13 @@ public struct CallState: Sendable, Equatable {
   }
 }
 
-/// The answer to a command.
+/// The reply to a command.
 public enum Reply: Sendable, Equatable {
   case error(CallError)
   case done
-  /// With the ticket by which the session speaks from now on.
+  /// With the ticket that the session's commands carry from now on.
   case attached(forCall: CallState?, ticket: SessionTicket? = nil)
-  /// With what stands in the registration, whether it was said or derived.
+  /// With the capabilities in the registration, declared or derived.
   case registered(
     expiresAt: Timestamp, removed: [DeviceID], capabilities: PushCapabilities = [])
   case call(CallState)
@@ -161,7 +161,7 @@ public enum Reply: Sendable, Equatable {
 public struct LiveCalls: Sendable, Equatable {
   /// Placed by the device.
   public var placed: [CallState]
-  /// To its user, and not over for the device.
+  /// Calls to its user that are not over for the device.
   public var received: [CallState]
   public init(placed: [CallState] = [], received: [CallState] = []) {
     self.placed = placed
@@ -169,10 +169,10 @@ public struct LiveCalls: Sendable, Equatable {
   }
 }
 
-/// What a session is told beside calls.
+/// What a session is sent that is not about a call.
 public struct Notice: Sendable, Equatable {
   public enum Kind: UInt8, Sendable, CaseIterable {
-    /// One that this version does not know: as a client reads those of a later edge.
+    /// A kind of a later version, as an older client reads it.
     case unknown = 0
     case sessionReplaced = 1
     case deviceRemoved = 2

@@ -1,5 +1,5 @@
-/// A question of an edge's own, which needs no ticket: about a call that is not there, as somebody who is
-/// nobody. That a shard answers is all that it tells.
+/// An edge's own probe: a query for a call that does not exist, in the name of a user that does not exist. It needs
+/// no ticket. Any reply shows that a shard can be reached.
 extension Command {
   private static let nobodysApp = "callmesh"
 

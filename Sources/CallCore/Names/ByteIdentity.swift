@@ -1,4 +1,4 @@
-/// Apps, users and devices are who the bytes of their ids say.
+/// Ids of apps, users and devices are equal if their bytes are.
 ///
 /// Swift's own `==` takes two texts for one where Unicode calls them canonically equivalent: "K" and the
 /// Kelvin sign U+212A, or "é" written as one scalar and as two. Shards, keys of the store and tokens go
@@ -35,7 +35,7 @@ extension String {
     return true
   }
 
-  /// Feeds the bytes, and one that no text holds, so that two texts in turn are no others.
+  /// Feeds the bytes and a terminator that no text contains, so that no other pair of texts gives the same bytes.
   public func hashBytes(into hasher: inout Hasher) {
     let fast: Void? = utf8.withContiguousStorageIfAvailable {
       hasher.combine(bytes: UnsafeRawBufferPointer($0))

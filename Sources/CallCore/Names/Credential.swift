@@ -1,12 +1,12 @@
-/// By what right a command speaks for its user and device. The shard's driver judges it before the rules
-/// see the command; no rule looks at it.
+/// What authorises a command to act for its user and device. The shard's driver checks it before the machine gets
+/// the command; no rule uses it.
 public enum Credential: Sendable, Equatable {
-  /// Of nodes that are no edges, and of edges of versions before tickets.
+  /// From nodes other than edges, and from edges of versions before tickets.
   case none
   case ticket(SessionTicket)
   /// The user's token, as the app signed it.
   case token(String)
-  /// What a push allows whoever received it.
+  /// The short-lived capability in a push, which allows its receiver to decline or to ask.
   case pushCapability(String)
 }
 

@@ -1,5 +1,4 @@
-/// What ids of users, devices and apps may look like. The one place, for tokens, frames, HTTP, pushes and
-/// tools.
+/// Which ids of users, devices and apps are valid: the one place for tokens, frames, HTTP, pushes and tools.
 ///
 /// An id is shown to operators and to other users, so two of them that are not the same must not look
 /// the same because of something that nobody sees. Refused are, whatever the length allows:

@@ -39,8 +39,8 @@ public enum PushDialect: String, Sendable, CaseIterable {
   case sinch
 }
 
-/// What a device can do with pushes beside ringing. Frozen when it registers: what counts is the SDK
-/// that registered, not the one that is installed meanwhile.
+/// Which pushes a device takes beside those that make it ring. They are fixed when it registers: the SDK that
+/// registered counts, not one that was installed later.
 public struct PushCapabilities: OptionSet, Sendable, Hashable {
   public var rawValue: UInt32
   public init(rawValue: UInt32) { self.rawValue = rawValue }

@@ -1,8 +1,8 @@
 /// Which SDKs take which clean-up push.
 ///
 /// A VoIP push that an app does not know is worse than none: iOS ends an app that does not report a
-/// call for it, and an app that takes it for a call rings again. So whoever is not in this table gets
-/// none, and hears the end when it attaches.
+/// call for it, and an app that takes it for a call rings again. So an SDK that is not in this table gets
+/// none, and its device learns of the end when it attaches.
 extension PushCapabilities {
   /// What a device can do that registers with this SDK and does not say so itself.
   /// - Parameters:

@@ -1,13 +1,13 @@
-/// Users of whom a device that is not registered lost a session which had replaced another a moment before.
+/// Users with an unregistered device whose session broke shortly after it had replaced another one.
 ///
-/// The shard knows such a device by its session alone, and who lost it is gone (R19). But an attach that was
-/// under way through an outage may replace the session that the device still uses, and end with the socket on
-/// which it was sent long ago: then the device is about to attach anew, and a call to its user waits for it.
+/// The shard knows such a device by its session alone, so without one it is gone (R19). But an attach that was delayed
+/// by an outage may replace the session that the device still uses, and then break with the old socket on which it
+/// was sent. The device is about to attach again, so a call to its user waits for it.
 package struct BrokenSessions: Sendable {
   package init() {}
 
   private var times: [UserKey: Timestamp] = [:]
-  /// At this size those whose time is over are dropped.
+  /// At this size the entries whose time is over are dropped.
   private var sweepAt = Self.sweepAtLeast
   private static let sweepAtLeast = 64
 

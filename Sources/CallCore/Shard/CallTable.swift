@@ -1,8 +1,8 @@
 /// A shard's calls, close together in memory and changed in place: a dictionary of such large values
 /// would copy them when it is read and move them when it grows.
 ///
-/// They lie in pieces, so that a copy of the table, which a checkpoint is written from while the shard
-/// goes on, costs the shard a piece at a time: the first change of a piece copies that piece only.
+/// They lie in pieces. A checkpoint is written from a copy of the table while the shard goes on, so the first change
+/// of a piece copies that piece, and only that.
 struct CallTable: Sendable {
   /// Calls in a piece. To copy one costs some microseconds.
   static let pieceSize = 32
@@ -49,8 +49,8 @@ struct CallTable: Sendable {
   }
 }
 
-/// A shard's calls as they were at one moment. Taking it costs next to nothing, whatever there is;
-/// what is costly is done with it on another thread.
+/// A shard's calls as they were at one moment. Taking it costs next to nothing; the costly work is done with it
+/// on another thread.
 public struct ShardSnapshot: Sendable {
   let calls: CallTable
 

@@ -1,5 +1,5 @@
-/// A heap of deadlines, one entry per armed time. Entries are not removed when they no longer
-/// matter: whoever takes one compares it with what is armed now.
+/// A heap of deadlines, one entry per armed time. An entry that no longer matters stays until it is due, so whoever
+/// takes one compares it with the time that is armed now.
 struct DeadlineQueue<Key: Sendable>: Sendable {
   private var heap: [(at: Timestamp, key: Key)] = []
 

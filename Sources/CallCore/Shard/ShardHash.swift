@@ -37,14 +37,14 @@ public enum ShardHash {
   }
 }
 
-/// Nodes that are no edge and take replies all the same. Their numbers say so, and are followed to subjects
-/// that edges may not listen at, and the other way round.
+/// Nodes other than edges that take replies. The number of such a node shows its kind, and replies to it go to
+/// subjects that edges may not subscribe to.
 public enum PeerKind: UInt64, Sendable, CaseIterable {
   // The high halves of numbers. By chance one edge in two billion has one of them.
   case coordinator = 0x636f_6f72
   case gateway = 0x7075_7368
 
-  /// nil: an edge's.
+  /// - Parameter number: of an edge or of another node; nil for an edge's.
   public init?(of number: UInt64) { self.init(rawValue: number >> 32) }
 
   /// - Parameter random: of which the low half counts.
