@@ -147,6 +147,7 @@ let package = Package(
       ] + Target.Dependency.nio),
     library(
       "CallClient", ["CallCore", "CallWire", .crypto, .log, .nioSSL, .tls] + Target.Dependency.nio),
+    library("CallJudge", ["CallCore"]),
     library(
       "CallPush",
       [
@@ -164,7 +165,7 @@ let package = Package(
       "CallSimulation",
       [
         "CallCore", "CallWire", "CallBus", "CallCoordinator", "CallEdge", "CallPush", "CallClient",
-        "CallTelemetry", "CallAuth", .log, .embedded,
+        "CallJudge", "CallTelemetry", "CallAuth", .log, .embedded,
       ] + Target.Dependency.nio),
 
     library(
@@ -184,8 +185,8 @@ let package = Package(
     .executableTarget(
       name: "callload",
       dependencies: [
-        "CallClient", "CallWire", "CallCore", "CallAuth", "CallTestKit", .arguments, .histogram,
-        .log, .lifecycle, .unixSignals,
+        "CallClient", "CallWire", "CallCore", "CallAuth", "CallJudge", "CallTestKit", .arguments,
+        .histogram, .log, .lifecycle, .unixSignals,
       ] + Target.Dependency.nio, swiftSettings: settings),
 
     .executableTarget(
@@ -240,14 +241,14 @@ let package = Package(
     tests(
       "CallLoadTests",
       [
-        "callload", "CallClient", "CallPush", "CallWire", "CallCore", "CallTestKit", .histogram,
-        .arguments,
+        "callload", "CallClient", "CallJudge", "CallPush", "CallWire", "CallCore", "CallTestKit",
+        .histogram, .arguments,
       ]),
     tests(
       "CallSimulationTests",
       [
-        "CallSimulation", "callsim", "CallCoordinator", "CallEdge", "CallClient", "CallBus",
-        "CallWire", "CallCore", "CallTelemetry", "CallAuth", .log, .embedded,
+        "CallSimulation", "callsim", "CallCoordinator", "CallEdge", "CallClient", "CallJudge",
+        "CallBus", "CallWire", "CallCore", "CallTelemetry", "CallAuth", .log, .embedded,
       ] + Target.Dependency.nio),
     tests(
       "CallPushTests",

@@ -1,4 +1,5 @@
 import CallCore
+import CallJudge
 import CallWire
 import Testing
 import callload

@@ -1,4 +1,5 @@
 import CallCore
+import CallJudge
 import Testing
 import callload
 

@@ -1,5 +1,6 @@
 import CallClient
 import CallCore
+import CallJudge
 import CallSimulation
 import CallWire
 import Testing
@@ -30,7 +31,7 @@ import Testing
   private struct Bench {
     var checker = HistoryChecker()
     var now = 0.0
-    var found: Violation.Rule?
+    var found: HistoryRule?
 
     init() {
       journal()
@@ -93,7 +94,7 @@ import Testing
     }
   }
 
-  private func judge(_ body: (inout Bench) -> Void) -> Violation.Rule? {
+  private func judge(_ body: (inout Bench) -> Void) -> HistoryRule? {
     var bench = Bench()
     body(&bench)
     return bench.found
@@ -166,7 +167,7 @@ import Testing
   }
 
   @Test func howLongACallWaits() {
-    func judge(_ time: Double, epoch: UInt64 = 1, isCalm: Bool) -> Violation.Rule? {
+    func judge(_ time: Double, epoch: UInt64 = 1, isCalm: Bool) -> HistoryRule? {
       self.judge {
         if !isCalm { $0.note(.trouble(node: "e1", from: Self.at(18), until: Self.at(19))) }
         $0.place()
@@ -231,7 +232,7 @@ import Testing
   /// Alice's client sends the signals of these numbers; bob's app is handed those.
   private func hands(
     _ numbers: [Int], between: (Int, HistoryEvent)? = nil, sentAfter: Int? = nil
-  ) -> Violation.Rule? {
+  ) -> HistoryRule? {
     judge {
       // Something has to be wrong where a client gives up.
       $0.checker.calendar.add(from: Self.at(19), until: Self.at(20))

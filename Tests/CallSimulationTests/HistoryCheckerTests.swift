@@ -1,5 +1,6 @@
 import CallClient
 import CallCore
+import CallJudge
 import CallSimulation
 import CallWire
 import Testing
@@ -31,7 +32,7 @@ import Testing
   private struct Bench {
     var checker = HistoryChecker()
     var now: Int64 = 0
-    var found: Violation.Rule?
+    var found: HistoryRule?
 
     mutating func note(_ event: HistoryEvent) {
       let violation = checker.note(event, at: Timestamp(microseconds: now * 1_000_000))
@@ -75,7 +76,7 @@ import Testing
     CallState(call: call, callee: "bob", phase: .ended, reason: reason, by: party(by))
   }
 
-  private func judge(_ body: (inout Bench) -> Void) -> Violation.Rule? {
+  private func judge(_ body: (inout Bench) -> Void) -> HistoryRule? {
     var bench = Bench()
     body(&bench)
     return bench.found

@@ -1,5 +1,6 @@
 import CallClient
 import CallCore
+import CallJudge
 import CallSimulation
 import CallWire
 import Testing
@@ -48,7 +49,7 @@ import Testing
   private struct Bench {
     var checker = HistoryChecker()
     var now = 0.0
-    var found: Violation.Rule?
+    var found: HistoryRule?
 
     init(registered: [Who: PushCapabilities] = [:]) {
       for (who, can) in registered {
@@ -344,7 +345,7 @@ import Testing
   }
 
   @Test("R12: a token goes for a reason that is younger than its registration") func lostTokens() {
-    func lost(_ before: (inout Bench) -> Void) -> Violation.Rule? {
+    func lost(_ before: (inout Bench) -> Void) -> HistoryRule? {
       var bench = Bench()
       bench.push(.registration(Self.bob1, Self.registration(Self.bob1, since: 5)))
       before(&bench)
@@ -394,8 +395,7 @@ import Testing
     #expect(bench.checker.lateness(at: Self.at(9.5)) == nil)
   }
 
-  private func attach(_ state: CallState?, after prepare: (inout Bench) -> Void) -> Violation.Rule?
-  {
+  private func attach(_ state: CallState?, after prepare: (inout Bench) -> Void) -> HistoryRule? {
     var bench = Bench()
     prepare(&bench)
     bench.now = 6

@@ -22,14 +22,15 @@ BEGIN {
   allow("CallPush", seams " CallAuth")
   allow("CallEdge", seams " CallAuth")
   allow("CallClient", "CallCore CallWire")
+  allow("CallJudge", "CallCore")
   allow("CallTestKit", seams " CallAuth CallCoordinator CallEdge CallPush CallClient")
-  allow("CallSimulation", seams " CallAuth CallCoordinator CallEdge CallPush CallClient")
+  allow("CallSimulation", seams " CallAuth CallCoordinator CallEdge CallPush CallClient CallJudge")
   allow("callsim", "CallCore CallSimulation")
   allow("apnssim", "CallCore CallTestKit")
   allow("CallNodeKit", seams " CallAuth CallCoordinator CallEdge CallPush NATSBus")
   allow("callnode", "CallNodeKit")
   allow("callctl", seams " CallAuth NATSBus")
-  allow("callload", "CallCore CallWire CallTelemetry CallAuth CallClient CallTestKit")
+  allow("callload", "CallCore CallWire CallTelemetry CallAuth CallClient CallJudge CallTestKit")
   allow("Benchmarks", seams " CallAuth CallCoordinator CallPush CallTestKit NATSBus")
 
   # Foundation is large and slow to load; FoundationEssentials holds what codecs and files need.

@@ -1,10 +1,11 @@
 internal import CallClient
 internal import CallCore
+internal import CallJudge
 internal import CallWire
 
 /// What an app hears through its client, and which refusals are explained.
 extension HistoryChecker {
-  mutating func told(_ who: Who, _ event: ClientEvent, _ now: Timestamp) throws(Violation) {
+  mutating func told(_ who: Who, _ event: ClientEvent, _ now: Timestamp) throws(HistoryViolation) {
     switch event {
     case .call(let call, let event):
       heardOf(call, who)
@@ -14,13 +15,13 @@ extension HistoryChecker {
       let calm = Span(microseconds: 30_000_000)
       let since = Timestamp(microseconds: now.microseconds - calm.microseconds)
       if calendar.calm(for: calm, from: since, now: now) != nil {
-        throw Violation(
+        throw HistoryViolation(
           .commandsAnswered, "\(who) gave a command up though nothing was wrong",
           call: command.address?.call)
       }
     case .replied(_, .place(let address, _), .error(let error)):
       if let facts = calls[address.call], facts.caller == who, !facts.accepted {
-        calls[address.call]?.givenUp = Self.asksForRetry(error.code)
+        calls[address.call]?.givenUp = error.code.asksForRetry
       }
     // It is not delivered, or later than its sender believes.
     case .replied(_, .call(_, .signal(_, let body)), .error): senders.gaveUp(body)
@@ -28,19 +29,12 @@ extension HistoryChecker {
     }
   }
 
-  private static func asksForRetry(_ code: CallError.Code) -> Bool {
-    switch code {
-    case .tryAgain, .overloaded, .draining, .rateLimited: true
-    default: false
-    }
-  }
-
   private mutating func appHears(
     _ who: Who, _ call: CallID, _ event: CallEvent
-  ) throws(Violation) {
+  ) throws(HistoryViolation) {
     var app = calls[call, default: Facts()].told[who, default: Told()].app
-    func refuse(_ rule: Violation.Rule, _ reason: String) throws(Violation) -> Never {
-      throw Violation(rule, "the app of \(who): \(reason)", call: call)
+    func refuse(_ rule: HistoryRule, _ reason: String) throws(HistoryViolation) -> Never {
+      throw HistoryViolation(rule, "the app of \(who): \(reason)", call: call)
     }
     if app.stopped {
       if case .invited = event { try refuse(.noInviteAfterStop, "is told to ring after the stop") }
@@ -69,12 +63,12 @@ extension HistoryChecker {
 
   private mutating func appHears(
     _ who: Who, _ call: CallID, _ signal: Signal, _ app: inout App
-  ) throws(Violation) {
+  ) throws(HistoryViolation) {
     guard let (sender, number) = SignalText.read(signal.body), let facts = calls[call] else {
       return
     }
-    func refuse(_ reason: String) throws(Violation) -> Never {
-      throw Violation(.signalsInPlace, "the app of \(who): \(reason)", call: call)
+    func refuse(_ reason: String) throws(HistoryViolation) -> Never {
+      throw HistoryViolation(.signalsInPlace, "the app of \(who): \(reason)", call: call)
     }
     if sender == facts.caller {
       guard who != sender else { try refuse("hears its own signal") }
@@ -84,13 +78,18 @@ extension HistoryChecker {
         try refuse("hears a signal of \(sender), which lost")
       }
     }
-    let epoch = signal.index >> 20
-    if let before = app.signalsSeen.updateValue(epoch, forKey: signal.body) {
-      // Retransmitted to a new owner, which does not know what was acknowledged to the former one.
-      if epoch > before { return }
-      try refuse("hears signal \(number) of \(sender) twice")
+    let place = senders.place(of: signal.body)
+    switch app.signals[sender, default: HeardSignals()]
+      .receive(
+        number, epoch: signal.index >> 20, place, judged: &judged[.signalsInOrder, default: 0])
+    {
+    case nil: break
+    case .doubled: try refuse("hears signal \(number) of \(sender) twice")
+    case .outOfOrder:
+      throw HistoryViolation(
+        .signalsInOrder, "the app of \(who) hears signal \(number) of \(sender) behind a later one",
+        call: call)
     }
-    try inOrder(signal.body, sender, number, &app, who, call)
   }
 
   // MARK: Refusals
@@ -98,11 +97,11 @@ extension HistoryChecker {
   /// Throws for an error that nothing explains.
   mutating func refused(
     _ who: Who, _ question: Asked, _ error: CallError
-  ) throws(Violation) {
+  ) throws(HistoryViolation) {
     let command = question.command
     let call = command.address?.call
     guard !isExplained(error.code, command, who, asked: question.at) else { return }
-    throw Violation(.noStrangeError, "\(who) hears \(error) to \(command.kind)", call: call)
+    throw HistoryViolation(.noStrangeError, "\(who) hears \(error) to \(command.kind)", call: call)
   }
 
   private func isExplained(

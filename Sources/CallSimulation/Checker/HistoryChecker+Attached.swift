@@ -1,5 +1,6 @@
 internal import CallClient
 internal import CallCore
+internal import CallJudge
 internal import CallWire
 
 /// What calls owe to devices that are attached, by the devices' own view: they heard so, on a
@@ -95,7 +96,7 @@ extension HistoryChecker {
   // MARK: Ringing
 
   /// A device that was not told to ring by a call that rings, though nothing was wrong.
-  mutating func notRung(_ call: CallID, _ facts: Facts, _ now: Timestamp) -> Violation? {
+  mutating func notRung(_ call: CallID, _ facts: Facts, _ now: Timestamp) -> HistoryViolation? {
     guard let placedAt = facts.placedAt else { return nil }
     let due = placedAt + bounds.ring
     guard due < facts.overAt ?? now, due < now else { return nil }
@@ -104,7 +105,7 @@ extension HistoryChecker {
       if facts.told[link.who]?.invited ?? false {
         judged[.attachedRing, default: 0] += 1
       } else if !isFull(facts) {
-        return Violation(
+        return HistoryViolation(
           .attachedRing, "\(link.who) is attached at \(link.edge), and hears nothing of the call",
           call: call)
       }

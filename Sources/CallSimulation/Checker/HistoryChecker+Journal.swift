@@ -1,15 +1,16 @@
 internal import CallCore
+internal import CallJudge
 
 /// What the journal may hold: each fact once, in an order that makes sense.
 extension HistoryChecker {
   mutating func journalled(
     _ entry: JournalEntry, _ record: JournalRecord, _ shard: Int, _ now: Timestamp
-  ) throws(Violation) {
+  ) throws(HistoryViolation) {
     let call = entry.call
     var facts = calls[call, default: Facts()]
     defer { calls[call] = facts }
-    func refuse(_ rule: Violation.Rule, _ reason: String) throws(Violation) -> Never {
-      throw Violation(rule, reason, call: call)
+    func refuse(_ rule: HistoryRule, _ reason: String) throws(HistoryViolation) -> Never {
+      throw HistoryViolation(rule, reason, call: call)
     }
     if case .placed(let placed) = entry.change {
       guard facts.placed == nil else { try refuse(.oneRecord, "placed twice in the journal") }
@@ -47,9 +48,10 @@ extension HistoryChecker {
       facts.mayBeLost = true
     case .ended(let end):
       guard facts.ended == nil else { try refuse(.oneRecord, "ended twice in the journal") }
-      if let why = mistake(in: end, facts) { try refuse(.oneStory, why) }
-      guard hasCause(end, facts) else {
-        try refuse(.endsHaveCauses, "\(end.reason.name), and nobody asked for it")
+      switch objection(to: end, facts) {
+      case nil: break
+      case .contradiction(let why): try refuse(.oneStory, "\(end.reason.name), but \(why)")
+      case .noCause(let why): try refuse(.endsHaveCauses, "\(end.reason.name), but \(why)")
       }
       if let why = unreachableThoughAttached(end, facts, record, now) {
         try refuse(.unreachableAttached, why)
@@ -59,32 +61,15 @@ extension HistoryChecker {
     }
   }
 
-  /// Whether somebody did what the end says.
-  private func hasCause(_ end: EndedFacts, _ facts: Facts) -> Bool {
-    let who = end.by.map(Who.init)
-    switch end.reason {
-    case .declined: return facts.asked(who, "decline")
-    case .busy: return who == nil || facts.asked(who, "busy")
-    case .cancelled: return facts.asked(who, "cancel", "hangUp") || facts.mayBeLost
-    case .hungUp: return facts.asked(who, "hangUp") || facts.mayBeLost
-    case .answeredElsewhere, .unanswered, .unreachable, .failed, .glare: return true
-    }
-  }
-
-  /// Why a call could not end like this; nil when it could.
-  private func mistake(in end: EndedFacts, _ facts: Facts) -> String? {
-    switch end.reason {
-    case .hungUp, .failed:
-      return facts.answered == nil ? "\(end.reason.name), though nobody had answered" : nil
-    case .unanswered:
-      if facts.answered != nil { return "unanswered after it was answered" }
-      guard let deadline = facts.placed?.deadline else { return nil }
-      let early = end.at + bounds.skew < deadline
-      return early ? "unanswered before its deadline" : nil
-    case .cancelled, .declined, .busy, .unreachable:
-      return facts.answered == nil ? nil : "\(end.reason.name) after it was answered"
-    case .answeredElsewhere: return "a call cannot end as answered elsewhere"
-    case .glare: return nil
-    }
+  private func objection(to end: EndedFacts, _ facts: Facts) -> EndObjection? {
+    // A session may break, or be presumed to have, without a record.
+    var evidence = EndEvidence(
+      caller: facts.placed.map { Who($0.caller) }, winner: facts.answered.map { Who($0.by) },
+      acts: { facts.acts[$0] ?? [] }, mayBeLost: { _ in facts.mayBeLost })
+    evidence.knowsEveryAnswer = true
+    evidence.isBeforeTimeout = facts.placed.map { end.at + bounds.skew < $0.deadline } ?? false
+    evidence.mayHaveFailed =
+      facts.mayBeLost || !(facts.connected.caller && facts.connected.winner)
+    return evidence.objection(to: CallEnd(reason: end.reason, by: end.by.map(Who.init)))
   }
 }

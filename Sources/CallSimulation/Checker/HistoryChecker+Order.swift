@@ -1,14 +1,16 @@
 internal import CallCore
-
-/// One signal among those of its sender.
-struct SignalPlace: Sendable {
-  var number: Int
-  /// Counts the starts of the sender's app.
-  var process: Int
-}
+internal import CallJudge
 
 /// What is known of signals from those who send them.
 struct SignalSenders: Sendable {
+  struct Place: Sendable {
+    /// Counts the starts of the sender's app.
+    var process: Int
+    /// Whether its order among the others counts. Not so where the sender's app was told that the signal
+    /// failed: the cluster may take it all the same, whenever it arrives.
+    var isOrdered: Bool
+  }
+
   private var processes: [Who: Int] = [:]
   private var processOf: [String: Int] = [:]
   private var givenUp: Set<String> = []
@@ -19,35 +21,29 @@ struct SignalSenders: Sendable {
     if processOf[body] == nil { processOf[body] = processes[who, default: 0] }
   }
 
-  /// The sender's app was told that it failed. The cluster may take it all the same, whenever it
-  /// arrives.
   mutating func gaveUp(_ body: String) { givenUp.insert(body) }
 
-  /// nil: its place among the others does not matter.
-  func mark(_ body: String, _ number: Int) -> SignalPlace? {
-    givenUp.contains(body)
-      ? nil : SignalPlace(number: number, process: processOf[body, default: 0])
+  func place(of body: String) -> Place {
+    Place(process: processOf[body, default: 0], isOrdered: !givenUp.contains(body))
   }
 }
 
-extension HistoryChecker {
-  /// An app is handed the signals of one sender and call in the order in which they were given to the
-  /// sender's client. Some may be missing. What a sender's former process left under way may come at
-  /// any time.
-  mutating func inOrder(
-    _ body: String, _ sender: Who, _ number: Int, _ app: inout App, _ who: Who, _ call: CallID
-  ) throws(Violation) {
-    guard let mark = senders.mark(body, number) else { return }
-    if let last = app.lastSignals[sender] {
-      if mark.process < last.process { return }
-      judged[.signalsInOrder, default: 0] += 1
-      if mark.process == last.process, number < last.number {
-        throw Violation(
-          .signalsInOrder,
-          "the app of \(who) hears signal \(number) of \(sender) after \(last.number)",
-          call: call)
-      }
+/// The signals of one sender and call, as an app is handed them: in the order in which they were given to
+/// the sender's client. What a former process of the sender left under way may come at any time.
+struct HeardSignals: Sendable {
+  private var process = 0
+  private var stream = SignalStream()
+
+  /// - Parameter judged: goes up by one where the order was compared with that of another signal.
+  mutating func receive(
+    _ number: Int, epoch: UInt64, _ place: SignalSenders.Place, judged: inout Int
+  ) -> SignalStream.Flaw? {
+    let isOrdered = place.isOrdered && process <= place.process
+    if isOrdered {
+      if stream.highest > 0 { judged += 1 }
+      if process < place.process { stream.restarted() }
+      process = place.process
     }
-    app.lastSignals[sender] = mark
+    return stream.receive(number, epoch: epoch, isOrdered: isOrdered)
   }
 }

@@ -1,9 +1,10 @@
 internal import CallCore
+internal import CallJudge
 internal import CallWire
 
 /// Pushes: who may get which, when, and how often.
 extension HistoryChecker {
-  mutating func push(_ event: PushEvent, _ now: Timestamp) throws(Violation) {
+  mutating func push(_ event: PushEvent, _ now: Timestamp) throws(HistoryViolation) {
     switch event {
     case .registration(let who, let registration): try keep(who, registration, now)
     case .claim(let fingerprint, let owner):
@@ -26,7 +27,7 @@ extension HistoryChecker {
     case .woken(let who, let call):
       history.woken[who, default: [:]][call] = now
     case .asked(let who, let call, let command):
-      calls[call, default: Facts()].asked.insert("\(command.kind) \(who)")
+      calls[call, default: Facts()].note(command, by: who)
     case .answered(let who, let command, let reply, let since):
       try replied(who, Asked(command: command, at: since), reply, now)
     }
@@ -37,103 +38,59 @@ extension HistoryChecker {
   /// A push is decided: judged by what the journal held before.
   func mayPush(
     _ device: String, _ purpose: PushPurpose, _ facts: Facts, _ call: CallID, _ now: Timestamp
-  ) throws(Violation) {
-    func refuse(_ rule: Violation.Rule, _ reason: String) throws(Violation) -> Never {
-      throw Violation(rule, "\(purpose.name) to \(device): \(reason)", call: call)
+  ) throws(HistoryViolation) {
+    func refuse(_ rule: HistoryRule, _ reason: String) throws(HistoryViolation) -> Never {
+      throw HistoryViolation(rule, "\(purpose.name) to \(device): \(reason)", call: call)
     }
     let before = facts.pushed[device] ?? []
     if before.contains(purpose) { try refuse(.pushedOnce, "decided twice") }
-    let user = facts.placed?.callee.user ?? ""
-    let isRefuser = facts.legEnds[device].map { $0 == .declinedHere || $0 == .busy } ?? false
-    if purpose == .ring {
-      guard facts.answered == nil, facts.ended == nil else {
-        try refuse(.noPushAfterEnd, "decided after the call was over")
-      }
-      if isRefuser { try refuse(.noPushAfterEnd, "it had declined, or was busy") }
-      return
+    if purpose.isCleanUp, before.contains(where: \.isCleanUp) {
+      try refuse(.pushedOnce, "a second clean-up")
     }
-    if purpose == .missedNotice {
-      try mayGiveNotice(device, facts, isRefuser, refuse)
-    } else {
-      try mayCleanUp(device, facts, isRefuser, refuse)
-    }
-    guard takes(purpose, Who(user, device), now) else {
-      try refuse(.cleanUpsWhereWanted, "its registration takes none")
+    let isNotice = purpose == .missedNotice
+    if isNotice, facts.ended == nil { try refuse(.noticesOfMissed, "the call is not over") }
+    switch evidence(device, facts, now).objection(to: purpose) {
+    case nil: break
+    case .rangTooLate(let why): try refuse(.noPushAfterEnd, why)
+    case .notTaken(let why): try refuse(.cleanUpsWhereWanted, why)
+    case .toWinner(let why), .unwanted(let why):
+      try refuse(isNotice ? .noticesOfMissed : .cleanUpsWhereWanted, why)
     }
   }
 
-  private func mayCleanUp(
-    _ device: String, _ facts: Facts, _ isRefuser: Bool,
-    _ refuse: (Violation.Rule, String) throws(Violation) -> Never
-  ) throws(Violation) {
-    let before = facts.pushed[device] ?? []
-    let user = facts.placed?.callee.user ?? ""
-    guard facts.answered != nil || facts.ended != nil else {
-      try refuse(.cleanUpsWhereWanted, "the call still rings")
-    }
-    guard before.contains(.ring) else {
-      try refuse(.cleanUpsWhereWanted, "no push had made it ring")
-    }
-    if before.contains(where: \.isCleanUp) { try refuse(.pushedOnce, "a second clean-up") }
-    if facts.answered?.by.device.text == device, facts.answered?.by.user.hasBytes(of: user) == true
-    {
-      try refuse(.cleanUpsWhereWanted, "it is the one that answered")
-    }
-    if isRefuser { try refuse(.cleanUpsWhereWanted, "it had declined, or was busy") }
-    if let end = facts.ended, facts.answered == nil, end.by.map(Who.init) == Who(user, device) {
-      try refuse(.cleanUpsWhereWanted, "it ended the call itself")
-    }
-  }
-
-  private func mayGiveNotice(
-    _ device: String, _ facts: Facts, _ isRefuser: Bool,
-    _ refuse: (Violation.Rule, String) throws(Violation) -> Never
-  ) throws(Violation) {
-    guard let end = facts.ended else { try refuse(.noticesOfMissed, "the call is not over") }
-    guard facts.answered == nil else { try refuse(.noticesOfMissed, "somebody answered") }
-    switch end.reason {
-    case .cancelled, .unanswered, .busy, .unreachable: break
-    case .declined, .answeredElsewhere, .hungUp, .failed, .glare:
-      try refuse(.noticesOfMissed, "it ended as \(end.reason.name)")
-    }
-    if isRefuser { try refuse(.noticesOfMissed, "it had declined, or was busy") }
+  private func evidence(_ device: String, _ facts: Facts, _ now: Timestamp) -> PushEvidence {
+    let who = Who(facts.placed?.callee.user ?? "", device)
+    var evidence = PushEvidence()
+    evidence.isOver = facts.answered != nil || facts.ended != nil
+    evidence.isAnswered = facts.answered != nil
+    evidence.endReason = facts.ended?.reason
     // Who declined for one device has seen the call.
-    if facts.legEnds.values.contains(.declinedHere) || !end.missed {
-      try refuse(.noticesOfMissed, "the user knows of the call")
-    }
-    if let placed = facts.placed, placed.caller.user.hasBytes(of: placed.callee.user),
-      placed.caller.device.text == device
-    {
-      try refuse(.noticesOfMissed, "it placed the call itself")
-    }
+    evidence.userKnows =
+      facts.legEnds.values.contains(.declinedHere) || facts.ended.map { !$0.missed } ?? false
+    evidence.takes = takes(who, now)
+    evidence.wasRung = facts.pushed[device]?.contains(.ring) ?? false
+    evidence.isWinner = facts.answered.map { Who($0.by) } == who
+    evidence.isCaller = facts.placed.map { Who($0.caller) } == who
+    let isRefuser = facts.legEnds[device].map { $0 == .declinedHere || $0 == .busy } ?? false
+    evidence.endedItsPart = isRefuser || facts.ended?.by.map(Who.init) == who
+    return evidence
   }
 
-  /// Whether a registration of the device takes such a push: the stored one, or one that was stored
-  /// until a moment ago, since the shard may not have heard of the change.
-  private func takes(_ purpose: PushPurpose, _ who: Who, _ now: Timestamp) -> Bool {
-    guard knowsRegistrations else { return true }
-    return (history.registrations[who] ?? []).contains { stored in
-      if let until = stored.until, until + .seconds(10) < now { return false }
-      let takes = stored.registration.capabilities
-      return switch purpose {
-      case .ring: true
-      case .missed: takes.contains(.missed)
-      case .answeredElsewhere: takes.contains(.answeredElsewhere)
-      case .cancel: takes.contains(.cancel)
-      case .ended: takes.contains(.ended)
-      case .missedNotice: takes.contains(.missedNotice)
-      }
-    }
+  /// What registrations of the device take: the stored one, and those that were stored until a moment ago,
+  /// since the shard may not know of the change yet; nil where no registration is known.
+  private func takes(_ who: Who, _ now: Timestamp) -> PushCapabilities? {
+    guard !history.registrations.isEmpty else { return nil }
+    return (history.registrations[who] ?? [])
+      .filter { stored in stored.until.map { now <= $0 + .seconds(10) } ?? true }
+      .reduce(into: []) { $0.formUnion($1.registration.capabilities) }
   }
-
-  private var knowsRegistrations: Bool { !history.registrations.isEmpty }
 
   // MARK: Between shard, queue, gateway and provider
 
-  private mutating func added(_ job: PushJob, _ decided: Timestamp) throws(Violation) {
+  private mutating func added(_ job: PushJob, _ decided: Timestamp) throws(HistoryViolation) {
     let key = PushHistory.Key(job)
-    func refuse(_ rule: Violation.Rule, _ reason: String) throws(Violation) -> Never {
-      throw Violation(rule, "\(job.purpose.name) to \(key.who): \(reason)", call: job.call)
+    func refuse(_ rule: HistoryRule, _ reason: String) throws(HistoryViolation) -> Never {
+      throw HistoryViolation(rule, "\(job.purpose.name) to \(key.who): \(reason)", call: job.call)
     }
     guard let facts = calls[job.call], facts.pushed[key.who.device]?.contains(job.purpose) ?? false
     else { try refuse(.appendThenSpeak, "no record says that it was decided") }
@@ -153,11 +110,11 @@ extension HistoryChecker {
 
   private mutating func sent(
     _ job: PushJob, _ process: Int, _ gatewayTime: Timestamp
-  ) throws(Violation) {
+  ) throws(HistoryViolation) {
     let key = PushHistory.Key(job)
     history.waiting[key] = nil
-    func refuse(_ rule: Violation.Rule, _ reason: String) throws(Violation) -> Never {
-      throw Violation(rule, "\(job.purpose.name) to \(key.who): \(reason)", call: job.call)
+    func refuse(_ rule: HistoryRule, _ reason: String) throws(HistoryViolation) -> Never {
+      throw HistoryViolation(rule, "\(job.purpose.name) to \(key.who): \(reason)", call: job.call)
     }
     guard let deadline = history.jobs[key] else {
       try refuse(.appendThenSpeak, "sent, and never in the work queue")
@@ -170,7 +127,7 @@ extension HistoryChecker {
 
   /// A job that waits though its provider, the gateways and the cluster are well, and were for a while:
   /// something else holds it up.
-  func delayedJob(_ now: Timestamp) -> Violation? {
+  func delayedJob(_ now: Timestamp) -> HistoryViolation? {
     let stretch = Span(
       microseconds: bounds.calmBefore.microseconds + bounds.handOver.microseconds)
     for (key, job) in history.waiting where job.since + bounds.handOver < now {
@@ -179,7 +136,7 @@ extension HistoryChecker {
       guard
         calendars.allSatisfy({ $0.calm(for: stretch, from: before, now: now) == before + stretch })
       else { continue }
-      return Violation(
+      return HistoryViolation(
         .nobodyIsDelayed, "\(key.purpose.name) to \(key.who) waits, and nothing is wrong",
         call: key.call)
     }
@@ -196,22 +153,22 @@ extension HistoryChecker {
   }
 
   /// Somebody who was woken, has a connection, and has not been told in good time.
-  func wokenInVain(_ now: Timestamp) -> Violation? {
+  func wokenInVain(_ now: Timestamp) -> HistoryViolation? {
     for (who, waiting) in history.woken where !(linksOf[who]?.isEmpty ?? true) {
       for (call, since) in waiting {
         let from = max(since, history.unsteady[who] ?? since)
         guard let calm = calendar.calm(for: bounds.takeover, from: from, now: now), calm < now
         else { continue }
-        return Violation(.wokenAreTold, "\(who) was woken and hears nothing", call: call)
+        return HistoryViolation(.wokenAreTold, "\(who) was woken and hears nothing", call: call)
       }
     }
     return nil
   }
 
-  func stillWoken() -> [Violation] {
+  func stillWoken() -> [HistoryViolation] {
     history.woken.sorted { $0.key.description < $1.key.description }.flatMap { who, waiting in
       waiting.keys.sorted { $0.description < $1.description }.map {
-        Violation(.wokenAreTold, "\(who) was woken and never heard of the call", call: $0)
+        HistoryViolation(.wokenAreTold, "\(who) was woken and never heard of the call", call: $0)
       }
     }
   }
@@ -221,10 +178,10 @@ extension HistoryChecker {
   /// One answer for the call that the device attached for, and the right one.
   func attached(
     _ who: Who, _ question: Asked, _ info: AttachedInfo
-  ) throws(Violation) {
+  ) throws(HistoryViolation) {
     guard case .attach(let request) = question.command, let call = request.forCall else { return }
-    func refuse(_ reason: String) throws(Violation) -> Never {
-      throw Violation(.attachAnswered, "\(who) attached for a call: \(reason)", call: call)
+    func refuse(_ reason: String) throws(HistoryViolation) -> Never {
+      throw HistoryViolation(.attachAnswered, "\(who) attached for a call: \(reason)", call: call)
     }
     guard let state = info.forCall, state.call == call else { try refuse("nothing of it is said") }
     guard let facts = calls[call] else { return }

@@ -1,12 +1,13 @@
 internal import CallClient
 internal import CallCore
+internal import CallJudge
 internal import CallWire
 
 /// What a device may be told.
 extension HistoryChecker {
   mutating func received(
     _ who: Who, _ link: Int, _ frame: ServerFrame, _ now: Timestamp
-  ) throws(Violation) {
+  ) throws(HistoryViolation) {
     switch frame {
     case .notice(let notice):
       if notice.kind == .sessionReplaced { links[link]?.attachedAt = nil }
@@ -25,7 +26,7 @@ extension HistoryChecker {
 
   private mutating func repeated(
     _ who: Who, _ id: UInt64, _ question: Asked, _ reply: ServerReply
-  ) throws(Violation) {
+  ) throws(HistoryViolation) {
     guard let first = question.firstReply else {
       if case .error(let error) = reply, error.code.rawValue >= 500 { return }
       asked[who]?[id]?.firstReply = reply
@@ -34,17 +35,17 @@ extension HistoryChecker {
     let call = question.command.address?.call
     switch (first, reply) {
     case (.answer(let before, _), .answer(let now, _)) where before != now:
-      throw Violation(
+      throw HistoryViolation(
         .sameAnswer, "\(who) asked twice whether it won: \(before), then \(now)", call: call)
     case (.call, .error(let error)) where error.code.rawValue < 500:
-      throw Violation(.sameAnswer, "\(who) asked again: \(error)", call: call)
+      throw HistoryViolation(.sameAnswer, "\(who) asked again: \(error)", call: call)
     default: break
     }
   }
 
   mutating func replied(
     _ who: Who, _ question: Asked, _ reply: ServerReply, _ now: Timestamp
-  ) throws(Violation) {
+  ) throws(HistoryViolation) {
     switch reply {
     case .done: break
     case .error(let error): try refused(who, question, error)
@@ -69,20 +70,21 @@ extension HistoryChecker {
 
   private mutating func toldState(
     _ who: Who, _ state: CallState, asked: Timestamp
-  ) throws(Violation) {
+  ) throws(HistoryViolation) {
     let call = state.call
     switch state.phase {
     case .placed, .ringing: break
     case .unknown:
       if let placedAt = calls[call]?.placedAt, placedAt < asked {
-        throw Violation(.nothingLost, "\(who) hears that the call is not known", call: call)
+        throw HistoryViolation(.nothingLost, "\(who) hears that the call is not known", call: call)
       }
     case .answered:
       guard let by = state.by.map(Who.init) else { return }
       if by == who { try toldWon(who, call) } else { try toldAnswer(by, call, teller: who) }
     case .ended:
       try toldEnd(
-        who, End(reason: state.reason ?? .failed, by: state.by.map(Who.init)), call, version: nil)
+        who, CallEnd(reason: state.reason ?? .failed, by: state.by.map(Who.init)), call,
+        version: nil)
     }
   }
 
@@ -90,24 +92,25 @@ extension HistoryChecker {
 
   private mutating func delivered(
     _ who: Who, _ delivery: Delivery, _ now: Timestamp
-  ) throws(Violation) {
+  ) throws(HistoryViolation) {
     let call = delivery.call
     let version = delivery.version
     let facts = calls[call, default: Facts()]
     var told = facts.told[who, default: Told()]
     if let before = told.events[version] {
       guard before == delivery.event else {
-        throw Violation(.versionsGrow, "\(who) hears two things as version \(version)", call: call)
+        throw HistoryViolation(
+          .versionsGrow, "\(who) hears two things as version \(version)", call: call)
       }
       return
     }
     if knowsJournal, facts.placed == nil {
-      throw Violation(
+      throw HistoryViolation(
         .appendThenSpeak, "\(who) hears of a call that no record speaks of", call: call)
     }
     if let last = told.endVersion, version > last, !delivery.event.isStop {
-      let rule: Violation.Rule = delivery.event.isInvite ? .noInviteAfterStop : .versionsGrow
-      throw Violation(rule, "\(who) hears more of the call after its end", call: call)
+      let rule: HistoryRule = delivery.event.isInvite ? .noInviteAfterStop : .versionsGrow
+      throw HistoryViolation(rule, "\(who) hears more of the call after its end", call: call)
     }
     told.events[version] = delivery.event
     let before = told.highest
@@ -117,7 +120,7 @@ extension HistoryChecker {
     case .invite(let invite): try invited(who, invite, call, decided: delivery.at)
     case .ringing(let party):
       if knowsJournal, !facts.alerting.contains(party.device.text) {
-        throw Violation(
+        throw HistoryViolation(
           .appendThenSpeak, "\(who) hears that \(Who(party)) alerts; no record says so", call: call)
       }
     case .answered(let answered):
@@ -129,14 +132,14 @@ extension HistoryChecker {
     case .stop(let stop):
       // What a former owner said may still be on its way when the next one speaks.
       if version < before, version >> 20 == before >> 20 {
-        throw Violation(
+        throw HistoryViolation(
           .versionsGrow, "\(who) hears the end as version \(version), after \(before)", call: call)
       }
       try toldEnd(
-        who, End(reason: stop.reason, by: stop.by.map(Who.init)), call, version: version)
+        who, CallEnd(reason: stop.reason, by: stop.by.map(Who.init)), call, version: version)
     case .signal(let signal):
       if let body = told.signals[signal.index], body != signal.body {
-        throw Violation(.signalsInPlace, "two signals of index \(signal.index)", call: call)
+        throw HistoryViolation(.signalsInPlace, "two signals of index \(signal.index)", call: call)
       }
       calls[call]?.told[who]?.signals[signal.index] = signal.body
     }
@@ -144,31 +147,33 @@ extension HistoryChecker {
 
   private mutating func invited(
     _ who: Who, _ invite: Invite, _ call: CallID, decided: Timestamp
-  ) throws(Violation) {
+  ) throws(HistoryViolation) {
     calls[call]?.told[who]?.invited = true
     if let placed = calls[call]?.placed,
       placed.deadline.milliseconds != invite.deadline.milliseconds
     {
-      throw Violation(.oneStory, "\(who) hears of another deadline", call: call)
+      throw HistoryViolation(.oneStory, "\(who) hears of another deadline", call: call)
     }
     // By the cluster's clocks: a device that slept reads what lay in wait for it.
     if decided > invite.deadline + .seconds(4) {
-      throw Violation(.noLateInvite, "\(who) is told to ring after the deadline", call: call)
+      throw HistoryViolation(.noLateInvite, "\(who) is told to ring after the deadline", call: call)
     }
   }
 
   // MARK: Who won, and how it ended
 
-  private mutating func toldWon(_ who: Who, _ call: CallID) throws(Violation) {
+  private mutating func toldWon(_ who: Who, _ call: CallID) throws(HistoryViolation) {
     let facts = calls[call, default: Facts()]
     if let winner = facts.winner, winner != who {
-      throw Violation(.oneWinner, "\(winner) and \(who) are told that they won", call: call)
+      throw HistoryViolation(.oneWinner, "\(winner) and \(who) are told that they won", call: call)
     }
     if let end = facts.told[who]?.end, !end.reason.followsAnswer {
-      throw Violation(.winnerStopped, "\(who) won after it was told \(end.reason.name)", call: call)
+      throw HistoryViolation(
+        .winnerStopped, "\(who) won after it was told \(end.reason.name)", call: call)
     }
     if let end = facts.end, !end.reason.followsAnswer {
-      throw Violation(.oneStory, "\(who) won a call that ended as \(end.reason.name)", call: call)
+      throw HistoryViolation(
+        .oneStory, "\(who) won a call that ended as \(end.reason.name)", call: call)
     }
     calls[call, default: Facts()].winner = who
     calls[call]?.told[who, default: Told()].won = true
@@ -177,19 +182,19 @@ extension HistoryChecker {
 
   private mutating func toldAnswer(
     _ by: Who, _ call: CallID, teller: Who
-  ) throws(Violation) {
+  ) throws(HistoryViolation) {
     let facts = calls[call, default: Facts()]
     if knowsJournal, facts.answered.map({ Who($0.by) }) != by {
-      throw Violation(
+      throw HistoryViolation(
         .appendThenSpeak, "\(teller) hears that \(by) answered; the journal does not say so",
         call: call)
     }
     if let known = facts.answeredBy, known != by {
-      throw Violation(
+      throw HistoryViolation(
         .oneWinner, "\(teller) hears that \(by) answered; others that \(known) did", call: call)
     }
     if let end = facts.end, !end.reason.followsAnswer {
-      throw Violation(
+      throw HistoryViolation(
         .oneStory, "\(teller) hears that \(by) answered a call that ended as \(end.reason.name)",
         call: call)
     }
@@ -197,17 +202,15 @@ extension HistoryChecker {
   }
 
   private mutating func toldEnd(
-    _ who: Who, _ end: End, _ call: CallID, version: UInt64?
-  ) throws(Violation) {
+    _ who: Who, _ end: CallEnd<Who>, _ call: CallID, version: UInt64?
+  ) throws(HistoryViolation) {
     let facts = calls[call, default: Facts()]
     let told = facts.told[who, default: Told()]
-    func refuse(_ rule: Violation.Rule, _ reason: String) throws(Violation) -> Never {
-      throw Violation(rule, "\(who): \(reason)", call: call)
+    func refuse(_ rule: HistoryRule, _ reason: String) throws(HistoryViolation) -> Never {
+      throw HistoryViolation(rule, "\(who): \(reason)", call: call)
     }
-    if end.by == who, facts.legEnds[who.device] != nil, end.reason.isOwnPart {
-      calls[call]?.told[who, default: Told()].ownPart = end
-      return
-    }
+    // The end of its own part: the call may go on.
+    if end.by == who, facts.legEnds[who.device] != nil, end.reason.isOwnPart { return }
     if told.won, !end.reason.followsAnswer {
       try refuse(.winnerStopped, "won, and is told \(end.reason.name)")
     }
@@ -229,10 +232,10 @@ extension HistoryChecker {
   }
 
   private mutating func toldCallEnd(
-    _ who: Who, _ end: End, _ call: CallID, _ facts: Facts
-  ) throws(Violation) {
-    func refuse(_ rule: Violation.Rule, _ reason: String) throws(Violation) -> Never {
-      throw Violation(rule, "\(who): \(reason)", call: call)
+    _ who: Who, _ end: CallEnd<Who>, _ call: CallID, _ facts: Facts
+  ) throws(HistoryViolation) {
+    func refuse(_ rule: HistoryRule, _ reason: String) throws(HistoryViolation) -> Never {
+      throw HistoryViolation(rule, "\(who): \(reason)", call: call)
     }
     if knowsJournal {
       guard let truth = facts.ended else {
@@ -250,13 +253,6 @@ extension HistoryChecker {
     }
     calls[call, default: Facts()].end = end
   }
-}
-
-extension EndReason {
-  /// Whether an answered call can end like this.
-  var followsAnswer: Bool { self == .hungUp || self == .failed }
-  /// Whether one leg can end like this while the call goes on.
-  var isOwnPart: Bool { self == .declined || self == .busy || self == .unreachable }
 }
 
 extension Delivery.Event {

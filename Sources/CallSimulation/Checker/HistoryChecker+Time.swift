@@ -1,15 +1,16 @@
 package import CallClient
 package import CallCore
+internal import CallJudge
 internal import CallWire
 
 /// Rules of time, and of what must hold when all is over.
 extension HistoryChecker {
   /// Looks for what is late. To be called now and then; costs what is live.
-  package mutating func lateness(at now: Timestamp) -> Violation? {
+  package mutating func lateness(at now: Timestamp) -> HistoryViolation? {
     for (id, link) in links {
       for (request, since) in link.waiting where since + bounds.answer < now {
         let command = asked[link.who]?[request]?.command
-        return Violation(
+        return HistoryViolation(
           .commandsAnswered,
           "\(link.who) waits for the answer to \(command?.kind ?? "?") (link \(id))",
           call: command?.address?.call)
@@ -28,14 +29,14 @@ extension HistoryChecker {
   }
 
   /// A call that ends late, or has not ended though it should have.
-  private func overdue(_ call: CallID, _ facts: Facts, _ now: Timestamp) -> Violation? {
+  private func overdue(_ call: CallID, _ facts: Facts, _ now: Timestamp) -> HistoryViolation? {
     guard let (deadline, what, slack) = deadline(facts) else { return nil }
     let end = facts.endedAt ?? now
     let due = deadline + bounds.skew
     guard due < end else { return nil }
     let takeover = Span(microseconds: bounds.takeover.microseconds + slack.microseconds)
     if let calm = calendar.calm(for: takeover, from: due, now: end), calm < end {
-      return Violation(
+      return HistoryViolation(
         .timersOnTime, "\(what) passed, and the call lives \(seconds(end - deadline)) s after it",
         call: call)
     }
@@ -45,7 +46,7 @@ extension HistoryChecker {
     if let calm = calendar.calm(for: stretch, from: before, now: end),
       calm == before + stretch, calm < end
     {
-      return Violation(
+      return HistoryViolation(
         .timersOnTime,
         "\(what) passed, and the call lives \(seconds(end - deadline)) s after it in a calm cluster",
         call: call)
@@ -94,21 +95,22 @@ extension HistoryChecker {
   }
 
   /// Faults have ended and everybody had time to settle: what is still not as it must be.
-  package func finish(_ views: [LastView]) -> [Violation] {
-    var found: [Violation] = []
+  package func finish(_ views: [LastView]) -> [HistoryViolation] {
+    var found: [HistoryViolation] = []
     for (call, facts) in calls.sorted(by: { $0.key.description < $1.key.description }) {
       if facts.placed == nil {
         if facts.accepted, knowsJournal {
           found.append(
-            Violation(.nothingLost, "the caller was told it is placed; no record", call: call))
+            HistoryViolation(
+              .nothingLost, "the caller was told it is placed; no record", call: call))
         }
       } else if facts.ended == nil, knowsJournal {
-        found.append(Violation(.callsEnd, "it never ended", call: call))
+        found.append(HistoryViolation(.callsEnd, "it never ended", call: call))
       }
     }
     for view in views {
       if !view.isAttached {
-        found.append(Violation(.commandsAnswered, "\(view.who) could not come back"))
+        found.append(HistoryViolation(.commandsAnswered, "\(view.who) could not come back"))
       }
       for call in view.calls.sorted(by: { $0.call.description < $1.call.description }) {
         if let violation = unsettled(view.who, call) { found.append(violation) }
@@ -117,26 +119,27 @@ extension HistoryChecker {
     found += tokensWithoutOwner() + stillWoken()
     for (who, entry) in registrations.sorted(by: { $0.key.description < $1.key.description })
     where entry.acknowledged && !entry.stored {
-      found.append(Violation(.registrationKept, "the registration of \(who) is gone"))
+      found.append(HistoryViolation(.registrationKept, "the registration of \(who) is gone"))
     }
     return found
   }
 
   /// What is wrong with what a device believes of a call.
-  private func unsettled(_ who: Who, _ view: CallView) -> Violation? {
+  private func unsettled(_ who: Who, _ view: CallView) -> HistoryViolation? {
     guard let facts = calls[view.call] else { return nil }
     guard view.isEnded else {
       // Its place was never answered, and the cluster knows nothing of it.
       if facts.placed == nil { return nil }
       if view.role == .caller, view.phase == .unknown, !facts.accepted { return nil }
-      let rule: Violation.Rule = view.phase == .answered ? .callsEnd : .nobodyRingsOn
-      return Violation(rule, "\(who) still believes it to be \(view.phase.name)", call: view.call)
+      let rule: HistoryRule = view.phase == .answered ? .callsEnd : .nobodyRingsOn
+      return HistoryViolation(
+        rule, "\(who) still believes it to be \(view.phase.name)", call: view.call)
     }
     guard let truth = facts.ended, let stop = view.stop else { return nil }
     if view.role == .caller, facts.givenUp, stop.reason == .failed { return nil }
     if view.role == .caller || view.won {
       guard facts.accepted || view.role == .callee, stop.reason != truth.reason else { return nil }
-      return Violation(
+      return HistoryViolation(
         .oneStory,
         "\(who) believes it ended as \(stop.reason.name); it ended as \(truth.reason.name)",
         call: view.call)

@@ -1,11 +1,12 @@
 internal import CallCore
+internal import CallJudge
 
 /// Tokens: each has one owner, and is lost for a good reason only.
 extension HistoryChecker {
   /// The store has a registration as it is now, or none.
   mutating func keep(
     _ who: Who, _ registration: Registration?, _ now: Timestamp
-  ) throws(Violation) {
+  ) throws(HistoryViolation) {
     var all = history.registrations[who] ?? []
     let former = all.last.flatMap { $0.until == nil ? $0.registration : nil }
     // Unless somebody says otherwise, who wrote it hears so. A later owner that found it, and takes a
@@ -25,7 +26,7 @@ extension HistoryChecker {
     for token in former.tokens.map(\.fingerprint) where !kept.contains(token) {
       if let since = history.gone[token]?[who], since > former.registeredAt { continue }
       if history.wanted[token]?.contains(where: { $0 != who }) ?? false { continue }
-      throw Violation(
+      throw HistoryViolation(
         .tokensKept,
         "\(who) lost a token that nobody took, and that was registered since it was gone")
     }
@@ -67,8 +68,8 @@ extension HistoryChecker {
   /// At the end each token that is stored is its device's by the claim: a shard gives one of its
   /// devices' tokens to another only when the store has the registration without it. That holds of
   /// registrations that the shard knows.
-  func tokensWithoutOwner() -> [Violation] {
-    var found: [Violation] = []
+  func tokensWithoutOwner() -> [HistoryViolation] {
+    var found: [HistoryViolation] = []
     for (who, all) in history.registrations.sorted(by: { $0.key.description < $1.key.description })
     {
       guard let last = all.last, last.until == nil, !history.unheard.contains(who) else {
@@ -78,7 +79,7 @@ extension HistoryChecker {
         let owner = history.claims[token.fingerprint]?.owner
         guard owner != who, !history.raced.contains(token.fingerprint) else { continue }
         found.append(
-          Violation(
+          HistoryViolation(
             .tokensHaveOneOwner,
             "\(who) is registered with a token that is \(owner.map { "\($0)'s" } ?? "nobody's")"))
       }

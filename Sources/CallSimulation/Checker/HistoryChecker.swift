@@ -1,5 +1,6 @@
 internal import CallClient
 package import CallCore
+package import CallJudge
 internal import CallWire
 
 /// Judges a history as it happens: the promises of the product, per call and device. Does no I/O and
@@ -68,22 +69,17 @@ package struct HistoryChecker: Sendable {
     /// Whom anybody was told to have answered.
     var answeredBy: Who?
     /// How the call ended, as anybody was told.
-    var end: End?
+    var end: CallEnd<Who>?
     var told: [Who: Told] = [:]
-    /// What was ever asked, in this call, by whom.
-    var asked: Set<String> = []
+    /// What each device ever said that can end the call, or its part in it.
+    var acts: [Who: CallActs] = [:]
     /// A side's session broke, or may have: a new owner presumes it without a record.
     var mayBeLost = false
     var epoch: UInt64 = 0
 
-    func asked(_ who: Who?, _ kinds: String...) -> Bool {
-      who.map { who in kinds.contains { asked.contains("\($0) \(who)") } } ?? false
+    mutating func note(_ command: ClientCommand, by who: Who) {
+      if case .call(_, let verb) = command { acts[who, default: []].formUnion(CallActs(verb)) }
     }
-  }
-
-  struct End: Equatable, Sendable {
-    var reason: EndReason
-    var by: Who?
   }
 
   /// What one device was told of a call.
@@ -92,10 +88,8 @@ package struct HistoryChecker: Sendable {
     var highest: UInt64 = 0
     var invited = false
     var won = false
-    var end: End?
+    var end: CallEnd<Who>?
     var endVersion: UInt64?
-    /// It declined, was busy or left, for itself.
-    var ownPart: End?
     var signals: [UInt64: String] = [:]
     var app = App()
   }
@@ -106,10 +100,8 @@ package struct HistoryChecker: Sendable {
     var answered = false
     var won = false
     var stopped = false
-    /// With the epoch of the newest time.
-    var signalsSeen: [String: UInt64] = [:]
-    /// The newest one of each sender.
-    var lastSignals: [Who: SignalPlace] = [:]
+    /// By sender.
+    var signals: [Who: HeardSignals] = [:]
   }
 
   struct Asked: Sendable {
@@ -156,7 +148,7 @@ package struct HistoryChecker: Sendable {
   /// A device with so many calls is not told to ring by another one.
   package var liveCallsPerDevice = CallLimits().liveCallsPerDevice
   /// How often a rule had something to judge.
-  package internal(set) var judged: [Violation.Rule: Int] = [:]
+  package internal(set) var judged: [HistoryRule: Int] = [:]
 
   var calls: [CallID: Facts] = [:]
   var links: [Int: Link] = [:]
@@ -180,8 +172,8 @@ package struct HistoryChecker: Sendable {
 
   /// Takes in what happened.
   /// - Returns: what must not be, if this shows it.
-  package mutating func note(_ event: HistoryEvent, at now: Timestamp) -> Violation? {
-    do throws(Violation) {
+  package mutating func note(_ event: HistoryEvent, at now: Timestamp) -> HistoryViolation? {
+    do throws(HistoryViolation) {
       switch event {
       case .journalled(let shard, let record):
         knowsJournal = true
@@ -234,7 +226,7 @@ package struct HistoryChecker: Sendable {
     }
     guard frame.id > 0 else { return }
     if let call = frame.command.address?.call {
-      calls[call, default: Facts()].asked.insert("\(frame.command.kind) \(who)")
+      calls[call, default: Facts()].note(frame.command, by: who)
     }
     if asked[who]?[frame.id] == nil {
       asked[who, default: [:]][frame.id] = Asked(command: frame.command, at: now)
@@ -258,7 +250,7 @@ package struct HistoryChecker: Sendable {
 
   private mutating func stored(
     _ who: Who, _ present: Bool, _ now: Timestamp
-  ) throws(Violation) {
+  ) throws(HistoryViolation) {
     var entry = registrations[who, default: Registered()]
     defer { registrations[who] = entry }
     if present {
@@ -268,15 +260,16 @@ package struct HistoryChecker: Sendable {
     entry.stored = false
     let siblings = registrations.count { $0.key.user.hasBytes(of: who.user) && $0.value.stored }
     guard entry.mayGo(at: now) || siblings >= devicesPerUser || !entry.acknowledged else {
-      throw Violation(.registrationKept, "\(who) was removed, and nobody asked for it")
+      throw HistoryViolation(.registrationKept, "\(who) was removed, and nobody asked for it")
     }
     entry.acknowledged = false
   }
 
-  mutating func registered(_ who: Who, _ now: Timestamp) throws(Violation) {
+  mutating func registered(_ who: Who, _ now: Timestamp) throws(HistoryViolation) {
     var entry = registrations[who, default: Registered()]
     guard entry.stored || entry.mayGo(at: now) || !knowsJournal else {
-      throw Violation(.registrationKept, "\(who) was told it is registered, and is not stored")
+      throw HistoryViolation(
+        .registrationKept, "\(who) was told it is registered, and is not stored")
     }
     if entry.stored { entry.acknowledged = true }
     registrations[who] = entry

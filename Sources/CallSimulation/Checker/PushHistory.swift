@@ -1,4 +1,5 @@
 package import CallCore
+internal import CallJudge
 package import CallWire
 
 /// What is seen of push beside the journal.

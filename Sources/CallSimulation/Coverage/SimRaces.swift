@@ -26,7 +26,7 @@ package enum SimRaces {
   /// judge that seldom have anything.
   package static let requiredBeside =
     ["place", "answer", "signal"].map { "in outage.\($0)" }
-    + [Violation.Rule.unreachableAttached, .attachedRing, .signalsInOrder].map {
+    + [HistoryRule.unreachableAttached, .attachedRing, .signalsInOrder].map {
       "judged.\($0.rawValue)"
     }
 

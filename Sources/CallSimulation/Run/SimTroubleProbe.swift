@@ -1,4 +1,5 @@
 internal import CallCore
+internal import CallJudge
 
 /// Detects trouble of the cluster, which suspends the rules of time.
 final class SimTroubleProbe {

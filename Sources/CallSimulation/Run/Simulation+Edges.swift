@@ -1,4 +1,5 @@
 internal import CallCore
+internal import CallJudge
 
 // Faults of edges: they crash, freeze, drain and come back.
 extension Simulation {

@@ -1,6 +1,7 @@
 internal import CallBus
 internal import CallClient
 internal import CallCore
+internal import CallJudge
 package import CallWire
 
 // What checkers, coverage and trace get to see.
@@ -56,7 +57,7 @@ extension Simulation {
     if let violation = checker.note(event, at: world.now) { stop(violation) }
   }
 
-  func stop(_ violation: Violation) {
+  func stop(_ violation: HistoryViolation) {
     world.stop(violation.description, call: violation.call)
   }
 }

@@ -1,6 +1,7 @@
 internal import CallBus
 internal import CallClient
 internal import CallCore
+internal import CallJudge
 internal import CallWire
 
 /// One world from its beginning to its end: coordinators, edges, devices, people, faults, and the

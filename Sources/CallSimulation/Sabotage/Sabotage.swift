@@ -76,7 +76,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
   }
 
   /// The rule that has to find it, if only this sabotage breaks that rule.
-  package var rule: Violation.Rule? {
+  package var rule: HistoryRule? {
     switch self {
     case .sessionForgotten: .unreachableAttached
     case .signalsSwapped: .signalsInOrder

@@ -1,5 +1,6 @@
 internal import CallBus
 internal import CallCore
+internal import CallJudge
 internal import CallWire
 
 /// Decide, append, then speak: whatever a coordinator says to an edge has an append behind it that

@@ -1,5 +1,6 @@
 import CallClient
 package import CallCore
+package import CallJudge
 package import CallWire
 
 /// Judges what devices were told, from the raw frames, independently of what the client's machine
@@ -36,7 +37,7 @@ package struct CallChecker: Sendable {
   /// What became of a call.
   package struct Verdict: Sendable, Equatable {
     package var outcome: CallOutcome
-    package var violations: [Violation]
+    package var violations: [Violation<CorrectnessRule>]
     /// What the cluster answered in place of taking the call, where it did so.
     package var refusal: CallError.Code?
     /// The fault that explains an outcome which is not the planned one.
@@ -119,8 +120,9 @@ package struct CallChecker: Sendable {
       var line = TraceLine(at: now, device: Int32(device), what: what)
       line.detail = UInt8(clamping: Self.candidate(frame.command)?.number ?? 0)
       record.note(line)
-      guard let said = Self.said(what) else { return }
-      _ = record.change(device) { $0.say(said, at: now) }
+      guard case .call(_, let verb) = frame.command else { return }
+      let act = CallActs(verb)
+      if !act.isEmpty { _ = record.change(device) { $0.act(act, at: now) } }
     }
   }
 
@@ -208,7 +210,7 @@ package struct CallChecker: Sendable {
     let key = Self.key(device, id)
     guard let command = sent[key] else { return }
     // The device will ask again; `refused` or a later reply tells how it ends.
-    if case .error(let error) = reply, Self.asksForRetry(error.code) {
+    if case .error(let error) = reply, error.code.asksForRetry {
       sent[key]?.refusal = error.code
       change(command.call) {
         $0.note(
@@ -268,7 +270,7 @@ package struct CallChecker: Sendable {
     let (seed, roster) = (seed, roster)
     record.examine(at: now, roster, timeline, isAttached: isAttached)
     for violation in record.violations {
-      broken(violation.rule, of: call, record.story(violation.what, seed: seed, roster))
+      broken(violation.rule, of: call, record.story(violation.reason, seed: seed, roster))
     }
     remember(call, caller: record.facts.caller)
     let outcome = record.outcome
@@ -289,9 +291,9 @@ package struct CallChecker: Sendable {
   }
 
   /// A call's pushes broke a rule.
-  mutating func pushesBroke(_ violation: Violation, of call: CallID) {
+  mutating func pushesBroke(_ violation: Violation<CorrectnessRule>, of call: CallID) {
     let seed = seed
-    broken(violation.rule, of: call, "call \(call), seed \(seed): \(violation.what)")
+    broken(violation.rule, of: call, "call \(call), seed \(seed): \(violation.reason)")
   }
 
   private mutating func broken(
@@ -330,13 +332,6 @@ package struct CallChecker: Sendable {
     UInt64(device) << 36 | request & 0xF_FFFF_FFFF
   }
 
-  private static func asksForRetry(_ code: CallError.Code) -> Bool {
-    switch code {
-    case .tryAgain, .overloaded, .draining, .rateLimited: true
-    default: false
-    }
-  }
-
   private static func candidate(_ command: ClientCommand) -> NumberedCandidate? {
     guard case .call(_, .signal(.candidate, let body)) = command else { return nil }
     return NumberedCandidate(body: body)
@@ -360,19 +355,6 @@ package struct CallChecker: Sendable {
       case .query: .query
       }
     case .attach, .detach, .register, .unregister, .ack, .ping, .calls, .renew: nil
-    }
-  }
-
-  private static func said(_ what: TraceLine.What) -> DeviceRecord.Said? {
-    switch what {
-    case .alerting: .alerting
-    case .answer: .answer
-    case .declineEverywhere: .declineEverywhere
-    case .declineHere: .declineHere
-    case .busy: .busy
-    case .cancel: .cancel
-    case .hangUp: .hangUp
-    default: nil
     }
   }
 }

@@ -1,4 +1,5 @@
 package import CallCore
+import CallJudge
 
 /// What became of a call, as its caller was told.
 package enum CallOutcome: Sendable, Hashable {
@@ -28,7 +29,7 @@ extension CallRecord {
     if answeredBy != nil { return caller.isOver ? .answered : .unfinished }
     if let end = caller.end { return .ended(end.reason) }
     // Its own cancel was taken with nothing but "done".
-    if caller.left, caller.said.contains(.cancel) { return .ended(.cancelled) }
+    if caller.left, caller.acts.contains(.cancel) { return .ended(.cancelled) }
     return .unfinished
   }
 

@@ -1,4 +1,5 @@
 import CallCore
+import CallJudge
 
 /// What faults explain, and what they never do.
 extension CallRecord {
@@ -48,7 +49,7 @@ extension CallRecord {
     for callee in callees {
       // Who left by itself heard the end of its own part, and who lost is not in the call any more.
       guard winner == nil || winner == callee.device, let told = callee.stop?.reason,
-        callee.said.isDisjoint(with: [.declineHere, .declineEverywhere, .busy])
+        callee.acts.isDisjoint(with: .refusal)
       else { continue }
       guard told != end else { continue }
       let name = roster.party(callee.device).text

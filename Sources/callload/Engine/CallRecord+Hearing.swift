@@ -108,7 +108,7 @@ extension CallRecord {
       oddities.append(
         Oddity(
           rule: .duplicateEnd, device: device, at: end.at,
-          isOld: end.reason == first.reason && end.by == first.by && end.version < first.version,
+          isOld: end.callEnd == first.callEnd && end.version < first.version,
           what: "\(name) was told \(first.reason.name), then \(end.reason.name)"))
     } else if before.stop == nil, let first = before.replied, first.reason != end.reason {
       violate(
@@ -185,9 +185,7 @@ extension CallRecord {
     case .ended:
       if device == facts.caller { ringOverAt = ringOverAt ?? now }
       guard let reason = state.reason else { return }
-      let end = DeviceRecord.End(
-        reason: reason, by: state.by.map { roster.device($0) ?? -1 }, missed: state.missed,
-        version: state.version, at: now)
+      let end = DeviceRecord.End(state, reason, at: now, roster)
       let name = roster.party(device).text
       if let first = record(of: device)?.end, first.reason != reason {
         violate(.duplicateEnd, "\(name) was told \(first.reason.name), then \(reason.name)")
@@ -226,19 +224,24 @@ extension CallRecord {
       violate(
         .winnerToldItLost, "\(roster.party(device).text) was told that it won, then that it lost")
     }
-    let end = DeviceRecord.End(
-      reason: state.reason ?? .answeredElsewhere, by: state.by.map { roster.device($0) ?? -1 },
-      missed: state.missed, version: state.version, at: now)
+    let end = DeviceRecord.End(state, state.reason ?? .answeredElsewhere, at: now, roster)
     _ = change(device) { if $0.replied == nil { $0.replied = end } }
   }
 }
 
 extension DeviceRecord.End {
+  /// As a reply said it.
+  init(_ state: CallState, _ reason: EndReason, at now: Timestamp, _ roster: Roster) {
+    self.init(
+      reason: reason, by: state.by.map { roster.device($0) ?? -1 }, missed: state.missed,
+      version: state.version, at: now)
+  }
+
   /// Whether `other` says the same again. A delivery repeats with its version. What is said to a new
   /// session may carry a new one, and so does what a shard's new owner says, whose epoch stands in
   /// the version's high bits: it cannot know who has heard of the end.
   func isRepeated(by other: Self, acrossSessions: Bool) -> Bool {
-    reason == other.reason && by == other.by
+    callEnd == other.callEnd
       && (version == other.version || acrossSessions || other.version >> 20 > version >> 20)
   }
 }

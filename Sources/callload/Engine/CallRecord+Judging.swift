@@ -1,4 +1,5 @@
 import CallCore
+import CallJudge
 
 /// Looks at a call as a whole, once nothing more is to come.
 extension CallRecord {
@@ -38,7 +39,7 @@ extension CallRecord {
     let believers = [caller] + callees
     if answeredBy != nil || believers.contains(where: { $0.end?.reason == .answeredElsewhere }) {
       // A winner that is gone could not be told.
-      let answerers = callees.filter { $0.said.contains(.answer) }
+      let answerers = callees.filter { $0.acts.contains(.answer) }
       if answerers.isEmpty || answerers.contains(where: { isAttached($0.device) }) {
         violate(.noWinner, "somebody was told of an answer, but no device that it won")
       }
@@ -50,9 +51,9 @@ extension CallRecord {
   /// A device that answered while nothing spoke against it.
   private func deservedWinner(_ roster: Roster, _ timeline: FaultTimeline) -> String? {
     // A refusal was told to the app; it is no answer that was lost.
-    guard refusal == nil, !caller.said.contains(.cancel), !caller.said.contains(.hangUp),
+    guard refusal == nil, !caller.acts.contains(.cancel), !caller.acts.contains(.hangUp),
       !caller.wasAway,
-      !callees.contains(where: { $0.said.contains(.declineEverywhere) })
+      !callees.contains(where: { $0.acts.contains(.declineEverywhere) })
     else { return nil }
     let deserving = callees.first { callee in
       guard let at = callee.time(of: .answer), callee.invitedAt != nil, !callee.wasAway else {
@@ -62,7 +63,7 @@ extension CallRecord {
       let over = min(deadline, ([caller] + callees).compactMap { $0.end?.at }.min() ?? deadline)
       let held = max(at, over + Span(microseconds: -Self.retransmissionMax.microseconds))
       guard !isDisturbed(callee.device, from: held, to: over, timeline) else { return false }
-      return at + CallChecker.early < deadline && callee.said.isDisjoint(with: [.decline, .busy])
+      return at + CallChecker.early < deadline && callee.acts.isDisjoint(with: .refusal)
     }
     return deserving.map { roster.party($0.device).text }
   }
@@ -101,11 +102,11 @@ extension CallRecord {
     guard let stop = device.stop, device.device != facts.caller, device.wonAt == nil else { return }
     // Its own part's end, which it is told where the reply to its "busy" was lost, or by a new owner: the
     // call may ring on, so nobody can say yet whether it is missed.
-    if stop.reason == .busy, stop.by == device.device, device.said.contains(.busy), !stop.missed {
+    if stop.reason == .busy, stop.by == device.device, device.acts.contains(.busy), !stop.missed {
       return
     }
     // Who declined for one device has seen the call. Where that crossed the end, either is right.
-    let decliner = callees.filter { $0.said.contains(.declineHere) }.min {
+    let decliner = callees.filter { $0.acts.contains(.declineHere) }.min {
       $0.time(of: .declineHere) ?? .distantFuture < $1.time(of: .declineHere) ?? .distantFuture
     }
     let declined = decliner?.time(of: .declineHere)
@@ -131,66 +132,32 @@ extension CallRecord {
     switch end.reason {
     case .answeredElsewhere:
       if isCaller { return "it is the caller" }
-      // Without a winner that is another rule's matter.
-      guard winner != nil else { return nil }
-      // So is a winner that was told this.
-      if device.wonAt != nil { return nil }
+      // A missing winner, and a winner that was told this, are other rules' matter.
+      guard winner != nil, device.wonAt == nil else { return nil }
       let isWinner = winners.isEmpty || winners.contains { $0.device == end.by }
       return isWinner ? nil : "the winner is not the one it was told"
-    case .declined: return objectionToDeclined(end, device, isCaller: isCaller, winner)
-    case .cancelled:
-      if winner != nil { return "the call was answered" }
-      if !caller.said.contains(.cancel), !caller.said.contains(.hangUp), !caller.wasAway {
-        return "the caller did not cancel"
-      }
-      return end.by == facts.caller ? nil : "the caller was not named"
-    case .unanswered:
-      if winner != nil { return "the call was answered" }
-      if end.at + CallChecker.early < deadline { return "the ring timeout had not passed" }
-      return end.by == nil ? nil : "somebody was named"
-    case .busy:
-      if winner != nil, isCaller { return "the call was answered" }
-      if device.said.contains(.busy) { return nil }
-      return everybodyRefused ? nil : "not every device was busy"
-    case .unreachable:
-      let reachable = callees.contains { $0.invitedAt != nil && !$0.wasAway }
-      return reachable ? "a device rang" : nil
-    case .hungUp: return objectionToHungUp(end, device, isCaller: isCaller, winner)
-    case .failed:
-      return caller.wasAway || callees.contains { $0.wasAway } ? nil : "both sides were there"
-    case .glare: return "there was no crossing call"
+    // A device that refused may be told the end of its own part, whatever becomes of the call.
+    case .declined where end.by == device.device && !device.acts.isDisjoint(with: .decline):
+      return nil
+    case .busy where device.acts.contains(.busy): return nil
+    case .hungUp where winner != nil && !isCaller && winner != device.device:
+      return "it was not in the call"
+    case .declined, .cancelled, .unanswered, .busy, .unreachable, .hungUp, .failed, .glare:
+      return evidence(winner: winner, at: end.at).objection(to: end.callEnd)?.text
     }
   }
 
-  private var everybodyRefused: Bool {
-    callees.allSatisfy {
-      $0.invitedAt == nil || $0.said.contains(.busy) || $0.said.contains(.declineHere)
+  private func evidence(winner: Int?, at time: Timestamp) -> EndEvidence<Int> {
+    var evidence = EndEvidence(
+      caller: facts.caller, winner: winner,
+      acts: { record(of: $0)?.acts ?? [] }, mayBeLost: { record(of: $0)?.wasAway ?? false })
+    evidence.isBeforeTimeout = time + CallChecker.early < deadline
+    evidence.everybodyRefused = callees.allSatisfy {
+      $0.invitedAt == nil || !$0.acts.isDisjoint(with: [.busy, .declineHere])
     }
-  }
-
-  private func objectionToDeclined(
-    _ end: DeviceRecord.End, _ device: DeviceRecord, isCaller: Bool, _ winner: Int?
-  ) -> String? {
-    // Who declined for itself is over, whatever becomes of the call.
-    if end.by == device.device, !device.said.isDisjoint(with: .decline) { return nil }
-    if winner != nil { return "the call was answered" }
-    guard let by = end.by, let decliner = record(of: by), by != facts.caller else {
-      return "nobody of the callee's was named"
-    }
-    if decliner.said.contains(.declineEverywhere) { return nil }
-    if decliner.said.contains(.declineHere), everybodyRefused { return nil }
-    return "the device named did not decline for all"
-  }
-
-  private func objectionToHungUp(
-    _ end: DeviceRecord.End, _ device: DeviceRecord, isCaller: Bool, _ winner: Int?
-  ) -> String? {
-    guard let winner else { return "the call was never answered" }
-    guard isCaller || device.device == winner else { return "it was not in the call" }
-    guard let by = end.by, let leaver = record(of: by), by == facts.caller || by == winner else {
-      return "neither side was named"
-    }
-    return leaver.said.contains(.hangUp) || leaver.wasAway ? nil : "the one named did not hang up"
+    evidence.isReachable = callees.contains { $0.invitedAt != nil && !$0.wasAway }
+    evidence.mayHaveFailed = caller.wasAway || callees.contains { $0.wasAway }
+    return evidence
   }
 
   // MARK: Errors
@@ -219,7 +186,7 @@ extension CallRecord {
     if deadline < time + CallChecker.early { return true }
     return ([caller] + callees).contains { other in
       guard other.device != device else { return false }
-      let acts: [DeviceRecord.Said] = [.answer, .declineEverywhere, .cancel, .hangUp]
+      let acts: [CallActs] = [.answer, .declineEverywhere, .cancel, .hangUp]
       let acted = acts.contains { act in other.time(of: act).map { $0 <= time } ?? false }
       return acted || other.end.map { $0.at <= time } ?? false
     }

@@ -1,4 +1,5 @@
 import CallCore
+import CallJudge
 
 /// What no fault excuses: a device with an unbroken socket is rung, a call to it is not unreachable, and
 /// candidates arrive once and in order. A fault excuses only that they come late.
@@ -42,7 +43,7 @@ extension CallRecord {
 
   /// When the first device did what ends the ringing, or was told of its end.
   private var ringingEndedAt: Timestamp? {
-    let acts: [DeviceRecord.Said] = [.answer, .declineEverywhere, .cancel]
+    let acts: [CallActs] = [.answer, .declineEverywhere, .cancel]
     let times = ([caller] + callees).flatMap { device in
       acts.map { device.time(of: $0) } + [device.end?.at, device.wonAt]
     }
@@ -55,11 +56,14 @@ extension CallRecord {
     _ candidate: NumberedCandidate, by receiver: Int, _ roster: Roster
   ) {
     guard record(of: receiver) != nil, record(of: candidate.sender) != nil,
-      let rule = signals.received(candidate, by: receiver)
+      let flaw = signals.received(candidate, by: receiver)
     else { return }
     let (from, to) = (roster.party(candidate.sender).text, roster.party(receiver).text)
-    let what = rule == .signalsDoubled ? "a second time" : "behind a later one"
-    violate(rule, "\(to) received candidate \(candidate.number) of \(from) \(what)")
+    let what = "\(to) received candidate \(candidate.number) of \(from)"
+    switch flaw {
+    case .doubled: violate(.signalsDoubled, "\(what) a second time")
+    case .outOfOrder: violate(.signalsOutOfOrder, "\(what) behind a later one")
+    }
   }
 
   /// Counts each stream that lacks something once.

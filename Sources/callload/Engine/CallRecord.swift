@@ -1,22 +1,10 @@
 import CallClient
 import CallCore
+import CallJudge
 import CallWire
 
 /// What one device did in a call and was told of it, as the checker keeps it.
 struct DeviceRecord: Sendable {
-  /// What the device said.
-  struct Said: OptionSet, Sendable {
-    let rawValue: UInt16
-    static let alerting = Said(rawValue: 1)
-    static let answer = Said(rawValue: 2)
-    static let declineEverywhere = Said(rawValue: 4)
-    static let declineHere = Said(rawValue: 8)
-    static let busy = Said(rawValue: 16)
-    static let cancel = Said(rawValue: 32)
-    static let hangUp = Said(rawValue: 64)
-    static let decline: Said = [.declineEverywhere, .declineHere]
-  }
-
   /// An end, as the device was told.
   struct End: Sendable, Equatable {
     var reason: EndReason
@@ -25,12 +13,14 @@ struct DeviceRecord: Sendable {
     var missed: Bool
     var version: UInt64
     var at: Timestamp
+
+    var callEnd: CallEnd<Int> { CallEnd(reason: reason, by: by) }
   }
 
   let device: Int
-  var said: Said = []
-  /// When the device first said that it answers, declines for all, cancels or hangs up.
-  var saidAt: [Said.RawValue: Timestamp] = [:]
+  /// What the device said that ends the call or its part in it, and when it said each first.
+  private(set) var acts: CallActs = []
+  private var actedAt: [CallActs: Timestamp] = [:]
   var invitedAt: Timestamp?
   var wonAt: Timestamp?
   /// A delivery said so.
@@ -61,11 +51,12 @@ struct DeviceRecord: Sendable {
   var isOver: Bool { stop != nil || replied != nil || left }
   var end: End? { stop ?? replied }
 
-  mutating func say(_ what: Said, at now: Timestamp) {
-    if said.insert(what).inserted { saidAt[what.rawValue] = now }
+  mutating func act(_ act: CallActs, at now: Timestamp) {
+    if acts.insert(act).inserted { actedAt[act] = now }
   }
 
-  func time(of what: Said) -> Timestamp? { saidAt[what.rawValue] }
+  /// When the device first did something; of one act only.
+  func time(of act: CallActs) -> Timestamp? { actedAt[act] }
 }
 
 /// One line of a call's history, small: there are tens of thousands at a time.
@@ -114,7 +105,7 @@ struct CallRecord: Sendable {
   /// Somebody was told that there is no such call, though it had been taken.
   var forgottenBy: Int?
   /// Found while it happened; the rest is found by looking at the whole.
-  var violations: [Violation] = []
+  var violations: [Violation<CorrectnessRule>] = []
   var errors: [(device: Int, what: TraceLine.What, code: CallError.Code, at: Timestamp)] = []
 
   var signals = SignalLedger()
@@ -168,7 +159,7 @@ struct CallRecord: Sendable {
   }
 
   mutating func violate(_ rule: CorrectnessRule, _ what: String) {
-    violations.append(Violation(rule: rule, what: what))
+    violations.append(Violation(rule, what, call: facts.call))
   }
 }
 
@@ -184,10 +175,4 @@ struct Oddity: Sendable {
   /// two edges say at the same time comes in either order.
   var isOvertaken = false
   var what: String
-}
-
-/// One broken rule.
-package struct Violation: Sendable, Equatable {
-  package var rule: CorrectnessRule
-  package var what: String
 }

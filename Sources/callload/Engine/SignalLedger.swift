@@ -1,4 +1,5 @@
 import CallCore
+import CallJudge
 
 /// A candidate that names its sender and its place in the sender's stream, so that both apps can tell
 /// what was lost, doubled or reordered between them.
@@ -38,38 +39,20 @@ struct SignalLedger: Sendable {
     static func < (a: Self, b: Self) -> Bool { (a.sender, a.receiver) < (b.sender, b.receiver) }
   }
 
-  /// What came of a stream at its receiver.
-  struct Reception: Sendable {
-    var seen: Set<Int> = []
-    var highest = 0
-    var isDoubled = false
-    var isOutOfOrder = false
-  }
-
   /// When the cluster accepted which candidate of which sender.
   private(set) var acceptedAt: [Int: [Int: Timestamp]] = [:]
-  private(set) var receptions: [Stream: Reception] = [:]
+  private(set) var receptions: [Stream: SignalStream] = [:]
 
   mutating func accepted(_ candidate: NumberedCandidate, at now: Timestamp) {
     acceptedAt[candidate.sender, default: [:]][candidate.number] = now
   }
 
   /// The receiving app has a candidate.
-  /// - Returns: the rule that its stream breaks with it for the first time.
-  mutating func received(_ candidate: NumberedCandidate, by receiver: Int) -> CorrectnessRule? {
+  mutating func received(
+    _ candidate: NumberedCandidate, by receiver: Int
+  ) -> SignalStream.Flaw? {
     let stream = Stream(sender: candidate.sender, receiver: receiver)
-    var reception = receptions[stream] ?? Reception()
-    defer { receptions[stream] = reception }
-    guard reception.seen.insert(candidate.number).inserted else {
-      defer { reception.isDoubled = true }
-      return reception.isDoubled ? nil : .signalsDoubled
-    }
-    guard candidate.number < reception.highest else {
-      reception.highest = candidate.number
-      return nil
-    }
-    defer { reception.isOutOfOrder = true }
-    return reception.isOutOfOrder ? nil : .signalsOutOfOrder
+    return receptions[stream, default: SignalStream()].receive(candidate.number)
   }
 
   /// Candidates that were accepted and never arrived although a later one did, in order.
@@ -80,8 +63,8 @@ struct SignalLedger: Sendable {
 
   /// Candidates that were accepted and never arrived, in order.
   func missing(in stream: Stream) -> [(number: Int, acceptedAt: Timestamp)] {
-    let seen = receptions[stream]?.seen ?? []
-    return (acceptedAt[stream.sender] ?? [:]).filter { !seen.contains($0.key) }
+    let reception = receptions[stream]
+    return (acceptedAt[stream.sender] ?? [:]).filter { reception?.has($0.key) != true }
       .sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
   }
 

@@ -1,5 +1,6 @@
 import CallClient
 package import CallCore
+import CallJudge
 import CallWire
 
 /// A push as it reached the provider.

@@ -1,5 +1,6 @@
 import CallClient
 import CallCore
+import CallJudge
 package import CallTestKit
 import CallWire
 import Synchronization

@@ -1,4 +1,5 @@
 package import CallCore
+package import CallJudge
 
 /// Judges pushes: what reached the provider against what was known of the call. Pure.
 ///
@@ -95,7 +96,7 @@ package struct PushJudge: Sendable {
   // MARK: Judging
 
   package struct Finding: Sendable, Equatable {
-    package var violations: [Violation] = []
+    package var violations: [Violation<CorrectnessRule>] = []
     package var late: [PushPurpose: Int] = [:]
     package init() {}
   }
@@ -166,48 +167,31 @@ package struct PushJudge: Sendable {
   private func judgeCleanUp(
     _ arrival: Arrival, _ call: Call, _ what: String, _ faults: Faults, _ finding: inout Finding
   ) {
-    if arrival.device == call.winner { return finding.add(.cleanUpToWinner, "\(what), and won") }
-    let takes = takes(arrival.device) ?? []
-    guard let needed = arrival.purpose.capability, takes.contains(needed) else {
-      return finding.add(.cleanUpUnasked, "\(what), which its registration does not take")
-    }
-    if arrival.purpose == .missedNotice {
-      if call.answered { finding.add(.cleanUpUnasked, "\(what), though the call was answered") }
-      return
-    }
+    var evidence = PushEvidence()
+    evidence.isAnswered = call.answered
+    evidence.isWinner = arrival.device == call.winner
+    evidence.takes = takes(arrival.device) ?? []
+    evidence.endedItsPart = call.acted.contains(arrival.device)
     // A ring and its clean-up may overtake each other between two connections.
-    guard call.arrivals.contains(where: { $0.device == arrival.device && $0.purpose == .ring })
-    else {
-      guard !faults.ringUncertain(call.plannedAt, arrival.at) else { return }
-      return finding.add(.cleanUpUnasked, "\(what), and no push had made it ring")
+    evidence.wasRung =
+      call.arrivals.contains { $0.device == arrival.device && $0.purpose == .ring }
+      || faults.ringUncertain(call.plannedAt, arrival.at)
+    switch evidence.objection(to: arrival.purpose) {
+    case .toWinner(let why): return finding.add(.cleanUpToWinner, "\(what), \(why)")
+    case .rangTooLate(let why), .notTaken(let why), .unwanted(let why):
+      return finding.add(.cleanUpUnasked, "\(what), \(why)")
+    case nil: break
     }
-    if call.acted.contains(arrival.device) {
-      return finding.add(.cleanUpUnasked, "\(what), which had ended its part itself")
-    }
-    if let attached = call.attachedAt[arrival.device], let sentAt = arrival.sentAt,
-      attached + Self.skew < sentAt, !faults.disturbed(arrival.device, attached, arrival.at)
-    {
-      finding.add(.cleanUpUnasked, "\(what), which was attached")
-    }
+    guard arrival.purpose.isCleanUp, let attached = call.attachedAt[arrival.device],
+      let sentAt = arrival.sentAt, attached + Self.skew < sentAt,
+      !faults.disturbed(arrival.device, attached, arrival.at)
+    else { return }
+    finding.add(.cleanUpUnasked, "\(what), which was attached")
   }
 }
 
 extension PushJudge.Finding {
   fileprivate mutating func add(_ rule: CorrectnessRule, _ what: String) {
-    violations.append(Violation(rule: rule, what: what))
-  }
-}
-
-extension PushPurpose {
-  /// What a registration must take to be sent it; nil: nothing.
-  package var capability: PushCapabilities? {
-    switch self {
-    case .ring: nil
-    case .missed: .missed
-    case .answeredElsewhere: .answeredElsewhere
-    case .cancel: .cancel
-    case .ended: .ended
-    case .missedNotice: .missedNotice
-    }
+    violations.append(Violation(rule, what))
   }
 }

@@ -1,5 +1,6 @@
 import CallClient
 import CallCore
+import CallJudge
 import CallWire
 import Glibc
 

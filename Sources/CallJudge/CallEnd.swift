@@ -1,0 +1,106 @@
+package import CallCore
+
+/// The end of a call, as a device was told or as a journal holds it.
+package struct CallEnd<Device: Hashable & Sendable>: Equatable, Sendable {
+  package var reason: EndReason
+  /// The device that ended the call; nil where none is named.
+  package var by: Device?
+
+  package init(reason: EndReason, by: Device?) {
+    self.reason = reason
+    self.by = by
+  }
+}
+
+extension EndReason {
+  /// Whether an answered call can end like this.
+  package var followsAnswer: Bool { self == .hungUp || self == .failed }
+  /// Whether one leg can end like this while the call goes on.
+  package var isOwnPart: Bool { self == .declined || self == .busy || self == .unreachable }
+}
+
+/// What is wrong with an end.
+package enum EndObjection: Equatable, Sendable {
+  /// No call that went like this one can end so.
+  case contradiction(String)
+  /// It could, but no device did what the end says.
+  case noCause(String)
+
+  package var text: String {
+    switch self {
+    case .contradiction(let text), .noCause(let text): text
+    }
+  }
+}
+
+/// What is known of a call, to judge its end by.
+package struct EndEvidence<Device: Hashable & Sendable> {
+  package var caller: Device?
+  /// The device that answered, where one did.
+  package var winner: Device?
+  /// Whether an answer that is not known of did not happen: a journal knows them all, the devices'
+  /// views may lack that of a winner which was never back.
+  package var knowsEveryAnswer = false
+  /// Whether the end came before the ring timeout.
+  package var isBeforeTimeout = false
+  /// Whether every device that rang was busy or declined.
+  package var everybodyRefused = true
+  /// Whether a device was reached and stayed within reach.
+  package var isReachable = false
+  /// Whether the media may have failed to connect, or both sides to stay connected.
+  package var mayHaveFailed = false
+  /// What a device said in the call.
+  package var acts: (Device) -> CallActs
+  /// Whether a device may have left by losing its session.
+  package var mayBeLost: (Device) -> Bool
+
+  package init(
+    caller: Device?, winner: Device?, acts: @escaping (Device) -> CallActs,
+    mayBeLost: @escaping (Device) -> Bool
+  ) {
+    self.caller = caller
+    self.winner = winner
+    self.acts = acts
+    self.mayBeLost = mayBeLost
+  }
+
+  /// What speaks against a call's having ended like this; nil where nothing does.
+  package func objection(to end: CallEnd<Device>) -> EndObjection? {
+    if winner != nil, !end.reason.followsAnswer {
+      return .contradiction("the call was answered")
+    }
+    let acts = end.by.map(acts) ?? []
+    switch end.reason {
+    case .answeredElsewhere: return .contradiction("a call cannot end as answered elsewhere")
+    case .glare: return .contradiction("there was no crossing call")
+    case .unanswered:
+      if isBeforeTimeout { return .contradiction("the ring timeout had not passed") }
+      return end.by == nil ? nil : .contradiction("somebody was named")
+    case .unreachable: return isReachable ? .contradiction("a device rang") : nil
+    case .declined:
+      if end.by == nil || end.by == caller { return .noCause("nobody of the callee's was named") }
+      if acts.contains(.declineEverywhere) || acts.contains(.declineHere) && everybodyRefused {
+        return nil
+      }
+      return .noCause("the device named did not decline for all")
+    case .busy:
+      if !everybodyRefused { return .noCause("not every device was busy") }
+      return end.by == nil || acts.contains(.busy) ? nil : .noCause("the device named was not busy")
+    case .cancelled:
+      guard let caller,
+        !self.acts(caller).isDisjoint(with: [.cancel, .hangUp]) || mayBeLost(caller)
+      else { return .noCause("the caller did not cancel") }
+      return end.by == caller ? nil : .noCause("the caller was not named")
+    case .hungUp:
+      guard let winner else { return .contradiction("the call was never answered") }
+      guard let by = end.by, by == caller || by == winner else {
+        return .noCause("neither side was named")
+      }
+      return acts.contains(.hangUp) || mayBeLost(by)
+        ? nil : .noCause("the one named did not hang up")
+    case .failed:
+      if winner == nil, knowsEveryAnswer { return .contradiction("the call was never answered") }
+      return mayHaveFailed ? nil : .noCause("both sides were there")
+    }
+  }
+}
