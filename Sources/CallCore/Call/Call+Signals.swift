@@ -57,8 +57,12 @@ extension Call {
     _ leg: Int, _ request: UInt64, _ kind: SignalKind, _ body: String, _ context: CallContext,
     into outcome: inout Outcome
   ) -> Reply {
-    let isWinner = leg == winner
-    guard isWinner || (isRinging && legs[leg].state.isLive) else { return .done }
+    let isWinner: Bool
+    switch stage {
+    case .ringing where legs[leg].state.isLive: isWinner = false
+    case .answered(let conversation) where leg == conversation.winner: isWinner = true
+    case .ringing, .answered, .ended: return .done
+    }
     let hasRoom =
       isWinner
       ? caller.outbox.count < context.limits.signalsWaiting

@@ -59,21 +59,27 @@ extension CallStage {
   }
 }
 
+// Not inlined: Swift 6.3.1's optimiser crashes (CopyPropagation, "found ownership error") where two of these
+// projections come together in one function.
 extension Call {
+  @inline(never)
   var isRinging: Bool {
     if case .ringing = stage { true } else { false }
   }
 
+  @inline(never)
   var isEnded: Bool {
     if case .ended = stage { true } else { false }
   }
 
   /// Whether every device acknowledged the end.
+  @inline(never)
   var isSettled: Bool {
     if case .ended(let ending) = stage { ending.isSettled } else { false }
   }
 
   /// The index of the leg that won, while the call is answered.
+  @inline(never)
   var winner: Int? {
     if case .answered(let conversation) = stage { conversation.winner } else { nil }
   }
