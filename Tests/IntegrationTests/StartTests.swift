@@ -105,7 +105,7 @@ import Testing
     let output = try await cluster.run("/bin/sh", ["-c", #"exec "$0" "$@" 2>&1"#] + node)
     #expect(output.status == 2, "\(output.text)")
     #expect(output.text.contains(#"cluster "test" was created with 64 shards"#), "\(output.text)")
-    #expect(output.text.contains("this node is told 32"), "\(output.text)")
+    #expect(output.text.contains("this node is set to 32"), "\(output.text)")
     #expect(output.text.contains("Leave shardCount out or set it to 64"), "\(output.text)")
   }
 
