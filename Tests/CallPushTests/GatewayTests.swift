@@ -71,8 +71,7 @@ import Testing
               let item = EdgeItem(
                 session: command.session.number,
                 body: .reply(request: command.request, .call(state)))
-              bus.publish(
-                subjects.replies(to: batch.peer), ClusterCodec.encode(EdgeBatch(items: [item])))
+              bus.publish(subjects.edge(batch.peer), ClusterCodec.encode(EdgeBatch(items: [item])))
             }
             guard case .pushReport(let report) = command.body else { continue }
             #expect(batch.edge == 0 && batch.peer != 0)
@@ -81,8 +80,7 @@ import Testing
             guard answering() else { continue }
             let item = EdgeItem(
               session: command.session.number, body: .reply(request: command.request, .done))
-            bus.publish(
-              subjects.replies(to: batch.peer), ClusterCodec.encode(EdgeBatch(items: [item])))
+            bus.publish(subjects.edge(batch.peer), ClusterCodec.encode(EdgeBatch(items: [item])))
           }
         }
       }

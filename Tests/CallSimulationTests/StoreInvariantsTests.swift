@@ -90,8 +90,7 @@ import Testing
 
     func say(_ bus: SimBus, _ body: EdgeItem.Body) {
       bus.publish(
-        subjects.replies(to: 9),
-        ClusterCodec.encode(EdgeBatch(items: [EdgeItem(session: 1, body: body)])))
+        subjects.edge(9), ClusterCodec.encode(EdgeBatch(items: [EdgeItem(session: 1, body: body)])))
       world.run(for: .milliseconds(10))
     }
 

@@ -65,8 +65,7 @@ package struct EdgeOutbox: Sendable {
   private mutating func cut(_ edge: UInt64, _ parcel: inout Parcel) {
     ready.append(
       OutgoingMessage(
-        subject: subjects.replies(to: edge),
-        bytes: ClusterCodec.encode(EdgeBatch(items: parcel.items))))
+        subject: subjects.edge(edge), bytes: ClusterCodec.encode(EdgeBatch(items: parcel.items))))
     parcel = Parcel()
   }
 

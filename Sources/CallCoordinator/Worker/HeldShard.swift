@@ -68,10 +68,10 @@ final class HeldShard {
   /// Not before, where the last one could not be written.
   var checkpointNotBefore = Timestamp(microseconds: 0)
   /// How much may collect before a checkpoint.
-  let checkpointPolicy: CheckpointPolicy
+  let tailMost: JournalTail.Most
   /// Sessions may have broken together with the former owner, or with an edge, before it serves.
   var afterLoss = false
-  var announcements = AnnouncementTracker()
+  var sessionRequests = SessionRequests()
   /// When edges are asked for their sessions again, and how often they were since it serves.
   var askAgainAt = Timestamp.distantFuture
   var askedAgain = 0
@@ -79,14 +79,15 @@ final class HeldShard {
   var pausedSince: Pause?
   /// Who waits for a checkpoint that was asked for.
   var checkpointWaiters: [@Sendable (Bool) -> Void] = []
-  /// The shares of this shard in the gauges of what waits, and of live calls.
-  var countedLoad = ShardLoad()
+  /// The share of this shard in the gauge of effects that are held back.
+  var countedWaiting = 0
+  /// The same in the gauges of live calls.
   var countedCalls = LiveCalls.none
 
   init(
     term: ShardTerm, machine: ShardMachine, pipeline: CommitPipeline, journalEnd: UInt64,
     phase: Phase,
-    subscriptions: [any BusSubscription], tail: JournalTail, checkpointPolicy: CheckpointPolicy,
+    subscriptions: [any BusSubscription], tail: JournalTail, tailMost: JournalTail.Most,
     registrations: RegistrationWrites
   ) {
     self.term = term
@@ -96,7 +97,7 @@ final class HeldShard {
     self.phase = phase
     self.subscriptions = subscriptions
     self.tail = tail
-    self.checkpointPolicy = checkpointPolicy
+    self.tailMost = tailMost
     self.registrations = registrations
   }
 
@@ -104,7 +105,7 @@ final class HeldShard {
   /// written.
   var checkpointDue: Timestamp {
     guard tailHandedOver == nil else { return .distantFuture }
-    return max(tail.due(checkpointPolicy), checkpointNotBefore)
+    return max(tail.due(tailMost), checkpointNotBefore)
   }
 
   /// What the journal takes yet. Half of what it may hold is for calls that were accepted.
@@ -152,13 +153,11 @@ final class HeldShard {
 }
 
 /// A shard whose lease is ours while its recovery reads the store.
-struct RecoveringShard {
+struct ExpectedShard {
   let term: ShardTerm
-  let subscriptions: [any BusSubscription]
+  var subscriptions: [any BusSubscription] = []
   /// Command batches as they came.
   var batches: [(bytes: [UInt8], source: CommandSource)] = []
-  /// Of `batches`.
-  var bytes = 0
   /// Edges that were lost meanwhile and have not come back, and until when they may.
   var lostEdges: [UInt64: Timestamp] = [:]
 }

@@ -5,16 +5,15 @@ internal import CallWire
 internal import Logging
 
 /// Who else is there: heartbeats, probes, and the connection without which silence means nothing.
-extension ShardManager {
-  func sendHeartbeat(_ state: NodeState) {
+extension ShardKeeper {
+  func say(_ state: NodeState) {
     var heartbeat = Heartbeat(
-      node: configuration.nodeID, role: .coordinator, incarnation: dependencies.incarnation,
-      state: state,
+      node: configuration.nodeID, role: .coordinator, incarnation: with.incarnation, state: state,
       version: configuration.version, shardCount: UInt32(configuration.shardCount))
     heartbeat.silentEdges = membership.silentEdges(
       within: configuration.silentEdgeAwaited, silence: Span(microseconds: 0),
-      now: dependencies.clock.now())
-    dependencies.bus.publish(dependencies.subjects.heartbeats, ClusterCodec.encode(heartbeat))
+      now: with.clock.now())
+    with.bus.publish(with.subjects.heartbeats, ClusterCodec.encode(heartbeat))
   }
 
   /// Asks whether anybody subscribes to a node's subject: the server answers at once where nobody does. An edge
@@ -22,20 +21,19 @@ extension ShardManager {
   nonisolated func probe(_ probe: Membership.Probe) async {
     let subject =
       probe.isEdge
-      ? dependencies.subjects.replies(to: probe.incarnation)
-      : dependencies.subjects.coordinator(probe.incarnation)
+      ? with.subjects.edge(probe.incarnation) : with.subjects.coordinator(probe.incarnation)
     var listens = true
     do {
       // Nobody answers. Who is not there is known at once.
-      _ = try await dependencies.bus.request(subject, [], timeout: .milliseconds(500))
+      _ = try await with.bus.request(subject, [], timeout: .milliseconds(500))
     } catch BusError.noResponders {
       listens = false
     } catch {}
     inbox.offer(.probed(incarnation: probe.incarnation, listens: listens))
   }
 
-  func checkConnection(now: Timestamp) {
-    let known = dependencies.bus.statistics
+  func lookAtConnection(now: Timestamp) {
+    let known = with.bus.statistics
     if !known.connected {
       connectedSince = nil
     } else if connectedSince == nil || known.reconnects != reconnects {
@@ -44,41 +42,37 @@ extension ShardManager {
     reconnects = known.reconnects
   }
 
-  func received(_ bytes: [UInt8], from role: NodeRole?, now: Timestamp) {
+  func heard(_ bytes: [UInt8], from role: NodeRole?, now: Timestamp) {
     let heartbeat: Heartbeat
     do {
       heartbeat = try ClusterCodec.heartbeat(bytes)
     } catch {
-      dependencies.metrics.heartbeatsUnreadable.increment()
+      with.metrics.heartbeatsUnreadable.increment()
       if let times = unreadableHeartbeats.admit(now: now) {
-        dependencies.logger.warning(
+        with.logger.warning(
           "Heartbeats that cannot be read were dropped.",
           metadata: .keys([.error: "\(error)", .count: "\(times)"]))
       }
       return
     }
     // A subject is one role's: no other is believed there.
-    if let role, heartbeat.role != role {
-      return dependencies.metrics.heartbeatsUnreadable.increment()
-    }
+    if let role, heartbeat.role != role { return with.metrics.heartbeatsUnreadable.increment() }
     if heartbeat.role != .push, heartbeat.shardCount != UInt32(configuration.shardCount) {
       guard otherShardCounts.admit(now: now) != nil else { return }
-      return dependencies.logger.error(
+      return with.logger.error(
         "A node with another number of shards is ignored: its users' calls would be lost.",
         metadata: .keys([.owner: "\(heartbeat.node)", .count: "\(heartbeat.shardCount)"]))
     }
     if heartbeat.role == .coordinator, heartbeat.node == configuration.nodeID {
-      return receivedOwnName(heartbeat, now: now)
+      return heardOwnName(heartbeat, now: now)
     }
-    changed(membership.received(heartbeat, now: now), now: now)
+    changed(membership.heard(heartbeat, now: now), now: now)
   }
 
-  private func receivedOwnName(_ heartbeat: Heartbeat, now: Timestamp) {
-    if heartbeat.incarnation == dependencies.incarnation {
-      changed(membership.receivedOwnHeartbeat(now: now), now: now)
-      for worker in workers {
-        worker.inbox.offer(.receivedOwnHeartbeat(since: membership.receivesSince))
-      }
+  private func heardOwnName(_ heartbeat: Heartbeat, now: Timestamp) {
+    if heartbeat.incarnation == with.incarnation {
+      changed(membership.heardItself(now: now), now: now)
+      for worker in workers { worker.inbox.offer(.heardItself(since: membership.hearsSince)) }
       return
     }
     guard heartbeat.state != .gone else { return }
@@ -86,14 +80,13 @@ extension ShardManager {
     // Of two that start together one goes on. A former incarnation that leaves is waited for.
     let yields =
       heartbeat.state == .serving
-      || (heartbeat.state == .starting && heartbeat.incarnation < dependencies.incarnation)
+      || (heartbeat.state == .starting && heartbeat.incarnation < with.incarnation)
     if state == .starting, yields { failure = .nodeIDTaken(configuration.nodeID) }
   }
 
   /// A node that was cut off claims nothing before the others had the time to be heard again.
   func mayClaim(now: Timestamp) -> Bool {
-    membership.receivesOwnHeartbeats(now: now)
-      && membership.receivesSince + configuration.settleTime <= now
+    membership.hears(now: now) && membership.hearsSince + configuration.settleTime <= now
   }
 
   func changed(_ events: [Membership.Event], now: Timestamp) {
@@ -101,25 +94,25 @@ extension ShardManager {
       switch event {
       case .coordinatorsChanged:
         place()
-        updateMayPush()
+        seeWhoReads()
       case .edgeJoined(let edge):
-        dependencies.logger.debug("An edge joined.", metadata: .keys([.edge: "\(edge)"]))
+        with.logger.debug("An edge joined.", metadata: .keys([.edge: "\(edge)"]))
         // It may have been there, and silent, when this node took its shards.
         for worker in workers { worker.inbox.offer(.edgeReturned(edge)) }
       case .edgeLost(let edge, let why):
-        dependencies.metrics.edgesLost.increment()
-        dependencies.logger.info(
+        with.metrics.edgesLost.increment()
+        with.logger.info(
           "An edge is gone, and its sessions with it.",
           metadata: .keys([.edge: "\(edge)", .reason: "\(why)"]))
         let until = now + configuration.awaits(why)
         for worker in workers { worker.inbox.offer(.edgeLost(edge, awaitedUntil: until)) }
       case .edgeReturned(let edge):
-        dependencies.logger.warning(
+        with.logger.warning(
           "An edge that was counted lost lives: all edges announce their sessions anew.",
           metadata: .keys([.edge: "\(edge)"]))
         for worker in workers { worker.inbox.offer(.edgeReturned(edge)) }
       case .edgeNameShared(let node):
-        dependencies.logger.error(
+        with.logger.error(
           "Two living edges have the same name; give every node a name of its own.",
           metadata: .keys([.owner: "\(node)"]))
       }
@@ -127,11 +120,11 @@ extension ShardManager {
   }
 
   /// What a coordinator could not read must not be written while it may come to own a shard.
-  private func updateMayPush() {
+  private func seeWhoReads() {
     let may = membership.allRead(ClusterCodec.pushFormat)
     guard may != mayPush else { return }
     mayPush = may
-    dependencies.logger.notice(
+    with.logger.notice(
       may
         ? "Every coordinator reads pushes: sleeping devices are woken."
         : "A coordinator of an earlier version is there: sleeping devices are not woken.")

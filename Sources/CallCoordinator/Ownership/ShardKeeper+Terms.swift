@@ -5,7 +5,7 @@ internal import CallWire
 internal import Logging
 
 /// Claiming and releasing: what is started, and what came of it.
-extension ShardManager {
+extension ShardKeeper {
   // MARK: Leases
 
   func leaseSeen(_ entry: KeyValueEntry, now: Timestamp) {
@@ -28,7 +28,7 @@ extension ShardManager {
     do {
       let lease = try ClusterCodec.lease(value)
       shards[shard].record = LeaseRecord(lease: lease, revision: entry.revision)
-      if lease.owner != configuration.nodeID || lease.incarnation != dependencies.incarnation {
+      if lease.owner != configuration.nodeID || lease.incarnation != with.incarnation {
         worker(of: shard).inbox.offer(.deposed(shard: shard, epoch: lease.epoch))
       }
     } catch {
@@ -49,14 +49,14 @@ extension ShardManager {
     let record = shards[shard].record
     let lost = record.lease.flatMap { lease in
       lease.released
-        ? nil : membership.lastSeen(ofLost: lease.owner, incarnation: lease.incarnation)
+        ? nil : membership.lastHeard(ofLost: lease.owner, incarnation: lease.incarnation)
     }
     jobs.append(.claim(shard: shard, record, lostSince: lost))
   }
 
   func startRelease(_ shard: Int, deadline: Timestamp, now: Timestamp) {
     guard case .serving(let term, let revision) = shards[shard].hold,
-      handovers.begin(term, isLeaving: state == .leaving, now: now)
+      pace.begin(term, isLeaving: state == .leaving, now: now)
     else { return }
     shards[shard].hold = .releasing(term)
     jobs.append(
@@ -76,17 +76,16 @@ extension ShardManager {
 
   // MARK: In child tasks
 
-  nonisolated func perform(_ job: ShardManagerJob) async {
+  nonisolated func perform(_ job: KeeperJob) async {
     switch job {
     case .probe(let probe): await self.probe(probe)
     case .claim(let shard, let record, let lostSince):
       let claim = ShardClaim(
-        dependencies: dependencies, shard: shard, inbox: worker(of: shard).inbox,
-        lostSince: lostSince,
+        with: with, shard: shard, inbox: worker(of: shard).inbox, lostSince: lostSince,
         edges: { await self.edges })
       do throws(ShardClaim.Failure) {
         let (term, revision) = try await claim.run(lease: record.lease, revision: record.revision)
-        let claimed = ShardManagerEvent.Claimed(term: term, leaseRevision: revision)
+        let claimed = KeeperEvent.Claimed(term: term, leaseRevision: revision)
         inbox.offer(.claimed(shard: shard, .success(claimed)))
       } catch {
         await refresh(shard)
@@ -96,7 +95,7 @@ extension ShardManager {
       let ok = await release(term, revision, refusedBy, deadline)
       inbox.offer(.released(shard: term.shard, ok))
     case .yield(let shard, let lease, let revision):
-      _ = await dependencies.leases.put("\(shard)", ClusterCodec.encode(lease), expecting: revision)
+      _ = await with.leases.put("\(shard)", ClusterCodec.encode(lease), expecting: revision)
       await refresh(shard)
       inbox.offer(.yielded(shard: shard))
     }
@@ -111,10 +110,9 @@ extension ShardManager {
     _ = await worker.ask { .checkpoint(term, done: $0) }
     guard await worker.ask({ .release(term, deadline: deadline, done: $0) }) else { return false }
     let lease = Lease(
-      owner: dependencies.configuration.nodeID, incarnation: dependencies.incarnation,
-      epoch: term.epoch,
+      owner: with.configuration.nodeID, incarnation: with.incarnation, epoch: term.epoch,
       released: true, refusedBy: refusedBy)
-    let result = await dependencies.leases.put(
+    let result = await with.leases.put(
       "\(term.shard)", ClusterCodec.encode(lease), expecting: revision)
     if case .appended(let revision) = result {
       inbox.offer(
@@ -122,7 +120,7 @@ extension ShardManager {
           KeyValueEntry(
             key: "\(term.shard)", value: ClusterCodec.encode(lease), revision: revision)))
     } else {
-      dependencies.logger.warning(
+      with.logger.warning(
         "A shard was released, its lease could not be.",
         metadata: .keys([.shard: "\(term.shard)", .error: "\(result)"]))
       await refresh(term.shard)
@@ -132,14 +130,14 @@ extension ShardManager {
 
   /// Reads a lease: what was believed of it proved wrong.
   private nonisolated func refresh(_ shard: Int) async {
-    guard let entry = try? await dependencies.leases.get("\(shard)") else { return }
+    guard let entry = try? await with.leases.get("\(shard)") else { return }
     inbox.offer(.lease(entry))
   }
 
   // MARK: What came of it
 
   func claimed(
-    _ shard: Int, _ result: Result<ShardManagerEvent.Claimed, ShardClaim.Failure>, now: Timestamp
+    _ shard: Int, _ result: Result<KeeperEvent.Claimed, ShardClaim.Failure>, now: Timestamp
   ) {
     claimsRunning -= 1
     shards[shard].retryAt = now + configuration.claimRetry
@@ -152,10 +150,9 @@ extension ShardManager {
       shards[shard].hold = .serving(claimed.term, leaseRevision: claimed.leaseRevision)
     case .failure(.taken):
       unstop(shard)
-      dependencies.logger.debug(
-        "A shard was claimed by another.", metadata: .keys([.shard: "\(shard)"]))
+      with.logger.debug("A shard was claimed by another.", metadata: .keys([.shard: "\(shard)"]))
     case .failure(.unavailable(let reason)):
-      dependencies.logger.warning(
+      with.logger.warning(
         "A shard could not be claimed; it is tried again.",
         metadata: .keys([.shard: "\(shard)", .error: "\(reason)"]))
     case .failure(.unreadable(let what)):
@@ -167,12 +164,12 @@ extension ShardManager {
   func stop(_ shard: Int, _ what: ShardClaim.Unreadable, now: Timestamp) {
     shards[shard].hold = .stopped(what)
     shards[shard].retryAt = now + configuration.stoppedRetry
-    if !shards[shard].isStopped { dependencies.metrics.shardsStopped.add(1) }
+    if !shards[shard].isStopped { with.metrics.shardsStopped.add(1) }
     shards[shard].isStopped = true
     // It is tried again and again; one line says what is wrong.
     guard shards[shard].reported != what else { return }
     shards[shard].reported = what
-    dependencies.logger.critical(
+    with.logger.critical(
       """
       A shard is stopped: its store holds what this version cannot read. Its users cannot be called \
       until a node that can read it owns the shard, or it is repaired. docs/operations.md tells how.
@@ -183,7 +180,7 @@ extension ShardManager {
     if case .stopped = shards[shard].hold { shards[shard].hold = .none }
     guard shards[shard].isStopped else { return }
     shards[shard].isStopped = false
-    dependencies.metrics.shardsStopped.add(-1)
+    with.metrics.shardsStopped.add(-1)
   }
 
   func steppedDown(_ term: ShardTerm, now: Timestamp) {
@@ -199,14 +196,14 @@ extension ShardManager {
 
   func released(_ shard: Int, _ ok: Bool, now: Timestamp) {
     let isAwaited = ok && successorServes(shard)
-    handovers.parted(shard, waitsUntil: isAwaited ? now + configuration.handoverTimeout : nil)
+    pace.parted(shard, waitsUntil: isAwaited ? now + configuration.handOverPatience : nil)
     shards[shard].hold = .none
     shards[shard].retryAt = now + configuration.claimRetry
     let entry: KeyValuePairs<LogKey, Logger.MetadataValue> = [.shard: "\(shard)"]
     if ok {
-      dependencies.logger.info("Shard released.", metadata: .keys(entry))
+      with.logger.info("Shard released.", metadata: .keys(entry))
     } else {
-      dependencies.logger.warning("A shard was not released but lost.", metadata: .keys(entry))
+      with.logger.warning("A shard was not released but lost.", metadata: .keys(entry))
     }
   }
 }

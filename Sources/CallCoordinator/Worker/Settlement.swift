@@ -2,20 +2,18 @@ package import CallBus
 package import CallCore
 internal import CallWire
 
-package typealias LookupResult = AppendMachine.LookupResult
+package typealias Settlement = AppendMachine.Settlement
 
-extension LookupResult {
+extension Settlement {
   /// - Parameter records: all that stands behind the record that was expected to be the last, in order.
-  package static func evaluate(_ question: Question, behind records: [StoredRecord]) -> LookupResult
-  {
-    evaluate(
+  package static func judge(_ question: Question, behind records: [StoredRecord]) -> Settlement {
+    judge(
       question,
       behind: records.lazy.map { ($0.sequence, try? ClusterCodec.journalRecord($0.bytes)) })
   }
 
   /// Reads what stands in the journal, and judges.
-  static func read(_ question: Question, shard: Int, in journal: any Journal) async -> LookupResult
-  {
+  static func look(_ question: Question, shard: Int, in journal: any Journal) async -> Settlement {
     do {
       let last = try await journal.last(shard: shard)?.sequence ?? 0
       if last == 0, question.expecting > 0 { return .foreign }
@@ -30,7 +28,7 @@ extension LookupResult {
         // So many can only be another owner's.
         if records.count > 10_000 { return .foreign }
       }
-      return evaluate(question, behind: records)
+      return judge(question, behind: records)
     } catch {
       return .unreadable("\(error)")
     }
