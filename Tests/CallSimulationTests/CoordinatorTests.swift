@@ -1,6 +1,7 @@
 import CallBus
 import CallCore
 import CallSimulation
+import CallTelemetry
 import CallWire
 import Testing
 
@@ -185,6 +186,20 @@ import Testing
       #expect(rig.world.failure == nil, "seed \(seed)")
       #expect(rig.tearDown() == 0, "seed \(seed)")
     }
+  }
+
+  /// All rules hold in this world, and a state machine counted what only a bug brings about.
+  @Test func anInternalFaultFailsTheSeed() async throws {
+    var options = try await SimOptions()
+    options.activity = .seconds(1)
+    options.settling = .seconds(20)
+    #expect(Simulation(seed: 1, options: options).run().failure == nil)
+    let simulation = Simulation(seed: 1, options: options)
+    simulation.world.schedule(after: .seconds(1), "bug") {
+      simulation.coordinators[0].internalFaults[0].increment()
+    }
+    let reason = try #require(simulation.run().failure?.reason)
+    #expect(reason == "a state machine of c1 counted an internal fault")
   }
 
   @Test func aFrozenCoordinatorThatWakesUpLateSaysNothing() throws {

@@ -12,13 +12,10 @@ extension HistoryChecker {
       try appHears(who, call, event)
     case .gaveUp(_, let command):
       if case .call(_, .signal(_, let body)) = command { senders.gaveUp(body) }
-      let calm = Span(microseconds: 30_000_000)
-      let since = Timestamp(microseconds: now.microseconds - calm.microseconds)
-      if calendar.calm(for: calm, from: since, now: now) != nil {
-        throw HistoryViolation(
-          .commandsAnswered, "\(who) gave a command up though nothing was wrong",
-          call: command.address?.call)
-      }
+      let calm = Span.seconds(30)
+      try require(
+        calendar.calm(for: calm, from: now - calm, now: now) == nil, .commandsAnswered,
+        command.address?.call, "\(who) gave a command up though nothing was wrong")
     case .replied(_, .place(let address, _), .error(let error)):
       if let facts = calls[address.call], facts.caller == who, !facts.accepted {
         calls[address.call]?.givenUp = error.code.asksForRetry
@@ -33,28 +30,25 @@ extension HistoryChecker {
     _ who: Who, _ call: CallID, _ event: CallEvent
   ) throws(HistoryViolation) {
     var app = calls[call, default: Facts()].told[who, default: Told()].app
-    func refuse(_ rule: HistoryRule, _ reason: String) throws(HistoryViolation) -> Never {
-      throw HistoryViolation(rule, "the app of \(who): \(reason)", call: call)
+    if app.stopped, case .invited = event {
+      try require(
+        false, .noInviteAfterStop, call, "the app of \(who) is told to ring after the stop")
     }
-    if app.stopped {
-      if case .invited = event { try refuse(.noInviteAfterStop, "is told to ring after the stop") }
-      try refuse(.newsOnce, "hears more of the call after its end")
+    try require(
+      !app.stopped, .newsOnce, call, "the app of \(who) hears more of the call after its end")
+    func once(_ flag: inout Bool, _ news: String) throws(HistoryViolation) {
+      try require(!flag, .newsOnce, call, "the app of \(who) is told twice \(news)")
+      flag = true
     }
     switch event {
-    case .invited:
-      if app.invited { try refuse(.newsOnce, "is told to ring twice") }
-      app.invited = true
+    case .invited: try once(&app.invited, "to ring")
     case .ringing: break
-    case .answered:
-      if app.answered { try refuse(.newsOnce, "is told twice that somebody answered") }
-      app.answered = true
-    case .won:
-      if app.won { try refuse(.newsOnce, "is told twice that it won") }
-      app.won = true
+    case .answered: try once(&app.answered, "that somebody answered")
+    case .won: try once(&app.won, "that it won")
     case .stopped(let stop):
-      if app.won, !stop.reason.followsAnswer {
-        try refuse(.winnerStopped, "won, and is told \(stop.reason.name)")
-      }
+      try require(
+        !app.won || stop.reason.followsAnswer, .winnerStopped, call,
+        "the app of \(who) won, and is told \(stop.reason.name)")
       app.stopped = true
     case .signal(let signal): try appHears(who, call, signal, &app)
     }
@@ -67,29 +61,20 @@ extension HistoryChecker {
     guard let (sender, number) = SignalText.read(signal.body), let facts = calls[call] else {
       return
     }
-    func refuse(_ reason: String) throws(HistoryViolation) -> Never {
-      throw HistoryViolation(.signalsInPlace, "the app of \(who): \(reason)", call: call)
-    }
+    let what = "the app of \(who) hears signal \(number) of \(sender)"
     if sender == facts.caller {
-      guard who != sender else { try refuse("hears its own signal") }
+      try require(who != sender, .signalsInPlace, call, "\(what), which is its own")
     } else {
-      guard who == facts.caller else { try refuse("hears a signal of another leg") }
-      if let by = facts.answered.map({ Who($0.by) }), by != sender {
-        try refuse("hears a signal of \(sender), which lost")
-      }
+      try require(who == facts.caller, .signalsInPlace, call, "\(what), which is another leg")
+      try require(
+        facts.answered.map { Who($0.by) == sender } ?? true, .signalsInPlace, call,
+        "\(what), which lost")
     }
-    let place = senders.place(of: signal.body)
-    switch app.signals[sender, default: HeardSignals()]
-      .receive(
-        number, epoch: signal.index >> 20, place, judged: &judged[.signalsInOrder, default: 0])
-    {
-    case nil: break
-    case .doubled: try refuse("hears signal \(number) of \(sender) twice")
-    case .outOfOrder:
-      throw HistoryViolation(
-        .signalsInOrder, "the app of \(who) hears signal \(number) of \(sender) behind a later one",
-        call: call)
-    }
+    let flaw = app.signals[sender, default: HeardSignals()].receive(
+      number, epoch: signal.index >> 20, senders.place(of: signal.body),
+      judged: &judged[.signalsInOrder, default: 0])
+    try require(flaw != .doubled, .signalsInPlace, call, "\(what) twice")
+    try require(flaw != .outOfOrder, .signalsInOrder, call, "\(what) behind a later one")
   }
 
   // MARK: Refusals
@@ -99,9 +84,9 @@ extension HistoryChecker {
     _ who: Who, _ question: Asked, _ error: CallError
   ) throws(HistoryViolation) {
     let command = question.command
-    let call = command.address?.call
-    guard !isExplained(error.code, command, who, asked: question.at) else { return }
-    throw HistoryViolation(.noStrangeError, "\(who) hears \(error) to \(command.kind)", call: call)
+    try require(
+      isExplained(error.code, command, who, asked: question.at), .noStrangeError,
+      command.address?.call, "\(who) hears \(error) to \(command.kind)")
   }
 
   private func isExplained(

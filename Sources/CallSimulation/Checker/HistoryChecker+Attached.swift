@@ -61,10 +61,6 @@ extension HistoryChecker {
     }
   }
 
-  private func before(_ time: Timestamp, _ span: Span) -> Timestamp {
-    Timestamp(microseconds: time.microseconds - span.microseconds)
-  }
-
   // MARK: Unreachable
 
   /// Why a call must not end as unreachable; nil when it may.
@@ -84,7 +80,7 @@ extension HistoryChecker {
     let since = isSameOwner ? placed.placedAt : placedAt
     let isAtOnce = waitedUntil + .milliseconds(100) < since + bounds.waitForDevices
     for link in witnesses(facts) {
-      let isQuiet = isQuiet(link, facts.shard, from: before(now, bounds.takeover), until: now)
+      let isQuiet = isQuiet(link, facts.shard, from: now - bounds.takeover, until: now)
       guard isAtOnce || isQuiet, !isFull(facts) else { continue }
       let attached = (now - (link.attachedAt ?? now)).microseconds / 1000
       return "\(link.who) has been attached at \(link.edge) for \(attached) ms"
@@ -101,7 +97,7 @@ extension HistoryChecker {
     let due = placedAt + bounds.ring
     guard due < facts.overAt ?? now, due < now else { return nil }
     for link in witnesses(facts)
-    where isQuiet(link, facts.shard, from: before(placedAt, bounds.takeover), until: due) {
+    where isQuiet(link, facts.shard, from: placedAt - bounds.takeover, until: due) {
       if facts.told[link.who]?.invited ?? false {
         judged[.attachedRing, default: 0] += 1
       } else if !isFull(facts) {

@@ -9,11 +9,8 @@ extension HistoryChecker {
     let call = entry.call
     var facts = calls[call, default: Facts()]
     defer { calls[call] = facts }
-    func refuse(_ rule: HistoryRule, _ reason: String) throws(HistoryViolation) -> Never {
-      throw HistoryViolation(rule, reason, call: call)
-    }
     if case .placed(let placed) = entry.change {
-      guard facts.placed == nil else { try refuse(.oneRecord, "placed twice in the journal") }
+      try require(facts.placed == nil, .oneRecord, call, "placed twice in the journal")
       facts.placed = placed
       facts.placedAt = now
       facts.epoch = record.epoch
@@ -22,9 +19,8 @@ extension HistoryChecker {
       if !witnesses(facts).isEmpty { judged[.unreachableAttached, default: 0] += 1 }
       return
     }
-    guard facts.placed != nil else {
-      try refuse(.nothingLost, "the journal speaks of a call that it does not hold")
-    }
+    try require(
+      facts.placed != nil, .nothingLost, call, "the journal speaks of a call that it does not hold")
     if record.epoch != facts.epoch { facts.mayBeLost = true }
     switch entry.change {
     case .placed, .legJoined, .signal, .settled: break
@@ -33,8 +29,8 @@ extension HistoryChecker {
       facts.pushed[device.text, default: []].insert(purpose)
     case .alerting(let device): facts.alerting.insert(device.text)
     case .answered(let answer):
-      guard facts.answered == nil else { try refuse(.oneRecord, "answered twice in the journal") }
-      guard facts.ended == nil else { try refuse(.oneRecord, "answered after its end") }
+      try require(facts.answered == nil, .oneRecord, call, "answered twice in the journal")
+      try require(facts.ended == nil, .oneRecord, call, "answered after its end")
       facts.answered = answer
       facts.answeredAt = now
     case .legEnded(let device, let end, _): facts.legEnds[device.text] = end
@@ -47,15 +43,14 @@ extension HistoryChecker {
       facts.lostUntil.winner = until
       facts.mayBeLost = true
     case .ended(let end):
-      guard facts.ended == nil else { try refuse(.oneRecord, "ended twice in the journal") }
-      switch objection(to: end, facts) {
-      case nil: break
-      case .contradiction(let why): try refuse(.oneStory, "\(end.reason.name), but \(why)")
-      case .noCause(let why): try refuse(.endsHaveCauses, "\(end.reason.name), but \(why)")
+      try require(facts.ended == nil, .oneRecord, call, "ended twice in the journal")
+      if let objection = objection(to: end, facts) {
+        let rule: HistoryRule =
+          if case .contradiction = objection { .oneStory } else { .endsHaveCauses }
+        try require(false, rule, call, "\(end.reason.name), but \(objection.text)")
       }
-      if let why = unreachableThoughAttached(end, facts, record, now) {
-        try refuse(.unreachableAttached, why)
-      }
+      let why = unreachableThoughAttached(end, facts, record, now)
+      try require(why == nil, .unreachableAttached, call, why ?? "")
       facts.ended = end
       facts.endedAt = now
     }

@@ -39,23 +39,23 @@ extension HistoryChecker {
   func mayPush(
     _ device: String, _ purpose: PushPurpose, _ facts: Facts, _ call: CallID, _ now: Timestamp
   ) throws(HistoryViolation) {
-    func refuse(_ rule: HistoryRule, _ reason: String) throws(HistoryViolation) -> Never {
-      throw HistoryViolation(rule, "\(purpose.name) to \(device): \(reason)", call: call)
-    }
+    let what = "\(purpose.name) to \(device)"
     let before = facts.pushed[device] ?? []
-    if before.contains(purpose) { try refuse(.pushedOnce, "decided twice") }
-    if purpose.isCleanUp, before.contains(where: \.isCleanUp) {
-      try refuse(.pushedOnce, "a second clean-up")
-    }
+    try require(!before.contains(purpose), .pushedOnce, call, "\(what): decided twice")
+    try require(
+      !purpose.isCleanUp || !before.contains(where: \.isCleanUp), .pushedOnce, call,
+      "\(what): a second clean-up")
     let isNotice = purpose == .missedNotice
-    if isNotice, facts.ended == nil { try refuse(.noticesOfMissed, "the call is not over") }
-    switch evidence(device, facts, now).objection(to: purpose) {
-    case nil: break
-    case .rangTooLate(let why): try refuse(.noPushAfterEnd, why)
-    case .notTaken(let why): try refuse(.cleanUpsWhereWanted, why)
-    case .toWinner(let why), .unwanted(let why):
-      try refuse(isNotice ? .noticesOfMissed : .cleanUpsWhereWanted, why)
-    }
+    try require(
+      !isNotice || facts.ended != nil, .noticesOfMissed, call, "\(what): the call is not over")
+    guard let objection = evidence(device, facts, now).objection(to: purpose) else { return }
+    let rule: HistoryRule =
+      switch objection {
+      case .rangTooLate: .noPushAfterEnd
+      case .notTaken: .cleanUpsWhereWanted
+      case .toWinner, .unwanted: isNotice ? .noticesOfMissed : .cleanUpsWhereWanted
+      }
+    try require(false, rule, call, "\(what): \(objection.text)")
   }
 
   private func evidence(_ device: String, _ facts: Facts, _ now: Timestamp) -> PushEvidence {
@@ -89,22 +89,24 @@ extension HistoryChecker {
 
   private mutating func added(_ job: PushJob, _ decided: Timestamp) throws(HistoryViolation) {
     let key = PushHistory.Key(job)
-    func refuse(_ rule: HistoryRule, _ reason: String) throws(HistoryViolation) -> Never {
-      throw HistoryViolation(rule, "\(job.purpose.name) to \(key.who): \(reason)", call: job.call)
-    }
-    guard let facts = calls[job.call], facts.pushed[key.who.device]?.contains(job.purpose) ?? false
-    else { try refuse(.appendThenSpeak, "no record says that it was decided") }
-    guard history.jobs.updateValue(job.deadline, forKey: key) == nil else {
-      try refuse(.pushedOnce, "the work queue has a second job for it")
-    }
-    if job.purpose == .ring, let over = facts.overAt, over + .milliseconds(1) < decided {
-      try refuse(.noPushAfterEnd, "decided after the call was over")
-    }
+    let facts = calls[job.call]
+    try require(
+      facts?.pushed[key.who.device]?.contains(job.purpose) ?? false, .appendThenSpeak, job.call,
+      "\(key): no record says that it was decided")
+    try require(
+      history.jobs.updateValue(job.deadline, forKey: key) == nil, .pushedOnce, job.call,
+      "\(key): the work queue has a second job for it")
+    let over = (job.purpose == .ring ? facts?.overAt : nil) ?? .distantFuture
+    try require(
+      decided - .milliseconds(1) <= over, .noPushAfterEnd, job.call,
+      "\(key): decided after the call was over")
     // Who took a token away from a registration that its shard does not know of could not know it either.
     if !history.unheard.contains(key.who),
       let owner = otherOwner(of: job.token, than: key.who, decided)
     {
-      try refuse(.tokensHaveOneOwner, "the token is \(owner)'s since before it was decided")
+      try require(
+        false, .tokensHaveOneOwner, job.call,
+        "\(key): the token is \(owner)'s since before it was decided")
     }
   }
 
@@ -113,32 +115,29 @@ extension HistoryChecker {
   ) throws(HistoryViolation) {
     let key = PushHistory.Key(job)
     history.waiting[key] = nil
-    func refuse(_ rule: HistoryRule, _ reason: String) throws(HistoryViolation) -> Never {
-      throw HistoryViolation(rule, "\(job.purpose.name) to \(key.who): \(reason)", call: job.call)
-    }
-    guard let deadline = history.jobs[key] else {
-      try refuse(.appendThenSpeak, "sent, and never in the work queue")
-    }
-    guard gatewayTime < deadline else { try refuse(.pushInTime, "sent after its deadline") }
-    guard history.senders[key, default: []].insert(process).inserted else {
-      try refuse(.pushedOnce, "sent twice by one gateway")
-    }
+    let deadline = history.jobs[key]
+    try require(
+      deadline != nil, .appendThenSpeak, job.call, "\(key): sent, and never in the work queue")
+    try require(
+      gatewayTime < deadline ?? gatewayTime, .pushInTime, job.call,
+      "\(key): sent after its deadline")
+    try require(
+      history.senders[key, default: []].insert(process).inserted, .pushedOnce, job.call,
+      "\(key): sent twice by one gateway")
   }
 
   /// A job that waits though its provider, the gateways and the cluster are well, and were for a while:
   /// something else holds it up.
   func delayedJob(_ now: Timestamp) -> HistoryViolation? {
-    let stretch = Span(
-      microseconds: bounds.calmBefore.microseconds + bounds.handOver.microseconds)
+    let stretch = bounds.calmBefore + bounds.handOver
     for (key, job) in history.waiting where job.since + bounds.handOver < now {
-      let before = Timestamp(microseconds: job.since.microseconds - bounds.calmBefore.microseconds)
+      let before = job.since - bounds.calmBefore
       let calendars = [calendar, history.gateways, history.lanes[job.lane] ?? FaultCalendar()]
       guard
         calendars.allSatisfy({ $0.calm(for: stretch, from: before, now: now) == before + stretch })
       else { continue }
       return HistoryViolation(
-        .nobodyIsDelayed, "\(key.purpose.name) to \(key.who) waits, and nothing is wrong",
-        call: key.call)
+        .nobodyIsDelayed, "\(key) waits, and nothing is wrong", call: key.call)
     }
     return nil
   }
@@ -180,20 +179,23 @@ extension HistoryChecker {
     _ who: Who, _ question: Asked, _ info: AttachedInfo
   ) throws(HistoryViolation) {
     guard case .attach(let request) = question.command, let call = request.forCall else { return }
-    func refuse(_ reason: String) throws(HistoryViolation) -> Never {
-      throw HistoryViolation(.attachAnswered, "\(who) attached for a call: \(reason)", call: call)
+    let what = "\(who) attached for a call"
+    guard let state = info.forCall, state.call == call else {
+      throw HistoryViolation(.attachAnswered, "\(what): nothing of it is said", call: call)
     }
-    guard let state = info.forCall, state.call == call else { try refuse("nothing of it is said") }
     guard let facts = calls[call] else { return }
     switch state.phase {
     case .placed, .ringing:
-      if let over = facts.overAt, over < question.at { try refuse("it rings, though it was over") }
+      try require(
+        facts.overAt ?? .distantFuture >= question.at, .attachAnswered, call,
+        "\(what): it rings, though it was over")
     case .answered:
-      guard facts.answered.map({ Who($0.by) }) == who || facts.caller == who else {
-        try refuse("it is its own, though another answered")
-      }
+      try require(
+        facts.answered.map({ Who($0.by) }) == who || facts.caller == who, .attachAnswered, call,
+        "\(what): it is its own, though another answered")
     case .ended:
-      if state.reason == nil { try refuse("it ended, and nothing says why") }
+      try require(
+        state.reason != nil, .attachAnswered, call, "\(what): it ended, and nothing says why")
     case .unknown: break
     }
   }

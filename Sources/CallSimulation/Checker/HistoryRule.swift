@@ -1,3 +1,4 @@
+internal import CallCore
 package import CallJudge
 
 /// The rules that histories are judged by; `docs/simulation.md` says what each means. Their names are
@@ -39,3 +40,10 @@ package enum HistoryRule: String, Sendable, CaseIterable {
 }
 
 package typealias HistoryViolation = Violation<HistoryRule>
+
+/// - Throws: a violation of the rule, unless it holds.
+func require(
+  _ holds: Bool, _ rule: HistoryRule, _ call: CallID?, _ reason: @autoclosure () -> String
+) throws(HistoryViolation) {
+  if !holds { throw HistoryViolation(rule, reason(), call: call) }
+}

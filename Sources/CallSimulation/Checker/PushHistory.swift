@@ -35,16 +35,18 @@ package enum PushEvent: Sendable {
 
 /// What the checker keeps of push.
 struct PushHistory: Sendable {
-  struct Key: Hashable, Sendable {
-    var call: CallID
-    var who: Who
-    var purpose: PushPurpose
+  struct Key: Hashable, Sendable, CustomStringConvertible {
+    let call: CallID
+    let who: Who
+    let purpose: PushPurpose
 
     init(_ job: PushJob) {
       call = job.call
-      who = Who(job.user.user, job.device.text)
+      who = Who(job)
       purpose = job.purpose
     }
+
+    var description: String { "\(purpose.name) to \(who)" }
   }
   struct Stored: Sendable {
     var registration: Registration

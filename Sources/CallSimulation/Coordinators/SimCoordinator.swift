@@ -1,7 +1,7 @@
 internal import CallBus
 package import CallCoordinator
 package import CallCore
-internal import CallTelemetry
+package import CallTelemetry
 
 extension CoordinatorNode: SimProgram where Bus == SimBus {}
 
@@ -14,6 +14,8 @@ package final class SimCoordinator: SimService<CoordinatorNode<SimBus>>, @unchec
   private var random: SimRandom
   /// Frozen processes of this name that were replaced.
   private var strays: [Process] = []
+  /// For each process, what its shards' state machines counted as bugs of Callmesh.
+  package private(set) var internalFaults: [Counter] = []
 
   package init(
     name: String, world: SimWorld, nats: SimNATS, options: SimCoordinatorOptions
@@ -31,11 +33,12 @@ package final class SimCoordinator: SimService<CoordinatorNode<SimBus>>, @unchec
       name, skew: skew(), drift: random.number(-options.driftMost...options.driftMost))
     let bus = nats.connect(node: node)
     onConnect?(bus)
-    launch(
-      CoordinatorNode(
-        configuration: options.configuration(nodeID: name), bus: bus, clock: node.clock(),
-        metrics: MetricsRegistry(), logger: SimLog.logger(world, name),
-        incarnation: random.next() | 1), on: node)
+    let program = CoordinatorNode(
+      configuration: options.configuration(nodeID: name), bus: bus, clock: node.clock(),
+      metrics: MetricsRegistry(), logger: SimLog.logger(world, name),
+      incarnation: random.next() | 1)
+    internalFaults.append(program.metrics.internalFaults)
+    launch(program, on: node)
   }
 
   private func skew() -> Span {

@@ -9,15 +9,13 @@ package enum SimIntensity: String, Sendable, CaseIterable {
 
 /// Injects faults by seed: coordinators crash, freeze, leave and come back, lines break, the
 /// network and the store fail for a while.
-package final class SimFaults {
+package final class SimFaults: FaultSource {
   /// Mean times between faults of each kind, and their severity.
   private struct Rates {
-    var crash: Span
-    var freeze: Span
+    /// Crashes and freezes of nodes, and cuts and stalls of their lines.
+    var nodes: Span
     var stutter: Span
     var shutDown: Span
-    var cut: Span
-    var stall: Span
     var restartStore: Span
     var weather: Span
     /// Scales the probabilities of network and store faults; 1: as in `changeWeather`.
@@ -27,15 +25,14 @@ package final class SimFaults {
   package let world: SimWorld
   package let nats: SimNATS
   package let coordinators: [SimCoordinator]
-  package let intensity: SimIntensity
   /// Nodes beside the coordinators that can be cut off.
   package var otherNodes: () -> [SimNode] = { [] }
   /// A node was cut off, or stalled, until a time.
   package var onDisturbance: (_ node: SimNode, _ until: Timestamp) -> Void = { _, _ in }
 
   private let rates: Rates
-  private var random: SimRandom
-  private var isOn = false
+  package var random: SimRandom
+  package private(set) var isActive = false
 
   package init(
     _ world: SimWorld, _ nats: SimNATS, _ coordinators: [SimCoordinator], _ intensity: SimIntensity
@@ -43,24 +40,20 @@ package final class SimFaults {
     self.world = world
     self.nats = nats
     self.coordinators = coordinators
-    self.intensity = intensity
     random = world.fork("faults")
     rates =
       switch intensity {
       case .calm:
         Rates(
-          crash: .seconds(30), freeze: .seconds(30), stutter: .seconds(4),
-          shutDown: .seconds(30), cut: .seconds(30), stall: .seconds(30),
+          nodes: .seconds(30), stutter: .seconds(4), shutDown: .seconds(30),
           restartStore: .seconds(120), weather: .seconds(40), weatherScale: 0.3)
       case .usual:
         Rates(
-          crash: .seconds(12), freeze: .seconds(12), stutter: .seconds(2),
-          shutDown: .seconds(15), cut: .seconds(12), stall: .seconds(12),
+          nodes: .seconds(12), stutter: .seconds(2), shutDown: .seconds(15),
           restartStore: .seconds(45), weather: .seconds(10), weatherScale: 1)
       case .brutal:
         Rates(
-          crash: .seconds(5), freeze: .seconds(5), stutter: .milliseconds(700),
-          shutDown: .seconds(8), cut: .seconds(5), stall: .seconds(5),
+          nodes: .seconds(5), stutter: .milliseconds(700), shutDown: .seconds(8),
           restartStore: .seconds(20), weather: .seconds(5), weatherScale: 2)
       }
   }
@@ -69,13 +62,13 @@ package final class SimFaults {
 
   /// Begins to inject faults. Coordinators that are down come up later, or stay down.
   package func begin() {
-    isOn = true
-    every(rates.crash) { $0.crashOne() }
-    every(rates.freeze) { $0.freezeOne() }
+    isActive = true
+    every(rates.nodes) { $0.crashOne() }
+    every(rates.nodes) { $0.freezeOne() }
     every(rates.stutter) { $0.stutter() }
     every(rates.shutDown) { $0.shutDownOne() }
-    every(rates.cut) { $0.cutSome() }
-    every(rates.stall) { $0.stallOne() }
+    every(rates.nodes) { $0.cutSome() }
+    every(rates.nodes) { $0.stallOne() }
     every(rates.restartStore) { $0.restartStore() }
     every(rates.weather) { $0.changeWeather() }
     // Somebody who joins late.
@@ -84,29 +77,13 @@ package final class SimFaults {
 
   /// Ends all faults and starts all coordinators.
   package func end() {
-    isOn = false
+    isActive = false
     nats.heal()
     for coordinator in coordinators {
       coordinator.thaw()
       coordinator.start()
     }
     world.incident("world", "faults end")
-  }
-
-  private func every(_ mean: Span, _ fault: @escaping (SimFaults) -> Void) {
-    world.schedule(after: random.exponential(mean: mean), "fault") { [weak self] in
-      guard let self, isOn else { return }
-      fault(self)
-      every(mean, fault)
-    }
-  }
-
-  /// Unless faults are over by then.
-  private func later(_ span: Span, _ body: @escaping (SimFaults) -> Void) {
-    world.schedule(after: span, "after a fault") { [weak self] in
-      guard let self, isOn else { return }
-      body(self)
-    }
   }
 
   private func oneThatRuns() -> SimCoordinator? {
@@ -178,8 +155,7 @@ package final class SimFaults {
     var nodes = coordinators.compactMap(\.node) + otherNodes()
     guard !nodes.isEmpty else { return }
     let count = random.chance(0.7) ? 1 : random.number(1...nodes.count)
-    nodes.shuffle(using: &random)
-    nodes = Array(nodes.prefix(count))
+    nodes = Array(nodes.shuffled(using: &random).prefix(count))
     world.count(count == 1 ? "fault.cut off alone" : "fault.cut off in a group")
     let span = random.span(.milliseconds(30), .seconds(5))
     // A broken line is noticed at once, a dead one after a while.

@@ -1,14 +1,7 @@
 internal import CallCore
 
 /// Long outages by seed: of NATS, for all nodes or for one, and frozen edges, one or all.
-final class SimOutages {
-  private struct Rates {
-    var nats: Span
-    var oneNode: Span
-    var allEdges: Span
-    var oneEdge: Span
-  }
-
+final class SimOutages: FaultSource {
   /// The time after which a node closes a connection on which its server is silent.
   static let patience: Span = .seconds(6)
   /// As of the longest outage.
@@ -19,12 +12,13 @@ final class SimOutages {
   /// Nodes that are connected to NATS.
   var nodes: () -> [SimNode] = { [] }
 
-  private let world: SimWorld
+  let world: SimWorld
   private let nats: SimNATS
   private let edges: [SimEdge]
-  private let rates: Rates
-  private var random: SimRandom
-  private var isOn = false
+  /// Mean times between outages of each kind.
+  private let rates: (nats: Span, oneNode: Span, allEdges: Span, oneEdge: Span)
+  var random: SimRandom
+  private(set) var isActive = false
   /// The last outage of NATS, or of all edges. Those that overlap are one.
   private(set) var last = (from: Timestamp(microseconds: 0), until: Timestamp(microseconds: 0))
 
@@ -33,16 +27,11 @@ final class SimOutages {
     self.nats = nats
     self.edges = edges
     random = world.fork("outages")
-    func rates(_ nats: Int64, _ oneNode: Int64, _ allEdges: Int64, _ oneEdge: Int64) -> Rates {
-      Rates(
-        nats: .seconds(nats), oneNode: .seconds(oneNode), allEdges: .seconds(allEdges),
-        oneEdge: .seconds(oneEdge))
-    }
-    self.rates =
+    rates =
       switch intensity {
-      case .calm: rates(120, 120, 240, 240)
-      case .usual: rates(50, 50, 100, 60)
-      case .brutal: rates(25, 25, 50, 30)
+      case .calm: (.seconds(120), .seconds(120), .seconds(240), .seconds(240))
+      case .usual: (.seconds(50), .seconds(50), .seconds(100), .seconds(60))
+      case .brutal: (.seconds(25), .seconds(25), .seconds(50), .seconds(30))
       }
   }
 
@@ -55,7 +44,7 @@ final class SimOutages {
   }
 
   func begin() {
-    isOn = true
+    isActive = true
     every(rates.nats) { $0.loseNATS() }
     every(rates.oneNode) { $0.loseOne() }
     every(rates.allEdges) { $0.freezeAllEdges() }
@@ -63,16 +52,8 @@ final class SimOutages {
   }
 
   func end() {
-    isOn = false
+    isActive = false
     last.until = min(last.until, world.now)
-  }
-
-  private func every(_ mean: Span, _ outage: @escaping (SimOutages) -> Void) {
-    world.schedule(after: random.exponential(mean: mean), "outage") { [weak self] in
-      guard let self, isOn else { return }
-      outage(self)
-      every(mean, outage)
-    }
   }
 
   /// Mostly short: a minute has little room for anything else beside a long one.
@@ -123,7 +104,7 @@ final class SimOutages {
     edge.freeze()
     onDisturbance(node, world.now + span)
     // Edges do not thaw in the same instant.
-    let after = Span(microseconds: span.microseconds + Int64(random.below(200_000)))
+    let after = span + Span(microseconds: Int64(random.below(200_000)))
     world.schedule(after: after, "edge thaws") { if edge.node === node { edge.thaw() } }
   }
 }

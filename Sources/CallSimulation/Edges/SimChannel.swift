@@ -1,8 +1,6 @@
 package import NIOCore
 
 /// One end of a `SimSocket`, as a NIO channel.
-///
-/// Unchecked: the world and all that lives in it are touched by the world's one thread only.
 package final class SimChannel: Channel, ChannelCore, @unchecked Sendable {
   let loop: SimEventLoop
   private let socket: SimSocket

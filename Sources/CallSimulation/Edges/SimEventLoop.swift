@@ -3,8 +3,6 @@ package import Dispatch
 package import NIOCore
 
 /// The NIO event loop of one process of the world. It freezes and dies with the process.
-///
-/// Unchecked: the world and all that lives in it are touched by the world's one thread only.
 package final class SimEventLoop: EventLoop, @unchecked Sendable {
   package let node: SimNode
   private unowned let world: SimWorld
@@ -88,7 +86,6 @@ package final class SimEventLoop: EventLoop, @unchecked Sendable {
   }
 }
 
-/// Unchecked: of one simulated loop, on the world's thread.
 private final class CancellationFlag: @unchecked Sendable {
   var isCancelled = false
 }

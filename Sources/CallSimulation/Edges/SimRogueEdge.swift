@@ -7,8 +7,6 @@ internal import CallWire
 /// sessions at other edges. It sees all commands, more than a client of the bus can, and replays
 /// their tickets; it does not see tokens. Otherwise it behaves like an edge without sessions. If
 /// coordinators verify tickets, it has no effect on the world.
-///
-/// Touched by the world's thread only.
 final class SimRogueEdge: @unchecked Sendable {
   private let world: SimWorld
   private let node: SimNode

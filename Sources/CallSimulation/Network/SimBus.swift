@@ -4,8 +4,6 @@ package import CallCore
 /// A node's bus, journals and buckets on a simulated NATS. It behaves as `NATSBus` does: what is said
 /// without a connection is sent when there is one again, writes under way are then of unknown fate,
 /// subscriptions and watches come back by themselves.
-///
-/// Touched by the world's thread only, which is why it may cross isolations.
 package final class SimBus: ClusterBus, @unchecked Sendable {
   /// Timeout of reads from the store and writes to buckets.
   package var storeTimeout = Span.seconds(2)
@@ -258,7 +256,7 @@ protocol SimCloseable: AnyObject {
   func close()
 }
 
-/// Touched by the world's thread only.
+///
 final class SimSubscription: BusSubscription, @unchecked Sendable {
   private var onCancel: (() -> Void)?
   init(_ onCancel: @escaping () -> Void) { self.onCancel = onCancel }

@@ -2,8 +2,6 @@ package import CallBus
 internal import CallCore
 
 /// The shards' journals, as one node sees them.
-///
-/// Touched by the world's thread only.
 package final class SimJournal: Journal, @unchecked Sendable {
   private let bus: SimBus
   private let timeout: Span
@@ -88,8 +86,6 @@ package final class SimJournal: Journal, @unchecked Sendable {
 }
 
 /// A bucket, as one node sees it.
-///
-/// Touched by the world's thread only.
 package final class SimBucket: KeyValueBucket, @unchecked Sendable {
   private let bus: SimBus
   private let name: String

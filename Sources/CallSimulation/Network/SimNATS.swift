@@ -2,8 +2,6 @@ package import CallBus
 package import CallCore
 
 /// The simulated server: messages, journals and buckets for all nodes of a world.
-///
-/// Touched by the world's thread only, like everything of it.
 package final class SimNATS: @unchecked Sendable {
   struct Subscription {
     var id: UInt64

@@ -2,8 +2,6 @@ package import CallBus
 internal import CallCore
 
 /// The work queue, as one node sees it.
-///
-/// Touched by the world's thread only.
 package final class SimWorkQueue: WorkQueue, @unchecked Sendable {
   private let bus: SimBus
   private let timeout: Span
@@ -67,8 +65,6 @@ final class SimTaker {
 }
 
 /// The work queue at the simulated server.
-///
-/// Touched by the world's thread only.
 package final class SimWork: @unchecked Sendable {
   /// The acknowledgement timeout of a job. Shorter than in production, like all timeouts of a
   /// world, and longer than a gateway's interval of progress reports.
@@ -159,7 +155,7 @@ package final class SimWork: @unchecked Sendable {
   }
 }
 
-/// Settles one job. Touched by the world's thread only.
+/// Settles one job.
 private final class SimSettle: @unchecked Sendable {
   private let work: SimWork
   private let link: SimLink

@@ -3,8 +3,6 @@ internal import CallCore
 internal import CallPush
 
 /// The push providers: they accept pushes, deliver most of them, and know which tokens are valid.
-///
-/// Touched by the world's thread only, which is why it may cross isolations.
 final class SimProvider: @unchecked Sendable {
   /// The health of one lane's provider.
   enum Mood: String {
@@ -224,7 +222,7 @@ struct SimSender: PushSender {
   func close() async {}
 }
 
-/// One push that waits for its answer. Touched by the world's thread only.
+/// One push that waits for its answer.
 private final class SimSending: @unchecked Sendable {
   private var continuation: CheckedContinuation<PushOutcome, Never>?
   var number: UInt64?

@@ -3,16 +3,16 @@ internal import CallCore
 internal import CallPush
 
 /// Push in a world: gateways, providers, phones, and their faults. Not every world has it.
-final class SimPushGround {
-  private let world: SimWorld
+final class SimPushGround: FaultSource {
+  let world: SimWorld
   private let nats: SimNATS
   private let options: SimOptions
   let provider: SimProvider
   let gateways: [SimGateway]
   let people: SimPushPeople
   let phones: SimPhones
-  private var random: SimRandom
-  private var isOn = false
+  var random: SimRandom
+  private(set) var isActive = false
   /// One provider, or the gateways, are in trouble from now until a time.
   var onTrouble: (PushLane?, _ until: Timestamp) -> Void = { _, _ in }
 
@@ -38,7 +38,7 @@ final class SimPushGround {
   var nodes: [SimNode] { gateways.compactMap(\.node) }
 
   func begin() {
-    isOn = true
+    isActive = true
     let harder = options.intensity == .brutal
     every(.seconds(harder ? 4 : 9)) { $0.trouble() }
     every(.seconds(harder ? 4 : 7)) { $0.changeMood() }
@@ -46,7 +46,7 @@ final class SimPushGround {
 
   /// All is well from now on.
   func end() {
-    isOn = false
+    isActive = false
     people.end()
     phones.isCalm = true
     provider.heal()
@@ -55,21 +55,6 @@ final class SimPushGround {
       gateway.start()
       // A gateway that shuts down has to end first.
       world.schedule(after: .seconds(3), "gateway again") { gateway.start() }
-    }
-  }
-
-  private func every(_ mean: Span, _ fault: @escaping (SimPushGround) -> Void) {
-    world.schedule(after: random.exponential(mean: mean), "push fault") { [weak self] in
-      guard let self, isOn else { return }
-      fault(self)
-      every(mean, fault)
-    }
-  }
-
-  private func later(_ span: Span, _ body: @escaping (SimPushGround) -> Void) {
-    world.schedule(after: span, "after a push fault") { [weak self] in
-      guard let self, isOn else { return }
-      body(self)
     }
   }
 

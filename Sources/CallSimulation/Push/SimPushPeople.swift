@@ -4,16 +4,16 @@ internal import CallWire
 
 /// The users' actions that push has to cope with: they put phones away, reinstall apps, sign out,
 /// and hand phones on.
-final class SimPushPeople {
-  private let world: SimWorld
+final class SimPushPeople: FaultSource {
+  let world: SimWorld
   private let provider: SimProvider
-  private var random: SimRandom
+  var random: SimRandom
   private var profiles: [Who: SimPushProfile] = [:]
   /// The devices whose app is suspended when idle.
   private var sleepers: Set<Who> = []
   private var devices: [SimDevice] = []
   private var lastSerial: UInt64 = 0
-  private var isOpen = true
+  private(set) var isActive = true
   /// Signs a device out; the workload knows how.
   var signOut: (SimDevice) -> Void = { _ in }
 
@@ -50,7 +50,7 @@ final class SimPushPeople {
       give(device.who, fresh(kind()))
       if random.chance(0.55) { sleepers.insert(device.who) }
     }
-    next()
+    every(.milliseconds(1500)) { $0.doSomething() }
   }
 
   private func give(_ who: Who, _ profile: SimPushProfile) {
@@ -61,25 +61,13 @@ final class SimPushPeople {
     for token in profile.tokens { provider.give(token, to: who) }
   }
 
-  func end() { isOpen = false }
+  func end() { isActive = false }
 
   // MARK: Now and then
 
-  private func next() {
-    world.schedule(after: random.exponential(mean: .milliseconds(1500)), "push people") {
-      [weak self] in
-      guard let self, isOpen else { return }
-      if let device = random.pick(
-        devices.filter { profiles[$0.who]?.kind != SimPushProfile.Kind.none })
-      {
-        something(device)
-      }
-      next()
-    }
-  }
-
-  private func something(_ device: SimDevice) {
-    guard let profile = profiles[device.who] else { return }
+  private func doSomething() {
+    let reachable = devices.filter { profiles[$0.who]?.kind != SimPushProfile.Kind.none }
+    guard let device = random.pick(reachable), let profile = profiles[device.who] else { return }
     switch random.unit() {
     case ..<0.20: renew(device, profile)
     case ..<0.35: uninstall(device, profile)
@@ -110,7 +98,7 @@ final class SimPushPeople {
     // Reinstalled with the same tokens, which the provider still reports as gone at first.
     world.schedule(after: random.span(.milliseconds(100), .seconds(5)), "installed again") {
       [weak self] in
-      guard let self, isOpen, profiles[device.who] == profile else { return }
+      guard let self, isActive, profiles[device.who] == profile else { return }
       world.count("token.good again")
       for token in profile.tokens { provider.revive(token) }
       open(device)
@@ -169,7 +157,7 @@ final class SimPushPeople {
 
   /// The app heard something: it may go to sleep soon.
   func heard(_ device: SimDevice, _ event: ClientEvent) {
-    guard isOpen, sleepers.contains(device.who), profiles[device.who]?.wakes ?? false else {
+    guard isActive, sleepers.contains(device.who), profiles[device.who]?.wakes ?? false else {
       return
     }
     switch event {
@@ -178,19 +166,19 @@ final class SimPushPeople {
     }
     let wait = random.span(.milliseconds(200), .seconds(3))
     world.schedule(after: wait, "puts the phone away") { [weak self] in
-      guard let self, isOpen, device.isOn, !device.isAsleep, device.isAttached,
+      guard let self, isActive, device.isOn, !device.isAsleep, device.isAttached,
         !device.calls.values.contains(where: { !$0.isEnded })
       else { return }
       world.count("phone.sleeps")
       if random.chance(0.7) { device.leave() } else { device.kill(silently: random.chance(0.5)) }
       // At the end of all mischief everybody is there.
       world.schedule(after: .milliseconds(400), "is away") { [weak self] in
-        if !(self?.isOpen ?? false) { device.start() }
+        if !(self?.isActive ?? false) { device.start() }
       }
       // It is looked at now and then all the same.
       world.schedule(after: random.exponential(mean: .seconds(20)), "looks at the phone") {
         [weak self] in
-        guard self?.isOpen ?? false else { return }
+        guard self?.isActive ?? false else { return }
         device.start()
       }
     }

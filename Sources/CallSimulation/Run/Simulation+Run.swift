@@ -1,4 +1,5 @@
 package import CallCore
+internal import CallTelemetry
 
 // A run from its first second to its tear-down.
 extension Simulation {
@@ -7,7 +8,9 @@ extension Simulation {
     world.run(for: .seconds(1))
     faults.begin()
     outages.begin()
-    if options.intensity != .calm { edgeTrouble() }
+    if options.intensity != .calm {
+      every(.seconds(options.intensity == .brutal ? 6 : 12)) { $0.troubleEdge() }
+    }
     workload.begin()
     push?.begin()
     everySecond()
@@ -23,7 +26,7 @@ extension Simulation {
   }
 
   private func endFaults() {
-    edgesAreTroubled = false
+    isActive = false
     outages.end()
     faults.end()
     for edge in edges {
@@ -44,7 +47,16 @@ extension Simulation {
       for line in lines.values
       where line.edge.isFrozen || devices[line.who]?.isAsleep ?? true { disturbed(line) }
       if let violation = checker.lateness(at: world.now) { stop(violation) }
+      checkInternalFaults()
       everySecond()
+    }
+  }
+
+  /// A fault that a state machine counts (`MachineFault`) is a bug, whatever the history looks like.
+  private func checkInternalFaults() {
+    for coordinator in coordinators
+    where coordinator.internalFaults.contains(where: { $0.value > 0 }) {
+      world.stop("a state machine of \(coordinator.name) counted an internal fault")
     }
   }
 
@@ -84,6 +96,7 @@ extension Simulation {
         who: $0.who, isAttached: $0.isAttached, calls: Array($0.calls.values))
     }
     if let violation = checker.finish(views).first { stop(violation) }
+    checkInternalFaults()
     if let push, let job = push.unsettledJob() { world.stop(job) }
     invariants.checkStore()
     world.runJobs()

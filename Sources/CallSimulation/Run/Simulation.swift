@@ -12,7 +12,7 @@ package final class Simulation {
   let options: SimOptions
   private let sabotage: Sabotage?
   let nats: SimNATS
-  let coordinators: [SimCoordinator]
+  package let coordinators: [SimCoordinator]
   let edges: [SimEdge]
   let faults: SimFaults
   let outages: SimOutages
@@ -21,14 +21,14 @@ package final class Simulation {
   let coverage: SimCoverage
   let troubleProbe: SimTroubleProbe
   let invariants: StoreInvariants
-  var random: SimRandom
+  package var random: SimRandom
   var links = 0
   var lines: [Int: SimLine] = [:]
   var tampering: Tampering?
   var devices: [Who: SimDevice] = [:]
   var push: SimPushGround?
   /// Whether edges still crash, freeze and drain.
-  var edgesAreTroubled = true
+  package internal(set) var isActive = true
   var taken: SimRogueEdge?
 
   package init(

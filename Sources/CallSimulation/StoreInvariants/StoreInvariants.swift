@@ -6,7 +6,7 @@ internal import CallWire
 /// What must hold of journals, and between them and what nodes say, judged after every append and
 /// every message.
 ///
-/// It keeps what the journals ever had, whatever was purged since. Touched by the world's thread only.
+/// It keeps what the journals ever had, whatever was purged since.
 package final class StoreInvariants: @unchecked Sendable {
   /// A record by its place: epochs, and numbers within one.
   struct Mark: Comparable {

@@ -3,7 +3,7 @@ internal import CallCore
 internal import CallWire
 
 /// The people of a world: their devices, their calls, and their actions.
-final class Workload {
+final class Workload: FaultSource {
   private struct Running {
     var script: CallScript
     var caller: SimDevice
@@ -14,14 +14,14 @@ final class Workload {
     var isAnswered = false
   }
 
-  private let world: SimWorld
+  let world: SimWorld
   private let options: SimOptions
-  private var random: SimRandom
+  var random: SimRandom
   /// By user.
   private(set) var devices: [(user: String, devices: [SimDevice])] = []
   private var running: [CallID: Running] = [:]
   private var signalCounts: [Who: Int] = [:]
-  private var isOpen = true
+  private(set) var isActive = true
   /// nil: nobody has push here.
   var push: SimPushPeople?
 
@@ -64,32 +64,24 @@ final class Workload {
 
   /// Mishaps of a device that have nothing to do with a call.
   private func trouble(_ device: SimDevice) {
-    let mean = Span.seconds(options.intensity == .brutal ? 20 : 60)
-    world.schedule(after: random.exponential(mean: mean), "device trouble") { [weak self] in
-      guard let self, isOpen else { return }
-      switch random.below(5) {
-      case 0: device.breakLink(silently: random.chance(0.5))
-      case 1: away(device, .goOffline(random.span(.milliseconds(200), .seconds(10))))
-      case 2: away(device, .sleep(random.span(.milliseconds(200), .seconds(20))))
-      case 3: away(device, .restart(random.span(.milliseconds(200), .seconds(8)), woken: false))
-      default: away(device, .signOff(random.span(.milliseconds(500), .seconds(8))))
+    every(.seconds(options.intensity == .brutal ? 20 : 60)) { people in
+      switch people.random.below(5) {
+      case 0: device.breakLink(silently: people.random.chance(0.5))
+      case 1: people.away(device, .goOffline(people.random.span(.milliseconds(200), .seconds(10))))
+      case 2: people.away(device, .sleep(people.random.span(.milliseconds(200), .seconds(20))))
+      case 3:
+        people.away(
+          device, .restart(people.random.span(.milliseconds(200), .seconds(8)), woken: false))
+      default: people.away(device, .signOff(people.random.span(.milliseconds(500), .seconds(8))))
       }
-      trouble(device)
     }
   }
 
   // MARK: Calls
 
   /// People begin to call each other.
-  func begin() { next() }
-
-  private func next() {
-    let mean = Span.milliseconds(options.intensity == .calm ? 900 : 600)
-    world.schedule(after: random.exponential(mean: mean), "call") { [weak self] in
-      guard let self, isOpen else { return }
-      place()
-      next()
-    }
+  func begin() {
+    every(.milliseconds(options.intensity == .calm ? 900 : 600)) { $0.place() }
   }
 
   private func place() {
@@ -176,7 +168,7 @@ final class Workload {
   }
 
   private func away(_ device: SimDevice, _ act: CallScript.Act, _ call: CallID? = nil) {
-    guard isOpen, device.isOn else { return }
+    guard isActive, device.isOn else { return }
     switch act {
     case .breakLink(let silently): device.breakLink(silently: silently)
     case .goOffline(let span): device.goOffline(for: span)
@@ -206,7 +198,7 @@ final class Workload {
 
   /// The user signs out of the account on this phone, and in again later.
   func signOut(_ device: SimDevice) {
-    guard isOpen, device.isOn else { return }
+    guard isActive, device.isOn else { return }
     world.count("token.signed out")
     device.submit(.unregister(nil))
     device.after(.milliseconds(400)) { [weak self] in
@@ -250,7 +242,7 @@ final class Workload {
   }
 
   private func connect(_ device: SimDevice, _ call: CallID, _ script: CallScript) {
-    guard isOpen else { return device.submit(.call(device.address(call), .hangUp)) }
+    guard isActive else { return device.submit(.call(device.address(call), .hangUp)) }
     guard script.connects else { return }
     device.after(random.span(.milliseconds(20), .milliseconds(800))) {
       device.submit(.call(device.address(call), .connected))
@@ -268,7 +260,7 @@ final class Workload {
 
   /// Ends the activity: all devices come back and hang up.
   func end() {
-    isOpen = false
+    isActive = false
     for device in allDevices {
       device.wake()
       device.start()

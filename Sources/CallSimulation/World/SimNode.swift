@@ -2,8 +2,6 @@ package import CallBus
 internal import CallCore
 
 /// One process of the world: its executor, its clocks and its state.
-///
-/// Touched by the world's thread only, which is why it may cross isolations.
 package final class SimNode: @unchecked Sendable {
   package enum State: Sendable, Equatable {
     case running

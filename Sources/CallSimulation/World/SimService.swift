@@ -9,8 +9,6 @@ package protocol SimProgram: Sendable {
 }
 
 /// The processes of one name, one after the other: they crash, freeze, shut down, and are started again.
-///
-/// Touched by the world's thread only, which is why it may cross isolations.
 package class SimService<Program: SimProgram>: @unchecked Sendable {
   /// One process, from its start to its end.
   final class Process: @unchecked Sendable {

@@ -8,8 +8,9 @@ internal import Glibc
 /// the order in which they became ready, and take no simulated time. A seed therefore determines
 /// everything, and a run can be repeated.
 ///
-/// Not synchronised: only the thread that made the world touches it, or anything in it. A job from
-/// another thread is a bug of the simulation and traps.
+/// Not synchronised: only the thread that made the world touches it, or anything in it, which is why
+/// its classes are `@unchecked Sendable`. A job from another thread is a bug of the simulation and
+/// traps.
 package final class SimWorld: @unchecked Sendable {
   package let seed: UInt64
   /// When the world began, by true time.
