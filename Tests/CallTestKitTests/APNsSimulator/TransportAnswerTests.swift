@@ -31,7 +31,7 @@ struct TransportAnswerTests {
 
   @Test func aTableOfAnotherSizeIsConfirmedInTheNextBlock() throws {
     var wire = Wire()
-    wire.settings([(HTTP2.Setting.headerTableSize, 0)])
+    wire.settings([(.headerTableSize, 0)])
     _ = wire.read()
     wire.transport.announce(limit: 2)
     wire.request(1)
@@ -57,7 +57,7 @@ struct TransportAnswerTests {
 
   @Test func aBodyWaitsForTheWindowsOfStreamAndConnection() {
     var wire = Wire()
-    wire.settings([(HTTP2.Setting.initialWindowSize, 5)])
+    wire.settings([(.initialWindowSize, 5)])
     _ = wire.read()
     wire.request(1)
     let body = APNsResponse(.badTopic).body
@@ -69,7 +69,7 @@ struct TransportAnswerTests {
     wire.frame(Kind.windowUpdate, 0, 1, [0, 0, 0, 3])
     #expect(wire.read().map(\.payload) == [Array(body[5..<8])])
     // SETTINGS move the windows of open streams, too.
-    wire.settings([(HTTP2.Setting.initialWindowSize, 100)])
+    wire.settings([(.initialWindowSize, 100)])
     let last = wire.read().last
     #expect(last?.payload == Array(body[8...]))
     #expect(last?.flags == HTTP2.Flag.endStream)
@@ -101,7 +101,7 @@ struct TransportAnswerTests {
     wire.transport.goAway(last: 3, reason: .shutdown, closes: true)
     let goAway = wire.read().first
     #expect(goAway?.word == 3)
-    #expect(goAway?.code == HTTP2.ErrorCode.none)
+    #expect(goAway?.code == HTTP2.ErrorCode.none.rawValue)
     #expect(goAway?.debug == #"{"reason":"Shutdown"}"#)
     wire.request(7)
     #expect(wire.transport.counts.streamsBehindGoAway == 1)
@@ -143,8 +143,8 @@ struct TransportAnswerTests {
   func resets() {
     var wire = Wire()
     wire.request(1)
-    wire.transport.reset(1, code: HTTP2.ErrorCode.refusedStream)
-    #expect(wire.read().map(\.word) == [HTTP2.ErrorCode.refusedStream])
+    wire.transport.reset(1, code: HTTP2.ErrorCode.refusedStream.rawValue)
+    #expect(wire.read().map(\.word) == [HTTP2.ErrorCode.refusedStream.rawValue])
     wire.request(3)
     wire.transport.reset(3, code: 8, times: 3)
     #expect(wire.read().map(\.stream) == [3, 3, 3])

@@ -32,7 +32,7 @@ struct TransportTests {
   @Test func bytesMayComeOneByOne() {
     var whole = Wire(greets: false)
     var bytes = ByteBuffer(bytes: HTTP2.preface)
-    bytes.writeSettings([(HTTP2.Setting.enablePush, 0)])
+    bytes.writeSettings([(.enablePush, 0)])
     let block = whole.block(Wire.head)
     bytes.writeFrameHead(
       length: block.count, type: Kind.headers, flags: HTTP2.Flag.endHeaders, stream: 1)
@@ -204,7 +204,7 @@ struct TransportTests {
     // One stream's own window: 65535, never refilled.
     for _ in 0..<5 { wire.frame(Kind.data, 0, 3, chunk) }
     #expect(wire.transport.violations == [.windowOverrun])
-    #expect(wire.read().last?.code == HTTP2.ErrorCode.flowControl)
+    #expect(wire.read().last?.code == HTTP2.ErrorCode.flowControl.rawValue)
   }
 
   @Test func theConnectionsWindowIsRefilled() {

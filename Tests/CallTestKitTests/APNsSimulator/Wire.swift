@@ -10,7 +10,7 @@ struct Wire {
   var out = ByteBuffer()
 
   struct Frame: Equatable {
-    var type: UInt8
+    var type: HTTP2.FrameType?
     var flags: UInt8
     var stream: UInt32
     var payload: [UInt8]
@@ -38,20 +38,22 @@ struct Wire {
     transport.receive(&buffer, into: &events)
   }
 
-  mutating func frame(_ type: UInt8, _ flags: UInt8 = 0, _ stream: UInt32 = 0, _ payload: [UInt8]) {
+  mutating func frame(
+    _ type: HTTP2.FrameType, _ flags: UInt8 = 0, _ stream: UInt32 = 0, _ payload: [UInt8]
+  ) {
     var buffer = ByteBuffer()
     buffer.writeFrameHead(length: payload.count, type: type, flags: flags, stream: stream)
     buffer.writeBytes(payload)
     transport.receive(&buffer, into: &events)
   }
 
-  mutating func settings(_ settings: [(UInt16, UInt32)]) {
+  mutating func settings(_ settings: [(HTTP2.Setting, UInt32)]) {
     var buffer = ByteBuffer()
     buffer.writeSettings(settings)
     transport.receive(&buffer, into: &events)
   }
 
-  mutating func acknowledge() { frame(HTTP2.FrameType.settings, HTTP2.Flag.ack, 0, []) }
+  mutating func acknowledge() { frame(.settings, HTTP2.Flag.ack, 0, []) }
 
   mutating func block(_ fields: [(String, String)]) -> [UInt8] {
     var buffer = ByteBuffer()
@@ -66,8 +68,8 @@ struct Wire {
   mutating func request(_ stream: UInt32, _ fields: [(String, String)] = head, body: String? = "{}")
   {
     let ends = body == nil ? HTTP2.Flag.endStream : 0
-    frame(HTTP2.FrameType.headers, HTTP2.Flag.endHeaders | ends, stream, block(fields))
-    if let body { frame(HTTP2.FrameType.data, HTTP2.Flag.endStream, stream, Array(body.utf8)) }
+    frame(.headers, HTTP2.Flag.endHeaders | ends, stream, block(fields))
+    if let body { frame(.data, HTTP2.Flag.endStream, stream, Array(body.utf8)) }
   }
 
   /// All frames that were sent since the last call.

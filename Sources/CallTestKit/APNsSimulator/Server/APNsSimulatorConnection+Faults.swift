@@ -13,7 +13,7 @@ extension APNsSimulatorConnection {
     // One before it may have ended the connection.
     guard transport.isOpen(stream), !transport.isDead else { return }
     guard spend(stream) else {
-      transport.reset(stream, code: HTTP2.ErrorCode.refusedStream)
+      transport.reset(stream, code: HTTP2.ErrorCode.refusedStream.rawValue)
       return simulator.unanswered()
     }
     let decision = simulator.judge(request, connection: number, identity: &identity)
@@ -39,7 +39,7 @@ extension APNsSimulatorConnection {
         deliver(pending.push)
         return simulator.unanswered()
       case .refuse:
-        transport.reset(stream, code: HTTP2.ErrorCode.refusedStream)
+        transport.reset(stream, code: HTTP2.ErrorCode.refusedStream.rawValue)
         return simulator.unanswered()
       case .reset(let code, let times):
         transport.reset(stream, code: code, times: times)

@@ -48,7 +48,6 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
     self.fault = fault
     streamsMax = simulator.options.streamsMax
     var options = APNsTransport.Options()
-    options.streamsMax = streamsMax
     options.earlyStreams = simulator.options.leniency.contains(.earlyStreams)
     transport = APNsTransport(options)
   }

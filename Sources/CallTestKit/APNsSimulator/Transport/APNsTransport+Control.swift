@@ -1,81 +1,76 @@
 internal import NIOCore
+internal import NIOHPACK
 
 extension APNsTransport {
-  mutating func receiveSettings(_ head: HTTP2.FrameHead, _ payload: inout ByteBuffer) {
-    guard head.stream == 0 else { return fail(HTTP2.ErrorCode.protocol) }
+  mutating func receiveSettings(
+    _ head: HTTP2.FrameHead, _ payload: inout ByteBuffer
+  ) throws(Failure) {
+    guard head.stream == 0 else { throw Failure(.protocol) }
     if head.has(HTTP2.Flag.ack) {
-      guard head.length == 0 else { return fail(HTTP2.ErrorCode.frameSize) }
-      guard !limitsSent.isEmpty else { return fail(HTTP2.ErrorCode.protocol) }
+      guard head.length == 0 else { throw Failure(.frameSize) }
+      guard !limitsSent.isEmpty else { throw Failure(.protocol) }
       if let limit = limitsSent.removeFirst() { limitConfirmed = limit }
       confirmsOnce = true
       return
     }
-    guard head.length.isMultiple(of: 6) else { return fail(HTTP2.ErrorCode.frameSize) }
+    guard head.length.isMultiple(of: 6) else { throw Failure(.frameSize) }
     while let (name, value) = payload.readMultipleIntegers(as: (UInt16, UInt32).self) {
-      guard apply(name, value) else { return }
+      try apply(HTTP2.Setting(rawValue: name), value)
     }
-    output.writeFrameHead(length: 0, type: HTTP2.FrameType.settings, flags: HTTP2.Flag.ack)
+    output.writeFrameHead(length: 0, type: .settings, flags: HTTP2.Flag.ack)
     flushWaiting()
   }
 
-  private mutating func apply(_ name: UInt16, _ value: UInt32) -> Bool {
-    switch name {
-    case HTTP2.Setting.headerTableSize: announcesTable = true
-    case HTTP2.Setting.enablePush:
-      guard value <= 1 else {
-        fail(HTTP2.ErrorCode.protocol)
-        return false
-      }
-    case HTTP2.Setting.maxFrameSize:
-      guard 16384...16_777_215 ~= value else {
-        fail(HTTP2.ErrorCode.protocol)
-        return false
-      }
-    case HTTP2.Setting.initialWindowSize:
-      guard value <= UInt32(HTTP2.windowMax) else {
-        fail(HTTP2.ErrorCode.flowControl)
-        return false
-      }
+  private mutating func apply(_ setting: HTTP2.Setting?, _ value: UInt32) throws(Failure) {
+    switch setting {
+    // The next header block then says that we use none of it.
+    case .headerTableSize: try? encoder.setDynamicTableSize(0)
+    case .enablePush: guard value <= 1 else { throw Failure(.protocol) }
+    case .maxFrameSize: guard 16384...16_777_215 ~= value else { throw Failure(.protocol) }
+    case .initialWindowSize:
+      guard value <= UInt32(HTTP2.windowMax) else { throw Failure(.flowControl) }
       let change = Int(value) - peerInitialWindow
       peerInitialWindow = Int(value)
       for id in Array(streams.keys) { streams[id]?.sendWindow += change }
-    default: break
+    case .maxConcurrentStreams, .maxHeaderListSize, nil: break
     }
-    return true
   }
 
-  mutating func receiveWindowUpdate(_ head: HTTP2.FrameHead, _ payload: inout ByteBuffer) {
+  mutating func receiveWindowUpdate(
+    _ head: HTTP2.FrameHead, _ payload: inout ByteBuffer
+  ) throws(Failure) {
     guard head.length == 4, let word: UInt32 = payload.readInteger() else {
-      return fail(HTTP2.ErrorCode.frameSize)
+      throw Failure(.frameSize)
     }
     let bytes = Int(word & 0x7FFF_FFFF)
-    guard bytes > 0, head.stream <= lastStream else { return fail(HTTP2.ErrorCode.protocol) }
+    guard bytes > 0, head.stream <= lastStream else { throw Failure(.protocol) }
     if head.stream == 0 {
       sendWindow += bytes
-      guard sendWindow <= HTTP2.windowMax else { return fail(HTTP2.ErrorCode.flowControl) }
-    } else if let window = streams[head.stream]?.sendWindow {
-      guard window + bytes <= HTTP2.windowMax else {
+      guard sendWindow <= HTTP2.windowMax else { throw Failure(.flowControl) }
+    } else if let stream = streams[head.stream] {
+      guard stream.sendWindow + bytes <= HTTP2.windowMax else {
         violations.append(.protocolError)
-        let ended = streams[head.stream]?.ended ?? true
-        return end(head.stream, code: HTTP2.ErrorCode.flowControl, ended: ended)
+        return end(head.stream, .flowControl, ended: stream.ended)
       }
-      streams[head.stream]?.sendWindow = window + bytes
+      streams[head.stream]?.sendWindow += bytes
     }
     flushWaiting()
   }
 
-  mutating func receivePing(_ head: HTTP2.FrameHead, _ payload: inout ByteBuffer) {
-    guard head.stream == 0 else { return fail(HTTP2.ErrorCode.protocol) }
-    guard head.length == 8 else { return fail(HTTP2.ErrorCode.frameSize) }
+  mutating func receivePing(
+    _ head: HTTP2.FrameHead, _ payload: inout ByteBuffer
+  ) throws(Failure) {
+    guard head.stream == 0 else { throw Failure(.protocol) }
+    guard head.length == 8 else { throw Failure(.frameSize) }
     if head.has(HTTP2.Flag.ack) { return }
     counts.pings += 1
-    output.writeFrameHead(length: 8, type: HTTP2.FrameType.ping, flags: HTTP2.Flag.ack)
+    output.writeFrameHead(length: 8, type: .ping, flags: HTTP2.Flag.ack)
     output.writeBuffer(&payload)
   }
 
-  mutating func receiveGoAway(_ head: HTTP2.FrameHead) {
-    guard head.stream == 0 else { return fail(HTTP2.ErrorCode.protocol) }
-    guard head.length >= 8 else { return fail(HTTP2.ErrorCode.frameSize) }
+  mutating func receiveGoAway(_ head: HTTP2.FrameHead) throws(Failure) {
+    guard head.stream == 0 else { throw Failure(.protocol) }
+    guard head.length >= 8 else { throw Failure(.frameSize) }
     counts.goAwaysReceived += 1
     // It will open no more streams; those that are open are answered.
     if goAwayLast == nil { goAwayLast = lastStream }
@@ -93,7 +88,7 @@ extension APNsTransport {
 
   /// Announces another limit of streams.
   package mutating func announce(limit: Int) {
-    output.writeSettings([(HTTP2.Setting.maxConcurrentStreams, UInt32(clamping: limit))])
+    output.writeSettings([(.maxConcurrentStreams, UInt32(clamping: limit))])
     limitsSent.append(limit)
   }
 

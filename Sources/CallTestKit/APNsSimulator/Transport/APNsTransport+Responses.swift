@@ -1,4 +1,5 @@
 internal import NIOCore
+internal import NIOHPACK
 
 extension APNsTransport {
   /// Answers a stream; nothing happens if it is not open any more, or behind our GOAWAY.
@@ -8,102 +9,78 @@ extension APNsTransport {
   ) {
     guard !isDead, let stream = streams[id], stream.isHandedOut, !stream.isAnswered else { return }
     if let last = goAwayLast, id > last { return }
-    let body = response.body
-    var block = ByteBuffer()
-    if announcesTable {
-      block.writeInteger(0x20 as UInt8)  // Dynamic table size: 0.
-      announcesTable = false
-    }
-    block.writeStatus(response.status)
-    block.writeField("apns-id", apnsID)
-    if let uniqueID { block.writeField("apns-unique-id", uniqueID) }
-    let ends = body.isEmpty && !shape.contains(.emptyEnd)
-    writeHeaders(id, block, ends: ends, shape)
     streams[id]?.isAnswered = true
-    if ends {
-      finish(id)
-    } else {
-      writeBody(id, body, shape)
+    let pieces = pieces(response.body, shape)
+    streams[id]?.waiting = pieces
+    var headers = HPACKHeaders()
+    let fields = [
+      (":status", "\(response.status)"), ("apns-id", apnsID), ("apns-unique-id", uniqueID),
+    ]
+    for (name, value) in fields {
+      if let value { headers.add(name: name, value: value, indexing: .nonIndexable) }
     }
+    writeHeaders(id, headers, ends: pieces.isEmpty, shape)
+    if pieces.isEmpty { finish(id) } else { flush(id) }
+  }
+
+  private func pieces(_ body: [UInt8], _ shape: APNsResponseShape) -> [Piece] {
+    let half = shape.contains(.splitBody) ? body.count / 2 : 0
+    var pieces = [Piece(bytes: body[..<half]), Piece(bytes: body[half...])]
+    pieces.removeAll { $0.bytes.isEmpty }
+    if shape.contains(.padding), !pieces.isEmpty { pieces[pieces.count - 1].padding = 9 }
+    if shape.contains(.emptyEnd) { pieces.append(Piece(bytes: [])) }
+    return pieces
   }
 
   private mutating func writeHeaders(
-    _ id: UInt32, _ block: ByteBuffer, ends: Bool, _ shape: APNsResponseShape
+    _ id: UInt32, _ headers: HPACKHeaders, ends: Bool, _ shape: APNsResponseShape
   ) {
-    var block = block
-    var flags: UInt8 = ends ? HTTP2.Flag.endStream : 0
-    let padding = shape.contains(.padding) ? 17 : 0
-    let first = shape.contains(.continuation) ? block.readableBytes / 2 : block.readableBytes
-    if first == block.readableBytes { flags |= HTTP2.Flag.endHeaders }
-    if padding > 0 { flags |= HTTP2.Flag.padded }
+    var block = ByteBuffer()
+    try? encoder.encode(headers: headers, to: &block)
+    let bytes = block.readableBytesView
+    let first = shape.contains(.continuation) ? bytes.prefix(bytes.count / 2) : bytes
+    var flags = ends ? HTTP2.Flag.endStream : 0
+    if first.count == bytes.count { flags |= HTTP2.Flag.endHeaders }
+    write(.headers, id, flags, first, padding: shape.contains(.padding) ? 17 : 0)
+    if first.count < bytes.count {
+      write(.continuation, id, HTTP2.Flag.endHeaders, bytes.dropFirst(first.count))
+    }
+  }
+
+  /// - Parameter padding: in bytes, beside the one that says how many; 0: none.
+  private mutating func write(
+    _ type: HTTP2.FrameType, _ id: UInt32, _ flags: UInt8, _ bytes: some Collection<UInt8>,
+    padding: Int = 0
+  ) {
+    let padded = padding > 0 ? HTTP2.Flag.padded : 0
     output.writeFrameHead(
-      length: first + (padding > 0 ? 1 + padding : 0), type: HTTP2.FrameType.headers, flags: flags,
+      length: bytes.count + (padding > 0 ? padding + 1 : 0), type: type, flags: flags | padded,
       stream: id)
     if padding > 0 { output.writeInteger(UInt8(padding)) }
-    if var part = block.readSlice(length: first) { output.writeBuffer(&part) }
-    output.writeRepeatingByte(0, count: padding)
-    if block.readableBytes > 0 {
-      output.writeFrameHead(
-        length: block.readableBytes, type: HTTP2.FrameType.continuation,
-        flags: HTTP2.Flag.endHeaders, stream: id)
-      output.writeBuffer(&block)
-    }
-  }
-
-  private mutating func writeBody(_ id: UInt32, _ body: [UInt8], _ shape: APNsResponseShape) {
-    var rest = body[...]
-    if shape.contains(.splitBody), rest.count > 1, let room = room(id), room >= rest.count / 2 {
-      let half = rest.prefix(rest.count / 2)
-      rest = rest.dropFirst(half.count)
-      writeData(id, half, ends: false)
-    }
-    if shape.contains(.padding), let room = room(id), room >= rest.count + 10 {
-      spend(id, rest.count + 10)
-      output.writeFrameHead(
-        length: rest.count + 10, type: HTTP2.FrameType.data,
-        flags: HTTP2.Flag.padded | (shape.contains(.emptyEnd) ? 0 : HTTP2.Flag.endStream),
-        stream: id)
-      output.writeInteger(9 as UInt8)
-      output.writeBytes(rest)
-      output.writeRepeatingByte(0, count: 9)
-      rest = []
-      if !shape.contains(.emptyEnd) { return finish(id) }
-    } else if shape.contains(.emptyEnd), let room = room(id), room >= rest.count {
-      if !rest.isEmpty { writeData(id, rest, ends: false) }
-      rest = []
-    }
-    streams[id]?.waiting = rest
-    flush(id)
-  }
-
-  /// What flow control lets through on a stream now.
-  private func room(_ id: UInt32) -> Int? {
-    streams[id].map { min($0.sendWindow, sendWindow) }
-  }
-
-  private mutating func spend(_ id: UInt32, _ bytes: Int) {
-    sendWindow -= bytes
-    streams[id]?.sendWindow -= bytes
-  }
-
-  private mutating func writeData(_ id: UInt32, _ bytes: ArraySlice<UInt8>, ends: Bool) {
-    spend(id, bytes.count)
-    output.writeFrameHead(
-      length: bytes.count, type: HTTP2.FrameType.data, flags: ends ? HTTP2.Flag.endStream : 0,
-      stream: id)
     output.writeBytes(bytes)
+    output.writeRepeatingByte(0, count: padding)
   }
 
   /// Sends what the windows let through of a response's body; the rest waits for them.
   private mutating func flush(_ id: UInt32) {
-    guard let stream = streams[id], stream.isAnswered else { return }
-    let room = max(0, min(stream.sendWindow, sendWindow))
-    let part = stream.waiting.prefix(room)
-    let isLast = part.count == stream.waiting.count
-    if part.isEmpty, !isLast { return }
-    writeData(id, part, ends: isLast)
-    streams[id]?.waiting = stream.waiting.dropFirst(part.count)
-    if isLast { finish(id) }
+    while let stream = streams[id], let piece = stream.waiting.first {
+      let room = max(0, min(stream.sendWindow, sendWindow))
+      let padding = piece.bytes.count + piece.padding < room ? piece.padding : 0
+      let part = piece.bytes.prefix(room)
+      if part.isEmpty, !piece.bytes.isEmpty { return }
+      let isWhole = part.count == piece.bytes.count
+      let isLast = isWhole && stream.waiting.count == 1
+      let spent = part.count + (padding > 0 ? padding + 1 : 0)
+      sendWindow -= spent
+      streams[id]?.sendWindow -= spent
+      write(.data, id, isLast ? HTTP2.Flag.endStream : 0, part, padding: padding)
+      if isLast { return finish(id) }
+      if isWhole {
+        streams[id]?.waiting.removeFirst()
+      } else {
+        streams[id]?.waiting[0].bytes.removeFirst(part.count)
+      }
+    }
   }
 
   mutating func flushWaiting() {
@@ -113,20 +90,21 @@ extension APNsTransport {
   /// The response is out. If the request is not in yet, the client is told to keep the rest.
   private mutating func finish(_ id: UInt32) {
     guard let stream = streams.removeValue(forKey: id), !stream.ended else { return }
-    output.writeResetStream(id, code: HTTP2.ErrorCode.none)
+    output.writeResetStream(id, code: HTTP2.ErrorCode.none.rawValue)
     discard(id)
   }
 
   /// Ends a stream without an answer.
   package mutating func reset(_ id: UInt32, code: UInt32, times: Int = 1) {
-    guard !isDead, let stream = streams[id] else { return }
-    end(id, code: code, times: times, ended: stream.ended)
+    guard !isDead, let stream = streams.removeValue(forKey: id) else { return }
+    for _ in 0..<times { output.writeResetStream(id, code: code) }
+    if !stream.ended { discard(id) }
   }
 
   /// Says GOAWAY. Streams above `last` are forgotten; with `closes` the connection ends when those up
   /// to it are answered.
   package mutating func goAway(
-    last: UInt32, code: UInt32 = HTTP2.ErrorCode.none, reason: APNsReason? = nil, closes: Bool
+    last: UInt32, code: UInt32 = 0, reason: APNsReason? = nil, closes: Bool
   ) {
     guard !isDead else { return }
     let debug = reason.map { "{\"reason\":\"\($0.rawValue)\"}" } ?? ""
@@ -142,31 +120,4 @@ extension APNsTransport {
   }
 
   package var lastStreamOpened: UInt32 { lastStream }
-}
-
-/// HPACK (RFC 7541) of the few fields that APNs answers with. The dynamic table is not used.
-extension ByteBuffer {
-  fileprivate mutating func writeStatus(_ status: Int) {
-    switch status {
-    case 200: writeInteger(0x88 as UInt8)
-    case 400: writeInteger(0x8C as UInt8)
-    case 404: writeInteger(0x8D as UInt8)
-    case 500: writeInteger(0x8E as UInt8)
-    default:
-      writeInteger(0x08 as UInt8)  // Literal, named as entry 8 of the static table.
-      writeText(String(status))
-    }
-  }
-
-  fileprivate mutating func writeField(_ name: String, _ value: String) {
-    writeInteger(0x00 as UInt8)  // Literal without indexing, with a name of its own.
-    writeText(name)
-    writeText(value)
-  }
-
-  /// A plain string of fewer than 127 bytes.
-  private mutating func writeText(_ text: String) {
-    writeInteger(UInt8(text.utf8.count))
-    writeString(text)
-  }
 }

@@ -4,35 +4,33 @@ internal import NIOHPACK
 extension APNsTransport {
   mutating func receiveHeaders(
     _ head: HTTP2.FrameHead, _ payload: inout ByteBuffer, _ events: inout [Event]
-  ) {
-    guard head.stream != 0, !head.stream.isMultiple(of: 2) else {
-      return fail(HTTP2.ErrorCode.protocol)
-    }
-    guard removePadding(head, &payload) else { return fail(HTTP2.ErrorCode.protocol) }
+  ) throws(Failure) {
+    guard head.stream != 0, !head.stream.isMultiple(of: 2) else { throw Failure(.protocol) }
+    try removePadding(head, &payload)
     if head.has(HTTP2.Flag.priority) {
       guard let depends: UInt32 = payload.readInteger(), payload.readInteger(as: UInt8.self) != nil,
         depends & 0x7FFF_FFFF != head.stream
-      else { return fail(HTTP2.ErrorCode.protocol) }
+      else { throw Failure(.protocol) }
       violations.append(.priorityFrame)
     }
     block = OpenBlock(
       stream: head.stream, endsStream: head.has(HTTP2.Flag.endStream), bytes: payload)
-    if head.has(HTTP2.Flag.endHeaders) { endBlock(&events) }
+    if head.has(HTTP2.Flag.endHeaders) { try endBlock(&events) }
   }
 
   mutating func receiveContinuation(
     _ head: HTTP2.FrameHead, _ payload: inout ByteBuffer, _ events: inout [Event]
-  ) {
-    guard block != nil else { return fail(HTTP2.ErrorCode.protocol) }
+  ) throws(Failure) {
+    guard block != nil else { throw Failure(.protocol) }
     block?.bytes.writeBuffer(&payload)
     // Compressed it may not be longer than it may be plain.
     guard (block?.bytes.readableBytes ?? 0) <= 2 * options.headerListMax else {
-      return fail(HTTP2.ErrorCode.enhanceYourCalm, .headerListTooLarge)
+      throw Failure(.enhanceYourCalm, .headerListTooLarge)
     }
-    if head.has(HTTP2.Flag.endHeaders) { endBlock(&events) }
+    if head.has(HTTP2.Flag.endHeaders) { try endBlock(&events) }
   }
 
-  private mutating func endBlock(_ events: inout [Event]) {
+  private mutating func endBlock(_ events: inout [Event]) throws(Failure) {
     guard var block else { return }
     self.block = nil
     // Decoded whatever becomes of the stream: the table must follow.
@@ -40,30 +38,29 @@ extension APNsTransport {
     do {
       headers = try decoder.decodeHeaders(from: &block.bytes)
     } catch is NIOHPACKErrors.MaxHeaderListSizeViolation {
-      return fail(HTTP2.ErrorCode.enhanceYourCalm, .headerListTooLarge)
+      throw Failure(.enhanceYourCalm, .headerListTooLarge)
     } catch {
-      return fail(HTTP2.ErrorCode.compression)
+      throw Failure(.compression)
     }
     if block.stream > lastStream {
-      open(block, headers, &events)
+      try open(block, headers, &events)
     } else {
-      trailers(block, &events)
+      try trailers(block, &events)
     }
   }
 
   private mutating func open(
     _ block: OpenBlock, _ headers: HPACKHeaders, _ events: inout [Event]
-  ) {
+  ) throws(Failure) {
     lastStream = block.stream
     counts.streams += 1
     guard streams.count < limit else {
-      violations.append(.tooManyStreams)
-      if options.earlyStreams, !confirmsOnce {
-        return end(block.stream, code: HTTP2.ErrorCode.refusedStream, ended: block.endsStream)
+      guard options.earlyStreams, !confirmsOnce else {
+        throw Failure(
+          .protocol, .tooManyStreams, debug: "Maximum active streams violated for this endpoint.")
       }
-      return fail(
-        HTTP2.ErrorCode.protocol, nil,
-        debug: "Maximum active streams violated for this endpoint.")
+      violations.append(.tooManyStreams)
+      return end(block.stream, .refusedStream, ended: block.endsStream)
     }
     if let last = goAwayLast, block.stream > last {
       counts.streamsBehindGoAway += 1
@@ -74,13 +71,11 @@ extension APNsTransport {
     stream.ended = block.endsStream
     stream.fields.reserveCapacity(12)
     for (name, value, indexing) in headers {
-      var isIndexed = false
-      if case .indexable = indexing { isIndexed = true }
-      stream.fields.append(.init(name, value, indexed: isIndexed))
+      stream.fields.append(.init(name, value, indexed: indexing == .indexable))
     }
     guard APNsTransport.isWellFormed(stream.fields) else {
       violations.append(.malformedRequest)
-      return end(block.stream, code: HTTP2.ErrorCode.protocol, ended: block.endsStream)
+      return end(block.stream, .protocol, ended: block.endsStream)
     }
     streams[block.stream] = stream
     counts.streamsInFlightMax = max(counts.streamsInFlightMax, streams.count)
@@ -88,40 +83,34 @@ extension APNsTransport {
   }
 
   /// A second header block on a stream ends it; its fields mean nothing to APNs.
-  private mutating func trailers(_ block: OpenBlock, _ events: inout [Event]) {
+  private mutating func trailers(
+    _ block: OpenBlock, _ events: inout [Event]
+  ) throws(Failure) {
     if discarding.contains(block.stream) {
       if block.endsStream { discarding.remove(block.stream) }
       return
     }
-    guard let stream = streams[block.stream], !stream.ended else {
-      return fail(HTTP2.ErrorCode.streamClosed)
-    }
-    guard block.endsStream else { return fail(HTTP2.ErrorCode.protocol) }
+    guard let stream = streams[block.stream], !stream.ended else { throw Failure(.streamClosed) }
+    guard block.endsStream else { throw Failure(.protocol) }
     streams[block.stream]?.ended = true
     handOut(block.stream, &events)
   }
 
   mutating func receiveData(
     _ head: HTTP2.FrameHead, _ payload: inout ByteBuffer, _ events: inout [Event]
-  ) {
-    guard head.stream != 0, head.stream <= lastStream else {
-      return fail(HTTP2.ErrorCode.protocol)
-    }
+  ) throws(Failure) {
+    guard head.stream != 0, head.stream <= lastStream else { throw Failure(.protocol) }
     // Padding counts too.
-    guard head.length <= receiveWindow else {
-      return fail(HTTP2.ErrorCode.flowControl, .windowOverrun)
-    }
+    guard head.length <= receiveWindow else { throw Failure(.flowControl, .windowOverrun) }
     receiveWindow -= head.length
     refillWindow(head.length)
-    guard removePadding(head, &payload) else { return fail(HTTP2.ErrorCode.protocol) }
+    try removePadding(head, &payload)
     if discarding.contains(head.stream) {
       if head.has(HTTP2.Flag.endStream) { discarding.remove(head.stream) }
       return
     }
-    guard streams[head.stream]?.ended == false else { return fail(HTTP2.ErrorCode.streamClosed) }
-    guard takeBody(head, payload) else {
-      return fail(HTTP2.ErrorCode.flowControl, .windowOverrun)
-    }
+    guard streams[head.stream]?.ended == false else { throw Failure(.streamClosed) }
+    try takeBody(head, payload)
     if head.has(HTTP2.Flag.endStream) {
       streams[head.stream]?.ended = true
       handOut(head.stream, &events)
@@ -131,16 +120,17 @@ extension APNsTransport {
     }
   }
 
-  private mutating func takeBody(_ head: HTTP2.FrameHead, _ payload: ByteBuffer) -> Bool {
+  private mutating func takeBody(
+    _ head: HTTP2.FrameHead, _ payload: ByteBuffer
+  ) throws(Failure) {
     guard let window = streams[head.stream]?.receiveWindow, head.length <= window else {
-      return false
+      throw Failure(.flowControl, .windowOverrun)
     }
     // No more is kept than tells a push that is too large from one that is not.
     let kept = APNsPushType.voip.payloadBytesMax + 1 - (streams[head.stream]?.body.count ?? 0)
     streams[head.stream]?.receiveWindow -= head.length
     streams[head.stream]?.bodyLength += payload.readableBytes
     streams[head.stream]?.body.append(contentsOf: payload.readableBytesView.prefix(max(0, kept)))
-    return true
   }
 
   private mutating func handOut(_ id: UInt32, _ events: inout [Event]) {
@@ -149,7 +139,7 @@ extension APNsTransport {
       Int(text) != stream.bodyLength
     {
       violations.append(.malformedRequest)
-      return end(id, code: HTTP2.ErrorCode.protocol, ended: true)
+      return end(id, .protocol, ended: true)
     }
     streams[id]?.isHandedOut = true
     streams[id]?.fields = []
@@ -160,76 +150,58 @@ extension APNsTransport {
         APNsRequest(fields: stream.fields, body: stream.body, bodyLength: stream.bodyLength)))
   }
 
-  mutating func receiveReset(_ head: HTTP2.FrameHead, _ events: inout [Event]) {
-    guard head.length == 4 else { return fail(HTTP2.ErrorCode.frameSize) }
-    guard head.stream != 0, head.stream <= lastStream else {
-      return fail(HTTP2.ErrorCode.protocol)
-    }
+  mutating func receiveReset(
+    _ head: HTTP2.FrameHead, _ events: inout [Event]
+  ) throws(Failure) {
+    guard head.length == 4 else { throw Failure(.frameSize) }
+    guard head.stream != 0, head.stream <= lastStream else { throw Failure(.protocol) }
     discarding.remove(head.stream)
     guard let stream = streams.removeValue(forKey: head.stream) else { return }
     counts.abandoned += 1
     if stream.isHandedOut { events.append(.abandoned(head.stream)) }
   }
 
-  mutating func receivePriority(_ head: HTTP2.FrameHead) {
-    guard head.length == 5, head.stream != 0 else { return fail(HTTP2.ErrorCode.frameSize) }
+  mutating func receivePriority(_ head: HTTP2.FrameHead) throws(Failure) {
+    guard head.length == 5, head.stream != 0 else { throw Failure(.frameSize) }
     violations.append(.priorityFrame)
   }
 
   /// Ends a stream with RST_STREAM.
-  mutating func end(_ id: UInt32, code: UInt32, times: Int = 1, ended: Bool) {
-    for _ in 0..<times { output.writeResetStream(id, code: code) }
+  mutating func end(_ id: UInt32, _ code: HTTP2.ErrorCode, ended: Bool) {
+    output.writeResetStream(id, code: code.rawValue)
     streams[id] = nil
     if !ended { discard(id) }
   }
 
   mutating func discard(_ id: UInt32) {
-    guard discarding.count < Self.discardingMax else {
-      return fail(HTTP2.ErrorCode.enhanceYourCalm)
-    }
+    guard discarding.count < Self.discardingMax else { return fail(Failure(.enhanceYourCalm)) }
     discarding.insert(id)
   }
 
-  private func removePadding(_ head: HTTP2.FrameHead, _ payload: inout ByteBuffer) -> Bool {
-    guard head.has(HTTP2.Flag.padded) else { return true }
+  private func removePadding(
+    _ head: HTTP2.FrameHead, _ payload: inout ByteBuffer
+  ) throws(Failure) {
+    guard head.has(HTTP2.Flag.padded) else { return }
     guard let length: UInt8 = payload.readInteger(), Int(length) <= payload.readableBytes else {
-      return false
+      throw Failure(.protocol)
     }
     payload.moveWriterIndex(to: payload.writerIndex - Int(length))
-    return true
   }
 
-  /// RFC 9113 8.2 and 8.3: names in lower case, the three pseudo-header fields once each and first,
+  /// RFC 9113 8.2 and 8.3: names in lower case, the pseudo-header fields once each and first,
   /// nothing of HTTP/1.1's connections.
-  package static func isWellFormed(_ fields: [APNsRequest.Field]) -> Bool {
-    var method = 0
-    var scheme = 0
-    var path = 0
-    var authority = 0
-    var isPastPseudo = false
-    for field in fields {
-      if field.name.utf8.first == UInt8(ascii: ":") {
-        if isPastPseudo { return false }
-        switch field.name {
-        case ":method": method += 1
-        case ":scheme":
-          scheme += 1
-          guard field.value == "https" else { return false }
-        case ":path": path += 1
-        case ":authority": authority += 1
-        default: return false
-        }
-        continue
-      }
-      isPastPseudo = true
-      if field.name.utf8.contains(where: { 0x41...0x5A ~= $0 }) { return false }
+  private static func isWellFormed(_ fields: [APNsRequest.Field]) -> Bool {
+    let pseudo = fields.prefix { $0.name.hasPrefix(":") }
+    let names = pseudo.map(\.name).sorted()
+    guard names.drop(while: { $0 == ":authority" }) == [":method", ":path", ":scheme"],
+      names.count <= 4, pseudo.contains(where: { $0.name == ":scheme" && $0.value == "https" })
+    else { return false }
+    return fields.dropFirst(pseudo.count).allSatisfy { field in
       switch field.name {
-      case "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade":
-        return false
-      case "te": guard field.value == "trailers" else { return false }
-      default: break
+      case "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade": false
+      case "te": field.value == "trailers"
+      default: !field.name.utf8.contains { 0x41...0x5A ~= $0 || $0 == UInt8(ascii: ":") }
       }
     }
-    return method == 1 && scheme == 1 && path == 1 && authority <= 1
   }
 }

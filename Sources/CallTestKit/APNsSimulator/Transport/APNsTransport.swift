@@ -7,8 +7,6 @@ internal import NIOHPACK
 /// As strict as RFC 9113 allows, and stricter where Apple is: see `limit`.
 package struct APNsTransport {
   package struct Options: Sendable {
-    /// The limit of streams once a push was accepted.
-    package var streamsMax = 1000
     /// Bytes that may be under way on the connection; refilled as they come.
     package var connectionWindow = 1 << 20
     package var headerListMax = 8000
@@ -44,9 +42,29 @@ package struct APNsTransport {
     var ended = false
     /// It was handed out as a request.
     var isHandedOut = false
-    /// Of a response: what flow control holds back.
-    var waiting: ArraySlice<UInt8> = []
+    /// What is still to be sent of a response's body, one DATA frame each if the windows allow.
+    var waiting: [Piece] = []
     var isAnswered = false
+  }
+
+  struct Piece {
+    var bytes: ArraySlice<UInt8>
+    var padding = 0
+  }
+
+  /// An error that ends the connection (R8).
+  struct Failure: Error {
+    var code: HTTP2.ErrorCode
+    var violation: APNsViolation?
+    var debug: String
+
+    init(
+      _ code: HTTP2.ErrorCode, _ violation: APNsViolation? = .protocolError, debug: String = ""
+    ) {
+      self.code = code
+      self.violation = violation
+      self.debug = debug
+    }
   }
 
   /// A header block that is not complete yet.
@@ -67,8 +85,8 @@ package struct APNsTransport {
   var hasPreface = false
   var hasSettings = false
   var decoder: HPACKDecoder
-  /// Our header blocks use no dynamic table. If the client limits it we must say so once.
-  var announcesTable = false
+  /// Without fields that enter the dynamic table, which the client may limit.
+  var encoder = HPACKEncoder(allocator: ByteBufferAllocator(), useHuffmanEncoding: false)
   var block: OpenBlock?
 
   var streams: [UInt32: Stream] = [:]
@@ -123,8 +141,7 @@ package struct APNsTransport {
   /// The first SETTINGS: one stream, for a start.
   package mutating func start() {
     output.writeSettings([
-      (HTTP2.Setting.maxConcurrentStreams, 1),
-      (HTTP2.Setting.maxHeaderListSize, UInt32(options.headerListMax)),
+      (.maxConcurrentStreams, 1), (.maxHeaderListSize, UInt32(options.headerListMax)),
     ])
     limitsSent.append(1)
     let more = options.connectionWindow - HTTP2.defaultWindow
@@ -136,20 +153,25 @@ package struct APNsTransport {
 
   /// Takes what is complete of the bytes and leaves the rest.
   package mutating func receive(_ input: inout ByteBuffer, into events: inout [Event]) {
-    while !isDead {
-      if !hasPreface {
-        guard readPreface(&input) else { return }
-        continue
-      }
-      guard let head = HTTP2.peekHead(input) else { return }
-      guard head.length <= HTTP2.frameBytesMax else {
-        return fail(HTTP2.ErrorCode.frameSize)
-      }
-      guard input.readableBytes >= 9 + head.length else { return }
-      input.moveReaderIndex(forwardBy: 9)
-      guard var payload = input.readSlice(length: head.length) else { return }
-      receive(head, &payload, &events)
+    do throws(Failure) {
+      while !isDead, try receiveNext(&input, &events) {}
+    } catch {
+      fail(error)
     }
+  }
+
+  /// - Returns: false if the bytes do not suffice.
+  private mutating func receiveNext(
+    _ input: inout ByteBuffer, _ events: inout [Event]
+  ) throws(Failure) -> Bool {
+    guard hasPreface else { return readPreface(&input) }
+    guard let head = HTTP2.peekHead(input) else { return false }
+    guard head.length <= HTTP2.frameBytesMax else { throw Failure(.frameSize) }
+    guard input.readableBytes >= 9 + head.length else { return false }
+    input.moveReaderIndex(forwardBy: 9)
+    guard var payload = input.readSlice(length: head.length) else { return false }
+    try receive(head, &payload, &events)
+    return true
   }
 
   private mutating func readPreface(_ input: inout ByteBuffer) -> Bool {
@@ -167,40 +189,34 @@ package struct APNsTransport {
 
   private mutating func receive(
     _ head: HTTP2.FrameHead, _ payload: inout ByteBuffer, _ events: inout [Event]
-  ) {
+  ) throws(Failure) {
     if !hasSettings {
-      guard head.type == HTTP2.FrameType.settings, !head.has(HTTP2.Flag.ack) else {
-        return fail(HTTP2.ErrorCode.protocol)
-      }
+      guard head.type == .settings, !head.has(HTTP2.Flag.ack) else { throw Failure(.protocol) }
       hasSettings = true
     }
     // Between HEADERS and its last CONTINUATION nothing else may come.
-    if let block, head.type != HTTP2.FrameType.continuation || head.stream != block.stream {
-      return fail(HTTP2.ErrorCode.protocol)
+    if let block, head.type != .continuation || head.stream != block.stream {
+      throw Failure(.protocol)
     }
     switch head.type {
-    case HTTP2.FrameType.data: receiveData(head, &payload, &events)
-    case HTTP2.FrameType.headers: receiveHeaders(head, &payload, &events)
-    case HTTP2.FrameType.continuation: receiveContinuation(head, &payload, &events)
-    case HTTP2.FrameType.priority: receivePriority(head)
-    case HTTP2.FrameType.resetStream: receiveReset(head, &events)
-    case HTTP2.FrameType.settings: receiveSettings(head, &payload)
-    case HTTP2.FrameType.pushPromise:
-      violations.append(.pushPromise)
-      fail(HTTP2.ErrorCode.protocol, nil)
-    case HTTP2.FrameType.ping: receivePing(head, &payload)
-    case HTTP2.FrameType.goAway: receiveGoAway(head)
-    case HTTP2.FrameType.windowUpdate: receiveWindowUpdate(head, &payload)
-    default: break  // Unknown frames are to be ignored.
+    case .data: try receiveData(head, &payload, &events)
+    case .headers: try receiveHeaders(head, &payload, &events)
+    case .continuation: try receiveContinuation(head, &payload, &events)
+    case .priority: try receivePriority(head)
+    case .resetStream: try receiveReset(head, &events)
+    case .settings: try receiveSettings(head, &payload)
+    case .pushPromise: throw Failure(.protocol, .pushPromise)
+    case .ping: try receivePing(head, &payload)
+    case .goAway: try receiveGoAway(head)
+    case .windowUpdate: try receiveWindowUpdate(head, &payload)
+    case nil: break
     }
   }
 
-  /// Says GOAWAY and stops (R8).
-  mutating func fail(
-    _ code: UInt32, _ violation: APNsViolation? = .protocolError, debug: String = ""
-  ) {
-    if let violation { violations.append(violation) }
-    output.writeGoAway(last: lastStream, code: code, debug: debug)
+  /// Sends GOAWAY and stops.
+  mutating func fail(_ failure: Failure) {
+    if let violation = failure.violation { violations.append(violation) }
+    output.writeGoAway(last: lastStream, code: failure.code.rawValue, debug: failure.debug)
     isDead = true
   }
 
