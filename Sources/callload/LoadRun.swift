@@ -156,7 +156,6 @@ package struct LoadRun: Sendable {
     options.unregistered = plan.command.unregistered.value
     options.seed = plan.settings.seed
     options.keepsRings = plan.hostile != nil
-    options.sharesClock = servers.local != nil
     options.sleep = plan.sleep
     if plan.chaos != nil, let local = servers.local {
       options.isDisturbed = true

@@ -12,7 +12,7 @@ package struct WebSocketHandshake: Sendable {
     self.subprotocol = subprotocol
   }
 
-  func request(_ edge: EdgeAddress) -> String {
+  package func request(_ edge: EdgeAddress) -> String {
     """
     GET \(edge.path) HTTP/1.1\r
     Host: \(edge.authority)\r

@@ -3,46 +3,71 @@ import CallCore
 
 /// What each kind of fault does.
 extension ChaosDirector {
-  /// Kills or freezes a node.
-  func disturb(_ node: NodeMember, _ entry: ChaosPlan.Entry) async {
-    let process = node.process
-    let fault = await makeFault(entry.kind, process)
-    switch entry.kind {
-    case .killCoordinator, .killEdge, .killPush:
-      await play(
-        fault, begin: { process.kill() }, lengthSeconds: entry.lengthSeconds,
-        lift: { await startAgain(process) { await node.isReady() } })
-    default:
-      await play(
-        fault, begin: { process.freeze() }, lengthSeconds: entry.lengthSeconds,
-        lift: { process.wake() })
-    }
-    await untilReady { await node.isReady() }
+  /// A process, the ways to NATS that lead from or to it, and whether it is up.
+  struct Victim {
+    let process: SupervisedProcess
+    let relays: [TCPRelay]
+    let isReady: @Sendable () async -> Bool
   }
 
-  func startAgain(_ process: SupervisedProcess, isReady: () async -> Bool) async {
-    do {
-      try await process.startAgain()
-      await untilReady(isReady)
-    } catch {
-      say("\(process.name) does not start again: \(error)")
+  func disturbOne(
+    of nodes: [NodeMember], _ entry: ChaosPlan.Entry, _ random: inout SplitMix64
+  ) async {
+    let isSilent = Bool.random(using: &random)
+    await withVictim(among: nodes, &random) { node in
+      let fault = await makeFault(entry.kind, node.process)
+      await disturb([Victim(node)], fault, entry, isSilent: isSilent)
     }
   }
 
-  /// Closes all of a node's ways to NATS. A silent cut ends by itself or with a reset.
-  func cutOff(_ node: NodeMember, _ entry: ChaosPlan.Entry, isSilent: Bool) async {
-    let fault = await makeFault(.partition, node.process)
-    func set(_ mode: TCPRelay.Mode) async {
-      for relay in node.relays { await relay.set(mode, by: fault.id) }
+  /// Kills processes, freezes them, or cuts their ways to NATS, and undoes it when the fault is over.
+  func disturb(
+    _ victims: [Victim], _ fault: Fault, _ entry: ChaosPlan.Entry, isSilent: Bool = false
+  ) async {
+    func cut(_ mode: TCPRelay.Mode) async {
+      for relay in victims.flatMap(\.relays) { await relay.set(mode, by: fault.id) }
     }
-    await play(
-      fault, begin: { await set(isSilent ? .silent : .refusing) },
-      lengthSeconds: entry.lengthSeconds,
-      lift: {
-        if isSilent, fault.id % 2 == 0 { await set(.refusing) }
-        await set(.open)
-        await untilReady { await node.isReady() }
-      })
+    func untilAllAreReady() async {
+      for victim in victims { await untilReady(victim.isReady) }
+    }
+    func begin() async {
+      switch fault.kind.means {
+      case .kill: for victim in victims { victim.process.kill() }
+      case .freeze: for victim in victims { victim.process.freeze() }
+      case .cut: await cut(isSilent ? .silent : .refusing)
+      case nil: break
+      }
+    }
+    func lift() async {
+      switch fault.kind.means {
+      case .kill: await startAgain(victims)
+      case .freeze: for victim in victims { victim.process.wake() }
+      case .cut:
+        // A silent cut ends by itself or with a reset.
+        if isSilent, fault.id % 2 == 0 { await cut(.refusing) }
+        await cut(.open)
+        if fault.kind == .partition { await untilAllAreReady() }
+      case nil: break
+      }
+    }
+    await play(fault, begin: begin, lengthSeconds: entry.lengthSeconds, lift: lift)
+    await untilAllAreReady()
+  }
+
+  /// Starts all at once: of three nats-servers a majority is needed for any to be ready.
+  private func startAgain(_ victims: [Victim]) async {
+    await withTaskGroup(of: Void.self) { group in
+      for victim in victims {
+        group.addTask {
+          do {
+            try await victim.process.startAgain()
+            await untilReady(victim.isReady)
+          } catch {
+            say("\(victim.process.name) does not start again: \(error)")
+          }
+        }
+      }
+    }
   }
 
   /// Coordinators first, as docs/operations.md has it; each is back before the next one goes.
@@ -53,15 +78,13 @@ extension ChaosDirector {
       guard await claim({ await referee.take(node.name, among: likes) }) != nil else { continue }
       let fault = await makeFault(.rollingRestart, node.process)
       await play(
-        fault,
-        begin: {},
-        lengthSeconds: 0,
+        fault, begin: {}, lengthSeconds: 0,
         lift: {
           if await !node.process.terminate(patience: .seconds(40)) {
             say("\(node.name) did not end by itself with status 0")
             await engine.tell(.incident("\(node.name) did not end in good order"))
           }
-          await startAgain(node.process) { await node.isReady() }
+          await startAgain([Victim(node)])
           await untilServing(node)
           try? await Task.sleep(for: .seconds(entry.lengthSeconds))
         })
@@ -73,9 +96,7 @@ extension ChaosDirector {
     guard let questions = cluster.questions else { return }
     let fault = await makeFault(.drain, node.process)
     await play(
-      fault,
-      begin: {},
-      lengthSeconds: 0,
+      fault, begin: {}, lengthSeconds: 0,
       lift: {
         if await !questions.drain(node.name) {
           await engine.tell(.incident("callctl drain \(node.name) failed"))
@@ -93,5 +114,11 @@ extension ChaosDirector {
   private func untilServing(_ node: NodeMember) async {
     guard node.process.role == .coordinator else { return }
     await untilReady { await node.servedShards() ?? 0 > 0 }
+  }
+}
+
+extension ChaosDirector.Victim {
+  init(_ node: NodeMember) {
+    self.init(process: node.process, relays: node.relays, isReady: node.isReady)
   }
 }

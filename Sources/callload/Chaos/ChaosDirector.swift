@@ -10,17 +10,6 @@ package struct ChaosDirector: Sendable {
   let say: @Sendable (String) -> Void
   let referee = Referee()
 
-  package init(
-    plan: ChaosPlan, cluster: LocalCluster, engine: LoadEngine, seed: UInt64,
-    say: @escaping @Sendable (String) -> Void
-  ) {
-    self.plan = plan
-    self.cluster = cluster
-    self.engine = engine
-    self.seed = seed
-    self.say = say
-  }
-
   /// When the last fault may begin, of a load that long: all must settle before its end.
   package static func lastFaultSeconds(_ plan: ChaosPlan, duration: Double) -> Double {
     let longest = plan.entries.map(\.lengthSeconds).max() ?? 0
@@ -66,18 +55,15 @@ package struct ChaosDirector: Sendable {
   ) async {
     switch entry.kind {
     case .killCoordinator, .freezeCoordinator:
-      await withVictim(among: cluster.coordinators, &random) { await disturb($0, entry) }
-    case .killEdge, .freezeEdge:
-      await withVictim(among: cluster.edges, &random) { await disturb($0, entry) }
-    case .killPush:
-      await withVictim(among: cluster.pushGateways, &random) { await disturb($0, entry) }
+      await disturbOne(of: cluster.coordinators, entry, &random)
+    case .killEdge, .freezeEdge: await disturbOne(of: cluster.edges, entry, &random)
+    case .killPush: await disturbOne(of: cluster.pushGateways, entry, &random)
+    case .partition:
+      let isOfEdge = Bool.random(using: &random)
+      await disturbOne(of: isOfEdge ? cluster.edges : cluster.coordinators, entry, &random)
     case .killNATS, .freezeNATS, .cutNATS, .killAllNATS, .freezeAllNATS, .cutAllNATS:
       await inTurn(entry, until: end) { await disturbNATS(entry, &random) }
     case .freezeAllEdges: await freezeAllEdges(entry)
-    case .partition:
-      let nodes = Bool.random(using: &random) ? cluster.edges : cluster.coordinators
-      let isSilent = Bool.random(using: &random)
-      await withVictim(among: nodes, &random) { await cutOff($0, entry, isSilent: isSilent) }
     case .rollingRestart: await restartAll(entry)
     case .drain:
       await withVictim(among: cluster.coordinators + cluster.edges, &random) {
@@ -90,7 +76,7 @@ package struct ChaosDirector: Sendable {
 
   /// Runs `body` on a node that nobody else disturbs, while another of the same kind is well. Waits a
   /// while for one.
-  private func withVictim(
+  func withVictim(
     among nodes: [NodeMember], _ random: inout SplitMix64, _ body: (NodeMember) async -> Void
   ) async {
     let draw = random.next()
@@ -124,23 +110,21 @@ package struct ChaosDirector: Sendable {
     case .nats: shards = Array(0..<cluster.shards)
     case .coordinator:
       // Where nobody says (NATS is down, the machine is busy) any shard may be concerned.
-      shards =
-        await cluster.questions?.shards(of: process.name) ?? Array(0..<cluster.shards)
+      shards = await cluster.questions?.shards(of: process.name) ?? Array(0..<cluster.shards)
     case .edge, .push: break
     }
     return Fault(
       id: await referee.nextFault(), kind: kind, node: node ?? process.name, role: process.role,
       edges: edges.map(Array.init)
-        ?? cluster.edges.indices.filter {
-          cluster.edges[$0].process === process
-        }, shards: shards)
+        ?? cluster.edges.indices.filter { cluster.edges[$0].process === process }, shards: shards)
   }
 
   /// One fault from its begin to where its node is well again.
   func play(
     _ fault: Fault, begin: () async -> Void, lengthSeconds: Double, lift: () async -> Void
   ) async {
-    say("\(fault.kind.rawValue): \(fault.node)\(Self.shardsText(fault))")
+    let shards = fault.shards.isEmpty ? "" : ", \(fault.shards.count) shards"
+    say("\(fault.kind.rawValue): \(fault.node)\(shards)")
     await engine.tell(.begins(fault))
     await begin()
     await engine.tell(.happened(fault))
@@ -188,10 +172,6 @@ package struct ChaosDirector: Sendable {
       if !unserved.isEmpty { await engine.tell(.widened(fault, by: unserved.sorted())) }
       try? await Task.sleep(until: min(end, .now + Self.statusInterval))
     } while ContinuousClock.now < end && !Task.isCancelled
-  }
-
-  private static func shardsText(_ fault: Fault) -> String {
-    fault.shards.isEmpty ? "" : ", \(fault.shards.count) shards"
   }
 
   /// Waits until a node is up again, so that another of its kind may be disturbed.

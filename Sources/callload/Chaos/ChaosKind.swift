@@ -27,67 +27,65 @@ package enum ChaosKind: String, CaseIterable, Sendable, Hashable {
     package var shortestSeconds: Double?
   }
 
-  /// What happens, and the defaults.
+  /// What happens, and the defaults. Outages of NATS last 1 s to 15 s.
   package var facts: Facts {
-    switch self {
-    case .killCoordinator:
+    func facts(
+      _ summary: String, every interval: Double, length: Double, atLeast shortest: Double? = nil
+    ) -> Facts {
       Facts(
-        summary: "SIGKILL to a coordinator; LENGTH later it starts again", intervalSeconds: 10,
-        lengthSeconds: 1)
+        summary: summary, intervalSeconds: interval, lengthSeconds: length,
+        shortestSeconds: shortest)
+    }
+    func outage(_ summary: String, every interval: Double) -> Facts {
+      facts(summary, every: interval, length: 15, atLeast: 1)
+    }
+    return switch self {
+    case .killCoordinator:
+      facts("SIGKILL to a coordinator; LENGTH later it starts again", every: 10, length: 1)
     case .freezeCoordinator:
       // The default lease is 3 s.
-      Facts(
-        summary: "SIGSTOP to a coordinator, SIGCONT after LENGTH, past its lease",
-        intervalSeconds: 15, lengthSeconds: 4.5)
-    case .killEdge:
-      Facts(
-        summary: "SIGKILL to an edge; LENGTH later it starts again", intervalSeconds: 10,
-        lengthSeconds: 1)
-    case .freezeEdge:
-      Facts(
-        summary: "SIGSTOP to an edge, SIGCONT after LENGTH", intervalSeconds: 15,
-        lengthSeconds: 4.5)
+      facts(
+        "SIGSTOP to a coordinator, SIGCONT after LENGTH, past its lease", every: 15, length: 4.5)
+    case .killEdge: facts("SIGKILL to an edge; LENGTH later it starts again", every: 10, length: 1)
+    case .freezeEdge: facts("SIGSTOP to an edge, SIGCONT after LENGTH", every: 15, length: 4.5)
     case .killNATS:
-      Facts(
-        summary: "SIGKILL to a nats-server, of three sometimes the leader; LENGTH later it starts",
-        intervalSeconds: 15, lengthSeconds: 1)
-    case .freezeNATS:
-      outage("SIGSTOP to a nats-server, SIGCONT after LENGTH", every: 40)
+      facts(
+        "SIGKILL to a nats-server, of three sometimes the leader; LENGTH later it starts",
+        every: 15, length: 1)
+    case .freezeNATS: outage("SIGSTOP to a nats-server, SIGCONT after LENGTH", every: 40)
     case .cutNATS:
       outage("no node reaches a nats-server for LENGTH, in silence or with a reset", every: 40)
-    case .killAllNATS:
-      outage("SIGKILL to all nats-servers; LENGTH later they start", every: 60)
-    case .freezeAllNATS:
-      outage("SIGSTOP to all nats-servers, SIGCONT after LENGTH", every: 60)
+    case .killAllNATS: outage("SIGKILL to all nats-servers; LENGTH later they start", every: 60)
+    case .freezeAllNATS: outage("SIGSTOP to all nats-servers, SIGCONT after LENGTH", every: 60)
     case .cutAllNATS:
       outage("no node reaches any nats-server for LENGTH, in silence or with a reset", every: 60)
-    case .freezeAllEdges:
-      Facts(
-        summary: "SIGSTOP to all edges, SIGCONT after LENGTH", intervalSeconds: 60,
-        lengthSeconds: 5)
+    case .freezeAllEdges: facts("SIGSTOP to all edges, SIGCONT after LENGTH", every: 60, length: 5)
     case .killPush:
-      Facts(
-        summary: "SIGKILL to a push gateway (with --sleeping); LENGTH later it starts again",
-        intervalSeconds: 10, lengthSeconds: 1)
+      facts(
+        "SIGKILL to a push gateway (with --sleeping); LENGTH later it starts again", every: 10,
+        length: 1)
     case .partition:
-      Facts(
-        summary: "a node is cut off from NATS for LENGTH, in silence or with a reset",
-        intervalSeconds: 15, lengthSeconds: 4.5)
+      facts(
+        "a node is cut off from NATS for LENGTH, in silence or with a reset", every: 15,
+        length: 4.5)
     case .rollingRestart:
-      Facts(
-        summary: "all nodes one after the other: SIGTERM, wait, start; LENGTH between two",
-        intervalSeconds: 20, lengthSeconds: 0.5)
-    case .drain:
-      Facts(
-        summary: "callctl drain of a node, LENGTH later callctl resume", intervalSeconds: 20,
-        lengthSeconds: 1)
+      facts(
+        "all nodes one after the other: SIGTERM, wait, start; LENGTH between two", every: 20,
+        length: 0.5)
+    case .drain: facts("callctl drain of a node, LENGTH later callctl resume", every: 20, length: 1)
     }
   }
 
-  /// Outages of NATS last 1 s to 15 s.
-  private func outage(_ summary: String, every seconds: Double) -> Facts {
-    Facts(
-      summary: summary, intervalSeconds: seconds, lengthSeconds: 15, shortestSeconds: 1)
+  enum Means { case kill, freeze, cut }
+
+  /// What is done to processes and undone later; nil for a planned change.
+  var means: Means? {
+    switch self {
+    case .killCoordinator, .killEdge, .killNATS, .killAllNATS, .killPush: .kill
+    case .freezeCoordinator, .freezeEdge, .freezeNATS, .freezeAllNATS, .freezeAllEdges: .freeze
+    case .cutNATS, .cutAllNATS, .partition: .cut
+    case .rollingRestart, .drain: nil
+    }
   }
 
   /// A nats-server is away, or all are.
@@ -112,14 +110,11 @@ package enum ChaosKind: String, CaseIterable, Sendable, Hashable {
 
   /// What a coordinator said before may reach devices only after another has spoken.
   var delaysOldWords: Bool {
-    switch self {
-    case .freezeCoordinator, .partition, .freezeNATS, .freezeAllNATS, .cutNATS, .cutAllNATS: true
-    default: false
-    }
+    means == .cut || means == .freeze && self != .freezeEdge && self != .freezeAllEdges
   }
 
-  var needsRelays: Bool { self == .partition || self == .cutNATS || self == .cutAllNATS }
+  var needsRelays: Bool { means == .cut }
 
   /// A change that somebody announced: no call may feel more of it than a short pause.
-  package var isPlanned: Bool { self == .rollingRestart || self == .drain }
+  package var isPlanned: Bool { means == nil }
 }

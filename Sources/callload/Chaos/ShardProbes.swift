@@ -87,8 +87,6 @@ final class ShardProbes {
     return (0..<shardCount).map { found[$0] ?? "" }
   }
 
-  var sessionCount: Int { sessions.reduce(0) { $0 + $1.count } }
-
   func start() {
     guard !isRunning else { return }
     isRunning = true

@@ -44,6 +44,22 @@ package final class ChildProcess: Sendable {
     }
   }
 
+  /// Waits for its end; nil where it still runs after `patience`.
+  package func end(within patience: Duration) async -> ProcessEnd? {
+    let deadline = ContinuousClock.now + patience
+    while poll() == nil, ContinuousClock.now < deadline { await Pause.milliseconds(5) }
+    return poll()
+  }
+
+  /// Kills it, where it still runs, and waits for its end.
+  package func killed() async -> ProcessEnd {
+    send(SIGKILL)
+    while true {
+      if let end = poll() { return end }
+      await Pause.milliseconds(2)
+    }
+  }
+
   /// From now on its end is no accident.
   package func expectEnd() { mayEnd.store(true, ordering: .relaxed) }
   package var isExpectedToEnd: Bool { mayEnd.load(ordering: .relaxed) }

@@ -102,14 +102,9 @@ package struct ClusterQuestions: Sendable {
       name: "callctl", executable: callctlPath,
       arguments: words + ["--nats-url", natsURL, "--cluster", cluster], logPath: path)
     guard let child = try? await ChildLauncher.start(command) else { return nil }
-    let deadline = ContinuousClock.now + patience
-    while child.poll() == nil, ContinuousClock.now < deadline { await Pause.milliseconds(5) }
-    child.send(9)
-    while child.poll() == nil { await Pause.milliseconds(2) }
+    _ = await child.end(within: patience)
+    let end = await child.killed()
     defer { try? FileManager.default.removeItem(atPath: path) }
-    guard let end = child.poll(), let output = FileManager.default.contents(atPath: path) else {
-      return nil
-    }
-    return (end, output)
+    return FileManager.default.contents(atPath: path).map { (end, $0) }
   }
 }

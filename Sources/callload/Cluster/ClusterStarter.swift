@@ -1,3 +1,4 @@
+import CallTestKit
 import FoundationEssentials
 import NIOCore
 
@@ -8,11 +9,15 @@ struct ClusterStarter {
   let processes: ProcessSet
   let isWanted: @Sendable () -> Bool
 
+  private func freePorts(_ count: Int) throws -> [Int] {
+    try NATSServerProcess.freePorts(count).map(Int.init)
+  }
+
   // MARK: NATS
 
   func startNATS() async throws -> [NATSMember] {
     let count = options.natsServers
-    let ports = try FreePorts.find(3 * count)
+    let ports = try freePorts(3 * count)
     var members: [NATSMember] = []
     for number in 0..<count {
       let name = count == 1 ? "nats-server" : "nats-\(number + 1)"
@@ -73,19 +78,20 @@ struct ClusterStarter {
 
   // MARK: Nodes
 
-  func startCoordinators(_ nats: [NATSMember]) async throws -> [NodeMember] {
-    let ports = try FreePorts.find(max(options.coordinators, 1))
+  /// Starts the nodes of a role. What gateways send to is written in the folder by then.
+  func startNodes(
+    _ role: ProcessRole, _ count: Int, _ nats: [NATSMember]
+  ) async throws -> [NodeMember] {
+    let ports = try freePorts(2 * count)
     var members: [NodeMember] = []
-    for (index, port) in ports.enumerated() {
+    for index in 0..<count {
+      let port = role == .edge ? ports[count + index] : 0
       members.append(
         try await startNode(
-          .coordinator, "coordinator-\(index + 1)", metricsPort: port,
-          [
-            "coordinator", "--shard-count", "\(options.shards)", "--journal-replicas",
-            "\(options.natsServers)",
-          ], nats))
+          role, "\(role.rawValue)-\(index + 1)", port: port, metricsPort: ports[index], nats))
       // To make replicated streams takes seconds; the first one makes them, in peace.
-      if options.natsServers > 1, index == 0, let first = members.first {
+      if role == .coordinator, options.natsServers > 1, index == 0 {
+        let first = members[0]
         try await wait(for: "\(first.name) to make its streams", on: first.process) {
           await first.servedShards() ?? 0 > 0
         }
@@ -94,50 +100,35 @@ struct ClusterStarter {
     return members
   }
 
-  func startEdges(_ nats: [NATSMember]) async throws -> [NodeMember] {
-    let count = max(options.edges, 1)
-    let ports = try FreePorts.find(2 * count)
-    var members: [NodeMember] = []
-    for (index, port) in ports.prefix(count).enumerated() {
-      let words = [
-        "edge", "--host", "127.0.0.1", "--port", "\(port)", "--event-loops",
-        "\(Self.processorShare(of: count))",
+  private func arguments(_ role: ProcessRole, port: Int) -> [String] {
+    switch role {
+    case .coordinator:
+      ["--shard-count", "\(options.shards)", "--journal-replicas", "\(options.natsServers)"]
+    case .edge:
+      [
+        "--host", "127.0.0.1", "--port", "\(port)", "--event-loops",
+        "\(Self.processorShare(of: options.edges))",
       ]
-      members.append(
-        try await startNode(
-          .edge, "edge-\(index + 1)", port: port, metricsPort: ports[count + index], words, nats))
+    case .push: ["--push-providers", folder.file(PushGround.providersFile)]
+    case .nats: []
     }
-    return members
-  }
-
-  /// What they send to is written in the folder by then.
-  func startPushGateways(_ nats: [NATSMember]) async throws -> [NodeMember] {
-    guard options.pushGateways > 0 else { return [] }
-    var members: [NodeMember] = []
-    for (index, port) in try FreePorts.find(options.pushGateways).enumerated() {
-      let words = ["push", "--push-providers", folder.file(PushGround.providersFile)]
-      members.append(
-        try await startNode(.push, "push-\(index + 1)", metricsPort: port, words, nats))
-    }
-    return members
   }
 
   private func startNode(
-    _ role: ProcessRole, _ id: String, port: Int = 0, metricsPort: Int, _ words: [String],
-    _ nats: [NATSMember]
+    _ role: ProcessRole, _ id: String, port: Int, metricsPort: Int, _ nats: [NATSMember]
   ) async throws -> NodeMember {
     var relays: [TCPRelay] = []
     if options.hasRelays {
       for server in nats { relays.append(try await TCPRelay.start(to: server.port)) }
     }
-    let urls =
-      relays.isEmpty ? nats.map(\.url) : relays.map { "nats://127.0.0.1:\($0.port)" }
+    let urls = relays.isEmpty ? nats.map(\.url) : relays.map { "nats://127.0.0.1:\($0.port)" }
     let common = [
       "--nats-url", urls.joined(separator: ","), "--cluster", LocalCluster.name, "--node-id", id,
       "--log-format", "text",
     ]
     var command = ChildCommand(
-      name: id, executable: options.callnodePath, arguments: words + common,
+      name: id, executable: options.callnodePath,
+      arguments: [role.rawValue] + arguments(role, port: port) + common,
       logPath: folder.file("\(id).log"))
     command.otherExecutable = options.otherCallnodePath
     // No flags: earlier versions do not know them all.
@@ -191,14 +182,12 @@ struct ClusterStarter {
         throw SetupError(
           "\(dead.name) \(end) while the cluster started; its last words:\n\(dead.logTail())")
       }
-      guard ContinuousClock.now < deadline else { throw tooLate(what, process) }
+      guard ContinuousClock.now < deadline else {
+        throw SetupError(
+          "waited \(options.patience.components.seconds) s in vain for \(what); "
+            + "the last words of \(process.name):\n\(process.process.logTail())")
+      }
       try await Task.sleep(for: .milliseconds(20))
     }
-  }
-
-  private func tooLate(_ what: String, _ process: SupervisedProcess) -> SetupError {
-    SetupError(
-      "waited \(options.patience.components.seconds) s in vain for \(what); "
-        + "the last words of \(process.name):\n\(process.process.logTail())")
   }
 }

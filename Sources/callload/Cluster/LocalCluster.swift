@@ -110,20 +110,18 @@ package struct LocalCluster: Sendable {
     say(options.natsServers == 1 ? "starting nats-server" : "starting 3 nats-servers")
     let nats = try await starter.startNATS()
     say("starting \(options.coordinators) coordinators and \(options.edges) edges")
-    let coordinators = try await starter.startCoordinators(nats)
-    let edges = try await starter.startEdges(nats)
-    let pushGateways = try await starter.startPushGateways(nats)
+    let coordinators = try await starter.startNodes(.coordinator, options.coordinators, nats)
+    let edges = try await starter.startNodes(.edge, options.edges, nats)
+    let pushGateways = try await starter.startNodes(.push, options.pushGateways, nats)
     say("waiting until the edges are ready")
-    for edge in edges { try await starter.waitUntilReady(edge) }
-    for gateway in pushGateways { try await starter.waitUntilReady(gateway) }
+    for node in edges + pushGateways { try await starter.waitUntilReady(node) }
     let natsURL = nats.map(\.url).joined(separator: ",")
     return LocalCluster(
       natsURL: natsURL,
       edgeURLs: edges.map { "\(options.tls ? "wss" : "ws")://127.0.0.1:\($0.port)" },
       caFile: options.tls ? folder.file(Self.caFile) : nil, keys: keys,
       natsVersion: natsVersion(log: nats[0].process.process.logPath), shards: options.shards,
-      nats: nats, coordinators: coordinators, edges: edges,
-      pushGateways: pushGateways,
+      nats: nats, coordinators: coordinators, edges: edges, pushGateways: pushGateways,
       questions: options.callctlPath.map {
         ClusterQuestions(callctlPath: $0, natsURL: natsURL, cluster: name, folder: folder)
       })
@@ -166,15 +164,11 @@ package struct NodeMember: Sendable {
     // An edge of an earlier version has it at its devices' port.
     return port > 0 ? await LocalHTTP.get(port: port, "/readyz")?.status == 200 : false
   }
-}
 
-extension NodeMember {
   /// How many shards a coordinator says that it serves.
   package func servedShards() async -> Int? {
     guard let answer = await LocalHTTP.get(port: metricsPort, "/metrics"), answer.status == 200
-    else {
-      return nil
-    }
+    else { return nil }
     let name = "callmesh_coordinator_shards "
     return String(decoding: answer.body, as: UTF8.self).split(separator: "\n")
       .first { $0.hasPrefix(name) }

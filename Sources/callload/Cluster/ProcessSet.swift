@@ -9,8 +9,6 @@ package final class ProcessSet: Sendable {
   }
   private let state = Mutex(State())
 
-  package init() {}
-
   package var all: [ChildProcess] { state.withLock { $0.children } }
 
   /// Starts a process and remembers it.
@@ -50,10 +48,7 @@ package final class ProcessSet: Sendable {
   /// Ends all: those started last first, group by group, so that nodes can still take leave of the
   /// bus. What does not end within `patience` is killed. The task must not be cancelled.
   package func stop(patience: Duration = .seconds(5)) async {
-    let children = state.withLock { state in
-      state.isStopping = true
-      return state.children
-    }
+    let children = takeAll()
     let buses = children.filter { $0.name.hasPrefix("nats") }
     let nodes = children.filter { !$0.name.hasPrefix("nats") }
     for group in [nodes, buses] {
@@ -62,9 +57,10 @@ package final class ProcessSet: Sendable {
         // A frozen one hears nothing else.
         child.send(SIGCONT)
       }
-      await wait(for: group, atMost: patience)
+      let deadline = ContinuousClock.now + patience
+      for child in group { _ = await child.end(within: deadline - .now) }
       for child in group where child.poll() == nil { child.send(SIGKILL) }
-      await wait(for: group, atMost: .seconds(2))
+      for child in group { _ = await child.end(within: .seconds(2)) }
     }
   }
 
@@ -75,17 +71,14 @@ package final class ProcessSet: Sendable {
 
   /// For the impatient: kills all and returns at once.
   package func killNow() {
-    let children = state.withLock { state in
-      state.isStopping = true
-      return state.children
-    }
-    for child in children where child.poll() == nil { child.send(SIGKILL) }
+    for child in takeAll() where child.poll() == nil { child.send(SIGKILL) }
   }
 
-  private func wait(for group: [ChildProcess], atMost patience: Duration) async {
-    let deadline = ContinuousClock.now + patience
-    while group.contains(where: { $0.poll() == nil }), ContinuousClock.now < deadline {
-      try? await Task.sleep(for: .milliseconds(10))
+  /// All processes; one that starts from now on is killed.
+  private func takeAll() -> [ChildProcess] {
+    state.withLock { state in
+      state.isStopping = true
+      return state.children
     }
   }
 }

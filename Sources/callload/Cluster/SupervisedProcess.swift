@@ -53,15 +53,9 @@ package final class SupervisedProcess: Sendable {
   package func terminate(patience: Duration) async -> Bool {
     expectEnd()
     process.send(SIGTERM)
-    let deadline = ContinuousClock.now + patience
-    while process.poll() == nil {
-      guard ContinuousClock.now < deadline else {
-        process.send(SIGKILL)
-        return false
-      }
-      await Pause.milliseconds(5)
-    }
-    return process.poll() == .exited(0)
+    if let end = await process.end(within: patience) { return end == .exited(0) }
+    process.send(SIGKILL)
+    return false
   }
 
   /// Starts it again, once its last life is over; with the other program, where there are two.

@@ -1,5 +1,6 @@
 import CallClient
 import CallCore
+import CallJudge
 import CallWire
 
 /// Which devices register, when, and whether the cluster has acknowledged it.
@@ -149,14 +150,5 @@ final class Registrations {
     stage.checker.broken(
       .commandLost, count: waiting.count,
       "\(waiting.count) devices were never told that they are registered: \(names)")
-  }
-}
-
-extension CallError.Code {
-  fileprivate var asksForRetry: Bool {
-    switch self {
-    case .tryAgain, .overloaded, .draining, .rateLimited: true
-    default: false
-    }
   }
 }

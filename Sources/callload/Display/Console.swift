@@ -35,8 +35,6 @@ package final class Console: Sendable {
 
   package init(terminal: Terminal) { self.terminal = terminal }
 
-  package var isLive: Bool { terminal.isTerminal }
-
   /// Redraws ten times a second, or prints every five seconds, until the task is cancelled.
   package func run(_ current: @Sendable () -> LiveStatus) async {
     var lastPhase = ""

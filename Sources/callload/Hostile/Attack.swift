@@ -25,75 +25,55 @@ package enum Attack: String, CaseIterable, Codable, Sendable {
     /// Held open at the same time; one that ends is opened again a second later. 0: none is held.
     package var connections: Int
     /// Connections begun in a second, at most.
-    package var opensPerSecond: Double = 100
+    package var opensPerSecond: Double
   }
 
   package var facts: Facts {
-    switch self {
+    func facts(
+      _ summary: String, _ perSecond: Double, _ unit: String, on connections: Int,
+      opens: Double = 100
+    ) -> Facts {
+      Facts(
+        summary: summary, perSecond: perSecond, unit: unit, connections: connections,
+        opensPerSecond: opens)
+    }
+    return switch self {
     case .pipelinedHTTP:
-      Facts(
-        summary: "GET /metrics and /healthz, answers not read", perSecond: 4_000, unit: "requests",
-        connections: 4)
+      facts("GET /metrics and /healthz, answers not read", 4_000, "requests", on: 4)
     case .pingFlood:
-      Facts(
-        summary: "WebSocket pings before attach, pongs not read", perSecond: 600_000, unit: "pings",
-        connections: 2)
+      facts("WebSocket pings before attach, pongs not read", 600_000, "pings", on: 2)
     case .halfFrames:
-      Facts(
-        summary: "frames of 120 kB, half sent at once, the rest byte by byte", perSecond: 200,
-        unit: "bytes", connections: 200)
-    case .slowLoris:
-      Facts(
-        summary: "HTTP requests that come byte by byte", perSecond: 300, unit: "bytes",
-        connections: 300)
+      facts("frames of 120 kB, half sent at once, the rest byte by byte", 200, "bytes", on: 200)
+    case .slowLoris: facts("HTTP requests that come byte by byte", 300, "bytes", on: 300)
     case .connectionFlood:
-      Facts(
-        summary: "TCP connections that send nothing", perSecond: 500, unit: "connections",
-        connections: 3_000, opensPerSecond: 500)
-    case .handshakeFlood:
-      Facts(
-        summary: "WebSocket handshakes, closed at once", perSecond: 200, unit: "handshakes",
-        connections: 0)
+      facts("TCP connections that send nothing", 500, "connections", on: 3_000, opens: 500)
+    case .handshakeFlood: facts("WebSocket handshakes, closed at once", 200, "handshakes", on: 0)
     case .badTokens:
-      Facts(
-        summary: "HTTP requests with forged ES256 signatures", perSecond: 2_000, unit: "requests",
-        connections: 4)
+      facts("HTTP requests with forged ES256 signatures", 2_000, "requests", on: 4)
     case .sessionFlood:
-      Facts(
-        summary: "1,000 devices of one user; every 4 s all disconnect together", perSecond: 250,
-        unit: "attaches", connections: 1_000, opensPerSecond: 250)
+      facts(
+        "1,000 devices of one user; every 4 s all disconnect together", 250, "attaches", on: 1_000,
+        opens: 250)
     case .placeFlood:
-      Facts(
-        summary: "calls from 10 users to users that do not exist", perSecond: 1_000, unit: "calls",
-        connections: 50)
+      facts("calls from 10 users to users that do not exist", 1_000, "calls", on: 50)
     case .ringFlood:
-      Facts(
-        summary: "100 users call one user, whose devices acknowledge nothing", perSecond: 100,
-        unit: "calls", connections: 102)
+      facts("100 users call one user, whose devices acknowledge nothing", 100, "calls", on: 102)
     case .hugeDescriptions:
-      Facts(
-        summary: "calls of one user with descriptions of 60 kB", perSecond: 200, unit: "calls",
-        connections: 60)
+      facts("calls of one user with descriptions of 60 kB", 200, "calls", on: 60)
     case .candidateFlood:
-      Facts(
-        summary: "candidates of 8 kB in answered calls, never acknowledged", perSecond: 400,
-        unit: "candidates", connections: 40)
-    case .garbage:
-      Facts(
-        summary: "mutated frames, half in protobuf, half in JSON", perSecond: 500, unit: "frames",
-        connections: 20)
+      facts("candidates of 8 kB in answered calls, never acknowledged", 400, "candidates", on: 40)
+    case .garbage: facts("mutated frames, half in protobuf, half in JSON", 500, "frames", on: 20)
     case .appFlood:
-      Facts(
-        summary: "300 users of another app call each other with descriptions of 4 kB, and register",
-        perSecond: 1_000, unit: "calls", connections: 300)
+      facts(
+        "300 users of another app call each other with descriptions of 4 kB, and register", 1_000,
+        "calls", on: 300)
     }
   }
 
   /// One line of the help.
   var help: String {
     let facts = self.facts
-    let on =
-      facts.connections > 0 ? " on \(Units.count(facts.connections)) connections" : ""
+    let on = facts.connections > 0 ? " on \(Units.count(facts.connections)) connections" : ""
     return "\(facts.summary): \(Units.count(Int(facts.perSecond))) \(facts.unit)/s\(on)"
   }
 

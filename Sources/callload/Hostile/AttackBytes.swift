@@ -30,20 +30,6 @@ package enum AttackBytes {
     return bytes
   }
 
-  static func upgrade(_ edge: EdgeAddress, subprotocol: String) -> String {
-    """
-    GET \(edge.path) HTTP/1.1\r
-    Host: \(edge.host):\(edge.port)\r
-    Upgrade: websocket\r
-    Connection: Upgrade\r
-    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r
-    Sec-WebSocket-Version: 13\r
-    Sec-WebSocket-Protocol: \(subprotocol)\r
-    \r
-
-    """
-  }
-
   static func get(_ path: String, _ edge: EdgeAddress, token: String? = nil) -> String {
     "GET \(path) HTTP/1.1\r\nHost: \(edge.host):\(edge.port)\r\n"
       + (token.map { "Authorization: Bearer \($0)\r\n" } ?? "") + "\r\n"

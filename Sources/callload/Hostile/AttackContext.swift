@@ -37,18 +37,34 @@ final class AttackContext {
     let number = Attack.allCases.firstIndex(of: attack) ?? 0
     sources = SourceAddresses(second: UInt8(66 + number), count: Self.addresses)
     random = SplitMix64(seed: orders.seed &+ UInt64(number) &* 0x9E37)
-    var clock = timespec()
-    clock_gettime(CLOCK_REALTIME, &clock)
-    loop = NIODeviceLoop(
-      eventLoop: eventLoop,
-      wallClock: Timestamp(
-        microseconds: Int64(clock.tv_sec) * 1_000_000 + Int64(clock.tv_nsec) / 1_000))
+    loop = NIODeviceLoop(eventLoop: eventLoop, wallClock: .wallClock)
     network = NIODeviceNetwork(eventLoop: eventLoop, codec: .protobuf, sources: sources)
   }
 
   func stop() -> AttackAccount {
     isOver = true
     return account
+  }
+
+  /// Begins the attack; it goes on until the process ends.
+  func begin() {
+    switch attack {
+    case .pipelinedHTTP: pipelineHTTP()
+    case .pingFlood: floodPings()
+    case .halfFrames: sendHalfFrames()
+    case .slowLoris: sendSlowly()
+    case .connectionFlood: floodConnections()
+    case .handshakeFlood: floodHandshakes()
+    case .badTokens: sendBadTokens()
+    case .sessionFlood: floodSessions()
+    case .placeFlood: floodPlaces { "hostile-places-\($0 % 10)" }
+    case .ringFlood: floodRings()
+    case .hugeDescriptions:
+      floodPlaces(descriptionBytes: 60_000) { _ in "hostile-descriptions" }
+    case .candidateFlood: floodCandidates()
+    case .garbage: sendGarbage()
+    case .appFlood: floodApp()
+    }
   }
 
   // MARK: Pace
@@ -147,10 +163,9 @@ final class AttackContext {
 
   /// A good token of a user who is hostile. Empty where none can be made: the attack then shows what
   /// becomes of it without.
-  func token(user: String, device: String? = nil) -> String {
-    let token = try? keys.mintToken(
-      app: app, user: user, device: device, lifetimeSeconds: 3_600, now: Int64(time(nil)))
-    return token ?? ""
+  func token(user: String) -> String {
+    let now = Int64(time(nil))
+    return (try? keys.mintToken(app: app, user: user, lifetimeSeconds: 3_600, now: now)) ?? ""
   }
 
   /// A token that looks right up to its signature.

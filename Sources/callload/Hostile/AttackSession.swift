@@ -4,18 +4,17 @@ import CallWire
 
 /// A hostile device with a good token: it attaches, says what it is told to say, acknowledges nothing.
 final class AttackSession: DeviceLinkDelegate {
-  let user: String
+  private let user: String
   private let device: String
-  private let token: String
   private unowned let attack: AttackContext
   private var link: (any DeviceLink)?
   private var lastID: UInt64 = 0
   private(set) var isAttached = false
   private var isOver = false
+  /// It is after the handshake alone.
+  var leavesWhenOpen = false
   var onAttached: (AttackSession) -> Void = { _ in }
   var onInvite: (AttackSession, CallID) -> Void = { _, _ in }
-  /// A call of this device's was answered.
-  var onAnswered: (AttackSession, CallID) -> Void = { _, _ in }
   /// A call of this device's is over, or was not taken.
   var onStopped: (AttackSession) -> Void = { _ in }
   /// Called once.
@@ -25,7 +24,6 @@ final class AttackSession: DeviceLinkDelegate {
     self.attack = attack
     self.user = user
     self.device = device
-    token = attack.token(user: user)
   }
 
   func open() { link = attack.link(self) }
@@ -52,16 +50,17 @@ final class AttackSession: DeviceLinkDelegate {
     isAttached = false
     link = nil
     onEnd()
-    (onAttached, onInvite, onAnswered) = ({ _ in }, { _, _ in }, { _, _ in })
-    (onStopped, onEnd) = ({ _ in }, {})
+    (onAttached, onInvite, onStopped, onEnd) = ({ _ in }, { _, _ in }, { _ in }, {})
   }
 
   // MARK: DeviceLinkDelegate
 
   func linkOpened() {
     attack.account.connections += 1
+    guard !leavesWhenOpen else { return leave() }
     lastID += 1
-    let request = AttachRequest(token: token, device: device, client: "callload-attack/1")
+    let request = AttachRequest(
+      token: attack.token(user: user), device: device, client: "callload-attack/1")
     link?.send(ClientFrame(id: lastID, command: .attach(request)))
     link?.flush()
   }
@@ -79,9 +78,8 @@ final class AttackSession: DeviceLinkDelegate {
     case .delivery(let delivery):
       switch delivery.event {
       case .invite: onInvite(self, delivery.call)
-      case .answered: onAnswered(self, delivery.call)
       case .stop: onStopped(self)
-      case .ringing, .signal: break
+      case .answered, .ringing, .signal: break
       }
     case .notice(let notice): attack.account.count(answer: "notice \(notice.kind.name)")
     }

@@ -1,3 +1,4 @@
+import CallClient
 import NIOCore
 
 /// A TCP connection that sends whatever bytes it is given, and reads or does not.
@@ -18,8 +19,6 @@ final class AttackSocket: ChannelInboundHandler {
   var onEnd: () -> Void = {}
 
   init(_ attack: AttackContext) { self.attack = attack }
-
-  var isOpen: Bool { context != nil && !isClosed }
 
   /// - Returns: whether it was taken.
   @discardableResult
@@ -123,7 +122,9 @@ extension AttackContext {
         upgraded.add(number, socket)
         opened(socket, number)
       }
-      socket.write(AttackBytes.upgrade(edge, subprotocol: subprotocol(number)).utf8)
+      let handshake = WebSocketHandshake(
+        nonce: [UInt8](repeating: 0, count: 16), subprotocol: subprotocol(number))
+      socket.write(handshake.request(edge).utf8)
     }
     all.onEnd = { upgraded.remove($0) }
     return upgraded

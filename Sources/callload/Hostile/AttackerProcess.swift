@@ -51,10 +51,9 @@ final class AttackerProcess: Sendable {
       look(at: servers)
       await Pause.milliseconds(50)
     }
-    child.send(9)
-    while child.poll() == nil { await Pause.milliseconds(2) }
+    let end = await child.killed()
     state.withLock { $0.endedAfterSeconds = began.duration(to: .now) / .seconds(1) }
-    guard child.poll() == .exited(0) || !isWanted() else {
+    guard end == .exited(0) || !isWanted() else {
       throw SetupError("the attackers failed; their last words:\n\(child.logTail())")
     }
   }

@@ -56,16 +56,9 @@ package struct FileLimit: Sendable, Equatable {
 package enum PortRange {
   /// Of Linux's local ports; its default where that cannot be read.
   package static func size() -> Int {
-    ends().map { $0[1] - $0[0] + 1 } ?? 28_232
-  }
-
-  /// The first of them, where there are some below it to listen on.
-  package static func first() -> Int { max(ends()?[0] ?? 32_768, 12_000) }
-
-  private static func ends() -> [Int]? {
     let text = ProcessFiles.read("/proc/sys/net/ipv4/ip_local_port_range") ?? ""
     let ends = text.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
-    return ends.count == 2 && ends[1] > ends[0] ? ends : nil
+    return ends.count == 2 && ends[1] > ends[0] ? ends[1] - ends[0] + 1 : 28_232
   }
 
   /// Why `devices` are too many for so many edges, or nothing where they are not.

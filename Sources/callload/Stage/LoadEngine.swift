@@ -125,7 +125,7 @@ package final class LoadEngine: Sendable {
     let rig = try await eventLoop.submit { [options, progress] in
       let rig = LoadRig(
         options: options, progress: progress,
-        loop: NIODeviceLoop(eventLoop: eventLoop, wallClock: Self.wallClock),
+        loop: NIODeviceLoop(eventLoop: eventLoop, wallClock: .wallClock),
         network: NIODeviceNetwork(
           eventLoop: eventLoop, codec: options.codec, trust: options.trust,
           sources: Self.sources),
@@ -153,8 +153,11 @@ package final class LoadEngine: Sendable {
       runner.perform(action) { result in loop.execute { completion.value(result) } }
     }
   }
+}
 
-  private static var wallClock: Timestamp {
+extension Timestamp {
+  /// Now, as the machine's clock has it.
+  static var wallClock: Timestamp {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)

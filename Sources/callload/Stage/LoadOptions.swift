@@ -37,8 +37,6 @@ package struct LoadOptions: Sendable {
   package var shardCount = 0
   /// Faults are injected.
   package var isDisturbed = false
-  /// The cluster's clock is this machine's.
-  package var sharesClock = false
   /// Keeps each call's ring latency beside the histogram, for percentiles of a part of the load.
   package var keepsRings = false
   /// The ramp is given up after this long; what is connected then is what takes part.
