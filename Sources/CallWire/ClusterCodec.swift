@@ -15,102 +15,96 @@ public enum ClusterCodec {
   public static let pushFormat: UInt32 = 2
 
   public static func encode(_ value: CommandBatch) -> [UInt8] {
-    Packer.bytes(CommandBatchMapping.self, value)
+    Packer.bytes(Callmesh__V1__CommandBatch.self, value)
   }
   public static func encode(_ value: EdgeBatch) -> [UInt8] {
-    Packer.bytes(EdgeBatchMapping.self, value)
+    Packer.bytes(Callmesh__V1__EdgeBatch.self, value)
   }
   public static func encode(_ value: Heartbeat) -> [UInt8] {
-    Packer.bytes(HeartbeatMapping.self, value)
+    Packer.bytes(Callmesh__V1__Heartbeat.self, value)
   }
   public static func encode(_ value: AnnounceRequest) -> [UInt8] {
-    Packer.bytes(AnnounceRequestMapping.self, value)
+    Packer.bytes(Callmesh__V1__AnnounceRequest.self, value)
   }
   public static func encode(_ value: AnnounceDone) -> [UInt8] {
-    Packer.bytes(AnnounceDoneMapping.self, value)
+    Packer.bytes(Callmesh__V1__AnnounceDone.self, value)
   }
   public static func encode(_ value: Lease) -> [UInt8] {
-    Packer.bytes(LeaseMapping.self, value)
+    Packer.bytes(Callmesh__V1__Lease.self, value)
   }
   public static func encode(_ value: ClusterRecord) -> [UInt8] {
-    Packer.bytes(ClusterRecordMapping.self, value)
+    Packer.bytes(Callmesh__V1__ClusterRecord.self, value)
   }
   public static func encode(_ value: JournalRecord) -> [UInt8] {
-    Packer.bytes(JournalRecordMapping.self, value)
+    Packer.bytes(Callmesh__V1__JournalRecord.self, value)
   }
   public static func encode(_ value: Checkpoint) -> [UInt8] {
-    Packer.bytes(CheckpointMapping.self, value)
+    Packer.bytes(Callmesh__V1__Checkpoint.self, value)
   }
   public static func encode(_ value: Registration) -> [UInt8] {
-    Packer.bytes(RegistrationMapping.self, value)
+    Packer.bytes(Callmesh__V1__RegistrationRecord.self, value)
   }
   public static func encode(_ value: TokenOwner) -> [UInt8] {
-    Packer.bytes(TokenOwnerMapping.self, value)
+    Packer.bytes(Callmesh__V1__TokenOwner.self, value)
   }
 
   /// Calls of which gateways are to send no more rings.
   public static func encode(withdrawn calls: [CallID]) -> [UInt8] {
-    Packer.bytes(PushWithdrawalMapping.self, calls)
+    Packer.bytes(Callmesh__V1__PushWithdrawal.self, calls)
   }
 
   public static func commandBatch(_ bytes: [UInt8]) throws(WireError) -> CommandBatch {
-    try read(CommandBatchMapping.self, bytes, "command batch", callmesh__v1__command_batch__unpack)
+    try read(bytes, "command batch", callmesh__v1__command_batch__unpack)
   }
   public static func edgeBatch(_ bytes: [UInt8]) throws(WireError) -> EdgeBatch {
-    try read(EdgeBatchMapping.self, bytes, "edge batch", callmesh__v1__edge_batch__unpack)
+    try read(bytes, "edge batch", callmesh__v1__edge_batch__unpack)
   }
   public static func heartbeat(_ bytes: [UInt8]) throws(WireError) -> Heartbeat {
-    try read(HeartbeatMapping.self, bytes, "heartbeat", callmesh__v1__heartbeat__unpack)
+    try read(bytes, "heartbeat", callmesh__v1__heartbeat__unpack)
   }
   public static func announceRequest(_ bytes: [UInt8]) throws(WireError) -> AnnounceRequest {
-    try read(
-      AnnounceRequestMapping.self, bytes, "announce request",
-      callmesh__v1__announce_request__unpack)
+    try read(bytes, "announce request", callmesh__v1__announce_request__unpack)
   }
   public static func announceDone(_ bytes: [UInt8]) throws(WireError) -> AnnounceDone {
-    try read(AnnounceDoneMapping.self, bytes, "announce done", callmesh__v1__announce_done__unpack)
+    try read(bytes, "announce done", callmesh__v1__announce_done__unpack)
   }
   public static func lease(_ bytes: [UInt8]) throws(WireError) -> Lease {
-    try read(LeaseMapping.self, bytes, "lease", callmesh__v1__lease__unpack)
+    try read(bytes, "lease", callmesh__v1__lease__unpack)
   }
   public static func clusterRecord(_ bytes: [UInt8]) throws(WireError) -> ClusterRecord {
-    try read(
-      ClusterRecordMapping.self, bytes, "cluster record", callmesh__v1__cluster_record__unpack)
+    try read(bytes, "cluster record", callmesh__v1__cluster_record__unpack)
   }
   /// - Throws: also where an entry is of a kind, or the record of a form, that this version does not
   ///   know. Such a shard must not be continued.
   public static func journalRecord(_ bytes: [UInt8]) throws(WireError) -> JournalRecord {
-    try read(
-      JournalRecordMapping.self, bytes, "journal record", callmesh__v1__journal_record__unpack)
+    try read(bytes, "journal record", callmesh__v1__journal_record__unpack)
   }
   /// - Throws: as `journalRecord(_:)`.
   public static func checkpoint(_ bytes: [UInt8]) throws(WireError) -> Checkpoint {
-    try read(CheckpointMapping.self, bytes, "checkpoint", callmesh__v1__checkpoint__unpack)
+    try read(bytes, "checkpoint", callmesh__v1__checkpoint__unpack)
   }
   public static func registration(_ bytes: [UInt8]) throws(WireError) -> Registration {
-    try read(
-      RegistrationMapping.self, bytes, "registration", callmesh__v1__registration_record__unpack)
+    try read(bytes, "registration", callmesh__v1__registration_record__unpack)
   }
   public static func tokenOwner(_ bytes: [UInt8]) throws(WireError) -> TokenOwner {
-    try read(TokenOwnerMapping.self, bytes, "token owner", callmesh__v1__token_owner__unpack)
+    try read(bytes, "token owner", callmesh__v1__token_owner__unpack)
   }
   /// Calls whose rings are withdrawn.
   public static func pushWithdrawal(_ bytes: [UInt8]) throws(WireError) -> [CallID] {
-    try read(
-      PushWithdrawalMapping.self, bytes, "push withdrawal", callmesh__v1__push_withdrawal__unpack)
+    try read(bytes, "push withdrawal", callmesh__v1__push_withdrawal__unpack)
   }
 
   @inline(__always)
-  static func read<Map: Mapping>(
-    _ map: Map.Type, _ bytes: [UInt8], _ what: StaticString,
+  static func read<Message: Mapping>(
+    _ bytes: [UInt8], _ what: StaticString,
     _ unpack: (
       UnsafeMutablePointer<ProtobufCAllocator>?, Int, UnsafePointer<UInt8>?
-    ) -> UnsafeMutablePointer<Map.Message>?
-  ) throws(WireError) -> Map.Value {
+    ) -> UnsafeMutablePointer<Message>?
+  ) throws(WireError) -> Message.Value {
     do throws(Fault) {
-      return try bytes.withUnsafeBufferPointer { (buffer) throws(Fault) -> Map.Value in
+      return try bytes.withUnsafeBufferPointer { (buffer) throws(Fault) -> Message.Value in
         // Our own nodes wrote it: the limit is only there for bytes that went bad.
-        try Unpacker.value(map, UnsafeRawBufferPointer(buffer), memoryPerByte: 256, unpack)
+        try Unpacker.value(UnsafeRawBufferPointer(buffer), memoryPerByte: 256, unpack)
       }
     } catch {
       throw WireError("\(what): \(error.sentence)")

@@ -6,7 +6,7 @@ extension DeviceCodec {
     _ bytes: UnsafeRawBufferPointer
   ) throws(Fault) -> ClientFrame {
     try Unpacker.value(
-      ClientFrameMapping.self, bytes, memoryPerByte: 16, takesNUL: true,
+      bytes, memoryPerByte: 16, isDeviceProtocol: true,
       callmesh__v1__client_frame__unpack)
   }
 
@@ -14,7 +14,7 @@ extension DeviceCodec {
     _ bytes: UnsafeRawBufferPointer
   ) throws(Fault) -> ServerFrame {
     try Unpacker.value(
-      ServerFrameMapping.self, bytes, memoryPerByte: 256, takesNUL: true,
+      bytes, memoryPerByte: 256, isDeviceProtocol: true,
       callmesh__v1__server_frame__unpack)
   }
 

@@ -1,3 +1,4 @@
+internal import CCallProto
 public import CallCore
 
 /// The two forms of the device protocol: one schema, two encodings.
@@ -53,8 +54,8 @@ public enum DeviceCodec: Sendable, CaseIterable {
 
   public func encode(_ frame: ClientFrame) -> [UInt8] {
     switch self {
-    case .protobuf: Packer.bytes(ClientFrameMapping.self, frame)
-    case .json: MessageWriter.bytes(ClientFrameMapping.self, frame, .clientFrame)
+    case .protobuf: Packer.bytes(Callmesh__V1__ClientFrame.self, frame)
+    case .json: MessageWriter.bytes(Callmesh__V1__ClientFrame.self, frame, .clientFrame)
     }
   }
 
@@ -73,8 +74,8 @@ public enum DeviceCodec: Sendable, CaseIterable {
 
   public func encode(_ frame: ServerFrame) -> [UInt8] {
     switch self {
-    case .protobuf: Packer.bytes(ServerFrameMapping.self, frame)
-    case .json: MessageWriter.bytes(ServerFrameMapping.self, frame, .serverFrame)
+    case .protobuf: Packer.bytes(Callmesh__V1__ServerFrame.self, frame)
+    case .json: MessageWriter.bytes(Callmesh__V1__ServerFrame.self, frame, .serverFrame)
     }
   }
 

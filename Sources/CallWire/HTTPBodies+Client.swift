@@ -1,15 +1,16 @@
+internal import CCallProto
 public import CallCore
 
 /// Bodies as clients write and read them.
 extension HTTPBodies {
   /// The body of `POST /v1/devices`.
   public static func encode(_ body: Register) -> [UInt8] {
-    MessageWriter.bytes(DeviceRegisterMapping.self, body, .register)
+    MessageWriter.bytes(Callmesh__V1__Register.self, body, .register)
   }
 
   /// The body of a decline.
   public static func encode(_ body: Decline) -> [UInt8] {
-    MessageWriter.bytes(RefusalMapping.self, body, .refusal)
+    MessageWriter.bytes(Callmesh__V1__RefusalBody.self, body, .refusal)
   }
 
   /// The body of a busy.
@@ -19,24 +20,24 @@ extension HTTPBodies {
 
   /// Reads an edge's answer about a call. nil for what is none.
   public static func readCallState(_ bytes: [UInt8]) -> CallState? {
-    answer(CallStateMapping.self, bytes, .callState)
+    answer(Callmesh__V1__CallState.self, bytes, .callState)
   }
 
   /// Reads an edge's answer to a registration. nil for what is none.
   public static func readRegistered(_ bytes: [UInt8]) -> RegisteredInfo? {
-    let info = answer(RegisteredMapping.self, bytes, .registered)
+    let info = answer(Callmesh__V1__Registered.self, bytes, .registered)
     guard let info, !info.device.text.isEmpty else { return nil }
     return info
   }
 
   /// Reads an error of an edge. nil for what is none, as an answer of something between.
   public static func readError(_ bytes: [UInt8]) -> CallError? {
-    answer(ErrorBodyMapping.self, bytes, .error)
+    answer(Callmesh__V1__ErrorBody.self, bytes, .error)
   }
 
-  private static func answer<Map: Mapping>(
-    _ map: Map.Type, _ bytes: [UInt8], _ shape: MessageShape
-  ) -> Map.Value? {
-    bytes.withUnsafeBytes { try? MessageReader.value(map, $0, shape) }
+  private static func answer<Message: Mapping>(
+    _ message: Message.Type, _ bytes: [UInt8], _ shape: MessageShape
+  ) -> Message.Value? {
+    bytes.withUnsafeBytes { try? MessageReader.value(message, $0, shape) }
   }
 }

@@ -1,3 +1,4 @@
+internal import CCallProto
 public import CallCore
 
 /// Bodies of the HTTP routes: JSON, the same shapes as in frames.
@@ -9,17 +10,17 @@ public enum HTTPBodies {
 
   /// `{"call":{…},"phase":"ringing",…}`
   public static func callState(_ state: CallState) -> [UInt8] {
-    MessageWriter.bytes(CallStateMapping.self, state, .callState)
+    MessageWriter.bytes(Callmesh__V1__CallState.self, state, .callState)
   }
 
   /// `{"error":{"code":…,"name":…,"message":…}}`
   public static func error(_ error: CallError) -> [UInt8] {
-    MessageWriter.bytes(ErrorBodyMapping.self, error, .error)
+    MessageWriter.bytes(Callmesh__V1__ErrorBody.self, error, .error)
   }
 
   /// `{"device":…,"expiresAtMs":…,"removedDevices":[…],"capabilities":[…]}`
   public static func registered(_ info: RegisteredInfo) -> [UInt8] {
-    MessageWriter.bytes(RegisteredMapping.self, info, .registered)
+    MessageWriter.bytes(Callmesh__V1__Registered.self, info, .registered)
   }
 
   // MARK: Requests
@@ -41,7 +42,7 @@ public enum HTTPBodies {
   public static func register(
     _ bytes: [UInt8], limits: CallLimits
   ) throws(CallError) -> Register {
-    var body = try read(DeviceRegisterMapping.self, bytes, .register)
+    var body = try read(Callmesh__V1__Register.self, bytes, .register)
     try check(body.device)
     body.request = try RegistrationRules.normalised(body.request)
     return body
@@ -67,7 +68,7 @@ public enum HTTPBodies {
   /// - Throws: `malformedFrame`, `invalidField`, `invalidDevice`.
   public static func decline(_ bytes: [UInt8]) throws(CallError) -> Decline {
     guard !bytes.isEmpty else { return Decline() }
-    let body = try read(RefusalMapping.self, bytes, .refusal)
+    let body = try read(Callmesh__V1__RefusalBody.self, bytes, .refusal)
     try check(body.device)
     return body
   }
@@ -93,15 +94,15 @@ public enum HTTPBodies {
 
   // MARK: Parts
 
-  private static func read<Map: Mapping>(
-    _ map: Map.Type, _ bytes: [UInt8], _ shape: MessageShape
-  ) throws(CallError) -> Map.Value {
+  private static func read<Message: Mapping>(
+    _ message: Message.Type, _ bytes: [UInt8], _ shape: MessageShape
+  ) throws(CallError) -> Message.Value {
     guard bytes.count <= bytesMaximum else {
       throw CallError(.frameTooLarge, "The body is larger than \(bytesMaximum) bytes.")
     }
     do throws(Fault) {
       return try bytes.withUnsafeBufferPointer { (bytes) throws(Fault) in
-        try MessageReader.value(map, UnsafeRawBufferPointer(bytes), shape, memoryPerByte: 16)
+        try MessageReader.value(message, UnsafeRawBufferPointer(bytes), shape, memoryPerByte: 16)
       }
     } catch {
       throw CallError(body: error)

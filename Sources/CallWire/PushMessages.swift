@@ -15,25 +15,24 @@ public struct PushKeys: Sendable, Equatable {
 
 extension ClusterCodec {
   public static func encode(_ value: PushJob) -> [UInt8] {
-    Packer.bytes(PushJobMapping.self, value)
+    Packer.bytes(Callmesh__V1__PushJob.self, value)
   }
   public static func encode(_ value: PushKeys) -> [UInt8] {
-    Packer.bytes(PushKeysMapping.self, value)
+    Packer.bytes(Callmesh__V1__PushKeys.self, value)
   }
   /// Devices whose rings were dropped before anybody sent them.
   public static func encode(neverSent legs: [PushLeg]) -> [UInt8] {
-    Packer.bytes(PushNeverSentMapping.self, legs)
+    Packer.bytes(Callmesh__V1__PushNeverSent.self, legs)
   }
   /// - Throws: also where a purpose, a dialect or a reason is one that this version does not know:
   ///   such a job is left to gateways that do.
   public static func pushJob(_ bytes: [UInt8]) throws(WireError) -> PushJob {
-    try read(PushJobMapping.self, bytes, "push job", callmesh__v1__push_job__unpack)
+    try read(bytes, "push job", callmesh__v1__push_job__unpack)
   }
   public static func pushNeverSent(_ bytes: [UInt8]) throws(WireError) -> [PushLeg] {
-    try read(
-      PushNeverSentMapping.self, bytes, "rings never sent", callmesh__v1__push_never_sent__unpack)
+    try read(bytes, "rings never sent", callmesh__v1__push_never_sent__unpack)
   }
   public static func pushKeys(_ bytes: [UInt8]) throws(WireError) -> PushKeys {
-    try read(PushKeysMapping.self, bytes, "push keys", callmesh__v1__push_keys__unpack)
+    try read(bytes, "push keys", callmesh__v1__push_keys__unpack)
   }
 }

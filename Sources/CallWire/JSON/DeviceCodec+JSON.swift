@@ -1,12 +1,13 @@
+internal import CCallProto
 internal import CallCore
 
 extension DeviceCodec {
   static func decodeJSONClient(_ bytes: UnsafeRawBufferPointer) throws(Fault) -> ClientFrame {
-    try MessageReader.value(ClientFrameMapping.self, bytes, .clientFrame, memoryPerByte: 16)
+    try MessageReader.value(Callmesh__V1__ClientFrame.self, bytes, .clientFrame, memoryPerByte: 16)
   }
 
   static func decodeJSONServer(_ bytes: UnsafeRawBufferPointer) throws(Fault) -> ServerFrame {
-    try MessageReader.value(ServerFrameMapping.self, bytes, .serverFrame)
+    try MessageReader.value(Callmesh__V1__ServerFrame.self, bytes, .serverFrame)
   }
 
   /// The number of a frame whose command could not be read, as far as the text is JSON; 0 where

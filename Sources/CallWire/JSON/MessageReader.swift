@@ -12,17 +12,17 @@ struct MessageReader {
 
   /// Reads the one message that `bytes` hold.
   /// - Parameter memoryPerByte: as of `Unpacker.value`.
-  static func value<Map: Mapping>(
-    _ map: Map.Type, _ bytes: UnsafeRawBufferPointer, _ shape: MessageShape,
+  static func value<Message: Mapping>(
+    _: Message.Type, _ bytes: UnsafeRawBufferPointer, _ shape: MessageShape,
     memoryPerByte: Int = 256
-  ) throws(Fault) -> Map.Value {
+  ) throws(Fault) -> Message.Value {
     try Arena.withArena(overflowLimit: 65_536 + memoryPerByte * bytes.count) {
-      (arena) throws(Fault) -> Map.Value in
+      (arena) throws(Fault) -> Message.Value in
       var json = JSONCursor(bytes)
       let message = try MessageReader(arena: arena).message(&json, shape, "")
       try json.end()
-      return try Unpacker(takesNUL: true).value(
-        map, of: message.assumingMemoryBound(to: Map.Message.self))
+      return try Unpacker(isDeviceProtocol: true).value(
+        of: message.assumingMemoryBound(to: Message.self))
     }
   }
 

@@ -4,12 +4,12 @@ internal import CallCore
 
 /// Writes the C struct of a message (`Packer`) as JSON.
 enum MessageWriter {
-  static func bytes<Map: Mapping>(
-    _ map: Map.Type, _ value: Map.Value, _ shape: MessageShape
+  static func bytes<Message: Mapping>(
+    _: Message.Type, _ value: Message.Value, _ shape: MessageShape
   ) -> [UInt8] {
     Arena.withArena { arena in
       var json = JSONWriter()
-      write(UnsafeRawPointer(Packer(arena: arena).build(map, value)), shape, into: &json)
+      write(UnsafeRawPointer(Packer(arena: arena).build(Message.self, value)), shape, into: &json)
       return json.bytes
     }
   }

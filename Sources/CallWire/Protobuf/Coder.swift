@@ -10,6 +10,8 @@ protocol Coder {
   /// `Never` for what writes.
   associatedtype Failure: Error
   static var reads: Bool { get }
+  /// Whether the message is of the protocol of devices, and not of the cluster's own.
+  var isDeviceProtocol: Bool { get }
 
   typealias CText = UnsafeMutablePointer<CChar>
 
@@ -42,31 +44,53 @@ protocol Coder {
   /// What a later version may have written in a form of its own is refused.
   /// - Parameter form: the lowest that a reader must know; written.
   func format(_ field: inout UInt32, writes form: UInt32, _ kind: FormatKind) throws(Failure)
-  func fail(_ fault: @autoclosure () -> Fault) throws(Failure)
+  /// The error to throw for a fault of what is read.
+  func failure(_ fault: Fault) -> Failure
 
   /// The struct of a message that has to be there.
   func pointer<Message>(
     _ make: (UnsafeMutablePointer<Message>?) -> Void,
     _ field: inout UnsafeMutablePointer<Message>?, _ name: StaticString
   ) throws(Failure) -> UnsafeMutablePointer<Message>
-  func optional<Map: Mapping>(
-    _: Map.Type, _ value: inout Map.Value?, _ field: inout UnsafeMutablePointer<Map.Message>?
+  func optional<Message: Mapping>(
+    _ value: inout Message.Value?, _ field: inout UnsafeMutablePointer<Message>?
   ) throws(Failure)
-  func array<Map: Mapping>(
-    _: Map.Type, _ value: inout [Map.Value], _ count: inout Int,
-    _ field: inout UnsafeMutablePointer<UnsafeMutablePointer<Map.Message>?>?
+  func array<Message: Mapping>(
+    _ value: inout [Message.Value], _ count: inout Int,
+    _ field: inout UnsafeMutablePointer<UnsafeMutablePointer<Message>?>?
   ) throws(Failure)
 }
 
-/// How a Swift value and the C struct of a message correspond.
+/// The C struct of a message, and how it and a Swift value correspond.
 protocol Mapping {
   associatedtype Value
-  associatedtype Message
   /// What is filled when a message is read.
   static var blank: Value { get }
   /// The generated initialiser.
-  static func make(_ m: UnsafeMutablePointer<Message>?)
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure)
+  static func make(_ m: UnsafeMutablePointer<Self>?)
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure)
+}
+
+/// A message that says all by being there.
+protocol EmptyMapping: Mapping where Value == Void {}
+
+extension EmptyMapping {
+  static var blank: Void { () }
+  static func code<C: Coder>(_: C, _: inout Void, _: inout Self) {}
+}
+
+// What is filled when a message is read.
+
+extension CallID {
+  static var zero: CallID { CallID(high: 0, low: 0) }
+}
+
+extension Timestamp {
+  static var zero: Timestamp { Timestamp(microseconds: 0) }
+}
+
+extension UserKey {
+  static var blank: UserKey { UserKey(app: "", user: "") }
 }
 
 enum FormatKind {
@@ -80,11 +104,32 @@ enum FormatKind {
 
 extension Coder {
   @inline(__always)
-  func message<Map: Mapping>(
-    _: Map.Type, _ value: inout Map.Value, _ field: inout UnsafeMutablePointer<Map.Message>?,
+  func message<Message: Mapping>(
+    _ value: inout Message.Value, _ field: inout UnsafeMutablePointer<Message>?,
     _ name: StaticString
   ) throws(Failure) {
-    try Map.code(self, &value, &pointer(Map.make, &field, name).pointee)
+    try Message.code(self, &value, &pointer(Message.make, &field, name).pointee)
+  }
+
+  /// Reads the message of a oneof's member.
+  @inline(__always)
+  func read<Message: Mapping>(
+    _ field: UnsafeMutablePointer<Message>?
+  ) throws(Failure) -> Message.Value {
+    var (value, field) = (Message.blank, field)
+    try message(&value, &field, "message")
+    return value
+  }
+
+  /// Writes the message of a oneof's member.
+  /// - Returns: the member, as the oneof names it.
+  @inline(__always)
+  func write<Message: Mapping, Member>(
+    _ value: consuming Message.Value, _ field: inout UnsafeMutablePointer<Message>?,
+    _ member: Member
+  ) throws(Failure) -> Member {
+    try message(&value, &field, "message")
+    return member
   }
 
   func device(
@@ -115,13 +160,13 @@ extension Coder {
 
   /// nil is 0.
   func time(_ value: inout Timestamp?, microseconds field: inout Int64) {
-    var time = value ?? Timestamp(microseconds: 0)
+    var time = value ?? .zero
     self.time(&time, microseconds: &field)
     if Self.reads { value = time.microseconds == 0 ? nil : time }
   }
 
   func time(_ value: inout Timestamp?, milliseconds field: inout Int64) {
-    var time = value ?? Timestamp(microseconds: 0)
+    var time = value ?? .zero
     self.time(&time, milliseconds: &field)
     if Self.reads { value = time.microseconds == 0 ? nil : time }
   }
@@ -146,7 +191,7 @@ extension Coder {
       value = nil
       return
     }
-    guard var id = value ?? (Self.reads ? CallID(high: 0, low: 0) : nil) else { return }
+    guard var id = value ?? (Self.reads ? .zero : nil) else { return }
     try self.id(&id, &field, name)
     value = id
   }

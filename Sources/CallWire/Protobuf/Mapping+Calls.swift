@@ -3,35 +3,29 @@ internal import CallCore
 
 // Calls, as devices and nodes speak of them (device.proto).
 
-enum HeaderMapping: Mapping {
+extension Callmesh__V1__Header: Mapping {
   static var blank: CustomHeader { CustomHeader(name: "", value: "") }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Header>?) {
-    callmesh__v1__header__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__header__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.text(&value.name, &m.name, "headers.name")
     try c.text(&value.value, &m.value, "headers.value")
   }
 }
 
-enum PartyMapping: Mapping {
+extension Callmesh__V1__Party: Mapping {
   static var blank: Party { Party(user: "", device: "") }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Party>?) {
-    callmesh__v1__party__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__party__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.text(&value.user, &m.user, "user")
     try c.device(&value.device, &m.device)
     try c.text(&value.deviceName, &m.device_name, "deviceName")
   }
 }
 
-enum CallRefMapping: Mapping {
-  static var blank: CallAddress { CallAddress(call: CallID(high: 0, low: 0)) }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__CallRef>?) {
-    callmesh__v1__call_ref__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+extension Callmesh__V1__CallRef: Mapping {
+  static var blank: CallAddress { CallAddress(call: .zero) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__call_ref__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.text(&value.callee, &m.callee, "call.callee")
     try c.id(&value.call, &m.id, "call.id")
   }
@@ -41,7 +35,7 @@ extension Coder {
   func address(
     _ value: inout CallAddress, _ field: inout UnsafeMutablePointer<Callmesh__V1__CallRef>?
   ) throws(Failure) {
-    try message(CallRefMapping.self, &value, &field, "call")
+    try message(&value, &field, "call")
   }
 
   func address(
@@ -54,66 +48,53 @@ extension Coder {
   }
 }
 
-enum SignalMapping: Mapping {
+extension Callmesh__V1__SignalItem: Mapping {
   static var blank: Signal { Signal(index: 0, kind: .candidate, body: "") }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__SignalItem>?) {
-    callmesh__v1__signal_item__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__signal_item__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     c.number(&value.index, &m.index)
     try c.known(&value.kind, &m.kind, "kind")
     try c.text(&value.body, &m.body, "body")
   }
 }
 
-enum CallStateMapping: Mapping {
-  static var blank: CallState {
-    CallState(call: CallID(high: 0, low: 0), callee: "", phase: .unknown)
-  }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__CallState>?) {
-    callmesh__v1__call_state__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+extension Callmesh__V1__CallState: Mapping {
+  static var blank: CallState { CallState(call: .zero, callee: "", phase: .unknown) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__call_state__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.address(&value.callee, &value.call, &m.call)
     try c.known(&value.phase, &m.phase, "phase")
     c.number(&value.version, &m.version)
     try c.known(&value.reason, &m.reason, "reason")
-    try c.optional(PartyMapping.self, &value.by, &m.by)
+    try c.optional(&value.by, &m.by)
     c.time(&value.at, milliseconds: &m.at_ms)
     c.time(&value.deadline, milliseconds: &m.deadline_ms)
     c.flag(&value.missed, &m.missed)
   }
 }
 
-enum CallListMapping: Mapping {
+extension Callmesh__V1__CallList: Mapping {
   static var blank: LiveCalls { LiveCalls() }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__CallList>?) {
-    callmesh__v1__call_list__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    try c.array(CallStateMapping.self, &value.placed, &m.n_placed, &m.placed)
-    try c.array(CallStateMapping.self, &value.received, &m.n_received, &m.received)
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__call_list__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.array(&value.placed, &m.n_placed, &m.placed)
+    try c.array(&value.received, &m.n_received, &m.received)
   }
 }
 
-enum AnswerResultMapping: Mapping {
-  typealias Value = (won: Bool, call: CallState)
-  static var blank: Value { (false, CallStateMapping.blank) }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__AnswerResult>?) {
-    callmesh__v1__answer_result__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+extension Callmesh__V1__AnswerResult: Mapping {
+  static var blank: (won: Bool, call: CallState) { (false, Callmesh__V1__CallState.blank) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__answer_result__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     c.flag(&value.won, &m.won)
-    try c.message(CallStateMapping.self, &value.call, &m.call, "answer.call")
+    try c.message(&value.call, &m.call, "answer.call")
   }
 }
 
-enum ErrorMapping: Mapping {
+extension Callmesh__V1__Error: Mapping {
   static var blank: CallError { CallError(.internalError) }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Error>?) {
-    callmesh__v1__error__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__error__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     var (code, name, sentence) = (UInt32(value.code.rawValue), value.code.name, value.message)
     var retryAfter = value.retryAfterMilliseconds
     c.number(&code, &m.code)
@@ -130,12 +111,10 @@ enum ErrorMapping: Mapping {
 }
 
 /// A kind that this version does not know is `unknown`.
-enum NoticeMapping: Mapping {
+extension Callmesh__V1__Notice: Mapping {
   static var blank: Notice { Notice(kind: .unknown, message: "") }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Notice>?) {
-    callmesh__v1__notice__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__notice__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     if C.reads {
       value.kind = UInt8(exactly: m.kind.rawValue).flatMap(Notice.Kind.init) ?? .unknown
     } else {

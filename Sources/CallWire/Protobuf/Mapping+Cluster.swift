@@ -3,20 +3,18 @@ internal import CallCore
 
 // What coordinators say to edges, and nodes of themselves (cluster.proto).
 
-enum EdgeBatchMapping: Mapping {
+extension Callmesh__V1__EdgeBatch: Mapping {
   static var blank: EdgeBatch { EdgeBatch(items: []) }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__EdgeBatch>?) {
-    callmesh__v1__edge_batch__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__edge_batch__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .said)
     guard C.reads else {
-      return try c.array(EdgeItemMapping.self, &value.items, &m.n_items, &m.items)
+      return try c.array(&value.items, &m.n_items, &m.items)
     }
     value.items.reserveCapacity(m.n_items)
     for index in 0..<m.n_items {
       if let item = m.items?[index],
-        let known = try? Unpacker().value(EdgeItemMapping.self, of: item)
+        let known = try? Unpacker().value(of: item)
       {
         value.items.append(known)
       } else {
@@ -26,154 +24,123 @@ enum EdgeBatchMapping: Mapping {
   }
 }
 
-private enum EdgeItemMapping: Mapping {
-  static var blank: EdgeItem { EdgeItem(session: 0, body: .notice(NoticeMapping.blank)) }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__EdgeItem>?) {
-    callmesh__v1__edge_item__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+extension Callmesh__V1__EdgeItem: Mapping {
+  static var blank: EdgeItem { EdgeItem(session: 0, body: .notice(Callmesh__V1__Notice.blank)) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__edge_item__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     c.number(&value.session, &m.session)
     c.time(&value.ringsSince, microseconds: &m.rings_since_us)
     var ticket: SessionTicket?
     if !C.reads, case .reply(_, .attached(_, let said)) = value.body { ticket = said }
-    c.ticket(
-      &ticket, &m.ticket_high, &m.ticket_low, &m.ticket_times,
-      &m.ticket_key)
-    var body = Choice(c, m.body_case, value.body.member)
-    try body.message(
-      &value.body, DeliveryMapping.self, CALLMESH__V1__EDGE_ITEM__BODY_DELIVERY, &m.delivery,
-      { .delivery($0) },
-      { if case .delivery(let delivery) = $0 { delivery } else { nil } })
-    try body.message(
-      &value.body, ShardReplyMapping.self, CALLMESH__V1__EDGE_ITEM__BODY_REPLY, &m.reply,
-      { .reply(request: $0, $1) },
-      { if case .reply(let request, let reply) = $0 { (request, reply) } else { nil } })
-    try body.message(
-      &value.body, KnownNoticeMapping.self, CALLMESH__V1__EDGE_ITEM__BODY_NOTICE, &m.notice,
-      { .notice($0) },
-      { if case .notice(let notice) = $0 { notice } else { nil } })
-    try body.message(
-      &value.body, CloseMapping.self, CALLMESH__V1__EDGE_ITEM__BODY_CLOSE, &m.close, { .close($0) },
-      { if case .close(let notice) = $0 { notice } else { nil } })
-    try body.end(&m.body_case, "item")
-    if C.reads, case .reply(let request, .attached(let call, _)) = value.body {
-      value.body = .reply(request: request, .attached(forCall: call, ticket: ticket))
+    c.ticket(&ticket, &m.ticket_high, &m.ticket_low, &m.ticket_times, &m.ticket_key)
+    if C.reads {
+      value.body = try body(c, &m, ticket)
+    } else {
+      m.body_case = try write(c, value.body, &m)
+    }
+  }
+
+  private static func body<C: Coder>(
+    _ c: C, _ m: inout Self, _ ticket: SessionTicket?
+  ) throws(C.Failure) -> EdgeItem.Body {
+    switch m.body_case {
+    case CALLMESH__V1__EDGE_ITEM__BODY_DELIVERY: return .delivery(try c.read(m.delivery))
+    case CALLMESH__V1__EDGE_ITEM__BODY_REPLY:
+      let reply = try c.pointer(Callmesh__V1__Reply.make, &m.reply, "message")
+      return .reply(request: reply.pointee.id, try reply.pointee.ofShard(c, ticket))
+    case CALLMESH__V1__EDGE_ITEM__BODY_NOTICE: return .notice(try known(c, c.read(m.notice)))
+    case CALLMESH__V1__EDGE_ITEM__BODY_CLOSE: return .close(try known(c, c.read(m.close)))
+    default: throw c.failure(.unknownMember("item"))
+    }
+  }
+
+  /// Nodes refuse a kind that they do not know.
+  private static func known<C: Coder>(_ c: C, _ notice: Notice) throws(C.Failure) -> Notice {
+    guard notice.kind != .unknown else { throw c.failure(.field("kind")) }
+    return notice
+  }
+
+  private static func write<C: Coder>(
+    _ c: C, _ body: EdgeItem.Body, _ m: inout Self
+  ) throws(C.Failure) -> Callmesh__V1__EdgeItem__BodyCase {
+    switch body {
+    case .delivery(let delivery):
+      return try c.write(delivery, &m.delivery, CALLMESH__V1__EDGE_ITEM__BODY_DELIVERY)
+    case .reply(let request, let reply):
+      let message = try c.pointer(Callmesh__V1__Reply.make, &m.reply, "message")
+      message.pointee.id = request
+      message.pointee.result_case = try message.pointee.write(c, reply)
+      return CALLMESH__V1__EDGE_ITEM__BODY_REPLY
+    case .notice(let notice):
+      return try c.write(notice, &m.notice, CALLMESH__V1__EDGE_ITEM__BODY_NOTICE)
+    case .close(let notice):
+      return try c.write(notice, &m.close, CALLMESH__V1__EDGE_ITEM__BODY_CLOSE)
     }
   }
 }
 
-extension EdgeItem.Body {
-  fileprivate var member: Callmesh__V1__EdgeItem__BodyCase {
-    switch self {
-    case .delivery: CALLMESH__V1__EDGE_ITEM__BODY_DELIVERY
-    case .reply: CALLMESH__V1__EDGE_ITEM__BODY_REPLY
-    case .notice: CALLMESH__V1__EDGE_ITEM__BODY_NOTICE
-    case .close: CALLMESH__V1__EDGE_ITEM__BODY_CLOSE
+extension Callmesh__V1__CloseSession: Mapping {
+  static var blank: Notice { Callmesh__V1__Notice.blank }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__close_session__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.message(&value, &m.notice, "notice")
+  }
+}
+
+/// The shard's reply. The edge adds what only the edge knows of the session.
+extension Callmesh__V1__Reply {
+  fileprivate func ofShard<C: Coder>(
+    _ c: C, _ ticket: SessionTicket?
+  ) throws(C.Failure) -> Reply {
+    switch result_case {
+    case CALLMESH__V1__REPLY__RESULT_DONE: return .done
+    case CALLMESH__V1__REPLY__RESULT_CALL: return .call(try c.read(call))
+    case CALLMESH__V1__REPLY__RESULT_ANSWER:
+      let (won, state) = try c.read(answer)
+      return .answer(won: won, state)
+    case CALLMESH__V1__REPLY__RESULT_ERROR: return .error(try c.read(error))
+    case CALLMESH__V1__REPLY__RESULT_ATTACHED:
+      return .attached(forCall: try c.read(attached).forCall, ticket: ticket)
+    case CALLMESH__V1__REPLY__RESULT_REGISTERED:
+      let info = try c.read(registered)
+      return .registered(
+        expiresAt: info.expiresAt, removed: info.removed, capabilities: info.capabilities)
+    case CALLMESH__V1__REPLY__RESULT_CALLS: return .calls(try c.read(calls))
+    default: throw c.failure(.unknownMember("result"))
     }
   }
-}
 
-/// Nodes refuse a kind that they do not know.
-private enum KnownNoticeMapping: Mapping {
-  static var blank: Notice { NoticeMapping.blank }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Notice>?) {
-    callmesh__v1__notice__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    try NoticeMapping.code(c, &value, &m)
-    if C.reads, value.kind == .unknown { try c.fail(.field("kind")) }
-  }
-}
-
-private enum CloseMapping: Mapping {
-  static var blank: Notice { NoticeMapping.blank }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__CloseSession>?) {
-    callmesh__v1__close_session__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    try c.message(KnownNoticeMapping.self, &value, &m.notice, "notice")
-  }
-}
-
-/// The shard's reply: what the edge knows of the session it adds itself.
-private enum ShardReplyMapping: Mapping {
-  typealias Value = (request: UInt64, reply: Reply)
-  static var blank: Value { (0, .done) }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Reply>?) {
-    callmesh__v1__reply__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    c.number(&value.request, &m.id)
-    var reply = Choice(c, m.result_case, value.reply.member)
-    try reply.message(
-      &value.reply, callmesh__v1__done__init, CALLMESH__V1__REPLY__RESULT_DONE, &m.done, is: .done)
-    try reply.message(
-      &value.reply, CallStateMapping.self, CALLMESH__V1__REPLY__RESULT_CALL, &m.call, { .call($0) },
-      { if case .call(let state) = $0 { state } else { nil } })
-    try reply.message(
-      &value.reply, AnswerResultMapping.self, CALLMESH__V1__REPLY__RESULT_ANSWER, &m.answer,
-      { .answer(won: $0, $1) },
-      { if case .answer(let won, let state) = $0 { (won, state) } else { nil } })
-    try reply.message(
-      &value.reply, ErrorMapping.self, CALLMESH__V1__REPLY__RESULT_ERROR, &m.error, { .error($0) },
-      { if case .error(let error) = $0 { error } else { nil } })
-    try reply.message(
-      &value.reply, ShardAttachedMapping.self, CALLMESH__V1__REPLY__RESULT_ATTACHED, &m.attached,
-      { .attached(forCall: $0, ticket: nil) },
-      { if case .attached(let call, _) = $0 { .some(call) } else { nil } })
-    try reply.message(
-      &value.reply, RegisteredMapping.self, CALLMESH__V1__REPLY__RESULT_REGISTERED, &m.registered,
-      { .registered(expiresAt: $0.expiresAt, removed: $0.removed, capabilities: $0.capabilities) },
-      {
-        guard case .registered(let expiresAt, let removed, let capabilities) = $0 else {
-          return nil
-        }
-        return RegisteredInfo(
-          device: "", expiresAt: expiresAt, removed: removed, capabilities: capabilities)
-      })
-    try reply.message(
-      &value.reply, CallListMapping.self, CALLMESH__V1__REPLY__RESULT_CALLS, &m.calls,
-      { .calls($0) },
-      { if case .calls(let calls) = $0 { calls } else { nil } })
-    try reply.end(&m.result_case, "result")
-  }
-}
-
-extension Reply {
-  fileprivate var member: Callmesh__V1__Reply__ResultCase {
-    switch self {
-    case .done: CALLMESH__V1__REPLY__RESULT_DONE
-    case .call: CALLMESH__V1__REPLY__RESULT_CALL
-    case .answer: CALLMESH__V1__REPLY__RESULT_ANSWER
-    case .error: CALLMESH__V1__REPLY__RESULT_ERROR
-    case .attached: CALLMESH__V1__REPLY__RESULT_ATTACHED
-    case .registered: CALLMESH__V1__REPLY__RESULT_REGISTERED
-    case .calls: CALLMESH__V1__REPLY__RESULT_CALLS
+  fileprivate mutating func write<C: Coder>(
+    _ c: C, _ reply: Reply
+  ) throws(C.Failure) -> Callmesh__V1__Reply__ResultCase {
+    switch reply {
+    case .done: return try c.write((), &done, CALLMESH__V1__REPLY__RESULT_DONE)
+    case .call(let state): return try c.write(state, &call, CALLMESH__V1__REPLY__RESULT_CALL)
+    case .answer(let won, let state):
+      return try c.write((won, state), &answer, CALLMESH__V1__REPLY__RESULT_ANSWER)
+    case .error(let cause): return try c.write(cause, &error, CALLMESH__V1__REPLY__RESULT_ERROR)
+    case .attached(let call, _):
+      var info = Callmesh__V1__Attached.blank
+      info.forCall = call
+      return try c.write(info, &attached, CALLMESH__V1__REPLY__RESULT_ATTACHED)
+    case .registered(let expiresAt, let removed, let capabilities):
+      let info = RegisteredInfo(
+        device: "", expiresAt: expiresAt, removed: removed, capabilities: capabilities)
+      return try c.write(info, &registered, CALLMESH__V1__REPLY__RESULT_REGISTERED)
+    case .calls(let live): return try c.write(live, &calls, CALLMESH__V1__REPLY__RESULT_CALLS)
     }
-  }
-}
-
-private enum ShardAttachedMapping: Mapping {
-  static var blank: CallState? { nil }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Attached>?) {
-    callmesh__v1__attached__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    try c.optional(CallStateMapping.self, &value, &m.for_call)
   }
 }
 
 // MARK: What nodes say of themselves
 
-enum HeartbeatMapping: Mapping {
+extension Callmesh__V1__Heartbeat: Mapping {
   static var blank: Heartbeat {
     Heartbeat(
       node: "", role: .edge, incarnation: 0, state: .serving, version: "", shardCount: 0, reads: 1)
   }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Heartbeat>?) {
-    callmesh__v1__heartbeat__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__heartbeat__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .said)
     try c.text(&value.node, &m.node, "node")
     try c.known(&value.role, &m.role, "role")
@@ -183,17 +150,14 @@ enum HeartbeatMapping: Mapping {
     c.number(&value.shardCount, &m.shard_count)
     c.number(&value.reads, &m.reads)
     if C.reads { value.reads = max(1, value.reads) }
-    try c.array(
-      SilentEdgeMapping.self, &value.silentEdges, &m.n_silent_edges, &m.silent_edges)
+    try c.array(&value.silentEdges, &m.n_silent_edges, &m.silent_edges)
   }
 }
 
-private enum SilentEdgeMapping: Mapping {
+extension Callmesh__V1__SilentEdge: Mapping {
   static var blank: SilentEdge { SilentEdge(edge: 0, since: .milliseconds(0)) }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__SilentEdge>?) {
-    callmesh__v1__silent_edge__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__silent_edge__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     c.number(&value.edge, &m.edge)
     c.flag(&value.isLost, &m.is_lost)
     var since = UInt32(clamping: value.since.microseconds / 1000)
@@ -202,12 +166,10 @@ private enum SilentEdgeMapping: Mapping {
   }
 }
 
-enum AnnounceRequestMapping: Mapping {
+extension Callmesh__V1__AnnounceRequest: Mapping {
   static var blank: AnnounceRequest { AnnounceRequest(shard: 0, epoch: 0) }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__AnnounceRequest>?) {
-    callmesh__v1__announce_request__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__announce_request__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .said)
     c.number(&value.shard, &m.shard)
     c.number(&value.epoch, &m.epoch)
@@ -215,12 +177,10 @@ enum AnnounceRequestMapping: Mapping {
   }
 }
 
-enum AnnounceDoneMapping: Mapping {
+extension Callmesh__V1__AnnounceDone: Mapping {
   static var blank: AnnounceDone { AnnounceDone(shard: 0, epoch: 0, edge: 0) }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__AnnounceDone>?) {
-    callmesh__v1__announce_done__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__announce_done__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .said)
     c.number(&value.shard, &m.shard)
     c.number(&value.epoch, &m.epoch)
@@ -234,12 +194,10 @@ enum AnnounceDoneMapping: Mapping {
   }
 }
 
-enum LeaseMapping: Mapping {
+extension Callmesh__V1__Lease: Mapping {
   static var blank: Lease { Lease(owner: "", incarnation: 0, epoch: 0, released: false) }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Lease>?) {
-    callmesh__v1__lease__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__lease__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .said)
     try c.text(&value.owner, &m.owner, "owner")
     c.number(&value.incarnation, &m.incarnation)
@@ -250,12 +208,10 @@ enum LeaseMapping: Mapping {
   }
 }
 
-enum ClusterRecordMapping: Mapping {
+extension Callmesh__V1__ClusterRecord: Mapping {
   static var blank: ClusterRecord { ClusterRecord(cluster: "", shardCount: 0) }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__ClusterRecord>?) {
-    callmesh__v1__cluster_record__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__cluster_record__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .kept)
     try c.text(&value.cluster, &m.cluster, "cluster")
     c.number(&value.shardCount, &m.shard_count)

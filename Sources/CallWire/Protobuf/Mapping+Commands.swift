@@ -3,12 +3,10 @@ internal import CallCore
 
 // What edges, gateways and coordinators ask of shards (cluster.proto).
 
-enum CommandBatchMapping: Mapping {
+extension Callmesh__V1__CommandBatch: Mapping {
   static var blank: CommandBatch { CommandBatch(edge: 0, commands: []) }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__CommandBatch>?) {
-    callmesh__v1__command_batch__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__command_batch__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     // Who does not know of senders that are no edges would answer nobody.
     try c.format(
       &m.format, writes: value.peer == 0 ? ClusterCodec.firstFormat : ClusterCodec.pushFormat,
@@ -17,8 +15,7 @@ enum CommandBatchMapping: Mapping {
     c.number(&value.peer, &m.peer)
     c.secret(&value.secret, &m.secret_high, &m.secret_low)
     guard C.reads else {
-      return try c.array(
-        CommandMapping.self, &value.commands, &m.n_commands, &m.commands)
+      return try c.array(&value.commands, &m.n_commands, &m.commands)
     }
     if value.edge != 0 { value.peer = 0 }
     value.commands.reserveCapacity(m.n_commands)
@@ -32,7 +29,7 @@ enum CommandBatchMapping: Mapping {
     guard let message else { return }
     let edge = batch.edge == 0 ? batch.peer : batch.edge
     do throws(Fault) {
-      var command = try Unpacker().value(CommandMapping.self, of: message)
+      var command = try Unpacker().value(of: message)
       command.session = SessionRef(edge: edge, number: command.session.number)
       batch.commands.append(command)
     } catch {
@@ -55,16 +52,14 @@ extension Coder {
 }
 
 /// The session's edge stands in the batch.
-private enum CommandMapping: Mapping {
+extension Callmesh__V1__Command: Mapping {
   static var blank: Command {
     Command(
-      session: SessionRef(edge: 0, number: 0), request: 0, user: UserKey(app: "", user: ""),
-      device: "", callee: UserKey(app: "", user: ""), body: .callerGone([]))
+      session: SessionRef(edge: 0, number: 0), request: 0, user: .blank,
+      device: "", callee: .blank, body: .callerGone([]))
   }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Command>?) {
-    callmesh__v1__command__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__command__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     var session = value.session.number
     c.number(&session, &m.session)
     if C.reads { value.session = SessionRef(edge: 0, number: session) }
@@ -110,257 +105,133 @@ private enum CommandMapping: Mapping {
   }
 
   private static func body<C: Coder>(
-    _ c: C, _ value: inout Command, _ m: inout Callmesh__V1__Command
+    _ c: C, _ value: inout Command, _ m: inout Self
   ) throws(C.Failure) {
-    var body = Choice(c, m.body_case, value.body.member)
-    try body.message(
-      &value.body, AckMapping.self, CALLMESH__V1__COMMAND__BODY_ACK, &m.ack, { .ack($0) },
-      { if case .ack(let items) = $0 { items } else { nil } })
-    try verbs(&body, &value.body, &m)
-    try body.message(
-      &value.body, PlaceMapping.self, CALLMESH__V1__COMMAND__BODY_PLACE, &m.place, { .place($0) },
-      { if case .place(let request) = $0 { request } else { nil } })
-    try body.message(
-      &value.body, AttachMapping.self, CALLMESH__V1__COMMAND__BODY_ATTACH, &m.attach,
-      { .attach($0) },
-      { if case .attach(let attach) = $0 { attach } else { nil } })
-    try body.message(
-      &value.body, SessionClosedMapping.self, CALLMESH__V1__COMMAND__BODY_SESSION_CLOSED,
-      &m.session_closed, { .sessionClosed(graceful: $0) },
-      { if case .sessionClosed(let graceful) = $0 { graceful } else { nil } })
-    try body.message(
-      &value.body, CallerGoneMapping.self, CALLMESH__V1__COMMAND__BODY_CALLER_GONE, &m.caller_gone,
-      { .callerGone($0) },
-      { if case .callerGone(let calls) = $0 { calls } else { nil } })
-    try body.message(
-      &value.body, RegisterMapping.self, CALLMESH__V1__COMMAND__BODY_REGISTER, &m.register_,
-      { .register($0) },
-      { if case .register(let request) = $0 { request } else { nil } })
-    try body.message(
-      &value.body, UnregisterMapping.self, CALLMESH__V1__COMMAND__BODY_UNREGISTER, &m.unregister,
-      { .unregister($0) },
-      { if case .unregister(let device) = $0 { device } else { nil } })
-    try body.message(
-      &value.body, PushReportMapping.self, CALLMESH__V1__COMMAND__BODY_PUSH_REPORT, &m.push_report,
-      { .pushReport($0) },
-      { if case .pushReport(let report) = $0 { report } else { nil } })
-    try body.message(
-      &value.body, TokenTakenMapping.self, CALLMESH__V1__COMMAND__BODY_TOKEN_TAKEN, &m.token_taken,
-      { .tokenTaken($0) },
-      { if case .tokenTaken(let taken) = $0 { taken } else { nil } })
-    try body.message(
-      &value.body, CallsMapping.self, CALLMESH__V1__COMMAND__BODY_CALLS, &m.calls,
-      { .calls(shard: $0) },
-      { if case .calls(let shard) = $0 { shard } else { nil } })
-    try body.end(&m.body_case, "command")
+    guard C.reads else {
+      m.body_case = try write(c, value.body, &m)
+      return
+    }
+    value.body = try body(c, m)
     // A report is of the device that the command names.
-    if C.reads, case .pushReport(var report) = value.body {
+    if case .pushReport(var report) = value.body {
       report.device = value.device
       value.body = .pushReport(report)
     }
   }
 
-  private static func verbs<C: Coder>(
-    _ body: inout Choice<C>, _ value: inout Command.Body,
-    _ m: inout Callmesh__V1__Command
-  ) throws(C.Failure) {
-    try body.message(
-      &value, AnswerMapping.self, CALLMESH__V1__COMMAND__BODY_ANSWER, &m.answer,
-      { .call($0, .answer(description: $1)) },
-      { if case .call(let call, .answer(let text)) = $0 { (call, text) } else { nil } })
-    try body.message(
-      &value, DeclineMapping.self, CALLMESH__V1__COMMAND__BODY_DECLINE, &m.decline,
-      { .call($0, .decline($1)) },
-      { if case .call(let call, .decline(let scope)) = $0 { (call, scope) } else { nil } })
-    try body.message(
-      &value, SignalCommandMapping.self, CALLMESH__V1__COMMAND__BODY_DESCRIPTION, &m.description,
-      { .call($0, .signal(.description, body: $1)) },
-      {
-        if case .call(let call, .signal(.description, let body)) = $0 { (call, body) } else { nil }
-      })
-    try body.message(
-      &value, SignalCommandMapping.self, CALLMESH__V1__COMMAND__BODY_CANDIDATE, &m.candidate,
-      { .call($0, .signal(.candidate, body: $1)) },
-      {
-        if case .call(let call, .signal(.candidate, let body)) = $0 { (call, body) } else { nil }
-      })
-    try body.bare(&value, CALLMESH__V1__COMMAND__BODY_ALERTING, &m.alerting, .alerting, "alerting")
-    try body.bare(&value, CALLMESH__V1__COMMAND__BODY_BUSY, &m.busy, .busy, "busy")
-    try body.bare(&value, CALLMESH__V1__COMMAND__BODY_CANCEL, &m.cancel, .cancel, "cancel")
-    try body.bare(
-      &value, CALLMESH__V1__COMMAND__BODY_CONNECTED, &m.connected, .connected, "connected")
-    try body.bare(&value, CALLMESH__V1__COMMAND__BODY_HANG_UP, &m.hang_up, .hangUp, "hangUp")
-    try body.bare(&value, CALLMESH__V1__COMMAND__BODY_RESUME, &m.resume, .resume, "resume")
-    try body.bare(&value, CALLMESH__V1__COMMAND__BODY_QUERY, &m.query, .query, "query")
+  private static func body<C: Coder>(_ c: C, _ m: Self) throws(C.Failure) -> Command.Body {
+    switch m.body_case {
+    case CALLMESH__V1__COMMAND__BODY_ACK: return .ack(try c.read(m.ack))
+    case CALLMESH__V1__COMMAND__BODY_PLACE: return .place(try c.read(m.place))
+    case CALLMESH__V1__COMMAND__BODY_ATTACH: return .attach(try c.read(m.attach))
+    case CALLMESH__V1__COMMAND__BODY_SESSION_CLOSED:
+      return .sessionClosed(graceful: try c.read(m.session_closed))
+    case CALLMESH__V1__COMMAND__BODY_CALLER_GONE: return .callerGone(try c.read(m.caller_gone))
+    case CALLMESH__V1__COMMAND__BODY_REGISTER: return .register(try c.read(m.register_).request)
+    case CALLMESH__V1__COMMAND__BODY_UNREGISTER: return .unregister(try c.read(m.unregister) ?? "")
+    case CALLMESH__V1__COMMAND__BODY_PUSH_REPORT: return .pushReport(try c.read(m.push_report))
+    case CALLMESH__V1__COMMAND__BODY_TOKEN_TAKEN: return .tokenTaken(try c.read(m.token_taken))
+    case CALLMESH__V1__COMMAND__BODY_CALLS: return .calls(shard: try c.read(m.calls))
+    default:
+      let (call, verb) = try verb(c, m)
+      return .call(call, verb)
+    }
   }
-}
 
-extension Choice {
-  /// A verb of which nothing is said but the call.
-  @inline(__always)
-  fileprivate mutating func bare(
-    _ value: inout Command.Body, _ member: some RawRepresentable<UInt32>,
-    _ field: inout ProtobufCBinaryData, _ verb: CallVerb, _ name: StaticString
-  ) throws(C.Failure) {
-    guard finds(member) else { return }
-    var id = CallID(high: 0, low: 0)
-    if !C.reads, case .call(let said, _) = value { id = said }
-    try coder.id(&id, &field, name)
-    if C.reads { value = .call(id, verb) }
+  private static func verb<C: Coder>(
+    _ c: C, _ m: Self
+  ) throws(C.Failure) -> (call: CallID, verb: CallVerb) {
+    switch m.body_case {
+    case CALLMESH__V1__COMMAND__BODY_ANSWER:
+      let (call, description) = try c.read(m.answer)
+      return (call, .answer(description: description))
+    case CALLMESH__V1__COMMAND__BODY_DECLINE:
+      let (call, scope) = try c.read(m.decline)
+      return (call, .decline(scope))
+    case CALLMESH__V1__COMMAND__BODY_DESCRIPTION:
+      let (call, body) = try c.read(m.description)
+      return (call, .signal(.description, body: body))
+    case CALLMESH__V1__COMMAND__BODY_CANDIDATE:
+      let (call, body) = try c.read(m.candidate)
+      return (call, .signal(.candidate, body: body))
+    case CALLMESH__V1__COMMAND__BODY_ALERTING:
+      return (try c.read(m.alerting, "alerting"), .alerting)
+    case CALLMESH__V1__COMMAND__BODY_BUSY: return (try c.read(m.busy, "busy"), .busy)
+    case CALLMESH__V1__COMMAND__BODY_CANCEL: return (try c.read(m.cancel, "cancel"), .cancel)
+    case CALLMESH__V1__COMMAND__BODY_CONNECTED:
+      return (try c.read(m.connected, "connected"), .connected)
+    case CALLMESH__V1__COMMAND__BODY_HANG_UP: return (try c.read(m.hang_up, "hangUp"), .hangUp)
+    case CALLMESH__V1__COMMAND__BODY_RESUME: return (try c.read(m.resume, "resume"), .resume)
+    case CALLMESH__V1__COMMAND__BODY_QUERY: return (try c.read(m.query, "query"), .query)
+    default: throw c.failure(.unknownMember("command"))
+    }
   }
-}
 
-extension Command.Body {
-  fileprivate var member: Callmesh__V1__Command__BodyCase {
-    switch self {
-    case .ack: CALLMESH__V1__COMMAND__BODY_ACK
-    case .place: CALLMESH__V1__COMMAND__BODY_PLACE
-    case .attach: CALLMESH__V1__COMMAND__BODY_ATTACH
-    case .sessionClosed: CALLMESH__V1__COMMAND__BODY_SESSION_CLOSED
-    case .callerGone: CALLMESH__V1__COMMAND__BODY_CALLER_GONE
-    case .register: CALLMESH__V1__COMMAND__BODY_REGISTER
-    case .unregister: CALLMESH__V1__COMMAND__BODY_UNREGISTER
-    case .pushReport: CALLMESH__V1__COMMAND__BODY_PUSH_REPORT
-    case .tokenTaken: CALLMESH__V1__COMMAND__BODY_TOKEN_TAKEN
-    case .calls: CALLMESH__V1__COMMAND__BODY_CALLS
-    case .call(_, .answer): CALLMESH__V1__COMMAND__BODY_ANSWER
-    case .call(_, .decline): CALLMESH__V1__COMMAND__BODY_DECLINE
-    case .call(_, .signal(.description, _)): CALLMESH__V1__COMMAND__BODY_DESCRIPTION
-    case .call(_, .signal(.candidate, _)): CALLMESH__V1__COMMAND__BODY_CANDIDATE
-    case .call(_, .alerting): CALLMESH__V1__COMMAND__BODY_ALERTING
-    case .call(_, .busy): CALLMESH__V1__COMMAND__BODY_BUSY
-    case .call(_, .cancel): CALLMESH__V1__COMMAND__BODY_CANCEL
-    case .call(_, .connected): CALLMESH__V1__COMMAND__BODY_CONNECTED
-    case .call(_, .hangUp): CALLMESH__V1__COMMAND__BODY_HANG_UP
-    case .call(_, .resume): CALLMESH__V1__COMMAND__BODY_RESUME
-    case .call(_, .query): CALLMESH__V1__COMMAND__BODY_QUERY
+  private static func write<C: Coder>(
+    _ c: C, _ body: Command.Body, _ m: inout Self
+  ) throws(C.Failure) -> Callmesh__V1__Command__BodyCase {
+    switch body {
+    case .ack(let items): try c.write(items, &m.ack, CALLMESH__V1__COMMAND__BODY_ACK)
+    case .call(let call, let verb): try write(c, call, verb, &m)
+    case .place(let request): try c.write(request, &m.place, CALLMESH__V1__COMMAND__BODY_PLACE)
+    case .attach(let attach): try c.write(attach, &m.attach, CALLMESH__V1__COMMAND__BODY_ATTACH)
+    case .sessionClosed(let graceful):
+      try c.write(graceful, &m.session_closed, CALLMESH__V1__COMMAND__BODY_SESSION_CLOSED)
+    case .callerGone(let calls):
+      try c.write(calls, &m.caller_gone, CALLMESH__V1__COMMAND__BODY_CALLER_GONE)
+    case .register(let request):
+      try c.write(
+        HTTPBodies.Register(device: nil, request: request), &m.register_,
+        CALLMESH__V1__COMMAND__BODY_REGISTER)
+    case .unregister(let device):
+      try c.write(device, &m.unregister, CALLMESH__V1__COMMAND__BODY_UNREGISTER)
+    case .pushReport(let report):
+      try c.write(report, &m.push_report, CALLMESH__V1__COMMAND__BODY_PUSH_REPORT)
+    case .tokenTaken(let taken):
+      try c.write(taken, &m.token_taken, CALLMESH__V1__COMMAND__BODY_TOKEN_TAKEN)
+    case .calls(let shard): try c.write(shard, &m.calls, CALLMESH__V1__COMMAND__BODY_CALLS)
+    }
+  }
+
+  private static func write<C: Coder>(
+    _ c: C, _ call: CallID, _ verb: CallVerb, _ m: inout Self
+  ) throws(C.Failure) -> Callmesh__V1__Command__BodyCase {
+    switch verb {
+    case .answer(let description):
+      try c.write((call, description), &m.answer, CALLMESH__V1__COMMAND__BODY_ANSWER)
+    case .decline(let scope):
+      try c.write((call, scope), &m.decline, CALLMESH__V1__COMMAND__BODY_DECLINE)
+    case .signal(.description, let body):
+      try c.write((call, body), &m.description, CALLMESH__V1__COMMAND__BODY_DESCRIPTION)
+    case .signal(.candidate, let body):
+      try c.write((call, body), &m.candidate, CALLMESH__V1__COMMAND__BODY_CANDIDATE)
+    case .alerting: try c.write(call, &m.alerting, CALLMESH__V1__COMMAND__BODY_ALERTING)
+    case .busy: try c.write(call, &m.busy, CALLMESH__V1__COMMAND__BODY_BUSY)
+    case .cancel: try c.write(call, &m.cancel, CALLMESH__V1__COMMAND__BODY_CANCEL)
+    case .connected: try c.write(call, &m.connected, CALLMESH__V1__COMMAND__BODY_CONNECTED)
+    case .hangUp: try c.write(call, &m.hang_up, CALLMESH__V1__COMMAND__BODY_HANG_UP)
+    case .resume: try c.write(call, &m.resume, CALLMESH__V1__COMMAND__BODY_RESUME)
+    case .query: try c.write(call, &m.query, CALLMESH__V1__COMMAND__BODY_QUERY)
     }
   }
 }
 
-private enum AckMapping: Mapping {
-  static var blank: [Acknowledgement] { [] }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__AckCommand>?) {
-    callmesh__v1__ack_command__init(m)
+extension Coder {
+  /// Reads a verb of which nothing is said but the call.
+  fileprivate func read(
+    _ field: ProtobufCBinaryData, _ name: StaticString
+  ) throws(Failure) -> CallID {
+    var (id, field) = (CallID.zero, field)
+    try self.id(&id, &field, name)
+    return id
   }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    try c.array(AcknowledgementMapping.self, &value, &m.n_items, &m.items)
-  }
-}
 
-private enum AcknowledgementMapping: Mapping {
-  static var blank: Acknowledgement { Acknowledgement(call: CallID(high: 0, low: 0), version: 0) }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Acknowledgement>?) {
-    callmesh__v1__acknowledgement__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    try c.id(&value.call, &m.call, "call")
-    c.number(&value.version, &m.version)
-  }
-}
-
-private enum AnswerMapping: Mapping {
-  typealias Value = (call: CallID, description: String)
-  static var blank: Value { (CallID(high: 0, low: 0), "") }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__AnswerCommand>?) {
-    callmesh__v1__answer_command__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    try c.id(&value.call, &m.call, "call")
-    try c.text(&value.description, &m.description, "description")
-  }
-}
-
-private enum DeclineMapping: Mapping {
-  typealias Value = (call: CallID, scope: DeclineScope)
-  static var blank: Value { (CallID(high: 0, low: 0), .everywhere) }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__DeclineCommand>?) {
-    callmesh__v1__decline_command__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    try c.id(&value.call, &m.call, "call")
-    try c.known(&value.scope, &m.scope, "scope")
-  }
-}
-
-private enum SignalCommandMapping: Mapping {
-  typealias Value = (call: CallID, body: String)
-  static var blank: Value { (CallID(high: 0, low: 0), "") }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__SignalCommand>?) {
-    callmesh__v1__signal_command__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    try c.id(&value.call, &m.call, "call")
-    try c.text(&value.body, &m.body, "body")
-  }
-}
-
-private enum PlaceMapping: Mapping {
-  static var blank: PlaceRequest { PlaceRequest(call: CallID(high: 0, low: 0)) }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__PlaceCommand>?) {
-    callmesh__v1__place_command__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    try c.id(&value.call, &m.call, "call")
-    c.number(&value.ringTimeoutSeconds, &m.ring_timeout_seconds)
-    try c.text(&value.description, &m.description, "description")
-    try c.array(HeaderMapping.self, &value.headers, &m.n_headers, &m.headers)
-    c.flag(&value.video, &m.video)
-    try c.text(&value.deviceName, &m.device_name, "deviceName")
-    c.time(&value.receivedAt, microseconds: &m.received_at_us)
-  }
-}
-
-private enum AttachMapping: Mapping {
-  static var blank: Attach { Attach() }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__AttachCommand>?) {
-    callmesh__v1__attach_command__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    try c.optionalID(&value.forCall, &m.for_call, "forCall")
-    try c.text(&value.deviceName, &m.device_name, "deviceName")
-    c.flag(&value.announce, &m.announce)
-    try c.text(&value.client, &m.client, "client")
-    c.time(&value.attachedAt, microseconds: &m.attached_at_us)
-  }
-}
-
-private enum SessionClosedMapping: Mapping {
-  static var blank: Bool { false }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__SessionClosed>?) {
-    callmesh__v1__session_closed__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    c.flag(&value, &m.graceful)
-  }
-}
-
-private enum CallerGoneMapping: Mapping {
-  static var blank: [CallID] { [] }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__CallerGone>?) {
-    callmesh__v1__caller_gone__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    try c.ids(&value, &m.n_calls, &m.calls, "calls")
-  }
-}
-
-private enum UnregisterMapping: Mapping {
-  static var blank: DeviceID { "" }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Unregister>?) {
-    callmesh__v1__unregister__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    try c.device(&value, &m.device)
-  }
-}
-
-private enum CallsMapping: Mapping {
-  static var blank: UInt32 { 0 }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__CallsCommand>?) {
-    callmesh__v1__calls_command__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    c.number(&value, &m.shard)
+  @inline(__always)
+  fileprivate func write<Case>(
+    _ call: CallID, _ field: inout ProtobufCBinaryData, _ member: Case
+  ) throws(Failure) -> Case {
+    var call = call
+    try id(&call, &field, "call")
+    return member
   }
 }

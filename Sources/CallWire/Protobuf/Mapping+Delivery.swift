@@ -3,103 +3,87 @@ internal import CallCore
 
 // What shards tell devices of calls (device.proto).
 
-enum DeliveryMapping: Mapping {
+extension Callmesh__V1__Delivery: Mapping {
   static var blank: Delivery {
     Delivery(
-      call: CallID(high: 0, low: 0), callee: "", version: 0, at: Timestamp(microseconds: 0),
-      event: .ringing(by: PartyMapping.blank))
+      call: .zero, callee: "", version: 0, at: .zero,
+      event: .ringing(by: Callmesh__V1__Party.blank))
   }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Delivery>?) {
-    callmesh__v1__delivery__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__delivery__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.address(&value.callee, &value.call, &m.call)
     c.number(&value.version, &m.version)
     c.time(&value.at, milliseconds: &m.at_ms)
     c.number(&value.after, &m.after)
-    var event = Choice(c, m.event_case, value.event.member)
-    try event.message(
-      &value.event, InviteMapping.self, CALLMESH__V1__DELIVERY__EVENT_INVITE, &m.invite,
-      { .invite($0) },
-      { if case .invite(let invite) = $0 { invite } else { nil } })
-    try event.message(
-      &value.event, RingingMapping.self, CALLMESH__V1__DELIVERY__EVENT_RINGING, &m.ringing,
-      { .ringing(by: $0) },
-      { if case .ringing(let party) = $0 { party } else { nil } })
-    try event.message(
-      &value.event, AnsweredMapping.self, CALLMESH__V1__DELIVERY__EVENT_ANSWERED, &m.answered,
-      { .answered($0) },
-      { if case .answered(let answered) = $0 { answered } else { nil } })
-    try event.message(
-      &value.event, StopMapping.self, CALLMESH__V1__DELIVERY__EVENT_STOP, &m.stop, { .stop($0) },
-      { if case .stop(let stop) = $0 { stop } else { nil } })
-    try event.message(
-      &value.event, SignalMapping.self, CALLMESH__V1__DELIVERY__EVENT_SIGNAL, &m.signal,
-      { .signal($0) },
-      { if case .signal(let signal) = $0 { signal } else { nil } })
-    try event.end(&m.event_case, "event")
+    if C.reads {
+      value.event = try event(c, m)
+    } else {
+      m.event_case = try write(c, value.event, &m)
+    }
   }
-}
 
-extension Delivery.Event {
-  fileprivate var member: Callmesh__V1__Delivery__EventCase {
-    switch self {
-    case .invite: CALLMESH__V1__DELIVERY__EVENT_INVITE
-    case .ringing: CALLMESH__V1__DELIVERY__EVENT_RINGING
-    case .answered: CALLMESH__V1__DELIVERY__EVENT_ANSWERED
-    case .stop: CALLMESH__V1__DELIVERY__EVENT_STOP
-    case .signal: CALLMESH__V1__DELIVERY__EVENT_SIGNAL
+  private static func event<C: Coder>(_ c: C, _ m: Self) throws(C.Failure) -> Delivery.Event {
+    switch m.event_case {
+    case CALLMESH__V1__DELIVERY__EVENT_INVITE: .invite(try c.read(m.invite))
+    case CALLMESH__V1__DELIVERY__EVENT_RINGING: .ringing(by: try c.read(m.ringing))
+    case CALLMESH__V1__DELIVERY__EVENT_ANSWERED: .answered(try c.read(m.answered))
+    case CALLMESH__V1__DELIVERY__EVENT_STOP: .stop(try c.read(m.stop))
+    case CALLMESH__V1__DELIVERY__EVENT_SIGNAL: .signal(try c.read(m.signal))
+    default: throw c.failure(.unknownMember("event"))
+    }
+  }
+
+  private static func write<C: Coder>(
+    _ c: C, _ event: Delivery.Event, _ m: inout Self
+  ) throws(C.Failure) -> Callmesh__V1__Delivery__EventCase {
+    switch event {
+    case .invite(let invite): try c.write(invite, &m.invite, CALLMESH__V1__DELIVERY__EVENT_INVITE)
+    case .ringing(let party): try c.write(party, &m.ringing, CALLMESH__V1__DELIVERY__EVENT_RINGING)
+    case .answered(let answered):
+      try c.write(answered, &m.answered, CALLMESH__V1__DELIVERY__EVENT_ANSWERED)
+    case .stop(let stop): try c.write(stop, &m.stop, CALLMESH__V1__DELIVERY__EVENT_STOP)
+    case .signal(let signal): try c.write(signal, &m.signal, CALLMESH__V1__DELIVERY__EVENT_SIGNAL)
     }
   }
 }
 
-private enum InviteMapping: Mapping {
-  static var blank: Invite {
-    Invite(caller: PartyMapping.blank, deadline: Timestamp(microseconds: 0))
-  }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Invite>?) {
-    callmesh__v1__invite__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    try c.message(PartyMapping.self, &value.caller, &m.caller, "caller")
+extension Callmesh__V1__Invite: Mapping {
+  static var blank: Invite { Invite(caller: Callmesh__V1__Party.blank, deadline: .zero) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__invite__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.message(&value.caller, &m.caller, "caller")
     c.time(&value.deadline, milliseconds: &m.deadline_ms)
     c.flag(&value.video, &m.video)
     try c.text(&value.description, &m.description, "description")
-    try c.array(HeaderMapping.self, &value.headers, &m.n_headers, &m.headers)
-    try c.array(SignalMapping.self, &value.signals, &m.n_signals, &m.signals)
+    try c.array(&value.headers, &m.n_headers, &m.headers)
+    try c.array(&value.signals, &m.n_signals, &m.signals)
   }
 }
 
-private enum RingingMapping: Mapping {
-  static var blank: Party { PartyMapping.blank }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Ringing>?) {
-    callmesh__v1__ringing__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    try c.message(PartyMapping.self, &value, &m.by, "by")
+extension Callmesh__V1__Ringing: Mapping {
+  static var blank: Party { Callmesh__V1__Party.blank }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__ringing__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.message(&value, &m.by, "by")
   }
 }
 
-private enum AnsweredMapping: Mapping {
-  static var blank: Answered { Answered(by: PartyMapping.blank, description: "") }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Answered>?) {
-    callmesh__v1__answered__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    try c.message(PartyMapping.self, &value.by, &m.by, "by")
+extension Callmesh__V1__Answered: Mapping {
+  static var blank: Answered { Answered(by: Callmesh__V1__Party.blank, description: "") }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__answered__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.message(&value.by, &m.by, "by")
     try c.text(&value.description, &m.description, "description")
-    try c.array(SignalMapping.self, &value.signals, &m.n_signals, &m.signals)
+    try c.array(&value.signals, &m.n_signals, &m.signals)
   }
 }
 
-private enum StopMapping: Mapping {
+extension Callmesh__V1__Stop: Mapping {
   static var blank: Stop { Stop(reason: .failed) }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Stop>?) {
-    callmesh__v1__stop__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__stop__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.known(&value.reason, &m.reason, "reason")
-    try c.optional(PartyMapping.self, &value.by, &m.by)
+    try c.optional(&value.by, &m.by)
     c.flag(&value.missed, &m.missed)
   }
 }

@@ -4,21 +4,18 @@ internal import CallCore
 // What a shard writes (journal.proto). An entry that this version does not know is an error: who cannot read all
 // of a shard's history must not continue it.
 
-enum JournalRecordMapping: Mapping {
+extension Callmesh__V1__JournalRecord: Mapping {
   static var blank: JournalRecord {
-    JournalRecord(epoch: 0, number: 0, writer: "", at: Timestamp(microseconds: 0), entries: [])
+    JournalRecord(epoch: 0, number: 0, writer: "", at: .zero, entries: [])
   }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__JournalRecord>?) {
-    callmesh__v1__journal_record__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    try c.format(&m.format, writes: JournalEntryMapping.format(value.entries), .kept)
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__journal_record__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.format(&m.format, writes: Callmesh__V1__JournalEntry.format(value.entries), .kept)
     c.number(&value.epoch, &m.epoch)
     c.number(&value.number, &m.number)
     try c.text(&value.writer, &m.writer, "writer")
     c.time(&value.at, microseconds: &m.at_us)
-    try c.array(
-      JournalEntryMapping.self, &value.entries, &m.n_entries, &m.entries)
+    try c.array(&value.entries, &m.n_entries, &m.entries)
     c.flag(&value.released, &m.released)
     // 0: not said.
     var follows = value.follows.map { $0 &+ 1 } ?? 0
@@ -27,35 +24,30 @@ enum JournalRecordMapping: Mapping {
   }
 }
 
-enum CheckpointMapping: Mapping {
+extension Callmesh__V1__Checkpoint: Mapping {
   static var blank: Checkpoint { Checkpoint(sequence: 0, epoch: 0, entries: []) }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Checkpoint>?) {
-    callmesh__v1__checkpoint__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    try c.format(&m.format, writes: JournalEntryMapping.format(value.entries), .kept)
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__checkpoint__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.format(&m.format, writes: Callmesh__V1__JournalEntry.format(value.entries), .kept)
     c.number(&value.sequence, &m.sequence)
     c.number(&value.epoch, &m.epoch)
-    try c.array(
-      JournalEntryMapping.self, &value.entries, &m.n_entries, &m.entries)
+    try c.array(&value.entries, &m.n_entries, &m.entries)
   }
 }
 
-enum RegistrationMapping: Mapping {
+extension Callmesh__V1__RegistrationRecord: Mapping {
   static var blank: Registration {
-    let none = Timestamp(microseconds: 0)
-    return Registration(
-      user: UserKey(app: "", user: ""), device: "", request: RegistrationRequest(),
-      registeredAt: none, seenAt: none, capabilities: [])
+    Registration(
+      user: .blank, device: "", request: RegistrationRequest(),
+      registeredAt: .zero, seenAt: .zero, capabilities: [])
   }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__RegistrationRecord>?) {
-    callmesh__v1__registration_record__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__registration_record__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .kept)
     try c.user(&value.user, &m.app, &m.user)
     try c.device(&value.device, &m.device)
-    try c.message(RegisterMapping.self, &value.request, &m.registration, "registration")
+    var registration = HTTPBodies.Register(device: nil, request: value.request)
+    try c.message(&registration, &m.registration, "registration")
     c.time(&value.registeredAt, microseconds: &m.registered_at_us)
     c.time(&value.seenAt, microseconds: &m.seen_at_us)
     var (known, capabilities) = (true, value.capabilities.rawValue)
@@ -64,7 +56,7 @@ enum RegistrationMapping: Mapping {
     guard C.reads else { return }
     // Those of before are derived now.
     value = Registration(
-      user: value.user, device: value.device, request: value.request,
+      user: value.user, device: value.device, request: registration.request,
       registeredAt: value.registeredAt, seenAt: value.seenAt,
       capabilities: known ? PushCapabilities(rawValue: capabilities) : nil)
   }
@@ -72,11 +64,9 @@ enum RegistrationMapping: Mapping {
 
 // MARK: Entries
 
-private enum JournalEntryMapping: Mapping {
-  static var blank: JournalEntry { JournalEntry(call: CallID(high: 0, low: 0), change: .settled) }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__JournalEntry>?) {
-    callmesh__v1__journal_entry__init(m)
-  }
+extension Callmesh__V1__JournalEntry: Mapping {
+  static var blank: JournalEntry { JournalEntry(call: .zero, change: .settled) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__journal_entry__init(m) }
 
   /// The lowest that a reader must know.
   static func format(_ entries: [JournalEntry]) -> UInt32 {
@@ -86,142 +76,114 @@ private enum JournalEntryMapping: Mapping {
     return ClusterCodec.firstFormat
   }
 
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.id(&value.call, &m.call, "call")
-    var change = Choice(c, m.change_case, value.change.member)
-    try change.message(
-      &value.change, PlacedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PLACED, &m.placed,
-      { .placed($0) },
-      { if case .placed(let facts) = $0 { facts } else { nil } })
-    try change.message(
-      &value.change, AnsweredMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ANSWERED,
-      &m.answered,
-      { .answered($0) },
-      { if case .answered(let facts) = $0 { facts } else { nil } })
-    try change.message(
-      &value.change, EndedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ENDED, &m.ended,
-      { .ended($0) },
-      { if case .ended(let facts) = $0 { facts } else { nil } })
-    try change.message(
-      &value.change, callmesh__v1__settled_entry__init, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SETTLED,
-      &m.settled, is: .settled)
-    try change.message(
-      &value.change, SignalEntryMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SIGNAL, &m.signal,
-      { .signal(fromCaller: $0, $1, $2) },
-      {
-        if case .signal(let caller, let device, let signal) = $0 {
-          (caller, device, signal)
-        } else {
-          nil
-        }
-      })
-    try legs(&change, &value.change, &m)
-    try change.message(
-      &value.change, LostMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CALLER_LOST,
-      &m.caller_lost,
-      { .callerLost(until: $0) },
-      { if case .callerLost(let until) = $0 { .some(until) } else { nil } })
-    try change.message(
-      &value.change, LostMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_WINNER_LOST,
-      &m.winner_lost,
-      { .winnerLost(until: $0) },
-      { if case .winnerLost(let until) = $0 { .some(until) } else { nil } })
-    try change.end(&m.change_case, "change")
+    if C.reads {
+      value.change = try change(c, m)
+    } else {
+      m.change_case = try write(c, value.change, &m)
+    }
   }
 
-  private static func legs<C: Coder>(
-    _ change: inout Choice<C>, _ value: inout JournalEntry.Change,
-    _ m: inout Callmesh__V1__JournalEntry
-  ) throws(C.Failure) {
-    try change.message(
-      &value, LegJoinedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_LEG_JOINED, &m.leg_joined,
-      { .legJoined($0) },
-      { if case .legJoined(let party) = $0 { party } else { nil } })
-    try change.message(
-      &value, AlertingMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ALERTING, &m.alerting,
-      { .alerting($0) },
-      { if case .alerting(let device) = $0 { device } else { nil } })
-    try change.message(
-      &value, LegEndedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_LEG_ENDED, &m.leg_ended,
-      { .legEnded($0, $1, at: $2) },
-      { if case .legEnded(let device, let end, let at) = $0 { (device, end, at) } else { nil } })
-    try change.message(
-      &value, ConnectedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CONNECTED, &m.connected,
-      { .connected(caller: $0) },
-      { if case .connected(let caller) = $0 { caller } else { nil } })
-    try change.message(
-      &value, PushedMapping.self, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PUSHED, &m.pushed,
-      { .pushed($0, $1) },
-      { if case .pushed(let device, let purpose) = $0 { (device, purpose) } else { nil } })
+  private static func change<C: Coder>(_ c: C, _ m: Self) throws(C.Failure) -> JournalEntry.Change {
+    switch m.change_case {
+    case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PLACED: return .placed(try c.read(m.placed))
+    case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ANSWERED: return .answered(try c.read(m.answered))
+    case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ENDED: return .ended(try c.read(m.ended))
+    case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SETTLED: return .settled
+    case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SIGNAL:
+      let (fromCaller, device, signal) = try c.read(m.signal)
+      return .signal(fromCaller: fromCaller, device, signal)
+    case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_LEG_JOINED: return .legJoined(try c.read(m.leg_joined))
+    case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ALERTING: return .alerting(try c.read(m.alerting))
+    case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_LEG_ENDED:
+      let (device, end, at) = try c.read(m.leg_ended)
+      return .legEnded(device, end, at: at)
+    case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CONNECTED:
+      return .connected(caller: try c.read(m.connected))
+    case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PUSHED:
+      let (device, purpose) = try c.read(m.pushed)
+      return .pushed(device, purpose)
+    case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CALLER_LOST:
+      return .callerLost(until: try c.read(m.caller_lost))
+    case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_WINNER_LOST:
+      return .winnerLost(until: try c.read(m.winner_lost))
+    default: throw c.failure(.unknownMember("change"))
+    }
   }
-}
 
-extension JournalEntry.Change {
-  fileprivate var member: Callmesh__V1__JournalEntry__ChangeCase {
-    switch self {
-    case .placed: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PLACED
-    case .answered: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ANSWERED
-    case .ended: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ENDED
-    case .settled: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SETTLED
-    case .signal: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SIGNAL
-    case .legJoined: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_LEG_JOINED
-    case .alerting: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ALERTING
-    case .legEnded: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_LEG_ENDED
-    case .connected: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CONNECTED
-    case .pushed: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PUSHED
-    case .callerLost: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CALLER_LOST
-    case .winnerLost: CALLMESH__V1__JOURNAL_ENTRY__CHANGE_WINNER_LOST
+  private static func write<C: Coder>(
+    _ c: C, _ change: JournalEntry.Change, _ m: inout Self
+  ) throws(C.Failure) -> Callmesh__V1__JournalEntry__ChangeCase {
+    switch change {
+    case .placed(let facts):
+      try c.write(facts, &m.placed, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PLACED)
+    case .answered(let facts):
+      try c.write(facts, &m.answered, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ANSWERED)
+    case .ended(let facts):
+      try c.write(facts, &m.ended, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ENDED)
+    case .settled: try c.write((), &m.settled, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SETTLED)
+    case .signal(let fromCaller, let device, let signal):
+      try c.write(
+        (fromCaller, device, signal), &m.signal, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SIGNAL)
+    case .legJoined(let party):
+      try c.write(party, &m.leg_joined, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_LEG_JOINED)
+    case .alerting(let device):
+      try c.write(device, &m.alerting, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ALERTING)
+    case .legEnded(let device, let end, let at):
+      try c.write((device, end, at), &m.leg_ended, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_LEG_ENDED)
+    case .connected(let caller):
+      try c.write(caller, &m.connected, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CONNECTED)
+    case .pushed(let device, let purpose):
+      try c.write((device, purpose), &m.pushed, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PUSHED)
+    case .callerLost(let until):
+      try c.write(until, &m.caller_lost, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CALLER_LOST)
+    case .winnerLost(let until):
+      try c.write(until, &m.winner_lost, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_WINNER_LOST)
     }
   }
 }
 
+extension Callmesh__V1__SettledEntry: EmptyMapping {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__settled_entry__init(m) }
+}
+
 /// Who takes part; not the `Party` of device.proto.
-private enum DeviceMapping: Mapping {
-  static var blank: Party { PartyMapping.blank }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__Device>?) {
-    callmesh__v1__device__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+extension Callmesh__V1__Device: Mapping {
+  static var blank: Party { Callmesh__V1__Party.blank }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__device__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.text(&value.user, &m.user, "device.user")
     try c.device(&value.device, &m.device, "device.device")
     try c.text(&value.deviceName, &m.name, "device.name")
   }
 }
 
-private enum PlacedMapping: Mapping {
+extension Callmesh__V1__PlacedEntry: Mapping {
   static var blank: PlacedFacts {
-    let none = Timestamp(microseconds: 0)
-    return PlacedFacts(
-      callee: UserKey(app: "", user: ""), caller: PartyMapping.blank, placedAt: none,
-      deadline: none, video: false, description: "", headers: [], legs: [], fingerprint: 0)
+    PlacedFacts(
+      callee: .blank, caller: Callmesh__V1__Party.blank, placedAt: .zero,
+      deadline: .zero, video: false, description: "", headers: [], legs: [], fingerprint: 0)
   }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__PlacedEntry>?) {
-    callmesh__v1__placed_entry__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__placed_entry__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.user(&value.callee, &m.app, &m.callee)
-    try c.message(DeviceMapping.self, &value.caller, &m.caller, "caller")
+    try c.message(&value.caller, &m.caller, "caller")
     c.time(&value.placedAt, microseconds: &m.placed_at_us)
     c.time(&value.deadline, microseconds: &m.deadline_us)
     c.flag(&value.video, &m.video)
     try c.text(&value.description, &m.description, "description")
-    try c.array(HeaderMapping.self, &value.headers, &m.n_headers, &m.headers)
-    try c.array(DeviceMapping.self, &value.legs, &m.n_legs, &m.legs)
+    try c.array(&value.headers, &m.n_headers, &m.headers)
+    try c.array(&value.legs, &m.n_legs, &m.legs)
     c.number(&value.fingerprint, &m.fingerprint)
-    try c.array(
-      SignalMarkMapping.self, &value.signalsTaken, &m.n_signals_taken,
-      &m.signals_taken)
+    try c.array(&value.signalsTaken, &m.n_signals_taken, &m.signals_taken)
   }
 }
 
-private enum SignalMarkMapping: Mapping {
-  static var blank: SignalMark {
-    SignalMark(fromCaller: false, device: "", request: 0, content: 0)
-  }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__SignalMark>?) {
-    callmesh__v1__signal_mark__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+extension Callmesh__V1__SignalMark: Mapping {
+  static var blank: SignalMark { SignalMark(fromCaller: false, device: "", request: 0, content: 0) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__signal_mark__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     c.flag(&value.fromCaller, &m.from_caller)
     try c.device(&value.device, &m.device)
     c.number(&value.request, &m.request)
@@ -229,44 +191,36 @@ private enum SignalMarkMapping: Mapping {
   }
 }
 
-private enum AnsweredMapping: Mapping {
+extension Callmesh__V1__AnsweredEntry: Mapping {
   static var blank: AnsweredFacts {
-    let none = Timestamp(microseconds: 0)
-    return AnsweredFacts(by: PartyMapping.blank, at: none, description: "", connectDeadline: none)
+    AnsweredFacts(
+      by: Callmesh__V1__Party.blank, at: .zero, description: "", connectDeadline: .zero)
   }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__AnsweredEntry>?) {
-    callmesh__v1__answered_entry__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    try c.message(DeviceMapping.self, &value.by, &m.by, "by")
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__answered_entry__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.message(&value.by, &m.by, "by")
     c.time(&value.at, microseconds: &m.at_us)
     try c.text(&value.description, &m.description, "description")
     c.time(&value.connectDeadline, microseconds: &m.connect_deadline_us)
   }
 }
 
-private enum EndedMapping: Mapping {
-  static var blank: EndedFacts {
-    EndedFacts(reason: .failed, by: nil, at: Timestamp(microseconds: 0), missed: false)
-  }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__EndedEntry>?) {
-    callmesh__v1__ended_entry__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+extension Callmesh__V1__EndedEntry: Mapping {
+  static var blank: EndedFacts { EndedFacts(reason: .failed, by: nil, at: .zero, missed: false) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__ended_entry__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.known(&value.reason, &m.reason, "reason")
-    try c.optional(DeviceMapping.self, &value.by, &m.by)
+    try c.optional(&value.by, &m.by)
     c.time(&value.at, microseconds: &m.at_us)
     c.flag(&value.missed, &m.missed)
   }
 }
 
-private enum SignalEntryMapping: Mapping {
+extension Callmesh__V1__SignalEntry: Mapping {
   typealias Value = (fromCaller: Bool, device: DeviceID, signal: Signal)
   static var blank: Value { (false, "", Signal(index: 0, kind: .candidate, body: "")) }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__SignalEntry>?) {
-    callmesh__v1__signal_entry__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__signal_entry__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     c.flag(&value.fromCaller, &m.from_caller)
     try c.device(&value.device, &m.device)
     try c.known(&value.signal.kind, &m.kind, "kind")
@@ -276,56 +230,44 @@ private enum SignalEntryMapping: Mapping {
   }
 }
 
-private enum LegJoinedMapping: Mapping {
-  static var blank: Party { PartyMapping.blank }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__LegJoinedEntry>?) {
-    callmesh__v1__leg_joined_entry__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
-    try c.message(DeviceMapping.self, &value, &m.device, "device")
+extension Callmesh__V1__LegJoinedEntry: Mapping {
+  static var blank: Party { Callmesh__V1__Party.blank }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__leg_joined_entry__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.message(&value, &m.device, "device")
   }
 }
 
-private enum AlertingMapping: Mapping {
+extension Callmesh__V1__AlertingEntry: Mapping {
   static var blank: DeviceID { "" }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__AlertingEntry>?) {
-    callmesh__v1__alerting_entry__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__alerting_entry__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.device(&value, &m.device)
   }
 }
 
-private enum LegEndedMapping: Mapping {
-  typealias Value = (device: DeviceID, end: LegEnd, at: Timestamp?)
-  static var blank: Value { ("", .gone, nil) }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__LegEndedEntry>?) {
-    callmesh__v1__leg_ended_entry__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+extension Callmesh__V1__LegEndedEntry: Mapping {
+  static var blank: (device: DeviceID, end: LegEnd, at: Timestamp?) { ("", .gone, nil) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__leg_ended_entry__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.device(&value.device, &m.device)
     try c.known(&value.end, &m.end, "end")
     c.time(&value.at, microseconds: &m.at_us)
   }
 }
 
-private enum ConnectedMapping: Mapping {
+extension Callmesh__V1__ConnectedEntry: Mapping {
   static var blank: Bool { false }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__ConnectedEntry>?) {
-    callmesh__v1__connected_entry__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__connected_entry__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     c.flag(&value, &m.caller)
   }
 }
 
-private enum PushedMapping: Mapping {
-  typealias Value = (device: DeviceID, purpose: PushPurpose)
-  static var blank: Value { ("", .ring) }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__PushedEntry>?) {
-    callmesh__v1__pushed_entry__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+extension Callmesh__V1__PushedEntry: Mapping {
+  static var blank: (device: DeviceID, purpose: PushPurpose) { ("", .ring) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__pushed_entry__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.device(&value.device, &m.device)
     var purpose = NumberedCase(rawValue: m.purpose)
     try c.known(&value.purpose, &purpose, "purpose")
@@ -338,12 +280,10 @@ private struct NumberedCase: RawRepresentable {
   var rawValue: UInt32
 }
 
-private enum LostMapping: Mapping {
+extension Callmesh__V1__LostEntry: Mapping {
   static var blank: Timestamp? { nil }
-  static func make(_ m: UnsafeMutablePointer<Callmesh__V1__LostEntry>?) {
-    callmesh__v1__lost_entry__init(m)
-  }
-  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Message) throws(C.Failure) {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__lost_entry__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     c.time(&value, microseconds: &m.deadline_us)
   }
 }

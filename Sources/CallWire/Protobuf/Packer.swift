@@ -15,13 +15,14 @@ struct Packer: Coder {
   let arena: Arena
 
   static var reads: Bool { false }
+  var isDeviceProtocol: Bool { false }
 
   /// The protobuf bytes of a value.
   @inline(__always)
-  static func bytes<Map: Mapping>(_ map: Map.Type, _ value: Map.Value) -> [UInt8] {
+  static func bytes<Message: Mapping>(_: Message.Type, _ value: Message.Value) -> [UInt8] {
     Arena.withArena { arena in
       // Every generated struct begins with its `ProtobufCMessage`.
-      let message = UnsafeRawPointer(Packer(arena: arena).build(map, value))
+      let message = UnsafeRawPointer(Packer(arena: arena).build(Message.self, value))
         .assumingMemoryBound(to: ProtobufCMessage.self)
       let size = protobuf_c_message_get_packed_size(message)
       return [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
@@ -31,11 +32,11 @@ struct Packer: Coder {
   }
 
   @inline(__always)
-  func build<Map: Mapping>(
-    _: Map.Type, _ value: consuming Map.Value
-  ) -> UnsafeMutablePointer<Map.Message> {
-    let message = arena.make(Map.make)
-    Map.code(self, &value, &message.pointee)
+  func build<Message: Mapping>(
+    _: Message.Type, _ value: consuming Message.Value
+  ) -> UnsafeMutablePointer<Message> {
+    let message = arena.make(Message.make)
+    Message.code(self, &value, &message.pointee)
     return message
   }
 
@@ -131,7 +132,7 @@ struct Packer: Coder {
 
   func format(_ field: inout UInt32, writes form: UInt32, _: FormatKind) { field = form }
 
-  func fail(_ fault: @autoclosure () -> Fault) { preconditionFailure("\(fault().sentence)") }
+  func failure(_ fault: Fault) -> Never { preconditionFailure(fault.sentence) }
 
   // MARK: Messages
 
@@ -146,19 +147,19 @@ struct Packer: Coder {
   }
 
   @inline(__always)
-  func optional<Map: Mapping>(
-    _ map: Map.Type, _ value: inout Map.Value?, _ field: inout UnsafeMutablePointer<Map.Message>?
+  func optional<Message: Mapping>(
+    _ value: inout Message.Value?, _ field: inout UnsafeMutablePointer<Message>?
   ) {
-    if let value { field = build(map, value) }
+    if let value { field = build(Message.self, value) }
   }
 
   @inline(__always)
-  func array<Map: Mapping>(
-    _ map: Map.Type, _ value: inout [Map.Value], _ count: inout Int,
-    _ field: inout UnsafeMutablePointer<UnsafeMutablePointer<Map.Message>?>?
+  func array<Message: Mapping>(
+    _ value: inout [Message.Value], _ count: inout Int,
+    _ field: inout UnsafeMutablePointer<UnsafeMutablePointer<Message>?>?
   ) {
     count = value.count
-    field = pointers(value) { build(map, $0) }
+    field = pointers(value) { build(Message.self, $0) }
   }
 
   /// The elements of a repeated field; nil where there are none.

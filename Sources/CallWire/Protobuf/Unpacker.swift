@@ -7,7 +7,7 @@ internal import CallCore
 struct Unpacker: Coder {
   /// What devices say may hold a NUL: `FrameRules` says what is wrong with it. Nodes write none, since protobuf-c
   /// would cut the text there, and so they take none.
-  var takesNUL = false
+  var isDeviceProtocol = false
 
   static var reads: Bool { true }
 
@@ -15,28 +15,28 @@ struct Unpacker: Coder {
   /// - Parameter memoryPerByte: how much memory one byte of the message may cost beyond 64 kB; many
   ///   empty messages in a repeated field take much more than their bytes.
   @inline(__always)
-  static func value<Map: Mapping>(
-    _ map: Map.Type, _ bytes: UnsafeRawBufferPointer, memoryPerByte: Int, takesNUL: Bool = false,
+  static func value<Message: Mapping>(
+    _ bytes: UnsafeRawBufferPointer, memoryPerByte: Int, isDeviceProtocol: Bool = false,
     _ unpack: (
       UnsafeMutablePointer<ProtobufCAllocator>?, Int, UnsafePointer<UInt8>?
-    ) -> UnsafeMutablePointer<Map.Message>?
-  ) throws(Fault) -> Map.Value {
+    ) -> UnsafeMutablePointer<Message>?
+  ) throws(Fault) -> Message.Value {
     try Arena.withArena(overflowLimit: 65_536 + memoryPerByte * bytes.count) {
-      (arena) throws(Fault) -> Map.Value in
+      (arena) throws(Fault) -> Message.Value in
       guard
         let message = unpack(
           arena.allocator, bytes.count, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self))
       else { throw .malformed }
-      return try Unpacker(takesNUL: takesNUL).value(map, of: message)
+      return try Unpacker(isDeviceProtocol: isDeviceProtocol).value(of: message)
     }
   }
 
   @inline(__always)
-  func value<Map: Mapping>(
-    _: Map.Type, of message: UnsafeMutablePointer<Map.Message>
-  ) throws(Fault) -> Map.Value {
-    var value = Map.blank
-    try Map.code(self, &value, &message.pointee)
+  func value<Message: Mapping>(
+    of message: UnsafeMutablePointer<Message>
+  ) throws(Fault) -> Message.Value {
+    var value = Message.blank
+    try Message.code(self, &value, &message.pointee)
     return value
   }
 
@@ -54,7 +54,7 @@ struct Unpacker: Coder {
     // The initialiser for any encoding costs three times as much. This one stops at a NUL.
     if let text = String(validatingCString: pointer) {
       if text.utf8.count == utf8.count { return text }
-      if takesNUL, let text = String(validating: utf8, as: UTF8.self) { return text }
+      if isDeviceProtocol, let text = String(validating: utf8, as: UTF8.self) { return text }
     }
     throw .field(String(describing: name))
   }
@@ -139,7 +139,7 @@ struct Unpacker: Coder {
     guard field <= ClusterCodec.format else { throw .laterFormat(field) }
   }
 
-  func fail(_ fault: @autoclosure () -> Fault) throws(Fault) { throw fault() }
+  func failure(_ fault: Fault) -> Fault { fault }
 
   // MARK: Messages
 
@@ -153,21 +153,21 @@ struct Unpacker: Coder {
   }
 
   @inline(__always)
-  func optional<Map: Mapping>(
-    _ map: Map.Type, _ value: inout Map.Value?, _ field: inout UnsafeMutablePointer<Map.Message>?
+  func optional<Message: Mapping>(
+    _ value: inout Message.Value?, _ field: inout UnsafeMutablePointer<Message>?
   ) throws(Fault) {
     value = nil
-    if let message = field { value = try self.value(map, of: message) }
+    if let message = field { value = try self.value(of: message) }
   }
 
   @inline(__always)
-  func array<Map: Mapping>(
-    _ map: Map.Type, _ value: inout [Map.Value], _ count: inout Int,
-    _ field: inout UnsafeMutablePointer<UnsafeMutablePointer<Map.Message>?>?
+  func array<Message: Mapping>(
+    _ value: inout [Message.Value], _ count: inout Int,
+    _ field: inout UnsafeMutablePointer<UnsafeMutablePointer<Message>?>?
   ) throws(Fault) {
     value = try elements(count, field) { (pointer) throws(Fault) in
       guard let pointer else { throw .malformed }
-      return try self.value(map, of: pointer)
+      return try self.value(of: pointer)
     }
   }
 

@@ -1,0 +1,98 @@
+internal import CCallProto
+internal import CallCore
+
+// The messages of a command (cluster.proto).
+
+extension Callmesh__V1__AckCommand: Mapping {
+  static var blank: [Acknowledgement] { [] }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__ack_command__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.array(&value, &m.n_items, &m.items)
+  }
+}
+
+extension Callmesh__V1__Acknowledgement: Mapping {
+  static var blank: Acknowledgement { Acknowledgement(call: .zero, version: 0) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__acknowledgement__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.id(&value.call, &m.call, "call")
+    c.number(&value.version, &m.version)
+  }
+}
+
+extension Callmesh__V1__AnswerCommand: Mapping {
+  static var blank: (call: CallID, description: String) { (.zero, "") }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__answer_command__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.id(&value.call, &m.call, "call")
+    try c.text(&value.description, &m.description, "description")
+  }
+}
+
+extension Callmesh__V1__DeclineCommand: Mapping {
+  static var blank: (call: CallID, scope: DeclineScope) { (.zero, .everywhere) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__decline_command__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.id(&value.call, &m.call, "call")
+    try c.known(&value.scope, &m.scope, "scope")
+  }
+}
+
+extension Callmesh__V1__SignalCommand: Mapping {
+  static var blank: (call: CallID, body: String) { (.zero, "") }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__signal_command__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.id(&value.call, &m.call, "call")
+    try c.text(&value.body, &m.body, "body")
+  }
+}
+
+extension Callmesh__V1__PlaceCommand: Mapping {
+  static var blank: PlaceRequest { PlaceRequest(call: .zero) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__place_command__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.id(&value.call, &m.call, "call")
+    c.number(&value.ringTimeoutSeconds, &m.ring_timeout_seconds)
+    try c.text(&value.description, &m.description, "description")
+    try c.array(&value.headers, &m.n_headers, &m.headers)
+    c.flag(&value.video, &m.video)
+    try c.text(&value.deviceName, &m.device_name, "deviceName")
+    c.time(&value.receivedAt, microseconds: &m.received_at_us)
+  }
+}
+
+extension Callmesh__V1__AttachCommand: Mapping {
+  static var blank: Attach { Attach() }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__attach_command__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.optionalID(&value.forCall, &m.for_call, "forCall")
+    try c.text(&value.deviceName, &m.device_name, "deviceName")
+    c.flag(&value.announce, &m.announce)
+    try c.text(&value.client, &m.client, "client")
+    c.time(&value.attachedAt, microseconds: &m.attached_at_us)
+  }
+}
+
+extension Callmesh__V1__SessionClosed: Mapping {
+  static var blank: Bool { false }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__session_closed__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    c.flag(&value, &m.graceful)
+  }
+}
+
+extension Callmesh__V1__CallerGone: Mapping {
+  static var blank: [CallID] { [] }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__caller_gone__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.ids(&value, &m.n_calls, &m.calls, "calls")
+  }
+}
+
+extension Callmesh__V1__CallsCommand: Mapping {
+  static var blank: UInt32 { 0 }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__calls_command__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    c.number(&value, &m.shard)
+  }
+}
