@@ -77,7 +77,6 @@ extension FaultyTwin {
     return .call(state(call, party))
   }
 
-  /// A device leaves the call for itself alone.
   func leave(_ call: Call, _ party: Party, _ reason: EndReason) -> ServerReply? {
     guard case .ringing = call.stage, let leg = leg(call, party), call.legs[leg].isLive else {
       return .call(state(call, party))

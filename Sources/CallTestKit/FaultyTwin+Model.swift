@@ -9,25 +9,18 @@ extension FaultyTwin {
     case tellsNoWinner
     /// Gives a call that was answered to nobody: ends it as unanswered at its deadline.
     case ignoresAnswers
-    /// Does not stop one of the losers.
     case forgetsALoser
-    /// Does not tell the caller of the hang-up.
     case forgetsTheOtherSide
     /// Rings a device that it has stopped.
     case ringsAfterEnd
-    /// Tells losers that the call was cancelled.
     case tellsWrongReason
     /// Tells losers of a winner that is another device.
     case namesWrongWinner
-    /// Marks a call that was answered as missed.
     case tellsMissed
     /// Tells the winner that it was answered elsewhere.
     case tellsWinnerItLost
-    /// Tells two different ends.
     case tellsTwoEnds
-    /// Never replies to a command.
     case losesCommands
-    /// Refuses a command for no reason.
     case refusesForNoReason
     /// Takes a call and then knows nothing of it: rings nobody, and says so when asked.
     case forgetsAccepted
@@ -35,7 +28,6 @@ extension FaultyTwin {
     case forgetsTheDeadline
     /// Tells the caller of another end than the callee's devices.
     case tellsSidesDifferently
-    /// Ends what nobody answered two seconds after the deadline.
     case endsLate
     /// Ends a call as unreachable though the callee's devices are attached.
     case findsNobody
@@ -47,9 +39,7 @@ extension FaultyTwin {
     case losesSignals
     /// Passes a candidate on twice, as two.
     case doublesSignals
-    /// Forgets a device that registered.
     case losesRegistrations
-    /// Pushes a device when the call is over.
     case pushesAfterEnd
     /// Pushes a device twice, as two pushes.
     case pushesTwice

@@ -12,14 +12,11 @@ package final class FaultyTwin: DeviceNetwork {
   var sessions: [Party: FaultyTwinLink] = [:]
   var calls: [CallID: Call] = [:]
   var random: SplitMix64
-  /// The number of times that the fault was applied.
   package internal(set) var faultsPlayed = 0
   package private(set) var callCount = 0
   /// The registered devices, as the twin remembers them.
   package private(set) var registered: Set<Party> = []
-  /// The registrations of devices with a push token.
   var pushable: [Party: RegistrationRequest] = [:]
-  /// Which pushes a device's registration takes.
   package var takes: (Party) -> PushCapabilities = { _ in [] }
   /// Hands a push to its provider. The number tells pushes apart.
   package var onPush: ((PushJob, _ number: Int) -> Void)?
@@ -104,7 +101,6 @@ package final class FaultyTwin: DeviceNetwork {
     registered.remove(party)
   }
 
-  /// Whether the user's shard has no owner at present.
   func isSilent(_ callee: String) -> Bool {
     guard !silentShards.isEmpty else { return false }
     let key = UserKey(app: "load", user: callee)
@@ -157,7 +153,6 @@ package final class FaultyTwin: DeviceNetwork {
     sessions[party]?.deliver(.notice(Notice(kind: .goAway, message: "moves")))
   }
 
-  /// A connection broke or was closed.
   func lost(_ link: FaultyTwinLink) {
     guard let party = link.party, sessions[party] === link else { return }
     sessions[party] = nil

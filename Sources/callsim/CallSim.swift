@@ -3,7 +3,6 @@ internal import CallCore
 internal import CallSimulation
 internal import Glibc
 
-/// Runs seeded worlds and says what they broke.
 struct CallSim: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "callsim",

@@ -2,7 +2,6 @@ internal import CallCore
 internal import CallSimulation
 internal import Glibc
 
-/// Which worlds to run, and how.
 struct SimPlan {
   var options: SimOptions
   var sabotage: Sabotage?

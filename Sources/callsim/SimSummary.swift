@@ -2,7 +2,6 @@ internal import CallCore
 internal import CallSimulation
 internal import Glibc
 
-/// What came of a run.
 struct SimSummary {
   var intensity: SimIntensity
   var seeds = 0

@@ -3,7 +3,6 @@ package import CallClient
 package import CallCore
 package import CallWire
 
-/// A device of a user.
 package struct Who: Hashable, Sendable, CustomStringConvertible {
   package var user: String
   package var device: String
@@ -53,9 +52,7 @@ package struct Who: Hashable, Sendable, CustomStringConvertible {
 
 /// What happens in a world and can be judged: what devices say and hear, and what the cluster keeps.
 package enum HistoryEvent: Sendable {
-  /// A record is in the journal of a shard.
   case journalled(shard: Int, JournalRecord)
-  /// A device's registration was written, or removed.
   case stored(Who, present: Bool)
   /// A device has a new connection. Links are numbered, never twice the same.
   case opened(Who, link: Int, edge: String = "")
@@ -68,7 +65,6 @@ package enum HistoryEvent: Sendable {
   case trouble(node: String?, from: Timestamp, until: Timestamp)
   case sent(Who, link: Int, ClientFrame)
   case received(Who, link: Int, ServerFrame)
-  /// What the client tells the app.
   case told(Who, ClientEvent)
   /// The app begins anew and remembers nothing.
   case restarted(Who)

@@ -79,7 +79,6 @@ extension HistoryChecker {
 
   // MARK: Refusals
 
-  /// Throws for an error that nothing explains.
   mutating func refused(
     _ who: Who, _ question: Asked, _ error: CallError
   ) throws(HistoryViolation) {
@@ -139,7 +138,6 @@ package enum SignalText {
 }
 
 extension ClientCommand {
-  /// The command's name.
   package var kind: String {
     switch self {
     case .attach: "attach"

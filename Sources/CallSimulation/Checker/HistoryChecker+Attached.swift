@@ -40,7 +40,6 @@ extension HistoryChecker {
     return all.sorted { $0.key < $1.key }.map(\.value)
   }
 
-  /// Whether the user's devices may have too many calls for another one.
   private func isFull(_ facts: Facts) -> Bool {
     guard let placed = facts.placed, let placedAt = facts.placedAt else { return false }
     let others = calls.values.count {

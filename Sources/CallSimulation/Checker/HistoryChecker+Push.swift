@@ -35,7 +35,6 @@ extension HistoryChecker {
 
   // MARK: In the journal
 
-  /// A push is decided: judged by what the journal held before.
   func mayPush(
     _ device: String, _ purpose: PushPurpose, _ facts: Facts, _ call: CallID, _ now: Timestamp
   ) throws(HistoryViolation) {

@@ -3,7 +3,6 @@ internal import CallCore
 internal import CallJudge
 internal import CallWire
 
-/// What a device may be told.
 extension HistoryChecker {
   mutating func received(
     _ who: Who, _ link: Int, _ frame: ServerFrame, _ now: Timestamp

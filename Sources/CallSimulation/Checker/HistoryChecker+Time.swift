@@ -28,7 +28,6 @@ extension HistoryChecker {
     return wokenInVain(now) ?? delayedJob(now)
   }
 
-  /// A call that ends late, or has not ended though it should have.
   private func overdue(_ call: CallID, _ facts: Facts, _ now: Timestamp) -> HistoryViolation? {
     guard let (deadline, what, slack) = deadline(facts) else { return nil }
     let end = facts.endedAt ?? now
@@ -124,7 +123,6 @@ extension HistoryChecker {
     return found
   }
 
-  /// What is wrong with what a device believes of a call.
   private func unsettled(_ who: Who, _ view: CallView) -> HistoryViolation? {
     guard let facts = calls[view.call] else { return nil }
     guard view.isEnded else {

@@ -49,7 +49,6 @@ extension HistoryChecker {
     history.gone[report.fingerprint, default: [:]][who] = max(before, said)
   }
 
-  /// As it stands in the store.
   func storedRegistration(of who: Who) -> Registration? {
     history.registrations[who]?.last.flatMap { $0.until == nil ? $0.registration : nil }
   }

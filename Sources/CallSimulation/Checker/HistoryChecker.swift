@@ -32,7 +32,6 @@ package struct HistoryChecker: Sendable {
     package init() {}
   }
 
-  /// What is known of one call.
   struct Facts: Sendable {
     // In the journal.
     var placed: PlacedFacts?
@@ -48,7 +47,6 @@ package struct HistoryChecker: Sendable {
     var answeredAt: Timestamp?
     /// Since when it does not ring any more.
     var overAt: Timestamp? { answeredAt ?? endedAt }
-    /// Pushes that were decided, by device.
     var pushed: [String: Set<PushPurpose>] = [:]
 
     /// Whose journal has it.
@@ -56,19 +54,15 @@ package struct HistoryChecker: Sendable {
 
     // Told.
     var caller: Who?
-    /// When the caller asked for it first.
     var placeSentAt: Timestamp?
     /// The caller's app was started again since it placed the call: it does not wait for that any more.
     var callerForgot = false
-    /// The caller was told that the call is placed.
     var accepted = false
     /// Its client told the app before that that the call failed: it had asked often enough. The cluster
     /// may take it all the same (docs/reliability.md).
     var givenUp = false
     var winner: Who?
-    /// Whom anybody was told to have answered.
     var answeredBy: Who?
-    /// How the call ended, as anybody was told.
     var end: CallEnd<Who>?
     var told: [Who: Told] = [:]
     /// What each device ever said that can end the call, or its part in it.
@@ -82,7 +76,6 @@ package struct HistoryChecker: Sendable {
     }
   }
 
-  /// What one device was told of a call.
   struct Told: Sendable {
     var events: [UInt64: Delivery.Event] = [:]
     var highest: UInt64 = 0
@@ -94,7 +87,6 @@ package struct HistoryChecker: Sendable {
     var app = App()
   }
 
-  /// What the app of a device was told of a call.
   struct App: Sendable {
     var invited = false
     var answered = false
@@ -106,7 +98,6 @@ package struct HistoryChecker: Sendable {
 
   struct Asked: Sendable {
     var command: ClientCommand
-    /// The first time.
     var at: Timestamp
     var firstReply: ServerReply?
   }
@@ -117,11 +108,9 @@ package struct HistoryChecker: Sendable {
     var waiting: [UInt64: Timestamp] = [:]
     /// Since when the device knows that it is attached here; nil: it is not, or may not be any more.
     var attachedAt: Timestamp?
-    /// When the last disturbance began or ended.
     var disturbedAt: Timestamp?
   }
 
-  /// Who writes the journal of a shard.
   struct Owner: Sendable {
     var epoch: UInt64
     var node: String

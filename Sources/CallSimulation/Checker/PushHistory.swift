@@ -13,13 +13,10 @@ package enum PushEvent: Sendable {
   /// The stored registration may not be what its shard counts on: its writer gave it up and went on,
   /// or was a former owner.
   case unheard(Who)
-  /// A shard gets a registration's request, with fingerprints.
   case wants(Who, RegistrationRequest)
-  /// A shard gets a gateway's report.
   case report(Who, PushReport)
   /// Something is wrong with the gateways, or with the provider of one lane.
   case trouble(lane: String?, until: Timestamp)
-  /// A gateway is done with a job.
   case done(PushJob)
   /// A job is new in the work queue. `decided` is the true time at which its shard decided it.
   case job(PushJob, lane: String, decided: Timestamp)
@@ -27,13 +24,11 @@ package enum PushEvent: Sendable {
   case sent(PushJob, process: Int, gatewayTime: Timestamp)
   /// A push woke the app, which does not know of the call yet.
   case woken(Who, CallID)
-  /// The app asked, or said, something without a session.
   case asked(Who, CallID, ClientCommand)
   /// What it was told; since when it asked.
   case answered(Who, ClientCommand, ServerReply, since: Timestamp)
 }
 
-/// What the checker keeps of push.
 struct PushHistory: Sendable {
   struct Key: Hashable, Sendable, CustomStringConvertible {
     let call: CallID
@@ -57,19 +52,16 @@ struct PushHistory: Sendable {
   /// The newest last; what was replaced long ago is forgotten.
   var registrations: [Who: [Stored]] = [:]
   var claims: [String: (owner: Who, at: Timestamp)] = [:]
-  /// Tokens whose claims the store confused.
   var raced: Set<String> = []
   /// Devices whose stored registration may not be what their shard counts on, until they register
   /// again: a later owner that reads it mends nothing. That is not promised not to be
   /// (docs/reliability.md).
   var unheard: Set<Who> = []
-  /// Who ever asked for a token.
   var wanted: [String: Set<Who>] = [:]
   /// Since when a provider said that a token of a device is gone: the latest.
   var gone: [String: [Who: Timestamp]] = [:]
   /// In the work queue, ever: until when each is wanted.
   var jobs: [Key: Timestamp] = [:]
-  /// Jobs that nobody has sent or given up yet.
   var waiting: [Key: (lane: String, since: Timestamp)] = [:]
   /// When something was wrong with the gateways, and with the provider of each lane.
   var gateways = FaultCalendar()

@@ -1,6 +1,5 @@
 package import CallCore
 
-/// The rate of faults in a world.
 package enum SimIntensity: String, Sendable, CaseIterable {
   case calm
   case usual
@@ -60,7 +59,6 @@ package final class SimFaults: FaultSource {
 
   // MARK: Begin and end
 
-  /// Begins to inject faults. Coordinators that are down come up later, or stay down.
   package func begin() {
     isActive = true
     every(rates.nodes) { $0.crashOne() }
@@ -75,7 +73,6 @@ package final class SimFaults: FaultSource {
     every(.seconds(8)) { $0.startOne() }
   }
 
-  /// Ends all faults and starts all coordinators.
   package func end() {
     isActive = false
     nats.heal()
@@ -139,7 +136,6 @@ package final class SimFaults: FaultSource {
     world.schedule(after: long, "thaw") { if victim.node === node { victim.thaw() } }
   }
 
-  /// A pause as a busy machine makes them.
   private func stutter() {
     guard let victim = oneThatRuns(), let node = victim.node else { return }
     world.count("fault.stutter")
@@ -181,7 +177,6 @@ package final class SimFaults: FaultSource {
     }
   }
 
-  /// Gives the network and the store some faults for some seconds.
   private func changeWeather() {
     guard random.chance(0.6) else {
       nats.faults = .none

@@ -4,12 +4,10 @@ internal import CallCore
 final class SimOutages: FaultSource {
   /// The time after which a node closes a connection on which its server is silent.
   static let patience: Span = .seconds(6)
-  /// As of the longest outage.
   private static let longest: Span = .seconds(15)
 
   /// A node, or its line, was out of service until a time.
   var onDisturbance: (_ node: SimNode, _ until: Timestamp) -> Void = { _, _ in }
-  /// Nodes that are connected to NATS.
   var nodes: () -> [SimNode] = { [] }
 
   let world: SimWorld
@@ -35,7 +33,6 @@ final class SimOutages: FaultSource {
       }
   }
 
-  /// Whether NATS, or every edge, is out of service.
   var isUnderWay: Bool { world.now < last.until }
 
   private func note(_ span: Span) {

@@ -17,10 +17,8 @@ final class SimCoverage {
     var answers: [(at: Timestamp, who: Who)] = []
     var cancelAt: Timestamp?
     var hangUps: [(at: Timestamp, who: Who)] = []
-    /// The devices that were invited, and on which link.
-    var invited: [Who: Int] = [:]
+    var invited: Set<Who> = []
     var counted: Set<String> = []
-    var endReason: EndReason?
     /// Devices with a decided push to wake them that were not invited over a session since.
     var pushed: Set<String> = []
     /// Those of them whose push is with a dead provider.
@@ -28,6 +26,7 @@ final class SimCoverage {
     /// Devices that a push reached after the call's end or answer.
     var pushedLate: Set<String> = []
     var stage = "placed"
+    var isRinging: Bool { !isEnded && answeredBy == nil }
   }
 
   let world: SimWorld
@@ -36,7 +35,6 @@ final class SimCoverage {
   private var latestEpoch: [Int: UInt64] = [:]
   private var frames: [Who: Set<UInt64>] = [:]
   var sent: Set<PushHistory.Key> = []
-  /// Whose a token was last.
   var owners: [String: Who] = [:]
 
   init(_ world: SimWorld, _ options: SimOptions) {
@@ -44,7 +42,6 @@ final class SimCoverage {
     self.options = options
   }
 
-  /// Counts a race once for each call.
   func race(_ name: String, _ call: CallID) {
     guard calls[call]?.counted.insert(name).inserted ?? false else { return }
     world.count("race.\(name)")
@@ -60,8 +57,8 @@ final class SimCoverage {
     latestEpoch[shard] = max(latestEpoch[shard] ?? 0, record.epoch)
     for entry in record.entries { journalled(entry, record) }
     if record.released {
-      for (call, seen) in calls where !seen.isEnded && seen.answeredBy == nil {
-        if seen.epoch == record.epoch { race("R20", call) }
+      for (call, seen) in calls where seen.isRinging && seen.epoch == record.epoch {
+        race("R20", call)
       }
     }
   }
@@ -75,7 +72,7 @@ final class SimCoverage {
       return
     }
     guard let seen = calls[call] else { return }
-    if record.epoch > seen.epoch, seen.answeredBy == nil, !seen.isEnded {
+    if record.epoch > seen.epoch, seen.isRinging {
       race("R10", call)
       if !seen.pushed.isEmpty { race("R10 pushed", call) }
     }
@@ -109,7 +106,6 @@ final class SimCoverage {
     _ call: CallID, _ seen: Seen, _ facts: EndedFacts, _ record: JournalRecord
   ) {
     calls[call]?.isEnded = true
-    calls[call]?.endReason = facts.reason
     step(call, to: "ended: \(facts.reason.name)")
     switch facts.reason {
     case .failed: race("R15", call)
@@ -126,7 +122,6 @@ final class SimCoverage {
     }
   }
 
-  /// A node begins to append.
   func appends(_ shard: Int, _ record: JournalRecord) {
     if record.epoch < latestEpoch[shard] ?? 0 { world.count("race.R23") }
   }
@@ -136,8 +131,8 @@ final class SimCoverage {
   func arrived(_ command: Command) {
     let who = Who(command.user.user, command.device.text)
     switch command.body {
-    case .register: registered(who)
-    case .attach(let attach): if !attach.announce { attached(who) }
+    case .register: attachedOrRegistered(who)
+    case .attach(let attach) where !attach.announce: attachedOrRegistered(who)
     default: break
     }
     guard let call = command.body.call, let seen = calls[call] else { return }
@@ -182,19 +177,11 @@ final class SimCoverage {
     }
   }
 
-  private func registered(_ who: Who) {
-    for (call, seen) in calls where isRinging(seen) && seen.invited[who] != nil {
+  private func attachedOrRegistered(_ who: Who) {
+    for (call, seen) in calls where seen.isRinging && seen.invited.contains(who) {
       race("R6", call)
     }
   }
-
-  private func attached(_ who: Who) {
-    for (call, seen) in calls where isRinging(seen) && seen.invited[who] != nil {
-      race("R6", call)
-    }
-  }
-
-  private func isRinging(_ seen: Seen) -> Bool { !seen.isEnded && seen.answeredBy == nil }
 
   // MARK: At devices
 
@@ -220,8 +207,8 @@ final class SimCoverage {
     switch frame {
     case .delivery(let delivery):
       if case .invite = delivery.event {
-        calls[delivery.call]?.invited[line.who] = line.number
-        invited(delivery.call, line.who)
+        calls[delivery.call]?.invited.insert(line.who)
+        calls[delivery.call]?.pushed.remove(line.who.device)
       }
     case .reply(_, .attached(let info)):
       guard let state = info.forCall else { return }

@@ -1,6 +1,5 @@
 internal import CallCore
 
-/// The races that a run of a thousand seeds must meet.
 package enum SimRaces {
   package static let required = [
     "R1", "R2", "R2 timeout", "R3", "R4", "R5", "R6", "R7", "R9", "R10", "R10 deadline",
@@ -30,7 +29,6 @@ package enum SimRaces {
       "judged.\($0.rawValue)"
     }
 
-  /// What those who attach for a call must have been told of it.
   package static let requiredAnswers =
     [
       "placed", "ringing", "answeredElsewhere", "declined", "busy", "cancelled", "unanswered",
@@ -54,7 +52,6 @@ package enum SimRaces {
       "token.signed out",
     ]
 
-  /// Those that were never met.
   package static func missing(in counts: [String: Int]) -> [String] {
     required.filter { counts["race.\($0)", default: 0] == 0 }
       + (requiredFaults + requiredBeside + requiredAnswers + requiredOfPush).filter {

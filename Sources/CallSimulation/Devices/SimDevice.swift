@@ -19,11 +19,8 @@ package final class SimDevice {
   private var network: SimDeviceNetwork?
   /// The call of a push, for which the next attach asks.
   package var wokenFor: CallID?
-  /// Its app registers the device.
   package var registers = true
-  /// Receives the app's events.
   package var onEvent: ((SimDevice, ClientEvent) -> Void)?
-  /// Called when a new process starts.
   package var onStart: ((SimDevice) -> Void)?
 
   package init(
@@ -54,7 +51,6 @@ package final class SimDevice {
 
   // MARK: Life
 
-  /// The app starts, and connects.
   package func start() { start(for: nil) }
 
   /// A push announces a call: the app starts, if it does not run, and asks for the call's state.
@@ -110,7 +106,6 @@ package final class SimDevice {
     node = nil
   }
 
-  /// The app detaches.
   package func leave() {
     guard let driver, !isAsleep else { return }
     world.incident("\(who)", "signs off")
@@ -133,7 +128,6 @@ package final class SimDevice {
     for line in network?.lines ?? [] { observer?.disturbed(line) }
   }
 
-  /// Breaks the connection, or lets it fall silent.
   package func breakLink(silently: Bool) {
     let open = (network?.lines ?? []).filter { $0.isOpen && $0.socket != nil }
     if !open.isEmpty {
@@ -159,7 +153,6 @@ package final class SimDevice {
 
   // MARK: The user's actions
 
-  /// Submits a command, if the app runs.
   package func submit(_ command: ClientCommand) {
     guard let driver, let node, node.state == .running else { return }
     node.arrive { driver.submit(command) { _ in } }

@@ -13,12 +13,10 @@ final class SimDeviceNetwork: DeviceNetwork {
   private weak var observer: (any SimLineObserver)?
   private var random: SimRandom
   private var connections = 0
-  /// The newest connection that was made.
   private(set) var line: SimLine?
   /// Connections that may be open: two while the device moves to another edge.
   private var made: [SimLine] = []
   var lines: [SimLine] { made.filter { $0.isOpen || $0 === line } }
-  /// Without a network nothing connects.
   var isOffline = false
 
   init(
@@ -87,7 +85,6 @@ package protocol SimLineObserver: AnyObject {
   func receiving(_ frame: ServerFrame, on line: SimLine) -> ServerFrame?
 }
 
-/// A device's connection, observed.
 package final class SimLine: DeviceLink, DeviceLinkDelegate {
   package let number: Int
   package let who: Who

@@ -24,7 +24,6 @@ package final class SimChannel: Channel, ChannelCore, @unchecked Sendable {
     loop.node.world.onEnd { [weak self] in self?.end() }
   }
 
-  /// Becomes active, and notifies the handlers that are in the pipeline.
   package func open() {
     isActive = true
     pipeline.syncOperations.fireChannelActive()

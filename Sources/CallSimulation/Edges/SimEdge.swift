@@ -27,7 +27,6 @@ package final class SimEdge {
   package private(set) var node: SimNode?
   private var loop: SimEventLoop?
   private var edge: EmbeddedEdge<SimBus>?
-  /// Connections that may be open.
   private var sockets: [SimSocket] = []
 
   package init(
@@ -42,7 +41,6 @@ package final class SimEdge {
 
   // MARK: Life
 
-  /// Starts a new process, with a clock of its own.
   package func start() {
     guard state == .down else { return }
     starts += 1
@@ -155,7 +153,6 @@ package final class SimEdge {
   /// Whether the port accepts connections; a frozen process's kernel still does.
   package var listens: Bool { state == .running && node?.state != .dead }
 
-  /// A device's connection arrives.
   package func accept(_ socket: SimSocket) {
     guard listens, let loop, let edge else { return socket.reset() }
     if sockets.count > 64 { sockets.removeAll { $0.isClosed || $0.isSilent } }

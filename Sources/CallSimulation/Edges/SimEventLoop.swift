@@ -16,7 +16,6 @@ package final class SimEventLoop: EventLoop, @unchecked Sendable {
     world.onEnd { [weak self] in self?.ready.removeAll() }
   }
 
-  /// Runs `body` on this loop, after what is queued.
   package func post(_ body: @escaping () -> Void) {
     guard node.state != .dead else { return ready.removeAll() }
     ready.append(body)

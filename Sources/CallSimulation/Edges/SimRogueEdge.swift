@@ -39,7 +39,6 @@ final class SimRogueEdge: @unchecked Sendable {
 
   private var number: UInt64 { EdgeNumber.of(secret: secret.high, secret.low) }
 
-  /// It says nothing more.
   func end() { isActive = false }
 
   // MARK: As any edge

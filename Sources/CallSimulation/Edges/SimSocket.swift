@@ -32,7 +32,6 @@ package final class SimSocket {
   /// Nothing arrives any more, in either direction.
   package func fallSilent() { isSilent = true }
 
-  /// Breaks the connection and notifies both ends.
   package func reset() {
     guard !isClosed, !isSilent else { return }
     for side in [Side.device, .edge] { arrive(at: side) { $0.peerClosed() } }

@@ -5,7 +5,6 @@ package import CallCore
 /// without a connection is sent when there is one again, writes under way are then of unknown fate,
 /// subscriptions and watches come back by themselves.
 package final class SimBus: ClusterBus, @unchecked Sendable {
-  /// Timeout of reads from the store and writes to buckets.
   package var storeTimeout = Span.seconds(2)
   /// Replaces an outgoing message, or drops it: for sabotage.
   package var filterOutgoing: ((OutgoingMessage) -> OutgoingMessage?)?
@@ -20,7 +19,9 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
   private var counters = BusStatistics()
   private var watches: [SimWatch] = []
   private var subscriptions: [Active] = []
-  private var questions: [any SimCloseable] = []
+  /// Reads that wait for their replies, each as what fails it.
+  private var questions: [UInt64: () -> Void] = [:]
+  private var lastQuestion: UInt64 = 0
 
   init(_ link: SimLink) {
     self.link = link
@@ -28,8 +29,9 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
     link.onReconnect.append { [unowned self] in resume() }
     // A connection keeps its bus until it is closed.
     link.onClose.append { [self] in
-      for question in questions { question.close() }
+      let waiting = questions.sorted { $0.key < $1.key }
       questions.removeAll()
+      for question in waiting { question.value() }
     }
     link.node.onDeath { [weak self] in self?.forget() }
   }
@@ -101,13 +103,9 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
   }
 
   /// A subscription as the node keeps it, to restore it after a reconnect.
-  private final class Active {
+  private struct Active {
     let subscription: SimSubscription
     let register: () -> Void
-    init(subscription: SimSubscription, register: @escaping () -> Void) {
-      self.subscription = subscription
-      self.register = register
-    }
   }
 
   private func hear(_ message: BusMessage, _ handler: (BusMessage) -> Void) {
@@ -223,40 +221,28 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
   func ask<Value: Sendable>(answer: @escaping () throws -> Value) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
       guard !link.isClosed else { return continuation.resume(throwing: BusError.closed) }
-      if questions.count >= 64 { questions.removeAll { !$0.isOpen } }
-      let question = SimQuestion(continuation)
-      let timer = world.schedule(after: storeTimeout, "read timeout") { [node] in
-        node.fire { question.end(.failure(BusError.timeout)) }
+      lastQuestion += 1
+      let question = lastQuestion
+      let timer = world.schedule(after: storeTimeout, "read timeout") { [self] in
+        node.fire { [self] in
+          if questions.removeValue(forKey: question) != nil {
+            continuation.resume(throwing: BusError.timeout)
+          }
+        }
       }
-      questions.append(question)
-      link.send(isWanted: { question.isOpen }) { [self] in
+      questions[question] = { continuation.resume(throwing: BusError.closed) }
+      link.send(isWanted: { [self] in questions[question] != nil }) { [self] in
         if nats.losesRead() { return }
         let result = Result { try answer() }
-        link.reply { [world] in
+        link.reply { [self] in
           world.cancel(timer)
-          question.end(result)
+          if questions.removeValue(forKey: question) != nil { continuation.resume(with: result) }
         }
       }
     }
   }
 }
 
-/// A read that waits for its reply.
-final class SimQuestion<Value: Sendable>: SimCloseable {
-  private var continuation: CheckedContinuation<Value, any Error>?
-  init(_ continuation: CheckedContinuation<Value, any Error>) { self.continuation = continuation }
-  var isOpen: Bool { continuation != nil }
-  func end(_ result: Result<Value, any Error>) { continuation.take()?.resume(with: result) }
-  func close() { end(.failure(BusError.closed)) }
-}
-
-/// Something that is closed with the bus.
-protocol SimCloseable: AnyObject {
-  var isOpen: Bool { get }
-  func close()
-}
-
-///
 final class SimSubscription: BusSubscription, @unchecked Sendable {
   private var onCancel: (() -> Void)?
   init(_ onCancel: @escaping () -> Void) { self.onCancel = onCancel }

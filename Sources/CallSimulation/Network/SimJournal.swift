@@ -1,7 +1,6 @@
 package import CallBus
 internal import CallCore
 
-/// The shards' journals, as one node sees them.
 package final class SimJournal: Journal, @unchecked Sendable {
   private let bus: SimBus
   private let timeout: Span
@@ -85,7 +84,6 @@ package final class SimJournal: Journal, @unchecked Sendable {
   }
 }
 
-/// A bucket, as one node sees it.
 package final class SimBucket: KeyValueBucket, @unchecked Sendable {
   private let bus: SimBus
   private let name: String

@@ -29,7 +29,6 @@ final class SimLink: @unchecked Sendable {
   private(set) var connection: Connection?
   private var lastUp = Timestamp(microseconds: 0)
   private var lastDown = Timestamp(microseconds: 0)
-  /// The arrival time of the last delayed message of each lane.
   private var stragglers: [Lane: Timestamp] = [:]
   /// Messages without a connection, to be sent over the next one.
   private var outbox: [Unsent] = []
@@ -90,7 +89,6 @@ final class SimLink: @unchecked Sendable {
 
   // MARK: To the node
 
-  /// Sends a message to the node, in order.
   func reply(_ body: @escaping () -> Void) {
     guard let connection else { return }
     let arrival = max(lastDown, world.now + nats.hop())
@@ -224,7 +222,6 @@ final class SimLink: @unchecked Sendable {
     close()
   }
 
-  /// Closes the link for good.
   func close() {
     guard !isClosed else { return }
     isClosed = true

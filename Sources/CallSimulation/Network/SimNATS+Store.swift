@@ -2,7 +2,6 @@ internal import CallBus
 internal import CallCore
 internal import CallWire
 
-/// The server's journals, buckets and jobs, and their observers.
 extension SimNATS {
   // MARK: Journals
 
@@ -45,7 +44,6 @@ extension SimNATS {
 
   // MARK: Buckets
 
-  /// Two writes within this span are concurrent.
   private static let raceWindow = Span.milliseconds(300)
 
   func put(
@@ -134,7 +132,6 @@ extension SimNATS {
   }
 }
 
-/// A subscriber to a bucket's changes.
 final class SimWatch: @unchecked Sendable {
   let link: SimLink
   let bucket: String

@@ -26,7 +26,6 @@ package final class SimNATS: @unchecked Sendable {
     /// A node learns the result of an append, or the journal's end. Called on the node.
     package var appendKnown: [(_ node: SimNode, _ shard: Int, _ sequence: UInt64) -> Void] = []
     package var purged: [(_ shard: Int, _ through: UInt64) -> Void] = []
-    /// An entry was written; nil: deleted.
     package var written: [(_ bucket: String, KeyValueEntry) -> Void] = []
     /// A write to a bucket was stored. Called after `written`.
     package var put: [(BucketPut) -> Void] = []
@@ -38,7 +37,6 @@ package final class SimNATS: @unchecked Sendable {
     /// The work queue has a new push job, sent by `node`, which need not be the one that decided
     /// it.
     package var jobAdded: [(_ node: SimNode, _ bytes: [UInt8]) -> Void] = []
-    /// A gateway acknowledged a push job.
     package var jobDone: [(_ bytes: [UInt8]) -> Void] = []
     /// A node publishes a message. Called on the node, before any fault can strike the message.
     package var published: [(_ node: SimNode, OutgoingMessage) -> Void] = []
@@ -46,7 +44,6 @@ package final class SimNATS: @unchecked Sendable {
     package var delivered: [(_ node: SimNode, BusMessage) -> Void] = []
   }
 
-  /// A write that a bucket stored.
   package struct BucketPut {
     package var node: SimNode
     package var bucket: String
@@ -64,7 +61,6 @@ package final class SimNATS: @unchecked Sendable {
   package var store: SimStore
   /// The work queue. Like the store, it survives a restart.
   package let work: SimWork
-  /// The server is down until then.
   private var downUntil = Timestamp(microseconds: 0)
   package var isDown: Bool { world.now < downUntil }
   /// Whether the store ignores what an append expects: for sabotage.
@@ -95,7 +91,6 @@ package final class SimNATS: @unchecked Sendable {
     work.changesJob = { [unowned self] in tamper.changesJob($0) }
   }
 
-  /// A node's connection. One per node.
   package func connect(node: SimNode) -> SimBus {
     let link = SimLink(self, node, number: links.count)
     links.append(link)

@@ -6,7 +6,6 @@ package struct SimNetworkFaults: Sendable {
   package var hopShortest = Span(microseconds: 40)
   package var hopLongest = Span(microseconds: 400)
 
-  /// A message to a subscriber is lost.
   package var lose = 0.0
   /// A message is delivered twice, the second time late.
   package var duplicate = 0.0
@@ -36,7 +35,6 @@ package struct SimNetworkFaults: Sendable {
   package var jobLost = 0.0
   /// A gateway's acknowledgement of a job is lost.
   package var settlementLost = 0.0
-  /// A read gets no reply.
   package var readLost = 0.0
   /// A read of a journal's end is answered by a replica that lags.
   package var readStale = 0.0

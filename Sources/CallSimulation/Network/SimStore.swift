@@ -76,7 +76,6 @@ package struct SimStore {
     return Array(records[low...].prefix(limit))
   }
 
-  /// Removes a stored record: for sabotage.
   package mutating func lose(shard: Int, index: Int) {
     journals[shard].records.remove(at: index)
   }
@@ -119,7 +118,6 @@ package struct SimStore {
     }.sorted { $0.revision < $1.revision }
   }
 
-  /// The number of entries in a bucket.
   package func entryCount(_ bucket: String) -> Int {
     (buckets[bucket]?.entries ?? [:]).count { $0.value.value != nil }
   }

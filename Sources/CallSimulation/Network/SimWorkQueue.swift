@@ -1,7 +1,6 @@
 package import CallBus
 internal import CallCore
 
-/// The work queue, as one node sees it.
 package final class SimWorkQueue: WorkQueue, @unchecked Sendable {
   private let bus: SimBus
   private let timeout: Span
@@ -44,7 +43,6 @@ package final class SimWorkQueue: WorkQueue, @unchecked Sendable {
   }
 }
 
-/// A consumer of jobs.
 final class SimTaker {
   let link: SimLink
   let lane: String
@@ -64,7 +62,6 @@ final class SimTaker {
   }
 }
 
-/// The work queue at the simulated server.
 package final class SimWork: @unchecked Sendable {
   /// The acknowledgement timeout of a job. Shorter than in production, like all timeouts of a
   /// world, and longer than a gateway's interval of progress reports.
@@ -75,7 +72,6 @@ package final class SimWork: @unchecked Sendable {
   private var lanes: WorkQueueMachine
   private var random: SimRandom
   private var lastSequence: UInt64 = 0
-  /// The present faults.
   var faults: () -> SimNetworkFaults = { .none }
   var onDone: ([UInt8]) -> Void = { _ in }
   var changesJob: ([UInt8]) -> [UInt8] = { $0 }
@@ -101,7 +97,6 @@ package final class SimWork: @unchecked Sendable {
     return (result, isNew)
   }
 
-  /// Delivers jobs to consumers with room.
   func serve() { handOut() }
 
   package func depth(lane: String) -> Int { lanes.depth(lane: lane) }
@@ -155,7 +150,6 @@ package final class SimWork: @unchecked Sendable {
   }
 }
 
-/// Settles one job.
 private final class SimSettle: @unchecked Sendable {
   private let work: SimWork
   private let link: SimLink

@@ -8,7 +8,6 @@ internal import NIOHTTP1
 /// Phones that receive pushes: they wake the app, which attaches for the call, or decline without a
 /// session; some wake too late or never.
 final class SimPhones {
-  /// Hooks for checkers.
   struct Observers {
     var delivered: (Who, SimProvider.Push) -> Void = { _, _ in }
     var woken: (Who, CallID) -> Void = { _, _ in }

@@ -9,18 +9,14 @@ final class SimProvider: @unchecked Sendable {
     case up
     /// Answers after a second and more.
     case slow
-    /// Answers nothing.
     case silent
     /// Refuses all, at once.
     case refusing
 
-    /// Whether nothing gets through.
     var isDead: Bool { self == .silent || self == .refusing }
   }
 
-  /// A provider's record of a token.
   struct Token {
-    /// Whose phone has it.
     var holder: Who
     /// Since when the token is invalid, as the provider reports it.
     var goneSince: Timestamp?
@@ -40,11 +36,9 @@ final class SimProvider: @unchecked Sendable {
   private(set) var moods: [PushLane: Mood] = [:]
   private var tokens: [String: Token] = [:]
   private var jobs: [String: PushJob] = [:]
-  private var waiting: [UInt64: (process: Int, answer: (PushOutcome) -> Void)] = [:]
-  private var lastWait: UInt64 = 0
+  private var waiting: [ObjectIdentifier: SimSending] = [:]
   /// A provider received a push; called before it acts on it.
   var onSent: (Push, _ lane: PushLane, _ gatewayTime: Timestamp) -> Void = { _, _, _ in }
-  /// A push reaches a phone.
   var onDelivery: (_ holder: Who, Push) -> Void = { _, _ in }
   /// No more faults.
   var isCalm = false
@@ -60,12 +54,10 @@ final class SimProvider: @unchecked Sendable {
 
   private static func key(_ token: PushToken) -> String { "\(token.provider.name) \(token.token)" }
 
-  /// A phone has this token.
   func give(_ token: PushToken, to holder: Who) {
     tokens[Self.key(token), default: Token(holder: holder)].holder = holder
   }
 
-  /// The token is good no more.
   func forget(_ token: PushToken) {
     guard tokens[Self.key(token)]?.goneSince == nil else { return }
     tokens[Self.key(token)]?.goneSince = world.now
@@ -87,51 +79,37 @@ final class SimProvider: @unchecked Sendable {
   /// A gateway encoded a push. From here on the message's id identifies the job.
   func written(_ job: PushJob, id: String) { jobs[id] = job }
 
-  /// Accepts a push from a gateway's process. `answer` is called once, unless the process dies
-  /// first.
-  /// - Returns: what `forgetAnswer` wants.
-  func take(
-    _ message: PushMessage, lane: PushLane, process: SimNode,
-    answer: @escaping (PushOutcome) -> Void
-  ) -> UInt64 {
-    lastWait += 1
-    let number = lastWait
+  /// Accepts a push from a gateway's process, which is answered once, unless it dies first.
+  func take(_ message: PushMessage, lane: PushLane, _ sending: SimSending) {
+    let process = sending.process
     let local = Timestamp(microseconds: process.timers.localMicroseconds)
-    waiting[number] = (
-      process.number,
-      { outcome in
-        process.arrive { answer(outcome) }
-      }
-    )
+    waiting[ObjectIdentifier(sending)] = sending
     guard message.deadline > local, let job = jobs[message.id] else {
-      give(.expired, to: number)
-      return number
+      return give(.expired, to: sending)
     }
     let push = Push(message: message, job: job, process: process.number)
     onSent(push, lane, local)
-    serve(push, lane, number)
+    serve(push, lane, sending)
     // Senders do not wait beyond the deadline.
     let left = min(message.deadline - local, .seconds(20))
     world.schedule(after: left, "push times out") { [weak self] in
       self?.give(
-        .failed(reason: "no answer before the deadline", mayHaveArrived: true), to: number)
+        .failed(reason: "no answer before the deadline", mayHaveArrived: true), to: sending)
     }
-    return number
   }
 
-  /// Whether a gateway's process waits for an answer.
   func isAwaited(by process: SimNode) -> Bool {
-    waiting.values.contains { $0.process == process.number }
+    waiting.values.contains { $0.process === process }
   }
 
-  func forgetAnswer(_ number: UInt64) { waiting[number] = nil }
+  func forget(_ sending: SimSending) { waiting[ObjectIdentifier(sending)] = nil }
 
-  private func give(_ outcome: PushOutcome, to number: UInt64) {
-    guard let waiter = waiting.removeValue(forKey: number) else { return }
-    waiter.answer(outcome)
+  private func give(_ outcome: PushOutcome, to sending: SimSending) {
+    guard waiting.removeValue(forKey: ObjectIdentifier(sending)) != nil else { return }
+    sending.process.arrive { sending.end(outcome) }
   }
 
-  private func serve(_ push: Push, _ lane: PushLane, _ number: UInt64) {
+  private func serve(_ push: Push, _ lane: PushLane, _ sending: SimSending) {
     let token = tokens[Self.key(push.message.token)]
     var latency = random.span(.milliseconds(5), .milliseconds(80))
     switch mood(lane) {
@@ -139,26 +117,26 @@ final class SimProvider: @unchecked Sendable {
     case .slow: latency = random.span(.milliseconds(400), .seconds(3))
     case .silent: return world.count("provider.silent")
     case .refusing:
-      return later(latency) { $0.give(.failed(reason: "the provider is down"), to: number) }
+      return later(latency) { $0.give(.failed(reason: "the provider is down"), to: sending) }
     }
     let draw = isCalm ? 1 : random.unit()
     if draw < 0.02 {
-      return later(latency) { $0.give(.rejected(reason: "BadTopic"), to: number) }
+      return later(latency) { $0.give(.rejected(reason: "BadTopic"), to: sending) }
     }
     if draw < 0.04 {
-      return later(latency) { $0.give(.failed(reason: "InternalServerError"), to: number) }
+      return later(latency) { $0.give(.failed(reason: "InternalServerError"), to: sending) }
     }
     if let token, let since = token.goneSince {
       if token.isMistaken { world.count("provider.gone said of a token that is good") }
       let says: Timestamp? = !token.isMistaken && random.chance(0.3) ? nil : since
       world.count(says == nil ? "provider.gone without a time" : "provider.gone")
-      return later(latency) { $0.give(.tokenGone(at: says), to: number) }
+      return later(latency) { $0.give(.tokenGone(at: says), to: sending) }
     }
     // Accepted, and the answer is lost with the connection.
     let answers = draw >= 0.06
     later(latency) {
       $0.bring(push, token?.holder)
-      if answers { $0.give(.accepted, to: number) }
+      if answers { $0.give(.accepted, to: sending) }
     }
   }
 
@@ -179,8 +157,8 @@ final class SimProvider: @unchecked Sendable {
     later(wait) { $0.onDelivery(holder, push) }
     if draw > 0.14, draw < 0.18 {
       world.count("provider.doubled")
-      let again = Span(microseconds: wait.microseconds + Int64(random.number(1_000...2_000_000)))
-      later(again) { $0.onDelivery(holder, push) }
+      let again = Span(microseconds: Int64(random.number(1_000...2_000_000)))
+      later(wait + again) { $0.onDelivery(holder, push) }
     }
   }
 
@@ -206,28 +184,26 @@ struct SimSender: PushSender {
   let process: SimNode
 
   func send(_ message: PushMessage) async -> PushOutcome {
-    let wait = SimSending()
+    let sending = SimSending(process)
     return await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        wait.begin(continuation)
-        wait.number = provider.take(message, lane: lane, process: process) { wait.end($0) }
-        if Task.isCancelled { wait.end(.failed(reason: "the gateway goes")) }
+        sending.continuation = continuation
+        provider.take(message, lane: lane, sending)
+        if Task.isCancelled { sending.end(.failed(reason: "the gateway goes")) }
       }
     } onCancel: {
-      if let number = wait.number { provider.forgetAnswer(number) }
-      wait.end(.failed(reason: "the gateway goes"))
+      provider.forget(sending)
+      sending.end(.failed(reason: "the gateway goes"))
     }
   }
 
   func close() async {}
 }
 
-/// One push that waits for its answer.
-private final class SimSending: @unchecked Sendable {
-  private var continuation: CheckedContinuation<PushOutcome, Never>?
-  var number: UInt64?
-  func begin(_ continuation: CheckedContinuation<PushOutcome, Never>) {
-    self.continuation = continuation
-  }
+/// A push that waits for its answer.
+final class SimSending: @unchecked Sendable {
+  let process: SimNode
+  var continuation: CheckedContinuation<PushOutcome, Never>?
+  init(_ process: SimNode) { self.process = process }
   func end(_ outcome: PushOutcome) { continuation.take()?.resume(returning: outcome) }
 }

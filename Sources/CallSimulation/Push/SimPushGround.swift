@@ -44,7 +44,6 @@ final class SimPushGround: FaultSource {
     every(.seconds(harder ? 4 : 7)) { $0.changeMood() }
   }
 
-  /// All is well from now on.
   func end() {
     isActive = false
     people.end()

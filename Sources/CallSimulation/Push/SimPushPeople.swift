@@ -25,7 +25,6 @@ final class SimPushPeople: FaultSource {
 
   func profile(_ who: Who) -> SimPushProfile? { profiles[who] }
 
-  /// What the device registers now.
   func request(_ who: Who) -> RegistrationRequest? {
     profiles[who].map { $0.request(name: who.device) }
   }

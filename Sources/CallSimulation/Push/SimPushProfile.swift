@@ -4,104 +4,80 @@ internal import CallWire
 /// A phone's push settings: its app's SDK and its tokens. They move as a whole when another user
 /// signs in on the phone.
 struct SimPushProfile: Equatable {
-  enum Kind: String, CaseIterable {
+  enum Kind: CaseIterable {
     /// No push at all: it is reached while it has a session.
     case none
     case callmesh
     /// Of Callmesh's own SDK, and without an alert token: no notice reaches it.
-    case callmeshVoIPOnly = "callmesh, VoIP only"
+    case callmeshVoIPOnly
     case fcm
-    case webPush = "web push"
+    case webPush
     case apple
     case fcsdk
     case telnyx
-    case telnyx3 = "telnyx 3"
-    case twilio3 = "twilio 3"
-    case twilio5 = "twilio 5"
+    case telnyx3
+    case twilio3
+    case twilio5
     case sinch
     /// Its app's topic is one that no gateway has a key for.
     case stranger
   }
 
   var kind: Kind
-  /// The seed of the tokens.
   var serial: UInt64
   /// The app has withdrawn its tokens.
   var isBare = false
 
   static let topic = "sim.phone"
-  static let strangeTopic = "sim.stranger"
-  static let project = "sim-project"
 
-  var dialect: PushDialect {
+  private var app: (dialect: PushDialect, sdkName: String, sdkVersion: String) {
     switch kind {
-    case .none, .callmesh, .callmeshVoIPOnly, .fcm, .webPush, .stranger: .callmesh
-    case .apple: .apple
-    case .fcsdk: .fcsdk
-    case .telnyx, .telnyx3: .telnyx
-    case .twilio3, .twilio5: .twilio
-    case .sinch: .sinch
-    }
-  }
-
-  private var sdk: (name: String, version: String) {
-    switch kind {
-    case .none, .callmesh, .callmeshVoIPOnly, .fcm, .webPush, .stranger: ("callmesh-swift", "1")
-    case .apple, .fcsdk, .sinch: ("", "")
-    case .telnyx: ("iOS-mpn-4.1.2", "4.1.2")
-    case .telnyx3: ("iOS-3.0.1", "3.0.1")
-    case .twilio3: ("TwilioVoice", "3.1.0")
-    case .twilio5: ("TwilioVoice", "5.2.0")
+    case .none, .callmesh, .callmeshVoIPOnly, .fcm, .webPush, .stranger:
+      (.callmesh, "callmesh-swift", "1")
+    case .apple: (.apple, "", "")
+    case .fcsdk: (.fcsdk, "", "")
+    case .telnyx: (.telnyx, "iOS-mpn-4.1.2", "4.1.2")
+    case .telnyx3: (.telnyx, "iOS-3.0.1", "3.0.1")
+    case .twilio3: (.twilio, "TwilioVoice", "3.1.0")
+    case .twilio5: (.twilio, "TwilioVoice", "5.2.0")
+    case .sinch: (.sinch, "", "")
     }
   }
 
   /// The major version that the app's reader of pushes was made with.
-  var sdkMajorVersion: Int? {
-    switch kind {
-    case .telnyx3: 3
-    default: nil
-    }
-  }
+  var sdkMajorVersion: Int? { kind == .telnyx3 ? 3 : nil }
 
-  var voipToken: PushToken? {
+  private var voipToken: PushToken? {
     switch kind {
+    case _ where isBare: nil
     case .none, .fcm, .webPush: nil
-    case .stranger: isBare ? nil : apns("a0", topic: Self.strangeTopic + ".voip")
-    case .callmesh, .callmeshVoIPOnly, .apple, .fcsdk, .telnyx, .telnyx3, .twilio3, .twilio5,
-      .sinch:
-      isBare ? nil : apns("a0", topic: Self.topic + ".voip")
+    case .stranger: apns("a0", topic: "sim.stranger.voip")
+    default: apns("a0", topic: Self.topic + ".voip")
     }
   }
 
-  var alertToken: PushToken? {
-    if isBare { return nil }
+  private var alertToken: PushToken? {
     switch kind {
-    case .none, .callmeshVoIPOnly, .stranger, .twilio5: return nil
+    case _ where isBare: nil
+    case .none, .callmeshVoIPOnly, .stranger, .twilio5: nil
     case .fcm:
-      return PushToken(
-        provider: .fcm, environment: "", topic: Self.project, token: "fcm:" + digits(32))
-    case .webPush: return webPush
-    case .callmesh, .apple, .fcsdk, .telnyx, .telnyx3, .twilio3, .sinch:
-      return apns("b0", topic: Self.topic)
+      PushToken(
+        provider: .fcm, environment: "", topic: "sim-project", token: "fcm:" + digits(32))
+    case .webPush: webPush
+    default: apns("b0", topic: Self.topic)
     }
   }
 
   /// Whether a push can make it ring, in a world whose gateways serve all but the strange topic.
-  var wakes: Bool {
-    switch kind {
-    case .none, .stranger: false
-    default: !isBare
-    }
-  }
+  var wakes: Bool { kind != .none && kind != .stranger && !isBare }
 
   var tokens: [PushToken] { [voipToken, alertToken].compactMap { $0 } }
 
-  /// What the app registers.
   func request(name: String) -> RegistrationRequest {
     guard kind != .none else { return RegistrationRequest(deviceName: name) }
     return RegistrationRequest(
       deviceName: name, voipToken: voipToken, alertToken: alertToken,
-      dialect: dialect.rawValue, sdkName: sdk.name, sdkVersion: sdk.version)
+      dialect: app.dialect.rawValue, sdkName: app.sdkName, sdkVersion: app.sdkVersion)
   }
 
   // MARK: Tokens, in their one form

@@ -13,9 +13,7 @@ package struct SimOptions: Sendable {
   package var shardCount = 8
   package var limits: CallLimits
   package var pingInterval: Span = .seconds(4)
-  /// The share of worlds that have push.
   package var pushShare = 0.5
-  /// The share of worlds in which an attacker has an edge.
   package var takenShare = 0.3
   package let keys: AppKeys
   let pushKeys: PushCapabilityKeys

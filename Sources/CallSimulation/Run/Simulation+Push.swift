@@ -5,7 +5,6 @@ internal import CallCore
 internal import CallPush
 internal import CallWire
 
-/// Observation of a world with push.
 extension Simulation {
   func prepare(_ push: SimPushGround) {
     push.people.begin(workload.allDevices)
@@ -32,7 +31,7 @@ extension Simulation {
         return world.stop("the work queue takes what cannot be read")
       }
       world.note("queue", call: job.call, "\(job.purpose.name) for \(Who(job)), by \(node.name)")
-      coverage.queued(job)
+      world.count("queue.jobs")
       note(
         .push(
           .job(job, lane: job.token.lane, decided: node.timers.trueTime(job.decidedAt))))
@@ -85,7 +84,6 @@ extension Simulation {
     phones.observers.wrong = { [unowned self] in world.stop($0, call: $1) }
   }
 
-  /// Reports a command that matters to the rules of push.
   func noteForPush(_ command: Command) {
     let who = Who(command.user.user, command.device.text)
     switch command.body {

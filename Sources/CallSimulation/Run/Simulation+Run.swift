@@ -124,7 +124,6 @@ extension Simulation {
   }
 }
 
-/// The result of one seed.
 package struct SimResult: Sendable {
   package var seed: UInt64
   package var failure: SimFailure?

@@ -1,34 +1,16 @@
 internal import CallCore
 internal import CallWire
 
-/// What sabotage of push remembers of calls.
 struct PushTampering {
   var legs: [CallID: [DeviceID]] = [:]
   var winners: [CallID: DeviceID] = [:]
   var jobs = 0
 }
 
-/// Mistakes with pushes. They are put into the shard's journal records.
+/// Mistakes with pushes.
 extension Tampering {
-  func preparePush() {
-    switch sabotage {
-    case .pushedTwice:
-      nats.tamper.changesJobID = { [unowned self] id in
-        push.jobs += 1
-        return "\(id).\(push.jobs)"
-      }
-    case .formerOwnerNotTold:
-      nats.tamper.hidesEntry = { $0 == SimOptions.tokenBucket }
-      nats.tamper.bucketExpectationIgnored = { $0 == SimOptions.tokenBucket }
-    case .sentTooLate: nats.tamper.changesJob = Self.withLaterDeadline
-    case .pushedAfterEnd, .cleanUpToWinner, .noticeToDecliner:
-      nats.tamper.changesAppend = { [unowned self] in changed($0) }
-    default: break
-    }
-  }
-
-  private func changed(_ bytes: [UInt8]) -> [UInt8] {
-    guard var record = try? ClusterCodec.journalRecord(bytes) else { return bytes }
+  /// Puts pushes into a shard's record, or changes them.
+  func changePushes(_ record: inout JournalRecord) {
     var entries: [JournalEntry] = []
     for var entry in record.entries {
       var behind: [JournalEntry.Change] = []
@@ -53,10 +35,9 @@ extension Tampering {
       entries += behind.map { JournalEntry(call: entry.call, change: $0) }
     }
     record.entries = entries
-    return ClusterCodec.encode(record)
   }
 
-  private static func withLaterDeadline(_ bytes: [UInt8]) -> [UInt8] {
+  static func withLaterDeadline(_ bytes: [UInt8]) -> [UInt8] {
     guard var job = try? ClusterCodec.pushJob(bytes) else { return bytes }
     job.deadline = job.deadline + .seconds(20)
     return ClusterCodec.encode(job)

@@ -2,7 +2,6 @@ internal import CallBus
 internal import CallCore
 internal import CallWire
 
-/// Applies a sabotage.
 final class Tampering {
   let sabotage: Sabotage
   let nats: SimNATS
@@ -13,9 +12,7 @@ final class Tampering {
   /// The callers' sessions, as shards know them.
   private var callers: [CallID: UInt64] = [:]
   private var said: Set<Said> = []
-  /// What is applied twice in this world.
   private let twice: Twice
-  /// The credential with which coordinators accept a command.
   private let credential: (Command) -> Credential
 
   private enum Twice: CaseIterable {
@@ -46,16 +43,15 @@ final class Tampering {
         bus.filterIncoming = { [unowned self] in toShard($0) }
       }
     }
-    if sabotage == .announcementsIgnored {
-      for edge in edges {
-        edge.onConnect = { $0.filterOutgoing = { Self.withoutAnnouncements($0) { _ in true } } }
+    let unannounced: ((DeviceID) -> Bool)? =
+      switch sabotage {
+      case .announcementsIgnored: { _ in true }
+      case .secondDeviceUnannounced: { $0.text == "d1" }
+      default: nil
       }
-    }
-    if sabotage == .secondDeviceUnannounced {
+    if let unannounced {
       for edge in edges {
-        edge.onConnect = {
-          $0.filterOutgoing = { Self.withoutAnnouncements($0) { $0.text == "d1" } }
-        }
+        edge.onConnect = { $0.filterOutgoing = { Self.withoutAnnouncements($0, of: unannounced) } }
       }
     }
     prepareStore()
@@ -65,11 +61,11 @@ final class Tampering {
     switch sabotage {
     case .noExpectedSequence:
       nats.journalExpectationIgnored = true
-      nats.tamper.changesAppend = Self.withoutPlace
+      nats.tamper.changesAppend = { Self.edit($0) { $0.follows = nil } }
     case .chainIgnored:
       nats.journalExpectationIgnored = true
       nats.tamper.changesRecord = {
-        StoredRecord(sequence: $1.sequence, bytes: Self.withoutPlace($1.bytes))
+        StoredRecord(sequence: $1.sequence, bytes: Self.edit($1.bytes) { $0.follows = nil })
       }
     case .speaksBeforeAppend: nats.tamper.answersAppendsEarly = true
     case .registrationNotStored:
@@ -81,7 +77,10 @@ final class Tampering {
         guard bucket == SimOptions.registrationBucket, !nats.faults.isNone else { return false }
         return random.chance(0.2)
       }
-    case .deadlineLostOnReplay: nats.tamper.changesRecord = { Self.withoutDeadlines($1) }
+    case .deadlineLostOnReplay:
+      nats.tamper.changesRecord = {
+        StoredRecord(sequence: $1.sequence, bytes: Self.edit($1.bytes, Self.postponeDeadlines))
+      }
     case .recordDropped:
       nats.observers.appended.append { [unowned self] _, shard, record in
         let count = nats.store.journals[shard].records.count
@@ -93,21 +92,30 @@ final class Tampering {
     case .lateDeclineEnds:
       nats.observers.appended.append { [unowned self] _, _, record in
         guard let record = try? ClusterCodec.journalRecord(record.bytes) else { return }
-        for case .answered(let facts) in record.entries.map(\.change) {
-          guard let entry = record.entries.first(where: { $0.change == .answered(facts) }) else {
-            continue
-          }
-          winners[entry.call] = facts.by
+        for entry in record.entries {
+          if case .answered(let facts) = entry.change { winners[entry.call] = facts.by }
         }
       }
-    case .pushedAfterEnd, .pushedTwice, .cleanUpToWinner, .formerOwnerNotTold, .noticeToDecliner,
-      .sentTooLate:
-      preparePush()
-    case .appliedTwice: nats.tamper.changesAppend = { [unowned self] in withFactsTwice($0) }
-    case .sessionForgotten, .signalsSwapped, .secondDeviceUnannounced, .ticketsNotChecked: break
-    case .notRepeated, .announcementsIgnored, .twoWinners, .stopWithoutReason, .callerNotTold,
-      .versionGoesBack, .inviteAfterStop, .staleGoneHonoured, .attachAnsweredWrongly:
-      break
+    case .appliedTwice:
+      // A shard that applies a placing, an answer or an end twice journals it twice.
+      nats.tamper.changesAppend = { [unowned self] in
+        Self.edit($0) { record in
+          record.entries = record.entries.flatMap { isSaidTwice($0.change) ? [$0, $0] : [$0] }
+        }
+      }
+    case .pushedTwice:
+      nats.tamper.changesJobID = { [unowned self] id in
+        push.jobs += 1
+        return "\(id).\(push.jobs)"
+      }
+    case .formerOwnerNotTold:
+      nats.tamper.hidesEntry = { $0 == SimOptions.tokenBucket }
+      nats.tamper.bucketExpectationIgnored = { $0 == SimOptions.tokenBucket }
+    case .sentTooLate: nats.tamper.changesJob = Self.withLaterDeadline
+    case .pushedAfterEnd, .cleanUpToWinner, .noticeToDecliner:
+      nats.tamper.changesAppend = { [unowned self] in Self.edit($0, changePushes) }
+    // Messages are changed on their way.
+    default: break
     }
   }
 
@@ -167,12 +175,7 @@ final class Tampering {
   // MARK: From edges to shards
 
   private func toShard(_ message: BusMessage) -> BusMessage? {
-    guard
-      [
-        .lateDeclineEnds, .callerNotTold, .appliedTwice, .staleGoneHonoured, .sessionForgotten,
-        .signalsSwapped,
-      ].contains(sabotage),
-      message.subject.isOfCommands,
+    guard message.subject.isOfCommands,
       var batch = try? ClusterCodec.commandBatch(message.bytes)
     else { return message }
     if sabotage == .appliedTwice, twice == .signal { repeatSignals(&batch) }
@@ -240,10 +243,11 @@ final class Tampering {
 
   // MARK: Records
 
-  /// A shard that applies a placing, an answer or an end twice journals it twice.
-  private func withFactsTwice(_ bytes: [UInt8]) -> [UInt8] {
+  private static func edit(
+    _ bytes: [UInt8], _ change: (inout JournalRecord) -> Void
+  ) -> [UInt8] {
     guard var record = try? ClusterCodec.journalRecord(bytes) else { return bytes }
-    record.entries = record.entries.flatMap { isSaidTwice($0.change) ? [$0, $0] : [$0] }
+    change(&record)
     return ClusterCodec.encode(record)
   }
 
@@ -253,26 +257,15 @@ final class Tampering {
     case .answered: twice == .answer
     case .ended: twice == .end
     // Signals are repeated on their way to the shard.
-    case .signal, .legJoined, .alerting, .legEnded, .connected, .callerLost, .winnerLost, .settled,
-      .pushed:
-      false
+    default: false
     }
   }
 
-  /// A record that does not say which one it follows.
-  private static func withoutPlace(_ bytes: [UInt8]) -> [UInt8] {
-    guard var record = try? ClusterCodec.journalRecord(bytes) else { return bytes }
-    record.follows = nil
-    return ClusterCodec.encode(record)
-  }
-
-  private static func withoutDeadlines(_ stored: StoredRecord) -> StoredRecord {
-    guard var record = try? ClusterCodec.journalRecord(stored.bytes) else { return stored }
+  private static func postponeDeadlines(_ record: inout JournalRecord) {
     for index in record.entries.indices {
       guard case .placed(var facts) = record.entries[index].change else { continue }
       facts.deadline = facts.deadline + .seconds(3600)
       record.entries[index].change = .placed(facts)
     }
-    return StoredRecord(sequence: stored.sequence, bytes: ClusterCodec.encode(record))
   }
 }

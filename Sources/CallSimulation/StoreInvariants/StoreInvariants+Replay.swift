@@ -109,7 +109,7 @@ extension StoreInvariants {
 }
 
 /// Reads checkpoints as coordinators do, without a network between.
-final class CheckpointReader {
+struct CheckpointReader {
   private let node: SimNode
   private let store: CheckpointStore
 
@@ -119,22 +119,13 @@ final class CheckpointReader {
   }
 
   /// `body` is called before any time passes.
-  func read(
-    _ shard: Int,
-    _ body: @escaping @Sendable (Result<Checkpoint?, CheckpointStore.Failure>) -> Void
-  ) {
-    let store = store
-    _ = node.start {
-      do throws(CheckpointStore.Failure) {
-        body(.success(try await store.read(shard: shard)?.0))
-      } catch {
-        body(.failure(error))
-      }
+  func read(_ shard: Int, _ body: @escaping @Sendable (Result<Checkpoint?, any Error>) -> Void) {
+    _ = node.start { [store] in
+      do { body(.success(try await store.read(shard: shard)?.0)) } catch { body(.failure(error)) }
     }
   }
 }
 
-/// A bucket as it is now.
 private struct DirectBucket: KeyValueBucket {
   let nats: SimNATS
   let name: String

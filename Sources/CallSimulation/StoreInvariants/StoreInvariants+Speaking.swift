@@ -13,7 +13,6 @@ extension StoreInvariants {
     var request: UInt64
   }
 
-  /// What was known when a command came.
   struct Asked {
     var shard: Int
     var device: DeviceID
@@ -21,7 +20,6 @@ extension StoreInvariants {
     var before: Mark
   }
 
-  /// A process hears something.
   func delivered(_ node: SimNode, _ message: BusMessage) {
     guard let shard = shard(ofCommands: message.subject),
       let batch = try? ClusterCodec.commandBatch(message.bytes)
@@ -41,7 +39,6 @@ extension StoreInvariants {
     return Int(Substring(parts[2]))
   }
 
-  /// A process says something.
   func published(_ node: SimNode, _ message: OutgoingMessage) {
     let prefix = "\(subjects.cluster).edge."
     guard message.subject.hasPrefix(prefix),
@@ -105,12 +102,11 @@ extension StoreInvariants {
         stop.reason.isOwnPart
         && stop.by.map { shards[shard].refusers[delivery.call]?.contains($0.device) ?? false }
           ?? false
-      let isBacked =
-        isRefuser
-        || (stop.reason == .answeredElsewhere
-          ? shards[shard].winners[delivery.call] != nil
-          : shards[shard].ended.contains(delivery.call))
-      if !isBacked {
+      let isOver =
+        stop.reason == .answeredElsewhere
+        ? shards[shard].winners[delivery.call] != nil
+        : shards[shard].ended.contains(delivery.call)
+      if !isRefuser, !isOver {
         broken("a device is told to stop, which no record says", call: delivery.call)
       }
     case .invite, .ringing, .signal: break

@@ -18,16 +18,13 @@ package final class StoreInvariants: @unchecked Sendable {
 
   struct Owner: Equatable {
     var writer: String
-    /// The process's number in the world.
     var process: Int
   }
 
-  /// What a shard's journal told so far.
   struct Shard {
     var last = Mark.none
     var lastProcess = -1
     var lastIsRelease = false
-    var lastSequence: UInt64 = 0
     var records = 0
     var owners: [UInt64: Owner] = [:]
     var marks: [UInt64: (mark: Mark, process: Int)] = [:]
@@ -79,8 +76,7 @@ package final class StoreInvariants: @unchecked Sendable {
     nats.observers.appendStarted.append { [unowned self] in appendStarted($0, $1, $2) }
     nats.observers.appended.append { [unowned self] in appended($0, $1, $2) }
     nats.observers.appendedBehindGap.append { [unowned self] node, shard, _ in
-      broken(
-        "\(node.name) follows a record that journal \(shard) does not have")
+      broken("\(node.name) follows a record that journal \(shard) does not have")
     }
     nats.observers.appendKnown.append { [unowned self] in appendKnown($0, $1, $2) }
     nats.observers.purged.append { [unowned self] shard, sequence in
@@ -127,7 +123,6 @@ package final class StoreInvariants: @unchecked Sendable {
     shards[shard].last = mark
     shards[shard].lastProcess = node.number
     shards[shard].lastIsRelease = record.released
-    shards[shard].lastSequence = stored.sequence
     shards[shard].records += 1
     shards[shard].marks[stored.sequence] = (mark, node.number)
     for entry in record.entries { take(entry, shard, record) }
@@ -220,9 +215,7 @@ package final class StoreInvariants: @unchecked Sendable {
       }
     case .legEnded(let device, let end, _):
       if end != .gone { shards[shard].refusers[entry.call, default: []].insert(device) }
-    case .legJoined, .alerting, .connected, .signal, .callerLost, .winnerLost,
-      .settled, .pushed:
-      break
+    default: break
     }
   }
 

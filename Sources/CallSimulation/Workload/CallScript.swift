@@ -1,6 +1,5 @@
 internal import CallCore
 
-/// The actions of people in one call, with their times.
 struct CallScript {
   enum Actor: Equatable {
     case caller
@@ -175,7 +174,6 @@ extension CallScript {
     }
   }
 
-  /// Hangs up an answered call after a while.
   private mutating func talk(_ random: inout SimRandom) {
     let who: Actor = random.chance(0.5) ? .caller : .winner
     addFromAnswer(random.number(200...7000), who, .hangUp)

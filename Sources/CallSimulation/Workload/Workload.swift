@@ -2,7 +2,6 @@ internal import CallClient
 internal import CallCore
 internal import CallWire
 
-/// The people of a world: their devices, their calls, and their actions.
 final class Workload: FaultSource {
   private struct Running {
     var script: CallScript
@@ -79,7 +78,6 @@ final class Workload: FaultSource {
 
   // MARK: Calls
 
-  /// People begin to call each other.
   func begin() {
     every(.milliseconds(options.intensity == .calm ? 900 : 600)) { $0.place() }
   }
@@ -249,7 +247,6 @@ final class Workload: FaultSource {
     }
   }
 
-  /// An answer is in the journal.
   func answered(_ call: CallID) {
     guard let script = running[call]?.script, running[call]?.isAnswered == false else { return }
     running[call]?.isAnswered = true

@@ -1,6 +1,5 @@
 internal import CallCore
 
-/// A scheduled event, to be cancelled.
 package struct SimToken: Sendable, Equatable {
   fileprivate var slot: Int32
   fileprivate var generation: UInt32

@@ -17,7 +17,6 @@ package final class SimNode: @unchecked Sendable {
   package private(set) var state = State.running
   /// What its clocks and inboxes run on.
   package let timers: SimTimers
-  /// Where actors of this node live.
   package let executor: SimExecutor
   /// What its tasks prefer: with it, all of them run on the world's thread.
   package let taskExecutor: SimTaskExecutor
@@ -49,7 +48,6 @@ package final class SimNode: @unchecked Sendable {
     timers.node = self
   }
 
-  /// A clock of this node.
   package func clock() -> ClusterClock {
     ClusterClock(wallMicroseconds: timers.localMicroseconds, timers: timers)
   }
@@ -70,7 +68,6 @@ package final class SimNode: @unchecked Sendable {
     }
   }
 
-  /// A timer of the node is due.
   func fire(_ body: @escaping () -> Void) {
     switch state {
     case .running: body()
@@ -166,7 +163,6 @@ package final class SimNode: @unchecked Sendable {
   }
 }
 
-/// Runs actors on the world's thread.
 package final class SimExecutor: SerialExecutor, @unchecked Sendable {
   /// nil once the world is over.
   fileprivate(set) var node: SimNode?
@@ -178,7 +174,6 @@ package final class SimExecutor: SerialExecutor, @unchecked Sendable {
   }
 }
 
-/// Runs tasks on the world's thread.
 package final class SimTaskExecutor: TaskExecutor, @unchecked Sendable {
   private let executor: SimExecutor
 
@@ -211,13 +206,11 @@ package final class SimTimers: Timers, @unchecked Sendable {
     began = world.now.microseconds
   }
 
-  /// The node's wall clock.
   var localMicroseconds: Int64 {
     let elapsed = world.now.microseconds - began
     return began + skew + elapsed + elapsed * drift / 1_000_000
   }
 
-  /// Converts a time of the node's wall clock to true time.
   func trueTime(_ local: Timestamp) -> Timestamp {
     let elapsed = local.microseconds - began - skew
     return Timestamp(microseconds: began + elapsed * 1_000_000 / (1_000_000 + drift))
@@ -251,7 +244,6 @@ package final class SimTimers: Timers, @unchecked Sendable {
     }
   }
 
-  /// Drops all actions.
   fileprivate func forget() {
     for slot in slots.indices { slots[slot].action = nil }
   }

@@ -20,7 +20,6 @@ package struct SimRandom: RandomNumberGenerator, Sendable {
   /// 0 ..< 1.
   package mutating func unit() -> Double { Double(next() >> 11) * 0x1p-53 }
 
-  /// True with a probability.
   package mutating func chance(_ probability: Double) -> Bool {
     probability > 0 && unit() < probability
   }

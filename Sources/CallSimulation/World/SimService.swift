@@ -10,7 +10,6 @@ package protocol SimProgram: Sendable {
 
 /// The processes of one name, one after the other: they crash, freeze, shut down, and are started again.
 package class SimService<Program: SimProgram>: @unchecked Sendable {
-  /// One process, from its start to its end.
   final class Process: @unchecked Sendable {
     let node: SimNode
     let program: Program
@@ -57,7 +56,6 @@ package class SimService<Program: SimProgram>: @unchecked Sendable {
     }
   }
 
-  /// Kills the process.
   package func crash() {
     guard let process = current else { return }
     current = nil
@@ -86,7 +84,6 @@ package class SimService<Program: SimProgram>: @unchecked Sendable {
     current?.node.thaw()
   }
 
-  /// Begins an orderly shutdown.
   package func shutDown() {
     guard let process = current, !process.isLeaving else { return }
     world.incident(name, "shuts down")
@@ -106,7 +103,6 @@ package class SimService<Program: SimProgram>: @unchecked Sendable {
     didEnd(process, failure)
   }
 
-  /// A process ended by itself.
   func didEnd(_ process: Process, _ failure: (any Error)?) {}
 
   /// Kills the process at the end of the world.

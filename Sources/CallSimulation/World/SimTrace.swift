@@ -12,7 +12,6 @@ package final class SimTrace {
     package var isIncident = false
   }
 
-  /// How many lines are kept.
   package let capacity: Int
   package var isOn = false
   /// A hash of all lines so far, in order. Two runs with the same hash did the same.
@@ -39,7 +38,6 @@ package final class SimTrace {
     hash = (hash ^ UInt64(bitPattern: value)) &* 0x100_0000_01B3
   }
 
-  /// All lines, oldest first.
   package var lines: [Line] { Array(ring[start...] + ring[..<start]) }
 
   /// The lines about one call. With `context` also the incidents, between the first and the last of
@@ -91,7 +89,6 @@ package final class SimTrace {
   }
 }
 
-/// Why a world stopped.
 package struct SimFailure: Error, Sendable, Equatable, CustomStringConvertible {
   package var seed: UInt64
   package var time: Timestamp

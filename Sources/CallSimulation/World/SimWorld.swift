@@ -15,12 +15,10 @@ package final class SimWorld: @unchecked Sendable {
   package let seed: UInt64
   /// When the world began, by true time.
   package static let beginning = Timestamp(microseconds: 1_700_000_000_000_000)
-  /// The true time.
   package private(set) var now = SimWorld.beginning
   package let trace: SimTrace
   /// Why the world stopped; nil while all holds.
   package private(set) var failure: SimFailure?
-  /// How many events there were.
   package private(set) var steps = 0
   /// Occurrences of faults, races and transitions, by name.
   package private(set) var counts: [String: Int] = [:]
@@ -66,7 +64,6 @@ package final class SimWorld: @unchecked Sendable {
     _ = consume cancelled
   }
 
-  /// Since the beginning.
   package var elapsed: Span { now - Self.beginning }
 
   /// Runs until the time has come, or the world stopped.
@@ -97,7 +94,6 @@ package final class SimWorld: @unchecked Sendable {
 
   package func count(_ name: String, by amount: Int = 1) { counts[name, default: 0] += amount }
 
-  /// A line of the trace.
   package func note(_ node: String, call: CallID? = nil, _ text: @autoclosure () -> String) {
     guard trace.isOn, !isOver else { return }
     trace.add(SimTrace.Line(time: now, node: node, call: call, text: text()))
