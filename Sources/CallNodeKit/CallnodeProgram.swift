@@ -1,12 +1,5 @@
 internal import ArgumentParser
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Darwin
-#endif
+internal import Glibc
 
 /// Exit codes: 0 after a graceful end, 1 when a running node failed, 2 when it could not start
 /// because of what it was told.
@@ -22,6 +15,9 @@ package enum CallnodeProgram {
     } catch let error as StartError {
       complain(error.description)
       exit(error.exitCode)
+    } catch let error as ConfigurationError {
+      complain(StartError.configuration(error).description)
+      exit(2)
     } catch {
       let message = CallnodeCommand.fullMessage(for: error)
       guard CallnodeCommand.exitCode(for: error) != .success else {

@@ -1,12 +1,5 @@
 internal import ArgumentParser
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Darwin
-#endif
+internal import Glibc
 
 @main struct Main {
   static func main() async {

@@ -37,6 +37,26 @@ extension KeyValueBucket {
     delete(key, expecting: nil, completion: completion)
   }
 
+  /// Writes what `value` makes of the present entry of a key, and starts again while others write it.
+  /// - Parameter value: returns nil to leave the entry as it is.
+  /// - Returns: nil once it is written or left; otherwise the result of the last of five attempts.
+  /// - Throws: `BusError`, or what `value` throws.
+  package func update(
+    _ key: String, _ value: (KeyValueEntry?) throws -> [UInt8]?
+  ) async throws -> AppendResult? {
+    var last = AppendResult.refused
+    for _ in 0..<5 {
+      let present = try await get(key)
+      guard let bytes = try value(present) else { return nil }
+      last = await withCheckedContinuation { continuation in
+        put(key, bytes, expecting: present?.revision ?? 0) { continuation.resume(returning: $0) }
+      }
+      // If refused, another node was faster; if unknown, it may be stored: the next read shows.
+      if case .appended = last { return nil }
+    }
+    return last
+  }
+
   /// For stores without deletion markers.
   public func statistics() async throws -> JournalStatistics {
     var statistics = JournalStatistics()

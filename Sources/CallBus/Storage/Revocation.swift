@@ -40,19 +40,11 @@ public struct Revocation: Sendable, Equatable {
   /// Stores it, unless a later time is stored already.
   /// - Throws: `BusError`, if it is not stored, or if that is unknown.
   public func store(in bucket: some KeyValueBucket) async throws {
-    var last = AppendResult.refused
-    for _ in 0..<5 {
-      let present = try await bucket.get(key)
-      if let present, let before = Revocation(present), before.atSeconds >= atSeconds { return }
-      last = await withCheckedContinuation { continuation in
-        bucket.put(key, Array("\(atSeconds)".utf8), expecting: present?.revision ?? 0) {
-          continuation.resume(returning: $0)
-        }
-      }
-      // If refused, another operator was faster; if unknown, it may be stored: the next read shows.
-      if case .appended = last { return }
+    let failure = try await bucket.update(key) { present in
+      let before = present.flatMap(Revocation.init)
+      return before.map { $0.atSeconds >= atSeconds } == true ? nil : Array("\(atSeconds)".utf8)
     }
-    throw BusError.failed("the revocation cannot be stored: \(last)")
+    if let failure { throw BusError.failed("the revocation cannot be stored: \(failure)") }
   }
 
   /// Calls `handler` for every revocation, present and future.

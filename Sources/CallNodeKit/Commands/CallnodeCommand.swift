@@ -102,18 +102,12 @@ struct AllCommand: AsyncParsableCommand {
     name: .customLong("bus"),
     help: "nats, or in-process: one process, in memory, for development. (default: nats)")
   var bus: BusChoice?
-  @OptionGroup(title: "Every node") var file: FileOption
-  @OptionGroup(title: "Every node") var node: NodeOptions
-  @OptionGroup(title: "Edge and coordinator") var keys: KeysOptions
-  @OptionGroup(title: "Edge") var edge: EdgeOptions
-  @OptionGroup(title: "Coordinator") var coordinator: CoordinatorOptions
-  @OptionGroup(title: "Push gateway") var push: PushOptions
-  @OptionGroup(title: "Rules of calls, the same on every node") var calls: CallOptions
+  @OptionGroup var options: AllOptions
 
   func run() async throws {
-    let flags = merged(
-      node.given, keys.given, edge.given, coordinator.given, push.given, calls.given)
-    try await NodeLauncher(roles: .all, bus: bus ?? .nats, flags: flags, file: file.path).run()
+    try await NodeLauncher(
+      roles: .all, bus: bus ?? .nats, flags: options.given, file: options.file.path
+    ).run()
   }
 }
 
@@ -133,6 +127,22 @@ struct ConfigCommand: AsyncParsableCommand {
   @Flag(help: "One JSON array in place of the table.") var json = false
   @Option(help: "Also check what this role needs: edge, coordinator, push or all.") var role:
     NodeRoles?
+  @OptionGroup var options: AllOptions
+
+  func run() async throws {
+    let (flags, file) = (options.given, options.file.path)
+    let settings =
+      if let role {
+        try await NodeLauncher(roles: role, bus: .nats, flags: flags, file: file).check()
+      } else {
+        try NodeLauncher.check(flags: flags, file: file)
+      }
+    let text = try json ? ConfigurationReport.json(settings) : ConfigurationReport.text(settings)
+    print(text, terminator: "")
+  }
+}
+
+struct AllOptions: ParsableArguments {
   @OptionGroup(title: "Every node") var file: FileOption
   @OptionGroup(title: "Every node") var node: NodeOptions
   @OptionGroup(title: "Edge and coordinator") var keys: KeysOptions
@@ -141,21 +151,8 @@ struct ConfigCommand: AsyncParsableCommand {
   @OptionGroup(title: "Push gateway") var push: PushOptions
   @OptionGroup(title: "Rules of calls, the same on every node") var calls: CallOptions
 
-  func run() async throws {
-    let flags = merged(
-      node.given, keys.given, edge.given, coordinator.given, push.given, calls.given)
-    let settings =
-      if let role {
-        try await NodeLauncher(roles: role, bus: .nats, flags: flags, file: file.path).check()
-      } else {
-        try NodeLauncher.check(flags: flags, file: file.path)
-      }
-    do {
-      let text = try json ? ConfigurationReport.json(settings) : ConfigurationReport.text(settings)
-      print(text, terminator: "")
-    } catch {
-      throw StartError.configuration(error)
-    }
+  var given: [SettingKey: String] {
+    merged(node.given, keys.given, edge.given, coordinator.given, push.given, calls.given)
   }
 }
 

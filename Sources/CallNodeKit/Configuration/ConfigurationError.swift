@@ -11,6 +11,13 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
 
   package var problems: [Problem]
   package init(_ problems: [Problem]) { self.problems = problems }
+  init(
+    setting: String, value: String?, origin: SettingOrigin? = nil, problem: String, remedy: String?
+  ) {
+    problems = [
+      Problem(setting: setting, value: value, origin: origin, problem: problem, remedy: remedy)
+    ]
+  }
 
   package var description: String {
     var out =
@@ -29,36 +36,18 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
 }
 
 /// Where a value comes from.
-package enum SettingOrigin: Sendable, Equatable {
-  case flag(String)
-  case environment(String)
-  case file(String)
-  case standard
-
-  package var shown: String {
-    switch self {
-    case .flag(let name): "the flag \(name)"
-    case .environment(let name): "the environment variable \(name)"
-    case .file(let path): "the file \(path)"
-    case .standard: "the default"
-    }
-  }
-
+package struct SettingOrigin: Sendable, Equatable {
+  /// `flag`, `environment`, `file` or `default`.
+  package var kind: String
   /// The flag, the variable or the file; nil for a default.
-  package var place: String? {
-    switch self {
-    case .flag(let name), .environment(let name), .file(let name): name
-    case .standard: nil
-    }
-  }
+  package var place: String?
 
-  /// The first word alone, for JSON.
-  package var kindName: String {
-    switch self {
-    case .flag: "flag"
-    case .environment: "environment"
-    case .file: "file"
-    case .standard: "default"
-    }
+  package static let standard = Self(kind: "default")
+  package static func flag(_ name: String) -> Self { Self(kind: "flag", place: name) }
+  package static func environment(_ name: String) -> Self { Self(kind: "environment", place: name) }
+  package static func file(_ path: String) -> Self { Self(kind: "file", place: path) }
+
+  var shown: String {
+    "the \(kind)\(kind == "environment" ? " variable" : "")\(place.map { " \($0)" } ?? "")"
   }
 }

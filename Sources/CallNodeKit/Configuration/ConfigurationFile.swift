@@ -5,14 +5,9 @@ internal import FoundationEssentials
 /// A configuration file: one JSON object from setting to value. Values are numbers, text, booleans
 /// or lists of them; every key must be known.
 package struct ConfigurationFile: Sendable {
-  package var path: String
+  var path: String
   /// Values as text, as a flag would have them.
-  package var values: [SettingKey: String]
-
-  package init(path: String, values: [SettingKey: String]) {
-    self.path = path
-    self.values = values
-  }
+  var values: [SettingKey: String]
 
   /// - Throws: `ConfigurationError` with every problem of the file.
   package static func read(path: String) throws(ConfigurationError) -> ConfigurationFile {
@@ -20,12 +15,9 @@ package struct ConfigurationFile: Sendable {
     do {
       data = try Data(contentsOf: URL(filePath: path))
     } catch {
-      throw ConfigurationError([
-        .init(
-          setting: "config", value: path, origin: nil,
-          problem: "the file cannot be read (\(explain(error)))",
-          remedy: "Give the path of a JSON file with --config or CALLMESH_CONFIG.")
-      ])
+      throw ConfigurationError(
+        setting: "config", value: path, problem: "the file cannot be read (\(explain(error)))",
+        remedy: "Give the path of a JSON file with --config or CALLMESH_CONFIG.")
     }
     return try read(json: Array(data), path: path)
   }
@@ -38,27 +30,23 @@ package struct ConfigurationFile: Sendable {
     do {
       object = try BoundedJSON.read([String: Scalar].self, json)
     } catch {
-      throw ConfigurationError([
-        .init(
-          setting: "config", value: path, origin: nil,
-          problem: "it is not one JSON object of settings (\(explain(error)))",
-          remedy: #"Write for example {"natsUrl": "nats://127.0.0.1:4222", "ringTimeout": "30s"}."#)
-      ])
+      throw ConfigurationError(
+        setting: "config", value: path,
+        problem: "it is not one JSON object of settings (\(explain(error)))",
+        remedy: #"Write for example {"natsUrl": "nats://127.0.0.1:4222", "ringTimeout": "30s"}."#)
     }
     var values: [SettingKey: String] = [:]
     var problems: [ConfigurationError.Problem] = []
     for (name, scalar) in object.sorted(by: { $0.key < $1.key }) {
-      if Setting.of(SettingKey(rawValue: name)) != nil {
-        values[SettingKey(rawValue: name)] = scalar.text
-      } else {
-        problems.append(
-          .init(
-            setting: name, value: nil, origin: .file(path), problem: "there is no such setting",
-            remedy: Suggestion.closest(to: name, among: Setting.all.map(\.key.rawValue)).map {
-              "Did you mean \($0)?"
-            }
-              ?? "callnode config lists all settings."))
+      if let setting = Setting.of(SettingKey(rawValue: name)) {
+        values[setting.key] = scalar.text
+        continue
       }
+      let closest = Suggestion.closest(to: name, among: Setting.all.map(\.key.rawValue))
+      problems.append(
+        .init(
+          setting: name, value: nil, origin: .file(path), problem: "there is no such setting",
+          remedy: closest.map { "Did you mean \($0)?" } ?? "callnode config lists all settings."))
     }
     if !problems.isEmpty { throw ConfigurationError(problems) }
     return ConfigurationFile(path: path, values: values)

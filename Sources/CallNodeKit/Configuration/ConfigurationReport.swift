@@ -27,33 +27,16 @@ package enum ConfigurationReport {
   package static func json(_ settings: ResolvedSettings) throws -> String {
     let rows = Setting.all.map { setting in
       let origin = settings.origin(of: setting.key)
-      return Row(
-        key: setting.key.rawValue, value: settings.text(setting.key), origin: origin.kindName,
-        place: origin.place, flag: setting.key.flag, environment: setting.key.environment,
-        type: setting.typeName, accepts: setting.demand, standard: setting.defaultText,
-        meaning: setting.meaning)
+      return [
+        "key": setting.key.rawValue, "value": settings.text(setting.key), "origin": origin.kind,
+        "place": origin.place, "flag": setting.key.flag, "environment": setting.key.environment,
+        "type": setting.typeName, "accepts": setting.demand, "default": setting.defaultText,
+        "meaning": setting.meaning,
+      ].compactMapValues(\.self)
     }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     return String(decoding: try encoder.encode(rows), as: UTF8.self) + "\n"
-  }
-
-  private struct Row: Encodable {
-    var key: String
-    var value: String?
-    var origin: String
-    var place: String?
-    var flag: String
-    var environment: String
-    var type: String
-    var accepts: String
-    var standard: String
-    var meaning: String
-    enum CodingKeys: String, CodingKey {
-      case key, value, origin, place, flag, environment, type, accepts
-      case standard = "default"
-      case meaning
-    }
   }
 
   private static func origin(_ setting: Setting, _ settings: ResolvedSettings) -> String {

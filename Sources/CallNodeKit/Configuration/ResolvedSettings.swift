@@ -49,7 +49,7 @@ package struct ResolvedSettings: Sendable {
   ) -> ConfigurationError.Problem? {
     let isURL = setting.key == "natsUrl"
     let shown = isURL ? NATSURL.withoutCredentials(text) : text
-    if isURL, case .flag = origin, NATSURL.hasCredentials(text) {
+    if isURL, origin.kind == "flag", NATSURL.hasCredentials(text) {
       return .init(
         setting: setting.key.rawValue, value: shown, origin: origin,
         problem: "holds a password or a token, which every process of this machine can read there",

@@ -10,7 +10,7 @@ package struct Setting: Sendable {
   /// The values that it takes, as the end of "must be …".
   package let demand: String
   /// One or two sentences of what it does.
-  package let meaning: String
+  package private(set) var meaning = ""
   /// What to do when a value is refused, beyond what `demand` says.
   package let remedy: String?
   /// The default as help and documentation show it.
@@ -23,43 +23,34 @@ package struct Setting: Sendable {
   /// - Parameters:
   ///   - path: the property that holds the value, with the default.
   ///   - unset: how the default comes about when the property is empty.
-  package init<Value: Sendable>(
+  init<Value: Sendable>(
     _ key: SettingKey, _ path: any WritableKeyPath<NodeConfiguration, Value> & Sendable,
-    _ kind: ValueKind<Value>, unset: String = "none", _ meaning: String, remedy: String? = nil
+    _ kind: ValueKind<Value>, unset: String = "none", remedy: String? = nil
   ) {
-    self.init(
-      key, kind, unset, meaning, remedy, writer: { $1[keyPath: path] = $0 },
-      reader: { $0[keyPath: path] })
+    self.init(key, kind, unset, remedy, { $1[keyPath: path] = $0 }, { $0[keyPath: path] })
   }
 
   /// As above, for a property that is nil by default.
-  package init<Value: Sendable>(
+  init<Value: Sendable>(
     _ key: SettingKey, _ path: any WritableKeyPath<NodeConfiguration, Value?> & Sendable,
-    _ kind: ValueKind<Value>, unset: String = "none", _ meaning: String, remedy: String? = nil
+    _ kind: ValueKind<Value>, unset: String = "none", remedy: String? = nil
   ) {
-    self.init(
-      key, kind, unset, meaning, remedy, writer: { $1[keyPath: path] = $0 },
-      reader: { $0[keyPath: path] })
+    self.init(key, kind, unset, remedy, { $1[keyPath: path] = $0 }, { $0[keyPath: path] })
   }
 
   private init<Value: Sendable>(
-    _ key: SettingKey, _ kind: ValueKind<Value>, _ unset: String, _ meaning: String,
-    _ remedy: String?, writer: @escaping @Sendable (Value, inout NodeConfiguration) -> Void,
-    reader: @escaping @Sendable (NodeConfiguration) -> Value?
+    _ key: SettingKey, _ kind: ValueKind<Value>, _ unset: String, _ remedy: String?,
+    _ write: @escaping @Sendable (Value, inout NodeConfiguration) -> Void,
+    _ read: @escaping @Sendable (NodeConfiguration) -> Value?
   ) {
     self.key = key
     typeName = kind.typeName
     accepts = kind.accepts
     demand = kind.demand
-    self.meaning = meaning
     self.remedy = remedy
-    self.writer = { text, node in
-      guard let value = kind.read(text) else { return false }
-      writer(value, &node)
-      return true
-    }
-    self.reader = { reader($0).map(kind.text) ?? "" }
-    let standard = self.reader(NodeConfiguration())
+    writer = { text, node in kind.read(text).map { write($0, &node) } != nil }
+    reader = { read($0).map(kind.text) ?? "" }
+    let standard = reader(NodeConfiguration())
     hasDefault = !standard.isEmpty
     defaultText = hasDefault ? standard : unset
   }
@@ -76,15 +67,22 @@ package struct Setting: Sendable {
     return text.isEmpty ? nil : text
   }
 
+  /// A list of settings, each followed by its meaning.
   @resultBuilder enum Rows {
-    static func buildBlock(_ rows: Setting...) -> [Setting] { rows }
+    static func buildPartialBlock(first: Setting) -> [Setting] { [first] }
+    static func buildPartialBlock(accumulated: [Setting], next: Setting) -> [Setting] {
+      accumulated + [next]
+    }
+    static func buildPartialBlock(accumulated: [Setting], next meaning: String) -> [Setting] {
+      var rows = accumulated
+      rows[rows.count - 1].meaning = meaning
+      return rows
+    }
   }
 
   static func rows(_ group: SettingGroup, @Rows _ rows: () -> [Setting]) -> [Setting] {
-    rows().map { row in
-      var row = row
-      row.group = group
-      return row
-    }
+    var rows = rows()
+    for index in rows.indices { rows[index].group = group }
+    return rows
   }
 }

@@ -2,10 +2,34 @@ internal import CallCore
 internal import CallTelemetry
 internal import FoundationEssentials
 
+/// What the entries of all providers have.
+package protocol PushEntry: Sendable, Equatable, Decodable {
+  associatedtype CodingKeys: CodingKey & CaseIterable
+  var name: String { get }
+  var keyFile: String { get set }
+  /// The apps whose devices it serves; nil: all.
+  var apps: [String]? { get }
+  var caFile: String? { get set }
+}
+
+extension PushEntry {
+  /// The names of its members in the file.
+  fileprivate static var members: [String] { CodingKeys.allCases.map(\.stringValue) }
+
+  /// The entry with paths that count from a folder.
+  fileprivate func resolved(in folder: String) -> Self {
+    func full(_ path: String) -> String { path.hasPrefix("/") ? path : folder + path }
+    var entry = self
+    entry.keyFile = full(keyFile)
+    entry.caFile = caFile.map(full)
+    return entry
+  }
+}
+
 /// The file of push providers: which teams, projects and keys a gateway sends with. It names the files
 /// that hold keys, and holds none itself.
 package struct PushProviders: Sendable, Equatable, Decodable {
-  package struct APNs: Sendable, Equatable, Decodable {
+  package struct APNs: PushEntry {
     package var name: String
     package var team: String
     /// The key's id, 10 letters and digits.
@@ -15,22 +39,28 @@ package struct PushProviders: Sendable, Equatable, Decodable {
     package var environment: String
     /// The apps' bundle ids.
     package var topics: [String]
-    /// The apps whose devices it serves; nil: all.
     package var apps: [String]?
     /// `host` or `host:port` in place of Apple's.
     package var endpoint: String?
     package var caFile: String?
+    package enum CodingKeys: String, CodingKey, CaseIterable {
+      case name, team, key, keyFile, environment, topics, apps, endpoint, caFile
+    }
   }
-  package struct FCM: Sendable, Equatable, Decodable {
+  package struct FCM: PushEntry {
     package var name: String
     package var project: String?
-    package var serviceAccountFile: String
+    package var keyFile: String
     package var apps: [String]?
     package var endpoint: String?
     package var tokenEndpoint: String?
     package var caFile: String?
+    package enum CodingKeys: String, CodingKey, CaseIterable {
+      case name, project, apps, endpoint, tokenEndpoint, caFile
+      case keyFile = "serviceAccountFile"
+    }
   }
-  package struct WebPush: Sendable, Equatable, Decodable {
+  package struct WebPush: PushEntry {
     package var name: String
     package var keyFile: String
     package var subject: String
@@ -38,61 +68,48 @@ package struct PushProviders: Sendable, Equatable, Decodable {
     package var furtherHosts: [String]?
     package var caFile: String?
     package var allowsPrivateAddresses: Bool?
+    package enum CodingKeys: String, CodingKey, CaseIterable {
+      case name, keyFile, subject, apps, furtherHosts, caFile, allowsPrivateAddresses
+    }
   }
 
-  package var apns: [APNs]
-  package var fcm: [FCM]
-  package var webPush: [WebPush]
+  package private(set) var apns: [APNs] = []
+  package var fcm: [FCM] = []
+  package var webPush: [WebPush] = []
 
-  package init(apns: [APNs] = [], fcm: [FCM] = [], webPush: [WebPush] = []) {
-    self.apns = apns
-    self.fcm = fcm
-    self.webPush = webPush
-  }
-
-  private enum Keys: String, CodingKey { case apns, fcm, webPush }
+  private enum CodingKeys: String, CodingKey { case apns, fcm, webPush }
 
   package init(from decoder: any Decoder) throws {
-    let values = try decoder.container(keyedBy: Keys.self)
+    let values = try decoder.container(keyedBy: CodingKeys.self)
     apns = try values.decodeIfPresent([APNs].self, forKey: .apns) ?? []
     fcm = try values.decodeIfPresent([FCM].self, forKey: .fcm) ?? []
     webPush = try values.decodeIfPresent([WebPush].self, forKey: .webPush) ?? []
   }
 
-  /// Whose devices an entry serves, by its name; nil: those of all apps.
-  package func apps(ofEntry name: String) -> [String]? {
-    apns.first { $0.name == name }?.apps ?? fcm.first { $0.name == name }?.apps
-      ?? webPush.first { $0.name == name }?.apps
+  private var entries: [any PushEntry] { apns + fcm + webPush as [any PushEntry] }
+
+  /// The providers that connect with the first push.
+  var withoutAPNs: PushProviders {
+    var out = self
+    out.apns = []
+    return out
   }
+
+  /// Whose devices an entry serves, by its name; nil: those of all apps.
+  package func apps(ofEntry name: String) -> [String]? { entries.first { $0.name == name }?.apps }
 
   /// Every file that is named, to see whether one changed.
-  package var files: [String] {
-    apns.flatMap { [$0.keyFile, $0.caFile] }.compactMap(\.self)
-      + fcm.flatMap { [$0.serviceAccountFile, $0.caFile] }.compactMap(\.self)
-      + webPush.flatMap { [$0.keyFile, $0.caFile] }.compactMap(\.self)
-  }
-
-  private static func problem(
-    _ path: String, _ origin: SettingOrigin?, _ text: String, _ remedy: String
-  ) -> ConfigurationError {
-    ConfigurationError([
-      .init(
-        setting: "pushProviders", value: path, origin: origin, problem: text,
-        remedy: remedy)
-    ])
-  }
+  package var files: [String] { entries.flatMap { [$0.keyFile, $0.caFile] }.compactMap(\.self) }
 
   /// Reads the file and checks what it says by itself. Relative paths in it count from its folder.
   /// - Throws: `ConfigurationError` with everything that is wrong.
   package static func read(path: String, origin: SettingOrigin?) throws(ConfigurationError)
     -> PushProviders
   {
-    let data: Data
-    do {
-      data = try Data(contentsOf: URL(filePath: path))
-    } catch {
-      throw problem(
-        path, origin, "the file cannot be read", "Give the path of a file that this user may read.")
+    guard let data = try? Data(contentsOf: URL(filePath: path)) else {
+      throw ConfigurationError(
+        setting: "pushProviders", value: path, origin: origin, problem: "the file cannot be read",
+        remedy: "Give the path of a file that this user may read.")
     }
     return try read(json: Array(data), path: path, origin: origin)
   }
@@ -100,45 +117,33 @@ package struct PushProviders: Sendable, Equatable, Decodable {
   package static func read(
     json: [UInt8], path: String, origin: SettingOrigin?
   ) throws(ConfigurationError) -> PushProviders {
-    func problem(_ text: String, _ remedy: String) -> ConfigurationError {
-      Self.problem(path, origin, text, remedy)
+    func problem(
+      _ text: String, _ remedy: String = "docs/configuration.md has a whole example."
+    ) -> ConfigurationError {
+      ConfigurationError(
+        setting: "pushProviders", value: path, origin: origin, problem: text, remedy: remedy)
     }
     guard json.count <= 1 << 20 else {
       throw problem("the file is larger than 1 MiB", "Is it the right one?")
     }
-    let remedy = "docs/configuration.md has a whole example."
     var providers: PushProviders
     do {
       try checkNames(json)
       providers = try BoundedJSON.read(PushProviders.self, json)
     } catch let error as DecodingError {
-      throw problem(sentence(error), remedy)
+      throw problem(sentence(error))
     } catch let error as UnknownName {
-      throw problem(error.text, remedy)
+      throw problem(error.text)
     } catch {
-      throw problem("it is not JSON", remedy)
+      throw problem("it is not JSON")
     }
-    let slash = path.lastIndex(of: "/")
-    providers.resolvePaths(slash.map { String(path[...$0]) } ?? "")
+    let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
+    providers.apns = providers.apns.map { $0.resolved(in: folder) }
+    providers.fcm = providers.fcm.map { $0.resolved(in: folder) }
+    providers.webPush = providers.webPush.map { $0.resolved(in: folder) }
     let problems = providers.problems(origin)
     if !problems.isEmpty { throw ConfigurationError(problems) }
     return providers
-  }
-
-  private mutating func resolvePaths(_ folder: String) {
-    func full(_ path: String) -> String { path.hasPrefix("/") ? path : folder + path }
-    for index in apns.indices {
-      apns[index].keyFile = full(apns[index].keyFile)
-      apns[index].caFile = apns[index].caFile.map(full)
-    }
-    for index in fcm.indices {
-      fcm[index].serviceAccountFile = full(fcm[index].serviceAccountFile)
-      fcm[index].caFile = fcm[index].caFile.map(full)
-    }
-    for index in webPush.indices {
-      webPush[index].keyFile = full(webPush[index].keyFile)
-      webPush[index].caFile = webPush[index].caFile.map(full)
-    }
   }
 
   // MARK: Checks
@@ -151,11 +156,11 @@ package struct PushProviders: Sendable, Equatable, Decodable {
           setting: "pushProviders: \(key)", value: value, origin: origin,
           problem: text, remedy: remedy))
     }
-    if apns.isEmpty, fcm.isEmpty, webPush.isEmpty {
+    if entries.isEmpty {
       add("apns, fcm, webPush", nil, "there is no provider", "Name at least one.")
     }
     var names: Set<String> = []
-    for (index, name) in (apns.map(\.name) + fcm.map(\.name) + webPush.map(\.name)).enumerated() {
+    for (index, name) in entries.map(\.name).enumerated() {
       let isPlain = name.utf8.allSatisfy { $0 > 32 && $0 < 127 && $0 != UInt8(ascii: "\"") }
       if name.isEmpty || !isPlain || name.utf8.count > 64 {
         add(
@@ -165,14 +170,13 @@ package struct PushProviders: Sendable, Equatable, Decodable {
           "name", name, "two providers have it", "Metrics and the status tell them apart by name.")
       }
     }
-    let lists = apns.map { ($0.name, $0.apps) } + fcm.map { ($0.name, $0.apps) }
-    for (name, apps) in lists + webPush.map({ ($0.name, $0.apps) }) {
-      guard let apps else { continue }
-      if apps.isEmpty || !apps.allSatisfy(IdentifierRules.isApp) {
-        add(
-          "\(name).apps", apps.joined(separator: ", "), "must be names of apps",
-          "Name them as the file of keys does, or leave it out for all.")
+    for entry in entries {
+      guard let apps = entry.apps, apps.isEmpty || !apps.allSatisfy(IdentifierRules.isApp) else {
+        continue
       }
+      add(
+        "\(entry.name).apps", apps.joined(separator: ", "), "must be names of apps",
+        "Name them as the file of keys does, or leave it out for all.")
     }
     if webPush.count > 1 {
       add(
@@ -218,17 +222,7 @@ package struct PushProviders: Sendable, Equatable, Decodable {
 
   /// A name that means nothing is a mistake: as a rule a misspelt one.
   private static func checkNames(_ json: [UInt8]) throws {
-    let known: [String: Set<String>] = [
-      "apns": [
-        "name", "team", "key", "keyFile", "environment", "topics", "apps", "endpoint", "caFile",
-      ],
-      "fcm": [
-        "name", "project", "serviceAccountFile", "apps", "endpoint", "tokenEndpoint", "caFile",
-      ],
-      "webPush": [
-        "name", "keyFile", "subject", "apps", "furtherHosts", "caFile", "allowsPrivateAddresses",
-      ],
-    ]
+    let known = ["apns": APNs.members, "fcm": FCM.members, "webPush": WebPush.members]
     let top = try BoundedJSON.read([String: [[String: AnyValue]]].self, json)
     for (section, entries) in top.sorted(by: { $0.key < $1.key }) {
       guard let names = known[section] else {

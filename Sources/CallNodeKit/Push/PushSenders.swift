@@ -57,20 +57,17 @@ struct PushSenders: Sendable {
     } catch {
       throw Self.problem(error)
     }
-    self.pools = pools.map { Self.limited($0, providers) }
-  }
-
-  private static func limited(_ pool: GatewayPool, _ providers: PushProviders) -> GatewayPool {
-    var pool = pool
-    pool.apps = providers.apps(ofEntry: pool.name).map { Set($0) }
-    return pool
+    for index in pools.indices {
+      pools[index].apps = providers.apps(ofEntry: pools[index].name).map { Set($0) }
+    }
+    self.pools = pools
   }
 
   private static func pools(_ sender: APNsSender, _ all: [APNsConfiguration]) -> [GatewayPool] {
-    let statistics = Dictionary(
-      sender.statistics.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-    return all.compactMap { configuration in
-      guard let own = statistics[configuration.name] else { return nil }
+    all.compactMap { configuration in
+      guard let own = sender.statistics.first(where: { $0.name == configuration.name }) else {
+        return nil
+      }
       let environment = configuration.environment
       let bundles = Set(configuration.topics.map(APNsConfiguration.bundle))
       return GatewayPool(
@@ -105,7 +102,7 @@ struct PushSenders: Sendable {
   private static func fcm(_ entry: PushProviders.FCM) -> FCMConfiguration {
     FCMConfiguration(
       name: entry.name, project: entry.project ?? "",
-      serviceAccountFile: entry.serviceAccountFile, endpoint: entry.endpoint,
+      serviceAccountFile: entry.keyFile, endpoint: entry.endpoint,
       tokenEndpoint: entry.tokenEndpoint, caFile: entry.caFile)
   }
 
@@ -130,11 +127,9 @@ struct PushSenders: Sendable {
   }
 
   private static func problem(_ error: any Error) -> ConfigurationError {
-    ConfigurationError([
-      .init(
-        setting: "pushProviders", value: nil, origin: nil, problem: "\(error)",
-        remedy: "docs/configuration.md says what each entry needs.")
-    ])
+    ConfigurationError(
+      setting: "pushProviders", value: nil, problem: "\(error)",
+      remedy: "docs/configuration.md says what each entry needs.")
   }
 
   /// Reads every key without connecting: a sender for Apple would connect at once.
@@ -143,9 +138,8 @@ struct PushSenders: Sendable {
     _ providers: PushProviders, clock: ClusterClock, logger: Logger
   ) async throws(ConfigurationError) {
     do { _ = try providers.apns.map(Self.apns) } catch { throw problem(error) }
-    let others = PushProviders(fcm: providers.fcm, webPush: providers.webPush)
     let senders = try PushSenders(
-      others, clock: clock, metrics: MetricsRegistry(), logger: logger)
+      providers.withoutAPNs, clock: clock, metrics: MetricsRegistry(), logger: logger)
     for pool in senders.pools { await pool.sender.close() }
   }
 

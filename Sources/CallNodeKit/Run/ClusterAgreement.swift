@@ -39,7 +39,12 @@ package enum ClusterAgreement {
   package static func read(_ bucket: some KeyValueBucket, wanted: Int?, cluster: String)
     async throws -> Int?
   {
-    guard let value = try await bucket.get(key)?.value else { return nil }
+    try agreed(try await bucket.get(key), wanted: wanted, cluster: cluster)
+  }
+
+  private static func agreed(_ entry: KeyValueEntry?, wanted: Int?, cluster: String) throws -> Int?
+  {
+    guard let value = entry?.value else { return nil }
     let record: ClusterRecord
     do {
       record = try ClusterCodec.clusterRecord(value)
@@ -62,22 +67,17 @@ package enum ClusterAgreement {
   package static func settle(_ bucket: some KeyValueBucket, wanted: Int?, cluster: String)
     async throws -> Int
   {
-    var last = AppendResult.refused
-    for _ in 0..<5 {
-      if let agreed = try await read(bucket, wanted: wanted, cluster: cluster) { return agreed }
-      let count = wanted ?? standardShardCount
-      let record = ClusterRecord(cluster: cluster, shardCount: UInt32(count))
-      let result = await withCheckedContinuation { continuation in
-        bucket.put(key, ClusterCodec.encode(record), expecting: 0) {
-          continuation.resume(returning: $0)
-        }
+    var count = wanted ?? standardShardCount
+    let failure = try await bucket.update(key) { entry in
+      if let agreed = try agreed(entry, wanted: wanted, cluster: cluster) {
+        count = agreed
+        return nil
       }
-      if case .appended = result { return count }
-      // Another node was faster, or we cannot tell: read again.
-      last = result
+      return ClusterCodec.encode(ClusterRecord(cluster: cluster, shardCount: UInt32(count)))
     }
+    guard let failure else { return count }
     // As a rule its stream has no leader yet, which is known at once.
-    throw BusError.notReady("the record \"\(key)\" in the bucket \(cluster)-config: \(last)")
+    throw BusError.notReady("the record \"\(key)\" in the bucket \(cluster)-config: \(failure)")
   }
 
   /// As `read`; waits until a coordinator has decided. For edges, which do not decide.

@@ -22,13 +22,8 @@ package enum KeysRecord {
   package static func ensure(
     _ key: String, in bucket: some KeyValueBucket, former: [UInt8]? = nil
   ) async throws {
-    for _ in 0..<5 {
-      if try await bucket.get(key) != nil { return }
-      let made = PushKeys(keys: [(0..<PushKeys.keyBytes).map { _ in UInt8.random(in: 0...255) }])
-      let result = await write(former ?? ClusterCodec.encode(made), key, expecting: 0, to: bucket)
-      if case .appended = result { return }
-    }
-    throw BusError.notReady("the record \(key) cannot be written")
+    let made = PushKeys(keys: [(0..<PushKeys.keyBytes).map { _ in UInt8.random(in: 0...255) }])
+    try await write(former ?? ClusterCodec.encode(made), key, to: bucket) { $0 != nil }
   }
 
   /// The same of the keys for pushes. A cluster of the version before keeps its keys: pushes that they signed are on
@@ -42,19 +37,15 @@ package enum KeysRecord {
     }
     let made = try PushCapabilityKeys(try ClusterCodec.pushKeys(record).keys)
     let wanted = ClusterCodec.encode(PushKeys(keys: made.publicKeys))
-    for _ in 0..<5 {
-      let present = try await configuration.get(publicPush)
-      if present?.value == wanted { return }
-      _ = await write(wanted, publicPush, expecting: present?.revision ?? 0, to: configuration)
-    }
-    throw BusError.notReady("the record \(publicPush) cannot be written")
+    try await write(wanted, publicPush, to: configuration) { $0?.value == wanted }
   }
 
   private static func write(
-    _ value: [UInt8], _ key: String, expecting: UInt64, to bucket: some KeyValueBucket
-  ) async -> AppendResult {
-    await withCheckedContinuation { continuation in
-      bucket.put(key, value, expecting: expecting) { continuation.resume(returning: $0) }
+    _ value: [UInt8], _ key: String, to bucket: some KeyValueBucket,
+    unless isWritten: (KeyValueEntry?) -> Bool
+  ) async throws {
+    guard try await bucket.update(key, { isWritten($0) ? nil : value }) == nil else {
+      throw BusError.notReady("the record \(key) cannot be written")
     }
   }
 

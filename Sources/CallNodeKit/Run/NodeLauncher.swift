@@ -3,16 +3,9 @@ internal import CallBus
 internal import CallEdge
 internal import CallTelemetry
 internal import FoundationEssentials
+internal import Glibc
 internal import Logging
 internal import NATSBus
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Darwin
-#endif
 
 /// From the command line to a running node, and to the exit status.
 struct NodeLauncher {
@@ -22,15 +15,10 @@ struct NodeLauncher {
   /// The configuration file as given by flag.
   var file: String?
 
-  /// - Throws: `StartError`.
+  /// - Throws: `ConfigurationError`, `StartError`.
   func run() async throws {
     let (settings, configuration, keys, tls) = try prepare()
-    let providers: PushProviders?
-    do {
-      providers = roles.hasPush ? try Self.providers(configuration, settings) : nil
-    } catch {
-      throw StartError.configuration(error)
-    }
+    let providers = roles.hasPush ? try Self.providers(configuration, settings) : nil
     LogSetup.bootstrap(level: configuration.logLevel, format: configuration.logFormat)
     var logger = Logger(label: "callnode")
     logger[.node] = "\(configuration.nodeID)"
@@ -62,50 +50,41 @@ struct NodeLauncher {
   }
 
   /// Everything that can be wrong with what the node was told, but for the file of push providers.
-  private func prepare() throws(StartError)
+  private func prepare() throws(ConfigurationError)
     -> (ResolvedSettings, NodeConfiguration, AppKeys?, EdgeTLS?)
   {
-    do {
-      let settings = try Self.settings(flags: flags, file: file)
-      let configuration = try settings.node(
-        for: roles, generatedNodeID: Self.generatedNodeID(roles))
-      if bus == .nats { try Self.checkAccess(configuration, settings) }
-      guard roles.hasEdge || roles.hasCoordinator, let path = configuration.keysFile else {
-        return (settings, configuration, nil, nil)
-      }
-      return (
-        settings, configuration, try Self.keys(path, settings),
-        try roles.hasEdge ? Self.tls(configuration, settings) : nil
-      )
-    } catch {
-      throw .configuration(error)
+    let settings = try Self.settings(flags: flags, file: file)
+    let configuration = try settings.node(
+      for: roles, generatedNodeID: Self.generatedNodeID(roles))
+    if bus == .nats { try Self.checkAccess(configuration, settings) }
+    guard roles.hasEdge || roles.hasCoordinator, let path = configuration.keysFile else {
+      return (settings, configuration, nil, nil)
     }
+    let keys = try Self.keys(path, settings)
+    return (
+      settings, configuration, keys, roles.hasEdge ? try Self.tls(configuration, settings) : nil
+    )
   }
 
   /// As `run`, without starting anything: reads every file that the roles need, and no other.
-  /// - Throws: `StartError` where `run` would refuse to start.
-  func check() async throws(StartError) -> ResolvedSettings {
+  /// - Throws: `ConfigurationError` where `run` would refuse to start.
+  func check() async throws(ConfigurationError) -> ResolvedSettings {
     let (settings, configuration, _, _) = try prepare()
-    do {
-      if roles.hasPush { try await Self.checkProviders(configuration, settings) }
-    } catch {
-      throw .configuration(error)
+    if roles.hasPush, let providers = try Self.providers(configuration, settings) {
+      try await PushSenders.check(
+        providers, clock: ClusterClock(wallMicroseconds: CalendarTime.nowMilliseconds() * 1000),
+        logger: Logger(label: "config"))
     }
     return settings
   }
 
   /// What can be said of settings without knowing whose they are: no role's files are asked for.
-  static func check(flags: [SettingKey: String], file: String?) throws(StartError)
-    -> ResolvedSettings
-  {
-    do {
-      let settings = try settings(flags: flags, file: file)
-      let configuration = try settings.node(for: nil, generatedNodeID: "")
-      try checkAccess(configuration, settings)
-      return settings
-    } catch {
-      throw .configuration(error)
-    }
+  static func check(
+    flags: [SettingKey: String], file: String?
+  ) throws(ConfigurationError) -> ResolvedSettings {
+    let settings = try settings(flags: flags, file: file)
+    try checkAccess(try settings.node(for: nil, generatedNodeID: ""), settings)
+    return settings
   }
 
   /// The settings of this process's flags and environment and of the file, each checked by itself.
@@ -115,8 +94,7 @@ struct NodeLauncher {
   {
     let environment = ProcessInfo.processInfo.environment
     let path = file ?? environment["CALLMESH_CONFIG"]
-    var read: ConfigurationFile?
-    if let path, !path.isEmpty { read = try ConfigurationFile.read(path: path) }
+    let read = path?.isEmpty == false ? try path.map(ConfigurationFile.read(path:)) : nil
     return try ResolvedSettings.resolve(flags: flags, environment: environment, file: read)
   }
 
@@ -137,18 +115,6 @@ struct NodeLauncher {
   {
     guard let path = configuration.pushProvidersFile else { return nil }
     return try PushProviders.read(path: path, origin: settings.origin(of: "pushProviders"))
-  }
-
-  /// Reads the file of providers and every key that it names.
-  private static func checkProviders(
-    _ configuration: NodeConfiguration, _ settings: ResolvedSettings
-  )
-    async throws(ConfigurationError)
-  {
-    guard let providers = try providers(configuration, settings) else { return }
-    try await PushSenders.check(
-      providers, clock: ClusterClock(wallMicroseconds: CalendarTime.nowMilliseconds() * 1000),
-      logger: Logger(label: "config"))
   }
 
   private static func keys(_ path: String, _ settings: ResolvedSettings) throws(ConfigurationError)

@@ -1,17 +1,10 @@
 internal import CallBus
 internal import CallTelemetry
+internal import Glibc
 internal import Logging
 internal import ServiceLifecycle
 internal import Synchronization
 internal import UnixSignals
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Darwin
-#endif
 
 /// Handles SIGTERM and SIGINT over a process's whole life. The first signal cancels the start, or shuts a
 /// serving node down gracefully; the second exits at once.

@@ -1,12 +1,5 @@
+internal import Glibc
 public import Logging
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Darwin
-#endif
 
 /// How log lines look.
 public enum LogFormat: String, CaseIterable, Sendable {

@@ -2,14 +2,7 @@ internal import ArgumentParser
 internal import CallAuth
 internal import CallTelemetry
 internal import FoundationEssentials
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Darwin
-#endif
+internal import Glibc
 
 struct TokenCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

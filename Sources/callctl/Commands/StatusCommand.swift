@@ -1,13 +1,6 @@
 internal import ArgumentParser
 internal import CallTelemetry
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Darwin
-#endif
+internal import Glibc
 
 struct StatusCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
