@@ -3,17 +3,21 @@ internal import Crypto
 internal import FoundationEssentials
 
 extension AppKeys {
-  /// Signs a token with the app's first key that can sign.
-  /// - Parameter now: seconds since 1970; the token expires `lifetimeSeconds` later.
+  /// Signs a token, for development and tests. In production the app's own server does that.
+  /// - Parameters:
+  ///   - kid: the key; nil: the app's first one that can sign.
+  ///   - device: where set, the token is good for this device only.
+  ///   - now: seconds since 1970; the token expires `lifetimeSeconds` later.
   /// - Throws: `TokenMinterError`, or the error of signing.
   package func mintToken(
-    app: String, user: String, device: String? = nil, lifetimeSeconds: Int64, now: Int64
+    kid: String? = nil, app: String, user: String, device: String? = nil, lifetimeSeconds: Int64,
+    now: Int64
   ) throws -> String {
     guard let entry = apps[app] else {
       throw TokenMinterError(
         "there is no app \"\(app)\"; known are: \(appNames.joined(separator: ", "))")
     }
-    guard let key = entry.keys.first(where: \.canSign) else {
+    guard let key = entry.keys.first(where: { $0.canSign && kid ?? $0.kid == $0.kid }) else {
       throw TokenMinterError(
         "app \"\(app)\" has only public keys; add the privateKey of one to the key file")
     }
@@ -27,8 +31,17 @@ extension AppKeys {
   }
 }
 
+/// Why no token could be made.
+public struct TokenMinterError: Error, Sendable, Equatable, CustomStringConvertible {
+  /// Ten years.
+  static let lifetimeSecondsMax: Int64 = 10 * 365 * 86_400
+
+  public var description: String
+  init(_ description: String) { self.description = description }
+}
+
 extension AppKeys.Key {
-  func mintToken(
+  fileprivate func mintToken(
     app: String, user: String, device: String?, lifetimeSeconds: Int64, now: Int64
   ) throws -> String {
     guard IdentifierRules.isUser(user) else {
@@ -37,8 +50,8 @@ extension AppKeys.Key {
     guard device.map(IdentifierRules.isDevice) ?? true else {
       throw TokenMinterError("a device id is 1 to 64 bytes of text that can be seen")
     }
-    guard (1...TokenMinter.lifetimeSecondsMax).contains(lifetimeSeconds) else {
-      throw TokenMinterError("a token lives 1 to \(TokenMinter.lifetimeSecondsMax) seconds")
+    guard (1...TokenMinterError.lifetimeSecondsMax).contains(lifetimeSeconds) else {
+      throw TokenMinterError("a token lives 1 to \(TokenMinterError.lifetimeSecondsMax) seconds")
     }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

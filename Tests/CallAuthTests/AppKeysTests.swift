@@ -21,7 +21,7 @@ import Testing
     let read = try AppKeys(json: Array(json.utf8))
     #expect(read.appNames == ["demo"])
     for kid in ["dev-hs256", "dev-es256"] {
-      let token = try await TokenMinter(keys: keys).mint(
+      let token = try keys.mintToken(
         kid: kid, app: "demo", user: "ann", lifetimeSeconds: 60, now: 1000)
       #expect(try TokenVerifier(keys: read).verify(token, now: 1000).user == "ann")
     }

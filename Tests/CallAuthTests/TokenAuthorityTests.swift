@@ -63,7 +63,7 @@ private let keys = try! AppKeys(
   }
 
   @Test func mintedTokensSayWhenTheyWereIssued() async throws {
-    let text = try await TokenMinter(keys: keys).mint(
+    let text = try keys.mintToken(
       app: "demo", user: "ann", lifetimeSeconds: 60, now: now)
     #expect(try verifier.verify(text, now: now + 30).issuedAtSeconds == now)
   }

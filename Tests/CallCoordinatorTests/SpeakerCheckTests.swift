@@ -42,7 +42,7 @@ import Testing
       kid: String = "dev-es256",
       lifetime: Int64 = 600
     ) async throws -> String {
-      try await TokenMinter(keys: keys).mint(
+      try keys.mintToken(
         kid: kid, app: app, user: user, device: device, lifetimeSeconds: lifetime,
         now: SpeakerCheckTests.seconds)
     }

@@ -195,7 +195,7 @@ extension CoordinatorConfiguration {
 
 extension SpeakerCheckTests.Rig {
   fileprivate func token(_ user: UserKey, at now: Timestamp) async throws -> String {
-    try await TokenMinter(keys: keys).mint(
+    try keys.mintToken(
       app: user.app, user: user.user, lifetimeSeconds: 600, now: now.microseconds / 1_000_000)
   }
 }

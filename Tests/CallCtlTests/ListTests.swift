@@ -106,7 +106,7 @@ import callctl
     let calls = MergedList(
       [Self.answer("c1", [0, 1, 2, 3], [Self.call("c-1", at: 1_000, winner: "pad")])], limit: 50)
     #expect(
-      try JSONOutput.text(CallsJSON(calls, now: 3_999), onOneLine: true)
+      try JSONOutput.text(ListJSON(calls: calls, now: 3_999), onOneLine: true)
         == #"{"calls":[{"ageSeconds":2,"app":"demo","call":"c-1","callee":"bob","#
         + #""caller":{"device":"phone","deviceName":"","user":"ann"},"owner":"c1","phase":"ringing","#
         + #""placedAtMilliseconds":1000,"shard":49,"#
@@ -114,7 +114,7 @@ import callctl
     )
     let users = MergedList([Self.answer("c1", [0], [Self.user("ann")], leftOut: 2)], limit: 50)
     #expect(
-      try JSONOutput.text(UsersJSON(users), onOneLine: true)
+      try JSONOutput.text(ListJSON(users: users), onOneLine: true)
         == #"{"leftOut":2,"shardsMissing":3,"users":[{"app":"demo","attached":1,"liveCallsTo":3,"#
         + #""registered":2,"user":"ann"}]}"#)
   }

@@ -123,7 +123,7 @@ struct EdgeFixture {
   let bus: InProcessBus
   let shards: FakeShards
   let port: Int
-  let minter: TokenMinter
+  let keys: AppKeys
   let metrics: MetricsRegistry
   let configuration: EdgeConfiguration
   /// What the edge checks push capabilities with.
@@ -164,7 +164,7 @@ struct EdgeFixture {
       group.addTask { try await services.run() }
       let port = try await node.boundPort
       let fixture = EdgeFixture(
-        node: node, bus: bus, shards: shards, port: port, minter: TokenMinter(keys: keys),
+        node: node, bus: bus, shards: shards, port: port, keys: keys,
         metrics: metrics, configuration: configuration, pushKeys: pushKeys)
       do {
         try await body(fixture)
@@ -180,7 +180,7 @@ struct EdgeFixture {
   func token(_ user: String, device: String? = nil, lifetimeSeconds: Int64 = 3600) async throws
     -> String
   {
-    try await minter.mint(
+    try keys.mintToken(
       app: "demo", user: user, device: device, lifetimeSeconds: lifetimeSeconds,
       now: wallSeconds)
   }

@@ -86,7 +86,7 @@ private let ann = UserKey(app: "demo", user: "ann")
   @Test func headerIsCheckedBeforeTheUpgrade() async throws {
     try await EdgeFixture.run { edge in
       let good = try await edge.token("ann", device: "phone", lifetimeSeconds: 60)
-      let expired = try await edge.minter.mint(
+      let expired = try edge.keys.mintToken(
         app: "demo", user: "ann", lifetimeSeconds: 60, now: wallSeconds - 61)
       for (token, code) in [("nonsense", 200), ("", 200), (good + "x", 200), (expired, 201)] {
         let client = try await edge.client()
@@ -109,7 +109,7 @@ private let ann = UserKey(app: "demo", user: "ann")
 
   @Test func attachIsRefusedWithoutSayingWhy() async throws {
     try await EdgeFixture.run { edge in
-      let expired = try await edge.minter.mint(
+      let expired = try edge.keys.mintToken(
         app: "demo", user: "ann", lifetimeSeconds: 60, now: wallSeconds - 61)
       let phones = try await edge.token("ann", device: "phone")
       let cases: [(AttachRequest, CallError.Code)] = [

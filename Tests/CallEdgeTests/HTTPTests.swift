@@ -97,7 +97,7 @@ private let id = "11111111-2222-3333-4444-555555555555"
   @Test func requestsNeedAGoodToken() async throws {
     try await EdgeFixture.run { edge in
       let client = try await edge.client()
-      let expired = try await edge.minter.mint(
+      let expired = try edge.keys.mintToken(
         app: "demo", user: "ann", lifetimeSeconds: 60, now: wallSeconds - 61)
       for (method, path) in [
         ("POST", "/v1/devices"), ("DELETE", "/v1/devices/phone"), ("GET", "/v1/calls/bob/\(id)"),

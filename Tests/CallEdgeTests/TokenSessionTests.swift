@@ -164,7 +164,7 @@ extension RawClient {
       let client = try await edge.client()
       try await client.attach(
         token: try await edge.token("ann", lifetimeSeconds: 100), device: "phone")
-      let expired = try await edge.minter.mint(
+      let expired = try edge.keys.mintToken(
         app: "demo", user: "ann", lifetimeSeconds: 60, now: wallSeconds - 61)
       let cases: [(String, CallError.Code)] = [
         (try await edge.token("bob"), .forbidden),
@@ -227,7 +227,7 @@ extension RawClient {
   private func token(
     _ edge: EdgeFixture, _ user: String = "ann", issued: Int64 = wallSeconds
   ) async throws -> String {
-    try await edge.minter.mint(app: "demo", user: user, lifetimeSeconds: 3600, now: issued)
+    try edge.keys.mintToken(app: "demo", user: user, lifetimeSeconds: 3600, now: issued)
   }
 
   @Test func aKeyThatIsTakenOutTakesItsSessionsAlong() async throws {

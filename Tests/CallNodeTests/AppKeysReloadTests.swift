@@ -22,7 +22,7 @@ private struct KeysOnDisk {
   private let now: Int64 = 1_800_000_000
 
   private func token(_ keys: AppKeys) async throws -> String {
-    try await TokenMinter(keys: keys).mint(
+    try keys.mintToken(
       app: "demo", user: "ann", lifetimeSeconds: 60, now: now)
   }
 

@@ -1,6 +1,7 @@
 import CallCore
 import CallNodeKit
 import Foundation
+import NATSBus
 import Testing
 
 @Suite struct SettingTableTests {

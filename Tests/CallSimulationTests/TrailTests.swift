@@ -36,7 +36,7 @@ import Testing
     var edge: Lines
 
     func device(_ user: String, _ name: String) async throws -> CallDevice {
-      let token = try await TokenMinter(keys: keys).mint(
+      let token = try keys.mintToken(
         app: "demo", user: user, device: name, lifetimeSeconds: 3600,
         now: CalendarTime.nowMilliseconds() / 1000)
       let device = CallDevice(

@@ -12,7 +12,7 @@ import Testing
   private func token(_ keys: AppKeys, _ user: String, aheadSeconds: Int64 = 0) async throws
     -> String
   {
-    try await TokenMinter(keys: keys).mint(
+    try keys.mintToken(
       app: "demo", user: user, lifetimeSeconds: 3600,
       now: Int64(Date().timeIntervalSince1970) + aheadSeconds)
   }

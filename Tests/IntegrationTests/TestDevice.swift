@@ -55,7 +55,7 @@ final class TestDevice: Sendable {
   }
 
   static func token(_ keys: AppKeys, user: String, _ device: String) async throws -> String {
-    try await TokenMinter(keys: keys).mint(
+    try keys.mintToken(
       app: "demo", user: user, device: device, lifetimeSeconds: 3600, now: nowSeconds)
   }
 

@@ -1,3 +1,5 @@
+internal import NATSBus
+
 /// The settings in force, each with where it comes from.
 package struct ResolvedSettings: Sendable {
   /// The values. `node(for:generatedNodeID:)` returns them checked against each other.

@@ -1,5 +1,6 @@
 internal import CallCore
 internal import CallEdge
+internal import NATSBus
 
 /// How a value of one type is written, and which values are acceptable.
 package struct ValueKind<Value: Sendable>: Sendable {

@@ -15,11 +15,7 @@ package struct DescriptorLimit: Equatable {
 
   package static func current() -> DescriptorLimit {
     var limit = rlimit()
-    #if canImport(Glibc)
-      let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-    #else
-      let resource = RLIMIT_NOFILE
-    #endif
+    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
     guard getrlimit(resource, &limit) == 0 else { return DescriptorLimit(files: 1024) }
     return DescriptorLimit(files: Int(clamping: limit.rlim_cur))
   }

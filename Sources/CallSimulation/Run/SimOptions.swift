@@ -67,11 +67,10 @@ package struct SimOptions: Sendable {
     keys = try AppKeys(json: Array(file.utf8))
     pushKeys = try PushCapabilityKeys([[UInt8](repeating: 7, count: 32)])
     ticketKeys = try SessionTicketKeys([[UInt8](repeating: 8, count: 32)])
-    let minter = TokenMinter(keys: keys)
     var tokens: [UserKey: String] = [:]
     for number in 0..<Self.userCount {
       let user = Self.user(number)
-      tokens[UserKey(app: Self.app, user: user)] = try await minter.mint(
+      tokens[UserKey(app: Self.app, user: user)] = try keys.mintToken(
         app: Self.app, user: user, lifetimeSeconds: 86_400,
         now: SimWorld.beginning.microseconds / 1_000_000 - 3600)
     }

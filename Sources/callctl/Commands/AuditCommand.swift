@@ -16,22 +16,17 @@ struct AuditCommand: AsyncParsableCommand {
       cannot be reached.
       """)
 
-  @Option(
-    help: ArgumentHelp("The most records, 1 to \(ListQuery.limitMax).", valueName: "n"))
+  @Option(help: ArgumentHelp("The most records, 1 to \(ListQuery.limitMax).", valueName: "n"))
   var limit = ListQuery.limitStandard
   @OptionGroup(title: "Which cluster") var cluster: ClusterOptions
   @Flag(help: "JSON in place of text.") var json = false
 
   func validate() throws {
-    guard (1...ListQuery.limitMax).contains(limit) else {
-      throw ValidationError("--limit is \(limit); give 1 to \(ListQuery.limitMax).")
-    }
+    try ListLength.check(limit)
   }
 
   func run() async throws {
-    let records = try await cluster.withCluster { questions in
-      try await questions.audit(limit: limit)
-    }
+    let records = try await cluster.withCluster { try await $0.audit(limit: limit) }
     try JSONOutput.print(records, asJSON: json, else: AuditText.render(records))
   }
 }
@@ -40,14 +35,11 @@ struct AuditCommand: AsyncParsableCommand {
 package enum AuditText {
   package static func render(_ records: [AuditRecord]) -> String {
     guard !records.isEmpty else { return "No order has been given.\n" }
-    var rows = [["WHEN", "OPERATOR", "ORDER", "ABOUT", "NODE", "ROLE"]]
-    for record in records {
-      rows.append([
-        CalendarTime.text(milliseconds: record.atMilliseconds), Figures.safe(record.operatorName),
-        Figures.safe(record.order), Figures.safe(record.about), Figures.safe(record.node),
-        Figures.safe(record.role),
-      ])
+    let rows = records.map {
+      let when = CalendarTime.text(milliseconds: $0.atMilliseconds)
+      return [when, $0.operatorName, $0.order, $0.about, $0.node, $0.role]
     }
-    return Columns.render(rows, sides: []).joined(separator: "\n") + "\n"
+    let heading = ["WHEN", "OPERATOR", "ORDER", "ABOUT", "NODE", "ROLE"]
+    return Columns.render([heading] + rows).joined(separator: "\n") + "\n"
   }
 }

@@ -100,32 +100,7 @@ struct ClusterOptions: ParsableArguments {
   }
 
   /// The URL as it may be shown.
-  var shownURL: String {
-    url.split(separator: ",").map { one in
-      guard let at = one.lastIndex(of: "@") else { return String(one) }
-      let scheme = one.firstRange(of: "://").map { String(one[..<$0.upperBound]) } ?? ""
-      return scheme + "***@" + one[one.index(after: at)...]
-    }.joined(separator: ",")
-  }
-
-  /// What the gateways say themselves, where there are any; without them it is the queue that knows.
-  private static func depths(_ bus: NATSBus) async -> [String: Int]? {
-    var options = WorkQueueOptions()
-    options.createsMissing = false
-    guard let queue = try? await bus.openWorkQueue(options) else { return nil }
-    var depths: [String: Int] = [:]
-    for lane in ClusterView.pushLanes { depths[lane] = try? await queue.depth(lane: lane) }
-    return depths
-  }
-
-  private static func store(
-    _ revocation: Revocation, _ bus: NATSBus, _ subjects: Subjects
-  ) async throws {
-    var options = BucketOptions()
-    options.createsMissing = false
-    let bucket = try await bus.openBucket(subjects.revocationBucket, options)
-    try await revocation.store(in: bucket)
-  }
+  var shownURL: String { NATSURL.withoutCredentials(url) }
 
   /// Connects for as long as `body` takes.
   /// - Throws: `CallctlError` when NATS cannot be reached; what `body` throws.
@@ -155,10 +130,7 @@ struct ClusterOptions: ParsableArguments {
       let result = try await body(
         ClusterQuestions(
           bus: bus, subjects: subjects, window: window, shownURL: shownURL,
-          operatorName: operatorName,
-          openAudit: { try await bus.openAudit(AuditOptions(role: "")) },
-          pushQueue: { await Self.depths(bus) },
-          store: { try await Self.store($0, bus, subjects) }))
+          operatorName: operatorName))
       await bus.close()
       return result
     } catch {

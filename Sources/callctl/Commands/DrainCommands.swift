@@ -42,15 +42,9 @@ struct DrainCommand: AsyncParsableCommand {
 
   func run() async throws {
     let order = NodeOrder(
-      request: DrainRequest(node: node, action: .drain, seconds: over),
+      request: DrainRequest(node: node, action: .drain, seconds: over), force: force,
       waits: wait ? .seconds(waitTimeout) : nil, json: json)
-    try await cluster.withCluster { questions in
-      let statuses = try await questions.status()
-      if let refusal = DrainView.refusal(statuses, node: node, force: force) {
-        throw CallctlError.failed(refusal.sentence(node: node))
-      }
-      try await order.carryOut(questions, nodes: statuses.count) { $0.isDrained }
-    }
+    try await cluster.withCluster { try await order.carryOut($0) { $0.isDrained } }
   }
 }
 
@@ -69,20 +63,17 @@ struct ResumeCommand: AsyncParsableCommand {
 
   func run() async throws {
     let order = NodeOrder(
-      request: DrainRequest(node: node, action: .resume), waits: .seconds(10), json: json)
-    try await cluster.withCluster { questions in
-      let statuses = try await questions.status()
-      if let refusal = DrainView.refusal(statuses, node: node, force: true) {
-        throw CallctlError.failed(refusal.sentence(node: node))
-      }
-      try await order.carryOut(questions, nodes: statuses.count) { $0.isServing }
-    }
+      request: DrainRequest(node: node, action: .resume), force: true, waits: .seconds(10),
+      json: json)
+    try await cluster.withCluster { try await order.carryOut($0) { $0.isServing } }
   }
 }
 
 /// Something that one node is to do, and the wait until it has done it.
 private struct NodeOrder {
   var request: DrainRequest
+  /// Whether the last node of a role is drained, too.
+  var force: Bool
   /// nil: nobody waits.
   var waits: Duration?
   var json: Bool
@@ -97,12 +88,16 @@ private struct NodeOrder {
   }
 
   func carryOut(
-    _ questions: ClusterQuestions, nodes: Int, until isDone: (DrainView) -> Bool
+    _ questions: ClusterQuestions, until isDone: (DrainView) -> Bool
   ) async throws {
+    let statuses = try await questions.status()
+    if let refusal = DrainView.refusal(statuses, node: request.node, force: force) {
+      throw CallctlError.failed(refusal.sentence(node: request.node))
+    }
     let clock = ContinuousClock()
     let start = clock.now
     try await questions.order(request, expecting: 1)
-    var expecting: Int? = nodes
+    var expecting: Int? = statuses.count
     var shown = ""
     while true {
       let view = DrainView(
@@ -119,30 +114,24 @@ private struct NodeOrder {
         return
       }
       let line = "\(request.node) \(view.state): \(view.left) left"
-      if !json, line != shown { show(line) }
+      if !json, line != shown {
+        print(line)
+        fflush(nil)
+      }
       shown = line
       try await clock.sleep(for: .milliseconds(500))
     }
   }
 
   private func report(_ view: DrainView, done: Bool, seconds: Double) throws {
-    if json {
-      print(
-        try JSONOutput.text(
-          Output(
-            node: request.node, state: view.state, done: done, sessionsLeft: view.sessions,
-            shardsLeft: view.shards, seconds: seconds)))
-    } else if !view.nodes.isEmpty {
-      print(
-        "\(request.node) is \(view.state)\(done ? "" : ": \(view.left) left")"
-          + (waits == nil ? "" : " after \(Figures.decimal(seconds)) s") + ".")
-    } else {
-      print("\(request.node) has ended.")
-    }
-  }
-
-  private func show(_ line: String) {
-    print(line)
-    fflush(nil)
+    let output = Output(
+      node: request.node, state: view.state, done: done, sessionsLeft: view.sessions,
+      shardsLeft: view.shards, seconds: seconds)
+    let left = done ? "" : ": \(view.left) left"
+    let time = waits == nil ? "" : " after \(Figures.decimal(seconds)) s"
+    try JSONOutput.print(
+      output, asJSON: json,
+      else: view.nodes.isEmpty
+        ? "\(request.node) has ended.\n" : "\(request.node) is \(view.state)\(left)\(time).\n")
   }
 }

@@ -4,7 +4,7 @@ internal import CallTelemetry
 internal import FoundationEssentials
 internal import Glibc
 
-struct TokenCommand: AsyncParsableCommand {
+struct TokenCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "token",
     abstract: "Makes a token with which a device can connect. For development.",
@@ -28,7 +28,7 @@ struct TokenCommand: AsyncParsableCommand {
   var keysFile: String?
   @Flag(help: "JSON with the token and when it expires.") var json = false
 
-  func run() async throws {
+  func run() throws {
     guard let seconds = Lifetime.seconds(lifetime) else {
       throw CallctlError.usage("--lifetime is \"\(lifetime)\"; write 30s, 10m, 1h or 7d.")
     }
@@ -43,7 +43,7 @@ struct TokenCommand: AsyncParsableCommand {
     let now = CalendarTime.nowMilliseconds() / 1000
     let token: String
     do {
-      token = try await TokenMinter(keys: keys).mint(
+      token = try keys.mintToken(
         app: app, user: user, device: device, lifetimeSeconds: seconds, now: now)
     } catch {
       throw CallctlError.failed("no token could be made: \(error).")
@@ -102,26 +102,9 @@ struct KeysCommand: ParsableCommand {
     }
     defer { close(file) }
     let bytes = Array(text.utf8)
-    var written = 0
-    while written < bytes.count {
-      let count = bytes.withUnsafeBytes { buffer in
-        Self.writeSome(file, UnsafeRawBufferPointer(rebasing: buffer[written...]))
-      }
-      guard count > 0 else {
-        throw CallctlError.failed("\(path) cannot be written: \(String(cString: strerror(errno))).")
-      }
-      written += count
+    guard Glibc.write(file, bytes, bytes.count) == bytes.count else {
+      throw CallctlError.failed("\(path) cannot be written: \(String(cString: strerror(errno))).")
     }
-  }
-
-  private static func writeSome(_ file: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
-    #if canImport(Glibc)
-      Glibc.write(file, bytes.baseAddress, bytes.count)
-    #elseif canImport(Musl)
-      Musl.write(file, bytes.baseAddress, bytes.count)
-    #else
-      Darwin.write(file, bytes.baseAddress, bytes.count)
-    #endif
   }
 }
 

@@ -23,11 +23,10 @@ struct UsersCommand: AsyncParsableCommand {
   @Flag(help: "JSON in place of text.") var json = false
 
   func run() async throws {
-    let answers = try await cluster.withCluster { questions in
-      try await questions.users(ListQuery(app: app, limit: length.limit))
-    }
+    let query = ListQuery(app: app, limit: length.limit)
+    let answers = try await cluster.withCluster { try await $0.users(query) }
     let list = MergedList(answers, limit: length.limit)
-    try JSONOutput.print(UsersJSON(list), asJSON: json, else: ListText.users(list))
+    try JSONOutput.print(ListJSON(users: list), asJSON: json, else: ListText.users(list))
   }
 }
 
@@ -56,14 +55,12 @@ struct CallsCommand: AsyncParsableCommand {
   @Flag(help: "JSON in place of text.") var json = false
 
   func run() async throws {
-    let answers = try await cluster.withCluster { questions in
-      try await questions.calls(
-        ListQuery(app: app, user: user, live: live, limit: length.limit))
-    }
+    let query = ListQuery(app: app, user: user, live: live, limit: length.limit)
+    let answers = try await cluster.withCluster { try await $0.calls(query) }
     let list = MergedList(answers, limit: length.limit)
     let now = CalendarTime.nowMilliseconds()
     try JSONOutput.print(
-      CallsJSON(list, now: now), asJSON: json,
+      ListJSON(calls: list, now: now), asJSON: json,
       else: ListText.calls(list, now: now, isLive: live))
   }
 }
@@ -76,6 +73,10 @@ struct ListLength: ParsableArguments {
   var limit = ListQuery.limitStandard
 
   func validate() throws {
+    try Self.check(limit)
+  }
+
+  static func check(_ limit: Int) throws {
     guard (1...ListQuery.limitMax).contains(limit) else {
       throw ValidationError("--limit is \(limit); give 1 to \(ListQuery.limitMax).")
     }

@@ -1,84 +1,90 @@
 internal import CallBus
 internal import CallTelemetry
 internal import FoundationEssentials
+internal import NATSBus
 
 /// The questions that every node of a cluster answers.
 struct ClusterQuestions {
   /// More answers than any cluster has nodes. Further ones are ignored.
   static let answersMax = 10_000
 
-  var bus: any MessageBus
+  var bus: NATSBus
   var subjects: Subjects
   /// How long answers are collected.
   var window: Duration
   var shownURL: String
   /// Under whose name orders are given.
   var operatorName: String
-  var openAudit: @Sendable () async throws -> any AuditTrail
+
   /// Jobs in the work queue by lane; nil where that is not known.
-  var pushQueue: @Sendable () async -> [String: Int]? = { nil }
+  func pushQueue() async -> [String: Int]? {
+    var options = WorkQueueOptions()
+    options.createsMissing = false
+    guard let queue = try? await bus.openWorkQueue(options) else { return nil }
+    var depths: [String: Int] = [:]
+    for lane in ClusterView.pushLanes { depths[lane] = try? await queue.depth(lane: lane) }
+    return depths
+  }
+
   /// Stores a revocation where all nodes read it.
-  var store: @Sendable (Revocation) async throws -> Void = { _ in throw BusError.closed }
+  /// - Throws: `BusError`.
+  func store(_ revocation: Revocation) async throws {
+    var options = BucketOptions()
+    options.createsMissing = false
+    try await revocation.store(in: try await bus.openBucket(subjects.revocationBucket, options))
+  }
 
   /// - Parameter expecting: the number of nodes, where it is known: the last answer then ends the wait.
   /// - Throws: `CallctlError`, as all questions do.
   func status(expecting: Int? = nil) async throws -> [NodeStatus] {
     let answers: [NodeStatus] = try await ask(
-      subjects.adminStatus, body: [], limit: expecting ?? Self.answersMax)
+      subjects.adminStatus, limit: expecting ?? Self.answersMax)
     return answers.sorted { ($0.role, $0.node) < ($1.role, $1.node) }
   }
 
   func call(_ id: String) async throws -> [CallReport] {
-    try await ask(subjects.adminCall, body: encode(AdminQuery(call: id)), limit: Self.answersMax)
+    try await ask(subjects.adminCall, AdminQuery(call: id))
   }
 
   func user(app: String, user: String) async throws -> [UserReport] {
-    try await ask(
-      subjects.adminUser, body: encode(AdminQuery(app: app, user: user)), limit: Self.answersMax)
+    try await ask(subjects.adminUser, AdminQuery(app: app, user: user))
   }
 
   func users(_ query: ListQuery) async throws -> [ListReport<ListedUser>] {
-    try await ask(subjects.adminUsers, body: encode(query), limit: Self.answersMax, "coordinator")
+    try await ask(subjects.adminUsers, query, of: "coordinator")
   }
 
   func calls(_ query: ListQuery) async throws -> [ListReport<ListedCall>] {
-    try await ask(subjects.adminCalls, body: encode(query), limit: Self.answersMax, "coordinator")
+    try await ask(subjects.adminCalls, query, of: "coordinator")
   }
 
   /// Orders one node to do something, and waits until it acknowledges.
   /// - Throws: `CallctlError` where the node refuses or does not answer.
   func order(_ request: DrainRequest, expecting: Int) async throws {
-    let body = Array(try JSONEncoder().encode(request))
     let name = request.action.rawValue
     let answers: [OrderAnswer]
     do {
-      answers = try await ask(
-        subjects.order(name, by: operatorName), body: body, limit: expecting)
+      answers = try await ask(subjects.order(name, by: operatorName), request, limit: expecting)
     } catch let error as CallctlError where error.exitCode == 2 {
-      answers = try await former(request, body, expecting: expecting)
+      do {
+        // Nodes of the previous version take orders on another subject, and keep no record of them.
+        answers = try await ask(subjects.formerDrain, request, limit: expecting)
+      } catch let error as CallctlError where error.exitCode == 2 {
+        throw CallctlError.failed(
+          "\(request.node) does not answer. May the operator \(operatorName) give orders (--operator, "
+            + "and its user's permissions in NATS)? SIGTERM drains a node, too.")
+      }
     }
     guard let refused = answers.first(where: { $0.refused != nil }) else { return }
     throw CallctlError.failed("\(refused.node) does not \(name): \(refused.refused ?? "").")
-  }
-
-  /// Nodes of the previous version take orders on another subject, and keep no record of them.
-  private func former(
-    _ request: DrainRequest, _ body: [UInt8], expecting: Int
-  ) async throws -> [OrderAnswer] {
-    do {
-      return try await ask(subjects.formerDrain, body: body, limit: expecting)
-    } catch let error as CallctlError where error.exitCode == 2 {
-      throw CallctlError.failed(
-        "\(request.node) does not answer. May the operator \(operatorName) give orders (--operator, and "
-          + "its user's permissions in NATS)? SIGTERM drains a node, too.")
-    }
   }
 
   /// The orders of operators, the newest last. Unreadable records are left out.
   /// - Throws: `CallctlError` where the stream cannot be read.
   func audit(limit: Int) async throws -> [AuditRecord] {
     do {
-      return try await openAudit().records(limit: limit).compactMap { AuditRecord($0.bytes) }
+      let audit = try await bus.openAudit(AuditOptions(role: ""))
+      return try await audit.records(limit: limit).compactMap { AuditRecord($0.bytes) }
     } catch {
       throw CallctlError.failed(
         "the records cannot be read: \(error). May this user read the stream \(subjects.auditStream)?"
@@ -94,7 +100,7 @@ struct ClusterQuestions {
     let name = request.revokedAtSeconds == nil ? "kick" : "revoke"
     do {
       let answers: [KickAnswer] = try await ask(
-        subjects.order(name, by: operatorName), body: encode(request), limit: expecting, "edge")
+        subjects.order(name, by: operatorName), request, limit: expecting, of: "edge")
       guard let refused = answers.first(where: { $0.refused != nil }) else { return answers }
       throw CallctlError.failed("\(refused.node) does not \(name): \(refused.refused ?? "").")
     } catch let error as CallctlError where error.exitCode == 2 {
@@ -102,21 +108,19 @@ struct ClusterQuestions {
     }
   }
 
-  private func encode(_ query: some Encodable) throws -> [UInt8] {
-    Array(try JSONEncoder().encode(query))
-  }
-
-  /// - Parameter kind: who answers this question.
+  /// - Parameters:
+  ///   - body: nil: none.
+  ///   - kind: who answers this question.
   /// - Throws: `CallctlError` when nobody answers, or an answer cannot be read.
   private func ask<Answer: Decodable>(
-    _ subject: String, body: [UInt8], limit: Int, _ kind: String = "node"
+    _ subject: String, _ body: (any Encodable)? = nil, limit: Int = Self.answersMax,
+    of kind: String = "node"
   ) async throws -> [Answer] {
+    let bytes = try body.map { Array(try JSONEncoder().encode($0)) } ?? []
     let messages: [BusMessage]
     do {
-      messages = try await bus.requestMany(subject, body, window: window, limit: limit)
-    } catch BusError.noResponders {
-      messages = []
-    } catch BusError.timeout {
+      messages = try await bus.requestMany(subject, bytes, window: window, limit: limit)
+    } catch BusError.noResponders, BusError.timeout {
       messages = []
     } catch {
       throw CallctlError.unreachable("the question to NATS at \(shownURL) failed: \(error).")

@@ -10,32 +10,25 @@ extension ClusterView {
     let isOneSample = rates.overSeconds == nil
     let time = isOneSample ? now.map(\.uptimeSeconds).max() ?? 0 : seconds
     guard time > 0.001 else { return }
-    var sums = Rates()
+    func add(_ rate: WritableKeyPath<Rates, Double>, _ now: UInt64?, _ before: UInt64?) {
+      rates[keyPath: rate] += Self.grown(now, before) / time
+    }
     for status in now {
       let past = before[Identity(status)]
       if !isOneSample, past == nil { continue }
-      sums.commands += Self.grown(
-        status.coordinator?.commandsTotal, past?.coordinator?.commandsTotal)
-      sums.appends += Self.grown(status.coordinator?.appendsTotal, past?.coordinator?.appendsTotal)
-      let pastShards = Dictionary(
-        (past?.coordinator?.shards ?? []).map { ($0.shard, $0) },
-        uniquingKeysWith: { first, _ in first })
-      for shard in status.coordinator?.shards ?? [] {
-        let pastShard = pastShards[shard.shard].flatMap { $0.epoch == shard.epoch ? $0 : nil }
-        if !isOneSample, pastShard == nil { continue }
-        sums.callsPlaced += Self.grown(shard.callsPlacedTotal, pastShard?.callsPlacedTotal)
-        sums.callsAnswered += Self.grown(shard.callsAnsweredTotal, pastShard?.callsAnsweredTotal)
-        sums.callsEnded += Self.grown(shard.callsEndedTotal, pastShard?.callsEndedTotal)
-        sums.deliveries += Self.grown(shard.deliveriesTotal, pastShard?.deliveriesTotal)
-        sums.deliveryRepeats += Self.grown(
-          shard.deliveryRepeatsTotal, pastShard?.deliveryRepeatsTotal)
+      let (own, former) = (status.coordinator, past?.coordinator)
+      add(\.commands, own?.commandsTotal, former?.commandsTotal)
+      add(\.appends, own?.appendsTotal, former?.appendsTotal)
+      for shard in own?.shards ?? [] {
+        let past = former?.shards.first { $0.shard == shard.shard && $0.epoch == shard.epoch }
+        if !isOneSample, past == nil { continue }
+        add(\.callsPlaced, shard.callsPlacedTotal, past?.callsPlacedTotal)
+        add(\.callsAnswered, shard.callsAnsweredTotal, past?.callsAnsweredTotal)
+        add(\.callsEnded, shard.callsEndedTotal, past?.callsEndedTotal)
+        add(\.deliveries, shard.deliveriesTotal, past?.deliveriesTotal)
+        add(\.deliveryRepeats, shard.deliveryRepeatsTotal, past?.deliveryRepeatsTotal)
       }
     }
-    rates = Rates(
-      callsPlaced: sums.callsPlaced / time, callsAnswered: sums.callsAnswered / time,
-      callsEnded: sums.callsEnded / time, commands: sums.commands / time,
-      deliveries: sums.deliveries / time, deliveryRepeats: sums.deliveryRepeats / time,
-      appends: sums.appends / time, overSeconds: rates.overSeconds)
   }
 
   static func grown(_ now: UInt64?, _ before: UInt64?) -> Double {

@@ -1,7 +1,7 @@
 package import CallTelemetry
 
 /// The answers of all nodes put together: pure, so that it can be tested.
-package struct ClusterView: Sendable, Equatable {
+package struct ClusterView: Sendable, Equatable, Encodable {
   package struct Node: Sendable, Equatable, Encodable {
     /// Of one core; since the node's start without an earlier sample.
     package var cpuPercent: Double
@@ -48,6 +48,12 @@ package struct ClusterView: Sendable, Equatable {
     /// Of all gateways since their start.
     package var outcomes: [String: UInt64] = [:]
     package var outcomesPerSecond: [String: Double] = [:]
+  }
+
+  private enum CodingKeys: String, CodingKey {
+    case problems, notes, calls, connections, sessions, registrations, journal, push, nodes
+    case rates = "perSecond"
+    case latency = "latencyMicroseconds"
   }
 
   package var nodes: [Node] = []

@@ -20,8 +20,20 @@ package struct MergedList<Entry: ListEntry> {
     leftOut = max(0, entries.count - limit)
     entries.removeLast(leftOut)
     for answer in answers { leftOut.add(max(0, answer.leftOut)) }
-    // Shards are numbered from 0 to 4095, whatever nodes say.
-    let count = min(max(0, answers.map(\.shardCount).max() ?? 0), 4096)
-    shardsMissing = count - Set(answers.flatMap(\.shards)).count { (0..<count).contains($0) }
+    shardsMissing = ShardCount.of(answers.map(\.shardCount)).missing(
+      from: answers.flatMap(\.shards))
+  }
+}
+
+/// The number of shards of the cluster, from what nodes answer.
+struct ShardCount {
+  var count: Int
+
+  /// Shards are numbered from 0 to 4095, whatever nodes say.
+  static func of(_ answers: [Int]) -> Self { Self(count: min(max(0, answers.max() ?? 0), 4096)) }
+
+  /// How many shards are not among those that were searched.
+  func missing(from searched: [Int]) -> Int {
+    count - Set(searched).count { (0..<count).contains($0) }
   }
 }

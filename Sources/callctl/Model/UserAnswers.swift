@@ -27,9 +27,8 @@ package enum UserAnswers {
     for part in placed { leftOut.add(part.leftOut) }
     report.callsLeftOut = leftOut
     report.placed = nil
-    let shards = shardCount(placed)
-    let searched = Set(placed.flatMap(\.shards)).count { (0..<shards).contains($0) }
-    report.shardsMissing = placed.isEmpty ? nil : shards - searched
+    let missing = ShardCount.of(placed.map(\.shardCount)).missing(from: placed.flatMap(\.shards))
+    report.shardsMissing = placed.isEmpty ? nil : missing
     return report
   }
 
@@ -37,23 +36,15 @@ package enum UserAnswers {
   private static func absent(_ answers: [UserReport], app: String, user: String) -> UserReport? {
     let placed = answers.compactMap(\.placed)
     guard placed.contains(where: { !$0.calls.isEmpty }) else { return nil }
-    let shards = shardCount(placed)
+    let shards = ShardCount.of(placed.map(\.shardCount)).count
     let shard: Int? =
       shards > 0 ? ShardHash.shard(of: UserKey(app: app, user: user), count: shards) : nil
-    let owner = answers.first { answer in
-      guard let shard, let placed = answer.placed else { return false }
-      return placed.shards.contains(shard)
-    }
+    let owner = answers.first { $0.placed?.shards.contains { $0 == shard } ?? false }
     var report = UserReport(found: true, node: owner?.node ?? "no node that answered")
     report.app = app
     report.user = user
     report.shard = shard
     return report
-  }
-
-  /// Whatever nodes say: shards are numbered from 0 to 4095.
-  private static func shardCount(_ placed: [UserReport.Placed]) -> Int {
-    min(max(0, placed.map(\.shardCount).max() ?? 0), 4096)
   }
 
   private static func inOrder(_ calls: [UserReport.Call]) -> [UserReport.Call] {

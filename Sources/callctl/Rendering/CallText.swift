@@ -22,11 +22,10 @@ package enum CallText {
     if let reason = report.reason { state += ", \(reason)" }
     if let by = report.by { state += " by \(party(by))" }
     var rows = [
-      ["Call", Figures.safe(report.call ?? "")],
-      ["State", state],
+      ["Call", report.call ?? ""], ["State", state],
       ["Caller", report.caller.map(party) ?? "unknown"],
-      ["Callee", "\(Figures.safe(report.callee ?? "")) in app \(Figures.safe(report.app ?? ""))"],
-      ["Shard", "\(report.shard.map(String.init) ?? "?") on \(Figures.safe(report.node))"],
+      ["Callee", "\(report.callee ?? "") in app \(report.app ?? "")"],
+      ["Shard", "\(report.shard.map(String.init) ?? "?") on \(report.node)"],
     ]
     if let start = report.timeline?.first {
       rows.append(["Placed", CalendarTime.text(milliseconds: start.atMicroseconds / 1000)])
@@ -34,66 +33,54 @@ package enum CallText {
     if let deadline = report.deadlineMilliseconds {
       rows.append(["Rings until", CalendarTime.text(milliseconds: deadline)])
     }
-    return Columns.render(rows, sides: [.left, .left])
+    return Columns.render(rows)
   }
 
   private static func legs(_ report: CallReport) -> [String] {
     let legs = report.legs ?? []
     guard !legs.isEmpty else { return ["", "No device of the callee had a part in it."] }
-    var rows = [["DEVICE", "NAME", "STATE", "SESSION"]]
-    for leg in legs {
-      rows.append([
-        Figures.safe(leg.party.device),
-        leg.party.deviceName.isEmpty ? "-" : Figures.safe(leg.party.deviceName), leg.state,
-        leg.session ?? "-",
-      ])
+    let rows = legs.map { leg in
+      let name = leg.party.deviceName
+      return [leg.party.device, name.isEmpty ? "-" : name, leg.state, leg.session ?? "-"]
     }
-    return [""] + Columns.render(rows, sides: [])
+    return [""] + Columns.render([["DEVICE", "NAME", "STATE", "SESSION"]] + rows)
   }
 
   private static func timeline(_ report: CallReport) -> [String] {
     let events = report.timeline ?? []
     guard let start = events.first?.atMicroseconds else { return [] }
-    var rows = [["TIME", "DEVICE", "EVENT"]]
-    for event in events {
-      rows.append([
-        "+" + Figures.latency(microseconds: event.atMicroseconds - start), device(event, report),
-        what(event),
-      ])
+    let rows = events.map { event in
+      let time = Figures.latency(microseconds: event.atMicroseconds - start)
+      return ["+" + time, device(event, report), what(event)]
     }
-    return [""] + Columns.render(rows, sides: [.right, .left, .left]) + dropped(report)
-  }
-
-  private static func dropped(_ report: CallReport) -> [String] {
-    guard let count = report.timelineDropped, count > 0 else { return [] }
-    return [
-      "(\(Figures.counted(count, "further event")) had no room: acknowledgements, repetitions and "
-        + "pushes give way first.)"
-    ]
+    var lines = [""] + Columns.render([["TIME", "DEVICE", "EVENT"]] + rows, right: 0...0)
+    if let count = report.timelineDropped, count > 0 {
+      lines.append(
+        "(\(Figures.counted(count, "further event")) had no room: acknowledgements, repetitions and "
+          + "pushes give way first.)")
+    }
+    return lines
   }
 
   private static func what(_ event: CallReport.Event) -> String {
     var text = event.what
-    if let purpose = event.purpose { text += " (\(Figures.safe(purpose)))" }
-    if let reason = event.reason { text += ": \(Figures.safe(reason))" }
+    if let purpose = event.purpose { text += " (\(purpose))" }
+    if let reason = event.reason { text += ": \(reason)" }
     return text
   }
 
   private static func device(_ event: CallReport.Event, _ report: CallReport) -> String {
     guard let device = event.device else { return "-" }
-    let isCaller =
-      if let user = event.user, let caller = report.caller {
-        user.hasBytes(of: caller.user) && device.hasBytes(of: caller.device)
-      } else {
-        false
-      }
-    return Figures.safe(device) + (isCaller ? " (caller)" : "")
+    guard let user = event.user, let caller = report.caller, user.hasBytes(of: caller.user),
+      device.hasBytes(of: caller.device)
+    else { return device }
+    return device + " (caller)"
   }
 
   private static func party(_ party: CallReport.Party) -> String {
     let name =
       party.deviceName.isEmpty || party.deviceName == party.device
-      ? "" : " (\(Figures.safe(party.deviceName)))"
-    return "\(Figures.safe(party.user)), device \(Figures.safe(party.device))\(name)"
+      ? "" : " (\(party.deviceName))"
+    return "\(party.user), device \(party.device)\(name)"
   }
 }

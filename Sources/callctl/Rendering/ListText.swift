@@ -3,16 +3,13 @@ package import CallTelemetry
 /// The tables of `callctl users` and `callctl calls`, and below each what it leaves out.
 package enum ListText {
   package static func users(_ list: MergedList<ListedUser>) -> String {
-    var rows = [["USER", "APP", "ATTACHED", "REGISTERED", "LIVE CALLS TO IT"]]
-    for user in list.entries {
-      rows.append([
-        Figures.safe(user.user), Figures.safe(user.app), "\(user.attached)", "\(user.registered)",
-        "\(user.liveCallsTo)",
-      ])
+    let rows = list.entries.map {
+      [$0.user, $0.app, "\($0.attached)", "\($0.registered)", "\($0.liveCallsTo)"]
     }
-    let table = Columns.render(rows, sides: [.left, .left, .right, .right, .right])
+    let heading = ["USER", "APP", "ATTACHED", "REGISTERED", "LIVE CALLS TO IT"]
     return text(
-      table, list, noun: "user", order: "further", narrowing: "--app narrows",
+      Columns.render([heading] + rows, right: 2...4), list, noun: "user", order: "further",
+      narrowing: "--app narrows",
       none: "No user has a session or a registration.")
   }
 
@@ -25,17 +22,14 @@ package enum ListText {
     ]
     for call in list.entries {
       rows.append([
-        Figures.safe(call.call),
-        Figures.safe(call.phase + (call.reason.map { ", \($0)" } ?? "")),
-        Figures.uptime(seconds: Double(age(of: call, now: now))), party(call.caller),
-        Figures.safe(call.callee), call.winner.map(party) ?? "-", Figures.safe(call.app),
-        "\(call.shard)", Figures.safe(call.owner),
+        call.call, call.phase + (call.reason.map { ", \($0)" } ?? ""),
+        Figures.uptime(seconds: Double(age(of: call, now: now))), party(call.caller), call.callee,
+        call.winner.map(party) ?? "-", call.app, "\(call.shard)", call.owner,
       ])
     }
-    let table = Columns.render(
-      rows, sides: [.left, .left, .right, .left, .left, .left, .left, .right, .left])
     return text(
-      table, list, noun: "call", order: "older", narrowing: "--app and --user narrow",
+      Columns.render(rows, right: 2...2, 7...7), list, noun: "call", order: "older",
+      narrowing: "--app and --user narrow",
       none: isLive ? "No live calls." : "No calls, now or in the last minutes.")
   }
 
@@ -64,29 +58,16 @@ package enum ListText {
   }
 
   private static func party(_ party: CallReport.Party) -> String {
-    "\(Figures.safe(party.user)) (\(Figures.safe(party.device)))"
+    "\(party.user) (\(party.device))"
   }
 }
 
-/// `callctl users --json`: names are stable.
-package struct UsersJSON: Encodable {
-  var users: [ListedUser]
-  var leftOut: Int
-  var shardsMissing: Int
-
-  package init(_ list: MergedList<ListedUser>) {
-    users = list.entries
-    leftOut = list.leftOut
-    shardsMissing = list.shardsMissing
-  }
-}
-
-/// `callctl calls --json`: names are stable.
-package struct CallsJSON: Encodable {
-  struct Call: Encodable {
+/// `callctl users --json` and `callctl calls --json`: names are stable.
+package struct ListJSON: Encodable {
+  private struct Call: Encodable {
     var call: ListedCall
     var ageSeconds: Int64
-    private enum Key: String, CodingKey { case ageSeconds }
+    private enum Key: CodingKey { case ageSeconds }
 
     func encode(to encoder: any Encoder) throws {
       try call.encode(to: encoder)
@@ -94,14 +75,19 @@ package struct CallsJSON: Encodable {
       try container.encode(ageSeconds, forKey: .ageSeconds)
     }
   }
-  var calls: [Call]
-  var leftOut: Int
-  var shardsMissing: Int
+  private var users: [ListedUser]?
+  private var calls: [Call]?
+  private var leftOut: Int
+  private var shardsMissing: Int
+
+  package init(users list: MergedList<ListedUser>) {
+    users = list.entries
+    (leftOut, shardsMissing) = (list.leftOut, list.shardsMissing)
+  }
 
   /// - Parameter now: milliseconds since 1970.
-  package init(_ list: MergedList<ListedCall>, now: Int64) {
+  package init(calls list: MergedList<ListedCall>, now: Int64) {
     calls = list.entries.map { Call(call: $0, ageSeconds: ListText.age(of: $0, now: now)) }
-    leftOut = list.leftOut
-    shardsMissing = list.shardsMissing
+    (leftOut, shardsMissing) = (list.leftOut, list.shardsMissing)
   }
 }

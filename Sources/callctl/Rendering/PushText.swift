@@ -6,7 +6,7 @@ enum PushText {
     let gateways = view.nodes.filter { $0.status.push != nil }
     let waits = view.push.queue?.values.contains { $0 > 0 } ?? false
     guard !gateways.isEmpty || waits else { return [] }
-    var lines = ["", "Push queue  " + queue(view), "Pushes      " + outcomes(view)]
+    let lines = ["", "Push queue  " + queue(view), "Pushes      " + outcomes(view)]
     var rows = [
       [
         "POOL", "GATEWAY", "LANE", "IN FLIGHT", "WAIT", "CONNECTED", "ACCEPTED", "GONE", "REJECTED",
@@ -16,24 +16,19 @@ enum PushText {
     var troubles: [String] = []
     for node in gateways {
       for pool in node.status.push?.pools ?? [] {
-        rows.append(
-          [
-            Figures.safe(pool.name), Figures.safe(node.status.node), Figures.safe(pool.lane),
-            "\(pool.inFlight)", "\(pool.waiting)", "\(pool.connected)",
-          ]
-            + ClusterView.pushOutcomeNames.map {
-              "\(pool.outcomes[$0] ?? 0)"
-            }
-            + [pool.p50, pool.p99].map { $0 == 0 ? "-" : Figures.latency(microseconds: $0) })
+        let counts = [pool.inFlight, pool.waiting, pool.connected].map(String.init)
+        let outcomes = ClusterView.pushOutcomeNames.map { "\(pool.outcomes[$0] ?? 0)" }
+        let latencies = [pool.p50, pool.p99].map {
+          $0 == 0 ? "-" : Figures.latency(microseconds: $0)
+        }
+        rows.append([pool.name, node.status.node, pool.lane] + counts + outcomes + latencies)
         if let error = pool.lastError {
           troubles.append("  \(Figures.safe(pool.name)), newest trouble: \(Figures.safe(error))")
         }
       }
     }
     guard rows.count > 1 else { return lines }
-    lines += Columns.render(
-      rows, sides: [.left, .left, .left] + Array(repeating: .right, count: 10))
-    return lines + troubles
+    return lines + Columns.render(rows, right: 3...12) + troubles
   }
 
   private static func queue(_ view: ClusterView) -> String {

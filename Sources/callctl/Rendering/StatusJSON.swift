@@ -1,9 +1,9 @@
 internal import CallTelemetry
 internal import FoundationEssentials
 
-/// `callctl status --json`: names are stable.
+/// `callctl status --json`: names are stable. Beside the view's own members it has these.
 package struct StatusJSON: Encodable {
-  struct Shards: Encodable {
+  private struct Shards: Encodable {
     var count: Int
     var served: Int
     var withoutOwner: [Int]
@@ -12,40 +12,26 @@ package struct StatusJSON: Encodable {
     var stopped: [Int]
     var byOwner: [String: Int]
   }
+  private enum CodingKeys: CodingKey { case cluster, healthy, shards }
 
-  var cluster: String
-  var healthy: Bool
-  var problems: [String]
-  var notes: [String]
-  var shards: Shards
-  var calls: ClusterView.Calls
-  var connections: Int
-  var sessions: Int
-  var registrations: Int
-  var perSecond: ClusterView.Rates
-  var latencyMicroseconds: ClusterView.Latency
-  var journal: ClusterView.Journal
-  var push: ClusterView.Push
-  var nodes: [ClusterView.Node]
+  private let view: ClusterView
+  private let cluster: String
 
   package init(_ view: ClusterView, cluster: String) {
+    self.view = view
     self.cluster = cluster
-    healthy = view.isHealthy
-    problems = view.problems
-    notes = view.notes
-    shards = Shards(
+  }
+
+  package func encode(to encoder: any Encoder) throws {
+    try view.encode(to: encoder)
+    var members = encoder.container(keyedBy: CodingKeys.self)
+    try members.encode(cluster, forKey: .cluster)
+    try members.encode(view.isHealthy, forKey: .healthy)
+    let shards = Shards(
       count: view.shardCount, served: view.served, withoutOwner: view.unowned,
       recovering: view.recovering.sorted(), withTwoOwners: view.contested,
       stopped: view.stopped.keys.sorted(), byOwner: view.byOwner)
-    calls = view.calls
-    connections = view.connections
-    sessions = view.sessions
-    registrations = view.registrations
-    perSecond = view.rates
-    latencyMicroseconds = view.latency
-    journal = view.journal
-    push = view.push
-    nodes = view.nodes
+    try members.encode(shards, forKey: .shards)
   }
 }
 

@@ -36,18 +36,16 @@ package enum StatusText {
   }
 
   private static func nodes(_ view: ClusterView) -> [String] {
-    var rows = [["NODE", "ROLE", "STATE", "VERSION", "UPTIME", "CPU", "MEMORY", "HOLDS"]]
-    for node in view.nodes {
+    let rows = view.nodes.map { node in
       let status = node.status
-      rows.append([
-        Figures.safe(status.node), Figures.safe(status.role), Figures.safe(ShownState.of(status)),
-        Figures.safe(status.version),
+      return [
+        status.node, status.role, ShownState.of(status), status.version,
         Figures.uptime(seconds: status.uptimeSeconds), "\(Figures.whole(node.cpuPercent)) %",
         Figures.bytes(status.memoryBytes), holds(status),
-      ])
+      ]
     }
-    return Columns.render(
-      rows, sides: [.left, .left, .left, .left, .right, .right, .right, .left])
+    let heading = ["NODE", "ROLE", "STATE", "VERSION", "UPTIME", "CPU", "MEMORY", "HOLDS"]
+    return Columns.render([heading] + rows, right: 4...6)
   }
 
   private static func holds(_ status: NodeStatus) -> String {
@@ -106,12 +104,12 @@ package enum StatusText {
           "\(connected) of \(Figures.counted(view.nodes.count, "node")) connected; "
             + "\(view.busReconnects) reconnects and \(view.busDropped) messages dropped since start",
         ],
-      ], sides: [.left, .left])
+      ])
   }
 
   private static func owners(_ view: ClusterView) -> String {
     let parts = view.byOwner.sorted { $0.key < $1.key }.map {
-      "\(Figures.safe($0.key)) \($0.value)"
+      "\($0.key) \($0.value)"
     }
     return parts.isEmpty ? "" : ": " + parts.joined(separator: ", ")
   }
@@ -119,19 +117,17 @@ package enum StatusText {
   private static func latencies(_ view: ClusterView) -> [String] {
     let known: [(String, LatencySummary?)] = [
       ("command", view.latency.command), ("append", view.latency.append),
-      ("ring", view.latency.ring),
-      ("hand-over", view.latency.handover), ("take-over", view.latency.takeover),
+      ("ring", view.latency.ring), ("hand-over", view.latency.handover),
+      ("take-over", view.latency.takeover),
     ]
     var rows = [["Latency", "p50", "p90", "p99", "max", "count"]]
     for case (let name, let summary?) in known where summary.count > 0 {
-      rows.append([
-        "  " + name, Figures.latency(microseconds: summary.p50),
-        Figures.latency(microseconds: summary.p90), Figures.latency(microseconds: summary.p99),
-        Figures.latency(microseconds: summary.max), "\(summary.count)",
-      ])
+      let latencies = [summary.p50, summary.p90, summary.p99, summary.max]
+      rows.append(
+        ["  " + name] + latencies.map(Figures.latency(microseconds:)) + ["\(summary.count)"])
     }
     if rows.count == 1 { return ["Latency     nothing measured yet"] }
-    return Columns.render(rows, sides: [.left, .right, .right, .right, .right, .right])
+    return Columns.render(rows, right: 1...5)
       + ["  (of the slowest node each, since its start)"]
   }
 

@@ -6,9 +6,9 @@ package enum UserText {
   package static func render(_ report: UserReport, now: Int64) -> String {
     var lines = Columns.render(
       [
-        ["User", "\(Figures.safe(report.user ?? "")) in app \(Figures.safe(report.app ?? ""))"],
-        ["Shard", "\(report.shard.map(String.init) ?? "?") on \(Figures.safe(report.node))"],
-      ], sides: [])
+        ["User", "\(report.user ?? "") in app \(report.app ?? "")"],
+        ["Shard", "\(report.shard.map(String.init) ?? "?") on \(report.node)"],
+      ])
     lines.append("")
     lines += devices(report.devices ?? [], now: now)
     lines += tokens(report.devices ?? [])
@@ -19,17 +19,16 @@ package enum UserText {
 
   private static func devices(_ devices: [UserReport.Device], now: Int64) -> [String] {
     guard !devices.isEmpty else { return ["No devices."] }
-    var rows = [["DEVICE", "NAME", "SESSION", "ATTACHED", "REGISTERED", "PUSH", "CLIENT"]]
-    for device in devices {
-      rows.append([
-        Figures.safe(device.device), shown(device.name), device.session ?? "-",
-        device.attachedAtMilliseconds.map { "\(ago($0, now))" } ?? "-",
-        device.registeredAtMilliseconds.map { "\(ago($0, now))" } ?? "no",
-        device.pushProviders.isEmpty ? "-" : device.pushProviders.joined(separator: ", "),
-        shown(device.client),
-      ])
+    let rows = devices.map { device in
+      [
+        device.device, shown(device.name), device.session ?? "-",
+        device.attachedAtMilliseconds.map { ago($0, now) } ?? "-",
+        device.registeredAtMilliseconds.map { ago($0, now) } ?? "no",
+        shown(device.pushProviders.joined(separator: ", ")), shown(device.client),
+      ]
     }
-    return Columns.render(rows, sides: [])
+    let heading = ["DEVICE", "NAME", "SESSION", "ATTACHED", "REGISTERED", "PUSH", "CLIENT"]
+    return Columns.render([heading] + rows)
   }
 
   /// What wakes the devices. The token itself is not known here.
@@ -40,23 +39,18 @@ package enum UserText {
     for device in devices {
       for token in device.tokens ?? [] {
         rows.append([
-          Figures.safe(device.device), Figures.safe(token.kind), Figures.safe(token.provider),
-          shown(token.environment), shown(token.topic), shown(token.fingerprint),
-          shown(device.dialect ?? ""),
-          shown((device.capabilities ?? []).joined(separator: ", ")),
+          device.device, token.kind, token.provider, shown(token.environment), shown(token.topic),
+          shown(token.fingerprint), shown(device.dialect),
+          shown(device.capabilities?.joined(separator: ", ")),
         ])
       }
     }
-    return rows.count == 1 ? [] : [""] + Columns.render(rows, sides: [])
+    return rows.count == 1 ? [] : [""] + Columns.render(rows)
   }
 
   private static func calls(_ report: UserReport, now: Int64) -> [String] {
-    var lines: [String]
-    if let calls = report.calls, !calls.isEmpty {
-      lines = table(calls, now: now)
-    } else {
-      lines = [nothing(report)]
-    }
+    let calls = report.calls ?? []
+    var lines = calls.isEmpty ? [nothing(report)] : table(calls, now: now)
     if let count = report.callsLeftOut, count > 0 {
       lines.append("(\(Figures.counted(count, "older call")) not shown.)")
     }
@@ -71,16 +65,15 @@ package enum UserText {
   private static func table(_ calls: [UserReport.Call], now: Int64) -> [String] {
     // A node that does not say who called whom says nothing else of it either.
     guard calls.contains(where: { $0.direction != nil }) else {
-      return Columns.render([["CALL", "STATE"]] + calls.map { [$0.call, state($0)] }, sides: [])
+      return Columns.render([["CALL", "STATE"]] + calls.map { [$0.call, state($0)] })
     }
-    var rows = [["CALL", "STATE", "DIRECTION", "WITH", "PLACED"]]
-    for call in calls {
-      rows.append([
-        call.call, state(call), direction(call), shown(call.with ?? ""),
+    let rows = calls.map { call in
+      [
+        call.call, state(call), direction(call), shown(call.with),
         call.placedAtMilliseconds.map { ago($0, now) } ?? "-",
-      ])
+      ]
     }
-    return Columns.render(rows, sides: [])
+    return Columns.render([["CALL", "STATE", "DIRECTION", "WITH", "PLACED"]] + rows)
   }
 
   private static func state(_ call: UserReport.Call) -> String {
@@ -92,8 +85,7 @@ package enum UserText {
     case "placed": "placed"
     case "called": "is called"
     case "toSelf": "calls itself"
-    case let other?: Figures.safe(other)
-    case nil: "-"
+    case let other: shown(other)
     }
   }
 
@@ -106,7 +98,9 @@ package enum UserText {
     }
   }
 
-  private static func shown(_ text: String) -> String { text.isEmpty ? "-" : Figures.safe(text) }
+  private static func shown(_ text: String?) -> String {
+    text.map { $0.isEmpty ? "-" : $0 } ?? "-"
+  }
 
   private static func ago(_ then: Int64, _ now: Int64) -> String {
     Figures.uptime(seconds: Double(max(0, now - then)) / 1000) + " ago"

@@ -1,5 +1,3 @@
-internal import NATSBus
-
 /// What a node may show of a NATS URL, and whether it looks like one.
 package enum NATSURL {
   package static func isValidList(_ text: String) -> Bool {
