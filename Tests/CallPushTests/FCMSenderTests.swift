@@ -32,7 +32,8 @@ private final class Stage: Sendable {
       return
     }
     clock = ClusterClock(wallMicroseconds: HandClock.startSeconds * 1_000_000)
-    sender = try FCMSender(configuration, clock: clock, logger: Logger(label: "test"))
+    sender = try FCMSender(
+      configuration, environment: SenderEnvironment(clock: clock, logger: Logger(label: "test")))
   }
 
   var now: Timestamp { clock.now() }

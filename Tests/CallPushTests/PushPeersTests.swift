@@ -39,7 +39,7 @@ struct PushPeersTests {
       + #""\#(Base64URL.text(Array(key.publicKey.x963Representation)))","auth":"\#(auth)"}}"#
     let subscription = try #require(PushSubscription(text))
     for payload in ["", #"{"call":"c1","name":"Zoë"}"#, String(repeating: "x", count: 3993)] {
-      let body = try WebPushEncryption.seal(Array(payload.utf8), subscription: subscription)
+      let body = try WebPushEncryption.seal(Array(payload.utf8), for: subscription)
       let read = try ask([
         "decrypt": [
           "body": Base64URL.text(body), "key": Base64URL.text(Array(key.rawRepresentation)),

@@ -31,9 +31,9 @@ struct WebPushEncryptionTests {
   @Test func theVectorOfTheRFC() throws {
     let subscription = try #require(PushSubscription(Self.subscription()))
     let body = try WebPushEncryption.seal(
-      Array(RFC8291.text.utf8), subscription: subscription,
-      salt: #require(Base64URL.bytes(RFC8291.salt)),
-      ephemeralKey: #require(Base64URL.bytes(RFC8291.ephemeral)))
+      Array(RFC8291.text.utf8), for: subscription,
+      salt: Base64URL.bytes(RFC8291.salt),
+      ephemeralKey: Base64URL.bytes(RFC8291.ephemeral))
     #expect(Base64URL.text(body) == RFC8291.body)
   }
 
@@ -42,17 +42,17 @@ struct WebPushEncryptionTests {
     let most = WebPushEncryption.textBytesMax
     #expect(most == 3993)
     let text = [UInt8](repeating: 7, count: most)
-    #expect(try WebPushEncryption.seal(text, subscription: subscription).count == 4096)
+    #expect(try WebPushEncryption.seal(text, for: subscription).count == 4096)
     #expect(throws: WebPushEncryption.TooLong.self) {
-      try WebPushEncryption.seal(text + [7], subscription: subscription)
+      try WebPushEncryption.seal(text + [7], for: subscription)
     }
-    #expect(try WebPushEncryption.seal([], subscription: subscription).count == 103)
+    #expect(try WebPushEncryption.seal([], for: subscription).count == 103)
   }
 
   @Test func noTwoBodiesAreAlike() throws {
     let subscription = try #require(PushSubscription(Self.subscription()))
     let bodies = try (0..<50).map { _ in
-      try WebPushEncryption.seal([1, 2, 3], subscription: subscription)
+      try WebPushEncryption.seal([1, 2, 3], for: subscription)
     }
     #expect(Set(bodies.map { Array($0[..<16]) }).count == 50)
     #expect(Set(bodies.map { Array($0[21..<86]) }).count == 50)

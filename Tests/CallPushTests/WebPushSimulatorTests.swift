@@ -29,7 +29,7 @@ struct WebPushSimulatorTests {
     let client = HTTPClient(configuration: .init(tlsConfiguration: tls))
     let text = simulator.subscribe()
     let subscription = try #require(PushSubscription(text))
-    let body = try WebPushEncryption.seal([1, 2, 3], subscription: subscription)
+    let body = try WebPushEncryption.seal([1, 2, 3], for: subscription)
     let good = [
       "authorization": try ours.authorization(origin: simulator.origin, nowSeconds: Self.now),
       "ttl": "30", "urgency": "high", "content-encoding": "aes128gcm",
@@ -74,7 +74,7 @@ struct WebPushSimulatorTests {
     #expect(try await post(body: [UInt8](repeating: 0, count: 4097)) == 413)
     // Another message under a salt that was used.
     let again = try WebPushEncryption.seal(
-      [4, 5, 6], subscription: subscription, salt: Array(body[..<16]),
+      [4, 5, 6], for: subscription, salt: Array(body[..<16]),
       ephemeralKey: Array(P256.KeyAgreement.PrivateKey().rawRepresentation))
     #expect(try await post(body: again) == 400)
     #expect(simulator.violations.count == 20)

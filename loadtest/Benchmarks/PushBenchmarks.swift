@@ -19,7 +19,7 @@ enum PushBenchmarks {
     for bytes in [300, 3993] {
       let payload = [UInt8](repeating: 97, count: bytes)
       try measure("push: encrypt a Web Push of \(bytes) bytes", runs: 1000) { _ in
-        blackHole(try WebPushEncryption.seal(payload, subscription: subscription))
+        blackHole(try WebPushEncryption.seal(payload, for: subscription))
       }
     }
     let key = try VAPIDKey(

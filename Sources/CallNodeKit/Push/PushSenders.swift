@@ -31,9 +31,8 @@ struct PushSenders: Sendable {
           configurations, group: MultiThreadedEventLoopGroup.singleton, clock: clock,
           logger: logger, metrics: metrics)
       if let apns { pools += Self.pools(apns, configurations) }
-      fcm = try providers.fcm.map {
-        try FCMSender(Self.fcm($0), clock: clock, metrics: metrics, logger: logger)
-      }
+      let environment = SenderEnvironment(clock: clock, metrics: metrics, logger: logger)
+      fcm = try providers.fcm.map { try FCMSender(Self.fcm($0), environment: environment) }
       for (entry, sender) in zip(providers.fcm, fcm) {
         let project = entry.project ?? ""
         let isOnly = providers.fcm.count == 1
@@ -44,7 +43,7 @@ struct PushSenders: Sendable {
           })
       }
       webPush = try providers.webPush.map {
-        try WebPushSender(Self.webPush($0), clock: clock, metrics: metrics, logger: logger)
+        try WebPushSender(Self.webPush($0), environment: environment)
       }
       // There is one at most: see `PushProviders`.
       if let sender = webPush.first {

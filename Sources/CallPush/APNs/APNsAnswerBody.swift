@@ -28,10 +28,7 @@ package struct APNsAnswerBody: Sendable, Equatable {
       return
     }
     let text = fields.reason ?? ""
-    let isWord = text.utf8.allSatisfy { byte in
-      (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte)
-    }
-    reason = isWord && text.utf8.count <= Self.reasonBytesMax ? text : ""
+    reason = text.isAlphanumericASCII() && text.utf8.count <= Self.reasonBytesMax ? text : ""
     if let milliseconds = fields.timestamp, milliseconds > 0, milliseconds < 1e15 {
       timestamp = Timestamp(microseconds: Int64(milliseconds) * 1000)
     }

@@ -57,8 +57,9 @@ public struct APNsConfiguration: Sendable {
     guard !topics.isEmpty else { throw .noTopics(name) }
     for topic in topics {
       let bundle = Self.bundle(of: topic)
-      let isPlain = bundle.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f }
-      guard isPlain, (1...255).contains(bundle.utf8.count) else { throw .badTopic(name, topic) }
+      guard bundle.isGraphicASCII, (1...255).contains(bundle.utf8.count) else {
+        throw .badTopic(name, topic)
+      }
     }
     guard (1...65_535).contains(port) else { throw .badPort(name, port) }
     try limits.validate(name)

@@ -20,12 +20,7 @@ public struct APNsCredentials: Sendable, CustomStringConvertible, CustomDebugStr
   }
 
   private static func isIdentifier(_ text: String) -> Bool {
-    text.utf8.count == 10
-      && text.utf8.allSatisfy { byte in
-        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-          || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
-          || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
-      }
+    text.utf8.count == 10 && text.isAlphanumericASCII()
   }
 
   public var description: String { "APNs key \(keyID) of team \(team)" }

@@ -4,14 +4,11 @@ internal import Logging
 
 /// Counts and logs what a pool notes. Reasons are APNs' words or ours; no token, key or payload.
 final class APNsReport {
-  /// The same line is written once in so long; how often it would have been stands in the next.
-  private static let window = Span.seconds(10)
-
   private let statistics: SenderStatistics
   private let metrics: APNsMetrics
   private let logger: Logger
   private var usableBefore = 0
-  private var alarms: [String: (writtenAt: Timestamp, silent: Int)] = [:]
+  private var alarms: [String: LogOnce] = [:]
 
   init(statistics: SenderStatistics, metrics: APNsMetrics, logger: Logger) {
     self.statistics = statistics
@@ -64,15 +61,11 @@ final class APNsReport {
   }
 
   private func alarm(_ reason: String, now: Timestamp) {
-    if let last = alarms[reason], now - last.writtenAt < Self.window {
-      alarms[reason]?.silent += 1
-      return
-    }
     // The provider's words are few; a peer that invents more does not fill our memory.
-    if alarms.count > 64 { alarms = [:] }
-    let silent = alarms.updateValue((now, 0), forKey: reason)?.silent ?? 0
+    if alarms.count > 64, alarms[reason] == nil { alarms = [:] }
+    guard let count = alarms[reason, default: LogOnce()].admit(now) else { return }
     logger.error(
       "APNs refuses pushes for a reason that somebody must look at",
-      metadata: .keys([.reason: "\(reason)", .count: "\(silent + 1)"]))
+      metadata: .keys([.reason: "\(reason)", .count: "\(count)"]))
   }
 }

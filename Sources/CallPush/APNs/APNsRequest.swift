@@ -40,13 +40,14 @@ package struct APNsRequest: Sendable, Equatable {
       throw .payloadTooLarge
     }
     guard let token = Self.hex(message.token.token) else { throw .badToken }
-    guard let id = Self.canonicalUUID(message.id) else { throw .badMessageID }
+    // APNs takes only the canonical form in lower case.
+    guard CallID(message.id) != nil else { throw .badMessageID }
     let collapse = message.collapseKey.utf8
     guard collapse.count <= 64, collapse.allSatisfy({ $0 >= 0x20 && $0 < 0x7f }) else {
       throw .badCollapseID
     }
     path = "/3/device/" + token
-    self.id = id
+    id = Self.lowercase(message.id)
     payload = message.payload
     let bundle = APNsConfiguration.bundle(of: message.token.topic)
     switch message.kind {
@@ -80,29 +81,15 @@ package struct APNsRequest: Sendable, Equatable {
   private static func hex(_ token: String) -> String? {
     let digits = token.utf8
     guard (2...tokenDigitsMax).contains(digits.count), digits.count % 2 == 0 else { return nil }
-    let isHex = digits.allSatisfy { isHexDigit($0) || (0x41...0x46).contains($0) }
-    return isHex ? lowercase(token) : nil
-  }
-
-  /// APNs takes only the canonical form in lower case.
-  private static func canonicalUUID(_ text: String) -> String? {
-    let lower = lowercase(text)
-    guard lower.utf8.count == 36 else { return nil }
-    for (index, byte) in lower.utf8.enumerated() {
-      let isDash = index == 8 || index == 13 || index == 18 || index == 23
-      guard isDash ? byte == UInt8(ascii: "-") : isHexDigit(byte) else { return nil }
-    }
-    return lower
+    return digits.allSatisfy(isHexDigit) ? lowercase(token) : nil
   }
 
   private static func isHexDigit(_ byte: UInt8) -> Bool {
-    (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte)
+    0x30...0x39 ~= byte || 0x61...0x66 ~= byte | 0x20
   }
 
   private static func lowercase(_ text: String) -> String {
-    guard text.utf8.contains(where: { (0x41...0x5a).contains($0) }) else { return text }
-    return String(
-      decoding: text.utf8.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
+    text.utf8.contains { 0x41...0x5a ~= $0 } ? text.lowercased() : text
   }
 }
 

@@ -122,25 +122,21 @@ public final class APNsSender: PushSender {
   /// - Throws: what is wrong with the configuration; nothing is replaced then.
   public func update(_ configuration: APNsConfiguration) throws(APNsConfigurationError) {
     try configuration.validate()
-    let result: Result<APNsPool, APNsConfigurationError> = members.withLock { members in
-      do throws(APNsConfigurationError) {
-        guard let member = members.byName[configuration.name] else {
-          throw .unknownName(configuration.name)
-        }
-        guard Self.isSamePlace(member.configuration, configuration) else {
-          throw .needsRestart(configuration.name)
-        }
-        var changed = members
-        changed.byName[configuration.name]?.configuration = configuration
-        try Self.checkTopics(of: changed.byName.values.map(\.configuration))
-        Self.index(&changed)
-        members = changed
-        return .success(member.pool)
-      } catch {
-        return .failure(error)
+    let pool = try members.withLock { (members) throws(APNsConfigurationError) in
+      guard let member = members.byName[configuration.name] else {
+        throw .unknownName(configuration.name)
       }
+      guard Self.isSamePlace(member.configuration, configuration) else {
+        throw .needsRestart(configuration.name)
+      }
+      var changed = members
+      changed.byName[configuration.name]?.configuration = configuration
+      try Self.checkTopics(of: changed.byName.values.map(\.configuration))
+      Self.index(&changed)
+      members = changed
+      return member.pool
     }
-    try result.get().update(configuration.credentials)
+    pool.update(configuration.credentials)
   }
 
   public func close() async {

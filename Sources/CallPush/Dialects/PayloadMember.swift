@@ -3,11 +3,13 @@ internal import CallWire
 /// One named value of a payload.
 ///
 /// A list of them, and not a dictionary, so that the same push always gives the same bytes.
-struct PayloadMember: Sendable, Equatable {
-  var key: StaticKey
+struct PayloadMember: Sendable {
+  /// A key that stands in the source: none comes from outside, so none needs escaping, and none can
+  /// be one that a provider keeps for itself.
+  var key: StaticString
   var value: Value
 
-  indirect enum Value: Sendable, Equatable {
+  indirect enum Value: Sendable {
     case text(String)
     case flag(Bool)
     case number(Int64)
@@ -17,7 +19,7 @@ struct PayloadMember: Sendable, Equatable {
   }
 
   init(_ key: StaticString, _ value: Value) {
-    self.key = StaticKey(text: key)
+    self.key = key
     self.value = value
   }
 
@@ -25,15 +27,6 @@ struct PayloadMember: Sendable, Equatable {
   init(_ key: StaticString, _ flag: Bool) { self.init(key, .flag(flag)) }
   init(_ key: StaticString, _ number: Int64) { self.init(key, .number(number)) }
   init(_ key: StaticString, _ members: [PayloadMember]) { self.init(key, .object(members)) }
-
-  /// A key that stands in the source: none comes from outside, so none needs escaping, and none can
-  /// be one that a provider keeps for itself.
-  struct StaticKey: Sendable, Equatable {
-    var text: StaticString
-    static func == (a: Self, b: Self) -> Bool {
-      String(describing: a.text) == String(describing: b.text)
-    }
-  }
 
   // MARK: As JSON
 
@@ -46,26 +39,26 @@ struct PayloadMember: Sendable, Equatable {
   static func flatJSON(_ members: [PayloadMember]) -> [UInt8] {
     JSONWriter.object { writer in
       for member in members where !member.isForAppleAlone {
-        writer.member(member.key.text, member.value.flat)
+        writer.member(member.key, member.value.flat)
       }
     }
   }
 
-  private var isForAppleAlone: Bool { String(describing: key.text) == "aps" }
+  private var isForAppleAlone: Bool { String(describing: key) == "aps" }
 
   private static func write(_ members: [PayloadMember], into writer: inout JSONWriter) {
     for member in members {
       switch member.value {
-      case .text(let text): writer.member(member.key.text, text)
-      case .flag(let flag): writer.member(member.key.text, flag)
-      case .number(let number): writer.member(member.key.text, number)
-      case .object(let members): writer.object(member.key.text) { write(members, into: &$0) }
+      case .text(let text): writer.member(member.key, text)
+      case .flag(let flag): writer.member(member.key, flag)
+      case .number(let number): writer.member(member.key, number)
+      case .object(let members): writer.object(member.key) { write(members, into: &$0) }
       case .objects(let objects):
-        writer.array(member.key.text, objects) { writer, members in
+        writer.array(member.key, objects) { writer, members in
           writer.element { write(members, into: &$0) }
         }
       case .texts(let texts):
-        writer.array(member.key.text, texts) { writer, text in writer.element(text) }
+        writer.array(member.key, texts) { writer, text in writer.element(text) }
       }
     }
   }

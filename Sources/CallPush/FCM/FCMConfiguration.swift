@@ -65,7 +65,7 @@ enum ServiceAddress {
 
   /// Without a slash at the end; nil for what does not follow the rule.
   static func plain(_ text: String) -> String? {
-    guard text.utf8.allSatisfy({ $0 > 32 && $0 < 127 }) else { return nil }
+    guard text.isGraphicASCII else { return nil }
     var address = text[...]
     while address.last == "/" { address = address.dropLast() }
     if address.hasPrefix("https://"), address.utf8.count > 8 { return String(address) }

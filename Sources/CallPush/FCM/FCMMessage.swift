@@ -56,7 +56,6 @@ package enum FCMMessage {
 
   /// Whether the text can be a token. Others are not sent, since FCM would refuse them.
   static func isToken(_ text: String) -> Bool {
-    (1...tokenBytesMax).contains(text.utf8.count)
-      && text.utf8.allSatisfy { $0 > 32 && $0 < 127 }
+    (1...tokenBytesMax).contains(text.utf8.count) && text.isGraphicASCII
   }
 }

@@ -1,7 +1,5 @@
-public import CallBus
+internal import CallBus
 public import CallCore
-public import CallTelemetry
-public import Logging
 internal import Synchronization
 
 /// Sends to one Firebase project over FCM's HTTP v1 API.
@@ -22,16 +20,7 @@ public final class FCMSender: PushSender {
 
   /// Reads the service account's file. Connects later.
   /// - Throws: what is wrong with the configuration.
-  public convenience init(
-    _ configuration: FCMConfiguration, clock: ClusterClock,
-    metrics: MetricsRegistry = MetricsRegistry(), logger: Logger
-  ) throws(SenderConfigurationError) {
-    try self.init(
-      configuration,
-      environment: SenderEnvironment(clock: clock, metrics: metrics, logger: logger))
-  }
-
-  package init(
+  public init(
     _ configuration: FCMConfiguration, environment: SenderEnvironment
   ) throws(SenderConfigurationError) {
     let box = AccessBox(try FCMAccess(configuration))

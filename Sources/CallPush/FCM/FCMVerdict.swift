@@ -60,7 +60,7 @@ package enum FCMVerdict {
   /// `projects/P/messages/M`.
   private static func name(_ body: [UInt8]) -> String? {
     guard let name = BoundedJSON.decode(Success.self, body)?.name, name.utf8.count <= 256,
-      name.utf8.allSatisfy({ $0 > 32 && $0 < 127 })
+      name.isGraphicASCII
     else { return nil }
     return name
   }

@@ -74,13 +74,7 @@ package struct ServiceAccount: Sendable {
 
   /// Letters, digits, `-`, and the `:` and `.` of projects of domains.
   package static func isProject(_ text: String) -> Bool {
-    (1...64).contains(text.utf8.count)
-      && text.utf8.allSatisfy { byte in
-        switch byte {
-        case 48...58, 65...90, 97...122, 45, 46: true
-        default: false
-        }
-      }
+    (1...64).contains(text.utf8.count) && text.isAlphanumericASCII(or: "-:.")
   }
 
   /// What is sent for an access token: a JWT, RS256 (RFC 7523; Google, "Using OAuth 2.0 for Server

@@ -50,7 +50,7 @@ package enum TokenExchange {
   private static func success(_ body: [UInt8]) -> AccessTokenMachine.Exchanged {
     guard let read = BoundedJSON.decode(Success.self, body), read.lifetimeSeconds > 0,
       (1...8192).contains(read.token.utf8.count),
-      read.token.utf8.allSatisfy({ $0 > 32 && $0 < 127 }),
+      read.token.isGraphicASCII,
       read.type.map({ $0.lowercased() == "bearer" }) ?? true
     else { return .failed(reason: "access token: the answer is malformed", lasting: false) }
     return .token(
@@ -63,13 +63,7 @@ package enum ProviderWord {
   /// The word if it is a short name such as `invalid_grant`, `UNREGISTERED` or
   /// `message.android.ttl`; else nil. So whatever a provider quotes, no token gets through.
   package static func clean(_ word: String?) -> String? {
-    guard let word, (1...60).contains(word.utf8.count),
-      word.utf8.allSatisfy({ byte in
-        switch byte {
-        case 48...57, 65...90, 97...122, 46, 91, 93, 95: true
-        default: false
-        }
-      })
+    guard let word, (1...60).contains(word.utf8.count), word.isAlphanumericASCII(or: ".[]_")
     else { return nil }
     return word
   }

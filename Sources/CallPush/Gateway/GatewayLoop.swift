@@ -187,18 +187,12 @@ final class GatewayLoop<Bus: ClusterBus> {
   private func note(_ outcome: PushOutcome, of number: UInt64, now: Timestamp) {
     guard let job = machine.job(number) else { return }
     gateway.logger.sent(job, outcome)
-    let (level, text): (Logger.Level, String)
-    switch outcome {
-    case .rejected(let reason): (level, text) = (.warning, reason)
-    case .failed(let reason, _): (level, text) = (.warning, reason)
-    case .accepted, .tokenGone, .expired: return
-    }
-    guard let times = rejections.admit(now) else { return }
-    gateway.logger.log(
-      level: level, "A push was not sent.",
+    guard let reason = outcome.reason, let times = rejections.admit(now) else { return }
+    gateway.logger.warning(
+      "A push was not sent.",
       metadata: .keys([
         .call: "\(job.call)", .device: "\(job.device)", .app: "\(job.user.app)",
-        .reason: "\(text)", .count: "\(times)",
+        .reason: "\(reason)", .count: "\(times)",
       ]))
   }
 }

@@ -1,7 +1,7 @@
-package import CallBus
-package import CallCore
-package import CallTelemetry
-package import Logging
+public import CallBus
+public import CallCore
+public import CallTelemetry
+public import Logging
 
 /// A push's outcome, and the provider's name of it.
 package struct PushDelivery: Sendable, Equatable {
@@ -202,16 +202,16 @@ extension PushOutcome {
 }
 
 /// The dependencies of a sender.
-package struct SenderEnvironment: Sendable {
-  package var clock: ClusterClock
-  package var metrics: MetricsRegistry
-  package var logger: Logger
+public struct SenderEnvironment: Sendable {
+  public var clock: ClusterClock
+  public var metrics: MetricsRegistry
+  public var logger: Logger
   /// Sleeps between attempts; nil: by the clock.
-  package var pause: (@Sendable (Span) async -> Void)?
-  package var chance: @Sendable () -> UInt64
+  public var pause: (@Sendable (Span) async -> Void)?
+  public var chance: @Sendable () -> UInt64
 
-  package init(
-    clock: ClusterClock, metrics: MetricsRegistry, logger: Logger,
+  public init(
+    clock: ClusterClock, metrics: MetricsRegistry = MetricsRegistry(), logger: Logger,
     pause: (@Sendable (Span) async -> Void)? = nil,
     chance: @escaping @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
   ) {

@@ -16,7 +16,7 @@ package struct PushEndpoint: Sendable, Equatable {
   /// nil for anything but an https address with a plain host name or IPv4 address.
   package init?(_ text: String) {
     let scheme = "https://"
-    guard text.utf8.count <= Self.bytesMax, text.utf8.allSatisfy({ $0 > 32 && $0 < 127 }),
+    guard text.utf8.count <= Self.bytesMax, text.isGraphicASCII,
       text.lowercased().hasPrefix(scheme), !text.contains("\\"), !text.contains("#")
     else { return nil }
     let rest = text.dropFirst(scheme.count)
@@ -44,7 +44,7 @@ package struct PushEndpoint: Sendable, Equatable {
   package var isAddressOrLocal: Bool {
     let labels = host.split(separator: ".")
     guard let last = labels.last, labels.count > 1 else { return true }
-    if last.utf8.allSatisfy({ (48...57).contains($0) }) || last.hasPrefix("0x") { return true }
+    if last.isASCIIDigits || last.hasPrefix("0x") { return true }
     return ["localhost", "local", "internal", "localdomain", "lan", "home", "arpa"]
       .contains(String(last))
   }
@@ -80,23 +80,19 @@ package struct PushHostRule: Sendable, Equatable {
   }
 
   static func port(_ text: Substring) -> UInt16? {
-    guard (1...5).contains(text.utf8.count), text.utf8.allSatisfy({ (48...57).contains($0) }),
+    guard (1...5).contains(text.utf8.count), text.isASCIIDigits,
       let number = UInt16(text), number > 0
     else { return nil }
     return number
   }
 
-  /// Labels of letters, digits, `-` and `_`.
+  /// Whether it is labels of letters, digits, `-` and `_`, in lower case.
   static func isName(_ text: Substring) -> Bool {
-    guard (1...253).contains(text.utf8.count) else { return false }
+    guard (1...253).contains(text.utf8.count), !text.contains(where: \.isUppercase) else {
+      return false
+    }
     return text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { label in
-      (1...63).contains(label.utf8.count)
-        && label.utf8.allSatisfy { byte in
-          switch byte {
-          case 48...57, 97...122, 45, 95: true
-          default: false
-          }
-        }
+      (1...63).contains(label.utf8.count) && label.isAlphanumericASCII(or: "-_")
     }
   }
 }

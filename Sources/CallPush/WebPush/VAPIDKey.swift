@@ -36,9 +36,7 @@ package struct VAPIDKey: Sendable {
   }
 
   private static func isSubject(_ text: String) -> Bool {
-    guard text.utf8.count <= 256, text.utf8.allSatisfy({ $0 > 32 && $0 < 127 }) else {
-      return false
-    }
+    guard text.utf8.count <= 256, text.isGraphicASCII else { return false }
     if text.hasPrefix("mailto:") { return text.dropFirst(7).contains("@") }
     return text.hasPrefix("https://") && text.utf8.count > 8
   }

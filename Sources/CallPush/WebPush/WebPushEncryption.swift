@@ -17,13 +17,17 @@ package enum WebPushEncryption {
   package struct TooLong: Error {}
 
   /// - Parameters:
-  ///   - salt: 16 random bytes.
-  ///   - ephemeral: a key of this message alone.
-  static func seal(
-    _ text: [UInt8], for subscription: PushSubscription, salt: [UInt8],
-    ephemeral: P256.KeyAgreement.PrivateKey
+  ///   - salt: 16 bytes; nil: random ones.
+  ///   - ephemeralKey: a key of this message alone; nil: a new one.
+  package static func seal(
+    _ text: [UInt8], for subscription: PushSubscription, salt: [UInt8]? = nil,
+    ephemeralKey: [UInt8]? = nil
   ) throws -> [UInt8] {
     guard text.count <= textBytesMax else { throw TooLong() }
+    let salt = salt ?? (0..<16).map { _ in UInt8.random(in: .min ... .max) }
+    let ephemeral =
+      try ephemeralKey.map { try P256.KeyAgreement.PrivateKey(rawRepresentation: $0) }
+      ?? P256.KeyAgreement.PrivateKey()
     let ours = ephemeral.publicKey.x963Representation
     let (key, nonce) = try keys(
       secret: try ephemeral.sharedSecretFromKeyAgreement(with: subscription.key),
@@ -41,12 +45,6 @@ package enum WebPushEncryption {
     return body
   }
 
-  /// With a salt and a key of its own.
-  static func seal(_ text: [UInt8], for subscription: PushSubscription) throws -> [UInt8] {
-    let salt = (0..<16).map { _ in UInt8.random(in: .min ... .max) }
-    return try seal(text, for: subscription, salt: salt, ephemeral: P256.KeyAgreement.PrivateKey())
-  }
-
   /// RFC 8291, 3.4.
   private static func keys(
     secret: SharedSecret, auth: [UInt8], theirs: Data, ours: Data, salt: [UInt8]
@@ -62,20 +60,4 @@ package enum WebPushEncryption {
       outputByteCount: 12)
     return (key, try nonce.withUnsafeBytes { try AES.GCM.Nonce(data: $0) })
   }
-}
-
-extension WebPushEncryption {
-  /// For tests against published figures: everything that is random is given.
-  package static func seal(
-    _ text: [UInt8], subscription: PushSubscription, salt: [UInt8], ephemeralKey: [UInt8]
-  ) throws -> [UInt8] {
-    try seal(
-      text, for: subscription, salt: salt,
-      ephemeral: P256.KeyAgreement.PrivateKey(rawRepresentation: ephemeralKey))
-  }
-
-  /// As it leaves, for benchmarks.
-  package static func seal(
-    _ text: [UInt8], subscription: PushSubscription
-  ) throws -> [UInt8] { try seal(text, for: subscription) }
 }

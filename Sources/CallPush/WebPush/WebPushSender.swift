@@ -1,9 +1,6 @@
-public import CallBus
 public import CallCore
-public import CallTelemetry
 internal import CallWire
 internal import Crypto
-public import Logging
 internal import Synchronization
 
 /// Sends to browsers' push services.
@@ -26,16 +23,7 @@ public final class WebPushSender: PushSender {
 
   /// Reads the key file. Connects later.
   /// - Throws: what is wrong with the configuration.
-  public convenience init(
-    _ configuration: WebPushConfiguration, clock: ClusterClock,
-    metrics: MetricsRegistry = MetricsRegistry(), logger: Logger
-  ) throws(SenderConfigurationError) {
-    try self.init(
-      configuration,
-      environment: SenderEnvironment(clock: clock, metrics: metrics, logger: logger))
-  }
-
-  package init(
+  public init(
     _ configuration: WebPushConfiguration, environment: SenderEnvironment
   ) throws(SenderConfigurationError) {
     state = Mutex(try Self.read(configuration))
@@ -158,13 +146,7 @@ enum WebPushHeaders {
   /// characters.
   static func topic(_ collapseKey: String) -> String {
     let fits =
-      (1...32).contains(collapseKey.utf8.count)
-      && collapseKey.utf8.allSatisfy { byte in
-        switch byte {
-        case 48...57, 65...90, 97...122, 45, 95: true
-        default: false
-        }
-      }
+      (1...32).contains(collapseKey.utf8.count) && collapseKey.isAlphanumericASCII(or: "-_")
     if fits { return collapseKey }
     return Base64URL.text(Array(SHA256.hash(data: Array(collapseKey.utf8)).prefix(24)))
   }
