@@ -19,7 +19,6 @@ extension EndReason {
   package var isOwnPart: Bool { self == .declined || self == .busy || self == .unreachable }
 }
 
-/// What is wrong with an end.
 package enum EndObjection: Equatable, Sendable {
   /// No call that went like this one can end so.
   case contradiction(String)
@@ -41,7 +40,6 @@ package struct EndEvidence<Device: Hashable & Sendable> {
   /// Whether an answer that is not known of did not happen: a journal knows them all, the devices'
   /// views may lack that of a winner which was never back.
   package var knowsEveryAnswer = false
-  /// Whether the end came before the ring timeout.
   package var isBeforeTimeout = false
   /// Whether every device that rang was busy or declined.
   package var everybodyRefused = true

@@ -3,7 +3,6 @@ package import CallCore
 /// When faults were under way in a cluster, or in a part of it.
 package struct FaultCalendar: Sendable {
   package struct Window: Sendable {
-    /// The number of the fault.
     package var fault: Int
     package var from: Timestamp
     /// nil while it lasts.
@@ -12,8 +11,7 @@ package struct FaultCalendar: Sendable {
     package var afterglow: Span
 
     package init(
-      fault: Int, from: Timestamp, until: Timestamp? = nil,
-      afterglow: Span = Span(microseconds: 0)
+      fault: Int, from: Timestamp, until: Timestamp? = nil, afterglow: Span = Span(microseconds: 0)
     ) {
       self.fault = fault
       self.from = from

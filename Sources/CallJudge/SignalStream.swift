@@ -23,9 +23,7 @@ package struct SignalStream: Sendable {
   ///     acknowledged to the former one, so the same number in a later epoch is no flaw.
   ///   - isOrdered: whether its place among the others counts.
   /// - Returns: what is wrong with it, once per stream and flaw.
-  package mutating func receive(
-    _ number: Int, epoch: UInt64 = 0, isOrdered: Bool = true
-  ) -> Flaw? {
+  package mutating func receive(_ number: Int, epoch: UInt64 = 0, isOrdered: Bool = true) -> Flaw? {
     if let before = epochs.updateValue(epoch, forKey: number) {
       return before < epoch ? nil : first(.doubled)
     }

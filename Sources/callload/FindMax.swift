@@ -18,7 +18,6 @@ package struct RateSearch: Sendable, Equatable {
     self.resolution = resolution
   }
 
-  /// The rate to try next; nothing once the search is over.
   package var next: Double? {
     switch (held, failed) {
     case (nil, nil): return start
@@ -40,7 +39,6 @@ package struct RateSearch: Sendable, Equatable {
   }
 }
 
-/// One stage of a search and what came of it.
 package struct SearchStage: Sendable, Equatable {
   package var rate: Double
   package var placedPerSecond: Double
@@ -54,7 +52,6 @@ package struct SearchStage: Sendable, Equatable {
 
   package var holds: Bool { reasons.isEmpty }
 
-  /// Judges a stage.
   /// - Parameter ringP99Max: microseconds.
   package init(rate: Double, result: RunResult, cpuPerCall: Double?, ringP99Max: UInt64) {
     self.rate = rate
@@ -69,11 +66,7 @@ package struct SearchStage: Sendable, Equatable {
     if failures > 0 { reasons.append("\(Units.count(failures)) failures") }
     let missing = result.callsExpected - result.callsCompleted
     if missing > 0 { reasons.append("\(Units.count(missing)) calls not completed") }
-    for rule in CorrectnessRule.allCases {
-      if let count = result.correctness[rule], count > 0 {
-        reasons.append("\(rule.title): \(Units.count(count))")
-      }
-    }
+    reasons += result.brokenRules
     if ring == nil { reasons.append("nothing rang") }
     if ringP99 > ringP99Max {
       reasons.append("ring p99 above \(Units.time(microseconds: ringP99Max))")
@@ -84,7 +77,6 @@ package struct SearchStage: Sendable, Equatable {
   }
 }
 
-/// What a search found.
 package struct SearchReport: Sendable, Equatable {
   package var stages: [SearchStage]
   /// Microseconds.
@@ -95,9 +87,7 @@ package struct SearchReport: Sendable, Equatable {
     self.ringP99Max = ringP99Max
   }
 
-  package var best: SearchStage? {
-    stages.filter(\.holds).max { $0.rate < $1.rate }
-  }
+  package var best: SearchStage? { stages.filter(\.holds).max { $0.rate < $1.rate } }
 
   package func text(_ style: TextStyle) -> [String] {
     var table = TextTable(

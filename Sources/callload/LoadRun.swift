@@ -13,18 +13,11 @@ package struct LoadRun: Sendable {
   let control = RunControl()
   let progress = LoadProgress()
 
-  package init(plan: RunPlan, console: Console) {
-    self.plan = plan
-    self.console = console
-  }
-
-  /// What came out, to be printed once everything is stopped.
   enum Outcome: Sendable {
     case report([String], exitStatus: Int32)
     case failed(String, exitStatus: Int32)
   }
 
-  /// - Returns: the exit status.
   package func execute() async -> Int32 {
     let folder: TemporaryFolder
     do {
@@ -131,8 +124,7 @@ package struct LoadRun: Sendable {
       return Servers(
         edgeURLs: cluster.edgeURLs,
         trust: try cluster.caFile.map { try EdgeTrust(caFile: $0) } ?? .system, keys: cluster.keys,
-        app: options.app, local: cluster,
-        ground: ground)
+        app: options.app, local: cluster, ground: ground)
     }
   }
 

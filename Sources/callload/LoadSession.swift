@@ -5,7 +5,6 @@ import Glibc
 /// The edges that are put under load, and their processes where those are ours.
 package struct Servers: Sendable {
   package var edgeURLs: [String]
-  /// Whom devices believe to be an edge at `wss://`.
   package var trust = EdgeTrust.system
   package var keys: AppKeys
   package var app: String
@@ -15,7 +14,6 @@ package struct Servers: Sendable {
   /// The key file of edges that are not ours.
   package var keysPath: String?
 
-  /// What each process of the local cluster has used until now.
   func sample() -> [(role: ProcessRole, name: String, sample: ProcessFiles.Sample)] {
     guard let local else { return [] }
     return local.processes.map { process in
@@ -38,7 +36,6 @@ package struct LoadSession: Sendable {
   let servers: Servers
   let engine: LoadEngine
   let control: RunControl
-  /// Told what faults are injected.
   var say: @Sendable (String) -> Void = { _ in }
   /// Told how things stand, now and then.
   var summarise: @Sendable (String) -> Void = { _ in }
@@ -50,14 +47,6 @@ package struct LoadSession: Sendable {
   var registrationsOfOthers = 0
   private let growth = GrowthWatch()
 
-  package init(plan: RunPlan, servers: Servers, engine: LoadEngine, control: RunControl) {
-    self.plan = plan
-    self.servers = servers
-    self.engine = engine
-    self.control = control
-  }
-
-  /// Connects, loads, disconnects.
   func run() async throws -> RunReport {
     let bytesPerDevice = try await connect()
     let report = try await stage(
@@ -158,7 +147,6 @@ package struct LoadSession: Sendable {
     return report
   }
 
-  /// Injects the faults that were asked for.
   private func disturb(_ seconds: Double) async {
     guard let chaos = plan.chaos, let local = servers.local else { return }
     let director = ChaosDirector(
@@ -217,16 +205,14 @@ package struct LoadSession: Sendable {
     let now = engine.progress.snapshot
     let memory = ProcessRole.allCases.compactMap { role in
       let bytes = servers.sample().filter { $0.role == role }.map(\.sample.residentBytes)
-      return bytes.isEmpty
-        ? nil : "\(role.rawValue) \(Units.bytes(bytes.reduce(0, +)))"
+      return bytes.isEmpty ? nil : "\(role.rawValue) \(Units.bytes(bytes.reduce(0, +)))"
     }
     return "\(Units.count(now.callsPlaced)) calls, \(Units.count(now.faults)) faults, "
       + "\(Units.count(now.errors)) errors, \(Units.count(now.violations)) wrong; store "
       + "\(Units.bytes(store)), memory \(memory.joined(separator: ", "))"
   }
 
-  /// Every device that was told that it is registered must still be known at the end, whenever that
-  /// was.
+  /// Every device that was told that it is registered must still be known at the end.
   private func auditRegistrations(_ result: inout RunResult) async {
     guard let questions = servers.local?.questions else { return }
     var found: Int?
@@ -239,8 +225,7 @@ package struct LoadSession: Sendable {
     result.lost(registrations: found)
   }
 
-  /// Waits until all calls are placed and at most 2 % of them still live. Nothing where the task is
-  /// cancelled before.
+  /// Waits until all calls are placed and at most 2 % of them live; nil where the task is cancelled.
   private func usageWhenNearlyOver() async -> Usage? {
     // The numbers of the stage before stand there until this one begins.
     var hasBegun = false

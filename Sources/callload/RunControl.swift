@@ -12,14 +12,9 @@ package final class RunControl: Sendable {
   private let began = ContinuousClock.now
   private let state = Mutex(State())
 
-  package init() {}
-
   package var wasInterrupted: Bool { state.withLock { $0.wasInterrupted } }
   package var incidents: [String] { state.withLock { $0.incidents } }
-  /// Whether the run should go on.
-  package var isWanted: Bool {
-    state.withLock { !$0.wasInterrupted && $0.incidents.isEmpty }
-  }
+  package var isWanted: Bool { state.withLock { !$0.wasInterrupted && $0.incidents.isEmpty } }
 
   package var secondsSinceStart: Double { began.duration(to: .now) / .seconds(1) }
   package var step: String { state.withLock { $0.step } }
@@ -34,13 +29,9 @@ package final class RunControl: Sendable {
     if !isWanted { engine.stop() }
   }
 
-  package func interrupt() {
-    end { $0.wasInterrupted = true }
-  }
+  package func interrupt() { end { $0.wasInterrupted = true } }
 
-  package func fail(_ incident: String) {
-    end { $0.incidents.append(incident) }
-  }
+  package func fail(_ incident: String) { end { $0.incidents.append(incident) } }
 
   /// What happened until now concerns nothing that follows.
   package func forgetIncidents() { state.withLock { $0.incidents = [] } }

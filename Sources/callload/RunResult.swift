@@ -44,19 +44,13 @@ package enum CorrectnessRule: String, CaseIterable, Sendable {
 
   /// Whether it is looked at only where devices sleep.
   package var isOfPushes: Bool {
-    switch self {
-    case .pushedAfterEnd, .pushedTwice, .cleanUpToWinner, .cleanUpUnasked, .wokenRangAfterEnd,
-      .pushContract:
-      true
-    case .twoWinners, .noWinner, .ringingAfterEnd, .toldToRingAfterEnd, .wrongReason,
-      .winnerToldItLost, .duplicateEnd, .commandLost, .unexplainedError, .acceptedThenForgotten,
-      .timeoutLate, .registrationLost, .unreachableThoughAttached, .attachedNotRung,
-      .signalsOutOfOrder, .signalsLost, .signalsDoubled:
-      false
-    }
+    let rules: [CorrectnessRule] = [
+      .pushedAfterEnd, .pushedTwice, .cleanUpToWinner, .cleanUpUnasked, .wokenRangAfterEnd,
+      .pushContract,
+    ]
+    return rules.contains(self)
   }
 
-  /// The line of the report.
   package var title: String {
     switch self {
     case .twoWinners: "two winners"
@@ -87,7 +81,7 @@ package enum CorrectnessRule: String, CaseIterable, Sendable {
 }
 
 /// All that a load run found out, apart from what the processes used.
-package struct RunResult {
+package struct RunResult: Sendable {
   package var devicesExpected = 0
   package var devicesConnected = 0
   package var devicesRegistered = 0
@@ -119,15 +113,11 @@ package struct RunResult {
   package var pushes: PushResult?
   package init() {}
 
-  /// Nil where nothing was loaded.
-  package var callsPerSecond: Double? {
-    loadSeconds > 0 ? Double(callsPlaced) / loadSeconds : nil
-  }
+  package var callsPerSecond: Double? { loadSeconds > 0 ? Double(callsPlaced) / loadSeconds : nil }
 
   /// Calls that ended as planned, or otherwise for a reason that a fault explains.
   package var callsAccountedFor: Int { callsCompleted + (chaos?.changedCount ?? 0) }
 
-  /// How many devices the cluster must know at the end.
   package var registrationsDue: ClosedRange<Int> {
     devicesRegistered...(devicesRegistered + registrationsOfUnknownFate)
   }
@@ -143,6 +133,13 @@ package struct RunResult {
       registrationsOfUnknownFate > 0 ? ", perhaps \(registrationsOfUnknownFate) more" : ""
     examples[.registrationLost, default: []].append(
       "\(devicesRegistered) devices registered\(perhaps), and the cluster \(known)")
+  }
+
+  var brokenRules: [String] {
+    CorrectnessRule.allCases.compactMap { rule in
+      guard let count = correctness[rule], count > 0 else { return nil }
+      return "\(rule.title): \(Units.count(count))"
+    }
   }
 
   package var isCorrect: Bool { correctness.values.allSatisfy { $0 == 0 } }

@@ -53,6 +53,6 @@ import callload
   }
 
   @Test func aMissingFileIsNamed() {
-    #expect(throws: LoadError.self) { try Scenario.load(path: "/nowhere/x.json") }
+    #expect(throws: SetupError.self) { try Scenario.load(path: "/nowhere/x.json") }
   }
 }

@@ -4,12 +4,10 @@ extension Scenario {
     "default": defaultText, "answered": answeredText,
   ]
 
-  /// The names of the built-in scenarios.
   package static let builtInNames = ["default", "answered"]
 
   package static let `default` = named("default") ?? Scenario(name: "", summary: "", parts: [])
 
-  /// A built-in scenario.
   package static func named(_ name: String) -> Scenario? {
     builtInTexts[name].flatMap { try? Scenario(json: $0) }
   }

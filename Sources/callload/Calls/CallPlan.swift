@@ -41,8 +41,7 @@ struct CallPlan {
       callees.count > 1
       ? callees.lowerBound
         + (actor - callees.lowerBound + Int.random(in: 1..<callees.count, using: &random))
-        % callees.count
-      : actor
+        % callees.count : actor
     self.act = Self.draw(part.actMs, &random)
     self.then = Self.draw(part.thenMs, &random)
     self.talk = Self.draw(part.talkMs, &random)
@@ -64,10 +63,8 @@ struct CallPlan {
     Span(microseconds: Int64(Double.random(in: range, using: &random) * 1000))
   }
 
-  /// The caller and the callee's devices.
   var devices: [Int] { [caller] + callees }
 
-  /// How the call may end.
   var allowed: [CallOutcome] {
     switch kind {
     case .answered, .twoAnswer, .calleeReturns, .callerReturns: [.answered]
@@ -128,7 +125,6 @@ final class LiveCall {
   var isOver: Set<Int> = []
   /// The dropped device is attached again.
   var isBack = false
-  /// How many candidates each device has sent.
   var candidatesSent: [Int: Int] = [:]
   /// Devices whose next candidate has a timer.
   var streaming: Set<Int> = []

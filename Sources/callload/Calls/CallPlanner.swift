@@ -7,7 +7,6 @@ final class CallPlanner {
   private let nonce: UInt64
   private var stage: UInt64 = 0
   private var recentPairs = PairLimiter()
-  /// Live calls in which a user takes part.
   private var liveCalls: [Int32]
   /// Users that take no other call: their device drops its connection.
   private var isReserved: [Bool]
@@ -70,8 +69,7 @@ final class CallPlanner {
   private func take(_ part: Scenario.Part, _ caller: Int, _ callee: Int, at now: Timestamp) -> Bool
   {
     guard caller != callee, isFree(caller, alone: part.kind == .callerReturns),
-      isFree(callee, alone: part.kind == .calleeReturns),
-      recentPairs.take(caller, callee, at: now)
+      isFree(callee, alone: part.kind == .calleeReturns), recentPairs.take(caller, callee, at: now)
     else { return false }
     if part.kind == .callerReturns { isReserved[caller] = true }
     if part.kind == .calleeReturns { isReserved[callee] = true }
@@ -86,8 +84,7 @@ final class CallPlanner {
 
   private func drawPart(_ random: inout SplitMix64) -> Scenario.Part {
     let parts = options.scenario.parts
-    var left = Double.random(
-      in: 0..<parts.reduce(0) { $0 + $1.weight }, using: &random)
+    var left = Double.random(in: 0..<parts.reduce(0) { $0 + $1.weight }, using: &random)
     for part in parts {
       if left < part.weight { return part }
       left -= part.weight
@@ -95,7 +92,6 @@ final class CallPlanner {
     return parts[parts.count - 1]
   }
 
-  /// The users of a call are free again.
   func release(_ plan: CallPlan) {
     let caller = roster.user(of: plan.caller)
     let callee = roster.user(of: plan.callees.lowerBound)

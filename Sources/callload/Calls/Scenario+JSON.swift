@@ -2,16 +2,15 @@ import FoundationEssentials
 
 /// Reading scenario files; loadtest/scenarios/README.md describes them.
 extension Scenario {
-  /// Reads a scenario file.
-  /// - Throws: `LoadError` that names the key and what would be right.
+  /// - Throws: ``SetupError`` that names the key and what would be right.
   package static func load(path: String) throws -> Scenario {
     guard let data = FileManager.default.contents(atPath: path) else {
-      throw LoadError("scenario file \(path): cannot be read")
+      throw SetupError("scenario file \(path): cannot be read")
     }
     do {
       return try Scenario(json: data)
     } catch {
-      throw LoadError("scenario file \(path): \(error)")
+      throw SetupError("scenario file \(path): \(error)")
     }
   }
 
@@ -21,7 +20,7 @@ extension Scenario {
     do {
       self = try JSONDecoder().decode(ScenarioFile.self, from: data).scenario
     } catch let error as DecodingError {
-      throw LoadError(Self.describe(error))
+      throw SetupError(Self.describe(error))
     }
   }
 
@@ -52,7 +51,7 @@ private struct ScenarioFile: Decodable {
       name: try values.decode(String.self, forKey: .name),
       summary: try values.decodeIfPresent(String.self, forKey: .summary) ?? "", parts: parts)
     guard parts.contains(where: { $0.weight > 0 }) else {
-      throw LoadError("parts: at least one needs a weight above 0")
+      throw SetupError("parts: at least one needs a weight above 0")
     }
   }
 }
@@ -71,15 +70,15 @@ private struct PartFile: Decodable {
     let name = try values.decode(String.self, forKey: .kind)
     guard let kind = Scenario.Kind(rawValue: name) else {
       let known = Scenario.Kind.allCases.map(\.rawValue).joined(separator: ", ")
-      throw LoadError("kind \(name): known are \(known)")
+      throw SetupError("kind \(name): known are \(known)")
     }
     part = Scenario.Part(kind: kind, weight: try values.decode(Double.self, forKey: .weight))
     guard part.weight >= 0, part.weight.isFinite else {
-      throw LoadError("\(name): weight \(part.weight) is below 0")
+      throw SetupError("\(name): weight \(part.weight) is below 0")
     }
     if let seconds = try values.decodeIfPresent(UInt32.self, forKey: .ringTimeoutSeconds) {
       guard (5...180).contains(seconds) else {
-        throw LoadError("\(name): ringTimeoutSeconds \(seconds) is not 5 to 180")
+        throw SetupError("\(name): ringTimeoutSeconds \(seconds) is not 5 to 180")
       }
       part.ringTimeoutSeconds = seconds
     }
@@ -97,7 +96,7 @@ extension KeyedDecodingContainer<PartFile.CodingKeys> {
   fileprivate func read(_ key: Key, of part: String, into range: inout ClosedRange<Double>) throws {
     guard let bounds = try decodeIfPresent([Double].self, forKey: key) else { return }
     guard bounds.count == 2, bounds[0] >= 0, bounds[0] <= bounds[1], bounds[1] <= 600_000 else {
-      throw LoadError("\(part): \(key.stringValue) is [low, high], in milliseconds from 0")
+      throw SetupError("\(part): \(key.stringValue) is [low, high], in milliseconds from 0")
     }
     range = bounds[0]...bounds[1]
   }
@@ -105,7 +104,7 @@ extension KeyedDecodingContainer<PartFile.CodingKeys> {
   fileprivate func read(_ key: Key, of part: String, into share: inout Double) throws {
     guard let value = try decodeIfPresent(Double.self, forKey: key) else { return }
     guard (0...1).contains(value) else {
-      throw LoadError("\(part): \(key.stringValue) \(value) is not 0 to 1")
+      throw SetupError("\(part): \(key.stringValue) \(value) is not 0 to 1")
     }
     share = value
   }
@@ -121,7 +120,7 @@ private struct AnyKey: CodingKey {
 extension Decoder {
   fileprivate func refuseOtherKeys(than known: [String]) throws {
     for key in try container(keyedBy: AnyKey.self).allKeys where !known.contains(key.stringValue) {
-      throw LoadError("unknown key \(key.stringValue); known are \(known.joined(separator: ", "))")
+      throw SetupError("unknown key \(key.stringValue); known are \(known.joined(separator: ", "))")
     }
   }
 }

@@ -18,7 +18,6 @@ package struct Scenario: Sendable, Equatable {
     package var thenMs: ClosedRange<Double> = 100...500
     /// Caller told of the answer → hang-up.
     package var talkMs: ClosedRange<Double> = 200...2000
-    /// How long a dropped device stays away.
     package var awayMs: ClosedRange<Double> = 100...1000
     /// Share of the calls whose sides exchange candidates.
     package var candidates: Double = 0

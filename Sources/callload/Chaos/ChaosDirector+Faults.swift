@@ -1,7 +1,6 @@
 import CallClient
 import CallCore
 
-/// What each kind of fault does.
 extension ChaosDirector {
   /// A process, the ways to NATS that lead from or to it, and whether it is up.
   struct Victim {
@@ -27,9 +26,7 @@ extension ChaosDirector {
     func cut(_ mode: TCPRelay.Mode) async {
       for relay in victims.flatMap(\.relays) { await relay.set(mode, by: fault.id) }
     }
-    func untilAllAreReady() async {
-      for victim in victims { await untilReady(victim.isReady) }
-    }
+    func untilAllAreReady() async { for victim in victims { await untilReady(victim.isReady) } }
     func begin() async {
       switch fault.kind.means {
       case .kill: for victim in victims { victim.process.kill() }
@@ -110,7 +107,6 @@ extension ChaosDirector {
     await untilReady { await node.isReady() }
   }
 
-  /// Waits until a coordinator serves shards again.
   private func untilServing(_ node: NodeMember) async {
     guard node.process.role == .coordinator else { return }
     await untilReady { await node.servedShards() ?? 0 > 0 }

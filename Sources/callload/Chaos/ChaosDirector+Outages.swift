@@ -1,7 +1,6 @@
 import CallClient
 import CallCore
 
-/// Outages of NATS, of one server or of all, and of all edges.
 extension ChaosDirector {
   /// Outages of NATS take turns: one begins when the shards answer again after the last, and the length of
   /// the last has passed once more. Otherwise there would be no NATS most of the time, and nothing to see.

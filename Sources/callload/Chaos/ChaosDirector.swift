@@ -16,8 +16,7 @@ package struct ChaosDirector: Sendable {
     return max(duration * 0.4, duration - longest - 5)
   }
 
-  /// Injects until `seconds` have passed, each kind at least once, then waits until every fault is
-  /// lifted. A cancelled task lifts them early.
+  /// Injects each kind at least once until `seconds` have passed. A cancelled task lifts faults early.
   package func run(seconds: Double) async {
     let end = ContinuousClock.now + .seconds(seconds)
     await withTaskGroup(of: Void.self) { group in
@@ -74,8 +73,7 @@ package struct ChaosDirector: Sendable {
 
   // MARK: Victims
 
-  /// Runs `body` on a node that nobody else disturbs, while another of the same kind is well. Waits a
-  /// while for one.
+  /// Runs `body` on a node that nobody else disturbs, while another of the same kind is well.
   func withVictim(
     among nodes: [NodeMember], _ random: inout SplitMix64, _ body: (NodeMember) async -> Void
   ) async {
@@ -98,8 +96,6 @@ package struct ChaosDirector: Sendable {
     }
     return nil
   }
-
-  // MARK: Faults as the engine knows them
 
   /// - Parameter edges: those concerned, where they are several.
   func makeFault(

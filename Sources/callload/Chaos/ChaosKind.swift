@@ -17,7 +17,6 @@ package enum ChaosKind: String, CaseIterable, Sendable, Hashable {
   case drain
 
   package struct Facts: Sendable {
-    /// For --help.
     package var summary: String
     /// From one fault to the next, on average.
     package var intervalSeconds: Double

@@ -2,11 +2,8 @@
 package struct ChaosPlan: Sendable, Equatable {
   package struct Entry: Sendable, Equatable {
     package var kind: ChaosKind
-    /// From one fault to the next, on average.
     package var intervalSeconds: Double
-    /// How long a fault lasts before it is lifted, at most.
     package var lengthSeconds: Double
-    /// Each fault lasts as long as chance says, at least this; nil: all last `lengthSeconds`.
     package var shortestSeconds: Double?
   }
 
@@ -43,7 +40,6 @@ extension ChaosPlan.Entry {
       shortestSeconds: facts.shortestSeconds)
   }
 
-  /// The length of the next fault, in seconds.
   func drawLength(_ random: inout some RandomNumberGenerator) -> Double {
     guard let shortestSeconds else { return lengthSeconds }
     return Double.random(in: shortestSeconds...lengthSeconds, using: &random)
@@ -93,14 +89,12 @@ extension ChaosPlan.Entry {
 extension ChaosPlan: CustomStringConvertible {
   package var description: String {
     entries.map {
-      "\($0.kind.rawValue)=\(RunDuration(seconds: $0.intervalSeconds))"
-        + "/\($0.lengthText)"
+      "\($0.kind.rawValue)=\(RunDuration(seconds: $0.intervalSeconds))" + "/\($0.lengthText)"
     }.joined(separator: ",")
   }
 }
 
 extension ChaosPlan.Entry {
-  /// As the command line has it.
   package var lengthText: String {
     let longest = "\(RunDuration(seconds: lengthSeconds))"
     return shortestSeconds.map { "\(RunDuration(seconds: $0))-\(longest)" } ?? longest

@@ -1,9 +1,7 @@
 /// One fault, as the judge has to know it.
 package struct Fault: Sendable, Equatable {
-  /// Its number in this run, from 1.
   package var id: Int
   package var kind: ChaosKind
-  /// The process that it happens to.
   package var node: String
   package var role: ProcessRole
   /// Of edges, their places among the edges' URLs.
@@ -24,9 +22,7 @@ package struct Fault: Sendable, Equatable {
 
   /// Whether messages between cluster and devices get lost in it, or wait somewhere: they are said
   /// again, but nobody knows who has not had them.
-  package var losesMessages: Bool {
-    kind.isOfNATS || kind.keepsDevicesWaiting
-  }
+  package var losesMessages: Bool { kind.isOfNATS || kind.keepsDevicesWaiting }
 
   /// How long after it is over something may still be late for it: what a device has not
   /// acknowledged is retransmitted after up to 4 s, an edge asks a shard again after 1 s.

@@ -16,9 +16,7 @@ final class FaultWatch {
     let fault: Fault
     let beganAt: Timestamp
     var isLifted = false
-    /// Its shards are asked.
     var isAsking = false
-    /// Its take-over is noted.
     var isTakenOver = false
   }
 
@@ -81,7 +79,6 @@ final class FaultWatch {
     closeIfDone(fault)
   }
 
-  /// What the probes of shards found.
   func found(_ finding: ShardProbes.Finding, of fault: Fault) {
     switch finding {
     case .answered(let shard, let span):
@@ -119,9 +116,8 @@ final class FaultWatch {
     open[fault.id]?.isTakenOver = true
     result.takeOvers.append(
       ChaosResult.TakeOver(
-        kind: fault.kind, node: fault.node,
-        atSeconds: (found.beganAt - stage.startedAt).seconds, shards: fault.shards.count,
-        microseconds: microseconds))
+        kind: fault.kind, node: fault.node, atSeconds: (found.beganAt - stage.startedAt).seconds,
+        shards: fault.shards.count, microseconds: microseconds))
   }
 
   private func closeIfDone(_ fault: Fault) {
@@ -135,7 +131,6 @@ final class FaultWatch {
     if !kinds.isEmpty { placedDuring[call] = kinds }
   }
 
-  /// A call is judged.
   func judged(_ call: CallID, _ fate: ChaosResult.Fate) {
     for kind in placedDuring.removeValue(forKey: call) ?? [] {
       result.placedDuring[kind, default: [:]][fate, default: 0] += 1

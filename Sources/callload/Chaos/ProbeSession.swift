@@ -2,8 +2,7 @@ import CallClient
 import CallCore
 import CallWire
 
-/// A connection of a probe: it attaches, comes back when it breaks, and asks what it is told to ask.
-/// No retries: each question is one frame, and its answer one time.
+/// A connection of a probe. No retries: each question is one frame, and its answer one time.
 final class ProbeSession: DeviceLinkDelegate {
   private enum State {
     case connecting(since: Timestamp)
@@ -47,7 +46,6 @@ final class ProbeSession: DeviceLinkDelegate {
 
   var isAttached: Bool { if case .attached = state { true } else { false } }
 
-  /// Since when the oldest question waits.
   var oldestWait: Timestamp? { asked.values.min() }
 
   /// How it stands, for who wonders why it has no answer.
@@ -70,7 +68,6 @@ final class ProbeSession: DeviceLinkDelegate {
     return parts.joined(separator: ", ")
   }
 
-  /// Connects where it is time to.
   func tick() {
     let now = loop.now
     switch state {
@@ -110,8 +107,6 @@ final class ProbeSession: DeviceLinkDelegate {
     asked.removeAll()
     state = .waiting(until: loop.now + Self.pause)
   }
-
-  // MARK: DeviceLinkDelegate
 
   func linkOpened() {
     lastID += 1

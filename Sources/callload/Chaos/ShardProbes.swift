@@ -6,11 +6,9 @@ import CallCore
 /// For each shard there is a user of its own, with a session at each edge. While a fault is on, the
 /// shards concerned are asked every 25 ms, and less often the longer it takes (one part in forty).
 final class ShardProbes {
-  /// What is asked, and until when.
   private struct Watch {
     var fault: Fault
     let since: Timestamp
-    /// Shards that have not answered.
     var missing: [Int: Missing]
     /// Of a planned change, which is watched to its end: the longest wait of any question.
     var pauses: [Int: Span] = [:]
@@ -27,11 +25,9 @@ final class ShardProbes {
     let since: Timestamp
   }
 
-  /// What came of a watch.
   enum Finding {
     /// A shard answers again; how long after the fault.
     case answered(shard: Int, Span)
-    /// All did.
     case complete(longest: Span)
     /// Some have not for `longWait`, or never did: which, and how their sessions stand.
     case slow([String])
@@ -100,10 +96,7 @@ final class ShardProbes {
 
   // MARK: Watches
 
-  /// Begins to ask.
-  /// - Parameters:
-  ///   - since: when the fault began.
-  ///   - edges: through each of which every shard must answer; empty: any will do.
+  /// - Parameter edges: through each of which every shard must answer; empty: any will do.
   func watch(_ fault: Fault, since: Timestamp, through edges: Set<Int>) {
     watches[fault.id] = Watch(
       fault: fault, since: since,
@@ -113,7 +106,6 @@ final class ShardProbes {
     if fault.shards.isEmpty { finish(fault.id, .complete(longest: Span(microseconds: 0))) }
   }
 
-  /// Whether a shard is among those that are asked because of a fault.
   func isAsking(_ shard: Int, for fault: Int) -> Bool { watches[fault]?.missing[shard] != nil }
 
   /// Asks more shards; any edge will do.
@@ -171,14 +163,12 @@ final class ShardProbes {
       onFinding(watch.fault, .slow(accounts(watch)))
     }
     let step =
-      watch.isPlanned
-      ? Self.cadence : max(Self.cadence, Span(microseconds: age.microseconds / 40))
+      watch.isPlanned ? Self.cadence : max(Self.cadence, Span(microseconds: age.microseconds / 40))
     guard watch.lastAsked + step <= now + .milliseconds(1) else { return }
     watches[id]?.lastAsked = now
     for (shard, asked) in watch.missing { ask(shard, through: asked.edges) }
   }
 
-  /// Of each shard that has not answered.
   private func accounts(_ watch: Watch) -> [String] {
     watch.missing.sorted { $0.key < $1.key }.flatMap { shard, asked in
       sessions[shard].filter { asked.edges.isEmpty || asked.edges.contains($0.edge) }.map {

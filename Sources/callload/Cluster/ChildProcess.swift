@@ -3,7 +3,6 @@ package import Glibc
 import NIOPosix
 import Synchronization
 
-/// How a child process ended.
 package enum ProcessEnd: Sendable, Equatable, CustomStringConvertible {
   case exited(Int32)
   case signalled(Int32)
@@ -71,7 +70,6 @@ package final class ChildProcess: Sendable {
     }
   }
 
-  /// The last lines of its output, for an error message.
   package func logTail() -> String {
     guard let data = FileManager.default.contents(atPath: logPath), !data.isEmpty else {
       return "    (it wrote nothing)"
@@ -91,7 +89,6 @@ package final class ChildProcess: Sendable {
   }
 }
 
-/// What to start.
 package struct ChildCommand: Sendable {
   package var name: String
   package var executable: String
@@ -120,11 +117,9 @@ package struct ChildCommand: Sendable {
   }
 }
 
-/// Starts processes that end with this one, even when this one is killed.
-///
-/// util-linux's `setpriv` asks the kernel to kill the child as soon as the thread that started it is
-/// gone, and then becomes the child. Therefore all are started from one thread that lives as long
-/// as this process. Where `setpriv` is missing, a SIGKILL of this process leaves children behind.
+/// Starts processes that end with this one, even when this one is killed: util-linux's `setpriv` asks the
+/// kernel to kill the child when the thread that started it is gone, so one thread starts all. Where
+/// `setpriv` is missing, a SIGKILL of this process leaves children behind.
 package enum ChildLauncher {
   private static let threads: NIOThreadPool = {
     let pool = NIOThreadPool(numberOfThreads: 1)
@@ -207,9 +202,7 @@ package struct SetupError: Error, CustomStringConvertible, Equatable {
   package init(_ description: String) { self.description = description }
 }
 
-/// Where programs are.
 package enum Executables {
-  /// Looks in `PATH`, then in `also`.
   package static func find(_ name: String, also folders: [String] = []) -> String? {
     let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
     return (path.split(separator: ":").map(String.init) + folders)
@@ -228,7 +221,6 @@ package enum Executables {
     try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
   }
 
-  /// A program in the folder that this one is in.
   package static func beside(_ name: String) -> String? {
     guard let own, let slash = own.lastIndex(of: "/") else { return nil }
     let path = own[...slash] + name

@@ -53,13 +53,8 @@ package struct ClusterQuestions: Sendable {
     package var servedCount: Int { Set(nodes.flatMap(\.served)).count }
   }
 
-  /// - Parameters:
-  ///   - window: how long nodes may take to answer, in seconds.
-  ///   - patience: how long all of it may take.
-  /// - Returns: nothing where nobody answers.
-  package func status(
-    window: Double = 0.2, patience: Duration = .seconds(40)
-  ) async -> Status? {
+  /// - Returns: nil where nobody answers within `patience`. `window` is how many seconds nodes may take.
+  package func status(window: Double = 0.2, patience: Duration = .seconds(40)) async -> Status? {
     let words = ["status", "--json", "--once", "--timeout", "\(window)"]
     let output = await run(words, patience: patience)?.output
     return output.flatMap { try? JSONDecoder().decode(Status.self, from: $0) }

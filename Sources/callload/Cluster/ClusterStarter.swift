@@ -2,7 +2,6 @@ import CallTestKit
 import FoundationEssentials
 import NIOCore
 
-/// The steps of a start.
 struct ClusterStarter {
   let options: LocalClusterOptions
   let folder: TemporaryFolder
@@ -12,8 +11,6 @@ struct ClusterStarter {
   private func freePorts(_ count: Int) throws -> [Int] {
     try NATSServerProcess.freePorts(count).map(Int.init)
   }
-
-  // MARK: NATS
 
   func startNATS() async throws -> [NATSMember] {
     let count = options.natsServers
@@ -25,8 +22,7 @@ struct ClusterStarter {
       try folder.write(
         natsConfiguration(
           name, port: port, monitorPort: monitorPort,
-          routes: count == 1 ? [] : Array(ports[(2 * count)...]), own: number),
-        to: "\(name).conf")
+          routes: count == 1 ? [] : Array(ports[(2 * count)...]), own: number), to: "\(name).conf")
       var command = ChildCommand(
         name: name, executable: options.natsPath,
         arguments: ["-c", folder.file("\(name).conf")], logPath: folder.file("\(name).log"))
@@ -75,8 +71,6 @@ struct ClusterStarter {
     }
     return text
   }
-
-  // MARK: Nodes
 
   /// Starts the nodes of a role. What gateways send to is written in the folder by then.
   func startNodes(

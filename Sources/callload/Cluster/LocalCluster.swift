@@ -4,14 +4,12 @@ import CallCore
 import CallTestKit
 import FoundationEssentials
 
-/// What the local cluster consists of.
 package struct LocalClusterOptions: Sendable, Equatable {
   package var coordinators = 2
   package var edges = 2
   /// 1, or 3 that keep each record three times.
   package var natsServers = 1
   package var shards = 64
-  /// Where devices sleep.
   package var pushGateways = 0
   package var natsPath: String
   package var callnodePath: String
@@ -19,11 +17,9 @@ package struct LocalClusterOptions: Sendable, Equatable {
   package var otherCallnodePath: String?
   /// Asked who owns which shard; needed where faults are injected.
   package var callctlPath: String?
-  /// The app that the devices belong to.
   package var app = "load"
   /// Further apps that the edges know. Each may place a hundred calls a second.
   package var otherApps: [String] = []
-  /// Whether devices connect over TLS.
   package var tls = false
   /// Whether the devices' app and its users have the limits that apps have unless one says otherwise. The
   /// load of one app else has none: what is to be seen is what the cluster can do.
@@ -32,7 +28,6 @@ package struct LocalClusterOptions: Sendable, Equatable {
   package var nodeSettings: [String: String] = [:]
   /// Whether nodes reach NATS through relays that can be cut.
   package var hasRelays = false
-  /// How long one step of the start may take.
   package var patience: Duration = .seconds(30)
 
   package init(natsPath: String, callnodePath: String) {
@@ -85,11 +80,8 @@ package struct LocalCluster: Sendable {
       + nats.map(\.process)
   }
 
-  /// Starts all and waits until every edge says that it is ready. Whoever calls ends the processes,
-  /// also when this throws.
-  /// - Parameters:
-  ///   - say: told of each step.
-  ///   - isWanted: asked often; once it says no, the start is given up.
+  /// Starts all and waits until every edge is ready. The caller ends the processes, also when this throws.
+  /// - Parameter isWanted: asked often; once it says no, the start is given up.
   package static func start(
     _ options: LocalClusterOptions, in folder: TemporaryFolder, processes: ProcessSet,
     say: (String) -> Void, isWanted: @escaping @Sendable () -> Bool
@@ -137,7 +129,6 @@ package struct LocalCluster: Sendable {
   }
 }
 
-/// A nats-server of the local cluster.
 package struct NATSMember: Sendable {
   package let process: SupervisedProcess
   package let url: String
@@ -145,7 +136,6 @@ package struct NATSMember: Sendable {
   package let monitor: NATSMonitor
 }
 
-/// A node of the local cluster.
 package struct NodeMember: Sendable {
   package let process: SupervisedProcess
   /// Where devices connect; 0 where none do.
@@ -156,7 +146,6 @@ package struct NodeMember: Sendable {
 
   package var name: String { process.name }
 
-  /// Whether it is up and takes part.
   package func isReady() async -> Bool {
     if let answer = await LocalHTTP.get(port: metricsPort, "/readyz") {
       return answer.status == 200
@@ -165,7 +154,6 @@ package struct NodeMember: Sendable {
     return port > 0 ? await LocalHTTP.get(port: port, "/readyz")?.status == 200 : false
   }
 
-  /// How many shards a coordinator says that it serves.
   package func servedShards() async -> Int? {
     guard let answer = await LocalHTTP.get(port: metricsPort, "/metrics"), answer.status == 200
     else { return nil }

@@ -33,11 +33,9 @@ package struct NATSMonitor: Sendable {
 
   /// Whether JetStream works, in a cluster with a leader.
   package func isReady(servers: Int) async -> Bool {
-    guard await LocalHTTP.get(port: port, "/healthz")?.status == 200,
-      let found = await jetStream()
+    guard await LocalHTTP.get(port: port, "/healthz")?.status == 200, let found = await jetStream()
     else { return false }
     guard servers > 1 else { return true }
-    return found.metaCluster?.leader?.isEmpty == false
-      && found.metaCluster?.clusterSize == servers
+    return found.metaCluster?.leader?.isEmpty == false && found.metaCluster?.clusterSize == servers
   }
 }

@@ -65,9 +65,7 @@ package final class ProcessSet: Sendable {
   }
 
   /// Forgets all, which have ended, and takes others.
-  package func reset() {
-    state.withLock { $0 = State() }
-  }
+  package func reset() { state.withLock { $0 = State() } }
 
   /// For the impatient: kills all and returns at once.
   package func killNow() {

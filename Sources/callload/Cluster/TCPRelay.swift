@@ -12,7 +12,6 @@ package final class TCPRelay: Sendable {
     case refusing
   }
 
-  /// What belongs to the relay's event loop.
   private final class Ways {
     var mode = Mode.open
     /// Who has closed it, and how. It is open while nobody has.
@@ -35,7 +34,6 @@ package final class TCPRelay: Sendable {
     self.listener = listener
   }
 
-  /// Listens on a port of the loopback, and passes on to another one.
   package static func start(to target: Int) async throws -> TCPRelay {
     let loop = group.next()
     let ways = try await loop.submit { NIOLoopBound(Ways(), eventLoop: loop) }.get()

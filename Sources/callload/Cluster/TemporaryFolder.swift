@@ -63,7 +63,6 @@ package struct TemporaryFolder: Sendable {
     close(lock)
   }
 
-  /// Writes a file that its user alone can read.
   package func write(_ text: String, to name: String) throws {
     let target = file(name)
     guard
@@ -77,8 +76,7 @@ package struct TemporaryFolder: Sendable {
     for name in names where name.hasPrefix(prefix) {
       let folder = "\(parent)/\(name)"
       var facts = stat()
-      guard lstat(folder, &facts) == 0, facts.st_mode & S_IFMT == S_IFDIR,
-        facts.st_uid == getuid()
+      guard lstat(folder, &facts) == 0, facts.st_mode & S_IFMT == S_IFDIR, facts.st_uid == getuid()
       else { continue }
       let lock = open("\(folder)/\(lockName)", O_RDWR | O_CLOEXEC | O_NOFOLLOW)
       guard lock >= 0 else { continue }

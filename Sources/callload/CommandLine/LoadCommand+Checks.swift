@@ -11,23 +11,19 @@ extension LoadCommand {
       (0...100).contains(signals), "--signals", signals,
       "the cluster keeps 128 for one side; give at most 100")
     try need(
-      devices >= 2 * devicesPerUser && devices <= 1_000_000, "--devices",
-      devices,
+      devices >= 2 * devicesPerUser && devices <= 1_000_000, "--devices", devices,
       "give at least \(2 * devicesPerUser), so that there are two users "
         + "(of \(devicesPerUser) devices each), and at most 1,000,000")
     try need(
       (1...90 * 86_400).contains(tokenLifetime.seconds), "--token-lifetime",
-      "\(tokenLifetime.seconds)s",
-      "give 1s to 2160h, and not more than the edges' maxTokenAge")
+      "\(tokenLifetime.seconds)s", "give 1s to 2160h, and not more than the edges' maxTokenAge")
     try need(
-      rate.isFinite && rate > 0 && rate <= 100_000, "--rate",
-      rate, "give calls per second, above 0 and at most 100,000")
-    try need(
-      duration.seconds <= 86_400, "--duration", duration, "give at most 24h")
+      rate.isFinite && rate > 0 && rate <= 100_000, "--rate", rate,
+      "give calls per second, above 0 and at most 100,000")
+    try need(duration.seconds <= 86_400, "--duration", duration, "give at most 24h")
     try need(stage.seconds >= 1, "--stage", stage, "give at least 1s")
     if let ramp = ramp {
-      try need(
-        ramp.isFinite && ramp > 0, "--ramp", ramp, "give connections per second, above 0")
+      try need(ramp.isFinite && ramp > 0, "--ramp", ramp, "give connections per second, above 0")
     }
     for (option, value) in [("--coordinators", coordinators), ("--edges", edges)] {
       try need((1...64).contains(value), option, value, "give 1 to 64")
@@ -35,13 +31,10 @@ extension LoadCommand {
     try need(
       [1, 3].contains(natsServers), "--nats-servers", natsServers,
       "give 1, or 3 that keep each record three times")
-    try need(
-      (1...4096).contains(shards), "--shards", shards, "give 1 to 4096")
+    try need((1...4096).contains(shards), "--shards", shards, "give 1 to 4096")
   }
 
-  private func need(
-    _ holds: Bool, _ option: String, _ value: Any, _ remedy: String
-  ) throws {
+  private func need(_ holds: Bool, _ option: String, _ value: Any, _ remedy: String) throws {
     if !holds { throw SetupError("\(option) \(value): \(remedy)") }
   }
 
@@ -72,8 +65,7 @@ extension LoadCommand {
       throw SetupError("--chaos \(text): does not go with --find-max; leave one of them out")
     }
     guard duration.seconds >= 5 else {
-      throw SetupError(
-        "--duration \(duration): too short for --chaos; give at least 5s")
+      throw SetupError("--duration \(duration): too short for --chaos; give at least 5s")
     }
     return plan
   }
@@ -84,17 +76,14 @@ extension LoadCommand {
     try need(
       edge.isEmpty, "--sleeping", share,
       "callload is the provider of a local cluster only; leave --edge out")
-    try need(
-      share.value <= 0.9, "--sleeping", share, "callers must be awake; give at most 90%")
+    try need(share.value <= 0.9, "--sleeping", share, "callers must be awake; give at most 90%")
     try need(
       wakeDelay.seconds <= 1, "--wake-delay", wakeDelay,
       "some calls ring for 5s only, and devices may take three times as long; give at most 1s")
     try need(
       neverWake.value + lateWake.value <= 1, "--never-wake", neverWake,
       "with --late-wake \(lateWake) it is more than all")
-    try need(
-      (1...64).contains(pushGateways), "--push-gateways", pushGateways,
-      "give 1 to 64")
+    try need((1...64).contains(pushGateways), "--push-gateways", pushGateways, "give 1 to 64")
     var options = SleepOptions(share: share.value)
     options.wakeDelayMilliseconds = wakeDelay.seconds * 1000
     options.neverShare = neverWake.value

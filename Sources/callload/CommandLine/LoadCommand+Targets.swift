@@ -12,9 +12,7 @@ extension LoadCommand {
       }
     }
     // Debian puts it into a folder that is in nobody's PATH but root's.
-    guard
-      let nats = nats
-        ?? Executables.find("nats-server", also: ["/usr/sbin", "/usr/local/bin"])
+    guard let nats = nats ?? Executables.find("nats-server", also: ["/usr/sbin", "/usr/local/bin"])
     else {
       throw SetupError(
         "nats-server is not in PATH; install it (Debian: apt-get install nats-server) "
@@ -56,7 +54,6 @@ extension LoadCommand {
     return options
   }
 
-  /// The program that every second life of a node runs.
   private func restartProgram() throws -> String? {
     guard let path = otherCallnode else { return nil }
     guard !chaos.isEmpty else {
@@ -99,8 +96,7 @@ extension LoadCommand {
         "--keys \(path) has several apps; choose one with --app: \(names.joined(separator: ", "))")
     }
     guard names.contains(app) else {
-      throw SetupError(
-        "--app \(app): not in \(path), which has \(names.joined(separator: ", "))")
+      throw SetupError("--app \(app): not in \(path), which has \(names.joined(separator: ", "))")
     }
     return (keys, app)
   }

@@ -1,26 +1,21 @@
 package import ArgumentParser
 
-/// The command line as it was given. ``RunPlan`` makes sense of it.
 package struct LoadCommand: ParsableCommand, Sendable {
   package static let configuration = CommandConfiguration(
     commandName: "callload",
     abstract: "Puts devices and calls on a Callmesh cluster, and checks what each device was told.",
     discussion: LoadHelp.text)
 
-  @Option(help: "How many devices connect.")
-  package var devices = 10_000
+  @Option(help: "How many devices connect.") package var devices = 10_000
 
-  @Option(help: "How many devices each user has; all of them ring.")
-  package var devicesPerUser = 3
+  @Option(help: "How many devices each user has; all of them ring.") package var devicesPerUser = 3
 
-  @Option(help: "Calls placed per second.")
-  package var rate: Double = 200
+  @Option(help: "Calls placed per second.") package var rate: Double = 200
 
   @Option(
     help: ArgumentHelp(
       "How long calls are placed, such as 30s or 2m. (default: 30s)", valueName: "time"),
-    transform: RunDuration.parse)
-  package var duration = RunDuration(seconds: 30)
+    transform: RunDuration.parse) package var duration = RunDuration(seconds: 30)
 
   @Option(
     help: ArgumentHelp(
@@ -30,21 +25,17 @@ package struct LoadCommand: ParsableCommand, Sendable {
   @Option(
     help: ArgumentHelp(
       "Built-in scenario or scenario file; loadtest/scenarios describes both.",
-      valueName: "name|file"))
-  package var scenario = "default"
+      valueName: "name|file")) package var scenario = "default"
 
   @Option(
     help: ArgumentHelp(
       "Each side of every call sends so many numbered candidates, half of them while it rings. "
-        + "Default: a few in some calls.", valueName: "count"))
-  package var signals = 0
+        + "Default: a few in some calls.", valueName: "count")) package var signals = 0
 
   @Option(
     help: ArgumentHelp(
       "The devices of so many users attach and do not register, such as 50%. (default: 0%)",
-      valueName: "share"),
-    transform: Share.parse)
-  package var unregistered = Share(value: 0)
+      valueName: "share"), transform: Share.parse) package var unregistered = Share(value: 0)
 
   @Option(help: "What the devices speak: pb (protobuf) or json.")
   package var `protocol`: WireProtocol = .pb
@@ -63,36 +54,29 @@ package struct LoadCommand: ParsableCommand, Sendable {
   @Option(
     help: ArgumentHelp(
       "With --edge wss://…: the authorities that devices trust, in PEM. Default: the machine's.",
-      valueName: "file"))
-  package var ca: String?
+      valueName: "file")) package var ca: String?
 
   @Option(help: ArgumentHelp("The key file of the edges, to sign tokens with.", valueName: "file"))
   package var keys: String?
 
-  @Option(help: "The app in the key file that the devices belong to.")
-  package var app: String?
+  @Option(help: "The app in the key file that the devices belong to.") package var app: String?
 
   @Option(
     help: ArgumentHelp(
       "How long the devices' tokens are good; they are renewed before they expire. (default: 48h)",
-      valueName: "time"),
-    transform: RunDuration.parse)
-  package var tokenLifetime = RunDuration(seconds: 2 * 86_400)
+      valueName: "time"), transform: RunDuration.parse) package var tokenLifetime = RunDuration(
+      seconds: 2 * 86_400)
 
-  @Option(help: "Coordinators of the local cluster.")
-  package var coordinators = 2
+  @Option(help: "Coordinators of the local cluster.") package var coordinators = 2
 
-  @Option(help: "Edges of the local cluster.")
-  package var edges = 2
+  @Option(help: "Edges of the local cluster.") package var edges = 2
 
   @Option(
     help: ArgumentHelp(
       "nats-servers of the local cluster: 1, or 3 that keep each record three times.",
-      valueName: "1|3"))
-  package var natsServers = 1
+      valueName: "1|3")) package var natsServers = 1
 
-  @Option(help: "Shards of the local cluster.")
-  package var shards = 64
+  @Option(help: "Shards of the local cluster.") package var shards = 64
 
   @Option(
     help: ArgumentHelp(
@@ -109,11 +93,9 @@ package struct LoadCommand: ParsableCommand, Sendable {
   @Option(
     help: ArgumentHelp(
       "Attacks to play beside the load: names, each or all, several by commas or by repeating the "
-        + "option. See HOSTILE above.", valueName: "names"))
-  package var hostile: [String] = []
+        + "option. See HOSTILE above.", valueName: "names")) package var hostile: [String] = []
 
-  @Option(
-    help: "Apps of the cluster. 2: the second is hostile, which is --hostile app-flood.")
+  @Option(help: "Apps of the cluster. 2: the second is hostile, which is --hostile app-flood.")
   package var apps = 1
 
   @Option(
@@ -123,36 +105,28 @@ package struct LoadCommand: ParsableCommand, Sendable {
   package var recovery = RunDuration(seconds: HostilePlan.recoverySecondsMax)
 
   /// What the attackers' process is started with.
-  @Option(help: .hidden)
-  package var attackOrders: String?
+  @Option(help: .hidden) package var attackOrders: String?
 
   @Option(
     help: ArgumentHelp(
       "So many of the devices have no session and are woken by pushes, such as 40%. The local "
         + "cluster then has push gateways, and callload plays the provider. See SLEEPING above.",
-      valueName: "share"),
-    transform: Share.parse)
-  package var sleeping: Share?
+      valueName: "share"), transform: Share.parse) package var sleeping: Share?
 
   @Option(
     help: ArgumentHelp(
       "From a push at the provider until the device connects; half of them take longer. "
-        + "(default: 300ms)", valueName: "time"),
-    transform: RunDuration.parse)
-  package var wakeDelay = RunDuration(seconds: 0.3)
+        + "(default: 300ms)", valueName: "time"), transform: RunDuration.parse) package
+    var wakeDelay = RunDuration(seconds: 0.3)
 
   @Option(
-    help: ArgumentHelp(
-      "So many of the pushes wake nobody. (default: 2%)", valueName: "share"),
-    transform: Share.parse)
-  package var neverWake = Share(value: 0.02)
+    help: ArgumentHelp("So many of the pushes wake nobody. (default: 2%)", valueName: "share"),
+    transform: Share.parse) package var neverWake = Share(value: 0.02)
 
   @Option(
     help: ArgumentHelp(
       "So many of the pushes wake a device only when the call is over. (default: 2%)",
-      valueName: "share"),
-    transform: Share.parse)
-  package var lateWake = Share(value: 0.02)
+      valueName: "share"), transform: Share.parse) package var lateWake = Share(value: 0.02)
 
   @Option(help: "Push gateways of the local cluster, where devices sleep.")
   package var pushGateways = 1
@@ -160,9 +134,7 @@ package struct LoadCommand: ParsableCommand, Sendable {
   @Option(
     help: ArgumentHelp(
       "Say in one line how things stand, each time that so much has passed. Default: never.",
-      valueName: "time"),
-    transform: RunDuration.parse)
-  package var summary: RunDuration?
+      valueName: "time"), transform: RunDuration.parse) package var summary: RunDuration?
 
   @Flag(
     help:
@@ -173,15 +145,13 @@ package struct LoadCommand: ParsableCommand, Sendable {
   @Option(help: ArgumentHelp("nats-server program. Default: found in PATH.", valueName: "path"))
   package var nats: String?
 
-  @Option(
-    help: ArgumentHelp("callnode program. Default: beside this one.", valueName: "path"))
+  @Option(help: ArgumentHelp("callnode program. Default: beside this one.", valueName: "path"))
   package var callnode: String?
 
   @Option(
     help: ArgumentHelp(
       "With --chaos: another version of callnode. A node that is started again runs it, and the first one the next time: an upgrade, and the way back, under load.",
-      valueName: "path"))
-  package var otherCallnode: String?
+      valueName: "path")) package var otherCallnode: String?
 
   @Option(help: ArgumentHelp("Write the report as JSON.", valueName: "file"))
   package var json: String?
@@ -196,21 +166,18 @@ package struct LoadCommand: ParsableCommand, Sendable {
 
   @Option(
     help: ArgumentHelp("Length of a stage of --find-max. (default: 8s)", valueName: "time"),
-    transform: RunDuration.parse)
-  package var stage = RunDuration(seconds: 8)
+    transform: RunDuration.parse) package var stage = RunDuration(seconds: 8)
 
   @Option(
     help: ArgumentHelp(
       "With --find-max: a rate holds only with p99 of ring at most this. (default: 25ms)",
-      valueName: "time"),
-    transform: RunDuration.parse)
-  package var ringP99Max = RunDuration(seconds: 0.025)
+      valueName: "time"), transform: RunDuration.parse) package var ringP99Max = RunDuration(
+      seconds: 0.025)
 
   @Flag(help: "Keep the local cluster's store and logs, and say where they are.")
   package var keep = false
 
-  @Flag(help: "Say each step.")
-  package var verbose = false
+  @Flag(help: "Say each step.") package var verbose = false
 
   package init() {}
 }

@@ -1,4 +1,3 @@
-/// The text of `callload --help` beside the options.
 enum LoadHelp {
   static var text: String {
     """
@@ -75,15 +74,12 @@ enum LoadHelp {
       ChaosKind.allCases.map { kind in
         let interval = RunDuration(seconds: kind.facts.intervalSeconds)
         return (
-          kind.rawValue,
-          "  \(kind.facts.summary) (\(interval)/\(ChaosPlan.Entry(kind).lengthText))"
+          kind.rawValue, "  \(kind.facts.summary) (\(interval)/\(ChaosPlan.Entry(kind).lengthText))"
         )
       })
   }
 
-  private static var attacks: String {
-    list(Attack.allCases.map { ($0.rawValue, $0.help) })
-  }
+  private static var attacks: String { list(Attack.allCases.map { ($0.rawValue, $0.help) }) }
 
   private static func list(_ lines: [(name: String, text: String)]) -> String {
     lines.map { line in

@@ -4,7 +4,6 @@ package enum WireProtocol: String, CaseIterable, ExpressibleByArgument, Sendable
   case pb, json
 }
 
-/// A part of all, as it stands on the command line.
 package struct Share: Sendable, Equatable, CustomStringConvertible {
   /// 0 to 1.
   package var value: Double
@@ -23,7 +22,6 @@ package struct Share: Sendable, Equatable, CustomStringConvertible {
   package var description: String { "\(Units.trimmed(value * 100, 2))%" }
 }
 
-/// A length of time as it stands on the command line.
 package struct RunDuration: Sendable, Equatable {
   package var seconds: Double
   package init(seconds: Double) { self.seconds = seconds }
@@ -44,7 +42,6 @@ package struct RunDuration: Sendable, Equatable {
 
 extension RunDuration: CustomStringConvertible {
   package var description: String {
-    seconds < 1
-      ? "\(Units.trimmed(seconds * 1_000, 3))ms" : "\(Units.trimmed(seconds, 3))s"
+    seconds < 1 ? "\(Units.trimmed(seconds * 1_000, 3))ms" : "\(Units.trimmed(seconds, 3))s"
   }
 }

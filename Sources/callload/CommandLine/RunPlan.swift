@@ -2,7 +2,6 @@ package import CallAuth
 package import CallClient
 import FoundationEssentials
 
-/// A command line that makes sense.
 package struct RunPlan: Sendable {
   package enum Target: Sendable {
     case local(LocalClusterOptions)

@@ -16,10 +16,8 @@ final class LoadDevice {
   private(set) lazy var driver = makeDriver()
   var setup = Setup.idle
   var isRegistered = false
-  /// When its connection was to begin.
   var connectAt = Timestamp(microseconds: 0)
   var registerAt = Timestamp(microseconds: 0)
-  /// The calls that it takes part in.
   var calls: [CallID] = []
   /// Since when it has no session, against its will.
   var lostAt: Timestamp?
@@ -30,9 +28,7 @@ final class LoadDevice {
   /// The request of a ping that waits for its reply, and when it was due.
   var ping: (request: UInt64, due: Timestamp)?
 
-  init(
-    index: Int, edges: [Int], rig: LoadRig, configuration: ClientMachine.Configuration
-  ) {
+  init(index: Int, edges: [Int], rig: LoadRig, configuration: ClientMachine.Configuration) {
     self.index = index
     self.edges = edges
     self.rig = rig
@@ -55,10 +51,8 @@ final class LoadDevice {
   /// The edge that it is, or was last, connected to: its place among the load's.
   var edge: Int { edges[driver.edge] }
   var isAttached: Bool { driver.machine.isAttached }
-  /// It is attached, or a push can wake it.
   var isCallable: Bool { isAttached || isAsleep }
 
-  /// The address by which this device speaks of a call.
   func address(_ call: CallID) -> CallAddress { driver.machine.address(call) }
 
   /// Submits a command. A refusal by the device's own bound counts as a failure.
@@ -88,7 +82,6 @@ final class LoadDevice {
     driver.suspend()
   }
 
-  /// A push wakes the device.
   func wake(for call: CallID) {
     isAsleep = false
     wokenFor = call
@@ -100,7 +93,5 @@ extension LoadDevice: DeviceObserver {
   func sending(_ frame: ClientFrame) { rig.said(self, frame) }
   func received(_ frame: ServerFrame) { rig.received(self, frame) }
   func processed(_ frame: ServerFrame) { rig.processed(frame) }
-  func closed(_ link: ClientMachine.Link, _ cause: LinkClosed) {
-    rig.linkClosed(self, link, cause)
-  }
+  func closed(_ link: ClientMachine.Link, _ cause: LinkClosed) { rig.linkClosed(self, link, cause) }
 }

@@ -10,14 +10,12 @@ final class Ramp {
   private var step = Step.connecting
   private let startedAt: Timestamp
   private let giveUpAt: Timestamp
-  /// The next device to begin with.
   private var next = 0
   private var inFlight = 0
   /// Done, one way or the other.
   private var resolved = 0
   private let completion: () -> Void
   private(set) var book = LatencyBook()
-  /// How long connecting took.
   private(set) var seconds: Double = 0
 
   init(_ rig: LoadRig, _ completion: @escaping () -> Void) {

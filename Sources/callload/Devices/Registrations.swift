@@ -9,7 +9,6 @@ import CallWire
 /// too.
 final class Registrations {
   private unowned let rig: LoadRig
-  /// Devices whose registration was acknowledged.
   private(set) var count = 0
   /// When devices that register late ask, for the first time or again. nil: not planned yet.
   private var askAt: [Int: Timestamp]?
@@ -29,7 +28,6 @@ final class Registrations {
 
   init(_ rig: LoadRig) { self.rig = rig }
 
-  /// The devices whose registrations may be in the cluster, or not.
   var unknownFate: Int { unacknowledged.count }
 
   /// Whether a device registers at all. One that sleeps must.
@@ -41,7 +39,6 @@ final class Registrations {
     return rig.options.unregistered <= Double.random(in: 0..<1, using: &random)
   }
 
-  /// Whether a device registers during the load.
   func registersLate(_ device: LoadDevice) -> Bool {
     rig.options.isDisturbed && device.index % Self.lateEvery == Self.lateEvery - 1
       && registers(device) && !device.sleeps
@@ -78,8 +75,7 @@ final class Registrations {
         rig.count("register refused: \(error.code.name)")
       }
     case nil: if !isLate { rig.count("register: no reply") }
-    case .done, .attached, .call, .answer, .calls:
-      rig.count("register: wrong kind of reply")
+    case .done, .attached, .call, .answer, .calls: rig.count("register: wrong kind of reply")
     }
     if !isLate {
       rig.ramp?.registerReplied(device, isAcknowledged: isAcknowledged)

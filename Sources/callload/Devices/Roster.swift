@@ -15,7 +15,6 @@ package struct Roster: Sendable {
   /// A user's other devices attach only: by default the cluster forgets the oldest of 11 registrations.
   static let registeredPerUserMax = 10
 
-  /// Whether a device registers.
   func registers(_ device: Int) -> Bool { device % devicesPerUser < Self.registeredPerUserMax }
 
   package var users: Int { (devices + devicesPerUser - 1) / devicesPerUser }

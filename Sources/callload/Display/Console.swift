@@ -2,7 +2,6 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 
-/// What a stream of this process is connected to.
 package struct Terminal: Sendable, Equatable {
   package var isTerminal: Bool
   package var usesColor: Bool
@@ -22,8 +21,7 @@ package struct Terminal: Sendable, Equatable {
   }
 }
 
-/// Progress on standard error: on a terminal one display that is redrawn in its place, elsewhere a
-/// line every five seconds. The report goes to standard output, so that it can be kept alone.
+/// Progress on standard error: a display redrawn in its place on a terminal, elsewhere a line every 5 s.
 package final class Console: Sendable {
   private struct State {
     var drawnLines = 0

@@ -1,4 +1,3 @@
-/// What the display shows at one moment.
 package struct LiveStatus: Sendable {
   /// What the run does outside of the engine, such as "stopping the cluster"; empty while that is at work.
   package var step = ""

@@ -2,6 +2,7 @@ import CallClient
 package import CallCore
 package import CallJudge
 package import CallWire
+import NIOCore
 
 /// Judges what devices were told, from the raw frames, independently of what the client's machine
 /// makes of them.
@@ -10,7 +11,6 @@ package import CallWire
 /// does no I/O and reads no clock. Memory is bounded by the calls that are not judged yet, and by
 /// `memory` for what is remembered of judged ones.
 package struct CallChecker: Sendable {
-  /// A call as it was planned.
   package struct Facts: Sendable {
     package var call: CallID
     package var part: Scenario.Kind
@@ -34,7 +34,6 @@ package struct CallChecker: Sendable {
     }
   }
 
-  /// What became of a call.
   package struct Verdict: Sendable, Equatable {
     package var outcome: CallOutcome
     package var violations: [Violation<CorrectnessRule>]
@@ -81,10 +80,9 @@ package struct CallChecker: Sendable {
   var records: [CallID: CallRecord] = [:]
   /// By device and request.
   var sent: [UInt64: Sent] = [:]
-  /// Judged, oldest first from `rememberedFirst`.
+  /// Judged: the caller of each call, and the calls, oldest first.
   private var remembered: [CallID: Int] = [:]
-  private var rememberedOrder: [CallID] = []
-  private var rememberedFirst = 0
+  private var rememberedOrder = CircularBuffer<CallID>()
   /// The call that a push woke a device for last.
   private var wokenFor: [Int: CallID] = [:]
 
@@ -95,10 +93,12 @@ package struct CallChecker: Sendable {
     for rule in CorrectnessRule.allCases { counts[rule] = 0 }
   }
 
-  /// Calls that are not judged yet.
   package var openCount: Int { records.count }
 
-  package mutating func planned(_ facts: Facts) { records[facts.call] = CallRecord(facts: facts) }
+  package mutating func planned(_ facts: Facts) {
+    records[facts.call] = CallRecord(
+      facts: facts, roster: roster, shard: timeline.shard(ofDevice: facts.callees.lowerBound))
+  }
 
   /// Whether everybody in the call knows that it is over and no command waits for its reply.
   package func isSettled(_ call: CallID) -> Bool { records[call]?.isSettled ?? true }
@@ -122,7 +122,7 @@ package struct CallChecker: Sendable {
       record.note(line)
       guard case .call(_, let verb) = frame.command else { return }
       let act = CallActs(verb)
-      if !act.isEmpty { _ = record.change(device) { $0.act(act, at: now) } }
+      if !act.isEmpty { record.change(device) { $0.act(act, at: now) } }
     }
   }
 
@@ -151,8 +151,7 @@ package struct CallChecker: Sendable {
     change(command.call) { record in
       record.outstanding -= 1
       record.refusal = code
-      record.note(
-        TraceLine(at: now, device: Int32(device), what: .error, code: code.rawValue))
+      record.note(TraceLine(at: now, device: Int32(device), what: .error, code: code.rawValue))
       // Who was told that it rings knows better.
       if command.what == .place, !record.caller.isTold { record.caller.left = true }
     }
@@ -162,7 +161,7 @@ package struct CallChecker: Sendable {
   {
     for call in calls {
       change(call) { record in
-        _ = record.change(device) { part in
+        record.change(device) { part in
           part.wasAway = true
           // An attempt that fails is no session lost.
           let wasBack = part.awaySince.map { since in part.attachedAt.map { since <= $0 } ?? false }
@@ -173,16 +172,15 @@ package struct CallChecker: Sendable {
     }
   }
 
-  /// A push wakes the device for a call.
   package mutating func woken(_ device: Int, for call: CallID) {
     wokenFor[device] = call
-    change(call) { record in _ = record.change(device) { $0.wasWoken = true } }
+    change(call) { record in record.change(device) { $0.wasWoken = true } }
   }
 
   package mutating func attached(device: Int, in calls: some Sequence<CallID>, at now: Timestamp) {
     for call in calls {
       change(call) { record in
-        _ = record.change(device) { $0.attachedAt = now }
+        record.change(device) { $0.attachedAt = now }
         record.note(TraceLine(at: now, device: Int32(device), what: .attached))
       }
     }
@@ -200,8 +198,7 @@ package struct CallChecker: Sendable {
 
   private mutating func delivered(_ device: Int, _ delivery: Delivery, at now: Timestamp) {
     guard records[delivery.call] != nil else { return late(device, delivery, at: now) }
-    let roster = roster
-    change(delivery.call) { $0.hear(device, delivery, at: now, roster) }
+    change(delivery.call) { $0.hear(device, delivery, at: now) }
   }
 
   private mutating func replied(
@@ -213,28 +210,24 @@ package struct CallChecker: Sendable {
     if case .error(let error) = reply, error.code.asksForRetry {
       sent[key]?.refusal = error.code
       change(command.call) {
-        $0.note(
-          TraceLine(at: now, device: Int32(device), what: .error, code: error.code.rawValue))
+        $0.note(TraceLine(at: now, device: Int32(device), what: .error, code: error.code.rawValue))
       }
       return
     }
     sent[key] = nil
     ChaosResult.record(now - command.at, in: &waits)
-    let roster = roster
     change(command.call) { record in
       record.outstanding -= 1
-      record.hear(device, command.what, reply, at: now, roster)
+      record.hear(device, command.what, reply, at: now)
       if let candidate = command.candidate, !reply.isError {
         record.signals.accepted(candidate, at: now)
       }
     }
   }
 
-  /// A device's app received a description or candidate.
   package mutating func received(device: Int, in call: CallID, _ signal: Signal) {
     guard let candidate = NumberedCandidate(body: signal.body) else { return }
-    let roster = roster
-    change(call) { $0.hearCandidate(candidate, by: device, roster) }
+    change(call) { $0.hearCandidate(candidate, by: device) }
   }
 
   /// Whether no command of a call waits for its reply, and each of two devices has what the other sent.
@@ -260,25 +253,22 @@ package struct CallChecker: Sendable {
   // MARK: Judging
 
   /// Judges a call and forgets its history.
-  ///
-  /// - Parameter isAttached: whether a device is connected now. One that is not can't have heard
-  ///   everything yet.
+  /// - Parameter isAttached: whether a device is connected now; one that is not may lack news.
   package mutating func judge(
     _ call: CallID, at now: Timestamp, allowed: [CallOutcome] = [], isAttached: (Int) -> Bool
   ) -> Verdict? {
     guard var record = records.removeValue(forKey: call) else { return nil }
-    let (seed, roster) = (seed, roster)
-    record.examine(at: now, roster, timeline, isAttached: isAttached)
+    let seed = seed
+    record.examine(at: now, timeline, isAttached: isAttached)
     for violation in record.violations {
-      broken(violation.rule, of: call, record.story(violation.reason, seed: seed, roster))
+      broken(violation.rule, of: call, record.story(violation.reason, seed: seed))
     }
     remember(call, caller: record.facts.caller)
     let outcome = record.outcome
-    var verdict = Verdict(
-      outcome: outcome, violations: record.violations, refusal: record.refusal)
+    var verdict = Verdict(outcome: outcome, violations: record.violations, refusal: record.refusal)
     if !allowed.contains(outcome) {
       verdict.explainedBy = record.explanation(of: outcome, timeline)?.kind
-      verdict.story = verdict.explainedBy == nil ? record.story(seed: seed, roster, timeline) : nil
+      verdict.story = verdict.explainedBy == nil ? record.story(seed: seed, timeline) : nil
     }
     return verdict
   }
@@ -310,13 +300,8 @@ package struct CallChecker: Sendable {
   private mutating func remember(_ call: CallID, caller: Int) {
     remembered[call] = caller
     rememberedOrder.append(call)
-    while rememberedOrder.count - rememberedFirst > Self.rememberedMax {
-      remembered[rememberedOrder[rememberedFirst]] = nil
-      rememberedFirst += 1
-    }
-    if rememberedFirst > Self.rememberedMax {
-      rememberedOrder.removeFirst(rememberedFirst)
-      rememberedFirst = 0
+    if rememberedOrder.count > Self.rememberedMax {
+      remembered[rememberedOrder.removeFirst()] = nil
     }
   }
 

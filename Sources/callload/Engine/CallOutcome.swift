@@ -1,7 +1,6 @@
 package import CallCore
 import CallJudge
 
-/// What became of a call, as its caller was told.
 package enum CallOutcome: Sendable, Hashable {
   /// Answered, and hung up later.
   case answered
@@ -33,15 +32,14 @@ extension CallRecord {
     return .unfinished
   }
 
-  /// The call's history, for a person.
-  func story(_ what: String, seed: UInt64, _ roster: Roster) -> String {
+  func story(_ what: String, seed: UInt64) -> String {
     var lines = [
       "call \(facts.call), seed \(seed), \(facts.part.rawValue): \(what)",
-      "  caller \(roster.party(facts.caller).text)",
+      "  caller \(name(of: facts.caller))",
     ]
     for line in trace {
       let milliseconds = (line.at - facts.placedAt).microseconds / 100
-      let name = roster.party(Int(line.device)).text
+      let name = name(of: Int(line.device))
       lines.append("  \(Double(milliseconds) / 10) ms  \(name)  \(line.text(roster))")
     }
     if trace.count == Self.traceMax { lines.append("  …") }
@@ -51,10 +49,10 @@ extension CallRecord {
 
 extension CallRecord {
   /// The history of a call that ended as nobody planned, with what befell its shard meanwhile.
-  func story(seed: UInt64, _ roster: Roster, _ timeline: FaultTimeline) -> String {
+  func story(seed: UInt64, _ timeline: FaultTimeline) -> String {
     let last = trace.last?.at ?? facts.placedAt
-    let faults = timeline.story(shard: shard(timeline), around: last).map { "\n  \($0)" }
-    return story(outcome.name, seed: seed, roster) + faults.joined()
+    let faults = timeline.story(shard: shard, around: last).map { "\n  \($0)" }
+    return story(outcome.name, seed: seed) + faults.joined()
   }
 }
 
@@ -74,8 +72,7 @@ extension TraceLine {
     case .state, .won, .lost:
       let phase = CallPhase(rawValue: UInt8(clamping: code))?.name ?? "?"
       return "← \(what): \(phase)\(reason)\(by) (version \(version))"
-    case .error:
-      return "← error \(code) \(CallError.Code(rawValue: code)?.name ?? "")"
+    case .error: return "← error \(code) \(CallError.Code(rawValue: code)?.name ?? "")"
     case .gaveUp: return "no reply; gives up"
     case .detached: return "connection gone"
     case .attached: return "attached again"

@@ -9,35 +9,26 @@ extension CallRecord {
   mutating func examineOddities(_ timeline: FaultTimeline) {
     for oddity in oddities {
       let waited = timeline.mayComeLate(to: oddity.device, at: oddity.at)
-      let stale = oddity.isOld && timeline.mayBeStale(shard: shard(timeline), at: oddity.at)
+      let stale = oddity.isOld && timeline.mayBeStale(shard: shard, at: oddity.at)
       let isExplained = stale || oddity.isOvertaken || oddity.rule != .duplicateEnd && waited
       if !isExplained { violate(oddity.rule, oddity.what) }
     }
   }
 
-  /// The callee's shard owns the call.
-  func shard(_ timeline: FaultTimeline) -> Int {
-    timeline.shard(ofDevice: facts.callees.lowerBound)
-  }
-
-  /// Whether a device's word may not have reached its shard in time.
   func isDisturbed(
     _ device: Int, from begin: Timestamp, to end: Timestamp, _ timeline: FaultTimeline
   ) -> Bool {
     guard !timeline.isEmpty, begin <= end else { return false }
-    return timeline.disturbed(shard: shard(timeline), from: begin, to: end) != nil
-      || timeline.disturbed(device: device, from: begin, to: end) != nil
+    return timeline.isDisturbed(shard: shard, or: [device], from: begin, to: end)
   }
 
   // MARK: Accepted, then forgotten
 
   /// Once the caller was told that it is placed, a call reaches an end on which both sides agree.
-  ///
-  /// What one device was told wrongly is another rule's matter.
-  mutating func examineEnd(_ roster: Roster, isAttached: (Int) -> Bool) {
+  mutating func examineEnd(isAttached: (Int) -> Bool) {
     guard accepted else { return }
     if let device = forgottenBy {
-      let name = roster.party(device).text
+      let name = name(of: device)
       return violate(.acceptedThenForgotten, "\(name) was told that there is no such call")
     }
     if !caller.isOver, !isOverForCallees, isAttached(facts.caller) {
@@ -52,7 +43,7 @@ extension CallRecord {
         callee.acts.isDisjoint(with: .refusal)
       else { continue }
       guard told != end else { continue }
-      let name = roster.party(callee.device).text
+      let name = name(of: callee.device)
       return violate(
         .acceptedThenForgotten,
         "the caller was told \(end.name) and \(name) \(told.name)")
@@ -72,7 +63,7 @@ extension CallRecord {
   static let timeoutSlack: Span = .seconds(1)
 
   /// A ring timeout fires on time, or as soon as there is an owner again to fire it.
-  mutating func examineTimeout(_ roster: Roster, _ timeline: FaultTimeline) {
+  mutating func examineTimeout(_ timeline: FaultTimeline) {
     guard let due = ringsOutAt else { return }
     // Who sleeps hears of it when it wakes.
     let told = ([caller] + callees.filter { $0.invitedAt != nil })
@@ -81,14 +72,14 @@ extension CallRecord {
     // Whoever nothing kept from hearing it is the measure; who was away, from when it was back.
     let excused = told.map { device in
       let faults = timeline.excuse(
-        shard: shard(timeline), device: device.device, due: due, slack: Self.timeoutSlack)
+        shard: shard, device: device.device, due: due, slack: Self.timeoutSlack)
       guard device.wasAway, let end = device.end else { return faults }
       let back = device.attachedAt ?? .distantFuture
       return end.at < back ? faults : max(faults, back)
     }
     guard let excuse = excused.min(), excuse.later(by: Self.timeoutSlack) < first else { return }
     let late = (first - due).microseconds / 1000
-    let story = timeline.story(shard: shard(timeline), around: due)
+    let story = timeline.story(shard: shard, around: due)
     violate(
       .timeoutLate,
       (["nobody was told of the ring timeout until \(late) ms after it"] + story)
@@ -104,7 +95,7 @@ extension CallRecord {
   func explanation(of outcome: CallOutcome, _ timeline: FaultTimeline) -> Fault? {
     guard !timeline.isEmpty, let last = trace.last?.at else { return nil }
     let begin = facts.placedAt
-    let shardFault = timeline.disturbed(shard: shard(timeline), from: begin, to: last)
+    let shardFault = timeline.disturbed(shard: shard, from: begin, to: last)
     func deviceFault(_ devices: some Sequence<Int>) -> Fault? {
       devices.lazy.compactMap { timeline.disturbed(device: $0, from: begin, to: last) }.first
     }
@@ -115,7 +106,7 @@ extension CallRecord {
       // That a device was attached all the time is another rule's matter. A new owner knows who is there;
       // only what an edge carried, or NATS, may be missing.
       if let fault = deviceFault(facts.callees) { return fault }
-      return timeline.lostMessages(shard: shard(timeline), from: begin, to: last)
+      return timeline.lostMessages(shard: shard, from: begin, to: last)
     case .ended(.unanswered):
       // What was said in time is decided once the fault is over, unless ringing has ended by then.
       let over = ringsOutAt ?? deadline
@@ -125,7 +116,7 @@ extension CallRecord {
       let until = max(since, canBeLate ? last : over)
       return ([facts.caller] + facts.callees).lazy
         .compactMap { timeline.disturbed(device: $0, from: since, to: until) }.first
-        ?? timeline.disturbed(shard: shard(timeline), from: since, to: until)
+        ?? timeline.disturbed(shard: shard, from: since, to: until)
     case .ended(.declined), .ended(.busy), .ended(.failed):
       return shardFault ?? deviceFault(facts.callees) ?? deviceFault([facts.caller])
     case .ended(.cancelled):
@@ -136,8 +127,7 @@ extension CallRecord {
       // A caller that cannot come back has left.
       return caller.wasAway ? hindrance(timeline, last) : nil
     // The rest is never a fault's doing, and a call without an end least of all.
-    case .refused, .answered, .unfinished, .ended(.answeredElsewhere), .ended(.glare):
-      return nil
+    case .refused, .answered, .unfinished, .ended(.answeredElsewhere), .ended(.glare): return nil
     }
   }
 

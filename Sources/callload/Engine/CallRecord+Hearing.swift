@@ -3,17 +3,16 @@ import CallWire
 
 /// Takes in what a device is told, and notices what no device may ever be told at that point.
 extension CallRecord {
-  mutating func hear(_ device: Int, _ delivery: Delivery, at now: Timestamp, _ roster: Roster) {
-    var line = TraceLine(
-      at: now, device: Int32(device), version: delivery.version, what: .invite)
-    _ = change(device) { $0.isTold = true }
+  mutating func hear(_ device: Int, _ delivery: Delivery, at now: Timestamp) {
+    var line = TraceLine(at: now, device: Int32(device), version: delivery.version, what: .invite)
+    change(device) { $0.isTold = true }
     switch delivery.event {
     case .invite(let invite):
       note(line)
       // The cluster's clock may differ from ours; how long it still rings does not.
       let rest = now + (invite.deadline - delivery.at)
       ringsOutAt = min(ringsOutAt ?? rest, rest)
-      invited(device, delivery.version, at: now, roster)
+      invited(device, delivery.version, at: now)
     case .ringing(let party):
       line.what = .ringing
       line.by = Int32(roster.device(party) ?? -1)
@@ -23,7 +22,7 @@ extension CallRecord {
       let by = roster.device(answered.by) ?? -1
       line.by = Int32(by)
       note(line)
-      self.answered(device, by: by, delivery.version, at: now, roster)
+      self.answered(device, by: by, delivery.version, at: now)
     case .stop(let stop):
       let end = DeviceRecord.End(
         reason: stop.reason, by: stop.by.map { roster.device($0) ?? -1 }, missed: stop.missed,
@@ -32,7 +31,7 @@ extension CallRecord {
       line.by = Int32(end.by ?? -1)
       line.detail = stop.reason.rawValue
       note(line)
-      stopped(device, end, roster)
+      stopped(device, end)
     case .signal(let signal):
       line.what = .signalled
       line.detail = UInt8(clamping: NumberedCandidate(body: signal.body)?.number ?? 0)
@@ -40,10 +39,8 @@ extension CallRecord {
     }
   }
 
-  private mutating func invited(
-    _ device: Int, _ version: UInt64, at now: Timestamp, _ roster: Roster
-  ) {
-    let name = roster.party(device).text
+  private mutating func invited(_ device: Int, _ version: UInt64, at now: Timestamp) {
+    let name = name(of: device)
     guard facts.callees.contains(device), let before = record(of: device) else {
       violate(.toldToRingAfterEnd, "\(name) was told to ring, but is not the callee's")
       return
@@ -70,15 +67,13 @@ extension CallRecord {
       // By its own deadline nobody says that after it.
       odd("the ring timeout", isLate: true)
     }
-    _ = change(device) { if $0.invitedAt == nil { $0.invitedAt = now } }
+    change(device) { if $0.invitedAt == nil { $0.invitedAt = now } }
   }
 
-  private mutating func answered(
-    _ device: Int, by: Int, _ version: UInt64, at now: Timestamp, _ roster: Roster
-  ) {
+  private mutating func answered(_ device: Int, by: Int, _ version: UInt64, at now: Timestamp) {
     guard device == facts.caller else {
       // A winner that came back is told so.
-      if by == device { _ = change(device) { $0.wonAt = $0.wonAt ?? now } }
+      if by == device { change(device) { $0.wonAt = $0.wonAt ?? now } }
       return
     }
     ringOverAt = ringOverAt ?? now
@@ -98,10 +93,10 @@ extension CallRecord {
     }
   }
 
-  private mutating func stopped(_ device: Int, _ end: DeviceRecord.End, _ roster: Roster) {
+  private mutating func stopped(_ device: Int, _ end: DeviceRecord.End) {
     guard let before = record(of: device) else { return }
     if device == facts.caller { ringOverAt = ringOverAt ?? end.at }
-    let name = roster.party(device).text
+    let name = name(of: device)
     if before.wonAt != nil, end.reason == .answeredElsewhere {
       violate(.winnerToldItLost, "\(name) won, and was told \(end.reason.name)")
     } else if let first = before.stop, !first.isRepeated(by: end, acrossSessions: before.wasAway) {
@@ -114,12 +109,11 @@ extension CallRecord {
       violate(
         .duplicateEnd, "\(name) had the reply \(first.reason.name), then \(end.reason.name)")
     }
-    _ = change(device) { if $0.stop == nil { $0.stop = end } }
+    change(device) { if $0.stop == nil { $0.stop = end } }
   }
 
   mutating func hear(
-    _ device: Int, _ command: TraceLine.What, _ reply: ServerReply, at now: Timestamp,
-    _ roster: Roster
+    _ device: Int, _ command: TraceLine.What, _ reply: ServerReply, at now: Timestamp
   ) {
     var line = TraceLine(at: now, device: Int32(device), what: .done)
     switch reply {
@@ -128,15 +122,15 @@ extension CallRecord {
       agree(device, command, at: now)
     case .call(let state):
       line.what = .state
-      describe(&line, state, roster)
+      describe(&line, state)
       note(line)
       agree(device, command, at: now)
-      learn(device, command, state, at: now, roster)
+      learn(device, command, state, at: now)
     case .answer(let won, let state):
       line.what = won ? .won : .lost
-      describe(&line, state, roster)
+      describe(&line, state)
       note(line)
-      if won { self.won(device, at: now, roster) } else { lost(device, state, at: now, roster) }
+      if won { self.won(device, at: now) } else { lost(device, state, at: now) }
     case .error(let error):
       line.what = .error
       line.code = error.code.rawValue
@@ -147,20 +141,19 @@ extension CallRecord {
       // Nothing more will be heard of a call that was not taken, or is not known any more. One that
       // is not known yet may still come.
       if command == .place || error.code == .unknownCall && accepted {
-        _ = change(device) { $0.left = true }
+        change(device) { $0.left = true }
       }
     case .attached, .registered, .calls: break
     }
   }
 
-  private func describe(_ line: inout TraceLine, _ state: CallState, _ roster: Roster) {
+  private func describe(_ line: inout TraceLine, _ state: CallState) {
     line.version = state.version
     line.detail = state.reason?.rawValue ?? 0
     line.code = UInt16(state.phase.rawValue)
     line.by = Int32(state.by.flatMap { roster.device($0) } ?? -1)
   }
 
-  /// The cluster took a command.
   private mutating func agree(_ device: Int, _ command: TraceLine.What, at now: Timestamp) {
     switch command {
     case .place:
@@ -171,32 +164,30 @@ extension CallRecord {
     case .declineEverywhere, .declineHere, .busy, .hangUp, .cancel:
       if device == facts.caller, command == .cancel, answeredBy != nil { return }
       let stillHas = record(of: device)?.wonAt != nil && command != .hangUp
-      if !stillHas { _ = change(device) { $0.left = true } }
+      if !stillHas { change(device) { $0.left = true } }
     default: break
     }
   }
 
-  /// A reply told how the call stands.
   private mutating func learn(
-    _ device: Int, _ command: TraceLine.What, _ state: CallState, at now: Timestamp,
-    _ roster: Roster
+    _ device: Int, _ command: TraceLine.What, _ state: CallState, at now: Timestamp
   ) {
     switch state.phase {
     case .ended:
       if device == facts.caller { ringOverAt = ringOverAt ?? now }
       guard let reason = state.reason else { return }
       let end = DeviceRecord.End(state, reason, at: now, roster)
-      let name = roster.party(device).text
+      let name = name(of: device)
       if let first = record(of: device)?.end, first.reason != reason {
         violate(.duplicateEnd, "\(name) was told \(first.reason.name), then \(reason.name)")
       }
       if record(of: device)?.wonAt != nil, reason == .answeredElsewhere {
         violate(.winnerToldItLost, "\(name) won, and a reply said \(reason.name)")
       }
-      _ = change(device) { if $0.replied == nil { $0.replied = end } }
+      change(device) { if $0.replied == nil { $0.replied = end } }
     case .answered:
       // It goes on, so this device has left nothing.
-      _ = change(device) { $0.left = false }
+      change(device) { $0.left = false }
       if device == facts.caller { ringOverAt = ringOverAt ?? now }
     case .unknown: if accepted { forgottenBy = forgottenBy ?? device }
     case .placed, .ringing:
@@ -207,30 +198,27 @@ extension CallRecord {
     }
   }
 
-  private mutating func won(_ device: Int, at now: Timestamp, _ roster: Roster) {
+  private mutating func won(_ device: Int, at now: Timestamp) {
     guard let before = record(of: device) else { return }
     if before.stop?.reason == .answeredElsewhere || before.replied?.reason == .answeredElsewhere {
       violate(
-        .winnerToldItLost, "\(roster.party(device).text) was told that it lost, then that it won")
+        .winnerToldItLost, "\(name(of: device)) was told that it lost, then that it won")
     }
-    _ = change(device) { $0.wonAt = $0.wonAt ?? now }
+    change(device) { $0.wonAt = $0.wonAt ?? now }
   }
 
-  private mutating func lost(
-    _ device: Int, _ state: CallState, at now: Timestamp, _ roster: Roster
-  ) {
+  private mutating func lost(_ device: Int, _ state: CallState, at now: Timestamp) {
     guard let before = record(of: device) else { return }
     if before.wonAt != nil {
       violate(
-        .winnerToldItLost, "\(roster.party(device).text) was told that it won, then that it lost")
+        .winnerToldItLost, "\(name(of: device)) was told that it won, then that it lost")
     }
     let end = DeviceRecord.End(state, state.reason ?? .answeredElsewhere, at: now, roster)
-    _ = change(device) { if $0.replied == nil { $0.replied = end } }
+    change(device) { if $0.replied == nil { $0.replied = end } }
   }
 }
 
 extension DeviceRecord.End {
-  /// As a reply said it.
   init(_ state: CallState, _ reason: EndReason, at now: Timestamp, _ roster: Roster) {
     self.init(
       reason: reason, by: state.by.map { roster.device($0) ?? -1 }, missed: state.missed,

@@ -3,20 +3,18 @@ import CallJudge
 
 /// Looks at a call as a whole, once nothing more is to come.
 extension CallRecord {
-  mutating func examine(
-    at now: Timestamp, _ roster: Roster, _ timeline: FaultTimeline, isAttached: (Int) -> Bool
-  ) {
+  mutating func examine(at now: Timestamp, _ timeline: FaultTimeline, isAttached: (Int) -> Bool) {
     examineOddities(timeline)
-    examineWinners(roster, timeline, isAttached: isAttached)
-    examineEnd(roster, isAttached: isAttached)
-    examineUnreachable(roster, timeline)
-    examineRung(roster, timeline)
-    examineSignals(roster, timeline)
-    examineTimeout(roster, timeline)
-    examineRinging(at: now, roster, isAttached: isAttached)
-    examineReasons(of: caller, roster, timeline)
-    for callee in callees { examineReasons(of: callee, roster, timeline) }
-    examineErrors(roster)
+    examineWinners(timeline, isAttached: isAttached)
+    examineEnd(isAttached: isAttached)
+    examineUnreachable(timeline)
+    examineRung(timeline)
+    examineSignals(timeline)
+    examineTimeout(timeline)
+    examineRinging(at: now, isAttached: isAttached)
+    examineReasons(of: caller, timeline)
+    for callee in callees { examineReasons(of: callee, timeline) }
+    examineErrors()
     let everybodyIsThere = isAttached(facts.caller) && facts.callees.allSatisfy(isAttached)
     if outstanding > 0, everybodyIsThere, !violations.contains(where: { $0.rule == .commandLost }) {
       violate(.commandLost, "\(outstanding) commands have no reply at the end")
@@ -25,12 +23,10 @@ extension CallRecord {
 
   // MARK: Winners
 
-  private mutating func examineWinners(
-    _ roster: Roster, _ timeline: FaultTimeline, isAttached: (Int) -> Bool
-  ) {
+  private mutating func examineWinners(_ timeline: FaultTimeline, isAttached: (Int) -> Bool) {
     let winners = winners
     if winners.count > 1 {
-      let names = winners.map { roster.party($0.device).text }.joined(separator: " and ")
+      let names = winners.map { name(of: $0.device) }.joined(separator: " and ")
       violate(.twoWinners, "\(names) were told that they won")
     } else if let winner = winners.first, let by = answeredBy, by != winner.device {
       violate(.twoWinners, "the caller was told of another winner than the one that was told so")
@@ -43,17 +39,16 @@ extension CallRecord {
       if answerers.isEmpty || answerers.contains(where: { isAttached($0.device) }) {
         violate(.noWinner, "somebody was told of an answer, but no device that it won")
       }
-    } else if let name = deservedWinner(roster, timeline) {
+    } else if let name = deservedWinner(timeline) {
       violate(.noWinner, "\(name) answered in time and nobody got the call")
     }
   }
 
   /// A device that answered while nothing spoke against it.
-  private func deservedWinner(_ roster: Roster, _ timeline: FaultTimeline) -> String? {
+  private func deservedWinner(_ timeline: FaultTimeline) -> String? {
     // A refusal was told to the app; it is no answer that was lost.
     guard refusal == nil, !caller.acts.contains(.cancel), !caller.acts.contains(.hangUp),
-      !caller.wasAway,
-      !callees.contains(where: { $0.acts.contains(.declineEverywhere) })
+      !caller.wasAway, !callees.contains(where: { $0.acts.contains(.declineEverywhere) })
     else { return nil }
     let deserving = callees.first { callee in
       guard let at = callee.time(of: .answer), callee.invitedAt != nil, !callee.wasAway else {
@@ -65,17 +60,15 @@ extension CallRecord {
       guard !isDisturbed(callee.device, from: held, to: over, timeline) else { return false }
       return at + CallChecker.early < deadline && callee.acts.isDisjoint(with: .refusal)
     }
-    return deserving.map { roster.party($0.device).text }
+    return deserving.map { name(of: $0.device) }
   }
 
   // MARK: Ringing
 
-  private mutating func examineRinging(
-    at now: Timestamp, _ roster: Roster, isAttached: (Int) -> Bool
-  ) {
+  private mutating func examineRinging(at now: Timestamp, isAttached: (Int) -> Bool) {
     for callee in callees
     where callee.invitedAt != nil && !callee.isOver && isAttached(callee.device) {
-      let name = roster.party(callee.device).text
+      let name = name(of: callee.device)
       if callee.wonAt == nil {
         violate(.ringingAfterEnd, "\(name) was never told to stop")
       } else if caller.isOver {
@@ -89,12 +82,10 @@ extension CallRecord {
 
   // MARK: Reasons
 
-  private mutating func examineReasons(
-    of device: DeviceRecord, _ roster: Roster, _ timeline: FaultTimeline
-  ) {
+  private mutating func examineReasons(of device: DeviceRecord, _ timeline: FaultTimeline) {
     for end in [device.stop, device.replied] {
       guard let end else { continue }
-      let told = "\(roster.party(device.device).text) was told \(end.reason.name)"
+      let told = "\(name(of: device.device)) was told \(end.reason.name)"
       if let what = objection(to: end, for: device) {
         return violate(.wrongReason, "\(told), but \(what)")
       }
@@ -120,7 +111,7 @@ extension CallRecord {
     if stop.missed != (stop.reason.isMissedCall && declined == nil) {
       violate(
         .wrongReason,
-        "\(roster.party(device.device).text) was told \(stop.reason.name) as "
+        "\(name(of: device.device)) was told \(stop.reason.name) as "
           + (stop.missed ? "a missed call" : "no missed call"))
     }
   }
@@ -162,13 +153,12 @@ extension CallRecord {
 
   // MARK: Errors
 
-  private mutating func examineErrors(_ roster: Roster) {
+  private mutating func examineErrors() {
     for error in errors where !isExplained(error.device, error.what, error.code, at: error.at) {
-      let name = roster.party(error.device).text
+      let name = name(of: error.device)
       violate(
         .unexplainedError,
-        "\(name) said \(error.what) and heard \(error.code.rawValue) "
-          + error.code.name)
+        "\(name) said \(error.what) and heard \(error.code.rawValue) " + error.code.name)
     }
   }
 

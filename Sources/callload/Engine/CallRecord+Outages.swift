@@ -10,7 +10,7 @@ extension CallRecord {
   // MARK: Attached devices
 
   /// A call does not end as unreachable while a device of the callee is attached.
-  mutating func examineUnreachable(_ roster: Roster, _ timeline: FaultTimeline) {
+  mutating func examineUnreachable(_ timeline: FaultTimeline) {
     let ends = ([caller] + callees).compactMap(\.end).filter { $0.reason == .unreachable }
     guard let told = ends.map(\.at).min() else { return }
     let attached = callees.first {
@@ -18,26 +18,25 @@ extension CallRecord {
     }
     guard let attached else { return }
     let what =
-      "\(roster.party(attached.device).text) was attached from before the call was placed, and the "
+      "\(name(of: attached.device)) was attached from before the call was placed, and the "
       + "call ended as unreachable"
     let story =
-      timeline.story(shard: shard(timeline), around: told)
+      timeline.story(shard: shard, around: told)
       + timeline.story(device: attached.device, around: told)
     violate(.unreachableThoughAttached, ([what] + story).joined(separator: "; "))
   }
 
   /// Every device that is attached when the call is placed rings, if the call rings for long enough.
-  mutating func examineRung(_ roster: Roster, _ timeline: FaultTimeline) {
+  mutating func examineRung(_ timeline: FaultTimeline) {
     guard let acceptedAt, let over = ringingEndedAt else { return }
     let begin = callees.compactMap(\.invitedAt).min() ?? acceptedAt
     for callee in callees where callee.stayedAttached && callee.invitedAt == nil {
       let excused = timeline.excuse(
-        shard: shard(timeline), device: callee.device, due: begin, slack: Self.arrivalSlack)
+        shard: shard, device: callee.device, due: begin, slack: Self.arrivalSlack)
       guard excused.later(by: Self.arrivalSlack) <= over else { continue }
       violate(
         .attachedNotRung,
-        "\(roster.party(callee.device).text) was attached from before the call was placed, and never rang"
-      )
+        "\(name(of: callee.device)) was attached from before the call was placed, and never rang")
     }
   }
 
@@ -52,13 +51,11 @@ extension CallRecord {
 
   // MARK: Candidates
 
-  mutating func hearCandidate(
-    _ candidate: NumberedCandidate, by receiver: Int, _ roster: Roster
-  ) {
+  mutating func hearCandidate(_ candidate: NumberedCandidate, by receiver: Int) {
     guard record(of: receiver) != nil, record(of: candidate.sender) != nil,
       let flaw = signals.received(candidate, by: receiver)
     else { return }
-    let (from, to) = (roster.party(candidate.sender).text, roster.party(receiver).text)
+    let (from, to) = (name(of: candidate.sender), name(of: receiver))
     let what = "\(to) received candidate \(candidate.number) of \(from)"
     switch flaw {
     case .doubled: violate(.signalsDoubled, "\(what) a second time")
@@ -67,7 +64,7 @@ extension CallRecord {
   }
 
   /// Counts each stream that lacks something once.
-  mutating func examineSignals(_ roster: Roster, _ timeline: FaultTimeline) {
+  mutating func examineSignals(_ timeline: FaultTimeline) {
     var lost: [SignalLedger.Stream: Set<Int>] = [:]
     for stream in signals.receptions.keys {
       lost[stream] = Set(signals.gaps(in: stream))
@@ -76,7 +73,7 @@ extension CallRecord {
       lost[stream, default: []].formUnion(lostAtTheEnd(of: stream, timeline))
     }
     for (stream, numbers) in lost.sorted(by: { $0.key < $1.key }) where !numbers.isEmpty {
-      let (from, to) = (roster.party(stream.sender).text, roster.party(stream.receiver).text)
+      let (from, to) = (name(of: stream.sender), name(of: stream.receiver))
       let list = numbers.sorted().map(String.init).joined(separator: ", ")
       violate(
         .signalsLost, "\(to) never received candidates of \(from) that were accepted: \(list)")
@@ -94,9 +91,7 @@ extension CallRecord {
 
   /// What was accepted in time before the end and did not arrive. Nothing has to arrive at a device that
   /// was away when the call ended.
-  private func lostAtTheEnd(
-    of stream: SignalLedger.Stream, _ timeline: FaultTimeline
-  ) -> [Int] {
+  private func lostAtTheEnd(of stream: SignalLedger.Stream, _ timeline: FaultTimeline) -> [Int] {
     guard let receiver = record(of: stream.receiver), let sender = record(of: stream.sender),
       let begin = receiver.device == facts.caller ? answeredToldAt : receiver.invitedAt,
       receiver.device == facts.caller || receiver.wonAt != nil
@@ -109,7 +104,7 @@ extension CallRecord {
     if receiver.wasAway, over < back.later(by: CallChecker.skew) { return [] }
     return signals.missing(in: stream).filter { _, acceptedAt in
       let excused = timeline.excuse(
-        shard: shard(timeline), device: stream.receiver, due: max(acceptedAt, begin),
+        shard: shard, device: stream.receiver, due: max(acceptedAt, begin),
         slack: Self.arrivalSlack)
       return excused.later(by: Self.arrivalSlack) <= over
     }.map(\.number)

@@ -5,7 +5,6 @@ import CallWire
 
 /// What one device did in a call and was told of it, as the checker keeps it.
 struct DeviceRecord: Sendable {
-  /// An end, as the device was told.
   struct End: Sendable, Equatable {
     var reason: EndReason
     /// nil: nobody was named. -1: somebody who is none of ours.
@@ -35,11 +34,8 @@ struct DeviceRecord: Sendable {
   var awaySince: Timestamp?
   /// When it began its newest session, where that was after the call was placed.
   var attachedAt: Timestamp?
-  /// A push woke it for this call.
   var wasWoken = false
-  /// The cluster told it something of the call.
   var isTold = false
-  /// It was attached before the call was placed.
   var wasThere = false
 
   init(device: Int) { self.device = device }
@@ -75,13 +71,15 @@ struct TraceLine: Sendable {
   var what: What
   /// An end reason's or phase's raw value, or a candidate's number.
   var detail: UInt8 = 0
-  /// An error's code.
   var code: UInt16 = 0
 }
 
 /// One call as the checker keeps it until it is judged.
 struct CallRecord: Sendable {
   let facts: CallChecker.Facts
+  let roster: Roster
+  /// The shard that owns the call: the callee's.
+  let shard: Int
   var caller: DeviceRecord
   var callees: [DeviceRecord]
   var trace: [TraceLine] = []
@@ -89,7 +87,6 @@ struct CallRecord: Sendable {
   var outstanding = 0
   /// The cluster took the place command.
   var accepted = false
-  /// When the caller was told so.
   var acceptedAt: Timestamp?
   var refusal: CallError.Code?
   /// Whom the caller was told to be talking to.
@@ -99,8 +96,7 @@ struct CallRecord: Sendable {
   var ringOverAt: Timestamp?
   /// When it rings out by the cluster's word, by this machine's clock.
   var ringsOutAt: Timestamp?
-  /// Told to ring when it should not be, and ends repeated in another way: a fault may explain
-  /// them.
+  /// Invites and ends that look wrong; a fault may explain them.
   var oddities: [Oddity] = []
   /// Somebody was told that there is no such call, though it had been taken.
   var forgottenBy: Int?
@@ -114,8 +110,10 @@ struct CallRecord: Sendable {
   /// Candidates take no more lines than these, so that the call's end has room.
   static let signalTraceMax = 100
 
-  init(facts: CallChecker.Facts) {
+  init(facts: CallChecker.Facts, roster: Roster, shard: Int) {
     self.facts = facts
+    self.roster = roster
+    self.shard = shard
     self.caller = DeviceRecord(device: facts.caller)
     self.callees = facts.callees.map {
       var device = DeviceRecord(device: $0)
@@ -123,6 +121,8 @@ struct CallRecord: Sendable {
       return device
     }
   }
+
+  func name(of device: Int) -> String { roster.party(device).text }
 
   var deadline: Timestamp { facts.placedAt + facts.ringTimeout }
 
@@ -139,16 +139,13 @@ struct CallRecord: Sendable {
     return callees[device - facts.callees.lowerBound]
   }
 
-  /// False when the device has no part in the call.
-  mutating func change(_ device: Int, _ change: (inout DeviceRecord) -> Void) -> Bool {
+  /// Changes nothing where the device has no part in the call.
+  mutating func change(_ device: Int, _ change: (inout DeviceRecord) -> Void) {
     if device == facts.caller {
       change(&caller)
     } else if facts.callees.contains(device) {
       change(&callees[device - facts.callees.lowerBound])
-    } else {
-      return false
     }
-    return true
   }
 
   mutating func note(_ line: TraceLine) {

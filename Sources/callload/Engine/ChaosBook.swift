@@ -11,15 +11,6 @@ package struct ChaosResult: Sendable {
     package var shards: Int
     /// Nothing where not all of them ever answered.
     package var microseconds: UInt64?
-    package init(
-      kind: ChaosKind, node: String, atSeconds: Double, shards: Int, microseconds: UInt64?
-    ) {
-      self.kind = kind
-      self.node = node
-      self.atSeconds = atSeconds
-      self.shards = shards
-      self.microseconds = microseconds
-    }
   }
 
   /// What became of a call that was placed while a fault was on.
@@ -50,8 +41,6 @@ package struct ChaosResult: Sendable {
   package var reconnects = 0
   /// Calls that a fault made end otherwise than planned: outcome and fault → count.
   package var changed: [String: Int] = [:]
-
-  package init() {}
 
   package var changedCount: Int { changed.values.reduce(0, +) }
   package var longestSilence: UInt64 { max(commandWait.max, reconnect.max) }

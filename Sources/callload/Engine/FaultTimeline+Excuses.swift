@@ -1,33 +1,41 @@
 package import CallCore
 import CallJudge
 
-/// What a fault explains.
 extension FaultTimeline {
-  /// The fault that disturbed a shard at some time between two.
   package func disturbed(shard: Int, from begin: Timestamp, to end: Timestamp) -> Fault? {
-    shards[shard]?.first(from: begin, to: end).flatMap { faults[$0.fault] }
+    faults(among: windows(shard: shard), from: begin, to: end).first
   }
 
   /// The same, of those in which messages get lost, which may lie beside others.
   package func lostMessages(shard: Int, from begin: Timestamp, to end: Timestamp) -> Fault? {
-    (shards[shard]?.windows ?? []).lazy.filter { $0.touches(begin, end) }
-      .compactMap { faults[$0.fault] }
-      .first { $0.losesMessages }
+    faults(among: windows(shard: shard), from: begin, to: end).first { $0.losesMessages }
   }
 
   package func disturbed(device: Int, from begin: Timestamp, to end: Timestamp) -> Fault? {
-    devices[device]?.first(from: begin, to: end).flatMap { faults[$0.fault] }
+    faults(among: windows(device: device), from: begin, to: end).first
+  }
+
+  func isDisturbed(
+    shard: Int, or devices: [Int], from begin: Timestamp, to end: Timestamp
+  ) -> Bool {
+    disturbed(shard: shard, from: begin, to: end) != nil
+      || devices.contains { disturbed(device: $0, from: begin, to: end) != nil }
+  }
+
+  private func faults(
+    among windows: [FaultCalendar.Window], from begin: Timestamp, to end: Timestamp
+  ) -> some Collection<Fault> {
+    windows.lazy.filter { $0.touches(begin, end) }.compactMap { faults[$0.fault]?.fault }
   }
 
   /// What kept a device from coming back between two times, if it lasted for half of them at least: edges in
   /// trouble, one of which it may have been on its way to, and what befell its own shard.
   package func hindrance(shard: Int, from begin: Timestamp, to end: Timestamp) -> Fault? {
-    var spans = (shards[shard]?.windows ?? []).map {
+    var spans = windows(shard: shard).map {
       (fault: $0.fault, from: $0.from, to: $0.until.map { [glow = $0.afterglow] in $0 + glow })
     }
-    for (id, fault) in faults where !fault.edges.isEmpty {
-      guard let began = beganAt[id] else { continue }
-      spans.append((id, began, liftedAt[id].map { $0 + Self.keptWaiting }))
+    for (id, course) in faults where !course.fault.edges.isEmpty {
+      spans.append((id, course.beganAt, course.liftedAt.map { $0 + Self.keptWaiting }))
     }
     let found = spans.filter { $0.from < end && $0.to.map { begin < $0 } ?? true }
       .sorted { ($0.from, $0.fault) < ($1.from, $1.fault) }
@@ -38,36 +46,28 @@ extension FaultTimeline {
       reached = max(reached, last)
     }
     guard (end - begin).microseconds <= 2 * covered else { return nil }
-    return found.first.flatMap { faults[$0.fault] }
+    return found.first.flatMap { faults[$0.fault]?.fault }
   }
 
-  /// A fault that disturbed anything at some time between two.
   package func disturbed(from begin: Timestamp, to end: Timestamp) -> Fault? {
     [shards, devices].lazy.flatMap(\.values)
-      .compactMap { $0.first(from: begin, to: end).flatMap { faults[$0.fault] } }.first
+      .compactMap { $0.first(from: begin, to: end).flatMap { faults[$0.fault]?.fault } }.first
   }
 
-  /// Whether a fault of one of these kinds began between two times.
   package func began(
     _ isMeant: (ChaosKind) -> Bool, from begin: Timestamp, to end: Timestamp
   ) -> Bool {
-    faults.contains { id, fault in
-      isMeant(fault.kind) && beganAt[id].map { begin <= $0 && $0 <= end } ?? false
-    }
+    faults.values.contains { isMeant($0.fault.kind) && begin <= $0.beganAt && $0.beganAt <= end }
   }
 
   /// Whether what was said to a device in time may come late: its edge was frozen, or cut off, whatever
   /// else befell the device meanwhile, or a nats-server was that may have had it in hand.
   package func mayComeLate(to device: Int, at now: Timestamp) -> Bool {
-    let waited = (devices[device]?.windows ?? []).contains { window in
-      guard let kind = faults[window.fault]?.kind, window.touches(now, now) else { return false }
-      return kind.keepsDevicesWaiting
-    }
-    return waited
-      || faults.contains { id, fault in
-        fault.kind.isOfNATS && fault.kind.delaysOldWords
-          && beganAt[id].map { $0 <= now } ?? false
-          && liftedAt[id].map { now <= $0 + Self.keptWaiting } ?? true
+    faults(among: windows(device: device), from: now, to: now)
+      .contains { $0.kind.keepsDevicesWaiting }
+      || faults.values.contains { course in
+        course.fault.kind.isOfNATS && course.fault.kind.delaysOldWords
+          && course.lasts(at: now, andFor: Self.keptWaiting)
       }
   }
 
@@ -78,8 +78,8 @@ extension FaultTimeline {
   /// Whether nobody can reach a device that has its connection: its edge has been stopped or cut off for
   /// longer than the cluster waits, by one fault or by several in a row.
   package func isBeyondReach(_ device: Int, at moment: Timestamp) -> Bool {
-    let windows = (devices[device]?.windows ?? []).filter {
-      faults[$0.fault]?.kind.keepsDevicesWaiting == true
+    let windows = windows(device: device).filter {
+      faults[$0.fault]?.fault.kind.keepsDevicesWaiting == true
     }
     var since = Timestamp(microseconds: 0)
     var until = since
@@ -93,34 +93,30 @@ extension FaultTimeline {
 
   /// Whether edges send their devices away at this time, since no shard has answered for 8 s.
   package func mayTellDevicesToGo(at moment: Timestamp) -> Bool {
-    faults.contains { id, fault in
-      guard fault.kind.isOfNATS, let began = beganAt[id] else { return false }
-      return began + Self.beyondReach <= moment
-        && (liftedAt[id].map { moment <= $0 + .seconds(5) } ?? true)
+    faults.values.contains { course in
+      course.fault.kind.isOfNATS && course.beganAt + Self.beyondReach <= moment
+        && course.lasts(at: moment, andFor: .seconds(5))
     }
   }
 
   /// Whether what a former owner of a shard said in time may come only now: its process was frozen,
   /// or its way to NATS cut, with words on the way.
   package func mayBeStale(shard: Int, at now: Timestamp) -> Bool {
-    (shards[shard]?.windows ?? []).contains { window in
-      guard let fault = faults[window.fault], window.from <= now else { return false }
-      guard fault.kind.delaysOldWords else { return false }
-      return liftedAt[fault.id].map { now <= $0 + .seconds(3) } ?? true
+    windows(shard: shard).contains { window in
+      guard let course = faults[window.fault], window.from <= now else { return false }
+      return course.fault.kind.delaysOldWords && course.lasts(at: now, andFor: .seconds(3))
     }
   }
 
   /// Until when faults excuse that a device was not told of something which was due: from one that
   /// lasts at the due time, or begins within `slack` of it, to its end, and on with the next.
-  package func excuse(
-    shard: Int, device: Int, due: Timestamp, slack: Span
-  ) -> Timestamp {
-    let all = (shards[shard]?.windows ?? []) + (devices[device]?.windows ?? [])
+  package func excuse(shard: Int, device: Int, due: Timestamp, slack: Span) -> Timestamp {
+    let all = windows(shard: shard) + windows(device: device)
     var until = due
     for window in all.sorted(by: { $0.from < $1.from }) where window.from <= until.later(by: slack)
     {
       // After a take-over the new owner tells everybody at once.
-      let isSaidAgain = faults[window.fault]?.losesMessages ?? false
+      let isSaidAgain = faults[window.fault]?.fault.losesMessages ?? false
       let glow = isSaidAgain ? window.afterglow : Span(microseconds: 0)
       until = max(until, window.until.map { $0 + glow } ?? .distantFuture)
     }

@@ -5,8 +5,10 @@ extension FaultTimeline {
   /// When the edges that had a device were in trouble, in the half minute before a moment. Seconds count from a moment.
   func story(device: Int, around moment: Timestamp) -> [String] {
     let before = moment + Span(microseconds: -30_000_000)
-    return (devices[device]?.windows ?? []).compactMap { window in
-      guard let fault = faults[window.fault], window.touches(before, moment) else { return nil }
+    return windows(device: device).compactMap { window in
+      guard let fault = faults[window.fault]?.fault, window.touches(before, moment) else {
+        return nil
+      }
       return "its edge: \(fault.kind.rawValue) \(fault.node), "
         + "\(Self.seconds(window.from, from: moment)) to \(Self.seconds(window.until, from: moment)) s"
     }
@@ -24,12 +26,13 @@ extension FaultTimeline {
     func seconds(_ at: Timestamp?) -> String { Self.seconds(at, from: moment) }
     let before = moment + Span(microseconds: -30_000_000)
     return faults.keys.sorted().compactMap { id in
-      guard let fault = faults[id], let began = beganAt[id], began <= moment + .seconds(10),
-        liftedAt[id].map({ before <= $0 }) ?? true
+      guard let course = faults[id], course.beganAt <= moment + .seconds(10),
+        course.liftedAt.map({ before <= $0 }) ?? true
       else { return nil }
       var line =
-        "\(fault.kind.rawValue) \(fault.node), \(seconds(began)) to \(seconds(liftedAt[id])) s"
-      if let window = shards[shard]?.windows.first(where: { $0.fault == id }) {
+        "\(course.fault.kind.rawValue) \(course.fault.node), \(seconds(course.beganAt)) to "
+        + "\(seconds(course.liftedAt)) s"
+      if let window = windows(shard: shard).first(where: { $0.fault == id }) {
         line += "; shard \(shard) was back at \(seconds(window.until)) s"
       }
       return line

@@ -7,16 +7,25 @@ import CallJudge
 /// edge disturbs the devices that it carried until they are attached elsewhere, or it is well
 /// again; one of NATS disturbs all shards. Times are the loop's.
 package struct FaultTimeline: Sendable {
+  struct Course: Sendable {
+    let fault: Fault
+    let beganAt: Timestamp
+    var liftedAt: Timestamp?
+    /// Of a nats-server that is away: the shards that answer all the same.
+    var answeredEarly: Set<Int> = []
+
+    /// Whether it lasts at a time, or ended at most `span` before it.
+    func lasts(at moment: Timestamp, andFor span: Span) -> Bool {
+      beganAt <= moment && liftedAt.map { moment <= $0 + span } ?? true
+    }
+  }
+
   let shardCount: Int
   private let app: String
   private let roster: Roster
   var shards: [Int: FaultCalendar] = [:]
   var devices: [Int: FaultCalendar] = [:]
-  private(set) var faults: [Int: Fault] = [:]
-  private(set) var beganAt: [Int: Timestamp] = [:]
-  private(set) var liftedAt: [Int: Timestamp] = [:]
-  /// By fault of a nats-server that is away: the shards that answer all the same.
-  private var answeredEarly: [Int: Set<Int>] = [:]
+  private(set) var faults: [Int: Course] = [:]
   /// Shards of users, by user.
   private var shardOfUser: [Int32]
 
@@ -35,19 +44,20 @@ package struct FaultTimeline: Sendable {
   func shard(ofUser user: Int) -> Int { user < shardOfUser.count ? Int(shardOfUser[user]) : -1 }
   func shard(ofDevice device: Int) -> Int { shard(ofUser: roster.user(of: device)) }
 
+  func windows(shard: Int) -> [FaultCalendar.Window] { shards[shard]?.windows ?? [] }
+  func windows(device: Int) -> [FaultCalendar.Window] { devices[device]?.windows ?? [] }
+
   // MARK: What happens
 
   /// - Parameter carried: the devices that were connected to the edge concerned.
   package mutating func begin(_ fault: Fault, carried: [Int], at now: Timestamp) {
-    faults[fault.id] = fault
-    beganAt[fault.id] = now
+    faults[fault.id] = Course(fault: fault, beganAt: now)
     let window = Self.window(fault, from: now)
     for shard in fault.shards { shards[shard, default: FaultCalendar()].add(window) }
     for device in carried { devices[device, default: FaultCalendar()].add(window) }
     forget(before: now)
   }
 
-  /// These shards are concerned, too, or again.
   package mutating func widen(_ fault: Fault, by more: [Int], since: Timestamp) {
     let window = Self.window(fault, from: since)
     for shard in more {
@@ -69,8 +79,8 @@ package struct FaultTimeline: Sendable {
   /// While a nats-server is away that shows no more than that one stream has a leader: what a take-over, a
   /// hand-over or the next append needs may have lost its own, and those that come back move leaders again.
   package mutating func answered(shard: Int, fault: Int, at now: Timestamp) {
-    if faults[fault]?.kind.isOfNATS == true, liftedAt[fault] == nil {
-      answeredEarly[fault, default: []].insert(shard)
+    if let course = faults[fault], course.fault.kind.isOfNATS, course.liftedAt == nil {
+      faults[fault]?.answeredEarly.insert(shard)
     } else {
       shards[shard]?.end(fault, at: now)
     }
@@ -80,15 +90,14 @@ package struct FaultTimeline: Sendable {
   /// - Parameter edge: where. One that has just thawed, or has its way to NATS again, had kept the device
   ///   waiting, and with it what was said to it.
   package mutating func attached(device: Int, through edge: Int? = nil, at now: Timestamp) {
-    for window in devices[device]?.windows ?? [] where window.until == nil {
+    for window in windows(device: device) where window.until == nil {
       devices[device]?.end(window.fault, at: now)
     }
-    for fault in faults.values where edge.map(fault.edges.contains) == true {
-      guard fault.kind.keepsDevicesWaiting, let began = beganAt[fault.id],
-        liftedAt[fault.id].map({ now <= $0 + Self.keptWaiting }) ?? true
+    for course in faults.values where edge.map(course.fault.edges.contains) == true {
+      guard course.fault.kind.keepsDevicesWaiting, course.lasts(at: now, andFor: Self.keptWaiting)
       else { continue }
       devices[device, default: FaultCalendar()]
-        .add(Self.window(fault, from: began, until: now))
+        .add(Self.window(course.fault, from: course.beganAt, until: now))
     }
   }
 
@@ -101,11 +110,10 @@ package struct FaultTimeline: Sendable {
   package mutating func lifted(
     fault: Int, at now: Timestamp, isWell: (_ device: Int) -> Bool = { _ in false }
   ) {
-    liftedAt[fault] = now
-    for shard in answeredEarly.removeValue(forKey: fault) ?? [] {
-      shards[shard]?.end(fault, at: now)
-    }
-    guard let kind = faults[fault]?.kind else { return }
+    guard let course = faults[fault] else { return }
+    faults[fault]?.liftedAt = now
+    for shard in course.answeredEarly { shards[shard]?.end(fault, at: now) }
+    let kind = course.fault.kind
     for device in devices.keys where kind.keepsDevicesWaiting || isWell(device) {
       devices[device]?.end(fault, at: now)
     }

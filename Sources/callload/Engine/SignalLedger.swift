@@ -47,10 +47,7 @@ struct SignalLedger: Sendable {
     acceptedAt[candidate.sender, default: [:]][candidate.number] = now
   }
 
-  /// The receiving app has a candidate.
-  mutating func received(
-    _ candidate: NumberedCandidate, by receiver: Int
-  ) -> SignalStream.Flaw? {
+  mutating func received(_ candidate: NumberedCandidate, by receiver: Int) -> SignalStream.Flaw? {
     let stream = Stream(sender: candidate.sender, receiver: receiver)
     return receptions[stream, default: SignalStream()].receive(candidate.number)
   }

@@ -1,5 +1,5 @@
 /// The attacks that callload can play. Raw values are the names on the command line and in the report.
-package enum Attack: String, CaseIterable, Codable, Sendable {
+package enum Attack: String, CaseIterable, Codable, CodingKeyRepresentable, Sendable {
   case pipelinedHTTP = "pipelined-http"
   case pingFlood = "ping-flood"
   case halfFrames = "half-frames"
@@ -40,16 +40,14 @@ package enum Attack: String, CaseIterable, Codable, Sendable {
     return switch self {
     case .pipelinedHTTP:
       facts("GET /metrics and /healthz, answers not read", 4_000, "requests", on: 4)
-    case .pingFlood:
-      facts("WebSocket pings before attach, pongs not read", 600_000, "pings", on: 2)
+    case .pingFlood: facts("WebSocket pings before attach, pongs not read", 600_000, "pings", on: 2)
     case .halfFrames:
       facts("frames of 120 kB, half sent at once, the rest byte by byte", 200, "bytes", on: 200)
     case .slowLoris: facts("HTTP requests that come byte by byte", 300, "bytes", on: 300)
     case .connectionFlood:
       facts("TCP connections that send nothing", 500, "connections", on: 3_000, opens: 500)
     case .handshakeFlood: facts("WebSocket handshakes, closed at once", 200, "handshakes", on: 0)
-    case .badTokens:
-      facts("HTTP requests with forged ES256 signatures", 2_000, "requests", on: 4)
+    case .badTokens: facts("HTTP requests with forged ES256 signatures", 2_000, "requests", on: 4)
     case .sessionFlood:
       facts(
         "1,000 devices of one user; every 4 s all disconnect together", 250, "attaches", on: 1_000,
@@ -70,7 +68,6 @@ package enum Attack: String, CaseIterable, Codable, Sendable {
     }
   }
 
-  /// One line of the help.
   var help: String {
     let facts = self.facts
     let on = facts.connections > 0 ? " on \(Units.count(facts.connections)) connections" : ""

@@ -9,8 +9,7 @@ package enum AttackBytes {
     case ping = 0x9
   }
 
-  /// A client's WebSocket frame. The mask is all zeros: legal, and the payload stays as it is.
-  /// - Parameter declared: the length that the header states; nil: the payload's.
+  /// A client's WebSocket frame, masked with zeros. The header states the length `declared`, if given.
   package static func frame(
     _ opcode: Opcode, _ payload: some Collection<UInt8>, declared: Int? = nil
   ) -> [UInt8] {

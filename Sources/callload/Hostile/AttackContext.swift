@@ -6,8 +6,7 @@ import Glibc
 import NIOCore
 import NIOPosix
 
-/// What one attack works with: a pace, connections from addresses of its own, sessions, and an account
-/// of what it did. Everything happens on one event loop.
+/// What one attack works with: a pace, connections from its own addresses, sessions, and an account.
 final class AttackContext {
   let attack: Attack
   let edges: [EdgeAddress]
@@ -46,7 +45,6 @@ final class AttackContext {
     return account
   }
 
-  /// Begins the attack; it goes on until the process ends.
   func begin() {
     switch attack {
     case .pipelinedHTTP: pipelineHTTP()
@@ -59,8 +57,7 @@ final class AttackContext {
     case .sessionFlood: floodSessions()
     case .placeFlood: floodPlaces { "hostile-places-\($0 % 10)" }
     case .ringFlood: floodRings()
-    case .hugeDescriptions:
-      floodPlaces(descriptionBytes: 60_000) { _ in "hostile-descriptions" }
+    case .hugeDescriptions: floodPlaces(descriptionBytes: 60_000) { _ in "hostile-descriptions" }
     case .candidateFlood: floodCandidates()
     case .garbage: sendGarbage()
     case .appFlood: floodApp()
@@ -90,10 +87,7 @@ final class AttackContext {
     pace(attack.facts.perSecond / Double(lot), act)
   }
 
-  /// Lets the open connections do the attack's own thing, in turn, at the attack's own rate.
-  /// - Parameters:
-  ///   - lot: how much of it one call does.
-  ///   - act: returns whether it was done.
+  /// Lets the open connections act in turn, at the attack's own rate. `act` does `lot` things or none.
   func paceAttack<Member>(
     lot: Int = 1, _ fleet: AttackFleet<Member>,
     _ act: @escaping (_ member: Member, _ number: Int) -> Bool
@@ -130,7 +124,6 @@ final class AttackContext {
 
   // MARK: Connections
 
-  /// Connects a raw socket to the next edge.
   func connect(_ socket: AttackSocket) {
     connects += 1
     let edge = edges[connects % edges.count]
@@ -150,7 +143,6 @@ final class AttackContext {
       .whenFailure { _ in bound.value.failed() }
   }
 
-  /// Begins a client's WebSocket to the next edge.
   func link(_ delegate: any DeviceLinkDelegate) -> any DeviceLink {
     connects += 1
     return network.connect(to: orders.edges[connects % orders.edges.count], delegate: delegate)
@@ -158,7 +150,6 @@ final class AttackContext {
 
   // MARK: Credentials
 
-  /// The app of the attackers.
   var app: String { attack == .appFlood ? orders.otherApp : orders.app }
 
   /// A good token of a user who is hostile. Empty where none can be made: the attack then shows what

@@ -17,15 +17,12 @@ struct AttackOrders: Codable, Sendable {
   var accountPath: String
 }
 
-/// What one attack did, and what the edges answered.
 package struct AttackAccount: Codable, Sendable, Equatable {
   /// Of the attack's unit: requests, frames, calls.
   package var attempts = 0
-  /// TCP connections that were opened.
   package var connections = 0
   /// TCP connections that were not.
   package var connectionsFailed = 0
-  /// Connections that the edges ended.
   package var connectionsClosed = 0
   /// Without those of sessions.
   package var bytesSent = 0
@@ -33,7 +30,7 @@ package struct AttackAccount: Codable, Sendable, Equatable {
   package var answers: [String: Int] = [:]
   package init() {}
 
-  mutating func count(answer: String, _ times: Int = 1) { answers[answer, default: 0] += times }
+  mutating func count(answer: String) { answers[answer, default: 0] += 1 }
 
   enum CodingKeys: String, CodingKey {
     case attempts, connections, answers
@@ -53,18 +50,12 @@ extension AttackOrders {
   }
 
   func write(_ accounts: [Attack: AttackAccount]) throws {
-    let named = Dictionary(uniqueKeysWithValues: accounts.map { ($0.key.rawValue, $0.value) })
-    try JSONEncoder().encode(named).write(to: URL(filePath: accountPath))
+    try JSONEncoder().encode(accounts).write(to: URL(filePath: accountPath))
   }
 
   /// - Returns: nothing where the attackers' process left no account.
   func accounts() -> [Attack: AttackAccount] {
-    guard let data = FileManager.default.contents(atPath: accountPath),
-      let named = try? JSONDecoder().decode([String: AttackAccount].self, from: data)
-    else { return [:] }
-    let pairs = named.compactMap { name, account in
-      Attack(rawValue: name).map { ($0, account) }
-    }
-    return Dictionary(uniqueKeysWithValues: pairs)
+    let data = FileManager.default.contents(atPath: accountPath) ?? Data()
+    return (try? JSONDecoder().decode([Attack: AttackAccount].self, from: data)) ?? [:]
   }
 }

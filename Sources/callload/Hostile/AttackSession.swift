@@ -53,8 +53,6 @@ final class AttackSession: DeviceLinkDelegate {
     (onAttached, onInvite, onStopped, onEnd) = ({ _ in }, { _, _ in }, { _ in }, {})
   }
 
-  // MARK: DeviceLinkDelegate
-
   func linkOpened() {
     attack.account.connections += 1
     guard !leavesWhenOpen else { return leave() }
@@ -99,7 +97,6 @@ final class AttackSession: DeviceLinkDelegate {
 
 extension AttackContext {
   /// Keeps sessions open, each of a user and device by its number.
-  /// - Parameter prepare: called with each session before it begins.
   /// - Returns: those that are attached.
   func keepSessions(
     _ name: @escaping (_ number: Int) -> (user: String, device: String),
@@ -129,7 +126,6 @@ extension AttackContext {
     return fleet
   }
 
-  /// A call with a description of so many bytes.
   func place(to callee: String, descriptionBytes: Int = 0) -> ClientCommand {
     let call = callID()
     let description = String(repeating: "d", count: descriptionBytes)

@@ -60,8 +60,6 @@ final class AttackSocket: ChannelInboundHandler {
     (onOpen, onRead, onEnd) = ({ _ in }, { _, _ in }, {})
   }
 
-  // MARK: Channel
-
   func channelActive(context: ChannelHandlerContext) {
     self.context = context
     attack.account.connections += 1
@@ -130,7 +128,6 @@ extension AttackContext {
     return upgraded
   }
 
-  /// Counts the status lines in what an edge sent.
   func countHTTP(_ bytes: ByteBuffer) {
     for status in AttackBytes.statuses(bytes) { account.count(answer: status) }
   }

@@ -18,8 +18,7 @@ final class AttackerProcess: Sendable {
   private static let patience: Duration = .seconds(20)
 
   init(
-    _ round: HostilePlan.Round, orders: AttackOrders, folder: TemporaryFolder,
-    processes: ProcessSet
+    _ round: HostilePlan.Round, orders: AttackOrders, folder: TemporaryFolder, processes: ProcessSet
   ) {
     self.round = round
     self.orders = orders
@@ -71,7 +70,6 @@ final class AttackerProcess: Sendable {
   }
 }
 
-/// The most memory that a node had.
 package struct NodePeak: Sendable, Equatable {
   package var role: ProcessRole
   package var name: String

@@ -26,7 +26,6 @@ package struct HostilePlan: Sendable, Equatable {
     }
   }
 
-  /// Whether an attack comes from another app.
   var needsOtherApp: Bool { rounds.contains { $0.attacks.contains(.appFlood) } }
 
   private static func rounds(_ word: String) throws -> [Round] {

@@ -34,7 +34,6 @@ package struct HostileRow: Sendable, Equatable {
   package var failureCount: Int { failures.values.reduce(0, +) }
   package var attempts: Int { accounts.values.reduce(0) { $0 + $1.attempts } }
 
-  /// The greatest memory of any one node of a role.
   package func memoryBytes(_ role: ProcessRole) -> UInt64? {
     peaks.filter { $0.role == role }.map(\.bytes).max()
   }
@@ -52,7 +51,6 @@ package struct HostileAim: Sendable, Equatable {
     for role in ProcessRole.allCases { memoryMax[role] = quiet.memoryBytes(role).map { 2 * $0 } }
   }
 
-  /// What of the aim a row misses, as phrases.
   package func problems(_ row: HostileRow) -> [String] {
     var problems: [String] = []
     if row.failureCount > 0 { problems.append("\(Units.count(row.failureCount)) failures") }
@@ -80,11 +78,8 @@ package struct HostileAim: Sendable, Equatable {
     return problems
   }
 
-  /// Seconds from an attack's end until the first second from which on in none more than one ring in ten is
-  /// slower than the aim.
-  /// - Parameters:
-  ///   - from: the attack's end.
-  ///   - until: the load's end.
+  /// Seconds from the attack's end (`from`) until at most one ring in ten is slower than the aim in every
+  /// further second of the load.
   package func recovery(_ rings: [RingSample], from: Double, until: Double) -> Double? {
     var counts: [Int: (all: Int, slow: Int)] = [:]
     for ring in rings where ring.dueSeconds >= from && ring.dueSeconds < until {

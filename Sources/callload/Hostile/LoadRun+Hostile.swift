@@ -43,8 +43,7 @@ extension LoadRun {
     let folder = try folder.inner(round.name)
     let servers = try await servers(folder)
     let attackers = AttackerProcess(
-      round, orders: orders(round, hostile, servers, folder), folder: folder,
-      processes: processes)
+      round, orders: orders(round, hostile, servers, folder), folder: folder, processes: processes)
     var session = makeSession(servers)
     session.beside = { [control] in
       do {
@@ -89,7 +88,6 @@ private struct PlayedRound {
   var round: HostilePlan.Round
   var report: RunReport
   var attackers: AttackerProcess
-  /// From the beginning of the load until the attackers were gone.
   var attackSeconds: Double
   var loadSeconds: Double
 

@@ -4,8 +4,6 @@ import Synchronization
 package final class GrowthWatch: Sendable {
   private let series = Mutex<[String: [UInt64]]>([:])
 
-  package init() {}
-
   package func add(_ values: [String: UInt64]) {
     series.withLock { series in
       for (name, value) in values { series[name, default: []].append(value) }

@@ -14,8 +14,7 @@ package enum ProcessFiles {
   /// Nothing where the process is gone.
   package static func sample(processID: Int32) -> Sample? {
     guard let stat = read("/proc/\(processID)/stat"),
-      let status = read("/proc/\(processID)/status"),
-      let ticks = cpuTicks(stat: stat)
+      let status = read("/proc/\(processID)/status"), let ticks = cpuTicks(stat: stat)
     else { return nil }
     let ticksPerSecond = UInt64(max(sysconf(Int32(_SC_CLK_TCK)), 1))
     return Sample(
@@ -35,10 +34,7 @@ package enum ProcessFiles {
     return user + system
   }
 
-  /// VmRSS of a `/proc/PID/status`.
-  package static func residentBytes(status: String) -> UInt64? {
-    kilobytes("VmRSS:", in: status)
-  }
+  package static func residentBytes(status: String) -> UInt64? { kilobytes("VmRSS:", in: status) }
 
   package static func machine() -> MachineFacts {
     var facts = MachineFacts()

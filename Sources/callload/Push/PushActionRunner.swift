@@ -1,5 +1,6 @@
 import CallClient
 import CallCore
+import CallWire
 import Synchronization
 
 /// Does over HTTP what devices do without a session.
@@ -44,13 +45,10 @@ final class PushActionRunner: Sendable {
   }
 
   private func run(_ action: PushAction) async -> Result<CallState, CallError> {
-    let actions = client.actions(
-      callee: action.callee, call: action.call, capability: action.capability)
+    let request = PushActions.request(
+      action.what, callee: action.callee, call: action.call, capability: action.capability)
     do throws(CallError) {
-      switch action.what {
-      case .decline(let scope): return .success(try await actions.decline(scope))
-      case .busy: return .success(try await actions.busy())
-      }
+      return .success(try await client.perform(request, HTTPBodies.readCallState))
     } catch {
       return .failure(error)
     }

@@ -1,16 +1,14 @@
 import CallClient
 import CallCore
 import CallWire
+import NIOCore
 
-/// What the judge of pushes is told of calls, and when it judges.
 extension PushDesk {
   /// How long after a call is judged its last pushes may come.
   static let quietSpan: Span = .seconds(6)
 
-  /// The call is placed.
   func planned(_ plan: CallPlan) { pushJudge.planned(plan.call, at: plan.placeAt) }
 
-  /// A device was told how a call stands.
   func delivered(_ device: LoadDevice, _ delivery: Delivery, at now: Timestamp) {
     if case .invite = delivery.event, device.sleeps {
       pushJudge.invited(delivery.call, device.index, decidedAt: delivery.at)
@@ -28,15 +26,13 @@ extension PushDesk {
     }
   }
 
-  /// The caller's cancel was taken.
   func cancelled(_ call: CallID, _ device: LoadDevice) {
     guard stage.plans[call]?.caller == device.index else { return }
     pushJudge.over(call, decidedAt: nil, heardAt: rig.loop.now)
   }
 
-  /// Judges the pushes of the calls that are due.
   func judge(at now: Timestamp) {
-    while let call = quiet.next(at: now) { judge(call) }
+    while let next = quiet.first, next.until <= now { judge(quiet.removeFirst().call) }
   }
 
   private func judge(_ call: CallID) {
@@ -44,8 +40,7 @@ extension PushDesk {
     var faults = PushJudge.Faults()
     faults.disturbed = { device, begin, end in
       let shard = timeline.shard(ofDevice: device)
-      return timeline.disturbed(shard: shard, from: begin, to: end) != nil
-        || timeline.disturbed(device: device, from: begin, to: end) != nil
+      return timeline.isDisturbed(shard: shard, or: [device], from: begin, to: end)
     }
     // The queue may hand a job to one that has just died; a server is away for seconds.
     faults.ringUncertain = { begin, end in

@@ -1,9 +1,9 @@
-import CallClient
+package import CallClient
 package import CallCore
 import CallJudge
 import CallWire
+import NIOCore
 
-/// A push as it reached the provider.
 package struct ArrivedPush: Sendable {
   /// The same for every attempt.
   package var id: String
@@ -26,7 +26,7 @@ final class PushDesk {
   var result = PushResult()
   var pushJudge: PushJudge
   /// Calls whose pushes are not judged yet.
-  var quiet = DueQueue()
+  var quiet = CircularBuffer<(call: CallID, until: Timestamp)>()
   /// Devices that had the push for a call.
   private var pushed: [CallID: Set<Int>] = [:]
   /// Devices that wake when the call is over.
@@ -111,7 +111,6 @@ final class PushDesk {
     device.wake(for: call)
   }
 
-  /// A device that a push woke has a session.
   func wokenAttached(_ device: LoadDevice, _ call: CallID) {
     let now = rig.loop.now
     pushJudge.attached(call, device.index, at: now)
@@ -124,7 +123,7 @@ final class PushDesk {
   func callJudged(_ plan: CallPlan) {
     for callee in plan.callees { rig.devices[callee].fallAsleep() }
     pushed[plan.call] = nil
-    quiet.append(plan.call, at: rig.loop.now + Self.quietSpan)
+    quiet.append((plan.call, rig.loop.now + Self.quietSpan))
     for index in lateWakes.removeValue(forKey: plan.call) ?? [] {
       result.wokenLate += 1
       wake(index, for: plan.call, at: rig.loop.now + .milliseconds(100))
@@ -144,23 +143,18 @@ final class PushDesk {
     let plan = live.plan
     let address = CallAddress(
       callee: rig.roster.userName(rig.roster.user(of: index)), call: plan.call)
-    let action: PushAction.What
-    let command: ClientCommand
-    if plan.kind == .busy {
-      (action, command) = (.busy, .call(address, .busy))
-    } else {
-      let scope: DeclineScope = plan.kind == .declinedHere ? .here : .everywhere
-      (action, command) = (.decline(scope), .call(address, .decline(scope)))
-    }
+    let scope: DeclineScope = plan.kind == .declinedHere ? .here : .everywhere
+    let isBusy = plan.kind == .busy
     // Beyond the numbers of any session's requests.
     httpRequests += 1
     let request = 1 << 34 + httpRequests
     result.actedByPush += 1
-    stage.checker.said(
-      device: index, ClientFrame(id: request, command: command), at: rig.loop.now)
+    let command = ClientCommand.call(address, isBusy ? .busy : .decline(scope))
+    stage.checker.said(device: index, ClientFrame(id: request, command: command), at: rig.loop.now)
     actByPush(
       PushAction(
-        callee: address.callee, call: plan.call, capability: capability, what: action)
+        callee: address.callee, call: plan.call, capability: capability,
+        what: isBusy ? .busy : .decline(scope))
     ) { [weak self] in self?.acted(index, plan.call, request, $0) }
   }
 
@@ -193,14 +187,9 @@ extension PushPurpose {
   }
 }
 
-/// What a device does without a session, and with what.
 package struct PushAction: Sendable {
-  package enum What: Sendable, Equatable {
-    case decline(DeclineScope)
-    case busy
-  }
   package var callee: String
   package var call: CallID
   package var capability: String
-  package var what: What
+  package var what: PushActions.Action
 }

@@ -5,58 +5,43 @@ package import CallTestKit
 import CallWire
 import Synchronization
 
-/// The provider's side of a local cluster: a strict APNs in this process, to which the push gateways
-/// send, and the files that tell them so.
+/// The provider's side of a local cluster: a strict APNs, and the files that name it to the gateways.
 package struct PushGround: Sendable {
   package static let providersFile = "push-providers.json"
   private static let keyFile = "push-key.p8"
   private static let authorityFile = "push-authority.pem"
 
   package let simulator: APNsSimulator
-  private let receiver: Receiver
-  private let before: Answers
+  private let state: State
 
-  /// Hands pushes to the engine, once there is one.
-  private final class Receiver: Sendable {
-    private let engine = Mutex<LoadEngine?>(nil)
-    package func attach(_ engine: LoadEngine) { self.engine.withLock { $0 = engine } }
-    func take(_ push: APNsPush) {
-      let arrived = ArrivedPush(
-        id: push.id, token: push.token, payload: push.payload, at: push.at)
-      engine.withLock { $0 }?.arrived(arrived)
-    }
+  private final class State: Sendable {
+    /// Gets the pushes, once there is one.
+    let engine = Mutex<LoadEngine?>(nil)
+    /// What was reported of stages that are over.
+    let reported = Mutex((responses: [String: Int](), violations: 0))
   }
 
-  /// What was reported of stages that are over.
-  private final class Answers: Sendable {
-    struct Counts {
-      var responses: [String: Int] = [:]
-      var violations = 0
-    }
-    let counts = Mutex(Counts())
-  }
-
-  /// Starts the provider, tells it of every token, and writes the files.
   package static func start(
     _ sleepers: SleepPlan, _ roster: Roster, in folder: TemporaryFolder
   ) async throws -> PushGround {
-    let receiver = Receiver()
+    let state = State()
     // A clean-up may overtake its ring, and a fault may leave it without one: the judge knows of both.
     let devices = APNsDevices(APNsPushChecker(endsNeedCalls: false))
     var options = APNsSimulatorOptions(bundles: [SleepPlan.bundle])
     options.devices = devices
-    options.onPush = { receiver.take($0) }
-    let simulator = try await APNsSimulator.start(options)
-    for device in sleepers.sleepers {
-      register(device, sleepers, simulator, devices, roster)
+    options.onPush = { push in
+      let arrived = ArrivedPush(id: push.id, token: push.token, payload: push.payload, at: push.at)
+      state.engine.withLock { $0 }?.arrived(arrived)
     }
+    let simulator = try await APNsSimulator.start(options)
+    for device in sleepers.sleepers { register(device, sleepers, simulator, devices, roster) }
     try folder.write(simulator.key.privateKeyPEM, to: keyFile)
     try folder.write(simulator.authorityPEM, to: authorityFile)
     try folder.write(providers(simulator, folder), to: providersFile)
-    return PushGround(simulator: simulator, receiver: receiver, before: Answers())
+    return PushGround(simulator: simulator, state: state)
   }
 
-  package func attach(_ engine: LoadEngine) { receiver.attach(engine) }
+  package func attach(_ engine: LoadEngine) { state.engine.withLock { $0 = engine } }
 
   package func stop() async { await simulator.stop() }
 
@@ -85,7 +70,6 @@ package struct PushGround: Sendable {
       })
   }
 
-  /// The gateways' file.
   private static func providers(_ simulator: APNsSimulator, _ folder: TemporaryFolder) -> String {
     """
     {
@@ -111,10 +95,10 @@ package struct PushGround: Sendable {
   /// Adds to a stage's result what the provider counted in it.
   package func report(into result: inout RunResult) {
     let report = simulator.report
-    let (violations, answers) = before.counts.withLock { before in
+    let (violations, answers) = state.reported.withLock { before in
       let fresh = report.violationsTotal - before.violations
       let answers = report.responses.merging(before.responses) { $0 - $1 }.filter { $0.value > 0 }
-      before = Answers.Counts(responses: report.responses, violations: report.violationsTotal)
+      before = (report.responses, report.violationsTotal)
       return (fresh, answers)
     }
     result.pushes?.answers = answers

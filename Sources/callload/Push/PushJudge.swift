@@ -1,12 +1,9 @@
 package import CallCore
 package import CallJudge
 
-/// Judges pushes: what reached the provider against what was known of the call. Pure.
-///
-/// A call is judged when nothing more is to come of it: what a push was worth can depend on what is
-/// heard later.
+/// Judges pushes once nothing more is to come of a call: what reached the provider against what was
+/// known of the call.
 package struct PushJudge: Sendable {
-  /// A push as the provider had it.
   package struct Arrival: Sendable, Equatable {
     package var device: Int
     package var purpose: PushPurpose
@@ -15,9 +12,7 @@ package struct PushJudge: Sendable {
     package var at: Timestamp
     /// When it was decided, by the cluster's clock.
     package var sentAt: Timestamp?
-    package init(
-      device: Int, purpose: PushPurpose, id: String, at: Timestamp, sentAt: Timestamp?
-    ) {
+    package init(device: Int, purpose: PushPurpose, id: String, at: Timestamp, sentAt: Timestamp?) {
       self.device = device
       self.purpose = purpose
       self.id = id
@@ -46,7 +41,6 @@ package struct PushJudge: Sendable {
   package static let skew: Span = .milliseconds(250)
 
   private var calls: [CallID: Call] = [:]
-  /// What each device's registration takes.
   private let takes: @Sendable (Int) -> PushCapabilities?
 
   package init(takes: @escaping @Sendable (Int) -> PushCapabilities?) { self.takes = takes }
@@ -89,9 +83,7 @@ package struct PushJudge: Sendable {
   }
 
   /// The device declined, or was busy, without a session, and the cluster said that this counts.
-  package mutating func acted(_ call: CallID, _ device: Int) {
-    calls[call]?.acted.insert(device)
-  }
+  package mutating func acted(_ call: CallID, _ device: Int) { calls[call]?.acted.insert(device) }
 
   // MARK: Judging
 
@@ -101,7 +93,6 @@ package struct PushJudge: Sendable {
     package init() {}
   }
 
-  /// What faults explain.
   package struct Faults {
     /// Whether one may have kept the cluster from knowing, between two times, that a device is attached:
     /// a new owner of the shard learns it from the edge.
@@ -113,7 +104,6 @@ package struct PushJudge: Sendable {
     package init() {}
   }
 
-  /// Judges a call and forgets it.
   package mutating func judge(
     _ id: CallID, faults: Faults = Faults(), name: (Int) -> String
   ) -> Finding {

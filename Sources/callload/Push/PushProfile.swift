@@ -26,7 +26,6 @@ package struct PushProfile: Sendable, Equatable {
     self.weight = weight
   }
 
-  /// What the app's reader goes by.
   var majorVersion: Int? { sdkVersion.split(separator: ".").first.flatMap { Int($0) } }
 
   package static let all: [PushProfile] = [

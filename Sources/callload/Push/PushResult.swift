@@ -1,7 +1,6 @@
 package import CallCore
 package import Histogram
 
-/// What pushes did in a stage.
 package struct PushResult: Sendable {
   package var sleeping = 0
   /// That reached the provider, by purpose. Alike ones are counted each.
@@ -15,8 +14,7 @@ package struct PushResult: Sendable {
   package var toProvider = LatencyBook.histogram()
   /// Intended time of place → a device that the push woke is attached.
   package var toAttached = LatencyBook.histogram()
-  /// Clean-ups at the provider, by the capability that the registration has for them; "none": it has
-  /// none.
+  /// Clean-ups at the provider, by the capability that the registration has for them, or "none".
   package var cleanUpsSent: [String: Int] = [:]
   /// Of those, what the device's reader made sense of.
   package var cleanUpsRead: [String: Int] = [:]

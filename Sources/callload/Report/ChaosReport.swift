@@ -1,4 +1,3 @@
-/// The part of the report on faults.
 struct ChaosReport {
   let chaos: ChaosResult
 
@@ -15,8 +14,6 @@ struct ChaosReport {
     Percentiles(
       chaos.takeOvers.filter { $0.kind == kind && $0.shards > 0 }.compactMap(\.microseconds))
   }
-
-  // MARK: Text
 
   func lines(_ style: TextStyle, asked: String) -> [String] {
     var lines = ["", style.bold("Chaos") + "  \(asked)"]
@@ -81,8 +78,6 @@ struct ChaosReport {
     }
     return table.rows.count == 1 ? [] : table.lines()
   }
-
-  // MARK: JSON
 
   var json: JSONObject {
     var json: JSONObject = [

@@ -1,4 +1,3 @@
-/// The part of the report on attacks.
 struct HostileReport {
   let rows: [HostileRow]
   let aim: HostileAim

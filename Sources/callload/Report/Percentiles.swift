@@ -10,7 +10,6 @@ package struct Percentiles: Sendable, Equatable {
   package var max: UInt64
   package var mean: Double
 
-  /// Nil where nothing was recorded.
   package init?(_ histogram: Histogram<UInt32>?) {
     guard let histogram, histogram.totalCount > 0 else { return nil }
     count = histogram.totalCount
@@ -46,7 +45,6 @@ package struct Percentiles: Sendable, Equatable {
 }
 
 extension TextTable {
-  /// The header of a table of ``add(_:_:)``.
   init(distributions title: String) {
     self.init([title, "count", "p50", "p90", "p99", "p99.9", "max"])
   }

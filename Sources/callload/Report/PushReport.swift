@@ -1,6 +1,5 @@
 import CallCore
 
-/// The part of the report on pushes.
 struct PushReport {
   let pushes: PushResult
   let callsPlaced: Int

@@ -1,7 +1,6 @@
 import Histogram
 
 extension RunReport {
-  /// The report as it is printed, line by line.
   package func text(_ style: TextStyle) -> [String] {
     var lines = heading(style)
     lines += ["", style.bold("Expected and actual")] + expectation()
@@ -48,8 +47,7 @@ extension RunReport {
         + (settings.tls ? ", devices over TLS" : "") + ", on this machine"
       : settings.edgeURLs.joined(separator: " ")
     let box =
-      "\(counted(machine.cpus, "CPU"))"
-      + (machine.cpuModel.isEmpty ? "" : " (\(machine.cpuModel))")
+      "\(counted(machine.cpus, "CPU"))" + (machine.cpuModel.isEmpty ? "" : " (\(machine.cpuModel))")
       + ", \(Units.bytes(machine.memoryBytes)) memory, \(machine.kernel)"
     let other = settings.otherCallnode.map { "restarts  every second life of a node runs \($0)" }
     return [style.bold("callload") + "  " + load, "cluster   " + cluster]

@@ -12,7 +12,6 @@ package struct RunSettings: Sendable, Equatable {
   package var coordinators = 0
   package var edges = 0
   package var natsServers = 1
-  /// Whether the local cluster's edges speak TLS.
   package var tls = false
   /// The faults that were asked for; empty: none.
   package var chaos = ""
@@ -26,7 +25,6 @@ package struct RunSettings: Sendable, Equatable {
   package init() {}
 }
 
-/// The machine that callload ran on.
 package struct MachineFacts: Sendable, Equatable {
   package var cpus = 0
   package var cpuModel = ""
@@ -42,7 +40,6 @@ package enum ProcessRole: String, CaseIterable, Sendable {
   case edge, coordinator, push, nats
 }
 
-/// What one server process used.
 package struct ProcessUsage: Sendable, Equatable {
   package var role: ProcessRole
   package var name: String

@@ -18,7 +18,6 @@ package struct TextTable {
 
   package mutating func add(_ cells: String...) { rows.append(cells) }
 
-  /// The lines, without spaces at their ends.
   package func lines() -> [String] {
     var widths: [Int] = []
     for row in rows {
@@ -47,7 +46,6 @@ extension [String: Int] {
   }
 }
 
-/// Whether and how text is coloured.
 package struct TextStyle: Sendable, Equatable {
   package var usesColor: Bool
   package static let plain = TextStyle(usesColor: false)

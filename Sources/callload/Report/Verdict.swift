@@ -1,4 +1,3 @@
-/// What a run says in its last line and by its exit status.
 package struct Verdict: Sendable, Equatable {
   /// Each reason not to be content, as a phrase.
   package var problems: [String]
@@ -18,10 +17,7 @@ package struct Verdict: Sendable, Equatable {
       problems.append(
         "\(Units.count(missing)) of \(Units.count(result.callsExpected)) calls were not completed")
     }
-    for rule in CorrectnessRule.allCases {
-      guard let count = result.correctness[rule], count > 0 else { continue }
-      problems.append("\(rule.title): \(Units.count(count))")
-    }
+    problems += result.brokenRules
     problems += HostileReport(report.hostile)?.problems ?? []
     for growth in report.growth where !growth.isFlat {
       problems.append(
@@ -38,11 +34,8 @@ package struct Verdict: Sendable, Equatable {
   package var isOK: Bool { problems.isEmpty && !wasInterrupted }
 
   /// 0 content, 1 not, 130 ended by Ctrl-C or SIGTERM. (2 is for what never started.)
-  package var exitStatus: Int32 {
-    wasInterrupted ? 130 : problems.isEmpty ? 0 : 1
-  }
+  package var exitStatus: Int32 { wasInterrupted ? 130 : problems.isEmpty ? 0 : 1 }
 
-  /// The last line of the report.
   package func line(_ result: RunResult) -> String {
     if wasInterrupted {
       let more = problems.filter { !$0.contains("calls were not completed") }

@@ -5,10 +5,7 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// Connects devices, lets them call each other, and judges what each was told.
-///
-/// `run` does all of it. A search over rates calls `connect` once, `load` as often as it likes, and
-/// `disconnect`. Everything happens on one event loop of its own.
+/// Connects devices, lets them call each other, and judges what each was told, on its own event loop.
 package final class LoadEngine: Sendable {
   let options: LoadOptions
   let progress: LoadProgress
@@ -31,24 +28,9 @@ package final class LoadEngine: Sendable {
     self.progress = progress
   }
 
-  /// Connects, loads at `options.rate` for `options.durationSeconds`, disconnects.
-  package func run() async throws -> RunResult {
-    do {
-      try await connect()
-      let result = try await load(rate: options.rate, duration: options.durationSeconds)
-      await disconnect()
-      return result
-    } catch {
-      await disconnect()
-      throw error
-    }
-  }
-
   /// Connects and registers all devices. Devices that could not are counted, not thrown.
-  /// - Throws: `LoadError` where an option makes no sense or no device could connect; what minting
-  ///   a token threw.
+  /// - Throws: ``SetupError`` where no device could connect; what minting a token threw.
   package func connect() async throws {
-    try options.validate()
     let running = try await start()
     try await withCheckedThrowingContinuation {
       (continuation: CheckedContinuation<Void, any Error>) in
@@ -60,19 +42,17 @@ package final class LoadEngine: Sendable {
         }
       }
     }
-    let setup = try await running.loop.submit { Setup(running.rig.value) }.get()
-    if setup.connected == 0, !setup.isInterrupted {
-      throw LoadError("no device could connect: \(setup.failures)")
+    let setup = try await running.loop.submit { running.rig.value.setupResult }.get()
+    if setup.devicesConnected == 0, !setup.interrupted {
+      let causes = setup.failures.greatestFirst.map { "\($0.key) (\($0.value))" }
+      throw SetupError("no device could connect: \(causes.joined(separator: ", "))")
     }
   }
 
   /// One stage of load on the connected devices, settled and judged.
   package func load(rate: Double, duration: Double) async throws -> RunResult {
     guard let running = state.withLock({ $0.running }) else {
-      throw LoadError("load needs connected devices: call connect first")
-    }
-    guard rate > 0, rate < 1_000_000, duration > 0, duration < 1_000_000 else {
-      throw LoadError("rate and duration must be above 0")
+      throw SetupError("load needs connected devices: call connect first")
     }
     return await withCheckedContinuation { continuation in
       running.loop.execute {
@@ -127,8 +107,7 @@ package final class LoadEngine: Sendable {
         options: options, progress: progress,
         loop: NIODeviceLoop(eventLoop: eventLoop, wallClock: .wallClock),
         network: NIODeviceNetwork(
-          eventLoop: eventLoop, codec: options.codec, trust: options.trust,
-          sources: Self.sources),
+          eventLoop: eventLoop, codec: options.codec, trust: options.trust, sources: Self.sources),
         nonce: UInt64.random(in: 0 ... .max))
       rig.actByPush = runner.map { Self.acting($0, on: eventLoop) }
       return NIOLoopBound(rig, eventLoop: eventLoop)
@@ -156,48 +135,9 @@ package final class LoadEngine: Sendable {
 }
 
 extension Timestamp {
-  /// Now, as the machine's clock has it.
   static var wallClock: Timestamp {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
-  }
-}
-
-private struct Setup: Sendable {
-  var connected: Int
-  var isInterrupted: Bool
-  var failures: String
-
-  init(_ rig: LoadRig) {
-    let result = rig.setupResult
-    connected = result.devicesConnected
-    isInterrupted = result.interrupted
-    failures = result.failures.sorted { $0.value > $1.value }
-      .map { "\($0.key) (\($0.value))" }.joined(separator: ", ")
-  }
-}
-
-package struct LoadError: Error, CustomStringConvertible {
-  package var description: String
-  package init(_ description: String) { self.description = description }
-}
-
-extension LoadOptions {
-  /// - Throws: `LoadError` that names the option and what would do.
-  package func validate() throws {
-    guard (1...Roster.devicesPerUserMax).contains(devicesPerUser) else {
-      throw LoadError("devices per user: 1 to \(Roster.devicesPerUserMax), not \(devicesPerUser)")
-    }
-    guard devices > devicesPerUser else {
-      throw LoadError("devices: more than those of one user (\(devicesPerUser)), not \(devices)")
-    }
-    guard !edges.isEmpty else { throw LoadError("at least one edge is needed") }
-    for edge in edges where EdgeAddress(edge) == nil {
-      throw LoadError("edge \(edge): wss://host:port or ws://host:port is expected")
-    }
-    guard scenario.parts.contains(where: { $0.weight > 0 }) else {
-      throw LoadError("scenario \(scenario.name): no part has a weight above 0")
-    }
   }
 }

@@ -1,9 +1,7 @@
 package import CallClient
 package import CallWire
 
-/// What a load run is to do.
 package struct LoadOptions: Sendable {
-  /// Devices to connect.
   package var devices = 10_000
   package var devicesPerUser = 3
   /// Calls a second. Arrivals do not wait for anything: the load is open loop.
@@ -14,7 +12,6 @@ package struct LoadOptions: Sendable {
   package var connectsInFlight = 64
   /// `wss://host:port` or `ws://host:port`, with an optional path (default `/v1/connect`). Devices spread over them.
   package var edges: [String] = []
-  /// Whom devices believe to be an edge at `wss://`.
   package var trust = EdgeTrust.system
   package var scenario: Scenario = .default
   /// Candidates that each side of every call sends; 0: what the scenario says.
@@ -23,19 +20,16 @@ package struct LoadOptions: Sendable {
   /// their sessions.
   package var unregistered = 0.0
   package var codec: DeviceCodec = .protobuf
-  /// Some devices have no session; nil: all have one.
   package var sleep: SleepOptions?
   /// Decides who calls whom, which part is played, and all delays.
   package var seed: UInt64 = 1
   /// How the app's name stands in tokens.
   package var app = "load"
-  /// Makes the bearer token of a device.
   package var mintToken: @Sendable (_ user: String, _ device: String) throws -> String
   /// How long after the last arrival calls may take to end, beyond what their part plans.
   package var settleSeconds: Double = 15
   /// Of the cluster, where faults are injected into it; 0: unknown.
   package var shardCount = 0
-  /// Faults are injected.
   package var isDisturbed = false
   /// Keeps each call's ring latency beside the histogram, for percentiles of a part of the load.
   package var keepsRings = false

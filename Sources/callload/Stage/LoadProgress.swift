@@ -25,7 +25,6 @@ package final class LoadProgress: Sendable {
     package var rate: Double = 0
     /// 99th percentile of ring in microseconds, over the last second; nil without calls.
     package var ringP99: UInt64?
-    package init() {}
   }
 
   private let state = Mutex(Snapshot())

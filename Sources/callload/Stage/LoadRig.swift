@@ -2,10 +2,8 @@ package import CallClient
 package import CallCore
 import CallWire
 
-/// The devices of a load and the stages that they go through, on one loop: no locks, no tasks.
-///
-/// Time and connections come from outside, so that tests run it against a cluster in memory, in
-/// virtual time.
+/// The devices of a load and the stages that they go through, on one loop: no locks, no tasks. Tests run it
+/// against a cluster in memory, in virtual time.
 package final class LoadRig {
   let options: LoadOptions
   package let roster: Roster
@@ -15,7 +13,6 @@ package final class LoadRig {
   let progress: LoadProgress
   /// Distinguishes the call ids of runs with the same seed on the same cluster.
   let nonce: UInt64
-  /// Which devices sleep.
   package let sleep: SleepPlan?
   /// Sends over HTTP what a device without a session has to send. Called on the loop, and completes there.
   package var actByPush: ((PushAction, @escaping (Result<CallState, CallError>) -> Void) -> Void)?
@@ -50,15 +47,12 @@ package final class LoadRig {
       SleepPlan($0, roster: roster, seed: options.seed)
     }
     self.planner = CallPlanner(options: options, roster: roster, nonce: nonce)
-    self.host = DeviceHost(
-      loop: loop, network: network, seed: nonce ^ options.seed, ticks: true)
+    self.host = DeviceHost(loop: loop, network: network, seed: nonce ^ options.seed, ticks: true)
   }
 
   // MARK: The course of a run
 
-  /// Connects, attaches and registers every device, but for those that register late. Those that
-  /// could not are counted.
-  ///
+  /// Connects, attaches and registers every device, but for those that register late.
   /// - Throws: what minting a token threw.
   package func connect(_ completion: @escaping () -> Void) throws {
     for index in devices.count..<roster.devices { devices.append(try makeDevice(index)) }
@@ -82,9 +76,7 @@ package final class LoadRig {
   }
 
   /// Puts load on the connected devices, waits until it has settled, and judges it.
-  package func load(
-    rate: Double, duration: Double, _ completion: @escaping (RunResult) -> Void
-  ) {
+  package func load(rate: Double, duration: Double, _ completion: @escaping (RunResult) -> Void) {
     stageCount += 1
     planner.begin(stage: stageCount)
     let stage = Stage(self, rate: rate, duration: duration) { [unowned self] result in
@@ -96,7 +88,6 @@ package final class LoadRig {
     stage.begin()
   }
 
-  /// Ends what is under way early.
   package func interrupt() {
     isInterrupted = true
     ramp?.finish()
@@ -129,7 +120,6 @@ package final class LoadRig {
     }
   }
 
-  /// What is known after connecting.
   package var setupResult: RunResult {
     var result = RunResult()
     result.devicesExpected = roster.devices
@@ -173,7 +163,6 @@ package final class LoadRig {
 
   // MARK: Faults and pushes, from outside
 
-  /// Connects what asks the shards from outside.
   private func startProbes() throws {
     guard options.isDisturbed, options.shardCount > 0, probes == nil else { return }
     let probes = try ShardProbes(
@@ -184,12 +173,10 @@ package final class LoadRig {
     probes.start()
   }
 
-  /// The devices that have their session at an edge.
   package func devices(at edge: Int) -> [Int] {
     devices.filter { $0.edge == edge && $0.isAttached }.map(\.index)
   }
 
-  /// Tells the judge how far a fault is.
   package func tell(_ step: FaultStep) {
     switch step {
     case .begins(let fault): stage?.faults.begins(fault)

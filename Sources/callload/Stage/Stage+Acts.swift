@@ -2,7 +2,6 @@ import CallClient
 import CallCore
 import CallWire
 
-/// The parts of a scenario: what devices do, and when.
 extension Stage {
   /// Runs something later, if the call is still under way then.
   func after(_ span: Span, _ call: CallID, _ action: @escaping (LiveCall) -> Void) {
@@ -24,8 +23,7 @@ extension Stage {
     case .twoAnswer:
       answer(live, plan.actor, at: act)
       if plan.other != plan.actor { answer(live, plan.other, at: act) }
-    case .declinedEverywhere:
-      at(act, plan.call) { [unowned self] in decline($0, .everywhere) }
+    case .declinedEverywhere: at(act, plan.call) { [unowned self] in decline($0, .everywhere) }
     case .declinedHere:
       at(act, plan.call) { [unowned self] in decline($0, .here) }
       if plan.answersThen, plan.other != plan.actor {
@@ -49,7 +47,6 @@ extension Stage {
     }
   }
 
-  /// A dropped device is attached again.
   func returned(_ live: LiveCall, _ device: LoadDevice) {
     let plan = live.plan
     switch plan.kind {

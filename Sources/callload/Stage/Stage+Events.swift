@@ -2,7 +2,6 @@ import CallClient
 import CallCore
 import CallWire
 
-/// What devices receive, and when.
 extension Stage {
   /// Before the machine sees a frame.
   func received(_ device: LoadDevice, _ frame: ServerFrame) {
@@ -45,7 +44,6 @@ extension Stage {
     if let call = command.address?.call { finishIfSettled(call) }
   }
 
-  /// A device has a session again.
   func attachedAgain(_ device: LoadDevice) {
     checker.attached(device: device.index, in: device.calls, at: loop.now)
     for call in device.calls {
@@ -60,8 +58,7 @@ extension Stage {
     case .answered(let answered): self.answered(live, by: rig.roster.device(answered.by))
     case .won: won(live, device)
     case .stopped(let stop): stopped(live, stop.reason, device)
-    case .signal(let signal):
-      checker.received(device: device.index, in: live.plan.call, signal)
+    case .signal(let signal): checker.received(device: device.index, in: live.plan.call, signal)
     case .ringing: break
     }
   }

@@ -2,11 +2,8 @@ import CallClient
 import CallCore
 import CallWire
 
-/// Pings, to tell what part of a ring is sockets.
 extension Stage {
-  /// The interval of pings, each from another device, on the loop that also sends and reads everything
-  /// else. They measure what part of a ring is sockets: an edge measures a ring from the arrival of the
-  /// place to the writing of the last invite, a device also the way there and back.
+  /// Of pings, each from another device: they measure the part of a ring that sockets and this loop take.
   private static let pingPause: Span = .milliseconds(50)
 
   func schedulePing(at due: Timestamp) {

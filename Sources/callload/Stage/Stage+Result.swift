@@ -1,6 +1,5 @@
 import CallCore
 
-/// What a stage shows while it runs, and its result.
 extension Stage {
   func showProgress() {
     let p99 = book.takeRecentRingP99()

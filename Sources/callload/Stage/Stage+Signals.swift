@@ -2,8 +2,7 @@ import CallClient
 import CallCore
 import CallWire
 
-/// Candidates: a few in some calls, as the scenario has it, or a stream of them both ways in every call
-/// (`LoadOptions.signals`), half of it while the call rings and half after the answer.
+/// Candidates: a few in some calls, as the scenario has it, or a stream of them in both directions.
 extension Stage {
   /// Between two candidates of a stream.
   private static let streamGapMs: ClosedRange<Int64> = 20...120
@@ -13,7 +12,6 @@ extension Stage {
   static let hangUpDelaysMax = 120
   private static let hangUpDelay: Span = .milliseconds(250)
 
-  /// The caller has placed the call.
   func signalAfterPlacing(_ live: LiveCall) {
     let plan = live.plan
     if options.signals > 0 {
@@ -33,7 +31,6 @@ extension Stage {
     if options.signals > 0, answers { stream(device, live) }
   }
 
-  /// The call is answered, for this device.
   func signalAfterAnswer(_ live: LiveCall, _ device: Int, delaysMs: [Int64]) {
     guard live.talking.insert(device).inserted else { return }
     if options.signals > 0 {

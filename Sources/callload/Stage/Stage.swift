@@ -3,6 +3,7 @@ import CallCore
 import CallJudge
 import CallWire
 import Glibc
+import NIOCore
 
 /// A stage of load: arrivals at a rate, then settling, then the result. On the rig's loop.
 final class Stage {
@@ -28,12 +29,10 @@ final class Stage {
   var byPart: [String: Int] = [:]
   var checker: CallChecker
   var book = LatencyBook()
-  /// Only where the options ask for them.
   var rings: [RingSample] = []
   private(set) var live: [CallID: LiveCall] = [:]
   /// Calls that are over for everybody, kept a while in case something is retransmitted.
-  private var quiet = DueQueue()
-  /// The calls that are not judged yet.
+  private var quiet = CircularBuffer<(call: CallID, until: Timestamp)>()
   private(set) var plans: [CallID: CallPlan] = [:]
   var arrivalsDone = false
   var interruptedAt: Timestamp?
@@ -50,9 +49,7 @@ final class Stage {
   private static let interruptedSpan: Span = .seconds(2)
   /// How long after a fault the calls that it held up may keep their users busy.
   private static let busyAfterFault: Span = .seconds(10)
-  /// - Parameters:
-  ///   - rate: calls a second.
-  ///   - duration: of the arrivals, in seconds.
+  /// - Parameter rate: calls a second.
   init(
     _ rig: LoadRig, rate: Double, duration: Double, _ completion: @escaping (RunResult) -> Void
   ) {
@@ -68,8 +65,7 @@ final class Stage {
     pingRandom = SplitMix64(seed: options.seed)
     checker = CallChecker(
       roster: rig.roster, seed: options.seed,
-      timeline: FaultTimeline(
-        roster: rig.roster, app: options.app, shardCount: options.shardCount))
+      timeline: FaultTimeline(roster: rig.roster, app: options.app, shardCount: options.shardCount))
     arrivalsDone = rig.isInterrupted
     interruptedAt = rig.isInterrupted ? startedAt : nil
   }
@@ -145,8 +141,7 @@ final class Stage {
 
   private func place(_ plan: CallPlan) {
     let attached = plan.callees.filter { devices[$0].isAttached }
-    let live = LiveCall(
-      plan: plan, expectedInvites: attached.count { !devices[$0].sleeps })
+    let live = LiveCall(plan: plan, expectedInvites: attached.count { !devices[$0].sleeps })
     self.live[plan.call] = live
     plans[plan.call] = plan
     placed += 1
@@ -189,7 +184,7 @@ final class Stage {
   private func finish(_ call: LiveCall) {
     let plan = call.plan
     recordLast(call)
-    quiet.append(plan.call, at: loop.now + Self.quietSpan)
+    quiet.append((plan.call, loop.now + Self.quietSpan))
     forget(plan)
   }
 
@@ -201,7 +196,7 @@ final class Stage {
 
   func tick(at now: Timestamp, ticks: Int) {
     rig.registrations.tick(self, at: now)
-    while let call = quiet.next(at: now) { judge(call, at: now) }
+    while let next = quiet.first, next.until <= now { judge(quiet.removeFirst().call, at: now) }
     pushes?.judge(at: now)
     if ticks % 10 == 0 {
       for call in live.values where call.plan.overAt + settle < now { finish(call) }
@@ -214,7 +209,7 @@ final class Stage {
     guard let plan = plans[call] else { return }
     // What was lost on its way to a device may still be retransmitted.
     guard !isDisturbed(plan, at: now) else {
-      return quiet.append(call, at: now + Self.quietSpan)
+      return quiet.append((call, now + Self.quietSpan))
     }
     plans[call] = nil
     guard
@@ -229,8 +224,7 @@ final class Stage {
       completed += 1
       faults.judged(call, .asPlanned)
     } else if let fault = verdict.explainedBy {
-      faults.explains(
-        "\(verdict.outcome.name) instead of \(plan.allowed[0].name)", by: fault)
+      faults.explains("\(verdict.outcome.name) instead of \(plan.allowed[0].name)", by: fault)
       faults.judged(call, verdict.outcome.isRefusal ? .refused : .changed)
     } else {
       let planned = plan.allowed.map(\.name).joined(separator: " or ")
@@ -244,10 +238,7 @@ final class Stage {
   private func isDisturbed(_ plan: CallPlan, at now: Timestamp) -> Bool {
     guard !checker.timeline.isEmpty, now < plan.overAt + settle else { return false }
     let shard = checker.timeline.shard(ofDevice: plan.callees.lowerBound)
-    return checker.timeline.disturbed(shard: shard, from: now, to: now) != nil
-      || plan.devices.contains {
-        checker.timeline.disturbed(device: $0, from: now, to: now) != nil
-      }
+    return checker.timeline.isDisturbed(shard: shard, or: plan.devices, from: now, to: now)
   }
 
   private func fail(_ cause: String) {
@@ -264,8 +255,7 @@ final class Stage {
     completion(result())
   }
 
-  /// Calls in mid-flight when the run is ended early are not judged: nobody knows how they would
-  /// have ended.
+  /// Nobody knows how calls in mid-flight would have ended, so they are not judged.
   private func abandonLive() {
     guard !live.isEmpty else { return }
     failures["ended early", default: 0] += live.count

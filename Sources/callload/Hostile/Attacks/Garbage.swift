@@ -8,8 +8,7 @@ extension AttackContext {
     let fleet = keepWebSockets(
       subprotocol: { Self.codec($0).subprotocol },
       opened: { [self] socket, number in
-        let request = AttachRequest(
-          token: token(user: "hostile-garbage-\(number)"), device: "g")
+        let request = AttachRequest(token: token(user: "hostile-garbage-\(number)"), device: "g")
         let codec = Self.codec(number)
         socket.write(frame(codec, codec.encode(ClientFrame(id: 1, command: .attach(request)))))
       })
@@ -31,7 +30,6 @@ extension AttackContext {
     AttackBytes.frame(codec == .json ? .text : .binary, payload)
   }
 
-  /// A good frame.
   private func sample() -> ClientFrame {
     let address = CallAddress(callee: "nobody", call: callID())
     let commands: [ClientCommand] = [

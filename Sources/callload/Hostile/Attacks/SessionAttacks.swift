@@ -1,7 +1,6 @@
 import CallCore
 import CallWire
 
-/// Attacks of devices that have a session.
 extension AttackContext {
   /// One user's token attaches as many devices as it can; then all leave in one moment.
   func floodSessions() {
@@ -15,9 +14,7 @@ extension AttackContext {
 
   /// Calls that end at once still cost a decision and a record each. Descriptions go into the journal, and
   /// its file into memory.
-  func floodPlaces(
-    descriptionBytes: Int = 0, by user: @escaping (_ number: Int) -> String
-  ) {
+  func floodPlaces(descriptionBytes: Int = 0, by user: @escaping (_ number: Int) -> String) {
     let fleet = keepSessions { (user($0), "p\($0)") }
     var callee = 0
     paceAttack(fleet) { [self] session, _ in

@@ -1,13 +1,11 @@
 import CallClient
 import CallWire
 
-/// Attacks of connections that have no session.
 extension AttackContext {
   /// Answers are many times as long as requests: where nobody bounds those that wait, memory grows.
   func pipelineHTTP() {
     let fleet = keepSockets { socket, _ in socket.stopReading() }
-    let pair =
-      AttackBytes.get("/metrics", edges[0]) + AttackBytes.get("/healthz", edges[0])
+    let pair = AttackBytes.get("/metrics", edges[0]) + AttackBytes.get("/healthz", edges[0])
     let lot = 100
     let requests = Array(String(repeating: pair, count: lot / 2).utf8)
     paceAttack(lot: lot, fleet) { socket, _ in socket.write(requests) }
@@ -41,8 +39,7 @@ extension AttackContext {
   func sendSlowly() {
     let host = "Host: \(edges[0].host):\(edges[0].port)\r\n"
     let head = "GET /v1/connect HTTP/1.1\r\n" + host + "Cookie: "
-    let body =
-      "POST /v1/devices HTTP/1.1\r\n" + host + "Content-Length: 60000\r\n\r\n{"
+    let body = "POST /v1/devices HTTP/1.1\r\n" + host + "Content-Length: 60000\r\n\r\n{"
     let fleet = keepSockets { socket, number in
       socket.write((number.isMultiple(of: 2) ? head : body).utf8)
     }
@@ -50,9 +47,7 @@ extension AttackContext {
   }
 
   /// Each connection takes a file descriptor and a little memory.
-  func floodConnections() {
-    _ = keepSockets { [self] _, _ in account.attempts += 1 }
-  }
+  func floodConnections() { _ = keepSockets { [self] _, _ in account.attempts += 1 } }
 
   /// Each signature differs, so that nothing can be remembered of the one before.
   func sendBadTokens() {
