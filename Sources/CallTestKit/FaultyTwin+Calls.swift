@@ -142,15 +142,13 @@ extension FaultyTwin {
     if plays(.reordersSignals, call) {
       // Its index follows the wrong order too, since clients recognise retransmissions by the
       // index.
-      return later(.milliseconds(60)) { [self] in
-        call.signalCount += 1
-        tell(
-          call, party,
-          .signal(Signal(index: call.signalCount, kind: signal.kind, body: signal.body)))
-      }
+      return later(.milliseconds(60)) { [self] in tellAgain(call, party, signal) }
     }
     tell(call, party, .signal(signal))
-    guard plays(.doublesSignals, call) else { return }
+    if plays(.doublesSignals, call) { tellAgain(call, party, signal) }
+  }
+
+  private func tellAgain(_ call: Call, _ party: Party, _ signal: Signal) {
     call.signalCount += 1
     tell(
       call, party,
@@ -193,17 +191,15 @@ extension FaultyTwin {
     if party == call.caller, call.callerIsAway { return call.callerMissed.append(delivery) }
     if let leg = leg(call, party) { call.legs[leg].last = delivery }
     send(delivery, to: party)
-    // Acknowledgements get lost in life: some deliveries are said twice.
-    if call.version % 7 == 0 {
-      later(.milliseconds(500)) { [self] in
-        // Only what still is the newest word to this device is repeated, and nothing to one that
-        // stopped for itself.
-        guard let leg = leg(call, party), call.legs[leg].last == delivery else { return }
-        if case .invite = event {
-          guard case .ringing = call.stage, call.legs[leg].isLive else { return }
-        }
-        send(delivery, to: party)
+    // Acknowledgements get lost in life: some deliveries are sent twice.
+    guard call.version % 7 == 0 else { return }
+    later(.milliseconds(500)) { [self] in
+      // Only the newest delivery to a device is retransmitted, and no invite to one that stopped.
+      guard let leg = leg(call, party), call.legs[leg].last == delivery else { return }
+      if case .invite = event {
+        guard case .ringing = call.stage, call.legs[leg].isLive else { return }
       }
+      send(delivery, to: party)
     }
   }
 
@@ -240,7 +236,11 @@ extension FaultyTwin {
         state.reason = call.legs[leg].left ?? .declined
         state.by = party
       }
-    case .answered(let winner): describeAnswer(call, winner, party, &state)
+    case .answered(let winner):
+      state.by = call.legs[winner].party
+      let isIn = party == call.caller || party == state.by
+      state.phase = isIn ? .answered : .ended
+      if !isIn { state.reason = .answeredElsewhere }
     case .ended(let reason, let by):
       state.phase = .ended
       state.reason = reason
@@ -254,20 +254,11 @@ extension FaultyTwin {
     return state
   }
 
-  private func describeAnswer(
-    _ call: Call, _ winner: Int, _ party: Party, _ state: inout CallState
-  ) {
-    state.by = call.legs[winner].party
-    let isIn = party == call.caller || party == call.legs[winner].party
-    state.phase = isIn ? .answered : .ended
-    if !isIn { state.reason = .answeredElsewhere }
-  }
-
   func leg(_ call: Call, _ party: Party) -> Int? {
     call.legs.firstIndex { $0.party == party }
   }
 
-  private func later(_ span: Span, _ action: @escaping () -> Void) {
+  func later(_ span: Span, _ action: @escaping () -> Void) {
     loop.schedule(at: loop.now + span, action)
   }
 }

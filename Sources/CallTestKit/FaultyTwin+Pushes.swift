@@ -24,9 +24,7 @@ extension FaultyTwin {
   func cleanUpSleepers(_ call: Call, _ reason: EndReason, by: Party?) {
     for leg in call.legs.indices where call.legs[leg].isPushed && !call.legs[leg].wasTold {
       if call.legs[leg].isPushHeld {
-        loop.schedule(at: loop.now + .milliseconds(1500)) { [weak self] in
-          self?.push(call, leg, .ring)
-        }
+        later(.milliseconds(1500)) { [weak self] in self?.push(call, leg, .ring) }
         continue
       }
       // Who ended its own part knows of it.

@@ -8,12 +8,11 @@ import CallWire
 package final class FaultyTwin: DeviceNetwork {
   let loop: VirtualDeviceLoop
   let fault: Fault?
-  let faultEvery: Int
   var sessions: [Party: FaultyTwinLink] = [:]
   var calls: [CallID: Call] = [:]
   var random: SplitMix64
   package internal(set) var faultsPlayed = 0
-  package private(set) var callCount = 0
+  private var callCount = 0
   /// The registered devices, as the twin remembers them.
   package private(set) var registered: Set<Party> = []
   var pushable: [Party: RegistrationRequest] = [:]
@@ -26,14 +25,10 @@ package final class FaultyTwin: DeviceNetwork {
   package var silentShards: Set<Int> = []
   package var shardCount = 1
 
-  /// - Parameter user: of the token that a device attaches with.
-  package init(
-    loop: VirtualDeviceLoop, fault: Fault? = nil, faultEvery: Int = 3, seed: UInt64 = 1
-  ) {
+  package init(loop: VirtualDeviceLoop, fault: Fault? = nil, seed: UInt64 = 1) {
     self.loop = loop
     self.fault = fault
-    self.faultEvery = faultEvery
-    self.random = SplitMix64(seed: seed)
+    random = SplitMix64(seed: seed)
   }
 
   /// Makes a token, which is simply the user's name.
@@ -49,7 +44,7 @@ package final class FaultyTwin: DeviceNetwork {
 
   /// Whether to apply the fault to this call now. If so, it counts as applied.
   func plays(_ fault: Fault, _ call: Call) -> Bool {
-    guard self.fault == fault, call.number % faultEvery == 0, !call.isFaulty else { return false }
+    guard self.fault == fault, call.number % 3 == 0, !call.isFaulty else { return false }
     call.isFaulty = true
     faultsPlayed += 1
     return true
@@ -60,37 +55,34 @@ package final class FaultyTwin: DeviceNetwork {
   func received(_ frame: ClientFrame, _ link: FaultyTwinLink) {
     if case .attach(let attach) = frame.command { return self.attach(attach, frame.id, link) }
     guard let party = link.party else {
-      return link.deliver(.reply(id: frame.id, .error(CallError(.notAttached))))
+      return link.reply(frame.id, .error(CallError(.notAttached)))
+    }
+    func inCall(_ address: CallAddress, _ body: (Call, Party) -> ServerReply?) {
+      self.inCall(address, frame.id, party, link, body)
     }
     switch frame.command {
     case .attach, .ack: break
     case .detach: lost(link)
-    case .ping, .renew: link.deliver(.reply(id: frame.id, .done))
-    case .calls: link.deliver(.reply(id: frame.id, .calls(LiveCalls())))
+    case .ping, .renew, .unregister: link.reply(frame.id, .done)
+    case .calls: link.reply(frame.id, .calls(LiveCalls()))
     case .register(let request):
       register(party)
       if request.voipToken != nil { pushable[party] = request }
-      link.deliver(
-        .reply(
-          id: frame.id,
-          .registered(
-            RegisteredInfo(device: party.device, expiresAt: loop.now + .seconds(86_400)))))
-    case .unregister: link.deliver(.reply(id: frame.id, .done))
+      let expiry = loop.now + .seconds(86_400)
+      link.reply(frame.id, .registered(RegisteredInfo(device: party.device, expiresAt: expiry)))
     case .place(let address, let request): place(address, request, frame.id, party, link)
-    case .call(let address, .alerting): inCall(address, frame.id, link, alerting)
-    case .call(let address, .answer): inCall(address, frame.id, link, answer)
-    case .call(let address, .decline(.everywhere)):
-      inCall(address, frame.id, link, declineEverywhere)
-    case .call(let address, .decline(.here)), .call(let address, .busy):
-      let reason: EndReason = if case .call(_, .busy) = frame.command { .busy } else { .declined }
-      inCall(address, frame.id, link) { self.leave($0, $1, reason) }
-    case .call(let address, .cancel): inCall(address, frame.id, link, cancel)
-    case .call(let address, .connected): inCall(address, frame.id, link) { _, _ in .done }
-    case .call(let address, .hangUp): inCall(address, frame.id, link, hangUp)
+    case .call(let address, .alerting): inCall(address, alerting)
+    case .call(let address, .answer): inCall(address, answer)
+    case .call(let address, .decline(.everywhere)): inCall(address, declineEverywhere)
+    case .call(let address, .decline(.here)): inCall(address) { leave($0, $1, .declined) }
+    case .call(let address, .busy): inCall(address) { leave($0, $1, .busy) }
+    case .call(let address, .cancel): inCall(address, cancel)
+    case .call(let address, .connected): inCall(address) { _, _ in .done }
+    case .call(let address, .hangUp): inCall(address, hangUp)
     case .call(let address, .signal(let kind, let body)):
-      inCall(address, frame.id, link) { self.signal($0, $1, kind, body) }
-    case .call(let address, .resume): inCall(address, frame.id, link, resume)
-    case .call(let address, .query): inCall(address, frame.id, link) { .call(self.state($0, $1)) }
+      inCall(address) { signal($0, $1, kind, body) }
+    case .call(let address, .resume): inCall(address, resume)
+    case .call(let address, .query): inCall(address) { .call(state($0, $1)) }
     }
   }
 
@@ -116,35 +108,31 @@ package final class FaultyTwin: DeviceNetwork {
   }
 
   private func inCall(
-    _ address: CallAddress, _ id: UInt64, _ link: FaultyTwinLink,
+    _ address: CallAddress, _ id: UInt64, _ party: Party, _ link: FaultyTwinLink,
     _ body: (Call, Party) -> ServerReply?
   ) {
-    guard let party = link.party else { return }
     guard !isSilent(address.callee.isEmpty ? party.user : address.callee) else { return }
     guard let call = calls[address.call], !call.isForgotten else {
-      return link.deliver(.reply(id: id, .error(CallError(.unknownCall))))
+      return link.reply(id, .error(CallError(.unknownCall)))
     }
     if plays(.losesCommands, call) {
       call.isFaulty = false
       return
     }
     if plays(.refusesForNoReason, call) {
-      return link.deliver(.reply(id: id, .error(CallError(.invalidField))))
+      return link.reply(id, .error(CallError(.invalidField)))
     }
-    if let reply = body(call, party) { link.deliver(.reply(id: id, reply)) }
+    if let reply = body(call, party) { link.reply(id, reply) }
   }
 
   private func attach(_ attach: AttachRequest, _ id: UInt64, _ link: FaultyTwinLink) {
     let party = Party(user: attach.token, device: DeviceID(attach.device))
     link.party = party
     sessions[party] = link
-    link.deliver(
-      .reply(
-        id: id,
-        .attached(
-          AttachedInfo(
-            session: "twin", user: party.user, device: party.device, pingSeconds: 25,
-            serverTime: loop.now))))
+    let info = AttachedInfo(
+      session: "twin", user: party.user, device: party.device, pingSeconds: 25,
+      serverTime: loop.now)
+    link.reply(id, .attached(info))
     for call in calls.values { tellPresentState(call, party, wokenFor: attach.forCall) }
   }
 
@@ -164,15 +152,13 @@ package final class FaultyTwin: DeviceNetwork {
     _ link: FaultyTwinLink
   ) {
     guard !isSilent(address.callee) else { return }
-    if let call = calls[address.call] {
-      return link.deliver(.reply(id: id, .call(state(call, party))))
-    }
+    if let call = calls[address.call] { return link.reply(id, .call(state(call, party))) }
     callCount += 1
     let call = Call(
       id: address.call, number: callCount, caller: party, callee: address.callee,
       placedAt: loop.now, deadline: loop.now + .seconds(Int64(request.ringTimeoutSeconds)))
     calls[call.id] = call
-    link.deliver(.reply(id: id, .call(state(call, party))))
+    link.reply(id, .call(state(call, party)))
     if plays(.forgetsAccepted, call) {
       call.isForgotten = true
       return

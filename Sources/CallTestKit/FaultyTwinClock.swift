@@ -3,29 +3,20 @@ package import CallCore
 
 /// Virtual time: a run of minutes takes as long as its work.
 package final class VirtualDeviceLoop: DeviceLoop {
-  private struct Timer {
-    var at: Timestamp
-    var number: UInt64
-    var action: () -> Void
+  package private(set) var now = Timestamp(microseconds: 1_700_000_000_000_000)
+  /// The next one last; of the same time the one scheduled first.
+  private var timers: [(at: Timestamp, action: () -> Void)] = []
 
-    func isBefore(_ other: Self) -> Bool { (at, number) < (other.at, other.number) }
-  }
-
-  package private(set) var now: Timestamp
-  /// A heap, by time and then by the order of scheduling.
-  private var timers: [Timer] = []
-  private var lastNumber: UInt64 = 0
-
-  package init(now: Timestamp = Timestamp(microseconds: 1_700_000_000_000_000)) { self.now = now }
+  package init() {}
 
   package func schedule(at time: Timestamp, _ action: @escaping () -> Void) {
-    lastNumber += 1
-    timers.append(Timer(at: max(time, now), number: lastNumber, action: action))
-    var child = timers.count - 1
-    while child > 0, timers[child].isBefore(timers[(child - 1) / 2]) {
-      timers.swapAt(child, (child - 1) / 2)
-      child = (child - 1) / 2
+    let time = max(time, now)
+    var (low, high) = (0, timers.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if timers[middle].at > time { low = middle + 1 } else { high = middle }
     }
+    timers.insert((time, action), at: low)
   }
 
   /// Lets time pass until `done`, or until `limit` has passed or nothing is left to happen.
@@ -33,27 +24,11 @@ package final class VirtualDeviceLoop: DeviceLoop {
   package func run(for limit: Span, until done: () -> Bool) -> Bool {
     let end = now + limit
     while !done() {
-      guard let first = timers.first, first.at <= end else { return false }
-      removeFirst()
-      now = first.at
-      first.action()
+      guard let next = timers.last, next.at <= end else { return false }
+      timers.removeLast()
+      now = next.at
+      next.action()
     }
     return true
-  }
-
-  private func removeFirst() {
-    timers.swapAt(0, timers.count - 1)
-    timers.removeLast()
-    var parent = 0
-    while true {
-      var least = parent
-      for child in [2 * parent + 1, 2 * parent + 2]
-      where child < timers.count && timers[child].isBefore(timers[least]) {
-        least = child
-      }
-      guard least != parent else { return }
-      timers.swapAt(parent, least)
-      parent = least
-    }
   }
 }

@@ -53,6 +53,8 @@ package final class FaultyTwinLink: DeviceLink {
     delegate?.linkClosed(.broken("the twin's edge died"))
   }
 
+  func reply(_ id: UInt64, _ reply: ServerReply) { deliver(.reply(id: id, reply)) }
+
   func deliver(_ frame: ServerFrame) {
     deliversAt = max(deliversAt, twin.loop.now + twin.latency())
     twin.loop.schedule(at: deliversAt) { [self] in
