@@ -13,11 +13,6 @@ public enum FieldRules {
   /// Numbers on the wire fit the integers of a double.
   public static let numberMaximum: UInt64 = 1 << 53 - 1
 
-  /// - Throws: `invalidCallee`.
-  public static func checkUserID(_ text: String) throws(CallError) {
-    guard IdentifierRules.isUser(text) else { throw CallError(.invalidCallee) }
-  }
-
   /// - Throws: `invalidDevice`.
   public static func checkDeviceID(_ text: String) throws(CallError) {
     guard IdentifierRules.isDevice(text) else { throw CallError(.invalidDevice) }

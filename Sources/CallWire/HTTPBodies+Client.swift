@@ -8,14 +8,9 @@ extension HTTPBodies {
     MessageWriter.bytes(Callmesh__V1__Register.self, body, .register)
   }
 
-  /// The body of a decline.
+  /// The body of a decline or busy.
   public static func encode(_ body: Decline) -> [UInt8] {
     MessageWriter.bytes(Callmesh__V1__RefusalBody.self, body, .refusal)
-  }
-
-  /// The body of a busy.
-  public static func encode(_ body: Busy) -> [UInt8] {
-    encode(Decline(device: body.device, capability: body.capability))
   }
 
   /// Reads an edge's answer about a call. nil for what is none.

@@ -39,16 +39,14 @@ public enum HTTPBodies {
   /// - Returns: the push tokens in their one form.
   /// - Throws: `malformedFrame`, `invalidField`, `invalidDevice`, `invalidPushToken`,
   ///   `unknownDialect`, `unknownCapability`.
-  public static func register(
-    _ bytes: [UInt8], limits: CallLimits
-  ) throws(CallError) -> Register {
+  public static func register(_ bytes: [UInt8]) throws(CallError) -> Register {
     var body = try read(Callmesh__V1__Register.self, bytes, .register)
     try check(body.device)
     body.request = try RegistrationRules.normalised(body.request)
     return body
   }
 
-  /// The body of `POST /v1/calls/{callee}/{call}/decline`.
+  /// The body of `POST /v1/calls/{callee}/{call}/decline`. That of `busy` is the same without a scope.
   public struct Decline: Sendable, Equatable {
     /// nil: the device that the token names.
     public var device: DeviceID?
@@ -71,25 +69,6 @@ public enum HTTPBodies {
     let body = try read(Callmesh__V1__RefusalBody.self, bytes, .refusal)
     try check(body.device)
     return body
-  }
-
-  /// The body of `POST /v1/calls/{callee}/{call}/busy`.
-  public struct Busy: Sendable, Equatable {
-    /// nil: the device that the token names.
-    public var device: DeviceID?
-    /// What a push allows, for those who cannot set headers; empty where it is not here.
-    public var capability: String
-    public init(device: DeviceID? = nil, capability: String = "") {
-      self.device = device
-      self.capability = capability
-    }
-  }
-
-  /// No body: the token's device.
-  /// - Throws: `malformedFrame`, `invalidField`, `invalidDevice`.
-  public static func busy(_ bytes: [UInt8]) throws(CallError) -> Busy {
-    let body = try decline(bytes)
-    return Busy(device: body.device, capability: body.capability)
   }
 
   // MARK: Parts
@@ -120,11 +99,6 @@ extension HTTPBodies.Decline: CustomStringConvertible, CustomReflectable {
   public var customMirror: Mirror {
     Mirror(self, children: ["device": device?.text ?? "", "scope": "\(scope)"])
   }
-}
-
-extension HTTPBodies.Busy: CustomStringConvertible, CustomReflectable {
-  public var description: String { "Busy(\(device?.text ?? ""))" }
-  public var customMirror: Mirror { Mirror(self, children: ["device": device?.text ?? ""]) }
 }
 
 extension CallError {

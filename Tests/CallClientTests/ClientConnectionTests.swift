@@ -127,7 +127,7 @@ import Testing
     // One is enough; and whatever comes says that the connection lives.
     device.pass(.seconds(4))
     #expect(device.take().isEmpty)
-    device.now = device.now + .milliseconds(500)
+    device.turn.now = device.now + .milliseconds(500)
     device.hear(.reply(id: pings[0].id, .done))
     #expect(device.take().isEmpty)
     #expect(device.machine.nextDeadline == device.now + .seconds(20))
@@ -143,9 +143,9 @@ import Testing
     var device = Device()
     device.machine = ClientMachine(Device.configuration { $0.heartbeat = .init() })
     device.attach()
-    device.now = device.now + .seconds(2)
+    device.turn.now = device.now + .seconds(2)
     let call = CallID(high: 1, low: 2)
-    device.machine.woken(for: call, now: device.now, into: &device.actions)
+    device.machine.woken(for: call, &device.turn)
     #expect(
       device.take().frames.map(\.command) == [.call(CallAddress(call: call), .query), .ping])
     device.pass(.seconds(5))

@@ -15,7 +15,7 @@ import Testing
     device.hear(Self.goAway)
     device.machine.heard(now: device.now)
     device.pass(.milliseconds(3400))
-    device.machine.opened(.next, now: device.now, into: &device.actions)
+    device.machine.opened(on: .next, &device.turn)
     let said = device.take().compactMap {
       if case .sendNext(let frame) = $0 { frame } else { nil as ClientFrame? }
     }
@@ -24,12 +24,11 @@ import Testing
 
   private func hearNext(_ device: inout Device, _ frame: ServerFrame) {
     device.machine.received(
-      frame, on: .next, now: device.now, random: &device.random, into: &device.actions)
+      frame, on: .next, &device.turn)
   }
 
   private func closeNext(_ device: inout Device) {
-    device.machine.closed(
-      .next, now: device.now, random: &device.random, into: &device.actions)
+    device.machine.closed(on: .next, &device.turn)
   }
 
   @Test func attachesElsewhereBeforeItLeaves() {
@@ -41,7 +40,7 @@ import Testing
     #expect(device.take().isEmpty, "it comes when it was asked to")
     device.pass(.milliseconds(400))
     #expect(device.take() == [.connectNext(edge: 1)])
-    device.machine.opened(.next, now: device.now, into: &device.actions)
+    device.machine.opened(on: .next, &device.turn)
     guard case .sendNext(let attach)? = device.take().first else {
       Issue.record("no attach")
       return
@@ -101,7 +100,7 @@ import Testing
     device.pass(.milliseconds(3400))
     let request = device.say(.call(CallAddress(call: call), .alerting))!
     #expect(device.take().frames.map(\.id) == [request], "the old connection serves")
-    device.machine.opened(.next, now: device.now, into: &device.actions)
+    device.machine.opened(on: .next, &device.turn)
     guard case .sendNext(let attach)? = device.take().first else {
       Issue.record("no attach")
       return
@@ -122,7 +121,7 @@ import Testing
     device.hear(Self.goAway)
     device.machine.heard(now: device.now)
     device.pass(.milliseconds(3400))
-    device.machine.opened(.next, now: device.now, into: &device.actions)
+    device.machine.opened(on: .next, &device.turn)
     let said = device.take().compactMap {
       if case .sendNext(let frame) = $0 { frame } else { nil as ClientFrame? }
     }
@@ -214,7 +213,7 @@ import Testing
     #expect(device.take().events.isEmpty)
     device.pass(.milliseconds(1))
     #expect(device.take() == [.connectNext(edge: 1)])
-    device.machine.opened(.next, now: device.now, into: &device.actions)
+    device.machine.opened(on: .next, &device.turn)
     guard case .sendNext(let attach)? = device.take().first else {
       Issue.record("no attach")
       return
@@ -237,7 +236,7 @@ import Testing
     var waits: [Int64] = []
     for seed in 0..<200 as Range<UInt64> {
       var device = Device()
-      device.random = SplitMix64(seed: seed)
+      device.turn.random = SplitMix64(seed: seed)
       device.attach()
       device.close()
       guard case .waiting(let until) = device.machine.state else { continue }
@@ -254,7 +253,7 @@ import Testing
   @Test func stoppingEndsBothConnections() {
     var device = Device()
     _ = moving(&device)
-    device.machine.stop(into: &device.actions)
+    device.machine.stop(&device.turn)
     let actions = device.take()
     #expect(actions.contains(.close))
     #expect(actions.contains(.closeNext))

@@ -6,9 +6,9 @@ import Testing
 /// A machine with a clock to turn and what it asked for.
 struct Device {
   var machine: ClientMachine
-  var now = Timestamp(microseconds: 1_000_000)
-  var random = SplitMix64(seed: 1)
-  var actions: [ClientMachine.Action] = []
+  var turn = ClientMachine.Turn(
+    now: Timestamp(microseconds: 1_000_000), random: SplitMix64(seed: 1))
+  var now: Timestamp { turn.now }
 
   init(edges: [String] = ["a", "b", "c"]) {
     machine = ClientMachine(.init(edges: edges, token: "t", device: "d1"))
@@ -23,17 +23,17 @@ struct Device {
   }
 
   mutating func take() -> [ClientMachine.Action] {
-    defer { actions = [] }
-    return actions
+    defer { turn.actions = [] }
+    return turn.actions
   }
 
-  mutating func start() { machine.start(now: now, into: &actions) }
-  mutating func open() { machine.opened(now: now, into: &actions) }
-  mutating func readCompleted() { machine.readCompleted(now: now, into: &actions) }
-  mutating func close() { machine.closed(now: now, random: &random, into: &actions) }
+  mutating func start() { machine.start(&turn) }
+  mutating func open() { machine.opened(&turn) }
+  mutating func readCompleted() { machine.readCompleted(&turn) }
+  mutating func close() { machine.closed(&turn) }
 
   mutating func hear(_ frame: ServerFrame) {
-    machine.received(frame, now: now, random: &random, into: &actions)
+    machine.received(frame, &turn)
   }
 
   mutating func hear(_ call: CallID, _ version: UInt64, _ event: Delivery.Event) {
@@ -42,12 +42,12 @@ struct Device {
   }
 
   mutating func pass(_ span: Span) {
-    now = now + span
-    machine.fire(now: now, random: &random, into: &actions)
+    turn.now = now + span
+    machine.fire(&turn)
   }
 
   @discardableResult mutating func say(_ command: ClientCommand) -> UInt64? {
-    machine.submit(command, now: now, into: &actions)
+    machine.submit(command, &turn)
   }
 
   /// Attaches; forgets what that took.
@@ -60,7 +60,7 @@ struct Device {
 
   /// Comes back after its connection broke.
   mutating func comeBack() {
-    machine.reconnectNow(now: now, into: &actions)
+    machine.reconnectNow(&turn)
     open()
     for frame in take().frames { hear(.reply(id: frame.id, .attached(.sample))) }
   }

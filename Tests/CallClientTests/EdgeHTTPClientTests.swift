@@ -89,7 +89,7 @@ import Testing
     #expect(said.map(\.method) == ["POST", "DELETE"])
     #expect(said.map(\.target) == ["/v1/devices", "/v1/devices/my%20phone"])
     #expect(said.allSatisfy { $0.header("authorization") == "Bearer jwt" })
-    let body = try HTTPBodies.register(said[0].body, limits: CallLimits())
+    let body = try HTTPBodies.register(said[0].body)
     #expect(body == HTTPBodies.Register(device: "my phone", request: request))
     await server.stop()
   }

@@ -26,7 +26,7 @@ import Testing
   }
 
   private func renewed(_ device: inout Device, _ token: String?) {
-    device.machine.tokenRenewed(token, now: device.now, into: &device.actions)
+    device.machine.tokenRenewed(token, &device.turn)
   }
 
   @Test func theNoticeIsAnsweredWithANewToken() {

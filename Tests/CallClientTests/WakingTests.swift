@@ -27,7 +27,7 @@ import Testing
   /// Woken while it was stopped, and attached.
   private func woken(_ info: AttachedInfo) -> Device {
     var device = Device()
-    device.machine.woken(for: call, now: device.now, into: &device.actions)
+    device.machine.woken(for: call, &device.turn)
     #expect(device.take() == [.connect(edge: 0)])
     device.open()
     guard let (id, attach) = attachSaid(device.take()) else {
@@ -47,7 +47,7 @@ import Testing
     #expect(device.take().callEvents == [.invited(invite)])
     // The next attach is an ordinary one.
     device.close()
-    device.machine.reconnectNow(now: device.now, into: &device.actions)
+    device.machine.reconnectNow(&device.turn)
     device.open()
     #expect(attachSaid(device.take())?.1.forCall == nil)
   }
@@ -83,7 +83,7 @@ import Testing
   @Test func wokenAgainItAsksOnce() {
     var device = woken(info(.ended, .cancelled))
     _ = device.take()
-    device.machine.woken(for: call, now: device.now, into: &device.actions)
+    device.machine.woken(for: call, &device.turn)
     #expect(device.take().isEmpty, "it knows what became of the call")
   }
 
@@ -91,8 +91,8 @@ import Testing
   @Test("two pushes before it is attached: it asks for both calls") func wokenForTwoCalls() {
     let second = CallID(high: 1, low: 3)
     var device = Device()
-    device.machine.woken(for: call, now: device.now, into: &device.actions)
-    device.machine.woken(for: second, now: device.now, into: &device.actions)
+    device.machine.woken(for: call, &device.turn)
+    device.machine.woken(for: second, &device.turn)
     #expect(device.take() == [.connect(edge: 0)])
     device.open()
     guard let (id, attach) = attachSaid(device.take()) else {
@@ -112,7 +112,7 @@ import Testing
     var device = Device()
     for number in 0..<20 {
       let call = CallID(high: 7, low: UInt64(number))
-      device.machine.woken(for: call, now: device.now, into: &device.actions)
+      device.machine.woken(for: call, &device.turn)
     }
     let over = device.take().compactMap { action -> CallID? in
       if case .event(.call(let call, .stopped)) = action { call } else { nil }
@@ -125,7 +125,7 @@ import Testing
     device.attach()
     device.close()
     _ = device.take()
-    device.machine.woken(for: call, now: device.now, into: &device.actions)
+    device.machine.woken(for: call, &device.turn)
     #expect(device.take() == [.connect(edge: 1)])
     device.open()
     #expect(attachSaid(device.take())?.1.forCall == call)
@@ -133,7 +133,7 @@ import Testing
 
   @Test func anAttachThatFailedIsSaidAgainForTheCall() {
     var device = Device()
-    device.machine.woken(for: call, now: device.now, into: &device.actions)
+    device.machine.woken(for: call, &device.turn)
     device.open()
     let id = attachSaid(device.take())?.0 ?? 0
     device.hear(.reply(id: id, .error(CallError(.tryAgain))))
@@ -152,7 +152,7 @@ import Testing
     device.start()
     device.open()
     let id = attachSaid(device.take())?.0 ?? 0
-    device.machine.woken(for: call, now: device.now, into: &device.actions)
+    device.machine.woken(for: call, &device.turn)
     #expect(device.take().isEmpty)
     device.hear(.reply(id: id, .attached(.sample)))
     let said = device.take().frames
@@ -165,7 +165,7 @@ import Testing
   @Test func wokenWhileAttachedItAsks() {
     var device = Device()
     device.attach()
-    device.machine.woken(for: call, now: device.now, into: &device.actions)
+    device.machine.woken(for: call, &device.turn)
     let said = device.take().frames
     #expect(said.map(\.command) == [.call(CallAddress(call: call), .query)])
     // It rings: the invite is on its way, and is no repetition of anything.
@@ -177,7 +177,7 @@ import Testing
     device.hear(call, 3, .invite(invite))
     #expect(device.take().callEvents == [.invited(invite)])
     // A push that comes later than the invite has nothing to add.
-    device.machine.woken(for: call, now: device.now, into: &device.actions)
+    device.machine.woken(for: call, &device.turn)
     #expect(device.take().frames.isEmpty)
   }
 

@@ -309,12 +309,11 @@ import Testing
     let address = CallAddress(callee: "bob", call: call)
     let command = ClientCommand.place(address, PlaceRequest(call: call))
     var machine = ClientMachine(.init(edges: ["e"], token: "t", device: "a1"))
-    var actions: [ClientMachine.Action] = []
-    var random = SimRandom(seed: 1)
-    machine.start(now: at(0), into: &actions)
-    machine.opened(now: at(0), into: &actions)
-    machine.submit(command, now: at(0), into: &actions)
-    machine.received(delivery(1, stop(.failed)), now: at(0), random: &random, into: &actions)
+    var turn = ClientMachine.Turn(now: at(0), random: SplitMix64(seed: 1))
+    machine.start(&turn)
+    machine.opened(&turn)
+    machine.submit(command, &turn)
+    machine.received(delivery(1, stop(.failed)), &turn)
     var bench = Bench()
     bench.say(alice, 1, command)
     bench.note(.told(alice, .replied(request: 1, command, .error(CallError(code)))))
@@ -359,11 +358,10 @@ import Testing
 
   @Test func whoRingsOnIsFound() {
     var machine = ClientMachine(.init(edges: ["e"], token: "t", device: "b1"))
-    var actions: [ClientMachine.Action] = []
-    var random = SimRandom(seed: 1)
-    machine.start(now: at(0), into: &actions)
-    machine.opened(now: at(0), into: &actions)
-    machine.received(delivery(1, invite), now: at(0), random: &random, into: &actions)
+    var turn = ClientMachine.Turn(now: at(0), random: SplitMix64(seed: 1))
+    machine.start(&turn)
+    machine.opened(&turn)
+    machine.received(delivery(1, invite), &turn)
     var bench = Bench()
     bench.say(alice, 1, .call(CallAddress(callee: "bob", call: call), .cancel))
     bench.journal(call, placed, ended(.cancelled, by: alice))

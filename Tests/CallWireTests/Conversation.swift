@@ -245,7 +245,7 @@ struct Conversation {
   ) throws(CallError) -> (callee: String, Command.Body) {
     let path = target.split(separator: "?")[0].split(separator: "/").map(String.init)
     if path == ["v1", "devices"] {
-      let request = try HTTPBodies.register(body, limits: CallLimits()).request
+      let request = try HTTPBodies.register(body).request
       return (user.user, .register(Self.withFingerprints(request)))
     }
     guard path.count >= 4, path[1] == "calls", let call = CallID(path[3]) else {

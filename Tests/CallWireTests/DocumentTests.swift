@@ -138,7 +138,7 @@ import Testing
   @Test func bodiesOfHTTPRequests() throws {
     for block in Self.blocks where block.info == "json register" {
       _ = try HTTPBodies.register(
-        Array(block.lines.joined(separator: "\n").utf8), limits: CallLimits())
+        Array(block.lines.joined(separator: "\n").utf8))
     }
     for block in Self.blocks where block.info == "json decline" {
       _ = try HTTPBodies.decline(Array(block.lines.joined(separator: "\n").utf8))

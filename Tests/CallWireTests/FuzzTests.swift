@@ -99,9 +99,8 @@ import Testing
         bytes[Int.random(in: 0..<bytes.count, using: &generator)] = UInt8(
           truncatingIfNeeded: generator.next())
       }
-      _ = try? HTTPBodies.register(bytes, limits: CallLimits())
+      _ = try? HTTPBodies.register(bytes)
       _ = try? HTTPBodies.decline(bytes)
-      _ = try? HTTPBodies.busy(bytes)
       _ = HTTPBodies.readCallState(bytes)
       _ = HTTPBodies.readRegistered(bytes)
       _ = HTTPBodies.readError(bytes)

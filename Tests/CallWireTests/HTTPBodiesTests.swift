@@ -32,7 +32,7 @@ import Testing
     let body =
       #"{"device":"phone","deviceName":"Ann's phone","voipToken":{"provider":"apns","#
       + #""environment":"sandbox","topic":"org.example.voip","token":"\#(token)"}}"#
-    let read = try HTTPBodies.register(Array(body.utf8), limits: CallLimits())
+    let read = try HTTPBodies.register(Array(body.utf8))
     #expect(
       read
         == HTTPBodies.Register(
@@ -43,7 +43,7 @@ import Testing
               provider: .apns, environment: "sandbox", topic: "org.example.voip",
               token: token))))
     #expect(
-      try HTTPBodies.register(Array("{}".utf8), limits: CallLimits())
+      try HTTPBodies.register(Array("{}".utf8))
         == HTTPBodies.Register(device: nil, request: RegistrationRequest()))
   }
 
@@ -57,7 +57,7 @@ import Testing
     (#"{"capabilities":"missed"}"#, .invalidField),
   ]) func refusedRegisters(body: String, code: CallError.Code) {
     let error = #expect(throws: CallError.self) {
-      try HTTPBodies.register(Array(body.utf8), limits: CallLimits())
+      try HTTPBodies.register(Array(body.utf8))
     }
     #expect(error?.code == code)
   }
@@ -71,18 +71,8 @@ import Testing
     #expect(
       try HTTPBodies.decline(Array(#"{"capability":"AbC-_"}"#.utf8))
         == HTTPBodies.Decline(capability: "AbC-_"))
-    for bad in ["nonsense", #"{"scope":"there"}"#, #"{"device":"\n"}"#] {
+    for bad in ["nonsense", #"{"scope":"there"}"#, #"{"capability":7}"#, #"{"device":"\n"}"#] {
       #expect(throws: CallError.self) { try HTTPBodies.decline(Array(bad.utf8)) }
-    }
-  }
-
-  @Test func busy() throws {
-    #expect(try HTTPBodies.busy([]) == HTTPBodies.Busy())
-    #expect(
-      try HTTPBodies.busy(Array(#"{"device":"a","capability":"c","scope":"here"}"#.utf8))
-        == HTTPBodies.Busy(device: "a", capability: "c"))
-    for bad in ["nonsense", #"{"capability":7}"#, #"{"device":"\n"}"#] {
-      #expect(throws: CallError.self) { try HTTPBodies.busy(Array(bad.utf8)) }
     }
   }
 
@@ -94,14 +84,12 @@ import Testing
         device: generator.chance(50) ? generator.device() : nil,
         request: generator.registration())
       try #require(
-        try HTTPBodies.register(HTTPBodies.encode(register), limits: CallLimits()) == register)
+        try HTTPBodies.register(HTTPBodies.encode(register)) == register)
       let decline = HTTPBodies.Decline(
         device: generator.chance(50) ? generator.device() : nil,
         scope: generator.chance(50) ? .here : .everywhere,
         capability: generator.chance(50) ? "AbC" : "")
       try #require(try HTTPBodies.decline(HTTPBodies.encode(decline)) == decline)
-      let busy = HTTPBodies.Busy(device: decline.device, capability: decline.capability)
-      try #require(try HTTPBodies.busy(HTTPBodies.encode(busy)) == busy)
       let state = generator.state()
       try #require(HTTPBodies.readCallState(HTTPBodies.callState(state)) == state)
       let info = RegisteredInfo(
@@ -123,12 +111,10 @@ import Testing
 
   @Test func nothingPrintsACapability() {
     let decline = HTTPBodies.Decline(device: "phone", capability: "s3cret")
-    let busy = HTTPBodies.Busy(device: "phone", capability: "s3cret")
     var dumped = ""
     dump(decline, to: &dumped)
-    dump(busy, to: &dumped)
     for text in [
-      "\(decline)", String(reflecting: decline), "\(busy)", String(reflecting: busy), dumped,
+      "\(decline)", String(reflecting: decline), dumped,
     ] {
       #expect(text.contains("phone") && !text.contains("s3cret"))
     }

@@ -191,7 +191,6 @@ import Testing
   ]) func controlCharactersInIDs(text: String) {
     #expect(!IdentifierRules.isUser(text))
     #expect(!IdentifierRules.isDevice(text))
-    #expect(throws: CallError.self) { try FieldRules.checkUserID(text) }
     #expect(throws: CallError.self) { try FieldRules.checkDeviceID(text) }
     let frame = ClientFrame(
       id: 4, command: .call(CallAddress(callee: text, call: Self.call), .query))

@@ -45,7 +45,7 @@ import Testing
     }
     do throws(CallError) {
       let body = HTTPBodies.encode(HTTPBodies.Register(device: "d", request: request))
-      results.append(.success(try HTTPBodies.register(body, limits: CallLimits()).request))
+      results.append(.success(try HTTPBodies.register(body).request))
     } catch {
       results.append(.failure(error))
     }
@@ -301,7 +301,7 @@ import Testing
   @Test func capabilitiesInJSON() throws {
     func given(_ members: String) throws -> PushCapabilities? {
       let body = Array("{\(members)}".utf8)
-      return try HTTPBodies.register(body, limits: CallLimits()).request.capabilities
+      return try HTTPBodies.register(body).request.capabilities
     }
     #expect(try given(#""capabilities":["missed","missedNotice"]"#) == [.missed, .missedNotice])
     #expect(try given(#""capabilities":["missed","missed"]"#) == [.missed])
@@ -354,7 +354,7 @@ import Testing
   ])
   func textWithNUL(members: String) {
     let error = #expect(throws: CallError.self) {
-      try HTTPBodies.register(Array("{\(members)}".utf8), limits: CallLimits())
+      try HTTPBodies.register(Array("{\(members)}".utf8))
     }
     #expect(error?.code == .invalidPushToken)
   }

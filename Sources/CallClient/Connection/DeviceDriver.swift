@@ -47,22 +47,22 @@ package final class DeviceDriver: DeviceLinkDelegate {
 
   package func start() {
     if host == nil { host = makeHost() }
-    run { $0.start(now: $1, into: &$3) }
+    run { $0.start(&$1) }
   }
 
   package func woken(for call: CallID) {
     if host == nil { host = makeHost() }
     isSuspended = false
-    run { $0.woken(for: call, now: $1, into: &$3) }
+    run { $0.woken(for: call, &$1) }
   }
 
   /// Takes a new token; nil: none was available.
   package func tokenRenewed(_ token: String?) {
-    run { $0.tokenRenewed(token, now: $1, into: &$3) }
+    run { $0.tokenRenewed(token, &$1) }
   }
 
   package func stop() {
-    run { machine, _, _, actions in machine.stop(into: &actions) }
+    run { $0.stop(&$1) }
     for completion in completions.values {
       completion(.failure(CallError(.tryAgain, "The device was stopped.")))
     }
@@ -75,21 +75,19 @@ package final class DeviceDriver: DeviceLinkDelegate {
     link?.close(abruptly: true)
     link = nil
     isReading = false
-    run { $0.closed(now: $1, random: &$2, into: &$3) }
+    run { $0.closed(&$1) }
   }
 
   /// Ends ``suspend()`` and connects at once.
   package func resume() {
     isSuspended = false
-    run { $0.reconnectNow(now: $1, into: &$3) }
+    run { $0.reconnectNow(&$1) }
   }
 
   /// - Returns: the request's id, by which events name it; nil where too many commands wait.
   package func submit(_ command: ClientCommand) -> UInt64? {
     var request: UInt64?
-    run { machine, now, _, actions in
-      request = machine.submit(command, now: now, into: &actions)
-    }
+    run { request = $0.submit(command, &$1) }
     return request
   }
 
@@ -98,8 +96,8 @@ package final class DeviceDriver: DeviceLinkDelegate {
     guard host != nil, machine.state != .stopped else {
       return completion(.failure(CallError(.notAttached, "The device is stopped.")))
     }
-    run { machine, now, _, actions in
-      request = machine.submit(command, now: now, into: &actions)
+    run { machine, turn in
+      request = machine.submit(command, &turn)
       // Before any action is performed, so that no reply can come too early.
       if let request { completions[request] = completion }
     }
@@ -110,7 +108,7 @@ package final class DeviceDriver: DeviceLinkDelegate {
 
   package func linkOpened() {
     isReading = true
-    run { $0.opened(now: $1, into: &$3) }
+    run { $0.opened(&$1) }
   }
 
   package func linkReceived(_ frame: ServerFrame) {
@@ -119,9 +117,9 @@ package final class DeviceDriver: DeviceLinkDelegate {
   }
 
   package func linkReadCompleted() {
-    run { machine, now, _, actions in
-      machine.heard(now: now)
-      machine.readCompleted(now: now, into: &actions)
+    run { machine, turn in
+      machine.heard(now: turn.now)
+      machine.readCompleted(&turn)
     }
     isReading = false
     link?.flush()
@@ -132,23 +130,23 @@ package final class DeviceDriver: DeviceLinkDelegate {
     link = nil
     observer?.closed(.current, cause)
     if case .notTrusted(let problem) = cause { onEvent(.notTrusted(problem)) }
-    run { $0.closed(now: $1, random: &$2, into: &$3) }
+    run { $0.closed(&$1) }
   }
 
   // MARK: The next connection
 
-  func nextOpened() { run { $0.opened(.next, now: $1, into: &$3) } }
+  func nextOpened() { run { $0.opened(on: .next, &$1) } }
 
   func nextClosed(_ cause: LinkClosed) {
     next = nil
     observer?.closed(.next, cause)
     if case .notTrusted(let problem) = cause { onEvent(.notTrusted(problem)) }
-    run { $0.closed(.next, now: $1, random: &$2, into: &$3) }
+    run { $0.closed(on: .next, &$1) }
   }
 
   func received(_ frame: ServerFrame, on side: ClientMachine.Link) {
     observer?.received(frame)
-    run { $0.received(frame, on: side, now: $1, random: &$2, into: &$3) }
+    run { $0.received(frame, on: side, &$1) }
     observer?.processed(frame)
   }
 
@@ -174,18 +172,18 @@ package final class DeviceDriver: DeviceLinkDelegate {
   // MARK: Performing actions
 
   /// Does what is due by the machine's deadlines.
-  package func fire() { run { $0.fire(now: $1, random: &$2, into: &$3) } }
+  package func fire() { run { $0.fire(&$1) } }
 
-  private func run(
-    _ body: (inout ClientMachine, Timestamp, inout SplitMix64, inout [ClientMachine.Action]) -> Void
-  ) {
+  private func run(_ body: (inout ClientMachine, inout ClientMachine.Turn) -> Void) {
     guard let host else { return }
     // An event's handler may submit a command, which gets a buffer of its own.
-    var actions = host.buffers.popLast() ?? []
-    body(&machine, host.loop.now, &host.random, &actions)
-    for action in actions { perform(action, host) }
-    actions.removeAll(keepingCapacity: true)
-    host.buffers.append(actions)
+    var turn = ClientMachine.Turn(
+      now: host.loop.now, random: host.random, actions: host.buffers.popLast() ?? [])
+    body(&machine, &turn)
+    host.random = turn.random
+    for action in turn.actions { perform(action, host) }
+    turn.actions.removeAll(keepingCapacity: true)
+    host.buffers.append(turn.actions)
     if !isReading { link?.flush() }
     next?.link?.flush()
     arm(host)

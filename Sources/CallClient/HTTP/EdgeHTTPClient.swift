@@ -62,7 +62,7 @@ public struct EdgeHTTPClient: Sendable {
   public func unregister(_ device: DeviceID, token: String) async throws(CallError) {
     try await perform(
       EdgeRequest(
-        method: "DELETE", path: "/v1/devices/\(Self.encoded(device.text))",
+        method: "DELETE", path: "/v1/devices/\(PercentEncoding.encode(device.text))",
         authorization: "Bearer \(token)", body: [])
     ) { _ in () }
   }
@@ -128,22 +128,6 @@ public struct EdgeHTTPClient: Sendable {
     }
     if plan.refused(error, status: response.status) { return nil }
     throw error
-  }
-
-  /// Percent-encoded, as one segment of a path (RFC 3986, 2.3).
-  static func encoded(_ text: String) -> String {
-    let digits = Array("0123456789ABCDEF".utf8)
-    var bytes: [UInt8] = []
-    for byte in text.utf8 {
-      switch byte {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"), UInt8(ascii: "."),
-        UInt8(ascii: "_"), UInt8(ascii: "~"):
-        bytes.append(byte)
-      default: bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-      }
-    }
-    return String(decoding: bytes, as: UTF8.self)
   }
 }
 

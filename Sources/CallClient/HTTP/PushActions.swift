@@ -66,10 +66,10 @@ public struct PushActions: Sendable {
       case .query: ("GET", "", [UInt8]())
       case .decline(let scope):
         ("POST", "/decline", HTTPBodies.encode(HTTPBodies.Decline(scope: scope)))
-      case .busy: ("POST", "/busy", HTTPBodies.encode(HTTPBodies.Busy()))
+      case .busy: ("POST", "/busy", HTTPBodies.encode(HTTPBodies.Decline()))
       }
     return EdgeRequest(
-      method: method, path: "/v1/calls/\(EdgeHTTPClient.encoded(callee))/\(call)\(suffix)",
+      method: method, path: "/v1/calls/\(PercentEncoding.encode(callee))/\(call)\(suffix)",
       authorization: "CallmeshPush \(capability)", body: body)
   }
 }

@@ -11,12 +11,12 @@ extension ClientMachine {
 
   /// Nothing more to read for now: deliveries are acknowledged with the next command, or after
   /// `ackDelay`.
-  package mutating func readCompleted(now: Timestamp, into actions: inout [Action]) {
+  package mutating func readCompleted(_ turn: inout Turn) {
     guard !acks.isEmpty else { return }
     if acks.count >= Self.acksMax || configuration.ackDelay.microseconds == 0 {
-      sendAcks(into: &actions)
+      sendAcks(&turn)
     } else if acksDueAt == nil {
-      acksDueAt = now + configuration.ackDelay
+      acksDueAt = turn.now + configuration.ackDelay
     }
   }
 
@@ -25,11 +25,11 @@ extension ClientMachine {
 
   static let acksMax = 32
 
-  mutating func sendAcks(into actions: inout [Action]) {
+  mutating func sendAcks(_ turn: inout Turn) {
     acksDueAt = nil
     guard !acks.isEmpty else { return }
     if state == .attached {
-      actions.append(.send(ClientFrame(id: 0, command: .ack(acks.map(\.item)))))
+      turn.actions.append(.send(ClientFrame(id: 0, command: .ack(acks.map(\.item)))))
     }
     acks.removeAll(keepingCapacity: true)
   }

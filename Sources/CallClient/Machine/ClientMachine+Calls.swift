@@ -8,7 +8,7 @@ extension ClientMachine {
       call: address.call, callee: address.callee, role: .caller, phase: .unknown)
   }
 
-  mutating func delivered(_ delivery: Delivery, into actions: inout [Action]) {
+  mutating func delivered(_ delivery: Delivery, _ turn: inout Turn) {
     let call = delivery.call
     // The delivery before this one was lost. Neither is acknowledged, so both are retransmitted in
     // order.
@@ -17,7 +17,7 @@ extension ClientMachine {
     if let index = calls.index(forKey: call) {
       // In place: the view's arrays are not copied.
       let events = calls.values[index].take(delivery)
-      emit(call, events, into: &actions)
+      emit(call, events, &turn)
       view = calls.values[index]
     } else {
       // An invite makes this device a callee. Anything else belongs to a call that this device has
@@ -26,7 +26,7 @@ extension ClientMachine {
       view = CallView(call: call, callee: "", role: .callee, phase: .unknown)
       let events = view.take(delivery)
       calls[call] = view
-      emit(call, events, into: &actions)
+      emit(call, events, &turn)
     }
     let address = CallAddress(callee: view.role == .callee ? "" : view.callee, call: call)
     acks.append(
@@ -36,13 +36,11 @@ extension ClientMachine {
     if view.isEnded { remember(call) }
   }
 
-  func emit(_ call: CallID, _ events: [CallEvent], into actions: inout [Action]) {
-    for event in events { actions.append(.event(.call(call, event))) }
+  func emit(_ call: CallID, _ events: [CallEvent], _ turn: inout Turn) {
+    for event in events { turn.actions.append(.event(.call(call, event))) }
   }
 
-  mutating func takeReply(
-    _ command: ClientCommand, _ reply: ServerReply, into actions: inout [Action]
-  ) {
+  mutating func takeReply(_ command: ClientCommand, _ reply: ServerReply, _ turn: inout Turn) {
     guard let address = command.address, let index = calls.index(forKey: address.call) else {
       return
     }
@@ -69,7 +67,7 @@ extension ClientMachine {
       }
     case .attached, .registered, .calls: break
     }
-    emit(address.call, events, into: &actions)
+    emit(address.call, events, &turn)
     if calls.values[index].isEnded { remember(address.call) }
   }
 

@@ -28,9 +28,7 @@ extension ClientMachine {
   ///
   /// - Returns: the request's number; nil when `pendingMax` commands wait already.
   @discardableResult
-  package mutating func submit(
-    _ command: ClientCommand, now: Timestamp, into actions: inout [Action]
-  ) -> UInt64? {
+  package mutating func submit(_ command: ClientCommand, _ turn: inout Turn) -> UInt64? {
     guard pending.count < configuration.pendingMax else { return nil }
     switch command {
     // Resuming a call of a former run of the app makes it known here.
@@ -39,7 +37,7 @@ extension ClientMachine {
     }
     lastRequest += 1
     var entry = Pending(id: lastRequest, command: command, nextAt: .distantFuture)
-    if state == .attached, !isHeldBack(entry) { send(&entry, now: now, into: &actions) }
+    if state == .attached, !isHeldBack(entry) { send(&entry, &turn) }
     pending.append(entry)
     return entry.id
   }
@@ -54,17 +52,15 @@ extension ClientMachine {
     return ClientFrame(id: lastRequest, command: command)
   }
 
-  private mutating func send(
-    _ entry: inout Pending, now: Timestamp, into actions: inout [Action]
-  ) {
+  private mutating func send(_ entry: inout Pending, _ turn: inout Turn) {
     if let call = entry.command.acknowledgedInvite {
       acks.removeAll { $0.isInvite && $0.item.call.call == call }
     }
-    sendAcks(into: &actions)
+    sendAcks(&turn)
     entry.attempts += 1
     entry.isRefused = false
-    entry.nextAt = now + configuration.commandTimeout
-    actions.append(.send(ClientFrame(id: entry.id, command: entry.command)))
+    entry.nextAt = turn.now + configuration.commandTimeout
+    turn.actions.append(.send(ClientFrame(id: entry.id, command: entry.command)))
   }
 
   /// While a `place` is unanswered, no other command about its call is sent: the `place` may have
@@ -81,56 +77,52 @@ extension ClientMachine {
   }
 
   /// A `place` was answered or given up: sends the commands that waited for it.
-  private mutating func sendHeldBack(
-    behind place: ClientCommand, now: Timestamp, into actions: inout [Action]
-  ) {
+  private mutating func sendHeldBack(behind place: ClientCommand, _ turn: inout Turn) {
     guard case .place(let address, _) = place, state == .attached else { return }
     for index in pending.indices
     where pending[index].attempts == 0 && pending[index].command.address?.call == address.call {
-      transmit(index, now: now, into: &actions)
+      transmit(index, &turn)
     }
   }
 
-  private mutating func transmit(_ index: Int, now: Timestamp, into actions: inout [Action]) {
+  private mutating func transmit(_ index: Int, _ turn: inout Turn) {
     var entry = pending[index]
-    send(&entry, now: now, into: &actions)
+    send(&entry, &turn)
     pending[index] = entry
   }
 
   /// Retransmits commands that were not answered in time, and gives up those without attempts left.
-  mutating func retransmitDue(now: Timestamp, into actions: inout [Action]) {
+  mutating func retransmitDue(_ turn: inout Turn) {
     var index = 0
     while index < pending.count {
-      guard pending[index].nextAt <= now else {
+      guard pending[index].nextAt <= turn.now else {
         index += 1
         continue
       }
       if !pending[index].isRefused { pending[index].isDoubtful = true }
-      if !mayRetransmit(pending[index], now: now) {
+      if !mayRetransmit(pending[index], now: turn.now) {
         let entry = pending.remove(at: index)
-        actions.append(.event(.gaveUp(request: entry.id, entry.command)))
-        withdraw(entry, now: now, into: &actions)
-        sendHeldBack(behind: entry.command, now: now, into: &actions)
-        sendStream(behind: entry, now: now, into: &actions)
+        turn.actions.append(.event(.gaveUp(request: entry.id, entry.command)))
+        withdraw(entry, &turn)
+        sendHeldBack(behind: entry.command, &turn)
+        sendStream(behind: entry, &turn)
       } else {
-        transmit(index, now: now, into: &actions)
-        sendStream(behind: pending[index], now: now, into: &actions)
+        transmit(index, &turn)
+        sendStream(behind: pending[index], &turn)
         index += 1
       }
     }
   }
 
   /// Sends the descriptions and candidates that waited behind another one of the same call.
-  private mutating func sendStream(
-    behind first: Pending, now: Timestamp, into actions: inout [Action]
-  ) {
+  private mutating func sendStream(behind first: Pending, _ turn: inout Turn) {
     guard let call = first.stream, state == .attached else { return }
     for index in pending.indices
     where pending[index].stream == call && pending[index].id > first.id
       && (pending[index].isRefused || pending[index].attempts == 0)
       && !isHeldBack(pending[index])
     {
-      transmit(index, now: now, into: &actions)
+      transmit(index, &turn)
     }
   }
 
@@ -150,70 +142,65 @@ extension ClientMachine {
   }
 
   /// Attached: sends all commands that wait for a reply.
-  mutating func sendPending(now: Timestamp, into actions: inout [Action]) {
+  mutating func sendPending(_ turn: inout Turn) {
     for index in pending.indices {
       if pending[index].attempts > 0, !pending[index].isRefused { pending[index].isDoubtful = true }
       // A transmission that was lost with a connection does not count as an attempt.
       pending[index].attempts = 0
       pending[index].isRefused = false
-      if !isHeldBack(pending[index]) { transmit(index, now: now, into: &actions) }
+      if !isHeldBack(pending[index]) { transmit(index, &turn) }
     }
   }
 
   /// Attached again: resumes the calls that this device placed.
-  mutating func resumeCalls(now: Timestamp, into actions: inout [Action]) {
+  mutating func resumeCalls(_ turn: inout Turn) {
     for view in calls.values where view.role == .caller && !view.isEnded {
       let address = CallAddress(callee: view.callee, call: view.call)
       // A `place` that is still unanswered resumes the call by itself.
       let placing = pending.contains {
         if case .place(address, _) = $0.command { true } else { false }
       }
-      if !placing { submit(.call(address, .resume), now: now, into: &actions) }
+      if !placing { submit(.call(address, .resume), &turn) }
     }
   }
 
-  mutating func replied(
-    _ id: UInt64, _ reply: ServerReply, now: Timestamp,
-    random: inout some RandomNumberGenerator, into actions: inout [Action]
-  ) {
+  mutating func replied(_ id: UInt64, _ reply: ServerReply, _ turn: inout Turn) {
     guard let index = pending.firstIndex(where: { $0.id == id }) else { return }
     if case .error(let error) = reply, error.code == .tryAgain { pending[index].isDoubtful = true }
     if case .error(let error) = reply, Self.asksForRetry(error.code),
-      mayRetransmit(pending[index], now: now)
+      mayRetransmit(pending[index], now: turn.now)
     {
       let floor = max(
         Int64(error.retryAfterMilliseconds), 200 << Int64(min(pending[index].attempts, 6)))
-      let wait = floor + Int64.random(in: 0...floor / 2, using: &random)
-      pending[index].nextAt = now + .milliseconds(wait)
+      let wait = floor + Int64.random(in: 0...floor / 2, using: &turn.random)
+      pending[index].nextAt = turn.now + .milliseconds(wait)
       pending[index].isRefused = true
       holdStream(index)
       // This edge takes no new calls: the device moves to one that does, and retransmits the
       // command there.
       if error.code == .draining {
-        noteDraining(edge, now: now)
-        beginMove(after: Span(microseconds: 0), now: now, random: &random)
+        noteDraining(edge, now: turn.now)
+        beginMove(after: Span(microseconds: 0), &turn)
       }
       return
     }
     let entry = pending.remove(at: index)
     let command = entry.command
-    actions.append(.event(.replied(request: id, command, reply)))
-    takeReply(command, reply, into: &actions)
-    hangUpWithdrawn(entry, reply, now: now, into: &actions)
+    turn.actions.append(.event(.replied(request: id, command, reply)))
+    takeReply(command, reply, &turn)
+    hangUpWithdrawn(entry, reply, &turn)
     if case .place(let address, _) = command, case .error(let error) = reply {
-      takeUpAfterRefusal(address, now: now, into: &actions)
-      if Self.asksForRetry(error.code) { withdraw(entry, now: now, into: &actions) }
+      takeUpAfterRefusal(address, &turn)
+      if Self.asksForRetry(error.code) { withdraw(entry, &turn) }
     }
-    sendHeldBack(behind: command, now: now, into: &actions)
-    if entry.isRefused { sendStream(behind: entry, now: now, into: &actions) }
+    sendHeldBack(behind: command, &turn)
+    if entry.isRefused { sendStream(behind: entry, &turn) }
   }
 
   /// A `place` that was to resume a live call after an attach was refused: resumes it explicitly.
-  private mutating func takeUpAfterRefusal(
-    _ address: CallAddress, now: Timestamp, into actions: inout [Action]
-  ) {
+  private mutating func takeUpAfterRefusal(_ address: CallAddress, _ turn: inout Turn) {
     guard let view = calls[address.call], !view.isEnded, !isPlacing(address.call) else { return }
-    submit(.call(address, .resume), now: now, into: &actions)
+    submit(.call(address, .resume), &turn)
   }
 
   private static func asksForRetry(_ code: CallError.Code) -> Bool {

@@ -4,16 +4,14 @@ package import CallWire
 // What the connection reports, and how the device attaches.
 extension ClientMachine {
   /// The WebSocket is open.
-  package mutating func opened(
-    _ link: Link = .current, now: Timestamp, into actions: inout [Action]
-  ) {
-    if case .next = link { return nextOpened(now: now, into: &actions) }
+  package mutating func opened(on link: Link = .current, _ turn: inout Turn) {
+    if case .next = link { return nextOpened(&turn) }
     guard case .connecting = state else { return }
-    heardAt = now
-    state = .attaching(deadline: now + configuration.attachTimeout)
-    let frame = attachFrame(now: now)
+    heardAt = turn.now
+    state = .attaching(deadline: turn.now + configuration.attachTimeout)
+    let frame = attachFrame(now: turn.now)
     attachRequest = frame.id
-    actions.append(.send(frame))
+    turn.actions.append(.send(frame))
   }
 
   mutating func attachFrame(now: Timestamp) -> ClientFrame {
@@ -40,117 +38,101 @@ extension ClientMachine {
   }
 
   /// The connection broke, was closed, or could not be made.
-  package mutating func closed(
-    _ link: Link = .current, now: Timestamp, random: inout some RandomNumberGenerator,
-    into actions: inout [Action]
-  ) {
-    if case .next = link { return nextClosed(now: now, random: &random, into: &actions) }
+  package mutating func closed(on link: Link = .current, _ turn: inout Turn) {
+    if case .next = link { return nextClosed(&turn) }
     switch state {
     case .stopped, .waiting: return
     case .connecting, .attaching, .attached: break
     }
     if move != nil {
-      switchAfterBreak(now: now, random: &random, into: &actions)
+      switchAfterBreak(&turn)
     } else {
-      wait(atLeast: Span(microseconds: 0), now: now, random: &random, into: &actions)
+      wait(&turn)
     }
   }
 
-  /// Notes that bytes arrived on a connection, a ping included.
-  package mutating func heard(_ link: Link = .current, now: Timestamp) {
-    if case .current = link { heardAt = now }
-  }
+  /// Notes that bytes arrived on the current connection, a ping included.
+  package mutating func heard(now: Timestamp) { heardAt = now }
 
   /// Takes a frame. Call `readCompleted` after the last frame of a burst.
   package mutating func received(
-    _ frame: ServerFrame, on link: Link = .current, now: Timestamp,
-    random: inout some RandomNumberGenerator, into actions: inout [Action]
+    _ frame: ServerFrame, on link: Link = .current, _ turn: inout Turn
   ) {
-    if case .next = link {
-      return nextReceived(frame, now: now, random: &random, into: &actions)
-    }
-    heardAt = now
+    if case .next = link { return nextReceived(frame, &turn) }
+    heardAt = turn.now
     switch frame {
     case .reply(let id, let reply):
       if case .attaching = state, id == attachRequest {
-        attachReplied(reply, now: now, random: &random, into: &actions)
+        attachReplied(reply, &turn)
       } else {
-        replied(id, reply, now: now, random: &random, into: &actions)
+        replied(id, reply, &turn)
       }
-    case .delivery(let delivery): delivered(delivery, into: &actions)
-    case .notice(let notice): noticed(notice, now: now, random: &random, into: &actions)
+    case .delivery(let delivery): delivered(delivery, &turn)
+    case .notice(let notice): noticed(notice, &turn)
     }
   }
 
-  mutating func connect(now: Timestamp, into actions: inout [Action]) {
-    state = .connecting(deadline: now + configuration.attachTimeout)
-    actions.append(.connect(edge: edge % configuration.edges.count))
+  mutating func connect(_ turn: inout Turn) {
+    state = .connecting(deadline: turn.now + configuration.attachTimeout)
+    turn.actions.append(.connect(edge: edge % configuration.edges.count))
   }
 
   /// Schedules an attempt at the next edge: at a random moment of `reconnectSpread` after a session
   /// broke, otherwise after a wait that doubles with each failure, with jitter of half.
-  mutating func wait(
-    atLeast minimum: Span, now: Timestamp, random: inout some RandomNumberGenerator,
-    into actions: inout [Action]
-  ) {
+  mutating func wait(atLeast minimum: Span = .seconds(0), _ turn: inout Turn) {
     let span: Span
     if state == .attached {
       let spread = max(0, configuration.reconnectSpread.microseconds)
-      span = Span(microseconds: Int64.random(in: 0...spread, using: &random))
+      span = Span(microseconds: Int64.random(in: 0...spread, using: &turn.random))
     } else {
-      span = backoff(failures: failures, random: &random)
+      span = backoff(failures: failures, random: &turn.random)
       failures += 1
     }
-    edge = edgeAfter(edge, now: now)
+    edge = edgeAfter(edge, now: turn.now)
     forgetAcks()
-    let until = now + Span(microseconds: max(minimum.microseconds, span.microseconds))
+    let until = turn.now + Span(microseconds: max(minimum.microseconds, span.microseconds))
     state = .waiting(until: until)
-    actions.append(.event(.detached(retryAt: until)))
+    turn.actions.append(.event(.detached(retryAt: until)))
   }
 
-  func backoff(failures: Int, random: inout some RandomNumberGenerator) -> Span {
+  func backoff(failures: Int, random: inout SplitMix64) -> Span {
     let doubled = configuration.backoffMinimum.microseconds << Int64(min(failures, 16))
     let ceiling = max(1, min(doubled, configuration.backoffMaximum.microseconds))
     return Span(microseconds: ceiling / 2 + Int64.random(in: 0...ceiling / 2, using: &random))
   }
 
-  private mutating func attachReplied(
-    _ reply: ServerReply, now: Timestamp, random: inout some RandomNumberGenerator,
-    into actions: inout [Action]
-  ) {
+  private mutating func attachReplied(_ reply: ServerReply, _ turn: inout Turn) {
     switch reply {
-    case .attached(let info): attached(info, attachRequest, now: now, into: &actions)
+    case .attached(let info): attached(info, attachRequest, &turn)
     case .error(let error) where mayRenew(after: error):
-      actions.append(.close)
-      wait(atLeast: Span(microseconds: 0), now: now, random: &random, into: &actions)
-      tokenRefused(now: now, into: &actions)
-    case .error(let error) where Self.isFinal(error.code): refuse(error, into: &actions)
+      turn.actions.append(.close)
+      wait(&turn)
+      tokenRefused(&turn)
+    case .error(let error) where Self.isFinal(error.code): refuse(error, &turn)
     case .error(let error):
-      actions.append(.close)
-      wait(
-        atLeast: .milliseconds(Int64(error.retryAfterMilliseconds)), now: now, random: &random,
-        into: &actions)
+      turn.actions.append(.close)
+      wait(atLeast: .milliseconds(Int64(error.retryAfterMilliseconds)), &turn)
     case .done, .registered, .call, .answer, .calls:
-      actions.append(.close)
-      wait(atLeast: Span(microseconds: 0), now: now, random: &random, into: &actions)
+      turn.actions.append(.close)
+      wait(&turn)
     }
   }
 
   /// The current connection is attached by the given request.
-  mutating func attached(
-    _ info: AttachedInfo, _ request: UInt64, now: Timestamp, into actions: inout [Action]
-  ) {
+  mutating func attached(_ info: AttachedInfo, _ request: UInt64, _ turn: inout Turn) {
     attachRequest = request
-    unansweredAttaches.removeAll { $0.request == request || $0.at + Self.attachInFlightMax <= now }
+    unansweredAttaches.removeAll {
+      $0.request == request || $0.at + Self.attachInFlightMax <= turn.now
+    }
     failures = 0
     state = .attached
-    heardAt = now
+    heardAt = turn.now
     pingedAt = nil
     silenceMax = .milliseconds(max(10_000, Int64(info.pingSeconds) * 2500))
-    actions.append(.event(.attached(info, again: attachedBefore)))
-    sendPending(now: now, into: &actions)
-    wokenAttached(info, now: now, into: &actions)
-    if attachedBefore { resumeCalls(now: now, into: &actions) }
+    turn.actions.append(.event(.attached(info, again: attachedBefore)))
+    sendPending(&turn)
+    wokenAttached(info, &turn)
+    if attachedBefore { resumeCalls(&turn) }
     attachedBefore = true
   }
 
@@ -163,41 +145,38 @@ extension ClientMachine {
     }
   }
 
-  mutating func refuse(_ error: CallError, into actions: inout [Action]) {
+  mutating func refuse(_ error: CallError, _ turn: inout Turn) {
     state = .stopped
-    actions.append(.close)
-    abandonMove(into: &actions)
-    actions.append(.event(.refused(error)))
+    turn.actions.append(.close)
+    abandonMove(&turn)
+    turn.actions.append(.event(.refused(error)))
   }
 
-  private mutating func noticed(
-    _ notice: Notice, now: Timestamp, random: inout some RandomNumberGenerator,
-    into actions: inout [Action]
-  ) {
-    actions.append(.event(.notice(notice)))
+  private mutating func noticed(_ notice: Notice, _ turn: inout Turn) {
+    turn.actions.append(.event(.notice(notice)))
     switch notice.kind {
     case .sessionReplaced:
       // Replaced by the connection that this device moves to, or by another copy of the device.
       // Reconnecting would replace that copy's session in turn, for ever.
-      if switchEarly(into: &actions) { return }
-      if mayHaveReplacedItself(now: now) {
+      if switchEarly(&turn) { return }
+      if mayHaveReplacedItself(now: turn.now) {
         // Only this device knows which of the two sessions it still has.
-        abandonMove(into: &actions)
-        actions.append(.close)
-        return wait(atLeast: Span(microseconds: 0), now: now, random: &random, into: &actions)
+        abandonMove(&turn)
+        turn.actions.append(.close)
+        return wait(&turn)
       }
-      refuse(CallError(.alreadyAttached, "The device attached elsewhere."), into: &actions)
+      refuse(CallError(.alreadyAttached, "The device attached elsewhere."), &turn)
     // The app decides whether to register again.
     case .deviceRemoved, .tokenTaken, .unknown: break
-    case .tokenExpires: askForToken(now: now, into: &actions)
+    case .tokenExpires: askForToken(&turn)
     case .goAway:
-      noteDraining(edge, now: now)
+      noteDraining(edge, now: turn.now)
       let hint = Span.milliseconds(Int64(notice.retryAfterMilliseconds))
       if state == .attached {
-        beginMove(after: hint, now: now, random: &random)
+        beginMove(after: hint, &turn)
       } else {
-        actions.append(.close)
-        wait(atLeast: hint, now: now, random: &random, into: &actions)
+        turn.actions.append(.close)
+        wait(atLeast: hint, &turn)
       }
     }
   }

@@ -55,14 +55,12 @@ extension ClientMachine {
   // MARK: Steps
 
   /// Begins to move, or brings a move forward. The edge spreads its devices over time by its hint.
-  mutating func beginMove(
-    after hint: Span, now: Timestamp, random: inout some RandomNumberGenerator
-  ) {
+  mutating func beginMove(after hint: Span, _ turn: inout Turn) {
     guard state == .attached else { return }
-    let jitter = Int64.random(in: 0...max(1, hint.microseconds / 8), using: &random)
-    let until = now + hint + Span(microseconds: jitter)
+    let jitter = Int64.random(in: 0...max(1, hint.microseconds / 8), using: &turn.random)
+    let until = turn.now + hint + Span(microseconds: jitter)
     guard let present = move else {
-      move = Move(edge: edgeAfter(edge, now: now), phase: .waiting(until: until))
+      move = Move(edge: edgeAfter(edge, now: turn.now), phase: .waiting(until: until))
       return
     }
     // After a failure the wait is not cut short: the other edge may be in trouble.
@@ -72,73 +70,66 @@ extension ClientMachine {
   }
 
   /// Takes the move's next step if it is due.
-  mutating func fireMove(
-    now: Timestamp, random: inout some RandomNumberGenerator, into actions: inout [Action]
-  ) {
-    guard let move, move.deadline <= now else { return }
+  mutating func fireMove(_ turn: inout Turn) {
+    guard let move, move.deadline <= turn.now else { return }
     switch move.phase {
     case .waiting:
-      self.move?.phase = .connecting(deadline: now + configuration.attachTimeout)
-      actions.append(.connectNext(edge: move.edge))
+      self.move?.phase = .connecting(deadline: turn.now + configuration.attachTimeout)
+      turn.actions.append(.connectNext(edge: move.edge))
     case .connecting, .attaching:
-      actions.append(.closeNext)
-      moveFailed(now: now, random: &random)
+      turn.actions.append(.closeNext)
+      moveFailed(&turn)
     }
   }
 
-  mutating func nextOpened(now: Timestamp, into actions: inout [Action]) {
+  mutating func nextOpened(_ turn: inout Turn) {
     guard case .connecting? = move?.phase else { return }
-    let frame = attachFrame(now: now)
+    let frame = attachFrame(now: turn.now)
     move?.request = frame.id
-    move?.phase = .attaching(deadline: now + configuration.attachTimeout)
-    actions.append(.sendNext(frame))
+    move?.phase = .attaching(deadline: turn.now + configuration.attachTimeout)
+    turn.actions.append(.sendNext(frame))
   }
 
-  mutating func nextClosed(
-    now: Timestamp, random: inout some RandomNumberGenerator, into actions: inout [Action]
-  ) {
+  mutating func nextClosed(_ turn: inout Turn) {
     switch move?.phase {
-    case .connecting, .attaching: moveFailed(now: now, random: &random)
+    case .connecting, .attaching: moveFailed(&turn)
     case .waiting, nil: break
     }
   }
 
-  mutating func nextReceived(
-    _ frame: ServerFrame, now: Timestamp, random: inout some RandomNumberGenerator,
-    into actions: inout [Action]
-  ) {
+  mutating func nextReceived(_ frame: ServerFrame, _ turn: inout Turn) {
     guard let move, case .attaching = move.phase else { return }
     switch frame {
     case .reply(move.request, .attached(let info)):
       edge = move.edge
       self.move = nil
-      actions.append(.switchOver)
-      attached(info, move.request, now: now, into: &actions)
+      turn.actions.append(.switchOver)
+      attached(info, move.request, &turn)
     case .reply(move.request, .error(let error)) where error.code != .draining:
-      actions.append(.closeNext)
+      turn.actions.append(.closeNext)
       if Self.isFinal(error.code) {
         // The present session goes on; the app is told of the refusal when it ends.
         self.move = nil
-        if mayRenew(after: error) { askForToken(now: now, into: &actions) }
+        if mayRenew(after: error) { askForToken(&turn) }
       } else {
-        moveFailed(now: now, random: &random)
+        moveFailed(&turn)
       }
     case .reply(move.request, _), .notice:
-      actions.append(.closeNext)
-      noteDraining(move.edge, now: now)
-      moveFailed(now: now, random: &random)
-    case .delivery(let delivery): delivered(delivery, into: &actions)
+      turn.actions.append(.closeNext)
+      noteDraining(move.edge, now: turn.now)
+      moveFailed(&turn)
+    case .delivery(let delivery): delivered(delivery, &turn)
     case .reply: break
     }
   }
 
   /// The other edge does not take the device: tries the next one after a wait.
-  private mutating func moveFailed(now: Timestamp, random: inout some RandomNumberGenerator) {
+  private mutating func moveFailed(_ turn: inout Turn) {
     guard var move else { return }
-    let wait = backoff(failures: move.failures, random: &random)
+    let wait = backoff(failures: move.failures, random: &turn.random)
     move.failures += 1
-    move.edge = edgeAfter(move.edge, now: now)
-    move.phase = .waiting(until: now + wait)
+    move.edge = edgeAfter(move.edge, now: turn.now)
+    move.phase = .waiting(until: turn.now + wait)
     self.move = move
   }
 
@@ -146,7 +137,7 @@ extension ClientMachine {
 
   /// Makes the new connection the current one although its attach is unanswered. Returns false if
   /// there is none.
-  mutating func switchEarly(into actions: inout [Action]) -> Bool {
+  mutating func switchEarly(_ turn: inout Turn) -> Bool {
     guard let move else { return false }
     switch move.phase {
     case .waiting: return false
@@ -157,39 +148,37 @@ extension ClientMachine {
     }
     edge = move.edge
     self.move = nil
-    actions.append(.switchOver)
+    turn.actions.append(.switchOver)
     return true
   }
 
   /// The former connection broke before the move was complete.
-  mutating func switchAfterBreak(
-    now: Timestamp, random: inout some RandomNumberGenerator, into actions: inout [Action]
-  ) {
+  mutating func switchAfterBreak(_ turn: inout Turn) {
     guard let move else { return }
-    if switchEarly(into: &actions) {
-      return actions.append(.event(.detached(retryAt: now)))
+    if switchEarly(&turn) {
+      return turn.actions.append(.event(.detached(retryAt: turn.now)))
     }
     switch move.phase {
     case .connecting(let deadline):
       state = .connecting(deadline: deadline)
       edge = move.edge
       self.move = nil
-      actions.append(.switchOver)
-      actions.append(.event(.detached(retryAt: now)))
+      turn.actions.append(.switchOver)
+      turn.actions.append(.event(.detached(retryAt: turn.now)))
     case .waiting(let until) where move.failures > 0:
       edge = move.edge
       self.move = nil
       state = .waiting(until: until)
-      actions.append(.event(.detached(retryAt: until)))
+      turn.actions.append(.event(.detached(retryAt: until)))
     case .waiting, .attaching:
       self.move = nil
-      wait(atLeast: Span(microseconds: 0), now: now, random: &random, into: &actions)
+      wait(&turn)
     }
   }
 
-  mutating func abandonMove(into actions: inout [Action]) {
+  mutating func abandonMove(_ turn: inout Turn) {
     switch move?.phase {
-    case .connecting, .attaching: actions.append(.closeNext)
+    case .connecting, .attaching: turn.actions.append(.closeNext)
     case .waiting, nil: break
     }
     move = nil

@@ -19,32 +19,30 @@ extension ClientMachine {
   }
 
   /// Does what is due.
-  package mutating func fire(
-    now: Timestamp, random: inout some RandomNumberGenerator, into actions: inout [Action]
-  ) {
+  package mutating func fire(_ turn: inout Turn) {
     switch state {
     case .stopped: return
     case .waiting(let until):
-      guard until <= now else { return }
+      guard until <= turn.now else { return }
       if isTokenRefused {
-        awaitToken(now: now, random: &random, into: &actions)
+        awaitToken(&turn)
       } else {
-        connect(now: now, into: &actions)
+        connect(&turn)
       }
     case .connecting(let deadline), .attaching(let deadline):
-      guard deadline <= now else { return }
-      actions.append(.close)
-      wait(atLeast: Span(microseconds: 0), now: now, random: &random, into: &actions)
+      guard deadline <= turn.now else { return }
+      turn.actions.append(.close)
+      wait(&turn)
     case .attached:
-      guard now < silenceEndsAt else {
-        actions.append(.close)
-        closed(now: now, random: &random, into: &actions)
+      guard turn.now < silenceEndsAt else {
+        turn.actions.append(.close)
+        closed(&turn)
         return
       }
-      fireMove(now: now, random: &random, into: &actions)
-      if let pingDueAt, pingDueAt <= now { ping(now: now, into: &actions) }
-      if let due = acksDueAt, due <= now { sendAcks(into: &actions) }
-      retransmitDue(now: now, into: &actions)
+      fireMove(&turn)
+      if let pingDueAt, pingDueAt <= turn.now { ping(&turn) }
+      if let due = acksDueAt, due <= turn.now { sendAcks(&turn) }
+      retransmitDue(&turn)
     }
   }
 
@@ -56,10 +54,10 @@ extension ClientMachine {
   }
 
   /// Probes the connection, if a heartbeat is configured.
-  mutating func ping(now: Timestamp, into actions: inout [Action]) {
+  mutating func ping(_ turn: inout Turn) {
     guard configuration.heartbeat != nil, openPing == nil else { return }
-    pingedAt = now
-    actions.append(.send(nextFrame(.ping)))
+    pingedAt = turn.now
+    turn.actions.append(.send(nextFrame(.ping)))
   }
 
   private var pingDueAt: Timestamp? {

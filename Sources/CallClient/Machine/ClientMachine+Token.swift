@@ -1,26 +1,26 @@
-package import CallCore
+import CallCore
 import CallWire
 
 // A session ends with its token. The edge announces that, and a device that renews its token stays.
 extension ClientMachine {
   /// Takes a new token; nil: none was available.
-  package mutating func tokenRenewed(
-    _ token: String?, now: Timestamp, into actions: inout [Action]
-  ) {
+  package mutating func tokenRenewed(_ token: String?, _ turn: inout Turn) {
     tokenAwaitedUntil = nil
     guard let token else { return }
     self.token = token
     // The wait is not cut short: a new token that is refused as well must not cause attempts
     // without end.
     isTokenRefused = false
-    if state == .attached { submit(.renew(token: token), now: now, into: &actions) }
+    if state == .attached { submit(.renew(token: token), &turn) }
   }
 
   /// The app may never answer: then the token is requested again when it is next needed.
-  mutating func askForToken(now: Timestamp, into actions: inout [Action]) {
-    guard configuration.renewsToken, tokenAwaitedUntil.map({ $0 <= now }) ?? true else { return }
-    tokenAwaitedUntil = now + configuration.newTokenTimeout
-    actions.append(.renewToken)
+  mutating func askForToken(_ turn: inout Turn) {
+    guard configuration.renewsToken, tokenAwaitedUntil.map({ $0 <= turn.now }) ?? true else {
+      return
+    }
+    tokenAwaitedUntil = turn.now + configuration.newTokenTimeout
+    turn.actions.append(.renewToken)
   }
 
   /// Whether another token can help.
@@ -35,17 +35,15 @@ extension ClientMachine {
   }
 
   /// An attach was refused for its token.
-  mutating func tokenRefused(now: Timestamp, into actions: inout [Action]) {
+  mutating func tokenRefused(_ turn: inout Turn) {
     isTokenRefused = true
-    askForToken(now: now, into: &actions)
+    askForToken(&turn)
   }
 
   /// It is time to connect, and there is no good token.
-  mutating func awaitToken(
-    now: Timestamp, random: inout some RandomNumberGenerator, into actions: inout [Action]
-  ) {
-    state = .waiting(until: now + backoff(failures: failures, random: &random))
+  mutating func awaitToken(_ turn: inout Turn) {
+    state = .waiting(until: turn.now + backoff(failures: failures, random: &turn.random))
     failures += 1
-    askForToken(now: now, into: &actions)
+    askForToken(&turn)
   }
 }

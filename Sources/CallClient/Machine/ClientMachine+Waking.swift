@@ -5,21 +5,21 @@ internal import CallWire
 extension ClientMachine {
   /// A push announced a call to this user: connects at once and asks for the call's state. Exactly
   /// one of `invited` and `stopped` follows as an event, whatever state the device was in.
-  package mutating func woken(for call: CallID, now: Timestamp, into actions: inout [Action]) {
+  package mutating func woken(for call: CallID, _ turn: inout Turn) {
     if let view = calls[call], view.phase != .unknown { return }
     if calls[call] == nil {
       calls[call] = CallView(call: call, callee: "", role: .callee, phase: .unknown)
     }
     if state == .attached {
-      submit(.call(CallAddress(call: call), .query), now: now, into: &actions)
+      submit(.call(CallAddress(call: call), .query), &turn)
       // A phone that slept may have lost its connection silently.
-      ping(now: now, into: &actions)
+      ping(&turn)
       return
     }
-    noteWoken(call, into: &actions)
+    noteWoken(call, &turn)
     switch state {
-    case .stopped: start(now: now, into: &actions)
-    case .waiting: reconnectNow(now: now, into: &actions)
+    case .stopped: start(&turn)
+    case .waiting: reconnectNow(&turn)
     case .connecting, .attaching, .attached: break
     }
   }
@@ -27,33 +27,31 @@ extension ClientMachine {
   /// Policy at the limit: the oldest call counts as over. No user has this many calls at once.
   private static let wokenMax = 16
 
-  private mutating func noteWoken(_ call: CallID, into actions: inout [Action]) {
+  private mutating func noteWoken(_ call: CallID, _ turn: inout Turn) {
     guard !wokenFor.contains(call) else { return }
     wokenFor.append(call)
     guard wokenFor.count > Self.wokenMax else { return }
     let oldest = wokenFor.removeFirst()
-    take(CallState(call: oldest, callee: "", phase: .unknown), into: &actions)
+    take(CallState(call: oldest, callee: "", phase: .unknown), &turn)
   }
 
   /// Takes the call's state from the attach's reply, or asks for it: the attach may have been sent
   /// before the push came.
-  mutating func wokenAttached(
-    _ info: AttachedInfo, now: Timestamp, into actions: inout [Action]
-  ) {
+  mutating func wokenAttached(_ info: AttachedInfo, _ turn: inout Turn) {
     let woken = wokenFor
     wokenFor.removeAll()
     for call in woken {
       if let state = info.forCall, state.call == call {
-        take(state, into: &actions)
+        take(state, &turn)
       } else {
-        submit(.call(CallAddress(call: call), .query), now: now, into: &actions)
+        submit(.call(CallAddress(call: call), .query), &turn)
       }
     }
   }
 
-  private mutating func take(_ state: CallState, into actions: inout [Action]) {
+  private mutating func take(_ state: CallState, _ turn: inout Turn) {
     guard let index = calls.index(forKey: state.call) else { return }
-    emit(state.call, calls.values[index].take(state), into: &actions)
+    emit(state.call, calls.values[index].take(state), &turn)
     if calls.values[index].isEnded { remember(state.call) }
   }
 }

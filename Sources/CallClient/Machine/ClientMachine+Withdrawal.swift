@@ -9,33 +9,29 @@ extension ClientMachine {
 
   /// Cancels a call whose `place` was given up although an attempt may have taken effect: a message
   /// that was delayed by an outage may place the call long after its caller gave up.
-  mutating func withdraw(_ entry: Pending, now: Timestamp, into actions: inout [Action]) {
+  mutating func withdraw(_ entry: Pending, _ turn: inout Turn) {
     guard entry.isDoubtful, case .place(let address, _) = entry.command, !isPlacing(address.call)
     else { return }
     if calls[address.call]?.phase == .unknown { calls[address.call]?.left(.failed) }
     // A call that is known to be placed is the app's to end.
     guard calls[address.call]?.isEnded ?? true else { return }
-    end(.call(address, .cancel), now: now, into: &actions)
+    end(.call(address, .cancel), &turn)
     remember(address.call)
   }
 
   /// The cancel of a call that was given up came too late: hangs up on whoever answered.
-  mutating func hangUpWithdrawn(
-    _ entry: Pending, _ reply: ServerReply, now: Timestamp, into actions: inout [Action]
-  ) {
+  mutating func hangUpWithdrawn(_ entry: Pending, _ reply: ServerReply, _ turn: inout Turn) {
     guard entry.until != nil, case .call(let address, .cancel) = entry.command,
       case .call(let state) = reply, state.phase == .answered
     else { return }
-    end(.call(address, .hangUp), now: now, into: &actions)
+    end(.call(address, .hangUp), &turn)
   }
 
-  private mutating func end(
-    _ command: ClientCommand, now: Timestamp, into actions: inout [Action]
-  ) {
-    guard let request = submit(command, now: now, into: &actions),
+  private mutating func end(_ command: ClientCommand, _ turn: inout Turn) {
+    guard let request = submit(command, &turn),
       let index = pending.lastIndex(where: { $0.id == request })
     else { return }
-    pending[index].until = now + Self.withdrawalTime
+    pending[index].until = turn.now + Self.withdrawalTime
   }
 
   /// Whether an unanswered command has another attempt left.

@@ -41,6 +41,17 @@ package struct ClientMachine: Sendable {
     case event(ClientEvent)
   }
 
+  /// The time at which an event is handled, chance, and what the machine decides: it appends to `actions`.
+  package struct Turn {
+    package var now: Timestamp
+    package var random: SplitMix64
+    package var actions: [Action]
+
+    package init(now: Timestamp, random: SplitMix64, actions: [Action] = []) {
+      (self.now, self.random, self.actions) = (now, random, actions)
+    }
+  }
+
   /// Which connection an event is from. There are two only while the device moves to another edge.
   package enum Link: Sendable { case current, next }
 
@@ -91,27 +102,27 @@ package struct ClientMachine: Sendable {
   // MARK: Calls by the app
 
   /// Connects, and keeps connected.
-  package mutating func start(now: Timestamp, into actions: inout [Action]) {
+  package mutating func start(_ turn: inout Turn) {
     guard case .stopped = state, !configuration.edges.isEmpty else { return }
-    connect(now: now, into: &actions)
+    connect(&turn)
   }
 
   /// Detaches and closes the connection for good.
-  package mutating func stop(into actions: inout [Action]) {
+  package mutating func stop(_ turn: inout Turn) {
     if state == .attached {
-      sendAcks(into: &actions)
-      actions.append(.send(nextFrame(.detach)))
+      sendAcks(&turn)
+      turn.actions.append(.send(nextFrame(.detach)))
     }
-    if state != .stopped { actions.append(.close) }
-    abandonMove(into: &actions)
+    if state != .stopped { turn.actions.append(.close) }
+    abandonMove(&turn)
     state = .stopped
     pending.removeAll()
     forgetAcks()
   }
 
   /// Reconnects at once instead of after the wait.
-  package mutating func reconnectNow(now: Timestamp, into actions: inout [Action]) {
+  package mutating func reconnectNow(_ turn: inout Turn) {
     guard case .waiting = state, !isTokenRefused else { return }
-    connect(now: now, into: &actions)
+    connect(&turn)
   }
 }

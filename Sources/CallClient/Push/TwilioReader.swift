@@ -64,35 +64,11 @@ enum FormDecoding {
     for pair in text.utf8.split(separator: UInt8(ascii: "&")) {
       let parts = pair.split(
         separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-      guard let name = decode(parts[0]), let value = parts.count == 2 ? decode(parts[1]) : ""
+      guard let name = PercentEncoding.decode(parts[0], plusIsSpace: true),
+        let value = parts.count == 2 ? PercentEncoding.decode(parts[1], plusIsSpace: true) : ""
       else { return nil }
       headers.append(CustomHeader(name: name, value: value))
     }
     return headers
-  }
-
-  private static func decode(_ text: Substring.UTF8View) -> String? {
-    var utf8: [UInt8] = []
-    var rest = text[...]
-    while let byte = rest.popFirst() {
-      switch byte {
-      case UInt8(ascii: "+"): utf8.append(UInt8(ascii: " "))
-      case UInt8(ascii: "%"):
-        guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit)
-        else { return nil }
-        utf8.append(high << 4 | low)
-      default: utf8.append(byte)
-      }
-    }
-    return String(validating: utf8, as: UTF8.self)
-  }
-
-  private static func digit(_ byte: UInt8) -> UInt8? {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-    default: nil
-    }
   }
 }

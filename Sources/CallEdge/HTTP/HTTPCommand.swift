@@ -12,14 +12,12 @@ struct HTTPCommand {
   /// - Parameter device: the query's. The body's takes precedence; neither may differ from the credential's.
   /// - Throws: as `HTTPBodies`, `HTTPCredential.device(named:)` and `RegistrationRequest.prepared(for:)`.
   init(
-    _ route: HTTPRoute, body: [UInt8], credential: HTTPCredential, device: String?,
-    limits: CallLimits
+    _ route: HTTPRoute, body: [UInt8], credential: HTTPCredential, device: String?
   ) throws(CallError) {
     user = credential.user
     switch route {
     case .registerDevice:
-      let content = try HTTPBodies.register(
-        body.isEmpty ? Array("{}".utf8) : body, limits: limits)
+      let content = try HTTPBodies.register(body.isEmpty ? Array("{}".utf8) : body)
       self.device = try credential.device(named: content.device?.text ?? device)
       self.body = .register(try content.request.prepared(for: user))
     case .unregisterDevice(let named):
@@ -34,7 +32,7 @@ struct HTTPCommand {
       self.device = try credential.device(named: content.device?.text ?? device)
       self.body = .call(address.call, .decline(content.scope))
     case .busy(let address):
-      let content = try HTTPBodies.busy(body)
+      let content = try HTTPBodies.decline(body)
       self.device = try credential.device(named: content.device?.text ?? device)
       self.body = .call(address.call, .busy)
     case .connect, .health:

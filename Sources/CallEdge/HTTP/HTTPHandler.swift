@@ -189,7 +189,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
       }
       let request = try HTTPCommand(
         route, body: body, credential: credential,
-        device: HTTPRoute.parameter("device", query: query), limits: configuration.limits)
+        device: HTTPRoute.parameter("device", query: query))
       command = Command(
         session: SessionRef(edge: loop.shared.incarnation, number: loop.makeSessionNumber()),
         request: 1, user: request.user, device: request.device, callee: request.callee,

@@ -69,7 +69,8 @@ package enum HTTPRoute: Equatable {
   }
 
   private static func device(_ segment: String) throws(Failure) -> DeviceID {
-    guard let text = percentDecoded(segment[...]), IdentifierRules.isDevice(text) else {
+    guard let text = PercentEncoding.decode(segment.utf8[...]), IdentifierRules.isDevice(text)
+    else {
       throw .invalid(CallError(.invalidDevice))
     }
     return DeviceID(text)
@@ -78,7 +79,8 @@ package enum HTTPRoute: Equatable {
   private static func address(_ callee: String, _ call: String) throws(Failure)
     -> CallAddress
   {
-    guard let callee = percentDecoded(callee[...]), IdentifierRules.isUser(callee) else {
+    guard let callee = PercentEncoding.decode(callee.utf8[...]), IdentifierRules.isUser(callee)
+    else {
       throw .invalid(CallError(.invalidCallee))
     }
     guard let call = CallID(call) else {
@@ -89,36 +91,13 @@ package enum HTTPRoute: Equatable {
 
   /// The value of a query's parameter; nil where it is missing or not percent-encoded UTF-8.
   package static func parameter(_ name: String, query: Substring) -> String? {
-    for pair in query.split(separator: "&") {
-      let sides = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      if sides.count == 2, percentDecoded(sides[0]) == name { return percentDecoded(sides[1]) }
+    for pair in query.utf8.split(separator: UInt8(ascii: "&")) {
+      let sides = pair.split(
+        separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+      if sides.count == 2, PercentEncoding.decode(sides[0]) == name {
+        return PercentEncoding.decode(sides[1])
+      }
     }
     return nil
-  }
-
-  /// Decodes percent-encoded text; nil where it is not valid or not UTF-8.
-  package static func percentDecoded(_ text: Substring) -> String? {
-    guard text.utf8.contains(UInt8(ascii: "%")) else { return String(text) }
-    var bytes: [UInt8] = []
-    var rest = text.utf8[...]
-    while let byte = rest.popFirst() {
-      guard byte == UInt8(ascii: "%") else {
-        bytes.append(byte)
-        continue
-      }
-      guard let high = rest.popFirst().flatMap(nibble), let low = rest.popFirst().flatMap(nibble)
-      else { return nil }
-      bytes.append(high << 4 | low)
-    }
-    return String(validating: bytes, as: UTF8.self)
-  }
-
-  private static func nibble(_ byte: UInt8) -> UInt8? {
-    switch byte {
-    case 48...57: byte - 48
-    case 97...102: byte - 87
-    case 65...70: byte - 55
-    default: nil
-    }
   }
 }

@@ -93,7 +93,7 @@ extension DeviceSession {
   /// number. Without that spread, devices that attach at the same moment, as after the end of an edge, would
   /// be pinged at the same moment for ever, and a call would wait for thousands of pings.
   private var untilFirstPing: Span {
-    let half = UInt64(max(1, rules.pingInterval.microseconds / 2))
+    let half = UInt64(max(1, rules.configuration.pingInterval.microseconds / 2))
     // The multiplier is 2^64 divided by the golden ratio: numbers in turn lie apart.
     let scattered = (number &* 0x9E37_79B9_7F4A_7C15) >> 16
     return Span(microseconds: Int64(half + scattered % half))
@@ -104,7 +104,7 @@ extension DeviceSession {
   ) -> ServerReply {
     guard case .attached(let forCall, let ticket) = reply else {
       phase = .connected(claims)
-      deadline = now + rules.attachTimeout
+      deadline = now + rules.configuration.peers.attachTimeout
       return ServerReply(reply, device: identity.device)
     }
     phase = .attached(identity)
@@ -116,7 +116,7 @@ extension DeviceSession {
       AttachedInfo(
         session: SessionRef(edge: rules.edge, number: number).description,
         user: identity.user.user, device: identity.device,
-        pingSeconds: UInt32(clamping: rules.pingInterval.microseconds / 1_000_000),
+        pingSeconds: UInt32(clamping: rules.configuration.pingInterval.microseconds / 1_000_000),
         serverTime: now, forCall: forCall))
   }
 }

@@ -13,7 +13,7 @@ extension DeviceSession {
     guard callsRequest == nil, callsAllowedAt <= now else {
       return actions.append(.reply(id, .error(tooSoon(now: now))))
     }
-    guard pendingCount < rules.commandsPendingMax else {
+    guard pendingCount < rules.configuration.commandsPendingPerSession else {
       return actions.append(.reply(id, .error(tooManyPending)))
     }
     pendingCount += 1

@@ -11,7 +11,7 @@ extension DeviceSession {
     guard frame.id > 0 else {
       return actions.append(.reply(0, .error(.missingID)))
     }
-    guard pendingCount < rules.commandsPendingMax else {
+    guard pendingCount < rules.configuration.commandsPendingPerSession else {
       return actions.append(.reply(frame.id, .error(tooManyPending)))
     }
     if case .place(let address, _) = frame.command,
@@ -31,14 +31,16 @@ extension DeviceSession {
 
   var tooManyPending: CallError {
     CallError(
-      .rateLimited, "At most \(rules.commandsPendingMax) commands wait for their replies.",
+      .rateLimited,
+      "At most \(rules.configuration.commandsPendingPerSession) commands wait for their replies.",
       retryAfterMilliseconds: 1000)
   }
 
   /// Why no further call may be placed from here; nil where it may.
   private var refusalToPlace: CallError? {
     if rules.isDraining { return CallError(.draining) }
-    return rules.limits.refusalToPlace(liveCallsPlaced: placedCalls.count(where: \.counts))
+    return rules.configuration.limits.refusalToPlace(
+      liveCallsPlaced: placedCalls.count(where: \.counts))
   }
 
   /// The command to a shard that a device's command stands for, with its callee.

@@ -17,8 +17,8 @@ extension DeviceSession {
       guard deadline <= now else { return }
       if hasReceived { pingsUnanswered = 0 }
       hasReceived = false
-      deadline = now + rules.pingInterval
-      if Int(pingsUnanswered) >= rules.pingsMissedMax {
+      deadline = now + rules.configuration.pingInterval
+      if Int(pingsUnanswered) >= rules.configuration.pingsMissedMax {
         close(.pingTimeout, now: now, into: &actions)
         actions.append(.abort)
       } else {

@@ -100,7 +100,9 @@ extension DeviceSession {
   ) {
     refusals += 1
     actions.append(.reply(id, .error(error)))
-    if refusals >= rules.refusalsMax { close(.tooManyCommands, now: now, into: &actions) }
+    if refusals >= rules.configuration.peers.refusalsMax {
+      close(.tooManyCommands, now: now, into: &actions)
+    }
   }
 
 }

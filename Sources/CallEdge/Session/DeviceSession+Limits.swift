@@ -11,7 +11,9 @@ extension DeviceSession {
       cost: 100, perSecond: Int(rate.perSecond), burst: Int(rate.burst), now: now)
     if wait == nil { return true }
     refusals += 1
-    if refusals >= rules.refusalsMax { close(.tooManyCommands, now: now, into: &actions) }
+    if refusals >= rules.configuration.peers.refusalsMax {
+      close(.tooManyCommands, now: now, into: &actions)
+    }
     return false
   }
 

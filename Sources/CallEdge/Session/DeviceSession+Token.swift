@@ -48,7 +48,7 @@ extension DeviceSession {
         return actions.append(.reply(request, .done))
       }
       // The ticket ends with the token: the session needs one for the new token, too.
-      guard pendingCount < rules.commandsPendingMax else {
+      guard pendingCount < rules.configuration.commandsPendingPerSession else {
         return actions.append(.reply(request, .error(tooManyPending)))
       }
       pendingCount += 1

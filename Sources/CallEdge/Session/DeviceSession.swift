@@ -143,10 +143,10 @@ package struct DeviceSession {
     self.rules = rules
     phase = .connected(claims)
     rate = SessionRate(AppLimits(), rules)
-    bucket = TokenBucket(burst: rules.commandsBurst, now: now)
+    bucket = TokenBucket(burst: rules.configuration.commandsBurst, now: now)
     bytes = TokenBucket(burst: Int(rate.bytesBurst), now: now)
     badFrames = TokenBucket(burst: rules.badFramesBurst, now: now)
-    deadline = now + rules.attachTimeout
+    deadline = now + rules.configuration.peers.attachTimeout
   }
 
   package var isAttached: Bool {

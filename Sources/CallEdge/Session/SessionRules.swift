@@ -12,8 +12,10 @@ struct SessionRate {
 
   init(_ limits: AppLimits, _ rules: SessionRules) {
     let commands = limits[.commandsPerSession]
-    perSecond = Int32(clamping: commands > 0 ? commands : rules.commandsPerSecond)
-    burst = Int32(clamping: commands > 0 ? limits.burst(.commandsPerSession) : rules.commandsBurst)
+    perSecond = Int32(clamping: commands > 0 ? commands : rules.configuration.commandsPerSecond)
+    burst = Int32(
+      clamping: commands > 0 ? limits.burst(.commandsPerSession) : rules.configuration.commandsBurst
+    )
     bytesPerSecond = Int32(clamping: limits[.bytesPerSession])
     // At least the largest frame.
     bytesBurst = Int32(clamping: max(limits.burst(.bytesPerSession), 1_048_576))
@@ -24,16 +26,9 @@ struct SessionRate {
 package final class SessionRules: Sendable {
   /// This edge's number in sessions.
   package let edge: UInt64
-  package let attachTimeout: Span
-  package let pingInterval: Span
-  package let pingsMissedMax: Int
-  package let commandsPerSecond: Int
-  package let commandsBurst: Int
-  package let commandsPendingMax: Int
-  package let badFramesMax: Int
+  let configuration: EdgeConfiguration
   /// How long until one frame that could not be read, or one refused attach, is forgiven.
   package static let badFrameForgivenAfter: Span = .seconds(60)
-  package let refusalsMax: Int
   /// How long the peer may take to answer a close frame.
   package let closeTimeout: Span = .seconds(2)
   /// How long a socket stays open after a close frame that the peer reads late: after all that waits before
@@ -44,7 +39,6 @@ package final class SessionRules: Sendable {
   /// Calls that a session remembers. Policy: forget the oldest of those that do not count as live; where all
   /// do, the oldest.
   package let placedCallsMax = 16
-  package let limits: CallLimits
   /// The edge drains: no device attaches and no call is placed.
   package var isDraining: Bool {
     get { draining.load(ordering: .relaxed) }
@@ -52,9 +46,9 @@ package final class SessionRules: Sendable {
   }
   private let draining = Atomic(false)
 
-  /// The size of the bucket of bad frames, which refills by one a second: `badFramesMax - 1` bad frames
+  /// The size of the bucket of bad frames, which refills by one a second: `PeerLimits.badFramesMax - 1` bad frames
   /// empty it.
-  var badFramesBurst: Int { (badFramesMax - 1) * Int(badFrameCost / 1000) }
+  var badFramesBurst: Int { (configuration.peers.badFramesMax - 1) * Int(badFrameCost / 1000) }
   let badFrameCost = SessionRules.badFrameForgivenAfter.microseconds / 1000
 
   /// The limits of apps; nil: all apps have the defaults.
@@ -63,14 +57,6 @@ package final class SessionRules: Sendable {
   package init(edge: UInt64, configuration: EdgeConfiguration, apps: AppGates? = nil) {
     self.edge = edge
     self.apps = apps
-    limits = configuration.limits
-    attachTimeout = configuration.peers.attachTimeout
-    pingInterval = configuration.pingInterval
-    pingsMissedMax = configuration.pingsMissedMax
-    commandsPerSecond = configuration.commandsPerSecond
-    commandsBurst = configuration.commandsBurst
-    commandsPendingMax = configuration.commandsPendingPerSession
-    badFramesMax = configuration.peers.badFramesMax
-    refusalsMax = configuration.peers.refusalsMax
+    self.configuration = configuration
   }
 }

@@ -1,4 +1,5 @@
 internal import CallCore
+internal import CallWire
 internal import Crypto
 
 /// Twilio Voice: `twi_message_type` says which push it is. The same members, all strings, at APNs
@@ -69,29 +70,7 @@ enum TwilioDialect {
 /// those who do not.
 enum FormEncoding {
   static func encode(_ headers: [CustomHeader]) -> String {
-    var utf8: [UInt8] = []
-    for header in headers {
-      if !utf8.isEmpty { utf8.append(UInt8(ascii: "&")) }
-      append(header.name, to: &utf8)
-      utf8.append(UInt8(ascii: "="))
-      append(header.value, to: &utf8)
-    }
-    return String(decoding: utf8, as: UTF8.self)
-  }
-
-  private static func append(_ text: String, to utf8: inout [UInt8]) {
-    let digits = Array("0123456789ABCDEF".utf8)
-    for byte in text.utf8 {
-      switch byte {
-      case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"),
-        UInt8(ascii: "."), UInt8(ascii: "~"):
-        utf8.append(byte)
-      default:
-        utf8.append(UInt8(ascii: "%"))
-        utf8.append(digits[Int(byte >> 4)])
-        utf8.append(digits[Int(byte & 15)])
-      }
-    }
+    headers.map { "\(PercentEncoding.encode($0.name))=\(PercentEncoding.encode($0.value))" }
+      .joined(separator: "&")
   }
 }
