@@ -4,28 +4,22 @@ package struct RateSearch: Sendable, Equatable {
   package private(set) var held: Double?
   package private(set) var failed: Double?
   private let start: Double
-  private let lowest: Double
-  private let highest: Double
+  private static let (lowest, highest) = (5.0, 100_000.0)
   /// The search ends when what held and what failed differ by less than this share.
-  private let resolution: Double
+  private static let resolution = 0.05
 
-  package init(
-    start: Double, lowest: Double = 5, highest: Double = 100_000, resolution: Double = 0.05
-  ) {
-    self.start = min(max(start, lowest), highest)
-    self.lowest = lowest
-    self.highest = highest
-    self.resolution = resolution
-  }
+  package init(start: Double) { self.start = min(max(start, Self.lowest), Self.highest) }
 
   package var next: Double? {
     switch (held, failed) {
     case (nil, nil): return start
-    case (let held?, nil): return held >= highest ? nil : min(held * 2, highest)
-    case (nil, let failed?): return failed <= lowest ? nil : max((failed / 2).rounded(), lowest)
+    case (let held?, nil): return held >= Self.highest ? nil : min(held * 2, Self.highest)
+    case (nil, let failed?):
+      return failed <= Self.lowest ? nil : max((failed / 2).rounded(), Self.lowest)
     case (let held?, let failed?):
       let middle = ((held + failed) / 2).rounded()
-      guard failed - held > held * resolution, middle > held, middle < failed else { return nil }
+      guard failed - held > held * Self.resolution, middle > held, middle < failed
+      else { return nil }
       return middle
     }
   }

@@ -3,13 +3,18 @@ import Testing
 import callload
 
 @Suite("Attacks beside the load") struct HostileTests {
-  private let quiet = HostileRow(
-    name: HostileRow.quiet, calls: 100, ringP50: 800, ringP99: 3_000,
-    peaks: [
+  private let quiet = {
+    var row = HostileRow(name: HostileRow.quiet)
+    row.calls = 100
+    (row.ringP50, row.ringP99) = (800, 3_000)
+    row.peaks = [
       NodePeak(role: .edge, name: "edge-1", bytes: 30_000_000),
       NodePeak(role: .edge, name: "edge-2", bytes: 40_000_000),
       NodePeak(role: .nats, name: "nats-server", bytes: 50_000_000),
-    ], recoveredSeconds: 0)
+    ]
+    row.recoveredSeconds = 0
+    return row
+  }()
 
   private func attacked(_ change: (inout HostileRow) -> Void = { _ in }) -> HostileRow {
     var row = quiet

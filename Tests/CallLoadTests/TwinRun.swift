@@ -72,8 +72,10 @@ struct TwinRun {
       let outcome = PayloadEncoder.encode(PushContent(job: job, capability: capability))
       guard case .payload(let payload) = outcome else { return }
       rig?.pushArrived(
-        ArrivedPush(
-          id: "push \(number)", token: job.token.token, payload: payload.bytes, at: loop.now))
+        APNsPush(
+          id: "push \(number)", token: job.token.token, type: .voip, topic: job.token.topic,
+          bundle: SleepPlan.bundle, payload: payload.bytes, expiration: 0, at: loop.now,
+          connection: 1))
     }
     rig.actByPush = { [weak twin] action, completion in
       let words = action.capability.split(separator: " ").map(String.init)

@@ -117,8 +117,7 @@ final class LiveCall {
   var answersOnInvite: Set<Int> = []
   var cancelIntended: Timestamp?
   /// What sleeping devices do as soon as they ring, since it was time before.
-  var declineOnInvite: DeclineScope?
-  var busyOnInvite: Set<Int> = []
+  var refusesOnInvite: [Int: CallVerb] = [:]
   /// Devices that act over HTTP, with what a push allows.
   var actsByPush: Set<Int> = []
   var answered = false

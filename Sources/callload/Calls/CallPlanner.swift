@@ -38,7 +38,7 @@ final class CallPlanner {
     // connected again.
     for toMissing in options.isDisturbed ? [false, true] : [false] {
       for _ in 0..<8 {
-        let part = drawPart(&random)
+        let part = options.scenario.parts.drawn(by: \.weight, &random)
         for _ in 0..<Self.drawsMax {
           let caller = Int.random(in: 0..<roster.devices, using: &random)
           let callee = Int.random(in: 0..<roster.users, using: &random)
@@ -82,22 +82,24 @@ final class CallPlanner {
     !isReserved[user] && liveCalls[user] < (alone ? 1 : Int32(Self.liveCallsMax))
   }
 
-  private func drawPart(_ random: inout SplitMix64) -> Scenario.Part {
-    let parts = options.scenario.parts
-    var left = Double.random(in: 0..<parts.reduce(0) { $0 + $1.weight }, using: &random)
-    for part in parts {
-      if left < part.weight { return part }
-      left -= part.weight
-    }
-    return parts[parts.count - 1]
-  }
-
   func release(_ plan: CallPlan) {
     let caller = roster.user(of: plan.caller)
     let callee = roster.user(of: plan.callees.lowerBound)
     liveCalls[caller] -= 1
     liveCalls[callee] -= 1
     if plan.dropsConnection { isReserved[plan.kind == .callerReturns ? caller : callee] = false }
+  }
+}
+
+extension Array {
+  /// One of the elements, by their weights.
+  func drawn(by weight: (Element) -> Double, _ random: inout SplitMix64) -> Element {
+    var left = Double.random(in: 0..<reduce(0) { $0 + weight($1) }, using: &random)
+    for element in self {
+      if left < weight(element) { return element }
+      left -= weight(element)
+    }
+    return self[count - 1]
   }
 }
 

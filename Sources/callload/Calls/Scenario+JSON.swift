@@ -18,7 +18,7 @@ extension Scenario {
 
   private init(json data: Data) throws {
     do {
-      self = try JSONDecoder().decode(ScenarioFile.self, from: data).scenario
+      self = try JSONDecoder().decode(Scenario.self, from: data)
     } catch let error as DecodingError {
       throw SetupError(Self.describe(error))
     }
@@ -38,33 +38,28 @@ extension Scenario {
   }
 }
 
-private struct ScenarioFile: Decodable {
-  var scenario: Scenario
-
+extension Scenario: Decodable {
   enum CodingKeys: String, CodingKey, CaseIterable { case name, summary, parts }
 
-  init(from decoder: any Decoder) throws {
+  package init(from decoder: any Decoder) throws {
     try decoder.refuseOtherKeys(than: CodingKeys.allCases.map(\.stringValue))
     let values = try decoder.container(keyedBy: CodingKeys.self)
-    let parts = try values.decode([PartFile].self, forKey: .parts).map(\.part)
-    scenario = Scenario(
-      name: try values.decode(String.self, forKey: .name),
-      summary: try values.decodeIfPresent(String.self, forKey: .summary) ?? "", parts: parts)
+    name = try values.decode(String.self, forKey: .name)
+    summary = try values.decodeIfPresent(String.self, forKey: .summary) ?? ""
+    parts = try values.decode([Part].self, forKey: .parts)
     guard parts.contains(where: { $0.weight > 0 }) else {
       throw SetupError("parts: at least one needs a weight above 0")
     }
   }
 }
 
-private struct PartFile: Decodable {
-  var part: Scenario.Part
-
+extension Scenario.Part: Decodable {
   enum CodingKeys: String, CodingKey, CaseIterable {
     case kind, weight, ringTimeoutSeconds, alertMs, actMs, thenMs, talkMs, awayMs, candidates
     case answered
   }
 
-  init(from decoder: any Decoder) throws {
+  package init(from decoder: any Decoder) throws {
     try decoder.refuseOtherKeys(than: CodingKeys.allCases.map(\.stringValue))
     let values = try decoder.container(keyedBy: CodingKeys.self)
     let name = try values.decode(String.self, forKey: .kind)
@@ -72,27 +67,27 @@ private struct PartFile: Decodable {
       let known = Scenario.Kind.allCases.map(\.rawValue).joined(separator: ", ")
       throw SetupError("kind \(name): known are \(known)")
     }
-    part = Scenario.Part(kind: kind, weight: try values.decode(Double.self, forKey: .weight))
-    guard part.weight >= 0, part.weight.isFinite else {
-      throw SetupError("\(name): weight \(part.weight) is below 0")
+    self.init(kind: kind, weight: try values.decode(Double.self, forKey: .weight))
+    guard weight >= 0, weight.isFinite else {
+      throw SetupError("\(name): weight \(weight) is below 0")
     }
     if let seconds = try values.decodeIfPresent(UInt32.self, forKey: .ringTimeoutSeconds) {
       guard (5...180).contains(seconds) else {
         throw SetupError("\(name): ringTimeoutSeconds \(seconds) is not 5 to 180")
       }
-      part.ringTimeoutSeconds = seconds
+      ringTimeoutSeconds = seconds
     }
-    try values.read(.alertMs, of: name, into: &part.alertMs)
-    try values.read(.actMs, of: name, into: &part.actMs)
-    try values.read(.thenMs, of: name, into: &part.thenMs)
-    try values.read(.talkMs, of: name, into: &part.talkMs)
-    try values.read(.awayMs, of: name, into: &part.awayMs)
-    try values.read(.candidates, of: name, into: &part.candidates)
-    try values.read(.answered, of: name, into: &part.answered)
+    try values.read(.alertMs, of: name, into: &alertMs)
+    try values.read(.actMs, of: name, into: &actMs)
+    try values.read(.thenMs, of: name, into: &thenMs)
+    try values.read(.talkMs, of: name, into: &talkMs)
+    try values.read(.awayMs, of: name, into: &awayMs)
+    try values.read(.candidates, of: name, into: &candidates)
+    try values.read(.answered, of: name, into: &answered)
   }
 }
 
-extension KeyedDecodingContainer<PartFile.CodingKeys> {
+extension KeyedDecodingContainer<Scenario.Part.CodingKeys> {
   fileprivate func read(_ key: Key, of part: String, into range: inout ClosedRange<Double>) throws {
     guard let bounds = try decodeIfPresent([Double].self, forKey: key) else { return }
     guard bounds.count == 2, bounds[0] >= 0, bounds[0] <= bounds[1], bounds[1] <= 600_000 else {
@@ -110,16 +105,10 @@ extension KeyedDecodingContainer<PartFile.CodingKeys> {
   }
 }
 
-private struct AnyKey: CodingKey {
-  var stringValue: String
-  var intValue: Int? { nil }
-  init?(stringValue: String) { self.stringValue = stringValue }
-  init?(intValue: Int) { nil }
-}
-
 extension Decoder {
   fileprivate func refuseOtherKeys(than known: [String]) throws {
-    for key in try container(keyedBy: AnyKey.self).allKeys where !known.contains(key.stringValue) {
+    for key in try container(keyedBy: MemberName.self).allKeys
+    where !known.contains(key.stringValue) {
       throw SetupError("unknown key \(key.stringValue); known are \(known.joined(separator: ", "))")
     }
   }

@@ -1,5 +1,7 @@
 import CallClient
 import FoundationEssentials
+import NIOCore
+import NIOPosix
 
 /// What a nats-server says of itself on its monitoring port.
 package struct NATSMonitor: Sendable {
@@ -37,5 +39,21 @@ package struct NATSMonitor: Sendable {
     else { return false }
     guard servers > 1 else { return true }
     return found.metaCluster?.leader?.isEmpty == false && found.metaCluster?.clusterSize == servers
+  }
+}
+
+/// Small questions to processes of this machine, over HTTP.
+enum LocalHTTP {
+  private static let bodyMax = 4 << 20
+
+  /// The answer to `GET path` on 127.0.0.1, or nil where nobody answers within a second. It also asks for a
+  /// task that is cancelled: what was done to the cluster is undone then.
+  static func get(port: Int, _ path: String) async -> EdgeResponse? {
+    await Task {
+      try? await EdgeExchange.run(
+        EdgeRequest(method: "GET", path: path),
+        to: EdgeAddress(host: "127.0.0.1", port: port), timeout: .seconds(1), .system,
+        on: MultiThreadedEventLoopGroup.singleton.next(), responseBytesMax: bodyMax)
+    }.value
   }
 }

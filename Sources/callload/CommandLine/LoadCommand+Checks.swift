@@ -34,7 +34,7 @@ extension LoadCommand {
     try need((1...4096).contains(shards), "--shards", shards, "give 1 to 4096")
   }
 
-  private func need(_ holds: Bool, _ option: String, _ value: Any, _ remedy: String) throws {
+  func need(_ holds: Bool, _ option: String, _ value: Any, _ remedy: String) throws {
     if !holds { throw SetupError("\(option) \(value): \(remedy)") }
   }
 
@@ -47,7 +47,7 @@ extension LoadCommand {
       throw SetupError("--hostile: attackers speak no TLS; leave out --tls, or give ws:// edges")
     }
     guard let ca else { return .system }
-    guard isSecure else { throw SetupError("--ca \(ca): goes with --edge wss://… only") }
+    try need(isSecure, "--ca", ca, "goes with --edge wss://… only")
     do { return try EdgeTrust(caFile: ca) } catch { throw SetupError("--ca \(error)") }
   }
 
@@ -55,18 +55,13 @@ extension LoadCommand {
     guard !chaos.isEmpty else { return nil }
     let plan = try ChaosPlan(chaos)
     let text = chaos.joined(separator: ",")
-    if sleeping == nil, text.contains(ChaosKind.killPush.rawValue) {
-      throw SetupError("--chaos \(text): only with --sleeping there are push gateways; give both")
-    }
-    guard edge.isEmpty else {
-      throw SetupError("--chaos \(text): only a local cluster is disturbed; leave --edge out")
-    }
-    guard !findMax else {
-      throw SetupError("--chaos \(text): does not go with --find-max; leave one of them out")
-    }
-    guard duration.seconds >= 5 else {
-      throw SetupError("--duration \(duration): too short for --chaos; give at least 5s")
-    }
+    try need(
+      sleeping != nil || !text.contains(ChaosKind.killPush.rawValue), "--chaos", text,
+      "only with --sleeping there are push gateways; give both")
+    try need(edge.isEmpty, "--chaos", text, "only a local cluster is disturbed; leave --edge out")
+    try need(!findMax, "--chaos", text, "does not go with --find-max; leave one of them out")
+    try need(
+      duration.seconds >= 5, "--duration", duration, "too short for --chaos; give at least 5s")
     return plan
   }
 
@@ -93,9 +88,7 @@ extension LoadCommand {
 
   /// Nothing where nobody is hostile.
   func hostilePlan() throws -> HostilePlan? {
-    guard (1...2).contains(apps) else {
-      throw SetupError("--apps \(apps): give 1, or 2 of which the second is hostile")
-    }
+    try need((1...2).contains(apps), "--apps", apps, "give 1, or 2 of which the second is hostile")
     let words = hostile + (apps == 2 ? [Attack.appFlood.rawValue] : [])
     guard !words.isEmpty else { return nil }
     let plan = try HostilePlan(

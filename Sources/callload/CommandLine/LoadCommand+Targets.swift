@@ -6,10 +6,9 @@ extension LoadCommand {
     chaos: ChaosPlan?, sleep: SleepOptions?, hostile: HostilePlan?
   ) throws -> LocalClusterOptions {
     for (option, value) in [("--keys", keys), ("--app", app)] {
-      guard value == nil else {
-        throw SetupError(
-          "\(option) \(value ?? ""): goes with --edge only; a local cluster makes its own keys")
-      }
+      try need(
+        value == nil, option, value ?? "",
+        "goes with --edge only; a local cluster makes its own keys")
     }
     // Debian puts it into a folder that is in nobody's PATH but root's.
     guard let nats = nats ?? Executables.find("nats-server", also: ["/usr/sbin", "/usr/local/bin"])
@@ -18,16 +17,12 @@ extension LoadCommand {
         "nats-server is not in PATH; install it (Debian: apt-get install nats-server) "
           + "or say where it is with --nats")
     }
-    guard Executables.isExecutable(nats) else {
-      throw SetupError("--nats \(nats): no program is there; give the path of nats-server")
-    }
+    try needProgram("--nats", nats, "nats-server")
     guard let callnode = callnode ?? Executables.beside("callnode") else {
       throw SetupError(
         "callnode is not beside callload; build it (make build) or say where it is with --callnode")
     }
-    guard Executables.isExecutable(callnode) else {
-      throw SetupError("--callnode \(callnode): no program is there; give the path of callnode")
-    }
+    try needProgram("--callnode", callnode, "callnode")
     if let refusal = PortRange.refusal(devices: devices, edges: edges, range: PortRange.size()) {
       throw SetupError(refusal)
     }
@@ -54,16 +49,17 @@ extension LoadCommand {
     return options
   }
 
+  private func needProgram(_ option: String, _ path: String, _ name: String) throws {
+    try need(
+      Executables.isExecutable(path), option, path, "no program is there; give the path of \(name)")
+  }
+
   private func restartProgram() throws -> String? {
     guard let path = otherCallnode else { return nil }
-    guard !chaos.isEmpty else {
-      throw SetupError(
-        "--other-callnode \(path): no node is started again; add --chaos rolling-restart=10s, or another"
-      )
-    }
-    guard Executables.isExecutable(path) else {
-      throw SetupError("--other-callnode \(path): no program is there; give the path of callnode")
-    }
+    try need(
+      !chaos.isEmpty, "--other-callnode", path,
+      "no node is started again; add --chaos rolling-restart=10s, or another")
+    try needProgram("--other-callnode", path, "callnode")
     return path
   }
 

@@ -135,7 +135,7 @@ extension CallRecord {
   /// to, or its own shard, which lets it in. It lasted for half of the absence at least.
   private func hindrance(_ timeline: FaultTimeline, _ last: Timestamp) -> Fault? {
     guard let since = caller.awaySince else { return nil }
-    let over = ([caller] + callees).compactMap { $0.end?.at }.min() ?? last
+    let over = firstEndAt ?? last
     if let back = caller.attachedAt, back.later(by: Self.timeoutSlack) < over { return nil }
     let own = timeline.shard(ofDevice: facts.caller)
     return timeline.hindrance(shard: own, from: since, to: over)

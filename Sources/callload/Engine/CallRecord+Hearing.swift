@@ -5,10 +5,10 @@ import CallWire
 extension CallRecord {
   mutating func hear(_ device: Int, _ delivery: Delivery, at now: Timestamp) {
     var line = TraceLine(at: now, device: Int32(device), version: delivery.version, what: .invite)
+    defer { note(line) }
     change(device) { $0.isTold = true }
     switch delivery.event {
     case .invite(let invite):
-      note(line)
       // The cluster's clock may differ from ours; how long it still rings does not.
       let rest = now + (invite.deadline - delivery.at)
       ringsOutAt = min(ringsOutAt ?? rest, rest)
@@ -16,12 +16,10 @@ extension CallRecord {
     case .ringing(let party):
       line.what = .ringing
       line.by = Int32(roster.device(party) ?? -1)
-      note(line)
     case .answered(let answered):
       line.what = .answered
       let by = roster.device(answered.by) ?? -1
       line.by = Int32(by)
-      note(line)
       self.answered(device, by: by, delivery.version, at: now)
     case .stop(let stop):
       let end = DeviceRecord.End(
@@ -30,12 +28,10 @@ extension CallRecord {
       line.what = .stop
       line.by = Int32(end.by ?? -1)
       line.detail = stop.reason.rawValue
-      note(line)
       stopped(device, end)
     case .signal(let signal):
       line.what = .signalled
       line.detail = UInt8(clamping: NumberedCandidate(body: signal.body)?.number ?? 0)
-      note(line)
     }
   }
 

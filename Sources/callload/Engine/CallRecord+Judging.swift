@@ -12,8 +12,7 @@ extension CallRecord {
     examineSignals(timeline)
     examineTimeout(timeline)
     examineRinging(at: now, isAttached: isAttached)
-    examineReasons(of: caller, timeline)
-    for callee in callees { examineReasons(of: callee, timeline) }
+    for device in everybody { examineReasons(of: device, timeline) }
     examineErrors()
     let everybodyIsThere = isAttached(facts.caller) && facts.callees.allSatisfy(isAttached)
     if outstanding > 0, everybodyIsThere, !violations.contains(where: { $0.rule == .commandLost }) {
@@ -32,8 +31,7 @@ extension CallRecord {
       violate(.twoWinners, "the caller was told of another winner than the one that was told so")
     }
     guard winners.isEmpty else { return }
-    let believers = [caller] + callees
-    if answeredBy != nil || believers.contains(where: { $0.end?.reason == .answeredElsewhere }) {
+    if answeredBy != nil || everybody.contains(where: { $0.end?.reason == .answeredElsewhere }) {
       // A winner that is gone could not be told.
       let answerers = callees.filter { $0.acts.contains(.answer) }
       if answerers.isEmpty || answerers.contains(where: { isAttached($0.device) }) {
@@ -55,7 +53,7 @@ extension CallRecord {
         return false
       }
       // What a fault held up is decided once it is over, if the call still rings then.
-      let over = min(deadline, ([caller] + callees).compactMap { $0.end?.at }.min() ?? deadline)
+      let over = min(deadline, firstEndAt ?? deadline)
       let held = max(at, over + Span(microseconds: -Self.retransmissionMax.microseconds))
       guard !isDisturbed(callee.device, from: held, to: over, timeline) else { return false }
       return at + CallChecker.early < deadline && callee.acts.isDisjoint(with: .refusal)
@@ -174,7 +172,7 @@ extension CallRecord {
     }
     if what == .place || what == .resume && code == .notParty { return false }
     if deadline < time + CallChecker.early { return true }
-    return ([caller] + callees).contains { other in
+    return everybody.contains { other in
       guard other.device != device else { return false }
       let acts: [CallActs] = [.answer, .declineEverywhere, .cancel, .hangUp]
       let acted = acts.contains { act in other.time(of: act).map { $0 <= time } ?? false }

@@ -11,7 +11,7 @@ extension CallRecord {
 
   /// A call does not end as unreachable while a device of the callee is attached.
   mutating func examineUnreachable(_ timeline: FaultTimeline) {
-    let ends = ([caller] + callees).compactMap(\.end).filter { $0.reason == .unreachable }
+    let ends = everybody.compactMap(\.end).filter { $0.reason == .unreachable }
     guard let told = ends.map(\.at).min() else { return }
     let attached = callees.first {
       $0.stayedAttached && !timeline.isBeyondReach($0.device, at: told)
@@ -43,7 +43,7 @@ extension CallRecord {
   /// When the first device did what ends the ringing, or was told of its end.
   private var ringingEndedAt: Timestamp? {
     let acts: [CallActs] = [.answer, .declineEverywhere, .cancel]
-    let times = ([caller] + callees).flatMap { device in
+    let times = everybody.flatMap { device in
       acts.map { device.time(of: $0) } + [device.end?.at, device.wonAt]
     }
     return times.compactMap { $0 }.min()

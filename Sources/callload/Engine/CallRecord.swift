@@ -131,6 +131,9 @@ struct CallRecord: Sendable {
     outstanding == 0 && caller.isOver && callees.allSatisfy { $0.invitedAt == nil || $0.isOver }
   }
 
+  var everybody: [DeviceRecord] { [caller] + callees }
+  /// When the first device was told of an end.
+  var firstEndAt: Timestamp? { everybody.compactMap { $0.end?.at }.min() }
   var winners: [DeviceRecord] { callees.filter { $0.wonAt != nil } }
 
   func record(of device: Int) -> DeviceRecord? {

@@ -2,34 +2,21 @@
 package struct HostileRow: Sendable, Equatable {
   /// `quiet`, an attack's name, or `all`.
   package var name: String
-  package var calls: Int
+  package var calls = 0
   /// Microseconds, of the calls that were due during the attack; nothing where none rang.
   package var ringP50: UInt64?
   package var ringP99: UInt64?
   /// Of the normal load, by cause, with servers that died.
-  package var failures: [String: Int]
-  package var peaks: [NodePeak]
+  package var failures: [String: Int] = [:]
+  package var peaks: [NodePeak] = []
   /// Seconds from the attack's end until rings took no longer than the aim; nothing where they did not
   /// in the time that was watched.
   package var recoveredSeconds: Double?
-  package var accounts: [Attack: AttackAccount]
+  package var accounts: [Attack: AttackAccount] = [:]
 
   package static let quiet = "quiet"
 
-  package init(
-    name: String, calls: Int = 0, ringP50: UInt64? = nil, ringP99: UInt64? = nil,
-    failures: [String: Int] = [:], peaks: [NodePeak] = [], recoveredSeconds: Double? = nil,
-    accounts: [Attack: AttackAccount] = [:]
-  ) {
-    self.name = name
-    self.calls = calls
-    self.ringP50 = ringP50
-    self.ringP99 = ringP99
-    self.failures = failures
-    self.peaks = peaks
-    self.recoveredSeconds = recoveredSeconds
-    self.accounts = accounts
-  }
+  package init(name: String) { self.name = name }
 
   package var failureCount: Int { failures.values.reduce(0, +) }
   package var attempts: Int { accounts.values.reduce(0) { $0 + $1.attempts } }

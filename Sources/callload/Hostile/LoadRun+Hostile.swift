@@ -11,12 +11,12 @@ extension LoadRun {
     let aim = HostileAim(quiet: quiet.row(aim: nil))
     report.hostile.append(quiet.row(aim: aim))
     for round in hostile.rounds where control.isWanted {
-      let row: HostileRow
+      var row = HostileRow(name: round.name)
       do {
         row = try await play(round, hostile, folder).row(aim: aim)
       } catch {
         // What the other attacks showed is still worth a report.
-        row = HostileRow(name: round.name, failures: ["\(error)": 1])
+        row.failures = ["\(error)": 1]
         await stopCluster()
       }
       guard !control.wasInterrupted else { break }
@@ -94,16 +94,17 @@ private struct PlayedRound {
   /// - Parameter aim: nothing for the quiet run, by which it is set.
   func row(aim: HostileAim?) -> HostileRow {
     let result = report.result
-    var failures = result.failures.filter { $0.value > 0 }
-    for incident in report.incidents { failures[incident, default: 0] += 1 }
+    var row = HostileRow(name: round.name)
+    row.failures = result.failures.filter { $0.value > 0 }
+    for incident in report.incidents { row.failures[incident, default: 0] += 1 }
     let missing = result.callsExpected - result.callsAccountedFor
-    if failures.isEmpty, missing > 0 { failures["calls not completed"] = missing }
-    return HostileRow(
-      name: round.name, calls: result.callsPlaced,
-      ringP50: result.rings.percentile(0.5, before: attackSeconds),
-      ringP99: result.rings.percentile(0.99, before: attackSeconds), failures: failures,
-      peaks: attackers.peaks,
-      recoveredSeconds: aim?.recovery(result.rings, from: attackSeconds, until: loadSeconds),
-      accounts: attackers.accounts())
+    if row.failures.isEmpty, missing > 0 { row.failures["calls not completed"] = missing }
+    row.calls = result.callsPlaced
+    row.ringP50 = result.rings.percentile(0.5, before: attackSeconds)
+    row.ringP99 = result.rings.percentile(0.99, before: attackSeconds)
+    row.peaks = attackers.peaks
+    row.recoveredSeconds = aim?.recovery(result.rings, from: attackSeconds, until: loadSeconds)
+    row.accounts = attackers.accounts()
+    return row
   }
 }

@@ -24,14 +24,11 @@ package struct FileLimit: Sendable, Equatable {
   /// Raises the soft limit to the hard one, and that to `needed` where this process may.
   /// - Returns: what holds afterwards. Children inherit it.
   package static func raise(toward needed: UInt64) -> FileLimit {
-    let before = current()
-    var wanted = rlimit(rlim_cur: rlim_t(before.hard), rlim_max: rlim_t(before.hard))
-    if before.hard < needed {
-      wanted = rlimit(rlim_cur: rlim_t(needed), rlim_max: rlim_t(needed))
-      if setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &wanted) == 0 { return current() }
-      wanted = rlimit(rlim_cur: rlim_t(before.hard), rlim_max: rlim_t(before.hard))
+    let hard = current().hard
+    for most in [max(hard, needed), hard] {
+      var wanted = rlimit(rlim_cur: rlim_t(most), rlim_max: rlim_t(most))
+      if setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &wanted) == 0 { break }
     }
-    _ = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &wanted)
     return current()
   }
 

@@ -1,22 +1,9 @@
 package import CallClient
 package import CallCore
 import CallJudge
+import CallTestKit
 import CallWire
 import NIOCore
-
-package struct ArrivedPush: Sendable {
-  /// The same for every attempt.
-  package var id: String
-  package var token: String
-  package var payload: [UInt8]
-  package var at: Timestamp
-  package init(id: String, token: String, payload: [UInt8], at: Timestamp) {
-    self.id = id
-    self.token = token
-    self.payload = payload
-    self.at = at
-  }
-}
 
 /// The pushes of a stage: what they do to devices that sleep, and when they are judged. On the rig's loop.
 final class PushDesk {
@@ -43,7 +30,7 @@ final class PushDesk {
 
   // MARK: A push arrives
 
-  func arrived(_ push: ArrivedPush) {
+  func arrived(_ push: APNsPush) {
     guard let index = sleep.device(token: push.token), let profile = sleep.profile(index) else {
       return rig.count("push: for no device of ours")
     }

@@ -29,15 +29,13 @@ package struct PushGround: Sendable {
     let devices = APNsDevices(APNsPushChecker(endsNeedCalls: false))
     var options = APNsSimulatorOptions(bundles: [SleepPlan.bundle])
     options.devices = devices
-    options.onPush = { push in
-      let arrived = ArrivedPush(id: push.id, token: push.token, payload: push.payload, at: push.at)
-      state.engine.withLock { $0 }?.arrived(arrived)
-    }
+    options.onPush = { push in state.engine.withLock { $0 }?.arrived(push) }
     let simulator = try await APNsSimulator.start(options)
     for device in sleepers.sleepers { register(device, sleepers, simulator, devices, roster) }
     try folder.write(simulator.key.privateKeyPEM, to: keyFile)
     try folder.write(simulator.authorityPEM, to: authorityFile)
-    try folder.write(providers(simulator, folder), to: providersFile)
+    try folder.write(
+      String(decoding: providers(simulator, folder).encoded(), as: UTF8.self), to: providersFile)
     return PushGround(simulator: simulator, state: state)
   }
 
@@ -70,24 +68,16 @@ package struct PushGround: Sendable {
       })
   }
 
-  private static func providers(_ simulator: APNsSimulator, _ folder: TemporaryFolder) -> String {
-    """
-    {
-      "apns": [
-        {
-          "name": "callload",
-          "team": "\(simulator.key.team)",
-          "key": "\(simulator.key.id)",
-          "keyFile": "\(folder.file(keyFile))",
-          "environment": "\(SleepPlan.environment)",
-          "topics": ["\(SleepPlan.bundle)"],
-          "endpoint": "127.0.0.1:\(simulator.port)",
-          "caFile": "\(folder.file(authorityFile))"
-        }
-      ]
-    }
-
-    """
+  private static func providers(
+    _ simulator: APNsSimulator, _ folder: TemporaryFolder
+  ) -> JSONObject {
+    let provider: JSONObject = [
+      "name": "callload", "team": simulator.key.team, "key": simulator.key.id,
+      "keyFile": folder.file(keyFile), "environment": SleepPlan.environment,
+      "topics": [SleepPlan.bundle], "endpoint": "127.0.0.1:\(simulator.port)",
+      "caFile": folder.file(authorityFile),
+    ]
+    return ["apns": [provider]]
   }
 
   // MARK: What it saw

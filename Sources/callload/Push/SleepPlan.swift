@@ -1,5 +1,6 @@
 import CallClient
 package import CallCore
+import Glibc
 
 /// That some devices have no session, and how they wake.
 package struct SleepOptions: Sendable, Equatable {
@@ -36,16 +37,10 @@ package struct SleepPlan: Sendable {
   package init(_ options: SleepOptions, roster: Roster, seed: UInt64) {
     self.options = options
     self.seed = seed
-    let total = PushProfile.all.reduce(0) { $0 + $1.weight }
     profiles = (0..<roster.devices).map { device in
       var random = SplitMix64(seed: seed &* 0x2545_F491_4F6C_DD1D &+ UInt64(device))
       guard Double.random(in: 0..<1, using: &random) < options.share else { return nil }
-      var left = Double.random(in: 0..<total, using: &random)
-      for profile in PushProfile.all {
-        if left < profile.weight { return profile }
-        left -= profile.weight
-      }
-      return PushProfile.all[0]
+      return PushProfile.all.drawn(by: \.weight, &random)
     }
     var tokens: [String: Int] = [:]
     for (device, profile) in profiles.enumerated() where profile != nil {
@@ -92,7 +87,7 @@ package struct SleepPlan: Sendable {
     let fate = Double.random(in: 0..<1, using: &random)
     // Log-normal, as networks and phones are, and cut off: ring timeouts of parts are seconds.
     let spread = gaussian(&random) * 0.6
-    let factor = min(3, max(0.2, exponential(spread)))
+    let factor = min(3, max(0.2, Glibc.exp(spread)))
     if !plan.needs(device) {
       if fate < options.neverShare { return .never }
       if fate < options.neverShare + options.lateShare { return .afterTheCall }
@@ -126,4 +121,11 @@ extension CallPlan {
       device == actor
     }
   }
+}
+
+/// A normal deviate (Box and Muller).
+private func gaussian(_ random: inout some RandomNumberGenerator) -> Double {
+  let u = 1 - Double.random(in: 0..<1, using: &random)
+  let v = Double.random(in: 0..<1, using: &random)
+  return Glibc.sqrt(-2 * Glibc.log(u)) * Glibc.cos(2 * .pi * v)
 }

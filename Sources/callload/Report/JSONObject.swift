@@ -18,13 +18,6 @@ package struct JSONObject: Encodable, ExpressibleByDictionaryLiteral {
     set { members[name] = newValue }
   }
 
-  private struct MemberName: CodingKey {
-    var stringValue: String
-    var intValue: Int? { nil }
-    init(stringValue: String) { self.stringValue = stringValue }
-    init?(intValue: Int) { nil }
-  }
-
   package func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: MemberName.self)
     for (name, value) in members {
@@ -40,6 +33,14 @@ package struct JSONObject: Encodable, ExpressibleByDictionaryLiteral {
     data.append(0x0A)
     return data
   }
+}
+
+/// The name of any member of a JSON object.
+struct MemberName: CodingKey {
+  var stringValue: String
+  var intValue: Int? { nil }
+  init(stringValue: String) { self.stringValue = stringValue }
+  init?(intValue: Int) { nil }
 }
 
 extension Double {

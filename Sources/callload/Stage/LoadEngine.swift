@@ -1,5 +1,6 @@
 import CallClient
 import CallCore
+package import CallTestKit
 import Glibc
 import NIOCore
 import NIOPosix
@@ -70,7 +71,7 @@ package final class LoadEngine: Sendable {
   }
 
   /// A push reached the provider. From any thread.
-  package func arrived(_ push: ArrivedPush) {
+  package func arrived(_ push: APNsPush) {
     guard let running = state.withLock({ $0.running }) else { return }
     running.loop.execute { running.rig.value.pushArrived(push) }
   }

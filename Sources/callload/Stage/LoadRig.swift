@@ -1,5 +1,6 @@
 package import CallClient
 package import CallCore
+package import CallTestKit
 import CallWire
 
 /// The devices of a load and the stages that they go through, on one loop: no locks, no tasks. Tests run it
@@ -187,5 +188,5 @@ package final class LoadRig {
     }
   }
 
-  package func pushArrived(_ push: ArrivedPush) { stage?.pushes?.arrived(push) }
+  package func pushArrived(_ push: APNsPush) { stage?.pushes?.arrived(push) }
 }

@@ -23,9 +23,10 @@ extension Stage {
     case .twoAnswer:
       answer(live, plan.actor, at: act)
       if plan.other != plan.actor { answer(live, plan.other, at: act) }
-    case .declinedEverywhere: at(act, plan.call) { [unowned self] in decline($0, .everywhere) }
+    case .declinedEverywhere:
+      at(act, plan.call) { [unowned self] in refuse($0, plan.actor, .decline(.everywhere)) }
     case .declinedHere:
-      at(act, plan.call) { [unowned self] in decline($0, .here) }
+      at(act, plan.call) { [unowned self] in refuse($0, plan.actor, .decline(.here)) }
       if plan.answersThen, plan.other != plan.actor {
         answer(live, plan.other, at: act + plan.then)
       }
@@ -36,7 +37,7 @@ extension Stage {
     case .unanswered: break
     case .busy:
       for callee in plan.callees {
-        at(act + plan.alert(callee), plan.call) { [unowned self] in sayBusy($0, callee) }
+        at(act + plan.alert(callee), plan.call) { [unowned self] in refuse($0, callee, .busy) }
       }
     case .calleeReturns:
       at(act, plan.call) { [unowned self] _ in devices[plan.actor].drop(for: plan.away) }
@@ -83,37 +84,19 @@ extension Stage {
       .call(CallAddress(call: live.plan.call), .answer(description: LiveCall.description)))
   }
 
-  private func decline(_ live: LiveCall, _ scope: DeclineScope) {
-    let device = live.plan.actor
+  /// A device that sleeps cannot refuse what does not ring there yet; it does as soon as it rings.
+  private func refuse(_ live: LiveCall, _ device: Int, _ verb: CallVerb) {
     guard !live.isOver.contains(device), !live.actsByPush.contains(device) else { return }
-    guard !isYetToWake(device, live) else {
-      live.declineOnInvite = scope
+    guard !devices[device].sleeps || live.invited.contains(device) else {
+      live.refusesOnInvite[device] = verb
       return
     }
-    devices[device].say(.call(CallAddress(call: live.plan.call), .decline(scope)))
-  }
-
-  private func sayBusy(_ live: LiveCall, _ device: Int) {
-    guard !live.isOver.contains(device), !live.actsByPush.contains(device) else { return }
-    guard !isYetToWake(device, live) else {
-      live.busyOnInvite.insert(device)
-      return
-    }
-    devices[device].say(.call(CallAddress(call: live.plan.call), .busy))
-  }
-
-  /// A device that sleeps cannot refuse what does not ring there yet.
-  private func isYetToWake(_ device: Int, _ live: LiveCall) -> Bool {
-    devices[device].sleeps && !live.invited.contains(device)
+    devices[device].say(.call(CallAddress(call: live.plan.call), verb))
   }
 
   /// A device rings at last, after the time when it was to refuse.
   func refuseOnInvite(_ live: LiveCall, _ device: Int) {
-    if device == live.plan.actor, let scope = live.declineOnInvite {
-      live.declineOnInvite = nil
-      decline(live, scope)
-    }
-    if live.busyOnInvite.remove(device) != nil { sayBusy(live, device) }
+    if let verb = live.refusesOnInvite.removeValue(forKey: device) { refuse(live, device, verb) }
   }
 
   private func cancel(_ live: LiveCall, at time: Timestamp) {
