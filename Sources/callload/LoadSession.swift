@@ -73,7 +73,7 @@ package struct LoadSession: Sendable {
           rate: rate, seconds: search.stageSeconds, bytesPerDevice: bytesPerDevice)
         guard control.isWanted else { break }
         let stage = SearchStage(
-          rate: rate, result: report.result, cpuPerCall: report.totalCPUPerCall,
+          rate: rate, result: report.result, cpuPerCall: report.cpuPerCall(),
           ringP99Max: search.ringP99Max)
         holds = stage.holds
         found.stages.append(stage)

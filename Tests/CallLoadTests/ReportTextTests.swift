@@ -133,7 +133,7 @@ import callload
       settings: RunSettings(), machine: MachineFacts(), result: RunResult())
     #expect(report.text(.plain).contains("  calls placed        0/0"))
     #expect(report.percentileDistributions().isEmpty)
-    #expect(report.totalCPUPerCall == nil)
+    #expect(report.cpuPerCall() == nil)
   }
 
   @Test("percentile distributions name their phase") func percentiles() {

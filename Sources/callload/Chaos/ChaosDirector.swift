@@ -35,7 +35,7 @@ package struct ChaosDirector: Sendable {
   }
 
   private func run(_ entry: ChaosPlan.Entry, until end: ContinuousClock.Instant) async {
-    var random = SplitMix64(seed: seed ^ ShardName.hash(entry.kind.rawValue))
+    var random = SplitMix64(seed: seed ^ Self.hash(entry.kind.rawValue))
     let interval = entry.intervalSeconds
     let first = interval * Double.random(in: 0.2...0.7, using: &random)
     var next = min(.now + .seconds(first), end - .milliseconds(500))
@@ -47,6 +47,11 @@ package struct ChaosDirector: Sendable {
       fault.lengthSeconds = entry.drawLength(&random)
       await inject(fault, until: end, &random)
     }
+  }
+
+  /// FNV-1a: the same in every run, which `Hasher` is not.
+  private static func hash(_ text: String) -> UInt64 {
+    text.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
   }
 
   private func inject(

@@ -44,10 +44,3 @@ actor Referee {
     return faults
   }
 }
-
-enum ShardName {
-  /// FNV-1a: the same in every run, which `Hasher` is not.
-  static func hash(_ text: String) -> UInt64 {
-    text.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
-  }
-}

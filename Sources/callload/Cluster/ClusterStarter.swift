@@ -19,13 +19,21 @@ struct ClusterStarter {
     for number in 0..<count {
       let name = count == 1 ? "nats-server" : "nats-\(number + 1)"
       let (port, monitorPort) = (ports[number], ports[count + number])
-      try folder.write(
-        natsConfiguration(
-          name, port: port, monitorPort: monitorPort,
-          routes: count == 1 ? [] : Array(ports[(2 * count)...]), own: number), to: "\(name).conf")
+      var words = [
+        "--server_name", name, "--addr", "127.0.0.1", "--port", "\(port)", "--http_port",
+        "\(monitorPort)", "--jetstream", "--store_dir", folder.file("\(name)-store"),
+      ]
+      if count > 1 {
+        let routes = ports[(2 * count)...].map { "nats-route://127.0.0.1:\($0)" }
+        // A client that learnt of servers by itself would bypass its relays.
+        words += [
+          "--cluster_name", "callload", "--cluster", routes[number], "--no_advertise", "--routes",
+          routes.joined(separator: ","),
+        ]
+      }
       var command = ChildCommand(
-        name: name, executable: options.natsPath,
-        arguments: ["-c", folder.file("\(name).conf")], logPath: folder.file("\(name).log"))
+        name: name, executable: options.natsPath, arguments: words,
+        logPath: folder.file("\(name).log"))
       // Where five processes share two CPUs, its threads mostly wake one another.
       command.environment["GOMAXPROCS"] = "\(Self.processorShare(of: 2 * count))"
       let process = try await SupervisedProcess.start(.nats, command, in: processes)
@@ -42,34 +50,6 @@ struct ClusterStarter {
       }
     }
     return members
-  }
-
-  private func natsConfiguration(
-    _ name: String, port: Int, monitorPort: Int, routes: [Int], own: Int
-  ) -> String {
-    var text = """
-      server_name: \(name)
-      host: 127.0.0.1
-      port: \(port)
-      http: "127.0.0.1:\(monitorPort)"
-      jetstream { store_dir: "\(folder.file("\(name)-store"))" }
-
-      """
-    if !routes.isEmpty {
-      let urls = routes.map { "nats-route://127.0.0.1:\($0)" }.joined(separator: ", ")
-      // A client that learnt of servers by itself would go round its relays.
-      text += """
-        cluster {
-          name: callload
-          host: 127.0.0.1
-          port: \(routes[own])
-          no_advertise: true
-          routes: [\(urls)]
-        }
-
-        """
-    }
-    return text
   }
 
   /// Starts the nodes of a role. What gateways send to is written in the folder by then.

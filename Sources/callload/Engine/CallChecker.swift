@@ -1,6 +1,6 @@
 import CallClient
 package import CallCore
-package import CallJudge
+import CallJudge
 package import CallWire
 import NIOCore
 
@@ -11,40 +11,6 @@ import NIOCore
 /// does no I/O and reads no clock. Memory is bounded by the calls that are not judged yet, and by
 /// `memory` for what is remembered of judged ones.
 package struct CallChecker: Sendable {
-  package struct Facts: Sendable {
-    package var call: CallID
-    package var part: Scenario.Kind
-    package var caller: Int
-    package var callees: Range<Int>
-    package var placedAt: Timestamp
-    package var ringTimeout: Span
-    /// The callee's devices that had a session before the call was placed.
-    package var attached: Set<Int>
-    package init(
-      call: CallID, part: Scenario.Kind, caller: Int, callees: Range<Int>, placedAt: Timestamp,
-      ringTimeout: Span, attached: Set<Int> = []
-    ) {
-      self.call = call
-      self.part = part
-      self.caller = caller
-      self.callees = callees
-      self.placedAt = placedAt
-      self.ringTimeout = ringTimeout
-      self.attached = attached
-    }
-  }
-
-  package struct Verdict: Sendable, Equatable {
-    package var outcome: CallOutcome
-    package var violations: [Violation<CorrectnessRule>]
-    /// What the cluster answered in place of taking the call, where it did so.
-    package var refusal: CallError.Code?
-    /// The fault that explains an outcome which is not the planned one.
-    package var explainedBy: ChaosKind?
-    /// The call's history, where its outcome is neither planned nor explained.
-    package var story: String?
-  }
-
   struct Sent: Sendable {
     var call: CallID
     var what: TraceLine.What
@@ -107,7 +73,9 @@ package struct CallChecker: Sendable {
 
   /// A device's command goes out, for the first time or again.
   package mutating func said(device: Int, _ frame: ClientFrame, at now: Timestamp) {
-    guard let address = frame.command.address, let what = Self.what(frame.command) else { return }
+    guard let address = frame.command.address, let what = TraceLine.What.of(frame.command) else {
+      return
+    }
     let key = Self.key(device, frame.id)
     let again = sent[key] != nil
     if !again {
@@ -320,26 +288,5 @@ package struct CallChecker: Sendable {
   private static func candidate(_ command: ClientCommand) -> NumberedCandidate? {
     guard case .call(_, .signal(.candidate, let body)) = command else { return nil }
     return NumberedCandidate(body: body)
-  }
-
-  private static func what(_ command: ClientCommand) -> TraceLine.What? {
-    switch command {
-    case .place: .place
-    case .call(_, let verb):
-      switch verb {
-      case .alerting: .alerting
-      case .answer: .answer
-      case .decline(.everywhere): .declineEverywhere
-      case .decline(.here): .declineHere
-      case .busy: .busy
-      case .cancel: .cancel
-      case .connected: .connected
-      case .hangUp: .hangUp
-      case .signal: .signal
-      case .resume: .resume
-      case .query: .query
-      }
-    case .attach, .detach, .register, .unregister, .ack, .ping, .calls, .renew: nil
-    }
   }
 }

@@ -176,3 +176,27 @@ struct Oddity: Sendable {
   var isOvertaken = false
   var what: String
 }
+
+extension TraceLine.What {
+  /// nil for a command that is about no call.
+  static func of(_ command: ClientCommand) -> Self? {
+    switch command {
+    case .place: .place
+    case .call(_, let verb):
+      switch verb {
+      case .alerting: .alerting
+      case .answer: .answer
+      case .decline(.everywhere): .declineEverywhere
+      case .decline(.here): .declineHere
+      case .busy: .busy
+      case .cancel: .cancel
+      case .connected: .connected
+      case .hangUp: .hangUp
+      case .signal: .signal
+      case .resume: .resume
+      case .query: .query
+      }
+    case .attach, .detach, .register, .unregister, .ack, .ping, .calls, .renew: nil
+    }
+  }
+}

@@ -46,7 +46,7 @@ extension RunReport {
   }
 
   private var cpuJSON: JSONObject {
-    var json: JSONObject = ["total": totalCPUPerCall?.toThousandth]
+    var json: JSONObject = ["total": cpuPerCall()?.toThousandth]
     for role in ProcessRole.allCases { json[role.rawValue] = cpuPerCall(role)?.toThousandth }
     if result.callsPlaced > 0 {
       json["callload"] = (Double(ownCPUMicroseconds) / Double(result.callsPlaced)).toThousandth
@@ -55,7 +55,7 @@ extension RunReport {
   }
 
   private var memoryJSON: JSONObject {
-    var json: JSONObject = ["total": totalMemoryBytes, "callload": ownMemoryBytes]
+    var json: JSONObject = ["total": memoryBytes(), "callload": ownMemoryBytes]
     for role in ProcessRole.allCases { json[role.rawValue] = memoryBytes(role) }
     return json
   }

@@ -81,26 +81,17 @@ package struct RunReport {
     self.result = result
   }
 
-  /// Microseconds of CPU per placed call in the measured load, of all processes of a role.
-  package func cpuPerCall(_ role: ProcessRole) -> Double? {
+  /// Microseconds of CPU per placed call in the measured load, of all processes of a role; nil: of all.
+  package func cpuPerCall(_ role: ProcessRole? = nil) -> Double? {
     guard result.callsPlaced > 0, let sum = sum(role, \.cpuMicroseconds) else { return nil }
     return Double(sum) / Double(result.callsPlaced)
   }
 
-  package func memoryBytes(_ role: ProcessRole) -> UInt64? { sum(role, \.memoryBytes) }
+  package func memoryBytes(_ role: ProcessRole? = nil) -> UInt64? { sum(role, \.memoryBytes) }
 
-  package var totalCPUPerCall: Double? {
-    let parts = ProcessRole.allCases.compactMap(cpuPerCall)
-    return parts.isEmpty ? nil : parts.reduce(0, +)
-  }
-
-  package var totalMemoryBytes: UInt64? {
-    processes.isEmpty ? nil : processes.reduce(0) { $0 + $1.memoryBytes }
-  }
-
-  /// Nil where there is no process of the role.
-  private func sum(_ role: ProcessRole, _ figure: KeyPath<ProcessUsage, UInt64>) -> UInt64? {
-    let found = processes.filter { $0.role == role }.map { $0[keyPath: figure] }
+  /// Nil where there is no such process.
+  private func sum(_ role: ProcessRole?, _ figure: KeyPath<ProcessUsage, UInt64>) -> UInt64? {
+    let found = processes.filter { role == nil || $0.role == role }.map { $0[keyPath: figure] }
     return found.isEmpty ? nil : found.reduce(0, +)
   }
 }

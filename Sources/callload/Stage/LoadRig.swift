@@ -137,7 +137,7 @@ package final class LoadRig {
 
   func count(_ failure: String) {
     if let stage {
-      stage.failures[failure, default: 0] += 1
+      stage.result.failures[failure, default: 0] += 1
     } else {
       setupFailures[failure, default: 0] += 1
     }

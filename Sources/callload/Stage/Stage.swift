@@ -12,24 +12,17 @@ final class Stage {
   let options: LoadOptions
   let startedAt: Timestamp
   let arrivalsEndAt: Timestamp
-  let expected: Int
   private let completion: (RunResult) -> Void
   private var random: SplitMix64
   /// Apart from that of the arrivals, which depend on the seed alone.
   var pingRandom: SplitMix64
   private var nextArrival: Timestamp
   private var drawn = 0
-  var placed = 0
+  var result: RunResult
   var placedAtLastLook = 0
-  var completed = 0
   var failed = 0
-  var failures: [String: Int] = [:]
-  /// The first call that failed so.
-  var failureExamples: [String: String] = [:]
-  var byPart: [String: Int] = [:]
   var checker: CallChecker
   var book = LatencyBook()
-  var rings: [RingSample] = []
   private(set) var live: [CallID: LiveCall] = [:]
   /// Calls that are over for everybody, kept a while in case something is retransmitted.
   private var quiet = CircularBuffer<(call: CallID, until: Timestamp)>()
@@ -56,7 +49,8 @@ final class Stage {
     self.rig = rig
     self.loop = rig.loop
     self.options = rig.options
-    self.expected = max(1, Int((rate * duration).rounded()))
+    result = rig.setupResult
+    result.callsExpected = max(1, Int((rate * duration).rounded()))
     self.completion = completion
     startedAt = loop.now + .milliseconds(20)
     arrivalsEndAt = startedAt + Span(seconds: duration)
@@ -82,7 +76,7 @@ final class Stage {
     rig.progress.update {
       $0 = LoadProgress.Snapshot()
       $0.phase = .calling
-      $0.total = expected
+      $0.total = result.callsExpected
       $0.devicesConnected = rig.connectedCount
     }
     scheduleArrival()
@@ -102,8 +96,8 @@ final class Stage {
   /// process, given its count.
   private func scheduleArrival() {
     guard !arrivalsDone else { return }
-    guard drawn < expected else { return endArrivals() }
-    let left = Double(expected - drawn)
+    guard drawn < result.callsExpected else { return endArrivals() }
+    let left = Double(result.callsExpected - drawn)
     let share = 1 - Glibc.pow(1 - Double.random(in: 0..<1, using: &random), 1 / left)
     let span = Double((arrivalsEndAt - nextArrival).microseconds)
     nextArrival = nextArrival + Span(microseconds: Int64(span * share))
@@ -117,7 +111,7 @@ final class Stage {
     arrivalsDone = true
     rig.progress.update {
       $0.phase = .settling
-      $0.total = isInterrupted ? placed : drawn
+      $0.total = isInterrupted ? result.callsPlaced : drawn
     }
   }
 
@@ -144,8 +138,8 @@ final class Stage {
     let live = LiveCall(plan: plan, expectedInvites: attached.count { !devices[$0].sleeps })
     self.live[plan.call] = live
     plans[plan.call] = plan
-    placed += 1
-    byPart[plan.kind.rawValue, default: 0] += 1
+    result.callsPlaced += 1
+    result.callsByPart[plan.kind.rawValue, default: 0] += 1
     checker.planned(
       CallChecker.Facts(
         call: plan.call, part: plan.kind, caller: plan.caller, callees: plan.callees,
@@ -168,7 +162,7 @@ final class Stage {
   func rang(_ plan: CallPlan, at now: Timestamp) {
     book.record(.ring, now - plan.placeAt)
     guard options.keepsRings else { return }
-    rings.append(
+    result.rings.append(
       RingSample(
         dueSeconds: (plan.placeAt - startedAt).seconds,
         microseconds: UInt64(max(1, (now - plan.placeAt).microseconds))))
@@ -221,7 +215,7 @@ final class Stage {
       fail("rule broken: \(violation.rule.title)")
       faults.judged(call, .wrong)
     } else if plan.allowed.contains(verdict.outcome) {
-      completed += 1
+      result.callsCompleted += 1
       faults.judged(call, .asPlanned)
     } else if let fault = verdict.explainedBy {
       faults.explains("\(verdict.outcome.name) instead of \(plan.allowed[0].name)", by: fault)
@@ -231,7 +225,7 @@ final class Stage {
       let cause = "\(verdict.outcome.name) instead of \(planned)"
       fail(cause)
       faults.judged(call, .wrong)
-      if failureExamples[cause] == nil { failureExamples[cause] = verdict.story }
+      if result.failureExamples[cause] == nil { result.failureExamples[cause] = verdict.story }
     }
   }
 
@@ -242,7 +236,7 @@ final class Stage {
   }
 
   private func fail(_ cause: String) {
-    failures[cause, default: 0] += 1
+    result.failures[cause, default: 0] += 1
     failed += 1
   }
 
@@ -252,13 +246,13 @@ final class Stage {
     guard live.isEmpty, quiet.isEmpty, isInterrupted || staysUntil <= now else { return }
     pushes?.judge(at: .distantFuture)
     showProgress()
-    completion(result())
+    completion(finalResult())
   }
 
   /// Nobody knows how calls in mid-flight would have ended, so they are not judged.
   private func abandonLive() {
     guard !live.isEmpty else { return }
-    failures["ended early", default: 0] += live.count
+    result.failures["ended early", default: 0] += live.count
     for call in live.values {
       plans[call.plan.call] = nil
       forget(call.plan)
