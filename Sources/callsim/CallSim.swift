@@ -184,8 +184,7 @@ struct CallSim: AsyncParsableCommand {
   private func story(of failures: [SimFailure], _ options: SimOptions) -> String? {
     let earliest = failures.min { $0.seed < $1.seed }
     guard let earliest else { return nil }
-    let lines = SimTrace()
-    lines.isOn = true
+    let lines = SimTrace(isOn: true)
     let result = Simulation(
       seed: earliest.seed, options: options, sabotage: mistake, trace: lines
     ).run()
@@ -198,8 +197,7 @@ struct CallSim: AsyncParsableCommand {
   }
 
   private func runTraced(_ options: SimOptions) throws {
-    let lines = SimTrace()
-    lines.isOn = true
+    let lines = SimTrace(isOn: true)
     let result = Simulation(
       seed: seed ?? 1, options: options, sabotage: mistake, trace: lines
     ).run()

@@ -55,8 +55,7 @@ import Testing
   }
 
   @Test func theTraceOfACallTellsWhatBefellNodesMeanwhile() throws {
-    let trace = SimTrace()
-    trace.isOn = true
+    let trace = SimTrace(isOn: true)
     let world = SimWorld(seed: 5, trace: trace)
     let call = CallID(high: 1, low: 2)
     world.incident("c1", "starts")

@@ -29,24 +29,10 @@ package struct Who: Hashable, Sendable, CustomStringConvertible {
 
   /// Reads parts of a description, or of a key of the store.
   init?(encoded user: Substring, _ device: Substring) {
-    guard let user = Self.decoded(user), let device = Self.decoded(device) else { return nil }
-    self.init(user, device)
-  }
-
-  /// What `Subjects.keyPart` encoded.
-  private static func decoded(_ part: Substring) -> String? {
-    var bytes: [UInt8] = []
-    var rest = part.utf8
-    while let byte = rest.popFirst() {
-      guard byte == UInt8(ascii: "_") else {
-        bytes.append(byte)
-        continue
-      }
-      guard let value = UInt8(String(Substring(rest.prefix(2))), radix: 16) else { return nil }
-      bytes.append(value)
-      rest = rest.dropFirst(2)
+    guard let user = Subjects.keyText(user), let device = Subjects.keyText(device) else {
+      return nil
     }
-    return String(validating: bytes, as: UTF8.self)
+    self.init(user, device)
   }
 }
 

@@ -33,11 +33,12 @@ extension HistoryChecker {
     }
     let call = question.command.address?.call
     switch (first, reply) {
-    case (.answer(let before, _), .answer(let now, _)) where before != now:
-      throw HistoryViolation(
-        .sameAnswer, "\(who) asked twice whether it won: \(before), then \(now)", call: call)
-    case (.call, .error(let error)) where error.code.rawValue < 500:
-      throw HistoryViolation(.sameAnswer, "\(who) asked again: \(error)", call: call)
+    case (.answer(let before, _), .answer(let now, _)):
+      try require(
+        before == now, .sameAnswer, call,
+        "\(who) asked twice whether it won: \(before), then \(now)")
+    case (.call, .error(let error)):
+      try require(error.code.rawValue >= 500, .sameAnswer, call, "\(who) asked again: \(error)")
     default: break
     }
   }
@@ -74,12 +75,10 @@ extension HistoryChecker {
     switch state.phase {
     case .placed, .ringing: break
     case .unknown:
-      if let placedAt = calls[call]?.placedAt, placedAt < asked {
-        throw HistoryViolation(.nothingLost, "\(who) hears that the call is not known", call: call)
-      }
-    case .answered:
-      guard let by = state.by.map(Who.init) else { return }
-      if by == who { try toldWon(who, call) } else { try toldAnswer(by, call, teller: who) }
+      try require(
+        calls[call]?.placedAt ?? asked >= asked, .nothingLost, call,
+        "\(who) hears that the call is not known")
+    case .answered: if let by = state.by { try toldAnswered(Who(by), call, teller: who) }
     case .ended:
       try toldEnd(
         who, CallEnd(reason: state.reason ?? .failed, by: state.by.map(Who.init)), call,
@@ -97,20 +96,18 @@ extension HistoryChecker {
     let facts = calls[call, default: Facts()]
     var told = facts.told[who, default: Told()]
     if let before = told.events[version] {
-      guard before == delivery.event else {
-        throw HistoryViolation(
-          .versionsGrow, "\(who) hears two things as version \(version)", call: call)
-      }
-      return
+      return try require(
+        before == delivery.event, .versionsGrow, call,
+        "\(who) hears two things as version \(version)")
     }
-    if knowsJournal, facts.placed == nil {
-      throw HistoryViolation(
-        .appendThenSpeak, "\(who) hears of a call that no record speaks of", call: call)
-    }
-    if let last = told.endVersion, version > last, !delivery.event.isStop {
-      let rule: HistoryRule = delivery.event.isInvite ? .noInviteAfterStop : .versionsGrow
-      throw HistoryViolation(rule, "\(who) hears more of the call after its end", call: call)
-    }
+    try require(
+      facts.placed != nil || !knowsJournal, .appendThenSpeak, call,
+      "\(who) hears of a call that no record speaks of")
+    let isLast = version > told.endVersion ?? .max
+    try require(
+      !isLast || delivery.event.isStop,
+      delivery.event.isInvite ? .noInviteAfterStop : .versionsGrow, call,
+      "\(who) hears more of the call after its end")
     told.events[version] = delivery.event
     let before = told.highest
     told.highest = max(before, version)
@@ -118,28 +115,21 @@ extension HistoryChecker {
     switch delivery.event {
     case .invite(let invite): try invited(who, invite, call, decided: delivery.at)
     case .ringing(let party):
-      if knowsJournal, !facts.alerting.contains(party.device.text) {
-        throw HistoryViolation(
-          .appendThenSpeak, "\(who) hears that \(Who(party)) alerts; no record says so", call: call)
-      }
-    case .answered(let answered):
-      if Who(answered.by) == who {
-        try toldWon(who, call)
-      } else {
-        try toldAnswer(Who(answered.by), call, teller: who)
-      }
+      try require(
+        facts.alerting.contains(party.device.text) || !knowsJournal, .appendThenSpeak, call,
+        "\(who) hears that \(Who(party)) alerts; no record says so")
+    case .answered(let answered): try toldAnswered(Who(answered.by), call, teller: who)
     case .stop(let stop):
       // What a former owner said may still be on its way when the next one speaks.
-      if version < before, version >> 20 == before >> 20 {
-        throw HistoryViolation(
-          .versionsGrow, "\(who) hears the end as version \(version), after \(before)", call: call)
-      }
+      try require(
+        version >= before || version >> 20 != before >> 20, .versionsGrow, call,
+        "\(who) hears the end as version \(version), after \(before)")
       try toldEnd(
         who, CallEnd(reason: stop.reason, by: stop.by.map(Who.init)), call, version: version)
     case .signal(let signal):
-      if let body = told.signals[signal.index], body != signal.body {
-        throw HistoryViolation(.signalsInPlace, "two signals of index \(signal.index)", call: call)
-      }
+      try require(
+        told.signals[signal.index] ?? signal.body == signal.body, .signalsInPlace, call,
+        "two signals of index \(signal.index)")
       calls[call]?.told[who]?.signals[signal.index] = signal.body
     }
   }
@@ -148,54 +138,52 @@ extension HistoryChecker {
     _ who: Who, _ invite: Invite, _ call: CallID, decided: Timestamp
   ) throws(HistoryViolation) {
     calls[call]?.told[who]?.invited = true
-    if let placed = calls[call]?.placed,
-      placed.deadline.milliseconds != invite.deadline.milliseconds
-    {
-      throw HistoryViolation(.oneStory, "\(who) hears of another deadline", call: call)
-    }
+    let deadline = calls[call]?.placed?.deadline ?? invite.deadline
+    try require(
+      deadline.milliseconds == invite.deadline.milliseconds, .oneStory, call,
+      "\(who) hears of another deadline")
     // By the cluster's clocks: a device that slept reads what lay in wait for it.
-    if decided > invite.deadline + .seconds(4) {
-      throw HistoryViolation(.noLateInvite, "\(who) is told to ring after the deadline", call: call)
-    }
+    try require(
+      decided <= invite.deadline + .seconds(4), .noLateInvite, call,
+      "\(who) is told to ring after the deadline")
   }
 
   // MARK: Who won, and how it ended
 
   private mutating func toldWon(_ who: Who, _ call: CallID) throws(HistoryViolation) {
     let facts = calls[call, default: Facts()]
-    if let winner = facts.winner, winner != who {
-      throw HistoryViolation(.oneWinner, "\(winner) and \(who) are told that they won", call: call)
-    }
-    if let end = facts.told[who]?.end, !end.reason.followsAnswer {
-      throw HistoryViolation(
-        .winnerStopped, "\(who) won after it was told \(end.reason.name)", call: call)
-    }
-    if let end = facts.end, !end.reason.followsAnswer {
-      throw HistoryViolation(
-        .oneStory, "\(who) won a call that ended as \(end.reason.name)", call: call)
+    let winner = facts.winner ?? who
+    try require(winner == who, .oneWinner, call, "\(winner) and \(who) are told that they won")
+    if let end = facts.told[who]?.end {
+      try require(
+        end.reason.followsAnswer, .winnerStopped, call,
+        "\(who) won after it was told \(end.reason.name)")
     }
     calls[call, default: Facts()].winner = who
     calls[call]?.told[who, default: Told()].won = true
     try toldAnswer(who, call, teller: who)
   }
 
+  private mutating func toldAnswered(
+    _ by: Who, _ call: CallID, teller: Who
+  ) throws(HistoryViolation) {
+    if by == teller { try toldWon(by, call) } else { try toldAnswer(by, call, teller: teller) }
+  }
+
   private mutating func toldAnswer(
     _ by: Who, _ call: CallID, teller: Who
   ) throws(HistoryViolation) {
     let facts = calls[call, default: Facts()]
-    if knowsJournal, facts.answered.map({ Who($0.by) }) != by {
-      throw HistoryViolation(
-        .appendThenSpeak, "\(teller) hears that \(by) answered; the journal does not say so",
-        call: call)
-    }
-    if let known = facts.answeredBy, known != by {
-      throw HistoryViolation(
-        .oneWinner, "\(teller) hears that \(by) answered; others that \(known) did", call: call)
-    }
-    if let end = facts.end, !end.reason.followsAnswer {
-      throw HistoryViolation(
-        .oneStory, "\(teller) hears that \(by) answered a call that ended as \(end.reason.name)",
-        call: call)
+    let what = "\(teller) hears that \(by) answered"
+    try require(
+      facts.answered.map({ Who($0.by) }) == by || !knowsJournal, .appendThenSpeak, call,
+      "\(what); the journal does not say so")
+    let known = facts.answeredBy ?? by
+    try require(known == by, .oneWinner, call, "\(what); others that \(known) did")
+    if let end = facts.end {
+      try require(
+        end.reason.followsAnswer, .oneStory, call,
+        "\(what) a call that ended as \(end.reason.name)")
     }
     calls[call, default: Facts()].answeredBy = by
   }
@@ -205,20 +193,18 @@ extension HistoryChecker {
   ) throws(HistoryViolation) {
     let facts = calls[call, default: Facts()]
     let told = facts.told[who, default: Told()]
-    func refuse(_ rule: HistoryRule, _ reason: String) throws(HistoryViolation) -> Never {
-      throw HistoryViolation(rule, "\(who): \(reason)", call: call)
-    }
     // The end of its own part: the call may go on.
     if end.by == who, facts.legEnds[who.device] != nil, end.reason.isOwnPart { return }
-    if told.won, !end.reason.followsAnswer {
-      try refuse(.winnerStopped, "won, and is told \(end.reason.name)")
-    }
-    if let before = told.end, before != end {
-      try refuse(.oneEnd, "was told \(before.reason.name), and now \(end.reason.name)")
-    }
+    try require(
+      !told.won || end.reason.followsAnswer, .winnerStopped, call,
+      "\(who) won, and is told \(end.reason.name)")
+    let before = told.end ?? end
+    try require(
+      before == end, .oneEnd, call,
+      "\(who) was told \(before.reason.name), and now \(end.reason.name)")
     if end.reason == .answeredElsewhere {
-      guard let by = end.by else { try refuse(.oneStory, "answered elsewhere by nobody") }
-      guard by != who else { try refuse(.oneStory, "answered elsewhere by itself") }
+      let by = end.by ?? who
+      try require(by != who, .oneStory, call, "\(who): answered elsewhere by itself, or nobody")
       try toldAnswer(by, call, teller: who)
     } else {
       try toldCallEnd(who, end, call, facts)
@@ -233,23 +219,20 @@ extension HistoryChecker {
   private mutating func toldCallEnd(
     _ who: Who, _ end: CallEnd<Who>, _ call: CallID, _ facts: Facts
   ) throws(HistoryViolation) {
-    func refuse(_ rule: HistoryRule, _ reason: String) throws(HistoryViolation) -> Never {
-      throw HistoryViolation(rule, "\(who): \(reason)", call: call)
+    let what = "\(who) is told \(end.reason.name)"
+    try require(
+      facts.ended != nil || !knowsJournal, .appendThenSpeak, call,
+      "\(what); no record says that it ended")
+    if let truth = facts.ended {
+      try require(
+        truth.reason == end.reason && truth.by.map(Who.init) == end.by, .oneStory, call,
+        "\(what); the journal says \(truth.reason.name)")
     }
-    if knowsJournal {
-      guard let truth = facts.ended else {
-        try refuse(.appendThenSpeak, "is told \(end.reason.name); no record says that it ended")
-      }
-      guard truth.reason == end.reason, truth.by.map(Who.init) == end.by else {
-        try refuse(.oneStory, "is told \(end.reason.name); the journal says \(truth.reason.name)")
-      }
-    }
-    if let known = facts.end, known != end {
-      try refuse(.oneStory, "is told \(end.reason.name), others \(known.reason.name)")
-    }
-    if !end.reason.followsAnswer, let by = facts.answeredBy {
-      try refuse(.oneStory, "is told \(end.reason.name) of a call that \(by) answered")
-    }
+    let known = facts.end ?? end
+    try require(known == end, .oneStory, call, "\(what), others \(known.reason.name)")
+    try require(
+      end.reason.followsAnswer || facts.answeredBy == nil, .oneStory, call,
+      "\(what) of a call that was answered")
     calls[call, default: Facts()].end = end
   }
 }

@@ -33,30 +33,20 @@ extension HistoryChecker {
     let end = facts.endedAt ?? now
     let due = deadline + bounds.skew
     guard due < end else { return nil }
-    let takeover = Span(microseconds: bounds.takeover.microseconds + slack.microseconds)
+    let story = "\(what) passed, and the call lives \(seconds(end - deadline)) s after it"
+    let takeover = bounds.takeover + slack
     if let calm = calendar.calm(for: takeover, from: due, now: end), calm < end {
-      return HistoryViolation(
-        .timersOnTime, "\(what) passed, and the call lives \(seconds(end - deadline)) s after it",
-        call: call)
+      return HistoryViolation(.timersOnTime, story, call: call)
     }
-    let calmBefore = bounds.calmBefore.microseconds + slack.microseconds
-    let before = Timestamp(microseconds: due.microseconds - calmBefore)
-    let stretch = Span(microseconds: calmBefore + bounds.timerLateness.microseconds)
-    if let calm = calendar.calm(for: stretch, from: before, now: end),
-      calm == before + stretch, calm < end
-    {
-      return HistoryViolation(
-        .timersOnTime,
-        "\(what) passed, and the call lives \(seconds(end - deadline)) s after it in a calm cluster",
-        call: call)
-    }
-    return nil
+    let before = due - (bounds.calmBefore + slack)
+    let inTime = due + bounds.timerLateness
+    guard inTime < end, calendar.isCalm(from: before, until: inTime) else { return nil }
+    return HistoryViolation(.timersOnTime, "\(story) in a calm cluster", call: call)
   }
 
   /// By when the call must have ended, as far as the journal tells, and how much later where a fault kept the
   /// news from its sides.
   private func deadline(_ facts: Facts) -> (Timestamp, String, slack: Span)? {
-    let none = Span(microseconds: 0)
     // Who is missing has so long at least when there is an owner again.
     let grace = Span.seconds(5)
     guard let placed = facts.placed else { return nil }
@@ -64,7 +54,7 @@ extension HistoryChecker {
       if let until = facts.lostUntil.caller, until < placed.deadline {
         return (until, "the caller's grace", grace)
       }
-      return (placed.deadline, "the ring timeout", none)
+      return (placed.deadline, "the ring timeout", .zero)
     }
     if !(facts.connected.caller && facts.connected.winner) {
       return (answer.connectDeadline, "the connect grace", answer.connectDeadline - answer.at)
@@ -82,16 +72,7 @@ extension HistoryChecker {
   // MARK: The end
 
   /// What a device knows when all is over.
-  package struct LastView: Sendable {
-    package var who: Who
-    package var isAttached: Bool
-    package var calls: [CallView]
-    package init(who: Who, isAttached: Bool, calls: [CallView]) {
-      self.who = who
-      self.isAttached = isAttached
-      self.calls = calls
-    }
-  }
+  package typealias LastView = (who: Who, isAttached: Bool, calls: [CallView])
 
   /// Faults have ended and everybody had time to settle: what is still not as it must be.
   package func finish(_ views: [LastView]) -> [HistoryViolation] {

@@ -24,10 +24,10 @@ extension HistoryChecker {
     // The same registration with fewer tokens: somebody took them, or a provider missed them.
     let kept = registration.tokens.map(\.fingerprint)
     for token in former.tokens.map(\.fingerprint) where !kept.contains(token) {
-      if let since = history.gone[token]?[who], since > former.registeredAt { continue }
-      if history.wanted[token]?.contains(where: { $0 != who }) ?? false { continue }
-      throw HistoryViolation(
-        .tokensKept,
+      let isGone = history.gone[token]?[who].map { $0 > former.registeredAt } ?? false
+      let isTaken = history.wanted[token]?.contains { $0 != who } ?? false
+      try require(
+        isGone || isTaken, .tokensKept, nil,
         "\(who) lost a token that nobody took, and that was registered since it was gone")
     }
   }

@@ -248,18 +248,17 @@ package struct HistoryChecker: Sendable {
     }
     entry.stored = false
     let siblings = registrations.count { $0.key.user.hasBytes(of: who.user) && $0.value.stored }
-    guard entry.mayGo(at: now) || siblings >= devicesPerUser || !entry.acknowledged else {
-      throw HistoryViolation(.registrationKept, "\(who) was removed, and nobody asked for it")
-    }
+    try require(
+      entry.mayGo(at: now) || siblings >= devicesPerUser || !entry.acknowledged,
+      .registrationKept, nil, "\(who) was removed, and nobody asked for it")
     entry.acknowledged = false
   }
 
   mutating func registered(_ who: Who, _ now: Timestamp) throws(HistoryViolation) {
     var entry = registrations[who, default: Registered()]
-    guard entry.stored || entry.mayGo(at: now) || !knowsJournal else {
-      throw HistoryViolation(
-        .registrationKept, "\(who) was told it is registered, and is not stored")
-    }
+    try require(
+      entry.stored || entry.mayGo(at: now) || !knowsJournal, .registrationKept, nil,
+      "\(who) was told it is registered, and is not stored")
     if entry.stored { entry.acknowledged = true }
     registrations[who] = entry
   }

@@ -10,11 +10,7 @@ package struct SimCoordinatorOptions: Sendable {
   package var limits = CallLimits()
   /// nil: edges are trusted, as during an upgrade.
   package var authority: CommandAuthority?
-  package var heartbeatInterval = Span.milliseconds(200)
-  package var leaseTimeout = Span.milliseconds(1200)
   package var checkpointEveryRecords = 40
-  package var checkpointEveryBytes = 8_000
-  package var checkpointEvery = Span.seconds(15)
   /// The largest error of a node's wall clock, either way.
   package var skewMost = Span.milliseconds(1500)
   /// The largest drift of its clock, in millionths, either way.
@@ -31,16 +27,16 @@ package struct SimCoordinatorOptions: Sendable {
     configuration.limits = limits
     configuration.authority = authority
     configuration.sessionTickets = authority == nil ? .offered : .required
-    configuration.heartbeatInterval = heartbeatInterval
-    configuration.leaseTimeout = leaseTimeout
-    configuration.settleTime = Span(microseconds: 2 * heartbeatInterval.microseconds)
+    configuration.heartbeatInterval = .milliseconds(200)
+    configuration.leaseTimeout = .milliseconds(1200)
+    configuration.settleTime = .milliseconds(400)
     configuration.announceTimeout = .milliseconds(600)
     configuration.announceTimeoutWithoutEdges = .milliseconds(400)
     configuration.claimRetry = .milliseconds(300)
     configuration.askForSessionsAgain = [.milliseconds(600), .seconds(2), .seconds(8)]
     configuration.checkpointEveryRecords = checkpointEveryRecords
-    configuration.checkpointEveryBytes = checkpointEveryBytes
-    configuration.checkpointEvery = checkpointEvery
+    configuration.checkpointEveryBytes = 8_000
+    configuration.checkpointEvery = .seconds(15)
     configuration.checkpointRetry = .seconds(1)
     configuration.releaseTimeout = .seconds(2)
     configuration.shutdownTimeout = .seconds(5)

@@ -50,7 +50,7 @@ package final class SimEdge {
     configuration.cluster = SimOptions.cluster
     configuration.shardCount = options.shardCount
     configuration.limits = options.limits
-    configuration.pingInterval = options.pingInterval
+    configuration.pingInterval = .seconds(4)
     let bus = nats.connect(node: node)
     onConnect?(bus)
     let edge = EmbeddedEdge(

@@ -124,13 +124,11 @@ package final class SimWork: @unchecked Sendable {
         world.count("fault.job lost on its way")
         continue
       }
-      let settle = SimSettle(self, taker.link, handout)
-      let bytes = changesJob(handout.bytes)
-      taker.link.reply {
-        guard !taker.isCancelled else { return }
-        taker.handler(
-          WorkItem(bytes: bytes, attempt: handout.attempt) { settle($0) })
+      let item = WorkItem(bytes: changesJob(handout.bytes), attempt: handout.attempt) {
+        [self, link = taker.link] settlement in
+        link.send { [self] in settle(handout, settlement) }
       }
+      taker.link.reply { if !taker.isCancelled { taker.handler(item) } }
     }
     guard let next = lanes.nextDeadline, wakesAt.map({ next < $0 }) ?? true else { return }
     wakesAt = next
@@ -142,24 +140,10 @@ package final class SimWork: @unchecked Sendable {
     }
   }
 
-  fileprivate func settle(_ handout: WorkQueueMachine.Handout, _ settlement: WorkSettlement) {
+  private func settle(_ handout: WorkQueueMachine.Handout, _ settlement: WorkSettlement) {
     if random.chance(faults().settlementLost) { return world.count("fault.settlement lost") }
     lanes.settle(handout, settlement, now: now)
     if settlement == .done { onDone(handout.bytes) }
     handOut()
-  }
-}
-
-private final class SimSettle: @unchecked Sendable {
-  private let work: SimWork
-  private let link: SimLink
-  private let handout: WorkQueueMachine.Handout
-  init(_ work: SimWork, _ link: SimLink, _ handout: WorkQueueMachine.Handout) {
-    self.work = work
-    self.link = link
-    self.handout = handout
-  }
-  func callAsFunction(_ settlement: WorkSettlement) {
-    link.send { [work, handout] in work.settle(handout, settlement) }
   }
 }

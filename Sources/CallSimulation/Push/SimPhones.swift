@@ -10,10 +10,7 @@ internal import NIOHTTP1
 final class SimPhones {
   struct Observers {
     var delivered: (Who, SimProvider.Push) -> Void = { _, _ in }
-    var woken: (Who, CallID) -> Void = { _, _ in }
-    var asked: (Who, CallID, ClientCommand) -> Void = { _, _, _ in }
-    var answered: (Who, ClientCommand, ServerReply, _ since: Timestamp) -> Void = { _, _, _, _ in }
-    var wrong: (String, CallID?) -> Void = { _, _ in }
+    var happened: (PushEvent) -> Void = { _ in }
   }
 
   private let world: SimWorld
@@ -47,11 +44,11 @@ final class SimPhones {
       news = try PushReader(push.job.dialect, sdkMajorVersion: profile.sdkMajorVersion)
         .read(push.message.payload)
     } catch {
-      return observers.wrong("a phone cannot read its push: \(error)", push.job.call)
+      return world.stop("a phone cannot read its push: \(error)", call: push.job.call)
     }
     world.note("\(holder)", call: news.call, "gets a push: \(push.job.purpose.name)")
     guard news.call == push.job.call, news.purpose == push.job.purpose else {
-      return observers.wrong("a push says something else than was decided", push.job.call)
+      return world.stop("a push says something else than was decided", call: push.job.call)
     }
     // The push was decided before the phone changed hands: the app sees that it is for another
     // user.
@@ -60,7 +57,7 @@ final class SimPhones {
     }
     guard case .invite(let invite) = news else { return world.count("phone.\(news.purpose.name)") }
     guard let capability = invite.capability, !capability.isEmpty else {
-      return observers.wrong("a push that rings has no capability", push.job.call)
+      return world.stop("a push that rings has no capability", call: push.job.call)
     }
     rings(phone, invite, capability)
   }
@@ -104,7 +101,7 @@ final class SimPhones {
     let isNews = phone.calls[call].map { $0.phase == .unknown } ?? true
     phone.woken(for: call)
     // Reported afterwards: a new process has forgotten earlier pushes.
-    if isNews { observers.woken(phone.who, call) }
+    if isNews { observers.happened(.woken(phone.who, call)) }
   }
 
   // MARK: Without a session
@@ -113,7 +110,7 @@ final class SimPhones {
     guard let call = command.address?.call else { return }
     world.count("phone.\(command.kind) by HTTP")
     world.note("\(phone.who)", call: call, "\(command.kind) by HTTP")
-    observers.asked(phone.who, call, command)
+    observers.happened(.asked(phone.who, call, command))
     attempt(phone, command, call, capability, since: world.now, left: 5)
   }
 
@@ -137,16 +134,23 @@ final class SimPhones {
       guard let self else { return }
       if let response, response.status == 200, let state = HTTPBodies.readCallState(response.body) {
         world.count("phone.HTTP answered")
-        observers.answered(phone.who, command, .call(state), since)
+        answered(phone, command, .call(state), since)
       } else if let response, response.status != 200,
         let error = HTTPBodies.readError(response.body),
         ![.tryAgain, .draining, .overloaded].contains(error.code)
       {
-        observers.answered(phone.who, command, .error(error), since)
+        answered(phone, command, .error(error), since)
       } else {
         again()
       }
     }
+  }
+
+  private func answered(
+    _ phone: SimDevice, _ command: ClientCommand, _ reply: ServerReply, _ since: Timestamp
+  ) {
+    world.note("\(phone.who)", call: command.address?.call, "by HTTP: \(SimText.text(reply))")
+    observers.happened(.answered(phone.who, command, reply, since: since))
   }
 
   private static func action(_ command: ClientCommand) -> PushActions.Action {
@@ -175,7 +179,7 @@ final class SimPhones {
       try channel.pipeline.syncOperations.addHandler(
         EdgeExchange(request, to: EdgeAddress(host: "edge", port: 80), promise: promise))
     } catch {
-      return observers.wrong("a phone cannot use its connection: \(error)", nil)
+      return world.stop("a phone cannot use its connection: \(error)")
     }
     edge.accept(socket)
     channel.open()

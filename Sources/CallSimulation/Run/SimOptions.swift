@@ -12,9 +12,6 @@ package struct SimOptions: Sendable {
   package var settling: Span = .seconds(26)
   package var shardCount = 8
   package var limits: CallLimits
-  package var pingInterval: Span = .seconds(4)
-  package var pushShare = 0.5
-  package var takenShare = 0.3
   package let keys: AppKeys
   let pushKeys: PushCapabilityKeys
   private let ticketKeys: SessionTicketKeys

@@ -11,7 +11,8 @@ extension Simulation {
     push.people.signOut = { [unowned self] in workload.signOut($0) }
     for gateway in push.gateways { gateway.start() }
     observe(push.provider)
-    observe(push.phones)
+    push.phones.observers.delivered = { [unowned self] in coverage.delivered($1.job, to: $0) }
+    push.phones.observers.happened = { [unowned self] in note(.push($0)) }
     nats.observers.written.append { [unowned self] bucket, entry in
       guard bucket == SimOptions.tokenBucket else { return }
       let owner = entry.value.flatMap { try? ClusterCodec.tokenOwner($0) }
@@ -71,17 +72,6 @@ extension Simulation {
       coverage.pushed(push.job, isDead: provider.mood(lane).isDead)
       note(.push(.sent(push.job, process: push.process, gatewayTime: time)))
     }
-  }
-
-  private func observe(_ phones: SimPhones) {
-    phones.observers.delivered = { [unowned self] in coverage.delivered($1.job, to: $0) }
-    phones.observers.woken = { [unowned self] in note(.push(.woken($0, $1))) }
-    phones.observers.asked = { [unowned self] in note(.push(.asked($0, $1, $2))) }
-    phones.observers.answered = { [unowned self] who, command, reply, since in
-      world.note("\(who)", call: command.address?.call, "by HTTP: \(SimText.text(reply))")
-      note(.push(.answered(who, command, reply, since: since)))
-    }
-    phones.observers.wrong = { [unowned self] in world.stop($0, call: $1) }
   }
 
   func noteForPush(_ command: Command) {

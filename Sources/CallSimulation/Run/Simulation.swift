@@ -68,11 +68,11 @@ package final class Simulation {
     coverage = SimCoverage(world, options)
     troubleProbe = SimTroubleProbe(world, nats, coordinators)
     var draw = world.fork("push")
-    if sabotage?.isOfPush ?? false || draw.chance(options.pushShare) {
+    if sabotage?.isOfPush ?? false || draw.chance(0.5) {
       push = SimPushGround(world, nats, options, edges) { [unowned self] in devices[$0] }
     }
     var lot = world.fork("taken")
-    if sabotage == .ticketsNotChecked || (sabotage == nil && lot.chance(options.takenShare)) {
+    if sabotage == .ticketsNotChecked || (sabotage == nil && lot.chance(0.3)) {
       // A subscription of the world's own bus is never refused.
       taken = try? SimRogueEdge(world, nats, options)
     }

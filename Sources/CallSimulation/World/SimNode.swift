@@ -25,13 +25,9 @@ package final class SimNode: @unchecked Sendable {
     case actor(UnownedJob)
     case task(UnownedJob)
   }
-  private enum Waiting {
-    case arrival(() -> Void)
-    case timer(() -> Void)
-  }
   private var jobs: [Job] = []
   private static let jobsMost = 500_000
-  private var backlog: [Waiting] = []
+  private var backlog: [(isTimer: Bool, body: () -> Void)] = []
   private var isReady = false
   private var onDeath: [() -> Void] = []
   private var random: SimRandom
@@ -60,18 +56,14 @@ package final class SimNode: @unchecked Sendable {
   // MARK: Events
 
   /// A message or reply arrives. It is handled now, when the node is thawed, or never.
-  package func arrive(_ body: @escaping () -> Void) {
-    switch state {
-    case .running: body()
-    case .frozen: backlog.append(.arrival(body))
-    case .dead: break
-    }
-  }
+  package func arrive(_ body: @escaping () -> Void) { handle(isTimer: false, body) }
 
-  func fire(_ body: @escaping () -> Void) {
+  func fire(_ body: @escaping () -> Void) { handle(isTimer: true, body) }
+
+  private func handle(isTimer: Bool, _ body: @escaping () -> Void) {
     switch state {
     case .running: body()
-    case .frozen: backlog.append(.timer(body))
+    case .frozen: backlog.append((isTimer, body))
     case .dead: break
     }
   }
@@ -85,17 +77,12 @@ package final class SimNode: @unchecked Sendable {
   package func thaw() {
     guard state == .frozen else { return }
     state = .running
-    var waiting: [Waiting] = []
-    swap(&waiting, &backlog)
+    let waiting = backlog
+    backlog = []
     // It is undefined which of a process's threads continues first.
     let timersFirst = random.chance(0.5)
-    if timersFirst { for case .timer(let body) in waiting { body() } }
-    for item in waiting {
-      switch item {
-      case .arrival(let body): body()
-      case .timer(let body): if !timersFirst { body() }
-      }
-    }
+    if timersFirst { for item in waiting where item.isTimer { item.body() } }
+    for item in waiting where !(item.isTimer && timersFirst) { item.body() }
     makeReady()
   }
 
@@ -103,11 +90,10 @@ package final class SimNode: @unchecked Sendable {
   package func kill() {
     guard state != .dead else { return }
     state = .dead
-    var dropped: [Waiting] = []
-    swap(&dropped, &backlog)
-    var listeners: [() -> Void] = []
-    swap(&listeners, &onDeath)
-    for body in listeners { body() }
+    // Released at the end: that may have effects.
+    let (dropped, listeners) = (backlog, onDeath)
+    (backlog, onDeath) = ([], [])
+    withExtendedLifetime(dropped) { for body in listeners { body() } }
     makeReady()
   }
 

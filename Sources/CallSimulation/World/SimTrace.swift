@@ -12,14 +12,14 @@ package final class SimTrace {
     package var isIncident = false
   }
 
-  package let capacity: Int
-  package var isOn = false
+  private let capacity = 200_000
+  package let isOn: Bool
   /// A hash of all lines so far, in order. Two runs with the same hash did the same.
   package private(set) var hash: UInt64 = 0xCBF2_9CE4_8422_2325
   private var ring: [Line] = []
   private var start = 0
 
-  package init(capacity: Int = 200_000) { self.capacity = capacity }
+  package init(isOn: Bool = false) { self.isOn = isOn }
 
   func add(_ line: Line) {
     mix(line.time.microseconds)
