@@ -2,17 +2,13 @@ internal import CCallProto
 internal import CallCore
 
 extension DeviceCodec {
-  static func decodeProtobufClient(
-    _ bytes: UnsafeRawBufferPointer
-  ) throws(Fault) -> ClientFrame {
+  static func decodeProtobufClient(_ bytes: UnsafeRawBufferPointer) throws(Fault) -> ClientFrame {
     try Unpacker.value(
       bytes, memoryPerByte: 16, isDeviceProtocol: true,
       callmesh__v1__client_frame__unpack)
   }
 
-  static func decodeProtobufServer(
-    _ bytes: UnsafeRawBufferPointer
-  ) throws(Fault) -> ServerFrame {
+  static func decodeProtobufServer(_ bytes: UnsafeRawBufferPointer) throws(Fault) -> ServerFrame {
     try Unpacker.value(
       bytes, memoryPerByte: 256, isDeviceProtocol: true,
       callmesh__v1__server_frame__unpack)

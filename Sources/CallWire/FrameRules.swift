@@ -8,8 +8,7 @@ struct FrameRules {
   func checked(_ frame: ClientFrame) throws(CallError) -> ClientFrame {
     try check(frame)
     guard case .register(let request) = frame.command else { return frame }
-    return ClientFrame(
-      id: frame.id, command: .register(try RegistrationRules.normalised(request)))
+    return ClientFrame(id: frame.id, command: .register(try RegistrationRules.normalised(request)))
   }
 
   private func check(_ frame: ClientFrame) throws(CallError) {
@@ -56,8 +55,7 @@ struct FrameRules {
 
   private func check(_ items: [AckItem]) throws(CallError) {
     guard (1...FieldRules.ackItemsMaximum).contains(items.count) else {
-      throw CallError(
-        .invalidField, "An ack names 1 to \(FieldRules.ackItemsMaximum) deliveries.")
+      throw CallError(.invalidField, "An ack names 1 to \(FieldRules.ackItemsMaximum) deliveries.")
     }
     for item in items { try check(item.call) }
   }

@@ -18,9 +18,7 @@ package enum PercentEncoding {
 
   /// - Parameter plusIsSpace: as in `application/x-www-form-urlencoded`.
   /// - Returns: nil for a `%` without two hex digits, or bytes that are not UTF-8.
-  package static func decode(
-    _ text: Substring.UTF8View, plusIsSpace: Bool = false
-  ) -> String? {
+  package static func decode(_ text: Substring.UTF8View, plusIsSpace: Bool = false) -> String? {
     var bytes: [UInt8] = []
     var rest = text
     while let byte = rest.popFirst() {

@@ -33,9 +33,7 @@ public enum RegistrationRules {
 
   /// Whether a user may register with the request's dialect.
   /// - Throws: `invalidUserForDialect`.
-  public static func check(
-    _ request: RegistrationRequest, of user: String
-  ) throws(CallError) {
+  public static func check(_ request: RegistrationRequest, of user: String) throws(CallError) {
     guard request.dialect == PushDialect.sinch.rawValue else { return }
     guard sinchUserIDBytes.contains(user.utf8.count), user.utf8.allSatisfy({ $0 < 0x80 }) else {
       throw CallError(.invalidUserForDialect)

@@ -150,7 +150,7 @@ extension CommandOutbox {
     _ = outbox.submit(command(session: 2, request: 1), now: start)
     _ = outbox.flushed()
     _ = outbox.replied(session: 1, request: 2)
-    outbox.retransmitAll { $0 == 1 }
+    outbox.retransmit { $0 == 1 }
     let sent = outbox.flushed().flatMap(\.commands)
     #expect(sent.map(\.request) == [1, 3, 4, 5] && sent.allSatisfy { $0.session.number == 1 })
   }

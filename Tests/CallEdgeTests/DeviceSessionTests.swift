@@ -578,7 +578,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
 
   @Test func brokenProtocolClosesAtOnce() {
     var machine = Machine.attached()
-    machine.session.receivedViolation(.protocolError, now: start, into: &machine.actions)
+    machine.session.end(.protocolError, now: start, into: &machine.actions)
     #expect(machine.take() == [.close(.protocolError)])
   }
 }
@@ -946,7 +946,7 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
 
   @Test func slowDeviceIsClosedAtOnce() {
     var machine = Machine.attached()
-    machine.session.fellBehind(now: start, into: &machine.actions)
+    machine.session.end(.slowConsumer, now: start, into: &machine.actions)
     #expect(machine.take() == [.close(.slowConsumer)])
     // What waits is kept for a while.
     machine.pass(.seconds(9))
@@ -957,10 +957,10 @@ private func error(_ id: UInt64, _ code: CallError.Code) -> (DeviceSession.Actio
 
   @Test func aMessageThatIsFarTooLargeMayBeSentToItsEnd() {
     var machine = Machine.attached()
-    machine.session.receivedViolation(.messageTooLarge, now: start, into: &machine.actions)
+    machine.session.end(.messageTooLarge, now: start, into: &machine.actions)
     #expect(machine.take() == [.close(.messageTooLarge)])
     // What follows cannot be understood, and says nothing.
-    machine.session.receivedViolation(.protocolError, now: start, into: &machine.actions)
+    machine.session.end(.protocolError, now: start, into: &machine.actions)
     machine.pass(.seconds(9))
     #expect(machine.take() == [])
     machine.pass(.seconds(1))

@@ -1,3 +1,5 @@
+package import CallTelemetry
+
 /// A publish-subscribe message bus. `NATSBus` implements it over libnats, `InProcessBus` in memory.
 ///
 /// Delivers at most once: a message is lost if a connection breaks. Messages of one publisher on one subject are never
@@ -103,6 +105,28 @@ public struct BusStatistics: Sendable, Equatable {
   public var dropped: UInt64 = 0
   public var outboxDepth = 0
   public init() {}
+}
+
+extension NodeStatus {
+  /// The status of a node of this process, as yet without the part of its role.
+  package init(
+    node: String, role: String, state: String, version: String, shardCount: Int,
+    _ statistics: BusStatistics
+  ) {
+    let process = ProcessSample.now()
+    var bus = BusHealth()
+    bus.connected = statistics.connected
+    bus.server = statistics.server
+    bus.serverVersion = statistics.serverVersion
+    bus.reconnects = statistics.reconnects
+    bus.messagesIn = statistics.messagesIn
+    bus.messagesOut = statistics.messagesOut
+    bus.dropped = statistics.dropped
+    self.init(
+      node: node, role: role, state: state, version: version, processID: process.processID,
+      uptimeSeconds: process.uptimeSeconds, cpuSeconds: process.cpuSeconds,
+      memoryBytes: process.memoryBytes, shardCount: shardCount, bus: bus)
+  }
 }
 
 public enum BusError: Error, Sendable, Equatable {

@@ -188,8 +188,7 @@ package final class DeviceConnection: ChannelInboundHandler, DeviceLink {
   private func write(_ opcode: WebSocketFrameHeader.Opcode, _ payload: some Collection<UInt8>) {
     guard let context else { return }
     if unsent == nil { unsent = context.channel.allocator.buffer(capacity: payload.count + 14) }
-    unsent?.writeWebSocketFrame(
-      opcode, payload, mask: UInt32(truncatingIfNeeded: masks.next()))
+    unsent?.writeWebSocketFrame(opcode, payload, mask: UInt32(truncatingIfNeeded: masks.next()))
   }
 
   private func fail(_ cause: LinkClosed) {

@@ -155,8 +155,7 @@ package final class DeviceDriver: DeviceLinkDelegate {
     let opened = NextLink(driver: self)
     next = opened
     nextEdge = edge
-    opened.link = host.network.connect(
-      to: machine.configuration.edges[edge], delegate: opened)
+    opened.link = host.network.connect(to: machine.configuration.edges[edge], delegate: opened)
   }
 
   private func switchOver() {

@@ -34,8 +34,7 @@ package final class NIODeviceLoop: DeviceLoop {
 
   package func schedule(at time: Timestamp, _ action: @escaping () -> Void) {
     let uptime = max(0, time.microseconds - offsetMicroseconds)
-    isolated.scheduleTask(
-      deadline: .uptimeNanoseconds(UInt64(uptime) * 1000), action)
+    isolated.scheduleTask(deadline: .uptimeNanoseconds(UInt64(uptime) * 1000), action)
   }
 }
 

@@ -11,9 +11,7 @@ extension CallDevice {
   /// - Returns: the registration as stored.
   /// - Throws: `CallError`.
   @discardableResult
-  public func register(
-    _ request: RegistrationRequest
-  ) async throws(CallError) -> RegisteredInfo {
+  public func register(_ request: RegistrationRequest) async throws(CallError) -> RegisteredInfo {
     if case .registered(let info) = try await send(.register(request)) { return info }
     throw CallError(.internalError, "The reply is of another kind than expected.")
   }

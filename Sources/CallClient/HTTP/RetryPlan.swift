@@ -28,9 +28,7 @@ package struct RetryPlan: Sendable {
   }
 
   /// The next step: at the beginning, after a wait, or after `failed` or `refused`.
-  package mutating func next(
-    now: Timestamp, random: inout some RandomNumberGenerator
-  ) -> Step {
+  package mutating func next(now: Timestamp, random: inout some RandomNumberGenerator) -> Step {
     guard edges > 0 else { return .giveUp(CallError(.tryAgain, "No edge is known.")) }
     guard waited else {
       let wait = max(retryAfter.microseconds, backoff(&random).microseconds)

@@ -83,9 +83,7 @@ struct CallmeshNote: Equatable {
 
   // MARK: Members
 
-  private static func text(
-    _ name: String, _ note: PayloadValue
-  ) throws(PushReadError) -> String {
+  private static func text(_ name: String, _ note: PayloadValue) throws(PushReadError) -> String {
     let text = try Member.text(name, in: note, as: "callmesh." + name)
     guard !text.isEmpty else { throw .invalid("callmesh." + name) }
     return text

@@ -105,22 +105,11 @@ final class AdminResponder: Sendable {
   }
 
   private func status() async -> NodeStatus {
-    let process = ProcessSample.now()
-    let known = bus.statistics
-    var health = BusHealth()
-    health.connected = known.connected
-    health.server = known.server
-    health.serverVersion = known.serverVersion
-    health.reconnects = known.reconnects
-    health.messagesIn = known.messagesIn
-    health.messagesOut = known.messagesOut
-    health.dropped = known.dropped
-    return NodeStatus(
+    var status = NodeStatus(
       node: configuration.nodeID, role: "coordinator", state: await keeper.state.name,
-      version: configuration.version, processID: process.processID,
-      uptimeSeconds: process.uptimeSeconds, cpuSeconds: process.cpuSeconds,
-      memoryBytes: process.memoryBytes, shardCount: configuration.shardCount, bus: health,
-      coordinator: await coordinator())
+      version: configuration.version, shardCount: configuration.shardCount, bus.statistics)
+    status.coordinator = await coordinator()
+    return status
   }
 
   private func coordinator() async -> CoordinatorStatus {

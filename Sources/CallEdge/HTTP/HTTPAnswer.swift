@@ -41,13 +41,10 @@ extension HTTPAnswer {
   }
 
   init(_ reply: Reply, device: DeviceID) {
-    switch reply {
+    switch ServerReply(reply, device: device) {
     case .error(let error): self.init(error)
     case .done, .attached, .calls: self = .empty
-    case .registered(let expiresAt, let removed, let capabilities):
-      let info = RegisteredInfo(
-        device: device, expiresAt: expiresAt, removed: removed, capabilities: capabilities)
-      self.init(status: 200, body: HTTPBodies.registered(info))
+    case .registered(let info): self.init(status: 200, body: HTTPBodies.registered(info))
     case .call(let state), .answer(_, let state):
       self.init(status: 200, body: HTTPBodies.callState(state))
     }

@@ -34,8 +34,7 @@ extension HTTPHandler {
   /// Writes the answer 101, then replaces all handlers by one.
   private func becomeWebSocket(_ upgrade: WebSocketUpgrade, _ headers: HTTPHeaders) {
     guard let context else { return }
-    let head = HTTPResponseHead(
-      version: .http1_1, status: .switchingProtocols, headers: headers)
+    let head = HTTPResponseHead(version: .http1_1, status: .switchingProtocols, headers: headers)
     context.write(wrapOutboundOut(.head(head)), promise: nil)
     context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
     let pipeline = context.pipeline.syncOperations

@@ -121,8 +121,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
   }
 
   private func refuseBody(of head: HTTPRequestHead) {
-    let error = CallError(
-      .frameTooLarge, "A body is at most \(limits.requestBodyBytesMax) bytes.")
+    let error = CallError(.frameTooLarge, "A body is at most \(limits.requestBodyBytesMax) bytes.")
     answer(HTTPExchange(head, isWhole: false), .error(error))
   }
 
@@ -151,8 +150,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     var exchange = HTTPExchange(head)
     exchange.keepAlive = head.isKeepAlive && !isLast
     if let error = refusalByRate() { return answer(exchange, .init(error), rests: true) }
-    let target = head.uri.split(
-      separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+    let target = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     if loop.shared.origins.isPreflight(head) {
       return answer(exchange, loop.shared.origins.preflight(head, path: target.first ?? ""))
     }

@@ -78,12 +78,7 @@ final class PeerGate: Sendable {
     let key = limited(address)
     return connections.withLock { connections in
       guard connections.all < limits.connectionsMax else { return .all }
-      if let key {
-        let count = connections.byAddress[key, default: 0]
-        guard count < limits.connectionsPerAddress else { return .address }
-        connections.byAddress[key] = count + 1
-        metrics.addresses.set(Int64(connections.byAddress.count))
-      }
+      if let key, !add(key, to: &connections) { return .address }
       connections.all += 1
       return nil
     }
@@ -104,15 +99,19 @@ final class PeerGate: Sendable {
     let (old, new) = (limited(former), limited(address))
     if old == new { return true }
     return connections.withLock { connections in
-      if let new {
-        let count = connections.byAddress[new, default: 0]
-        guard count < limits.connectionsPerAddress else { return false }
-        connections.byAddress[new] = count + 1
-      }
+      if let new, !add(new, to: &connections) { return false }
       if let old { remove(old, from: &connections) }
-      metrics.addresses.set(Int64(connections.byAddress.count))
       return true
     }
+  }
+
+  /// - Returns: false where the address has too many connections.
+  private func add(_ key: PeerAddress, to connections: inout Connections) -> Bool {
+    let count = connections.byAddress[key, default: 0]
+    guard count < limits.connectionsPerAddress else { return false }
+    connections.byAddress[key] = count + 1
+    metrics.addresses.set(Int64(connections.byAddress.count))
+    return true
   }
 
   private func remove(_ key: PeerAddress, from connections: inout Connections) {

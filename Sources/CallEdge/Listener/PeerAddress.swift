@@ -41,8 +41,7 @@ public struct PeerAddress: Hashable, Sendable {
           bytes.loadUnaligned(fromByteOffset: 16, as: UInt64.self)
         )
       }
-      self.init(
-        high: UInt64(bigEndian: halves?.0 ?? 0), low: UInt64(bigEndian: halves?.1 ?? 0))
+      self.init(high: UInt64(bigEndian: halves?.0 ?? 0), low: UInt64(bigEndian: halves?.1 ?? 0))
     case .unixDomainSocket?, nil:
       return nil
     }

@@ -111,23 +111,16 @@ package struct CommandOutbox {
     add(command, urgent: true)
   }
 
-  /// Retransmits what a shard has not answered, in the order in which it was submitted: what was under way to
-  /// a former owner is lost, and a call's `place` must come before what follows it.
-  /// - Parameter isLive: as for `sweep`.
-  package mutating func retransmit(toShard shard: Int, isLive: (UInt64) -> Bool) {
+  /// Retransmits what is not answered, in the order in which it was submitted: what was under way to a shard's former
+  /// owner, or was not sent while the bus was not connected, is lost, and a call's `place` must come before what
+  /// follows it.
+  /// - Parameters:
+  ///   - shard: nil: to all shards.
+  ///   - isLive: as for `sweep`.
+  package mutating func retransmit(toShard shard: Int? = nil, isLive: (UInt64) -> Bool) {
     let waiting = pending.values.filter {
-      self.shard(of: $0.command) == shard && isLive($0.command.session.number)
+      (shard == nil || self.shard(of: $0.command) == shard) && isLive($0.command.session.number)
     }
-    retransmit(waiting)
-  }
-
-  /// Retransmits all commands that wait for replies: they were not sent while the bus was not connected.
-  /// - Parameter isLive: as for `sweep`.
-  package mutating func retransmitAll(isLive: (UInt64) -> Bool) {
-    retransmit(pending.values.filter { isLive($0.command.session.number) })
-  }
-
-  private mutating func retransmit(_ waiting: [Pending]) {
     for entry in waiting.sorted(by: { $0.order < $1.order }) { add(entry.command, urgent: true) }
   }
 

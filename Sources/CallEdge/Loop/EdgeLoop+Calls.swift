@@ -8,7 +8,7 @@ extension EdgeLoop {
   /// the outbox.
   static let questionsMax = 64
 
-  /// Asks every shard for a device's live calls; `WebSocketHandler.callsListed` gets the answer.
+  /// Asks every shard for a device's live calls; `DeviceSession.callsListed` gets the answer.
   /// - Returns: why it was refused; nil where it was not.
   func askForCalls(
     _ sender: (user: UserKey, device: DeviceID), _ credential: Credential, asker: UInt64,
@@ -23,8 +23,7 @@ extension EdgeLoop {
     let session = SessionRef(edge: shared.incarnation, number: number)
     questionsOpen += 1
     metrics.callQuestions.add(1)
-    endpoints[number] = .question(
-      CallsQuestion(asker: asker, request: request, shardCount: count))
+    endpoints[number] = .question(CallsQuestion(asker: asker, request: request, shardCount: count))
     for shard in 0..<count {
       var command = Command(
         session: session, request: UInt64(shard) + 1, user: sender.user, device: sender.device,
@@ -52,7 +51,9 @@ extension EdgeLoop {
     _ question: CallsQuestion, session: UInt64, _ live: LiveCalls?, now: Timestamp
   ) {
     close(question: session)
-    device(question.asker)?.callsListed(request: question.request, live, now: now)
+    device(question.asker)?.handle {
+      $0.callsListed(request: question.request, live, now: now, into: &$1)
+    }
   }
 
   /// Ends a question. Answers that still come are counted as unknown.

@@ -111,7 +111,7 @@ extension EdgeLoop {
     isBusConnected = shared.isBusConnected()
     guard isBusConnected, !wasConnected else { return }
     reach?.watch.reconnected(now: now)
-    outbox.retransmitAll { endpoints[$0] != nil }
+    outbox.retransmit { endpoints[$0] != nil }
   }
 
   // MARK: Retransmission

@@ -21,14 +21,15 @@ extension EdgeLoop {
       }
       metrics.deliveriesTotal.increment()
       shared.logger.written(
-        delivery, to: SessionRef(edge: shared.incarnation, number: item.session), handler.sender)
+        delivery, to: SessionRef(edge: shared.incarnation, number: item.session),
+        handler.session.sender)
     case .notice(let notice):
       guard let handler = device(item.session) else {
         return metrics.deliveriesUnknown.increment()
       }
       handler.send(.notice(notice))
     case .close(let notice):
-      device(item.session)?.close(notice, now: now)
+      device(item.session)?.handle { $0.asked(toClose: notice, now: now, into: &$1) }
     }
   }
 
@@ -65,7 +66,10 @@ extension EdgeLoop {
   /// Hands a command's reply to whoever sent the command.
   func answer(_ command: Command, _ reply: Reply, now: Timestamp) {
     switch endpoints[command.session.number] {
-    case .device(let handler): handler.replied(to: command, reply, now: now)
+    case .device(let handler):
+      handler.handle {
+        $0.replied(request: command.request, to: command.body, reply, now: now, into: &$1)
+      }
     case .request(let handler):
       endpoints.removeValue(forKey: command.session.number)
       handler.replied(to: command, reply)

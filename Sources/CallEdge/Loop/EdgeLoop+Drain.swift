@@ -25,8 +25,7 @@ extension EdgeLoop {
   func beginDrain(over span: Span, closes: Bool = true) -> Int {
     let handlers = devicesIdleFirst
     let schedule = DrainSchedule(begins: now, span: span, count: handlers.count)
-    drain = Drain(
-      schedule: schedule, waiting: handlers.reversed().map(\.number), closes: closes)
+    drain = Drain(schedule: schedule, waiting: handlers.reversed().map(\.number), closes: closes)
     shared.rules.isDraining = true
     continueDrain(now: now)
     flushSockets()
@@ -71,7 +70,9 @@ extension EdgeLoop {
     let surplus = sessionCount - max(0, count)
     guard surplus > 0 else { return }
     let now = self.now
-    for handler in devicesIdleFirst.prefix(surplus) { handler.close(goAway, now: now) }
+    for handler in devicesIdleFirst.prefix(surplus) {
+      handler.handle { $0.asked(toClose: goAway, now: now, into: &$1) }
+    }
     flushSockets()
     flushCommands(all: true)
   }
@@ -94,7 +95,7 @@ extension EdgeLoop {
     var idle: [WebSocketHandler] = []
     var inCall: [WebSocketHandler] = []
     for case .device(let handler) in endpoints.values {
-      if handler.isInCall(at: now) { inCall.append(handler) } else { idle.append(handler) }
+      if handler.session.isInCall(at: now) { inCall.append(handler) } else { idle.append(handler) }
     }
     return idle + inCall
   }

@@ -58,8 +58,8 @@ extension EdgeLoop {
     guard generation != tokenGeneration else { return }
     tokenGeneration = generation
     for handler in devices {
-      let sender = handler.sender
-      handler.recheckToken(now: now)
+      let sender = handler.session.sender
+      handler.handle { $0.recheckToken(shared.tokens, now: now, into: &$1) }
       if let sender, device(handler.number) == nil { revokedLately.add(sender.user) }
     }
     flushSockets()
@@ -77,10 +77,10 @@ extension EdgeLoop {
     }
     var count = 0
     for handler in devices {
-      guard let sender = handler.sender, sender.user == user,
+      guard let sender = handler.session.sender, sender.user == user,
         request.device.map({ DeviceID($0) == sender.device }) ?? true
       else { continue }
-      handler.kick(now: now)
+      handler.handle { $0.end(.kicked, now: now, into: &$1) }
       count += 1
     }
     flushSockets()

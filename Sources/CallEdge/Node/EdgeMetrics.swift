@@ -145,7 +145,7 @@ package final class EdgeMetrics: Sendable {
           $0,
           registry.counter(
             "callmesh_edge_closes_total", "Sessions closed by the edge, by reason.",
-            labels: [("reason", $0.text.replacingSpaces())])
+            labels: [("reason", $0.text.replacing(" ", with: "_"))])
         )
       })
   }
@@ -159,10 +159,4 @@ package final class EdgeMetrics: Sendable {
 
   package func closes(_ reason: CloseReason) -> UInt64 { closes[reason]?.value ?? 0 }
   package var errorsTotal: UInt64 { errors.reduce(0) { $0 + $1.value } }
-}
-
-extension String {
-  fileprivate func replacingSpaces() -> String {
-    String(map { $0 == " " ? "_" : $0 })
-  }
 }

@@ -87,15 +87,6 @@ extension EdgeNode {
 
 extension EdgeShared {
   func status(state: EdgePhase, bus: BusStatistics) -> NodeStatus {
-    let process = ProcessSample.now()
-    var health = BusHealth()
-    health.connected = bus.connected
-    health.server = bus.server
-    health.serverVersion = bus.serverVersion
-    health.reconnects = bus.reconnects
-    health.messagesIn = bus.messagesIn
-    health.messagesOut = bus.messagesOut
-    health.dropped = bus.dropped
     var edge = EdgeStatus()
     edge.incarnation = incarnation
     edge.connections = Int(metrics.connections.value)
@@ -109,10 +100,10 @@ extension EdgeShared {
     edge.commandLatency = LatencySummary(metrics.commandLatency)
     edge.ringLatency = LatencySummary(metrics.ringLatency)
     edge.certificateExpires = configuration.tls?.certificate.expires
-    return NodeStatus(
+    var status = NodeStatus(
       node: configuration.nodeID, role: "edge", state: "\(state)", version: configuration.version,
-      processID: process.processID, uptimeSeconds: process.uptimeSeconds,
-      cpuSeconds: process.cpuSeconds, memoryBytes: process.memoryBytes,
-      shardCount: configuration.shardCount, bus: health, edge: edge)
+      shardCount: configuration.shardCount, bus)
+    status.edge = edge
+    return status
   }
 }

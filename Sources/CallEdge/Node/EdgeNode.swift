@@ -1,9 +1,9 @@
-public import CallAuth
+package import CallAuth
 public import CallBus
-internal import CallCore
-public import CallTelemetry
+package import CallCore
+package import CallTelemetry
 internal import CallWire
-public import Logging
+package import Logging
 internal import NIOCore
 public import ServiceLifecycle
 
@@ -20,21 +20,13 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
   /// Closed when the node is asked to stop before it serves.
   private let leaving = Inbox<Never>(capacity: 1)
 
-  /// - Parameter pushKeys: the cluster's keys for the capabilities that pushes carry. While there are none, requests
-  ///   with a capability are answered with `tryAgain`.
-  public convenience init(
+  /// - Parameters:
+  ///   - pushKeys: the cluster's keys for the capabilities that pushes carry. While there are none, requests with a
+  ///     capability are answered with `tryAgain`.
+  ///   - secret: never used by an edge of the cluster before.
+  package init(
     configuration: EdgeConfiguration, bus: Bus, clock: ClusterClock, metrics: MetricsRegistry,
-    logger: Logger, pushKeys: PushKeyring = PushKeyring()
-  ) {
-    self.init(
-      configuration: configuration, bus: bus, clock: clock, metrics: metrics, logger: logger,
-      pushKeys: pushKeys, secret: .drawn)
-  }
-
-  /// - Parameter secret: never used by an edge of the cluster before.
-  init(
-    configuration: EdgeConfiguration, bus: Bus, clock: ClusterClock, metrics: MetricsRegistry,
-    logger: Logger, pushKeys: PushKeyring, secret: EdgeSecret
+    logger: Logger, pushKeys: PushKeyring = PushKeyring(), secret: EdgeSecret = .drawn
   ) {
     self.configuration = configuration
     self.bus = bus

@@ -46,8 +46,7 @@ final class EdgeShared: Sendable {
     self.health = health
     self.isBusConnected = isBusConnected
     self.send = send
-    subjects = Subjects(
-      cluster: configuration.cluster, shardCount: configuration.shardCount)
+    subjects = Subjects(cluster: configuration.cluster, shardCount: configuration.shardCount)
     tokens = configuration.tokens
     apps = AppGates(
       tokens.keys.terms, usersMax: configuration.peers.requestRatesMax, registry: registry,

@@ -9,9 +9,7 @@ extension CallError {
     .forbidden, "Pages of this origin may not use this edge: see allowedOrigins.")
 
   /// With the limits in force.
-  static func rateLimited(
-    perSecond: Int, burst: Int, retryAfterMilliseconds: UInt32
-  ) -> CallError {
+  static func rateLimited(perSecond: Int, burst: Int, retryAfterMilliseconds: UInt32) -> CallError {
     CallError(
       .rateLimited, "Too many commands: \(perSecond) a second, \(burst) at once.",
       retryAfterMilliseconds: retryAfterMilliseconds)
@@ -123,7 +121,7 @@ extension Credential {
 }
 
 extension EdgeSecret {
-  static var drawn: EdgeSecret {
+  package static var drawn: EdgeSecret {
     EdgeSecret(high: .random(in: .min ... .max), low: .random(in: .min ... .max))
   }
 

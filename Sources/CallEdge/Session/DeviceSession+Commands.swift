@@ -67,9 +67,7 @@ extension DeviceSession {
   }
 
   /// Forwards acknowledgements, by callee. They have no reply.
-  func acknowledge(
-    _ items: [AckItem], request: UInt64, into actions: inout [Action]
-  ) {
+  func acknowledge(_ items: [AckItem], request: UInt64, into actions: inout [Action]) {
     guard case .attached(let identity) = phase else {
       return actions.append(.reply(request, .error(CallError(.notAttached))))
     }

@@ -41,6 +41,18 @@ extension DeviceSession {
       isGraceful: endsGracefully, calls: calls)
   }
 
+  /// Ends the session: an operator does, or the peer has reached a limit or broken the WebSocket protocol.
+  package mutating func end(_ reason: CloseReason, now: Timestamp, into actions: inout [Action]) {
+    if case .closing = phase { return }
+    switch reason {
+    // The peer may be reading too slowly, or still sending. What waits and the close frame after it are kept for
+    // `lingerTimeout`, and nothing is added.
+    case .slowConsumer, .protocolError, .messageTooLarge:
+      close(reason, within: rules.lingerTimeout, now: now, into: &actions)
+    default: close(reason, now: now, into: &actions)
+    }
+  }
+
   /// Closes the session.
   /// - Parameter timeout: how long the peer may take to answer the close frame; nil:
   ///   `SessionRules.closeTimeout`.

@@ -49,9 +49,7 @@ extension DeviceSession {
     countAgainstPeer(now: now, into: &actions)
   }
 
-  private mutating func refuse(
-    _ error: FrameError, now: Timestamp, into actions: inout [Action]
-  ) {
+  private mutating func refuse(_ error: FrameError, now: Timestamp, into actions: inout [Action]) {
     if let limited = takeRate(cost: 1000, bytes: 0, now: now) {
       return refuse(error.id, limited, now: now, into: &actions)
     }
@@ -69,30 +67,13 @@ extension DeviceSession {
 
   /// The peer sent a close frame. Only a normal closure ends the session gracefully: a browser sends "going
   /// away" when a page is reloaded.
-  package mutating func receivedClose(
-    code: UInt16?, now: Timestamp, into actions: inout [Action]
-  ) {
+  package mutating func receivedClose(code: UInt16?, now: Timestamp, into actions: inout [Action]) {
     if case .closing = phase {
     } else {
       endsGracefully = code == CloseReason.normal.rawValue
       close(.normal, now: now, into: &actions)
     }
     actions.append(.abort)
-  }
-
-  /// The peer broke the WebSocket protocol: what follows cannot be read.
-  package mutating func receivedViolation(
-    _ reason: CloseReason, now: Timestamp, into actions: inout [Action]
-  ) {
-    if case .closing = phase { return }
-    close(reason, within: rules.lingerTimeout, now: now, into: &actions)
-  }
-
-  /// More waits for the device than may. It may be reading, too slowly: what waits and the close frame
-  /// after it are kept for `lingerTimeout`, and nothing is added.
-  package mutating func fellBehind(now: Timestamp, into actions: inout [Action]) {
-    if case .closing = phase { return }
-    close(.slowConsumer, within: rules.lingerTimeout, now: now, into: &actions)
   }
 
   private mutating func refuse(

@@ -41,10 +41,4 @@ extension DeviceSession {
     guard let app = sentIdentity?.user.app else { return }
     rules.apps?.gate(of: app)?.count(limit)
   }
-
-  /// A message did not arrive in full in time. What follows of it is discarded.
-  package mutating func messageTimedOut(now: Timestamp, into actions: inout [Action]) {
-    if case .closing = phase { return }
-    close(.messageTimeout, now: now, into: &actions)
-  }
 }

@@ -22,8 +22,7 @@ extension DeviceSession {
     notePlaced(by: reply, to: body)
     guard let identity = sentIdentity else { return }
     let answer = ServerReply(reply, device: identity.device)
-    actions.append(
-      reply.isNews(to: body) ? .reply(request, answer) : .replyLazily(request, answer))
+    actions.append(reply.isNews(to: body) ? .reply(request, answer) : .replyLazily(request, answer))
   }
 
   /// A forwarded command is a repetition of one that waits for its reply: one reply will answer both.

@@ -57,8 +57,7 @@ extension DeviceSession {
       let attach = Attach(
         deviceName: identity.deviceName, client: identity.client, announce: true,
         attachedAt: identity.attachedAt)
-      actions.append(
-        .forwardRenewal(request: request, callee: identity.user, attach, token: token))
+      actions.append(.forwardRenewal(request: request, callee: identity.user, attach, token: token))
     } catch {
       failAttach(request, error, now: now, into: &actions)
     }
@@ -99,11 +98,5 @@ extension DeviceSession {
   ) -> Bool {
     tokens.isInForce(
       app: app, user: user, issuedAtSeconds: Int64(grant.issued), keyNumber: grant.key)
-  }
-
-  /// An operator ends the session.
-  package mutating func kicked(now: Timestamp, into actions: inout [Action]) {
-    if case .closing = phase { return }
-    close(.kicked, now: now, into: &actions)
   }
 }

@@ -13,8 +13,7 @@ package struct TokenGrant: Equatable {
   static let warningSeconds: Int64 = 60
 
   /// The grant of a session that has not attached.
-  static let none = TokenGrant(
-    DeviceClaims(app: "", user: "", device: nil, expiresAtSeconds: 0))
+  static let none = TokenGrant(DeviceClaims(app: "", user: "", device: nil, expiresAtSeconds: 0))
 
   package init(_ claims: DeviceClaims) {
     self.init(

@@ -76,8 +76,7 @@ extension WebSocketHandler {
     // Only now: the edge keeps no long message of a peer that has not shown a token.
     reader.messageBytesMax = session.codec.frameBytesMaximum(
       protobufBytes: loop.shared.gate.limits.frameBytesMax)
-    userShard = Int32(
-      ShardHash.shard(of: sender.user, count: loop.shared.configuration.shardCount))
+    userShard = Int32(ShardHash.shard(of: sender.user, count: loop.shared.configuration.shardCount))
     app = sender.user.app
     loop.shared.logger.debug("session begins", metadata: logKeys(sender.user, sender.device))
     loop.metrics.sessions.add(1)

@@ -77,7 +77,7 @@ extension WebSocketHandler {
       return
     }
     let now = loop.now
-    handle { $0.fellBehind(now: now, into: &$1) }
+    handle { $0.end(.slowConsumer, now: now, into: &$1) }
   }
 
   // MARK: Closing
@@ -91,8 +91,7 @@ extension WebSocketHandler {
     written.futureResult.assumeIsolated().whenSuccess {
       self.context?.close(mode: .output, promise: nil)
     }
-    write(
-      WebSocketWriter.close(reason, allocator: context.channel.allocator), promise: written)
+    write(WebSocketWriter.close(reason, allocator: context.channel.allocator), promise: written)
     loop.retire(self)
     endSession()
   }

@@ -151,7 +151,7 @@ final class WebSocketHandler: ChannelInboundHandler {
         received(bad: tooLarge(beginning), now: now)
       case .violation(let reason):
         stopReading()
-        handle { $0.receivedViolation(reason, now: now, into: &$1) }
+        handle { $0.end(reason, now: now, into: &$1) }
         return bytes.count
       }
     }
@@ -214,7 +214,7 @@ final class WebSocketHandler: ChannelInboundHandler {
     partialFrame = nil
     reader.abandon()
     stopReading()
-    handle { $0.messageTimedOut(now: now, into: &$1) }
+    handle { $0.end(.messageTimeout, now: now, into: &$1) }
   }
 
   /// From now on all bytes are discarded.

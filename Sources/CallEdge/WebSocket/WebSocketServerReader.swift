@@ -134,8 +134,7 @@ package struct WebSocketServerReader {
     case .pong: return .pong
     case .close, .continuation, .text, .binary:
       guard payload.count != 1 else { return .violation(.protocolError) }
-      return .close(
-        code: payload.count < 2 ? nil : UInt16(payload[0]) << 8 | UInt16(payload[1]))
+      return .close(code: payload.count < 2 ? nil : UInt16(payload[0]) << 8 | UInt16(payload[1]))
     }
   }
 
@@ -175,8 +174,7 @@ package struct WebSocketServerReader {
       return .nothing
     }
     scratch.copyBytes(from: open.bytes)
-    return .message(
-      open.kind, UnsafeRawBufferPointer(rebasing: scratch[..<open.bytes.count]))
+    return .message(open.kind, UnsafeRawBufferPointer(rebasing: scratch[..<open.bytes.count]))
   }
 
   private mutating func skip(

@@ -85,22 +85,10 @@ extension PushGateway {
   }
 
   func answerStatus(_ replyTo: String, _ machine: GatewayMachine) {
-    let process = ProcessSample.now()
-    let known = bus.statistics
-    var health = BusHealth()
-    health.connected = known.connected
-    health.server = known.server
-    health.serverVersion = known.serverVersion
-    health.reconnects = known.reconnects
-    health.messagesIn = known.messagesIn
-    health.messagesOut = known.messagesOut
-    health.dropped = known.dropped
-    let status = NodeStatus(
+    var status = NodeStatus(
       node: configuration.nodeID, role: "push", state: machine.isDraining ? "leaving" : "serving",
-      version: configuration.version, processID: process.processID,
-      uptimeSeconds: process.uptimeSeconds, cpuSeconds: process.cpuSeconds,
-      memoryBytes: process.memoryBytes, shardCount: configuration.shardCount, bus: health,
-      push: pushStatus(machine))
+      version: configuration.version, shardCount: configuration.shardCount, bus.statistics)
+    status.push = pushStatus(machine)
     Self.answer(bus, status, to: replyTo)
   }
 

@@ -132,9 +132,7 @@ extension JSONCursor {
     return scalar
   }
 
-  private func hex(
-    _ escaped: UnsafeRawBufferPointer, _ index: inout Int
-  ) throws(Fault) -> UInt32 {
+  private func hex(_ escaped: UnsafeRawBufferPointer, _ index: inout Int) throws(Fault) -> UInt32 {
     guard escaped.count - index >= 4 else { throw .malformed }
     var value: UInt32 = 0
     for _ in 0..<4 {

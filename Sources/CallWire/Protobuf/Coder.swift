@@ -149,9 +149,7 @@ extension Coder {
     if Self.reads { value = text.isEmpty ? nil : DeviceID(text) }
   }
 
-  func user(
-    _ value: inout UserKey, _ app: inout CText?, _ user: inout CText?
-  ) throws(Failure) {
+  func user(_ value: inout UserKey, _ app: inout CText?, _ user: inout CText?) throws(Failure) {
     var (appText, userText) = (value.app, value.user)
     try text(&appText, &app, "app")
     try text(&userText, &user, "user")

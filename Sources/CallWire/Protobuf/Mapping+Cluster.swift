@@ -89,9 +89,7 @@ extension Callmesh__V1__CloseSession: Mapping {
 
 /// The shard's reply. The edge adds what only the edge knows of the session.
 extension Callmesh__V1__Reply {
-  fileprivate func ofShard<C: Coder>(
-    _ c: C, _ ticket: SessionTicket?
-  ) throws(C.Failure) -> Reply {
+  fileprivate func ofShard<C: Coder>(_ c: C, _ ticket: SessionTicket?) throws(C.Failure) -> Reply {
     switch result_case {
     case CALLMESH__V1__REPLY__RESULT_DONE: return .done
     case CALLMESH__V1__REPLY__RESULT_CALL: return .call(try c.read(call))

@@ -89,9 +89,7 @@ extension Callmesh__V1__Command: Mapping {
     case .token(let said): token = said
     case .pushCapability(let said): capability = said
     }
-    c.ticket(
-      &ticket, &m.ticket_high, &m.ticket_low, &m.ticket_times,
-      &m.ticket_key)
+    c.ticket(&ticket, &m.ticket_high, &m.ticket_low, &m.ticket_times, &m.ticket_key)
     try c.text(&token, &m.token, "token")
     try c.text(&capability, &m.push_capability, "pushCapability")
     guard C.reads else { return }

@@ -193,8 +193,7 @@ extension Callmesh__V1__SignalMark: Mapping {
 
 extension Callmesh__V1__AnsweredEntry: Mapping {
   static var blank: AnsweredFacts {
-    AnsweredFacts(
-      by: Callmesh__V1__Party.blank, at: .zero, description: "", connectDeadline: .zero)
+    AnsweredFacts(by: Callmesh__V1__Party.blank, at: .zero, description: "", connectDeadline: .zero)
   }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__answered_entry__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {

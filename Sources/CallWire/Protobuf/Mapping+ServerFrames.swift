@@ -89,8 +89,7 @@ extension Callmesh__V1__Done: EmptyMapping {
 
 extension Callmesh__V1__Attached: Mapping {
   static var blank: AttachedInfo {
-    AttachedInfo(
-      session: "", user: "", device: "", pingSeconds: 0, serverTime: .zero)
+    AttachedInfo(session: "", user: "", device: "", pingSeconds: 0, serverTime: .zero)
   }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__attached__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {

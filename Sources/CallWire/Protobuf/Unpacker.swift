@@ -42,9 +42,7 @@ struct Unpacker: Coder {
 
   // MARK: Fields
 
-  func text(
-    _ value: inout String, _ field: inout CText?, _ name: StaticString
-  ) throws(Fault) {
+  func text(_ value: inout String, _ field: inout CText?, _ name: StaticString) throws(Fault) {
     value = try text(field, name)
   }
 

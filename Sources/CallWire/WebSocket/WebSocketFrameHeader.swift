@@ -36,9 +36,7 @@ package struct WebSocketFrameHeader: Equatable, Sendable {
   /// The longest payload of a control frame (RFC 6455, 5.5).
   package static let controlPayloadBytesMax = 125
 
-  package init(
-    _ opcode: Opcode, isFinal: Bool = true, payloadBytes: Int, mask: UInt32? = nil
-  ) {
+  package init(_ opcode: Opcode, isFinal: Bool = true, payloadBytes: Int, mask: UInt32? = nil) {
     self.opcode = opcode
     self.isFinal = isFinal
     self.payloadBytes = payloadBytes
@@ -108,8 +106,7 @@ package struct WebSocketFrameHeader: Equatable, Sendable {
     let wide = UInt64(mask) << 32 | UInt64(mask)
     var offset = 0
     while offset + 8 <= count {
-      let word = UInt64(
-        littleEndian: input.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+      let word = UInt64(littleEndian: input.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
       output.storeBytes(of: (word ^ wide).littleEndian, toByteOffset: offset, as: UInt64.self)
       offset += 8
     }
