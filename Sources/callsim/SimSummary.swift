@@ -40,17 +40,8 @@ struct SimSummary {
 
   // MARK: Between processes
 
-  /// One result as one line: fields apart by tabs.
   static func write(_ result: SimResult, to output: Int32) {
-    var fields = ["\(result.seed)", "\(result.steps)", "\(result.simulated.microseconds)"]
-    if let failure = result.failure {
-      let reason = failure.reason.map { $0 == "\t" || $0 == "\n" ? " " : $0 }
-      fields += ["\(failure.time.microseconds)", failure.call?.description ?? "-", String(reason)]
-    } else {
-      fields += ["", "", ""]
-    }
-    fields += result.counts.map { "\($0.key)=\($0.value)" }
-    var bytes = Array(fields.joined(separator: "\t").utf8) + [10]
+    var bytes = Array(result.line.utf8) + [10]
     while !bytes.isEmpty {
       let count = Glibc.write(output, bytes, bytes.count)
       guard count > 0 else { return }
@@ -85,29 +76,13 @@ struct SimSummary {
       if byte != 10 {
         line.append(byte)
       } else {
-        last = take(String(decoding: line, as: UTF8.self)) ?? last
+        if let result = SimResult(line: String(decoding: line, as: UTF8.self)) {
+          add(result)
+          last = result.seed
+        }
         line.removeAll(keepingCapacity: true)
       }
     }
-  }
-
-  /// - Returns: the seed whose result it is.
-  private mutating func take(_ line: String) -> UInt64? {
-    let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
-    guard fields.count >= 6, let seed = UInt64(fields[0]) else { return nil }
-    var result = SimResult(
-      seed: seed, failure: nil, counts: [:], steps: Int(fields[1]) ?? 0,
-      simulated: Span(microseconds: Int64(fields[2]) ?? 0), traceHash: 0)
-    if let time = Int64(fields[3]) {
-      result.failure = SimFailure(
-        seed: seed, time: Timestamp(microseconds: time), reason: fields[5], call: CallID(fields[4]))
-    }
-    for field in fields[6...] {
-      guard let mark = field.lastIndex(of: "=") else { continue }
-      result.counts[String(field[..<mark])] = Int(field[field.index(after: mark)...]) ?? 0
-    }
-    add(result)
-    return seed
   }
 
   // MARK: For people

@@ -77,14 +77,12 @@ extension HistoryChecker {
   /// Faults have ended and everybody had time to settle: what is still not as it must be.
   package func finish(_ views: [LastView]) -> [HistoryViolation] {
     var found: [HistoryViolation] = []
-    for (call, facts) in calls.sorted(by: { $0.key.description < $1.key.description }) {
-      if facts.placed == nil {
-        if facts.accepted, knowsJournal {
-          found.append(
-            HistoryViolation(
-              .nothingLost, "the caller was told it is placed; no record", call: call))
-        }
-      } else if facts.ended == nil, knowsJournal {
+    for (call, facts) in calls.sorted(by: { $0.key.description < $1.key.description })
+    where knowsJournal {
+      if facts.placed == nil, facts.accepted {
+        found.append(
+          HistoryViolation(.nothingLost, "the caller was told it is placed; no record", call: call))
+      } else if facts.placed != nil, facts.ended == nil {
         found.append(HistoryViolation(.callsEnd, "it never ended", call: call))
       }
     }

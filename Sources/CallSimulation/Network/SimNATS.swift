@@ -120,12 +120,9 @@ package final class SimNATS: @unchecked Sendable {
   }
 
   func unsubscribe(_ subject: String, id: UInt64) {
-    if let index = exact[subject]?.firstIndex(where: { $0.id == id }) {
-      exact[subject]!.remove(at: index)
-      if exact[subject]!.isEmpty { exact[subject] = nil }
-    } else {
-      wild.removeAll { $0.id == id }
-    }
+    exact[subject]?.removeAll { $0.id == id }
+    if exact[subject]?.isEmpty ?? false { exact[subject] = nil }
+    wild.removeAll { $0.id == id }
   }
 
   /// Routes a message to all plain subscriptions, and to one of each queue group.

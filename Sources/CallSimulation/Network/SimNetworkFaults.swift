@@ -1,7 +1,7 @@
 package import CallCore
 
 /// Faults between nodes and NATS. All are probabilities, 0...1.
-package struct SimNetworkFaults: Sendable {
+package struct SimNetworkFaults: Sendable, Equatable {
   /// Latency of one hop: from a node to the server, or from there to a node.
   package var hopShortest = Span(microseconds: 40)
   package var hopLongest = Span(microseconds: 400)
@@ -42,4 +42,11 @@ package struct SimNetworkFaults: Sendable {
   package init() {}
 
   package static let none = SimNetworkFaults()
+
+  /// Whether nothing is lost, late, repeated or refused. Latency alone is no fault.
+  var isNone: Bool {
+    var faultless = Self.none
+    faultless.hopLongest = hopLongest
+    return self == faultless
+  }
 }

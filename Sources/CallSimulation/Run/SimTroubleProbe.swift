@@ -35,12 +35,3 @@ final class SimTroubleProbe {
     lastLook = world.now
   }
 }
-
-extension SimNetworkFaults {
-  var isNone: Bool {
-    lose == 0 && duplicate == 0 && delay == 0 && reorder == 0 && writeLost == 0
-      && writeAnswerLost == 0 && writeLate == 0 && writeFails == 0 && writeRefused == 0
-      && appendRaces == 0 && putRaces == 0 && readLost == 0 && readStale == 0
-      && jobLost == 0 && settlementLost == 0
-  }
-}

@@ -1,4 +1,4 @@
-package import CallCore
+internal import CallCore
 internal import CallTelemetry
 
 // A run from its first second to its tear-down.
@@ -121,26 +121,5 @@ extension Simulation {
     return SimResult(
       seed: seed, failure: failure, counts: world.counts, steps: world.steps,
       simulated: world.elapsed, traceHash: world.trace.hash)
-  }
-}
-
-package struct SimResult: Sendable {
-  package var seed: UInt64
-  package var failure: SimFailure?
-  package var counts: [String: Int]
-  package var steps: Int
-  package var simulated: Span
-  package var traceHash: UInt64
-
-  package init(
-    seed: UInt64, failure: SimFailure?, counts: [String: Int], steps: Int, simulated: Span,
-    traceHash: UInt64
-  ) {
-    self.seed = seed
-    self.failure = failure
-    self.counts = counts
-    self.steps = steps
-    self.simulated = simulated
-    self.traceHash = traceHash
   }
 }

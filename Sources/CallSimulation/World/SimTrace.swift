@@ -95,12 +95,5 @@ package struct SimFailure: Error, Sendable, Equatable, CustomStringConvertible {
   package var reason: String
   package var call: CallID?
 
-  package init(seed: UInt64, time: Timestamp, reason: String, call: CallID? = nil) {
-    self.seed = seed
-    self.time = time
-    self.reason = reason
-    self.call = call
-  }
-
   package var description: String { "seed \(seed): \(reason)" }
 }
