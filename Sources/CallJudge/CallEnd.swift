@@ -37,8 +37,7 @@ package struct EndEvidence<Device: Hashable & Sendable> {
   package var caller: Device?
   /// The device that answered, where one did.
   package var winner: Device?
-  /// Whether an answer that is not known of did not happen: a journal knows them all, the devices'
-  /// views may lack that of a winner which was never back.
+  /// Whether every answer is known: a journal knows all, devices' views may lack a lost winner's.
   package var knowsEveryAnswer = false
   package var isBeforeTimeout = false
   /// Whether every device that rang was busy or declined.

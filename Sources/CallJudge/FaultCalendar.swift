@@ -78,8 +78,7 @@ package struct FaultCalendar: Sendable {
     !windows.contains { $0.from < end && $0.until ?? .distantFuture > start }
   }
 
-  /// When nothing had been wrong for `stretch`, counted from `start` at the earliest; nil when that
-  /// has not been so by `now`.
+  /// When nothing had been wrong for `stretch`, from `start` on at the earliest; nil if not by `now`.
   package func calm(for stretch: Span, from start: Timestamp, now: Timestamp) -> Timestamp? {
     var begin = start
     while let window = windows.first(where: {

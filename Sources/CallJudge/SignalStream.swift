@@ -1,5 +1,4 @@
-/// The numbered signals of one sender as one receiver's app got them: each once, and in the order in
-/// which they were sent. Some may be missing.
+/// One sender's numbered signals as one receiver's app got them: once each, in order; some may be missing.
 package struct SignalStream: Sendable {
   package enum Flaw: Sendable { case doubled, outOfOrder }
 

@@ -56,8 +56,7 @@ package struct LoadSession: Sendable {
     return report
   }
 
-  /// - Returns: what the search found, and the report of its best stage, or of its last where none
-  ///   was good.
+  /// - Returns: what the search found, and the report of its best stage, or of its last where none held.
   func search(_ search: RunPlan.Search, say: (String) -> Void) async throws
     -> (SearchReport, best: RunReport?)
   {
@@ -103,8 +102,7 @@ package struct LoadSession: Sendable {
     -> RunReport
   {
     let before = Usage(servers)
-    // What the calls cost is counted until nearly all of them are over: a few may ring on for half a
-    // minute, in which the cluster's idle work would be counted as theirs.
+    // CPU is counted until nearly all calls are over: a few may ring for half a minute of an idle cluster.
     var (result, after) = try await withThrowingTaskGroup(of: Usage?.self) { group in
       group.addTask { await usageWhenNearlyOver() }
       group.addTask {
@@ -155,8 +153,7 @@ package struct LoadSession: Sendable {
       group.addTask {
         await director.run(seconds: ChaosDirector.lastFaultSeconds(chaos, duration: seconds))
       }
-      // A run that is ended early needs no more faults. Nobody but the engine is told of it: it is asked
-      // for, until the other one is done.
+      // A run that is ended early needs no more faults; only the engine is told of that, so poll.
       group.addTask {
         while control.isWanted, !Task.isCancelled {
           try? await Task.sleep(for: .milliseconds(200))

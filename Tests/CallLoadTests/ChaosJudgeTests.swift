@@ -108,7 +108,7 @@ import callload
       {"shard":1,"state":"serving"},{"shard":2,"state":"recovering"},{"shard":3,"state":"releasing"},
       {"shard":4,"state":"stopped"}]}}}]}
       """
-    let status = try JSONDecoder().decode(ClusterQuestions.Status.self, from: Data(text.utf8))
+    let status = try JSONDecoder().decode(CallctlRunner.Status.self, from: Data(text.utf8))
     #expect(status.shards(of: "c") == [1, 2, 3])
     #expect(status.shards(of: "e") == nil)
     #expect(status.shards(of: "nobody") == nil)

@@ -34,8 +34,7 @@ final class CallPlanner {
   ) -> CallPlan? {
     var random = SplitMix64(
       seed: options.seed &* 0x1_0000_01B3 &+ stage << 40 &+ UInt64(number))
-    // Where faults happen, people do not wait with their calls until all devices of the other one are
-    // connected again.
+    // Under faults people do not wait until all devices of the other one are connected again.
     for toMissing in options.isDisturbed ? [false, true] : [false] {
       for _ in 0..<8 {
         let part = options.scenario.parts.drawn(by: \.weight, &random)

@@ -2,8 +2,7 @@ import CallClient
 import CallCore
 
 extension ChaosDirector {
-  /// Outages of NATS take turns: one begins when the shards answer again after the last, and the length of
-  /// the last has passed once more. Otherwise there would be no NATS most of the time, and nothing to see.
+  /// Outages of NATS take turns, with the length of the last between two; otherwise NATS would mostly be away.
   func inTurn(
     _ entry: ChaosPlan.Entry, until end: ContinuousClock.Instant, _ body: () async -> Void
   ) async {

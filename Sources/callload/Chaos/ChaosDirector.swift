@@ -91,8 +91,7 @@ package struct ChaosDirector: Sendable {
     await referee.giveBack(name)
   }
 
-  /// Asks ten times a second until there is something to take.
-  /// - Returns: nil where that takes too long, or the task is cancelled.
+  /// Asks ten times a second until there is something to take; nil after `attempts` or in a cancelled task.
   func claim<Taken>(attempts: Int = 100, _ take: () async -> Taken?) async -> Taken? {
     for _ in 0..<attempts {
       if let taken = await take() { return taken }
@@ -144,8 +143,7 @@ package struct ChaosDirector: Sendable {
     await engine.tell(.lifted(fault))
   }
 
-  /// Widens a planned change by all shards that it moves: those that the coordinator takes until it learns
-  /// that it is to give all up, and those that come back.
+  /// Widens a planned change by all shards that it moves: those taken before the drain, and those that return.
   private func reportMovingShards(_ fault: Fault) async {
     guard fault.role == .coordinator, let questions = cluster.questions else { return }
     while !Task.isCancelled {

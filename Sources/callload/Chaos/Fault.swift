@@ -20,12 +20,10 @@ package struct Fault: Sendable, Equatable {
     self.shards = shards
   }
 
-  /// Whether messages between cluster and devices get lost in it, or wait somewhere: they are said
-  /// again, but nobody knows who has not had them.
+  /// Whether messages between cluster and devices get lost or wait, so that they are retransmitted.
   package var losesMessages: Bool { kind.isOfNATS || kind.keepsDevicesWaiting }
 
-  /// How long after it is over something may still be late for it: what a device has not
-  /// acknowledged is retransmitted after up to 4 s, an edge asks a shard again after 1 s.
+  /// How long after its end something may still be late: a shard retransmits after up to 4 s, an edge after 1 s.
   package var afterglowMicroseconds: Int64 { losesMessages ? 4_500_000 : 1_500_000 }
 }
 

@@ -1,8 +1,7 @@
 import CallClient
 import CallCore
 
-/// The faults of a stage: tells the judge what they excuse, asks the shards that they concern, and notes
-/// what came of them. On the rig's loop.
+/// The faults of a stage: tells the judge what they excuse, and has their shards probed. On the rig's loop.
 final class FaultWatch {
   private unowned let stage: Stage
   private unowned let rig: LoadRig

@@ -158,8 +158,7 @@ package enum ChildLauncher {
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
-    // A group of its own, so that Ctrl-C reaches this process only and the children live until the
-    // report is made.
+    // A group of its own: Ctrl-C reaches this process only, and the children live until the report is made.
     let flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK
     posix_spawnattr_setflags(&attributes, Int16(flags))
     posix_spawnattr_setpgroup(&attributes, 0)
@@ -175,8 +174,7 @@ package enum ChildLauncher {
     posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0)
     posix_spawn_file_actions_addopen(&files, 1, logPath, O_WRONLY | O_CREAT | O_APPEND, 0o600)
     posix_spawn_file_actions_adddup2(&files, 1, 2)
-    // NIO's sockets are inherited: a child that held one would keep a connection alive that this
-    // process has closed, and whoever is at its other end would wait for nothing.
+    // A child that inherited NIO's sockets would keep connections alive that this process has closed.
     _ = closeFrom?(&files, 3)
 
     var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }

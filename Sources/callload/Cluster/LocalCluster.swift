@@ -21,8 +21,7 @@ package struct LocalClusterOptions: Sendable, Equatable {
   /// Further apps that the edges know. Each may place a hundred calls a second.
   package var otherApps: [String] = []
   package var tls = false
-  /// Whether the devices' app and its users have the limits that apps have unless one says otherwise. The
-  /// load of one app else has none: what is to be seen is what the cluster can do.
+  /// Whether the devices' app has the standard limits; otherwise it has none, to load the cluster fully.
   package var hasStandardLimits = false
   /// Settings of all nodes, by the names that docs/configuration.md gives them.
   package var nodeSettings: [String: String] = [:]
@@ -52,8 +51,7 @@ package struct LocalClusterOptions: Sendable, Equatable {
   static let otherCallsPerSecond = 100
 }
 
-/// nats-servers, coordinators and edges on this machine, each a process, on loopback and free ports,
-/// with all of their files in one temporary folder.
+/// nats-servers and nodes on this machine's loopback, each a process, with all files in a temporary folder.
 package struct LocalCluster: Sendable {
   /// Of all servers, separated by commas, without a relay between.
   package let natsURL: String
@@ -69,7 +67,7 @@ package struct LocalCluster: Sendable {
   package let edges: [NodeMember]
   package let pushGateways: [NodeMember]
   /// Nothing where callctl is not there.
-  package let questions: ClusterQuestions?
+  package let questions: CallctlRunner?
 
   package static let name = "load"
   static let (caFile, certificateFile, keyFile) = ("ca.pem", "edge.pem", "edge-key.pem")
@@ -115,7 +113,7 @@ package struct LocalCluster: Sendable {
       natsVersion: natsVersion(log: nats[0].process.process.logPath), shards: options.shards,
       nats: nats, coordinators: coordinators, edges: edges, pushGateways: pushGateways,
       questions: options.callctlPath.map {
-        ClusterQuestions(callctlPath: $0, natsURL: natsURL, cluster: name, folder: folder)
+        CallctlRunner(callctlPath: $0, natsURL: natsURL, cluster: name, folder: folder)
       })
   }
 

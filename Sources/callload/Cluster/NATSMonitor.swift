@@ -46,8 +46,7 @@ package struct NATSMonitor: Sendable {
 enum LocalHTTP {
   private static let bodyMax = 4 << 20
 
-  /// The answer to `GET path` on 127.0.0.1, or nil where nobody answers within a second. It also asks for a
-  /// task that is cancelled: what was done to the cluster is undone then.
+  /// The answer to `GET path` on 127.0.0.1, or nil after a second; also for a task that is cancelled.
   static func get(port: Int, _ path: String) async -> EdgeResponse? {
     await Task {
       try? await EdgeExchange.run(

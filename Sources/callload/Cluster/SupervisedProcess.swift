@@ -1,8 +1,7 @@
 import Glibc
 import Synchronization
 
-/// A member of the local cluster, over all of its lives: it can be killed, frozen and started again
-/// with the same arguments, so at the same ports and with the same store.
+/// A member of the local cluster: it can be killed, frozen and started again at the same ports and store.
 package final class SupervisedProcess: Sendable {
   private struct State {
     var process: ChildProcess

@@ -49,8 +49,7 @@ package final class TCPRelay: Sendable {
     return TCPRelay(port: port, ways: ways, listener: listener)
   }
 
-  /// - Parameter claim: whose doing it is. Of several that have closed it each opens it for itself only, and
-  ///   a refusal is stronger than silence.
+  /// - Parameter claim: who closes or opens it. It is open when nobody closes it; a refusal outranks silence.
   package func set(_ mode: Mode, by claim: Int = 0) async {
     let ways = self.ways
     try? await loop.submit {

@@ -40,8 +40,7 @@ package struct TemporaryFolder: Sendable {
     self.lock = lock
   }
 
-  /// Makes a folder within this one, which goes when this one does. Neither `remove` nor `keep` is to be
-  /// called on it.
+  /// Makes a folder that is removed with this one. Call neither `remove` nor `keep` on it.
   package func inner(_ name: String) throws -> TemporaryFolder {
     let inner = file(name)
     guard mkdir(inner, 0o700) == 0 else {

@@ -1,7 +1,6 @@
 import CallClient
 
-/// Whether the options make sense, one by one and together. All throw ``SetupError`` that names option,
-/// value and remedy.
+/// Checks options, one by one and together. All throw ``SetupError`` that names option, value and remedy.
 extension LoadCommand {
   func check() throws {
     try need(

@@ -72,8 +72,7 @@ final class LoadDevice {
     rig.loop.schedule(at: rig.loop.now + span) { [driver] in driver.resume() }
   }
 
-  /// The system suspends the app of a device that sleeps: its connection is gone without a word, and
-  /// nothing runs any more. Not while it has a call.
+  /// The system suspends a sleeping device's app, unless it has a call: its connection just breaks.
   func fallAsleep() {
     guard sleeps, !isAsleep, calls.isEmpty else { return }
     isAsleep = true

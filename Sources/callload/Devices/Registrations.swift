@@ -3,10 +3,8 @@ import CallCore
 import CallJudge
 import CallWire
 
-/// Which devices register, when, and whether the cluster has acknowledged it.
-///
-/// While faults are injected, one in ten registers during the load: what is acknowledged then must last,
-/// too.
+/// Which devices register, when, and what the cluster has acknowledged. Under faults one in ten registers
+/// during the load: what is acknowledged then must last, too.
 final class Registrations {
   private unowned let rig: LoadRig
   private(set) var count = 0

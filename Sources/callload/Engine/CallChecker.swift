@@ -20,8 +20,7 @@ package struct CallChecker: Sendable {
     var refusal: CallError.Code?
   }
 
-  /// How much later a message of one edge may arrive here than one of another edge. Covers the resolution of
-  /// clocks, too.
+  /// How much later than another edge's a message of one edge may arrive here, clocks' resolution included.
   static let skew: Span = .seconds(2)
   /// An end may be told this much before the deadline as we count it.
   static let early: Span = .seconds(1)
@@ -166,7 +165,7 @@ package struct CallChecker: Sendable {
 
   private mutating func delivered(_ device: Int, _ delivery: Delivery, at now: Timestamp) {
     guard records[delivery.call] != nil else { return late(device, delivery, at: now) }
-    change(delivery.call) { $0.hear(device, delivery, at: now) }
+    change(delivery.call) { $0.receive(device, delivery, at: now) }
   }
 
   private mutating func replied(
@@ -186,7 +185,7 @@ package struct CallChecker: Sendable {
     ChaosResult.record(now - command.at, in: &waits)
     change(command.call) { record in
       record.outstanding -= 1
-      record.hear(device, command.what, reply, at: now)
+      record.receive(device, command.what, reply, at: now)
       if let candidate = command.candidate, !reply.isError {
         record.signals.accepted(candidate, at: now)
       }
@@ -195,7 +194,7 @@ package struct CallChecker: Sendable {
 
   package mutating func received(device: Int, in call: CallID, _ signal: Signal) {
     guard let candidate = NumberedCandidate(body: signal.body) else { return }
-    change(call) { $0.hearCandidate(candidate, by: device) }
+    change(call) { $0.receiveCandidate(candidate, by: device) }
   }
 
   /// Whether no command of a call waits for its reply, and each of two devices has what the other sent.

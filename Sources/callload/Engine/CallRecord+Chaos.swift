@@ -3,9 +3,8 @@ import CallJudge
 
 /// What faults explain, and what they never do.
 extension CallRecord {
-  /// What came late because it waited in a frozen process or in a cut network is no lie. Nor is what
-  /// was said before by another edge, which its version proves: a device that moves has two sessions for
-  /// a moment.
+  /// What waited in a frozen process or a cut network is excused, and what another edge said before, as its
+  /// version proves: a device that moves has two sessions for a moment.
   mutating func examineOddities(_ timeline: FaultTimeline) {
     for oddity in oddities {
       let waited = timeline.mayComeLate(to: oddity.device, at: oddity.at)
@@ -103,8 +102,7 @@ extension CallRecord {
     case .refused(.tryAgain), .refused(.overloaded), .refused(.draining):
       return shardFault ?? deviceFault([facts.caller])
     case .ended(.unreachable):
-      // That a device was attached all the time is another rule's matter. A new owner knows who is there;
-      // only what an edge carried, or NATS, may be missing.
+      // A new owner knows who is attached; only what an edge carried, or NATS, may be missing.
       if let fault = deviceFault(facts.callees) { return fault }
       return timeline.lostMessages(shard: shard, from: begin, to: last)
     case .ended(.unanswered):
@@ -131,8 +129,7 @@ extension CallRecord {
     }
   }
 
-  /// The fault that kept the caller from coming back in time: an edge in trouble that it may have been on its way
-  /// to, or its own shard, which lets it in. It lasted for half of the absence at least.
+  /// The fault that kept the caller away for at least half of its absence: of an edge, or of its own shard.
   private func hindrance(_ timeline: FaultTimeline, _ last: Timestamp) -> Fault? {
     guard let since = caller.awaySince else { return nil }
     let over = firstEndAt ?? last

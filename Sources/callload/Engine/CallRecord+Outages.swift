@@ -1,8 +1,8 @@
 import CallCore
 import CallJudge
 
-/// What no fault excuses: a device with an unbroken socket is rung, a call to it is not unreachable, and
-/// candidates arrive once and in order. A fault excuses only that they come late.
+/// What no fault excuses, but for delay: unrung devices with an unbroken socket, and candidates that are lost,
+/// repeated or out of order.
 extension CallRecord {
   /// How long a device may take to be rung, and a candidate to arrive, beyond what faults excuse.
   static let arrivalSlack: Span = .seconds(1)
@@ -51,7 +51,7 @@ extension CallRecord {
 
   // MARK: Candidates
 
-  mutating func hearCandidate(_ candidate: NumberedCandidate, by receiver: Int) {
+  mutating func receiveCandidate(_ candidate: NumberedCandidate, by receiver: Int) {
     guard record(of: receiver) != nil, record(of: candidate.sender) != nil,
       let flaw = signals.received(candidate, by: receiver)
     else { return }
@@ -89,8 +89,7 @@ extension CallRecord {
     ]
   }
 
-  /// What was accepted in time before the end and did not arrive. Nothing has to arrive at a device that
-  /// was away when the call ended.
+  /// What was accepted in time before the end and did not arrive, unless the receiver was away at the end.
   private func lostAtTheEnd(of stream: SignalLedger.Stream, _ timeline: FaultTimeline) -> [Int] {
     guard let receiver = record(of: stream.receiver), let sender = record(of: stream.sender),
       let begin = receiver.device == facts.caller ? answeredToldAt : receiver.invitedAt,

@@ -168,11 +168,9 @@ struct Oddity: Sendable {
   var rule: CorrectnessRule
   var device: Int
   var at: Timestamp
-  /// Whether something of a greater version had been said to the device before, or its own time is over: it was
-  /// said long ago.
+  /// Whether it was said long ago: the device had a greater version before, or its own time is over.
   var isOld: Bool
-  /// Whether it came with a new session that the device began after it was told the other thing: what
-  /// two edges say at the same time comes in either order.
+  /// Whether it came with a session newer than the other news: two edges' messages come in either order.
   var isOvertaken = false
   var what: String
 }

@@ -28,8 +28,7 @@ extension FaultTimeline {
     windows.lazy.filter { $0.touches(begin, end) }.compactMap { faults[$0.fault]?.fault }
   }
 
-  /// What kept a device from coming back between two times, if it lasted for half of them at least: edges in
-  /// trouble, one of which it may have been on its way to, and what befell its own shard.
+  /// The fault that kept a device from coming back for at least half of a time: an edge's, or its shard's.
   package func hindrance(shard: Int, from begin: Timestamp, to end: Timestamp) -> Fault? {
     var spans = windows(shard: shard).map {
       (fault: $0.fault, from: $0.from, to: $0.until.map { [glow = $0.afterglow] in $0 + glow })
@@ -60,8 +59,7 @@ extension FaultTimeline {
     faults.values.contains { isMeant($0.fault.kind) && begin <= $0.beganAt && $0.beganAt <= end }
   }
 
-  /// Whether what was said to a device in time may come late: its edge was frozen, or cut off, whatever
-  /// else befell the device meanwhile, or a nats-server was that may have had it in hand.
+  /// Whether a message to a device may come late: its edge, or a nats-server, was frozen or cut off.
   package func mayComeLate(to device: Int, at now: Timestamp) -> Bool {
     faults(among: windows(device: device), from: now, to: now)
       .contains { $0.kind.keepsDevicesWaiting }
@@ -75,8 +73,7 @@ extension FaultTimeline {
   /// for (`reattachGrace`, 5 s). A bit less, since nobody knows when it was heard last.
   private static let beyondReach: Span = .milliseconds(7_500)
 
-  /// Whether nobody can reach a device that has its connection: its edge has been stopped or cut off for
-  /// longer than the cluster waits, by one fault or by several in a row.
+  /// Whether nobody can reach a connected device: faults stopped its edge for longer than the cluster waits.
   package func isBeyondReach(_ device: Int, at moment: Timestamp) -> Bool {
     let windows = windows(device: device).filter {
       faults[$0.fault]?.fault.kind.keepsDevicesWaiting == true
@@ -99,8 +96,7 @@ extension FaultTimeline {
     }
   }
 
-  /// Whether what a former owner of a shard said in time may come only now: its process was frozen,
-  /// or its way to NATS cut, with words on the way.
+  /// Whether what a shard's former owner said may come only now: it was frozen, or cut off from NATS.
   package func mayBeStale(shard: Int, at now: Timestamp) -> Bool {
     windows(shard: shard).contains { window in
       guard let course = faults[window.fault], window.from <= now else { return false }

@@ -162,8 +162,7 @@ extension FaultTimeline {
     return "\(tenths < 0 ? "-" : "+")\(abs(tenths) / 10).\(abs(tenths) % 10)"
   }
 
-  /// What befell the cluster, and a shard by it, from half a minute before to ten seconds behind a
-  /// moment. Seconds count from that.
+  /// The faults of the cluster, and when a shard was back, from 30 s before to 10 s after a moment, in seconds.
   package func story(shard: Int, around moment: Timestamp) -> [String] {
     func seconds(_ at: Timestamp?) -> String { Self.seconds(at, from: moment) }
     let before = moment + Span(microseconds: -30_000_000)

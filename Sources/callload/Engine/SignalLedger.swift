@@ -1,8 +1,7 @@
 import CallCore
 import CallJudge
 
-/// A candidate that names its sender and its place in the sender's stream, so that both apps can tell
-/// what was lost, doubled or reordered between them.
+/// A candidate with its sender and number, so that both apps can tell what was lost, doubled or reordered.
 package struct NumberedCandidate: Sendable, Equatable {
   package var sender: Int
   /// Counts from 1.

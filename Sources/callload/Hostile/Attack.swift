@@ -15,8 +15,7 @@ package enum Attack: String, CaseIterable, Codable, CodingKeyRepresentable, Send
   case garbage
   case appFlood = "app-flood"
 
-  /// What an attack does, how often, and on how many connections. It is open loop: it does not slow down
-  /// where the edges do, but for what no longer fits into a socket.
+  /// What an attack does, how often, on how many connections. It is open loop, but for sockets that are full.
   package struct Facts: Sendable {
     package var summary: String
     /// Of `unit`, together.

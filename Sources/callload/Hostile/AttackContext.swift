@@ -66,8 +66,7 @@ final class AttackContext {
 
   // MARK: Pace
 
-  /// Does something so often, whatever becomes of it. What a busy machine holds up for more than a second
-  /// is left out.
+  /// Acts at a rate, whatever becomes of it. What a busy machine delays by more than a second is left out.
   func pace(_ perSecond: Double, _ act: @escaping () -> Void) {
     let began = loop.now
     var done = 0
@@ -112,8 +111,7 @@ final class AttackContext {
   }
 
   /// Keeps the attack's connections open: one that ends is opened again a second later.
-  /// - Parameter open: begins a connection, by its number, and calls its second argument once when
-  ///   that has ended.
+  /// - Parameter open: begins a connection, and calls `ended` once when that has ended.
   func keepOpen(_ open: @escaping (_ number: Int, _ ended: @escaping () -> Void) -> Void) {
     var waiting = Array((0..<attack.facts.connections).reversed())
     pace(attack.facts.opensPerSecond) { [weak self] in
@@ -152,8 +150,7 @@ final class AttackContext {
 
   var app: String { attack == .appFlood ? orders.otherApp : orders.app }
 
-  /// A good token of a user who is hostile. Empty where none can be made: the attack then shows what
-  /// becomes of it without.
+  /// A good token of a hostile user; empty where none can be made.
   func token(user: String) -> String {
     let now = Int64(time(nil))
     return (try? keys.mintToken(app: app, user: user, lifetimeSeconds: 3_600, now: now)) ?? ""

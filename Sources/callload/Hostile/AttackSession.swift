@@ -96,8 +96,7 @@ final class AttackSession: DeviceLinkDelegate {
 }
 
 extension AttackContext {
-  /// Keeps sessions open, each of a user and device by its number.
-  /// - Returns: those that are attached.
+  /// Keeps sessions open, each of a user and device by its number, and returns those that are attached.
   func keepSessions(
     _ name: @escaping (_ number: Int) -> (user: String, device: String),
     prepare: @escaping (AttackSession, _ number: Int) -> Void = { _, _ in }

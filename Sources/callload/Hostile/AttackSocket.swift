@@ -82,8 +82,7 @@ final class AttackSocket: ChannelInboundHandler {
 }
 
 extension AttackContext {
-  /// Keeps raw connections open.
-  /// - Returns: those that are open, by number.
+  /// Keeps raw connections open, and returns those that are, by number.
   func keepSockets(
     _ opened: @escaping (AttackSocket, _ number: Int) -> Void
   ) -> AttackFleet<AttackSocket> {
@@ -104,8 +103,7 @@ extension AttackContext {
     return fleet
   }
 
-  /// Keeps WebSockets open that did no more than shake hands.
-  /// - Returns: those on which the edge has agreed, by number.
+  /// Keeps WebSockets open after the handshake, and returns those that the edge has accepted, by number.
   func keepWebSockets(
     subprotocol: @escaping (_ number: Int) -> String,
     opened: @escaping (AttackSocket, _ number: Int) -> Void

@@ -1,7 +1,6 @@
 import Synchronization
 
-/// The attackers beside one run of the normal load: starts their process, waits for its end, and notes the
-/// most memory that each node had meanwhile.
+/// The attackers beside one run of the load: runs their process, and notes each node's peak of memory.
 final class AttackerProcess: Sendable {
   private struct State {
     var endedAfterSeconds: Double?

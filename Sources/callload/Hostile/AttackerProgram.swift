@@ -3,8 +3,7 @@ import Glibc
 import NIOCore
 import NIOPosix
 
-/// The attackers' process: plays its orders on one thread at a low priority, writes what came of it, and
-/// ends with all its connections.
+/// The attackers' process: plays its orders on one thread at a low priority, and writes what came of it.
 enum AttackerProgram {
   static func run(ordersPath: String) async -> Never {
     do {

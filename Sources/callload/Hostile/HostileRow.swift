@@ -9,8 +9,7 @@ package struct HostileRow: Sendable, Equatable {
   /// Of the normal load, by cause, with servers that died.
   package var failures: [String: Int] = [:]
   package var peaks: [NodePeak] = []
-  /// Seconds from the attack's end until rings took no longer than the aim; nothing where they did not
-  /// in the time that was watched.
+  /// Seconds from the attack's end until rings were within the aim; nil where they were not while watched.
   package var recoveredSeconds: Double?
   package var accounts: [Attack: AttackAccount] = [:]
 
@@ -65,8 +64,7 @@ package struct HostileAim: Sendable, Equatable {
     return problems
   }
 
-  /// Seconds from the attack's end (`from`) until at most one ring in ten is slower than the aim in every
-  /// further second of the load.
+  /// Seconds from the attack's end (`from`) until at most one ring in ten of any second is above the aim.
   package func recovery(_ rings: [RingSample], from: Double, until: Double) -> Double? {
     var counts: [Int: (all: Int, slow: Int)] = [:]
     for ring in rings where ring.dueSeconds >= from && ring.dueSeconds < until {

@@ -1,8 +1,7 @@
 import CallAuth
 import FoundationEssentials
 
-/// The normal load once without attackers and once beside each attack, each time on a cluster of its own, so
-/// that memory is that attack's.
+/// The load once alone and once beside each attack, each time on a cluster of its own for its memory.
 extension LoadRun {
   func hostile(_ hostile: HostilePlan, _ folder: TemporaryFolder) async throws -> Outcome {
     let quiet = try await play(

@@ -1,8 +1,7 @@
 package import CallCore
 package import CallJudge
 
-/// Judges pushes once nothing more is to come of a call: what reached the provider against what was
-/// known of the call.
+/// Judges what pushes reached the provider, once nothing more is to come of a call.
 package struct PushJudge: Sendable {
   package struct Arrival: Sendable, Equatable {
     package var device: Int
@@ -94,8 +93,7 @@ package struct PushJudge: Sendable {
   }
 
   package struct Faults {
-    /// Whether one may have kept the cluster from knowing, between two times, that a device is attached:
-    /// a new owner of the shard learns it from the edge.
+    /// Whether the cluster may not have known, between two times, that a device is attached.
     package var disturbed: (_ device: Int, Timestamp, Timestamp) -> Bool = { _, _, _ in false }
     /// Whether a gateway died between two times, perhaps with a ring in hand, or nats-server, perhaps with a
     /// gateway's word that it sent none: nobody knows then whether a ring was sent, so its device is told of

@@ -5,8 +5,7 @@ package struct PushResult: Sendable {
   package var sleeping = 0
   /// That reached the provider, by purpose. Alike ones are counted each.
   package var pushes: [PushPurpose: Int] = [:]
-  /// Rings that reached the provider after the device could know of the end, and clean-ups that
-  /// came more than a second after it.
+  /// Rings after the device could know of the end, and clean-ups more than a second after it.
   package var late: [PushPurpose: Int] = [:]
   /// The provider's answers, by its word for them: "200", "BadDeviceToken"…
   package var answers: [String: Int] = [:]

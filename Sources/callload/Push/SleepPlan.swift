@@ -80,8 +80,7 @@ package struct SleepPlan: Sendable {
     }.joined()
   }
 
-  /// What becomes of a push for a call. A device without which the call's part cannot be played
-  /// wakes.
+  /// What becomes of a push. A device without which the call's part cannot be played wakes.
   func wake(_ device: Int, for plan: CallPlan) -> Wake {
     var random = SplitMix64(seed: plan.seed ^ UInt64(device) &* 0xD1B5_4A32_D192_ED03)
     let fate = Double.random(in: 0..<1, using: &random)

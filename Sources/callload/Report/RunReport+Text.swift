@@ -144,8 +144,7 @@ extension RunReport {
     "\(count) \(word)\(count == 1 ? "" : "s")"
   }
 
-  /// The percentile distributions of all phases in HdrHistogram's text form, in milliseconds, each
-  /// behind a line that names its phase, for HdrHistogram's plotter and similar tools.
+  /// All phases' percentiles, in milliseconds, as HdrHistogram's plotter reads them, each under its name.
   package func percentileDistributions() -> String {
     var text = ""
     for phase in LatencyPhase.allCases {

@@ -16,8 +16,7 @@ package struct LoadOptions: Sendable {
   package var scenario: Scenario = .default
   /// Candidates that each side of every call sends; 0: what the scenario says.
   package var signals = 0
-  /// The share of users whose devices attach and do not register: for them the cluster knows nothing but
-  /// their sessions.
+  /// The share of users whose devices attach and do not register: the cluster knows only their sessions.
   package var unregistered = 0.0
   package var codec: DeviceCodec = .protobuf
   package var sleep: SleepOptions?

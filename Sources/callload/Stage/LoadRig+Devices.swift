@@ -7,8 +7,7 @@ extension LoadRig {
   func makeDevice(_ index: Int) throws -> LoadDevice {
     let user = roster.userName(roster.user(of: index))
     let name = roster.deviceName(index)
-    // All edges, in an order of the device's own: devices spread evenly, and when an edge goes its
-    // devices spread over the others.
+    // All edges in the device's own order, so that devices spread evenly, also when an edge goes.
     var random = SplitMix64(seed: options.seed &* 0x9E37_79B9 &+ UInt64(index))
     let edges = Array(options.edges.indices).shuffled(using: &random)
     var configuration = ClientMachine.Configuration(

@@ -68,8 +68,7 @@ extension Stage {
   private func answer(_ live: LiveCall, _ device: Int, at time: Timestamp) {
     live.answerIntended[device] = time
     at(time, live.plan.call) { [unowned self] live in
-      // A person can't answer what does not ring yet, but will as soon as it does; the time that
-      // this takes counts.
+      // A person can only answer what rings, but does so at once then; the delay counts.
       guard live.invited.contains(device) else {
         live.answersOnInvite.insert(device)
         return

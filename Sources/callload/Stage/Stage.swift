@@ -35,8 +35,7 @@ final class Stage {
   /// nil where no devices sleep.
   private(set) lazy var pushes = rig.sleep.map { PushDesk(self, rig, $0) }
 
-  /// How long a call that is over is watched before it is judged: the first retransmissions of a
-  /// delivery fall into it.
+  /// How long a call that is over is watched for retransmissions before it is judged.
   private static let quietSpan: Span = .milliseconds(1700)
   /// How long an interrupted stage waits for its calls.
   private static let interruptedSpan: Span = .seconds(2)
@@ -92,8 +91,7 @@ final class Stage {
 
   // MARK: Arrivals
 
-  /// The next of `expected` arrivals that lie evenly at random in the time that is left: a Poisson
-  /// process, given its count.
+  /// Draws the next of the remaining arrivals evenly at random: a Poisson process, given its count.
   private func scheduleArrival() {
     guard !arrivalsDone else { return }
     guard drawn < result.callsExpected else { return endArrivals() }
@@ -123,8 +121,7 @@ final class Stage {
     place(plan)
   }
 
-  /// While something is disturbed calls last longer, and users who lost their sessions cannot call:
-  /// then there may be too few of them.
+  /// Under faults calls last longer, and users without sessions cannot call: there may be too few.
   private func noFreePair(at now: Timestamp) {
     let before = now + Span(microseconds: -Self.busyAfterFault.microseconds)
     guard let fault = checker.timeline.disturbed(from: before, to: now) else {

@@ -2,8 +2,7 @@ import CallCore
 import CallWire
 
 extension AttackContext {
-  /// Attaches well, then sends frames in which bytes are changed, missing or too many, and one in ten
-  /// times a frame whose WebSocket header is changed, too.
+  /// Attaches well, then sends frames with mutated bytes, one in ten with a mutated WebSocket header.
   func sendGarbage() {
     let fleet = keepWebSockets(
       subprotocol: { Self.codec($0).subprotocol },

@@ -12,8 +12,7 @@ extension AttackContext {
     }
   }
 
-  /// Calls that end at once still cost a decision and a record each. Descriptions go into the journal, and
-  /// its file into memory.
+  /// Calls that end at once cost a decision and a record; descriptions go into the journal and memory.
   func floodPlaces(descriptionBytes: Int = 0, by user: @escaping (_ number: Int) -> String) {
     let fleet = keepSessions { (user($0), "p\($0)") }
     var callee = 0
@@ -23,8 +22,7 @@ extension AttackContext {
     }
   }
 
-  /// Many callers make one user's two devices ring. Each call is cancelled a second later, or the
-  /// callers' limits on live calls would end the flood.
+  /// Many callers ring one user's two devices, and cancel a second later because live calls are limited.
   func floodRings() {
     let victims = 2
     let victim = "hostile-victim"
@@ -76,8 +74,7 @@ extension AttackContext {
     return session.say(.place(address, PlaceRequest(call: call))) ? address : nil
   }
 
-  /// A whole app, not one user: many users, each within what one user may do, together far beyond what
-  /// one app should.
+  /// A whole app: many users, each within a user's limits, together far beyond what one app should do.
   func floodApp() {
     let count = attack.facts.connections
     let fleet = keepSessions(

@@ -11,8 +11,7 @@ extension AttackContext {
     paceAttack(lot: lot, fleet) { socket, _ in socket.write(requests) }
   }
 
-  /// Each ping asks for a pong of its size, which nobody reads. Tiny ones cost most: what waits is often
-  /// limited in bytes, and each pong that waits takes far more than its own.
+  /// Nobody reads the pongs. Tiny ones cost most: bytes are limited, and each that waits takes far more.
   func floodPings() {
     let fleet = keepWebSockets(
       subprotocol: { _ in DeviceCodec.protobuf.subprotocol },
@@ -69,8 +68,7 @@ extension AttackContext {
     }
   }
 
-  /// TCP and the WebSocket's handshake, then the end. Over a client's own connections, so that whatever
-  /// those speak below the WebSocket is part of it.
+  /// TCP and the WebSocket's handshake, then the end, over a client's own connections.
   func floodHandshakes() {
     let open = AttackFleet<AttackSession>()
     var number = 0

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Synchronization
 
 /// What operators ask a cluster, asked with their tool.
-package struct ClusterQuestions: Sendable {
+package struct CallctlRunner: Sendable {
   let callctlPath: String
   let natsURL: String
   let cluster: String
@@ -29,15 +29,13 @@ package struct ClusterQuestions: Sendable {
     var registrations: Int
     var nodes: [Node]
 
-    /// The shards that a coordinator has, also those that it has just taken or is about to give away:
-    /// whatever befalls it befalls them. Nothing where it did not answer.
+    /// The shards that a coordinator has, takes or gives away; nil where it did not answer.
     package func shards(of node: String) -> [Int]? {
       let status = nodes.first { $0.status.node == node }?.status
       return status?.coordinator?.shards.filter { $0.state != "stopped" }.map(\.shard)
     }
 
-    /// The shards that none of these coordinators serves, of so many; nothing where one of them did
-    /// not answer.
+    /// The shards, of `count`, that none of these coordinators serves; nil where one of them did not answer.
     package func unserved(by coordinators: [String], of count: Int) -> Set<Int>? {
       var unserved = Set(0..<count)
       for name in coordinators {

@@ -1,9 +1,9 @@
 import CallCore
 import CallWire
 
-/// Takes in what a device is told, and notices what no device may ever be told at that point.
+/// Records what a device receives, and notices what no device may ever receive at that point.
 extension CallRecord {
-  mutating func hear(_ device: Int, _ delivery: Delivery, at now: Timestamp) {
+  mutating func receive(_ device: Int, _ delivery: Delivery, at now: Timestamp) {
     var line = TraceLine(at: now, device: Int32(device), version: delivery.version, what: .invite)
     defer { note(line) }
     change(device) { $0.isTold = true }
@@ -108,7 +108,7 @@ extension CallRecord {
     change(device) { if $0.stop == nil { $0.stop = end } }
   }
 
-  mutating func hear(
+  mutating func receive(
     _ device: Int, _ command: TraceLine.What, _ reply: ServerReply, at now: Timestamp
   ) {
     var line = TraceLine(at: now, device: Int32(device), what: .done)
@@ -134,8 +134,7 @@ extension CallRecord {
       errors.append((device, command, error.code, now))
       if command == .place { refusal = error.code }
       if error.code == .unknownCall, accepted { forgottenBy = forgottenBy ?? device }
-      // Nothing more will be heard of a call that was not taken, or is not known any more. One that
-      // is not known yet may still come.
+      // Nothing more comes of a call that was not taken or is forgotten; one not known yet may still come.
       if command == .place || error.code == .unknownCall && accepted {
         change(device) { $0.left = true }
       }
@@ -155,8 +154,7 @@ extension CallRecord {
     case .place:
       accepted = true
       acceptedAt = acceptedAt ?? now
-    // After an answer crossed it, a late cancel, decline or busy is taken without effect; the
-    // state in the reply then says so.
+    // A late cancel, decline or busy that an answer crossed has no effect, as the reply's state says.
     case .declineEverywhere, .declineHere, .busy, .hangUp, .cancel:
       if device == facts.caller, command == .cancel, answeredBy != nil { return }
       let stillHas = record(of: device)?.wonAt != nil && command != .hangUp
