@@ -27,15 +27,15 @@ import Testing
   ) -> [Membership.Event] {
     var events: [Membership.Event] = []
     for time in stride(from: from, through: to, by: 500) {
-      if let heartbeat = beat(time) { events += membership.heard(heartbeat, now: at(time)) }
-      events += membership.heardItself(now: at(time))
+      if let heartbeat = beat(time) { events += membership.received(heartbeat, now: at(time)) }
+      events += membership.receivedOwnHeartbeat(now: at(time))
     }
     return events
   }
 
   @Test func aSilentCoordinatorIsDeadAfterTheTimeout() {
     var membership = Membership(timeout: Self.timeout, now: at(0))
-    #expect(membership.heard(heartbeat("a", 1), now: at(0)) == [.coordinatorsChanged])
+    #expect(membership.received(heartbeat("a", 1), now: at(0)) == [.coordinatorsChanged])
     #expect(pass(&membership, from: 500, to: 2500) == [])
     #expect(membership.isLiving(owner: "a", incarnation: 1))
     #expect(pass(&membership, from: 3000, to: 3000) == [.coordinatorsChanged])
@@ -48,15 +48,15 @@ import Testing
     #expect(membership.allRead(2), "this node reads it")
     var former = heartbeat("a", 1)
     former.reads = 1
-    _ = membership.heard(former, now: at(0))
-    _ = membership.heard(heartbeat("b", 2), now: at(0))
+    _ = membership.received(former, now: at(0))
+    _ = membership.received(heartbeat("b", 2), now: at(0))
     #expect(membership.allRead(1))
     #expect(!membership.allRead(2))
     var gateway = heartbeat("p", 3, role: .push)
     gateway.reads = 1
-    _ = membership.heard(gateway, now: at(0))
+    _ = membership.received(gateway, now: at(0))
     // Upgraded: a new incarnation under the same name.
-    _ = membership.heard(heartbeat("a", 4), now: at(500))
+    _ = membership.received(heartbeat("a", 4), now: at(500))
     #expect(membership.allRead(2), "nobody but coordinators reads the journal")
   }
 
@@ -68,21 +68,21 @@ import Testing
 
   @Test func leavingAndGoneCountAtOnce() {
     var membership = Membership(timeout: Self.timeout, now: at(0))
-    _ = membership.heard(heartbeat("a", 1), now: at(0))
-    #expect(membership.heard(heartbeat("a", 1, .leaving), now: at(1)) == [.coordinatorsChanged])
+    _ = membership.received(heartbeat("a", 1), now: at(0))
+    #expect(membership.received(heartbeat("a", 1, .leaving), now: at(1)) == [.coordinatorsChanged])
     #expect(membership.coordinators["a"]?.state == .leaving)
-    #expect(membership.heard(heartbeat("a", 1, .gone), now: at(2)) == [.coordinatorsChanged])
+    #expect(membership.received(heartbeat("a", 1, .gone), now: at(2)) == [.coordinatorsChanged])
     #expect(membership.coordinators["a"] == nil)
     // A late word of an earlier incarnation takes nobody away.
-    _ = membership.heard(heartbeat("a", 2), now: at(3))
-    #expect(membership.heard(heartbeat("a", 1, .gone), now: at(4)) == [])
+    _ = membership.received(heartbeat("a", 2), now: at(3))
+    #expect(membership.received(heartbeat("a", 1, .gone), now: at(4)) == [])
     #expect(membership.coordinators["a"]?.incarnation == 2)
   }
 
   @Test func anotherIncarnationIsAnotherNode() {
     var membership = Membership(timeout: Self.timeout, now: at(0))
-    _ = membership.heard(heartbeat("a", 1), now: at(0))
-    #expect(membership.heard(heartbeat("a", 2), now: at(100)) == [.coordinatorsChanged])
+    _ = membership.received(heartbeat("a", 1), now: at(0))
+    #expect(membership.received(heartbeat("a", 2), now: at(100)) == [.coordinatorsChanged])
     #expect(!membership.isLiving(owner: "a", incarnation: 1))
     #expect(membership.isLiving(owner: "a", incarnation: 2))
   }
@@ -97,18 +97,18 @@ import Testing
 
   @Test func anEdgeThatFallsSilentIsLostAndOneThatSpeaksAgainReturns() {
     var membership = Membership(timeout: Self.timeout, now: at(0))
-    #expect(membership.heard(edge("e", 7), now: at(0)) == [.edgeJoined(7)])
+    #expect(membership.received(edge("e", 7), now: at(0)) == [.edgeJoined(7)])
     #expect(pass(&membership, from: 500, to: 3000) == [.edgeLost(7, .silent)])
     #expect(membership.livingEdges == [])
-    #expect(membership.heard(edge("e", 7), now: at(3100)) == [.edgeReturned(7)])
+    #expect(membership.received(edge("e", 7), now: at(3100)) == [.edgeReturned(7)])
     #expect(membership.livingEdges == [7])
   }
 
   @Test func anEdgeThatStartsAnewLosesItsFormerSessionsAtOnce() {
     var membership = Membership(timeout: Self.timeout, now: at(0))
-    _ = membership.heard(edge("e", 7), now: at(0))
+    _ = membership.received(edge("e", 7), now: at(0))
     #expect(
-      membership.heard(edge("e", 8, .starting), now: at(10)) == [
+      membership.received(edge("e", 8, .starting), now: at(10)) == [
         .edgeJoined(8), .edgeLost(7, .gone),
       ])
     #expect(membership.livingEdges == [8])
@@ -116,34 +116,34 @@ import Testing
 
   @Test func twoLivingEdgesOfOneNameDoNotTakeTurns() {
     var membership = Membership(timeout: Self.timeout, now: at(0))
-    _ = membership.heard(edge("e", 7), now: at(0))
-    _ = membership.heard(edge("e", 8), now: at(10))
+    _ = membership.received(edge("e", 7), now: at(0))
+    _ = membership.received(edge("e", 8), now: at(10))
     #expect(
-      membership.heard(edge("e", 7), now: at(20)) == [.edgeReturned(7), .edgeNameShared("e")])
-    #expect(membership.heard(edge("e", 8), now: at(30)) == [])
-    #expect(membership.heard(edge("e", 7), now: at(40)) == [])
+      membership.received(edge("e", 7), now: at(20)) == [.edgeReturned(7), .edgeNameShared("e")])
+    #expect(membership.received(edge("e", 8), now: at(30)) == [])
+    #expect(membership.received(edge("e", 7), now: at(40)) == [])
     #expect(membership.livingEdges == [7, 8])
   }
 
   @Test func anEdgeOfWhichOnlyCommandsWereHeardIsMissedToo() {
     var membership = Membership(timeout: Self.timeout, now: at(0))
-    #expect(membership.heardFromEdge(7, now: at(0)) == [.edgeJoined(7)])
-    #expect(membership.heardFromEdge(7, now: at(500)) == [])
+    #expect(membership.edgeSeen(7, now: at(0)) == [.edgeJoined(7)])
+    #expect(membership.edgeSeen(7, now: at(500)) == [])
     #expect(pass(&membership, from: 500, to: 3500) == [.edgeLost(7, .silent)])
   }
 
   @Test func aGoneEdgeIsLostOnce() {
     var membership = Membership(timeout: Self.timeout, now: at(0))
-    _ = membership.heard(edge("e", 7), now: at(0))
-    #expect(membership.heard(edge("e", 7, .gone), now: at(10)) == [.edgeLost(7, .gone)])
-    #expect(membership.heard(edge("e", 7, .gone), now: at(20)) == [])
+    _ = membership.received(edge("e", 7), now: at(0))
+    #expect(membership.received(edge("e", 7, .gone), now: at(10)) == [.edgeLost(7, .gone)])
+    #expect(membership.received(edge("e", 7, .gone), now: at(20)) == [])
   }
 
   @Test func afterAPauseOfThisProcessNobodyIsDeclaredDead() {
     var membership = Membership(timeout: Self.timeout, now: at(0))
-    _ = membership.heard(heartbeat("a", 1), now: at(0))
-    _ = membership.heard(edge("e", 7), now: at(0))
-    #expect(membership.heardItself(now: at(60_000)) == [])
+    _ = membership.received(heartbeat("a", 1), now: at(0))
+    _ = membership.received(edge("e", 7), now: at(0))
+    #expect(membership.receivedOwnHeartbeat(now: at(60_000)) == [])
     #expect(membership.isLiving(owner: "a", incarnation: 1))
     #expect(
       pass(&membership, from: 60_500, to: 63_000)
@@ -153,17 +153,17 @@ import Testing
   /// NATS is away, or this process stands still: no heartbeat arrives, its own neither.
   @Test func whoHearsNobodyJudgesNobodysSilence() {
     var membership = Membership(timeout: Self.timeout, now: at(0))
-    _ = membership.heard(heartbeat("a", 1), now: at(0))
-    _ = membership.heard(edge("e", 7), now: at(0))
-    #expect(membership.heardItself(now: at(500)) == [])
-    #expect(membership.hears(now: at(2000)))
-    #expect(!membership.hears(now: at(2001)))
+    _ = membership.received(heartbeat("a", 1), now: at(0))
+    _ = membership.received(edge("e", 7), now: at(0))
+    #expect(membership.receivedOwnHeartbeat(now: at(500)) == [])
+    #expect(membership.receivesOwnHeartbeats(now: at(2000)))
+    #expect(!membership.receivesOwnHeartbeats(now: at(2001)))
     // The outage ends after 15 s. Its own heartbeat comes back first, the others' only later.
     #expect(pass(&membership, from: 15_500, to: 18_000) == [])
     #expect(membership.isLiving(owner: "a", incarnation: 1))
     #expect(membership.livingEdges == [7])
-    #expect(membership.hearsSince == at(15_500))
-    _ = membership.heard(edge("e", 7), now: at(18_100))
+    #expect(membership.receivesSince == at(15_500))
+    _ = membership.received(edge("e", 7), now: at(18_100))
     #expect(
       pass(&membership, from: 18_500, to: 18_500) == [.coordinatorsChanged],
       "who is still silent when that time is over is lost")
@@ -173,9 +173,11 @@ import Testing
   /// Its own heartbeats come late, but they come: the silence of others goes on.
   @Test func aShortGapChangesNothing() {
     var membership = Membership(timeout: Self.timeout, now: at(0))
-    _ = membership.heard(edge("e", 7), now: at(0))
-    for time: Int64 in [1400, 2800] { #expect(membership.heardItself(now: at(time)) == []) }
-    #expect(membership.heardItself(now: at(3000)) == [.edgeLost(7, .silent)])
+    _ = membership.received(edge("e", 7), now: at(0))
+    for time: Int64 in [1400, 2800] {
+      #expect(membership.receivedOwnHeartbeat(now: at(time)) == [])
+    }
+    #expect(membership.receivedOwnHeartbeat(now: at(3000)) == [.edgeLost(7, .silent)])
   }
 
   @Test func anOwnerThatIsNotKnownIsLookedForAnewAfterAnOutage() {
@@ -192,29 +194,30 @@ import Testing
   @Test func edgesThatMayReturnAreKnown() {
     var membership = Membership(timeout: Self.timeout, now: at(0))
     for number: UInt64 in [7, 8, 9] {
-      _ = membership.heard(edge("e\(number)", number), now: at(0))
+      _ = membership.received(edge("e\(number)", number), now: at(0))
     }
-    _ = membership.heard(edge("e7", 7, .gone), now: at(100))
+    _ = membership.received(edge("e7", 7, .gone), now: at(100))
     #expect(
       pass(&membership, from: 500, to: 3000) == [.edgeLost(8, .silent), .edgeLost(9, .silent)])
     #expect(membership.missingEdges.map(\.edge) == [8, 9])
     #expect(membership.missingEdges.map(\.at) == [at(3000), at(3000)])
     // One lives, the other says late that it goes.
-    _ = membership.heardFromEdge(8, now: at(3100))
-    #expect(membership.heard(edge("e9", 9, .gone), now: at(3200)) == [])
+    _ = membership.edgeSeen(8, now: at(3100))
+    #expect(membership.received(edge("e9", 9, .gone), now: at(3200)) == [])
     #expect(membership.missingEdges.isEmpty)
   }
 
   /// An edge that has been frozen since before this node began is known to the others only.
   @Test func aSilentEdgeIsKnownFromOthers() {
     var membership = Membership(timeout: Self.timeout, now: at(0))
-    _ = membership.heard(edge("e8", 8), now: at(0))
+    _ = membership.received(edge("e8", 8), now: at(0))
     var other = heartbeat("b", 2)
     other.silentEdges = [
       SilentEdge(edge: 7, since: .seconds(10)), SilentEdge(edge: 8, since: .seconds(10)),
     ]
-    #expect(membership.heard(other, now: at(500)) == [.coordinatorsChanged, .edgeLost(7, .silent)])
-    #expect(membership.heard(other, now: at(1000)) == [], "it is known now; the other one lives")
+    #expect(
+      membership.received(other, now: at(500)) == [.coordinatorsChanged, .edgeLost(7, .silent)])
+    #expect(membership.received(other, now: at(1000)) == [], "it is known now; the other one lives")
     #expect(membership.missingEdges.map(\.edge) == [7])
     #expect(membership.missingEdges.map(\.at) == [at(-9500)])
     let told = membership.silentEdges(within: .seconds(75), silence: .seconds(1), now: at(2000))
@@ -225,7 +228,7 @@ import Testing
       ])
     let later = membership.silentEdges(within: .seconds(75), silence: .seconds(90), now: at(65_500))
     #expect(later.isEmpty)
-    #expect(membership.heard(edge("e7", 7), now: at(3000)) == [.edgeReturned(7)])
+    #expect(membership.received(edge("e7", 7), now: at(3000)) == [.edgeReturned(7)])
   }
 
   /// Nobody is left who could tell: any edge may be missing.
@@ -244,7 +247,7 @@ import Testing
     var membership = Membership(timeout: Self.timeout, now: at(0))
     var other = heartbeat("b", 2)
     other.silentEdges = [SilentEdge(edge: 7, since: .seconds(1), isLost: false)]
-    #expect(membership.heard(other, now: at(500)) == [.coordinatorsChanged, .edgeJoined(7)])
+    #expect(membership.received(other, now: at(500)) == [.coordinatorsChanged, .edgeJoined(7)])
     #expect(pass(&membership, from: 500, to: 2000) == [])
     #expect(pass(&membership, from: 2500, to: 2500) == [])
     #expect(pass(&membership, from: 3000, to: 3000) == [.edgeLost(7, .silent)])

@@ -13,8 +13,8 @@ import Testing
 
   func membership(_ coordinators: [UInt64], edges: [UInt64] = []) -> Membership {
     var membership = Membership(timeout: .seconds(3), probing: Self.probing, now: at(0))
-    for number in coordinators { _ = membership.heard(beat(number, .coordinator), now: at(0)) }
-    for number in edges { _ = membership.heard(beat(number, .edge), now: at(0)) }
+    for number in coordinators { _ = membership.received(beat(number, .coordinator), now: at(0)) }
+    for number in edges { _ = membership.received(beat(number, .edge), now: at(0)) }
     return membership
   }
 
@@ -42,23 +42,24 @@ import Testing
 
   @Test func whoseConnectionIsGoneIsDeadBeforeTheTimeout() {
     var membership = membership([1, 2], edges: [7])
-    _ = membership.heard(beat(2, .coordinator), now: at(500))
-    _ = membership.heard(beat(7, .edge), now: at(500))
+    _ = membership.received(beat(2, .coordinator), now: at(500))
+    _ = membership.received(beat(7, .edge), now: at(500))
     #expect(membership.nextProbe == at(600))
     #expect(membership.probes(now: at(599)).isEmpty)
     #expect(look(&membership, from: 600, to: 800, listens: { _ in false }) == [])
     #expect(
       look(&membership, from: 900, to: 900, listens: { _ in false }) == [.coordinatorsChanged])
     #expect(Array(membership.coordinators.keys) == ["coordinator-2"])
-    #expect(membership.lastHeard(ofLost: "coordinator-1", incarnation: 1) == at(0))
+    #expect(membership.lastSeen(ofLost: "coordinator-1", incarnation: 1) == at(0))
   }
 
   @Test func anEdgeAsWell() {
     var membership = membership([1], edges: [7])
-    _ = membership.heard(beat(1, .coordinator), now: at(500))
-    #expect(look(&membership, from: 600, to: 900, listens: { $0 != 7 }) == [.edgeLost(7, .unheard)])
+    _ = membership.received(beat(1, .coordinator), now: at(500))
+    #expect(
+      look(&membership, from: 600, to: 900, listens: { $0 != 7 }) == [.edgeLost(7, .unreachable)])
     // It lives after all.
-    #expect(membership.heard(beat(7, .edge), now: at(1000)) == [.edgeReturned(7)])
+    #expect(membership.received(beat(7, .edge), now: at(1000)) == [.edgeReturned(7)])
   }
 
   /// An edge that was given up for a namesake speaks again: to wait for a moment that is over would
@@ -68,10 +69,10 @@ import Testing
     _ = look(&membership, from: 600, to: 700, listens: { _ in true })
     var namesake = beat(8, .edge)
     namesake.node = "edge-7"
-    _ = membership.heard(namesake, now: at(750))
-    _ = membership.heard(beat(1, .coordinator), now: at(2000))
-    _ = membership.heard(namesake, now: at(2000))
-    _ = membership.heardFromEdge(7, now: at(2000))
+    _ = membership.received(namesake, now: at(750))
+    _ = membership.received(beat(1, .coordinator), now: at(2000))
+    _ = membership.received(namesake, now: at(2000))
+    _ = membership.edgeSeen(7, now: at(2000))
     #expect(membership.probes(now: at(2000)).isEmpty)
     #expect(membership.nextProbe == at(2600))
   }
@@ -80,9 +81,9 @@ import Testing
     var membership = membership([1])
     #expect(look(&membership, from: 600, to: 2900, listens: { _ in true }) == [])
     for time: Int64 in [1400, 2800, 2900] {
-      #expect(membership.heardItself(now: at(time)).isEmpty)
+      #expect(membership.receivedOwnHeartbeat(now: at(time)).isEmpty)
     }
-    #expect(membership.heardItself(now: at(3000)) == [.coordinatorsChanged])
+    #expect(membership.receivedOwnHeartbeat(now: at(3000)) == [.coordinatorsChanged])
   }
 
   /// A server restarts, and others connect later than this node does.
@@ -109,12 +110,12 @@ import Testing
   /// A route between servers broke: half of the cluster seems gone at once.
   @Test func halfOfTheClusterIsNotDeadAtOnce() {
     var membership = membership([1, 2], edges: [7])
-    _ = membership.heard(beat(7, .edge), now: at(500))
+    _ = membership.received(beat(7, .edge), now: at(500))
     #expect(look(&membership, from: 600, to: 1000, listens: { _ in false }) == [])
     #expect(membership.coordinators.count == 2)
     // Silence alone says so in the end.
-    _ = membership.heardItself(now: at(1500))
-    #expect(membership.heardItself(now: at(3000)) == [.coordinatorsChanged])
+    _ = membership.receivedOwnHeartbeat(now: at(1500))
+    #expect(membership.receivedOwnHeartbeat(now: at(3000)) == [.coordinatorsChanged])
   }
 
   @Test func oneAnswerOrOneWordClearsIt() {
@@ -122,7 +123,7 @@ import Testing
     #expect(look(&membership, from: 600, to: 800, listens: { _ in false }) == [])
     #expect(look(&membership, from: 900, to: 900, listens: { _ in true }) == [])
     #expect(look(&membership, from: 1000, to: 1200, listens: { _ in false }) == [])
-    _ = membership.heard(beat(1, .coordinator), now: at(1250))
+    _ = membership.received(beat(1, .coordinator), now: at(1250))
     #expect(look(&membership, from: 1300, to: 1800, listens: { _ in false }) == [])
     #expect(membership.coordinators.count == 1)
   }
@@ -140,7 +141,7 @@ import Testing
   @Test func aPauseOfOnesOwnClearsIt() {
     var membership = membership([1])
     #expect(look(&membership, from: 600, to: 800, listens: { _ in false }) == [])
-    #expect(membership.heardItself(now: at(5000)) == [])
+    #expect(membership.receivedOwnHeartbeat(now: at(5000)) == [])
     #expect(membership.probes(now: at(5000)).isEmpty)
     #expect(membership.coordinators.count == 1)
   }

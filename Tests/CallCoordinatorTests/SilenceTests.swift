@@ -161,7 +161,7 @@ import Testing
       }
       try await bench.edge.attach(callee, "phone", session: 1)
       try await bench.edge.place(call, from: 2, caller, to: callee)
-      bench.worker.inbox.offer(.heardItself(since: bench.clock.now()))
+      bench.worker.inbox.offer(.receivedOwnHeartbeat(since: bench.clock.now()))
       bench.edge.send(.callerGone([call]), from: 2, caller, "phone", to: callee, request: 0)
       let over = bench.clock.now() + .milliseconds(400)
       try await eventually("the grace is long over") { bench.clock.now() > over }
@@ -170,7 +170,7 @@ import Testing
       let since = bench.clock.now()
       var request: UInt64 = 200
       try await eventually("it ends, once the node hears itself") {
-        bench.worker.inbox.offer(.heardItself(since: since))
+        bench.worker.inbox.offer(.receivedOwnHeartbeat(since: since))
         request += 1
         return try await phase(request) == .ended
       }

@@ -247,7 +247,7 @@ import Testing
         .reply(request: UInt64(number), .done))
     }
     let messages = outbox.drain()
-    #expect(Set(messages.map(\.subject)) == Set((0..<3).map { subjects.edge($0) }))
+    #expect(Set(messages.map(\.subject)) == Set((0..<3).map { subjects.replies(to: $0) }))
     #expect(messages.count == 3)
     for message in messages {
       let numbers = try ClusterCodec.edgeBatch(message.bytes).items.map(\.session)

@@ -90,15 +90,22 @@ final class FakeEdge: Sendable {
   private let subscriptions = Mutex<[any BusSubscription]>([])
   private let heart: Mutex<Task<Void, Never>?> = Mutex(nil)
 
-  init(_ number: UInt64, _ bus: InProcessBus, shards: Int = 8, clock: ClusterClock = testClock())
-    throws
-  {
+  private let announces: Bool
+
+  /// - Parameter announces: whether it answers owners that ask for its sessions.
+  init(
+    _ number: UInt64, _ bus: InProcessBus, shards: Int = 8, clock: ClusterClock = testClock(),
+    announces: Bool = true
+  ) throws {
+    self.announces = announces
     self.number = number
     self.bus = bus
     self.clock = clock
     shardCount = shards
     subjects = Subjects(cluster: "test", shardCount: shards)
-    let own = try bus.subscribe(subjects.edge(number)) { [weak self] in self?.received($0.bytes) }
+    let own = try bus.subscribe(subjects.replies(to: number)) { [weak self] in
+      self?.received($0.bytes)
+    }
     let announce = try bus.subscribe(subjects.announceRequests) { [weak self] in
       self?.announce($0.bytes)
     }
@@ -178,6 +185,7 @@ final class FakeEdge: Sendable {
       state.announceRequests.append(request)
       return (state.sessions, state.placed)
     }
+    guard announces else { return }
     let shard = Int(request.shard)
     for (session, who) in sessions
     where who.isAttached && ShardHash.shard(of: who.user, count: shardCount) == shard {

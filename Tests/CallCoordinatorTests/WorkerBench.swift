@@ -99,7 +99,7 @@ final class WorkerBench: Sendable {
     journal = HeldJournal(try await bus.openJournal(JournalOptions()))
     metrics = CoordinatorMetrics(registry)
     clock = testClock()
-    edge = try FakeEdge(77, bus, shards: Self.shards, clock: clock)
+    edge = try FakeEdge(77, bus, shards: Self.shards, clock: clock, announces: false)
     worker = ShardWorker(
       index: 0,
       ShardWorker.Dependencies(
@@ -113,8 +113,6 @@ final class WorkerBench: Sendable {
           job.done(!records.failsCheckpoints.withLock { $0 })
         },
         report: { report in records.reports.withLock { $0.append(report) } }))
-    let inbox = worker.inbox
-    bus.onReadComplete { [weak inbox] in inbox?.wake() }
   }
 
   /// Runs the worker for as long as the body takes.
@@ -137,15 +135,7 @@ final class WorkerBench: Sendable {
   ) async throws -> ShardTerm {
     let term = ShardTerm(shard: shard, epoch: epoch)
     let inbox = worker.inbox
-    inbox.offer(.expect(term))
-    inbox.offer(
-      .subscribed(
-        term,
-        try CommandSource.allCases.map { source in
-          try bus.subscribe(source.subject(of: shard, subjects)) {
-            inbox.offerCommands(shard: shard, $0.bytes, from: source)
-          }
-        }))
+    inbox.offer(.beginRecovery(term))
     let last = try await journal.last(shard: shard)
     inbox.offer(
       .adopt(
@@ -183,7 +173,7 @@ final class WorkerBench: Sendable {
   func flush() async throws {
     let marker = UInt64.random(in: 1 << 40..<1 << 50)
     bus.publish(
-      subjects.edge(edge.number),
+      subjects.replies(to: edge.number),
       ClusterCodec.encode(
         EdgeBatch(items: [EdgeItem(session: 99, body: .reply(request: marker, .done))])))
     try await eventually("the marker arrives") { edge.reply(to: 99, request: marker) != nil }

@@ -9,7 +9,7 @@ import Testing
 
 /// Somebody who may publish what edges publish, and nothing else, speaks as others.
 @Suite(.timeLimit(.minutes(2))) struct WorkerForgeryTests {
-  private let rig = SpeakerCheckTests.Rig()
+  private let rig = CommandAuthenticatorTests.Rig()
 
   /// Registers `b1` with the token `t1`, as its own edge does.
   private func own(_ bench: WorkerBench, _ bob: UserKey) async throws {
@@ -187,13 +187,13 @@ import Testing
 }
 
 extension CoordinatorConfiguration {
-  fileprivate mutating func require(_ rig: SpeakerCheckTests.Rig) {
+  fileprivate mutating func require(_ rig: CommandAuthenticatorTests.Rig) {
     sessionTickets = .required
     authority = rig.authority
   }
 }
 
-extension SpeakerCheckTests.Rig {
+extension CommandAuthenticatorTests.Rig {
   fileprivate func token(_ user: UserKey, at now: Timestamp) async throws -> String {
     try keys.mintToken(
       app: user.app, user: user.user, lifetimeSeconds: 600, now: now.microseconds / 1_000_000)
@@ -215,7 +215,7 @@ private final class ForgingEdge: Sendable {
     self.bench = bench
     self.secret = secret
     number = EdgeNumber.of(secret: secret.high, secret.low)
-    _ = try bench.bus.subscribe(bench.subjects.edge(number)) { [self] message in
+    _ = try bench.bus.subscribe(bench.subjects.replies(to: number)) { [self] message in
       let items = (try? ClusterCodec.edgeBatch(message.bytes))?.items ?? []
       heard.withLock { $0 += items.map(\.body) }
     }

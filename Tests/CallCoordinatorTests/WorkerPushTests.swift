@@ -205,8 +205,8 @@ extension WorkerBench {
       let gateway = try reportGone(bench, of: bob)
       try await eventually("its reply") { gateway.reply(to: 8, request: 8) == .done }
       #expect(await bench.voipToken(bob, "b1") == nil)
-      #expect(!bench.reported.contains(.heardFromEdge(1234)))
-      #expect(bench.reported.contains(.heardFromEdge(77)))
+      #expect(!bench.reported.contains(.edgeSeen(1234)))
+      #expect(bench.reported.contains(.edgeSeen(77)))
       try await eventually("the claim goes") { try await bench.owner("t1") == nil }
     }
   }
@@ -217,7 +217,8 @@ extension WorkerBench {
   private func reportGone(
     _ bench: WorkerBench, of bob: UserKey, from source: CommandSource = .gateways
   ) throws -> FakeEdge {
-    let gateway = try FakeEdge(1234, bench.bus, shards: WorkerBench.shards, clock: bench.clock)
+    let gateway = try FakeEdge(
+      1234, bench.bus, shards: WorkerBench.shards, clock: bench.clock, announces: false)
     let report = PushReport(
       call: call, device: "b1", purpose: .ring, fingerprint: "fpt1",
       outcome: .tokenGone(at: nil), at: bench.clock.now() + .seconds(60))

@@ -256,14 +256,14 @@ import Testing
     try await WorkerBench().run { bench in
       let term = ShardTerm(shard: 0, epoch: 1)
       let inbox = bench.worker.inbox
-      inbox.offer(.expect(term))
+      inbox.offer(.beginRecovery(term))
       inbox.offer(.deposed(shard: 0, epoch: 2))
       inbox.offer(
         .adopt(
           RecoveredShard(
             term: term, machine: ShardMachine(shard: 0, epoch: 1, limits: CallLimits()),
             sequence: 0, edges: KnownEdges(living: []))))
-      try await eventually("the keeper hears of it") { bench.steppedDown == [term] }
+      try await eventually("the manager hears of it") { bench.steppedDown == [term] }
       #expect(await !bench.worker.holds(0))
     }
   }
@@ -351,7 +351,7 @@ import Testing
       try await bench.adopt(0)
       let inbox = bench.worker.inbox
       let term = ShardTerm(shard: 1, epoch: 1)
-      inbox.offer(.expect(term))
+      inbox.offer(.beginRecovery(term))
       inbox.offer(.edgeLost(bench.edge.number, awaitedUntil: .distantFuture))
       inbox.offer(.edgeReturned(bench.edge.number))
       let bob = bench.user(0)
@@ -364,7 +364,7 @@ import Testing
   /// An edge stood still with its answer on the way, and was counted lost: that answer tells nothing of the
   /// sessions that it has now.
   @Test func anAnswerOfBeforeTheLossIsNoAnnouncement() {
-    var requests = SessionRequests()
+    var requests = AnnouncementTracker()
     func isFresh(_ edge: UInt64, _ number: UInt64) -> Bool {
       requests.isFresh(AnnounceDone(shard: 0, epoch: 1, edge: edge, sessions: 0, number: number))
     }
@@ -385,7 +385,7 @@ import Testing
   }
 
   @Test func theRestIsAskedForAtOnceOnlyOnce() {
-    var requests = SessionRequests()
+    var requests = AnnouncementTracker()
     let atFirst = [requests.isIncomplete(7), requests.isIncomplete(7)]
     requests.noteLoss(of: 7)
     // A lost edge is forgotten, so that none is kept that never returns.
@@ -407,7 +407,7 @@ import Testing
       try await bench.adopt(0)
       let inbox = bench.worker.inbox
       let terms = (1..<WorkerBench.shards).map { ShardTerm(shard: $0, epoch: 1) }
-      for term in terms { inbox.offer(.expect(term)) }
+      for term in terms { inbox.offer(.beginRecovery(term)) }
       inbox.offer(.edgeLost(bench.edge.number, awaitedUntil: .distantFuture))
       let bob = bench.user(0)
       try await bench.edge.attach(bob, "phone", session: 7)
@@ -433,7 +433,7 @@ import Testing
     try await WorkerBench({ $0.announceTimeout = .seconds(600) }).run { bench in
       let inbox = bench.worker.inbox
       let term = ShardTerm(shard: 0, epoch: 1)
-      inbox.offer(.expect(term))
+      inbox.offer(.beginRecovery(term))
       inbox.offer(
         .adopt(
           RecoveredShard(
@@ -485,7 +485,7 @@ import Testing
           shard: 0,
           ClusterCodec.encode(CommandBatch(edge: bench.edge.number, commands: [command])))
       }
-      inbox.offer(.expect(term))
+      inbox.offer(.beginRecovery(term))
       // The `place` before it went to the former owner.
       say(.call(call, .signal(.candidate, body: "c")), 2)
       say(.place(PlaceRequest(call: call)), 1)
@@ -512,11 +512,10 @@ import Testing
     try await WorkerBench({ $0.queuedCommandsMax = 2 }).run { bench in
       let term = ShardTerm(shard: 0, epoch: 1)
       let inbox = bench.worker.inbox
-      inbox.offer(.expect(term))
-      let subscription = try bench.bus.subscribe(bench.subjects.commands(shard: 0)) {
-        inbox.offerCommands(shard: 0, $0.bytes)
+      inbox.offer(.beginRecovery(term))
+      try await eventually("it is subscribed") {
+        await bench.worker.status().contains { $0.shard == 0 }
       }
-      inbox.offer(.subscribed(term, [subscription]))
       for request in 1...3 { bench.query(UInt64(request), shard: 0) }
       try await eventually("one is dropped") { bench.metrics.commandsDropped.value == 1 }
       inbox.offer(

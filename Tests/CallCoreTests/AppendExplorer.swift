@@ -158,7 +158,7 @@ struct AppendWorld: Hashable {
     case .fateUnknown, .absent: add { $0.take(.time, index, sabotage) }
     case .lookingUp:
       for length in readable {
-        add { $0.take(.looked($0.look(index, reading: length, sabotage)), index, sabotage) }
+        add { $0.take(.lookedUp($0.look(index, reading: length, sabotage)), index, sabotage) }
       }
     case .committed, .givenUp: break
     }
@@ -246,7 +246,7 @@ struct AppendWorld: Hashable {
 
   private mutating func look(
     _ index: Int, reading length: Int, _ sabotage: Sabotage?
-  ) -> AppendMachine.Settlement {
+  ) -> AppendMachine.LookupResult {
     if length < journal.count { budget.staleReads -= 1 }
     let owner = owners[index]
     let expecting = owner.append!.expecting
@@ -260,10 +260,10 @@ struct AppendWorld: Hashable {
           follows: sabotage == .chainIgnored ? owner.position : record.follows)
       )
     }.filter { sabotage != .chainIgnored || $0.record.writer == "\(index)" }
-    let question = AppendMachine.Settlement.Question(
+    let question = AppendMachine.LookupResult.Question(
       follows: owner.position, expecting: expecting, writer: "\(index)", epoch: UInt64(index),
       number: owner.number)
-    let found = AppendMachine.Settlement.judge(
+    let found = AppendMachine.LookupResult.evaluate(
       question, behind: records.map { ($0.sequence, Optional($0.record)) })
     if sabotage == .othersBelieved, case .ours(let sequence, _) = found {
       return .ours(sequence: sequence, end: UInt64(length))

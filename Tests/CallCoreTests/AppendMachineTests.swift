@@ -28,7 +28,7 @@ import Testing
     #expect(append.take(.time, now: Self.now) == .lookUp(expecting: 8))
     #expect(append.state == .lookingUp && append.nextDeadline == .distantFuture)
     #expect(
-      append.take(.looked(.ours(sequence: 10, end: 12)), now: Self.now)
+      append.take(.lookedUp(.ours(sequence: 10, end: 12)), now: Self.now)
         == .commit(sequence: 10, end: 12))
   }
 
@@ -39,7 +39,7 @@ import Testing
     for attempt in 1...5 {
       _ = append.take(.unanswered, now: now)
       _ = append.take(.time, now: now)
-      #expect(append.take(.looked(.unchanged(end: UInt64(8 + attempt))), now: now) == nil)
+      #expect(append.take(.lookedUp(.unchanged(end: UInt64(8 + attempt))), now: now) == nil)
       let at = append.nextDeadline
       pauses.append((at - now).microseconds / 1000)
       if at > now { #expect(append.take(.time, now: now) == nil, "before its time") }
@@ -55,7 +55,7 @@ import Testing
     var append = Self.machine()
     _ = append.take(.unanswered, now: Self.now)
     _ = append.take(.time, now: Self.now)
-    #expect(append.take(.looked(.unreadable("")), now: Self.now) == nil)
+    #expect(append.take(.lookedUp(.unreadable("")), now: Self.now) == nil)
     let later = Self.now + .milliseconds(250)
     #expect(append.state == .fateUnknown(lookAt: later))
     #expect(append.take(.time, now: later) == .lookUp(expecting: 8))
@@ -65,7 +65,7 @@ import Testing
     var append = Self.machine()
     _ = append.take(.refused, now: Self.now)
     _ = append.take(.time, now: Self.now)
-    #expect(append.take(.looked(.foreign), now: Self.now) == .giveUp(.anotherOwner))
+    #expect(append.take(.lookedUp(.foreign), now: Self.now) == .giveUp(.anotherOwner))
     #expect(append.state == .givenUp)
   }
 
@@ -80,7 +80,7 @@ import Testing
         last = append.take(.refused, now: now)
         refusals += 1
       case .fateUnknown, .absent: last = append.take(.time, now: now)
-      case .lookingUp: last = append.take(.looked(.unchanged(end: 8)), now: now)
+      case .lookingUp: last = append.take(.lookedUp(.unchanged(end: 8)), now: now)
       case .committed, .givenUp: break
       }
     }
@@ -93,7 +93,7 @@ import Testing
     for _ in 0..<2 {
       _ = append.take(.unanswered, now: Self.now)
       _ = append.take(.time, now: append.nextDeadline)
-      last = append.take(.looked(.unchanged(end: 8)), now: Self.now)
+      last = append.take(.lookedUp(.unchanged(end: 8)), now: Self.now)
       if last == nil { _ = append.take(.time, now: append.nextDeadline) }
     }
     #expect(last == .giveUp(.attempts(2)))
@@ -102,19 +102,19 @@ import Testing
   /// One question is open at a time: what answers none changes nothing.
   @Test func eventsThatNobodyWaitsForAreLeftAlone() {
     let all: [AppendMachine.Event] = [
-      .appended(sequence: 9, isNext: true), .refused, .unanswered, .looked(.unchanged(end: 9)),
-      .looked(.ours(sequence: 9, end: 9)), .time,
+      .appended(sequence: 9, isNext: true), .refused, .unanswered, .lookedUp(.unchanged(end: 9)),
+      .lookedUp(.ours(sequence: 9, end: 9)), .time,
     ]
     var lookingUp = Self.machine()
     _ = lookingUp.take(.unanswered, now: Self.now)
     var unknown = lookingUp
     _ = lookingUp.take(.time, now: Self.now)
     var absent = lookingUp
-    _ = absent.take(.looked(.unchanged(end: 8)), now: Self.now)
+    _ = absent.take(.lookedUp(.unchanged(end: 8)), now: Self.now)
     var done = Self.machine()
     _ = done.take(.appended(sequence: 9, isNext: true), now: Self.now)
     for event in all {
-      if case .looked = event {
+      if case .lookedUp = event {
       } else {
         #expect(unchanged(&lookingUp, event))
       }

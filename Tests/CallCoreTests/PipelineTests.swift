@@ -57,6 +57,40 @@ import Testing
     #expect(pipeline.waiting == 0)
   }
 
+  /// The limits stand before the decision: what is decided is kept, also beyond them.
+  @Test func aFullPipelineKeepsWhatWasDecided() {
+    let limits = CommitPipeline.Limits(effectsMax: 3, entryBytesMax: 1_000_000)
+    var pipeline = CommitPipeline(epoch: 1, writer: "n1", lastSequence: 0, limits: limits)
+    for request in 1...4 {
+      #expect(pipeline.isFull == (request > 3))
+      var outcome = Self.outcome(UInt64(request))
+      pipeline.add(&outcome, now: Self.now, lazyAppend: .milliseconds(5))
+    }
+    #expect(pipeline.nextAppend(now: Self.now)?.entries.count == 4)
+    #expect(pipeline.isFull, "what is in flight counts")
+    var released: [Effect] = []
+    pipeline.appended(sequence: 1) { released.append($0) }
+    #expect(Self.requests(released) == [1, 2, 3, 4])
+    #expect(!pipeline.isFull && pipeline.waitingBytes == 0)
+  }
+
+  @Test func entriesFillItByTheirBytes() {
+    let limits = CommitPipeline.Limits(effectsMax: 1000, entryBytesMax: 300)
+    var pipeline = CommitPipeline(epoch: 1, writer: "n1", lastSequence: 0, limits: limits)
+    var sequence: UInt64 = 0
+    for round in 1...3 {
+      while !pipeline.isFull {
+        var outcome = Self.outcome(UInt64(round))
+        pipeline.add(&outcome, now: Self.now, lazyAppend: .milliseconds(5))
+      }
+      #expect(pipeline.waitingBytes == 384)
+      #expect(pipeline.nextAppend(now: Self.now) != nil)
+      sequence += 1
+      pipeline.appended(sequence: sequence) { _ in }
+      #expect(pipeline.waitingBytes == 0)
+    }
+  }
+
   @Test func effectsWithoutFactsNeedAFence() {
     var pipeline = CommitPipeline(epoch: 1, writer: "n1", lastSequence: 0)
     var outcome = Outcome()

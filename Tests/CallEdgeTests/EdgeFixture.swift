@@ -82,7 +82,7 @@ final class FakeShards: Sendable {
   }
 
   func say(_ items: [EdgeItem], to edge: UInt64) {
-    bus.publish(subjects.edge(edge), ClusterCodec.encode(EdgeBatch(items: items)))
+    bus.publish(subjects.replies(to: edge), ClusterCodec.encode(EdgeBatch(items: items)))
   }
 
   /// Waits for a command that fits, dropping those before it.

@@ -71,7 +71,8 @@ import Testing
               let item = EdgeItem(
                 session: command.session.number,
                 body: .reply(request: command.request, .call(state)))
-              bus.publish(subjects.edge(batch.peer), ClusterCodec.encode(EdgeBatch(items: [item])))
+              bus.publish(
+                subjects.replies(to: batch.peer), ClusterCodec.encode(EdgeBatch(items: [item])))
             }
             guard case .pushReport(let report) = command.body else { continue }
             #expect(batch.edge == 0 && batch.peer != 0)
@@ -80,7 +81,8 @@ import Testing
             guard answering() else { continue }
             let item = EdgeItem(
               session: command.session.number, body: .reply(request: command.request, .done))
-            bus.publish(subjects.edge(batch.peer), ClusterCodec.encode(EdgeBatch(items: [item])))
+            bus.publish(
+              subjects.replies(to: batch.peer), ClusterCodec.encode(EdgeBatch(items: [item])))
           }
         }
       }

@@ -43,7 +43,7 @@ final class PlainEdge: @unchecked Sendable {
     clock = node.clock()
     bus = nats.connect(node: node)
     subjects = Subjects(cluster: "sim", shardCount: shardCount)
-    _ = try bus.subscribe(subjects.edge(number)) { [unowned self] in received($0.bytes) }
+    _ = try bus.subscribe(subjects.replies(to: number)) { [unowned self] in received($0.bytes) }
     _ = try bus.subscribe(subjects.announceRequests) { [unowned self] in announce($0.bytes) }
     beat()
     repeatPending()

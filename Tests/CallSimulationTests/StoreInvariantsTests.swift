@@ -90,7 +90,8 @@ import Testing
 
     func say(_ bus: SimBus, _ body: EdgeItem.Body) {
       bus.publish(
-        subjects.edge(9), ClusterCodec.encode(EdgeBatch(items: [EdgeItem(session: 1, body: body)])))
+        subjects.replies(to: 9),
+        ClusterCodec.encode(EdgeBatch(items: [EdgeItem(session: 1, body: body)])))
       world.run(for: .milliseconds(10))
     }
 

@@ -97,7 +97,7 @@ final class GatewayGround: Sendable {
           EdgeItem(session: $0.session.number, body: .reply(request: $0.request, .done))
         }
         bus.publish(
-          Self.subjects.edge(batch.peer), ClusterCodec.encode(EdgeBatch(items: items)))
+          Self.subjects.replies(to: batch.peer), ClusterCodec.encode(EdgeBatch(items: items)))
       }
     }
   }

@@ -18,7 +18,7 @@ enum SpeakerBenchmarks {
     let first = try await TokenMinter(keys: keys).mint(
       app: "demo", user: "bob", lifetimeSeconds: 60, now: now.microseconds / 1_000_000)
     let key = try authority.tokens.verify(first, now: now.microseconds / 1_000_000).keyNumber
-    var check = SpeakerCheck(authority, .required, metrics)
+    var check = CommandAuthenticator(authority, .required, metrics)
 
     for kid in ["dev-es256", "dev-hs256"] {
       let token = try await TokenMinter(keys: keys).mint(
@@ -29,7 +29,7 @@ enum SpeakerBenchmarks {
       attach.credential = .token(token)
       measure("speaker: attach with a token, \(kid)", runs: 1000) { _ in
         var command = attach
-        blackHole(check.judge(&command, now: now))
+        blackHole(check.authenticate(&command, now: now))
       }
     }
 
@@ -44,7 +44,7 @@ enum SpeakerBenchmarks {
     }
     measure("speaker: command, ticket remembered", runs: 100_000) { run in
       var command = commands[run & 127]
-      blackHole(check.judge(&command, now: now))
+      blackHole(check.authenticate(&command, now: now))
     }
     measure("speaker: command, ticket worked out", runs: 20_000) { run in
       let command = commands[run % 1000]

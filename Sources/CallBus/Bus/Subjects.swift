@@ -18,8 +18,9 @@ public struct Subjects: Sendable {
   /// The same from push gateways, and from other shards' coordinators.
   public func reports(shard: Int) -> String { "\(cluster).shard.\(shard).reports" }
   public func peers(shard: Int) -> String { "\(cluster).shard.\(shard).peers" }
-  /// Replies and deliveries to an edge, and replies to other peers of a shard (`PeerKind`). `EdgeBatch`.
-  public func edge(_ number: UInt64) -> String {
+  /// Where a sender of commands takes what shards send back: replies and deliveries to an edge, replies to
+  /// a gateway or to another shard's coordinator (`PeerKind`). `EdgeBatch`.
+  public func replies(to number: UInt64) -> String {
     switch PeerKind(of: number) {
     case nil: "\(cluster).edge.\(number)"
     case .coordinator: "\(cluster).peer.\(number)"

@@ -51,7 +51,7 @@ extension AdminResponder {
   /// - Returns: the shards, in order.
   func eachShard(_ body: (ShardDirectory) -> Void) async -> [Int] {
     var shards: [Int] = []
-    for worker in keeper.workers {
+    for worker in manager.workers {
       for shard in await worker.heldShards {
         guard let directory = await worker.directory(of: shard) else { continue }
         body(directory)

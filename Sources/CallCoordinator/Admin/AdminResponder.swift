@@ -19,21 +19,24 @@ final class AdminResponder: Sendable {
   private let subjects: Subjects
   let bus: any MessageBus
   private let journal: any Journal
-  let keeper: ShardKeeper
+  let manager: ShardManager
   private let metrics: CoordinatorMetrics
   let logger: Logger
   /// Policy when full: refuse; whoever asks has a timeout.
   private let questions = Inbox<Question>(capacity: 256)
 
+  var questionsWaiting: Int { questions.depth }
+  var questionsDropped: UInt64 { questions.dropped }
+
   init(
     configuration: CoordinatorConfiguration, subjects: Subjects, bus: any MessageBus,
-    journal: any Journal, keeper: ShardKeeper, metrics: CoordinatorMetrics, logger: Logger
+    journal: any Journal, manager: ShardManager, metrics: CoordinatorMetrics, logger: Logger
   ) {
     self.configuration = configuration
     self.subjects = subjects
     self.bus = bus
     self.journal = journal
-    self.keeper = keeper
+    self.manager = manager
     self.metrics = metrics
     self.logger = logger
   }
@@ -106,7 +109,7 @@ final class AdminResponder: Sendable {
 
   private func status() async -> NodeStatus {
     var status = NodeStatus(
-      node: configuration.nodeID, role: "coordinator", state: await keeper.state.name,
+      node: configuration.nodeID, role: "coordinator", state: await manager.state.name,
       version: configuration.version, shardCount: configuration.shardCount, bus.statistics)
     status.coordinator = await coordinator()
     return status
@@ -114,8 +117,8 @@ final class AdminResponder: Sendable {
 
   private func coordinator() async -> CoordinatorStatus {
     var status = CoordinatorStatus()
-    for worker in keeper.workers { status.shards += await worker.status() }
-    let stopped = await keeper.stoppedShards
+    for worker in manager.workers { status.shards += await worker.status() }
+    let stopped = await manager.stoppedShards
     for (shard, what) in stopped {
       status.shards.append(
         ShardStatus(
@@ -148,7 +151,7 @@ final class AdminResponder: Sendable {
     guard let id = query.call.flatMap({ CallID($0) }) else {
       return CallReport(found: false, node: configuration.nodeID)
     }
-    for worker in keeper.workers {
+    for worker in manager.workers {
       if let (shard, found) = await worker.inspect(call: id) {
         return CallReport(node: configuration.nodeID, shard: shard, found)
       }
@@ -163,7 +166,7 @@ final class AdminResponder: Sendable {
     let key = UserKey(app: app, user: name)
     let shard = ShardHash.shard(of: key, count: configuration.shardCount)
     var report = UserReport(found: false, node: configuration.nodeID)
-    if let found = await keeper.worker(of: shard).inspect(user: key, shard: shard) {
+    if let found = await manager.worker(of: shard).inspect(user: key, shard: shard) {
       report = UserReport(node: configuration.nodeID, shard: shard, found)
     }
     report.placed = await callsPlaced(by: key)

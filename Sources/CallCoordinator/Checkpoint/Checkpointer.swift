@@ -52,12 +52,15 @@ package final class Checkpointer: Sendable {
     jobs = Inbox(capacity: 2 * shardCount)
   }
 
+  /// How many jobs wait.
+  package var waiting: Int { jobs.depth }
+
   package func offer(_ job: CheckpointJob) {
     if !jobs.offer(job) { fail(job, "too many checkpoints wait") }
   }
 
   package func run() async {
-    var sweeps = SweepsOwed()
+    var sweeps = SweepSchedule()
     while !Task.isCancelled {
       for job in await jobs.next(until: nil) {
         if Task.isCancelled {
@@ -138,7 +141,7 @@ package final class Checkpointer: Sendable {
 ///
 /// A sweep removes what is older than the checkpoint that was replaced. So with the first one behind a
 /// failure, or of a term, what is to go may still be too young; with the second it is not.
-struct SweepsOwed {
+struct SweepSchedule {
   private static let most = 2
   private var shards: [Int: (epoch: UInt64, count: Int)] = [:]
 

@@ -72,7 +72,7 @@ public struct CoordinatorConfiguration: Sendable {
   /// Shards that are on their way at the same time: given up, and not read back by their next owners.
   public var releasesAtOnce = 4
   /// How long a shard's next owner is waited for before it counts as having the shard.
-  public var handOverPatience = Span.milliseconds(500)
+  public var handoverTimeout = Span.milliseconds(500)
   /// The pause between two shards that this node releases to a newcomer. A node that leaves makes none.
   public var rebalanceInterval = Span.milliseconds(50)
   /// Shards that are read back from the store at the same time.
@@ -91,10 +91,17 @@ public struct CoordinatorConfiguration: Sendable {
   /// nil only where everybody is believed.
   public var authority: CommandAuthority?
 
-  /// Command batches that wait for one worker. Policy: refuse and count; edges send again.
+  // Commands beyond these limits are dropped and counted; edges, gateways and coordinators retransmit them.
+
+  /// Command batches that wait for one worker, and their bytes.
   public var commandBatchesMax = 50_000
-  /// Commands that one shard keeps while it is being recovered. Policy as above.
+  public var commandBytesMax = 64_000_000
+  /// Commands that wait for one shard while it is being recovered, and their bytes.
   public var queuedCommandsMax = 20_000
+  public var queuedBytesMax = 16_000_000
+  /// What one shard has decided and its journal does not have yet: while so much waits, the shard takes no
+  /// commands.
+  public var pipelineLimits = CommitPipeline.Limits()
 
   public var journal = JournalOptions()
   public var buckets = BucketOptions()
@@ -111,7 +118,7 @@ public struct CoordinatorConfiguration: Sendable {
   func awaits(_ why: Membership.EdgeLoss) -> Span {
     switch why {
     case .gone: Span(microseconds: 0)
-    case .unheard: limits.reattachGrace
+    case .unreachable: limits.reattachGrace
     case .silent: silentEdgeAwaited
     }
   }
@@ -130,8 +137,8 @@ public struct CoordinatorConfiguration: Sendable {
   }
 
   /// How much of a journal may lie behind a checkpoint.
-  package var tailMost: JournalTail.Most {
-    JournalTail.Most(
+  package var checkpointPolicy: CheckpointPolicy {
+    CheckpointPolicy(
       records: checkpointEveryRecords, bytes: checkpointEveryBytes, age: checkpointEvery)
   }
 

@@ -11,6 +11,8 @@ package struct CoordinatorMetrics: Sendable {
   package let commandBatchesDropped: Counter
   package let commandsDropped: Counter
   package let internalFaults: Counter
+  package let commandsRefused: Counter
+  package let recoveryQueue: Gauge
   package let tokensVerified: Counter
   package let ticketsChecked: Counter
   package let appends: Counter
@@ -25,6 +27,10 @@ package struct CoordinatorMetrics: Sendable {
   package let edgeBatches: Counter
   package let publishesDropped: Counter
   package let heldBack: Gauge
+  package let bytesHeldBack: Gauge
+  package let registrationWritesWaiting: Gauge
+  package let pushesWaiting: Gauge
+  package let tokenQuestionsWaiting: Gauge
   package let shards: Gauge
   package let shardsStopped: Gauge
   package let stepDowns: Counter
@@ -74,6 +80,9 @@ package struct CoordinatorMetrics: Sendable {
     func counter(_ name: String, _ help: String) -> Counter {
       registry.counter("callmesh_coordinator_\(name)_total", help)
     }
+    func gauge(_ name: String, _ help: String) -> Gauge {
+      registry.gauge("callmesh_coordinator_\(name)", help)
+    }
     commands = counter("commands", "Commands taken by shards.")
     commandBatches = counter("command_batches", "Command batches taken from the bus.")
     commandBatchesUnreadable = counter(
@@ -90,6 +99,8 @@ package struct CoordinatorMetrics: Sendable {
       "internal_faults",
       "What cannot come to a shard's state machine, nor be decided by it: bugs of Callmesh, each logged."
     )
+    commandsRefused = counter(
+      "commands_refused", "Commands dropped since too much waited for their shard's journal.")
     tokensVerified = counter("tokens_verified", "Tokens of attaches and HTTP requests checked.")
     ticketsChecked = counter(
       "tickets_checked", "Tickets whose code was worked out; of others it was remembered.")
@@ -112,11 +123,17 @@ package struct CoordinatorMetrics: Sendable {
       "Invites that were not sent, since the ring timeout had passed when the journal had them.")
     edgeBatches = counter("edge_batches", "Batches published to edges.")
     publishesDropped = counter("publishes_dropped", "Messages refused by the bus's full outbox.")
-    heldBack = registry.gauge(
-      "callmesh_coordinator_effects_held_back", "Effects that wait for the journal.")
-    shards = registry.gauge("callmesh_coordinator_shards", "Shards that this node holds.")
-    shardsStopped = registry.gauge(
-      "callmesh_coordinator_shards_stopped", "Shards whose journal this node cannot read.")
+    heldBack = gauge("effects_held_back", "Effects that wait for the journal.")
+    bytesHeldBack = gauge("bytes_held_back", "Bytes of journal entries that wait to be stored.")
+    recoveryQueue = gauge(
+      "recovery_queue_depth", "Commands, or batches of them, that wait for shards in recovery.")
+    registrationWritesWaiting = gauge(
+      "registration_writes_waiting", "Writes of registrations that the store has not answered.")
+    pushesWaiting = gauge("pushes_waiting", "Pushes that the work queue has not confirmed.")
+    tokenQuestionsWaiting = gauge(
+      "token_questions_waiting", "Questions to former owners of push tokens without an answer.")
+    shards = gauge("shards", "Shards that this node holds.")
+    shardsStopped = gauge("shards_stopped", "Shards whose journal this node cannot read.")
     stepDowns = counter("step_downs", "Shards given up without a release.")
     claims = counter("claims", "Shards claimed and recovered.")
     releases = counter("releases", "Shards released.")
@@ -175,6 +192,15 @@ package struct CoordinatorMetrics: Sendable {
           labels: [("outcome", outcome)])
         return (outcome, reports)
       })
+  }
+
+  /// A shard's share of the gauges of what waits changes; `ShardLoad()` where it is not held.
+  func load(_ now: ShardLoad, was before: ShardLoad) {
+    guard now != before else { return }
+    heldBack.add(Int64(now.effects - before.effects))
+    bytesHeldBack.add(Int64(now.bytes - before.bytes))
+    recoveryQueue.add(Int64(now.commands - before.commands))
+    registrationWritesWaiting.add(Int64(now.registrationWrites - before.registrationWrites))
   }
 
   private static let outcomes = ["accepted", "tokenGone", "rejected", "expired", "failed"]

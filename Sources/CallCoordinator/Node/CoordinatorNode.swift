@@ -8,7 +8,7 @@ public import ServiceLifecycle
 /// One coordinator: claims its part of the shards, serves them, and gives them up on graceful
 /// shutdown.
 ///
-/// `run` owns everything the node does: its workers, the keeper of its shards, the writer of
+/// `run` owns everything the node does: its workers, the manager of its shards, the writer of
 /// checkpoints and the answers to operators are its child tasks.
 public struct CoordinatorNode<Bus: ClusterBus>: Service {
   private let configuration: CoordinatorConfiguration
@@ -52,12 +52,12 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
         group.addTask { await parts.admin.run() }
         group.addTask { await parts.dispatcher.run() }
         group.addTask { await parts.depths.run() }
-        group.addTask { try await parts.keeper.run() }
+        group.addTask { try await parts.manager.run() }
         group.addTask {
           _ = await leaving.next(until: nil)
-          if leaving.isClosed { parts.keeper.shutDown() }
+          if leaving.isClosed { parts.manager.shutDown() }
         }
-        _ = await parts.keeper.ended.next(until: nil)
+        _ = await parts.manager.ended.next(until: nil)
         group.cancelAll()
         try await group.waitForAll()
       }
@@ -75,7 +75,7 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     var admin: AdminResponder
     var dispatcher: OrderDispatcher
     var depths: PushDepths
-    var keeper: ShardKeeper
+    var manager: ShardManager
   }
 
   private func open() async throws(CoordinatorError) -> Parts {
@@ -117,7 +117,7 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     let checkpointer = Checkpointer(
       store: store, journal: journal, shardCount: configuration.shardCount, metrics: metrics,
       logger: logger)
-    let inbox = KeeperInbox(
+    let inbox = ShardManagerInbox(
       timers: clock.timers, heartbeatsDropped: metrics.heartbeatsDropped,
       requestsDropped: metrics.announceRequestsDropped)
     let workers = makeWorkers { index in
@@ -128,28 +128,42 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
         logger: logger, writeCheckpoint: { checkpointer.offer($0) },
         report: { inbox.report($0) })
     }
-    let keeper = ShardKeeper(
-      ShardKeeper.Dependencies(
-        claim: ShardClaim.Dependencies(
-          configuration: configuration, incarnation: incarnation,
-          subjects: subjects, bus: bus, journal: journal, checkpoints: store, leases: leases,
-          registrations: registrations, clock: clock, metrics: metrics, logger: logger),
-        workers: workers, inbox: inbox))
+    let manager = ShardManager(
+      ShardClaim.Dependencies(
+        configuration: configuration, incarnation: incarnation,
+        subjects: subjects, bus: bus, journal: journal, checkpoints: store, leases: leases,
+        registrations: registrations, clock: clock, metrics: metrics, logger: logger),
+      workers: workers, inbox: inbox)
+    registry.reading(
+      "callmesh_coordinator_manager_inbox_depth",
+      "Events that wait for the manager of the node's shards."
+    ) { [weak inbox] in Double(inbox?.depth ?? 0) }
+    registry.reading(
+      "callmesh_coordinator_checkpoint_queue_depth", "Checkpoints that wait to be written."
+    ) { [weak checkpointer] in Double(checkpointer?.waiting ?? 0) }
     let admin = AdminResponder(
       configuration: configuration, subjects: subjects, bus: bus, journal: journal,
-      keeper: keeper, metrics: metrics, logger: logger)
+      manager: manager, metrics: metrics, logger: logger)
+    registry.reading(
+      "callmesh_coordinator_admin_queue_depth", "Operators' questions that wait for an answer."
+    ) { [weak admin] in Double(admin?.questionsWaiting ?? 0) }
+    registry.reading(
+      "callmesh_coordinator_admin_questions_dropped_total",
+      "Operators' questions refused by the full queue.",
+      type: "counter"
+    ) { [weak admin] in Double(admin?.questionsDropped ?? 0) }
     let dispatcher = OrderDispatcher(
       bus: bus, subjects: subjects, audit: audit, node: configuration.nodeID, role: "coordinator",
       logger: logger,
       handlers: OrderDispatcher.draining(configuration.nodeID) { request in
         switch request.action {
-        case .drain: keeper.drain()
-        case .resume: keeper.resume()
+        case .drain: manager.drain()
+        case .resume: manager.resume()
         }
       })
     return Parts(
       workers: workers, checkpointer: checkpointer, admin: admin, dispatcher: dispatcher,
-      depths: PushDepths(queue: pushQueue, clock: clock, metrics: registry), keeper: keeper)
+      depths: PushDepths(queue: pushQueue, clock: clock, metrics: registry), manager: manager)
   }
 
   private func makeWorkers(
@@ -159,8 +173,6 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
       let worker = ShardWorker(index: index, dependencies(index))
       let inbox = worker.inbox
       let busy = worker.busy
-      // The bus keeps this handler for its own life: it must not keep the node.
-      bus.onReadComplete { [weak inbox] in inbox?.wake() }
       let labels = [("worker", "\(index)")]
       registry.reading(
         "callmesh_coordinator_worker_busy_ratio",

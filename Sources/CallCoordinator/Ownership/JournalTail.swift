@@ -1,5 +1,17 @@
 package import CallCore
 
+/// How much may collect behind a shard's newest checkpoint before the next one is taken.
+package struct CheckpointPolicy: Sendable, Equatable {
+  package var records: Int
+  package var bytes: Int
+  package var age: Span
+  package init(records: Int, bytes: Int, age: Span) {
+    self.records = records
+    self.bytes = bytes
+    self.age = age
+  }
+}
+
 /// What stands in a shard's journal behind its newest checkpoint: what a new owner would have to
 /// replay. Pure.
 package struct JournalTail: Sendable, Equatable {
@@ -8,19 +20,7 @@ package struct JournalTail: Sendable, Equatable {
   /// When the first of them was written; nil while there is none.
   package private(set) var since: Timestamp?
   /// A checkpoint is wanted at once, whatever there is.
-  package var isUnwanted = false
-
-  /// How much may collect before a checkpoint is taken.
-  package struct Most: Sendable, Equatable {
-    package var records: Int
-    package var bytes: Int
-    package var age: Span
-    package init(records: Int, bytes: Int, age: Span) {
-      self.records = records
-      self.bytes = bytes
-      self.age = age
-    }
-  }
+  package var needsCheckpoint = false
 
   package init() {}
 
@@ -36,14 +36,14 @@ package struct JournalTail: Sendable, Equatable {
     if let since = former.since {
       add(records: former.records, bytes: former.bytes, at: since)
     }
-    isUnwanted = isUnwanted || former.isUnwanted
+    needsCheckpoint = needsCheckpoint || former.needsCheckpoint
   }
 
   /// When a checkpoint is due: at the latest when the first of the records is so old.
-  package func due(_ most: Most) -> Timestamp {
-    if isUnwanted || records >= most.records || bytes >= most.bytes {
+  package func due(_ policy: CheckpointPolicy) -> Timestamp {
+    if needsCheckpoint || records >= policy.records || bytes >= policy.bytes {
       return Timestamp(microseconds: 0)
     }
-    return since.map { $0 + most.age } ?? .distantFuture
+    return since.map { $0 + policy.age } ?? .distantFuture
   }
 }

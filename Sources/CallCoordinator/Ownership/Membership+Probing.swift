@@ -83,7 +83,7 @@ extension Membership {
     suspect.strikes += 1
     suspects[incarnation] = suspect
     guard isCondemned(suspect, now: now), !strikesHalf() else { return [] }
-    return remove(living.filter { $0.incarnation == incarnation }, .unheard, now: now)
+    return remove(living.filter { $0.incarnation == incarnation }, .unreachable, now: now)
   }
 
   private func isCondemned(_ suspect: Suspect, now: Timestamp) -> Bool {

@@ -10,7 +10,7 @@ public struct Membership: Sendable {
     public var incarnation: UInt64
     public var state: NodeState
     public var version: String
-    public var lastHeard: Timestamp
+    public var lastSeen: Timestamp
     public var isEdge = false
     /// The highest format that it reads.
     public var reads = ClusterCodec.format
@@ -33,7 +33,7 @@ public struct Membership: Sendable {
     /// It said so, or a later run of it began: its sockets are closed.
     case gone
     /// Nobody listens at its address: most likely its process ended, and its sockets with it.
-    case unheard
+    case unreachable
     /// Only silence: its process may be stopped, or cut off, while its sockets live.
     case silent
   }
@@ -52,17 +52,17 @@ public struct Membership: Sendable {
   /// Silent members that are being looked into, by incarnation. `Membership+Probing` has the rest.
   var suspects: [UInt64: Suspect] = [:]
   /// Of coordinators that were counted lost, by name.
-  private var lastWords: [String: (incarnation: UInt64, at: Timestamp)] = [:]
+  private var lostCoordinators: [String: (incarnation: UInt64, at: Timestamp)] = [:]
   /// When this node last received its own heartbeat.
-  private var heardItselfAt: Timestamp
+  private var ownHeartbeatAt: Timestamp
   /// Since when it receives its own heartbeats without a gap.
-  public private(set) var hearsSince: Timestamp
+  public private(set) var receivesSince: Timestamp
 
   public init(timeout: Span, probing: Probing? = nil, now: Timestamp) {
     self.timeout = timeout
     self.probing = probing
-    heardItselfAt = now
-    hearsSince = now
+    ownHeartbeatAt = now
+    receivesSince = now
   }
 
   /// All that are counted living.
@@ -79,8 +79,8 @@ public struct Membership: Sendable {
   /// living until it had the time to be heard.
   public func isLiving(owner: String, incarnation: UInt64) -> Bool {
     if let member = coordinators[owner] { return member.incarnation == incarnation }
-    return lastHeard(ofLost: owner, incarnation: incarnation) == nil
-      && heardItselfAt < hearsSince + timeout
+    return lastSeen(ofLost: owner, incarnation: incarnation) == nil
+      && ownHeartbeatAt < receivesSince + timeout
   }
 
   /// The edges that were lost and may still have sockets.
@@ -89,38 +89,38 @@ public struct Membership: Sendable {
   }
 
   /// When a coordinator that was counted lost was last heard.
-  public func lastHeard(ofLost owner: String, incarnation: UInt64) -> Timestamp? {
-    guard let words = lastWords[owner], words.incarnation == incarnation else { return nil }
+  public func lastSeen(ofLost owner: String, incarnation: UInt64) -> Timestamp? {
+    guard let words = lostCoordinators[owner], words.incarnation == incarnation else { return nil }
     return words.at
   }
 
-  public mutating func heard(_ heartbeat: Heartbeat, now: Timestamp) -> [Event] {
+  public mutating func received(_ heartbeat: Heartbeat, now: Timestamp) -> [Event] {
     suspects[heartbeat.incarnation] = nil
     switch heartbeat.role {
-    case .coordinator: return heardCoordinator(heartbeat, now: now)
-    case .edge: return heardEdge(heartbeat, now: now)
+    case .coordinator: return coordinatorReported(heartbeat, now: now)
+    case .edge: return edgeReported(heartbeat, now: now)
     case .push: return []
     }
   }
 
   /// An edge sent something else than a heartbeat: it lives, and it will be missed when it does not
   /// go on to say so.
-  public mutating func heardFromEdge(_ incarnation: UInt64, now: Timestamp) -> [Event] {
+  public mutating func edgeSeen(_ incarnation: UInt64, now: Timestamp) -> [Event] {
     suspects[incarnation] = nil
     guard edges[incarnation] == nil else {
-      edges[incarnation]?.lastHeard = now
+      edges[incarnation]?.lastSeen = now
       return []
     }
     return enter(
       Member(
-        node: "", incarnation: incarnation, state: .serving, version: "", lastHeard: now,
+        node: "", incarnation: incarnation, state: .serving, version: "", lastSeen: now,
         isEdge: true))
   }
 
   // MARK: Silence
 
   /// Whether this node receives its own heartbeats now.
-  public func hears(now: Timestamp) -> Bool { now - heardItselfAt <= gapMax }
+  public func receivesOwnHeartbeats(now: Timestamp) -> Bool { now - ownHeartbeatAt <= gapMax }
 
   /// A longer gap between two of its own heartbeats shows that the node was cut off or stopped.
   private var gapMax: Span { Self.gapMax(of: timeout) }
@@ -132,17 +132,17 @@ public struct Membership: Sendable {
   /// A node that is cut off, or stopped, receives nobody's heartbeats: the silence is its own. So the
   /// silence of others counts only while its own heartbeats come back through the bus, and it begins
   /// anew after each gap.
-  public mutating func heardItself(now: Timestamp) -> [Event] {
-    if !hears(now: now) {
-      hearsSince = now
+  public mutating func receivedOwnHeartbeat(now: Timestamp) -> [Event] {
+    if !receivesOwnHeartbeats(now: now) {
+      receivesSince = now
       suspects.removeAll()
     }
-    heardItselfAt = now
+    ownHeartbeatAt = now
     return remove(living.filter { silentSince($0) + timeout <= now }, .silent, now: now)
   }
 
   /// From when on the silence of another node counts.
-  func silentSince(_ member: Member) -> Timestamp { max(member.lastHeard, hearsSince) }
+  func silentSince(_ member: Member) -> Timestamp { max(member.lastSeen, receivesSince) }
 
   /// Counts members lost.
   mutating func remove(_ members: [Member], _ why: EdgeLoss, now: Timestamp) -> [Event] {
@@ -152,7 +152,7 @@ public struct Membership: Sendable {
     where !member.isEdge {
       coordinators[member.node] = nil
       suspects[member.incarnation] = nil
-      lastWords[member.node] = (member.incarnation, member.lastHeard)
+      lostCoordinators[member.node] = (member.incarnation, member.lastSeen)
       events = [.coordinatorsChanged]
     }
     for member in members.sorted(by: { $0.incarnation < $1.incarnation }) where member.isEdge {
@@ -161,7 +161,7 @@ public struct Membership: Sendable {
     return events
   }
 
-  private mutating func heardCoordinator(_ heartbeat: Heartbeat, now: Timestamp) -> [Event] {
+  private mutating func coordinatorReported(_ heartbeat: Heartbeat, now: Timestamp) -> [Event] {
     let former = coordinators[heartbeat.node]
     if heartbeat.state == .gone {
       guard former?.incarnation == heartbeat.incarnation else { return [] }
@@ -170,7 +170,7 @@ public struct Membership: Sendable {
     }
     coordinators[heartbeat.node] = Member(
       node: heartbeat.node, incarnation: heartbeat.incarnation, state: heartbeat.state,
-      version: heartbeat.version, lastHeard: now, reads: heartbeat.reads)
+      version: heartbeat.version, lastSeen: now, reads: heartbeat.reads)
     let same = former?.incarnation == heartbeat.incarnation && former?.state == heartbeat.state
     return (same ? [] : [.coordinatorsChanged]) + learn(heartbeat.silentEdges, now: now)
   }
@@ -188,7 +188,7 @@ public struct Membership: Sendable {
       } else {
         events += enter(
           Member(
-            node: "", incarnation: one.edge, state: .serving, version: "", lastHeard: since,
+            node: "", incarnation: one.edge, state: .serving, version: "", lastSeen: since,
             isEdge: true))
       }
     }
@@ -201,9 +201,9 @@ public struct Membership: Sendable {
     let gone = lost.filter { $0.why == .silent && now < $0.at + span }.map {
       SilentEdge(edge: $0.edge, since: now - $0.at)
     }
-    let quiet = edges.values.filter { $0.lastHeard + silence <= now }
-      .sorted { ($0.lastHeard, $0.incarnation) < ($1.lastHeard, $1.incarnation) }
-      .map { SilentEdge(edge: $0.incarnation, since: now - $0.lastHeard, isLost: false) }
+    let quiet = edges.values.filter { $0.lastSeen + silence <= now }
+      .sorted { ($0.lastSeen, $0.incarnation) < ($1.lastSeen, $1.incarnation) }
+      .map { SilentEdge(edge: $0.incarnation, since: now - $0.lastSeen, isLost: false) }
     return Array((gone + quiet).prefix(Self.lostMax))
   }
 
@@ -219,14 +219,14 @@ public struct Membership: Sendable {
     if lost.count > Self.lostMax { lost.removeFirst() }
   }
 
-  private mutating func heardEdge(_ heartbeat: Heartbeat, now: Timestamp) -> [Event] {
+  private mutating func edgeReported(_ heartbeat: Heartbeat, now: Timestamp) -> [Event] {
     let edge = heartbeat.incarnation
     if heartbeat.state == .gone { return leave(edge, .gone, now: now) }
     let known = edges[edge]
     let wasLost = lost.contains { $0.edge == edge }
     let member = Member(
       node: heartbeat.node, incarnation: edge, state: heartbeat.state, version: heartbeat.version,
-      lastHeard: now, isEdge: true)
+      lastSeen: now, isEdge: true)
     var events: [Event] = []
     if known == nil { events = enter(member) } else { edges[edge] = member }
     if known?.node == heartbeat.node { return events }

@@ -43,19 +43,19 @@ extension ShardClaim {
 
   func journalEnd() async -> Result<StoredRecord?, Failure> {
     do throws(Failure) {
-      return .success(try await reading { try await with.journal.last(shard: shard) })
+      return .success(try await reading { try await dependencies.journal.last(shard: shard) })
     } catch { return .failure(error) }
   }
 
   func checkpointNow() async -> Result<(Checkpoint, revision: UInt64)?, Failure> {
     do throws(CheckpointStore.Failure) {
-      return .success(try await with.checkpoints.read(shard: shard))
+      return .success(try await dependencies.checkpoints.read(shard: shard))
     } catch { return .failure(Self.failure(error)) }
   }
 
   private func checkpointRevision() async -> Result<UInt64, Failure> {
     do throws(CheckpointStore.Failure) {
-      return .success(try await with.checkpoints.revision(shard: shard))
+      return .success(try await dependencies.checkpoints.revision(shard: shard))
     } catch { return .failure(Self.failure(error)) }
   }
 
@@ -76,7 +76,7 @@ extension ShardClaim {
 
   private func registrations() async throws(Failure) -> StoredRegistrations {
     let entries = try await reading {
-      try await with.registrations.entries(matching: "\(shard).>")
+      try await dependencies.registrations.entries(matching: "\(shard).>")
     }
     var found = StoredRegistrations()
     for entry in entries {
@@ -85,8 +85,8 @@ extension ShardClaim {
         found.add(try ClusterCodec.registration(value), entry.revision)
       } catch {
         // One device that cannot be read is no reason to leave all others without a shard.
-        with.metrics.registrationsUnreadable.increment()
-        with.logger.error(
+        dependencies.metrics.registrationsUnreadable.increment()
+        dependencies.logger.error(
           "A registration cannot be read: its device is not woken.",
           metadata: .keys([.shard: "\(shard)", .key: "\(entry.key)", .error: "\(error)"]))
       }
@@ -111,11 +111,11 @@ extension ShardClaim {
   ) async throws(Failure) -> (RecoveredShard, checkpoint: UInt64) {
     var reader = JournalReader(
       machine: ShardMachine(
-        shard: shard, epoch: term.epoch, limits: with.configuration.limits),
+        shard: shard, epoch: term.epoch, limits: dependencies.configuration.limits),
       chain: JournalChain(
         position: checkpoint?.sequence ?? 0, end: checkpoint?.sequence ?? 0),
       accepted: accepted)
-    reader.machine.replay(checkpoint?.entries ?? [], now: with.clock.now())
+    reader.machine.replay(checkpoint?.entries ?? [], now: dependencies.clock.now())
     let (sequence, revision) = try await fence(term, &reader, end)
     // Until it was fenced, a former owner may have told a device that its registration is stored; one
     // that parted had stored all that it ever would.
@@ -123,10 +123,10 @@ extension ShardClaim {
     let stored =
       if hasParted, let registrations { registrations } else { try await self.registrations() }
     reader.machine.restore(stored.all)
-    with.metrics.recordsReplayed.increment(by: UInt64(reader.tail.records))
+    dependencies.metrics.recordsReplayed.increment(by: UInt64(reader.tail.records))
     if !reader.losses.isEmpty {
-      with.metrics.recordsGivenUp.increment(by: UInt64(reader.losses.count))
-      with.logger.error(
+      dependencies.metrics.recordsGivenUp.increment(by: UInt64(reader.losses.count))
+      dependencies.logger.error(
         "Records were given up, as an operator allowed: calls in them are lost.",
         metadata: .keys([
           .shard: "\(shard)", .sequence: "\(accepted)", .reason: "\(reader.losses[0])",
@@ -139,7 +139,7 @@ extension ShardClaim {
     recovered.journalEnd = max(sequence, reader.chain.end)
     recovered.registrationRevisions = stored.revisions
     // What was given up must not be met again.
-    recovered.tail.isUnwanted = !reader.losses.isEmpty
+    recovered.tail.needsCheckpoint = !reader.losses.isEmpty
     recovered.lostSince = lostSince
     recovered.releasedAt = reader.former.flatMap { $0.released ? $0.at : nil }
     return (recovered, revision)
@@ -182,7 +182,7 @@ extension ShardClaim {
       let from = reader.chain.end + 1
       let limit = Int(min(UInt64(Self.recordsAtOnce), missing))
       let stored = try await reading {
-        try await with.journal.records(shard: shard, from: from, limit: limit)
+        try await dependencies.journal.records(shard: shard, from: from, limit: limit)
       }
       // A replica lags.
       if stored.isEmpty { return }
@@ -205,7 +205,7 @@ extension ShardClaim {
     }
     switch reader.chain.take(stored.sequence, follows: record.follows) {
     case .counts: break
-    case .void: return with.metrics.recordsVoid.increment()
+    case .void: return dependencies.metrics.recordsVoid.increment()
     case .gap:
       let follows = record.follows ?? 0
       let reason = "it follows record \(follows), but what is before it ends at \(former)"
@@ -214,7 +214,7 @@ extension ShardClaim {
       reader.chain.skip(stored.sequence)
     }
     try checkOwner(term, record)
-    let now = with.clock.now()
+    let now = dependencies.clock.now()
     reader.machine.replay(record.entries, now: now)
     // By this node's clock it is no younger than now.
     reader.tail.add(bytes: stored.bytes.count, at: min(record.at, now))
@@ -229,7 +229,9 @@ extension ShardClaim {
   ) throws(Failure) {
     guard let record else { return }
     if record.epoch > term.epoch { throw .taken }
-    if record.epoch == term.epoch, record.writer != with.configuration.writer { throw .taken }
+    if record.epoch == term.epoch, record.writer != dependencies.configuration.writer {
+      throw .taken
+    }
   }
 
   /// The journal must reach as far as the checkpoint does: a store that lost its end would give the
@@ -261,10 +263,10 @@ extension ShardClaim {
   private func fence(
     _ term: ShardTerm, _ reader: inout JournalReader, _ known: StoredRecord??
   ) async throws(Failure) -> (sequence: UInt64, checkpoint: UInt64) {
-    let writer = with.configuration.writer
+    let writer = dependencies.configuration.writer
     var known = known
     for attempt in 0..<Self.fenceAttempts {
-      if attempt > 2 { await with.clock.sleep(for: .milliseconds(Int64(20 * attempt))) }
+      if attempt > 2 { await dependencies.clock.sleep(for: .milliseconds(Int64(20 * attempt))) }
       if Task.isCancelled { throw .unavailable("cancelled") }
       // All records may be older than the checkpoint, or there may be none at all.
       let end: StoredRecord?
@@ -282,11 +284,11 @@ extension ShardClaim {
       }
       let expecting = end?.sequence ?? 0
       let record = JournalRecord(
-        epoch: term.epoch, number: 0, writer: writer, at: with.clock.now(), entries: [],
+        epoch: term.epoch, number: 0, writer: writer, at: dependencies.clock.now(), entries: [],
         follows: reader.chain.position)
       let bytes = ClusterCodec.encode(record)
-      switch await with.journal.append(shard: shard, expecting: expecting, bytes) {
-      case .appended(let sequence) where with.journal.isNext(sequence, after: expecting):
+      switch await dependencies.journal.append(shard: shard, expecting: expecting, bytes) {
+      case .appended(let sequence) where dependencies.journal.isNext(sequence, after: expecting):
         return (sequence, try await checkpoint.get())
       // Another record may have come before it, and count in its place: reading on tells.
       case .appended, .refused, .unknown: break

@@ -46,7 +46,7 @@ package struct ShardClaim: Sendable {
     }
   }
 
-  let with: Dependencies
+  let dependencies: Dependencies
   let shard: Int
   let inbox: WorkerInbox
   /// When the owner that was lost was last heard of; nil where there was none, or nobody knows.
@@ -73,12 +73,12 @@ package struct ShardClaim: Sendable {
   private func refuse(
     _ what: Unreadable, _ former: Lease?, _ epoch: UInt64, expecting revision: UInt64
   ) async {
-    let others = (former?.refusedBy ?? []).filter { $0 != with.incarnation }
+    let others = (former?.refusedBy ?? []).filter { $0 != dependencies.incarnation }
     let lease = Lease(
-      owner: with.configuration.nodeID, incarnation: with.incarnation, epoch: epoch,
-      released: true, refusedBy: others.suffix(Self.refusalsMax) + [with.incarnation],
+      owner: dependencies.configuration.nodeID, incarnation: dependencies.incarnation, epoch: epoch,
+      released: true, refusedBy: others.suffix(Self.refusalsMax) + [dependencies.incarnation],
       refusal: what.text)
-    _ = await with.leases.put("\(shard)", ClusterCodec.encode(lease), expecting: revision)
+    _ = await dependencies.leases.put("\(shard)", ClusterCodec.encode(lease), expecting: revision)
   }
 
   private static let refusalsMax = 31
@@ -86,7 +86,7 @@ package struct ShardClaim: Sendable {
   private func run(
     _ lease: Lease?, _ revision: inout UInt64, _ epoch: inout UInt64
   ) async throws(Failure) -> (ShardTerm, UInt64) {
-    let began = with.clock.now()
+    let began = dependencies.clock.now()
     // Questions to the store that need no other's answer are asked together: at a hand-over every
     // round trip is a part of the pause.
     async let readEnd = journalEnd()
@@ -108,16 +108,15 @@ package struct ShardClaim: Sendable {
     epoch = next
     let term = ShardTerm(shard: shard, epoch: epoch)
     revision = try await takeLease(term.epoch, refusedBy: stillRefused(lease), expecting: revision)
-    inbox.offer(.expect(term))
+    inbox.offer(.beginRecovery(term))
     do {
-      inbox.offer(.subscribed(term, try subscribe(term)))
       let ahead = ReadAhead(
         end: end, checkpoint: await readCheckpoint, registrations: await readRegistrations)
       var recovered = try await recover(term, accepted, ahead)
       recovered.afterLoss = lease.map { !$0.released } ?? false
-      with.metrics.claims.increment()
-      with.metrics.recoveryLatency.record(
-        microseconds: (with.clock.now() - began).microseconds)
+      dependencies.metrics.claims.increment()
+      dependencies.metrics.recoveryLatency.record(
+        microseconds: (dependencies.clock.now() - began).microseconds)
       inbox.offer(.adopt(recovered))
       return (term, revision)
     } catch {
@@ -138,13 +137,13 @@ package struct ShardClaim: Sendable {
   /// may be gone for the others, too.
   private func stillRefused(_ lease: Lease?) -> [UInt64] {
     let refused = lease?.refusedBy ?? []
-    return refused.contains(with.incarnation) ? [] : refused
+    return refused.contains(dependencies.incarnation) ? [] : refused
   }
 
   /// Up to which sequence an operator gives up what is missing or cannot be read; 0: nothing.
   private func acceptedLoss() async throws(Failure) -> UInt64 {
     do throws(CheckpointStore.Failure) {
-      return try await with.checkpoints.acceptedLoss(shard: shard)
+      return try await dependencies.checkpoints.acceptedLoss(shard: shard)
     } catch { throw Self.failure(error) }
   }
 
@@ -166,43 +165,19 @@ package struct ShardClaim: Sendable {
     _ epoch: UInt64, refusedBy: [UInt64], expecting: UInt64
   ) async throws(Failure) -> UInt64 {
     let lease = Lease(
-      owner: with.configuration.nodeID, incarnation: with.incarnation, epoch: epoch,
+      owner: dependencies.configuration.nodeID, incarnation: dependencies.incarnation, epoch: epoch,
       released: false, refusedBy: refusedBy)
-    switch await with.leases.put("\(shard)", ClusterCodec.encode(lease), expecting: expecting) {
+    switch await dependencies.leases.put(
+      "\(shard)", ClusterCodec.encode(lease), expecting: expecting)
+    {
     case .appended(let revision): return revision
     case .refused: throw .taken
     case .unknown(let reason):
-      let entry = try await reading { try await with.leases.get("\(shard)") }
+      let entry = try await reading { try await dependencies.leases.get("\(shard)") }
       guard let entry, let value = entry.value, let found = try? ClusterCodec.lease(value),
         found == lease
       else { throw .unavailable(reason) }
       return entry.revision
-    }
-  }
-
-  // MARK: The bus
-
-  private func subscribe(_ term: ShardTerm) throws(Failure) -> [any BusSubscription] {
-    let inbox = inbox
-    let shard = shard
-    var made: [any BusSubscription] = []
-    do {
-      for source in CommandSource.allCases {
-        made.append(
-          try with.bus.subscribe(source.subject(of: shard, with.subjects)) { message in
-            inbox.offerCommands(shard: shard, message.bytes, from: source)
-          })
-      }
-      made.append(
-        try with.bus.subscribe(with.subjects.announceDone(shard: shard)) { message in
-          // What cannot be read stands for nothing: the wait for announcements has its deadline.
-          guard let done = try? ClusterCodec.announceDone(message.bytes) else { return }
-          inbox.offer(.announceDone(shard: shard, done))
-        })
-      return made
-    } catch {
-      for subscription in made { subscription.cancel() }
-      throw .unavailable("\(error)")
     }
   }
 }

@@ -14,9 +14,13 @@ struct CommandQueue {
   private var commands: [Command?] = []
   private var places: [Key: Int] = [:]
 
+  /// What was retransmitted counts twice.
   var count: Int { commands.count }
+  private(set) var bytes = 0
 
-  mutating func append(_ command: Command) {
+  /// - Parameter bytes: about how many it had on the bus.
+  mutating func append(_ command: Command, bytes: Int) {
+    self.bytes += bytes
     if command.request != 0 {
       let key = Key(session: command.session, request: command.request)
       if let former = places.updateValue(commands.count, forKey: key) { commands[former] = nil }

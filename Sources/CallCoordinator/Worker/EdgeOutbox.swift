@@ -65,7 +65,8 @@ package struct EdgeOutbox: Sendable {
   private mutating func cut(_ edge: UInt64, _ parcel: inout Parcel) {
     ready.append(
       OutgoingMessage(
-        subject: subjects.edge(edge), bytes: ClusterCodec.encode(EdgeBatch(items: parcel.items))))
+        subject: subjects.replies(to: edge),
+        bytes: ClusterCodec.encode(EdgeBatch(items: parcel.items))))
     parcel = Parcel()
   }
 

@@ -68,10 +68,10 @@ final class HeldShard {
   /// Not before, where the last one could not be written.
   var checkpointNotBefore = Timestamp(microseconds: 0)
   /// How much may collect before a checkpoint.
-  let tailMost: JournalTail.Most
+  let checkpointPolicy: CheckpointPolicy
   /// Sessions may have broken together with the former owner, or with an edge, before it serves.
   var afterLoss = false
-  var sessionRequests = SessionRequests()
+  var announcements = AnnouncementTracker()
   /// When edges are asked for their sessions again, and how often they were since it serves.
   var askAgainAt = Timestamp.distantFuture
   var askedAgain = 0
@@ -79,15 +79,14 @@ final class HeldShard {
   var pausedSince: Pause?
   /// Who waits for a checkpoint that was asked for.
   var checkpointWaiters: [@Sendable (Bool) -> Void] = []
-  /// The share of this shard in the gauge of effects that are held back.
-  var countedWaiting = 0
-  /// The same in the gauges of live calls.
+  /// The shares of this shard in the gauges of what waits, and of live calls.
+  var countedLoad = ShardLoad()
   var countedCalls = LiveCalls.none
 
   init(
     term: ShardTerm, machine: ShardMachine, pipeline: CommitPipeline, journalEnd: UInt64,
     phase: Phase,
-    subscriptions: [any BusSubscription], tail: JournalTail, tailMost: JournalTail.Most,
+    subscriptions: [any BusSubscription], tail: JournalTail, checkpointPolicy: CheckpointPolicy,
     registrations: RegistrationWrites
   ) {
     self.term = term
@@ -97,7 +96,7 @@ final class HeldShard {
     self.phase = phase
     self.subscriptions = subscriptions
     self.tail = tail
-    self.tailMost = tailMost
+    self.checkpointPolicy = checkpointPolicy
     self.registrations = registrations
   }
 
@@ -105,7 +104,7 @@ final class HeldShard {
   /// written.
   var checkpointDue: Timestamp {
     guard tailHandedOver == nil else { return .distantFuture }
-    return max(tail.due(tailMost), checkpointNotBefore)
+    return max(tail.due(checkpointPolicy), checkpointNotBefore)
   }
 
   /// What the journal takes yet. Half of what it may hold is for calls that were accepted.
@@ -153,11 +152,13 @@ final class HeldShard {
 }
 
 /// A shard whose lease is ours while its recovery reads the store.
-struct ExpectedShard {
+struct RecoveringShard {
   let term: ShardTerm
-  var subscriptions: [any BusSubscription] = []
+  let subscriptions: [any BusSubscription]
   /// Command batches as they came.
   var batches: [(bytes: [UInt8], source: CommandSource)] = []
+  /// Of `batches`.
+  var bytes = 0
   /// Edges that were lost meanwhile and have not come back, and until when they may.
   var lostEdges: [UInt64: Timestamp] = [:]
 }

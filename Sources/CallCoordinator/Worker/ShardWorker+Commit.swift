@@ -7,14 +7,14 @@ internal import Logging
 /// Decide, append, then speak.
 extension ShardWorker {
   /// Carries out what is due for a shard, and starts its next append.
-  func lookAfter(_ shard: HeldShard, now: Timestamp) {
+  func advance(_ shard: HeldShard, now: Timestamp) {
     if let release = shard.release, release.deadline <= now {
       return stepDown(shard, "it could not be released in time")
     }
     if case .announcing(let until, let awaiting) = shard.phase,
       awaiting.isEmpty || until <= now
     {
-      begin(shard, unheard: awaiting, now: now)
+      begin(shard, unannounced: awaiting, now: now)
     }
     if shard.keepsTime, shard.machine.nextDeadline <= now {
       let isHeldBack = isHeldBack(shard, now: now)
@@ -29,20 +29,19 @@ extension ShardWorker {
     } else {
       appendNext(shard, now: now)
     }
-    countHeldBack(shard)
-    countCalls(shard)
+    count(shard)
   }
 
   /// Whether nobody can say anything to this shard, so that nobody's silence counts: the node does not hear itself
   /// through the bus, or an append has been under way for as long as a device has to acknowledge.
   private func isHeldBack(_ shard: HeldShard, now: Timestamp) -> Bool {
-    if let hearing, hearing.at + with.configuration.gapMax < now { return true }
+    if let ownHeartbeat, ownHeartbeat.at + dependencies.configuration.gapMax < now { return true }
     return isAppendSlow(shard, now: now)
   }
 
   private func isAppendSlow(_ shard: HeldShard, now: Timestamp) -> Bool {
     guard let flight = shard.flight else { return false }
-    let first = with.configuration.limits.deliveryRepeats.first ?? .seconds(1)
+    let first = dependencies.configuration.limits.deliveryRepeats.first ?? .seconds(1)
     return flight.startedAt + first <= now
   }
 
@@ -84,7 +83,7 @@ extension ShardWorker {
     HeldShard.Flight(
       append: AppendMachine(
         expecting: shard.journalEnd,
-        rules: AppendMachine.Rules(attemptsMax: with.configuration.appendAttemptsMax)),
+        rules: AppendMachine.Rules(attemptsMax: dependencies.configuration.appendAttemptsMax)),
       number: record.number, bytes: ClusterCodec.encode(record),
       follows: shard.pipeline.lastSequence, entries: record.entries, startedAt: now)
   }
@@ -97,7 +96,7 @@ extension ShardWorker {
   private func append(_ flight: HeldShard.Flight, _ shard: HeldShard, expecting: UInt64) {
     let term = shard.term
     let inbox = inbox
-    with.journal.append(shard: shard.number, expecting: expecting, flight.bytes) { result in
+    dependencies.journal.append(shard: shard.number, expecting: expecting, flight.bytes) { result in
       inbox.offer(.appended(term, number: flight.number, result))
     }
   }
@@ -108,12 +107,12 @@ extension ShardWorker {
     guard let flight = shard.flight else { return }
     switch result {
     case .appended(let sequence):
-      let isNext = with.journal.isNext(sequence, after: flight.append.expecting)
+      let isNext = dependencies.journal.isNext(sequence, after: flight.append.expecting)
       take(.appended(sequence: sequence, isNext: isNext), shard, now: now)
     case .refused: take(.refused, shard, now: now)
     case .unknown(let reason):
-      with.metrics.appendsUnknown.increment()
-      with.logger.warning(
+      dependencies.metrics.appendsUnknown.increment()
+      dependencies.logger.warning(
         "An append has no answer; the journal's end will tell.",
         metadata: .keys([
           .shard: "\(shard.number)", .epoch: "\(shard.term.epoch)", .error: "\(reason)",
@@ -133,20 +132,21 @@ extension ShardWorker {
       lookups.append(
         Lookup(
           term: shard.term,
-          question: Settlement.Question(
-            follows: flight.follows, expecting: expecting, writer: with.configuration.writer,
+          question: LookupResult.Question(
+            follows: flight.follows, expecting: expecting,
+            writer: dependencies.configuration.writer,
             epoch: shard.term.epoch, number: flight.number)))
     case .commit(let sequence, let end): commit(flight, shard, sequence, end: end, now: now)
     case .giveUp(let reason):
-      if case .attempts = reason {} else { with.metrics.appendsRefused.increment() }
+      if case .attempts = reason {} else { dependencies.metrics.appendsRefused.increment() }
       stepDown(shard, reason.sentence)
     }
   }
 
   nonisolated func lookUp(_ lookup: Lookup) async {
-    let settlement = await Settlement.look(
-      lookup.question, shard: lookup.term.shard, in: with.journal)
-    inbox.offer(.settled(lookup.term, number: lookup.question.number, settlement))
+    let result = await LookupResult.read(
+      lookup.question, shard: lookup.term.shard, in: dependencies.journal)
+    inbox.offer(.appendLookedUp(lookup.term, number: lookup.question.number, result))
   }
 
   /// The record is in the journal: what waited for it may leave.
@@ -156,30 +156,30 @@ extension ShardWorker {
     if isAppendSlow(shard, now: now) { shard.machine.wasHeldBack(now: now) }
     shard.flight = nil
     shard.journalEnd = end
-    with.metrics.appends.increment()
-    with.metrics.entries.increment(by: UInt64(flight.entries.count))
-    with.metrics.appendLatency.record(microseconds: (now - flight.startedAt).microseconds)
+    dependencies.metrics.appends.increment()
+    dependencies.metrics.entries.increment(by: UInt64(flight.entries.count))
+    dependencies.metrics.appendLatency.record(microseconds: (now - flight.startedAt).microseconds)
     if flight.isLast { return part(shard) }
     shard.pipeline.appended(sequence: sequence) { released.append($0) }
     shard.tail.add(bytes: flight.bytes.count, at: flight.startedAt)
-    seeRoom(shard)
+    updateRoom(shard)
     note(flight, shard)
     for effect in released { perform(effect, shard, now: now) }
     released.removeAll(keepingCapacity: true)
-    placing.removeAll(keepingCapacity: true)
+    placedCalls.removeAll(keepingCapacity: true)
     if let snapshot = flight.snapshot { handOver(snapshot, sequence, shard) }
   }
 
   private func perform(_ effect: Effect, _ shard: HeldShard, now: Timestamp) {
     switch effect {
     case .reply(let session, let request, let reply):
-      with.metrics.replies.increment()
+      dependencies.metrics.replies.increment()
       outbox.add(session, .reply(request: request, reply))
     case .deliver(_, let delivery) where delivery.event.isInvite(before: now):
       // The journal was slow: the end follows.
-      with.metrics.invitesTooLate.increment()
+      dependencies.metrics.invitesTooLate.increment()
     case .deliver(let session, let delivery):
-      with.metrics.deliveries.increment()
+      dependencies.metrics.deliveries.increment()
       outbox.add(session, .delivery(delivery), ringsSince: ringsSince(delivery))
     case .notice(let session, let notice): outbox.add(session, .notice(notice))
     case .close(let session, let notice): outbox.add(session, .close(notice))
@@ -193,75 +193,6 @@ extension ShardWorker {
     case .token(let step, let token): carryOut(step, token, shard, now: now)
     case .releaseToken(let fingerprint, let owner): releases.append((fingerprint, owner))
     }
-  }
-
-  // MARK: Checkpoints
-
-  private func wantsCheckpoint(_ shard: HeldShard, now: Timestamp) -> Bool {
-    !shard.checkpointWaiters.isEmpty || shard.checkpointDue <= now
-  }
-
-  /// A quiet shard is at its last record.
-  private func snapshotIfAsked(_ shard: HeldShard, now: Timestamp) {
-    guard wantsCheckpoint(shard, now: now) else { return }
-    if shard.tail == JournalTail() {
-      // One that is being written will do.
-      guard shard.tailHandedOver == nil else { return }
-      let waiters = shard.checkpointWaiters
-      shard.checkpointWaiters.removeAll()
-      for done in waiters { done(true) }
-      return
-    }
-    handOver(shard.machine.snapshot, shard.pipeline.lastSequence, shard)
-  }
-
-  private func handOver(_ snapshot: ShardSnapshot, _ sequence: UInt64, _ shard: HeldShard) {
-    let waiters = shard.checkpointWaiters
-    shard.checkpointWaiters.removeAll()
-    // Where two are being written, the later one makes superfluous what both do.
-    if let former = shard.tailHandedOver { shard.tail.prepend(former.tail) }
-    shard.tailHandedOver = (sequence, shard.tail)
-    shard.tail = JournalTail()
-    let term = shard.term
-    let inbox = inbox
-    with.writeCheckpoint(
-      CheckpointJob(
-        shard: term.shard, epoch: term.epoch, sequence: sequence, snapshot: snapshot,
-        isAwaited: !waiters.isEmpty
-      ) { ok in
-        inbox.offer(.checkpointEnded(term, sequence: sequence, ok: ok))
-        for done in waiters { done(ok) }
-      })
-  }
-
-  /// What could not be cut off counts again, and is tried again after a while.
-  func checkpointEnded(_ shard: HeldShard, _ sequence: UInt64, ok: Bool, now: Timestamp) {
-    guard let former = shard.tailHandedOver, former.sequence == sequence else { return }
-    shard.tailHandedOver = nil
-    touch(shard.number)
-    if ok {
-      shard.keptBytes = former.tail.bytes
-      // The next one purges what this one has made superfluous.
-      if shard.room(of: with.configuration.journal.bytesPerShard) != .enough {
-        shard.tail.isUnwanted = true
-      }
-    } else {
-      shard.tail.prepend(former.tail)
-      shard.checkpointNotBefore = now + with.configuration.checkpointRetry
-    }
-    seeRoom(shard)
-  }
-
-  private func seeRoom(_ shard: HeldShard) {
-    let room = shard.room(of: with.configuration.journal.bytesPerShard)
-    let former = shard.machine.room
-    guard room != former else { return }
-    shard.machine.room = room
-    with.logger.warning(
-      room == .enough
-        ? "The shard's journal has room again."
-        : "The shard's journal is filling up: calls are refused.",
-      metadata: .keys([.shard: "\(shard.number)", .state: "\(room)"]))
   }
 }
 

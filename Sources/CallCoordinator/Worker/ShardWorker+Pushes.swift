@@ -22,12 +22,12 @@ extension ShardWorker {
 
   func add(_ job: PushJob, _ shard: HeldShard, now: Timestamp) {
     let term = shard.term
-    with.metrics.pushJobs[job.purpose]?.increment()
+    dependencies.metrics.pushJobs[job.purpose]?.increment()
     guard pushes.count < Self.pushesUnconfirmedMax else {
       return fail(job, term, "too many pushes wait for the work queue", now: now)
     }
     if let limit = pushRates.refusal(of: job, now: now) {
-      with.metrics.limited(.pushesPerSecond, app: job.user.app)
+      dependencies.metrics.limited(.pushesPerSecond, app: job.user.app)
       return fail(job, term, limit, now: now)
     }
     lastPush += 1
@@ -36,7 +36,7 @@ extension ShardWorker {
   }
 
   private func offer(_ number: UInt64) {
-    guard let push = pushes[number], let outlet = with.pushOutlet else { return }
+    guard let push = pushes[number], let outlet = dependencies.pushOutlet else { return }
     pushes[number]!.attempts += 1
     pushes[number]!.againAt = nil
     let inbox = inbox
@@ -49,7 +49,7 @@ extension ShardWorker {
     switch result {
     case .appended:
       pushes[number] = nil
-      return with.metrics.pushesAdded.increment()
+      return dependencies.metrics.pushesAdded.increment()
     case .refused: reason = "the work queue is full"
     case .unknown(let text): reason = text
     }
@@ -57,7 +57,7 @@ extension ShardWorker {
     // 50, 100, 200 … ms. An addition that did arrive, repeated, adds nothing.
     let again = now + .milliseconds(50 << Int64(push.attempts - 1))
     if push.attempts < Self.pushAttemptsMax, again < push.job.deadline {
-      with.metrics.pushRetries.increment()
+      dependencies.metrics.pushRetries.increment()
       pushes[number]!.againAt = again
       pushAgainAt = min(pushAgainAt, again)
       return
@@ -68,9 +68,9 @@ extension ShardWorker {
 
   /// To the rules it is as if a gateway had said so.
   private func fail(_ job: PushJob, _ term: ShardTerm, _ reason: String, now: Timestamp) {
-    with.metrics.pushesFailed.increment()
+    dependencies.metrics.pushesFailed.increment()
     if let times = failedPushes.admit(now: now) {
-      with.logger.warning(
+      dependencies.logger.warning(
         "Pushes could not be put into the work queue.",
         metadata: .keys([
           .shard: "\(term.shard)", .call: "\(job.call)", .reason: "\(reason)", .count: "\(times)",
@@ -104,7 +104,7 @@ extension ShardWorker {
 
   private func drop(_ number: UInt64) {
     pushes[number] = nil
-    with.metrics.pushesUnwanted.increment()
+    dependencies.metrics.pushesUnwanted.increment()
   }
 }
 

@@ -43,9 +43,9 @@ extension ShardWorker {
     }
     let key = text(write.key, term.shard)
     if let value = write.value {
-      with.registrations.put(key, value, expecting: expecting, completion: done)
+      dependencies.registrations.put(key, value, expecting: expecting, completion: done)
     } else {
-      with.registrations.delete(key, expecting: expecting, completion: done)
+      dependencies.registrations.delete(key, expecting: expecting, completion: done)
     }
   }
 
@@ -56,7 +56,7 @@ extension ShardWorker {
 
   nonisolated func perform(_ read: RegistrationRead) async {
     // Where nobody can tell, whoever registers next tries without, and has it read again.
-    let entry = try? await with.registrations.get(text(read.key, read.term.shard))
+    let entry = try? await dependencies.registrations.get(text(read.key, read.term.shard))
     inbox.offer(.registrationRead(read.term, read.key, entry))
   }
 
@@ -71,15 +71,17 @@ extension ShardWorker {
   func registrationWritten(
     _ term: ShardTerm, _ key: RegistrationWrites.Key, _ result: AppendResult, now: Timestamp
   ) {
-    guard let shard = holding(term) else { return with.metrics.registrationWrites.increment() }
+    guard let shard = holding(term) else {
+      return dependencies.metrics.registrationWrites.increment()
+    }
     var steps: [RegistrationWrites.Step] = []
     shard.registrations.ended(key, result, &steps)
     for step in steps { carryOut(step, term, now: now) }
   }
 
   func registrationEnded(_ term: ShardTerm, _ token: UInt64, ok: Bool, now: Timestamp) {
-    with.metrics.registrationWrites.increment()
-    if !ok { with.metrics.registrationWritesFailed.increment() }
+    dependencies.metrics.registrationWrites.increment()
+    if !ok { dependencies.metrics.registrationWritesFailed.increment() }
     guard let shard = holding(term) else { return }
     shard.storesOutstanding -= 1
     decide(shard, now: now) {

@@ -53,9 +53,9 @@ extension ShardWorker {
     case .read(let fingerprint, let app): result = await readOwner(fingerprint, app: app)
     case .claim(let fingerprint, let owner, let revision):
       let key = Subjects.tokenKey(fingerprint, app: owner.user.app)
-      switch await with.tokens.put(key, ClusterCodec.encode(owner), expecting: revision) {
+      switch await dependencies.tokens.put(key, ClusterCodec.encode(owner), expecting: revision) {
       case .appended:
-        with.metrics.tokenClaims.increment()
+        dependencies.metrics.tokenClaims.increment()
         result = .claimed
       case .refused, .unknown: result = .changed
       }
@@ -66,7 +66,7 @@ extension ShardWorker {
 
   private nonisolated func readOwner(_ fingerprint: String, app: String) async -> TokenStepResult {
     do {
-      guard let entry = try await with.tokens.get(Subjects.tokenKey(fingerprint, app: app)),
+      guard let entry = try await dependencies.tokens.get(Subjects.tokenKey(fingerprint, app: app)),
         let value = entry.value
       else { return .read(try await formerOwner(fingerprint, app: app), revision: 0) }
       // What nobody can read names nobody who could be told: it is written over.
@@ -81,7 +81,7 @@ extension ShardWorker {
   private nonisolated func formerOwner(_ fingerprint: String, app: String) async throws
     -> TokenOwner?
   {
-    let entry = try await with.tokens.get(Subjects.keyPart(fingerprint))
+    let entry = try await dependencies.tokens.get(Subjects.keyPart(fingerprint))
     guard let value = entry?.value, let owner = try? ClusterCodec.tokenOwner(value),
       owner.user.app.hasBytes(of: app)
     else { return nil }
@@ -91,11 +91,11 @@ extension ShardWorker {
   /// Best effort: a claim that is left behind costs the token's next owner one question.
   nonisolated func release(_ fingerprint: String, _ owner: TokenOwner) async {
     let key = Subjects.tokenKey(fingerprint, app: owner.user.app)
-    guard let entry = try? await with.tokens.get(key), let value = entry.value,
+    guard let entry = try? await dependencies.tokens.get(key), let value = entry.value,
       let present = try? ClusterCodec.tokenOwner(value), present.isSame(as: owner),
       present.claimedAt <= owner.claimedAt
     else { return }
-    _ = await with.tokens.delete(key, expecting: entry.revision)
+    _ = await dependencies.tokens.delete(key, expecting: entry.revision)
   }
 
   // MARK: Former owners
@@ -106,17 +106,18 @@ extension ShardWorker {
     guard listenAsPeer() else { return tokenStepDone(term, token, .failed, now: now) }
     lastExchange += 1
     let command = Command(
-      session: SessionRef(edge: with.peer, number: lastExchange), request: lastExchange,
+      session: SessionRef(edge: dependencies.peer, number: lastExchange), request: lastExchange,
       user: former.user, device: former.device, callee: former.user, body: .tokenTaken(taken))
-    let shard = ShardHash.shard(of: former.user, count: with.configuration.shardCount)
+    let shard = ShardHash.shard(of: former.user, count: dependencies.configuration.shardCount)
     let message = OutgoingMessage(
-      subject: with.subjects.peers(shard: shard),
-      bytes: ClusterCodec.encode(CommandBatch(peer: with.peer, commands: [command])))
+      subject: dependencies.subjects.peers(shard: shard),
+      bytes: ClusterCodec.encode(CommandBatch(peer: dependencies.peer, commands: [command])))
     exchanges[lastExchange] = Exchange(
       term: term, token: token, message: message, againAt: now + Self.repeatsQuestionAfter,
-      deadline: now + with.configuration.formerOwnerTimeout)
+      deadline: now + dependencies.configuration.formerOwnerTimeout)
     exchangeAt = min(
-      exchangeAt, now + Self.repeatsQuestionAfter, now + with.configuration.formerOwnerTimeout)
+      exchangeAt, now + Self.repeatsQuestionAfter,
+      now + dependencies.configuration.formerOwnerTimeout)
     outbox.add(message)
   }
 
@@ -124,12 +125,14 @@ extension ShardWorker {
   private func listenAsPeer() -> Bool {
     if peerSubscription != nil { return true }
     do {
-      peerSubscription = try with.bus.subscribe(with.subjects.edge(with.peer)) {
+      peerSubscription = try dependencies.bus.subscribe(
+        dependencies.subjects.replies(to: dependencies.peer)
+      ) {
         [weak inbox] message in inbox?.offer(.peerAnswer(message.bytes))
       }
       return true
     } catch {
-      with.logger.warning(
+      dependencies.logger.warning(
         "Cannot listen for other shards' answers.", metadata: .keys([.error: "\(error)"]))
       return false
     }
@@ -137,9 +140,9 @@ extension ShardWorker {
 
   func takeAnswers(_ bytes: [UInt8], now: Timestamp) {
     guard let batch = try? ClusterCodec.edgeBatch(bytes) else {
-      return with.metrics.peerAnswersUnreadable.increment()
+      return dependencies.metrics.peerAnswersUnreadable.increment()
     }
-    with.metrics.peerAnswersUnreadable.increment(by: UInt64(batch.unreadable))
+    dependencies.metrics.peerAnswersUnreadable.increment(by: UInt64(batch.unreadable))
     for item in batch.items {
       guard case .reply(let request, let reply) = item.body,
         let exchange = exchanges[request]

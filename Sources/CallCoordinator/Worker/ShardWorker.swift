@@ -72,11 +72,11 @@ package actor ShardWorker {
   package nonisolated let inbox: WorkerInbox
   /// Share of time that this worker works instead of waiting.
   package nonisolated let busy = BusyMeter()
-  nonisolated let with: Dependencies
+  nonisolated let dependencies: Dependencies
 
   /// By shard; nil where the shard is not held.
   var held: [HeldShard?]
-  var expected: [Int: ExpectedShard] = [:]
+  var recovering: [Int: RecoveringShard] = [:]
   /// When each held shard wants attention; a copy, so that the next one is found quickly.
   private var due: [Timestamp]
   private var touched: [Int] = []
@@ -86,7 +86,7 @@ package actor ShardWorker {
   var outcome = Outcome()
   var released: [Effect] = []
   /// The calls that the record which is being committed placed, with when an edge received that.
-  var placing: [CallID: Timestamp] = [:]
+  var placedCalls: [CallID: Timestamp] = [:]
   var lookups: [Lookup] = []
   var registrationReads: [RegistrationRead] = []
   var tokenJobs: [TokenJob] = []
@@ -104,27 +104,29 @@ package actor ShardWorker {
   var peerSubscription: (any BusSubscription)?
   /// Whether every coordinator reads what pushes leave in the journal.
   var allReadPushes = true
-  var mayPush: Bool { allReadPushes && with.pushOutlet != nil }
+  var mayPush: Bool { allReadPushes && dependencies.pushOutlet != nil }
   var knownEdges: Set<UInt64> = []
   /// When this node heard itself through the bus last, and since when without a gap; nil before the first time.
-  var speakers: SpeakerCheck
-  var hearing: (at: Timestamp, since: Timestamp)?
-  var unreadableCommands = LogWindow()
-  var droppedCommands = LogWindow()
-  var forgedCommands = LogWindow()
-  var failedPushes = LogWindow()
-  var internalFaults = LogWindow()
+  var authenticator: CommandAuthenticator
+  var ownHeartbeat: (at: Timestamp, since: Timestamp)?
+  var unreadableCommands = LogThrottle()
+  var droppedCommands = LogThrottle()
+  var forgedCommands = LogThrottle()
+  var failedPushes = LogThrottle()
+  var internalFaults = LogThrottle()
   var pushRates: PushRates
+  var countedWaiting = (pushes: 0, questions: 0)
+  var refusedCommands = LogThrottle()
 
   /// A read of the journal's end that is to be started.
   struct Lookup: Sendable {
     var term: ShardTerm
-    var question: Settlement.Question
+    var question: LookupResult.Question
   }
 
   package init(index: Int, _ dependencies: Dependencies) {
     self.index = index
-    with = dependencies
+    self.dependencies = dependencies
     let configuration = dependencies.configuration
     let single =
       configuration.workers == 1 || configuration.workersShareThread
@@ -136,13 +138,16 @@ package actor ShardWorker {
     due = Array(repeating: .distantFuture, count: count)
     isTouched = Array(repeating: false, count: count)
     outbox = EdgeOutbox(subjects: dependencies.subjects)
-    speakers = SpeakerCheck(
+    authenticator = CommandAuthenticator(
       configuration.authority, configuration.sessionTickets, dependencies.metrics)
     pushRates = PushRates(configuration.authority?.tokens)
     inbox = WorkerInbox(
-      commandBatchesMax: dependencies.configuration.commandBatchesMax,
+      configuration: dependencies.configuration,
       metrics: dependencies.metrics,
       timers: (single == nil ? nil : dependencies.bus.timers) ?? dependencies.clock.timers)
+    // Commands are queued without a wake-up each; the bus says when a burst of them ends. It keeps this
+    // handler for its own life, which must not keep the worker.
+    dependencies.bus.onReadComplete { [weak inbox] in inbox?.wake() }
   }
 
   /// Runs until it is cancelled; then leaves the bus without a word, as a crash would.
@@ -161,7 +166,7 @@ package actor ShardWorker {
       while !Task.isCancelled {
         let next = min(due.min() ?? .distantFuture, pushAgainAt, exchangeAt)
         let events = await inbox.events.nextUntilClosed(
-          deadline: next == .distantFuture ? nil : with.clock.instant(at: next))
+          deadline: next == .distantFuture ? nil : dependencies.clock.instant(at: next))
         process(events)
         for lookup in lookups { group.addTask { await self.lookUp(lookup) } }
         lookups.removeAll(keepingCapacity: true)
@@ -184,29 +189,25 @@ package actor ShardWorker {
     for event in await inbox.events.next(until: nil) {
       switch event {
       case .checkpoint(_, let done), .release(_, _, let done): done(false)
-      case .subscribed(_, let subscriptions): for each in subscriptions { each.cancel() }
-      case .commands, .appended, .settled, .registrationWritten, .registrationRead,
-        .registrationFailed, .announceDone, .edgeLost, .edgeReturned, .expect, .adopt, .abandon,
+      case .commands, .appended, .appendLookedUp, .registrationWritten, .registrationRead,
+        .registrationFailed, .announceDone, .edgeLost, .edgeReturned, .beginRecovery, .adopt,
+        .abandon,
         .checkpointEnded, .drained, .deposed, .pushAdded, .tokenStep, .peerAnswer, .mayPush,
-        .heardItself:
+        .receivedOwnHeartbeat:
         break
       }
     }
     for case let shard? in held { dropSilently(shard) }
-    for shard in Array(expected.keys) { abandon(shard) }
+    for shard in Array(recovering.keys) { abandon(shard) }
     peerSubscription?.cancel()
   }
 
   /// One batch: take the events, look after the shards that they touched and those that are due,
   /// then speak.
   private func process(_ events: [WorkerEvent]) {
-    let begun = with.clock.now()
-    var batches = 0
-    for event in events {
-      if case .commands = event { batches += 1 }
-      take(event, now: begun)
-    }
-    inbox.took(batches)
+    let begun = dependencies.clock.now()
+    for event in events { take(event, now: begun) }
+    inbox.took(events)
     pushAgain(now: begun)
     askAgain(now: begun)
     for shard in due.indices where due[shard] <= begun { touch(shard) }
@@ -220,17 +221,18 @@ package actor ShardWorker {
     if !withdrawals.isEmpty {
       outbox.add(
         OutgoingMessage(
-          subject: with.subjects.pushWithdrawals,
+          subject: dependencies.subjects.pushWithdrawals,
           bytes: ClusterCodec.encode(withdrawn: withdrawals)))
       withdrawals.removeAll(keepingCapacity: true)
     }
     if !outbox.isEmpty {
       let messages = outbox.drain()
-      with.metrics.edgeBatches.increment(by: UInt64(messages.count))
-      let dropped = with.bus.publish(messages)
-      if dropped > 0 { with.metrics.publishesDropped.increment(by: UInt64(dropped)) }
+      dependencies.metrics.edgeBatches.increment(by: UInt64(messages.count))
+      let dropped = dependencies.bus.publish(messages)
+      if dropped > 0 { dependencies.metrics.publishesDropped.increment(by: UInt64(dropped)) }
     }
-    let end = with.clock.now()
+    countWaiting()
+    let end = dependencies.clock.now()
     busy.worked(from: begun, to: end)
   }
 
@@ -243,20 +245,20 @@ package actor ShardWorker {
 
   private func tend(_ shard: Int, now: Timestamp) {
     isTouched[shard] = false
-    if let held = held[shard] { lookAfter(held, now: now) }
+    if let held = held[shard] { advance(held, now: now) }
     due[shard] = held[shard]?.nextDeadline ?? .distantFuture
   }
 
   // MARK: For operators
 
   package func status() -> [ShardStatus] {
-    let recovering = expected.values.map {
+    let inRecovery = recovering.values.map {
       ShardStatus(
         shard: $0.term.shard, state: ShardState.recovering.rawValue, epoch: $0.term.epoch,
         sequence: 0,
         counts: ShardCounts())
     }
-    return recovering
+    return inRecovery
       + held.compactMap { shard in
         shard.map {
           ShardStatus(

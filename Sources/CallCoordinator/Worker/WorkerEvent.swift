@@ -10,7 +10,7 @@ package enum WorkerEvent: Sendable {
   case commands(shard: Int, [UInt8], from: CommandSource)
   case appended(ShardTerm, number: UInt64, AppendResult)
   /// The journal's end was read, to learn what became of an append.
-  case settled(ShardTerm, number: UInt64, Settlement)
+  case appendLookedUp(ShardTerm, number: UInt64, LookupResult)
   case registrationWritten(ShardTerm, RegistrationWrites.Key, AppendResult)
   /// What a registration's key holds; nil where it holds nothing, or nobody could tell.
   case registrationRead(ShardTerm, RegistrationWrites.Key, KeyValueEntry?)
@@ -27,14 +27,13 @@ package enum WorkerEvent: Sendable {
   case announceDone(shard: Int, AnnounceDone)
   /// Its sessions are dropped. Until `awaitedUntil` it may return with them.
   /// This node received its own heartbeat; since when it does without a gap.
-  case heardItself(since: Timestamp)
+  case receivedOwnHeartbeat(since: Timestamp)
   case edgeLost(UInt64, awaitedUntil: Timestamp)
   /// An edge that was not known, or was counted lost, lives: its sessions are wanted.
   case edgeReturned(UInt64)
 
-  /// The lease is ours; commands are kept until the shard is recovered.
-  case expect(ShardTerm)
-  case subscribed(ShardTerm, [any BusSubscription])
+  /// The lease is ours: the worker subscribes to the shard's commands, and keeps them until it is recovered.
+  case beginRecovery(ShardTerm)
   /// The shard is read back and fenced.
   case adopt(RecoveredShard)
   /// The recovery came to nothing.
@@ -131,22 +130,26 @@ package enum WorkerReport: Sendable, Equatable {
   case serving(ShardTerm)
   case steppedDown(ShardTerm, reason: String)
   /// An edge of which this worker had not heard.
-  case heardFromEdge(UInt64)
+  case edgeSeen(UInt64)
 }
 
 /// The one way into a worker. Commands may be refused when too many wait; what the node says to
 /// itself (acknowledgements, claims, losses) is bounded by what is under way and never refused.
 package final class WorkerInbox: Sendable {
   package let events: Inbox<WorkerEvent>
-  private let waiting = Atomic<Int>(0)
-  private let capacity: Int
+  private let batchesWaiting = Atomic<Int>(0)
+  private let bytesWaiting = Atomic<Int>(0)
+  private let batchesMax: Int
+  private let bytesMax: Int
   private let dropped: Counter
 
   package init(
-    commandBatchesMax: Int, metrics: CoordinatorMetrics, timers: (any Timers)? = nil
+    configuration: CoordinatorConfiguration, metrics: CoordinatorMetrics,
+    timers: (any Timers)? = nil
   ) {
     events = Inbox(capacity: .max, timers: timers)
-    capacity = commandBatchesMax
+    batchesMax = configuration.commandBatchesMax
+    bytesMax = configuration.commandBytesMax
     dropped = metrics.commandBatchesDropped
   }
 
@@ -154,8 +157,11 @@ package final class WorkerInbox: Sendable {
   package func offerCommands(
     shard: Int, _ bytes: [UInt8], from source: CommandSource = .edges
   ) {
-    guard waiting.load(ordering: .relaxed) < capacity else { return dropped.increment() }
-    waiting.wrappingAdd(1, ordering: .relaxed)
+    guard batchesWaiting.load(ordering: .relaxed) < batchesMax,
+      bytesWaiting.load(ordering: .relaxed) < bytesMax
+    else { return dropped.increment() }
+    batchesWaiting.wrappingAdd(1, ordering: .relaxed)
+    bytesWaiting.wrappingAdd(bytes.count, ordering: .relaxed)
     events.offerWithoutWaking(.commands(shard: shard, bytes, from: source))
   }
 
@@ -173,9 +179,16 @@ package final class WorkerInbox: Sendable {
 
   package func wake() { events.wake() }
 
-  /// The worker took so many command batches.
-  package func took(_ count: Int) {
-    if count > 0 { waiting.wrappingSubtract(count, ordering: .relaxed) }
+  /// The worker took these events: the command batches among them make room.
+  package func took(_ events: [WorkerEvent]) {
+    var (batches, taken) = (0, 0)
+    for case .commands(_, let bytes, _) in events {
+      batches += 1
+      taken += bytes.count
+    }
+    guard batches > 0 else { return }
+    batchesWaiting.wrappingSubtract(batches, ordering: .relaxed)
+    bytesWaiting.wrappingSubtract(taken, ordering: .relaxed)
   }
 
   package var depth: Int { events.depth }

@@ -29,7 +29,7 @@ public struct AppendMachine: Sendable, Hashable {
     case refused
     /// There is no answer.
     case unanswered
-    case looked(Settlement)
+    case lookedUp(LookupResult)
     /// Time has passed.
     case time
   }
@@ -98,7 +98,7 @@ public struct AppendMachine: Sendable, Hashable {
     case (.fateUnknown(let at), .time) where at <= now:
       state = .lookingUp
       return .lookUp(expecting: expecting)
-    case (.lookingUp, .looked(let settlement)): return settle(settlement, now: now)
+    case (.lookingUp, .lookedUp(let result)): return resolve(result, now: now)
     case (.absent(let at), .time) where at <= now:
       attempts += 1
       state = .inFlight
@@ -110,8 +110,8 @@ public struct AppendMachine: Sendable, Hashable {
     return nil
   }
 
-  private mutating func settle(_ settlement: Settlement, now: Timestamp) -> Action? {
-    switch settlement {
+  private mutating func resolve(_ result: LookupResult, now: Timestamp) -> Action? {
+    switch result {
     case .ours(let sequence, let end): return commit(sequence, end: end)
     case .foreign: return giveUp(.anotherOwner)
     case .unchanged(let end):

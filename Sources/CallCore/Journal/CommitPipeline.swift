@@ -3,6 +3,9 @@
 /// One append is in flight at a time; what is decided meanwhile goes into the next one. Effects leave
 /// only with the acknowledgement of an append that was started after they were decided, also when
 /// there is nothing to record: a former owner that wakes up late is refused and speaks to nobody.
+///
+/// What was decided is never dropped: only the journal's answer can tell whether it counts. So the limit stands
+/// before the decision: while the pipeline is full, its owner takes no further commands.
 public struct CommitPipeline: Sendable {
   public let epoch: UInt64
   public let writer: String
@@ -25,8 +28,24 @@ public struct CommitPipeline: Sendable {
   /// follows in the next.
   public static let recordBytesMax = 400_000
   private var due: Timestamp = .distantFuture
+  private let limits: Limits
+  /// The bytes of the entries that wait for the journal, those in flight included.
+  public private(set) var waitingBytes = 0
+  private var inFlightBytes = 0
 
-  public init(epoch: UInt64, writer: String, lastSequence: UInt64) {
+  /// How much may wait for the journal before no more commands are taken. Effects share their texts with the
+  /// calls, so they are limited by their number; entries are limited by what is to be written.
+  public struct Limits: Sendable {
+    public var effectsMax: Int
+    public var entryBytesMax: Int
+    public init(effectsMax: Int = 20_000, entryBytesMax: Int = 8_000_000) {
+      self.effectsMax = effectsMax
+      self.entryBytesMax = entryBytesMax
+    }
+  }
+
+  public init(epoch: UInt64, writer: String, lastSequence: UInt64, limits: Limits = Limits()) {
+    self.limits = limits
     self.epoch = epoch
     self.writer = writer
     self.lastSequence = lastSequence
@@ -48,6 +67,7 @@ public struct CommitPipeline: Sendable {
     let bytes = outcome.entries.reduce(0) { $0 + $1.approximateBytes }
     parts.append(
       Part(entries: outcome.entries.count, effects: outcome.effects.count, bytes: bytes))
+    waitingBytes += bytes
     entries.append(contentsOf: outcome.entries)
     effects.append(contentsOf: outcome.effects)
     outcome.removeAll()
@@ -66,6 +86,11 @@ public struct CommitPipeline: Sendable {
   /// How many effects wait for the journal.
   public var waiting: Int { effects.count + inFlightEffects.count }
 
+  /// Whether no further commands may be decided until the journal has taken a record.
+  public var isFull: Bool {
+    waiting >= limits.effectsMax || waitingBytes >= limits.entryBytesMax
+  }
+
   /// The next record, to be appended behind `lastSequence`; nil while one is in flight or nothing
   /// is due.
   public mutating func nextAppend(now: Timestamp) -> JournalRecord? {
@@ -75,6 +100,7 @@ public struct CommitPipeline: Sendable {
     var record = JournalRecord(
       epoch: epoch, number: lastNumber, writer: writer, at: now, entries: [])
     let (count, fitting) = fittingParts()
+    inFlightBytes = fitting.bytes
     if count == parts.count {
       due = .distantFuture
       record.entries = entries
@@ -108,6 +134,8 @@ public struct CommitPipeline: Sendable {
   public mutating func appended(sequence: UInt64, release: (Effect) -> Void) {
     lastSequence = sequence
     inFlight = false
+    waitingBytes -= inFlightBytes
+    inFlightBytes = 0
     for effect in inFlightEffects { release(effect) }
     inFlightEffects.removeAll(keepingCapacity: true)
   }

@@ -39,7 +39,7 @@ extension EdgeNode {
   /// Decodes batches on the bus's thread, and hands each event loop its part.
   private func subscribeDeliveries(_ loops: [LoopHandle]) throws -> any BusSubscription {
     let shared = shared
-    return try bus.subscribe(shared.subjects.edge(incarnation)) { message in
+    return try bus.subscribe(shared.subjects.replies(to: incarnation)) { message in
       guard let batch = try? ClusterCodec.edgeBatch(message.bytes) else {
         return shared.metrics.batchesUnreadable.increment()
       }

@@ -10,7 +10,7 @@ extension PushGateway {
     let (inbox, node, bus) = (inbox, configuration.nodeID, bus)
     let unreadable = metrics.unreadable
     return [
-      try bus.subscribe(subjects.edge(peer)) { message in
+      try bus.subscribe(subjects.replies(to: peer)) { message in
         guard let batch = try? ClusterCodec.edgeBatch(message.bytes) else { return }
         let answers = GatewayReporting.answers(batch)
         if !answers.isEmpty { inbox.offer(.answered(answers)) }

@@ -31,7 +31,7 @@ public struct NATSPermissions: Sendable, Equatable {
       subjects.each { $0.commands(shard: 0) }, subjects.each { $0.announceDone(shard: 0) },
       subjects.heartbeats(of: "edge"), subjects.audit(role: "edge"),
     ]
-    subscribe += [subjects.edge(0).anyLast, subjects.announceRequests]
+    subscribe += [subjects.replies(to: 0).anyLast, subjects.announceRequests]
     answers(subjects)
     reads(bucket: subjects.configurationBucket)
     reads(bucket: subjects.leaseBucket)
@@ -44,7 +44,7 @@ public struct NATSPermissions: Sendable, Equatable {
       subjects.heartbeats(of: "push"), subjects.audit(role: "push"),
     ]
     subscribe += [
-      subjects.edge(PeerKind.gateway.number(0)).anyLast, subjects.pushWithdrawals,
+      subjects.replies(to: PeerKind.gateway.number(0)).anyLast, subjects.pushWithdrawals,
       subjects.pushNeverSent,
     ]
     answers(subjects)
@@ -63,8 +63,8 @@ public struct NATSPermissions: Sendable, Equatable {
 
   private mutating func coordinator(_ subjects: Subjects, _ lanes: [String]) {
     publish += [
-      subjects.edge(0).anyLast, subjects.edge(PeerKind.gateway.number(0)).anyLast,
-      subjects.edge(PeerKind.coordinator.number(0)).anyLast, subjects.coordinator(0).anyLast,
+      subjects.replies(to: 0).anyLast, subjects.replies(to: PeerKind.gateway.number(0)).anyLast,
+      subjects.replies(to: PeerKind.coordinator.number(0)).anyLast, subjects.coordinator(0).anyLast,
       subjects.each { $0.peers(shard: 0) }, subjects.heartbeats, subjects.announceRequests,
       subjects.pushWithdrawals, subjects.audit(role: "coordinator"),
       subjects.journalStream + ".*",
@@ -74,7 +74,7 @@ public struct NATSPermissions: Sendable, Equatable {
       subjects.each { $0.commands(shard: 0) }, subjects.each { $0.reports(shard: 0) },
       subjects.each { $0.peers(shard: 0) }, subjects.each { $0.announceDone(shard: 0) },
       subjects.heartbeats, subjects.heartbeats(of: "*"), subjects.announceRequests,
-      subjects.coordinator(0).anyLast, subjects.edge(PeerKind.coordinator.number(0)).anyLast,
+      subjects.coordinator(0).anyLast, subjects.replies(to: PeerKind.coordinator.number(0)).anyLast,
       subjects.adminUsers, subjects.adminCalls,
     ]
     answers(subjects)

@@ -2,7 +2,7 @@ package import CallWire
 
 /// How often one term's edges were asked for their sessions, and whose answer is still worth something: an edge
 /// that stood still may answer a request of long ago.
-package struct SessionRequests: Sendable {
+package struct AnnouncementTracker: Sendable {
   package init() {}
 
   /// The number of the last request.

@@ -5,7 +5,7 @@ import CallTelemetry
 import Testing
 
 /// What a coordinator believes an edge.
-@Suite struct SpeakerCheckTests {
+@Suite struct CommandAuthenticatorTests {
   static let now = Timestamp(microseconds: 1_700_000_000_000_000)
   static let seconds = now.microseconds / 1_000_000
   static let secret = EdgeSecret(high: 3, low: 4)
@@ -30,11 +30,11 @@ import Testing
 
     /// The number of the key that signs by default.
     func keyNumber() async throws -> UInt32 {
-      try tokens.verify(try await token(), now: SpeakerCheckTests.seconds).keyNumber
+      try tokens.verify(try await token(), now: CommandAuthenticatorTests.seconds).keyNumber
     }
 
-    func check(_ mode: SessionTickets = .required) -> SpeakerCheck {
-      SpeakerCheck(authority, mode, metrics)
+    func check(_ mode: SessionTickets = .required) -> CommandAuthenticator {
+      CommandAuthenticator(authority, mode, metrics)
     }
 
     func token(
@@ -44,7 +44,7 @@ import Testing
     ) async throws -> String {
       try keys.mintToken(
         kid: kid, app: app, user: user, device: device, lifetimeSeconds: lifetime,
-        now: SpeakerCheckTests.seconds)
+        now: CommandAuthenticatorTests.seconds)
     }
   }
 
@@ -60,14 +60,14 @@ import Testing
   }
 
   private func judge(
-    _ check: inout SpeakerCheck, _ command: Command, later: Span = .seconds(0)
-  ) -> SpeakerCheck.Verdict {
+    _ check: inout CommandAuthenticator, _ command: Command, later: Span = .seconds(0)
+  ) -> CommandAuthenticator.Verdict {
     var command = command
-    return check.judge(&command, now: Self.now + later)
+    return check.authenticate(&command, now: Self.now + later)
   }
 
   private func isEdge(
-    _ check: inout SpeakerCheck, _ edge: UInt64, _ secret: EdgeSecret?
+    _ check: inout CommandAuthenticator, _ edge: UInt64, _ secret: EdgeSecret?
   ) -> Bool { check.isEdge(edge, secret) }
 
   @Test("a token gets a ticket, and the ticket speaks for its device through its edge alone")
@@ -75,14 +75,14 @@ import Testing
     let rig = Rig()
     var check = rig.check()
     var attach = command(.attach(Attach()), .token(try await rig.token()))
-    #expect(check.judge(&attach, now: Self.now) == .good)
+    #expect(check.authenticate(&attach, now: Self.now) == .accepted)
     let ticket = try #require(attach.ticket)
     #expect(ticket.expires == UInt32(Self.seconds + 600))
     #expect(ticket.issued == UInt32(Self.seconds))
     let body = Command.Body.call(Self.call, .hangUp)
-    #expect(judge(&check, command(body, .ticket(ticket))) == .good)
+    #expect(judge(&check, command(body, .ticket(ticket))) == .accepted)
     // Remembered: the code is worked out once.
-    #expect(judge(&check, command(body, .ticket(ticket))) == .good)
+    #expect(judge(&check, command(body, .ticket(ticket))) == .accepted)
     #expect(rig.metrics.ticketsChecked.value == 1)
     let bob = UserKey(app: "demo", user: "bob")
     for forged in [
@@ -100,7 +100,7 @@ import Testing
     }
     // Another coordinator knows it as well.
     var another = rig.check()
-    #expect(judge(&another, command(body, .ticket(ticket))) == .good)
+    #expect(judge(&another, command(body, .ticket(ticket))) == .accepted)
   }
 
   @Test("a ticket ends with its token")
@@ -108,10 +108,10 @@ import Testing
     let rig = Rig()
     var check = rig.check()
     var attach = command(.attach(Attach()), .token(try await rig.token()))
-    #expect(check.judge(&attach, now: Self.now) == .good)
+    #expect(check.authenticate(&attach, now: Self.now) == .accepted)
     let said = command(.call(Self.call, .query), attach.credential)
-    let leeway = SpeakerCheck.leewaySeconds
-    #expect(judge(&check, said, later: .seconds(600 + leeway - 1)) == .good)
+    let leeway = CommandAuthenticator.leewaySeconds
+    #expect(judge(&check, said, later: .seconds(600 + leeway - 1)) == .accepted)
     #expect(judge(&check, said, later: .seconds(600 + leeway)) == .unknownSession)
   }
 
@@ -120,13 +120,13 @@ import Testing
     let rig = Rig()
     var check = rig.check()
     var attach = command(.attach(Attach()), .token(try await rig.token()))
-    #expect(check.judge(&attach, now: Self.now) == .good)
+    #expect(check.authenticate(&attach, now: Self.now) == .accepted)
     let said = command(.call(Self.call, .query), attach.credential)
-    #expect(judge(&check, said) == .good)
+    #expect(judge(&check, said) == .accepted)
     rig.tokens.replace(keys: AppKeys.generateDevelopment(app: "demo").0)
     #expect(judge(&check, said) == .unknownSession)
     rig.tokens.replace(keys: rig.keys)
-    #expect(judge(&check, said) == .good)
+    #expect(judge(&check, said) == .accepted)
   }
 
   @Test("a revoked token is refused, and the tickets of those that were revoked count no more")
@@ -135,11 +135,11 @@ import Testing
     var check = rig.check()
     let token = Credential.token(try await rig.token())
     var attach = command(.attach(Attach()), token)
-    #expect(check.judge(&attach, now: Self.now) == .good)
+    #expect(check.authenticate(&attach, now: Self.now) == .accepted)
     let said = command(.call(Self.call, .query), attach.credential)
-    #expect(judge(&check, said) == .good)
+    #expect(judge(&check, said) == .accepted)
     rig.tokens.revoke(app: "demo", user: "bob", atSeconds: Self.seconds, now: Self.seconds)
-    #expect(judge(&check, said) == .good)
+    #expect(judge(&check, said) == .accepted)
     rig.tokens.revoke(app: "demo", user: "ann", atSeconds: Self.seconds, now: Self.seconds)
     #expect(judge(&check, said) == .unknownSession)
     let again = judge(&check, command(.attach(Attach()), token), later: .seconds(1))
@@ -150,7 +150,7 @@ import Testing
   func badTokens() async throws {
     let rig = Rig()
     var check = rig.check()
-    let refused = SpeakerCheck.Verdict.refused(CallError(.notAccepted))
+    let refused = CommandAuthenticator.Verdict.refused(CallError(.notAccepted))
     let other = try await rig.token("bob")
     let tablet = try await rig.token(device: "tablet")
     let foreign = try await Rig().token()
@@ -158,7 +158,7 @@ import Testing
       #expect(judge(&check, command(.attach(Attach()), .token(text))) == refused)
     }
     let good = try await rig.token(device: "phone", kid: "dev-hs256")
-    #expect(judge(&check, command(.attach(Attach()), .token(good))) == .good)
+    #expect(judge(&check, command(.attach(Attach()), .token(good))) == .accepted)
     #expect(
       judge(&check, command(.attach(Attach()), .token(good)), later: .seconds(600))
         == .refused(CallError(.expired)))
@@ -175,8 +175,8 @@ import Testing
     let credential = Credential.pushCapability(text)
     for body: Command.Body in [
       .call(Self.call, .decline(.everywhere)), .call(Self.call, .busy), .call(Self.call, .query),
-    ] { #expect(judge(&check, command(body, credential)) == .good) }
-    let refused = SpeakerCheck.Verdict.refused(CallError(.notAccepted))
+    ] { #expect(judge(&check, command(body, credential)) == .accepted) }
+    let refused = CommandAuthenticator.Verdict.refused(CallError(.notAccepted))
     let another = CallID(high: 1, low: 3)
     for body: Command.Body in [
       .call(another, .decline(.here)), .call(Self.call, .hangUp),
@@ -207,7 +207,7 @@ import Testing
   func reach() {
     var check = Rig().check()
     let question = Command.reachabilityProbe(9, session: SessionRef(edge: Self.edge, number: 5))
-    #expect(judge(&check, question) == .good)
+    #expect(judge(&check, question) == .accepted)
     var other = question
     other.user = Self.ann
     #expect(judge(&check, other) == .unknownSession)
@@ -228,7 +228,7 @@ import Testing
       let user = UserKey(app: "demo", user: "u\(number)")
       var said = command(.call(Self.call, .query), user: user)
       said.credential = .ticket(keys.ticket(for: said, expires: .max, issued: 1, key: key))
-      #expect(check.judge(&said, now: Self.now) == .good)
+      #expect(check.authenticate(&said, now: Self.now) == .accepted)
       let secret = EdgeSecret(high: UInt64(number), low: 1)
       #expect(isEdge(&check, EdgeNumber.of(secret: secret.high, secret.low), secret))
     }
@@ -241,14 +241,14 @@ import Testing
     var check = rig.check(.offered)
     #expect(isEdge(&check, 77, nil))
     #expect(!isEdge(&check, 77, Self.secret))
-    #expect(judge(&check, command(.call(Self.call, .hangUp))) == .good)
+    #expect(judge(&check, command(.call(Self.call, .hangUp))) == .accepted)
     let forged = SessionTicket(high: 1, low: 2, expires: .max, issued: 1)
     #expect(judge(&check, command(.call(Self.call, .hangUp), .ticket(forged))) == .unknownSession)
     #expect(
       judge(&check, command(.attach(Attach()), .token("a.b.c")))
         == .refused(CallError(.notAccepted)))
     var attach = command(.attach(Attach()), .token(try await rig.token()))
-    #expect(check.judge(&attach, now: Self.now) == .good)
+    #expect(check.authenticate(&attach, now: Self.now) == .accepted)
     #expect(attach.ticket != nil)
   }
 }

@@ -6,11 +6,11 @@ package import CallCore
 ///
 /// A shard is on its way until its next owner has read it back. One that gave shards up faster than they
 /// are read back would only let them queue where nobody serves them.
-package struct ReleasePace: Sendable {
+package struct HandoverThrottle: Sendable {
   private struct HandOver {
     /// The former owner's.
     var epoch: UInt64
-    var isReadBack = false
+    var isRecovered = false
     /// nil until it has parted.
     var waitsUntil: Timestamp?
   }
@@ -39,7 +39,7 @@ package struct ReleasePace: Sendable {
   /// - Parameter until: how long its next owner is waited for; nil: there is none, or it was there first.
   package mutating func parted(_ shard: Int, waitsUntil until: Timestamp?) {
     guard let handOver = underWay[shard] else { return }
-    if until == nil || handOver.isReadBack {
+    if until == nil || handOver.isRecovered {
       underWay[shard] = nil
     } else {
       underWay[shard]!.waitsUntil = until
@@ -47,10 +47,10 @@ package struct ReleasePace: Sendable {
   }
 
   /// An owner has read the shard back; perhaps before this node knows that it parted.
-  package mutating func readBack(_ term: ShardTerm) {
+  package mutating func recovered(_ term: ShardTerm) {
     guard let handOver = underWay[term.shard], handOver.epoch < term.epoch else { return }
     if handOver.waitsUntil == nil {
-      underWay[term.shard]!.isReadBack = true
+      underWay[term.shard]!.isRecovered = true
     } else {
       underWay[term.shard] = nil
     }

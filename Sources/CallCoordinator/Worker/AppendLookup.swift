@@ -2,18 +2,20 @@ package import CallBus
 package import CallCore
 internal import CallWire
 
-package typealias Settlement = AppendMachine.Settlement
+package typealias LookupResult = AppendMachine.LookupResult
 
-extension Settlement {
+extension LookupResult {
   /// - Parameter records: all that stands behind the record that was expected to be the last, in order.
-  package static func judge(_ question: Question, behind records: [StoredRecord]) -> Settlement {
-    judge(
+  package static func evaluate(_ question: Question, behind records: [StoredRecord]) -> LookupResult
+  {
+    evaluate(
       question,
       behind: records.lazy.map { ($0.sequence, try? ClusterCodec.journalRecord($0.bytes)) })
   }
 
   /// Reads what stands in the journal, and judges.
-  static func look(_ question: Question, shard: Int, in journal: any Journal) async -> Settlement {
+  static func read(_ question: Question, shard: Int, in journal: any Journal) async -> LookupResult
+  {
     do {
       let last = try await journal.last(shard: shard)?.sequence ?? 0
       if last == 0, question.expecting > 0 { return .foreign }
@@ -28,7 +30,7 @@ extension Settlement {
         // So many can only be another owner's.
         if records.count > 10_000 { return .foreign }
       }
-      return judge(question, behind: records)
+      return evaluate(question, behind: records)
     } catch {
       return .unreadable("\(error)")
     }

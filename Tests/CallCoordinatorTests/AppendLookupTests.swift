@@ -4,7 +4,7 @@ import CallCore
 import CallWire
 import Testing
 
-@Suite struct SettlementTests {
+@Suite struct AppendLookupTests {
   private func record(
     _ sequence: UInt64, _ writer: String, follows: UInt64?, epoch: UInt64 = 3, number: UInt64 = 5
   ) -> StoredRecord {
@@ -16,37 +16,37 @@ import Testing
           entries: [], follows: follows)))
   }
 
-  private func judge(
+  private func evaluate(
     follows: UInt64 = 8, expecting: UInt64 = 8, _ records: StoredRecord...
-  ) -> Settlement {
-    let question = Settlement.Question(
+  ) -> LookupResult {
+    let question = LookupResult.Question(
       follows: follows, expecting: expecting, writer: "me", epoch: 3, number: 5)
-    return Settlement.judge(question, behind: records)
+    return LookupResult.evaluate(question, behind: records)
   }
 
   @Test func ownRecord() {
-    #expect(judge(record(9, "me", follows: 8)) == .ours(sequence: 9, end: 9))
+    #expect(evaluate(record(9, "me", follows: 8)) == .ours(sequence: 9, end: 9))
     // Sequences may be shared by several shards: the next one need not be adjacent.
-    #expect(judge(record(90, "me", follows: 8)) == .ours(sequence: 90, end: 90))
+    #expect(evaluate(record(90, "me", follows: 8)) == .ours(sequence: 90, end: 90))
   }
 
   /// Attempts that were taken for lost and were not.
   @Test func ownRecordSeveralTimes() {
     let times = [record(9, "me", follows: 8), record(10, "me", follows: 8)]
-    #expect(judge(times[0], times[1]) == .ours(sequence: 9, end: 10))
+    #expect(evaluate(times[0], times[1]) == .ours(sequence: 9, end: 10))
   }
 
   @Test func nothingCame() {
-    #expect(judge() == .unchanged(end: 8))
-    #expect(judge(follows: 0, expecting: 0) == .unchanged(end: 0))
+    #expect(evaluate() == .unchanged(end: 8))
+    #expect(evaluate(follows: 0, expecting: 0) == .unchanged(end: 0))
   }
 
   /// Records of a former append that came once more do not count, and do not stand in the way.
   @Test func onlyVoidRecordsCame() {
     let late = record(9, "me", follows: 7, number: 4)
-    #expect(judge(late) == .unchanged(end: 9))
+    #expect(evaluate(late) == .unchanged(end: 9))
     #expect(
-      judge(late, record(10, "me", follows: 8), record(11, "me", follows: 7, number: 4))
+      evaluate(late, record(10, "me", follows: 8), record(11, "me", follows: 7, number: 4))
         == .ours(sequence: 10, end: 11))
   }
 
@@ -54,26 +54,26 @@ import Testing
   /// counts, at the place where the store expects it.
   @Test func somebodyElsesRecordBehindTheOwn() {
     let ours = record(9, "me", follows: 8)
-    #expect(judge(ours, record(10, "you", follows: 9)) == .ours(sequence: 9, end: 9))
+    #expect(evaluate(ours, record(10, "you", follows: 9)) == .ours(sequence: 9, end: 9))
     #expect(
-      judge(ours, record(10, "me", follows: 8), record(11, "you", follows: 9))
+      evaluate(ours, record(10, "me", follows: 8), record(11, "you", follows: 9))
         == .ours(sequence: 9, end: 10))
-    #expect(judge(ours, StoredRecord(sequence: 10, bytes: [0xff])) == .ours(sequence: 9, end: 9))
+    #expect(evaluate(ours, StoredRecord(sequence: 10, bytes: [0xff])) == .ours(sequence: 9, end: 9))
   }
 
   @Test func somebodyElsesRecord() {
-    #expect(judge(record(9, "you", follows: 8)) == .foreign)
-    #expect(judge(record(9, "me", follows: 8, epoch: 4)) == .foreign)
-    #expect(judge(record(9, "me", follows: 8, number: 6)) == .foreign)
-    #expect(judge(StoredRecord(sequence: 9, bytes: [0xff])) == .foreign)
+    #expect(evaluate(record(9, "you", follows: 8)) == .foreign)
+    #expect(evaluate(record(9, "me", follows: 8, epoch: 4)) == .foreign)
+    #expect(evaluate(record(9, "me", follows: 8, number: 6)) == .foreign)
+    #expect(evaluate(StoredRecord(sequence: 9, bytes: [0xff])) == .foreign)
   }
 
   /// Both were taken by the store; the first counts, whatever the second's writer was told.
   @Test func somebodyElsesRecordBeforeOurs() {
     #expect(
-      judge(record(9, "you", follows: 8, epoch: 4), record(10, "me", follows: 8)) == .foreign)
+      evaluate(record(9, "you", follows: 8, epoch: 4), record(10, "me", follows: 8)) == .foreign)
     #expect(
-      judge(record(9, "me", follows: 8), record(10, "you", follows: 8, epoch: 4))
+      evaluate(record(9, "me", follows: 8), record(10, "you", follows: 8, epoch: 4))
         == .ours(sequence: 9, end: 10))
   }
 }

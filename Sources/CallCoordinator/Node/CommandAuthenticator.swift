@@ -7,9 +7,9 @@ internal import CallTelemetry
 ///
 /// A session shows its token once, when it attaches, and gets a ticket for it; tickets are good at every
 /// coordinator. One for each worker: what it remembers saves work, and never decides.
-package struct SpeakerCheck {
+package struct CommandAuthenticator {
   package enum Verdict: Equatable {
-    case good
+    case accepted
     /// Whoever waits for a reply is told.
     case refused(CallError)
     /// The session must attach anew, with a token.
@@ -34,7 +34,7 @@ package struct SpeakerCheck {
 
   private let authority: CommandAuthority?
   /// Whether edges without tickets are believed.
-  private let believesAll: Bool
+  private let trustsAll: Bool
   private var secrets: [UInt64: EdgeSecret] = [:]
   private var verified: [Verified?]
   private let metrics: CoordinatorMetrics
@@ -44,13 +44,13 @@ package struct SpeakerCheck {
   ) {
     self.authority = authority
     self.metrics = metrics
-    believesAll = tickets == .offered
+    trustsAll = tickets == .offered
     verified = authority == nil ? [] : Array(repeating: nil, count: Self.ticketsMax)
   }
 
   /// Whether the sender is the edge of that number.
   package mutating func isEdge(_ edge: UInt64, _ secret: EdgeSecret?) -> Bool {
-    guard let secret else { return believesAll }
+    guard let secret else { return trustsAll }
     if secrets[edge] == secret { return true }
     guard EdgeNumber.of(secret: secret.high, secret.low) == edge else { return false }
     if secrets.count >= Self.edgesMax { secrets.removeAll(keepingCapacity: true) }
@@ -59,20 +59,20 @@ package struct SpeakerCheck {
   }
 
   /// Judges a command of an edge. An attach that shows a token gets a ticket in its place.
-  package mutating func judge(_ command: inout Command, now: Timestamp) -> Verdict {
+  package mutating func authenticate(_ command: inout Command, now: Timestamp) -> Verdict {
     let seconds = now.microseconds / 1_000_000
     switch command.credential {
-    case .ticket(let ticket): return judge(ticket, of: command, seconds)
-    case .token(let text): return judge(token: text, of: &command, seconds)
-    case .pushCapability(let text): return judge(capability: text, of: command, seconds)
-    case .none: return believesAll || command.isReachabilityProbe ? .good : .unknownSession
+    case .ticket(let ticket): return authenticate(ticket, of: command, seconds)
+    case .token(let text): return authenticate(token: text, of: &command, seconds)
+    case .pushCapability(let text): return authenticate(capability: text, of: command, seconds)
+    case .none: return trustsAll || command.isReachabilityProbe ? .accepted : .unknownSession
     }
   }
 
-  private mutating func judge(
+  private mutating func authenticate(
     _ ticket: SessionTicket, of command: Command, _ now: Int64
   ) -> Verdict {
-    guard let authority else { return believesAll ? .good : .unknownSession }
+    guard let authority else { return trustsAll ? .accepted : .unknownSession }
     guard now < Int64(ticket.expires) + Self.leewaySeconds else { return .unknownSession }
     let edge = command.session.edge
     let generation = authority.tokens.generation
@@ -80,7 +80,7 @@ package struct SpeakerCheck {
     if let known = verified[place], known.ticket == ticket, known.edge == edge,
       known.generation == generation, known.device == command.device, known.user == command.user
     {
-      return .good
+      return .accepted
     }
     guard let keys = authority.tickets.current else { return .refused(Self.notReady) }
     metrics.ticketsChecked.increment()
@@ -92,13 +92,13 @@ package struct SpeakerCheck {
     verified[place] = Verified(
       ticket: ticket, edge: edge, user: command.user, device: command.device,
       generation: generation)
-    return .good
+    return .accepted
   }
 
-  private func judge(
+  private func authenticate(
     token: String, of command: inout Command, _ now: Int64
   ) -> Verdict {
-    guard let authority else { return believesAll ? .good : .refused(CallError(.notAccepted)) }
+    guard let authority else { return trustsAll ? .accepted : .refused(CallError(.notAccepted)) }
     guard let keys = authority.tickets.current else { return .refused(Self.notReady) }
     metrics.tokensVerified.increment()
     let claims: DeviceClaims
@@ -110,19 +110,19 @@ package struct SpeakerCheck {
     guard UserKey(app: claims.app, user: claims.user) == command.user,
       claims.device.map({ DeviceID($0) == command.device }) ?? true
     else { return .refused(CallError(.notAccepted)) }
-    guard case .attach = command.body else { return .good }
+    guard case .attach = command.body else { return .accepted }
     command.credential = .ticket(
       keys.ticket(
         for: command, expires: UInt32(clamping: claims.expiresAtSeconds),
         issued: UInt32(clamping: claims.issuedAtSeconds), key: claims.keyNumber))
-    return .good
+    return .accepted
   }
 
   /// What a push allows: to decline its call, to say busy, or to ask for it, for one device.
-  private func judge(
+  private func authenticate(
     capability: String, of command: Command, _ now: Int64
   ) -> Verdict {
-    guard let authority else { return believesAll ? .good : .refused(CallError(.notAccepted)) }
+    guard let authority else { return trustsAll ? .accepted : .refused(CallError(.notAccepted)) }
     guard let keys = authority.pushKeys.current else { return .refused(Self.notReady) }
     let allowed: PushCapability
     do throws(AuthFailure) {
@@ -139,7 +139,7 @@ package struct SpeakerCheck {
       command.callee == command.user, DeviceID(allowed.device) == command.device,
       allowed.call == call.bytes
     else { return .refused(CallError(.notAccepted)) }
-    return .good
+    return .accepted
   }
 
   /// For tests.

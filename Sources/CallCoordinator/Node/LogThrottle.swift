@@ -1,7 +1,7 @@
 internal import CallCore
 
 /// Lets one line through per window, and says how many were held back since.
-struct LogWindow: Sendable {
+struct LogThrottle: Sendable {
   let window: Span
   private var opensAt = Timestamp(microseconds: .min)
   private var suppressed = 0

@@ -3,8 +3,8 @@ internal import CallCore
 internal import CallTelemetry
 internal import CallWire
 
-/// What the keeper of a node's shards hears.
-enum KeeperEvent: Sendable {
+/// What the manager of a node's shards hears.
+enum ShardManagerEvent: Sendable {
   /// From nodes of one role; nil: from where all may be heard.
   case heartbeat([UInt8], from: NodeRole?)
   /// The lease of a shard, as the bucket has it now.
@@ -13,7 +13,7 @@ enum KeeperEvent: Sendable {
   case claimed(shard: Int, Result<Claimed, ShardClaim.Failure>)
   case released(shard: Int, Bool)
   /// An owner, perhaps another node, has read a shard back.
-  case readBack(ShardTerm)
+  case recovered(ShardTerm)
   case yielded(shard: Int)
   /// Whether anybody listens at a silent node's address.
   case probed(incarnation: UInt64, listens: Bool)
@@ -39,17 +39,17 @@ struct LeaseRecord: Sendable {
   var revision: UInt64 = 0
 }
 
-/// What the keeper has done in child tasks.
-enum KeeperJob: Sendable {
+/// What the manager has done in child tasks.
+enum ShardManagerJob: Sendable {
   case claim(shard: Int, LeaseRecord, lostSince: Timestamp?)
   case release(ShardTerm, leaseRevision: UInt64, refusedBy: [UInt64], deadline: Timestamp)
   case probe(Membership.Probe)
   case yield(shard: Int, Lease, revision: UInt64)
 }
 
-/// The one way into a keeper.
-package final class KeeperInbox: Sendable {
-  let events: Inbox<KeeperEvent>
+/// The one way into a manager.
+package final class ShardManagerInbox: Sendable {
+  let events: Inbox<ShardManagerEvent>
   /// Beyond this many waiting events heartbeats are dropped, others follow, and requests are, without
   /// which a hand-over only counts as slow; what the node says to itself is bounded by its shards and
   /// never refused.
@@ -64,20 +64,22 @@ package final class KeeperInbox: Sendable {
     self.requestsDropped = requestsDropped
   }
 
-  func offer(_ event: KeeperEvent) { events.offer(event) }
+  func offer(_ event: ShardManagerEvent) { events.offer(event) }
 
-  func heard(_ heartbeat: [UInt8], from role: NodeRole?) {
+  func offerHeartbeat(_ heartbeat: [UInt8], from role: NodeRole?) {
     guard events.depth < Self.heartbeatsWaitingMax else { return heartbeatsDropped.increment() }
     events.offer(.heartbeat(heartbeat, from: role))
   }
 
   /// An owner asks for sessions: it does so when it has read the shard back, and now and then.
-  func heardRequest(_ request: [UInt8]) {
+  func offerAnnounceRequest(_ request: [UInt8]) {
     guard events.depth < Self.heartbeatsWaitingMax,
       let request = try? ClusterCodec.announceRequest(request)
     else { return requestsDropped.increment() }
-    events.offer(.readBack(ShardTerm(shard: Int(request.shard), epoch: request.epoch)))
+    events.offer(.recovered(ShardTerm(shard: Int(request.shard), epoch: request.epoch)))
   }
+
+  package var depth: Int { events.depth }
 
   package func report(_ report: WorkerReport) { events.offer(.worker(report)) }
 }

@@ -1,6 +1,6 @@
 extension AppendMachine {
   /// What the journal shows of an append whose answer was lost, or does not prove enough.
-  public enum Settlement: Sendable, Equatable {
+  public enum LookupResult: Sendable, Equatable {
     /// The record counts. `end`: the journal's last record, or the last one before another owner's that counts.
     case ours(sequence: UInt64, end: UInt64)
     /// Nothing that counts came behind the record that it is to follow.
@@ -12,7 +12,7 @@ extension AppendMachine {
   }
 }
 
-extension AppendMachine.Settlement {
+extension AppendMachine.LookupResult {
   /// The append in question.
   public struct Question: Sendable, Hashable {
     /// Of the record that it names as the last that counts.
@@ -32,14 +32,14 @@ extension AppendMachine.Settlement {
       self.number = number
     }
 
-    func isAnsweredBy(_ record: JournalRecord) -> Bool {
+    func matches(_ record: JournalRecord) -> Bool {
       record.writer == writer && record.epoch == epoch && record.number == number
     }
   }
 
   /// - Parameter records: all that stands behind `expecting`, in order; nil for what cannot be read, and so is
   ///   another's.
-  public static func judge(
+  public static func evaluate(
     _ question: Question, behind records: some Sequence<(sequence: UInt64, record: JournalRecord?)>
   ) -> Self {
     var chain = JournalChain(position: question.follows, end: question.expecting)
@@ -55,7 +55,7 @@ extension AppendMachine.Settlement {
         // Behind our record another owner's counts: ours does as well, and nothing more of ours will. The end
         // stays before it, so that the next append is refused.
         if ours != nil { break }
-        guard verdict == .counts, question.isAnsweredBy(record) else { return .foreign }
+        guard verdict == .counts, question.matches(record) else { return .foreign }
         ours = sequence
       }
       end = sequence

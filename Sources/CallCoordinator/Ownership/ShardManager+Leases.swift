@@ -5,7 +5,7 @@ internal import CallWire
 internal import Logging
 
 /// Claiming and releasing: what is started, and what came of it.
-extension ShardKeeper {
+extension ShardManager {
   // MARK: Leases
 
   func leaseSeen(_ entry: KeyValueEntry, now: Timestamp) {
@@ -28,7 +28,7 @@ extension ShardKeeper {
     do {
       let lease = try ClusterCodec.lease(value)
       shards[shard].record = LeaseRecord(lease: lease, revision: entry.revision)
-      if lease.owner != configuration.nodeID || lease.incarnation != with.incarnation {
+      if lease.owner != configuration.nodeID || lease.incarnation != dependencies.incarnation {
         worker(of: shard).inbox.offer(.deposed(shard: shard, epoch: lease.epoch))
       }
     } catch {
@@ -49,14 +49,14 @@ extension ShardKeeper {
     let record = shards[shard].record
     let lost = record.lease.flatMap { lease in
       lease.released
-        ? nil : membership.lastHeard(ofLost: lease.owner, incarnation: lease.incarnation)
+        ? nil : membership.lastSeen(ofLost: lease.owner, incarnation: lease.incarnation)
     }
     jobs.append(.claim(shard: shard, record, lostSince: lost))
   }
 
   func startRelease(_ shard: Int, deadline: Timestamp, now: Timestamp) {
     guard case .serving(let term, let revision) = shards[shard].hold,
-      pace.begin(term, isLeaving: state == .leaving, now: now)
+      handovers.begin(term, isLeaving: state == .leaving, now: now)
     else { return }
     shards[shard].hold = .releasing(term)
     jobs.append(
@@ -76,16 +76,17 @@ extension ShardKeeper {
 
   // MARK: In child tasks
 
-  nonisolated func perform(_ job: KeeperJob) async {
+  nonisolated func perform(_ job: ShardManagerJob) async {
     switch job {
     case .probe(let probe): await self.probe(probe)
     case .claim(let shard, let record, let lostSince):
       let claim = ShardClaim(
-        with: with, shard: shard, inbox: worker(of: shard).inbox, lostSince: lostSince,
+        dependencies: dependencies, shard: shard, inbox: worker(of: shard).inbox,
+        lostSince: lostSince,
         edges: { await self.edges })
       do throws(ShardClaim.Failure) {
         let (term, revision) = try await claim.run(lease: record.lease, revision: record.revision)
-        let claimed = KeeperEvent.Claimed(term: term, leaseRevision: revision)
+        let claimed = ShardManagerEvent.Claimed(term: term, leaseRevision: revision)
         inbox.offer(.claimed(shard: shard, .success(claimed)))
       } catch {
         await refresh(shard)
@@ -95,7 +96,7 @@ extension ShardKeeper {
       let ok = await release(term, revision, refusedBy, deadline)
       inbox.offer(.released(shard: term.shard, ok))
     case .yield(let shard, let lease, let revision):
-      _ = await with.leases.put("\(shard)", ClusterCodec.encode(lease), expecting: revision)
+      _ = await dependencies.leases.put("\(shard)", ClusterCodec.encode(lease), expecting: revision)
       await refresh(shard)
       inbox.offer(.yielded(shard: shard))
     }
@@ -110,9 +111,10 @@ extension ShardKeeper {
     _ = await worker.ask { .checkpoint(term, done: $0) }
     guard await worker.ask({ .release(term, deadline: deadline, done: $0) }) else { return false }
     let lease = Lease(
-      owner: with.configuration.nodeID, incarnation: with.incarnation, epoch: term.epoch,
+      owner: dependencies.configuration.nodeID, incarnation: dependencies.incarnation,
+      epoch: term.epoch,
       released: true, refusedBy: refusedBy)
-    let result = await with.leases.put(
+    let result = await dependencies.leases.put(
       "\(term.shard)", ClusterCodec.encode(lease), expecting: revision)
     if case .appended(let revision) = result {
       inbox.offer(
@@ -120,7 +122,7 @@ extension ShardKeeper {
           KeyValueEntry(
             key: "\(term.shard)", value: ClusterCodec.encode(lease), revision: revision)))
     } else {
-      with.logger.warning(
+      dependencies.logger.warning(
         "A shard was released, its lease could not be.",
         metadata: .keys([.shard: "\(term.shard)", .error: "\(result)"]))
       await refresh(term.shard)
@@ -130,14 +132,14 @@ extension ShardKeeper {
 
   /// Reads a lease: what was believed of it proved wrong.
   private nonisolated func refresh(_ shard: Int) async {
-    guard let entry = try? await with.leases.get("\(shard)") else { return }
+    guard let entry = try? await dependencies.leases.get("\(shard)") else { return }
     inbox.offer(.lease(entry))
   }
 
   // MARK: What came of it
 
   func claimed(
-    _ shard: Int, _ result: Result<KeeperEvent.Claimed, ShardClaim.Failure>, now: Timestamp
+    _ shard: Int, _ result: Result<ShardManagerEvent.Claimed, ShardClaim.Failure>, now: Timestamp
   ) {
     claimsRunning -= 1
     shards[shard].retryAt = now + configuration.claimRetry
@@ -150,9 +152,10 @@ extension ShardKeeper {
       shards[shard].hold = .serving(claimed.term, leaseRevision: claimed.leaseRevision)
     case .failure(.taken):
       unstop(shard)
-      with.logger.debug("A shard was claimed by another.", metadata: .keys([.shard: "\(shard)"]))
+      dependencies.logger.debug(
+        "A shard was claimed by another.", metadata: .keys([.shard: "\(shard)"]))
     case .failure(.unavailable(let reason)):
-      with.logger.warning(
+      dependencies.logger.warning(
         "A shard could not be claimed; it is tried again.",
         metadata: .keys([.shard: "\(shard)", .error: "\(reason)"]))
     case .failure(.unreadable(let what)):
@@ -164,12 +167,12 @@ extension ShardKeeper {
   func stop(_ shard: Int, _ what: ShardClaim.Unreadable, now: Timestamp) {
     shards[shard].hold = .stopped(what)
     shards[shard].retryAt = now + configuration.stoppedRetry
-    if !shards[shard].isStopped { with.metrics.shardsStopped.add(1) }
+    if !shards[shard].isStopped { dependencies.metrics.shardsStopped.add(1) }
     shards[shard].isStopped = true
     // It is tried again and again; one line says what is wrong.
     guard shards[shard].reported != what else { return }
     shards[shard].reported = what
-    with.logger.critical(
+    dependencies.logger.critical(
       """
       A shard is stopped: its store holds what this version cannot read. Its users cannot be called \
       until a node that can read it owns the shard, or it is repaired. docs/operations.md tells how.
@@ -180,7 +183,7 @@ extension ShardKeeper {
     if case .stopped = shards[shard].hold { shards[shard].hold = .none }
     guard shards[shard].isStopped else { return }
     shards[shard].isStopped = false
-    with.metrics.shardsStopped.add(-1)
+    dependencies.metrics.shardsStopped.add(-1)
   }
 
   func steppedDown(_ term: ShardTerm, now: Timestamp) {
@@ -196,14 +199,14 @@ extension ShardKeeper {
 
   func released(_ shard: Int, _ ok: Bool, now: Timestamp) {
     let isAwaited = ok && successorServes(shard)
-    pace.parted(shard, waitsUntil: isAwaited ? now + configuration.handOverPatience : nil)
+    handovers.parted(shard, waitsUntil: isAwaited ? now + configuration.handoverTimeout : nil)
     shards[shard].hold = .none
     shards[shard].retryAt = now + configuration.claimRetry
     let entry: KeyValuePairs<LogKey, Logger.MetadataValue> = [.shard: "\(shard)"]
     if ok {
-      with.logger.info("Shard released.", metadata: .keys(entry))
+      dependencies.logger.info("Shard released.", metadata: .keys(entry))
     } else {
-      with.logger.warning("A shard was not released but lost.", metadata: .keys(entry))
+      dependencies.logger.warning("A shard was not released but lost.", metadata: .keys(entry))
     }
   }
 }

@@ -5,14 +5,14 @@ internal import CallWire
 internal import Logging
 
 /// Which shards this node should have, and what it does about it.
-extension ShardKeeper {
+extension ShardManager {
   /// Whether the holder of a lease may be at work.
   func view(_ lease: Lease?, now: Timestamp) -> Placement.LeaseView {
     guard let lease, !lease.released else { return .free }
     if lease.owner == configuration.nodeID {
-      if lease.incarnation == with.incarnation { return .own }
+      if lease.incarnation == dependencies.incarnation { return .own }
       guard let namesake, namesake.incarnation == lease.incarnation else { return .free }
-      return now < namesake.lastHeard + configuration.leaseTimeout ? .other : .free
+      return now < namesake.lastSeen + configuration.leaseTimeout ? .other : .free
     }
     let lives = membership.isLiving(
       owner: lease.owner, incarnation: lease.incarnation)
@@ -31,7 +31,7 @@ extension ShardKeeper {
     var candidates = membership.coordinators.values
       .filter { $0.state == .starting || $0.state == .serving }
       .map { ($0.node, $0.incarnation) }
-    if state != .leaving { candidates.append((configuration.nodeID, with.incarnation)) }
+    if state != .leaving { candidates.append((configuration.nodeID, dependencies.incarnation)) }
     return candidates
   }
 

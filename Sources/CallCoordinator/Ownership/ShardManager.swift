@@ -9,20 +9,7 @@ internal import Logging
 ///
 /// Everything it knows is a guess. What it may not get wrong, it does not decide: leases change by
 /// compare-and-set, and a shard's journal takes records of one owner only.
-package actor ShardKeeper {
-  package struct Dependencies: Sendable {
-    package var claim: ShardClaim.Dependencies
-    package var workers: [ShardWorker]
-    package var inbox: KeeperInbox
-    package init(
-      claim: ShardClaim.Dependencies, workers: [ShardWorker], inbox: KeeperInbox
-    ) {
-      self.claim = claim
-      self.workers = workers
-      self.inbox = inbox
-    }
-  }
-
+package actor ShardManager {
   enum Hold: Equatable {
     case none
     case claiming
@@ -46,9 +33,9 @@ package actor ShardKeeper {
     var isStopped = false
   }
 
-  nonisolated let with: ShardClaim.Dependencies
+  nonisolated let dependencies: ShardClaim.Dependencies
   nonisolated let workers: [ShardWorker]
-  nonisolated let inbox: KeeperInbox
+  nonisolated let inbox: ShardManagerInbox
   /// Closed when `run` has nothing more to do.
   package nonisolated let ended = Inbox<Never>(capacity: 1)
 
@@ -60,33 +47,37 @@ package actor ShardKeeper {
   var shutdownDeadline = Timestamp.distantFuture
   /// `run` ends when every shard is given up; a node that only drains stays.
   private var isEnding = false
-  var jobs: [KeeperJob] = []
+  var jobs: [ShardManagerJob] = []
   var claimsRunning = 0
-  var pace: ReleasePace
-  /// Terms that were lost before the keeper heard that they were won.
+  var handovers: HandoverThrottle
+  /// Terms that were lost before the manager heard that they were won.
   var lostTerms: Set<ShardTerm> = []
   var failure: CoordinatorError?
   /// Since when the bus has its connection; nil while it has none.
   var connectedSince: Timestamp?
   var reconnects: UInt64 = 0
-  var namesake: (incarnation: UInt64, lastHeard: Timestamp)?
+  var namesake: (incarnation: UInt64, lastSeen: Timestamp)?
   var mayPush = true
-  var unreadableHeartbeats = LogWindow()
-  var otherShardCounts = LogWindow()
+  var unreadableHeartbeats = LogThrottle()
+  var otherShardCounts = LogThrottle()
 
-  var configuration: CoordinatorConfiguration { with.configuration }
+  var configuration: CoordinatorConfiguration { dependencies.configuration }
 
-  package init(_ dependencies: Dependencies) {
-    with = dependencies.claim
-    workers = dependencies.workers
-    inbox = dependencies.inbox
-    let now = with.clock.now()
-    shards = Array(repeating: Shard(), count: with.configuration.shardCount)
+  package init(
+    _ dependencies: ShardClaim.Dependencies, workers: [ShardWorker], inbox: ShardManagerInbox
+  ) {
+    self.dependencies = dependencies
+    self.workers = workers
+    self.inbox = inbox
+    let now = dependencies.clock.now()
+    shards = Array(repeating: Shard(), count: dependencies.configuration.shardCount)
     membership = Membership(
-      timeout: with.configuration.leaseTimeout, probing: with.configuration.probing, now: now)
-    pace = ReleasePace(
-      atOnce: with.configuration.releasesAtOnce, interval: with.configuration.rebalanceInterval)
-    settlesAt = now + with.configuration.settleTime
+      timeout: dependencies.configuration.leaseTimeout, probing: dependencies.configuration.probing,
+      now: now)
+    handovers = HandoverThrottle(
+      atOnce: dependencies.configuration.releasesAtOnce,
+      interval: dependencies.configuration.rebalanceInterval)
+    settlesAt = now + dependencies.configuration.settleTime
   }
 
   package nonisolated func worker(of shard: Int) -> ShardWorker {
@@ -126,18 +117,18 @@ package actor ShardKeeper {
     await withDiscardingTaskGroup { group in
       while !Task.isCancelled, failure == nil {
         let next = nextDeadline
-        let events = await inbox.events.next(until: with.clock.instant(at: next))
+        let events = await inbox.events.next(until: dependencies.clock.instant(at: next))
         if Task.isCancelled { break }
-        let now = with.clock.now()
+        let now = dependencies.clock.now()
         for event in events { take(event, now: now) }
         keepTime(now: now)
-        pace.expire(now: now)
+        handovers.expire(now: now)
         evaluate(now: now)
         for job in jobs { group.addTask { await self.perform(job) } }
         jobs.removeAll(keepingCapacity: true)
         if isEnding, isDone(now: now) { break }
       }
-      if isEnding, !Task.isCancelled { say(.gone) }
+      if isEnding, !Task.isCancelled { sendHeartbeat(.gone) }
       // Whoever owns the workers ends them now; until then a release may still wait for one.
       ended.close()
       group.cancelAll()
@@ -149,38 +140,43 @@ package actor ShardKeeper {
     var next = min(heartbeatAt, state == .starting ? settlesAt : shutdownDeadline)
     next = min(next, membership.nextProbe)
     // A shard that waits for its turn or for another try.
-    let now = with.clock.now()
-    if let turn = pace.waits(now: now) { next = min(next, turn) }
+    let now = dependencies.clock.now()
+    if let turn = handovers.waits(now: now) { next = min(next, turn) }
     for shard in shards where shard.retryAt > now { next = min(next, shard.retryAt) }
     return next
   }
 
   private func listen() async throws(CoordinatorError) -> [any BusSubscription] {
     let inbox = inbox
-    let limit = with.configuration.storeTimeout
-    let retry = StoreRetryPolicy(clock: with.clock, limit: limit) { [with] error in
-      with.logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
+    let limit = dependencies.configuration.storeTimeout
+    let retry = StoreRetryPolicy(clock: dependencies.clock, limit: limit) { [dependencies] error in
+      dependencies.logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
     }
     do {
       var heartbeats = [
-        try with.bus.subscribe(with.subjects.heartbeats) { inbox.heard($0.bytes, from: nil) }
+        try dependencies.bus.subscribe(dependencies.subjects.heartbeats) {
+          inbox.offerHeartbeat($0.bytes, from: nil)
+        }
       ]
       for role in [NodeRole.edge, .push] {
         heartbeats.append(
-          try with.bus.subscribe(with.subjects.heartbeats(of: "\(role)")) {
-            inbox.heard($0.bytes, from: role)
+          try dependencies.bus.subscribe(dependencies.subjects.heartbeats(of: "\(role)")) {
+            inbox.offerHeartbeat($0.bytes, from: role)
           })
       }
-      let requests = try with.bus.subscribe(with.subjects.announceRequests) { message in
-        inbox.heardRequest(message.bytes)
+      let requests = try dependencies.bus.subscribe(dependencies.subjects.announceRequests) {
+        message in
+        inbox.offerAnnounceRequest(message.bytes)
       }
       let leases = try await retry {
-        try await with.leases.watch(">") { inbox.offer(.lease($0)) }
+        try await dependencies.leases.watch(">") { inbox.offer(.lease($0)) }
       }
-      for entry in try await retry({ try await with.leases.entries(matching: ">") }) {
+      for entry in try await retry({ try await dependencies.leases.entries(matching: ">") }) {
         inbox.offer(.lease(entry))
       }
-      let address = try with.bus.subscribe(with.subjects.coordinator(with.incarnation)) { _ in }
+      let address = try dependencies.bus.subscribe(
+        dependencies.subjects.coordinator(dependencies.incarnation)
+      ) { _ in }
       return heartbeats + [requests, leases, address]
     } catch {
       throw .store("\(error)")
@@ -194,15 +190,15 @@ package actor ShardKeeper {
       // Now at the latest it is known who else is there.
       if isFirstSinceOthers { changed(membership.beginsWithoutKnowing(now: now), now: now) }
       place()
-      with.logger.info(
+      dependencies.logger.info(
         "Serves the cluster.",
         metadata: .keys([.count: "\(membership.coordinators.count + 1)"]))
     }
     for probe in membership.probes(now: now) { jobs.append(.probe(probe)) }
     guard heartbeatAt <= now else { return }
-    lookAtConnection(now: now)
+    checkConnection(now: now)
     heartbeatAt = now + configuration.heartbeatInterval
-    say(state)
+    sendHeartbeat(state)
   }
 
   /// Shards were served before, and nobody lives who could tell which edges are silent.
@@ -213,7 +209,7 @@ package actor ShardKeeper {
 
   private func isDone(now: Timestamp) -> Bool {
     if shutdownDeadline <= now {
-      with.logger.error(
+      dependencies.logger.error(
         "Not every shard could be released in time; others claim them when this node is gone.",
         metadata: .keys([.count: "\(shards.count { $0.hold != .none })"]))
       return true
@@ -228,39 +224,39 @@ package actor ShardKeeper {
 
   // MARK: Events
 
-  private func take(_ event: KeeperEvent, now: Timestamp) {
+  private func take(_ event: ShardManagerEvent, now: Timestamp) {
     switch event {
-    case .heartbeat(let bytes, let role): heard(bytes, from: role, now: now)
+    case .heartbeat(let bytes, let role): received(bytes, from: role, now: now)
     case .lease(let entry): leaseSeen(entry, now: now)
     case .probed(let incarnation, let listens):
-      if !listens { lookAtConnection(now: now) }
+      if !listens { checkConnection(now: now) }
       changed(
         membership.probed(
           incarnation, listens: listens, connectedSince: connectedSince, now: now), now: now)
     case .worker(.serving): break
     case .worker(.steppedDown(let term, _)): steppedDown(term, now: now)
-    case .worker(.heardFromEdge(let edge)):
-      changed(membership.heardFromEdge(edge, now: now), now: now)
+    case .worker(.edgeSeen(let edge)):
+      changed(membership.edgeSeen(edge, now: now), now: now)
     case .claimed(let shard, let result): claimed(shard, result, now: now)
     case .released(let shard, let ok): released(shard, ok, now: now)
-    case .readBack(let term): pace.readBack(term)
+    case .recovered(let term): handovers.recovered(term)
     case .yielded(let shard):
       shards[shard].hold = .none
       shards[shard].retryAt = now + configuration.claimRetry
     case .drain:
       guard state == .serving else { return }
       change(to: .leaving, now: now)
-      with.logger.notice("Drains: gives its shards up, and stays.")
+      dependencies.logger.notice("Drains: gives its shards up, and stays.")
     case .resume:
       guard state == .leaving, !isEnding else { return }
       change(to: .serving, now: now)
-      with.logger.notice("Serves the cluster again.")
+      dependencies.logger.notice("Serves the cluster again.")
     case .shutDown:
       guard !isEnding else { return }
       isEnding = true
       shutdownDeadline = now + configuration.shutdownTimeout
       change(to: .leaving, now: now)
-      with.logger.info("Leaves the cluster: gives its shards up.")
+      dependencies.logger.info("Leaves the cluster: gives its shards up.")
     }
   }
 

@@ -6,10 +6,10 @@ internal import Logging
 extension Logger {
   /// Logs facts that the journal has. Milestones at `debug`, the rest at `trace`; nothing of
   /// descriptions, candidates and tokens.
-  func trail(_ entries: [JournalEntry], shard: Int, epoch: UInt64) {
+  func logFacts(_ entries: [JournalEntry], shard: Int, epoch: UInt64) {
     guard logLevel <= .debug else { return }
     for entry in entries {
-      guard let line = CallTrailLine(entry.change), logLevel <= line.level else { continue }
+      guard let line = CallLogLine(entry.change), logLevel <= line.level else { continue }
       var metadata = Metadata.keys([
         .shard: "\(shard)", .epoch: "\(epoch)", .call: "\(entry.call)",
       ])
@@ -20,7 +20,7 @@ extension Logger {
 }
 
 /// One fact of a call as it is logged.
-private struct CallTrailLine {
+private struct CallLogLine {
   var level = Logger.Level.trace
   var message: Logger.Message
   var metadata: Logger.Metadata = [:]

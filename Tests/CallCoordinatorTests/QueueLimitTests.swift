@@ -1,0 +1,99 @@
+import CallBus
+import CallCoordinator
+import CallCore
+import CallTelemetry
+import CallWire
+import Testing
+
+/// Every queue of a coordinator has a limit, a gauge and a counter of what it dropped; nothing that was decided
+/// is dropped.
+@Suite struct QueueLimitTests {
+  /// The journal is stuck: the shard takes no further commands. When it goes on, what was taken is answered,
+  /// and what was not is answered when it is retransmitted.
+  @Test func aShardThatCannotWriteTakesNoCommands() async throws {
+    try await WorkerBench {
+      $0.pipelineLimits = CommitPipeline.Limits(effectsMax: 3)
+    }.run { bench in
+      try await bench.adopt(0)
+      try await bench.adopt(1)
+      bench.journal.hold()
+      for request in 1...8 { bench.query(UInt64(request), shard: 0) }
+      try await eventually("five are refused") { bench.metrics.commandsRefused.value == 5 }
+      #expect(bench.metrics.heldBack.value == 3)
+      // Nobody retransmits these, so they are taken; they decide little.
+      bench.edge.send(
+        .sessionClosed(graceful: true), from: 9, bench.user(0), "d9", to: bench.user(0), request: 0)
+      bench.query(20, shard: 1)
+      try await eventually("the other shard decides") { bench.metrics.heldBack.value >= 4 }
+      #expect(bench.metrics.commandsRefused.value == 5)
+      try await bench.flush()
+      #expect(!(1...8).contains { bench.isAnswered($0) })
+      bench.journal.letGo()
+      try await eventually("the first are answered") { (1...3).allSatisfy { bench.isAnswered($0) } }
+      try await bench.flush()
+      #expect(!(4...8).contains { bench.isAnswered($0) })
+      for request in 4...5 { bench.query(UInt64(request), shard: 0) }
+      try await eventually("retransmitted") { bench.isAnswered(4) && bench.isAnswered(5) }
+      try await eventually("nothing waits") { bench.metrics.heldBack.value == 0 }
+      #expect(bench.metrics.bytesHeldBack.value == 0)
+      #expect(bench.steppedDown.isEmpty)
+    }
+  }
+
+  /// Another owner came while the shard was full: nothing of what waited is said.
+  @Test func aFullShardThatLosesItsJournalSaysNothing() async throws {
+    try await WorkerBench {
+      $0.pipelineLimits = CommitPipeline.Limits(effectsMax: 2)
+    }.run { bench in
+      let term = try await bench.adopt(0)
+      bench.journal.hold()
+      for request in 1...4 { bench.query(UInt64(request), shard: 0) }
+      try await eventually("two are refused") { bench.metrics.commandsRefused.value == 2 }
+      bench.worker.inbox.offer(.deposed(shard: 0, epoch: 2))
+      try await eventually("it steps down") { bench.steppedDown == [term] }
+      bench.journal.letGo()
+      try await bench.flush()
+      #expect(!(1...4).contains { bench.isAnswered($0) })
+      #expect(bench.metrics.heldBack.value == 0)
+    }
+  }
+
+  @Test func theRecoveryQueueIsLimitedByItsBytes() async throws {
+    try await WorkerBench({ $0.queuedBytesMax = 100 }).run { bench in
+      let inbox = bench.worker.inbox
+      let term = ShardTerm(shard: 0, epoch: 1)
+      inbox.offer(.beginRecovery(term))
+      for _ in 0..<3 { inbox.offerCommands(shard: 0, [UInt8](repeating: 1, count: 40)) }
+      inbox.wake()
+      try await eventually("one is dropped") { bench.metrics.commandsDropped.value == 1 }
+      #expect(bench.metrics.recoveryQueue.value == 2)
+      inbox.offer(.abandon(term))
+      try await eventually("the queue is gone") { bench.metrics.recoveryQueue.value == 0 }
+    }
+  }
+
+  @Test func theInboxIsLimitedByItsBytes() async throws {
+    let bench = try await WorkerBench { $0.commandBytesMax = 100 }
+    let inbox = bench.worker.inbox
+    for _ in 0..<4 { inbox.offerCommands(shard: 0, [UInt8](repeating: 1, count: 60)) }
+    #expect(inbox.depth == 2)
+    #expect(bench.metrics.commandBatchesDropped.value == 2)
+    inbox.took(await inbox.events.next(until: nil))
+    inbox.offerCommands(shard: 0, [1])
+    #expect(inbox.depth == 1)
+    await bench.bus.close()
+  }
+
+  @Test func pushesThatWaitAreCounted() async throws {
+    try await WorkerBench().run { bench in
+      try await bench.adopt(0)
+      let bob = bench.user(0)
+      _ = try await bench.register(bob, "b1", "t1")
+      bench.outlet.be(.silent)
+      try await bench.edge.place(
+        CallID(high: 9, low: 1), from: 2, .user("caller"), to: bob)
+      try await eventually("one waits") { bench.metrics.pushesWaiting.value == 1 }
+      #expect(bench.metrics.registrationWritesWaiting.value == 0)
+    }
+  }
+}
