@@ -6,6 +6,22 @@ import Testing
 @Suite struct ClientMachineCommandTests {
   let call = CallID(high: 1, low: 2)
 
+  /// An outage fills the queue of commands; the call that the device placed before must be resumed all the same.
+  @Test func aFullQueueDoesNotKeepACallFromBeingResumed() {
+    var device = Device()
+    device.attach()
+    let address = CallAddress(callee: "you", call: call)
+    let place = device.say(.place(address, PlaceRequest(call: call)))!
+    device.hear(
+      .reply(id: place, .call(CallState(call: call, callee: "you", phase: .ringing, version: 1))))
+    device.close()
+    let signal = Signal(index: 1, kind: .candidate, body: "")
+    while device.say(.call(address, .signal(signal))) != nil {}
+    _ = device.take()
+    device.comeBack()
+    #expect(device.take().frames.contains { $0.command == .call(address, .resume) })
+  }
+
   /// An app that was started anew asks which calls it left behind, and takes one of them up.
   @Test func aCallOfAFormerRunIsTakenUp() {
     var device = Device()

@@ -30,6 +30,15 @@ extension ClientMachine {
   @discardableResult
   package mutating func submit(_ command: ClientCommand, _ turn: inout Turn) -> UInt64? {
     guard pending.count < configuration.pendingMax else { return nil }
+    return enqueue(command, &turn)
+  }
+
+  /// Sends a command of the machine's own: it resumes, ends or asks for a call, or renews the token. The app's
+  /// commands may fill their queue in an outage, so these have as much room again; without them a call would
+  /// ring for ever.
+  @discardableResult
+  mutating func enqueue(_ command: ClientCommand, _ turn: inout Turn) -> UInt64? {
+    guard pending.count < 2 * configuration.pendingMax else { return nil }
     switch command {
     // Resuming a call of a former run of the app makes it known here.
     case .place(let address, _), .call(let address, .resume): place(address)
@@ -160,7 +169,7 @@ extension ClientMachine {
       let placing = pending.contains {
         if case .place(address, _) = $0.command { true } else { false }
       }
-      if !placing { submit(.call(address, .resume), &turn) }
+      if !placing { enqueue(.call(address, .resume), &turn) }
     }
   }
 
@@ -200,7 +209,7 @@ extension ClientMachine {
   /// A `place` that was to resume a live call after an attach was refused: resumes it explicitly.
   private mutating func takeUpAfterRefusal(_ address: CallAddress, _ turn: inout Turn) {
     guard let view = calls[address.call], !view.isEnded, !isPlacing(address.call) else { return }
-    submit(.call(address, .resume), &turn)
+    enqueue(.call(address, .resume), &turn)
   }
 
   private static func asksForRetry(_ code: CallError.Code) -> Bool {

@@ -11,7 +11,7 @@ extension ClientMachine {
     // The wait is not cut short: a new token that is refused as well must not cause attempts
     // without end.
     isTokenRefused = false
-    if state == .attached { submit(.renew(token: token), &turn) }
+    if state == .attached { enqueue(.renew(token: token), &turn) }
   }
 
   /// The app may never answer: then the token is requested again when it is next needed.

@@ -11,7 +11,7 @@ extension ClientMachine {
       calls[call] = CallView(call: call, callee: "", role: .callee, phase: .unknown)
     }
     if state == .attached {
-      submit(.call(CallAddress(call: call), .query), &turn)
+      enqueue(.call(CallAddress(call: call), .query), &turn)
       // A phone that slept may have lost its connection silently.
       ping(&turn)
       return
@@ -44,7 +44,7 @@ extension ClientMachine {
       if let state = info.forCall, state.call == call {
         take(state, &turn)
       } else {
-        submit(.call(CallAddress(call: call), .query), &turn)
+        enqueue(.call(CallAddress(call: call), .query), &turn)
       }
     }
   }

@@ -28,7 +28,7 @@ extension ClientMachine {
   }
 
   private mutating func end(_ command: ClientCommand, _ turn: inout Turn) {
-    guard let request = submit(command, &turn),
+    guard let request = enqueue(command, &turn),
       let index = pending.lastIndex(where: { $0.id == request })
     else { return }
     pending[index].until = turn.now + Self.withdrawalTime
