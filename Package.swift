@@ -265,7 +265,7 @@ let package = Package(
       "CallNodeTests",
       [
         "CallNodeKit", "CallEdge", "CallTestKit", "CallBus", "CallCore", "CallWire",
-        "CallTelemetry", "CallAuth", .lifecycle, .log,
+        "CallTelemetry", "CallAuth", "NATSBus", .lifecycle, .log,
       ]),
     tests("CallCtlTests", ["callctl", "CallCore", "CallTelemetry"]),
     tests(

@@ -15,8 +15,7 @@ import Testing
     device.hear(
       .reply(id: place, .call(CallState(call: call, callee: "you", phase: .ringing, version: 1))))
     device.close()
-    let signal = Signal(index: 1, kind: .candidate, body: "")
-    while device.say(.call(address, .signal(signal))) != nil {}
+    while device.say(.call(address, .signal(.candidate, body: ""))) != nil {}
     _ = device.take()
     device.comeBack()
     #expect(device.take().frames.contains { $0.command == .call(address, .resume) })
