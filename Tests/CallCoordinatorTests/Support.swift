@@ -91,13 +91,18 @@ final class FakeEdge: Sendable {
   private let heart: Mutex<Task<Void, Never>?> = Mutex(nil)
 
   private let announces: Bool
+  private let repeatsAfter: Duration?
 
-  /// - Parameter announces: whether it answers owners that ask for its sessions.
+  /// - Parameters:
+  ///   - announces: whether it answers owners that ask for its sessions.
+  ///   - repeatsAfter: when `ask` retransmits; nil where no command can be lost. There a slow machine
+  ///     would only make a second registration of what was answered a moment ago.
   init(
     _ number: UInt64, _ bus: InProcessBus, shards: Int = 8, clock: ClusterClock = testClock(),
-    announces: Bool = true
+    announces: Bool = true, repeatsAfter: Duration? = .milliseconds(200)
   ) throws {
     self.announces = announces
+    self.repeatsAfter = repeatsAfter
     self.number = number
     self.bus = bus
     self.clock = clock
@@ -225,7 +230,7 @@ final class FakeEdge: Sendable {
     return nil
   }
 
-  /// Sends a command, and again until there is a reply, as edges do.
+  /// Sends a command, and retransmits it until there is a reply, as edges do.
   func ask(
     _ body: Command.Body, from session: UInt64, _ user: UserKey, _ device: DeviceID,
     to callee: UserKey
@@ -234,12 +239,12 @@ final class FakeEdge: Sendable {
       state.lastNumber += 1
       return state.lastNumber
     }
-    var sendAt = ContinuousClock.now
+    var sendAt: ContinuousClock.Instant? = .now
     try await eventually("a reply to \(body)") {
       if reply(to: session, request: request) != nil { return true }
-      if sendAt <= .now {
+      if let due = sendAt, due <= .now {
         send(body, from: session, user, device, to: callee, request: request)
-        sendAt = .now + .milliseconds(200)
+        sendAt = repeatsAfter.map { .now + $0 }
       }
       return false
     }

@@ -99,7 +99,8 @@ final class WorkerBench: Sendable {
     journal = HeldJournal(try await bus.openJournal(JournalOptions()))
     metrics = CoordinatorMetrics(registry)
     clock = testClock()
-    edge = try FakeEdge(77, bus, shards: Self.shards, clock: clock, announces: false)
+    edge = try FakeEdge(
+      77, bus, shards: Self.shards, clock: clock, announces: false, repeatsAfter: nil)
     worker = ShardWorker(
       index: 0,
       ShardWorker.Dependencies(
