@@ -111,7 +111,6 @@ struct LinkTests {
     defer { relay.stop() }
     let events = Inbox<NATSEvent>(capacity: 1000)
     var options = NATSOptions(subjects: Subjects(cluster: "test", shardCount: 4))
-    options.connectTimeout = .milliseconds(500)
     options.onEvent = { events.offer($0) }
     let endOfGreeting = "\r\n"
     relay.silence(behind: endOfGreeting)
@@ -142,7 +141,6 @@ struct LinkTests {
     let relay = try CutRelay(to: server.port)
     defer { relay.stop() }
     var options = NATSOptions(subjects: Subjects(cluster: "test", shardCount: 4))
-    options.connectTimeout = .milliseconds(500)
     relay.silence(behind: "\r\n")
     for _ in 0..<100 where !relay.isDone {
       let bus = try await NATSBus.connect(
