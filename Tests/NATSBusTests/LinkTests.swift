@@ -140,7 +140,7 @@ struct LinkTests {
     defer { server.stop() }
     let relay = try CutRelay(to: server.port)
     defer { relay.stop() }
-    var options = NATSOptions(subjects: Subjects(cluster: "test", shardCount: 4))
+    let options = NATSOptions(subjects: Subjects(cluster: "test", shardCount: 4))
     relay.silence(behind: "\r\n")
     for _ in 0..<100 where !relay.isDone {
       let bus = try await NATSBus.connect(
