@@ -29,14 +29,16 @@ demo: build
 	$(bin)/callload --devices $(DEVICES) $(ARGS)
 
 # What needs the processors for itself runs by itself: servers that are killed, thousands of simulated
-# clusters, nodes with heartbeats, pushes with deadlines, whole clusters of processes.
+# clusters, nodes with heartbeats, pushes with deadlines, whole clusters of processes. One that fails keeps
+# none of the others from running.
 heavy := CallCoordinatorTests CallPushTests NATSBusTests CallSimulationTests
 clusters := IntegrationTests
 test: install
 	swift build -c release --build-tests
-	swift test -c release --skip-build $(patsubst %,--skip '%\.',$(heavy) $(clusters))
-	set -e; for tests in $(heavy); do swift test -c release --skip-build --filter "$$tests\."; done
-	swift test -c release --skip-build --no-parallel --filter '$(clusters)\.'
+	failed=0; run() { swift test -c release --skip-build "$$@" || failed=1; }; \
+	run $(patsubst %,--skip '%\.',$(heavy) $(clusters)); \
+	for tests in $(heavy); do run --filter "$$tests\."; done; \
+	run --no-parallel --filter '$(clusters)\.'; exit $$failed
 
 check: install
 	deploy/dev/check.sh
