@@ -157,8 +157,7 @@ let package = Package(
     library(
       "CallTestKit",
       [
-        "CallCore", "CallWire", "CallBus", "CallCoordinator", "CallEdge", "CallClient", .crypto,
-        .cryptoExtras, .certificates, .asn1, .tls,
+        "CallCore", "CallWire", .crypto, .cryptoExtras, .certificates, .asn1, .tls,
       ] + Target.Dependency.nio + Target.Dependency.http2),
 
     library(

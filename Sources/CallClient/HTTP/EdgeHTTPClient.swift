@@ -81,7 +81,8 @@ public struct EdgeHTTPClient: Sendable {
     let clock = ContinuousClock()
     let start = clock.now
     var now: Timestamp { Timestamp(microseconds: (clock.now - start).wholeMicroseconds) }
-    var random = SystemRandomNumberGenerator()
+    // Not the system's generator: passing a value of no size, the thread sanitizer crashes (Swift 6.3).
+    var random = SplitMix64(seed: .random(in: .min ... .max))
     var plan = RetryPlan(edges: edges.count, limits: options, now: now)
     while true {
       switch plan.next(now: now, random: &random) {

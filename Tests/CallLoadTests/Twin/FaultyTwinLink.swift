@@ -1,9 +1,9 @@
 import CallClient
 import CallCore
-package import CallWire
+import CallWire
 
 /// A device's connection to the twin. Frames arrive in order, after a short latency.
-package final class FaultyTwinLink: DeviceLink {
+final class FaultyTwinLink: DeviceLink {
   private weak var delegate: (any DeviceLinkDelegate)?
   private unowned let twin: FaultyTwin
   private var isOpen = true
@@ -23,9 +23,9 @@ package final class FaultyTwinLink: DeviceLink {
     delegate?.linkReadCompleted()
   }
 
-  package func send(_ frame: ClientFrame) { queued.append(frame) }
+  func send(_ frame: ClientFrame) { queued.append(frame) }
 
-  package func flush() {
+  func flush() {
     guard isOpen, !queued.isEmpty else { return }
     let frames = queued
     queued = []
@@ -35,7 +35,7 @@ package final class FaultyTwinLink: DeviceLink {
     }
   }
 
-  package func close(abruptly: Bool) {
+  func close(abruptly: Bool) {
     guard isOpen else { return }
     flush()
     isOpen = false
@@ -44,7 +44,7 @@ package final class FaultyTwinLink: DeviceLink {
   }
 
   /// The twin's edge breaks the connection.
-  package func breakOff() {
+  func breakOff() {
     guard isOpen else { return }
     isOpen = false
     let delegate = self.delegate

@@ -2,7 +2,7 @@ import CallCore
 
 extension FaultyTwin {
   /// What it does wrong, in every `faultEvery`th call that gives it the chance.
-  package enum Fault: String, CaseIterable, Sendable {
+  enum Fault: String, CaseIterable, Sendable {
     /// Tells a device that answers too late that it won.
     case tellsTwoWinners
     /// Tells the winner nothing but "done", and the others of the answer.

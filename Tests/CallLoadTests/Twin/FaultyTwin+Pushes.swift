@@ -1,5 +1,5 @@
 import CallClient
-package import CallCore
+import CallCore
 import CallWire
 
 /// The twin's pushes: who has no session is pushed, and cleaned up after where that was asked for.
@@ -69,7 +69,7 @@ extension FaultyTwin {
   /// A device without a session refuses a call, with what a push allows.
   /// - Parameter scope: nil: it is busy.
   /// - Returns: nil: there is no such call.
-  package func refuse(_ call: CallID, _ party: Party, _ scope: DeclineScope?) -> CallState? {
+  func refuse(_ call: CallID, _ party: Party, _ scope: DeclineScope?) -> CallState? {
     guard let call = calls[call], leg(call, party) != nil else { return nil }
     switch scope {
     case .everywhere: _ = declineEverywhere(call, party)

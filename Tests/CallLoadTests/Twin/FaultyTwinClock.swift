@@ -1,15 +1,15 @@
 import CallClient
-package import CallCore
+import CallCore
 
 /// Virtual time: a run of minutes takes as long as its work.
-package final class VirtualDeviceLoop: DeviceLoop {
-  package private(set) var now = Timestamp(microseconds: 1_700_000_000_000_000)
+final class VirtualDeviceLoop: DeviceLoop {
+  private(set) var now = Timestamp(microseconds: 1_700_000_000_000_000)
   /// The next one last; of the same time the one scheduled first.
   private var timers: [(at: Timestamp, action: () -> Void)] = []
 
-  package init() {}
+  init() {}
 
-  package func schedule(at time: Timestamp, _ action: @escaping () -> Void) {
+  func schedule(at time: Timestamp, _ action: @escaping () -> Void) {
     let time = max(time, now)
     var (low, high) = (0, timers.count)
     while low < high {
@@ -21,7 +21,7 @@ package final class VirtualDeviceLoop: DeviceLoop {
 
   /// Lets time pass until `done`, or until `limit` has passed or nothing is left to happen.
   /// - Returns: whether `done` came true.
-  package func run(for limit: Span, until done: () -> Bool) -> Bool {
+  func run(for limit: Span, until done: () -> Bool) -> Bool {
     let end = now + limit
     while !done() {
       guard let next = timers.last, next.at <= end else { return false }

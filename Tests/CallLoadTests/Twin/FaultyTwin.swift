@@ -1,40 +1,40 @@
-package import CallClient
-package import CallCore
+import CallClient
+import CallCore
 import CallWire
 
 /// A small cluster in memory that speaks the device protocol, to verify that a judge of clusters
 /// detects each fault. Without a fault it keeps every rule. It shares no code with the real
 /// cluster's rules, so that it does not share their mistakes.
-package final class FaultyTwin: DeviceNetwork {
+final class FaultyTwin: DeviceNetwork {
   let loop: VirtualDeviceLoop
   let fault: Fault?
   var sessions: [Party: FaultyTwinLink] = [:]
   var calls: [CallID: Call] = [:]
   var random: SplitMix64
-  package internal(set) var faultsPlayed = 0
+  var faultsPlayed = 0
   private var callCount = 0
   /// The registered devices, as the twin remembers them.
-  package private(set) var registered: Set<Party> = []
+  private(set) var registered: Set<Party> = []
   var pushable: [Party: RegistrationRequest] = [:]
-  package var takes: (Party) -> PushCapabilities = { _ in [] }
+  var takes: (Party) -> PushCapabilities = { _ in [] }
   /// Hands a push to its provider. The number tells pushes apart.
-  package var onPush: ((PushJob, _ number: Int) -> Void)?
+  var onPush: ((PushJob, _ number: Int) -> Void)?
   var pushCount = 0
   /// Shards without an owner, as after a coordinator's death: their commands are lost, and what is
   /// due is done afterwards. Shards are those of the product's hash, of `shardCount`.
-  package var silentShards: Set<Int> = []
-  package var shardCount = 1
+  var silentShards: Set<Int> = []
+  var shardCount = 1
 
-  package init(loop: VirtualDeviceLoop, fault: Fault? = nil, seed: UInt64 = 1) {
+  init(loop: VirtualDeviceLoop, fault: Fault? = nil, seed: UInt64 = 1) {
     self.loop = loop
     self.fault = fault
     random = SplitMix64(seed: seed)
   }
 
   /// Makes a token, which is simply the user's name.
-  package static func token(user: String, device: String) -> String { user }
+  static func token(user: String, device: String) -> String { user }
 
-  package func connect(to edge: String, delegate: any DeviceLinkDelegate) -> any DeviceLink {
+  func connect(to edge: String, delegate: any DeviceLinkDelegate) -> any DeviceLink {
     let link = FaultyTwinLink(twin: self, delegate: delegate)
     loop.schedule(at: loop.now + latency()) { link.open() }
     return link
@@ -100,7 +100,7 @@ package final class FaultyTwin: DeviceNetwork {
   }
 
   /// Gives shards an owner again, which does what is due.
-  package func speakAgain() {
+  func speakAgain() {
     silentShards = []
     for call in calls.values.sorted(by: { $0.number < $1.number }) {
       if case .ringing = call.stage, call.deadline <= loop.now { ringOut(call) }
@@ -137,7 +137,7 @@ package final class FaultyTwin: DeviceNetwork {
   }
 
   /// Notifies a device that its edge shuts down.
-  package func sendAway(_ party: Party) {
+  func sendAway(_ party: Party) {
     sessions[party]?.deliver(.notice(Notice(kind: .goAway, message: "moves")))
   }
 
