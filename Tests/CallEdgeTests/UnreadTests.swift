@@ -70,12 +70,17 @@ private let id = "11111111-2222-3333-4444-555555555555"
         before = now
       }
       #expect(rounds < 5000, "it reads on")
-      // Nothing that it does gives it more time.
       time.pass(.seconds(6))
-      client.send(requests(60, "/healthz"))
-      #expect(try await answered() - before == 5, "it reads on")
+      _ = try await answered()
       #expect(edge.limited(.unreadAnswer) == 0)
-      time.pass(.seconds(5))
+      // Nothing that it sends gives it more time. What its system takes of the last answers does.
+      rounds = 0
+      while edge.limited(.unreadAnswer) == 0, rounds < 5000 {
+        rounds += 1
+        client.send(requests(1, "/healthz"))
+        time.pass(.seconds(1))
+        _ = try await answered()
+      }
       try await probe.channel.close().get()
       try await edge.connectionsEnd()
       #expect(edge.limited(.unreadAnswer) == 1)
