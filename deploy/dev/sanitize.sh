@@ -10,6 +10,8 @@ cd "$(dirname "$0")/../.."
 tests='(CallFuzzTests|CallWireTests|CallAuthTests|CallTelemetryTests|CallClientTests|CallEdgeTests)\.'
 tests+='|NATSBusTests\.(ParsingTests|ServerListTests)|CallPushTests\.(Dialect|FCMVerdict|WebPushEncryption)'
 tests+='|CallNodeTests\.(PushProviders|Resolution|Setting)'
+# Fills the system's buffers. A sanitizer is too slow for it: requests pile up until another limit ends the connection.
+skipped='UnreadTests/answersThatAreNotRead'
 
 for sanitizer in "${@:-address thread}"; do
   for one in $sanitizer; do
@@ -25,6 +27,6 @@ for sanitizer in "${@:-address thread}"; do
     # to keep their deadlines side by side.
     env "${preload[@]}" ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=0:exitcode=66 SWIFT_BACKTRACE=enable=no \
       swift test -c debug --skip-build --no-parallel --sanitize "$one" --scratch-path ".build-$one" \
-      --filter "$tests"
+      --filter "$tests" --skip "$skipped"
   done
 done
