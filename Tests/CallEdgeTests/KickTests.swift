@@ -11,8 +11,7 @@ import Testing
 @Suite struct KickTests {
   private func kick(_ edge: EdgeFixture, _ request: KickRequest) async throws -> KickAnswer {
     let answer = try await edge.bus.request(
-      edge.shards.subjects.order(
-        request.revokedAtSeconds == nil ? "kick" : "revoke", by: "ann"),
+      edge.shards.subjects.order("kick", by: "ann"),
       Array(try JSONEncoder().encode(request)), timeout: patience)
     return try JSONDecoder().decode(KickAnswer.self, from: Data(answer.bytes))
   }

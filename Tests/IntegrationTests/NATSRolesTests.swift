@@ -133,6 +133,8 @@ struct NATSRolesTests {
     let other = try await cluster.callctl("drain", "e2", "--operator", "bob", "--timeout", "0.3")
     #expect(other.status != 0)
     #expect(try await cluster.callctl("audit").text.split(separator: "\n").count == 5)
+    #expect(try await cluster.callctl("revoke", "demo", "carol").status == 0)
+    #expect(try await cluster.callctl("audit").text.contains("revoke  demo carol"))
 
     let load = try await TestCluster.runAlone(
       "callload",
@@ -240,7 +242,7 @@ struct NATSRolesTests {
         "callmesh.orders.bob.drain", "callmesh.shard.0.commands", "callmesh-journal.0",
         "callmesh.edge.1", "callmesh.heartbeat", "callmesh.audit.edge", "callmesh.push.fcm",
         "$KV.callmesh-leases.0", "$JS.API.STREAM.MSG.GET.callmesh-journal-0",
-        "$JS.API.STREAM.MSG.GET.KV_callmesh-push-keys",
+        "$KV.callmesh-revoked.demo.bob", "$JS.API.STREAM.MSG.GET.KV_callmesh-push-keys",
         "$JS.API.STREAM.MSG.GET.KV_callmesh-registrations",
         "$JS.API.STREAM.DELETE.callmesh-audit", "$JS.API.STREAM.PURGE.callmesh-audit",
       ]

@@ -2,6 +2,7 @@ import CallAuth
 import CallBus
 import CallClient
 import CallCore
+import CallTelemetry
 import CallTestKit
 import Foundation
 import NATSBus
@@ -61,9 +62,15 @@ import Testing
       #expect(try await attach(cluster, edge, new) == nil)
     }
     let ofEve = try await token(cluster.keys, "eve")
-    for node in ["e1", "e2", "c1"] { cluster.kill(node) }
-    // An order while no node is there.
+    for node in ["e1", "e2"] { cluster.kill(node) }
+    // An order while no edge is there.
     #expect(try await cluster.callctl("revoke", "demo", "eve").status == 0)
+    let audit = try await cluster.callctl("audit", "--json")
+    let records = try JSONDecoder().decode([AuditRecord].self, from: Data(audit.text.utf8))
+    #expect(records.last.map { [$0.order, $0.about, $0.node] } == ["revoke", "demo eve", "c1"])
+    cluster.kill("c1")
+    let refused = try await cluster.callctl("revoke", "demo", "bob", "--timeout", "0.3")
+    #expect(refused.status == 2)
     try cluster.startCoordinator("c1")
     for edge in ["e1", "e2"] {
       try cluster.startEdge(edge)

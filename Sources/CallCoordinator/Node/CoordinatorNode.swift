@@ -86,6 +86,7 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     let registrations: Bus.BucketType
     let checkpoints: Bus.BucketType
     let tokens: Bus.BucketType
+    let revocations: Bus.BucketType
     let pushQueue: Bus.QueueType
     let audit: Bus.AuditType
     do {
@@ -105,6 +106,10 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
       registrations = try await open(subjects.registrationBucket)
       checkpoints = try await open(subjects.checkpointStream)
       tokens = try await open(subjects.tokenBucket)
+      revocations = try await retry {
+        try await bus.openBucket(
+          subjects.revocationBucket, Revocation.bucket(configuration.buckets))
+      }
       var trail = AuditOptions(role: "coordinator")
       trail.createsMissing = true
       (trail.replicas, trail.inMemory) = (options.replicas, options.inMemory)
@@ -160,10 +165,29 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
         case .drain: manager.drain()
         case .resume: manager.resume()
         }
-      })
+      }.merging(["revoke": revoking(in: revocations)]) { $1 })
     return Parts(
       workers: workers, checkpointer: checkpointer, admin: admin, dispatcher: dispatcher,
       depths: PushDepths(queue: pushQueue, clock: clock, metrics: registry), manager: manager)
+  }
+
+  /// The handler of `revoke`. Every coordinator stores the revocation; storing it again changes nothing.
+  private func revoking(in bucket: Bus.BucketType) -> OrderDispatcher.Handler {
+    { [node = configuration.nodeID] bytes in
+      guard let request = BoundedJSON.decode(KickRequest.self, bytes),
+        let atSeconds = request.revokedAtSeconds
+      else { return nil }
+      return OrderDispatcher.Action(about: request.about) {
+        var answer = OrderAnswer(node: node, role: "coordinator")
+        do {
+          try await Revocation(app: request.app, user: request.user, atSeconds: atSeconds)
+            .store(in: bucket)
+        } catch {
+          answer.refused = "\(error)"
+        }
+        return answer.bytes
+      }
+    }
   }
 
   private func makeWorkers(

@@ -27,27 +27,20 @@ extension EdgeNode {
         case .drain: orders.offer(.drain(seconds: request.seconds))
         case .resume: orders.offer(.resume)
         }
-      }.merging(kickHandlers(loops)) { $1 })
+      }.merging(["kick": kickHandler(loops)]) { $1 })
   }
 
-  /// The handlers of the orders that end sessions: a user's, or those whose tokens were revoked.
-  private func kickHandlers(_ loops: [LoopHandle]) -> [String: OrderDispatcher.Handler] {
+  /// The handler of the order that ends sessions: a user's, or those whose tokens were revoked.
+  private func kickHandler(_ loops: [LoopHandle]) -> OrderDispatcher.Handler {
     let node = configuration.nodeID
-    func handler(revokes: Bool) -> OrderDispatcher.Handler {
-      { [shared] bytes in
-        guard let request = BoundedJSON.decode(KickRequest.self, bytes),
-          (request.revokedAtSeconds != nil) == revokes
-        else { return nil }
-        let about = ([request.app, request.user] + [request.device].compactMap(\.self))
-          .joined(separator: " ")
-        return OrderDispatcher.Action(about: about) {
-          let ended = await Self.kick(request, loops, shared)
-          let answer = KickAnswer(node: node, sessions: ended)
-          return (try? JSONEncoder().encode(answer)).map(Array.init)
-        }
+    return { [shared] bytes in
+      guard let request = BoundedJSON.decode(KickRequest.self, bytes) else { return nil }
+      return OrderDispatcher.Action(about: request.about) {
+        let ended = await Self.kick(request, loops, shared)
+        let answer = KickAnswer(node: node, sessions: ended)
+        return (try? JSONEncoder().encode(answer)).map(Array.init)
       }
     }
-    return ["kick": handler(revokes: false), "revoke": handler(revokes: true)]
   }
 
   /// - Returns: how many sessions ended.

@@ -1,5 +1,7 @@
-/// Body of the order `kick`, as JSON: `{"app":"demo","user":"ann"}`. Every edge receives it, ends the
-/// user's sessions, and answers with a `KickAnswer`.
+/// Body of the orders `kick` and `revoke`, as JSON: `{"app":"demo","user":"ann"}`.
+///
+/// `kick`: every edge ends the user's sessions and answers with a `KickAnswer`. `revoke`: coordinators store the
+/// revocation and answer with an `OrderAnswer`.
 public struct KickRequest: Codable, Sendable, Equatable {
   public var app: String
   public var user: String
@@ -13,6 +15,11 @@ public struct KickRequest: Codable, Sendable, Equatable {
     self.user = user
     self.device = device
     self.revokedAtSeconds = revokedAtSeconds
+  }
+
+  /// Whom the order concerns, as its record names it.
+  public var about: String {
+    ([app, user] + [device].compactMap(\.self)).joined(separator: " ")
   }
 }
 

@@ -107,10 +107,6 @@ public struct NATSPermissions: Sendable, Equatable {
       JetStreamSubject.information(subjects.auditStream),
       JetStreamSubject.message(subjects.auditStream),
     ])
-    // To revoke tokens.
-    let revoked = JetStreamSubject.stream(ofBucket: subjects.revocationBucket)
-    asks([JetStreamSubject.information(revoked), JetStreamSubject.message(revoked)])
-    publish.append(JetStreamSubject.prefix(ofBucket: subjects.revocationBucket) + ">")
   }
 
   /// What every node hears of operators. Its answers are permitted as such.

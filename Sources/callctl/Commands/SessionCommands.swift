@@ -1,5 +1,4 @@
 internal import ArgumentParser
-internal import CallBus
 internal import CallTelemetry
 
 struct KickCommand: AsyncParsableCommand {
@@ -41,8 +40,8 @@ struct RevokeCommand: AsyncParsableCommand {
     commandName: "revoke",
     abstract: "Makes all tokens of a user void that were issued until now, and ends the sessions.",
     discussion: """
-      For a stolen phone, or a token that leaked. It holds on every node, also on those that cannot \
-      be reached just now, and over restarts. Tokens that your server signs from the next second on \
+      For a stolen phone, or a token that leaked. A coordinator records the order and stores it. It \
+      holds on every node, also on those that cannot be reached just now, and over restarts. Tokens that your server signs from the next second on \
       are good: have it ask for the password first. Tokens without the claim iat are void for as \
       long as maxTokenAge.
 
@@ -51,7 +50,7 @@ struct RevokeCommand: AsyncParsableCommand {
       The user's devices stay registered, and pushes go on ringing them: unregister the stolen one \
       (DELETE /v1/devices/DEVICE, with a new token).
 
-      Exit status: 0 it is stored, and holds; 1 it is not stored; 2 NATS cannot be reached.
+      Exit status: 0 it is stored, and holds; 1 it is not stored; 2 the cluster cannot be reached.
       """)
 
   @OptionGroup var whose: WhoseSessions
@@ -60,16 +59,11 @@ struct RevokeCommand: AsyncParsableCommand {
 
   func run() async throws {
     try await cluster.withCluster { questions in
-      // Nobody may answer: what is stored holds all the same.
-      let nodes = (try? await questions.status()) ?? []
+      let nodes = try await questions.status()
       let at = KickView.now(nodes, own: CalendarTime.nowMilliseconds() / 1000)
-      do {
-        try await questions.store(Revocation(app: whose.app, user: whose.user, atSeconds: at))
-      } catch {
-        throw CallctlError.failed(
-          "the revocation is not stored: \(error). Nothing was revoked: run it again.")
-      }
       let request = KickRequest(app: whose.app, user: whose.user, revokedAtSeconds: at)
+      try await questions.revoke(
+        request, expecting: nodes.count { $0.coordinator != nil })
       let answers = try await questions.kick(request, expecting: KickView.edges(nodes).count)
       let view = KickView(request, answers, known: nodes)
       try JSONOutput.print(view, asJSON: json, else: view.text)

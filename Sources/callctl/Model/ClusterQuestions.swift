@@ -26,14 +26,6 @@ struct ClusterQuestions {
     return depths
   }
 
-  /// Stores a revocation where all nodes read it.
-  /// - Throws: `BusError`.
-  func store(_ revocation: Revocation) async throws {
-    var options = BucketOptions()
-    options.createsMissing = false
-    try await revocation.store(in: try await bus.openBucket(subjects.revocationBucket, options))
-  }
-
   /// - Parameter expecting: the number of nodes, where it is known: the last answer then ends the wait.
   /// - Throws: `CallctlError`, as all questions do.
   func status(expecting: Int? = nil) async throws -> [NodeStatus] {
@@ -92,17 +84,35 @@ struct ClusterQuestions {
     }
   }
 
+  /// Orders the coordinators to store a revocation where all nodes read it. What one has stored holds.
+  /// - Parameter expecting: the number of coordinators.
+  /// - Throws: `CallctlError` where none has stored it.
+  func revoke(_ request: KickRequest, expecting: Int) async throws {
+    let answers: [OrderAnswer]
+    do {
+      answers = try await ask(
+        subjects.order("revoke", by: operatorName), request, limit: max(1, expecting),
+        of: "coordinator")
+    } catch let error as CallctlError where error.exitCode == 2 {
+      throw CallctlError.failed(
+        "no coordinator answers: nothing was revoked. Run it again once one is up; until then no "
+          + "session can do anything. May the operator \(operatorName) give orders?")
+    }
+    guard answers.allSatisfy({ $0.refused != nil }) else { return }
+    let reasons = answers.map { "\($0.node): \($0.refused ?? "")" }.joined(separator: "; ")
+    throw CallctlError.failed("the revocation is not stored, run it again. \(reasons).")
+  }
+
   /// Orders all edges to end a user's sessions.
   /// - Parameter expecting: the number of edges.
   /// - Throws: `CallctlError` where an edge refuses.
   func kick(_ request: KickRequest, expecting: Int) async throws -> [KickAnswer] {
     guard expecting > 0 else { return [] }
-    let name = request.revokedAtSeconds == nil ? "kick" : "revoke"
     do {
       let answers: [KickAnswer] = try await ask(
-        subjects.order(name, by: operatorName), request, limit: expecting, of: "edge")
+        subjects.order("kick", by: operatorName), request, limit: expecting, of: "edge")
       guard let refused = answers.first(where: { $0.refused != nil }) else { return answers }
-      throw CallctlError.failed("\(refused.node) does not \(name): \(refused.refused ?? "").")
+      throw CallctlError.failed("\(refused.node) does not kick: \(refused.refused ?? "").")
     } catch let error as CallctlError where error.exitCode == 2 {
       return []
     }
