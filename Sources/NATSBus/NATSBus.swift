@@ -1,10 +1,10 @@
 public import CallBus
 internal import Synchronization
 
-/// The cluster's engine over NATS with JetStream: one connection, worked by one thread.
+/// The bus over NATS with JetStream: one connection, driven by one thread.
 public final class NATSBus: ClusterBus {
   let thread: ConnectionThread
-  /// Unique to this connection, so that answers come here only.
+  /// The prefix of reply subjects, unique to this connection.
   let inbox: String
   private let lastInbox = Atomic<UInt64>(0)
 
@@ -19,31 +19,29 @@ public final class NATSBus: ClusterBus {
 
   /// Connects to one of the servers in a comma-separated list, such as `nats://127.0.0.1:4222`.
   ///
-  /// Once this has returned, a connection that breaks is restored for as long as the bus lives.
-  /// - Parameter name: what the server shows of this connection.
-  /// - Throws: `BusError.notReady` where no server can be reached, which may pass; `BusError.failed`
-  ///   where one refuses or the address is none; each with a sentence for the operator, without
-  ///   credentials. `CancellationError` as soon as the task is cancelled.
+  /// From then on, a broken connection is restored for as long as the bus lives.
+  /// - Parameter name: the connection's name at the server.
+  /// - Throws: `BusError.notReady` if no server can be reached, which may pass; `BusError.failed` if a server refuses,
+  ///   or if the address is not valid. Both have a sentence for the operator, without credentials. `CancellationError`
+  ///   as soon as the task is cancelled.
   public static func connect(url: String, name: String, options: NATSOptions) async throws
     -> NATSBus
   {
+    try Task.checkCancellation()
     let thread = ConnectionThread(options: options)
-    let attempt = ConnectAttempt()
-    try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { continuation in
-        guard attempt.begin(continuation) else { return }
-        startThread(named: "nats-bus") {
-          thread.run(url: url, name: name) { result in
-            if case .success = result { thread.readServerVersion() }
-            attempt.end(result)
-          }
-        }
+    let results = Inbox<Result<Void, any Error>>(capacity: 1)
+    startThread(named: "nats-bus") {
+      thread.run(url: url, name: name) { result in
+        if case .success = result { thread.readServerVersion() }
+        results.offer(result)
       }
-    } onCancel: {
-      // The library cannot be interrupted: its thread ends when it has connected, or failed to.
-      thread.close {}
-      attempt.end(.failure(CancellationError()))
     }
+    guard let result = await results.next(until: nil).first else {
+      // The library cannot be interrupted: its thread ends once it has connected or failed to.
+      thread.close {}
+      throw CancellationError()
+    }
+    try result.get()
     return NATSBus(thread)
   }
 
@@ -53,12 +51,10 @@ public final class NATSBus: ClusterBus {
   }
 
   @discardableResult
-  public func publish(_ messages: [OutgoingMessage]) -> Int {
-    thread.send(messages)
-  }
+  public func publish(_ messages: [OutgoingMessage]) -> Int { thread.send(messages) }
 
   public func subscribe(
-    _ subject: String, queue: String?, handler: @escaping @Sendable (BusMessage) -> Void
+    _ subject: String, queue: String?, handler: @escaping MessageHandler
   ) throws -> any BusSubscription {
     guard SubjectFilter.isValid(subject) else {
       throw BusError.failed("not a subject: '\(subject)'")
@@ -85,15 +81,13 @@ public final class NATSBus: ClusterBus {
   public func request(_ subject: String, _ bytes: [UInt8], timeout: Duration) async throws
     -> BusMessage
   {
-    let replies = try await ask(subject, bytes, timeout: timeout, limit: 1, needsReply: true)
-    guard let reply = replies.first else { throw BusError.timeout }
-    return reply
+    try await replies(subject, bytes, timeout: timeout, limit: 1, needsReply: true)[0]
   }
 
   public func requestMany(_ subject: String, _ bytes: [UInt8], window: Duration, limit: Int)
     async throws -> [BusMessage]
   {
-    try await ask(subject, bytes, timeout: window, limit: limit, needsReply: false)
+    try await replies(subject, bytes, timeout: window, limit: limit, needsReply: false)
   }
 
   public var statistics: BusStatistics {
@@ -118,7 +112,7 @@ public final class NATSBus: ClusterBus {
     }
   }
 
-  /// A subject under this connection's inbox that nobody else has.
+  /// A new subject under this connection's inbox.
   func newInbox() -> String {
     let number = lastInbox.wrappingAdd(1, ordering: .relaxed).newValue
     return "\(inbox).\(number)"
@@ -126,21 +120,11 @@ public final class NATSBus: ClusterBus {
 
   // MARK: Requests
 
-  private func ask(
+  private func replies(
     _ subject: String, _ bytes: [UInt8], timeout: Duration, limit: Int, needsReply: Bool
   ) async throws -> [BusMessage] {
-    let started = Mutex<PendingRequest?>(nil)
-    return try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { continuation in
-        let request = start(
-          subject, bytes, timeout: timeout, limit: limit, needsReply: needsReply
-        ) { continuation.resume(with: $0) }
-        started.withLock { $0 = request }
-        if Task.isCancelled { thread.requests.end(request, CancellationError()) }
-      }
-    } onCancel: {
-      guard let request = started.withLock({ $0 }) else { return }
-      thread.requests.end(request, CancellationError())
+    try await thread.requests.replies {
+      start(subject, bytes, timeout: timeout, limit: limit, needsReply: needsReply, completion: $0)
     }
   }
 
@@ -151,59 +135,20 @@ public final class NATSBus: ClusterBus {
     needsReply: Bool = true, completion: @escaping PendingRequest.Completion
   ) -> PendingRequest {
     let request = PendingRequest(
-      subject: subject, bytes: bytes, inbox: newInbox(), deadline: .now + timeout, limit: limit,
-      needsReply: needsReply, completion: completion)
+      subject, bytes, inbox: newInbox(), timeout: timeout, limit: limit, needsReply: needsReply,
+      completion: completion)
     let requests = thread.requests
     let subscription = NATSSubscription(
       request.inbox, outbox: thread.outbox,
-      handler: .copies { reply in
-        if request.add(reply) { requests.end(request, nil) }
-      },
+      handler: .copies { requests.received($0, for: request) },
       onNoResponders: { requests.end(request, BusError.noResponders) })
     requests.add(request, subscription)
     let taken = thread.outbox.run { thread in
-      guard requests.isWaiting(request) else { return }
+      guard requests[request.inbox] != nil else { return }
       thread.subscribe(subscription)
-      thread.publish(request.subject, request.bytes, replyTo: request.inbox)
+      thread.publish(subject, bytes, replyTo: request.inbox)
     }
     if !taken { requests.end(request, BusError.closed) }
     return request
-  }
-}
-
-/// Who waits for a connection, until it is there or nobody waits any more. The first word counts.
-private final class ConnectAttempt: Sendable {
-  private enum State {
-    case new
-    case waiting(CheckedContinuation<Void, any Error>)
-    case over(Result<Void, any Error>)
-  }
-  private let state = Mutex(State.new)
-
-  /// False where the attempt was given up before it began.
-  func begin(_ continuation: CheckedContinuation<Void, any Error>) -> Bool {
-    let early: Result<Void, any Error>? = state.withLock { state in
-      if case .over(let result) = state { return result }
-      state = .waiting(continuation)
-      return nil
-    }
-    guard let early else { return true }
-    continuation.resume(with: early)
-    return false
-  }
-
-  func end(_ result: Result<Void, any Error>) {
-    let waiter: CheckedContinuation<Void, any Error>? = state.withLock { state in
-      switch state {
-      case .new:
-        state = .over(result)
-        return nil
-      case .waiting(let continuation):
-        state = .over(result)
-        return continuation
-      case .over: return nil
-      }
-    }
-    waiter?.resume(with: result)
   }
 }

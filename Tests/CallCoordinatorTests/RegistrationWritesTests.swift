@@ -31,17 +31,17 @@ struct RegistrationWritesTests {
     mutating func add(_ key: RegistrationWrites.Key, _ value: [UInt8]? = [1]) -> Write {
       lastToken += 1
       let write = Write(key, value, token: lastToken, record: record)
-      writes.add(write, &steps)
+      steps += writes.add(write)
       return write
     }
 
     mutating func ended(_ key: RegistrationWrites.Key, _ result: AppendResult) {
-      writes.ended(key, result, &steps)
+      steps += writes.ended(key, result)
     }
 
     mutating func read(_ key: RegistrationWrites.Key, _ value: [UInt8]?, revision: UInt64 = 41) {
       let entry = value.map { KeyValueEntry(key: "key", value: $0, revision: revision) }
-      writes.read(key, entry, record: record, &steps)
+      steps += writes.read(key, entry, record: record)
     }
   }
 

@@ -34,25 +34,17 @@ import Testing
 
   @discardableResult
   func append(_ bench: ClusterBench, _ bytes: [UInt8], behind: UInt64) async throws -> UInt64 {
-    let result = await withCheckedContinuation { done in
-      bench.journal.append(shard: Self.shard, expecting: behind, bytes) {
-        done.resume(returning: $0)
-      }
-    }
+    let result = await bench.journal.append(shard: Self.shard, expecting: behind, bytes)
     guard case .appended(let sequence) = result else { throw Timeout(what: "\(result)") }
     return sequence
   }
 
   func put(_ bucket: InProcessBucket, _ key: String, _ value: [UInt8]) async {
-    _ = await withCheckedContinuation { done in
-      bucket.put(key, value, expecting: nil) { done.resume(returning: $0) }
-    }
+    _ = await bucket.put(key, value, expecting: nil)
   }
 
   func delete(_ bucket: InProcessBucket, _ key: String) async {
-    _ = await withCheckedContinuation { done in
-      bucket.delete(key) { done.resume(returning: $0) }
-    }
+    _ = await bucket.delete(key)
   }
 
   func checkpoints(_ bench: ClusterBench) async throws -> InProcessBucket {

@@ -102,18 +102,14 @@ final class WorkerBench: Sendable {
     edge = try FakeEdge(
       77, bus, shards: Self.shards, clock: clock, announces: false, repeatsAfter: nil)
     worker = ShardWorker(
-      index: 0,
-      ShardWorker.Dependencies(
-        configuration: configuration, subjects: subjects, bus: bus, journal: journal,
-        registrations: registrations,
-        tokens: tokens,
-        pushOutlet: outlet, peer: 4711, clock: clock,
-        metrics: metrics, logger: quietLogger(),
-        writeCheckpoint: { job in
-          records.checkpoints.withLock { $0.append(job) }
-          job.done(!records.failsCheckpoints.withLock { $0 })
-        },
-        report: { report in records.reports.withLock { $0.append(report) } }))
+      index: 0, configuration: configuration, subjects: subjects, bus: bus, journal: journal,
+      registrations: registrations, tokens: tokens, pushQueue: outlet, peer: 4711, clock: clock,
+      metrics: metrics, logger: quietLogger(),
+      writeCheckpoint: { job in
+        records.checkpoints.withLock { $0.append(job) }
+        job.done(!records.failsCheckpoints.withLock { $0 })
+      },
+      report: { report in records.reports.withLock { $0.append(report) } })
   }
 
   /// Runs the worker for as long as the body takes.

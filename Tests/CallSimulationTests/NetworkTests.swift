@@ -197,9 +197,7 @@ private func sequence(_ result: AppendResult) throws -> UInt64 {
       #expect(await put("a.x", 2, 0) == .refused)
       #expect(await put("a.x", 3, revision) != .refused)
       _ = await put("b.x", 4, nil)
-      await withCheckedContinuation { continuation in
-        bucket.delete("a.x") { _ in continuation.resume() }
-      }
+      _ = await bucket.delete("a.x")
       #expect(try await bucket.get("a.x") == nil)
       #expect(await put("a.x", 5, 0) != .refused)
     }

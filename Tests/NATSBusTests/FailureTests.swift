@@ -121,7 +121,7 @@ struct FailureTests {
     let subscription = try bus.subscribe("after.restart") { messages.offer($0) }
     let changes = Inbox<KeyValueEntry>(capacity: 100)
     let watch = try await bucket.watch(">") { changes.offer($0) }
-    _ = try await contract.revision(await contract.put(bucket, "k", [1], expecting: 0))
+    _ = try await contract.revision(await bucket.put("k", [1], expecting: 0))
     #expect(await contract.collect(1, from: changes).map(\.value) == [[1]])
 
     for round in UInt8(1)...2 {
@@ -136,7 +136,7 @@ struct FailureTests {
       #expect(bus.statistics.connected)
       #expect(try await journal.last(shard: 0)?.sequence == first)
       #expect(await contract.outcome(journal, 0, expecting: 0, [9]) == .refused)
-      _ = try await contract.revision(await contract.put(bucket, "k", [1, round], expecting: nil))
+      _ = try await contract.revision(await bucket.put("k", [1, round], expecting: nil))
       #expect(await contract.collect(1, from: changes).map(\.value) == [[1, round]])
     }
     _ = try await contract.append(journal, 0, expecting: first, [2])

@@ -63,9 +63,9 @@ struct FullStoreTests {
     _ = try await contract.append(journal, 1, expecting: 0, large)
 
     for key in ["a", "b", "c"] {
-      _ = try await contract.revision(await contract.put(bucket, key, large, expecting: 0))
+      _ = try await contract.revision(await bucket.put(key, large, expecting: 0))
     }
-    guard case .unknown = await contract.put(bucket, "d", large, expecting: 0) else {
+    guard case .unknown = await bucket.put("d", large, expecting: 0) else {
       Issue.record("the bucket takes more than it may")
       return
     }

@@ -56,7 +56,7 @@ struct LinkTests {
       }
     }
     let written = try await contract.revision(
-      await contract.put(bucket, "k", [1], expecting: 0))
+      await bucket.put("k", [1], expecting: 0))
     relay.cut(behind: "{\"stream\"")
     guard case .unknown = await delete(written) else {
       Issue.record("the answer was not lost")
@@ -67,7 +67,7 @@ struct LinkTests {
     #expect(try await bucket.statistics().messages == 1, "the marker")
     _ = try await contract.revision(await delete(0))
     // What is there is not deleted as if it were not.
-    _ = try await contract.revision(await contract.put(bucket, "k", [2], expecting: 0))
+    _ = try await contract.revision(await bucket.put("k", [2], expecting: 0))
     #expect(await delete(0) == .refused)
     #expect(try await bucket.get("k")?.value == [2])
     await bus.close()

@@ -16,7 +16,7 @@ public protocol MessageBus: Sendable {
   /// Subscribes. `handler` runs on the bus's thread and must not block.
   /// - Throws: `BusError.closed`, or `.failed` if the subject is not valid.
   func subscribe(
-    _ subject: String, queue: String?, handler: @escaping @Sendable (BusMessage) -> Void
+    _ subject: String, queue: String?, handler: @escaping MessageHandler
   ) throws -> any BusSubscription
 
   /// Registers a handler that runs on the bus's thread after all messages that had arrived are delivered, so that a
@@ -59,11 +59,13 @@ extension MessageBus {
     publish(subject, bytes, replyTo: nil)
   }
   public func subscribe(
-    _ subject: String, handler: @escaping @Sendable (BusMessage) -> Void
+    _ subject: String, handler: @escaping MessageHandler
   ) throws -> any BusSubscription {
     try subscribe(subject, queue: nil, handler: handler)
   }
 }
+
+public typealias MessageHandler = @Sendable (BusMessage) -> Void
 
 public protocol BusSubscription: Sendable {
   /// No further handler call begins after this returns. May be called twice.

@@ -11,28 +11,17 @@ public final class InProcessBucket: KeyValueBucket {
   }
 
   public func put(
-    _ key: String, _ value: [UInt8], expecting: UInt64?,
-    completion: @escaping @Sendable (AppendResult) -> Void
+    _ key: String, _ value: [UInt8], expecting: UInt64?, completion: @escaping AppendCompletion
   ) {
-    write(key, value, expecting: expecting, completion: completion)
+    core.write(
+      completion, fault: { [name] in $0.onPut?(name, key) },
+      body: { [self] _ in store(key, value, expecting: expecting) })
   }
 
-  public func delete(
-    _ key: String, expecting: UInt64?, completion: @escaping @Sendable (AppendResult) -> Void
-  ) {
-    write(key, nil, expecting: expecting, completion: completion)
-  }
-
-  private func write(
-    _ key: String, _ value: [UInt8]?, expecting: UInt64?,
-    completion: @escaping @Sendable (AppendResult) -> Void
-  ) {
-    let taken = core.enqueue { [self] in
-      let fault = core.faults.withLock { $0.onPut }?(name, key)
-      completion(
-        InProcessJournal.perform(fault) { store(key, value, expecting: expecting) })
-    }
-    if !taken { completion(.unknown("the bus is closed")) }
+  public func delete(_ key: String, expecting: UInt64?, completion: @escaping AppendCompletion) {
+    core.write(
+      completion, fault: { [name] in $0.onPut?(name, key) },
+      body: { [self] _ in store(key, nil, expecting: expecting) })
   }
 
   private func store(_ key: String, _ value: [UInt8]?, expecting: UInt64?) -> AppendResult {
@@ -63,17 +52,15 @@ public final class InProcessBucket: KeyValueBucket {
   }
 
   public func watch(
-    _ filter: String, handler: @escaping @Sendable (KeyValueEntry) -> Void
+    _ filter: String, handler: @escaping EntryHandler
   ) async throws -> any BusSubscription {
     let filter = SubjectFilter(filter)
-    // Writes happen on this thread as well: nothing comes between the present entries and the first
-    // change.
+    // Writes happen on this thread as well, so nothing comes between the present entries and the first change.
     let id = try await core.perform { [self] in
       let id = core.store.withLock { store in
         store.lastWatch += 1
         store.watches.append(
-          InProcessStore.Watch(
-            id: store.lastWatch, bucket: name, filter: filter, handler: handler))
+          InProcessStore.Watch(id: store.lastWatch, bucket: name, filter: filter, handler: handler))
         return store.lastWatch
       }
       for entry in present(filter.matches) { handler(entry) }

@@ -1,12 +1,11 @@
 internal import Synchronization
 
-/// The bus, the journals and the buckets in memory, for a cluster in one process: development and
-/// tests. Nodes of one cluster share one bus.
+/// The bus, the journals and the buckets in memory, for development and tests: the nodes of a cluster in one process
+/// share one bus.
 ///
-/// Handlers and completions run on one thread of the bus's own, never inside the call that caused
-/// them, so that whoever relies on that is wrong here as well as over a network.
+/// Handlers and completions run on the bus's thread, never inside the call that caused them, as over a network.
 public final class InProcessBus: ClusterBus {
-  /// How many messages may wait for the bus's thread. Policy: refuse, and count.
+  /// The most messages that may wait for the bus's thread. Policy: refuse, and count.
   public static let defaultOutboxCapacity = 65_536
 
   let core: InProcessCore
@@ -19,7 +18,7 @@ public final class InProcessBus: ClusterBus {
 
   deinit { core.close(completion: {}) }
 
-  /// What tests make go wrong.
+  /// Injects faults, for tests.
   package func setFaults(_ change: (inout InProcessFaults) -> Void) {
     core.faults.withLock { change(&$0) }
   }
@@ -31,12 +30,10 @@ public final class InProcessBus: ClusterBus {
   }
 
   @discardableResult
-  public func publish(_ messages: [OutgoingMessage]) -> Int {
-    core.publish(messages)
-  }
+  public func publish(_ messages: [OutgoingMessage]) -> Int { core.publish(messages) }
 
   public func subscribe(
-    _ subject: String, queue: String?, handler: @escaping @Sendable (BusMessage) -> Void
+    _ subject: String, queue: String?, handler: @escaping MessageHandler
   ) throws -> any BusSubscription {
     guard SubjectFilter.isValid(subject) else {
       throw BusError.failed("not a subject: '\(subject)'")
@@ -51,16 +48,13 @@ public final class InProcessBus: ClusterBus {
   public func request(_ subject: String, _ bytes: [UInt8], timeout: Duration) async throws
     -> BusMessage
   {
-    let replies = try await core.request(
-      subject, bytes, window: timeout, limit: 1, emptyIsTimeout: true)
-    guard let reply = replies.first else { throw BusError.timeout }
-    return reply
+    try await core.request(subject, bytes, timeout: timeout, limit: 1, needsReply: true)[0]
   }
 
   public func requestMany(_ subject: String, _ bytes: [UInt8], window: Duration, limit: Int)
     async throws -> [BusMessage]
   {
-    try await core.request(subject, bytes, window: window, limit: limit, emptyIsTimeout: false)
+    try await core.request(subject, bytes, timeout: window, limit: limit, needsReply: false)
   }
 
   public var statistics: BusStatistics { core.statistics }
@@ -79,7 +73,7 @@ public final class InProcessBus: ClusterBus {
     InProcessBucket(core, name: name)
   }
 
-  /// There is one queue; the options of who opens it first count.
+  /// There is one queue; the options with which it is first opened count.
   public func openWorkQueue(_ options: WorkQueueOptions) async throws -> InProcessWorkQueue {
     InProcessWorkQueue(core, options)
   }
@@ -91,25 +85,25 @@ public final class InProcessBus: ClusterBus {
 /// Faults for tests. Each closure runs on the bus's thread.
 package struct InProcessFaults: Sendable {
   package enum Append: Sendable {
-    /// Stored or not, the writer hears nothing but `unknown`.
+    /// The writer gets `unknown`, whether the record is stored or not.
     case unknown(stored: Bool)
-    /// As if somebody else had written.
+    /// As if another writer had been faster.
     case refuse
-    /// Of a journal: another record was under way at the same time, expected the same, and was stored
-    /// before it; both are acknowledged, as a replicated store may.
+    /// Of a journal: another record that expects the same sequence is stored before it, and both are acknowledged, as a
+    /// replicated store may do.
     case race(before: [UInt8])
   }
-  /// Acknowledgements do not prove what stands before a record.
+  /// Whether an acknowledgement does not prove which record precedes the stored one.
   package var takesRacingAppends = false
-  /// Asked for every append to a journal; nil lets it through.
+  /// Decides every append to a journal; nil lets it through.
   package var onAppend: (@Sendable (_ shard: Int, _ bytes: [UInt8]) -> Append?)?
-  /// Asked for every write to a bucket; nil lets it through.
+  /// Decides every write to a bucket; nil lets it through.
   package var onPut: (@Sendable (_ bucket: String, _ key: String) -> Append?)?
-  /// Asked for every addition to the work queue; nil lets it through.
+  /// Decides every addition to the work queue; nil lets it through.
   package var onAdd: (@Sendable (_ lane: String, _ id: String) -> Append?)?
-  /// Called before a lane is taken from; may wait, or throw, as a store without a leader does.
+  /// Called before a consumer of a lane begins; may wait, or throw, as a store without a leader does.
   package var onTake: (@Sendable (_ lane: String) async throws -> Void)?
-  /// True loses the message.
+  /// Returns true to lose the message.
   package var dropMessage: (@Sendable (OutgoingMessage) -> Bool)?
   package init() {}
 }

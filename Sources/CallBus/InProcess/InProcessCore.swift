@@ -1,14 +1,12 @@
 internal import Synchronization
 
-/// The thread of an `InProcessBus` and what it works on.
+/// The thread of an `InProcessBus`, and its state.
 final class InProcessCore: Sendable {
-  typealias Handler = @Sendable (BusMessage) -> Void
-
   struct Subscription {
     var id: UInt64
     var filter: SubjectFilter
     var queue: String?
-    var handler: Handler
+    var handler: MessageHandler
   }
 
   enum Work {
@@ -21,7 +19,6 @@ final class InProcessCore: Sendable {
     var messagesWaiting = 0
     var subscriptions: [Subscription] = []
     var readCompleteHandlers: [@Sendable () -> Void] = []
-    var requests: [UInt64: PendingReplies] = [:]
     var lastID: UInt64 = 0
     var closed = false
     var statistics = BusStatistics()
@@ -31,13 +28,12 @@ final class InProcessCore: Sendable {
   let state = Mutex(State())
   let store = Mutex(InProcessStore())
   let faults = Mutex(InProcessFaults())
-  /// Nil until somebody opens it.
+  /// nil until it is opened.
   let work = Mutex<InProcessWorkQueue.Shared?>(nil)
+  private let requests = PendingRequests()
   private let signal = ThreadSignal()
 
-  init(outboxCapacity: Int) {
-    self.outboxCapacity = outboxCapacity
-  }
+  init(outboxCapacity: Int) { self.outboxCapacity = outboxCapacity }
 
   var statistics: BusStatistics {
     state.withLock { state in
@@ -62,7 +58,7 @@ final class InProcessCore: Sendable {
     return dropped
   }
 
-  /// Runs a closure on the bus's thread, behind what was published before; false when closed.
+  /// Runs a closure on the bus's thread, after what was published before. Returns false if the bus is closed.
   @discardableResult
   func enqueue(_ body: @escaping @Sendable () -> Void) -> Bool {
     let taken = state.withLock { state in
@@ -74,19 +70,45 @@ final class InProcessCore: Sendable {
     return taken
   }
 
-  /// Runs a closure on the bus's thread and waits for what it returns.
-  func perform<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws
-    -> Value
-  {
+  /// Runs a closure on the bus's thread and waits for its result.
+  func perform<Value: Sendable>(
+    _ body: @escaping @Sendable () throws -> Value
+  ) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
       let taken = enqueue { continuation.resume(with: Result { try body() }) }
       if !taken { continuation.resume(throwing: BusError.closed) }
     }
   }
 
-  func subscribe(_ subject: String, queue: String?, handler: @escaping Handler) throws
-    -> InProcessSubscription
-  {
+  /// Runs a closure on the bus's thread, with the store locked, and waits for its result.
+  func withStore<Value: Sendable>(
+    _ body: @escaping @Sendable (inout InProcessStore) -> Value
+  ) async throws -> Value {
+    try await perform { [self] in store.withLock { body(&$0) } }
+  }
+
+  /// Runs a write on the bus's thread, unless a fault that a test injects prevents it or hides its result.
+  func write(
+    _ completion: @escaping AppendCompletion,
+    fault: @escaping @Sendable (InProcessFaults) -> InProcessFaults.Append?,
+    body: @escaping @Sendable (InProcessFaults.Append?) -> AppendResult
+  ) {
+    let taken = enqueue { [self] in
+      let fault = fault(faults.withLock { $0 })
+      switch fault {
+      case .refuse: completion(.refused)
+      case .unknown(let stored):
+        if stored { _ = body(fault) }
+        completion(.unknown("a fault for tests"))
+      case nil, .race: completion(body(fault))
+      }
+    }
+    if !taken { completion(.unknown("the bus is closed")) }
+  }
+
+  func subscribe(
+    _ subject: String, queue: String?, handler: @escaping MessageHandler
+  ) throws -> InProcessSubscription {
     let id = try state.withLock { state in
       if state.closed { throw BusError.closed }
       state.lastID += 1
@@ -97,6 +119,32 @@ final class InProcessCore: Sendable {
     }
     return InProcessSubscription { [weak self] in
       self?.state.withLock { $0.subscriptions.removeAll { $0.id == id } }
+    }
+  }
+
+  func request(
+    _ subject: String, _ bytes: [UInt8], timeout: Duration, limit: Int, needsReply: Bool
+  ) async throws -> [BusMessage] {
+    let id = state.withLock { state in
+      state.lastID += 1
+      return state.lastID
+    }
+    return try await requests.replies { completion in
+      let request = PendingRequest(
+        subject, bytes, inbox: "_INBOX.\(id)", timeout: timeout, limit: limit,
+        needsReply: needsReply, completion: completion)
+      do {
+        let subscription = try subscribe(request.inbox, queue: nil) { [requests] in
+          requests.received($0, for: request)
+        }
+        requests.add(request, subscription)
+        if publish(CollectionOfOne(request.message)) > 0 {
+          throw BusError.failed("the outbox is full, \(request.inbox) was not sent")
+        }
+      } catch {
+        requests.end(request, error)
+      }
+      return request
     }
   }
 
@@ -130,8 +178,8 @@ final class InProcessCore: Sendable {
       }
       let nextWork = closed ? nil : handOutWork()
       if !work.isEmpty { for handler in handlers { handler() } }
-      let next = [expireRequests(all: closed), nextWork].compactMap(\.self).min()
-      if closed { return }
+      if closed { return requests.endAll(BusError.closed) }
+      let next = [requests.expire(now: .now), nextWork].compactMap(\.self).min()
       if work.isEmpty { signal.wait(atMost: next.map { $0 - .now }) }
     }
   }
@@ -142,22 +190,24 @@ final class InProcessCore: Sendable {
       state.messagesWaiting -= 1
       state.statistics.messagesOut += 1
       state.statistics.bytesOut += UInt64(message.bytes.count)
-      guard !lost else { return [Handler]() }
+      guard !lost else { return [MessageHandler]() }
       let handlers = receivers(of: message.subject, &state)
       state.statistics.messagesIn += UInt64(handlers.count)
       state.statistics.bytesIn += UInt64(handlers.count * message.bytes.count)
       return handlers
     }
-    if handlers.isEmpty, !lost, let inbox = message.replyTo { noResponders(inbox) }
+    if handlers.isEmpty, !lost, let request = message.replyTo.flatMap({ requests[$0] }) {
+      requests.end(request, BusError.noResponders)
+    }
     let message = BusMessage(
       subject: message.subject, replyTo: message.replyTo, bytes: message.bytes)
     for handler in handlers { handler(message) }
   }
 
-  /// Every plain subscription, and one of each queue group in turn.
-  private func receivers(of subject: String, _ state: inout State) -> [Handler] {
-    var handlers: [Handler] = []
-    var groups: [String: [Handler]] = [:]
+  /// All plain subscriptions, and one of each queue group in turn.
+  private func receivers(of subject: String, _ state: inout State) -> [MessageHandler] {
+    var handlers: [MessageHandler] = []
+    var groups: [String: [MessageHandler]] = [:]
     for subscription in state.subscriptions where subscription.filter.matches(subject) {
       if let queue = subscription.queue {
         groups[queue, default: []].append(subscription.handler)
@@ -174,8 +224,6 @@ final class InProcessCore: Sendable {
 
 final class InProcessSubscription: BusSubscription {
   private let onCancel: @Sendable () -> Void
-  init(onCancel: @escaping @Sendable () -> Void) {
-    self.onCancel = onCancel
-  }
+  init(onCancel: @escaping @Sendable () -> Void) { self.onCancel = onCancel }
   func cancel() { onCancel() }
 }

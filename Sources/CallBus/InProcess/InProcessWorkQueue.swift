@@ -1,13 +1,11 @@
 internal import Synchronization
 
-/// A work queue in memory: what `WorkQueueMachine` says, on the bus's thread.
+/// A work queue in memory: runs a `WorkQueueMachine` on the bus's thread.
 public final class InProcessWorkQueue: WorkQueue {
-  typealias Handler = @Sendable (WorkItem) -> Void
-
-  /// The queue of a bus. Lock order: none is held while a handler or a completion runs.
+  /// The queue of a bus. No lock is held while a handler or a completion runs.
   struct Shared: Sendable {
     var lanes: WorkQueueMachine
-    var handlers: [Int: Handler] = [:]
+    var handlers: [Int: WorkHandler] = [:]
   }
 
   private let core: InProcessCore
@@ -19,21 +17,18 @@ public final class InProcessWorkQueue: WorkQueue {
 
   public func add(
     lane: String, id: String, _ bytes: [UInt8],
-    completion: @escaping @Sendable (AppendResult) -> Void
+    completion: @escaping AppendCompletion
   ) {
-    let taken = core.enqueue { [core] in
-      guard isLaneName(lane) else { return completion(.unknown("not a lane: '\(lane)'")) }
-      let fault = core.faults.withLock { $0.onAdd }?(lane, id)
-      completion(
-        InProcessJournal.perform(fault) {
-          core.work.withLock { $0!.lanes.add(lane: lane, id: id, bytes, now: core.now) }
-        })
-    }
-    if !taken { completion(.unknown("the bus is closed")) }
+    core.write(
+      completion, fault: { $0.onAdd?(lane, id) },
+      body: { [core] _ in
+        guard isLaneName(lane) else { return .unknown("not a lane: '\(lane)'") }
+        return core.work.withLock { $0!.lanes.add(lane: lane, id: id, bytes, now: .now) }
+      })
   }
 
   public func take(
-    lane: String, inFlight: Int, handler: @escaping @Sendable (WorkItem) -> Void
+    lane: String, inFlight: Int, handler: @escaping WorkHandler
   ) async throws -> any BusSubscription {
     guard isLaneName(lane) else { throw BusError.failed("not a lane: '\(lane)'") }
     try await core.faults.withLock { $0.onTake }?(lane)
@@ -58,29 +53,20 @@ public final class InProcessWorkQueue: WorkQueue {
 }
 
 extension InProcessCore {
-  var now: ContinuousClock.Instant { .now }
-
   /// Hands out jobs, on the bus's thread. Returns when to do so again.
   func handOutWork() -> ContinuousClock.Instant? {
-    let (handouts, handlers, next) = work.withLock { work in
-      guard work != nil else {
-        return (
-          [WorkQueueMachine.Handout](), [Int: InProcessWorkQueue.Handler](),
-          nil as ContinuousClock.Instant?
-        )
-      }
-      let handouts = work!.lanes.handOut(now: now)
-      return (handouts, handouts.isEmpty ? [:] : work!.handlers, work!.lanes.nextDeadline)
+    let (handouts, work) = work.withLock { work in
+      (work?.lanes.handOut(now: .now) ?? [], work)
     }
     for handout in handouts {
-      handlers[handout.taker]?(
+      work?.handlers[handout.taker]?(
         WorkItem(bytes: handout.bytes, attempt: handout.attempt) { [self] settlement in
-          // On the bus's thread, which then hands out what there is room for.
+          // On the bus's thread, which then hands out the next jobs.
           enqueue { [self] in
-            work.withLock { $0!.lanes.settle(handout, settlement, now: now) }
+            self.work.withLock { $0!.lanes.settle(handout, settlement, now: .now) }
           }
         })
     }
-    return next
+    return work?.lanes.nextDeadline
   }
 }

@@ -1,7 +1,6 @@
 internal import DequeModule
 
-/// What a work queue does, as a value: which jobs wait, who has which, which ids are known. The time
-/// is an argument. The queues in memory run on it.
+/// A work queue as a value: the waiting jobs, the jobs of each taker, and the known ids. The time is an argument.
 package struct WorkQueueMachine: Sendable {
   package typealias Instant = ContinuousClock.Instant
 
@@ -18,9 +17,9 @@ package struct WorkQueueMachine: Sendable {
     var bytes: [UInt8]
     var addedAt: Instant
     var attempt = 0
-    /// Who has it; nil: it waits.
+    /// nil: it waits.
     var taker: Int?
-    /// Of a taken job: when it is handed out again. Of one that waits for its time: when that is.
+    /// When a taken job is handed out again, or when a job that waits for its time is ready.
     var due: Instant?
   }
   private struct Taker {
@@ -29,10 +28,10 @@ package struct WorkQueueMachine: Sendable {
   }
   private struct Lane {
     var jobs: [UInt64: Job] = [:]
-    /// Those that can be handed out, the oldest first; one that is gone meanwhile is passed over.
+    /// The jobs that can be handed out, the oldest first. May contain removed jobs.
     var ready: Deque<UInt64> = []
     var takers: [Int: Taker] = [:]
-    /// Taken in turn.
+    /// The takers, in the order of their turns.
     var order: [Int] = []
     var turn = 0
   }
@@ -43,7 +42,7 @@ package struct WorkQueueMachine: Sendable {
   private var lastTaker = 0
   private var jobCount = 0
   private var knownIDs: [String: UInt64] = [:]
-  /// In the order in which they are forgotten.
+  /// In the order in which they expire.
   private var idAges: Deque<(id: String, until: Instant)> = []
   /// Not later than the first time at which something is due.
   private var nextLook: Instant?
@@ -52,9 +51,9 @@ package struct WorkQueueMachine: Sendable {
 
   // MARK: Adding
 
-  package mutating func add(lane name: String, id: String, _ bytes: [UInt8], now: Instant)
-    -> AppendResult
-  {
+  package mutating func add(
+    lane name: String, id: String, _ bytes: [UInt8], now: Instant
+  ) -> AppendResult {
     while let first = idAges.first, first.until <= now {
       idAges.removeFirst()
       knownIDs[first.id] = nil
@@ -84,13 +83,13 @@ package struct WorkQueueMachine: Sendable {
     return lastTaker
   }
 
-  /// What it has and does not settle is handed out again in time.
+  /// Unsettled jobs of the taker are handed out again in time.
   package mutating func removeTaker(_ taker: Int, lane: String) {
     lanes[lane]?.takers[taker] = nil
     lanes[lane]?.order.removeAll { $0 == taker }
   }
 
-  /// Hands out what can be handed out now.
+  /// Hands out all ready jobs for which takers have room.
   package mutating func handOut(now: Instant) -> [Handout] {
     expire(now: now)
     var out: [Handout] = []
@@ -138,8 +137,7 @@ package struct WorkQueueMachine: Sendable {
     return nil
   }
 
-  /// A taker says what became of a job. What it says of a job that was handed out again meanwhile
-  /// counts only if the job is done.
+  /// Settles a job. For a job that was handed out again meanwhile, only `.done` counts.
   package mutating func settle(_ handout: Handout, _ settlement: WorkSettlement, now: Instant) {
     guard let job = lanes[handout.lane]?.jobs[handout.sequence] else { return }
     let isCurrent = job.taker == handout.taker && job.attempt == handout.attempt
@@ -162,7 +160,7 @@ package struct WorkQueueMachine: Sendable {
     }
   }
 
-  /// Nobody has the job any more.
+  /// Takes the job from its taker.
   private mutating func release(_ lane: String, _ sequence: UInt64) {
     guard let taker = lanes[lane]!.jobs[sequence]!.taker else { return }
     lanes[lane]!.jobs[sequence]!.taker = nil
@@ -177,7 +175,7 @@ package struct WorkQueueMachine: Sendable {
 
   // MARK: Time
 
-  /// When to ask `handOut` again, if nothing happens before.
+  /// When to call `handOut` again if nothing happens before.
   package var nextDeadline: Instant? { nextLook }
 
   private mutating func look(at time: Instant) { nextLook = min(nextLook ?? time, time) }

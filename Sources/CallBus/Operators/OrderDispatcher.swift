@@ -4,8 +4,8 @@ internal import Synchronization
 
 /// Receives operators' orders and carries them out, one at a time.
 ///
-/// The subject names the operator, and NATS lets nobody else publish on it. An order is recorded in the audit
-/// trail first; one that cannot be recorded is refused.
+/// The subject names the operator, and NATS lets nobody else publish on it. An order is recorded in the audit trail
+/// first; one that cannot be recorded is refused.
 public final class OrderDispatcher: Sendable {
   /// Decodes an order of one name; nil if it is not for this node, or not readable.
   public typealias Handler = @Sendable (_ bytes: [UInt8]) -> Action?
@@ -81,8 +81,7 @@ public final class OrderDispatcher: Sendable {
       do {
         for name in handlers.keys.sorted() { subscriptions.append(try listen(name)) }
       } catch {
-        logger.error(
-          "cannot subscribe to operators' orders", metadata: .keys([.error: "\(error)"]))
+        logger.error("cannot subscribe to operators' orders", metadata: .keys([.error: "\(error)"]))
       }
     }
   }

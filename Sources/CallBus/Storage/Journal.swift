@@ -5,7 +5,7 @@ public protocol Journal: Sendable {
   /// - Parameter expecting: the sequence of the shard's last record; 0 if it has none.
   func append(
     shard: Int, expecting: UInt64, _ bytes: [UInt8],
-    completion: @escaping @Sendable (AppendResult) -> Void)
+    completion: @escaping AppendCompletion)
 
   /// Whether an append acknowledged with `sequence` is known to directly follow the record that it expected. If not,
   /// the records in between must be read: a replicated store may accept two appends that expect the same sequence.
@@ -30,6 +30,13 @@ public protocol Journal: Sendable {
 }
 
 extension Journal {
+  /// Appends, and waits for the result.
+  package func append(shard: Int, expecting: UInt64, _ bytes: [UInt8]) async -> AppendResult {
+    await withCheckedContinuation { continuation in
+      append(shard: shard, expecting: expecting, bytes) { continuation.resume(returning: $0) }
+    }
+  }
+
   /// Reads one by one, for stores in memory.
   public func records(
     shard: Int, from sequence: UInt64, limit: Int
@@ -48,6 +55,8 @@ extension Journal {
     sequence == expecting + 1
   }
 }
+
+public typealias AppendCompletion = @Sendable (AppendResult) -> Void
 
 public enum AppendResult: Sendable, Equatable {
   case appended(sequence: UInt64)
@@ -70,4 +79,26 @@ public struct JournalStatistics: Sendable, Equatable {
   public var messages: UInt64 = 0
   public var bytes: UInt64 = 0
   public init() {}
+}
+
+/// The record of operators' orders: append-only and bounded; the oldest records are dropped.
+public protocol AuditTrail: Sendable {
+  /// - Returns: `.appended` once the record is stored.
+  func append(_ bytes: [UInt8]) async -> AppendResult
+
+  /// The newest records, oldest first.
+  /// - Throws: `BusError`.
+  func records(limit: Int) async throws -> [StoredRecord]
+}
+
+public struct AuditOptions: Sendable, Equatable {
+  public var replicas = 1
+  public var inMemory = false
+  /// The role of the node. NATS permits each role to append under its own subject only.
+  public var role: String
+  /// The most bytes of all records. Policy: drop oldest.
+  public var bytesMax: Int64 = 16 << 20
+  /// Whether to create a missing trail; otherwise appending to it fails.
+  public var createsMissing = false
+  public init(role: String) { self.role = role }
 }

@@ -7,12 +7,11 @@ public protocol KeyValueBucket: Sendable {
   ///   deletion); nil writes unconditionally.
   func put(
     _ key: String, _ value: [UInt8], expecting: UInt64?,
-    completion: @escaping @Sendable (AppendResult) -> Void)
+    completion: @escaping AppendCompletion)
 
   /// Starts a deletion. Nothing of the key stays in the store in the end, so that short-lived keys do not fill it.
   /// - Parameter expecting: the revision that the key must have; nil deletes unconditionally.
-  func delete(
-    _ key: String, expecting: UInt64?, completion: @escaping @Sendable (AppendResult) -> Void)
+  func delete(_ key: String, expecting: UInt64?, completion: @escaping AppendCompletion)
 
   /// The key's present entry; nil if it has none or was deleted.
   /// - Throws: `BusError`; so do all that read.
@@ -24,17 +23,25 @@ public protocol KeyValueBucket: Sendable {
   /// Calls `handler` on the bus's thread for every present entry that matches, then for every change. It may skip all
   /// but the last of several changes to a key. A deletion has a nil value, and may be missed: the store keeps no trace
   /// of it for a watch that lags.
-  func watch(
-    _ filter: String, handler: @escaping @Sendable (KeyValueEntry) -> Void
-  ) async throws -> any BusSubscription
+  func watch(_ filter: String, handler: @escaping EntryHandler) async throws -> any BusSubscription
 
   /// The size of the store, including deletion markers.
   func statistics() async throws -> JournalStatistics
 }
 
 extension KeyValueBucket {
-  public func delete(_ key: String, completion: @escaping @Sendable (AppendResult) -> Void) {
-    delete(key, expecting: nil, completion: completion)
+  /// Writes, and waits for the result.
+  package func put(_ key: String, _ value: [UInt8], expecting: UInt64?) async -> AppendResult {
+    await withCheckedContinuation { continuation in
+      put(key, value, expecting: expecting) { continuation.resume(returning: $0) }
+    }
+  }
+
+  /// Deletes, and waits for the result.
+  package func delete(_ key: String, expecting: UInt64? = nil) async -> AppendResult {
+    await withCheckedContinuation { continuation in
+      delete(key, expecting: expecting) { continuation.resume(returning: $0) }
+    }
   }
 
   /// Writes what `value` makes of the present entry of a key, and starts again while others write it.
@@ -48,9 +55,7 @@ extension KeyValueBucket {
     for _ in 0..<5 {
       let present = try await get(key)
       guard let bytes = try value(present) else { return nil }
-      last = await withCheckedContinuation { continuation in
-        put(key, bytes, expecting: present?.revision ?? 0) { continuation.resume(returning: $0) }
-      }
+      last = await put(key, bytes, expecting: present?.revision ?? 0)
       // If refused, another node was faster; if unknown, it may be stored: the next read shows.
       if case .appended = last { return nil }
     }
@@ -67,6 +72,8 @@ extension KeyValueBucket {
     return statistics
   }
 }
+
+public typealias EntryHandler = @Sendable (KeyValueEntry) -> Void
 
 public struct KeyValueEntry: Sendable, Equatable {
   public var key: String

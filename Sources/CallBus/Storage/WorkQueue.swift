@@ -3,25 +3,24 @@
 /// Delivers at least once: a job that its consumer does not settle in time is redelivered.
 public protocol WorkQueue: Sendable {
   /// Adds a job. `completion` is called exactly once, on the bus's thread: `.appended` once the job is stored,
-  /// `.refused` if the queue is full. An `id` that was added within the deduplication window succeeds and adds
-  /// nothing.
-  func add(
-    lane: String, id: String, _ bytes: [UInt8],
-    completion: @escaping @Sendable (AppendResult) -> Void)
+  /// `.refused` if the queue is full. An `id` that was added within the deduplication window succeeds and adds nothing.
+  func add(lane: String, id: String, _ bytes: [UInt8], completion: @escaping AppendCompletion)
 
-  /// Consumes a lane, with at most `inFlight` unsettled jobs at a time. `handler` runs on the bus's thread and must
-  /// not block.
+  /// Consumes a lane, with at most `inFlight` unsettled jobs at a time. `handler` runs on the bus's thread and must not
+  /// block.
   ///
   /// Continues until cancelled, across reconnects and restarts of the store.
   /// - Throws: `BusError`, if consuming cannot begin.
   func take(
-    lane: String, inFlight: Int, handler: @escaping @Sendable (WorkItem) -> Void
+    lane: String, inFlight: Int, handler: @escaping WorkHandler
   ) async throws -> any BusSubscription
 
   /// The number of jobs in a lane, including those that are being worked on.
   /// - Throws: `BusError`.
   func depth(lane: String) async throws -> Int
 }
+
+public typealias WorkHandler = @Sendable (WorkItem) -> Void
 
 /// A delivered job. Settle it once; it is redelivered if it is not settled in time.
 public struct WorkItem: Sendable {
@@ -30,9 +29,7 @@ public struct WorkItem: Sendable {
   public var attempt: Int
   private let settle: @Sendable (WorkSettlement) -> Void
 
-  public init(
-    bytes: [UInt8], attempt: Int, settle: @escaping @Sendable (WorkSettlement) -> Void
-  ) {
+  public init(bytes: [UInt8], attempt: Int, settle: @escaping @Sendable (WorkSettlement) -> Void) {
     self.bytes = bytes
     self.attempt = attempt
     self.settle = settle

@@ -2,7 +2,8 @@ internal import Synchronization
 
 /// A bounded queue from any number of threads to one task, which takes all elements at once.
 ///
-/// Policy when full: refuse, and count. Offering never blocks, and resumes the consumer once per batch, not per element.
+/// Policy when full: refuse, and count. Offering never blocks, and resumes the consumer once per batch, not per
+/// element.
 public final class Inbox<Element: Sendable>: Sendable {
   public let capacity: Int
 
@@ -10,8 +11,8 @@ public final class Inbox<Element: Sendable>: Sendable {
     var elements: [Element] = []
     var waiter: UnsafeContinuation<Void, Never>?
     var waitsUntil: ContinuousClock.Instant?
-    /// The time for which the timer's slot is armed. It may be earlier than `waitsUntil`: the timer is then armed
-    /// again when it fires, which is cheaper than re-arming it for every wait.
+    /// The time for which the timer's slot is armed. It may be earlier than `waitsUntil`: the timer is then armed again
+    /// when it fires, which is cheaper than re-arming it for every wait.
     var armedFor: ContinuousClock.Instant?
     var timerSlot: Int?
     var closed = false
@@ -172,5 +173,30 @@ public final class Inbox<Element: Sendable>: Sendable {
       arm(for: deadline, &state)
       return nil
     }?.resume()
+  }
+}
+
+/// An inbox without elements, as a shutdown signal: closed once; one task at a time may wait for it.
+extension Inbox where Element == Never {
+  /// Runs `body`, and cancels it if the inbox is closed before it ends.
+  /// - Returns: nil if the inbox was closed first.
+  /// - Throws: what `body` throws, unless the inbox was closed first.
+  public func unlessClosed<Value: Sendable>(
+    _ body: @Sendable @escaping () async throws -> Value
+  ) async throws -> Value? {
+    guard !isClosed else { return nil }
+    do {
+      return try await withThrowingTaskGroup(of: Value?.self) { group in
+        group.addTask { try await body() }
+        group.addTask {
+          while !self.isClosed, !Task.isCancelled { _ = await self.next(until: nil) }
+          return nil
+        }
+        defer { group.cancelAll() }
+        return try await group.next() ?? nil
+      }
+    } catch  where isClosed {
+      return nil
+    }
   }
 }

@@ -1,3 +1,92 @@
+internal import Synchronization
+
+/// One thread that runs the timers of the process.
+///
+/// Arming a slot takes a lock, allocates nothing, and wakes the thread only if the deadline is the earliest of all.
+/// Finding the earliest deadline is a scan, which suffices for some thousands of slots.
+package final class TimerThread: Timers {
+  /// Never stops.
+  package static let shared = TimerThread()
+
+  private struct Slot {
+    var deadline: ContinuousClock.Instant?
+    var action: (@Sendable () -> Void)?
+  }
+  private struct State {
+    var slots: [Slot] = []
+    var free: [Int] = []
+    /// The deadline at which the thread wakes; nil if it sleeps until it is signalled.
+    var target: ContinuousClock.Instant?
+  }
+
+  private let state = Mutex(State())
+  private let signal = ThreadSignal()
+
+  private init() {
+    startThread(named: "callmesh-timer") { [self] in run() }
+  }
+
+  package var now: ContinuousClock.Instant { .now }
+
+  package func register(_ action: @escaping @Sendable () -> Void) -> Int {
+    state.withLock { state in
+      if let slot = state.free.popLast() {
+        state.slots[slot] = Slot(deadline: nil, action: action)
+        return slot
+      }
+      state.slots.append(Slot(deadline: nil, action: action))
+      return state.slots.count - 1
+    }
+  }
+
+  package func unregister(_ slot: Int) {
+    state.withLock { state in
+      state.slots[slot] = Slot()
+      state.free.append(slot)
+    }
+  }
+
+  package func arm(_ slot: Int, at deadline: ContinuousClock.Instant) {
+    let mustWake = state.withLock { state in
+      state.slots[slot].deadline = deadline
+      guard let target = state.target else {
+        state.target = deadline
+        return true
+      }
+      guard deadline < target else { return false }
+      state.target = deadline
+      return true
+    }
+    if mustWake { signal.signal() }
+  }
+
+  private func run() {
+    var due: [@Sendable () -> Void] = []
+    while true {
+      let target = state.withLock { state in
+        let now = ContinuousClock.now
+        state.target = nil
+        for index in state.slots.indices {
+          guard let deadline = state.slots[index].deadline else { continue }
+          if deadline <= now {
+            state.slots[index].deadline = nil
+            if let action = state.slots[index].action { due.append(action) }
+          } else if state.target.map({ deadline < $0 }) ?? true {
+            state.target = deadline
+          }
+        }
+        return state.target
+      }
+      guard due.isEmpty else {
+        for action in due { action() }
+        due.removeAll(keepingCapacity: true)
+        continue
+      }
+      signal.wait(atMost: target.map { $0 - .now })
+    }
+  }
+}
+
 /// A clock and its timers.
 ///
 /// A waiter registers one slot for its lifetime and arms it as needed. `TimerThread` serves the whole process, a bus

@@ -1,18 +1,30 @@
 internal import CallBus
 internal import CallCore
-internal import CallTelemetry
+package import CallTelemetry
 internal import CallWire
 internal import FoundationEssentials
 internal import Logging
 
 /// Answers operators' questions on the bus, in JSON.
 final class AdminResponder: Sendable {
-  private enum Question: Sendable {
-    case status(replyTo: String)
-    case call(replyTo: String, [UInt8])
-    case user(replyTo: String, [UInt8])
-    case users(replyTo: String, [UInt8])
-    case calls(replyTo: String, [UInt8])
+  private enum Kind: CaseIterable {
+    case status, call, user, users, calls
+
+    func subject(_ subjects: Subjects) -> String {
+      switch self {
+      case .status: subjects.adminStatus
+      case .call: subjects.adminCall
+      case .user: subjects.adminUser
+      case .users: subjects.adminUsers
+      case .calls: subjects.adminCalls
+      }
+    }
+  }
+
+  private struct Question: Sendable {
+    var kind: Kind
+    var bytes: [UInt8]
+    var replyTo: String
   }
 
   let configuration: CoordinatorConfiguration
@@ -22,7 +34,7 @@ final class AdminResponder: Sendable {
   let manager: ShardManager
   private let metrics: CoordinatorMetrics
   let logger: Logger
-  /// Policy when full: refuse; whoever asks has a timeout.
+  /// Policy when full: refuse; the operator's request then times out.
   private let questions = Inbox<Question>(capacity: 256)
 
   var questionsWaiting: Int { questions.depth }
@@ -56,41 +68,22 @@ final class AdminResponder: Sendable {
   }
 
   private func listen() throws -> [any BusSubscription] {
-    let questions = questions
-    return [
-      try bus.subscribe(subjects.adminStatus) { message in
-        if let replyTo = message.replyTo { questions.offer(.status(replyTo: replyTo)) }
-      },
-      try bus.subscribe(subjects.adminCall) { message in
-        if let replyTo = message.replyTo {
-          questions.offer(.call(replyTo: replyTo, message.bytes))
-        }
-      },
-      try bus.subscribe(subjects.adminUser) { message in
-        if let replyTo = message.replyTo {
-          questions.offer(.user(replyTo: replyTo, message.bytes))
-        }
-      },
-      try bus.subscribe(subjects.adminUsers) { message in
-        if let replyTo = message.replyTo {
-          questions.offer(.users(replyTo: replyTo, message.bytes))
-        }
-      },
-      try bus.subscribe(subjects.adminCalls) { message in
-        if let replyTo = message.replyTo {
-          questions.offer(.calls(replyTo: replyTo, message.bytes))
-        }
-      },
-    ]
+    try Kind.allCases.map { kind in
+      try bus.subscribe(kind.subject(subjects)) { [questions] message in
+        guard let replyTo = message.replyTo else { return }
+        questions.offer(Question(kind: kind, bytes: message.bytes, replyTo: replyTo))
+      }
+    }
   }
 
   private func answer(_ question: Question) async {
-    switch question {
-    case .status(let replyTo): send(await status(), to: replyTo)
-    case .call(let replyTo, let bytes): send(await call(query(bytes)), to: replyTo)
-    case .user(let replyTo, let bytes): send(await user(query(bytes)), to: replyTo)
-    case .users(let replyTo, let bytes): send(list: await users(listQuery(bytes)), to: replyTo)
-    case .calls(let replyTo, let bytes): send(list: await calls(listQuery(bytes)), to: replyTo)
+    let (bytes, replyTo) = (question.bytes, question.replyTo)
+    switch question.kind {
+    case .status: send(await status(), to: replyTo)
+    case .call: send(await call(query(bytes)), to: replyTo)
+    case .user: send(await user(query(bytes)), to: replyTo)
+    case .users: send(list: await users(listQuery(bytes)), to: replyTo)
+    case .calls: send(list: await calls(listQuery(bytes)), to: replyTo)
     }
   }
 
@@ -100,8 +93,12 @@ final class AdminResponder: Sendable {
   }
 
   private func send(_ answer: some Encodable, to subject: String) {
+    publish(to: subject) { try Array(JSONEncoder().encode(answer)) }
+  }
+
+  func publish(to subject: String, _ answer: () throws -> [UInt8]) {
     do {
-      bus.publish(subject, Array(try JSONEncoder().encode(answer)))
+      bus.publish(subject, try answer())
     } catch {
       logger.error("An answer could not be written.", metadata: .keys([.error: "\(error)"]))
     }
@@ -148,11 +145,9 @@ final class AdminResponder: Sendable {
   }
 
   private func call(_ query: AdminQuery) async -> CallReport {
-    guard let id = query.call.flatMap({ CallID($0) }) else {
-      return CallReport(found: false, node: configuration.nodeID)
-    }
-    for worker in manager.workers {
-      if let (shard, found) = await worker.inspect(call: id) {
+    if let id = query.call.flatMap({ CallID($0) }) {
+      for worker in manager.workers {
+        guard let (shard, found) = await worker.inspect(call: id) else { continue }
         return CallReport(node: configuration.nodeID, shard: shard, found)
       }
     }
@@ -173,13 +168,12 @@ final class AdminResponder: Sendable {
     return report
   }
 
-  /// They are in the shards of those whom the user calls. There is no list of them, which every call
-  /// would pay for: all calls are looked at.
+  /// Searches all calls. They are in the shards of their callees, and a list of them would cost something with every
+  /// call.
   private func callsPlaced(by user: UserKey) async -> UserReport.Placed {
     var calls = UserCalls()
     let shards = await eachShard { $0.add(callsPlacedBy: user, to: &calls) }
-    return UserReport.Placed(
-      calls, of: user, shards: shards, shardCount: configuration.shardCount)
+    return UserReport.Placed(calls, of: user, shards: shards, shardCount: configuration.shardCount)
   }
 }
 
@@ -191,5 +185,81 @@ extension NodeState {
     case .leaving: "leaving"
     case .gone: "gone"
     }
+  }
+}
+
+/// Lists of users and of calls.
+extension AdminResponder {
+  /// NATS accepts messages of 1 MB. An answer of 1,000 entries with the longest names is longer.
+  static let answerBytesMax = 900_000
+
+  /// A question that cannot be read is answered like one without a filter.
+  func listQuery(_ bytes: [UInt8]) -> ListQuery {
+    BoundedJSON.decode(ListQuery.self, bytes) ?? ListQuery()
+  }
+
+  func users(_ query: ListQuery) async -> ListReport<ListedUser> {
+    var list = Shortlist<UserSummary>(countMax: query.entriesMax)
+    let filter = ListFilter(app: query.app, user: query.user)
+    let shards = await eachShard { $0.add(usersMatching: filter, to: &list) }
+    return report(list.items.map(ListedUser.init), leftOut: list.leftOut, shards)
+  }
+
+  func calls(_ query: ListQuery) async -> ListReport<ListedCall> {
+    var list = Shortlist<CallSummary>(countMax: query.entriesMax)
+    let filter = ListFilter(app: query.app, user: query.user, isLive: query.live ?? false)
+    let shards = await eachShard { $0.add(callsMatching: filter, to: &list) }
+    let entries = list.items.map { call in
+      ListedCall(
+        call,
+        shard: ShardHash.shard(
+          of: UserKey(app: call.app, user: call.state.callee), count: configuration.shardCount),
+        owner: configuration.nodeID)
+    }
+    return report(entries, leftOut: list.leftOut, shards)
+  }
+
+  /// Sorts anew: the report has milliseconds only, so two of its calls may be equally old.
+  private func report<Entry>(
+    _ entries: [Entry], leftOut: Int, _ shards: [Int]
+  ) -> ListReport<Entry> {
+    ListReport(
+      node: configuration.nodeID, entries: entries.sorted { $0.precedes($1) }, leftOut: leftOut,
+      shards: shards, shardCount: configuration.shardCount)
+  }
+
+  /// Calls `body` with every shard that this node serves, on another thread than the worker's, which only hands out a
+  /// copy of the tables. One shard at a time, so that at most one shard's tables have two owners.
+  /// - Returns: the shards, in order.
+  func eachShard(_ body: (ShardDirectory) -> Void) async -> [Int] {
+    var shards: [Int] = []
+    for worker in manager.workers {
+      for shard in await worker.heldShards {
+        guard let directory = await worker.directory(of: shard) else { continue }
+        body(directory)
+        shards.append(shard)
+      }
+    }
+    return shards.sorted()
+  }
+
+  func send<Entry>(list: ListReport<Entry>, to subject: String) {
+    publish(to: subject) { try list.bounded(bytesMax: Self.answerBytesMax).bytes }
+  }
+}
+
+extension ListReport {
+  /// Leaves entries out, the last ones first, until the JSON of the report has at most `bytesMax` bytes.
+  /// - Throws: `EncodingError`.
+  package func bounded(bytesMax: Int) throws -> (bytes: [UInt8], report: ListReport) {
+    var report = self
+    var bytes = try JSONEncoder().encode(report)
+    while bytes.count > bytesMax, !report.entries.isEmpty {
+      let kept = report.entries.count * bytesMax / bytes.count
+      report.leftOut += report.entries.count - kept
+      report.entries.removeLast(report.entries.count - kept)
+      bytes = try JSONEncoder().encode(report)
+    }
+    return (Array(bytes), report)
   }
 }

@@ -4,17 +4,16 @@ internal import CallWire
 
 /// Checkpoints in a key-value bucket, each as a head and chunks, replaced by compare-and-set.
 ///
-/// A checkpoint makes part of the journal superfluous, so it must be fenced like the journal: a
-/// former owner that wakes up and writes an older checkpoint over a newer one, behind which the
-/// journal was purged, would lose calls. So the head names the epoch, a head of a later epoch is
-/// never replaced by an earlier one, and the write expects the revision that was looked at.
+/// A checkpoint replaces part of the journal, so it must be fenced like the journal: a former owner that wakes up and
+/// overwrites a newer checkpoint, behind which the journal was purged, would lose calls. So the head names the epoch, a
+/// head is never replaced by one of an earlier epoch, and the write expects the revision that was read.
 ///
-/// A replicated bucket may still take two heads that expect the same revision, the older one last. That
-/// costs nothing as long as what either of them needs is kept: chunks and records behind the head that
-/// both of them replace. So whatever is removed, is older than that one, or is its own. (One that expects
-/// an earlier revision still would have to be under way while two were written.)
+/// A replicated bucket may still accept two heads that expect the same revision, the older one last. That does no harm
+/// while everything that either needs is kept: chunks and records behind the head that both replace. So only that
+/// head's own chunks, and older ones, are removed. (A head that expects an earlier revision would have to be under way
+/// while two others were written.)
 ///
-/// Chunks keep every message below a server's usual limit of 1 MiB.
+/// Chunks keep every message below a server's default limit of 1 MiB.
 package struct CheckpointStore: Sendable {
   private let bucket: any KeyValueBucket
   private let chunkBytesMax: Int
@@ -25,15 +24,15 @@ package struct CheckpointStore: Sendable {
   }
 
   package enum Failure: Error, Equatable {
-    /// A newer one stands there.
+    /// A newer checkpoint exists.
     case outdated
-    /// It can never be read.
+    /// A retry does not help.
     case unreadable(String)
     /// It could not be read or written now.
     case unavailable(String)
   }
 
-  /// What stands under `<shard>.head`, as text, so that an operator can read it.
+  /// The value of `<shard>.head`: text, so that operators can read it.
   package struct Head: Sendable, Equatable {
     package var epoch: UInt64
     package var sequence: UInt64
@@ -74,13 +73,14 @@ package struct CheckpointStore: Sendable {
     return (head, entry.revision)
   }
 
-  /// The revision of the shard's checkpoint; 0 when it has none.
+  /// The revision of the shard's checkpoint; 0 if it has none.
+  /// - Throws: `Failure`; so do all that read.
   package func revision(shard: Int) async throws(Failure) -> UInt64 {
     try await head(shard)?.revision ?? 0
   }
 
-  /// Up to which sequence of the journal an operator gives up what is missing or damaged: written by
-  /// hand under `<shard>.accept`, as a number; 0 where there is none.
+  /// The sequence of the journal up to which an operator accepts losses, written by hand as the value of
+  /// `<shard>.accept`; 0 if there is none.
   package func acceptedLoss(shard: Int) async throws(Failure) -> UInt64 {
     do {
       let entry = try await bucket.get("\(shard).accept")
@@ -88,7 +88,7 @@ package struct CheckpointStore: Sendable {
     } catch { throw .unavailable("\(error)") }
   }
 
-  /// The newest checkpoint and its revision; nil when there is none.
+  /// The newest checkpoint and its revision; nil if there is none.
   package func read(shard: Int) async throws(Failure) -> (Checkpoint, revision: UInt64)? {
     var attempts = 0
     while let (head, revision) = try await head(shard) {
@@ -99,7 +99,7 @@ package struct CheckpointStore: Sendable {
           throw .unreadable("its checkpoint: \(error)")
         }
       }
-      // Its chunks are gone or cut short: it was replaced while it was read.
+      // Chunks are missing: it was replaced while it was read.
       attempts += 1
       if attempts > 4 {
         if try await self.revision(shard: shard) == revision {
@@ -117,16 +117,18 @@ package struct CheckpointStore: Sendable {
       let entry: KeyValueEntry?
       do {
         entry = try await bucket.get(chunkKey(shard, head, chunk))
-      } catch { throw .unavailable("\(error)") }
+      } catch {
+        throw .unavailable("\(error)")
+      }
       guard let value = entry?.value else { return nil }
       bytes += value
     }
     return bytes.count == head.bytes ? bytes : nil
   }
 
-  /// Replaces the shard's checkpoint by a newer one, or by the same one, where the answer to an earlier
-  /// attempt was lost.
-  /// - Returns: the one that it replaced; nil where there was none, or nobody knows.
+  /// Replaces the shard's checkpoint by a newer one, or by the same one after an attempt without an answer.
+  /// - Returns: the head that it replaced; nil if there was none, or if it is unknown.
+  /// - Throws: `Failure`.
   @discardableResult
   package func write(_ checkpoint: Checkpoint, shard: Int) async throws(Failure) -> Head? {
     let former = try await head(shard)
@@ -152,17 +154,14 @@ package struct CheckpointStore: Sendable {
     return replaced
   }
 
-  /// Makes the chunks that were written the shard's checkpoint.
+  /// Writes the head, which makes the chunks the shard's checkpoint.
   ///
-  /// Chunks of a head that was not taken stay: of an earlier attempt at the same checkpoint the head may
-  /// be on its way.
-  private func put(
-    _ head: Head, _ shard: Int, behind revision: UInt64
-  ) async throws(Failure) {
+  /// If the head is refused, the chunks stay: the head of an earlier attempt at the same checkpoint may be under way.
+  private func put(_ head: Head, _ shard: Int, behind revision: UInt64) async throws(Failure) {
     do throws(Failure) {
       try await put(headKey(shard), Array(head.text.utf8), expecting: revision)
     } catch .outdated {
-      // Or it has come: it names these chunks then, with the length that they had.
+      // Unless that head has arrived: then it names these chunks, with their former length.
       guard let (standing, revision) = try await self.head(shard),
         (standing.epoch, standing.sequence) == (head.epoch, head.sequence)
       else { throw .outdated }
@@ -178,10 +177,11 @@ package struct CheckpointStore: Sendable {
     }
   }
 
-  /// Removes what no head will ever name: chunks of checkpoints before one that was replaced, whose
-  /// writer died between them and their head, or between a head and the removal of the former's chunks.
+  /// Removes chunks that no head will ever name: those of checkpoints before a replaced one whose writer died before it
+  /// wrote their head, or before it removed them.
   ///
-  /// Reads all that the bucket has of the shard: for now and then. Best effort, too.
+  /// Best effort. Call it rarely: it reads everything that the bucket has of the shard.
+  /// - Throws: `BusError`.
   package func sweep(shard: Int, before replaced: Head) async throws {
     for entry in try await bucket.entries(matching: "\(shard).>") {
       let parts = entry.key.split(separator: ".").map { UInt64($0) }
@@ -192,7 +192,7 @@ package struct CheckpointStore: Sendable {
     }
   }
 
-  /// Best effort: what stays costs space, nothing else.
+  /// Best effort: chunks that stay only cost space.
   private func removeChunks(_ shard: Int, _ head: Head) async {
     for chunk in 0..<head.chunks { _ = await bucket.delete(chunkKey(shard, head, chunk)) }
   }

@@ -3,13 +3,13 @@ package import CallCore
 internal import CallTelemetry
 package import Logging
 
-/// A shard's calls at one of its records that is in the journal.
+/// A shard's calls as of a record that the journal has.
 package struct CheckpointJob: Sendable {
   package var shard: Int
   package var epoch: UInt64
   package var sequence: UInt64
   package var snapshot: ShardSnapshot
-  /// Somebody waits for it: the shard is about to be handed over.
+  /// Whether a hand-over of the shard waits for it.
   package var isAwaited: Bool
   package var done: @Sendable (Bool) -> Void
   package init(
@@ -24,21 +24,20 @@ package struct CheckpointJob: Sendable {
     self.done = done
   }
 
-  /// Costs some microseconds for each call: not for a worker's thread.
+  /// Takes some microseconds for each call, so do not use it on a worker's thread.
   package var checkpoint: Checkpoint {
     Checkpoint(sequence: sequence, epoch: epoch, entries: snapshot.entries())
   }
 }
 
-/// Writes checkpoints, one at a time per node, and purges what they make superfluous. All of it happens
-/// on threads other than the workers'.
+/// Writes checkpoints, one at a time per node, and purges what they replace, off the workers' threads.
 package final class Checkpointer: Sendable {
   private let store: CheckpointStore
   private let journal: any Journal
   private let metrics: CoordinatorMetrics
   private let logger: Logger
-  /// A worker asks again only after further records, so a shard has one or two jobs here.
-  /// Policy when full: refuse; the shard asks again after as many records.
+  /// A shard has at most two jobs here, since its next checkpoint takes further records. Policy when full: refuse; the
+  /// shard retries later.
   private let jobs: Inbox<CheckpointJob>
 
   package init(
@@ -52,7 +51,7 @@ package final class Checkpointer: Sendable {
     jobs = Inbox(capacity: 2 * shardCount)
   }
 
-  /// How many jobs wait.
+  /// The number of waiting jobs.
   package var waiting: Int { jobs.depth }
 
   package func offer(_ job: CheckpointJob) {
@@ -82,7 +81,7 @@ package final class Checkpointer: Sendable {
     for job in await jobs.next(until: nil) { job.done(false) }
   }
 
-  /// Not where a hand-over, of this shard or the next, would have to wait for it.
+  /// Do not call it while a hand-over would have to wait for it.
   private func sweep(_ shard: Int, before replaced: CheckpointStore.Head) async -> Bool {
     do {
       try await store.sweep(shard: shard, before: replaced)
@@ -109,13 +108,13 @@ package final class Checkpointer: Sendable {
       return .failed
     }
     metrics.checkpoints.increment()
-    // Whoever waits for it is about to hand the shard over: the server lets appends to a stream and
-    // reads of it wait while it cuts it.
+    // After the purge: the server delays appends to a stream, and reads of it, during a purge, which a hand-over must
+    // not meet.
     defer { job.done(true) }
     guard let former else { return .written(replacing: nil) }
     do {
-      // Only what the former checkpoint made superfluous: a replicated bucket may take a former
-      // owner's older checkpoint in the same moment, and what lies behind that must be there.
+      // Only what the replaced checkpoint covers: a replicated bucket may accept a former owner's older checkpoint at
+      // the same moment, and the records behind that one must be there.
       try await journal.purge(shard: job.shard, through: former.sequence)
     } catch {
       logger.warning(
@@ -137,10 +136,10 @@ package final class Checkpointer: Sendable {
   }
 }
 
-/// How often the store is to be swept of what a former owner, or an attempt without an answer, left.
+/// Counts the sweeps that a shard's bucket needs after a former owner, or an attempt without an answer, left chunks.
 ///
-/// A sweep removes what is older than the checkpoint that was replaced. So with the first one behind a
-/// failure, or of a term, what is to go may still be too young; with the second it is not.
+/// A sweep removes what is older than the replaced checkpoint. The first one of a term, or after a failure, may find
+/// the remaining chunks too young; the second one does not.
 struct SweepSchedule {
   private static let most = 2
   private var shards: [Int: (epoch: UInt64, count: Int)] = [:]
@@ -154,4 +153,49 @@ struct SweepSchedule {
   func isOwed(_ shard: Int) -> Bool { shards[shard].map { $0.count > 0 } ?? false }
 
   mutating func done(_ shard: Int) { shards[shard]?.count -= 1 }
+}
+
+/// How much may stand behind a shard's newest checkpoint before the next one is taken.
+package struct CheckpointPolicy: Sendable, Equatable {
+  package var records: Int
+  package var bytes: Int
+  package var age: Span
+  package init(records: Int, bytes: Int, age: Span) {
+    self.records = records
+    self.bytes = bytes
+    self.age = age
+  }
+}
+
+/// The journal behind a shard's newest checkpoint, which a new owner would have to replay. Pure.
+package struct JournalTail: Sendable, Equatable {
+  package private(set) var records = 0
+  package private(set) var bytes = 0
+  /// When the first record was written; nil without records.
+  package private(set) var since: Timestamp?
+  /// Whether a checkpoint is due at once.
+  package var needsCheckpoint = false
+
+  package init() {}
+
+  package mutating func add(records: Int = 1, bytes: Int, at time: Timestamp) {
+    guard records > 0 else { return }
+    self.records += records
+    self.bytes += bytes
+    since = min(since ?? time, time)
+  }
+
+  /// Adds `former` again, after the checkpoint that should have replaced it failed.
+  package mutating func prepend(_ former: JournalTail) {
+    if let since = former.since { add(records: former.records, bytes: former.bytes, at: since) }
+    needsCheckpoint = needsCheckpoint || former.needsCheckpoint
+  }
+
+  /// When a checkpoint is due.
+  package func due(_ policy: CheckpointPolicy) -> Timestamp {
+    if needsCheckpoint || records >= policy.records || bytes >= policy.bytes {
+      return Timestamp(microseconds: 0)
+    }
+    return since.map { $0 + policy.age } ?? .distantFuture
+  }
 }

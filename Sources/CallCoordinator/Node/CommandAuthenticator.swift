@@ -1,39 +1,38 @@
-package import CallAuth
+public import CallAuth
 package import CallCore
 internal import CallTelemetry
 
-/// Judges what edges hand over before a shard sees it: whether the edge is the one that it says, and whether
-/// it may speak for the user. A coordinator believes an edge nothing else.
+/// Authenticates the commands of edges before a shard sees them: whether the edge is who it claims to be, and whether
+/// it may speak for the user.
 ///
-/// A session shows its token once, when it attaches, and gets a ticket for it; tickets are good at every
-/// coordinator. One for each worker: what it remembers saves work, and never decides.
+/// A session shows its token once, when it attaches, and gets a ticket in return, which is valid at every coordinator.
+/// Each worker has an authenticator; its caches save work and never decide.
 package struct CommandAuthenticator {
   package enum Verdict: Equatable {
     case accepted
-    /// Whoever waits for a reply is told.
     case refused(CallError)
     /// The session must attach anew, with a token.
     case unknownSession
   }
 
-  /// A ticket that was found good, and whose it is.
+  /// A valid ticket, with what it is valid for.
   private struct Verified {
     var ticket: SessionTicket
     var edge: UInt64
     var user: UserKey
     var device: DeviceID
-    /// Of the tokens in force when it was found so.
+    /// The generation of the tokens when it was verified.
     var generation: UInt64
   }
 
-  /// How far the clock of whoever ends sessions may be behind.
+  /// How far behind an edge's clock may be.
   package static let leewaySeconds: Int64 = 60
   private static let edgesMax = 1024
-  /// A power of two. A ticket has one place; who needs it next gets it.
+  /// A power of two. A ticket has one place in the cache. Policy: the last one stays.
   private static let ticketsMax = 4096
 
   private let authority: CommandAuthority?
-  /// Whether edges without tickets are believed.
+  /// Whether edges without tickets are accepted.
   private let trustsAll: Bool
   private var secrets: [UInt64: EdgeSecret] = [:]
   private var verified: [Verified?]
@@ -48,7 +47,7 @@ package struct CommandAuthenticator {
     verified = authority == nil ? [] : Array(repeating: nil, count: Self.ticketsMax)
   }
 
-  /// Whether the sender is the edge of that number.
+  /// Whether the sender is the edge with that number.
   package mutating func isEdge(_ edge: UInt64, _ secret: EdgeSecret?) -> Bool {
     guard let secret else { return trustsAll }
     if secrets[edge] == secret { return true }
@@ -58,7 +57,7 @@ package struct CommandAuthenticator {
     return true
   }
 
-  /// Judges a command of an edge. An attach that shows a token gets a ticket in its place.
+  /// Authenticates a command of an edge. In an attach, a ticket replaces the token.
   package mutating func authenticate(_ command: inout Command, now: Timestamp) -> Verdict {
     let seconds = now.microseconds / 1_000_000
     switch command.credential {
@@ -95,9 +94,7 @@ package struct CommandAuthenticator {
     return .accepted
   }
 
-  private func authenticate(
-    token: String, of command: inout Command, _ now: Int64
-  ) -> Verdict {
+  private func authenticate(token: String, of command: inout Command, _ now: Int64) -> Verdict {
     guard let authority else { return trustsAll ? .accepted : .refused(CallError(.notAccepted)) }
     guard let keys = authority.tickets.current else { return .refused(Self.notReady) }
     metrics.tokensVerified.increment()
@@ -118,10 +115,8 @@ package struct CommandAuthenticator {
     return .accepted
   }
 
-  /// What a push allows: to decline its call, to say busy, or to ask for it, for one device.
-  private func authenticate(
-    capability: String, of command: Command, _ now: Int64
-  ) -> Verdict {
+  /// A push permits one device to decline its call, to answer busy, and to query it.
+  private func authenticate(capability: String, of command: Command, _ now: Int64) -> Verdict {
     guard let authority else { return trustsAll ? .accepted : .refused(CallError(.notAccepted)) }
     guard let keys = authority.pushKeys.current else { return .refused(Self.notReady) }
     let allowed: PushCapability
@@ -151,7 +146,7 @@ package struct CommandAuthenticator {
 }
 
 extension CallError {
-  /// As edges say it.
+  /// The error that edges report for it.
   fileprivate init(_ failure: AuthFailure) {
     switch failure {
     case .expired: self.init(Code.expired)
@@ -163,7 +158,7 @@ extension CallError {
 }
 
 extension SessionTicketKeys {
-  /// A ticket for who says a command, through the edge that it came from.
+  /// A ticket for the sender of a command, valid through the edge that it came from.
   package func ticket(
     for command: Command, expires: UInt32, issued: UInt32, key: UInt32
   ) -> SessionTicket {
@@ -179,5 +174,18 @@ extension SessionTicket {
     SessionTicketKeys.Facts(
       app: command.user.app, user: command.user.user, device: command.device.text,
       edge: command.session.edge, expires: expires, issued: issued, key: key)
+  }
+}
+
+/// The keys by which a coordinator authenticates commands: of tokens, of session tickets, and of push capabilities.
+public struct CommandAuthority: Sendable {
+  public var tokens: TokenAuthority
+  public var tickets: TicketKeyring
+  public var pushKeys: PushKeyring
+
+  public init(tokens: TokenAuthority, tickets: TicketKeyring, pushKeys: PushKeyring) {
+    self.tokens = tokens
+    self.tickets = tickets
+    self.pushKeys = pushKeys
   }
 }

@@ -1,7 +1,7 @@
 package import CallCore
 package import CallTelemetry
 
-/// The handles of a coordinator's metrics, made once.
+/// The handles of a coordinator's metrics.
 package struct CoordinatorMetrics: Sendable {
   package let commands: Counter
   package let commandBatches: Counter
@@ -60,19 +60,7 @@ package struct CoordinatorMetrics: Sendable {
   package let peerAnswersUnreadable: Counter
   package let calls: CallMetrics
   private let pushReports: [String: Counter]
-
   private let registry: MetricsRegistry
-
-  /// Something was refused since its app had as much.
-  func limited(_ limit: AppLimit, app: String) {
-    registry.counter(
-      "callmesh_app_limited_total", Self.appLimitedHelp,
-      labels: [("app", app), ("limit", limit.rawValue)]
-    ).increment()
-  }
-
-  private static let appLimitedHelp =
-    "What was refused since its app, or a user of it, had as much, by limit."
 
   package init(_ registry: MetricsRegistry) {
     self.registry = registry
@@ -82,6 +70,9 @@ package struct CoordinatorMetrics: Sendable {
     }
     func gauge(_ name: String, _ help: String) -> Gauge {
       registry.gauge("callmesh_coordinator_\(name)", help)
+    }
+    func histogram(_ name: String, _ help: String) -> LatencyHistogram {
+      registry.histogram("callmesh_coordinator_\(name)_seconds", help)
     }
     commands = counter("commands", "Commands taken by shards.")
     commandBatches = counter("command_batches", "Command batches taken from the bus.")
@@ -110,12 +101,11 @@ package struct CoordinatorMetrics: Sendable {
     appendsUnknown = counter(
       "appends_unknown", "Journal appends without an answer, settled by reading the journal.")
     entries = counter("journal_entries", "Journal entries acknowledged; with appends: batch size.")
-    ringLatency = registry.histogram(
-      "callmesh_coordinator_ring_seconds",
+    ringLatency = histogram(
+      "ring",
       "From a call's placing until all of the callee's devices had acknowledged it; includes lost and "
         + "late acknowledgements. For what devices feel see callmesh_ring_seconds.")
-    appendLatency = registry.histogram(
-      "callmesh_coordinator_append_seconds", "From an append's start to its acknowledgement.")
+    appendLatency = histogram("append", "From an append's start to its acknowledgement.")
     replies = counter("replies", "Replies sent to edges.")
     deliveries = counter("deliveries", "Deliveries sent to edges, repeats included.")
     invitesTooLate = counter(
@@ -137,13 +127,12 @@ package struct CoordinatorMetrics: Sendable {
     stepDowns = counter("step_downs", "Shards given up without a release.")
     claims = counter("claims", "Shards claimed and recovered.")
     releases = counter("releases", "Shards released.")
-    recoveryLatency = registry.histogram(
-      "callmesh_coordinator_recovery_seconds", "From a claim's start to the fence in the journal.")
-    handoverPause = registry.histogram(
-      "callmesh_coordinator_handover_pause_seconds",
+    recoveryLatency = histogram("recovery", "From a claim's start to the fence in the journal.")
+    handoverPause = histogram(
+      "handover_pause",
       "From a former owner's last record until the shard serves here, where it was handed over.")
-    takeoverPause = registry.histogram(
-      "callmesh_coordinator_takeover_pause_seconds",
+    takeoverPause = histogram(
+      "takeover_pause",
       "From the last sign of life of a lost owner until the shard serves here.")
     recordsVoid = counter(
       "records_void",
@@ -159,8 +148,7 @@ package struct CoordinatorMetrics: Sendable {
     registrationWrites = counter("registration_writes", "Registrations stored or removed.")
     registrationWritesFailed = counter(
       "registration_writes_failed", "Registrations that could not be stored or removed.")
-    heartbeatsUnreadable = counter(
-      "heartbeats_unreadable", "Heartbeats that could not be decoded.")
+    heartbeatsUnreadable = counter("heartbeats_unreadable", "Heartbeats that could not be decoded.")
     heartbeatsDropped = counter(
       "heartbeats_dropped", "Heartbeats that a full inbox refused; others follow.")
     announceRequestsDropped = counter(
@@ -168,13 +156,9 @@ package struct CoordinatorMetrics: Sendable {
       "Owners' questions for sessions that a coordinator could not read or had no room for; "
         + "a hand-over counts as slow then.")
     edgesLost = counter("edges_lost", "Edges that fell silent or said that they go.")
-    pushJobs = Dictionary(
-      uniqueKeysWithValues: PushPurpose.allCases.map { purpose in
-        let jobs = registry.counter(
-          "callmesh_coordinator_push_jobs_total", "Pushes decided, by what they are for.",
-          labels: [("purpose", purpose.name)])
-        return (purpose, jobs)
-      })
+    pushJobs = registry.counters(
+      "callmesh_coordinator_push_jobs_total", "Pushes decided, by what they are for.",
+      label: "purpose", PushPurpose.allCases, \.name)
     pushesAdded = counter("pushes_added", "Pushes that the work queue has.")
     pushRetries = counter("push_retries", "Pushes offered to the work queue once more.")
     pushesFailed = counter("pushes_failed", "Pushes that the work queue did not take.")
@@ -185,25 +169,29 @@ package struct CoordinatorMetrics: Sendable {
     peerAnswersUnreadable = counter(
       "peer_answers_unreadable", "Answers of other shards that could not be decoded.")
     tokenClaims = counter("token_claims", "Push tokens claimed for a registration.")
-    pushReports = Dictionary(
-      uniqueKeysWithValues: Self.outcomes.map { outcome in
-        let reports = registry.counter(
-          "callmesh_coordinator_push_reports_total", "Reports of gateways, repeats included.",
-          labels: [("outcome", outcome)])
-        return (outcome, reports)
-      })
+    pushReports = registry.counters(
+      "callmesh_coordinator_push_reports_total", "Reports of gateways, repeats included.",
+      label: "outcome", ["accepted", "tokenGone", "rejected", "expired", "failed"], \.self)
   }
 
-  /// A shard's share of the gauges of what waits changes; `ShardLoad()` where it is not held.
+  /// Updates the gauges for a shard whose load changed; `ShardLoad()` stands for a shard that is not held.
   func load(_ now: ShardLoad, was before: ShardLoad) {
     guard now != before else { return }
     heldBack.add(Int64(now.effects - before.effects))
     bytesHeldBack.add(Int64(now.bytes - before.bytes))
     recoveryQueue.add(Int64(now.commands - before.commands))
     registrationWritesWaiting.add(Int64(now.registrationWrites - before.registrationWrites))
+    calls.live(now, was: before)
   }
 
-  private static let outcomes = ["accepted", "tokenGone", "rejected", "expired", "failed"]
+  /// Counts something that was refused because of an app's limit.
+  func limited(_ limit: AppLimit, app: String) {
+    registry.counter(
+      "callmesh_app_limited_total",
+      "What was refused since its app, or a user of it, had as much, by limit.",
+      labels: [("app", app), ("limit", limit.rawValue)]
+    ).increment()
+  }
 
   func count(_ outcome: PushOutcome) {
     let name =
@@ -215,5 +203,17 @@ package struct CoordinatorMetrics: Sendable {
       case .failed: "failed"
       }
     pushReports[name]?.increment()
+  }
+}
+
+extension MetricsRegistry {
+  /// One counter for each value of a label.
+  func counters<Value: Hashable>(
+    _ name: String, _ help: String, label: String, _ values: [Value], _ text: (Value) -> String
+  ) -> [Value: Counter] {
+    Dictionary(
+      uniqueKeysWithValues: values.map {
+        ($0, counter(name, help, labels: [(label, text($0))]))
+      })
   }
 }

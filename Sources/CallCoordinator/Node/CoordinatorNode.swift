@@ -5,11 +5,8 @@ internal import CallWire
 public import Logging
 public import ServiceLifecycle
 
-/// One coordinator: claims its part of the shards, serves them, and gives them up on graceful
-/// shutdown.
-///
-/// `run` owns everything the node does: its workers, the manager of its shards, the writer of
-/// checkpoints and the answers to operators are its child tasks.
+/// One coordinator: claims its part of the shards, serves them, and gives them up on graceful shutdown. All of its work
+/// runs in child tasks of `run`.
 public struct CoordinatorNode<Bus: ClusterBus>: Service {
   private let configuration: CoordinatorConfiguration
   private let bus: Bus
@@ -18,10 +15,10 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
   package let metrics: CoordinatorMetrics
   private let registry: MetricsRegistry
   private let logger: Logger
-  /// Closed when the node is to give everything up.
+  /// Closed when the node must give everything up.
   private let leaving = Inbox<Never>(capacity: 1)
 
-  /// - Parameter incarnation: not 0, and never the same for two runs of a node.
+  /// - Parameter incarnation: not 0, and different for each run of a node.
   public init(
     configuration: CoordinatorConfiguration, bus: Bus, clock: ClusterClock,
     metrics: MetricsRegistry, logger: Logger,
@@ -38,20 +35,16 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     self.logger = logger.with([.node: "\(configuration.nodeID)"])
   }
 
-  /// Runs until graceful shutdown has given every shard up, or until it is cancelled, which is as a
-  /// crash would be: nothing is released, and others take over when the node is not heard any more.
-  /// - Throws: `CoordinatorError`, when the node must not run.
+  /// Runs until graceful shutdown has given every shard up, or until it is cancelled. Cancelling equals a crash:
+  /// nothing is released, and other nodes take over when this one falls silent.
+  /// - Throws: `CoordinatorError`, if the node must not run.
   public func run() async throws {
     try configuration.validate()
     try await withGracefulShutdownHandler {
-      // Nothing is held yet: who is asked to go while it waits for the store goes at once.
+      // The node holds nothing while it waits for the store, so it can end at once.
       guard let parts = try await leaving.unlessClosed({ try await open() }) else { return }
       try await withThrowingTaskGroup(of: Void.self) { group in
-        for worker in parts.workers { group.addTask { await worker.run() } }
-        group.addTask { await parts.checkpointer.run() }
-        group.addTask { await parts.admin.run() }
-        group.addTask { await parts.dispatcher.run() }
-        group.addTask { await parts.depths.run() }
+        for task in parts.tasks { group.addTask { await task() } }
         group.addTask { try await parts.manager.run() }
         group.addTask {
           _ = await leaving.next(until: nil)
@@ -66,97 +59,67 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     }
   }
 
-  /// What graceful shutdown does: `run` returns when every shard is given up, or its time is over.
+  /// As graceful shutdown: `run` returns when every shard is given up, or after `shutdownTimeout`.
   package func beginShutdown() { leaving.close() }
 
   private struct Parts: Sendable {
-    var workers: [ShardWorker]
-    var checkpointer: Checkpointer
-    var admin: AdminResponder
-    var dispatcher: OrderDispatcher
-    var depths: PushDepths
     var manager: ShardManager
+    /// What runs beside the manager until it has ended.
+    var tasks: [@Sendable () async -> Void]
   }
 
   private func open() async throws(CoordinatorError) -> Parts {
-    let subjects = Subjects(
-      cluster: configuration.cluster, shardCount: configuration.shardCount)
-    let journal: Bus.JournalType
-    let leases: Bus.BucketType
-    let registrations: Bus.BucketType
-    let checkpoints: Bus.BucketType
-    let tokens: Bus.BucketType
-    let revocations: Bus.BucketType
-    let pushQueue: Bus.QueueType
-    let audit: Bus.AuditType
-    do {
-      var options = configuration.journal
-      options.shardCount = configuration.shardCount
-      let retry = StoreRetryPolicy(clock: clock, limit: configuration.storeTimeout) {
-        [logger] error in
-        logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
-      }
-      journal = try await retry { try await bus.openJournal(options) }
-      let open = { (name: String) async throws in
-        try await retry { try await bus.openBucket(name, configuration.buckets) }
-      }
-      leases = try await retry {
-        try await bus.openBucket(subjects.leaseBucket, configuration.buckets.small)
-      }
-      registrations = try await open(subjects.registrationBucket)
-      checkpoints = try await open(subjects.checkpointStream)
-      tokens = try await open(subjects.tokenBucket)
-      revocations = try await retry {
-        try await bus.openBucket(
-          subjects.revocationBucket, Revocation.bucket(configuration.buckets))
-      }
-      var trail = AuditOptions(role: "coordinator")
-      trail.createsMissing = true
-      (trail.replicas, trail.inMemory) = (options.replicas, options.inMemory)
-      audit = try await retry { [trail] in try await bus.openAudit(trail) }
-      pushQueue = try await retry { try await bus.openWorkQueue(configuration.pushQueue) }
-    } catch {
-      throw .store("\(error)")
+    do { return try await parts() } catch { throw .store("\(error)") }
+  }
+
+  /// - Throws: why the store cannot be opened.
+  private func parts() async throws -> Parts {
+    let subjects = Subjects(cluster: configuration.cluster, shardCount: configuration.shardCount)
+    var options = configuration.journal
+    options.shardCount = configuration.shardCount
+    var trail = AuditOptions(role: "coordinator")
+    trail.createsMissing = true
+    (trail.replicas, trail.inMemory) = (options.replicas, options.inMemory)
+    let retry = StoreRetryPolicy(clock: clock, limit: configuration.storeTimeout) {
+      [logger] error in
+      logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
     }
-    let store = CheckpointStore(bucket: checkpoints)
+    func open(_ name: String, _ options: BucketOptions) async throws -> Bus.BucketType {
+      try await retry { try await bus.openBucket(name, options) }
+    }
+    let buckets = configuration.buckets
+    let journal = try await retry { [options] in try await bus.openJournal(options) }
+    let leases = try await open(subjects.leaseBucket, buckets.small)
+    let registrations = try await open(subjects.registrationBucket, buckets)
+    let checkpoints = CheckpointStore(bucket: try await open(subjects.checkpointStream, buckets))
+    let tokens = try await open(subjects.tokenBucket, buckets)
+    let revocations = try await open(subjects.revocationBucket, Revocation.bucket(buckets))
+    let audit = try await retry { [trail] in try await bus.openAudit(trail) }
+    let pushQueue = try await retry { try await bus.openWorkQueue(configuration.pushQueue) }
+
     let checkpointer = Checkpointer(
-      store: store, journal: journal, shardCount: configuration.shardCount, metrics: metrics,
+      store: checkpoints, journal: journal, shardCount: configuration.shardCount, metrics: metrics,
       logger: logger)
     let inbox = ShardManagerInbox(
       timers: clock.timers, heartbeatsDropped: metrics.heartbeatsDropped,
       requestsDropped: metrics.announceRequestsDropped)
-    let workers = makeWorkers { index in
-      ShardWorker.Dependencies(
-        configuration: configuration, subjects: subjects, bus: bus, journal: journal,
-        registrations: registrations, tokens: tokens, pushOutlet: QueueOutlet(pushQueue),
+    let workers = (0..<configuration.workers).map { index in
+      ShardWorker(
+        index: index, configuration: configuration, subjects: subjects, bus: bus, journal: journal,
+        registrations: registrations, tokens: tokens, pushQueue: pushQueue,
         peer: ShardHash.peer(of: incarnation, index), clock: clock, metrics: metrics,
         logger: logger, writeCheckpoint: { checkpointer.offer($0) },
-        report: { inbox.report($0) })
+        report: { inbox.offer(.worker($0)) })
     }
     let manager = ShardManager(
       ShardClaim.Dependencies(
-        configuration: configuration, incarnation: incarnation,
-        subjects: subjects, bus: bus, journal: journal, checkpoints: store, leases: leases,
-        registrations: registrations, clock: clock, metrics: metrics, logger: logger),
+        configuration: configuration, incarnation: incarnation, subjects: subjects, bus: bus,
+        journal: journal, checkpoints: checkpoints, leases: leases, registrations: registrations,
+        clock: clock, metrics: metrics, logger: logger),
       workers: workers, inbox: inbox)
-    registry.reading(
-      "callmesh_coordinator_manager_inbox_depth",
-      "Events that wait for the manager of the node's shards."
-    ) { [weak inbox] in Double(inbox?.depth ?? 0) }
-    registry.reading(
-      "callmesh_coordinator_checkpoint_queue_depth", "Checkpoints that wait to be written."
-    ) { [weak checkpointer] in Double(checkpointer?.waiting ?? 0) }
     let admin = AdminResponder(
       configuration: configuration, subjects: subjects, bus: bus, journal: journal,
       manager: manager, metrics: metrics, logger: logger)
-    registry.reading(
-      "callmesh_coordinator_admin_queue_depth", "Operators' questions that wait for an answer."
-    ) { [weak admin] in Double(admin?.questionsWaiting ?? 0) }
-    registry.reading(
-      "callmesh_coordinator_admin_questions_dropped_total",
-      "Operators' questions refused by the full queue.",
-      type: "counter"
-    ) { [weak admin] in Double(admin?.questionsDropped ?? 0) }
     let dispatcher = OrderDispatcher(
       bus: bus, subjects: subjects, audit: audit, node: configuration.nodeID, role: "coordinator",
       logger: logger,
@@ -166,9 +129,44 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
         case .resume: manager.resume()
         }
       }.merging(["revoke": revoking(in: revocations)]) { $1 })
-    return Parts(
-      workers: workers, checkpointer: checkpointer, admin: admin, dispatcher: dispatcher,
-      depths: PushDepths(queue: pushQueue, clock: clock, metrics: registry), manager: manager)
+    let depths = PushDepths(queue: pushQueue, clock: clock, metrics: registry)
+    addReadings(inbox, checkpointer, admin, workers)
+    let tasks: [@Sendable () async -> Void] = [
+      checkpointer.run, admin.run, dispatcher.run, depths.run,
+    ]
+    return Parts(manager: manager, tasks: workers.map { worker in { await worker.run() } } + tasks)
+  }
+
+  /// Shows the depths of the node's queues.
+  private func addReadings(
+    _ inbox: ShardManagerInbox, _ checkpointer: Checkpointer, _ admin: AdminResponder,
+    _ workers: [ShardWorker]
+  ) {
+    registry.reading(
+      "callmesh_coordinator_manager_inbox_depth",
+      "Events that wait for the manager of the node's shards."
+    ) { [weak inbox] in Double(inbox?.depth ?? 0) }
+    registry.reading(
+      "callmesh_coordinator_checkpoint_queue_depth", "Checkpoints that wait to be written."
+    ) { [weak checkpointer] in Double(checkpointer?.waiting ?? 0) }
+    registry.reading(
+      "callmesh_coordinator_admin_queue_depth", "Operators' questions that wait for an answer."
+    ) { [weak admin] in Double(admin?.questionsWaiting ?? 0) }
+    registry.reading(
+      "callmesh_coordinator_admin_questions_dropped_total",
+      "Operators' questions refused by the full queue.", type: "counter"
+    ) { [weak admin] in Double(admin?.questionsDropped ?? 0) }
+    for worker in workers {
+      let (inbox, busy) = (worker.inbox, worker.busy)
+      let labels = [("worker", "\(worker.index)")]
+      registry.reading(
+        "callmesh_coordinator_worker_busy_ratio",
+        "Share of time that a worker works instead of waiting.", labels: labels
+      ) { busy.share }
+      registry.reading(
+        "callmesh_coordinator_worker_inbox_depth", "Events that wait for a worker.", labels: labels
+      ) { Double(inbox.depth) }
+    }
   }
 
   /// The handler of `revoke`. Every coordinator stores the revocation; storing it again changes nothing.
@@ -187,26 +185,6 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
         }
         return answer.bytes
       }
-    }
-  }
-
-  private func makeWorkers(
-    _ dependencies: (Int) -> ShardWorker.Dependencies
-  ) -> [ShardWorker] {
-    (0..<configuration.workers).map { index in
-      let worker = ShardWorker(index: index, dependencies(index))
-      let inbox = worker.inbox
-      let busy = worker.busy
-      let labels = [("worker", "\(index)")]
-      registry.reading(
-        "callmesh_coordinator_worker_busy_ratio",
-        "Share of time that a worker works instead of waiting.", labels: labels
-      ) { busy.share }
-      registry.reading(
-        "callmesh_coordinator_worker_inbox_depth", "Events that wait for a worker.",
-        labels: labels
-      ) { Double(inbox.depth) }
-      return worker
     }
   }
 }

@@ -2,7 +2,7 @@ internal import CallBus
 internal import CallCore
 internal import CallTelemetry
 
-/// The core's words as operators read them.
+/// The core's values as operators see them.
 extension ShardStatus {
   init(shard: Int, state: String, epoch: UInt64, sequence: UInt64, counts: ShardCounts) {
     self.init(
@@ -138,7 +138,7 @@ extension UserReport.Device {
 }
 
 extension UserReport.Token {
-  /// Nothing of the token itself.
+  /// Shows nothing of the token itself.
   init(_ kind: String, _ token: PushToken) {
     let topic = token.provider == .webPush ? "" : token.topic
     self.init(

@@ -1,24 +1,24 @@
 public import CallCore
 
-/// A silent node is looked into before its timeout: it is sent a message, and the server says when
-/// nobody listens for it any more. That is known the moment the connection of a killed process
-/// closes, while silence alone must last long enough to be no accident.
+/// Probes of silent nodes, before their timeout. A node is sent a message, and the server reports if nobody subscribes
+/// to it. The server knows that as soon as the connection of a killed process closes, while silence alone must last
+/// longer.
 ///
-/// It is still a guess. A server that restarts, or a route between two that breaks, looks the same
-/// for a while, so several answers over some time are asked for, from a node that has been connected
-/// for longer, and they do not count when they would strike half of the cluster at once: then it is
-/// the network that is ill. Who is counted dead by mistake loses his shards, and nothing else.
+/// This is still a guess. A restarting server, or a broken route between two servers, looks the same for a while. So it
+/// takes several answers over some time, of which only those count that this node gets after it has been connected for
+/// a while, and none if they would remove half of the cluster at once: then the network is at fault. A node that counts
+/// as dead by mistake only loses its shards.
 extension Membership {
   public struct Probing: Sendable, Equatable {
-    /// A member that was not heard for so long is looked into.
+    /// The silence after which a member is probed.
     public var silence: Span
-    /// Between two looks at one member.
+    /// The time between two probes of a member.
     public var interval: Span
-    /// For how long nobody must have listened.
+    /// How long nobody must have subscribed before the member counts as lost.
     public var span: Span
-    /// In how many answers at least.
+    /// The fewest answers that must show it.
     public var strikes: Int
-    /// How long this node must have been connected before it believes such answers.
+    /// How long this node must have been connected for such an answer to count.
     public var connected: Span
     public init(silence: Span, interval: Span, span: Span, strikes: Int, connected: Span) {
       self.silence = silence
@@ -31,7 +31,7 @@ extension Membership {
 
   struct Suspect: Sendable {
     var nextProbe: Timestamp
-    /// The first of the answers in a row that nobody listens.
+    /// The first of the consecutive answers that nobody subscribes.
     var since: Timestamp?
     var strikes = 0
   }
@@ -41,7 +41,7 @@ extension Membership {
     public var isEdge: Bool
   }
 
-  /// Whom to look into now. Each is asked for once per interval.
+  /// The members to probe now. Each is returned once per interval.
   public mutating func probes(now: Timestamp) -> [Probe] {
     guard let probing else { return [] }
     var due: [Probe] = []
@@ -55,11 +55,11 @@ extension Membership {
     return due.sorted { $0.incarnation < $1.incarnation }
   }
 
-  /// When `probes` has something to say next.
+  /// When `probes` next returns a member.
   public var nextProbe: Timestamp {
     guard let probing else { return .distantFuture }
     return living.reduce(.distantFuture) { next, member in
-      // Both must have passed, or a moment that is over would be waited for.
+      // Both times must have passed; otherwise the manager would wait for a time that is over.
       let silent = silentSince(member) + probing.silence
       return min(next, max(silent, suspects[member.incarnation]?.nextProbe ?? silent))
     }
@@ -67,8 +67,8 @@ extension Membership {
 
   /// A probe was answered.
   /// - Parameters:
-  ///   - listens: false when the server said that nobody listens; true also when it said nothing.
-  ///   - connectedSince: since when this node has its connection; nil while it has none.
+  ///   - listens: false if the server reported that nobody subscribes; true also if there was no answer.
+  ///   - connectedSince: since when this node is connected; nil while it is not.
   public mutating func probed(
     _ incarnation: UInt64, listens: Bool, connectedSince: Timestamp?, now: Timestamp
   ) -> [Event] {
@@ -91,8 +91,8 @@ extension Membership {
     return suspect.strikes >= probing.strikes && since + probing.span <= now
   }
 
-  /// Whether most of the others are gone at once, which is rather this node's own view of the
-  /// network. One alone may always be gone.
+  /// Whether at least half of the others seem gone at once, which rather shows a fault of the network. A single one may
+  /// always be gone.
   private func strikesHalf() -> Bool {
     let struck = living.count { suspects[$0.incarnation]?.since != nil }
     return struck > 1 && struck * 2 > living.count

@@ -1,15 +1,14 @@
 public import CallCore
 public import CallWire
 
-/// Who is alive, as far as heartbeats tell. A guess: nothing that must be true depends on it.
+/// The living nodes, as far as heartbeats show. A guess: no guarantee depends on it.
 ///
-/// Pure: it is told what was heard and what time it is, and says what changed.
+/// Pure: it is given what was received and the time, and returns what changed.
 public struct Membership: Sendable {
   public struct Member: Sendable, Equatable {
-    public var node: String
+    public var node = ""
     public var incarnation: UInt64
-    public var state: NodeState
-    public var version: String
+    public var state = NodeState.serving
     public var lastSeen: Timestamp
     public var isEdge = false
     /// The highest format that it reads.
@@ -17,45 +16,45 @@ public struct Membership: Sendable {
   }
 
   public enum Event: Sendable, Equatable {
-    /// A coordinator came, went, or changed its state.
+    /// A coordinator joined, left, or changed its state.
     case coordinatorsChanged
     case edgeJoined(UInt64)
-    /// Nothing came from it for too long, or it said that it goes. Its sessions are dropped.
+    /// It was silent for too long, or it left. Its sessions are dropped.
     case edgeLost(UInt64, EdgeLoss)
-    /// It was counted lost, but it lives: its sessions must be announced again.
+    /// It counted as lost, but is alive: its sessions must be announced again.
     case edgeReturned(UInt64)
     /// Two living edges have the same name. Harmless for calls, but an operator's mistake.
     case edgeNameShared(String)
   }
 
-  /// Why an edge counts as lost, and so what its devices may believe.
+  /// Why an edge counts as lost. That decides how long it may return.
   public enum EdgeLoss: Sendable, Equatable {
-    /// It said so, or a later run of it began: its sockets are closed.
+    /// It left, or a later run of it began: its sockets are closed.
     case gone
-    /// Nobody listens at its address: most likely its process ended, and its sockets with it.
+    /// Nobody subscribes at its address: most likely its process ended, and its sockets with it.
     case unreachable
-    /// Only silence: its process may be stopped, or cut off, while its sockets live.
+    /// Silent: its process may be stopped, or cut off, while its sockets live.
     case silent
   }
 
-  /// Coordinators by node id; this node is not among them.
+  /// The other coordinators, by node id.
   public private(set) var coordinators: [String: Member] = [:]
   private var edges: [UInt64: Member] = [:]
   private var edgeOfNode: [String: UInt64] = [:]
-  /// Edges that were counted lost, so that a return is noticed. Bounded: the oldest go.
+  /// Edges that counted as lost, so that a return is noticed. Policy: drop the oldest.
   private var lost: [(edge: UInt64, why: EdgeLoss, at: Timestamp)] = []
   private static let lostMax = 256
 
   public let timeout: Span
-  /// How silence is looked into before the timeout; nil leaves it to the timeout.
+  /// How silent members are probed before the timeout; nil: not at all.
   let probing: Probing?
-  /// Silent members that are being looked into, by incarnation. `Membership+Probing` has the rest.
+  /// Silent members that are being probed, by incarnation.
   var suspects: [UInt64: Suspect] = [:]
-  /// Of coordinators that were counted lost, by name.
+  /// The last heartbeats of coordinators that counted as lost, by node id.
   private var lostCoordinators: [String: (incarnation: UInt64, at: Timestamp)] = [:]
   /// When this node last received its own heartbeat.
   private var ownHeartbeatAt: Timestamp
-  /// Since when it receives its own heartbeats without a gap.
+  /// Since when this node receives its own heartbeats without a gap.
   public private(set) var receivesSince: Timestamp
 
   public init(timeout: Span, probing: Probing? = nil, now: Timestamp) {
@@ -65,7 +64,7 @@ public struct Membership: Sendable {
     receivesSince = now
   }
 
-  /// All that are counted living.
+  /// All living members.
   var living: [Member] { Array(coordinators.values) + Array(edges.values) }
 
   public var livingEdges: Set<UInt64> { Set(edges.keys) }
@@ -75,8 +74,8 @@ public struct Membership: Sendable {
     coordinators.values.allSatisfy { $0.reads >= format }
   }
 
-  /// Whether the holder of a lease may still be at work. A node that was never heard counts as
-  /// living until it had the time to be heard.
+  /// Whether the owner of a lease may be alive. A node that never sent a heartbeat counts as alive until it had the
+  /// time to send one.
   public func isLiving(owner: String, incarnation: UInt64) -> Bool {
     if let member = coordinators[owner] { return member.incarnation == incarnation }
     return lastSeen(ofLost: owner, incarnation: incarnation) == nil
@@ -88,10 +87,10 @@ public struct Membership: Sendable {
     lost.filter { $0.why != .gone }
   }
 
-  /// When a coordinator that was counted lost was last heard.
+  /// The time of a lost coordinator's last heartbeat.
   public func lastSeen(ofLost owner: String, incarnation: UInt64) -> Timestamp? {
-    guard let words = lostCoordinators[owner], words.incarnation == incarnation else { return nil }
-    return words.at
+    guard let last = lostCoordinators[owner], last.incarnation == incarnation else { return nil }
+    return last.at
   }
 
   public mutating func received(_ heartbeat: Heartbeat, now: Timestamp) -> [Event] {
@@ -103,18 +102,14 @@ public struct Membership: Sendable {
     }
   }
 
-  /// An edge sent something else than a heartbeat: it lives, and it will be missed when it does not
-  /// go on to say so.
+  /// An edge sent something other than a heartbeat: it is alive, and its heartbeats are expected from now on.
   public mutating func edgeSeen(_ incarnation: UInt64, now: Timestamp) -> [Event] {
     suspects[incarnation] = nil
     guard edges[incarnation] == nil else {
       edges[incarnation]?.lastSeen = now
       return []
     }
-    return enter(
-      Member(
-        node: "", incarnation: incarnation, state: .serving, version: "", lastSeen: now,
-        isEdge: true))
+    return enter(Member(incarnation: incarnation, lastSeen: now, isEdge: true))
   }
 
   // MARK: Silence
@@ -127,11 +122,10 @@ public struct Membership: Sendable {
 
   static func gapMax(of timeout: Span) -> Span { Span(microseconds: timeout.microseconds / 2) }
 
-  /// This node received its own heartbeat. Counts those lost that were silent for too long.
+  /// This node received its own heartbeat. Members that were silent for too long count as lost.
   ///
-  /// A node that is cut off, or stopped, receives nobody's heartbeats: the silence is its own. So the
-  /// silence of others counts only while its own heartbeats come back through the bus, and it begins
-  /// anew after each gap.
+  /// A node that is cut off or stopped receives nobody's heartbeats. So the silence of others counts only while its own
+  /// heartbeats return through the bus, and starts again after each gap.
   public mutating func receivedOwnHeartbeat(now: Timestamp) -> [Event] {
     if !receivesOwnHeartbeats(now: now) {
       receivesSince = now
@@ -141,13 +135,13 @@ public struct Membership: Sendable {
     return remove(living.filter { silentSince($0) + timeout <= now }, .silent, now: now)
   }
 
-  /// From when on the silence of another node counts.
+  /// When the silence of a member began.
   func silentSince(_ member: Member) -> Timestamp { max(member.lastSeen, receivesSince) }
 
   /// Counts members lost.
   mutating func remove(_ members: [Member], _ why: EdgeLoss, now: Timestamp) -> [Event] {
     var events: [Event] = []
-    // In one order everywhere: events must not depend on how a dictionary is laid out.
+    // Sorted, so that events do not depend on the layout of a dictionary.
     for member in members.sorted(by: { ($0.node, $0.incarnation) < ($1.node, $1.incarnation) })
     where !member.isEdge {
       coordinators[member.node] = nil
@@ -170,13 +164,12 @@ public struct Membership: Sendable {
     }
     coordinators[heartbeat.node] = Member(
       node: heartbeat.node, incarnation: heartbeat.incarnation, state: heartbeat.state,
-      version: heartbeat.version, lastSeen: now, reads: heartbeat.reads)
+      lastSeen: now, reads: heartbeat.reads)
     let same = former?.incarnation == heartbeat.incarnation && former?.state == heartbeat.state
     return (same ? [] : [.coordinatorsChanged]) + learn(heartbeat.silentEdges, now: now)
   }
 
-  /// Takes in the edges that another coordinator knows. One that has been silent since this node began is
-  /// known to others only.
+  /// Adds the edges that another coordinator knows. This node does not know those that were silent since it started.
   private mutating func learn(_ silent: [SilentEdge], now: Timestamp) -> [Event] {
     var events: [Event] = []
     for one in silent.prefix(Self.lostMax)
@@ -186,17 +179,14 @@ public struct Membership: Sendable {
         note(lost: one.edge, .silent, at: since)
         events.append(.edgeLost(one.edge, .silent))
       } else {
-        events += enter(
-          Member(
-            node: "", incarnation: one.edge, state: .serving, version: "", lastSeen: since,
-            isEdge: true))
+        events += enter(Member(incarnation: one.edge, lastSeen: since, isEdge: true))
       }
     }
     return events
   }
 
-  /// What others are told of edges: which count as lost since less than `span`, and which were not heard for
-  /// `silence`; those that are silent for longest come first.
+  /// The edges that other coordinators must know of: those lost less than `span` ago, then those that were silent for
+  /// `silence`, the longest first.
   package func silentEdges(within span: Span, silence: Span, now: Timestamp) -> [SilentEdge] {
     let gone = lost.filter { $0.why == .silent && now < $0.at + span }.map {
       SilentEdge(edge: $0.edge, since: now - $0.at)
@@ -207,8 +197,7 @@ public struct Membership: Sendable {
     return Array((gone + quiet).prefix(Self.lostMax))
   }
 
-  /// No coordinator that served is left: an edge that is cut off, or stands still, is known to nobody. 0
-  /// stands for it.
+  /// No coordinator that served is left, so nobody knows of edges that are cut off or stopped: 0 stands for them.
   package mutating func beginsWithoutKnowing(now: Timestamp) -> [Event] {
     note(lost: 0, .silent, at: now)
     return [.edgeLost(0, .silent)]
@@ -224,21 +213,18 @@ public struct Membership: Sendable {
     if heartbeat.state == .gone { return leave(edge, .gone, now: now) }
     let known = edges[edge]
     let wasLost = lost.contains { $0.edge == edge }
-    let member = Member(
-      node: heartbeat.node, incarnation: edge, state: heartbeat.state, version: heartbeat.version,
-      lastSeen: now, isEdge: true)
+    let member = Member(node: heartbeat.node, incarnation: edge, lastSeen: now, isEdge: true)
     var events: [Event] = []
     if known == nil { events = enter(member) } else { edges[edge] = member }
     if known?.node == heartbeat.node { return events }
-    // A new incarnation under a known name is the old one's end, unless the old one speaks again.
+    // A new incarnation under a known name ends the old one, unless the old one sends heartbeats again.
     guard let former = edgeOfNode[heartbeat.node], former != edge, edges[former] != nil else {
       edgeOfNode[heartbeat.node] = edge
       return events
     }
     if wasLost { return events + [.edgeNameShared(heartbeat.node)] }
-    events.append(contentsOf: leave(former, .gone, now: now))
     edgeOfNode[heartbeat.node] = edge
-    return events
+    return events + leave(former, .gone, now: now)
   }
 
   private mutating func enter(_ member: Member) -> [Event] {

@@ -4,14 +4,14 @@ internal import CallTelemetry
 internal import CallWire
 internal import Logging
 
-/// Reading a shard back, and fencing its journal.
+/// Replays a shard, and fences its journal.
 extension ShardClaim {
-  /// What was read before the lease was this node's. None of it is relied upon: the journal's end is
-  /// confirmed by the record that is written behind it, and the checkpoint's revision is compared.
+  /// What was read before this node had the lease. It is verified later: the append of the fence confirms the journal's
+  /// end, and the checkpoint's revision is compared.
   struct ReadAhead {
     var end: StoredRecord?
     var checkpoint: Result<(Checkpoint, revision: UInt64)?, Failure>
-    /// nil: they were not read, or could not be.
+    /// nil if they were not read, or if the read failed.
     var registrations: StoredRegistrations?
   }
 
@@ -26,83 +26,18 @@ extension ShardClaim {
       do throws(Failure) {
         let (recovered, revision) = try await replayAndFence(
           term, checkpoint?.0, ahead.registrations, accepted, end)
-        // A former owner may have written a checkpoint, and purged the journal behind it, while the
-        // journal was being read.
+        // A former owner may have written a checkpoint, and purged the journal, while it was being read.
         if revision == (checkpoint?.revision ?? 0) { return recovered }
       } catch {
-        // A journal that was purged behind a newer checkpoint while it was read seems to lack records.
+        // A journal that is purged behind a newer checkpoint while it is read seems to lack records.
         guard case .unreadable = error,
-          try await checkpointRevision().get() != (checkpoint?.revision ?? 0)
+          try await checkpointRevision() != (checkpoint?.revision ?? 0)
         else { throw error }
       }
-      found = await checkpointNow()
+      found = await result { () async throws(Failure) in try await checkpointNow() }
       end = nil
     }
     throw .unavailable("its checkpoints change while it is read")
-  }
-
-  func journalEnd() async -> Result<StoredRecord?, Failure> {
-    do throws(Failure) {
-      return .success(try await reading { try await dependencies.journal.last(shard: shard) })
-    } catch { return .failure(error) }
-  }
-
-  func checkpointNow() async -> Result<(Checkpoint, revision: UInt64)?, Failure> {
-    do throws(CheckpointStore.Failure) {
-      return .success(try await dependencies.checkpoints.read(shard: shard))
-    } catch { return .failure(Self.failure(error)) }
-  }
-
-  private func checkpointRevision() async -> Result<UInt64, Failure> {
-    do throws(CheckpointStore.Failure) {
-      return .success(try await dependencies.checkpoints.revision(shard: shard))
-    } catch { return .failure(Self.failure(error)) }
-  }
-
-  /// Read before the shard is fenced: of use where its last owner parted, which the journal tells. A
-  /// lease is released, too, by one that took it from a living owner and could not use it.
-  func registrations(ahead lease: Lease?) async -> StoredRegistrations? {
-    guard let lease, lease.released else { return nil }
-    return try? await registrations()
-  }
-
-  static func failure(_ failure: CheckpointStore.Failure) -> Failure {
-    switch failure {
-    case .outdated: .taken
-    case .unreadable(let what): .unreadable(Unreadable(.checkpoint, what))
-    case .unavailable(let why): .unavailable(why)
-    }
-  }
-
-  private func registrations() async throws(Failure) -> StoredRegistrations {
-    let entries = try await reading {
-      try await dependencies.registrations.entries(matching: "\(shard).>")
-    }
-    var found = StoredRegistrations()
-    for entry in entries {
-      guard let value = entry.value else { continue }
-      do {
-        found.add(try ClusterCodec.registration(value), entry.revision)
-      } catch {
-        // One device that cannot be read is no reason to leave all others without a shard.
-        dependencies.metrics.registrationsUnreadable.increment()
-        dependencies.logger.error(
-          "A registration cannot be read: its device is not woken.",
-          metadata: .keys([.shard: "\(shard)", .key: "\(entry.key)", .error: "\(error)"]))
-      }
-    }
-    return found
-  }
-
-  /// The registrations of a shard, and the revisions of their keys.
-  struct StoredRegistrations {
-    var all: [Registration] = []
-    var revisions: [RegistrationWrites.Key: UInt64] = [:]
-
-    mutating func add(_ registration: Registration, _ revision: UInt64) {
-      all.append(registration)
-      revisions[RegistrationWrites.Key(registration.user, registration.device)] = revision
-    }
   }
 
   private func replayAndFence(
@@ -117,8 +52,7 @@ extension ShardClaim {
       accepted: accepted)
     reader.machine.replay(checkpoint?.entries ?? [], now: dependencies.clock.now())
     let (sequence, revision) = try await fence(term, &reader, end)
-    // Until it was fenced, a former owner may have told a device that its registration is stored; one
-    // that parted had stored all that it ever would.
+    // A former owner may have stored registrations until it was fenced; one that parted had stored all of its own.
     let hasParted = reader.former?.released ?? false
     let stored =
       if hasParted, let registrations { registrations } else { try await self.registrations() }
@@ -138,7 +72,7 @@ extension ShardClaim {
       tail: reader.tail)
     recovered.journalEnd = max(sequence, reader.chain.end)
     recovered.registrationRevisions = stored.revisions
-    // What was given up must not be met again.
+    // A checkpoint keeps later owners from meeting the lost records again.
     recovered.tail.needsCheckpoint = !reader.losses.isEmpty
     recovered.lostSince = lostSince
     recovered.releasedAt = reader.former.flatMap { $0.released ? $0.at : nil }
@@ -147,11 +81,11 @@ extension ShardClaim {
 
   private struct JournalReader {
     var machine: ShardMachine
-    /// From the checkpoint on.
+    /// Begins at the checkpoint.
     var chain: JournalChain
-    /// Up to here nothing that is missing stops the shard.
+    /// The sequence up to which losses are accepted.
     var accepted: UInt64
-    /// What is missing, or could not be read.
+    /// The accepted losses.
     var losses: [Unreadable] = []
     /// What was replayed.
     var tail = JournalTail()
@@ -160,7 +94,8 @@ extension ShardClaim {
     /// The last record of an earlier owner.
     var former: JournalRecord?
 
-    /// - Throws: what cannot be read, unless its loss is accepted.
+    /// Notes a loss.
+    /// - Throws: `Failure.unreadable`, unless it is accepted.
     mutating func miss(_ what: Unreadable, at sequence: UInt64) throws(Failure) {
       guard sequence <= accepted else { throw .unreadable(what) }
       losses.append(what)
@@ -169,8 +104,8 @@ extension ShardClaim {
 
   private static let recordsAtOnce = 64
 
-  /// Replays what there is behind the reader's position, to the journal's end as it is known. No
-  /// further: each record is a question to the store, asked or not there.
+  /// Replays the records behind the reader's position, up to the known end of the journal, since a read beyond the end
+  /// is a wasted request.
   private func readOn(
     _ term: ShardTerm, _ reader: inout JournalReader, to end: StoredRecord?
   ) async throws(Failure) {
@@ -184,7 +119,7 @@ extension ShardClaim {
       let stored = try await reading {
         try await dependencies.journal.records(shard: shard, from: from, limit: limit)
       }
-      // A replica lags.
+      // The replica lags.
       if stored.isEmpty { return }
       for record in stored { try take(record, term, &reader) }
     }
@@ -200,7 +135,7 @@ extension ShardClaim {
     } catch {
       let what = Unreadable(.journal, sequence: stored.sequence, "\(error)")
       try reader.miss(what, at: stored.sequence)
-      // The next one follows it.
+      // The next record follows it.
       return reader.chain.skip(stored.sequence)
     }
     switch reader.chain.take(stored.sequence, follows: record.follows) {
@@ -209,24 +144,21 @@ extension ShardClaim {
     case .gap:
       let follows = record.follows ?? 0
       let reason = "it follows record \(follows), but what is before it ends at \(former)"
-      try reader.miss(
-        Unreadable(.journal, sequence: stored.sequence, reason), at: stored.sequence)
+      try reader.miss(Unreadable(.journal, sequence: stored.sequence, reason), at: stored.sequence)
       reader.chain.skip(stored.sequence)
     }
     try checkOwner(term, record)
     let now = dependencies.clock.now()
     reader.machine.replay(record.entries, now: now)
-    // By this node's clock it is no younger than now.
+    // By this node's clock, no record is from the future.
     reader.tail.add(bytes: stored.bytes.count, at: min(record.at, now))
     reader.last = record
     if record.epoch < term.epoch { reader.former = record }
   }
 
-  /// A record of another owner stands where this term is to begin. It may be met as the journal's end
-  /// only: a later owner's checkpoint covers what stands before it.
-  private func checkOwner(
-    _ term: ShardTerm, _ record: JournalRecord?
-  ) throws(Failure) {
+  /// - Throws: `Failure.taken`, if another owner's record stands where this term would begin. Only the journal's end
+  ///   may show it: a later owner's checkpoint covers what stands before.
+  private func checkOwner(_ term: ShardTerm, _ record: JournalRecord?) throws(Failure) {
     guard let record else { return }
     if record.epoch > term.epoch { throw .taken }
     if record.epoch == term.epoch, record.writer != dependencies.configuration.writer {
@@ -234,11 +166,9 @@ extension ShardClaim {
     }
   }
 
-  /// The journal must reach as far as the checkpoint does: a store that lost its end would give the
-  /// same numbers to new records, which no later owner would look at.
-  private func checkEnd(
-    _ end: StoredRecord?, _ reader: inout JournalReader
-  ) throws(Failure) {
+  /// Checks that the journal reaches as far as the checkpoint. A store that lost the end would give the same sequences
+  /// to new records, and later owners would ignore those.
+  private func checkEnd(_ end: StoredRecord?, _ reader: inout JournalReader) throws(Failure) {
     let sequence = end?.sequence ?? 0
     if sequence < reader.chain.end {
       let reason = "the journal ends at record \(sequence), before its checkpoint"
@@ -254,12 +184,12 @@ extension ShardClaim {
 
   private static let fenceAttempts = 10
 
-  /// Reads to the journal's end and writes the first record of this epoch behind it: from then on
-  /// every append of a former owner is refused.
-  /// - Parameter known: the journal's end as it was read before; where it has moved since, the append
-  ///   is refused and it is read again.
-  /// - Returns: the record's sequence, and the revision that the checkpoint had once all before it was
-  ///   read: what was cut off after that does no harm.
+  /// Reads to the journal's end and appends the first record of this epoch: from then on every append of a former owner
+  /// is refused.
+  /// - Parameter known: the journal's end as it was read before; if it has moved since, the append is refused, and it
+  ///   is read again.
+  /// - Returns: the record's sequence, and the checkpoint's revision after everything before the record was read. A
+  ///   later purge does no harm.
   private func fence(
     _ term: ShardTerm, _ reader: inout JournalReader, _ known: StoredRecord??
   ) async throws(Failure) -> (sequence: UInt64, checkpoint: UInt64) {
@@ -268,17 +198,17 @@ extension ShardClaim {
     for attempt in 0..<Self.fenceAttempts {
       if attempt > 2 { await dependencies.clock.sleep(for: .milliseconds(Int64(20 * attempt))) }
       if Task.isCancelled { throw .unavailable("cancelled") }
-      // All records may be older than the checkpoint, or there may be none at all.
+      // All records may be older than the checkpoint, or there may be none.
       let end: StoredRecord?
-      if let read = known.take() { end = read } else { end = try await journalEnd().get() }
+      if let read = known.take() { end = read } else { end = try await journalEnd() }
       try await readOn(term, &reader, to: end)
       if let end, end.sequence > reader.chain.end { continue }
-      // A replica that lags shows an older end: no reason to stop the shard before it was seen again.
+      // A lagging replica shows an older end: the shard is stopped only if that repeats.
       if end?.sequence ?? 0 < reader.chain.end, attempt < Self.fenceAttempts / 2 { continue }
       try checkEnd(end, &reader)
       try checkOwner(term, reader.last)
-      async let checkpoint = checkpointRevision()
-      // An earlier attempt of which nothing was known did arrive.
+      async let checkpoint = result { () async throws(Failure) in try await checkpointRevision() }
+      // An earlier attempt without an answer was stored.
       if let fence = reader.last, fence.epoch == term.epoch, fence.writer == writer {
         return (reader.chain.position, try await checkpoint.get())
       }
@@ -290,7 +220,7 @@ extension ShardClaim {
       switch await dependencies.journal.append(shard: shard, expecting: expecting, bytes) {
       case .appended(let sequence) where dependencies.journal.isNext(sequence, after: expecting):
         return (sequence, try await checkpoint.get())
-      // Another record may have come before it, and count in its place: reading on tells.
+      // Another record may precede it and count in its place: the next read shows that.
       case .appended, .refused, .unknown: break
       }
     }

@@ -4,7 +4,7 @@ internal import CallTelemetry
 internal import CallWire
 package import Logging
 
-/// Makes a shard this node's: takes the lease, reads the shard back, and fences the journal.
+/// Claims a shard for this node: takes the lease, replays the shard, and fences the journal.
 package struct ShardClaim: Sendable {
   package struct Dependencies: Sendable {
     package var configuration: CoordinatorConfiguration
@@ -18,22 +18,33 @@ package struct ShardClaim: Sendable {
     package var clock: ClusterClock
     package var metrics: CoordinatorMetrics
     package var logger: Logger
+
+    /// A lease of this node.
+    func lease(epoch: UInt64, released: Bool, refusedBy: [UInt64], refusal: String = "") -> Lease {
+      Lease(
+        owner: configuration.nodeID, incarnation: incarnation, epoch: epoch, released: released,
+        refusedBy: refusedBy, refusal: refusal)
+    }
+
+    func write(_ lease: Lease, of shard: Int, expecting revision: UInt64) async -> AppendResult {
+      await leases.put("\(shard)", ClusterCodec.encode(lease), expecting: revision)
+    }
   }
 
   package enum Failure: Error, Equatable {
-    /// Somebody else has it.
+    /// Another node owns it.
     case taken
-    /// Worth another try later.
+    /// A retry may succeed.
     case unavailable(String)
-    /// The store holds what this version cannot read: only a repair or another version helps.
+    /// This version cannot read the store: only a repair or another version helps.
     case unreadable(Unreadable)
   }
 
-  /// What of a shard's store cannot be read.
+  /// The part of a shard's store that cannot be read.
   package struct Unreadable: Error, Sendable, Equatable {
     package enum What: String, Sendable { case journal, checkpoint, lease }
     package var what: What
-    /// Of the record, where it is one of the journal.
+    /// The sequence of a record of the journal.
     package var sequence: UInt64?
     package var reason: String
     package init(_ what: What, sequence: UInt64? = nil, _ reason: String) {
@@ -49,16 +60,17 @@ package struct ShardClaim: Sendable {
   let dependencies: Dependencies
   let shard: Int
   let inbox: WorkerInbox
-  /// When the owner that was lost was last heard of; nil where there was none, or nobody knows.
+  /// The last sign of life of an owner that was lost; nil if none was lost, or if it is unknown.
   var lostSince: Timestamp?
-  /// The edges when the shard is recovered.
+  /// Returns the edges, once the shard is recovered.
   let edges: @Sendable () async -> KnownEdges
 
-  /// Epochs are the upper part of the calls' versions, which fit 53 bits.
+  /// Epochs are the upper bits of the calls' versions, which fit into 53 bits.
   private static let epochMax: UInt64 = 1 << 33
 
-  /// - Returns: the term, which the worker has adopted, and the lease's revision.
-  func run(lease: Lease?, revision: UInt64) async throws(Failure) -> (ShardTerm, UInt64) {
+  /// Claims the shard and has the worker adopt it.
+  /// - Throws: why that failed.
+  func run(lease: Lease?, revision: UInt64) async throws(Failure) -> ClaimedShard {
     var taken = revision
     var epoch = lease?.epoch ?? 0
     do {
@@ -69,33 +81,33 @@ package struct ShardClaim: Sendable {
     }
   }
 
-  /// Writes into the lease that this node cannot read the shard, so that another is let try.
+  /// Writes into the lease that this node cannot read the shard, so that another one tries.
   private func refuse(
     _ what: Unreadable, _ former: Lease?, _ epoch: UInt64, expecting revision: UInt64
   ) async {
     let others = (former?.refusedBy ?? []).filter { $0 != dependencies.incarnation }
-    let lease = Lease(
-      owner: dependencies.configuration.nodeID, incarnation: dependencies.incarnation, epoch: epoch,
-      released: true, refusedBy: others.suffix(Self.refusalsMax) + [dependencies.incarnation],
-      refusal: what.text)
-    _ = await dependencies.leases.put("\(shard)", ClusterCodec.encode(lease), expecting: revision)
+    let lease = dependencies.lease(
+      epoch: epoch, released: true,
+      refusedBy: others.suffix(Self.refusalsMax) + [dependencies.incarnation], refusal: what.text)
+    _ = await dependencies.write(lease, of: shard, expecting: revision)
   }
 
   private static let refusalsMax = 31
 
   private func run(
     _ lease: Lease?, _ revision: inout UInt64, _ epoch: inout UInt64
-  ) async throws(Failure) -> (ShardTerm, UInt64) {
+  ) async throws(Failure) -> ClaimedShard {
     let began = dependencies.clock.now()
-    // Questions to the store that need no other's answer are asked together: at a hand-over every
-    // round trip is a part of the pause.
-    async let readEnd = journalEnd()
-    async let readCheckpoint = checkpointNow()
+    // Reads that do not depend on each other run concurrently: at a hand-over every round trip adds to the pause.
+    async let readEnd = result { () async throws(Failure) in try await journalEnd() }
+    async let readCheckpoint = result { () async throws(Failure) in try await checkpointNow() }
     async let readRegistrations = registrations(ahead: lease)
-    let accepted = try await acceptedLoss()
+    let accepted = try await checkpoints { (store) async throws(CheckpointStore.Failure) in
+      try await store.acceptedLoss(shard: shard)
+    }
     let end = try await readEnd.get()
-    // The lease bucket may have been lost and made anew; the journal's epochs only grow. So do those of
-    // checkpoints, where the journal's end is lost, too.
+    // The bucket of leases may have been lost and created again, but the journal's epochs only grow; so do those of
+    // checkpoints, if the journal's end is lost, too.
     let last = try record(end, accepted)
     var former = max(lease?.epoch ?? 0, last?.epoch ?? 0)
     if lease == nil || last == nil, let checkpoint = try await readCheckpoint.get() {
@@ -129,47 +141,30 @@ package struct ShardClaim: Sendable {
     _ stored: StoredRecord?, _ accepted: UInt64
   ) throws(Failure) -> JournalRecord? {
     guard let stored else { return nil }
-    if stored.sequence <= accepted { return try? ClusterCodec.journalRecord(stored.bytes) }
-    return try decode(stored)
-  }
-
-  /// Who cannot read the shard. Where this node was one of them and now takes it after all, the cause
-  /// may be gone for the others, too.
-  private func stillRefused(_ lease: Lease?) -> [UInt64] {
-    let refused = lease?.refusedBy ?? []
-    return refused.contains(dependencies.incarnation) ? [] : refused
-  }
-
-  /// Up to which sequence an operator gives up what is missing or cannot be read; 0: nothing.
-  private func acceptedLoss() async throws(Failure) -> UInt64 {
-    do throws(CheckpointStore.Failure) {
-      return try await dependencies.checkpoints.acceptedLoss(shard: shard)
-    } catch { throw Self.failure(error) }
-  }
-
-  func decode(_ stored: StoredRecord) throws(Failure) -> JournalRecord {
     do {
       return try ClusterCodec.journalRecord(stored.bytes)
     } catch {
+      if stored.sequence <= accepted { return nil }
       throw .unreadable(Unreadable(.journal, sequence: stored.sequence, "\(error)"))
     }
+  }
+
+  /// The nodes that cannot read the shard. If this node was one of them and now claims it after all, the cause may be
+  /// gone for the others, too.
+  private func stillRefused(_ lease: Lease?) -> [UInt64] {
+    let refused = lease?.refusedBy ?? []
+    return refused.contains(dependencies.incarnation) ? [] : refused
   }
 
   func reading<Value>(_ body: () async throws -> Value) async throws(Failure) -> Value {
     do { return try await body() } catch { throw .unavailable("\(error)") }
   }
 
-  // MARK: The lease
-
   private func takeLease(
     _ epoch: UInt64, refusedBy: [UInt64], expecting: UInt64
   ) async throws(Failure) -> UInt64 {
-    let lease = Lease(
-      owner: dependencies.configuration.nodeID, incarnation: dependencies.incarnation, epoch: epoch,
-      released: false, refusedBy: refusedBy)
-    switch await dependencies.leases.put(
-      "\(shard)", ClusterCodec.encode(lease), expecting: expecting)
-    {
+    let lease = dependencies.lease(epoch: epoch, released: false, refusedBy: refusedBy)
+    switch await dependencies.write(lease, of: shard, expecting: expecting) {
     case .appended(let revision): return revision
     case .refused: throw .taken
     case .unknown(let reason):

@@ -4,10 +4,8 @@ internal import CallTelemetry
 internal import CallWire
 internal import Logging
 
-/// Claiming and releasing: what is started, and what came of it.
+/// Starts claims and releases, and takes their results.
 extension ShardManager {
-  // MARK: Leases
-
   func leaseSeen(_ entry: KeyValueEntry, now: Timestamp) {
     guard let shard = Int(entry.key), shards.indices.contains(shard),
       entry.revision >= shards[shard].seenRevision
@@ -28,11 +26,11 @@ extension ShardManager {
     do {
       let lease = try ClusterCodec.lease(value)
       shards[shard].record = LeaseRecord(lease: lease, revision: entry.revision)
-      if lease.owner != configuration.nodeID || lease.incarnation != dependencies.incarnation {
+      if lease.owner != configuration.nodeID || lease.incarnation != incarnation {
         worker(of: shard).inbox.offer(.deposed(shard: shard, epoch: lease.epoch))
       }
     } catch {
-      // It may be a later version's, which means something by it: it is not written over.
+      // A later version may have written it: it is not overwritten.
       shards[shard].record = LeaseRecord(
         unreadable: "\(error)", lease: nil, revision: entry.revision)
     }
@@ -82,11 +80,9 @@ extension ShardManager {
     case .claim(let shard, let record, let lostSince):
       let claim = ShardClaim(
         dependencies: dependencies, shard: shard, inbox: worker(of: shard).inbox,
-        lostSince: lostSince,
-        edges: { await self.edges })
+        lostSince: lostSince, edges: { await self.edges })
       do throws(ShardClaim.Failure) {
-        let (term, revision) = try await claim.run(lease: record.lease, revision: record.revision)
-        let claimed = ShardManagerEvent.Claimed(term: term, leaseRevision: revision)
+        let claimed = try await claim.run(lease: record.lease, revision: record.revision)
         inbox.offer(.claimed(shard: shard, .success(claimed)))
       } catch {
         await refresh(shard)
@@ -96,33 +92,27 @@ extension ShardManager {
       let ok = await release(term, revision, refusedBy, deadline)
       inbox.offer(.released(shard: term.shard, ok))
     case .yield(let shard, let lease, let revision):
-      _ = await dependencies.leases.put("\(shard)", ClusterCodec.encode(lease), expecting: revision)
+      _ = await dependencies.write(lease, of: shard, expecting: revision)
       await refresh(shard)
       inbox.offer(.yielded(shard: shard))
     }
   }
 
-  /// First a checkpoint, while the shard still serves, so that its next owner has little to replay;
-  /// then it parts; then the lease says so.
+  /// First takes a checkpoint, while the shard still serves, so that its next owner has little to replay. Then has the
+  /// worker part from the shard, and then releases the lease.
   private nonisolated func release(
     _ term: ShardTerm, _ revision: UInt64, _ refusedBy: [UInt64], _ deadline: Timestamp
   ) async -> Bool {
     let worker = worker(of: term.shard).inbox
     _ = await worker.ask { .checkpoint(term, done: $0) }
     guard await worker.ask({ .release(term, deadline: deadline, done: $0) }) else { return false }
-    let lease = Lease(
-      owner: dependencies.configuration.nodeID, incarnation: dependencies.incarnation,
-      epoch: term.epoch,
-      released: true, refusedBy: refusedBy)
-    let result = await dependencies.leases.put(
-      "\(term.shard)", ClusterCodec.encode(lease), expecting: revision)
+    let lease = dependencies.lease(epoch: term.epoch, released: true, refusedBy: refusedBy)
+    let result = await dependencies.write(lease, of: term.shard, expecting: revision)
     if case .appended(let revision) = result {
-      inbox.offer(
-        .lease(
-          KeyValueEntry(
-            key: "\(term.shard)", value: ClusterCodec.encode(lease), revision: revision)))
+      let value = ClusterCodec.encode(lease)
+      inbox.offer(.lease(KeyValueEntry(key: "\(term.shard)", value: value, revision: revision)))
     } else {
-      dependencies.logger.warning(
+      logger.warning(
         "A shard was released, its lease could not be.",
         metadata: .keys([.shard: "\(term.shard)", .error: "\(result)"]))
       await refresh(term.shard)
@@ -130,17 +120,15 @@ extension ShardManager {
     return true
   }
 
-  /// Reads a lease: what was believed of it proved wrong.
+  /// Reads a lease again, after a write of it was refused.
   private nonisolated func refresh(_ shard: Int) async {
     guard let entry = try? await dependencies.leases.get("\(shard)") else { return }
     inbox.offer(.lease(entry))
   }
 
-  // MARK: What came of it
+  // MARK: Results
 
-  func claimed(
-    _ shard: Int, _ result: Result<ShardManagerEvent.Claimed, ShardClaim.Failure>, now: Timestamp
-  ) {
+  func claimed(_ shard: Int, _ result: Result<ClaimedShard, ShardClaim.Failure>, now: Timestamp) {
     claimsRunning -= 1
     shards[shard].retryAt = now + configuration.claimRetry
     shards[shard].hold = .none
@@ -152,10 +140,9 @@ extension ShardManager {
       shards[shard].hold = .serving(claimed.term, leaseRevision: claimed.leaseRevision)
     case .failure(.taken):
       unstop(shard)
-      dependencies.logger.debug(
-        "A shard was claimed by another.", metadata: .keys([.shard: "\(shard)"]))
+      logger.debug("A shard was claimed by another.", metadata: .keys([.shard: "\(shard)"]))
     case .failure(.unavailable(let reason)):
-      dependencies.logger.warning(
+      logger.warning(
         "A shard could not be claimed; it is tried again.",
         metadata: .keys([.shard: "\(shard)", .error: "\(reason)"]))
     case .failure(.unreadable(let what)):
@@ -163,16 +150,16 @@ extension ShardManager {
     }
   }
 
-  /// The store holds what this node cannot read: the shard is left alone, and all others go on.
+  /// Stops a shard whose store this node cannot read. The other shards continue.
   func stop(_ shard: Int, _ what: ShardClaim.Unreadable, now: Timestamp) {
     shards[shard].hold = .stopped(what)
     shards[shard].retryAt = now + configuration.stoppedRetry
     if !shards[shard].isStopped { dependencies.metrics.shardsStopped.add(1) }
     shards[shard].isStopped = true
-    // It is tried again and again; one line says what is wrong.
+    // One line for all retries.
     guard shards[shard].reported != what else { return }
     shards[shard].reported = what
-    dependencies.logger.critical(
+    logger.critical(
       """
       A shard is stopped: its store holds what this version cannot read. Its users cannot be called \
       until a node that can read it owns the shard, or it is repaired. docs/operations.md tells how.
@@ -192,7 +179,7 @@ extension ShardManager {
       shards[term.shard].hold = .none
       shards[term.shard].retryAt = now + configuration.claimRetry
     case .claiming: lostTerms.insert(term)
-    // The release hears of it by itself.
+    // A release under way learns it from the worker.
     case .none, .serving, .releasing, .yielding, .stopped: break
     }
   }
@@ -204,9 +191,9 @@ extension ShardManager {
     shards[shard].retryAt = now + configuration.claimRetry
     let entry: KeyValuePairs<LogKey, Logger.MetadataValue> = [.shard: "\(shard)"]
     if ok {
-      dependencies.logger.info("Shard released.", metadata: .keys(entry))
+      logger.info("Shard released.", metadata: .keys(entry))
     } else {
-      dependencies.logger.warning("A shard was not released but lost.", metadata: .keys(entry))
+      logger.warning("A shard was not released but lost.", metadata: .keys(entry))
     }
   }
 }

@@ -4,22 +4,21 @@ internal import CallTelemetry
 internal import CallWire
 internal import Logging
 
-/// Which shards this node should have, and what it does about it.
+/// Which shards this node should own, and what it does for them.
 extension ShardManager {
-  /// Whether the holder of a lease may be at work.
+  /// Whose a lease is.
   func view(_ lease: Lease?, now: Timestamp) -> Placement.LeaseView {
     guard let lease, !lease.released else { return .free }
     if lease.owner == configuration.nodeID {
-      if lease.incarnation == dependencies.incarnation { return .own }
+      if lease.incarnation == incarnation { return .own }
       guard let namesake, namesake.incarnation == lease.incarnation else { return .free }
       return now < namesake.lastSeen + configuration.leaseTimeout ? .other : .free
     }
-    let lives = membership.isLiving(
-      owner: lease.owner, incarnation: lease.incarnation)
-    return lives ? .other : .free
+    let isAlive = membership.isLiving(owner: lease.owner, incarnation: lease.incarnation)
+    return isAlive ? .other : .free
   }
 
-  /// Computes anew who should own what.
+  /// Recomputes the owners that all shards should have.
   func place() {
     let candidates = candidates()
     for shard in shards.indices { place(shard, candidates) }
@@ -31,7 +30,7 @@ extension ShardManager {
     var candidates = membership.coordinators.values
       .filter { $0.state == .starting || $0.state == .serving }
       .map { ($0.node, $0.incarnation) }
-    if state != .leaving { candidates.append((configuration.nodeID, dependencies.incarnation)) }
+    if state != .leaving { candidates.append((configuration.nodeID, incarnation)) }
     return candidates
   }
 
@@ -40,13 +39,13 @@ extension ShardManager {
     var able = candidates
     if !refused.isEmpty {
       able.removeAll { refused.contains($0.incarnation) }
-      // Where nobody can read it, the one that should try again is the one that should have it.
+      // If nobody can read the shard, the node that should own it retries.
       if able.isEmpty { able = candidates }
     }
     shards[shard].desired = Placement.desired(shard: shard, candidates: able.map(\.node))
   }
 
-  /// Starts what placement and leases ask for, as far as the limits allow.
+  /// Starts what placement and leases demand, as far as the limits allow.
   func evaluate(now: Timestamp) {
     guard state != .starting else { return }
     for shard in shards.indices { evaluate(shard, now: now) }
@@ -79,19 +78,19 @@ extension ShardManager {
     case .claim: startClaim(shard, now: now)
     case .release:
       startRelease(
-        shard, deadline: min(releaseDeadline(now), shutdownDeadline), now: now)
+        shard, deadline: min(now + configuration.releaseTimeout, shutdownDeadline), now: now)
     case .yield: startYield(shard, now: now)
     }
   }
 
-  /// Whether another coordinator should have the shard, and takes shards.
+  /// Whether another coordinator should own the shard, and serves.
   func successorServes(_ shard: Int) -> Bool {
     shards[shard].desired.flatMap { membership.coordinators[$0]?.state } == .serving
   }
 
-  /// A shard whose owner died is not left waiting for a node that has yet to start, be it the same one
-  /// that comes back: calls ring there. What nobody ever owned, or was given up in good order, can
-  /// wait, so that nodes which start together share the shards from the start.
+  /// Whether this node takes a shard until the node that should own it serves. It does if the owner died, since calls
+  /// ring there. A shard that was never owned, or was released, waits, so that nodes which start together share the
+  /// shards from the start.
   private func standsIn(_ lease: Lease?, _ shard: Int) -> Bool {
     guard state == .serving, let lease, !lease.released, lease.refusedBy.isEmpty else {
       return false
@@ -99,9 +98,5 @@ extension ShardManager {
     let serving = membership.coordinators.values.filter { $0.state == .serving }.map(\.node)
     return Placement.desired(shard: shard, candidates: serving + [configuration.nodeID])
       == configuration.nodeID
-  }
-
-  private func releaseDeadline(_ now: Timestamp) -> Timestamp {
-    now + configuration.releaseTimeout
   }
 }

@@ -4,11 +4,11 @@ internal import CallTelemetry
 package import CallWire
 internal import Logging
 
-/// Decides which shards this node has: says that the node lives, listens to who else does, watches
-/// the leases, and has shards claimed and released in child tasks.
+/// Decides which shards this node owns: sends and receives heartbeats, watches the leases, and claims and releases
+/// shards in child tasks.
 ///
-/// Everything it knows is a guess. What it may not get wrong, it does not decide: leases change by
-/// compare-and-set, and a shard's journal takes records of one owner only.
+/// All that it knows is a guess, and no guarantee depends on it: leases change by compare-and-set, and a shard's
+/// journal accepts records of one owner only.
 package actor ShardManager {
   enum Hold: Equatable {
     case none
@@ -16,7 +16,7 @@ package actor ShardManager {
     case serving(ShardTerm, leaseRevision: UInt64)
     case releasing(ShardTerm)
     case yielding
-    /// The store holds what this node cannot read. Tried again now and then.
+    /// This node cannot read the store. Retried at intervals.
     case stopped(ShardClaim.Unreadable)
   }
 
@@ -24,19 +24,19 @@ package actor ShardManager {
     var record = LeaseRecord()
     var seenRevision: UInt64 = 0
     var hold = Hold.none
-    /// No claim before.
+    /// No claim before this time.
     var retryAt = Timestamp(microseconds: 0)
     var desired: String?
-    /// What stopped it last, so that it is reported once.
+    /// What stopped it last, so that it is logged once.
     var reported: ShardClaim.Unreadable?
-    /// Counted as stopped, also while it is being tried again.
+    /// Whether it counts as stopped, which it does also during a retry.
     var isStopped = false
   }
 
   nonisolated let dependencies: ShardClaim.Dependencies
   nonisolated let workers: [ShardWorker]
   nonisolated let inbox: ShardManagerInbox
-  /// Closed when `run` has nothing more to do.
+  /// Closed when `run` has done its work.
   package nonisolated let ended = Inbox<Never>(capacity: 1)
 
   var shards: [Shard]
@@ -45,15 +45,15 @@ package actor ShardManager {
   private var settlesAt: Timestamp
   private var heartbeatAt = Timestamp(microseconds: 0)
   var shutdownDeadline = Timestamp.distantFuture
-  /// `run` ends when every shard is given up; a node that only drains stays.
+  /// Whether `run` ends once every shard is given up; a node that only drains stays.
   private var isEnding = false
   var jobs: [ShardManagerJob] = []
   var claimsRunning = 0
   var handovers: HandoverThrottle
-  /// Terms that were lost before the manager heard that they were won.
+  /// Terms that were lost before the manager learnt that they were claimed.
   var lostTerms: Set<ShardTerm> = []
   var failure: CoordinatorError?
-  /// Since when the bus has its connection; nil while it has none.
+  /// Since when the bus is connected; nil while it is not.
   var connectedSince: Timestamp?
   var reconnects: UInt64 = 0
   var namesake: (incarnation: UInt64, lastSeen: Timestamp)?
@@ -61,7 +61,11 @@ package actor ShardManager {
   var unreadableHeartbeats = LogThrottle()
   var otherShardCounts = LogThrottle()
 
-  var configuration: CoordinatorConfiguration { dependencies.configuration }
+  nonisolated var configuration: CoordinatorConfiguration { dependencies.configuration }
+  nonisolated var incarnation: UInt64 { dependencies.incarnation }
+  nonisolated var subjects: Subjects { dependencies.subjects }
+  nonisolated var bus: any MessageBus { dependencies.bus }
+  nonisolated var logger: Logger { dependencies.logger }
 
   package init(
     _ dependencies: ShardClaim.Dependencies, workers: [ShardWorker], inbox: ShardManagerInbox
@@ -69,22 +73,18 @@ package actor ShardManager {
     self.dependencies = dependencies
     self.workers = workers
     self.inbox = inbox
-    let now = dependencies.clock.now()
-    shards = Array(repeating: Shard(), count: dependencies.configuration.shardCount)
+    let (configuration, now) = (dependencies.configuration, dependencies.clock.now())
+    shards = Array(repeating: Shard(), count: configuration.shardCount)
     membership = Membership(
-      timeout: dependencies.configuration.leaseTimeout, probing: dependencies.configuration.probing,
-      now: now)
+      timeout: configuration.leaseTimeout, probing: configuration.probing, now: now)
     handovers = HandoverThrottle(
-      atOnce: dependencies.configuration.releasesAtOnce,
-      interval: dependencies.configuration.rebalanceInterval)
-    settlesAt = now + dependencies.configuration.settleTime
+      atOnce: configuration.releasesAtOnce, interval: configuration.rebalanceInterval)
+    settlesAt = now + configuration.settleTime
   }
 
-  package nonisolated func worker(of shard: Int) -> ShardWorker {
-    workers[shard % workers.count]
-  }
+  package nonisolated func worker(of shard: Int) -> ShardWorker { workers[shard % workers.count] }
 
-  /// The edges as a shard's new owner needs them.
+  /// The edges that a shard's new owner must know.
   package var edges: KnownEdges {
     var missing: [UInt64: Timestamp] = [:]
     for edge in membership.missingEdges {
@@ -93,31 +93,30 @@ package actor ShardManager {
     return KnownEdges(living: membership.livingEdges, missing: missing)
   }
 
-  /// Shards whose store this node cannot read, with the reason.
+  /// The shards whose store this node cannot read, and why.
   package var stoppedShards: [(shard: Int, what: ShardClaim.Unreadable)] {
     shards.enumerated().compactMap { shard, entry in
       entry.isStopped ? entry.reported.map { (shard, $0) } : nil
     }
   }
 
-  /// Begins to give everything up; `run` ends when that is done, or its time is over.
+  /// Begins to give everything up; `run` ends when that is done, or after `shutdownTimeout`.
   package nonisolated func shutDown() { inbox.offer(.shutDown) }
 
-  /// Gives everything up, and stays; `resume` takes that back.
+  /// Gives everything up, and stays; `resume` undoes that.
   package nonisolated func drain() { inbox.offer(.drain) }
   package nonisolated func resume() { inbox.offer(.resume) }
 
   // MARK: Running
 
-  /// - Throws: `CoordinatorError`, when the node must not run.
+  /// - Throws: `CoordinatorError`, if the node must not run.
   package func run() async throws {
     defer { ended.close() }
     let subscriptions = try await listen()
     defer { for subscription in subscriptions { subscription.cancel() } }
     await withDiscardingTaskGroup { group in
       while !Task.isCancelled, failure == nil {
-        let next = nextDeadline
-        let events = await inbox.events.next(until: dependencies.clock.instant(at: next))
+        let events = await inbox.events.next(until: dependencies.clock.instant(at: nextDeadline))
         if Task.isCancelled { break }
         let now = dependencies.clock.now()
         for event in events { take(event, now: now) }
@@ -129,7 +128,7 @@ package actor ShardManager {
         if isEnding, isDone(now: now) { break }
       }
       if isEnding, !Task.isCancelled { sendHeartbeat(.gone) }
-      // Whoever owns the workers ends them now; until then a release may still wait for one.
+      // The node ends the workers now; until then a release may still wait for one.
       ended.close()
       group.cancelAll()
     }
@@ -139,7 +138,7 @@ package actor ShardManager {
   private var nextDeadline: Timestamp {
     var next = min(heartbeatAt, state == .starting ? settlesAt : shutdownDeadline)
     next = min(next, membership.nextProbe)
-    // A shard that waits for its turn or for another try.
+    // A shard that waits for its turn or for a retry.
     let now = dependencies.clock.now()
     if let turn = handovers.waits(now: now) { next = min(next, turn) }
     for shard in shards where shard.retryAt > now { next = min(next, shard.retryAt) }
@@ -148,25 +147,18 @@ package actor ShardManager {
 
   private func listen() async throws(CoordinatorError) -> [any BusSubscription] {
     let inbox = inbox
-    let limit = dependencies.configuration.storeTimeout
-    let retry = StoreRetryPolicy(clock: dependencies.clock, limit: limit) { [dependencies] error in
-      dependencies.logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
+    let retry = StoreRetryPolicy(clock: dependencies.clock, limit: configuration.storeTimeout) {
+      [logger] error in
+      logger.notice("waits for the store", metadata: .keys([.error: "\(error)"]))
     }
     do {
-      var heartbeats = [
-        try dependencies.bus.subscribe(dependencies.subjects.heartbeats) {
-          inbox.offerHeartbeat($0.bytes, from: nil)
+      let heartbeats = try [nil, NodeRole.edge, .push].map { role in
+        try bus.subscribe(role.map { subjects.heartbeats(of: "\($0)") } ?? subjects.heartbeats) {
+          inbox.offerHeartbeat($0.bytes, from: role)
         }
-      ]
-      for role in [NodeRole.edge, .push] {
-        heartbeats.append(
-          try dependencies.bus.subscribe(dependencies.subjects.heartbeats(of: "\(role)")) {
-            inbox.offerHeartbeat($0.bytes, from: role)
-          })
       }
-      let requests = try dependencies.bus.subscribe(dependencies.subjects.announceRequests) {
-        message in
-        inbox.offerAnnounceRequest(message.bytes)
+      let requests = try bus.subscribe(subjects.announceRequests) {
+        inbox.offerAnnounceRequest($0.bytes)
       }
       let leases = try await retry {
         try await dependencies.leases.watch(">") { inbox.offer(.lease($0)) }
@@ -174,9 +166,7 @@ package actor ShardManager {
       for entry in try await retry({ try await dependencies.leases.entries(matching: ">") }) {
         inbox.offer(.lease(entry))
       }
-      let address = try dependencies.bus.subscribe(
-        dependencies.subjects.coordinator(dependencies.incarnation)
-      ) { _ in }
+      let address = try bus.subscribe(subjects.coordinator(incarnation)) { _ in }
       return heartbeats + [requests, leases, address]
     } catch {
       throw .store("\(error)")
@@ -187,12 +177,11 @@ package actor ShardManager {
     if state == .starting, settlesAt <= now {
       state = .serving
       heartbeatAt = now
-      // Now at the latest it is known who else is there.
+      // By now the other nodes are known.
       if isFirstSinceOthers { changed(membership.beginsWithoutKnowing(now: now), now: now) }
       place()
-      dependencies.logger.info(
-        "Serves the cluster.",
-        metadata: .keys([.count: "\(membership.coordinators.count + 1)"]))
+      logger.info(
+        "Serves the cluster.", metadata: .keys([.count: "\(membership.coordinators.count + 1)"]))
     }
     for probe in membership.probes(now: now) { jobs.append(.probe(probe)) }
     guard heartbeatAt <= now else { return }
@@ -201,7 +190,7 @@ package actor ShardManager {
     sendHeartbeat(state)
   }
 
-  /// Shards were served before, and nobody lives who could tell which edges are silent.
+  /// Whether shards were served before, and nobody is left who knows which edges are silent.
   private var isFirstSinceOthers: Bool {
     !membership.coordinators.values.contains { $0.state == .serving }
       && shards.contains { $0.record.lease != nil }
@@ -209,7 +198,7 @@ package actor ShardManager {
 
   private func isDone(now: Timestamp) -> Bool {
     if shutdownDeadline <= now {
-      dependencies.logger.error(
+      logger.error(
         "Not every shard could be released in time; others claim them when this node is gone.",
         metadata: .keys([.count: "\(shards.count { $0.hold != .none })"]))
       return true
@@ -246,17 +235,17 @@ package actor ShardManager {
     case .drain:
       guard state == .serving else { return }
       change(to: .leaving, now: now)
-      dependencies.logger.notice("Drains: gives its shards up, and stays.")
+      logger.notice("Drains: gives its shards up, and stays.")
     case .resume:
       guard state == .leaving, !isEnding else { return }
       change(to: .serving, now: now)
-      dependencies.logger.notice("Serves the cluster again.")
+      logger.notice("Serves the cluster again.")
     case .shutDown:
       guard !isEnding else { return }
       isEnding = true
       shutdownDeadline = now + configuration.shutdownTimeout
       change(to: .leaving, now: now)
-      dependencies.logger.info("Leaves the cluster: gives its shards up.")
+      logger.info("Leaves the cluster: gives its shards up.")
     }
   }
 

@@ -3,43 +3,41 @@ internal import CallCore
 internal import CallTelemetry
 internal import CallWire
 
-/// What the manager of a node's shards hears.
+/// An event for the manager of a node's shards.
 enum ShardManagerEvent: Sendable {
-  /// From nodes of one role; nil: from where all may be heard.
+  /// From nodes of one role; nil: from the subject that all roles may use.
   case heartbeat([UInt8], from: NodeRole?)
-  /// The lease of a shard, as the bucket has it now.
+  /// The present lease of a shard.
   case lease(KeyValueEntry)
   case worker(WorkerReport)
-  case claimed(shard: Int, Result<Claimed, ShardClaim.Failure>)
+  case claimed(shard: Int, Result<ClaimedShard, ShardClaim.Failure>)
   case released(shard: Int, Bool)
-  /// An owner, perhaps another node, has read a shard back.
+  /// An owner, perhaps another node, has recovered a shard.
   case recovered(ShardTerm)
   case yielded(shard: Int)
-  /// Whether anybody listens at a silent node's address.
+  /// Whether anybody subscribes at a silent node's address.
   case probed(incarnation: UInt64, listens: Bool)
   /// Give every shard up and claim none, but stay.
   case drain
-  /// Take part again.
+  /// Undo `drain`.
   case resume
   case shutDown
-
-  struct Claimed: Sendable {
-    var term: ShardTerm
-    var leaseRevision: UInt64
-  }
 }
+
+/// A shard that this node has claimed and its worker has adopted.
+typealias ClaimedShard = (term: ShardTerm, leaseRevision: UInt64)
 
 /// A shard's lease as it was last seen.
 struct LeaseRecord: Sendable {
-  /// Why it cannot be read: then the shard is left alone.
+  /// Why it cannot be read, if so: the shard is then left alone.
   var unreadable: String?
   /// nil: never claimed.
   var lease: Lease?
-  /// What a write of it must expect; 0 where there is no entry.
+  /// The revision that a write of it must expect; 0 if there is no entry.
   var revision: UInt64 = 0
 }
 
-/// What the manager has done in child tasks.
+/// What a child task of the manager does.
 enum ShardManagerJob: Sendable {
   case claim(shard: Int, LeaseRecord, lostSince: Timestamp?)
   case release(ShardTerm, leaseRevision: UInt64, refusedBy: [UInt64], deadline: Timestamp)
@@ -47,12 +45,11 @@ enum ShardManagerJob: Sendable {
   case yield(shard: Int, Lease, revision: UInt64)
 }
 
-/// The one way into a manager.
+/// The queue to a manager.
 package final class ShardManagerInbox: Sendable {
   let events: Inbox<ShardManagerEvent>
-  /// Beyond this many waiting events heartbeats are dropped, others follow, and requests are, without
-  /// which a hand-over only counts as slow; what the node says to itself is bounded by its shards and
-  /// never refused.
+  /// Policy beyond this many events: drop heartbeats, since others follow, and requests for sessions, without which a
+  /// hand-over only counts as slow. The node's own events are bounded by its shards, and never refused.
   private static let heartbeatsWaitingMax = 10_000
 
   private let heartbeatsDropped: Counter
@@ -71,7 +68,7 @@ package final class ShardManagerInbox: Sendable {
     events.offer(.heartbeat(heartbeat, from: role))
   }
 
-  /// An owner asks for sessions: it does so when it has read the shard back, and now and then.
+  /// An owner requests sessions: it does so once it has recovered the shard, and at intervals.
   func offerAnnounceRequest(_ request: [UInt8]) {
     guard events.depth < Self.heartbeatsWaitingMax,
       let request = try? ClusterCodec.announceRequest(request)
@@ -79,7 +76,5 @@ package final class ShardManagerInbox: Sendable {
     events.offer(.recovered(ShardTerm(shard: Int(request.shard), epoch: request.epoch)))
   }
 
-  package var depth: Int { events.depth }
-
-  package func report(_ report: WorkerReport) { events.offer(.worker(report)) }
+  var depth: Int { events.depth }
 }

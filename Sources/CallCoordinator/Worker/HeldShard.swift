@@ -1,54 +1,43 @@
 internal import CallBus
 internal import CallCore
 internal import CallTelemetry
+internal import Logging
 
-/// One shard as its worker holds it: the rules, what waits for the journal, and where it stands in
-/// its term. Its worker is the only one that touches it: it is an object, since to look at a field of
-/// so large a value in an array copies all of it.
+/// One shard as its worker holds it: its state machine, what waits for the journal, and its phase. Used by its worker
+/// only. A class, since reading a field of so large a value in an array would copy all of it.
 final class HeldShard {
   enum Phase {
     /// Sessions are being announced. Commands about calls wait. Next: serving, draining.
     case announcing(until: Timestamp, awaiting: Set<UInt64>)
     /// Next: draining.
     case serving
-    /// Off the bus; what had arrived before is still taken. Next: parting.
+    /// Unsubscribed; what had arrived before is still taken. Next: parting.
     case draining
-    /// Nothing is taken any more; once everything is said, the last record is written.
+    /// Takes nothing more; appends its last record once everything else is stored.
     case parting
   }
 
-  /// An append that is under way, or whose fate is being looked up.
+  /// An append that is under way, or whose outcome is being looked up.
   struct Flight {
     var append: AppendMachine
     var number: UInt64
     var bytes: [UInt8]
-    /// The record that it names as the last that counts.
+    /// The record that it names as the last one that counts.
     var follows: UInt64
     var entries: [JournalEntry]
     var milestones: [(call: CallID, CallMilestone)] = []
     var startedAt: Timestamp
-    /// The record that gives the shard up.
+    /// Whether it is the record that gives the shard up.
     var isLast = false
-    /// All calls as they are once this record is in the journal.
+    /// All calls as of this record, for a checkpoint.
     var snapshot: ShardSnapshot?
-  }
-
-  /// Time without an owner.
-  struct Pause {
-    var since: Timestamp
-    var isPlanned: Bool
-  }
-
-  struct Release {
-    var deadline: Timestamp
-    var done: @Sendable (Bool) -> Void
   }
 
   let term: ShardTerm
   var number: Int { term.shard }
   var machine: ShardMachine
   var pipeline: CommitPipeline
-  /// The journal's last record; greater than the pipeline's where void ones stand behind it.
+  /// The journal's last record; greater than the pipeline's if void records stand behind it.
   var journalEnd: UInt64
   var phase: Phase
   var subscriptions: [any BusSubscription]
@@ -57,70 +46,87 @@ final class HeldShard {
   var storesOutstanding = 0
   var registrations: RegistrationWrites
   var flight: Flight?
-  var release: Release?
+  var release: (deadline: Timestamp, done: @Sendable (Bool) -> Void)?
   /// What a new owner would have to replay.
   var tail: JournalTail
-  /// What the newest checkpoint that is being written makes superfluous, and at which record it is;
-  /// nil while none is.
+  /// The tail that the newest checkpoint under way replaces, and the checkpoint's record; nil while none is written.
   var tailHandedOver: (sequence: UInt64, tail: JournalTail)?
-  /// What lies between the newest checkpoint and the one before, in bytes: it is purged with the next one.
+  /// The bytes between the newest checkpoint and the one before, which the next one purges.
   var keptBytes = 0
-  /// Not before, where the last one could not be written.
+  /// The earliest time of the next checkpoint after a failed one.
   var checkpointNotBefore = Timestamp(microseconds: 0)
-  /// How much may collect before a checkpoint.
   let checkpointPolicy: CheckpointPolicy
-  /// Sessions may have broken together with the former owner, or with an edge, before it serves.
-  var afterLoss = false
+  /// Whether sessions may have broken, together with the former owner or with an edge, before the shard serves.
+  var afterLoss: Bool
   var announcements = AnnouncementTracker()
-  /// When edges are asked for their sessions again, and how often they were since it serves.
+  /// When edges are asked for their sessions again, and how often they were since the shard serves.
   var askAgainAt = Timestamp.distantFuture
   var askedAgain = 0
-  /// Since when nobody served, until it serves.
-  var pausedSince: Pause?
-  /// Who waits for a checkpoint that was asked for.
+  /// The time without an owner; nil once the shard serves.
+  var paused: (since: Timestamp, isPlanned: Bool)?
   var checkpointWaiters: [@Sendable (Bool) -> Void] = []
-  /// The shares of this shard in the gauges of what waits, and of live calls.
   var countedLoad = ShardLoad()
-  var countedCalls = LiveCalls.none
 
+  /// - Parameter subscriptions: those that were made when the recovery began.
   init(
-    term: ShardTerm, machine: ShardMachine, pipeline: CommitPipeline, journalEnd: UInt64,
-    phase: Phase,
-    subscriptions: [any BusSubscription], tail: JournalTail, checkpointPolicy: CheckpointPolicy,
-    registrations: RegistrationWrites
+    _ recovered: RecoveredShard, subscriptions: [any BusSubscription],
+    _ configuration: CoordinatorConfiguration, now: Timestamp
   ) {
-    self.term = term
-    self.machine = machine
-    self.pipeline = pipeline
-    self.journalEnd = journalEnd
-    self.phase = phase
+    term = recovered.term
+    machine = recovered.machine
+    pipeline = CommitPipeline(
+      epoch: term.epoch, writer: configuration.writer, lastSequence: recovered.sequence,
+      limits: configuration.pipelineLimits)
+    journalEnd = recovered.journalEnd
+    // Without a known edge, the shard waits for edges that are not known yet; 0 is no edge's number.
+    let edges = recovered.edges.living
+    phase =
+      edges.isEmpty
+      ? .announcing(until: now + configuration.announceTimeoutWithoutEdges, awaiting: [0])
+      : .announcing(until: now + configuration.announceTimeout, awaiting: edges)
     self.subscriptions = subscriptions
-    self.tail = tail
-    self.checkpointPolicy = checkpointPolicy
-    self.registrations = registrations
+    registrations = RegistrationWrites(revisions: recovered.registrationRevisions)
+    tail = recovered.tail
+    checkpointPolicy = configuration.checkpointPolicy
+    afterLoss = recovered.afterLoss
+    paused = recovered.releasedAt.map { ($0, true) } ?? recovered.lostSince.map { ($0, false) }
+    for (edge, until) in recovered.edges.missing {
+      machine.edgeMissing(edge, until: until, now: now)
+    }
   }
 
-  /// When a checkpoint is due; `.distantFuture` while nothing is behind the last one, or one is being
-  /// written.
+  /// Metadata for the log that names the shard's term.
+  func keys(_ more: KeyValuePairs<LogKey, Logger.MetadataValue> = [:]) -> Logger.Metadata {
+    Logger.Metadata.keys([.shard: "\(number)", .epoch: "\(term.epoch)"])
+      .merging(.keys(more)) { $1 }
+  }
+
+  /// Everybody who waits for a checkpoint. Leaves nobody waiting.
+  func takeCheckpointWaiters() -> [@Sendable (Bool) -> Void] {
+    defer { checkpointWaiters.removeAll() }
+    return checkpointWaiters
+  }
+
+  /// When a checkpoint is due; `.distantFuture` while the tail is empty, or while one is being written.
   var checkpointDue: Timestamp {
     guard tailHandedOver == nil else { return .distantFuture }
     return max(tail.due(checkpointPolicy), checkpointNotBefore)
   }
 
-  /// What the journal takes yet. Half of what it may hold is for calls that were accepted.
-  /// - Parameter most: how many bytes it may hold; nil: as many as come.
+  /// The room that is left in the journal. Half of its bytes are reserved for calls that were accepted.
+  /// - Parameter most: the most bytes that it may hold; nil: no limit.
   func room(of most: Int64?) -> JournalRoom {
     guard let most else { return .enough }
     let used = Int64(keptBytes + (tailHandedOver?.tail.bytes ?? 0) + tail.bytes)
     return used < most / 2 ? .enough : used < most / 4 * 3 ? .short : .scarce
   }
 
-  /// Nothing is decided that the journal does not have.
+  /// Whether the journal has everything that was decided.
   var isQuiet: Bool {
     flight == nil && !pipeline.inFlight && pipeline.nextDeadline == .distantFuture
   }
 
-  /// Whether the machine keeps time now.
+  /// Whether the state machine's deadlines count now.
   var keepsTime: Bool {
     switch phase {
     case .serving, .draining: true
@@ -137,28 +143,25 @@ final class HeldShard {
     }
   }
 
-  /// When the shard wants to be looked after, if nothing happens to it before.
+  /// When to advance the shard if no event touches it before.
   var nextDeadline: Timestamp {
     var next = release?.deadline ?? .distantFuture
     if keepsTime { next = min(next, machine.nextDeadline, askAgainAt) }
     if case .announcing(let until, _) = phase { next = min(next, until) }
-    if let flight {
-      return min(next, flight.append.nextDeadline)
-    }
-    // A shard that is not quiet takes its checkpoint along with the next record.
+    if let flight { return min(next, flight.append.nextDeadline) }
+    // A shard that is not quiet takes its checkpoint with the next record.
     if isQuiet { next = min(next, checkpointDue) }
     return min(next, pipeline.nextDeadline)
   }
 }
 
-/// A shard whose lease is ours while its recovery reads the store.
+/// A shard whose lease this node has, while its recovery reads the store.
 struct RecoveringShard {
   let term: ShardTerm
   let subscriptions: [any BusSubscription]
-  /// Command batches as they came.
+  /// Undecoded command batches, and their bytes.
   var batches: [(bytes: [UInt8], source: CommandSource)] = []
-  /// Of `batches`.
   var bytes = 0
-  /// Edges that were lost meanwhile and have not come back, and until when they may.
+  /// Edges that were lost meanwhile, and until when they may return.
   var lostEdges: [UInt64: Timestamp] = [:]
 }

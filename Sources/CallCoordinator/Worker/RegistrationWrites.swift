@@ -1,24 +1,23 @@
 package import CallBus
 package import CallCore
 
-/// The writes of one shard to the store of registrations: those of a device one by one, and each of
-/// them only onto the entry that this owner knows.
+/// The writes of one shard to the store of registrations. Those of a device go one by one, each as a compare-and-set on
+/// the entry that this owner knows.
 ///
-/// Registrations are keys beside the journal, so its fence does not keep a former owner from them: one
-/// that hung with a write in hand, and wakes when the shard is another's, would write over what is
-/// newer. Hence no write takes whatever is there. An entry counts as known
+/// Registrations are keys beside the journal, so its fence does not stop a former owner that was frozen with a write
+/// under way. Hence no write is unconditional. An entry counts as known
 ///
 /// - as the claim read it,
-/// - as the store took it from this owner,
-/// - as it was read again, but only for what the journal took *behind* that: an append that was begun
-///   after the read, and taken, shows that at the time of the read nobody else had the shard.
+/// - as the store accepted it from this owner,
+/// - as it was read again, but only for what the journal accepted *behind* that read: an append that began after the
+///   read, and was accepted, shows that nobody else owned the shard at the time of the read.
 ///
-/// What is not known is written as if there were nothing, which the store refuses where there is
-/// something; then it is read, and whoever asked tries again.
+/// An unknown entry is written as if the key did not exist. The store refuses that if the key exists; then the key is
+/// read, and the device registers again.
 ///
-/// A write without an answer is not over: the store may have it. Where the key holds it, it counts, and
-/// until the key was read the rules take it for under way, so that nobody else gets a token in it. Where
-/// the key holds something else, or cannot be read, whoever asked tries again.
+/// A write without an answer is not over: the store may have it. The key is read. If it holds the value, the write
+/// counts; until then the state machine takes it for under way, so that nobody else gets its tokens. Otherwise, or if
+/// the key cannot be read, the device registers again.
 package struct RegistrationWrites: Sendable {
   package struct Key: Hashable, Sendable {
     package var user: UserKey
@@ -33,9 +32,9 @@ package struct RegistrationWrites: Sendable {
     package var key: Key
     /// nil removes the key.
     package var value: [UInt8]?
-    /// By which the rules know it.
+    /// The state machine's number of the write.
     package var token: UInt64
-    /// The number of the record behind which it leaves.
+    /// The number of the record that decided it.
     package var record: UInt64
     package init(_ key: Key, _ value: [UInt8]?, token: UInt64, record: UInt64) {
       self.key = key
@@ -46,28 +45,28 @@ package struct RegistrationWrites: Sendable {
   }
 
   package enum Step: Sendable, Equatable {
-    /// To the store; answered by `ended`.
+    /// Write to the store; answered by `ended`.
     case write(Write, expecting: UInt64)
     case stored(token: UInt64)
     case failed(token: UInt64)
-    /// Learn what the key holds; answered by `read`.
+    /// Read the key; answered by `read`.
     case read(Key)
   }
 
   private struct Known {
     var revision: UInt64
-    /// Read when the record of this number had been begun: good for what leaves behind a later one.
+    /// The last record that had begun when the entry was read: the entry is valid for later records.
     var readAt: UInt64 = 0
   }
 
   private enum Busy {
-    /// A write is on its way; others wait. The rules bound how many (`registrationsWaiting`).
+    /// A write is under way; others wait. The state machine limits how many (`registrationsWaiting`).
     case writing(Write, waiting: [Write])
-    /// `settling`: a write that the store took, or did not.
+    /// `settling`: a write of which the store has not answered.
     case reading(settling: Write?)
   }
 
-  /// Nothing here of a key: as far as is known it does not exist.
+  /// A key that is missing here does not exist, as far as known.
   private var known: [Key: Known]
   private var busy: [Key: Busy] = [:]
 
@@ -76,60 +75,56 @@ package struct RegistrationWrites: Sendable {
     known = revisions.mapValues { Known(revision: $0) }
   }
 
-  package mutating func add(_ write: Write, _ steps: inout [Step]) {
+  package mutating func add(_ write: Write) -> [Step] {
     switch busy[write.key] {
     case .writing(let first, var waiting):
       waiting.append(write)
       busy[write.key] = .writing(first, waiting: waiting)
-    case .reading: steps.append(.failed(token: write.token))
-    case nil: start(write, waiting: [], &steps)
+      return []
+    case .reading: return [.failed(token: write.token)]
+    case nil: return start(write, waiting: [])
     }
   }
 
-  private mutating func start(_ write: Write, waiting: [Write], _ steps: inout [Step]) {
+  private mutating func start(_ write: Write, waiting: [Write]) -> [Step] {
     let present = known[write.key] ?? Known(revision: 0)
     guard present.readAt < write.record else {
       busy[write.key] = nil
-      for each in [write] + waiting { steps.append(.failed(token: each.token)) }
-      return
+      return ([write] + waiting).map { .failed(token: $0.token) }
     }
     busy[write.key] = .writing(write, waiting: waiting)
-    steps.append(.write(write, expecting: present.revision))
+    return [.write(write, expecting: present.revision)]
   }
 
-  /// What the store said of the write of a key that is under way.
-  package mutating func ended(_ key: Key, _ result: AppendResult, _ steps: inout [Step]) {
-    guard case .writing(let write, var waiting) = busy[key] else { return }
+  /// Takes the store's answer to the write of a key that is under way.
+  package mutating func ended(_ key: Key, _ result: AppendResult) -> [Step] {
+    guard case .writing(let write, var waiting) = busy[key] else { return [] }
     busy[key] = nil
     if case .appended(let revision) = result {
       known[key] = write.value == nil ? nil : Known(revision: revision)
-      steps.append(.stored(token: write.token))
-      if waiting.isEmpty { return }
+      let stored = Step.stored(token: write.token)
+      if waiting.isEmpty { return [stored] }
       let next = waiting.removeFirst()
-      return start(next, waiting: waiting, &steps)
+      return [stored] + start(next, waiting: waiting)
     }
     known[key] = nil
-    // Refused: it is not what this owner thought. No answer: it may be either.
+    // Refused: the entry is another one. No answer: it may be either.
     let isUnknown = if case .unknown = result { true } else { false }
     busy[key] = .reading(settling: isUnknown ? write : nil)
-    for each in isUnknown ? waiting : [write] + waiting {
-      steps.append(.failed(token: each.token))
-    }
-    steps.append(.read(key))
+    let failed = isUnknown ? waiting : [write] + waiting
+    return failed.map { .failed(token: $0.token) } + [.read(key)]
   }
 
   /// - Parameters:
-  ///   - entry: what the key holds; nil where it holds nothing, or nobody could tell.
-  ///   - record: the number of the last record that was begun.
-  package mutating func read(
-    _ key: Key, _ entry: KeyValueEntry?, record: UInt64, _ steps: inout [Step]
-  ) {
-    guard case .reading(let unsettled) = busy[key] else { return }
+  ///   - entry: what the key holds; nil if it holds nothing, or if the read failed.
+  ///   - record: the number of the last record that has begun.
+  package mutating func read(_ key: Key, _ entry: KeyValueEntry?, record: UInt64) -> [Step] {
+    guard case .reading(let unsettled) = busy[key] else { return [] }
     busy[key] = nil
     if let entry { known[key] = Known(revision: entry.revision, readAt: record) }
-    guard let unsettled else { return }
-    // That it holds nothing shows nothing: who answered may lag behind the entry that was to be removed.
+    guard let unsettled else { return [] }
+    // An empty key proves nothing: the replica that answered may lag behind the removal.
     let isStored = entry?.value.map { $0 == unsettled.value } ?? false
-    steps.append(isStored ? .stored(token: unsettled.token) : .failed(token: unsettled.token))
+    return [isStored ? .stored(token: unsettled.token) : .failed(token: unsettled.token)]
   }
 }

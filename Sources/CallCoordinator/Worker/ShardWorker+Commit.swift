@@ -1,19 +1,17 @@
-internal import CallBus
-internal import CallCore
+package import CallBus
+package import CallCore
 internal import CallTelemetry
 internal import CallWire
 internal import Logging
 
-/// Decide, append, then speak.
+/// Appends what was decided, and releases its effects.
 extension ShardWorker {
   /// Carries out what is due for a shard, and starts its next append.
   func advance(_ shard: HeldShard, now: Timestamp) {
     if let release = shard.release, release.deadline <= now {
       return stepDown(shard, "it could not be released in time")
     }
-    if case .announcing(let until, let awaiting) = shard.phase,
-      awaiting.isEmpty || until <= now
-    {
+    if case .announcing(let until, let awaiting) = shard.phase, awaiting.isEmpty || until <= now {
       begin(shard, unannounced: awaiting, now: now)
     }
     if shard.keepsTime, shard.machine.nextDeadline <= now {
@@ -32,28 +30,26 @@ extension ShardWorker {
     count(shard)
   }
 
-  /// Whether nobody can say anything to this shard, so that nobody's silence counts: the node does not hear itself
-  /// through the bus, or an append has been under way for as long as a device has to acknowledge.
+  /// Whether nobody's silence counts, because the shard cannot be reached: the node does not receive its own
+  /// heartbeats, or an append has taken as long as a device has to acknowledge.
   private func isHeldBack(_ shard: HeldShard, now: Timestamp) -> Bool {
-    if let ownHeartbeat, ownHeartbeat.at + dependencies.configuration.gapMax < now { return true }
+    if let ownHeartbeat, ownHeartbeat.at + configuration.gapMax < now { return true }
     return isAppendSlow(shard, now: now)
   }
 
   private func isAppendSlow(_ shard: HeldShard, now: Timestamp) -> Bool {
     guard let flight = shard.flight else { return false }
-    let first = dependencies.configuration.limits.deliveryRepeats.first ?? .seconds(1)
+    let first = configuration.limits.deliveryRepeats.first ?? .seconds(1)
     return flight.startedAt + first <= now
   }
 
   private func appendNext(_ shard: HeldShard, now: Timestamp) {
     if shard.isQuiet {
       snapshotIfAsked(shard, now: now)
-      if case .parting = shard.phase, shard.storesOutstanding == 0 {
-        appendLast(shard, now: now)
-      }
+      if case .parting = shard.phase, shard.storesOutstanding == 0 { appendLast(shard, now: now) }
       return
     }
-    // A shard that parts does not wait for company.
+    // A shard that parts does not wait for further entries.
     var latest = now
     if case .parting = shard.phase { latest = shard.pipeline.nextDeadline }
     guard var record = shard.pipeline.nextAppend(now: latest) else { return }
@@ -61,8 +57,8 @@ extension ShardWorker {
     record.follows = shard.pipeline.lastSequence
     var flight = flight(record, shard, now: now)
     flight.milestones = shard.machine.milestones(in: record.entries)
-    // All that the rules decided so far is in this record: once the journal has it, the calls are
-    // exactly what the journal tells. No other moment of a busy shard is as good for a checkpoint.
+    // This record holds everything that was decided so far: once it is stored, calls and journal agree exactly. A busy
+    // shard has no better moment for a checkpoint.
     if wantsCheckpoint(shard, now: now) { flight.snapshot = shard.machine.snapshot }
     start(flight, shard)
   }
@@ -83,7 +79,7 @@ extension ShardWorker {
     HeldShard.Flight(
       append: AppendMachine(
         expecting: shard.journalEnd,
-        rules: AppendMachine.Rules(attemptsMax: dependencies.configuration.appendAttemptsMax)),
+        rules: AppendMachine.Rules(attemptsMax: configuration.appendAttemptsMax)),
       number: record.number, bytes: ClusterCodec.encode(record),
       follows: shard.pipeline.lastSequence, entries: record.entries, startedAt: now)
   }
@@ -96,7 +92,7 @@ extension ShardWorker {
   private func append(_ flight: HeldShard.Flight, _ shard: HeldShard, expecting: UInt64) {
     let term = shard.term
     let inbox = inbox
-    dependencies.journal.append(shard: shard.number, expecting: expecting, flight.bytes) { result in
+    journal.append(shard: shard.number, expecting: expecting, flight.bytes) { result in
       inbox.offer(.appended(term, number: flight.number, result))
     }
   }
@@ -107,21 +103,19 @@ extension ShardWorker {
     guard let flight = shard.flight else { return }
     switch result {
     case .appended(let sequence):
-      let isNext = dependencies.journal.isNext(sequence, after: flight.append.expecting)
+      let isNext = journal.isNext(sequence, after: flight.append.expecting)
       take(.appended(sequence: sequence, isNext: isNext), shard, now: now)
     case .refused: take(.refused, shard, now: now)
     case .unknown(let reason):
-      dependencies.metrics.appendsUnknown.increment()
-      dependencies.logger.warning(
+      metrics.appendsUnknown.increment()
+      logger.warning(
         "An append has no answer; the journal's end will tell.",
-        metadata: .keys([
-          .shard: "\(shard.number)", .epoch: "\(shard.term.epoch)", .error: "\(reason)",
-        ]))
+        metadata: shard.keys([.error: "\(reason)"]))
       take(.unanswered, shard, now: now)
     }
   }
 
-  /// Lets the append's machine decide, and carries it out.
+  /// Lets the append's state machine decide, and carries out its action.
   func take(_ event: AppendMachine.Event, _ shard: HeldShard, now: Timestamp) {
     touch(shard.number)
     guard let action = shard.flight?.append.take(event, now: now), let flight = shard.flight
@@ -129,36 +123,32 @@ extension ShardWorker {
     switch action {
     case .append(let expecting): append(flight, shard, expecting: expecting)
     case .lookUp(let expecting):
-      lookups.append(
-        Lookup(
-          term: shard.term,
-          question: LookupResult.Question(
-            follows: flight.follows, expecting: expecting,
-            writer: dependencies.configuration.writer,
-            epoch: shard.term.epoch, number: flight.number)))
+      let question = LookupResult.Question(
+        follows: flight.follows, expecting: expecting, writer: configuration.writer,
+        epoch: shard.term.epoch, number: flight.number)
+      jobs.append(.lookUp(shard.term, question))
     case .commit(let sequence, let end): commit(flight, shard, sequence, end: end, now: now)
     case .giveUp(let reason):
-      if case .attempts = reason {} else { dependencies.metrics.appendsRefused.increment() }
+      if case .attempts = reason {} else { metrics.appendsRefused.increment() }
       stepDown(shard, reason.sentence)
     }
   }
 
-  nonisolated func lookUp(_ lookup: Lookup) async {
-    let result = await LookupResult.read(
-      lookup.question, shard: lookup.term.shard, in: dependencies.journal)
-    inbox.offer(.appendLookedUp(lookup.term, number: lookup.question.number, result))
+  nonisolated func lookUp(_ question: LookupResult.Question, _ term: ShardTerm) async {
+    let result = await LookupResult.read(question, shard: term.shard, in: journal)
+    inbox.offer(.appendLookedUp(term, number: question.number, result))
   }
 
-  /// The record is in the journal: what waited for it may leave.
+  /// The journal has the record: releases the effects that waited for it.
   private func commit(
     _ flight: HeldShard.Flight, _ shard: HeldShard, _ sequence: UInt64, end: UInt64, now: Timestamp
   ) {
     if isAppendSlow(shard, now: now) { shard.machine.wasHeldBack(now: now) }
     shard.flight = nil
     shard.journalEnd = end
-    dependencies.metrics.appends.increment()
-    dependencies.metrics.entries.increment(by: UInt64(flight.entries.count))
-    dependencies.metrics.appendLatency.record(microseconds: (now - flight.startedAt).microseconds)
+    metrics.appends.increment()
+    metrics.entries.increment(by: UInt64(flight.entries.count))
+    metrics.appendLatency.record(microseconds: (now - flight.startedAt).microseconds)
     if flight.isLast { return part(shard) }
     shard.pipeline.appended(sequence: sequence) { released.append($0) }
     shard.tail.add(bytes: flight.bytes.count, at: flight.startedAt)
@@ -173,13 +163,13 @@ extension ShardWorker {
   private func perform(_ effect: Effect, _ shard: HeldShard, now: Timestamp) {
     switch effect {
     case .reply(let session, let request, let reply):
-      dependencies.metrics.replies.increment()
+      metrics.replies.increment()
       outbox.add(session, .reply(request: request, reply))
     case .deliver(_, let delivery) where delivery.event.isInvite(before: now):
-      // The journal was slow: the end follows.
-      dependencies.metrics.invitesTooLate.increment()
+      // The journal was slow; the call's end follows.
+      metrics.invitesTooLate.increment()
     case .deliver(let session, let delivery):
-      dependencies.metrics.deliveries.increment()
+      metrics.deliveries.increment()
       outbox.add(session, .delivery(delivery), ringsSince: ringsSince(delivery))
     case .notice(let session, let notice): outbox.add(session, .notice(notice))
     case .close(let session, let notice): outbox.add(session, .close(notice))
@@ -191,14 +181,48 @@ extension ShardWorker {
     case .push(let job): add(job, shard, now: now)
     case .withdrawPushes(let call): withdrawals.append(call)
     case .token(let step, let token): carryOut(step, token, shard, now: now)
-    case .releaseToken(let fingerprint, let owner): releases.append((fingerprint, owner))
+    case .releaseToken(let fingerprint, let owner):
+      jobs.append(.releaseToken(fingerprint: fingerprint, owner))
     }
   }
 }
 
 extension Delivery.Event {
-  /// Whether it tells to ring until a time that is over.
+  /// Whether it is an invite whose deadline has passed.
   fileprivate func isInvite(before now: Timestamp) -> Bool {
     if case .invite(let invite) = self { invite.deadline <= now } else { false }
+  }
+}
+
+package typealias LookupResult = AppendMachine.LookupResult
+
+extension LookupResult {
+  /// - Parameter records: all records behind the one that was expected to be the last, in order.
+  package static func evaluate(_ question: Question, behind records: [StoredRecord]) -> Self {
+    evaluate(
+      question,
+      behind: records.lazy.map { ($0.sequence, try? ClusterCodec.journalRecord($0.bytes)) })
+  }
+
+  /// Reads the journal, and evaluates it.
+  static func read(_ question: Question, shard: Int, in journal: any Journal) async -> Self {
+    do {
+      let last = try await journal.last(shard: shard)?.sequence ?? 0
+      if last == 0, question.expecting > 0 { return .foreign }
+      // A leader that was cut off shows an older end than the known one.
+      if last < question.expecting { return .unreadable("the journal's end is not up to date") }
+      var records: [StoredRecord] = []
+      while records.last?.sequence ?? question.expecting < last {
+        let next = try await journal.records(
+          shard: shard, from: (records.last?.sequence ?? question.expecting) + 1, limit: 64)
+        if next.isEmpty { return .unreadable("the journal's end is not up to date") }
+        records += next
+        // Only another owner can have appended so many.
+        if records.count > 10_000 { return .foreign }
+      }
+      return evaluate(question, behind: records)
+    } catch {
+      return .unreadable("\(error)")
+    }
   }
 }

@@ -1,54 +1,92 @@
-internal import CallCore
-internal import CallTelemetry
+package import CallCore
+package import CallTelemetry
 internal import Logging
 
-/// What a worker counts, measures and logs of what it commits.
+/// What a worker counts and logs, and what it shows operators.
 extension ShardWorker {
-  /// Counts and logs what the journal has now.
+  /// Counts and logs a record that the journal has.
   func note(_ flight: HeldShard.Flight, _ shard: HeldShard) {
-    dependencies.logger.logFacts(flight.entries, shard: shard.number, epoch: shard.term.epoch)
+    logger.logFacts(flight.entries, shard: shard.number, epoch: shard.term.epoch)
     for (call, milestone) in flight.milestones {
-      dependencies.metrics.calls.count(milestone)
+      metrics.calls.count(milestone)
       if case .placed(let receivedAt?) = milestone { placedCalls[call] = receivedAt }
     }
   }
 
-  /// When an edge received the place of an invite's call; nil for other deliveries, and for calls that the
-  /// present commit did not place.
+  /// When an edge received the `place` of an invite's call; nil for other deliveries, and for calls that the present
+  /// commit did not place.
   func ringsSince(_ delivery: Delivery) -> Timestamp? {
     guard !placedCalls.isEmpty, case .invite = delivery.event else { return nil }
     return placedCalls[delivery.call]
   }
 
   func count(_ shard: HeldShard) {
-    let live = LiveCalls(shard.machine.counts)
-    dependencies.metrics.calls.live(live, was: shard.countedCalls)
-    shard.countedCalls = live
     let load = ShardLoad(shard)
-    dependencies.metrics.load(load, was: shard.countedLoad)
+    metrics.load(load, was: shard.countedLoad)
     shard.countedLoad = load
   }
 
-  /// Counts what the worker itself waits for.
+  /// Updates the gauges of what the worker itself waits for.
   func countWaiting() {
     let now = (pushes: pushes.count, questions: exchanges.count)
     guard now != countedWaiting else { return }
-    dependencies.metrics.pushesWaiting.add(Int64(now.pushes - countedWaiting.pushes))
-    dependencies.metrics.tokenQuestionsWaiting.add(
-      Int64(now.questions - countedWaiting.questions))
+    metrics.pushesWaiting.add(Int64(now.pushes - countedWaiting.pushes))
+    metrics.tokenQuestionsWaiting.add(Int64(now.questions - countedWaiting.questions))
     countedWaiting = now
   }
+
+  // MARK: For operators
+
+  package func status() -> [ShardStatus] {
+    let inRecovery = recovering.values.map {
+      ShardStatus(
+        shard: $0.term.shard, state: ShardState.recovering.rawValue, epoch: $0.term.epoch,
+        sequence: 0, counts: ShardCounts())
+    }
+    return inRecovery
+      + held.compactMap(\.self).map {
+        ShardStatus(
+          shard: $0.number, state: $0.shown.rawValue, epoch: $0.term.epoch,
+          sequence: $0.pipeline.lastSequence, counts: $0.machine.counts)
+      }
+  }
+
+  package func inspect(call: CallID) -> (shard: Int, CallInspection)? {
+    for case let shard? in held {
+      if let found = shard.machine.inspect(call: call) { return (shard.number, found) }
+    }
+    return nil
+  }
+
+  package func inspect(user: UserKey, shard: Int) -> UserInspection? {
+    held[shard]?.machine.inspect(user: user)
+  }
+
+  package var heldShards: [Int] { held.compactMap { $0?.number } }
+
+  /// A shard's present users and calls; nil if it is not held, or its sessions are not known yet.
+  package func directory(of shard: Int) -> ShardDirectory? {
+    guard let shard = held[shard] else { return nil }
+    if case .announcing = shard.phase { return nil }
+    return shard.machine.directory
+  }
+
+  package func holds(_ shard: Int) -> Bool { held[shard] != nil }
 }
 
-/// What waits in a shard.
+/// A shard's shares of the gauges.
 struct ShardLoad: Equatable {
-  /// Decided, and not in the journal.
+  /// Waiting for the journal.
   var effects = 0
   var bytes = 0
-  /// Until it is recovered.
+  /// Waiting until the shard serves.
   var commands = 0
-  /// For the store.
+  /// Waiting for the store.
   var registrationWrites = 0
+  /// Live calls, by phase.
+  var placed = 0
+  var ringing = 0
+  var answered = 0
 
   init() {}
 
@@ -57,5 +95,9 @@ struct ShardLoad: Equatable {
     bytes = shard.pipeline.waitingBytes
     commands = shard.queue.count
     registrationWrites = shard.storesOutstanding
+    let counts = shard.machine.counts
+    placed = counts.placed
+    ringing = counts.ringing
+    answered = counts.answered
   }
 }

@@ -1,10 +1,10 @@
 internal import CallBus
 internal import CallCore
-internal import CallWire
+package import CallWire
 
-/// Edges that are lost, return, and announce their sessions.
+/// Edges that are lost, that return, and that announce their sessions.
 extension ShardWorker {
-  /// A node that was cut off, or stopped, was told by nobody who came back meanwhile: that time does not count.
+  /// A node that was cut off or stopped did not learn who came back meanwhile: that time does not count.
   func receivedOwnHeartbeat(since: Timestamp, now: Timestamp) {
     let hadGap = ownHeartbeat.map { $0.since < since } ?? false
     ownHeartbeat = (at: now, since: since)
@@ -18,9 +18,7 @@ extension ShardWorker {
     for case let shard? in held { edgeLost(edge, awaitedUntil: until, shard, now: now) }
   }
 
-  func edgeLost(
-    _ edge: UInt64, awaitedUntil until: Timestamp, _ shard: HeldShard, now: Timestamp
-  ) {
+  func edgeLost(_ edge: UInt64, awaitedUntil until: Timestamp, _ shard: HeldShard, now: Timestamp) {
     stopAwaiting(edge, shard)
     if case .announcing = shard.phase { shard.afterLoss = true }
     if case .parting = shard.phase { return }
@@ -32,28 +30,27 @@ extension ShardWorker {
     touch(shard.number)
   }
 
-  /// An edge lives that this worker did not know, or that was counted lost: its first command may tell,
-  /// or its heartbeat. Its sessions are not known before it has announced them.
+  /// An edge is alive that this worker did not know, or that counted as lost: its first command or its heartbeat shows
+  /// it. Its sessions are unknown until it has announced them.
   func edgeReturned(_ edge: UInt64, now: Timestamp) {
     guard knownEdges.insert(edge).inserted else { return }
     for shard in Array(recovering.keys) { recovering[shard]?.lostEdges[edge] = nil }
-    let until = now + dependencies.configuration.silentEdgeAwaited
+    let until = now + configuration.silentEdgeAwaited
     for case let shard? in held {
       shard.machine.edgeMissing(edge, until: until, now: now)
       shard.announcements.noteLoss(of: edge)
     }
-    announceAnew()
+    for case let shard? in held where shard.keepsTime { askForSessions(shard) }
   }
 
-  /// Where the bus lost some of what the edge announced, it is asked once more, and then at intervals. What
-  /// answers a request from before the edge was lost is old: it may have been on its way all the time.
+  /// If the bus lost some of an edge's announcements, the edge is asked again at once, and then at intervals. An answer
+  /// to a request from before the edge was lost is ignored: it may be old.
   func edgeAnnounced(_ done: AnnounceDone, _ shard: HeldShard, now: Timestamp) {
     let edge = done.edge
     if case .parting = shard.phase { return }
     guard shard.announcements.isFresh(done) else { return }
     if let sessions = done.sessions, shard.machine.sessions(on: edge) < sessions {
-      shard.machine.edgeMissing(
-        edge, until: now + dependencies.configuration.silentEdgeAwaited, now: now)
+      shard.machine.edgeMissing(edge, until: now + configuration.silentEdgeAwaited, now: now)
       if shard.announcements.isIncomplete(edge) { askForSessions(shard) }
       return
     }
@@ -69,13 +66,9 @@ extension ShardWorker {
     touch(shard.number)
   }
 
-  private func announceAnew() {
-    for case let shard? in held where shard.keepsTime { askForSessions(shard) }
-  }
-
-  /// The bus may have lost some of what edges announced.
+  /// Schedules the next request for sessions: the bus may have lost some announcements.
   func scheduleAsking(_ shard: HeldShard, now: Timestamp) {
-    let waits = dependencies.configuration.askForSessionsAgain
+    let waits = configuration.askForSessionsAgain
     guard !waits.isEmpty else { return }
     shard.askAgainAt = now + waits[min(shard.askedAgain, waits.count - 1)]
     shard.askedAgain += 1
@@ -85,7 +78,53 @@ extension ShardWorker {
     let request = AnnounceRequest(
       shard: UInt32(shard.number), epoch: shard.term.epoch, number: shard.announcements.next())
     outbox.add(
-      OutgoingMessage(
-        subject: dependencies.subjects.announceRequests, bytes: ClusterCodec.encode(request)))
+      OutgoingMessage(subject: subjects.announceRequests, bytes: ClusterCodec.encode(request)))
+  }
+}
+
+/// Counts the requests for sessions of one term, and tells which answers still count: an edge that was frozen may
+/// answer an old request.
+package struct AnnouncementTracker: Sendable {
+  package init() {}
+
+  /// The number of the last request.
+  private var asked: UInt64 = 0
+  /// Edges that were lost and have not announced their sessions since, with the last request before the loss.
+  private var askedBeforeLoss: [UInt64: UInt64] = [:]
+  /// Living edges whose last announcement was not complete.
+  private var askedForRest: Set<UInt64> = []
+  /// Policy: drop the oldest, since some edges never return.
+  private static let lostEdgesMax = 64
+
+  /// The number of the next request.
+  package mutating func next() -> UInt64 {
+    asked += 1
+    return asked
+  }
+
+  /// An edge was lost, or returned.
+  package mutating func noteLoss(of edge: UInt64) {
+    askedForRest.remove(edge)
+    askedBeforeLoss[edge] = asked
+    guard askedBeforeLoss.count > Self.lostEdgesMax,
+      let oldest = askedBeforeLoss.min(by: { ($0.value, $0.key) < ($1.value, $1.key) })
+    else { return }
+    askedBeforeLoss[oldest.key] = nil
+  }
+
+  /// Whether an answer belongs to a request since its edge was lost.
+  package func isFresh(_ done: AnnounceDone) -> Bool {
+    done.number == 0 || askedBeforeLoss[done.edge].map { $0 < done.number } ?? true
+  }
+
+  /// Some of an edge's announcements are missing.
+  /// - Returns: whether to ask it at once, which is so the first time; later it is asked at intervals.
+  package mutating func isIncomplete(_ edge: UInt64) -> Bool {
+    askedForRest.insert(edge).inserted
+  }
+
+  package mutating func isComplete(_ edge: UInt64) {
+    askedForRest.remove(edge)
+    askedBeforeLoss[edge] = nil
   }
 }

@@ -4,7 +4,7 @@ internal import CallTelemetry
 internal import CallWire
 internal import Logging
 
-/// What comes in.
+/// What each event does.
 extension ShardWorker {
   func take(_ event: WorkerEvent, now: Timestamp) {
     switch event {
@@ -25,8 +25,8 @@ extension ShardWorker {
       tokenStepDone(term, token, result, now: now)
     case .peerAnswer(let bytes): takeAnswers(bytes, now: now)
     case .mayPush(let may):
-      allReadPushes = may
-      for shard in held { shard?.machine.mayPush = mayPush }
+      mayPush = may
+      for shard in held { shard?.machine.mayPush = may }
     case .announceDone(let shard, let done):
       guard authenticator.isEdge(done.edge, done.secret) else {
         return rejected(1, shard, Self.noEdge, now: now)

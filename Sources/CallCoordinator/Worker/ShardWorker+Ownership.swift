@@ -4,15 +4,15 @@ internal import CallTelemetry
 internal import CallWire
 internal import Logging
 
-/// How a shard comes and goes.
+/// Adopting, serving and giving up a shard.
 extension ShardWorker {
-  /// Subscribes to everything that is sent to the shard. What arrives waits until the shard is recovered.
+  /// Subscribes to everything that is sent to the shard. It waits until the shard is recovered.
   func beginRecovery(_ term: ShardTerm) {
     do {
       recovering[term.shard] = RecoveringShard(term: term, subscriptions: try subscribe(term.shard))
     } catch {
-      // `adopt` finds no recovery under way, and gives the shard up.
-      dependencies.logger.warning(
+      // `adopt` then finds no recovery under way, and gives the shard up.
+      logger.warning(
         "A shard's commands cannot be subscribed to.",
         metadata: .keys([.shard: "\(term.shard)", .error: "\(error)"]))
     }
@@ -20,7 +20,6 @@ extension ShardWorker {
 
   private func subscribe(_ shard: Int) throws -> [any BusSubscription] {
     let inbox = inbox
-    let (bus, subjects) = (dependencies.bus, dependencies.subjects)
     var made: [any BusSubscription] = []
     do {
       for source in CommandSource.allCases {
@@ -31,7 +30,7 @@ extension ShardWorker {
       }
       made.append(
         try bus.subscribe(subjects.announceDone(shard: shard)) { message in
-          // An unreadable one is ignored: the wait for announcements has a deadline.
+          // An unreadable message is ignored: the wait for announcements has a deadline.
           guard let done = try? ClusterCodec.announceDone(message.bytes) else { return }
           inbox.offer(.announceDone(shard: shard, done))
         })
@@ -42,44 +41,19 @@ extension ShardWorker {
     return made
   }
 
-  /// Takes over a recovered shard, and asks the edges for its users' sessions.
+  /// Takes over a recovered shard, and requests its users' sessions from the edges.
   func adopt(_ recovered: RecoveredShard, now: Timestamp) {
     guard recovering[recovered.term.shard]?.term == recovered.term,
       let waiting = endRecovery(recovered.term.shard)
     else {
-      // Or its claim would count as a success for ever.
-      return dependencies.report(
-        .steppedDown(recovered.term, reason: "its recovery was abandoned"))
+      // Otherwise the manager would count the claim as a success for ever.
+      return report(.steppedDown(recovered.term, reason: "its recovery was abandoned"))
     }
-    let configuration = dependencies.configuration
     knownEdges.formUnion(recovered.edges.living)
-    let timeout =
-      recovered.edges.living.isEmpty
-      ? configuration.announceTimeoutWithoutEdges : configuration.announceTimeout
-    // Without a known edge there is nobody to wait for but those that are not known yet: 0 is no
-    // edge's number.
-    let shard = HeldShard(
-      term: recovered.term, machine: recovered.machine,
-      pipeline: CommitPipeline(
-        epoch: recovered.term.epoch, writer: configuration.writer,
-        lastSequence: recovered.sequence, limits: configuration.pipelineLimits),
-      journalEnd: recovered.journalEnd,
-      phase: .announcing(
-        until: now + timeout,
-        awaiting: recovered.edges.living.isEmpty ? [0] : recovered.edges.living),
-      subscriptions: waiting.subscriptions, tail: recovered.tail,
-      checkpointPolicy: configuration.checkpointPolicy,
-      registrations: RegistrationWrites(revisions: recovered.registrationRevisions))
+    let shard = HeldShard(recovered, subscriptions: waiting.subscriptions, configuration, now: now)
     held[shard.number] = shard
     shard.machine.mayPush = mayPush
-    for (edge, until) in recovered.edges.missing {
-      shard.machine.edgeMissing(edge, until: until, now: now)
-    }
-    shard.afterLoss = recovered.afterLoss
-    shard.pausedSince =
-      recovered.releasedAt.map { HeldShard.Pause(since: $0, isPlanned: true) }
-      ?? recovered.lostSince.map { HeldShard.Pause(since: $0, isPlanned: false) }
-    dependencies.metrics.shards.add(1)
+    metrics.shards.add(1)
     for batch in waiting.batches {
       decodeAndTake(batch.bytes, shard, from: batch.source, now: now)
     }
@@ -90,14 +64,13 @@ extension ShardWorker {
     touch(shard.number)
   }
 
-  /// Every edge has announced its sessions, or had the time to: the shard serves.
-  /// - Parameter unannounced: edges of which no announcement came in time; 0 stands for those that nobody
-  ///   knows.
+  /// Every edge has announced its sessions, or the time for it is over: the shard serves.
+  /// - Parameter unannounced: edges that did not announce theirs in time; 0 stands for unknown edges.
   func begin(_ shard: HeldShard, unannounced: Set<UInt64>, now: Timestamp) {
     shard.phase = .serving
     let afterLoss = shard.afterLoss || !unannounced.isEmpty
     for edge in unannounced where edge != 0 {
-      let until = now + dependencies.configuration.silentEdgeAwaited
+      let until = now + configuration.silentEdgeAwaited
       shard.machine.edgeMissing(edge, until: until, now: now)
     }
     decide(shard, now: now) { $0.begin(now: now, afterLoss: afterLoss, into: &$1) }
@@ -108,73 +81,63 @@ extension ShardWorker {
     scheduleAsking(shard, now: now)
     countPause(shard, now: now)
     let counts = shard.machine.counts
-    dependencies.logger.info(
+    logger.info(
       "Shard serves.",
-      metadata: .keys([
-        .shard: "\(shard.number)", .epoch: "\(shard.term.epoch)",
-        .sequence: "\(shard.pipeline.lastSequence)",
-        .sessions: "\(counts.sessions)", .commands: "\(queued.count)",
+      metadata: shard.keys([
+        .sequence: "\(shard.pipeline.lastSequence)", .sessions: "\(counts.sessions)",
+        .commands: "\(queued.count)",
       ]))
-    dependencies.report(.serving(shard.term))
+    report(.serving(shard.term))
   }
 
-  /// How long nobody served the shard. Where the former owner said when it stopped, by the difference
-  /// of two machines' clocks; a negative one counts as none.
+  /// Measures how long nobody served the shard. After a hand-over this is the difference of two machines' clocks, so a
+  /// negative value counts as 0.
   private func countPause(_ shard: HeldShard, now: Timestamp) {
-    guard let pause = shard.pausedSince else { return }
-    shard.pausedSince = nil
-    let metric =
-      pause.isPlanned ? dependencies.metrics.handoverPause : dependencies.metrics.takeoverPause
+    guard let pause = shard.paused.take() else { return }
+    let metric = pause.isPlanned ? metrics.handoverPause : metrics.takeoverPause
     metric.record(microseconds: max(0, (now - pause.since).microseconds))
   }
 
-  /// Leaves the bus, takes what had arrived before, and then parts.
+  /// Unsubscribes, takes what had arrived before, and then parts.
   func release(
     _ term: ShardTerm, _ deadline: Timestamp, _ done: @escaping @Sendable (Bool) -> Void
   ) {
     guard let shard = holding(term), shard.release == nil else { return done(false) }
     leaveBus(shard)
-    // A shard that has not begun has said nothing, and does not know all sessions: who waits in its
-    // queue, and who comes behind, asks the next owner.
+    // A shard that does not serve yet has sent nothing and does not know all sessions: edges retransmit the commands in
+    // its queue to the next owner.
     _ = shard.queue.takeAll()
     let hasBegun = shard.keepsTime
     shard.phase = hasBegun ? .draining : .parting
-    shard.release = HeldShard.Release(deadline: deadline, done: done)
+    shard.release = (deadline, done)
     if hasBegun { inbox.offer(.drained(term)) }
     touch(term.shard)
   }
 
   /// The last record is in the journal.
   func part(_ shard: HeldShard) {
-    let done = shard.release?.done
-    shard.release = nil
-    dependencies.metrics.releases.increment()
+    let done = shard.release.take()?.done
+    metrics.releases.increment()
     dropSilently(shard)
     done?(true)
   }
 
-  /// Gives a shard up at once: what was held back is dropped, nobody is told anything.
+  /// Gives a shard up at once: drops what was held back, and sends nothing.
   func stepDown(_ shard: HeldShard, _ reason: String) {
-    let term = shard.term
-    dependencies.metrics.stepDowns.increment()
-    dependencies.logger.warning(
-      "Stepped down from a shard.",
-      metadata: .keys([.shard: "\(shard.number)", .epoch: "\(term.epoch)", .reason: "\(reason)"]))
+    metrics.stepDowns.increment()
+    logger.warning("Stepped down from a shard.", metadata: shard.keys([.reason: "\(reason)"]))
     dropSilently(shard)
-    dependencies.report(.steppedDown(term, reason: reason))
+    report(.steppedDown(shard.term, reason: reason))
   }
 
   func dropSilently(_ shard: HeldShard) {
     leaveBus(shard)
-    dependencies.metrics.shards.add(-1)
-    dependencies.metrics.load(ShardLoad(), was: shard.countedLoad)
-    dependencies.metrics.calls.live(.none, was: shard.countedCalls)
-    let release = shard.release
-    let waiters = shard.checkpointWaiters
+    metrics.shards.add(-1)
+    metrics.load(ShardLoad(), was: shard.countedLoad)
     held[shard.number] = nil
     touch(shard.number)
-    release?.done(false)
-    for done in waiters { done(false) }
+    shard.release?.done(false)
+    for done in shard.checkpointWaiters { done(false) }
   }
 
   func abandon(_ shard: Int) {
@@ -184,7 +147,7 @@ extension ShardWorker {
 
   private func endRecovery(_ shard: Int) -> RecoveringShard? {
     let waiting = recovering.removeValue(forKey: shard)
-    if let waiting { dependencies.metrics.recoveryQueue.add(-Int64(waiting.batches.count)) }
+    if let waiting { metrics.recoveryQueue.add(-Int64(waiting.batches.count)) }
     return waiting
   }
 

@@ -1,10 +1,10 @@
 internal import CallBus
 internal import CallCore
 internal import CallTelemetry
+internal import CallWire
 internal import Logging
 
-/// Pushes leave through the work queue, apart from everything else: whatever the queue does, what is
-/// for sockets goes out as ever.
+/// Pushes leave through the work queue, separately from everything for sockets, which a slow queue does not delay.
 extension ShardWorker {
   /// A push that the queue has not confirmed.
   struct PendingPush {
@@ -15,19 +15,18 @@ extension ShardWorker {
     var againAt: Timestamp?
   }
 
-  /// Pushes of which a worker has no confirmation. Policy: what is decided beyond that counts as
-  /// failed at once.
+  /// The most unconfirmed pushes of a worker. Policy: further ones fail at once.
   static var pushesUnconfirmedMax: Int { 20_000 }
   private static var pushAttemptsMax: Int { 6 }
 
   func add(_ job: PushJob, _ shard: HeldShard, now: Timestamp) {
     let term = shard.term
-    dependencies.metrics.pushJobs[job.purpose]?.increment()
+    metrics.pushJobs[job.purpose]?.increment()
     guard pushes.count < Self.pushesUnconfirmedMax else {
       return fail(job, term, "too many pushes wait for the work queue", now: now)
     }
     if let limit = pushRates.refusal(of: job, now: now) {
-      dependencies.metrics.limited(.pushesPerSecond, app: job.user.app)
+      metrics.limited(.pushesPerSecond, app: job.user.app)
       return fail(job, term, limit, now: now)
     }
     lastPush += 1
@@ -36,11 +35,14 @@ extension ShardWorker {
   }
 
   private func offer(_ number: UInt64) {
-    guard let push = pushes[number], let outlet = dependencies.pushOutlet else { return }
+    guard let job = pushes[number]?.job else { return }
     pushes[number]!.attempts += 1
     pushes[number]!.againAt = nil
     let inbox = inbox
-    outlet.add(push.job) { inbox.offer(.pushAdded(number, $0)) }
+    // The queue deduplicates by the job's id.
+    pushQueue.add(lane: job.token.lane, id: job.id, ClusterCodec.encode(job)) {
+      inbox.offer(.pushAdded(number, $0))
+    }
   }
 
   func pushAdded(_ number: UInt64, _ result: AppendResult, now: Timestamp) {
@@ -49,15 +51,15 @@ extension ShardWorker {
     switch result {
     case .appended:
       pushes[number] = nil
-      return dependencies.metrics.pushesAdded.increment()
+      return metrics.pushesAdded.increment()
     case .refused: reason = "the work queue is full"
     case .unknown(let text): reason = text
     }
     guard isWanted(push) else { return drop(number) }
-    // 50, 100, 200 … ms. An addition that did arrive, repeated, adds nothing.
+    // 50, 100, 200 … ms. An addition that did arrive is deduplicated.
     let again = now + .milliseconds(50 << Int64(push.attempts - 1))
     if push.attempts < Self.pushAttemptsMax, again < push.job.deadline {
-      dependencies.metrics.pushRetries.increment()
+      metrics.pushRetries.increment()
       pushes[number]!.againAt = again
       pushAgainAt = min(pushAgainAt, again)
       return
@@ -66,23 +68,19 @@ extension ShardWorker {
     fail(push.job, push.term, reason, now: now)
   }
 
-  /// To the rules it is as if a gateway had said so.
+  /// Reports a failed push to the state machine, as a gateway would.
   private func fail(_ job: PushJob, _ term: ShardTerm, _ reason: String, now: Timestamp) {
-    dependencies.metrics.pushesFailed.increment()
-    if let times = failedPushes.admit(now: now) {
-      dependencies.logger.warning(
-        "Pushes could not be put into the work queue.",
-        metadata: .keys([
-          .shard: "\(term.shard)", .call: "\(job.call)", .reason: "\(reason)", .count: "\(times)",
-        ]))
-    }
+    metrics.pushesFailed.increment()
+    failedPushes.warn(
+      logger, now: now, "Pushes could not be put into the work queue.",
+      [.shard: "\(term.shard)", .call: "\(job.call)", .reason: "\(reason)"])
     guard let shard = holding(term) else { return }
     if case .parting = shard.phase { return }
     decide(shard, now: now) { $0.pushNotQueued(job, reason: reason, now: now, into: &$1) }
     touch(term.shard)
   }
 
-  /// Tries again what is due.
+  /// Retries the pushes that are due.
   func pushAgain(now: Timestamp) {
     guard pushAgainAt <= now else { return }
     pushAgainAt = .distantFuture
@@ -96,15 +94,14 @@ extension ShardWorker {
     }
   }
 
-  /// Not for a call that rings no more, and not for a shard that another owner speaks for: that one
-  /// retransmits what still matters.
+  /// False if the call stopped ringing, or if the shard has another owner, which pushes again what still matters.
   private func isWanted(_ push: PendingPush) -> Bool {
     holding(push.term)?.machine.isStillWanted(push.job) == true
   }
 
   private func drop(_ number: UInt64) {
     pushes[number] = nil
-    dependencies.metrics.pushesUnwanted.increment()
+    metrics.pushesUnwanted.increment()
   }
 }
 
@@ -112,7 +109,7 @@ extension PushToken {
   /// All lanes of the work queue, whether or not a gateway serves them.
   package static let lanes = ["apns-production", "apns-sandbox", "fcm", "web-push"]
 
-  /// The lane of the work queue: who serves it needs the same keys and connections.
+  /// The lane of the work queue. All jobs of a lane need the same keys and connections.
   package var lane: String {
     switch provider {
     case .apns: environment == "sandbox" ? "apns-sandbox" : "apns-production"

@@ -4,16 +4,9 @@ internal import CallTelemetry
 internal import CallWire
 internal import Logging
 
-/// The steps by which a registration gets its tokens: the claims' bucket, and questions to the shards
+/// The steps by which a registration gets its push tokens: claims in the bucket of tokens, and questions to the shards
 /// of former owners.
 extension ShardWorker {
-  /// A step that a child task carries out.
-  struct TokenJob: Sendable {
-    var term: ShardTerm
-    var token: UInt64
-    var step: TokenStep
-  }
-
   /// A question to the shard of a former owner, retransmitted until it is answered.
   struct Exchange {
     var term: ShardTerm
@@ -28,7 +21,7 @@ extension ShardWorker {
   func carryOut(_ step: TokenStep, _ token: UInt64, _ shard: HeldShard, now: Timestamp) {
     let term = shard.term
     switch step {
-    case .read, .claim: tokenJobs.append(TokenJob(term: term, token: token, step: step))
+    case .read, .claim: jobs.append(.token(term, token: token, step))
     case .notify(let former, let taken): notify(former, taken, token, term, now: now)
     }
   }
@@ -37,65 +30,62 @@ extension ShardWorker {
     _ term: ShardTerm, _ token: UInt64, _ result: TokenStepResult, now: Timestamp
   ) {
     guard let shard = holding(term) else { return }
-    // Who registers asks the next owner.
+    // The device registers with the next owner.
     if case .parting = shard.phase { return }
-    decide(shard, now: now) {
-      $0.tokenStepDone(token: token, result, now: now, into: &$1)
-    }
+    decide(shard, now: now) { $0.tokenStepDone(token: token, result, now: now, into: &$1) }
     touch(term.shard)
   }
 
   // MARK: The bucket
 
-  nonisolated func perform(_ job: TokenJob) async {
+  nonisolated func perform(_ step: TokenStep, _ token: UInt64, _ term: ShardTerm) async {
     let result: TokenStepResult
-    switch job.step {
+    switch step {
     case .read(let fingerprint, let app): result = await readOwner(fingerprint, app: app)
     case .claim(let fingerprint, let owner, let revision):
       let key = Subjects.tokenKey(fingerprint, app: owner.user.app)
-      switch await dependencies.tokens.put(key, ClusterCodec.encode(owner), expecting: revision) {
+      switch await tokens.put(key, ClusterCodec.encode(owner), expecting: revision) {
       case .appended:
-        dependencies.metrics.tokenClaims.increment()
+        metrics.tokenClaims.increment()
         result = .claimed
       case .refused, .unknown: result = .changed
       }
     case .notify: return
     }
-    inbox.offer(.tokenStep(job.term, token: job.token, result))
+    inbox.offer(.tokenStep(term, token: token, result))
   }
 
   private nonisolated func readOwner(_ fingerprint: String, app: String) async -> TokenStepResult {
     do {
-      guard let entry = try await dependencies.tokens.get(Subjects.tokenKey(fingerprint, app: app)),
+      guard let entry = try await tokens.get(Subjects.tokenKey(fingerprint, app: app)),
         let value = entry.value
       else { return .read(try await formerOwner(fingerprint, app: app), revision: 0) }
-      // What nobody can read names nobody who could be told: it is written over.
+      // An unreadable entry names no owner to notify: it is overwritten.
       return .read(try? ClusterCodec.tokenOwner(value), revision: entry.revision)
     } catch {
       return .failed
     }
   }
 
-  /// Earlier versions had one claim for all apps. One that is left from then counts for its own app until
-  /// that has another; as a rule its device has registered anew since, or is told for nothing.
-  private nonisolated func formerOwner(_ fingerprint: String, app: String) async throws
-    -> TokenOwner?
-  {
-    let entry = try await dependencies.tokens.get(Subjects.keyPart(fingerprint))
+  /// Earlier versions had one claim for all apps. One that remains counts for its own app until the app has a new one.
+  private nonisolated func formerOwner(
+    _ fingerprint: String, app: String
+  ) async throws -> TokenOwner? {
+    let entry = try await tokens.get(Subjects.keyPart(fingerprint))
     guard let value = entry?.value, let owner = try? ClusterCodec.tokenOwner(value),
       owner.user.app.hasBytes(of: app)
     else { return nil }
     return owner
   }
 
-  /// Best effort: a claim that is left behind costs the token's next owner one question.
+  /// Best effort: a claim that remains costs the token's next owner one question.
   nonisolated func release(_ fingerprint: String, _ owner: TokenOwner) async {
     let key = Subjects.tokenKey(fingerprint, app: owner.user.app)
-    guard let entry = try? await dependencies.tokens.get(key), let value = entry.value,
+    guard let entry = try? await tokens.get(key), let value = entry.value,
       let present = try? ClusterCodec.tokenOwner(value), present.isSame(as: owner),
       present.claimedAt <= owner.claimedAt
     else { return }
-    _ = await dependencies.tokens.delete(key, expecting: entry.revision)
+    _ = await tokens.delete(key, expecting: entry.revision)
   }
 
   // MARK: Former owners
@@ -106,33 +96,30 @@ extension ShardWorker {
     guard listenAsPeer() else { return tokenStepDone(term, token, .failed, now: now) }
     lastExchange += 1
     let command = Command(
-      session: SessionRef(edge: dependencies.peer, number: lastExchange), request: lastExchange,
+      session: SessionRef(edge: peer, number: lastExchange), request: lastExchange,
       user: former.user, device: former.device, callee: former.user, body: .tokenTaken(taken))
-    let shard = ShardHash.shard(of: former.user, count: dependencies.configuration.shardCount)
+    let shard = ShardHash.shard(of: former.user, count: configuration.shardCount)
     let message = OutgoingMessage(
-      subject: dependencies.subjects.peers(shard: shard),
-      bytes: ClusterCodec.encode(CommandBatch(peer: dependencies.peer, commands: [command])))
-    exchanges[lastExchange] = Exchange(
+      subject: subjects.peers(shard: shard),
+      bytes: ClusterCodec.encode(CommandBatch(peer: peer, commands: [command])))
+    let exchange = Exchange(
       term: term, token: token, message: message, againAt: now + Self.repeatsQuestionAfter,
-      deadline: now + dependencies.configuration.formerOwnerTimeout)
-    exchangeAt = min(
-      exchangeAt, now + Self.repeatsQuestionAfter,
-      now + dependencies.configuration.formerOwnerTimeout)
+      deadline: now + configuration.formerOwnerTimeout)
+    exchanges[lastExchange] = exchange
+    exchangeAt = min(exchangeAt, exchange.againAt, exchange.deadline)
     outbox.add(message)
   }
 
-  /// Listens where answers come in, from the first question on.
+  /// Subscribes to answers, with the first question.
   private func listenAsPeer() -> Bool {
     if peerSubscription != nil { return true }
     do {
-      peerSubscription = try dependencies.bus.subscribe(
-        dependencies.subjects.replies(to: dependencies.peer)
-      ) {
-        [weak inbox] message in inbox?.offer(.peerAnswer(message.bytes))
+      peerSubscription = try bus.subscribe(subjects.replies(to: peer)) { [weak inbox] message in
+        inbox?.offer(.peerAnswer(message.bytes))
       }
       return true
     } catch {
-      dependencies.logger.warning(
+      logger.warning(
         "Cannot listen for other shards' answers.", metadata: .keys([.error: "\(error)"]))
       return false
     }
@@ -140,16 +127,15 @@ extension ShardWorker {
 
   func takeAnswers(_ bytes: [UInt8], now: Timestamp) {
     guard let batch = try? ClusterCodec.edgeBatch(bytes) else {
-      return dependencies.metrics.peerAnswersUnreadable.increment()
+      return metrics.peerAnswersUnreadable.increment()
     }
-    dependencies.metrics.peerAnswersUnreadable.increment(by: UInt64(batch.unreadable))
+    metrics.peerAnswersUnreadable.increment(by: UInt64(batch.unreadable))
     for item in batch.items {
-      guard case .reply(let request, let reply) = item.body,
-        let exchange = exchanges[request]
+      guard case .reply(let request, let reply) = item.body, let exchange = exchanges[request]
       else { continue }
       switch reply {
       case .done: end(request, exchange, .notified, now: now)
-      // It is retransmitted in a moment.
+      // It is retransmitted soon.
       case .error(let error) where error.code == .tryAgain: continue
       case .error, .attached, .registered, .call, .answer, .calls:
         end(request, exchange, .failed, now: now)
@@ -164,7 +150,7 @@ extension ShardWorker {
     tokenStepDone(exchange.term, exchange.token, result, now: now)
   }
 
-  /// Retransmits what is due, and gives up what has waited for too long.
+  /// Retransmits the questions that are due, and ends those whose deadline has passed.
   func askAgain(now: Timestamp) {
     guard exchangeAt <= now else { return }
     exchangeAt = .distantFuture

@@ -1,66 +1,20 @@
 package import CallBus
-package import CallCore
-package import CallTelemetry
+internal import CallCore
+internal import CallTelemetry
 internal import CallWire
 package import Logging
 
 /// Owns several shards and drives them: decide, append, then speak.
 ///
-/// Why several shards share one actor: a worker takes everything that has arrived, for whichever of
-/// its shards, at once. So one wake-up serves many shards, their appends leave together, and what
-/// they have to say to one edge goes into one message. With an actor per shard each of these costs
-/// would be paid per shard, and at some hundred calls a second over 64 shards a shard has rarely
-/// more than one command at a time. More workers than one pay off only when one core is not enough.
+/// Several shards share one actor so that one wake-up serves all of them, their appends leave together, and an edge
+/// gets one message for all of them. At some hundred calls a second, each of 64 shards rarely has more than one command
+/// waiting. A second worker pays off only when one core is not enough.
 ///
-/// The methods that touch a shard's state are not `async`: nothing of a shard is read before a
-/// suspension and used after it. What takes time (reading the journal's end, writing a checkpoint)
-/// is done in child tasks, and comes back as an event.
+/// Methods that touch a shard's state are not `async`, so nothing of a shard is read before a suspension and used after
+/// it. Child tasks do what takes time (`WorkerJob`); the result comes back as an event.
 package actor ShardWorker {
-  package struct Dependencies: Sendable {
-    package var configuration: CoordinatorConfiguration
-    package var subjects: Subjects
-    package var bus: any MessageBus
-    package var journal: any Journal
-    package var registrations: any KeyValueBucket
-    /// Whose push tokens are, by their fingerprints.
-    package var tokens: any KeyValueBucket
-    /// nil: nothing can be pushed, so nothing is decided to be.
-    package var pushOutlet: (any PushOutlet)?
-    /// Where this worker takes answers of other shards: as an edge's number, and never one.
-    package var peer: UInt64
-    package var clock: ClusterClock
-    package var metrics: CoordinatorMetrics
-    package var logger: Logger
-    /// Where checkpoints go. Called with a checkpoint whose records are in the journal.
-    package var writeCheckpoint: @Sendable (CheckpointJob) -> Void
-    package var report: @Sendable (WorkerReport) -> Void
-
-    package init(
-      configuration: CoordinatorConfiguration, subjects: Subjects, bus: any MessageBus,
-      journal: any Journal, registrations: any KeyValueBucket, tokens: any KeyValueBucket,
-      pushOutlet: (any PushOutlet)?, peer: UInt64, clock: ClusterClock,
-      metrics: CoordinatorMetrics, logger: Logger,
-      writeCheckpoint: @escaping @Sendable (CheckpointJob) -> Void,
-      report: @escaping @Sendable (WorkerReport) -> Void
-    ) {
-      self.configuration = configuration
-      self.subjects = subjects
-      self.bus = bus
-      self.journal = journal
-      self.registrations = registrations
-      self.tokens = tokens
-      self.pushOutlet = pushOutlet
-      self.peer = peer
-      self.clock = clock
-      self.metrics = metrics
-      self.logger = logger
-      self.writeCheckpoint = writeCheckpoint
-      self.report = report
-    }
-  }
-
-  /// A single worker lives on the bus's thread: a command is then read, decided and its append
-  /// written without a switch of threads. Several workers have a thread each.
+  /// A single worker runs on the bus's thread, so that reading a command, deciding it and writing its append needs no
+  /// switch of threads. Several workers have a thread each.
   private nonisolated let executor: any SerialExecutor
   package nonisolated var unownedExecutor: UnownedSerialExecutor {
     executor.asUnownedSerialExecutor()
@@ -70,14 +24,30 @@ package actor ShardWorker {
 
   package nonisolated let index: Int
   package nonisolated let inbox: WorkerInbox
-  /// Share of time that this worker works instead of waiting.
   package nonisolated let busy = BusyMeter()
-  nonisolated let dependencies: Dependencies
+
+  let configuration: CoordinatorConfiguration
+  let subjects: Subjects
+  let bus: any MessageBus
+  let journal: any Journal
+  let registrations: any KeyValueBucket
+  /// The owners of push tokens, by fingerprint.
+  let tokens: any KeyValueBucket
+  let pushQueue: any WorkQueue
+  /// The number under which this worker receives other shards' answers. It has the form of an edge's number and never
+  /// equals one.
+  let peer: UInt64
+  let clock: ClusterClock
+  let metrics: CoordinatorMetrics
+  let logger: Logger
+  /// Takes checkpoints whose records are in the journal.
+  let writeCheckpoint: @Sendable (CheckpointJob) -> Void
+  let report: @Sendable (WorkerReport) -> Void
 
   /// By shard; nil where the shard is not held.
   var held: [HeldShard?]
   var recovering: [Int: RecoveringShard] = [:]
-  /// When each held shard wants attention; a copy, so that the next one is found quickly.
+  /// The next deadline of each held shard, copied here so that the earliest one is found quickly.
   private var due: [Timestamp]
   private var touched: [Int] = []
   private var isTouched: [Bool]
@@ -85,29 +55,26 @@ package actor ShardWorker {
   var outbox: EdgeOutbox
   var outcome = Outcome()
   var released: [Effect] = []
-  /// The calls that the record which is being committed placed, with when an edge received that.
+  /// The calls that the record being committed has placed, and when an edge received each `place`.
   var placedCalls: [CallID: Timestamp] = [:]
-  var lookups: [Lookup] = []
-  var registrationReads: [RegistrationRead] = []
-  var tokenJobs: [TokenJob] = []
-  /// Calls that ring no more, of which gateways are to be told.
+  /// Started as child tasks at the end of the batch.
+  var jobs: [WorkerJob] = []
+  /// Calls that stopped ringing, for the gateways.
   var withdrawals: [CallID] = []
-  var releases: [(fingerprint: String, TokenOwner)] = []
   var pushes: [UInt64: PendingPush] = [:]
   var lastPush: UInt64 = 0
   /// When the next push is offered to the work queue again.
   var pushAgainAt = Timestamp.distantFuture
   var exchanges: [UInt64: Exchange] = [:]
   var lastExchange: UInt64 = 0
-  /// When a question to another shard is due again.
+  /// When the next question to another shard is due again.
   var exchangeAt = Timestamp.distantFuture
   var peerSubscription: (any BusSubscription)?
   /// Whether every coordinator reads what pushes leave in the journal.
-  var allReadPushes = true
-  var mayPush: Bool { allReadPushes && dependencies.pushOutlet != nil }
+  var mayPush = true
   var knownEdges: Set<UInt64> = []
-  /// When this node heard itself through the bus last, and since when without a gap; nil before the first time.
   var authenticator: CommandAuthenticator
+  /// When this node last received its own heartbeat, and since when without a gap; nil before the first one.
   var ownHeartbeat: (at: Timestamp, since: Timestamp)?
   var unreadableCommands = LogThrottle()
   var droppedCommands = LogThrottle()
@@ -118,39 +85,46 @@ package actor ShardWorker {
   var countedWaiting = (pushes: 0, questions: 0)
   var refusedCommands = LogThrottle()
 
-  /// A read of the journal's end that is to be started.
-  struct Lookup: Sendable {
-    var term: ShardTerm
-    var question: LookupResult.Question
-  }
-
-  package init(index: Int, _ dependencies: Dependencies) {
+  package init(
+    index: Int, configuration: CoordinatorConfiguration, subjects: Subjects, bus: any MessageBus,
+    journal: any Journal, registrations: any KeyValueBucket, tokens: any KeyValueBucket,
+    pushQueue: any WorkQueue, peer: UInt64, clock: ClusterClock, metrics: CoordinatorMetrics,
+    logger: Logger, writeCheckpoint: @escaping @Sendable (CheckpointJob) -> Void,
+    report: @escaping @Sendable (WorkerReport) -> Void
+  ) {
     self.index = index
-    self.dependencies = dependencies
-    let configuration = dependencies.configuration
-    let single =
-      configuration.workers == 1 || configuration.workersShareThread
-      ? dependencies.bus.executor : nil
-    taskExecutor = single == nil ? nil : dependencies.bus.taskExecutor
+    self.configuration = configuration
+    self.subjects = subjects
+    self.bus = bus
+    self.journal = journal
+    self.registrations = registrations
+    self.tokens = tokens
+    self.pushQueue = pushQueue
+    self.peer = peer
+    self.clock = clock
+    self.metrics = metrics
+    self.logger = logger
+    self.writeCheckpoint = writeCheckpoint
+    self.report = report
+    let single = configuration.workers == 1 || configuration.workersShareThread ? bus.executor : nil
+    taskExecutor = single == nil ? nil : bus.taskExecutor
     executor = single ?? ThreadExecutor(name: "worker-\(index)")
-    let count = dependencies.configuration.shardCount
-    held = Array(repeating: nil, count: count)
-    due = Array(repeating: .distantFuture, count: count)
-    isTouched = Array(repeating: false, count: count)
-    outbox = EdgeOutbox(subjects: dependencies.subjects)
+    held = Array(repeating: nil, count: configuration.shardCount)
+    due = Array(repeating: .distantFuture, count: configuration.shardCount)
+    isTouched = Array(repeating: false, count: configuration.shardCount)
+    outbox = EdgeOutbox(subjects: subjects)
     authenticator = CommandAuthenticator(
-      configuration.authority, configuration.sessionTickets, dependencies.metrics)
+      configuration.authority, configuration.sessionTickets, metrics)
     pushRates = PushRates(configuration.authority?.tokens)
     inbox = WorkerInbox(
-      configuration: dependencies.configuration,
-      metrics: dependencies.metrics,
-      timers: (single == nil ? nil : dependencies.bus.timers) ?? dependencies.clock.timers)
-    // Commands are queued without a wake-up each; the bus says when a burst of them ends. It keeps this
-    // handler for its own life, which must not keep the worker.
-    dependencies.bus.onReadComplete { [weak inbox] in inbox?.wake() }
+      configuration: configuration, metrics: metrics,
+      timers: (single == nil ? nil : bus.timers) ?? clock.timers)
+    // Queued commands do not wake the worker; the end of a burst does. The bus keeps this handler for its own lifetime,
+    // so the handler must not retain the worker.
+    bus.onReadComplete { [weak inbox] in inbox?.wake() }
   }
 
-  /// Runs until it is cancelled; then leaves the bus without a word, as a crash would.
+  /// Runs until it is cancelled; then leaves the bus without a message, as a crash would.
   package func run() async {
     let inbox = inbox
     await withTaskCancellationHandler {
@@ -166,24 +140,16 @@ package actor ShardWorker {
       while !Task.isCancelled {
         let next = min(due.min() ?? .distantFuture, pushAgainAt, exchangeAt)
         let events = await inbox.events.nextUntilClosed(
-          deadline: next == .distantFuture ? nil : dependencies.clock.instant(at: next))
+          deadline: next == .distantFuture ? nil : clock.instant(at: next))
         process(events)
-        for lookup in lookups { group.addTask { await self.lookUp(lookup) } }
-        lookups.removeAll(keepingCapacity: true)
-        for read in registrationReads { group.addTask { await self.perform(read) } }
-        registrationReads.removeAll(keepingCapacity: true)
-        for job in tokenJobs { group.addTask { await self.perform(job) } }
-        tokenJobs.removeAll(keepingCapacity: true)
-        for (fingerprint, owner) in releases {
-          group.addTask { await self.release(fingerprint, owner) }
-        }
-        releases.removeAll(keepingCapacity: true)
+        for job in jobs { group.addTask { await self.perform(job) } }
+        jobs.removeAll(keepingCapacity: true)
       }
       group.cancelAll()
     }
   }
 
-  /// Leaves nobody waiting for an answer.
+  /// Completes what others wait for, and drops all shards.
   private func end() async {
     inbox.events.close()
     for event in await inbox.events.next(until: nil) {
@@ -191,8 +157,8 @@ package actor ShardWorker {
       case .checkpoint(_, let done), .release(_, _, let done): done(false)
       case .commands, .appended, .appendLookedUp, .registrationWritten, .registrationRead,
         .registrationFailed, .announceDone, .edgeLost, .edgeReturned, .beginRecovery, .adopt,
-        .abandon,
-        .checkpointEnded, .drained, .deposed, .pushAdded, .tokenStep, .peerAnswer, .mayPush,
+        .abandon, .checkpointEnded, .drained, .deposed, .pushAdded, .tokenStep, .peerAnswer,
+        .mayPush,
         .receivedOwnHeartbeat:
         break
       }
@@ -202,16 +168,24 @@ package actor ShardWorker {
     peerSubscription?.cancel()
   }
 
-  /// One batch: take the events, look after the shards that they touched and those that are due,
-  /// then speak.
+  private nonisolated func perform(_ job: WorkerJob) async {
+    switch job {
+    case .lookUp(let term, let question): await lookUp(question, term)
+    case .readRegistration(let term, let key): await readRegistration(key, term)
+    case .token(let term, let token, let step): await perform(step, token, term)
+    case .releaseToken(let fingerprint, let owner): await release(fingerprint, owner)
+    }
+  }
+
+  /// One batch: takes the events, advances the shards that they touched and those that are due, then publishes.
   private func process(_ events: [WorkerEvent]) {
-    let begun = dependencies.clock.now()
+    let begun = clock.now()
     for event in events { take(event, now: begun) }
     inbox.took(events)
     pushAgain(now: begun)
     askAgain(now: begun)
     for shard in due.indices where due[shard] <= begun { touch(shard) }
-    // Tending a shard may touch it again, as when it is given up.
+    // Advancing a shard may touch it again, for example when it is given up.
     var index = 0
     while index < touched.count {
       tend(touched[index], now: begun)
@@ -221,22 +195,21 @@ package actor ShardWorker {
     if !withdrawals.isEmpty {
       outbox.add(
         OutgoingMessage(
-          subject: dependencies.subjects.pushWithdrawals,
-          bytes: ClusterCodec.encode(withdrawn: withdrawals)))
+          subject: subjects.pushWithdrawals, bytes: ClusterCodec.encode(withdrawn: withdrawals)))
       withdrawals.removeAll(keepingCapacity: true)
     }
     if !outbox.isEmpty {
       let messages = outbox.drain()
-      dependencies.metrics.edgeBatches.increment(by: UInt64(messages.count))
-      let dropped = dependencies.bus.publish(messages)
-      if dropped > 0 { dependencies.metrics.publishesDropped.increment(by: UInt64(dropped)) }
+      metrics.edgeBatches.increment(by: UInt64(messages.count))
+      let dropped = bus.publish(messages)
+      if dropped > 0 { metrics.publishesDropped.increment(by: UInt64(dropped)) }
     }
     countWaiting()
-    let end = dependencies.clock.now()
+    let end = clock.now()
     busy.worked(from: begun, to: end)
   }
 
-  /// The shard will be looked after at the end of this batch.
+  /// Has the shard advanced at the end of this batch.
   func touch(_ shard: Int) {
     guard !isTouched[shard] else { return }
     isTouched[shard] = true
@@ -248,48 +221,13 @@ package actor ShardWorker {
     if let held = held[shard] { advance(held, now: now) }
     due[shard] = held[shard]?.nextDeadline ?? .distantFuture
   }
+}
 
-  // MARK: For operators
-
-  package func status() -> [ShardStatus] {
-    let inRecovery = recovering.values.map {
-      ShardStatus(
-        shard: $0.term.shard, state: ShardState.recovering.rawValue, epoch: $0.term.epoch,
-        sequence: 0,
-        counts: ShardCounts())
-    }
-    return inRecovery
-      + held.compactMap { shard in
-        shard.map {
-          ShardStatus(
-            shard: $0.term.shard, state: $0.shown.rawValue, epoch: $0.term.epoch,
-            sequence: $0.pipeline.lastSequence, counts: $0.machine.counts)
-        }
-      }
-  }
-
-  package func inspect(call: CallID) -> (shard: Int, CallInspection)? {
-    for shard in held {
-      if let shard, let found = shard.machine.inspect(call: call) {
-        return (shard.term.shard, found)
-      }
-    }
-    return nil
-  }
-
-  package func inspect(user: UserKey, shard: Int) -> UserInspection? {
-    held[shard]?.machine.inspect(user: user)
-  }
-
-  package var heldShards: [Int] { held.compactMap { $0?.term.shard } }
-
-  /// A shard's users and calls as they are now; nil where it is not held, or its sessions are not yet
-  /// known.
-  package func directory(of shard: Int) -> ShardDirectory? {
-    guard let shard = held[shard] else { return nil }
-    if case .announcing = shard.phase { return nil }
-    return shard.machine.directory
-  }
-
-  package func holds(_ shard: Int) -> Bool { held[shard] != nil }
+/// What a child task of a worker does, because it waits for the store.
+enum WorkerJob: Sendable {
+  /// Finds out whether the journal has a record.
+  case lookUp(ShardTerm, LookupResult.Question)
+  case readRegistration(ShardTerm, RegistrationWrites.Key)
+  case token(ShardTerm, token: UInt64, TokenStep)
+  case releaseToken(fingerprint: String, TokenOwner)
 }

@@ -9,47 +9,46 @@ package enum WorkerEvent: Sendable {
   /// A `CommandBatch` from the bus.
   case commands(shard: Int, [UInt8], from: CommandSource)
   case appended(ShardTerm, number: UInt64, AppendResult)
-  /// The journal's end was read, to learn what became of an append.
+  /// The journal was read, to find out whether an append was stored.
   case appendLookedUp(ShardTerm, number: UInt64, LookupResult)
   case registrationWritten(ShardTerm, RegistrationWrites.Key, AppendResult)
-  /// What a registration's key holds; nil where it holds nothing, or nobody could tell.
+  /// What a registration's key holds; nil if it holds nothing, or if the read failed.
   case registrationRead(ShardTerm, RegistrationWrites.Key, KeyValueEntry?)
-  /// It was not even tried.
+  /// The write was not attempted.
   case registrationFailed(ShardTerm, token: UInt64)
-  /// What the work queue said of a push.
+  /// The work queue's answer to a push.
   case pushAdded(UInt64, AppendResult)
   case tokenStep(ShardTerm, token: UInt64, TokenStepResult)
-  /// An `EdgeBatch` with answers of other shards.
+  /// An `EdgeBatch` with other shards' answers.
   case peerAnswer([UInt8])
   /// Whether every coordinator reads what pushes leave in the journal.
   case mayPush(Bool)
-  /// With the number of sessions, where the edge says it.
   case announceDone(shard: Int, AnnounceDone)
-  /// Its sessions are dropped. Until `awaitedUntil` it may return with them.
-  /// This node received its own heartbeat; since when it does without a gap.
+  /// This node received its own heartbeat, without a gap since then.
   case receivedOwnHeartbeat(since: Timestamp)
+  /// Its sessions are dropped. Until `awaitedUntil` it may return with them.
   case edgeLost(UInt64, awaitedUntil: Timestamp)
-  /// An edge that was not known, or was counted lost, lives: its sessions are wanted.
+  /// An edge is alive that was not known, or that counted as lost: its sessions are requested.
   case edgeReturned(UInt64)
 
-  /// The lease is ours: the worker subscribes to the shard's commands, and keeps them until it is recovered.
+  /// This node has the lease: the worker subscribes to the shard's commands and keeps them until it is recovered.
   case beginRecovery(ShardTerm)
-  /// The shard is read back and fenced.
+  /// The shard is replayed and fenced.
   case adopt(RecoveredShard)
-  /// The recovery came to nothing.
+  /// The recovery failed.
   case abandon(ShardTerm)
   /// The checkpoint at a record was written, or could not be.
   case checkpointEnded(ShardTerm, sequence: UInt64, ok: Bool)
-  /// A checkpoint is wanted now, whatever was written since the last one.
+  /// Take a checkpoint now, however little was written since the last one.
   case checkpoint(ShardTerm, done: @Sendable (Bool) -> Void)
   case release(ShardTerm, deadline: Timestamp, done: @Sendable (Bool) -> Void)
-  /// All that had arrived before the shard left the bus was taken.
+  /// The worker has taken all that had arrived before the shard unsubscribed.
   case drained(ShardTerm)
-  /// The lease is another's: step down from every term of the shard before `epoch`.
+  /// Another node has the lease: step down from every term of the shard before `epoch`.
   case deposed(shard: Int, epoch: UInt64)
 }
 
-/// Who speaks to a shard: each kind of node where NATS lets no other speak.
+/// The kind of node that sent a command. Each has a subject on which NATS lets no other kind publish.
 package enum CommandSource: Sendable, CaseIterable {
   case edges, gateways, coordinators
 
@@ -72,7 +71,7 @@ package enum CommandSource: Sendable, CaseIterable {
   }
 }
 
-/// One ownership of one shard. What comes late for an earlier one is told apart by the epoch.
+/// One ownership of one shard. The epoch distinguishes late events of an earlier one.
 package struct ShardTerm: Hashable, Sendable {
   package var shard: Int
   package var epoch: UInt64
@@ -93,24 +92,24 @@ package struct KnownEdges: Sendable {
   }
 }
 
-/// A shard as its recovery hands it over: fenced, but not serving yet.
+/// A recovered shard: fenced, but not serving yet.
 package struct RecoveredShard: Sendable {
   package var term: ShardTerm
   package var machine: ShardMachine
-  /// Of the fence.
+  /// The fence's sequence.
   package var sequence: UInt64
   package var edges: KnownEdges
-  /// What was replayed: all behind the checkpoint.
+  /// What was replayed: everything behind the checkpoint.
   package var tail: JournalTail
-  /// The former owner did not hand it over: it crashed, or was cut off.
+  /// Whether the former owner crashed or was cut off, and so did not hand the shard over.
   package var afterLoss = false
-  /// When the former owner that handed the shard over stopped, by that node's clock.
+  /// When the former owner handed the shard over, by its own clock.
   package var releasedAt: Timestamp?
-  /// When the former owner that was lost was last heard of.
+  /// The last sign of life of a former owner that was lost.
   package var lostSince: Timestamp?
   /// The journal's last record, whether it counts or not.
   package var journalEnd: UInt64
-  /// What the keys of its registrations held.
+  /// The revisions of its registrations' keys.
   package var registrationRevisions: [RegistrationWrites.Key: UInt64] = [:]
   package init(
     term: ShardTerm, machine: ShardMachine, sequence: UInt64, edges: KnownEdges,
@@ -125,16 +124,16 @@ package struct RecoveredShard: Sendable {
   }
 }
 
-/// What a worker tells the node of its shards.
+/// What a worker reports to the manager of the node's shards.
 package enum WorkerReport: Sendable, Equatable {
   case serving(ShardTerm)
   case steppedDown(ShardTerm, reason: String)
-  /// An edge of which this worker had not heard.
+  /// An edge that this worker did not know.
   case edgeSeen(UInt64)
 }
 
-/// The one way into a worker. Commands may be refused when too many wait; what the node says to
-/// itself (acknowledgements, claims, losses) is bounded by what is under way and never refused.
+/// The queue to a worker. Policy when too many commands wait: refuse, and count. The node's own events
+/// (acknowledgements, claims, losses) are bounded by what is under way, and never refused.
 package final class WorkerInbox: Sendable {
   package let events: Inbox<WorkerEvent>
   private let batchesWaiting = Atomic<Int>(0)
@@ -153,10 +152,8 @@ package final class WorkerInbox: Sendable {
     dropped = metrics.commandBatchesDropped
   }
 
-  /// Takes a command batch without waking the worker: the bus says when its burst ends.
-  package func offerCommands(
-    shard: Int, _ bytes: [UInt8], from source: CommandSource = .edges
-  ) {
+  /// Queues a command batch without waking the worker: the end of the burst wakes it.
+  package func offerCommands(shard: Int, _ bytes: [UInt8], from source: CommandSource = .edges) {
     guard batchesWaiting.load(ordering: .relaxed) < batchesMax,
       bytesWaiting.load(ordering: .relaxed) < bytesMax
     else { return dropped.increment() }
@@ -179,7 +176,7 @@ package final class WorkerInbox: Sendable {
 
   package func wake() { events.wake() }
 
-  /// The worker took these events: the command batches among them make room.
+  /// The worker has taken these events: makes room for as many command batches.
   package func took(_ events: [WorkerEvent]) {
     var (batches, taken) = (0, 0)
     for case .commands(_, let bytes, _) in events {

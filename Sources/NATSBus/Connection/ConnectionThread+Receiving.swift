@@ -75,3 +75,51 @@ extension ConnectionThread {
     entries.removeLast()
   }
 }
+
+/// Closing.
+extension ConnectionThread {
+  var isFinished: Bool {
+    if refusal != nil { return true }
+    guard closing.load(ordering: .acquiring) else { return false }
+    let deadline = closeDeadline ?? .now + options.closeTimeout
+    closeDeadline = deadline
+    if isAttached, !mustWrite, position == backlog.count, outbox.isEmpty { return true }
+    return deadline <= .now
+  }
+
+  func finish() {
+    outbox.close()
+    reconnecting?.abandon()
+    reconnecting = nil
+    if case .failed(let reason)? = refusal { options.onEvent(.failure(reason)) }
+    requests.endAll(BusError.closed)
+    for observer in observers.withLock({ $0 }) { observer.disconnected() }
+    observers.withLock { $0.removeAll() }
+    dropLink()
+    entries.removeAll()
+    counters.connected.store(false, ordering: .relaxed)
+    options.onEvent(.closed)
+    let waiters = closeWaiters.withLock { state in
+      state.finished = true
+      return state.waiters
+    }
+    for waiter in waiters { waiter() }
+    timers.end()
+    executor.end()
+  }
+}
+
+/// What a connection counts, readable from anywhere.
+final class Counters: Sendable {
+  let connected = Atomic(false)
+  let reconnects = Atomic<UInt64>(0)
+  let messagesIn = Atomic<UInt64>(0)
+  let messagesOut = Atomic<UInt64>(0)
+  let bytesIn = Atomic<UInt64>(0)
+  let bytesOut = Atomic<UInt64>(0)
+  /// Dropped by the library or not sent; what the outbox refused is counted there.
+  let dropped = Atomic<UInt64>(0)
+  let backlog = Atomic<Int>(0)
+  let server = Mutex("")
+  let serverVersion = Mutex("")
+}

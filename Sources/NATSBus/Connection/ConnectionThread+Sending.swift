@@ -12,8 +12,8 @@ extension ConnectionThread {
     return dropped
   }
 
-  /// Sends queued messages from the calling thread while the connection's own thread is polling: sending costs
-  /// less than waking it. Other operations are left to the thread, where their callbacks are expected.
+  /// Sends queued messages from the calling thread while the connection's own thread is polling: sending costs less
+  /// than waking it. Other operations are left to the thread, where their callbacks are expected.
   ///
   /// Never waits for the thread.
   /// - Returns: false if the thread must be woken.
@@ -24,8 +24,8 @@ extension ConnectionThread {
       repeat {
         guard drain(messagesOnly: true), !mustWrite, isAttached else { return false }
       } while !outbox.sleeps(evenWithWork: false)
-      // From the offer that found the thread asleep until now, the outbox counted it as awake: a job or a
-      // deadline that came in between woke nobody, and is not handled here. From now on they wake the thread.
+      // From the offer that found the thread asleep until now, the outbox counted it as awake: a job or a deadline that
+      // came in between woke nobody, and is not handled here. From now on they wake the thread.
       return isIdle
     } ?? false
   }

@@ -2,12 +2,12 @@ internal import CallBus
 internal import Glibc
 internal import Synchronization
 
-/// The thread that drives the connection, over one link after another. Except for connecting, it calls the library
-/// only while it holds `hands`.
+/// The thread that drives the connection, over one link after another. Except for connecting, it calls the library only
+/// while it holds `hands`.
 ///
-/// The library runs in its event-loop mode, in which it has no threads and no flush delay. A turn reads and
-/// delivers what has arrived, then sends what others have queued, in one write. While the thread polls, a sender
-/// writes from its own thread: see `sendInPlace`.
+/// The library runs in its event-loop mode, in which it has no threads and no flush delay. A turn reads and delivers
+/// what has arrived, then sends what others have queued, in one write. While the thread polls, a sender writes from its
+/// own thread: see `sendInPlace`.
 ///
 /// `@unchecked Sendable`: `hands` guards all properties that are not marked as shared.
 final class ConnectionThread: @unchecked Sendable {
@@ -18,7 +18,7 @@ final class ConnectionThread: @unchecked Sendable {
   }
 
   let options: NATSOptions
-  let requests = Requests()
+  let requests = PendingRequests()
   let outbox: Outbox
   let poll: EventPoll
   let executor: BusExecutor
@@ -153,8 +153,8 @@ final class ConnectionThread: @unchecked Sendable {
 
   /// Handles what is due. Returns the next deadline.
   ///
-  /// Timers are checked in each turn. Requests and writes have deadlines of seconds: a busy thread checks them
-  /// every 20 ms.
+  /// Timers are checked in each turn. Requests and writes have deadlines of seconds: a busy thread checks them every 20
+  /// ms.
   private func expire() -> ContinuousClock.Instant? {
     let now = ContinuousClock.now
     var next = timers.expire(now: now)

@@ -1,22 +1,21 @@
 internal import CallBus
 internal import Synchronization
 
-/// A subscription as the rest of the program holds it. The library's side of it lives and dies on
-/// the connection's thread.
+/// A subscription as the rest of the program holds it. The connection's thread owns the library's part of it.
 final class NATSSubscription: BusSubscription {
   enum Handler: Sendable {
     case copies(@Sendable (BusMessage) -> Void)
-    /// Reads the message where it is.
+    /// Reads the message in place.
     case inPlace(@Sendable (borrowing NATSMessage) -> Void)
   }
 
   let subject: String
   let queue: String?
-  /// The subject of every message that comes; nil when the subscription has wildcards.
+  /// The subject of all messages; nil if the subscription has wildcards.
   let exactSubject: String?
   let handler: Handler
-  /// Nobody listens to what was sent with a reply address of this subscription. The library tells
-  /// that without telling which.
+  /// Called if nobody subscribes to a message that was sent with a reply address of this subscription. The library does
+  /// not report which message it was.
   let onNoResponders: (@Sendable () -> Void)?
   private let outbox: Outbox
   private let cancelled = Atomic(false)
@@ -48,4 +47,14 @@ final class NATSSubscription: BusSubscription {
     case .inPlace(let handler): handler(message)
     }
   }
+}
+
+/// Observes a connection. All calls come on the connection's thread.
+protocol ConnectionObserver: AnyObject, Sendable {
+  /// Handles what is due. Returns the next deadline.
+  func expire(now: ContinuousClock.Instant) -> ContinuousClock.Instant?
+  /// The connection broke: what was sent may or may not have arrived.
+  func disconnected()
+  /// There is a connection again, and all subscriptions are made.
+  func reconnected()
 }

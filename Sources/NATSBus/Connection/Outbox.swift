@@ -1,12 +1,12 @@
 internal import CallBus
 internal import Synchronization
 
-/// What other threads ask of the connection's thread, in order.
+/// An operation that another thread queues for the connection's thread.
 enum Operation: Sendable {
   case publish(OutgoingMessage)
-  /// A write to a stream, skipped when its table gave up on it meanwhile.
+  /// A write to a stream; skipped if it has ended meanwhile.
   case write(StreamWrite)
-  /// Anything else. Not counted against the limits: there are as many as callers that wait.
+  /// Anything else. Not counted against the limits, since there are no more than waiting callers.
   case run(@Sendable (ConnectionThread) -> Void)
 
   var isMessage: Bool {
@@ -29,7 +29,7 @@ final class Outbox: Sendable {
     var messages = 0
     var bytes = 0
     var dropped: UInt64 = 0
-    /// The thread waits in the kernel, or is about to, and must be signalled.
+    /// Whether the thread waits in the kernel, or is about to, and must be woken.
     var sleeping = false
     var closed = false
   }
@@ -45,7 +45,7 @@ final class Outbox: Sendable {
     self.wake = wake
   }
 
-  /// Queues a message or a write. False when there is no room.
+  /// Queues a message or a write. Returns false if there is no room.
   func offer(_ operation: Operation) -> Bool {
     let bytes = operation.payloadBytes
     let (taken, mustWake) = state.withLock { state in
@@ -57,8 +57,8 @@ final class Outbox: Sendable {
     return taken
   }
 
-  /// Queues messages. Returns how many were dropped, and whether the thread sleeps: the caller then
-  /// wakes it, or does its work.
+  /// Queues messages. Returns how many were dropped, and whether the thread sleeps: the caller must then wake it, or do
+  /// its work.
   func offer(_ messages: [OutgoingMessage]) -> (dropped: Int, sleeps: Bool) {
     state.withLock { state in
       var dropped = 0
@@ -73,7 +73,7 @@ final class Outbox: Sendable {
     }
   }
 
-  /// Queues a closure for the thread; false when the bus is closed.
+  /// Queues a closure for the thread. Returns false if the bus is closed.
   @discardableResult
   func run(_ body: @escaping @Sendable (ConnectionThread) -> Void) -> Bool {
     let (taken, mustWake) = state.withLock { state in
@@ -85,7 +85,7 @@ final class Outbox: Sendable {
     return taken
   }
 
-  /// Gives everything queued to the thread, in exchange for an empty array.
+  /// Swaps the queued operations for an empty array.
   func take(into operations: inout [Operation]) {
     state.withLock { state in
       swap(&operations, &state.operations)
@@ -95,7 +95,7 @@ final class Outbox: Sendable {
   }
 
   /// Whether the thread may wait. If so, the next operation wakes it.
-  /// - Parameter evenWithWork: the thread can't send at the moment and waits for the connection.
+  /// - Parameter evenWithWork: whether the thread cannot send now and waits for the connection.
   func sleeps(evenWithWork: Bool) -> Bool {
     state.withLock { state in
       state.sleeping = evenWithWork || state.operations.isEmpty
@@ -103,14 +103,14 @@ final class Outbox: Sendable {
     }
   }
 
-  /// Wakes the thread if it waits.
+  /// Wakes the thread if it sleeps.
   func wakeIfAsleep() {
     if state.withLock({ $0.sleeping.exchange(false) }) { wake() }
   }
 
   func awake() { state.withLock { $0.sleeping = false } }
 
-  /// Refuses everything from now on.
+  /// Refuses all further operations.
   func close() { state.withLock { $0.closed = true } }
 
   var isClosed: Bool { state.withLock { $0.closed } }

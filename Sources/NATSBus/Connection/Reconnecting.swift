@@ -2,8 +2,8 @@ internal import CallBus
 internal import Glibc
 internal import Synchronization
 
-/// Opens the next link, on a thread of its own since connecting blocks. Tries until a server accepts, until one
-/// refuses twice in a row, or until it is abandoned.
+/// Opens the next link, on a thread of its own since connecting blocks. Tries until a server accepts, until one refuses
+/// twice in a row, or until it is abandoned.
 final class Reconnecting: Sendable {
   enum Outcome: ~Copyable, Sendable {
     case opened(Link)

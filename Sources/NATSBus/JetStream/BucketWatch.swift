@@ -6,16 +6,14 @@ internal import Synchronization
 ///
 /// A lost message is detected (a gap in the consumer's sequence, a missing heartbeat, a reconnect) and fetched by a new
 /// consumer that starts after the last change seen. Not detected is a message that the server removed before delivering
-/// it: a deletion, whose marker is removed at once. If that was the last of the present entries, the heartbeat shows that
-/// nothing more follows.
+/// it: a deletion, whose marker is removed at once. If that was the last of the present entries, the heartbeat shows
+/// that nothing more follows.
 final class BucketWatch: BusSubscription, ConnectionObserver {
   /// The idle heartbeat of a watch, and of a consumer that only lists the present entries.
   static let heartbeat: Duration = .seconds(5)
   static let heartbeatOfListing: Duration = .milliseconds(500)
   private static let silenceMax: Duration = .seconds(16)
   private static let retryAfter: Duration = .seconds(1)
-
-  typealias Completion = @Sendable (Result<Void, any Error>) -> Void
 
   private struct State {
     var subscription: NATSSubscription?
@@ -27,9 +25,8 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
     var lastDelivered: UInt64 = 0
     /// The consumer sequence of the last present entry; nil until it is known.
     var initialTarget: UInt64?
-    /// Waits for the present entries.
-    var initial: Completion?
-    var initialDeadline: ContinuousClock.Instant = .now
+    /// Whether `start` waits for the present entries.
+    var isStarting = true
     /// When to create a new consumer, unless a message arrives before.
     var renewal: ContinuousClock.Instant?
     var cancelled = false
@@ -40,10 +37,12 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
   private let heartbeat: Duration
   private let handler: @Sendable (KeyValueEntry) -> Void
   private let state = Mutex(State())
+  /// The outcome of `start`.
+  private let started = Inbox<Result<Void, any Error>>(capacity: 1)
 
   init(
     _ bucket: JetStreamBucket, filter: String, heartbeat: Duration,
-    handler: @escaping @Sendable (KeyValueEntry) -> Void
+    handler: @escaping EntryHandler
   ) {
     self.bucket = bucket
     self.filter = filter
@@ -51,16 +50,17 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
     self.handler = handler
   }
 
-  /// `completion` is called after all present entries.
-  func start(_ completion: @escaping Completion) {
-    let cancelled = state.withLock { state in
-      state.initial = completion
-      state.initialDeadline = .now + JetStreamBucket.initialTimeout
-      return state.cancelled
-    }
-    guard !cancelled else { return finishInitial(.failure(CancellationError())) }
+  /// Returns after all present entries.
+  /// - Throws: `BusError`, `CancellationError`.
+  func start() async throws {
     bucket.bus.thread.observers.withLock { $0.append(self) }
     createConsumer()
+    let deadline = ContinuousClock.now + JetStreamBucket.initialTimeout
+    guard let result = await started.next(until: deadline).first else {
+      cancel()
+      throw Task.isCancelled ? CancellationError() : BusError.timeout
+    }
+    try result.get()
   }
 
   func cancel() {
@@ -75,11 +75,12 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
         JetStreamSubject.api + JetStreamSubject.unfollow(bucket.stream, consumer), [])
     }
     bucket.bus.thread.observers.withLock { $0.removeAll { $0 === self } }
-    finishInitial(.failure(CancellationError()))
   }
 
-  private func finishInitial(_ result: Result<Void, any Error>) {
-    state.withLock { $0.initial.take() }?(result)
+  /// All present entries were handled.
+  private func complete() {
+    state.withLock { $0.isStarting = false }
+    started.offer(.success(()))
   }
 
   // MARK: The consumer
@@ -127,23 +128,23 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
       let json = try answer.get().checked("cannot watch \(bucket.stream)")
       let pending = json["num_pending"]?.unsigned ?? 0
       let delivered = json["delivered"]?["consumer_seq"]?.unsigned ?? 0
-      let complete = state.withLock { state in
+      let isComplete = state.withLock { state in
         guard generation == state.generation else { return false }
         state.consumer = json["name"]?.text
         state.renewal = .now + Self.silenceMax
         state.initialTarget = delivered &+ pending
         return state.lastDelivered >= delivered &+ pending
       }
-      if complete { finishInitial(.success(())) }
+      if isComplete { complete() }
     } catch {
-      let first = state.withLock { state in
-        guard generation == state.generation else { return nil as Completion? }
+      let isStarting = state.withLock { state in
+        guard generation == state.generation else { return false }
         state.renewal = .now + Self.retryAfter
-        return state.initial.take()
+        return state.isStarting
       }
-      guard let first else { return }
+      guard isStarting else { return }
       cancel()
-      first(.failure(error))
+      started.offer(.failure(error))
     }
   }
 
@@ -154,15 +155,15 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
       heartbeat(last: message.header("Nats-Last-Consumer").flatMap { UInt64($0) }, generation)
       return
     }
-    let (isNew, hasGap, complete) = state.withLock { state in
+    let (isNew, hasGap, isComplete) = state.withLock { state in
       guard generation == state.generation else { return (false, false, false) }
       state.renewal = .now + Self.silenceMax
       guard origin.consumerSequence == state.lastDelivered + 1 else { return (false, true, false) }
       state.lastDelivered = origin.consumerSequence
       let isNew = origin.streamSequence > state.lastRevision
       if isNew { state.lastRevision = origin.streamSequence }
-      let complete = state.initialTarget.map { origin.consumerSequence >= $0 } ?? false
-      return (isNew, false, complete)
+      let isComplete = state.initialTarget.map { origin.consumerSequence >= $0 } ?? false
+      return (isNew, false, isComplete)
     }
     if hasGap { return createConsumer() }
     if isNew {
@@ -174,7 +175,7 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
           value: isDeletion ? nil : message.bytes,
           revision: origin.streamSequence))
     }
-    if complete { finishInitial(.success(())) }
+    if isComplete { complete() }
   }
 
   private func heartbeat(last: UInt64?, _ generation: Int) {
@@ -182,9 +183,9 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
       guard generation == state.generation else { return false }
       state.renewal = .now + Self.silenceMax
       guard let last else { return false }
-      // Nothing more follows although entries are missing: they were removed meanwhile. A new consumer delivers
-      // what is left (before 2.10.19 the server can also stop in the middle).
-      let isShort = state.initial != nil && state.initialTarget != nil
+      // Nothing more follows although entries are missing: they were removed meanwhile. A new consumer delivers what is
+      // left (before 2.10.19 the server can also stop in the middle).
+      let isShort = state.isStarting && state.initialTarget != nil
       return last != state.lastDelivered || isShort
     }
     if mustRenew { createConsumer() }
@@ -193,27 +194,15 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
   // MARK: The connection
 
   func expire(now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-    let (isLate, mustRenew, next) = state.withLock { state in
-      let isLate = state.initial != nil && state.initialDeadline <= now
-      let mustRenew = state.renewal.map { $0 <= now } ?? false
-      let deadline = state.initial == nil ? state.renewal : state.initialDeadline
-      return (isLate, mustRenew, min(state.renewal ?? deadline ?? now, deadline ?? now))
-    }
-    if isLate {
-      finishInitial(.failure(BusError.timeout))
-      cancel()
-      return nil
-    }
-    if mustRenew {
-      createConsumer()
-      return nil
-    }
-    return next > now ? next : nil
+    guard let renewal = state.withLock({ $0.renewal }) else { return nil }
+    if renewal > now { return renewal }
+    createConsumer()
+    return nil
   }
 
   func disconnected() {
     state.withLock { $0.renewal = nil }
-    if bucket.bus.thread.outbox.isClosed { finishInitial(.failure(BusError.closed)) }
+    if bucket.bus.thread.outbox.isClosed { started.offer(.failure(BusError.closed)) }
   }
 
   /// A stream that lost its end, or was created again, continues from lower sequences: all of its content is then new.

@@ -4,10 +4,11 @@ internal import CallWire
 /// Requests to JetStream's JSON API. All functions throw `BusError`.
 ///
 /// Messages are read with STREAM.MSG.GET, which only the stream's leader answers, never with DIRECT.GET, which any
-/// replica answers: one that lags would return an old lease, checkpoint or end of a journal. Journals do not allow direct
-/// reads at all; buckets do, for other tools. A leader that was partitioned may still give old answers for some seconds.
-/// Correctness does not depend on that: the end of a journal is confirmed by the append that expects it, records name
-/// the ones that they follow, so that a gap is detected, and leases and checkpoints change by compare-and-set.
+/// replica answers: one that lags would return an old lease, checkpoint or end of a journal. Journals do not allow
+/// direct reads at all; buckets do, for other tools. A leader that was partitioned may still give old answers for some
+/// seconds. Correctness does not depend on that: the end of a journal is confirmed by the append that expects it,
+/// records name the ones that they follow, so that a gap is detected, and leases and checkpoints change by
+/// compare-and-set.
 package struct JetStreamAPI: Sendable {
   /// An answer of JetStream.
   package struct Reply {
@@ -54,9 +55,7 @@ package struct JetStreamAPI: Sendable {
   }
 
   /// - Parameter timeout: nil: `managementTimeout`.
-  func call(
-    _ subject: String, _ body: String, timeout: Duration? = nil
-  ) async throws -> Reply {
+  func call(_ subject: String, _ body: String, timeout: Duration? = nil) async throws -> Reply {
     let reply: BusMessage
     do {
       reply = try await bus.request(
@@ -104,7 +103,11 @@ package struct JetStreamAPI: Sendable {
 
   /// The last message of a subject; nil if there is none.
   func last(stream: String, subject: String) async throws -> StoredMessage? {
-    try await message(stream, "{\"last_by_subj\":\(JSONWriter.quoted(subject))}")
+    try await message(stream, Self.last(subject: subject))
+  }
+
+  static func last(subject: String) -> String {
+    "{\"last_by_subj\":\(JSONWriter.quoted(subject))}"
   }
 
   /// The first message of a subject at or after a sequence; nil if there is none.
@@ -142,8 +145,12 @@ package struct JetStreamAPI: Sendable {
   func purge(stream: String, filter: String, before sequence: UInt64) async throws {
     // The server takes 0 for no bound at all.
     guard sequence > 0 else { return }
-    let body = "{\"filter\":\(JSONWriter.quoted(filter)),\"seq\":\(sequence)}"
+    let body = Self.purge(filter: filter, before: sequence)
     _ = try await call(JetStreamSubject.purge(stream), body).checked("cannot purge \(stream)")
+  }
+
+  static func purge(filter: String, before sequence: UInt64) -> String {
+    "{\"filter\":\(JSONWriter.quoted(filter)),\"seq\":\(sequence)}"
   }
 
   func information(stream: String) async throws -> JSONValue {
@@ -157,4 +164,32 @@ extension JournalStatistics {
     messages += state?["messages"]?.unsigned ?? 0
     bytes += state?["bytes"]?.unsigned ?? 0
   }
+}
+
+/// The subjects of JetStream's API. `NATSPermissions` derives the roles' permissions from them.
+enum JetStreamSubject {
+  /// The prefix of all of them.
+  static let api = "$JS.API."
+  static let list = "STREAM.LIST"
+
+  static func create(_ stream: String) -> String { "STREAM.CREATE.\(stream)" }
+  static func information(_ stream: String) -> String { "STREAM.INFO.\(stream)" }
+  static func message(_ stream: String) -> String { "STREAM.MSG.GET.\(stream)" }
+  static func purge(_ stream: String) -> String { "STREAM.PURGE.\(stream)" }
+  /// An ephemeral consumer, named by the server.
+  static func follow(_ stream: String) -> String { "CONSUMER.CREATE.\(stream)" }
+  static func unfollow(_ stream: String, _ consumer: String) -> String {
+    "CONSUMER.DELETE.\(stream).\(consumer)"
+  }
+  /// The durable consumer of a work queue's lane.
+  static func serve(_ stream: String, _ lane: String) -> String {
+    "CONSUMER.DURABLE.CREATE.\(stream).\(lane)"
+  }
+  static func next(_ stream: String, _ lane: String) -> String {
+    "CONSUMER.MSG.NEXT.\(stream).\(lane)"
+  }
+
+  /// The stream and the subjects of a bucket.
+  static func stream(ofBucket name: String) -> String { "KV_\(name)" }
+  static func prefix(ofBucket name: String) -> String { "$KV.\(name)." }
 }

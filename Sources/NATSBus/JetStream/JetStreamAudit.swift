@@ -2,24 +2,13 @@ public import CallBus
 
 /// The audit trail of operators' orders: a stream in which each role has a subject of its own.
 public final class JetStreamAudit: AuditTrail {
-  private let api: JetStreamAPI
-  private let stream: String
+  fileprivate let api: JetStreamAPI
+  fileprivate let stream: String
   private let subject: String
   private let writer: StreamWriter
   private static let readsAtOnce = 64
 
-  static func open(_ bus: NATSBus, _ options: AuditOptions) async throws -> JetStreamAudit {
-    let audit = JetStreamAudit(bus, role: options.role)
-    guard options.createsMissing else { return audit }
-    let names = bus.thread.options.subjects
-    try await StreamSpecification(
-      name: audit.stream, subjects: [names.audit(role: "*")], replicas: options.replicas,
-      inMemory: options.inMemory, bytesMax: options.bytesMax, dropsOldest: true
-    ).create(audit.api)
-    return audit
-  }
-
-  private init(_ bus: NATSBus, role: String) {
+  fileprivate init(_ bus: NATSBus, role: String) {
     let names = bus.thread.options.subjects
     api = JetStreamAPI(bus)
     stream = names.auditStream
@@ -52,5 +41,18 @@ public final class JetStreamAudit: AuditTrail {
       from = end + 1
     }
     return records.sorted { $0.sequence < $1.sequence }
+  }
+}
+
+extension NATSBus {
+  public func openAudit(_ options: AuditOptions) async throws -> JetStreamAudit {
+    let audit = JetStreamAudit(self, role: options.role)
+    guard options.createsMissing else { return audit }
+    try await StreamSpecification(
+      name: audit.stream, subjects: [thread.options.subjects.audit(role: "*")],
+      replicas: options.replicas, inMemory: options.inMemory, bytesMax: options.bytesMax,
+      dropsOldest: true
+    ).create(audit.api)
+    return audit
   }
 }

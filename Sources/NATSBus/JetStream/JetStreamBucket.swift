@@ -1,5 +1,4 @@
 public import CallBus
-internal import CallWire
 internal import Synchronization
 
 /// A key-value bucket in the standard layout of NATS: stream `KV_<bucket>`, one message per key under `$KV.<bucket>.`,
@@ -14,23 +13,7 @@ public final class JetStreamBucket: KeyValueBucket {
   let api: JetStreamAPI
   private let writer: StreamWriter
 
-  static func open(_ bus: NATSBus, _ name: String, _ options: BucketOptions) async throws
-    -> JetStreamBucket
-  {
-    let bucket = JetStreamBucket(bus, name)
-    guard options.createsMissing else {
-      try await bucket.api.checkExists(bucket.stream, what: "bucket \(name)")
-      return bucket
-    }
-    try await StreamSpecification(
-      name: bucket.stream, subjects: ["\(bucket.prefix)>"], messagesPerSubject: 1,
-      replicas: options.replicas, inMemory: options.inMemory, isBucket: true,
-      maximumAge: options.maximumAge, bytesMax: options.bytesMax ?? -1
-    ).create(bucket.api)
-    return bucket
-  }
-
-  private init(_ bus: NATSBus, _ name: String) {
+  fileprivate init(_ bus: NATSBus, _ name: String) {
     self.bus = bus
     stream = JetStreamSubject.stream(ofBucket: name)
     prefix = JetStreamSubject.prefix(ofBucket: name)
@@ -40,14 +23,10 @@ public final class JetStreamBucket: KeyValueBucket {
 
   public func put(
     _ key: String, _ value: [UInt8], expecting: UInt64?,
-    completion: @escaping @Sendable (AppendResult) -> Void
+    completion: @escaping AppendCompletion
   ) {
-    guard expecting == 0 else {
-      write(key, value, expecting: expecting, completion: completion)
-      return
-    }
-    write(key, value, expecting: 0) { [self] result in
-      guard result == .refused else { return completion(result) }
+    write(key, value, expecting: expecting) { [self] result in
+      guard expecting == 0, result == .refused else { return completion(result) }
       overDeletion(key, completion) {
         self.write(key, value, expecting: $0, completion: completion)
       }
@@ -57,10 +36,10 @@ public final class JetStreamBucket: KeyValueBucket {
   /// A write that expects no entry was refused. If the last entry is a deletion marker, the key does not exist, and
   /// `body` writes again, expecting the marker.
   private func overDeletion(
-    _ key: String, _ completion: @escaping @Sendable (AppendResult) -> Void,
+    _ key: String, _ completion: @escaping AppendCompletion,
     _ body: @escaping @Sendable (_ expecting: UInt64) -> Void
   ) {
-    let request = "{\"last_by_subj\":\(JSONWriter.quoted(prefix + key))}"
+    let request = JetStreamAPI.last(subject: prefix + key)
     api.start(JetStreamSubject.message(stream), request) { [self] answer in
       do {
         let last = try JetStreamAPI.storedMessage(try answer.get(), stream)
@@ -72,9 +51,7 @@ public final class JetStreamBucket: KeyValueBucket {
     }
   }
 
-  public func delete(
-    _ key: String, expecting: UInt64?, completion: @escaping @Sendable (AppendResult) -> Void
-  ) {
+  public func delete(_ key: String, expecting: UInt64?, completion: @escaping AppendCompletion) {
     guard isKey(key, completion) else { return }
     mark(key, expecting: expecting) { [self] result in
       guard expecting == 0, result == .refused else { return completion(result) }
@@ -83,9 +60,7 @@ public final class JetStreamBucket: KeyValueBucket {
     }
   }
 
-  private func mark(
-    _ key: String, expecting: UInt64?, _ completion: @escaping @Sendable (AppendResult) -> Void
-  ) {
+  private func mark(_ key: String, expecting: UInt64?, _ completion: @escaping AppendCompletion) {
     writer.write(prefix + key, [], expecting: expecting, isDeletion: true) { [self] result in
       if case .appended(let sequence) = result { forget(key, through: sequence) }
       completion(result)
@@ -97,19 +72,19 @@ public final class JetStreamBucket: KeyValueBucket {
   /// delivers it: a consumer skips removed messages without a gap in its sequence. Later writes stay. Best effort: a
   /// marker that is left is removed when the bucket is next listed.
   private func forget(_ key: String, through sequence: UInt64) {
-    let request = "{\"filter\":\(JSONWriter.quoted(prefix + key)),\"seq\":\(sequence + 1)}"
+    let request = JetStreamAPI.purge(filter: prefix + key, before: sequence + 1)
     api.start(JetStreamSubject.purge(stream), request) { _ in }
   }
 
   private func write(
     _ key: String, _ value: [UInt8], expecting: UInt64?,
-    completion: @escaping @Sendable (AppendResult) -> Void
+    completion: @escaping AppendCompletion
   ) {
     guard isKey(key, completion) else { return }
     writer.write(prefix + key, value, expecting: expecting, completion: completion)
   }
 
-  private func isKey(_ key: String, _ completion: @escaping @Sendable (AppendResult) -> Void)
+  private func isKey(_ key: String, _ completion: @escaping AppendCompletion)
     -> Bool
   {
     let isValid =
@@ -148,26 +123,36 @@ public final class JetStreamBucket: KeyValueBucket {
   }
 
   public func watch(
-    _ filter: String, handler: @escaping @Sendable (KeyValueEntry) -> Void
+    _ filter: String, handler: @escaping EntryHandler
   ) async throws -> any BusSubscription {
     try await follow(filter, heartbeat: BucketWatch.heartbeat, handler: handler)
   }
 
   /// - Returns: after all present entries.
   private func follow(
-    _ filter: String, heartbeat: Duration, handler: @escaping @Sendable (KeyValueEntry) -> Void
+    _ filter: String, heartbeat: Duration, handler: @escaping EntryHandler
   ) async throws -> BucketWatch {
     guard SubjectFilter.isValid(filter) else {
       throw BusError.failed("not a filter of keys: '\(filter)'")
     }
     let watch = BucketWatch(self, filter: filter, heartbeat: heartbeat, handler: handler)
-    try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { continuation in
-        watch.start { continuation.resume(with: $0) }
-      }
-    } onCancel: {
-      watch.cancel()
-    }
+    try await watch.start()
     return watch
+  }
+}
+
+extension NATSBus {
+  public func openBucket(_ name: String, _ options: BucketOptions) async throws -> JetStreamBucket {
+    let bucket = JetStreamBucket(self, name)
+    guard options.createsMissing else {
+      try await bucket.api.checkExists(bucket.stream, what: "bucket \(name)")
+      return bucket
+    }
+    try await StreamSpecification(
+      name: bucket.stream, subjects: ["\(bucket.prefix)>"], messagesPerSubject: 1,
+      replicas: options.replicas, inMemory: options.inMemory, isBucket: true,
+      maximumAge: options.maximumAge, bytesMax: options.bytesMax ?? -1
+    ).create(bucket.api)
+    return bucket
   }
 }

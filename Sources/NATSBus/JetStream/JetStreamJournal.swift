@@ -10,34 +10,15 @@ public final class JetStreamJournal: Journal {
   /// change, since it assigns shards to streams.
   static let streamsMax = 64
 
-  private let api: JetStreamAPI
+  fileprivate let api: JetStreamAPI
   private let names: Subjects
-  private let streamCount: Int
+  fileprivate let streamCount: Int
   private let subjects: [String]
   private let writer: StreamWriter
   /// Concurrent reads when a journal is replayed. The server handles them one by one; this saves round trips.
   private static let readsAtOnce = 64
 
-  static func open(_ bus: NATSBus, _ options: JournalOptions) async throws -> JetStreamJournal {
-    let journal = JetStreamJournal(bus, options)
-    let specifications = (0..<journal.streamCount).map { number in
-      StreamSpecification(
-        name: journal.stream(number), subjects: journal.subjects(ofStream: number),
-        replicas: options.replicas, inMemory: options.inMemory,
-        bytesMax: options.bytesPerShard.map {
-          $0 * Int64(journal.subjects(ofStream: number).count)
-        } ?? -1)
-    }
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      for specification in specifications {
-        group.addTask { try await specification.create(journal.api) }
-      }
-      try await group.waitForAll()
-    }
-    return journal
-  }
-
-  private init(_ bus: NATSBus, _ options: JournalOptions) {
+  fileprivate init(_ bus: NATSBus, _ options: JournalOptions) {
     let names = bus.thread.options.subjects
     self.names = names
     api = JetStreamAPI(bus)
@@ -46,19 +27,19 @@ public final class JetStreamJournal: Journal {
     writer = StreamWriter(bus, timeout: options.appendTimeout)
   }
 
-  private func stream(_ shard: Int) -> String { Self.stream(shard % streamCount, of: names) }
+  fileprivate func stream(_ shard: Int) -> String { Self.stream(shard % streamCount, of: names) }
 
   static func stream(_ number: Int, of names: Subjects) -> String {
     "\(names.journalStream)-\(number)"
   }
 
-  private func subjects(ofStream number: Int) -> [String] {
+  fileprivate func subjects(ofStream number: Int) -> [String] {
     stride(from: number, to: subjects.count, by: streamCount).map { subjects[$0] }
   }
 
   public func append(
     shard: Int, expecting: UInt64, _ bytes: [UInt8],
-    completion: @escaping @Sendable (AppendResult) -> Void
+    completion: @escaping AppendCompletion
   ) {
     precondition(subjects.indices.contains(shard), "shard \(shard) of \(subjects.count)")
     writer.write(subjects[shard], bytes, expecting: expecting, completion: completion)
@@ -120,5 +101,23 @@ public final class JetStreamJournal: Journal {
       statistics.add(stream["state"])
     }
     return statistics
+  }
+}
+
+extension NATSBus {
+  public func openJournal(_ options: JournalOptions) async throws -> JetStreamJournal {
+    let journal = JetStreamJournal(self, options)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 0..<journal.streamCount {
+        let subjects = journal.subjects(ofStream: number)
+        let specification = StreamSpecification(
+          name: journal.stream(number), subjects: subjects, replicas: options.replicas,
+          inMemory: options.inMemory,
+          bytesMax: options.bytesPerShard.map { $0 * Int64(subjects.count) } ?? -1)
+        group.addTask { try await specification.create(journal.api) }
+      }
+      try await group.waitForAll()
+    }
+    return journal
   }
 }

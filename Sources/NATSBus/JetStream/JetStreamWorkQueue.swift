@@ -11,20 +11,7 @@ public final class JetStreamWorkQueue: WorkQueue {
   private let subjects: Subjects
   private let writer: StreamWriter
 
-  static func open(_ bus: NATSBus, _ options: WorkQueueOptions) async throws -> JetStreamWorkQueue {
-    let queue = JetStreamWorkQueue(bus, options)
-    guard options.createsMissing else {
-      try await queue.api.checkExists(queue.stream, what: "stream \(queue.stream)")
-      return queue
-    }
-    try await StreamSpecification(
-      name: queue.stream, subjects: [queue.subject("*")], replicas: options.replicas,
-      inMemory: options.inMemory, bytesMax: options.bytesMax ?? -1, queue: options
-    ).create(queue.api)
-    return queue
-  }
-
-  private init(_ bus: NATSBus, _ options: WorkQueueOptions) {
+  fileprivate init(_ bus: NATSBus, _ options: WorkQueueOptions) {
     self.bus = bus
     self.options = options
     subjects = bus.thread.options.subjects
@@ -37,24 +24,18 @@ public final class JetStreamWorkQueue: WorkQueue {
 
   public func add(
     lane: String, id: String, _ bytes: [UInt8],
-    completion: @escaping @Sendable (AppendResult) -> Void
+    completion: @escaping AppendCompletion
   ) {
     guard isLaneName(lane) else { return writer.fail("not a lane: '\(lane)'", completion) }
     writer.write(subject(lane), bytes, expecting: nil, messageID: id, completion: completion)
   }
 
   public func take(
-    lane: String, inFlight: Int, handler: @escaping @Sendable (WorkItem) -> Void
+    lane: String, inFlight: Int, handler: @escaping WorkHandler
   ) async throws -> any BusSubscription {
     guard isLaneName(lane) else { throw BusError.failed("not a lane: '\(lane)'") }
     let consumer = PullConsumer(self, lane: lane, inFlight: max(1, inFlight), handler: handler)
-    try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { continuation in
-        consumer.start { continuation.resume(with: $0) }
-      }
-    } onCancel: {
-      consumer.cancel()
-    }
+    try await consumer.start()
     return consumer
   }
 
@@ -65,5 +46,20 @@ public final class JetStreamWorkQueue: WorkQueue {
       .checked("cannot ask for \(stream)")
     let count = information["state"]?["subjects"]?[subject(lane)]?.unsigned ?? 0
     return Int(clamping: count)
+  }
+}
+
+extension NATSBus {
+  public func openWorkQueue(_ options: WorkQueueOptions) async throws -> JetStreamWorkQueue {
+    let queue = JetStreamWorkQueue(self, options)
+    guard options.createsMissing else {
+      try await queue.api.checkExists(queue.stream, what: "stream \(queue.stream)")
+      return queue
+    }
+    try await StreamSpecification(
+      name: queue.stream, subjects: [queue.subject("*")], replicas: options.replicas,
+      inMemory: options.inMemory, bytesMax: options.bytesMax ?? -1, queue: options
+    ).create(queue.api)
+    return queue
   }
 }

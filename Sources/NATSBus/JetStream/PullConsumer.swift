@@ -2,11 +2,11 @@ internal import CallBus
 internal import CallWire
 internal import Synchronization
 
-/// Consumes a lane through its durable pull consumer. One pull request is always open, so that the server delivers a job
-/// as soon as it has one.
+/// Consumes a lane through its durable pull consumer. One pull request is always open, so that the server delivers a
+/// job as soon as it has one.
 ///
-/// The server keeps pull requests in memory. After a reconnect, when the consumer moves or is gone, or without a heartbeat,
-/// the consumer is created if it is missing, and a new pull request is sent.
+/// The server keeps pull requests in memory. After a reconnect, when the consumer moves or is gone, or without a
+/// heartbeat, the consumer is created if it is missing, and a new pull request is sent.
 final class PullConsumer: BusSubscription, ConnectionObserver {
   /// The expiry of a pull request.
   private static let pullLasts: Duration = .seconds(30)
@@ -14,13 +14,11 @@ final class PullConsumer: BusSubscription, ConnectionObserver {
   private static let silenceMax: Duration = .seconds(12)
   private static let retryAfter: Duration = .milliseconds(250)
 
-  typealias Completion = @Sendable (Result<Void, any Error>) -> Void
-
   private struct State {
     var credit: PullCredit
     var subscription: NATSSubscription?
-    /// Waits until the consumer exists.
-    var initial: Completion?
+    /// Whether `start` waits until the consumer exists.
+    var isStarting = true
     /// Whether the consumer exists, as far as known.
     var isReady = false
     /// Whether a request to create the consumer is under way.
@@ -37,11 +35,10 @@ final class PullConsumer: BusSubscription, ConnectionObserver {
   /// The number of a pull request follows it.
   private let inboxPrefix: String
   private let state: Mutex<State>
+  /// The outcome of `start`.
+  private let started = Inbox<Result<Void, any Error>>(capacity: 1)
 
-  init(
-    _ queue: JetStreamWorkQueue, lane: String, inFlight: Int,
-    handler: @escaping @Sendable (WorkItem) -> Void
-  ) {
+  init(_ queue: JetStreamWorkQueue, lane: String, inFlight: Int, handler: @escaping WorkHandler) {
     self.queue = queue
     self.lane = lane
     self.handler = handler
@@ -55,8 +52,9 @@ final class PullConsumer: BusSubscription, ConnectionObserver {
 
   private var bus: NATSBus { queue.bus }
 
-  /// `completion` is called after the first pull request.
-  func start(_ completion: @escaping Completion) {
+  /// Returns after the first pull request.
+  /// - Throws: `BusError`, `CancellationError`.
+  func start() async throws {
     let length = inboxPrefix.utf8.count
     let subscription = NATSSubscription(
       inboxPrefix + "*", outbox: bus.thread.outbox,
@@ -64,15 +62,15 @@ final class PullConsumer: BusSubscription, ConnectionObserver {
         self?.receive(message, inboxLength: length)
       },
       onNoResponders: { [weak self] in self?.consumerIsGone() })
-    let cancelled = state.withLock { state in
-      state.initial = completion
-      state.subscription = subscription
-      return state.cancelled
-    }
-    guard !cancelled else { return end(.failure(CancellationError())) }
-    guard bus.subscribe(subscription) else { return end(.failure(BusError.closed)) }
+    state.withLock { $0.subscription = subscription }
+    guard bus.subscribe(subscription) else { throw BusError.closed }
     bus.thread.observers.withLock { $0.append(self) }
     createConsumer()
+    guard let result = await started.next(until: nil).first else {
+      cancel()
+      throw CancellationError()
+    }
+    try result.get()
   }
 
   func cancel() {
@@ -84,11 +82,11 @@ final class PullConsumer: BusSubscription, ConnectionObserver {
     }
     subscription?.cancel()
     bus.thread.observers.withLock { $0.removeAll { $0 === self } }
-    end(.failure(CancellationError()))
   }
 
-  private func end(_ result: Result<Void, any Error>) {
-    state.withLock { $0.initial.take() }?(result)
+  private func fail(_ error: any Error) {
+    cancel()
+    started.offer(.failure(error))
   }
 
   // MARK: The consumer
@@ -121,19 +119,18 @@ final class PullConsumer: BusSubscription, ConnectionObserver {
       state.withLock { state in
         state.isCreating = false
         state.isReady = !state.cancelled
+        state.isStarting = false
       }
       pull()
-      end(.success(()))
+      started.offer(.success(()))
     } catch {
-      let first = state.withLock { state in
+      let isStarting = state.withLock { state in
         state.isCreating = false
         state.isReady = false
         state.retryAt = state.cancelled ? nil : .now + Self.retryAfter
-        return state.initial.take()
+        return state.isStarting
       }
-      guard let first else { return }
-      cancel()
-      first(.failure(error))
+      if isStarting { fail(error) }
     }
   }
 
@@ -243,18 +240,16 @@ final class PullConsumer: BusSubscription, ConnectionObserver {
   }
 
   func disconnected() {
-    let first = state.withLock { state in
+    let isStarting = state.withLock { state in
       state.generation += 1
       state.isCreating = false
       state.isReady = false
       state.retryAt = nil
       state.credit.forgetPull()
-      return state.initial.take()
+      return state.isStarting
     }
     // Fails at once, instead of after the reconnect.
-    guard let first else { return }
-    cancel()
-    first(.failure(BusError.notReady("the connection broke")))
+    if isStarting { fail(BusError.notReady("the connection broke")) }
   }
 
   func reconnected() { createConsumer() }

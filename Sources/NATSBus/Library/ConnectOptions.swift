@@ -18,9 +18,7 @@ internal import CallBus
 
   deinit { unsafe natsOptions_Destroy(raw) }
 
-  func configure(
-    _ settings: NATSOptions, server: String, name: String
-  ) throws(ConnectFailure) {
+  func configure(_ settings: NATSOptions, server: String, name: String) throws(ConnectFailure) {
     // Errors do not quote the server: text that is not an address may contain a password anywhere.
     try check(unsafe natsOptions_SetURL(raw, server), "not a NATS address")
     // Operators name the servers; those that a server advertises have addresses of its own network.
@@ -31,8 +29,8 @@ internal import CallBus
     try check(unsafe natsOptions_SetTimeout(raw, max(1, timeout)), "connect timeout")
     // A broken link is replaced: see `Link`.
     try check(unsafe natsOptions_SetAllowReconnect(raw, false), "reconnect")
-    // A server whose machine lost its network closes nothing. This detects it within 6 s; a call gives its
-    // parties 15 s to connect.
+    // A server whose machine lost its network closes nothing. This detects it within 6 s; a call gives its parties 15 s
+    // to connect.
     try check(unsafe natsOptions_SetPingInterval(raw, 2_000), "ping interval")
     try check(unsafe natsOptions_SetMaxPingsOut(raw, 2), "pings")
     try check(unsafe natsOptions_SetIOBufSize(raw, 64 << 10), "buffer size")
@@ -42,11 +40,9 @@ internal import CallBus
     try check(unsafe natsOptions_SetWriteDeadline(raw, 4_000), "write deadline")
   }
 
-  /// Sets the credentials. Where TLS is demanded, none are sent before it is established: the library checks what
-  /// the server offers before it sends its first byte. It does not look at the URL's scheme.
-  func setAccess(
-    _ access: NATSAccess, server: String, demandsTLS: Bool
-  ) throws(ConnectFailure) {
+  /// Sets the credentials. Where TLS is demanded, none are sent before it is established: the library checks what the
+  /// server offers before it sends its first byte. It does not look at the URL's scheme.
+  func setAccess(_ access: NATSAccess, server: String, demandsTLS: Bool) throws(ConnectFailure) {
     do throws(NATSAccess.Problem) {
       try setFiles(access)
       if let user = access.user, let password = try access.password() {
@@ -79,8 +75,7 @@ internal import CallBus
       try check(.natsCA, unsafe natsOptions_LoadCATrustedCertificates(raw, ca))
     }
     if let certificate = access.certificate, let key = access.key {
-      try check(
-        .natsCertificate, unsafe natsOptions_LoadCertificatesChain(raw, certificate, key))
+      try check(.natsCertificate, unsafe natsOptions_LoadCertificatesChain(raw, certificate, key))
     }
   }
 

@@ -6,11 +6,11 @@ internal import Synchronization
 /// A connection of the library, which it owns. When it breaks, `ConnectionThread` opens another one.
 ///
 /// The library could reconnect by itself. But in its event-loop mode the parser keeps what it has read of a partial
-/// message, and takes the new connection's first bytes for the rest: messages are garbled, or every connection
-/// breaks at once (nats.c issue 1007; all versions up to 3.13).
+/// message, and takes the new connection's first bytes for the rest: messages are garbled, or every connection breaks
+/// at once (nats.c issue 1007; all versions up to 3.13).
 ///
-/// `@safe`: the pointers stay in here and are valid until `deinit`. The library may be called from any thread;
-/// what it does not synchronise, `ConnectionThread.hands` does.
+/// `@safe`: the pointers stay in here and are valid until `deinit`. The library may be called from any thread; what it
+/// does not synchronise, `ConnectionThread.hands` does.
 @safe struct Link: ~Copyable, Sendable {
   let state: LinkState
   private nonisolated(unsafe) let connection: OpaquePointer

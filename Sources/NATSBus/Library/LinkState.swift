@@ -1,3 +1,4 @@
+internal import CNATS
 internal import CallBus
 internal import Glibc
 internal import Synchronization
@@ -7,8 +8,8 @@ final class LinkState: Sendable {
   let thread: ConnectionThread
   private let socket = Atomic<Int32>(-1)
   private let wantsWrite = Atomic(false)
-  /// Whether the thread polls the socket. Locked while that changes, so that the number of a closed socket is
-  /// never polled.
+  /// Whether the thread polls the socket. Locked while that changes, so that the number of a closed socket is never
+  /// polled.
   private let isPolled = Mutex(false)
 
   /// The sockets of all links of this process.
@@ -56,5 +57,61 @@ final class LinkState: Sendable {
       thread.poll.add(descriptor)
       isPolled = true
     }
+  }
+}
+
+/// One socket and one wake-up descriptor in an epoll instance.
+///
+/// Any thread of the library may remove the socket; the kernel synchronises.
+final class EventPoll: Sendable {
+  struct Events {
+    var readable = false
+    var writable = false
+  }
+
+  private let poll: Int32
+  private let event: Int32
+
+  init() {
+    poll = epoll_create1(Int32(EPOLL_CLOEXEC))
+    event = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
+    precondition(poll >= 0 && event >= 0, "cannot create an epoll instance: error \(errno)")
+    // Edge triggered: each signal is an edge, so the counter need not be read.
+    control(EPOLL_CTL_ADD, event, EPOLLIN.rawValue | EPOLLET.rawValue)
+  }
+
+  deinit {
+    Glibc.close(event)
+    Glibc.close(poll)
+  }
+
+  func wake() {
+    var one: UInt64 = 1
+    _ = unsafe write(event, &one, 8)
+  }
+
+  func add(_ socket: Int32) { control(EPOLL_CTL_ADD, socket, EPOLLIN.rawValue) }
+  func remove(_ socket: Int32) { control(EPOLL_CTL_DEL, socket, 0) }
+  func watchWrites(_ socket: Int32, _ on: Bool) {
+    control(EPOLL_CTL_MOD, socket, EPOLLIN.rawValue | (on ? EPOLLOUT.rawValue : 0))
+  }
+
+  /// Waits for events, for at most `milliseconds`; without limit if negative.
+  func wait(milliseconds: Int32) -> Events {
+    var result = Events()
+    unsafe withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: 4) { buffer in
+      let count = unsafe epoll_wait(poll, buffer.baseAddress, 4, milliseconds)
+      for index in 0..<max(0, Int(count)) where unsafe buffer[index].data.fd != event {
+        let flags = unsafe buffer[index].events
+        if flags & ~EPOLLOUT.rawValue != 0 { result.readable = true }
+        if flags & EPOLLOUT.rawValue != 0 { result.writable = true }
+      }
+    }
+    return result
+  }
+
+  private func control(_ operation: Int32, _ descriptor: Int32, _ events: UInt32) {
+    var request = unsafe epoll_event(events: events, data: epoll_data(fd: descriptor))
+    _ = unsafe epoll_ctl(poll, operation, descriptor, &request)
   }
 }

@@ -1,8 +1,8 @@
 internal import CNATS
 internal import CallBus
 
-/// Connects to the first of the servers that accepts; blocks. Each has `connectTimeout`; one that greets and then
-/// stops answering has twice that and a second.
+/// Connects to the first of the servers that accepts; blocks. Each has `connectTimeout`; one that greets and then stops
+/// answering has twice that and a second.
 func openConnection(
   for thread: ConnectionThread, url: String, name: String, lost: String = ""
 ) throws(ConnectFailure) -> Link {
@@ -58,8 +58,8 @@ extension ConnectFailure {
       reason = .failed("cannot connect to nats-server: not an address that it can be reached at")
     case NATS_NOT_FOUND, NATS_NO_MEMORY, NATS_FAILED_TO_INITIALIZE:
       reason = .failed("cannot connect to nats-server: \(text)")
-    // The server's error before it closes, or an unusable credentials file. A server at its maximum of
-    // connections has room when others leave.
+    // The server's error before it closes, or an unusable credentials file. A server at its maximum of connections has
+    // room when others leave.
     case NATS_ERR where !text.contains("maximum"):
       reason = .failed("cannot connect to nats-server: \(text)")
     // Includes an unknown host name: it may be registered when the server starts.

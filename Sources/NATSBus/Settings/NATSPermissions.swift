@@ -1,22 +1,20 @@
 public import CallBus
 internal import CallCore
 
-/// Whose connection it is. Each kind has a user of its own at the servers, or several.
+/// The kind of node that a connection belongs to. Each kind has one or more users of its own at the servers.
 public enum NATSRole: String, Sendable, CaseIterable {
   case edge, coordinator, push, `operator`
 }
 
-/// What a role says and hears on NATS, all of it and nothing else.
+/// The subjects that a role publishes and subscribes to on NATS.
 public struct NATSPermissions: Sendable, Equatable {
   public private(set) var publish: [String] = []
   public private(set) var subscribe: [String] = []
 
   /// - Parameters:
-  ///   - lanes: of push jobs.
-  ///   - operatorName: of an operator: whose orders the user gives.
-  public init(
-    _ role: NATSRole, _ subjects: Subjects, lanes: [String], operatorName: String = ""
-  ) {
+  ///   - lanes: the lanes of push jobs.
+  ///   - operatorName: the name under which an operator gives orders.
+  public init(_ role: NATSRole, _ subjects: Subjects, lanes: [String], operatorName: String = "") {
     subscribe = [subjects.inbox(of: role.rawValue) + ".>"]
     switch role {
     case .edge: edge(subjects)
@@ -52,12 +50,12 @@ public struct NATSPermissions: Sendable, Equatable {
     reads(bucket: subjects.pushKeyBucket)
     let stream = subjects.pushStream
     asks([
-      // Whether the cluster's buckets are there yet.
+      // Shows whether the cluster's buckets exist yet.
       JetStreamSubject.information(JetStreamSubject.stream(ofBucket: subjects.leaseBucket)),
       JetStreamSubject.information(stream), JetStreamSubject.serve(stream, "*"),
       JetStreamSubject.next(stream, "*"),
     ])
-    // How a job is acknowledged; newer servers put domain and account before the stream.
+    // Acknowledgements of jobs; newer servers put domain and account before the stream.
     publish += ["$JS.ACK.\(stream).>", "$JS.ACK.*.*.\(stream).>"]
   }
 
@@ -109,7 +107,7 @@ public struct NATSPermissions: Sendable, Equatable {
     ])
   }
 
-  /// What every node hears of operators. Its answers are permitted as such.
+  /// What every node receives from operators. `allow_responses` permits the answers.
   private mutating func answers(_ subjects: Subjects) {
     subscribe += [
       subjects.adminStatus, subjects.adminCall, subjects.adminUser,
@@ -117,7 +115,7 @@ public struct NATSPermissions: Sendable, Equatable {
     ]
   }
 
-  /// To read a bucket, and to follow it.
+  /// Reading and watching a bucket.
   private mutating func reads(bucket: String) {
     let stream = JetStreamSubject.stream(ofBucket: bucket)
     asks([
@@ -132,9 +130,8 @@ public struct NATSPermissions: Sendable, Equatable {
 }
 
 extension NATSPermissions {
-  /// For the servers' configuration, as the value of a variable.
-  ///
-  /// A node may answer who asks it, once for each question. Operators are asked nothing.
+  /// The value of a variable in the servers' configuration.
+  /// - Parameter answers: whether the user may answer requests, once each. Nobody sends requests to operators.
   func text(answers: Bool) -> String {
     func list(_ subjects: [String]) -> String {
       subjects.map { "    \"\($0)\"\n" }.joined()
@@ -149,11 +146,8 @@ extension NATSPermissions {
       """
   }
 
-  /// A file that a server's configuration includes in its `authorization`: one variable for each role, and for
-  /// each operator.
-  public static func file(
-    _ subjects: Subjects, lanes: [String], operators: [String]
-  ) -> String {
+  /// A file for servers to include in `authorization`, with one variable for each role and each operator.
+  public static func file(_ subjects: Subjects, lanes: [String], operators: [String]) -> String {
     var out = """
       # What each role of Callmesh may say and hear. Printed by: callctl nats-permissions
       # Print it anew for another name of the cluster (--cluster), for other operators, and with each new version.
@@ -181,7 +175,7 @@ extension Subjects {
 }
 
 extension String {
-  /// With a wildcard in place of what stands behind the last dot.
+  /// With a wildcard in place of the last token.
   fileprivate var anyLast: String {
     lastIndex(of: ".").map { String(self[...$0]) + "*" } ?? self
   }

@@ -1,11 +1,11 @@
-/// What a node may show of a NATS URL, and whether it looks like one.
+/// Checks lists of NATS URLs, and hides their credentials.
 package enum NATSURL {
   package static func isValidList(_ text: String) -> Bool {
     let urls = text.split(separator: ",", omittingEmptySubsequences: false)
     return urls.count <= 32 && urls.allSatisfy { isValid(String($0)) }
   }
 
-  /// Whether user, password or token stand in one of them.
+  /// Whether one of the URLs contains a user, password or token.
   package static func hasCredentials(_ text: String) -> Bool { text.contains("@") }
 
   /// Whether one of the servers is not on this machine.
@@ -20,7 +20,7 @@ package enum NATSURL {
   package static func withoutCredentials(_ text: String) -> String {
     var urls: [String] = []
     for part in text.split(separator: ",").map(String.init) {
-      // A password may have a comma, though no such URL is valid: it is shown in the error.
+      // Although no such URL is valid, a password may contain a comma, and an error shows the URL.
       if part.contains("://") || urls.isEmpty {
         urls.append(part)
       } else {

@@ -2,8 +2,7 @@ package import CallBus
 package import CallCore
 package import CallWire
 
-/// Gathers what one batch of a worker has for edges, so that each edge gets one message, whichever
-/// shards it comes from.
+/// Collects what all shards of a worker have for edges in one batch, so that each edge gets one message.
 package struct EdgeOutbox: Sendable {
   private struct Parcel {
     var items: [EdgeItem] = []
@@ -22,19 +21,16 @@ package struct EdgeOutbox: Sendable {
     }
   }
   private var parcels: [UInt64: Parcel] = [:]
-  /// Messages that are ready: full parcels and what is not for edges.
+  /// Messages that are ready: full parcels, and messages that are not for edges.
   private var ready: [OutgoingMessage] = []
   private let subjects: Subjects
-  /// An edge's batch is cut before it grows past this: a server's default limit for one message is
-  /// 1 MiB, and one description may have 64 kB.
+  /// The most bytes of one message. A server's default limit is 1 MiB, and one description may have 64 kB.
   package static let batchBytesMax = 384 * 1024
 
-  package init(subjects: Subjects) {
-    self.subjects = subjects
-  }
+  package init(subjects: Subjects) { self.subjects = subjects }
 
-  /// - Parameter ringsSince: When an edge received the place; set for invites of a call that was just
-  ///   placed. Only the last invite of a call to one edge keeps it.
+  /// - Parameter ringsSince: when an edge received the `place`, for an invite of a call that was just placed. Only the
+  ///   last invite of a call to one edge keeps it.
   package mutating func add(
     _ session: SessionRef, _ body: EdgeItem.Body, ringsSince: Timestamp? = nil
   ) {
@@ -49,7 +45,7 @@ package struct EdgeOutbox: Sendable {
 
   package mutating func add(_ message: OutgoingMessage) { ready.append(message) }
 
-  /// Everything gathered, in order per edge. Leaves the outbox empty.
+  /// All messages, in order per edge. Leaves the outbox empty.
   package mutating func drain() -> [OutgoingMessage] {
     for edge in parcels.keys {
       guard var parcel = parcels[edge], !parcel.items.isEmpty else { continue }
@@ -70,7 +66,7 @@ package struct EdgeOutbox: Sendable {
     parcel = Parcel()
   }
 
-  /// Counts what can be large; the rest is an allowance.
+  /// Counts the parts that can be large; the constants allow for the rest.
   private static func roughBytes(_ body: EdgeItem.Body) -> Int {
     guard case .delivery(let delivery) = body else { return 256 }
     func bytes(_ signals: [Signal]) -> Int {
@@ -85,5 +81,40 @@ package struct EdgeOutbox: Sendable {
     case .signal(let signal): return 256 + signal.body.utf8.count
     case .ringing, .stop: return 512
     }
+  }
+}
+
+/// Commands that arrive before their shard serves.
+///
+/// A retransmitted command replaces the earlier one, at its new place: when a new owner requests sessions, each edge
+/// retransmits everything unanswered in the right order, while what arrived before may lack its beginning, which went
+/// to the former owner.
+struct CommandQueue {
+  private struct Key: Hashable {
+    var session: SessionRef
+    var request: UInt64
+  }
+  /// nil: replaced by a retransmission.
+  private var commands: [Command?] = []
+  private var places: [Key: Int] = [:]
+
+  /// Includes replaced commands.
+  var count: Int { commands.count }
+  private(set) var bytes = 0
+
+  /// - Parameter bytes: about how many it has on the bus.
+  mutating func append(_ command: Command, bytes: Int) {
+    self.bytes += bytes
+    if command.request != 0 {
+      let key = Key(session: command.session, request: command.request)
+      if let former = places.updateValue(commands.count, forKey: key) { commands[former] = nil }
+    }
+    commands.append(command)
+  }
+
+  /// All commands, in order. Leaves the queue empty.
+  mutating func takeAll() -> [Command] {
+    defer { self = CommandQueue() }
+    return commands.compactMap { $0 }
   }
 }

@@ -1,0 +1,134 @@
+import CallBus
+import CallCoordinator
+import CallCore
+import CallTelemetry
+import CallWire
+import Synchronization
+import Testing
+
+extension ClusterTests {
+  @Test func whatAKilledOwnerLeftOfACheckpointIsRemoved() async throws {
+    try await withCluster(shards: 1) { bench in
+      let bucket = try await bench.bus.openBucket(
+        bench.subjects.checkpointStream, BucketOptions())
+      bucket.put("0.0.1.0", [1], expecting: nil) { _ in }
+      bench.start("a") { $0.checkpointEveryRecords = 3 }
+      try await bench.settled(["a"])
+      let users = try await bench.attachUsers(8)
+      try await bench.callAll(users)
+      try await eventually("the chunk is gone") { try await bucket.get("0.0.1.0") == nil }
+    }
+  }
+
+  /// A claim that was held up reads on behind what a later owner wrote, and finds that one's last record
+  /// under its checkpoint: its own term is over before it began.
+  @Test func aClaimThatALaterOwnersCheckpointOvertookIsGivenUp() async throws {
+    try await withCluster(shards: 1) { bench in
+      let checkpoints = try await bench.bus.openBucket(
+        bench.subjects.checkpointStream, BucketOptions())
+      // What stands before it was purged.
+      let record = JournalRecord(
+        epoch: 5, number: 3, writer: "later", at: bench.clock.now(), entries: [], follows: 7)
+      let once = Once()
+      let journal = bench.journal
+      bench.bus.setFaults { faults in
+        faults.onAppend = { _, _ in
+          guard once.first() else { return nil }
+          journal.append(shard: 0, expecting: 0, ClusterCodec.encode(record)) { result in
+            guard case .appended(let sequence) = result else { return }
+            let checkpoint = Checkpoint(sequence: sequence, epoch: 5, entries: [])
+            let bytes = ClusterCodec.encode(checkpoint)
+            let head = CheckpointStore.Head(
+              epoch: 5, sequence: sequence, bytes: bytes.count, chunks: 1)
+            checkpoints.put("0.5.\(sequence).0", bytes, expecting: nil) { _ in }
+            checkpoints.put("0.head", Array(head.text.utf8), expecting: nil) { _ in }
+          }
+          return .unknown(stored: false)
+        }
+      }
+      bench.start("a")
+      try await bench.settled(["a"])
+      let records = try await bench.journal.records(shard: 0, from: 1, limit: 100)
+      let epochs = try records.map { try ClusterCodec.journalRecord($0.bytes).epoch }
+      #expect(epochs.first == 5 && epochs.count > 1)
+      #expect(epochs == epochs.sorted(), "\(epochs)")
+    }
+  }
+
+  /// Lease and journal are lost, and an operator gave up what was in them: the checkpoint's epoch counts.
+  @Test func aShardOfWhichOnlyTheCheckpointIsLeftIsTakenAtOnce() async throws {
+    try await withCluster(shards: 1) { bench in
+      let checkpoints = try await bench.bus.openBucket(
+        bench.subjects.checkpointStream, BucketOptions())
+      let bytes = ClusterCodec.encode(Checkpoint(sequence: 7, epoch: 3000, entries: []))
+      let head = CheckpointStore.Head(epoch: 3000, sequence: 7, bytes: bytes.count, chunks: 1)
+      checkpoints.put("0.3000.7.0", bytes, expecting: nil) { _ in }
+      checkpoints.put("0.head", Array(head.text.utf8), expecting: nil) { _ in }
+      checkpoints.put("0.accept", Array("7".utf8), expecting: nil) { _ in }
+      bench.start("a")
+      try await bench.settled(["a"])
+      let first = try #require(try await bench.journal.next(shard: 0, from: 1))
+      #expect(try ClusterCodec.journalRecord(first.bytes).epoch == 3001)
+    }
+  }
+
+  @Test func registrationsAreStoredAndFoundByTheNextOwner() async throws {
+    try await withCluster { bench in
+      bench.start("a")
+      try await bench.settled(["a"])
+      for index in 0..<8 {
+        let user = UserKey.user("r\(index)")
+        let reply = try await bench.edge.ask(
+          .register(RegistrationRequest(deviceName: "Phone")), from: UInt64(index), user, "phone",
+          to: user)
+        guard case .registered = reply else { throw Timeout(what: "register: \(reply)") }
+      }
+      await bench.crash("a")
+      bench.start("b", mortal)
+      try await bench.settled(["b"])
+      let shards = try await bench.status()["b"]?.coordinator?.shards ?? []
+      #expect(shards.reduce(0) { $0 + $1.registrations } == 8)
+      let query = AdminQuery(app: "app", user: "r3")
+      let reports: [UserReport] = try await bench.ask(bench.subjects.adminUser, query)
+      #expect(reports.first?.found == true)
+      #expect(reports.first?.devices?.first?.registeredAtMilliseconds != nil)
+    }
+  }
+
+  /// The former owner was alive until it was fenced, and may have said that a registration is stored:
+  /// also where the lease was released, by one that took it from the living and could not use it.
+  @Test(arguments: [false, true])
+  func aRegistrationThatIsStoredWhileItsShardIsReadBackIsNotMissed(
+    leaseIsReleased: Bool
+  ) async throws {
+    try await withCluster { bench in
+      let late = UserKey.user("late")
+      let shard = ShardHash.shard(of: late, count: bench.shards)
+      let bucket = try await bench.bus.openBucket(
+        bench.subjects.registrationBucket, BucketOptions())
+      let registration = Registration(
+        user: late, device: "phone", request: RegistrationRequest(),
+        registeredAt: bench.clock.now(),
+        seenAt: bench.clock.now())
+      let key = Subjects.registrationKey(
+        shard: shard, app: late.app, user: late.user, device: "phone")
+      bench.start("a")
+      try await bench.settled(["a"])
+      await bench.crash("a")
+      if leaseIsReleased { try await bench.releaseLeasesInPassing() }
+      bench.bus.setFaults { faults in
+        faults.onAppend = { written, bytes in
+          guard written == shard, let record = try? ClusterCodec.journalRecord(bytes),
+            record.number == 0
+          else { return nil }
+          bucket.put(key, ClusterCodec.encode(registration), expecting: nil) { _ in }
+          return nil
+        }
+      }
+      bench.start("b", mortal)
+      try await bench.settled(["b"])
+      let shards = try await bench.status()["b"]?.coordinator?.shards ?? []
+      #expect(shards.reduce(0) { $0 + $1.registrations } == 1)
+    }
+  }
+}
