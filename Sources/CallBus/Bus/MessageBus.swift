@@ -42,7 +42,6 @@ public protocol MessageBus: Sendable {
   func requestMany(_ subject: String, _ bytes: [UInt8], window: Duration, limit: Int) async throws
     -> [BusMessage]
 
-  /// The bus's counters and gauges.
   var statistics: BusStatistics { get }
 
   /// Sends what is queued, then closes. May be called twice.

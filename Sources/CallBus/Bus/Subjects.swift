@@ -78,11 +78,9 @@ public struct Subjects: Sendable {
   public var revocationBucket: String { "\(cluster)-revoked" }
   /// The keys of session tickets, for coordinators only.
   public var ticketBucket: String { "\(cluster)-tickets" }
-  /// The stream of push jobs.
   public var pushStream: String { "\(cluster)-push" }
   /// Push jobs for one provider, in one of its environments. `PushJob`.
   public func pushJobs(lane: String) -> String { "\(cluster).push.\(lane)" }
-  /// All buckets of the cluster.
   public var buckets: [String] {
     [
       configurationBucket, pushKeyBucket, leaseBucket, registrationBucket, tokenBucket,

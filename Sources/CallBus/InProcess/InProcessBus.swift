@@ -18,7 +18,6 @@ public final class InProcessBus: ClusterBus {
 
   deinit { core.close(completion: {}) }
 
-  /// Injects faults, for tests.
   package func setFaults(_ change: (inout InProcessFaults) -> Void) {
     core.faults.withLock { change(&$0) }
   }
@@ -78,7 +77,6 @@ public final class InProcessBus: ClusterBus {
     InProcessWorkQueue(core, options)
   }
 
-  /// There is one trail.
   public func openAudit(_ options: AuditOptions) async throws -> InProcessAuditTrail { audit }
 }
 

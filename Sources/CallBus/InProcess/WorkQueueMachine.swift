@@ -4,7 +4,6 @@ internal import DequeModule
 package struct WorkQueueMachine: Sendable {
   package typealias Instant = ContinuousClock.Instant
 
-  /// A job to be handed to a taker.
   package struct Handout: Sendable, Equatable {
     package var taker: Int
     package var lane: String

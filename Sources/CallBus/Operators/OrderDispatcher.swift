@@ -86,7 +86,6 @@ public final class OrderDispatcher: Sendable {
     }
   }
 
-  /// Carries out orders until the task is cancelled.
   public func run() async {
     listen()
     defer {

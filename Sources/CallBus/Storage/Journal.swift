@@ -30,7 +30,6 @@ public protocol Journal: Sendable {
 }
 
 extension Journal {
-  /// Appends, and waits for the result.
   package func append(shard: Int, expecting: UInt64, _ bytes: [UInt8]) async -> AppendResult {
     await withCheckedContinuation { continuation in
       append(shard: shard, expecting: expecting, bytes) { continuation.resume(returning: $0) }

@@ -30,14 +30,12 @@ public protocol KeyValueBucket: Sendable {
 }
 
 extension KeyValueBucket {
-  /// Writes, and waits for the result.
   package func put(_ key: String, _ value: [UInt8], expecting: UInt64?) async -> AppendResult {
     await withCheckedContinuation { continuation in
       put(key, value, expecting: expecting) { continuation.resume(returning: $0) }
     }
   }
 
-  /// Deletes, and waits for the result.
   package func delete(_ key: String, expecting: UInt64? = nil) async -> AppendResult {
     await withCheckedContinuation { continuation in
       delete(key, expecting: expecting) { continuation.resume(returning: $0) }

@@ -29,7 +29,6 @@ public struct Revocation: Sendable, Equatable {
 
   public var key: String { "\(Subjects.keyPart(app)).\(Subjects.keyPart(user))" }
 
-  /// The options of the bucket.
   public static func bucket(_ options: BucketOptions) -> BucketOptions {
     var options = options
     options.maximumAge = kept

@@ -111,7 +111,6 @@ public final class Inbox<Element: Sendable>: Sendable {
   public var isClosed: Bool { state.withLock { $0.closed } }
   /// The number of elements refused because the inbox was full or closed.
   public var dropped: UInt64 { state.withLock { $0.dropped } }
-  /// The number of queued elements.
   public var depth: Int { state.withLock { $0.elements.count } }
 
   private func admit(_ count: Int, _ state: inout State) -> Int {

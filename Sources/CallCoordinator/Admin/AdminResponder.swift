@@ -219,7 +219,7 @@ extension AdminResponder {
     return report(entries, leftOut: list.leftOut, shards)
   }
 
-  /// Sorts anew: the report has milliseconds only, so two of its calls may be equally old.
+  /// Sorts the entries again: in milliseconds, two calls may be equally old.
   private func report<Entry>(
     _ entries: [Entry], leftOut: Int, _ shards: [Int]
   ) -> ListReport<Entry> {

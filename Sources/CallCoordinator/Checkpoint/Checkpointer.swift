@@ -51,7 +51,6 @@ package final class Checkpointer: Sendable {
     jobs = Inbox(capacity: 2 * shardCount)
   }
 
-  /// The number of waiting jobs.
   package var waiting: Int { jobs.depth }
 
   package func offer(_ job: CheckpointJob) {
@@ -191,7 +190,6 @@ package struct JournalTail: Sendable, Equatable {
     needsCheckpoint = needsCheckpoint || former.needsCheckpoint
   }
 
-  /// When a checkpoint is due.
   package func due(_ policy: CheckpointPolicy) -> Timestamp {
     if needsCheckpoint || records >= policy.records || bytes >= policy.bytes {
       return Timestamp(microseconds: 0)

@@ -11,11 +11,11 @@ package struct CommandAuthenticator {
   package enum Verdict: Equatable {
     case accepted
     case refused(CallError)
-    /// The session must attach anew, with a token.
+    /// The session must attach again, with a token.
     case unknownSession
   }
 
-  /// A valid ticket, with what it is valid for.
+  /// A ticket that was verified, and the command fields for which it is valid.
   private struct Verified {
     var ticket: SessionTicket
     var edge: UInt64

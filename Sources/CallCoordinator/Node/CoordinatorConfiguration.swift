@@ -101,7 +101,6 @@ public struct CoordinatorConfiguration: Sendable {
 
   public var journal = JournalOptions()
   public var buckets = BucketOptions()
-  /// The queue of push jobs.
   public var pushQueue = WorkQueueOptions()
 
   public init(nodeID: String, cluster: String, version: String) {
@@ -122,7 +121,6 @@ public struct CoordinatorConfiguration: Sendable {
   /// A longer time without its own heartbeats shows that a node was cut off or stopped.
   package var gapMax: Span { Membership.gapMax(of: leaseTimeout) }
 
-  /// How silent nodes are probed.
   package var probing: Membership.Probing? {
     probeTime.map { time in
       let interval = Span(microseconds: max(1000, time.microseconds / 3))
@@ -132,7 +130,6 @@ public struct CoordinatorConfiguration: Sendable {
     }
   }
 
-  /// How much may stand behind a checkpoint.
   package var checkpointPolicy: CheckpointPolicy {
     CheckpointPolicy(
       records: checkpointEveryRecords, bytes: checkpointEveryBytes, age: checkpointEvery)

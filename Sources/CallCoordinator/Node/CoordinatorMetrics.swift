@@ -1,7 +1,6 @@
 package import CallCore
 package import CallTelemetry
 
-/// The handles of a coordinator's metrics.
 package struct CoordinatorMetrics: Sendable {
   package let commands: Counter
   package let commandBatches: Counter

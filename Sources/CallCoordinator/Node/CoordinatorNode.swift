@@ -137,7 +137,6 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     return Parts(manager: manager, tasks: workers.map { worker in { await worker.run() } } + tasks)
   }
 
-  /// Shows the depths of the node's queues.
   private func addReadings(
     _ inbox: ShardManagerInbox, _ checkpointer: Checkpointer, _ admin: AdminResponder,
     _ workers: [ShardWorker]

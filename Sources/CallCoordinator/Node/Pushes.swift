@@ -23,12 +23,10 @@ final class PushDepths: Sendable {
     }
   }
 
-  /// nil if the store has not answered.
   private func depth(of lane: String) -> Double? {
     depths.withLock { $0[lane].map(Double.init) }
   }
 
-  /// Measures until it is cancelled.
   func run() async {
     while !Task.isCancelled {
       for lane in PushToken.lanes {

@@ -16,7 +16,6 @@ extension ShardStatus {
 }
 
 extension ShardClaim.Unreadable {
-  /// What an operator can do about it.
   func remedy(_ shard: Int, _ subjects: Subjects) -> String {
     let bucket = subjects.checkpointStream
     switch what {

@@ -64,7 +64,6 @@ public struct Membership: Sendable {
     receivesSince = now
   }
 
-  /// All living members.
   var living: [Member] { Array(coordinators.values) + Array(edges.values) }
 
   public var livingEdges: Set<UInt64> { Set(edges.keys) }

@@ -14,7 +14,6 @@ extension ShardClaim {
     try await reading { try await dependencies.journal.last(shard: shard) }
   }
 
-  /// Reads checkpoints.
   func checkpoints<Value>(
     _ body: (CheckpointStore) async throws(CheckpointStore.Failure) -> Value
   ) async throws(Failure) -> Value {

@@ -59,7 +59,7 @@ final class HeldShard {
   /// Whether sessions may have broken, together with the former owner or with an edge, before the shard serves.
   var afterLoss: Bool
   var announcements = AnnouncementTracker()
-  /// When edges are asked for their sessions again, and how often they were since the shard serves.
+  /// When the sessions are requested again, and how often they were since the shard serves.
   var askAgainAt = Timestamp.distantFuture
   var askedAgain = 0
   /// The time without an owner; nil once the shard serves.
@@ -101,7 +101,7 @@ final class HeldShard {
       .merging(.keys(more)) { $1 }
   }
 
-  /// Everybody who waits for a checkpoint. Leaves nobody waiting.
+  /// Returns the waiters for a checkpoint, and forgets them.
   func takeCheckpointWaiters() -> [@Sendable (Bool) -> Void] {
     defer { checkpointWaiters.removeAll() }
     return checkpointWaiters

@@ -87,7 +87,6 @@ extension ShardWorker {
 package struct AnnouncementTracker: Sendable {
   package init() {}
 
-  /// The number of the last request.
   private var asked: UInt64 = 0
   /// Edges that were lost and have not announced their sessions since, with the last request before the loss.
   private var askedBeforeLoss: [UInt64: UInt64] = [:]

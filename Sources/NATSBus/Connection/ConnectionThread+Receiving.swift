@@ -2,7 +2,6 @@ internal import CNATS
 internal import CallBus
 internal import Synchronization
 
-/// Receiving.
 extension ConnectionThread {
   /// Delivers what the library has just read.
   ///
@@ -76,7 +75,6 @@ extension ConnectionThread {
   }
 }
 
-/// Closing.
 extension ConnectionThread {
   var isFinished: Bool {
     if refusal != nil { return true }

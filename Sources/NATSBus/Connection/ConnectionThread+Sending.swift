@@ -3,7 +3,6 @@ internal import CallBus
 internal import Glibc
 internal import Synchronization
 
-/// Sending.
 extension ConnectionThread {
   /// Queues messages, from any thread, and has them sent. Returns how many were dropped.
   func send(_ messages: [OutgoingMessage]) -> Int {

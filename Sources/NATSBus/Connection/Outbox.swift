@@ -103,14 +103,12 @@ final class Outbox: Sendable {
     }
   }
 
-  /// Wakes the thread if it sleeps.
   func wakeIfAsleep() {
     if state.withLock({ $0.sleeping.exchange(false) }) { wake() }
   }
 
   func awake() { state.withLock { $0.sleeping = false } }
 
-  /// Refuses all further operations.
   func close() { state.withLock { $0.closed = true } }
 
   var isClosed: Bool { state.withLock { $0.closed } }

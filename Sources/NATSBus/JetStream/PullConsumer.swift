@@ -134,7 +134,7 @@ final class PullConsumer: BusSubscription, ConnectionObserver {
     }
   }
 
-  /// A pull request was answered with an error that says that there is no consumer.
+  /// The server answered a pull request with the error that there is no consumer.
   private func consumerIsGone() {
     state.withLock { state in
       guard !state.cancelled else { return }

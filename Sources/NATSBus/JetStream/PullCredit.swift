@@ -1,7 +1,7 @@
 /// The credit of a pull consumer: the jobs that it has requested and those that it has not settled are together never
 /// more than its limit. A value; the time is an argument.
 ///
-/// One pull request is open at a time, since a job does not say to which one it belongs.
+/// One pull request is open at a time, since a job does not show to which one it belongs.
 package struct PullCredit {
   package typealias Instant = ContinuousClock.Instant
 

@@ -22,7 +22,7 @@ final class StreamWriter: Sendable, ConnectionObserver {
         writes.end(
           token, message.withBytes { StreamAcknowledgement.result($0, hasLimit: hasLimit) })
       },
-      // The library does not say which write it was; that none of them is known to be stored is true of all.
+      // The library does not report which write it was; none of the pending ones is known to be stored.
       onNoResponders: { writes.endAll("no stream takes the message; is JetStream up?") })
     bus.subscribe(subscription)
     bus.thread.observers.withLock { $0.append(self) }

@@ -54,7 +54,6 @@ final class HandshakeWatch: Sendable {
   }
 }
 
-/// A socket of this process.
 struct ProcessSocket: Hashable {
   private var descriptor: Int32
   /// Descriptors are reused, inodes of sockets are not.

@@ -122,7 +122,6 @@ struct LibraryError: Error {
     unsafe natsSubscription_SetPendingLimits(raw, messages, bytes)
   }
 
-  /// The messages that wait in the library.
   var queued: UInt64 {
     var count: UInt64 = 0
     return unsafe natsSubscription_QueuedMsgs(raw, &count) == NATS_OK ? count : 0

@@ -69,7 +69,6 @@ internal import CallBus
     guard status == NATS_OK else { throw LibraryError(status: status) }
   }
 
-  /// Calls `body` with the payload.
   func withBytes<Value>(_ body: (Swift.Span<UInt8>) throws -> Value) rethrows -> Value {
     guard let data = unsafe natsMsg_GetData(raw), byteCount > 0 else {
       return try body(Swift.Span())

@@ -81,7 +81,7 @@ public struct NATSAccess: Sendable, Equatable {
     return text
   }
 
-  /// The problem that `errno` tells of.
+  /// The problem that `errno` shows.
   private static func unreadable(_ part: Part) -> Problem {
     let reason = unsafe String(cString: strerror(errno))
     return Problem(part: part, description: "the file cannot be read (\(reason))")
@@ -95,7 +95,6 @@ public struct NATSAccess: Sendable, Equatable {
   }
 }
 
-/// The options of a connection.
 public struct NATSOptions: Sendable {
   /// The names of the streams and buckets.
   public var subjects: Subjects
