@@ -1,69 +1,8 @@
 internal import CallCore
-package import CallTelemetry
+internal import CallTelemetry
 
-/// Why each device of the callee rang, or did not: one plain sentence each.
-package enum Explanation {
-  package struct Sentence: Sendable, Equatable, Encodable {
-    package var device: String
-    package var text: String
-  }
-
-  /// - Parameter user: the callee as the cluster knows it now, for devices that had no part in the
-  ///   call; nil where that could not be found out.
-  package static func of(_ report: CallReport, user: UserReport?) -> [Sentence] {
-    let legs = report.legs ?? []
-    var out = legs.map { leg in
-      Sentence(device: leg.party.device, text: LegStory(report, leg).sentence)
-    }
-    for device in user?.devices ?? []
-    where !legs.contains(where: { $0.party.device.hasBytes(of: device.device) })
-      && !isCaller(device.device, report)
-    {
-      out.append(Sentence(device: device.device, text: bystander(device, report)))
-    }
-    return out
-  }
-
-  /// Where no device can be spoken of.
-  package static func whyNobody(_ report: CallReport, user: UserReport?) -> String? {
-    guard (report.legs ?? []).isEmpty else { return nil }
-    let callee = report.callee ?? "the callee"
-    if report.reason == "busy" {
-      return "\(callee) was busy: every device had as many live calls as it may have, or the user "
-        + "was in a call."
-    }
-    if (user?.devices ?? []).isEmpty {
-      return "\(callee) had no device with a session, and has none now that is attached or "
-        + "registered: check the user id and that the app is signed in."
-    }
-    return "\(callee) had no device with a session when the call was placed."
-  }
-
-  private static func isCaller(_ device: String, _ report: CallReport) -> Bool {
-    guard let caller = report.caller, let callee = report.callee else { return false }
-    return caller.user.hasBytes(of: callee) && caller.device.hasBytes(of: device)
-  }
-
-  private static func bystander(_ device: UserReport.Device, _ report: CallReport) -> String {
-    let placed = report.timeline?.first.map { $0.atMicroseconds / 1000 } ?? 0
-    if let attached = device.attachedAtMilliseconds, attached > placed {
-      return "had no part in the call: its present session began "
-        + "\(Figures.latency(microseconds: (attached - placed) * 1000)) after the call was placed, "
-        + "when it no longer rang."
-    }
-    if device.session != nil {
-      return "had no part in the call though it has a session: it had as many live calls as one "
-        + "device may have."
-    }
-    if device.registeredAtMilliseconds != nil {
-      return "did not ring: it is registered but had no session, and only a push can wake it."
-    }
-    return "did not ring: it had no session."
-  }
-}
-
-/// The story of one leg, told from its events.
-private struct LegStory {
+/// One sentence on whether a leg's device rang, from the events of the call.
+struct LegStory {
   let report: CallReport
   let leg: CallReport.Leg
   let events: [CallReport.Event]
