@@ -99,35 +99,35 @@ extension ClusterView {
       problems.append("\(now.node) has lost NATS. Is the server at \(now.bus.server) well?")
     }
     guard let before else { return }
-    let dropped = Self.grown(now.bus.dropped, before.bus.dropped)
-    if dropped > 0 {
-      problems.append(
-        "\(now.node) dropped \(Figures.whole(dropped)) messages just now: its queue to or from NATS is full. "
-          + "Look at its CPU, and at NATS's.")
+    problem(ofGrowth: now.bus.dropped, before.bus.dropped) {
+      "\(now.node) dropped \($0) messages just now: its queue to or from NATS is full. "
+        + "Look at its CPU, and at NATS's."
     }
-    let late = Self.grown(now.edge?.commandsTimedOutTotal, before.edge?.commandsTimedOutTotal)
-    if late > 0 {
-      problems.append(
-        "\(Figures.whole(late)) commands of devices at \(now.node) got no answer just now: a shard has no "
-          + "owner, or its coordinator or NATS is too slow.")
+    problem(ofGrowth: now.edge?.commandsTimedOutTotal, before.edge?.commandsTimedOutTotal) {
+      "\($0) commands of devices at \(now.node) got no answer just now: a shard has no "
+        + "owner, or its coordinator or NATS is too slow."
     }
   }
 
   private mutating func judgeJournal(_ now: NodeStatus, _ before: NodeStatus?) {
     guard let coordinator = now.coordinator, let past = before?.coordinator else { return }
-    let refused = Self.grown(coordinator.appendsRefusedTotal, past.appendsRefusedTotal)
-    if refused > 0 {
-      problems.append(
-        "The journal refused \(Figures.whole(refused)) appends of \(now.node) just now: another coordinator "
-          + "has taken its shards. Once after a pause is harmless; again and again means that two "
-          + "disagree about who lives.")
+    problem(ofGrowth: coordinator.appendsRefusedTotal, past.appendsRefusedTotal) {
+      "The journal refused \($0) appends of \(now.node) just now: another coordinator "
+        + "has taken its shards. Once after a pause is harmless; again and again means that two "
+        + "disagree about who lives."
     }
-    let unknown = Self.grown(coordinator.appendsUnknownTotal, past.appendsUnknownTotal)
-    if unknown > 0 {
-      problems.append(
-        "\(Figures.whole(unknown)) appends of \(now.node) got no answer in time just now: JetStream is slow "
-          + "or has no leader.")
+    problem(ofGrowth: coordinator.appendsUnknownTotal, past.appendsUnknownTotal) {
+      "\($0) appends of \(now.node) got no answer in time just now: JetStream is slow "
+        + "or has no leader."
     }
+  }
+
+  /// Adds a problem where a number grew between two samples.
+  private mutating func problem(
+    ofGrowth now: UInt64?, _ before: UInt64?, _ text: (Int) -> String
+  ) {
+    let growth = Self.grown(now, before)
+    if growth > 0 { problems.append(text(Figures.whole(growth))) }
   }
 
   static func shards(_ numbers: [Int]) -> String {
