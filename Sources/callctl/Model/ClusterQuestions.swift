@@ -5,7 +5,7 @@ internal import NATSBus
 
 /// Asks the nodes of a cluster and gives them orders.
 struct ClusterQuestions {
-  /// More answers than any cluster has nodes. Further ones are ignored.
+  /// The most answers to a question: more than any cluster has nodes. Further ones are ignored.
   static let answersMax = 10_000
 
   var bus: NATSBus
@@ -82,7 +82,7 @@ struct ClusterQuestions {
     }
   }
 
-  /// Orders the coordinators to store a revocation where all nodes read it. What one has stored holds.
+  /// Orders the coordinators to store a revocation where all nodes read it. One coordinator that stores it is enough.
   /// - Parameter expecting: the number of coordinators.
   /// - Throws: `CallctlError` where none has stored it.
   func revoke(_ request: KickRequest, expecting: Int) async throws {

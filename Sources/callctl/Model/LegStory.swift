@@ -13,7 +13,7 @@ struct LegStory {
     self.leg = leg
     let all = report.timeline ?? []
     start = all.first?.atMicroseconds ?? 0
-    // Older nodes do not say whose device it is.
+    // Nodes of earlier versions do not report the device's user.
     events = all.filter {
       ($0.device?.hasBytes(of: leg.party.device) ?? false)
         && ($0.user?.hasBytes(of: leg.party.user) ?? true)
@@ -55,13 +55,13 @@ struct LegStory {
     }
   }
 
-  /// A shard's new owner knows what the journal keeps: not who was sent what.
+  /// Whether the shard changed its owner. The new one has only the journal, which does not record deliveries.
   private var isKnownInPart: Bool {
     report.timeline?.contains { $0.what == "shard taken over" } == true
       && first("delivered") == nil
   }
 
-  /// Events had no room: any but those that decide a call may have happened and not be there.
+  /// Whether events had no room. Any event may be missing, except those that decide a call.
   private var isCut: Bool { (report.timelineDropped ?? 0) > 0 }
 
   private var unknown: String {
@@ -106,7 +106,7 @@ struct LegStory {
       "did not ring: it had no session\(first("session lost") == nil ? "" : " any more")\(stopped)."
   }
 
-  /// What became of the push that was to make it ring; nil: there was none.
+  /// The outcome of the ring push; nil where there was none.
   private var pushFate: String? {
     guard let queued = events.first(where: { $0.what == "push queued" && $0.purpose == "ring" })
     else { return nil }
@@ -126,7 +126,7 @@ struct LegStory {
     case "push token gone":
       return "found its token gone after \(time(report)): the app was removed, or has a new token"
     case "push rejected": return "was refused after \(time(report))\(because)"
-    // A gateway says the same of both.
+    // A gateway reports both in the same way.
     case "push expired": return "was not sent: its deadline passed, or the call was over first"
     case "push failed": return "failed after \(time(report))\(because)"
     default: return "came to \(Figures.safe(report.what))\(because)"
@@ -137,7 +137,7 @@ struct LegStory {
   private var stopped: String {
     guard leg.state == "stopped" else { return "" }
     let end = stoppedAt ?? report.timeline?.last { $0.what == "ended" }
-    // A new owner tells everybody to stop once more; when it was first is not known.
+    // A new owner stops all devices once more. When the former owner did is not known.
     let when = isKnownInPart ? "" : end.map { " after \(time($0))" } ?? ""
     return "; stopped\(when) because \(reason)"
   }

@@ -20,7 +20,7 @@ package struct TerminalSize: Sendable, Equatable {
 
 /// Cuts a screen to the size of a terminal, and says what it cut.
 ///
-/// A terminal that is given more lines than it has scrolls: then the top is lost, where the problems are.
+/// A terminal scrolls when it receives more lines than it has. Then the top is lost, which has the problems.
 package enum ScreenFit {
   package typealias Section = (name: String, lines: [String])
 
