@@ -1,8 +1,8 @@
 internal import ArgumentParser
 internal import Glibc
 
-/// Exit codes: 0 after a graceful end, 1 when a running node failed, 2 when it could not start
-/// because of what it was told.
+/// Exit codes: 0 after a graceful end, 1 when a running node failed, 2 when it could not start because of its
+/// configuration.
 package enum CallnodeProgram {
   package static func main() async {
     do {
@@ -35,7 +35,7 @@ package enum CallnodeProgram {
   }
 }
 
-/// Why a node did not start, or stopped.
+/// The reason why a node did not start, or stopped.
 struct StartError: Error, CustomStringConvertible {
   var description: String
   var exitCode: Int32

@@ -2,10 +2,10 @@ internal import FoundationEssentials
 
 /// Decodes untrusted JSON: of providers, of nodes, and of clients that query nodes over the bus.
 ///
-/// FoundationEssentials' decoder (of Swift 6.3) traps on a text that ends 512 arrays or objects deep,
-/// so text that goes deeper than anything here needs never reaches it. The decoder takes UTF-16 and
-/// UTF-32 as well, in which brackets and quotes are found otherwise: only UTF-8 reaches it, which is all
-/// that RFC 8259 (8.1) allows.
+/// The decoder of FoundationEssentials (Swift 6.3) traps on text that ends 512 arrays or objects deep, so text that
+/// is nested deeper than `depthMaximum` never reaches it. The decoder also accepts UTF-16 and UTF-32, whose
+/// brackets and quotes the check of the depth would not find. So only UTF-8 reaches it, the one encoding that
+/// RFC 8259 (8.1) allows.
 package enum BoundedJSON {
   /// The deepest nesting of objects and arrays.
   package static let depthMaximum = 64
@@ -18,7 +18,7 @@ package enum BoundedJSON {
     return try? read(type, bytes)
   }
 
-  /// For callers that report errors, and limit the length themselves.
+  /// As `decode`, for callers that report errors and limit the length themselves.
   /// - Throws: `DecodingError`.
   package static func read<Value: Decodable>(
     _ type: Value.Type = Value.self, _ bytes: [UInt8]
@@ -30,13 +30,13 @@ package enum BoundedJSON {
     return try JSONDecoder().decode(type, from: Data(bytes))
   }
 
-  /// Whether a decoder may have it. Brackets in strings do not count.
+  /// Whether the text may be given to a decoder. Brackets in strings do not count.
   package static func isShallow(_ bytes: [UInt8]) -> Bool {
     var depth = 0
     var isInString = false
     var isEscaped = false
     for byte in bytes {
-      // In no JSON that is UTF-8, and by which a decoder knows that a text is UTF-16 or UTF-32.
+      // These bytes do not occur in JSON that is UTF-8. A decoder recognises UTF-16 and UTF-32 by them.
       if byte == 0 || byte >= 0xfe { return false }
       if isEscaped {
         isEscaped = false

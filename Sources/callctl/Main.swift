@@ -34,8 +34,10 @@ internal import Glibc
 
 /// Why callctl could not do what it was asked.
 struct CallctlError: Error, CustomStringConvertible {
-  /// As sysexits.h has it, so that it is none of the three that scripts look at.
+  /// EX_USAGE of sysexits.h, which differs from the three that scripts look at.
   static let usageExitCode: Int32 = 64
+
+  static let unreachableExitCode: Int32 = 2
 
   var description: String
   var exitCode: Int32
@@ -44,7 +46,7 @@ struct CallctlError: Error, CustomStringConvertible {
     CallctlError(description: text, exitCode: 1)
   }
   static func unreachable(_ text: String) -> CallctlError {
-    CallctlError(description: text, exitCode: 2)
+    CallctlError(description: text, exitCode: unreachableExitCode)
   }
   static func usage(_ text: String) -> CallctlError {
     CallctlError(description: text, exitCode: usageExitCode)

@@ -1,6 +1,6 @@
 internal import CallNodeKit
 
-/// The program is `CallNodeKit`: apart, so that what tests link is not linked as this is.
+/// `CallNodeKit` is the program. It is a module of its own, so that tests link it without this target's static libraries.
 @main struct Main {
   static func main() async { await CallnodeProgram.main() }
 }

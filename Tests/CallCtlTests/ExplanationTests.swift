@@ -82,7 +82,7 @@ import callctl
     let report = Story.report(
       [("ipad", "stopped"), ("phone", "won")],
       [(600, "phone", "answered"), (4300, nil, "shard taken over"), (4301, "ipad", "stopped")])
-    let sentences = Explanation.of(report, user: nil).map(\.text)
+    let sentences = CallView(report, user: nil).why.map(\.text)
     #expect(sentences[0].hasPrefix("had a part in the call, but whether it rang is not known"))
     #expect(sentences[1] == "answered after 600 ms.")
   }
@@ -102,7 +102,7 @@ import callctl
         device: "full", name: "", session: "1f-3", client: "", attachedAtMilliseconds: start - 1,
         registeredAtMilliseconds: nil, pushProviders: []),
     ]
-    let texts = Explanation.of(report, user: user).dropFirst().map(\.text)
+    let texts = CallView(report, user: user).why.dropFirst().map(\.text)
     #expect(texts.count == 3)
     #expect(texts[0].contains("its present session began 5.0 s after the call was placed"))
     #expect(texts[1].hasPrefix("did not ring: it is registered but had no session"))
@@ -116,9 +116,9 @@ import callctl
       [("phone", "stopped")], reason: "cancelled",
       [(0, "phone", "delivered"), (5000, "phone", "stopped")])
     #expect(Story.sentence(report).contains("did not acknowledge it"))
-    #expect(!CallText.render(report, user: nil).contains("had no room"))
+    #expect(!CallText.render(CallView(report, user: nil)).contains("had no room"))
     report.timelineDropped = 0
-    #expect(!CallText.render(report, user: nil).contains("had no room"))
+    #expect(!CallText.render(CallView(report, user: nil)).contains("had no room"))
     report.timelineDropped = 17
     #expect(
       Story.sentence(report)
@@ -126,7 +126,7 @@ import callctl
         + "is kept; stopped after 5.0 s because the caller cancelled."
     )
     #expect(
-      CallText.render(report, user: nil).contains(
+      CallText.render(CallView(report, user: nil)).contains(
         """
         +5.0 s  phone           stopped
         (17 further events had no room: acknowledgements, repetitions and pushes give way first.)
@@ -170,8 +170,8 @@ import callctl
 
   @Test func nobodyAtAll() {
     let report = Story.report([], reason: "unreachable", [(0, nil, "ended")])
-    #expect(Explanation.whyNobody(report, user: nil)?.contains("had no device") == true)
-    let text = CallText.render(report, user: nil)
+    #expect(CallView(report, user: nil).whyNobody?.contains("had no device") == true)
+    let text = CallText.render(CallView(report, user: nil))
     #expect(text.contains("No device of the callee had a part in it."))
     #expect(text.contains("bob had no device with a session"))
   }
@@ -181,7 +181,7 @@ import callctl
       [("ipad", "won")],
       [(0, "ipad", "delivered"), (20, "ipad", "alerting"), (3200, "ipad", "answered")])
     #expect(
-      CallText.render(report, user: nil)
+      CallText.render(CallView(report, user: nil))
         == """
         Call    7d444840-9dc0-11d1-b245-5ffdce74fad2
         State   answered

@@ -29,7 +29,7 @@ import callctl
   }
 
   @Test func answersAreMergedInOrder() {
-    let list = MergedList(
+    let list = ListView(
       [
         Self.answer("c1", [0, 1], [Self.call("b", at: 9), Self.call("a", at: 5)], leftOut: 4),
         Self.answer("c2", [2, 3], [Self.call("d", at: 7), Self.call("c", at: 5)]),
@@ -40,7 +40,7 @@ import callctl
 
   /// Its shard is searched at the old owner, then at the new one.
   @Test func anEntryStandsOnceWhileItsShardMoves() {
-    let users = MergedList(
+    let users = ListView(
       [
         Self.answer("c1", [0, 1], [Self.user("ann"), Self.user("ann", app: "other")]),
         Self.answer("c2", [1, 2], [Self.user("ann", attached: 2), Self.user("bob")]),
@@ -52,15 +52,16 @@ import callctl
   @Test func whateverNodesSay() {
     var hostile = Self.answer("c1", [-1, 99, 0, 0], [Self.call("a", at: .min)], leftOut: .max)
     hostile.shardCount = .max
-    let list = MergedList(
-      [hostile, Self.answer("c2", [], [Self.call("\u{1B}[2J", at: .max)], leftOut: -5)], limit: 9)
+    let list = ListView(
+      [hostile, Self.answer("c2", [], [Self.call("\u{1B}[2J", at: .max)], leftOut: -5)], limit: 9,
+      now: 0)
     #expect(list.leftOut == .max && list.shardsMissing == 4094)
-    let text = ListText.calls(list, now: 0, isLive: true)
+    let text = ListText.calls(list, isLive: true)
     #expect(!text.contains("\u{1B}"))
   }
 
   @Test func calls() {
-    let list = MergedList(
+    let list = ListView(
       [
         Self.answer(
           "c1", [0, 1, 2],
@@ -69,9 +70,9 @@ import callctl
             Self.call("c-2", at: 30_000, phase: "answered", winner: "pad"),
             Self.call("c-3", at: 10_000, phase: "ended", reason: "hungUp", winner: "pad"),
           ], leftOut: 1)
-      ], limit: 50)
+      ], limit: 50, now: 95_500)
     #expect(
-      ListText.calls(list, now: 95_500, isLive: false) == """
+      ListText.calls(list, isLive: false) == """
         CALL  STATE             AGE  CALLER       CALLEE  ANSWERED BY  APP   SHARD  OWNER
         c-1   ringing            4s  ann (phone)  bob     -            demo     49  c1
         c-2   answered        1m 5s  ann (phone)  bob     bob (pad)    demo     49  c1
@@ -83,7 +84,7 @@ import callctl
   }
 
   @Test func users() {
-    let list = MergedList(
+    let list = ListView(
       [Self.answer("c1", [0, 1, 2, 3], [Self.user("ann"), Self.user("bob")])], limit: 50)
     #expect(
       ListText.users(list) == """
@@ -95,26 +96,27 @@ import callctl
   }
 
   @Test func nothingIsAnAnswer() {
-    let users = MergedList<ListedUser>([Self.answer("c1", [0, 1, 2, 3], [])], limit: 50)
+    let users = ListView<ListedUser>([Self.answer("c1", [0, 1, 2, 3], [])], limit: 50)
     #expect(ListText.users(users) == "No user has a session or a registration.\n")
-    let calls = MergedList<ListedCall>([Self.answer("c1", [0, 1, 2, 3], [])], limit: 50)
-    #expect(ListText.calls(calls, now: 0, isLive: true) == "No live calls.\n")
+    let calls = ListView<ListedCall>([Self.answer("c1", [0, 1, 2, 3], [])], limit: 50)
+    #expect(ListText.calls(calls, isLive: true) == "No live calls.\n")
   }
 
   /// Scripts rely on these names.
   @Test func json() throws {
-    let calls = MergedList(
-      [Self.answer("c1", [0, 1, 2, 3], [Self.call("c-1", at: 1_000, winner: "pad")])], limit: 50)
+    let calls = ListView(
+      [Self.answer("c1", [0, 1, 2, 3], [Self.call("c-1", at: 1_000, winner: "pad")])], limit: 50,
+      now: 3_999)
     #expect(
-      try JSONOutput.text(ListJSON(calls: calls, now: 3_999), onOneLine: true)
+      try JSONOutput.text(calls, onOneLine: true)
         == #"{"calls":[{"ageSeconds":2,"app":"demo","call":"c-1","callee":"bob","#
         + #""caller":{"device":"phone","deviceName":"","user":"ann"},"owner":"c1","phase":"ringing","#
         + #""placedAtMilliseconds":1000,"shard":49,"#
         + #""winner":{"device":"pad","deviceName":"","user":"bob"}}],"leftOut":0,"shardsMissing":0}"#
     )
-    let users = MergedList([Self.answer("c1", [0], [Self.user("ann")], leftOut: 2)], limit: 50)
+    let users = ListView([Self.answer("c1", [0], [Self.user("ann")], leftOut: 2)], limit: 50)
     #expect(
-      try JSONOutput.text(ListJSON(users: users), onOneLine: true)
+      try JSONOutput.text(users, onOneLine: true)
         == #"{"leftOut":2,"shardsMissing":3,"users":[{"app":"demo","attached":1,"liveCallsTo":3,"#
         + #""registered":2,"user":"ann"}]}"#)
   }

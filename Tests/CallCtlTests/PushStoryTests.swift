@@ -29,7 +29,7 @@ import callctl
         + "queued after 2.0 ms, but no push gateway has said what became of it: does one run that "
         + "serves its provider? callctl status tells; stopped after 30.0 s because nobody answered "
         + "in time.")
-    #expect(CallText.render(report, user: nil).contains("push queued (ring)"))
+    #expect(CallText.render(CallView(report, user: nil)).contains("push queued (ring)"))
   }
 
   @Test(

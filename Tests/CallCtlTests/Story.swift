@@ -32,6 +32,6 @@ enum Story {
 
   /// What is said of the first leg.
   static func sentence(_ report: CallReport) -> String {
-    Explanation.of(report, user: nil).first?.text ?? ""
+    CallView(report, user: nil).why.first?.text ?? ""
   }
 }

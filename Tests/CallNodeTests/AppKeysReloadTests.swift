@@ -79,7 +79,7 @@ private struct KeysOnDisk {
       services: [
         FileReload(
           files: [disk.path], interval: .milliseconds(10),
-          texts: .init(success: "read", failure: "not read"), logger: logger
+          success: "read", failure: "not read", logger: logger
         ) {
           reloads.offer(())
           return []

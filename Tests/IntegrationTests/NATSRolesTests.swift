@@ -11,87 +11,11 @@ import Testing
 /// nobody may do more than its role needs.
 @Suite(.timeLimit(.minutes(4)), .serialized)
 struct NATSRolesTests {
-  private static let deploy = DocumentBlock.repository + "/deploy/nats/"
-
-  /// Servers with the shipped files, adapted in ports and paths only.
-  private struct Ground {
-    let folder = try! LoopbackAuthority()
-    let servers: [NATSServerProcess]
-    var server: NATSServerProcess { servers[0] }
-    var url: String { servers.map { "tls://127.0.0.1:\($0.port)" }.joined(separator: ",") }
-
-    init(servers count: Int = 1) async throws {
-      let (certificate, key) = try folder.issue(
-        "server", hosts: ["localhost"], addresses: ["127.0.0.1"])
-      #expect(certificate.hasSuffix("server.crt") && key.hasSuffix("server.key"))
-      for name in ["single.conf", "cluster.conf", "permissions.conf"] {
-        let text = try String(contentsOfFile: NATSRolesTests.deploy + name, encoding: .utf8)
-          .replacing("/etc/callmesh/nats", with: folder.path)
-          // The process is told where its store is.
-          .replacing("store_dir: \"/var/lib/callmesh/nats\"", with: "")
-        try text.write(toFile: folder.path + "/" + name, atomically: true, encoding: .utf8)
-      }
-      var passwords = ""
-      for user in ["edge", "coordinator", "push", "admin"] {
-        passwords += "\(user.uppercased())_PASSWORD: \"of-\(user)\"\n"
-        try "of-\(user)\n".write(
-          toFile: folder.path + "/\(user).password", atomically: true, encoding: .utf8)
-      }
-      try passwords.write(
-        toFile: folder.path + "/passwords.conf", atomically: true, encoding: .utf8)
-      let (path, authority) = (folder.path, folder.caFile)
-      if count == 1 {
-        servers = [try await NATSServerProcess.start(arguments: ["-c", path + "/single.conf"])]
-      } else {
-        servers = try await NATSServerProcess.startCluster(of: count) { number, routes in
-          ["-c", try Ground.clusterFile(number, routes, path, authority: authority)]
-        }
-      }
-    }
-
-    /// cluster.conf as it is on one of the servers, which all run here.
-    private static func clusterFile(
-      _ number: Int, _ routes: [String], _ path: String, authority: String
-    ) throws -> String {
-      var text = try String(contentsOfFile: path + "/cluster.conf", encoding: .utf8)
-        .replacing(path + "/ca.crt", with: authority)
-      for (index, route) in routes.enumerated() {
-        text = text.replacing("nats://nats-\(index + 1):6222", with: route)
-      }
-      text = text.replacing("$NATS_NAME", with: "nats-\(number + 1)")
-        .replacing("http: 127.0.0.1:8222", with: "")
-        .replacing("host: 0.0.0.0\n  port: 6222", with: "listen: \(routes[number].dropFirst(7))")
-      let file = path + "/cluster-\(number).conf"
-      try text.write(toFile: file, atomically: true, encoding: .utf8)
-      return file
-    }
-
-    /// What a node of a role, or `callctl`, is told.
-    func access(_ role: String) -> [String] {
-      let user = role == "operator" ? "admin" : role
-      return [
-        "--nats-url", url, "--nats-ca", folder.caFile, "--nats-user", user,
-        "--nats-password-file", folder.path + "/\(user).password",
-      ]
-    }
-
-    func connect(_ role: NATSRole, _ events: Inbox<NATSEvent>) async throws -> NATSBus {
-      let user = role == .operator ? "admin" : role.rawValue
-      var options = NATSOptions(subjects: Subjects(cluster: "callmesh", shardCount: 64))
-      options.access.ca = folder.caFile
-      options.access.user = user
-      options.access.passwordFile = folder.path + "/\(user).password"
-      options.role = role.rawValue
-      options.onEvent = { events.offer($0) }
-      return try await NATSBus.connect(url: url, name: "test", options: options)
-    }
-  }
-
   /// What the committed file says is what the programs do.
   @Test func thePermissionsAreTheProgramsOwn() async throws {
     let printed = try await TestCluster.runAlone("callctl", ["nats-permissions"])
     let committed = try String(
-      contentsOfFile: Self.deploy + "permissions.conf", encoding: .utf8)
+      contentsOfFile: NATSGround.deploy + "permissions.conf", encoding: .utf8)
     #expect(printed.text == committed, "callctl nats-permissions > deploy/nats/permissions.conf")
     let others = try await TestCluster.runAlone(
       "callctl", ["nats-permissions", "--cluster", "x", "--operator", "ann", "--operator", "b-c"])
@@ -101,7 +25,7 @@ struct NATSRolesTests {
   }
 
   @Test func theClusterRuns() async throws {
-    let ground = try await Ground()
+    let ground = try await NATSGround()
     let cluster = try await TestCluster.start(
       coordinators: 2, edges: 2, nats: ground.server, name: "callmesh", access: ground.access)
     defer { cluster.stop() }
@@ -150,7 +74,7 @@ struct NATSRolesTests {
 
   /// Records are on each of the three: one that is killed takes nothing along.
   @Test func theClusterRunsOnThreeServers() async throws {
-    let ground = try await Ground(servers: 3)
+    let ground = try await NATSGround(servers: 3)
     defer { for server in ground.servers { server.stop() } }
     let cluster = try await TestCluster.start(
       nats: ground.server, name: "callmesh",
@@ -180,7 +104,7 @@ struct NATSRolesTests {
 
   /// A gateway takes its jobs, signs what pushes allow, and reports, with the rights of its role.
   @Test func aSleepingPhoneIsWoken() async throws {
-    let ground = try await Ground()
+    let ground = try await NATSGround()
     try await PushCluster.run(nats: ground.server, name: "callmesh", access: ground.access) {
       stage in
       let token = stage.fcmToken()
@@ -273,7 +197,7 @@ struct NATSRolesTests {
 
   @Test(arguments: forbidden.indices) func whatARoleMustNotDoIsRefused(index: Int) async throws {
     let (role, subjects) = Self.forbidden[index]
-    let ground = try await Ground()
+    let ground = try await NATSGround()
     defer { ground.server.stop() }
     let events = Inbox<NATSEvent>(capacity: 1000)
     let bus = try await ground.connect(role, events)
@@ -302,7 +226,7 @@ struct NATSRolesTests {
 
   /// Nobody comes in without a password, or without TLS.
   @Test func strangersAreRefused() async throws {
-    let ground = try await Ground()
+    let ground = try await NATSGround()
     defer { ground.server.stop() }
     var options = NATSOptions(subjects: Subjects(cluster: "callmesh", shardCount: 64))
     await #expect(throws: BusError.self) {

@@ -39,8 +39,7 @@ struct EdgeCommand: AsyncParsableCommand {
   @OptionGroup(title: "Rules of calls, the same on every node") var calls: CallOptions
 
   func run() async throws {
-    let flags = merged(node.given, keys.given, edge.given, calls.given)
-    try await NodeLauncher(roles: .edge, bus: .nats, flags: flags, file: file.path).run()
+    try await launch(.edge, file, node.given, keys.given, edge.given, calls.given)
   }
 }
 
@@ -57,8 +56,7 @@ struct CoordinatorCommand: AsyncParsableCommand {
   @OptionGroup(title: "Rules of calls, the same on every node") var calls: CallOptions
 
   func run() async throws {
-    let flags = merged(node.given, keys.given, coordinator.given, calls.given)
-    try await NodeLauncher(roles: .coordinator, bus: .nats, flags: flags, file: file.path).run()
+    try await launch(.coordinator, file, node.given, keys.given, coordinator.given, calls.given)
   }
 }
 
@@ -81,8 +79,7 @@ struct PushCommand: AsyncParsableCommand {
   @OptionGroup(title: "Rules of calls, the same on every node") var calls: CallOptions
 
   func run() async throws {
-    let flags = merged(node.given, push.given, calls.given)
-    try await NodeLauncher(roles: .push, bus: .nats, flags: flags, file: file.path).run()
+    try await launch(.push, file, node.given, push.given, calls.given)
   }
 }
 
@@ -152,7 +149,7 @@ struct AllOptions: ParsableArguments {
   @OptionGroup(title: "Rules of calls, the same on every node") var calls: CallOptions
 
   var given: [SettingKey: String] {
-    merged(node.given, keys.given, edge.given, coordinator.given, push.given, calls.given)
+    merged([node.given, keys.given, edge.given, coordinator.given, push.given, calls.given])
   }
 }
 
@@ -163,6 +160,13 @@ enum BusChoice: String, CaseIterable, ExpressibleByArgument {
 
 extension NodeRoles: ExpressibleByArgument {}
 
-private func merged(_ groups: [SettingKey: String]...) -> [SettingKey: String] {
+/// Runs a node of one role on NATS.
+private func launch(
+  _ roles: NodeRoles, _ file: FileOption, _ groups: [SettingKey: String]...
+) async throws {
+  try await NodeLauncher(roles: roles, bus: .nats, flags: merged(groups), file: file.path).run()
+}
+
+private func merged(_ groups: [[SettingKey: String]]) -> [SettingKey: String] {
   groups.reduce(into: [:]) { $0.merge($1) { _, new in new } }
 }

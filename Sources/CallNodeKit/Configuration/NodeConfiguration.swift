@@ -5,10 +5,11 @@ package import CallCore
 package import CallEdge
 package import CallPush
 package import CallTelemetry
+internal import Glibc
 package import Logging
 package import NATSBus
 
-/// What a process runs.
+/// The roles that a process runs.
 package enum NodeRoles: String, Sendable, CaseIterable {
   case edge
   case coordinator
@@ -23,11 +24,12 @@ package enum NodeRoles: String, Sendable, CaseIterable {
 
 /// The values of all settings. `NodeConfiguration()` holds the defaults.
 ///
-/// What one role needs stands in the structure of that role; what several need stands here, and
-/// `coordinator(shardCount:)`, `edge(shardCount:tokens:tls:)` and `gateway(shardCount:)` hand it on.
+/// A setting of one role is in the structure of that role. Settings of several roles are here;
+/// `coordinator(shardCount:nodeID:)`, `edge(shardCount:nodeID:tokens:tls:files:)` and
+/// `gateway(shardCount:nodeID:)` copy them.
 package struct NodeConfiguration: Sendable {
   package var cluster = "callmesh"
-  /// Empty until `ResolvedSettings.node(for:generatedNodeID:)` has given it a name.
+  /// Empty until `ResolvedSettings.node(for:generatedNodeID:)` has set it.
   package var nodeID = ""
   package var natsURL = "nats://127.0.0.1:4222"
   package var natsAccess = NATSAccess()
@@ -79,7 +81,7 @@ extension NodeConfiguration {
     return out
   }
 
-  /// Without the keys that commands are checked with: see `CoordinatorConfiguration.authority`.
+  /// Leaves out the keys that commands are checked with: see `CoordinatorConfiguration.authority`.
   func coordinator(shardCount: Int, nodeID: String) -> CoordinatorConfiguration {
     var out = coordinator
     out.nodeID = nodeID
@@ -127,5 +129,33 @@ extension NodeConfiguration {
     out.heartbeatInterval = heartbeatInterval
     out.drainSeconds = Int(drain.microseconds / 1_000_000)
     return out
+  }
+}
+
+/// The limit of open files of this process, and how many of them may be connections.
+package struct DescriptorLimit: Equatable {
+  /// The soft limit (`ulimit -n`, `LimitNOFILE`).
+  package var files: Int
+
+  package init(files: Int) { self.files = files }
+
+  /// For the connection to NATS, logs, the operators' port, files that are read again, and libraries.
+  package static let reserve = 64
+  /// For each event loop: its queue, its wake-up and its timer, and refused connections that get a reason
+  /// (`PeerLimits.refusalsToldPerLoop`).
+  package static let perLoop = 20
+
+  package static func current() -> DescriptorLimit {
+    var limit = rlimit()
+    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    guard getrlimit(resource, &limit) == 0 else { return DescriptorLimit(files: 1024) }
+    return DescriptorLimit(files: Int(clamping: limit.rlim_cur))
+  }
+
+  /// Returns how many descriptors are left for connections: at most a million.
+  package func connections(eventLoops: Int) -> Int {
+    // With many cores and a low limit, half of the descriptors are reserved.
+    let besides = min(Self.reserve + Self.perLoop * eventLoops, files / 2)
+    return max(1, min(files - besides, 1_000_000))
   }
 }

@@ -14,7 +14,7 @@ extension ResolvedSettings {
   {
     var node = values
     if node.nodeID.isEmpty { node.nodeID = generatedNodeID }
-    var problems = ringTimeoutProblems + contradictions
+    var problems = contradictions
     if let roles, roles.hasEdge || roles.hasCoordinator, node.keysFile == nil {
       problems.append(
         missing("keysFile", "edges and coordinators need the file with the keys of the apps"))
@@ -27,57 +27,48 @@ extension ResolvedSettings {
     return node
   }
 
-  private var ringTimeoutProblems: [ConfigurationError.Problem] {
-    let limits = values.limits
-    let (low, high) = (limits.ringTimeoutMinimum, limits.ringTimeoutMaximum)
-    if high < low {
-      return [
-        problem(
-          "ringTimeoutMaximum", "is shorter than \(named("ringTimeoutMinimum"))",
-          "Make it longer, or the minimum shorter.")
-      ]
-    }
-    if low <= limits.ringTimeout, limits.ringTimeout <= high { return [] }
-    return [
-      problem(
-        "ringTimeout",
-        "is not between \(named("ringTimeoutMinimum")) and \(named("ringTimeoutMaximum"))",
-        "Change it, or the bound with --ring-timeout-minimum or --ring-timeout-maximum.")
-    ]
-  }
-
   private var contradictions: [ConfigurationError.Problem] {
-    var problems: [ConfigurationError.Problem] = []
-    if values.coordinator.leaseTimeout.microseconds < values.heartbeatInterval.microseconds * 3 {
-      problems.append(
-        problem(
-          "leaseTimeout",
-          "is less than three times \(named("heartbeatInterval")), so that one late heartbeat would "
-            + "count as a death",
-          "Make it longer, or heartbeats more frequent with --heartbeat-interval."))
-    }
-    if values.edge.proxyProtocol, values.edge.trustedProxies.isEmpty {
-      problems.append(
-        problem(
-          "proxyProtocol", "is set, and trustedProxies names nobody who may send a PROXY header",
-          "Name the proxies with --trusted-proxies."))
-    }
+    typealias Check = (isWrong: Bool, key: SettingKey, problem: String, remedy: String)
+    let (limits, coordinator) = (values.limits, values.coordinator)
+    let (low, high) = (limits.ringTimeoutMinimum, limits.ringTimeoutMaximum)
     let files = [("tlsCertificate", values.tlsCertificate), ("tlsKey", values.tlsKey)]
-    for ((given, path), (other, otherPath)) in zip(files, files.reversed())
-    where path != nil && otherPath == nil {
-      problems.append(
-        problem(
-          SettingKey(rawValue: given), "is set, and \(other) is not",
-          "Name that file with \(SettingKey(rawValue: other).flag), or leave out both."))
+    var checks: [Check] = [
+      (
+        high < low, "ringTimeoutMaximum", "is shorter than \(named("ringTimeoutMinimum"))",
+        "Make it longer, or the minimum shorter."
+      ),
+      (
+        high >= low && !(low...max(low, high)).contains(limits.ringTimeout), "ringTimeout",
+        "is not between \(named("ringTimeoutMinimum")) and \(named("ringTimeoutMaximum"))",
+        "Change it, or the bound with --ring-timeout-minimum or --ring-timeout-maximum."
+      ),
+      (
+        coordinator.leaseTimeout.microseconds < values.heartbeatInterval.microseconds * 3,
+        "leaseTimeout",
+        "is less than three times \(named("heartbeatInterval")), so that one late heartbeat would "
+          + "count as a death",
+        "Make it longer, or heartbeats more frequent with --heartbeat-interval."
+      ),
+      (
+        values.edge.proxyProtocol && values.edge.trustedProxies.isEmpty, "proxyProtocol",
+        "is set, and trustedProxies names nobody who may send a PROXY header",
+        "Name the proxies with --trusted-proxies."
+      ),
+    ]
+    checks += zip(files, files.reversed()).map { given, other in
+      (
+        given.1 != nil && other.1 == nil, SettingKey(rawValue: given.0),
+        "is set, and \(other.0) is not",
+        "Name that file with \(SettingKey(rawValue: other.0).flag), or leave out both."
+      )
     }
-    let journalBytes = values.coordinator.journal.bytesPerShard ?? .max
-    if journalBytes / 4 < values.coordinator.checkpointEveryBytes {
-      problems.append(
-        problem(
-          "journalBytes", "is less than four times \(named("checkpointEveryBytes"))",
-          "Make it larger, or checkpoints more frequent with --checkpoint-every-bytes."))
-    }
-    return problems
+    checks.append(
+      (
+        (coordinator.journal.bytesPerShard ?? .max) / 4 < coordinator.checkpointEveryBytes,
+        "journalBytes", "is less than four times \(named("checkpointEveryBytes"))",
+        "Make it larger, or checkpoints more frequent with --checkpoint-every-bytes."
+      ))
+    return checks.filter(\.isWrong).map { problem($0.key, $0.problem, $0.remedy) }
   }
 
   /// Returns a problem with the value of a setting.

@@ -1,12 +1,13 @@
+internal import FoundationEssentials
 internal import NATSBus
 
 /// The settings in force, each with where it comes from.
 package struct ResolvedSettings: Sendable {
   /// The values. `node(for:generatedNodeID:)` returns them checked against each other.
   package private(set) var values = NodeConfiguration()
-  /// Where the values come from that are not defaults.
+  /// The origins of the values that are not defaults.
   private var origins: [SettingKey: SettingOrigin] = [:]
-  /// Variables that begin with `CALLMESH_` and are no settings.
+  /// Variables that begin with `CALLMESH_` but name no setting.
   package private(set) var unknownEnvironment: [String] = []
 
   package func origin(of key: SettingKey) -> SettingOrigin { origins[key] ?? .standard }
@@ -45,7 +46,7 @@ package struct ResolvedSettings: Sendable {
     return resolved
   }
 
-  /// - Returns: what is wrong with the value; nil where it is in force.
+  /// - Returns: the problem with the value; nil where the value is in force.
   private mutating func take(
     _ text: String, _ setting: Setting, _ origin: SettingOrigin
   ) -> ConfigurationError.Problem? {
@@ -65,5 +66,54 @@ package struct ResolvedSettings: Sendable {
     return .init(
       setting: setting.key.rawValue, value: shown, origin: origin,
       problem: "must be \(setting.demand)", remedy: isOtherPort ? nil : setting.remedy)
+  }
+}
+
+/// What `callnode config` prints.
+package enum ConfigurationReport {
+  package static func text(_ settings: ResolvedSettings) -> String {
+    let keyWidth = Setting.all.map(\.key.rawValue.count).max() ?? 0
+    let values = Setting.all.map { settings.text($0.key) ?? "-" }
+    let valueWidth = min(40, values.map(\.count).max() ?? 0)
+    var out = ""
+    var group: SettingGroup?
+    for (setting, value) in zip(Setting.all, values) {
+      if setting.group != group {
+        out += (group == nil ? "" : "\n") + setting.group.title + "\n"
+        group = setting.group
+      }
+      out += "  " + padded(setting.key.rawValue, keyWidth) + "  " + padded(value, valueWidth)
+      out += "  \(origin(setting, settings))\n"
+    }
+    for name in settings.unknownEnvironment {
+      out += "\nThe environment variable \(name) is no setting and has no effect."
+    }
+    if !settings.unknownEnvironment.isEmpty { out += "\n" }
+    return out
+  }
+
+  /// - Throws: what the encoder throws.
+  package static func json(_ settings: ResolvedSettings) throws -> String {
+    let rows = Setting.all.map { setting in
+      let origin = settings.origin(of: setting.key)
+      return [
+        "key": setting.key.rawValue, "value": settings.text(setting.key), "origin": origin.kind,
+        "place": origin.place, "flag": setting.key.flag, "environment": setting.key.environment,
+        "type": setting.typeName, "accepts": setting.demand, "default": setting.defaultText,
+        "meaning": setting.meaning,
+      ].compactMapValues(\.self)
+    }
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    return String(decoding: try encoder.encode(rows), as: UTF8.self) + "\n"
+  }
+
+  private static func origin(_ setting: Setting, _ settings: ResolvedSettings) -> String {
+    settings.origin(of: setting.key).place
+      ?? (setting.hasDefault ? "default" : "default: \(setting.defaultText)")
+  }
+
+  private static func padded(_ text: String, _ width: Int) -> String {
+    text + String(repeating: " ", count: max(0, width - text.count))
   }
 }

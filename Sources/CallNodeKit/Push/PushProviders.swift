@@ -2,7 +2,7 @@ internal import CallCore
 internal import CallTelemetry
 internal import FoundationEssentials
 
-/// What the entries of all providers have.
+/// The members that entries of all kinds have.
 package protocol PushEntry: Sendable, Equatable, Decodable {
   associatedtype CodingKeys: CodingKey & CaseIterable
   var name: String { get }
@@ -16,7 +16,7 @@ extension PushEntry {
   /// The names of its members in the file.
   fileprivate static var members: [String] { CodingKeys.allCases.map(\.stringValue) }
 
-  /// The entry with paths that count from a folder.
+  /// Returns the entry with its relative paths resolved in a folder.
   fileprivate func resolved(in folder: String) -> Self {
     func full(_ path: String) -> String { path.hasPrefix("/") ? path : folder + path }
     var entry = self
@@ -95,13 +95,13 @@ package struct PushProviders: Sendable, Equatable, Decodable {
     return out
   }
 
-  /// Whose devices an entry serves, by its name; nil: those of all apps.
+  /// Returns the apps whose devices the entry of that name serves; nil: all apps.
   package func apps(ofEntry name: String) -> [String]? { entries.first { $0.name == name }?.apps }
 
-  /// Every file that is named, to see whether one changed.
+  /// Every file that an entry names, to notice when one changes.
   package var files: [String] { entries.flatMap { [$0.keyFile, $0.caFile] }.compactMap(\.self) }
 
-  /// Reads the file and checks what it says by itself. Relative paths in it count from its folder.
+  /// Reads the file and checks it, but not the files that it names. Relative paths count from its folder.
   /// - Throws: `ConfigurationError` with everything that is wrong.
   package static func read(path: String, origin: SettingOrigin?) throws(ConfigurationError)
     -> PushProviders
@@ -114,6 +114,7 @@ package struct PushProviders: Sendable, Equatable, Decodable {
     return try read(json: Array(data), path: path, origin: origin)
   }
 
+  /// - Throws: `ConfigurationError` with everything that is wrong.
   package static func read(
     json: [UInt8], path: String, origin: SettingOrigin?
   ) throws(ConfigurationError) -> PushProviders {
@@ -220,7 +221,7 @@ package struct PushProviders: Sendable, Equatable, Decodable {
 
   private struct UnknownName: Error { var text: String }
 
-  /// A name that means nothing is a mistake: as a rule a misspelt one.
+  /// Refuses unknown names, which are usually misspelt.
   private static func checkNames(_ json: [UInt8]) throws {
     let known = ["apns": APNs.members, "fcm": FCM.members, "webPush": WebPush.members]
     let top = try BoundedJSON.read([String: [[String: AnyValue]]].self, json)

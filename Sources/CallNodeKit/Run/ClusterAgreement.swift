@@ -33,7 +33,7 @@ package enum ClusterAgreement {
     package var description: String
   }
 
-  /// Returns the cluster's number of shards; nil while nobody has decided.
+  /// Returns the cluster's number of shards; nil while no coordinator has decided.
   /// - Parameter wanted: this node's setting; nil accepts any.
   /// - Throws: `Mismatch`, `Unusable`, or what the bucket throws.
   package static func read(_ bucket: some KeyValueBucket, wanted: Int?, cluster: String)
@@ -62,8 +62,8 @@ package enum ClusterAgreement {
     return agreed
   }
 
-  /// As `read`; where nothing is decided yet, decides on `wanted` or the default. For coordinators.
-  /// - Throws: `BusError.notReady`, too, where the record can neither be read nor written yet.
+  /// As `read`, for coordinators: where nothing is decided yet, decides on `wanted` or the default.
+  /// - Throws: as `read`; also `BusError.notReady` where the record can neither be read nor written yet.
   package static func settle(_ bucket: some KeyValueBucket, wanted: Int?, cluster: String)
     async throws -> Int
   {
@@ -76,11 +76,11 @@ package enum ClusterAgreement {
       return ClusterCodec.encode(ClusterRecord(cluster: cluster, shardCount: UInt32(count)))
     }
     guard let failure else { return count }
-    // As a rule its stream has no leader yet, which is known at once.
+    // Usually the bucket's stream has no leader yet, which the server reports at once.
     throw BusError.notReady("the record \"\(key)\" in the bucket \(cluster)-config: \(failure)")
   }
 
-  /// As `read`; waits until a coordinator has decided. For edges, which do not decide.
+  /// As `read`, for edges, which do not decide: waits until a coordinator has decided.
   /// - Throws: as `read`.
   package static func await(
     _ bucket: some KeyValueBucket, wanted: Int?, cluster: String, waits: @Sendable () -> Void

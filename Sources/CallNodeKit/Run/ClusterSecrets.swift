@@ -5,8 +5,8 @@ internal import CallCore
 internal import CallTelemetry
 internal import Logging
 
-/// The keys that a node checks and signs with, and the revocations. Each follows its record in the
-/// cluster for as long as the bus lives.
+/// The keys that a node verifies and signs with, and the revocations. Each follows its record in the cluster until
+/// the bus is closed.
 struct ClusterSecrets {
   /// nil for push gateways.
   let tokens: TokenAuthority?
@@ -31,7 +31,7 @@ struct ClusterSecrets {
     }
   }
 
-  /// What a coordinator checks commands with.
+  /// Verifies commands at a coordinator.
   var commandAuthority: CommandAuthority? {
     tokens.map { CommandAuthority(tokens: $0, tickets: tickets, pushKeys: pushKeys) }
   }
@@ -84,7 +84,7 @@ struct ClusterSecrets {
       unreadable: unreadable)
   }
 
-  /// No token is checked before the whole list of revocations was read; coordinators create the list.
+  /// Reads the whole list of revocations before any token is checked. Coordinators create the list.
   private func openRevocations(_ bus: some ClusterBus) async throws {
     guard roles.hasCoordinator || tokens != nil else { return }
     let options =

@@ -8,12 +8,12 @@ internal import Synchronization
 /// Keys that the cluster generates: 32 random bytes, written by the first coordinator, in buckets that only the roles
 /// that need them may read. Nodes watch the records, so that a new first key takes effect everywhere at once.
 package enum KeysRecord {
-  /// For what pushes allow: coordinators and gateways follow them. In the version before they were in the
+  /// The keys for push capabilities, which coordinators and gateways follow. The previous version kept them in the
   /// configuration's bucket, under the same name.
   package static let push = "push-keys"
-  /// In the configuration's bucket: their public halves, for edges.
+  /// The public halves of those keys, in the configuration's bucket, for edges.
   package static let publicPush = "push-verify"
-  /// For session tickets; coordinators alone may read them.
+  /// The keys for session tickets. Only coordinators may read them.
   package static let tickets = "keys"
 
   /// Creates the record unless it exists. Of several nodes that create one, one wins.
@@ -26,8 +26,9 @@ package enum KeysRecord {
     try await write(former ?? ClusterCodec.encode(made), key, to: bucket) { $0 != nil }
   }
 
-  /// The same of the keys for pushes. A cluster of the version before keeps its keys: pushes that they signed are on
-  /// their way. Edges get the public halves.
+  /// As `ensure`, for the keys for push capabilities, and publishes their public halves for edges. A cluster of the
+  /// previous version keeps its keys, since devices still use pushes that they signed.
+  /// - Throws: `BusError`, or what the codec throws for a record that cannot be read.
   package static func ensurePush(
     in keys: some KeyValueBucket, configuration: some KeyValueBucket
   ) async throws {
@@ -49,8 +50,8 @@ package enum KeysRecord {
     }
   }
 
-  /// Fills the ring, now and whenever the record changes. A record that cannot be read leaves the
-  /// ring as it is.
+  /// Fills the ring, now and whenever the record changes. A record that cannot be read leaves the ring unchanged.
+  /// - Throws: `BusError` where the record cannot be watched.
   package static func follow<Keys>(
     _ key: String, in bucket: some KeyValueBucket, _ ring: Keyring<Keys>,
     _ make: @escaping @Sendable ([[UInt8]]) throws -> Keys,
@@ -66,8 +67,9 @@ package enum KeysRecord {
     }
   }
 
-  /// The same of who only verifies pushes. While keys of the version before are in this bucket, so may be gateways of
-  /// that version: what they sign is taken.
+  /// As `follow`, for nodes that only verify push capabilities. While this bucket has keys of the previous version,
+  /// gateways of that version may still run, so those keys are accepted as well.
+  /// - Throws: `BusError` where the records cannot be watched.
   package static func followPublic(
     _ configuration: some KeyValueBucket, _ ring: PushKeyring,
     unreadable: @escaping @Sendable (String) -> Void

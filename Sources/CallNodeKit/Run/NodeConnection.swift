@@ -2,10 +2,12 @@ internal import CallBus
 internal import CallTelemetry
 internal import Logging
 internal import NATSBus
+internal import ServiceLifecycle
+internal import Synchronization
 
 extension NATSBus {
-  /// Connects a node. Waits where no server can be reached, since servers start at the same time and may
-  /// be away for a moment; a server that refuses the node ends it.
+  /// Connects a node. Retries while no server can be reached, since servers may start at the same time or restart.
+  /// A server that refuses the node ends the wait.
   /// - Throws: `StartError`.
   static func connect(
     _ configuration: NodeConfiguration, role: String, wait: StartWait, watch: BusWatch,
@@ -63,5 +65,44 @@ extension NATSBus {
     case .failure(let text):
       logger.warning("bus reports", metadata: .keys([.error: "\(text)"]))
     }
+  }
+}
+
+/// Ends a node whose bus is closed for good.
+///
+/// The library reconnects without a time limit, but gives up when the server refuses the node twice, as it does after
+/// the credentials have changed. The node would then run on without a connection to the cluster. Instead it ends with
+/// an error, and its supervisor starts it again.
+package final class BusWatch: Service {
+  private let closed = Inbox<Never>(capacity: 1)
+  /// The error that the bus reported last.
+  private let reason = Mutex("")
+  private let report: @Sendable (_ reason: String) -> Void
+
+  /// - Parameter report: is called with the reason when the node ends.
+  package init(report: @escaping @Sendable (_ reason: String) -> Void) { self.report = report }
+
+  /// The bus reports an error; it may recover.
+  package func failed(_ text: String) { reason.withLock { $0 = text } }
+
+  /// The bus is closed, by the node itself or for good.
+  package func hasClosed() { closed.close() }
+
+  /// - Throws: `StartError` where the bus is closed before the node shuts down.
+  package func run() async throws {
+    do {
+      let isShutDown: Void? = try await closed.unlessClosed { try await gracefulShutdown() }
+      guard isShutDown == nil, closed.isClosed else { return }
+    } catch is CancellationError {
+      return
+    }
+    let reason = reason.withLock { $0 }
+    report(reason)
+    throw StartError.failure(
+      """
+      NATS has ended the connection for good\(reason.isEmpty ? "" : ": \(reason)").
+        Have the credentials changed? natsUser and natsPasswordFile, or natsCredentials, say who this \
+      node is.
+      """)
   }
 }

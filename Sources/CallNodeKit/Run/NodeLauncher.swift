@@ -3,11 +3,10 @@ internal import CallBus
 internal import CallEdge
 internal import CallTelemetry
 internal import FoundationEssentials
-internal import Glibc
 internal import Logging
 internal import NATSBus
 
-/// From the command line to a running node, and to the exit status.
+/// Runs a node from its command line, or checks what a node would be given.
 struct NodeLauncher {
   var roles: NodeRoles
   var bus: BusChoice
@@ -17,18 +16,16 @@ struct NodeLauncher {
 
   /// - Throws: `ConfigurationError`, `StartError`.
   func run() async throws {
-    let (settings, configuration, keys, tls) = try prepare()
-    let providers = roles.hasPush ? try Self.providers(configuration, settings) : nil
+    let inputs = try inputs()
+    let configuration = inputs.configuration
     LogSetup.bootstrap(level: configuration.logLevel, format: configuration.logFormat)
     var logger = Logger(label: "callnode")
     logger[.node] = "\(configuration.nodeID)"
-    for name in settings.unknownEnvironment {
+    for name in inputs.settings.unknownEnvironment {
       logger.notice(
         "environment variable is no setting and has no effect", metadata: .keys([.key: "\(name)"]))
     }
-    let runner = NodeRunner(
-      configuration: configuration, roles: roles, keys: keys, tls: tls,
-      providers: providers, logger: logger)
+    let runner = NodeRunner(inputs: inputs, roles: roles, logger: logger)
     let bus = bus
     try await SignalWatch.run(logger: logger) { [logger] watch in
       switch bus {
@@ -49,89 +46,98 @@ struct NodeLauncher {
     }
   }
 
-  /// Everything that can be wrong with what the node was told, but for the file of push providers.
-  private func prepare() throws(ConfigurationError)
-    -> (ResolvedSettings, NodeConfiguration, AppKeys?, EdgeTLS?)
-  {
-    let settings = try Self.settings(flags: flags, file: file)
-    let configuration = try settings.node(
-      for: roles, generatedNodeID: Self.generatedNodeID(roles))
-    if bus == .nats { try Self.checkAccess(configuration, settings) }
-    guard roles.hasEdge || roles.hasCoordinator, let path = configuration.keysFile else {
-      return (settings, configuration, nil, nil)
-    }
-    let keys = try Self.keys(path, settings)
-    return (
-      settings, configuration, keys, roles.hasEdge ? try Self.tls(configuration, settings) : nil
-    )
-  }
-
   /// As `run`, without starting anything: reads every file that the roles need, and no other.
   /// - Throws: `ConfigurationError` where `run` would refuse to start.
   func check() async throws(ConfigurationError) -> ResolvedSettings {
-    let (settings, configuration, _, _) = try prepare()
-    if roles.hasPush, let providers = try Self.providers(configuration, settings) {
+    let inputs = try inputs()
+    if let providers = inputs.providers {
       try await PushSenders.check(
         providers, clock: ClusterClock(wallMicroseconds: CalendarTime.nowMilliseconds() * 1000),
         logger: Logger(label: "config"))
     }
-    return settings
+    return inputs.settings
   }
 
-  /// What can be said of settings without knowing whose they are: no role's files are asked for.
+  /// Checks settings without knowing the role that they are for, and so without the roles' files.
+  /// - Throws: `ConfigurationError`.
   static func check(
     flags: [SettingKey: String], file: String?
   ) throws(ConfigurationError) -> ResolvedSettings {
     let settings = try settings(flags: flags, file: file)
-    try checkAccess(try settings.node(for: nil, generatedNodeID: ""), settings)
+    try settings.checkAccess(try settings.node(for: nil, generatedNodeID: ""))
     return settings
   }
 
+  private func inputs() throws(ConfigurationError) -> NodeInputs {
+    let settings = try Self.settings(flags: flags, file: file)
+    let configuration = try settings.node(
+      for: roles, generatedNodeID: Self.generatedNodeID(roles))
+    if bus == .nats { try settings.checkAccess(configuration) }
+    var inputs = NodeInputs(settings: settings, configuration: configuration)
+    if roles.hasEdge || roles.hasCoordinator, let path = configuration.keysFile {
+      inputs.keys = try settings.keys(path)
+    }
+    if roles.hasEdge { inputs.tls = try settings.tls(configuration) }
+    if roles.hasPush, let path = configuration.pushProvidersFile {
+      inputs.providers = try PushProviders.read(
+        path: path, origin: settings.origin(of: "pushProviders"))
+    }
+    return inputs
+  }
+
   /// The settings of this process's flags and environment and of the file, each checked by itself.
-  private static func settings(flags: [SettingKey: String], file: String?)
-    throws(ConfigurationError)
-    -> ResolvedSettings
-  {
+  private static func settings(
+    flags: [SettingKey: String], file: String?
+  ) throws(ConfigurationError) -> ResolvedSettings {
     let environment = ProcessInfo.processInfo.environment
     let path = file ?? environment["CALLMESH_CONFIG"]
     let read = path?.isEmpty == false ? try path.map(ConfigurationFile.read(path:)) : nil
     return try ResolvedSettings.resolve(flags: flags, environment: environment, file: read)
   }
 
-  /// Checks the files for NATS, which the library would refuse later and without naming the setting.
-  private static func checkAccess(
-    _ configuration: NodeConfiguration, _ settings: ResolvedSettings
-  ) throws(ConfigurationError) {
+  private static func generatedNodeID(_ roles: NodeRoles) -> String {
+    let name = ProcessInfo.processInfo.hostName
+    let host = name.prefix { $0 != "." }.filter { $0.isASCII && ($0.isLetter || $0.isNumber) }
+    let random = String(UInt32.random(in: 0...UInt32.max), radix: 36)
+    return "\(roles.rawValue)-\(host.isEmpty ? "host" : String(host.prefix(32)))-\(random)"
+  }
+}
+
+/// Everything that a node is given: its settings, and the files that its roles need.
+struct NodeInputs {
+  let settings: ResolvedSettings
+  let configuration: NodeConfiguration
+  /// Set where there is an edge or a coordinator.
+  var keys: AppKeys?
+  /// Set where an edge speaks TLS.
+  var tls: EdgeTLS?
+  /// Set where there is a push gateway.
+  var providers: PushProviders?
+}
+
+/// Reading files that settings name. An error names the setting and its origin.
+extension ResolvedSettings {
+  /// Checks the files for NATS. The library would refuse them later, without naming the setting.
+  fileprivate func checkAccess(_ configuration: NodeConfiguration) throws(ConfigurationError) {
     do {
       try configuration.natsAccess.check()
     } catch {
       let key = SettingKey(rawValue: error.part.rawValue)
-      throw ConfigurationError([settings.problem(key, error.description, nil)])
+      throw ConfigurationError([problem(key, error.description, nil)])
     }
   }
 
-  private static func providers(_ configuration: NodeConfiguration, _ settings: ResolvedSettings)
-    throws(ConfigurationError) -> PushProviders?
-  {
-    guard let path = configuration.pushProvidersFile else { return nil }
-    return try PushProviders.read(path: path, origin: settings.origin(of: "pushProviders"))
-  }
-
-  private static func keys(_ path: String, _ settings: ResolvedSettings) throws(ConfigurationError)
-    -> AppKeys
-  {
+  fileprivate func keys(_ path: String) throws(ConfigurationError) -> AppKeys {
     do {
       return try AppKeys.load(path: path)
     } catch {
       let remedy = "\(error.remedy). " + (Setting.of("keysFile")?.remedy ?? "")
-      throw ConfigurationError([settings.problem("keysFile", error.what, remedy)])
+      throw ConfigurationError([problem("keysFile", error.what, remedy)])
     }
   }
 
   /// nil where the edge speaks no TLS.
-  private static func tls(_ configuration: NodeConfiguration, _ settings: ResolvedSettings)
-    throws(ConfigurationError) -> EdgeTLS?
-  {
+  fileprivate func tls(_ configuration: NodeConfiguration) throws(ConfigurationError) -> EdgeTLS? {
     guard let certificate = configuration.tlsCertificate, let key = configuration.tlsKey else {
       return nil
     }
@@ -139,17 +145,7 @@ struct NodeLauncher {
       return try EdgeTLS(certificateFile: certificate, keyFile: key)
     } catch {
       let key: SettingKey = error.part == .certificate ? "tlsCertificate" : "tlsKey"
-      throw ConfigurationError([settings.problem(key, error.what, error.remedy)])
+      throw ConfigurationError([problem(key, error.what, error.remedy)])
     }
-  }
-
-  private static func generatedNodeID(_ roles: NodeRoles) -> String {
-    var buffer = [CChar](repeating: 0, count: 256)
-    let known = gethostname(&buffer, 255) == 0
-    let bytes = buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
-    let name = known ? String(decoding: bytes, as: UTF8.self) : ""
-    let host = name.prefix { $0 != "." }.filter { $0.isASCII && ($0.isLetter || $0.isNumber) }
-    let random = String(UInt32.random(in: 0...UInt32.max), radix: 36)
-    return "\(roles.rawValue)-\(host.isEmpty ? "host" : String(host.prefix(32)))-\(random)"
   }
 }

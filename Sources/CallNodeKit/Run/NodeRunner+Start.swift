@@ -3,7 +3,7 @@ internal import CallCoordinator
 internal import CallCore
 
 extension NodeRunner {
-  /// Returns the cluster's number of shards; a coordinator decides on it where nobody has.
+  /// Returns the cluster's number of shards. The first coordinator decides on it.
   /// - Throws: `StartError` where the store cannot be read in time, `ClusterAgreement.Mismatch`,
   ///   `ClusterAgreement.Unusable`.
   func settleShardCount(_ bus: some ClusterBus, _ wait: StartWait) async throws -> Int {
@@ -38,11 +38,11 @@ extension NodeRunner {
     }
   }
 
-  /// Returns what an operator is shown of an error, with the exit status.
+  /// Returns the error as operators see it, with the exit status.
   func startError(_ error: any Error) -> StartError {
     let text = "\(error)"
     if text.hasPrefix("bind(") {
-      // An edge reports its own port itself.
+      // This is the operators' port: an edge reports a failure of its own port itself.
       return .failure(
         """
         the operators' port \(configuration.metricsPort) of \(configuration.metricsHost) cannot be \

@@ -14,18 +14,14 @@ internal import ServiceLifecycle
 /// revocations; read the files of keys; start the coordinator, the push gateway, the operators' port and the edge.
 /// Services stop in the reverse order, so that devices leave before the shards do; the bus closes last.
 struct NodeRunner {
-  var configuration: NodeConfiguration
+  var inputs: NodeInputs
   var roles: NodeRoles
-  /// Set where there is an edge or a coordinator.
-  var keys: AppKeys?
-  /// Set where an edge speaks TLS.
-  var tls: EdgeTLS?
-  /// Set where there is a push gateway.
-  var providers: PushProviders?
   var logger: Logger
 
+  var configuration: NodeConfiguration { inputs.configuration }
+
   /// - Parameters:
-  ///   - connect: makes the bus; reports to `StartWait` why that takes long.
+  ///   - connect: makes the bus, and reports delays to `StartWait`.
   ///   - busName: the name of the bus in the log.
   ///   - beside: services that run beside the roles. When one of them ends, all do.
   /// - Throws: `StartError`.
@@ -77,7 +73,8 @@ struct NodeRunner {
     let metrics = MetricsRegistry()
     ProcessSample.register(in: metrics)
     let secrets = ClusterSecrets(
-      configuration: configuration, roles: roles, keys: keys, clock: clock, logger: logger)
+      configuration: configuration, roles: roles, keys: inputs.keys, clock: clock,
+      logger: logger)
     try await secrets.follow(bus, wait)
 
     var services: [any Service] = []
@@ -95,7 +92,7 @@ struct NodeRunner {
         CoordinatorNode(
           configuration: own, bus: bus, clock: clock, metrics: metrics, logger: logger))
     }
-    if let providers {
+    if let providers = inputs.providers {
       let senders = try PushSenders(providers, clock: clock, metrics: metrics, logger: logger)
       services.append(FileReload.pushKeys(providers.files, senders, logger: logger))
       services.append(
@@ -104,7 +101,7 @@ struct NodeRunner {
           bus: bus, clock: clock, metrics: metrics, logger: logger, pools: senders.pools,
           keyring: secrets.pushKeys))
     }
-    if let tls { services.append(FileReload.certificate(tls, logger: logger)) }
+    if let tls = inputs.tls { services.append(FileReload.certificate(tls, logger: logger)) }
     let edge = roles.hasEdge ? secrets.tokens.map { edgeConfiguration(shardCount, $0) } : nil
     let edgeNode = edge.map {
       EdgeNode(
@@ -127,7 +124,8 @@ struct NodeRunner {
   private func edgeConfiguration(_ shardCount: Int, _ tokens: TokenAuthority) -> EdgeConfiguration {
     let files = DescriptorLimit.current()
     let out = configuration.edge(
-      shardCount: shardCount, nodeID: name("edge"), tokens: tokens, tls: tls, files: files)
+      shardCount: shardCount, nodeID: name("edge"), tokens: tokens, tls: inputs.tls,
+      files: files)
     let most = files.connections(eventLoops: out.eventLoops)
     if out.peers.connectionsMax > most {
       logger.warning(

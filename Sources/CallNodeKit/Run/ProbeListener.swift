@@ -1,22 +1,26 @@
+package import CallEdge
+internal import CallTelemetry
+internal import Logging
 internal import NIOCore
 package import NIOHTTP1
 internal import NIOPosix
+internal import ServiceLifecycle
 internal import Synchronization
 
-/// What is answered to one request of an operator's tools.
+/// The answer to one request of an operator's tools.
 package struct ProbeAnswer: Sendable {
   package var status: HTTPResponseStatus = .ok
   package var contentType = "application/json"
   package var text: String
-  /// Seconds; nil: not said.
+  /// In seconds; nil: the answer has no such header.
   package var retryAfter: Int?
 }
 
-/// A small HTTP server beside a node's work: one thread, one request a connection.
+/// A small HTTP server for operators' tools: one thread, one request per connection.
 package final class ProbeListener: Sendable {
   package typealias Answers = @Sendable (_ method: HTTPMethod, _ path: String) -> ProbeAnswer
 
-  /// Connections at once. Policy: further ones are closed.
+  /// The most connections at once. Further ones are closed.
   package static let connectionsMax = 32
   /// How long a connection may last, whatever its peer does.
   fileprivate static let connectionTime = TimeAmount.seconds(10)
@@ -29,7 +33,7 @@ package final class ProbeListener: Sendable {
   private let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
   private let channel: EventLoopFuture<any Channel>
 
-  /// Begins to listen; never blocks.
+  /// Starts to listen. Does not block.
   package init(host: String, port: Int, answers: @escaping Answers) {
     let connections = Connections()
     channel = ServerBootstrap(group: group)
@@ -37,7 +41,7 @@ package final class ProbeListener: Sendable {
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
       .serverChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
-          // At the end of the file descriptors the loop would else try again at once, for ever.
+          // Without it, the loop retries at once and without end when file descriptors run out.
           try channel.pipeline.syncOperations.addHandler(
             AcceptBackoffHandler(shouldForwardIOErrorCaught: false))
         }
@@ -57,18 +61,18 @@ package final class ProbeListener: Sendable {
       .bind(host: host, port: port)
   }
 
-  /// The port that it listens on.
-  /// - Throws: why it does not listen.
+  /// The port that the listener is bound to.
+  /// - Throws: the reason why it does not listen.
   package var boundPort: Int? {
     get async throws { try await channel.get().localAddress?.port }
   }
 
-  /// Tells where it turns out that the port cannot be listened on.
+  /// Calls the handler if the port cannot be listened on.
   func onFailure(_ handler: @escaping @Sendable (any Error) -> Void) {
     channel.whenFailure(handler)
   }
 
-  /// Listens no more, and ends the connections that are open.
+  /// Stops listening and closes all connections.
   package func close() async {
     try? await channel.get().close().get()
     try? await group.shutdownGracefully()
@@ -128,5 +132,57 @@ private final class ProbeHandler: ChannelInboundHandler {
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     context.close(promise: nil)
+  }
+}
+
+/// `/metrics`, `/healthz` and `/readyz` of a node, at its operators' port.
+struct MetricsServer: Service {
+  var host: String
+  var port: Int
+  var metrics: MetricsRegistry
+  var readiness: @Sendable () -> Readiness
+  var logger: Logger
+
+  func run() async throws {
+    let listener = ProbeListener(host: host, port: port) { method, path in
+      switch (method, path) {
+      case (.GET, "/metrics"):
+        ProbeAnswer(contentType: "text/plain; version=0.0.4", text: metrics.render())
+      case (.GET, "/healthz"): .alive
+      case (.GET, "/readyz"): .readiness(readiness())
+      case (_, "/metrics"), (_, "/healthz"), (_, "/readyz"):
+        ProbeAnswer(status: .methodNotAllowed, contentType: "text/plain", text: "Only GET.\n")
+      default:
+        ProbeAnswer(
+          status: .notFound, contentType: "text/plain",
+          text: "Here are /metrics, /healthz and /readyz.\n")
+      }
+    }
+    do {
+      let bound = try await listener.boundPort ?? port
+      logger.info(
+        "metrics are served", metadata: .keys([.host: "\(host)", .port: "\(bound)"]))
+      // Ends with the group, since operators still watch a node that hands its shards over.
+      try await gracefulShutdown()
+    } catch is CancellationError {
+    } catch {
+      await listener.close()
+      throw error
+    }
+    await listener.close()
+  }
+}
+
+extension ProbeAnswer {
+  package static var alive: ProbeAnswer { ProbeAnswer(text: "{\"status\":\"ok\"}\n") }
+
+  package static func readiness(_ readiness: Readiness) -> ProbeAnswer {
+    let missing = readiness.missing.map { "\"\(JSONText.escaped($0))\"" }.joined(separator: ",")
+    let ownerless = readiness.shardsWithoutOwner.map { "\($0)" }.joined(separator: ",")
+    let text =
+      #"{"ready":\#(readiness.isReady),"missing":[\#(missing)],"shardsWithoutOwner":[\#(ownerless)]}"#
+    return readiness.isReady
+      ? ProbeAnswer(text: text + "\n")
+      : ProbeAnswer(status: .serviceUnavailable, text: text + "\n", retryAfter: 1)
   }
 }

@@ -16,7 +16,7 @@ final class SignalWatch: Sendable {
 
   private init(_ logger: Logger) { self.logger = logger }
 
-  /// Runs `body` to its end, and handles signals meanwhile.
+  /// Runs `body`, and handles signals until it ends.
   /// - Throws: what `body` throws.
   static func run(
     logger: Logger, _ body: @Sendable @escaping (SignalWatch) async throws -> Void
@@ -59,7 +59,7 @@ final class SignalWatch: Sendable {
           failureTerminationBehavior: .gracefullyShutdownGroup)
       }, logger: quieter)
     configuration.maximumGracefulShutdownDuration = longest
-    // What ignores its cancellation for that long ends with the process.
+    // A service that ignores its cancellation for that long ends with the process.
     configuration.maximumCancellationDuration = .seconds(5)
     let group = ServiceGroup(configuration: configuration)
     self.group.withLock { $0 = group }
@@ -85,7 +85,7 @@ final class SignalWatch: Sendable {
     }
   }
 
-  /// The group's own lines on each service's life are for those who debug it.
+  /// The group logs when each service starts and ends. Those lines are for debugging only.
   private var quieter: Logger {
     var logger = logger
     if logger.logLevel > .debug { logger.logLevel = max(logger.logLevel, .error) }

@@ -11,7 +11,7 @@ internal import Synchronization
 final class StartWait: Sendable {
   private struct State {
     var reason = ""
-    /// How often there was a reason to wait.
+    /// How often the present reason was reported.
     var count = 0
     var listener: ProbeListener?
     var isOver = false
@@ -21,17 +21,17 @@ final class StartWait: Sendable {
   private let port: Int
   private let logger: Logger
 
-  /// - Parameter port: where it answers; 0: nowhere.
+  /// - Parameter port: the operators' port; 0: none.
   init(host: String, port: Int, logger: Logger) {
     self.host = host
     self.port = port
     self.logger = logger
   }
 
-  /// Asks again what may pass, for as long as a node may wait.
+  /// Returns a policy that retries after transient failures, for as long as a node may wait.
   /// - Parameters:
-  ///   - what: what is waited for, as the log and `/readyz` name it.
-  ///   - address: where it is, for the log only.
+  ///   - what: the name of the dependency in the log and in `/readyz`.
+  ///   - address: the dependency's address, for the log only.
   func retryPolicy(for what: String, at address: String? = nil, limit: Span) -> StoreRetryPolicy {
     StoreRetryPolicy(
       clock: ClusterClock(wallMicroseconds: 0), limit: limit, pause: .milliseconds(250),
@@ -39,7 +39,7 @@ final class StartWait: Sendable {
     ) { self.waits(for: what, at: address, "\($0)") }
   }
 
-  /// Notes why the node waits. The first time, it begins to answer.
+  /// Records why the node waits. The first call opens the operators' port.
   func waits(for what: String, at address: String? = nil, _ reason: String) {
     let (isNews, count) = state.withLock { state in
       guard !state.isOver else { return (false, 0) }
@@ -50,14 +50,14 @@ final class StartWait: Sendable {
       state.reason = text
       return (isNews, state.count)
     }
-    // Less and less often.
+    // The same reason is logged less and less often.
     guard isNews || count & (count - 1) == 0 else { return }
     var metadata: Logger.Metadata = .keys([.error: "\(reason)", .count: "\(count)"])
     if let address { metadata[LogKey.nats.rawValue] = "\(address)" }
     logger.notice("waits for \(what)", metadata: metadata)
   }
 
-  /// Gives the port back, for the node's own server.
+  /// Closes the port, so that the node's own server can listen on it.
   func end() async {
     let listener = state.withLock { state in
       state.isOver = true

@@ -1,7 +1,7 @@
-/// Body of `<cluster>.admin.users` and `<cluster>.admin.calls`. Each coordinator answers for its own
-/// shards; nobody else answers.
+/// Body of `<cluster>.admin.users` and `<cluster>.admin.calls`. Each coordinator answers for its own shards; other
+/// nodes do not answer.
 public struct ListQuery: Codable, Sendable, Equatable {
-  /// The most entries that one node puts into an answer, whatever is asked for.
+  /// The most entries in one node's answer, whatever the query asks for.
   public static let limitMax = 1000
   /// The entries of an answer where the query names no number.
   public static let limitStandard = 50
@@ -21,7 +21,7 @@ public struct ListQuery: Codable, Sendable, Equatable {
     self.limit = limit
   }
 
-  /// What is in force: 1 to `limitMax`.
+  /// The limit in force: 1 to `limitMax`.
   public var entriesMax: Int { min(max(1, limit ?? Self.limitStandard), Self.limitMax) }
 }
 

@@ -57,8 +57,8 @@ public struct PushStatus: Codable, Sendable, Equatable {
   public var counts: [String: UInt64] = [:]
   /// Reports that no shard has answered yet.
   public var reportsWaiting = 0
-  /// The topics for which jobs were given up, the newest first; at most some dozens. nil from nodes that
-  /// do not say.
+  /// The topics for which jobs were given up, the newest first; at most some dozens. nil from nodes
+  /// of earlier versions.
   public var unserved: [Unserved]?
   public init() {}
 }

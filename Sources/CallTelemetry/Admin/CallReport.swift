@@ -1,6 +1,6 @@
 /// Body of `<cluster>.admin.call`: `{"call":"<uuid>"}`; of `<cluster>.admin.user`: app and user.
-/// Nodes that do not own the call or user answer with `found: false`, so that whoever asks need not
-/// wait for a timeout.
+/// Nodes that do not own the call or user answer with `found: false`, so that the operator need not wait for a
+/// timeout.
 public struct AdminQuery: Codable, Sendable, Equatable {
   public var call: String?
   public var app: String?
@@ -12,6 +12,7 @@ public struct AdminQuery: Codable, Sendable, Equatable {
   }
 }
 
+/// One node's answer about a call.
 public struct CallReport: Codable, Sendable, Equatable {
   public struct Party: Codable, Sendable, Equatable {
     public var user: String
@@ -26,9 +27,9 @@ public struct CallReport: Codable, Sendable, Equatable {
   public struct Leg: Codable, Sendable, Equatable {
     public var party: Party
     public var state: String
-    /// The session's name, as its device and the edge's log know it; nil without a session.
+    /// The session's name, as it stands in the edge's log; nil without a session.
     public var session: String?
-    /// What was pushed to it, by purpose; nil from nodes that do not say.
+    /// What was pushed to it, by purpose; nil from nodes of earlier versions.
     public var pushes: [String]?
     public init(party: Party, state: String, session: String?, pushes: [String]? = nil) {
       self.party = party
@@ -74,7 +75,7 @@ public struct CallReport: Codable, Sendable, Equatable {
   public var deadlineMilliseconds: Int64?
   public var legs: [Leg]?
   public var timeline: [Event]?
-  /// Events for which the timeline had no room; nil from nodes that do not say.
+  /// Events for which the timeline had no room; nil from nodes of earlier versions.
   public var timelineDropped: Int?
   public init(found: Bool, node: String) {
     self.found = found

@@ -1,16 +1,16 @@
-// The answers of nodes to operators' questions, as JSON on the bus: JSON and not protobuf, so that any NATS
-// tool can ask and a person can read the answer. Times are milliseconds since 1970.
+// The answers of nodes to operators' questions, as JSON on the bus: not protobuf, so that any NATS tool can ask and
+// a person can read the answer. Times are milliseconds since 1970.
 
 /// The states of a node in `NodeStatus.state`.
 public enum NodePhase: String, Sendable, CaseIterable {
   case starting, serving
-  /// Gives up what it holds, to end or as an operator ordered. Until it holds nothing, `callctl` shows
-  /// `draining`, then `drained`.
+  /// Gives up its devices or shards, to end or by an operator's order. `callctl` shows it as `draining`, and as
+  /// `drained` once it holds nothing.
   case leaving
-  /// An edge that gives up its devices as an operator ordered.
+  /// An edge that gives up its devices by an operator's order.
   case draining
   case drained
-  /// An edge that no shard answers.
+  /// An edge that gets no answer from any shard.
   case cutOff
 }
 
@@ -98,7 +98,7 @@ public struct LatencySummary: Codable, Sendable, Equatable {
 }
 
 public struct EdgeStatus: Codable, Sendable, Equatable {
-  /// What the edge takes the time to be, in seconds since 1970. nil: an edge of a former version.
+  /// The edge's clock, in seconds since 1970; nil from edges of earlier versions.
   public var clockSeconds: Int64?
   public var incarnation: UInt64 = 0
   public var connections = 0
@@ -110,8 +110,8 @@ public struct EdgeStatus: Codable, Sendable, Equatable {
   public var errorsTotal: UInt64 = 0
   /// From a command's arrival to its reply leaving.
   public var commandLatency: LatencySummary?
-  /// From a place's arrival at an edge until this edge has written the call's last invite; nil from nodes
-  /// that do not say.
+  /// From a place's arrival at an edge until this edge has written the call's last invite; nil from nodes of earlier
+  /// versions.
   public var ringLatency: LatencySummary?
   /// When the certificate of the devices' port expires: seconds since 1970; nil where it speaks no TLS.
   public var certificateExpires: Int64?
@@ -123,21 +123,21 @@ public struct CoordinatorStatus: Codable, Sendable, Equatable {
   public var commandsTotal: UInt64 = 0
   /// From an append's start to its acknowledgement.
   public var appendLatency: LatencySummary?
-  /// From placing until all devices have acknowledged the invite, or said something of the call:
-  /// includes lost and late acknowledgements.
+  /// From placing until all devices have acknowledged the invite or sent a command of the call. Includes lost and
+  /// late acknowledgements.
   public var ringLatency: LatencySummary?
   public var appendsTotal: UInt64 = 0
   public var appendsRefusedTotal: UInt64 = 0
   public var appendsUnknownTotal: UInt64 = 0
   public var journalMessages: UInt64 = 0
   public var journalBytes: UInt64 = 0
-  /// Shards of which this node cannot read what the store has; nil from nodes that do not say.
+  /// Shards of which this node cannot read what the store has; nil from nodes of earlier versions.
   public var stopped: [StoppedShard]?
   /// For shards that were handed over: from the former owner's last record until they served here.
   public var handoverPause: LatencySummary?
   /// For shards whose owner was lost: from its last sign of life until they served here.
   public var takeoverPause: LatencySummary?
-  /// How often the journal is kept; nil from nodes that do not say.
+  /// The number of copies of the journal; nil from nodes of earlier versions.
   public var journalReplicas: Int?
   public init() {}
 }

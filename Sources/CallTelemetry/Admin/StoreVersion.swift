@@ -1,48 +1,38 @@
-/// A version of nats-server, as far as it matters to what the store keeps.
-public struct StoreVersion: Sendable, Hashable, Comparable, CustomStringConvertible {
-  public var major: Int
-  public var minor: Int
-  public var patch: Int
-
-  public init(_ major: Int, _ minor: Int, _ patch: Int) {
-    self.major = major
-    self.minor = minor
-    self.patch = patch
-  }
+/// A version of nats-server. It decides which faults of the store a node warns of.
+package struct StoreVersion: Hashable, Comparable, CustomStringConvertible {
+  /// Major, minor and patch.
+  private let numbers: [Int]
 
   /// - Parameter text: as a server names itself, such as `2.10.23` or `2.12.0-RC.1`; nil for anything else.
-  public init?(_ text: String) {
-    let numbers = text.prefix { $0 != "-" && $0 != "+" }.split(separator: ".").map { Int($0) }
-    guard numbers.count == 3, let major = numbers[0], let minor = numbers[1], let patch = numbers[2]
-    else { return nil }
-    self.init(major, minor, patch)
+  package init?(_ text: String) {
+    let parts = text.prefix { $0 != "-" && $0 != "+" }.split(separator: ".")
+    numbers = parts.compactMap { Int($0) }
+    guard parts.count == 3, numbers.count == 3 else { return nil }
   }
 
-  public var description: String { "\(major).\(minor).\(patch)" }
+  package var description: String { numbers.map(String.init).joined(separator: ".") }
 
-  public static func < (one: Self, other: Self) -> Bool {
-    (one.major, one.minor, one.patch) < (other.major, other.minor, other.patch)
+  package static func < (one: Self, other: Self) -> Bool {
+    one.numbers.lexicographicallyPrecedes(other.numbers)
   }
 
-  /// Whether a server that is killed while it cuts a stream off may come back with an empty one. It cuts
-  /// the logs of replicated streams off by itself, so with replicas this loses what was acknowledged.
-  ///
-  /// Mended in nats-server 2.11.12 and 2.12.3.
-  public var mayEmptyStreams: Bool {
-    self < StoreVersion(2, 11, 12)
-      || StoreVersion(2, 12, 0) <= self && self < StoreVersion(2, 12, 3)
+  /// Whether a server that is killed while it truncates a stream may come back with an empty one. It truncates
+  /// the logs of replicated streams by itself, so with replicas this loses acknowledged records.
+  package var mayEmptyStreams: Bool { isBefore(patch11: 12, patch12: 3) }
+
+  /// Whether the version has known vulnerabilities that admit an attacker or stop the server: those of the
+  /// project's advisories up to 2.11.16 and 2.12.7.
+  package var hasKnownHoles: Bool { isBefore(patch11: 16, patch12: 7) }
+
+  /// Whether the version lacks what was fixed in these patches of 2.11 and of 2.12.
+  private func isBefore(patch11: Int, patch12: Int) -> Bool {
+    numbers.lexicographicallyPrecedes([2, 11, patch11])
+      || numbers.starts(with: [2, 12]) && numbers[2] < patch12
   }
 
-  /// Whether holes are known that let somebody in, or stop the server: those that the project's advisories name up to
-  /// 2.11.16 and 2.12.7.
-  public var hasKnownHoles: Bool {
-    self < StoreVersion(2, 11, 16)
-      || StoreVersion(2, 12, 0) <= self && self < StoreVersion(2, 12, 7)
-  }
-
-  /// For an operator: which servers should be upgraded, since others than this machine's programs reach them.
+  /// Returns advice to upgrade servers that other machines can reach; nil where none needs it.
   /// - Parameter servers: their versions and addresses.
-  public static func advisory(
+  package static func advisory(
     _ servers: some Sequence<(version: String, address: String)>
   ) -> String? {
     let old = servers.filter { server in
@@ -61,11 +51,11 @@ public struct StoreVersion: Sendable, Hashable, Comparable, CustomStringConverti
     return ["127.", "localhost", "[::1]"].contains { host.hasPrefix($0) }
   }
 
-  /// For an operator: what is wrong with such a store; nil where nothing is.
+  /// Returns a warning about the store for operators; nil where there is none.
   /// - Parameters:
   ///   - versions: of the servers that nodes are connected to.
   ///   - replicas: how often the journal is kept.
-  public static func warning(_ versions: some Sequence<String>, replicas: Int) -> String? {
+  package static func warning(_ versions: some Sequence<String>, replicas: Int) -> String? {
     let bad = Set(versions.compactMap { StoreVersion($0) }.filter(\.mayEmptyStreams)).sorted()
     guard replicas > 1, !bad.isEmpty else { return nil }
     let names = bad.map(\.description).joined(separator: ", ")

@@ -1,3 +1,4 @@
+/// One node's answer about a user; `callctl` merges the answers of all nodes into one.
 public struct UserReport: Codable, Sendable, Equatable {
   /// A push token, without the token.
   public struct Token: Codable, Sendable, Equatable {
@@ -27,7 +28,7 @@ public struct UserReport: Codable, Sendable, Equatable {
     public var registeredAtMilliseconds: Int64?
     public var pushProviders: [String]
     public var seenAtMilliseconds: Int64?
-    /// What is registered: nil without a registration, and from nodes that do not say.
+    /// What is registered: nil without a registration and from nodes of earlier versions.
     public var tokens: [Token]?
     public var dialect: String?
     public var sdk: String?
@@ -50,7 +51,7 @@ public struct UserReport: Codable, Sendable, Equatable {
     public var call: String
     public var phase: String
     public var reason: String?
-    /// placed: by the user; called: the user is; toSelf: both. nil from nodes that do not say.
+    /// placed: by the user; called: to the user; toSelf: both. nil from nodes of earlier versions.
     public var direction: String?
     /// The user on the other side.
     public var with: String?
@@ -67,8 +68,8 @@ public struct UserReport: Codable, Sendable, Equatable {
       self.placedAtMilliseconds = placedAtMilliseconds
     }
   }
-  /// What one coordinator knows of the calls that the user placed. They are in the shards of those who
-  /// are called, so that any coordinator may have some.
+  /// One coordinator's answer about the calls that the user placed. They are in the callees' shards, so any
+  /// coordinator may have some.
   public struct Placed: Codable, Sendable, Equatable {
     public var calls: [Call]
     /// Older ones that are not in the answer.
@@ -84,21 +85,20 @@ public struct UserReport: Codable, Sendable, Equatable {
       self.shardCount = shardCount
     }
   }
-  /// Whether the node owns the user and knows it.
+  /// Whether the node owns the user's shard and has the user.
   public var found: Bool
   public var node: String
   public var shard: Int?
   public var app: String?
   public var user: String?
   public var devices: [Device]?
-  /// From a node: the calls to the user. In what `callctl` makes of all answers: those that it placed,
-  /// too.
+  /// From a node: the calls to the user. `callctl` adds those that the user placed.
   public var calls: [Call]?
   /// Older calls that are not among them.
   public var callsLeftOut: Int?
-  /// From coordinators, also from those that do not own the user; not in what `callctl` makes of it.
+  /// From every coordinator, also from those that do not own the user. `callctl` prints none.
   public var placed: Placed?
-  /// How many shards no node has searched for calls that the user placed; said by `callctl` alone.
+  /// The number of shards that no node has searched for calls that the user placed. Set by `callctl` alone.
   public var shardsMissing: Int?
   public init(found: Bool, node: String) {
     self.found = found

@@ -5,30 +5,22 @@ public import Logging
 ///
 /// Ids of users, devices and calls go to logs, never to metric labels. Tokens go nowhere.
 public enum LogKey: String, CaseIterable, Sendable {
-  // Where.
+  // The place.
   case node, role, cluster, version, shard, shards, epoch, edge, session, subject, bucket
-  // Whom and what.
+  // The subject.
   case app, user, device, call, callee, request, reason, state, purpose, topic, order
   case operatorName = "operator"
-  // What happened.
+  // The event.
   case error, count, sessions, commands, code, milliseconds, sequence, owner, signal
-  // The outside.
+  // The environment.
   case nats, host, port, path, key, client, address
 
-  /// Whether the value is a number in JSON. Ids are text, also where they look like numbers.
-  package var isNumber: Bool {
-    switch self {
-    case .shard, .shards, .epoch, .count, .sessions, .commands, .code, .milliseconds, .sequence,
-      .port:
-      true
-    case .node, .role, .cluster, .version, .edge, .session, .subject, .bucket, .app, .user,
-      .device, .call, .callee, .request, .reason, .state, .purpose, .topic, .order, .operatorName,
-      .error, .owner, .signal,
-      .nats, .host, .path,
-      .key, .client, .address:
-      false
-    }
-  }
+  /// Whether the value is a number in JSON. Ids are text, even if they look like numbers.
+  package var isNumber: Bool { Self.numbers.contains(self) }
+
+  private static let numbers: Set<LogKey> = [
+    .shard, .shards, .epoch, .count, .sessions, .commands, .code, .milliseconds, .sequence, .port,
+  ]
 }
 
 extension Dictionary where Key == String, Value == Logger.MetadataValue {

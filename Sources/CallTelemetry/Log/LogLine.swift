@@ -4,33 +4,24 @@ internal import Logging
 package enum LogLine {
   /// `2026-01-02T03:04:05.678Z info  callnode: shard taken over  epoch=4 shard=17`
   ///
-  /// Control characters are escaped, so that nothing that came in from outside can begin a line of
-  /// its own.
+  /// Control characters are escaped, so that no text from outside can begin a line of its own.
   package static func text(
     milliseconds: Int64, level: String, label: String, message: String,
     metadata: [(key: String, value: String)]
   ) -> String {
-    var line = CalendarTime.text(milliseconds: milliseconds)
-    line += " "
-    line += level
+    var line = "\(CalendarTime.text(milliseconds: milliseconds)) \(level)"
     line += String(repeating: " ", count: max(1, 8 - level.utf8.count))
-    line += label
-    line += ": "
-    line += JSONText.escaped(message, quotes: false)
+    line += "\(label): \(JSONText.escaped(message, quotes: false))"
     if !metadata.isEmpty { line += " " }
     for (key, value) in metadata {
-      line += " "
-      line += key
-      line += "="
-      line += isPlain(value) ? value : "\"\(JSONText.escaped(value))\""
+      line += " \(key)=" + (isPlain(value) ? value : "\"\(JSONText.escaped(value))\"")
     }
-    line += "\n"
-    return line
+    return line + "\n"
   }
 
-  /// One JSON object: time, level, logger, message, then the metadata. Values are strings, but those
-  /// of keys that stand for a number (`LogKey.isNumber`). A metadata key that has the name of one of
-  /// the four gets a trailing `_`.
+  /// One JSON object: time, level, logger, message, then the metadata. Values are strings, except those of keys
+  /// that stand for a number (`LogKey.isNumber`). A metadata key with the name of one of the four gets a
+  /// trailing `_`.
   package static func json(
     milliseconds: Int64, level: String, label: String, message: String,
     metadata: [(key: String, value: String)]
@@ -40,17 +31,15 @@ package enum LogLine {
     line += #"","logger":""# + JSONText.escaped(label)
     line += #"","message":""# + JSONText.escaped(message) + "\""
     for (key, value) in metadata {
-      line += ",\""
-      line += JSONText.escaped(key)
-      if ["time", "level", "logger", "message"].contains(key) { line += "_" }
-      line += "\":"
+      let mark = ["time", "level", "logger", "message"].contains(key) ? "_" : ""
+      line += ",\"\(JSONText.escaped(key))\(mark)\":"
       line += isNumber(key, value) ? value : "\"\(JSONText.escaped(value))\""
     }
     line += "}\n"
     return line
   }
 
-  /// The key decides. A value that is no whole number after all stays text, so that the line stays JSON.
+  /// The key decides. A value that is not a whole number stays text, so that the line stays JSON.
   private static func isNumber(_ key: String, _ value: String) -> Bool {
     LogKey(rawValue: key)?.isNumber == true
       && (Int64(value)?.description ?? UInt64(value)?.description) == value
@@ -68,7 +57,7 @@ package enum LogLine {
 /// characters, which terminals act on. Protocols escape with `CallWire.JSONWriter`, which leaves those as they are.
 package enum JSONText {
   /// Text as it stands between the quotes of a JSON string.
-  /// - Parameter quotes: whether `"` and `\` are escaped, too; else only control characters are.
+  /// - Parameter quotes: whether `"` and `\` are escaped as well as control characters.
   package static func escaped(_ text: String, quotes: Bool = true) -> String {
     // A second byte that could be a C1 control character follows 0xC2.
     let clean = text.utf8.allSatisfy {

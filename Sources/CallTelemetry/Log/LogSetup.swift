@@ -13,7 +13,7 @@ public enum LogFormat: String, CaseIterable, Sendable {
 
 /// Directs swift-log to standard error.
 public enum LogSetup {
-  /// To be called once, before the first logger is made.
+  /// Must be called once, before the first logger is made.
   public static func bootstrap(level: Logger.Level, format: LogFormat) {
     let asJSON =
       switch format {
@@ -30,7 +30,7 @@ public enum LogSetup {
   }
 }
 
-/// Whole lines in one write, so that lines of several threads and processes never mix.
+/// Writes a whole line at once, so that lines of several threads and processes never mix.
 private func writeToStandardError(_ line: String) {
   var line = line
   line.withUTF8 { bytes in

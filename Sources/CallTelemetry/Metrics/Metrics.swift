@@ -10,7 +10,7 @@ public final class Counter: Sendable {
   public var value: UInt64 { storage.load(ordering: .relaxed) }
 }
 
-/// A number that moves.
+/// A number that rises and falls.
 public final class Gauge: Sendable {
   private let storage = Atomic<Int64>(0)
   public init() {}
@@ -19,25 +19,32 @@ public final class Gauge: Sendable {
   public var value: Int64 { storage.load(ordering: .relaxed) }
 }
 
+/// One line of a metric in the Prometheus text format.
+private struct Sample {
+  /// Follows the metric's name.
+  var suffix = ""
+  /// The upper bound of a histogram's bucket.
+  var bound: String?
+  var value: String
+}
+
 /// All metrics of a node, and their text for Prometheus.
 ///
-/// Handles are made once, at start; asking for the same name and labels again gives the same handle,
-/// so that two roles in one process can share a registry. Ids of users, devices and calls are never
+/// Handles are made once, at start. A name and labels that are registered already return the handle that was
+/// made first, so that two roles in one process can share a registry. Ids of users, devices and calls are never
 /// labels.
 public final class MetricsRegistry: Sendable {
-  private enum Source: Sendable {
-    case counter(Counter)
-    case gauge(Gauge)
-    case reading(@Sendable () -> Double, type: String)
-    case histogram(LatencyHistogram)
-  }
   private struct Entry: Sendable {
     var name: String
     var help: String
+    /// The type as Prometheus names it.
+    var type: String
     var labels: [(String, String)]
-    /// When it was added, among all.
+    /// The position in the order of registration.
     var order: Int
-    var source: Source
+    /// The counter, gauge or histogram; of a reading nothing.
+    var handle: any Sendable
+    var samples: @Sendable () -> [Sample]
   }
   /// By name with labels.
   private let entries = Mutex<[String: Entry]>([:])
@@ -46,48 +53,45 @@ public final class MetricsRegistry: Sendable {
 
   public func counter(_ name: String, _ help: String, labels: [(String, String)] = []) -> Counter {
     let made = Counter()
-    if case .counter(let counter) = add(name, help, labels, .counter(made)) { return counter }
-    return made
+    return register(name, help, "counter", labels, made) { [Sample(value: "\(made.value)")] }
   }
 
   public func gauge(_ name: String, _ help: String, labels: [(String, String)] = []) -> Gauge {
     let made = Gauge()
-    if case .gauge(let gauge) = add(name, help, labels, .gauge(made)) { return gauge }
-    return made
+    return register(name, help, "gauge", labels, made) { [Sample(value: "\(made.value)")] }
   }
 
-  /// - Parameter bounds: of a histogram that is made now.
+  /// - Parameter bounds: apply only to a histogram that is not registered yet.
   public func histogram(
     _ name: String, _ help: String, labels: [(String, String)] = [],
     bounds: LatencyHistogram.Bounds = .latencies
   ) -> LatencyHistogram {
     let made = LatencyHistogram(bounds: bounds)
-    if case .histogram(let histogram) = add(name, help, labels, .histogram(made)) {
-      return histogram
-    }
-    return made
+    return register(name, help, "histogram", labels, made) { made.samples }
   }
 
-  /// A value read when somebody asks. `type` is `gauge` or `counter`. Under a name and labels that
-  /// are taken, the first reading stays.
+  /// Registers a value that is read for each scrape. `type` is `gauge` or `counter`. The first reading under a
+  /// name and labels stays.
   public func reading(
     _ name: String, _ help: String, type: String = "gauge", labels: [(String, String)] = [],
     _ read: @escaping @Sendable () -> Double
   ) {
-    add(name, help, labels, .reading(read, type: type))
+    register(name, help, type, labels, ()) { [Sample(value: Self.text(read()))] }
   }
 
-  /// The source that stands under the name and labels: the given one, unless there was one.
+  /// Returns the handle that is registered under the name and labels: `made`, unless there was one.
   @discardableResult
-  private func add(
-    _ name: String, _ help: String, _ labels: [(String, String)], _ source: Source
-  ) -> Source {
+  private func register<Handle: Sendable>(
+    _ name: String, _ help: String, _ type: String, _ labels: [(String, String)], _ made: Handle,
+    _ samples: @escaping @Sendable () -> [Sample]
+  ) -> Handle {
     let series = name + Self.text(labels)
     return entries.withLock { entries in
-      if let known = entries[series] { return known.source }
+      if let known = entries[series] { return known.handle as? Handle ?? made }
       entries[series] = Entry(
-        name: name, help: help, labels: labels, order: entries.count, source: source)
-      return source
+        name: name, help: help, type: type, labels: labels, order: entries.count, handle: made,
+        samples: samples)
+      return made
     }
   }
 
@@ -98,41 +102,14 @@ public final class MetricsRegistry: Sendable {
     var described: Set<String> = []
     for entry in all.sorted(by: { ($0.name, $0.order) < ($1.name, $1.order) }) {
       if described.insert(entry.name).inserted {
-        out +=
-          "# HELP \(entry.name) \(entry.help)\n# TYPE \(entry.name) \(Self.type(entry.source))\n"
+        out += "# HELP \(entry.name) \(entry.help)\n# TYPE \(entry.name) \(entry.type)\n"
       }
-      Self.render(entry, into: &out)
+      for sample in entry.samples() {
+        let labels = entry.labels + (sample.bound.map { [("le", $0)] } ?? [])
+        out += "\(entry.name)\(sample.suffix)\(Self.text(labels)) \(sample.value)\n"
+      }
     }
     return out
-  }
-
-  private static func type(_ source: Source) -> String {
-    switch source {
-    case .counter: "counter"
-    case .gauge: "gauge"
-    case .reading(_, let type): type
-    case .histogram: "histogram"
-    }
-  }
-
-  private static func render(_ entry: Entry, into out: inout String) {
-    switch entry.source {
-    case .counter(let counter):
-      out += "\(entry.name)\(text(entry.labels)) \(counter.value)\n"
-    case .gauge(let gauge):
-      out += "\(entry.name)\(text(entry.labels)) \(gauge.value)\n"
-    case .reading(let read, _):
-      out += "\(entry.name)\(text(entry.labels)) \(text(read()))\n"
-    case .histogram(let histogram):
-      for (upper, count) in histogram.cumulative {
-        let labels = entry.labels + [("le", "\(Double(upper) / 1e6)")]
-        out += "\(entry.name)_bucket\(text(labels)) \(count)\n"
-      }
-      let count = histogram.count
-      out += "\(entry.name)_bucket\(text(entry.labels + [("le", "+Inf")])) \(count)\n"
-      out += "\(entry.name)_sum\(text(entry.labels)) \(Double(histogram.sumMicroseconds) / 1e6)\n"
-      out += "\(entry.name)_count\(text(entry.labels)) \(count)\n"
-    }
   }
 
   private static func text(_ labels: [(String, String)]) -> String {
@@ -144,5 +121,20 @@ public final class MetricsRegistry: Sendable {
     if value.isNaN { return "NaN" }
     if value.isInfinite { return value < 0 ? "-Inf" : "+Inf" }
     return value == value.rounded() && abs(value) < 1e15 ? "\(Int64(value))" : "\(value)"
+  }
+}
+
+extension LatencyHistogram {
+  fileprivate var samples: [Sample] {
+    let count = "\(count)"
+    let buckets = cumulative.map {
+      Sample(
+        suffix: "_bucket", bound: "\(Double($0.upperMicroseconds) / 1e6)", value: "\($0.count)")
+    }
+    return buckets + [
+      Sample(suffix: "_bucket", bound: "+Inf", value: count),
+      Sample(suffix: "_sum", value: "\(Double(sumMicroseconds) / 1e6)"),
+      Sample(suffix: "_count", value: count),
+    ]
   }
 }

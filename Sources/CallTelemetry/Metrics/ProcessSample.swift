@@ -10,22 +10,15 @@ public struct ProcessSample: Sendable, Equatable {
   public var uptimeSeconds: Double
   public var processID: Int32
 
-  public init(cpuSeconds: Double, memoryBytes: UInt64, uptimeSeconds: Double, processID: Int32) {
-    self.cpuSeconds = cpuSeconds
-    self.memoryBytes = memoryBytes
-    self.uptimeSeconds = uptimeSeconds
-    self.processID = processID
-  }
-
-  /// Reads three small files of /proc and two clocks; some tens of microseconds.
+  /// Reads two small files of /proc and two clocks, which takes some tens of microseconds.
   public static func now() -> ProcessSample {
     ProcessSample(
       cpuSeconds: seconds(of: CLOCK_PROCESS_CPUTIME_ID), memoryBytes: residentBytes(),
       uptimeSeconds: uptime(), processID: getpid())
   }
 
-  /// Puts CPU, memory, start and uptime into a registry, under the names that Prometheus's own clients
-  /// use, and the version of the build.
+  /// Registers CPU, memory, start and uptime under the names that Prometheus's own clients use, and the version
+  /// of the build.
   public static func register(in metrics: MetricsRegistry) {
     metrics.reading(
       "process_cpu_seconds_total", "User and system CPU time spent.", type: "counter"
@@ -50,20 +43,18 @@ public struct ProcessSample: Sendable, Equatable {
   }
 
   private static func residentBytes() -> UInt64 {
-    residentPages(inStatm: readFile("/proc/self/statm")) * UInt64(max(0, sysconf(pageSizeName)))
+    let pageSize = sysconf(Int32(_SC_PAGESIZE))
+    return residentPages(inStatm: readFile("/proc/self/statm")) * UInt64(max(0, pageSize))
   }
 
   private static let firstSample = ContinuousClock.now
 
   private static func uptime() -> Double {
-    #if os(Linux)
-      if let ticks = startTicks(inStat: readFile("/proc/self/stat")) {
-        let started = Double(ticks) / Double(max(1, sysconf(ticksName)))
-        return max(0, seconds(of: clockid_t(CLOCK_BOOTTIME)) - started)
-      }
-    #endif
-    let elapsed = (ContinuousClock.now - firstSample).components
-    return Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18
+    guard let ticks = startTicks(inStat: readFile("/proc/self/stat")) else {
+      return (ContinuousClock.now - firstSample) / .seconds(1)
+    }
+    let started = Double(ticks) / Double(max(1, sysconf(Int32(_SC_CLK_TCK))))
+    return max(0, seconds(of: clockid_t(CLOCK_BOOTTIME)) - started)
   }
 
   /// The second number of `/proc/self/statm`.
@@ -72,8 +63,8 @@ public struct ProcessSample: Sendable, Equatable {
     return fields.count > 1 ? UInt64(fields[1]) ?? 0 : 0
   }
 
-  /// When the process began, in clock ticks since boot: field 22 of `/proc/self/stat`. Fields count
-  /// from behind the last `)`, since the program's name may hold spaces and brackets.
+  /// When the process began, in clock ticks since boot: field 22 of `/proc/self/stat`. Fields are counted
+  /// from the last `)`, since the program's name may hold spaces and brackets.
   package static func startTicks(inStat text: String) -> UInt64? {
     guard let bracket = text.lastIndex(of: ")") else { return nil }
     let fields = text[text.index(after: bracket)...].split(separator: " ")
@@ -88,12 +79,4 @@ public struct ProcessSample: Sendable, Equatable {
       max(0, read(file, buffer.baseAddress, buffer.count))
     }
   }
-
-  #if canImport(Darwin)
-    private static let pageSizeName = _SC_PAGESIZE
-    private static let ticksName = _SC_CLK_TCK
-  #else
-    private static let pageSizeName = Int32(_SC_PAGESIZE)
-    private static let ticksName = Int32(_SC_CLK_TCK)
-  #endif
 }

@@ -3,52 +3,55 @@ internal import CallBus
 internal import FoundationEssentials
 internal import NATSBus
 
+extension ArgumentHelp {
+  /// The help of an option that an environment variable may give as well.
+  /// - Parameters:
+  ///   - variable: the variable's name behind `CALLMESH_`.
+  ///   - standard: the default, where the help shows one.
+  static func option(
+    _ meaning: String, _ variable: String, standard: String? = nil, valueName: String = "path"
+  ) -> ArgumentHelp {
+    let standard = standard.map { " (default: \($0))" } ?? ""
+    return ArgumentHelp(
+      "\(meaning) CALLMESH_\(variable) does the same.\(standard)", valueName: valueName)
+  }
+}
+
 /// Which cluster to ask, and how long to wait.
 struct ClusterOptions: ParsableArguments {
   @Option(
-    help: ArgumentHelp(
-      "Where NATS is. CALLMESH_NATS_URL does the same. (default: nats://127.0.0.1:4222)",
-      valueName: "url"))
+    help: .option("Where NATS is.", "NATS_URL", standard: "nats://127.0.0.1:4222", valueName: "url")
+  )
   var natsUrl: String?
   @Option(
-    help: ArgumentHelp(
-      "A NATS credentials file, where the servers ask for one. CALLMESH_NATS_CREDENTIALS does the "
-        + "same.", valueName: "path"))
+    help: .option("A NATS credentials file, where the servers ask for one.", "NATS_CREDENTIALS"))
   var natsCredentials: String?
   @Option(
-    help: ArgumentHelp(
-      "The NATS user, where the servers ask for user and password. CALLMESH_NATS_USER does the same.",
-      valueName: "name"))
+    help: .option(
+      "The NATS user, where the servers ask for user and password.", "NATS_USER", valueName: "name")
+  )
   var natsUser: String?
-  @Option(
-    help: ArgumentHelp(
-      "The file with that user's password. CALLMESH_NATS_PASSWORD_FILE does the same.",
-      valueName: "path"))
+  @Option(help: .option("The file with that user's password.", "NATS_PASSWORD_FILE"))
   var natsPasswordFile: String?
   @Option(
-    help: ArgumentHelp(
+    help: .option(
       "The authorities that sign the certificates of NATS servers (PEM), beside those that the system "
-        + "trusts. CALLMESH_NATS_CA does the same.", valueName: "path"))
+        + "trusts.", "NATS_CA"))
   var natsCA: String?
   @Option(
-    help: ArgumentHelp(
-      "The certificate that is shown to NATS servers that ask for one (PEM). CALLMESH_NATS_CERTIFICATE "
-        + "does the same.", valueName: "path"))
+    help: .option(
+      "The certificate that is shown to NATS servers that ask for one (PEM).", "NATS_CERTIFICATE"))
   var natsCertificate: String?
-  @Option(
-    help: ArgumentHelp(
-      "The key of that certificate (PEM). CALLMESH_NATS_KEY does the same.", valueName: "path"))
+  @Option(help: .option("The key of that certificate (PEM).", "NATS_KEY"))
   var natsKey: String?
   @Option(
-    help: ArgumentHelp(
-      "The cluster's name. CALLMESH_CLUSTER does the same. (default: callmesh)", valueName: "name"))
+    help: .option("The cluster's name.", "CLUSTER", standard: "callmesh", valueName: "name"))
   var cluster: String?
   @Option(
     name: .customLong("operator"),
-    help: ArgumentHelp(
-      "Under whose name orders are given and recorded: NATS lets an operator use its own only. "
-        + "CALLMESH_OPERATOR does the same. (default: the NATS user, or who you are on this machine)",
-      valueName: "name"))
+    help: .option(
+      "Under whose name orders are given and recorded: NATS lets an operator use its own only.",
+      "OPERATOR", standard: "the NATS user, or who you are on this machine", valueName: "name"))
   var operatorOption: String?
   @Option(
     help: ArgumentHelp("How long nodes may take to answer, in seconds.", valueName: "seconds"))
@@ -76,7 +79,7 @@ struct ClusterOptions: ParsableArguments {
     natsUrl ?? environment["CALLMESH_NATS_URL"] ?? "nats://127.0.0.1:4222"
   }
   var clusterName: String { cluster ?? environment["CALLMESH_CLUSTER"] ?? "callmesh" }
-  var window: Duration { .milliseconds(Int64(timeout * 1000)) }
+  private var window: Duration { .milliseconds(Int64(timeout * 1000)) }
 
   private var operatorName: String {
     let names = [
@@ -102,7 +105,7 @@ struct ClusterOptions: ParsableArguments {
   /// The URL as it may be shown.
   var shownURL: String { NATSURL.withoutCredentials(url) }
 
-  /// Connects for as long as `body` takes.
+  /// Connects to NATS while `body` runs.
   /// - Throws: `CallctlError` when NATS cannot be reached; what `body` throws.
   func withCluster<Result>(_ body: (ClusterQuestions) async throws -> Result) async throws -> Result
   {
@@ -126,11 +129,10 @@ struct ClusterOptions: ParsableArguments {
         cluster to ask.
         """)
     }
+    let questions = ClusterQuestions(
+      bus: bus, subjects: subjects, window: window, shownURL: shownURL, operatorName: operatorName)
     do {
-      let result = try await body(
-        ClusterQuestions(
-          bus: bus, subjects: subjects, window: window, shownURL: shownURL,
-          operatorName: operatorName))
+      let result = try await body(questions)
       await bus.close()
       return result
     } catch {

@@ -69,23 +69,14 @@ struct ResumeCommand: AsyncParsableCommand {
   }
 }
 
-/// Something that one node is to do, and the wait until it has done it.
+/// An order to one node, and the wait until the node has carried it out.
 private struct NodeOrder {
   var request: DrainRequest
   /// Whether the last node of a role is drained, too.
   var force: Bool
-  /// nil: nobody waits.
+  /// nil: the operator does not wait.
   var waits: Duration?
   var json: Bool
-
-  private struct Output: Encodable {
-    var node: String
-    var state: String
-    var done: Bool
-    var sessionsLeft: Int
-    var shardsLeft: Int
-    var seconds: Double
-  }
 
   func carryOut(
     _ questions: ClusterQuestions, until isDone: (DrainView) -> Bool
@@ -96,19 +87,19 @@ private struct NodeOrder {
     }
     let clock = ContinuousClock()
     let start = clock.now
-    try await questions.order(request, expecting: 1)
+    try await questions.order(request)
     var expecting: Int? = statuses.count
     var shown = ""
     while true {
-      let view = DrainView(
-        try await questions.status(expecting: expecting), node: request.node)
-      // A node that ended while it drained has drained; then there is one answer less.
-      expecting = view.nodes.isEmpty ? nil : expecting
-      let done = isDone(view)
-      let late = waits.map { $0 < clock.now - start } ?? true
-      if done || late {
-        try report(view, done: done, seconds: (clock.now - start) / .seconds(1))
-        if waits != nil, !done {
+      var view = DrainView(try await questions.status(expecting: expecting), node: request.node)
+      // A node that ended while it drained has drained. Then there is one answer less.
+      expecting = view.statuses.isEmpty ? nil : expecting
+      view.done = isDone(view)
+      view.seconds = (clock.now - start) / .seconds(1)
+      let isLate = waits.map { $0 < clock.now - start } ?? true
+      if view.done || isLate {
+        try JSONOutput.print(view, asJSON: json, else: view.text(hasWaited: waits != nil))
+        if waits != nil, !view.done {
           throw CallctlError.failed("\(request.node) is \(view.state), with \(view.left) left.")
         }
         return
@@ -121,17 +112,5 @@ private struct NodeOrder {
       shown = line
       try await clock.sleep(for: .milliseconds(500))
     }
-  }
-
-  private func report(_ view: DrainView, done: Bool, seconds: Double) throws {
-    let output = Output(
-      node: request.node, state: view.state, done: done, sessionsLeft: view.sessions,
-      shardsLeft: view.shards, seconds: seconds)
-    let left = done ? "" : ": \(view.left) left"
-    let time = waits == nil ? "" : " after \(Figures.decimal(seconds)) s"
-    try JSONOutput.print(
-      output, asJSON: json,
-      else: view.nodes.isEmpty
-        ? "\(request.node) has ended.\n" : "\(request.node) is \(view.state)\(left)\(time).\n")
   }
 }

@@ -30,7 +30,7 @@ struct CallCommand: AsyncParsableCommand {
 
   func run() async throws {
     let id = CallID(id)?.description ?? id
-    let (report, user) = try await cluster.withCluster { questions in
+    let view = try await cluster.withCluster { questions in
       let answers = try await questions.call(id)
       guard let report = answers.first(where: \.found) else {
         throw CallctlError.failed(
@@ -38,20 +38,12 @@ struct CallCommand: AsyncParsableCommand {
             + "are forgotten after some minutes; callctl calls lists the others.")
       }
       guard let app = report.app, let callee = report.callee else {
-        return (report, UserReport?.none)
+        return CallView(report, user: nil)
       }
-      return (report, try await questions.user(app: app, user: callee).first(where: \.found))
+      let user = try await questions.user(app: app, user: callee).first(where: \.found)
+      return CallView(report, user: user)
     }
-    let output = Output(
-      call: report, why: Explanation.of(report, user: user),
-      whyNobody: Explanation.whyNobody(report, user: user))
-    try JSONOutput.print(output, asJSON: json, else: CallText.render(report, user: user))
-  }
-
-  private struct Output: Encodable {
-    var call: CallReport
-    var why: [Explanation.Sentence]
-    var whyNobody: String?
+    try JSONOutput.print(view, asJSON: json, else: CallText.render(view))
   }
 }
 

@@ -22,9 +22,7 @@ struct TokenCommand: ParsableCommand {
   @Option(help: "How long it is good: 30s, 10m, 1h, 7d; a bare number is seconds.")
   var lifetime = "1h"
   @Option(
-    help: ArgumentHelp(
-      "The file with the app's keys. CALLMESH_KEYS_FILE does the same. (default: keys.json)",
-      valueName: "path"))
+    help: .option("The file with the app's keys.", "KEYS_FILE", standard: KeysFilePath.standard))
   var keysFile: String?
   @Flag(help: "JSON with the token and when it expires.") var json = false
 
@@ -69,27 +67,25 @@ struct KeysCommand: ParsableCommand {
       """)
 
   @Option(help: "The app.") var app: String
-  @Option(
-    help: ArgumentHelp(
-      "Where to. CALLMESH_KEYS_FILE does the same. (default: keys.json)", valueName: "path"))
+  @Option(help: .option("Where to.", "KEYS_FILE", standard: KeysFilePath.standard))
   var keysFile: String?
 
   func run() throws {
     let path = KeysFilePath.resolve(keysFile)
     let (_, json) = AppKeys.generateDevelopment(app: app)
     do {
-      // What was made must be acceptable: this refuses names of apps that are not.
+      // Refuses names of apps that are not acceptable.
       _ = try AppKeys(json: Array(json.utf8), file: path)
     } catch {
       throw CallctlError.usage("\(error).")
     }
     try write(json + "\n", path)
+    let flag = keysFile.map { " --keys-file \($0)" } ?? ""
     print(
-      "Keys of the app \(app) are in \(path). Next: callctl token --app \(app) --user NAME\(KeysFilePath.flag(keysFile))"
-    )
+      "Keys of the app \(app) are in \(path). Next: callctl token --app \(app) --user NAME\(flag)")
   }
 
-  /// Creates the file; only its owner can read it from its first moment on.
+  /// Creates the file, which only its owner can read from the start.
   private func write(_ text: String, _ path: String) throws {
     let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard file >= 0 else {
@@ -108,15 +104,15 @@ struct KeysCommand: ParsableCommand {
   }
 }
 
-enum KeysFilePath {
-  static func resolve(_ flag: String?) -> String {
-    flag ?? ProcessInfo.processInfo.environment["CALLMESH_KEYS_FILE"] ?? "keys.json"
-  }
+private enum KeysFilePath {
+  static let standard = "keys.json"
 
-  static func flag(_ path: String?) -> String { path.map { " --keys-file \($0)" } ?? "" }
+  static func resolve(_ flag: String?) -> String {
+    flag ?? ProcessInfo.processInfo.environment["CALLMESH_KEYS_FILE"] ?? standard
+  }
 }
 
-/// How long a token is good, as people write it.
+/// How long a token is valid, as people write it.
 package enum Lifetime {
   package static func seconds(_ text: String) -> Int64? {
     let digits = text.prefix { $0.isASCII && $0.isNumber }

@@ -25,8 +25,8 @@ struct UsersCommand: AsyncParsableCommand {
   func run() async throws {
     let query = ListQuery(app: app, limit: length.limit)
     let answers = try await cluster.withCluster { try await $0.users(query) }
-    let list = MergedList(answers, limit: length.limit)
-    try JSONOutput.print(ListJSON(users: list), asJSON: json, else: ListText.users(list))
+    let list = ListView(answers, limit: length.limit)
+    try JSONOutput.print(list, asJSON: json, else: ListText.users(list))
   }
 }
 
@@ -57,11 +57,8 @@ struct CallsCommand: AsyncParsableCommand {
   func run() async throws {
     let query = ListQuery(app: app, user: user, live: live, limit: length.limit)
     let answers = try await cluster.withCluster { try await $0.calls(query) }
-    let list = MergedList(answers, limit: length.limit)
-    let now = CalendarTime.nowMilliseconds()
-    try JSONOutput.print(
-      ListJSON(calls: list, now: now), asJSON: json,
-      else: ListText.calls(list, now: now, isLive: live))
+    let list = ListView(answers, limit: length.limit)
+    try JSONOutput.print(list, asJSON: json, else: ListText.calls(list, isLive: live))
   }
 }
 

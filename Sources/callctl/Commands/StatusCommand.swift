@@ -30,43 +30,50 @@ struct StatusCommand: AsyncParsableCommand {
     if !isHealthy { throw ExitCode(1) }
   }
 
+  /// Two samples, a second apart, or one.
   private func show(_ questions: ClusterQuestions) async throws -> Bool {
-    let first = try await questions.status()
-    guard !once else {
-      return try output(ClusterView(first, pushQueue: await questions.pushQueue()))
+    var earlier: Sample?
+    let start = ContinuousClock.now
+    var view = try await view(questions, since: &earlier)
+    if !once {
+      try await ContinuousClock().sleep(until: start + .seconds(1))
+      view = try await self.view(questions, since: &earlier)
     }
-    let clock = ContinuousClock()
-    let start = clock.now
-    try await Task.sleep(for: .seconds(1))
-    let second = try await questions.status(expecting: first.count)
-    let spent = (clock.now - start) / .seconds(1)
-    return try output(
-      ClusterView(
-        second, earlier: first, seconds: spent, pushQueue: await questions.pushQueue()))
+    return try output(view)
   }
 
   /// Until the process is interrupted, or NATS is gone for good.
   private func redraw(_ questions: ClusterQuestions) async throws -> Bool {
-    let clock = ContinuousClock()
-    var earlier: (nodes: [NodeStatus], at: ContinuousClock.Instant)?
+    var earlier: Sample?
     while true {
-      let at = clock.now
+      let start = ContinuousClock.now
       do {
-        let nodes = try await questions.status(expecting: earlier?.nodes.count)
-        let seconds = earlier.map { (at - $0.at) / .seconds(1) } ?? 1
-        let view = ClusterView(
-          nodes, earlier: earlier?.nodes, seconds: seconds,
-          pushQueue: await questions.pushQueue())
+        let view = try await view(questions, since: &earlier)
         if !json, Self.isTerminal { print("\u{1B}[H\u{1B}[2J", terminator: "") }
         _ = try output(view)
-        earlier = (nodes, at)
       } catch let error as CallctlError {
-        // It may come back: this is the screen that somebody looks at while it is away.
+        // The cluster may come back, and operators watch this screen meanwhile.
         print("callctl: \(error)")
         earlier = nil
       }
-      try await clock.sleep(until: at + .seconds(2))
+      try await ContinuousClock().sleep(until: start + .seconds(2))
     }
+  }
+
+  private typealias Sample = (nodes: [NodeStatus], at: ContinuousClock.Instant)
+
+  /// Asks all nodes and the queue.
+  /// - Parameter earlier: the sample that rates count from; replaced by the new one.
+  private func view(
+    _ questions: ClusterQuestions, since earlier: inout Sample?
+  ) async throws -> ClusterView {
+    let at = ContinuousClock.now
+    let nodes = try await questions.status(expecting: earlier?.nodes.count)
+    let former = earlier
+    earlier = (nodes, at)
+    return ClusterView(
+      nodes, earlier: former?.nodes, seconds: former.map { (at - $0.at) / .seconds(1) } ?? 1,
+      pushQueue: await questions.pushQueue())
   }
 
   private func output(_ view: ClusterView) throws -> Bool {
@@ -79,7 +86,7 @@ struct StatusCommand: AsyncParsableCommand {
           view, cluster: cluster.clusterName, url: cluster.shownURL, color: Self.isTerminal,
           size: watch ? TerminalSize.ofStandardOutput : nil), terminator: "")
     }
-    // Else a pipe would see a watched status in blocks of some kilobytes.
+    // Otherwise a pipe receives a watched status in blocks of some kilobytes.
     fflush(nil)
     return view.isHealthy
   }

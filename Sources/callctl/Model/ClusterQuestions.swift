@@ -3,9 +3,9 @@ internal import CallTelemetry
 internal import FoundationEssentials
 internal import NATSBus
 
-/// The questions that every node of a cluster answers.
+/// Asks the nodes of a cluster and gives them orders.
 struct ClusterQuestions {
-  /// More answers than any cluster has nodes. Further ones are ignored.
+  /// The most answers to a question: more than any cluster has nodes. Further ones are ignored.
   static let answersMax = 10_000
 
   var bus: NATSBus
@@ -13,10 +13,10 @@ struct ClusterQuestions {
   /// How long answers are collected.
   var window: Duration
   var shownURL: String
-  /// Under whose name orders are given.
+  /// The operator's name, under which orders are given.
   var operatorName: String
 
-  /// Jobs in the work queue by lane; nil where that is not known.
+  /// Returns the jobs in the work queue by lane; nil where the queue cannot be read.
   func pushQueue() async -> [String: Int]? {
     var options = WorkQueueOptions()
     options.createsMissing = false
@@ -26,7 +26,7 @@ struct ClusterQuestions {
     return depths
   }
 
-  /// - Parameter expecting: the number of nodes, where it is known: the last answer then ends the wait.
+  /// - Parameter expecting: the number of nodes, where it is known: then the last answer ends the wait.
   /// - Throws: `CallctlError`, as all questions do.
   func status(expecting: Int? = nil) async throws -> [NodeStatus] {
     let answers: [NodeStatus] = try await ask(
@@ -52,20 +52,18 @@ struct ClusterQuestions {
 
   /// Orders one node to do something, and waits until it acknowledges.
   /// - Throws: `CallctlError` where the node refuses or does not answer.
-  func order(_ request: DrainRequest, expecting: Int) async throws {
+  func order(_ request: DrainRequest) async throws {
     let name = request.action.rawValue
-    let answers: [OrderAnswer]
-    do {
-      answers = try await ask(subjects.order(name, by: operatorName), request, limit: expecting)
-    } catch let error as CallctlError where error.exitCode == 2 {
-      do {
-        // Nodes of the previous version take orders on another subject, and keep no record of them.
-        answers = try await ask(subjects.formerDrain, request, limit: expecting)
-      } catch let error as CallctlError where error.exitCode == 2 {
-        throw CallctlError.failed(
-          "\(request.node) does not answer. May the operator \(operatorName) give orders (--operator, "
-            + "and its user's permissions in NATS)? SIGTERM drains a node, too.")
-      }
+    var answers: [OrderAnswer] = try await askForOrder(
+      subjects.order(name, by: operatorName), request, limit: 1)
+    if answers.isEmpty {
+      // Nodes of the previous version take orders on another subject, and keep no record of them.
+      answers = try await askForOrder(subjects.formerDrain, request, limit: 1)
+    }
+    guard !answers.isEmpty else {
+      throw CallctlError.failed(
+        "\(request.node) does not answer. May the operator \(operatorName) give orders (--operator, "
+          + "and its user's permissions in NATS)? SIGTERM drains a node, too.")
     }
     guard let refused = answers.first(where: { $0.refused != nil }) else { return }
     throw CallctlError.failed("\(refused.node) does not \(name): \(refused.refused ?? "").")
@@ -84,16 +82,13 @@ struct ClusterQuestions {
     }
   }
 
-  /// Orders the coordinators to store a revocation where all nodes read it. What one has stored holds.
+  /// Orders the coordinators to store a revocation where all nodes read it. One coordinator that stores it is enough.
   /// - Parameter expecting: the number of coordinators.
   /// - Throws: `CallctlError` where none has stored it.
   func revoke(_ request: KickRequest, expecting: Int) async throws {
-    let answers: [OrderAnswer]
-    do {
-      answers = try await ask(
-        subjects.order("revoke", by: operatorName), request, limit: max(1, expecting),
-        of: "coordinator")
-    } catch let error as CallctlError where error.exitCode == 2 {
+    let answers: [OrderAnswer] = try await askForOrder(
+      subjects.order("revoke", by: operatorName), request, limit: max(1, expecting))
+    guard !answers.isEmpty else {
       throw CallctlError.failed(
         "no coordinator answers: nothing was revoked. Run it again once one is up; until then no "
           + "session can do anything. May the operator \(operatorName) give orders?")
@@ -108,19 +103,24 @@ struct ClusterQuestions {
   /// - Throws: `CallctlError` where an edge refuses.
   func kick(_ request: KickRequest, expecting: Int) async throws -> [KickAnswer] {
     guard expecting > 0 else { return [] }
+    let answers: [KickAnswer] = try await askForOrder(
+      subjects.order("kick", by: operatorName), request, limit: expecting)
+    guard let refused = answers.first(where: { $0.refused != nil }) else { return answers }
+    throw CallctlError.failed("\(refused.node) does not kick: \(refused.refused ?? "").")
+  }
+
+  /// As `ask`. Returns no answers where the order reaches nobody.
+  private func askForOrder<Answer: Decodable>(
+    _ subject: String, _ body: any Encodable, limit: Int
+  ) async throws -> [Answer] {
     do {
-      let answers: [KickAnswer] = try await ask(
-        subjects.order("kick", by: operatorName), request, limit: expecting, of: "edge")
-      guard let refused = answers.first(where: { $0.refused != nil }) else { return answers }
-      throw CallctlError.failed("\(refused.node) does not kick: \(refused.refused ?? "").")
-    } catch let error as CallctlError where error.exitCode == 2 {
+      return try await ask(subject, body, limit: limit)
+    } catch let error as CallctlError where error.exitCode == CallctlError.unreachableExitCode {
       return []
     }
   }
 
-  /// - Parameters:
-  ///   - body: nil: none.
-  ///   - kind: who answers this question.
+  /// - Parameter kind: the kind of node that answers this question.
   /// - Throws: `CallctlError` when nobody answers, or an answer cannot be read.
   private func ask<Answer: Decodable>(
     _ subject: String, _ body: (any Encodable)? = nil, limit: Int = Self.answersMax,

@@ -1,7 +1,7 @@
 internal import CallTelemetry
 
 extension ClusterView {
-  /// Finds out what is wrong.
+  /// Collects problems and notes.
   /// - Parameter wallSeconds: since 1970.
   mutating func judge(
     _ now: [NodeStatus], before: [Identity: NodeStatus], wallSeconds: Int64
@@ -11,6 +11,7 @@ extension ClusterView {
     judgeShards()
     for status in now { judgeBus(status, before[Identity(status)]) }
     for status in now { judgeJournal(status, before[Identity(status)]) }
+    judgePushes(now, before: before)
   }
 
   private mutating func judgeNodes(_ now: [NodeStatus]) {
@@ -23,8 +24,9 @@ extension ClusterView {
     }
     let counts = Set(now.map(\.shardCount))
     if counts.count > 1 {
+      let shown = counts.sorted().map(String.init).joined(separator: ", ")
       problems.append(
-        "Nodes disagree on the number of shards (\(Self.list(counts.sorted().map(String.init)))): "
+        "Nodes disagree on the number of shards (\(shown)): "
           + "users are looked for in the wrong places. Stop those that are wrong; callnode config "
           + "shows where the number comes from.")
     }
@@ -34,7 +36,9 @@ extension ClusterView {
         "\(same.count) nodes call themselves \(name). Give each a --node-id of its own.")
     }
     let versions = Set(now.map(\.version))
-    if versions.count > 1 { notes.append("Versions differ: \(Self.list(versions.sorted())).") }
+    if versions.count > 1 {
+      notes.append("Versions differ: \(versions.sorted().joined(separator: ", ")).")
+    }
     let replicas = now.compactMap { $0.coordinator?.journalReplicas }.max() ?? 1
     if let warning = StoreVersion.warning(now.map(\.bus.serverVersion), replicas: replicas) {
       notes.append(warning)
@@ -46,7 +50,7 @@ extension ClusterView {
     }
   }
 
-  /// From when on a certificate that expires is a problem: longer than a renewal that failed takes to be noticed.
+  /// A certificate is a problem this long before it expires: operators notice a failed renewal within that time.
   private static let certificateWarning: Int64 = 14 * 86_400
 
   private mutating func judgeCertificate(_ status: NodeStatus, wallSeconds: Int64) {
@@ -83,9 +87,10 @@ extension ClusterView {
           + "users cannot be called. \(what.remedy)")
     }
     if !contested.isEmpty {
+      let owners = Set(contested.flatMap { self.owners[$0] }).sorted().joined(separator: ", ")
       problems.append(
         "\(Self.shards(contested)) with two owners. The journal lets only one of them speak; if "
-          + "this stays, stop one of \(Self.list(Set(contested.flatMap { owners[$0] }).sorted())).")
+          + "this stays, stop one of \(owners).")
     }
   }
 
@@ -94,35 +99,35 @@ extension ClusterView {
       problems.append("\(now.node) has lost NATS. Is the server at \(now.bus.server) well?")
     }
     guard let before else { return }
-    let dropped = Self.grown(now.bus.dropped, before.bus.dropped)
-    if dropped > 0 {
-      problems.append(
-        "\(now.node) dropped \(Figures.whole(dropped)) messages just now: its queue to or from NATS is full. "
-          + "Look at its CPU, and at NATS's.")
+    problem(ofGrowth: now.bus.dropped, before.bus.dropped) {
+      "\(now.node) dropped \($0) messages just now: its queue to or from NATS is full. "
+        + "Look at its CPU, and at NATS's."
     }
-    let late = Self.grown(now.edge?.commandsTimedOutTotal, before.edge?.commandsTimedOutTotal)
-    if late > 0 {
-      problems.append(
-        "\(Figures.whole(late)) commands of devices at \(now.node) got no answer just now: a shard has no "
-          + "owner, or its coordinator or NATS is too slow.")
+    problem(ofGrowth: now.edge?.commandsTimedOutTotal, before.edge?.commandsTimedOutTotal) {
+      "\($0) commands of devices at \(now.node) got no answer just now: a shard has no "
+        + "owner, or its coordinator or NATS is too slow."
     }
   }
 
   private mutating func judgeJournal(_ now: NodeStatus, _ before: NodeStatus?) {
     guard let coordinator = now.coordinator, let past = before?.coordinator else { return }
-    let refused = Self.grown(coordinator.appendsRefusedTotal, past.appendsRefusedTotal)
-    if refused > 0 {
-      problems.append(
-        "The journal refused \(Figures.whole(refused)) appends of \(now.node) just now: another coordinator "
-          + "has taken its shards. Once after a pause is harmless; again and again means that two "
-          + "disagree about who lives.")
+    problem(ofGrowth: coordinator.appendsRefusedTotal, past.appendsRefusedTotal) {
+      "The journal refused \($0) appends of \(now.node) just now: another coordinator "
+        + "has taken its shards. Once after a pause is harmless; again and again means that two "
+        + "disagree about who lives."
     }
-    let unknown = Self.grown(coordinator.appendsUnknownTotal, past.appendsUnknownTotal)
-    if unknown > 0 {
-      problems.append(
-        "\(Figures.whole(unknown)) appends of \(now.node) got no answer in time just now: JetStream is slow "
-          + "or has no leader.")
+    problem(ofGrowth: coordinator.appendsUnknownTotal, past.appendsUnknownTotal) {
+      "\($0) appends of \(now.node) got no answer in time just now: JetStream is slow "
+        + "or has no leader."
     }
+  }
+
+  /// Adds a problem where a number grew between two samples.
+  private mutating func problem(
+    ofGrowth now: UInt64?, _ before: UInt64?, _ text: (Int) -> String
+  ) {
+    let growth = Self.grown(now, before)
+    if growth > 0 { problems.append(text(Figures.whole(growth))) }
   }
 
   static func shards(_ numbers: [Int]) -> String {
@@ -146,6 +151,4 @@ extension ClusterView {
     if more > 0 { parts.append("and \(more) more") }
     return parts.joined(separator: ", ")
   }
-
-  static func list(_ words: [String]) -> String { words.joined(separator: ", ") }
 }

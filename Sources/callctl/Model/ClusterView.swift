@@ -1,9 +1,9 @@
 package import CallTelemetry
 
-/// The answers of all nodes put together: pure, so that it can be tested.
+/// The answers of all nodes put together. Does no I/O, so that it can be tested.
 package struct ClusterView: Sendable, Equatable, Encodable {
   package struct Node: Sendable, Equatable, Encodable {
-    /// Of one core; since the node's start without an earlier sample.
+    /// In percent of one core; since the node's start where there is no earlier sample.
     package var cpuPercent: Double
     package var status: NodeStatus
   }
@@ -25,7 +25,7 @@ package struct ClusterView: Sendable, Equatable, Encodable {
     /// The time between the two samples; nil: since the nodes' start.
     package var overSeconds: Double?
   }
-  /// Of the slowest node each: percentiles of several nodes cannot be added up.
+  /// Those of the slowest node: percentiles of several nodes cannot be added up.
   package struct Latency: Sendable, Equatable, Encodable {
     package var command: LatencySummary?
     package var append: LatencySummary?
@@ -43,7 +43,7 @@ package struct ClusterView: Sendable, Equatable, Encodable {
     package var appendsUnknownTotal: UInt64 = 0
   }
   package struct Push: Sendable, Equatable, Encodable {
-    /// Jobs in the work queue, by lane; nil: not known.
+    /// Jobs in the work queue, by lane; nil where nobody reports them.
     package var queue: [String: Int]?
     /// Of all gateways since their start.
     package var outcomes: [String: UInt64] = [:]
@@ -95,14 +95,14 @@ package struct ClusterView: Sendable, Equatable, Encodable {
   /// - Parameters:
   ///   - earlier: an earlier sample, for rates and CPU.
   ///   - seconds: the time between the two.
-  ///   - pushQueue: jobs in the work queue, by lane, where somebody looked.
-  ///   - wallSeconds: since 1970, for what expires.
+  ///   - pushQueue: jobs in the work queue, by lane; nil: the gateways' reports count.
+  ///   - wallSeconds: the time since 1970, for certificates.
   package init(
     _ now: [NodeStatus], earlier: [NodeStatus]? = nil, seconds: Double = 1,
     pushQueue: [String: Int]? = nil,
     wallSeconds: Int64 = CalendarTime.nowMilliseconds() / 1000
   ) {
-    push.queue = pushQueue
+    push.queue = pushQueue ?? Self.reportedQueue(now)
     rates.overSeconds = earlier == nil ? nil : seconds
     let before = Dictionary(
       (earlier ?? []).map { (Identity($0), $0) }, uniquingKeysWith: { first, _ in first })
@@ -114,19 +114,24 @@ package struct ClusterView: Sendable, Equatable, Encodable {
     }
     shardCount = now.map(\.shardCount).max() ?? 0
     owners = Array(repeating: [], count: max(0, shardCount))
-    for status in now { add(status) }
-    addRates(now, before: before, seconds: seconds)
-    addPushes(now, before: before, seconds: seconds)
+    let time = earlier == nil ? now.map(\.uptimeSeconds).max() ?? 0 : seconds
+    for status in now {
+      add(status)
+      let past = before[Identity(status)]
+      // A node that is new counts from the next sample on.
+      let counts = time > 0.001 && (earlier == nil || past != nil)
+      if counts { addRates(status, past, over: time) }
+      addPushes(status, past, over: counts ? time : nil)
+    }
     judge(now, before: before, wallSeconds: wallSeconds)
-    judgePushes(now, before: before)
   }
 
-  /// A node's process: a process that takes over the name is another one.
-  package struct Identity: Hashable {
+  /// A node's process. Another process under the same name counts as another node.
+  struct Identity: Hashable {
     var node: String
     var process: Int32
     var role: String
-    package init(_ status: NodeStatus) {
+    init(_ status: NodeStatus) {
       node = status.node
       process = status.processID
       role = status.role
@@ -161,7 +166,7 @@ package struct ClusterView: Sendable, Equatable, Encodable {
       guard owners.indices.contains(shard.shard) else { continue }
       switch ShardState(rawValue: shard.state) {
       case .recovering: recovering.insert(shard.shard)
-      // Nobody serves it, though a node tries.
+      // A node holds the shard but cannot serve it.
       case .stopped: continue
       case .serving, .releasing, nil: owners[shard.shard].append(status.node)
       }

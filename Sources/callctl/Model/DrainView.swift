@@ -1,12 +1,12 @@
 package import CallTelemetry
 
-/// A node that is drained or resumed, from the answers of all nodes: pure, so that it can be tested.
-package struct DrainView: Sendable, Equatable {
+/// A node that is drained or resumed, from the answers of all nodes. Does no I/O, so that it can be tested.
+package struct DrainView: Encodable {
   package enum Refusal: Sendable, Equatable {
     case unknownNode(known: [String])
     /// Several processes have the name.
     case ambiguous(Int)
-    /// Nobody would be left to serve: `what` is "edge" or "coordinator".
+    /// No other node of its role serves: `what` is "edge" or "coordinator".
     case last(what: String)
 
     package func sentence(node: String) -> String {
@@ -24,15 +24,36 @@ package struct DrainView: Sendable, Equatable {
     }
   }
 
-  /// Of one name; an edge and a coordinator where `callnode all` runs.
-  package var nodes: [NodeStatus]
+  package var node: String
+  /// `draining`, `drained`, …; of two roles the one that is less far.
+  package var state = "ended"
+  /// Whether the node has done what was ordered.
+  var done = false
+  private var sessionsLeft = 0
+  /// Shards that it still has to hand over. It does not hold those that it cannot read.
+  private var shardsLeft = 0
+  /// The time since the order.
+  var seconds = 0.0
+  /// The node's answers: one for each role.
+  var statuses: [NodeStatus]
 
-  /// - Parameter statuses: of all nodes.
-  package init(_ statuses: [NodeStatus], node: String) {
-    nodes = statuses.filter { $0.node == node }
+  private enum CodingKeys: CodingKey { case node, state, done, sessionsLeft, shardsLeft, seconds }
+
+  /// - Parameter all: the answers of all nodes.
+  package init(_ all: [NodeStatus], node: String) {
+    self.node = node
+    statuses = all.filter { $0.node == node }
+    for status in statuses {
+      sessionsLeft.add(status.edge?.sessions ?? 0)
+      shardsLeft.add(status.coordinator?.shardsHeld ?? 0)
+    }
+    let states = statuses.map(ShownState.of)
+    if let least = states.first(where: { $0 != NodePhase.drained.rawValue }) ?? states.first {
+      state = least
+    }
   }
 
-  /// Why the node should not be drained.
+  /// Returns why the node should not be drained; nil where it may be.
   package static func refusal(_ statuses: [NodeStatus], node: String, force: Bool) -> Refusal? {
     let named = statuses.filter { $0.node == node }
     guard !named.isEmpty else {
@@ -44,43 +65,35 @@ package struct DrainView: Sendable, Equatable {
     }
     if force { return nil }
     let others = statuses.filter { $0.node != node && $0.isServing }
-    for status in named where status.isServing {
-      if !others.contains(where: { $0.role == status.role }) { return .last(what: status.role) }
+    let last = named.first { status in
+      status.isServing && !others.contains { $0.role == status.role }
     }
-    return nil
+    return last.map { .last(what: $0.role) }
   }
 
-  package var sessions: Int { nodes.reduce(into: 0) { $0.add($1.edge?.sessions ?? 0) } }
+  /// Whether the node gave everything up; true also when it has ended.
+  package var isDrained: Bool { statuses.isEmpty || state == NodePhase.drained.rawValue }
 
-  /// Shards that it still has to hand over. It does not hold those that it cannot read.
-  package var shards: Int {
-    nodes.reduce(0) { $0 + ($1.coordinator?.shardsHeld ?? 0) }
-  }
+  var isServing: Bool { statuses.allSatisfy { $0.isServing } }
 
-  /// The node gave everything up; true also when it has ended.
-  package var isDrained: Bool {
-    nodes.allSatisfy { ShownState.of($0) == NodePhase.drained.rawValue }
-  }
-
-  package var isServing: Bool { nodes.allSatisfy { $0.isServing } }
-
-  /// `draining`, `drained`, …; of two roles the one that is less far.
-  package var state: String {
-    if nodes.isEmpty { return "ended" }
-    let states = nodes.map(ShownState.of)
-    return states.first { $0 != NodePhase.drained.rawValue } ?? NodePhase.drained.rawValue
-  }
-
-  /// `1200 sessions, 12 shards left`.
+  /// `1200 sessions, 12 shards`.
   package var left: String {
     var parts: [String] = []
-    if nodes.contains(where: { $0.edge != nil }) {
-      parts.append(Figures.counted(sessions, "session"))
+    if statuses.contains(where: { $0.edge != nil }) {
+      parts.append(Figures.counted(sessionsLeft, "session"))
     }
-    if nodes.contains(where: { $0.coordinator != nil }) {
-      parts.append(Figures.counted(shards, "shard"))
+    if statuses.contains(where: { $0.coordinator != nil }) {
+      parts.append(Figures.counted(shardsLeft, "shard"))
     }
     return parts.joined(separator: ", ")
+  }
+
+  /// - Parameter hasWaited: whether the operator waited for the node.
+  func text(hasWaited: Bool) -> String {
+    if statuses.isEmpty { return "\(node) has ended.\n" }
+    let left = done ? "" : ": \(left) left"
+    let time = hasWaited ? " after \(Figures.decimal(seconds)) s" : ""
+    return "\(node) is \(state)\(left)\(time).\n"
   }
 }
 

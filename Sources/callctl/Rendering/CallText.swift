@@ -1,19 +1,13 @@
 internal import CallCore
-package import CallTelemetry
+internal import CallTelemetry
 
 /// What `callctl call` prints.
 package enum CallText {
-  package static func render(_ report: CallReport, user: UserReport?) -> String {
-    var lines = heading(report)
-    lines += legs(report)
-    lines += timeline(report)
-    lines.append("")
-    lines.append("Why each device rang or did not")
-    let sentences = Explanation.of(report, user: user)
-    for sentence in sentences {
-      lines.append("  \(Figures.safe(sentence.device)) \(sentence.text)")
-    }
-    if let nobody = Explanation.whyNobody(report, user: user) { lines.append("  " + nobody) }
+  package static func render(_ view: CallView) -> String {
+    var lines = heading(view.call) + legs(view.call) + timeline(view.call)
+    lines += ["", "Why each device rang or did not"]
+    lines += view.why.map { "  \(Figures.safe($0.device)) \($0.text)" }
+    if let nobody = view.whyNobody { lines.append("  " + nobody) }
     return lines.joined(separator: "\n") + "\n"
   }
 

@@ -2,7 +2,7 @@ package import CallTelemetry
 
 /// The tables of `callctl users` and `callctl calls`, and below each what it leaves out.
 package enum ListText {
-  package static func users(_ list: MergedList<ListedUser>) -> String {
+  package static func users(_ list: ListView<ListedUser>) -> String {
     let rows = list.entries.map {
       [$0.user, $0.app, "\($0.attached)", "\($0.registered)", "\($0.liveCallsTo)"]
     }
@@ -13,17 +13,15 @@ package enum ListText {
       none: "No user has a session or a registration.")
   }
 
-  /// - Parameters:
-  ///   - now: milliseconds since 1970.
-  ///   - isLive: whether ended calls were left out.
-  package static func calls(_ list: MergedList<ListedCall>, now: Int64, isLive: Bool) -> String {
+  /// - Parameter isLive: whether ended calls were left out.
+  package static func calls(_ list: ListView<ListedCall>, isLive: Bool) -> String {
     var rows = [
       ["CALL", "STATE", "AGE", "CALLER", "CALLEE", "ANSWERED BY", "APP", "SHARD", "OWNER"]
     ]
     for call in list.entries {
       rows.append([
         call.call, call.phase + (call.reason.map { ", \($0)" } ?? ""),
-        Figures.uptime(seconds: Double(age(of: call, now: now))), party(call.caller), call.callee,
+        Figures.uptime(seconds: Double(list.age(of: call))), party(call.caller), call.callee,
         call.winner.map(party) ?? "-", call.app, "\(call.shard)", call.owner,
       ])
     }
@@ -33,14 +31,8 @@ package enum ListText {
       none: isLive ? "No live calls." : "No calls, now or in the last minutes.")
   }
 
-  /// In whole seconds; 0 where the clocks of two machines differ.
-  static func age(of call: ListedCall, now: Int64) -> Int64 {
-    let (age, overflows) = now.subtractingReportingOverflow(call.placedAtMilliseconds)
-    return overflows ? 0 : max(0, age / 1000)
-  }
-
   private static func text<Entry>(
-    _ table: [String], _ list: MergedList<Entry>, noun: String, order: String, narrowing: String,
+    _ table: [String], _ list: ListView<Entry>, noun: String, order: String, narrowing: String,
     none: String
   ) -> String {
     var lines = list.entries.isEmpty ? [none] : table
@@ -59,35 +51,5 @@ package enum ListText {
 
   private static func party(_ party: CallReport.Party) -> String {
     "\(party.user) (\(party.device))"
-  }
-}
-
-/// `callctl users --json` and `callctl calls --json`: names are stable.
-package struct ListJSON: Encodable {
-  private struct Call: Encodable {
-    var call: ListedCall
-    var ageSeconds: Int64
-    private enum Key: CodingKey { case ageSeconds }
-
-    func encode(to encoder: any Encoder) throws {
-      try call.encode(to: encoder)
-      var container = encoder.container(keyedBy: Key.self)
-      try container.encode(ageSeconds, forKey: .ageSeconds)
-    }
-  }
-  private var users: [ListedUser]?
-  private var calls: [Call]?
-  private var leftOut: Int
-  private var shardsMissing: Int
-
-  package init(users list: MergedList<ListedUser>) {
-    users = list.entries
-    (leftOut, shardsMissing) = (list.leftOut, list.shardsMissing)
-  }
-
-  /// - Parameter now: milliseconds since 1970.
-  package init(calls list: MergedList<ListedCall>, now: Int64) {
-    calls = list.entries.map { Call(call: $0, ageSeconds: ListText.age(of: $0, now: now)) }
-    (leftOut, shardsMissing) = (list.leftOut, list.shardsMissing)
   }
 }

@@ -9,7 +9,7 @@ package struct TerminalSize: Sendable, Equatable {
     self.columns = columns
   }
 
-  /// As it is now; nil where standard output is no terminal, or one that does not tell.
+  /// The present size; nil where standard output is no terminal, or one that does not report its size.
   static var ofStandardOutput: TerminalSize? {
     var size = winsize()
     guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_row > 0, size.ws_col > 0
@@ -20,7 +20,7 @@ package struct TerminalSize: Sendable, Equatable {
 
 /// Cuts a screen to the size of a terminal, and says what it cut.
 ///
-/// A terminal that is given more lines than it has scrolls: then the top is lost, where the problems are.
+/// A terminal scrolls when it receives more lines than it has. Then the top is lost, which has the problems.
 package enum ScreenFit {
   package typealias Section = (name: String, lines: [String])
 
@@ -41,8 +41,8 @@ package enum ScreenFit {
     return (all.prefix(shown) + [note]).map { cut($0, columns: size.columns) }
   }
 
-  /// A line as several that fit, broken at spaces; the further ones are indented by four.
-  /// - Parameter columns: nil: one line.
+  /// Breaks a line at spaces into lines that fit; the further ones are indented by four.
+  /// - Parameter columns: nil: the line is not broken.
   package static func wrapped(_ line: String, columns: Int?) -> [String] {
     guard let columns, line.count > columns, columns > 20 else { return [line] }
     var lines: [String] = []
@@ -62,33 +62,25 @@ package enum ScreenFit {
     return rest.isEmpty ? lines : lines + [indent + rest]
   }
 
-  /// A line of at most so many visible characters; "…" stands for what is cut. Colors count nothing.
+  /// Cuts a line to so many visible characters; "…" stands for what is cut. Colors count nothing.
   package static func cut(_ line: String, columns: Int) -> String {
+    guard visibleCount(line) > columns else { return line }
     var out = ""
     var visible = 0
     var isInEscape = false
-    var hasEscape = false
-    for (offset, character) in line.enumerated() {
-      if isInEscape {
-        out.append(character)
-        if character == "m" { isInEscape = false }
-        continue
+    for character in line {
+      if character == "\u{1B}" { isInEscape = true }
+      if !isInEscape {
+        if visible == columns - 1 { break }
+        visible += 1
       }
-      if character == "\u{1B}" {
-        (isInEscape, hasEscape) = (true, true)
-        out.append(character)
-        continue
-      }
-      if visible == columns - 1, visibleCount(line.dropFirst(offset)) > 1 {
-        return out + "…" + (hasEscape ? "\u{1B}[0m" : "")
-      }
-      visible += 1
       out.append(character)
+      if character == "m" { isInEscape = false }
     }
-    return out
+    return out + "…" + (out.contains("\u{1B}") ? "\u{1B}[0m" : "")
   }
 
-  private static func visibleCount(_ text: Substring) -> Int {
+  private static func visibleCount(_ text: String) -> Int {
     var isInEscape = false
     return text.count { character in
       if character == "\u{1B}" { isInEscape = true }

@@ -1,69 +1,8 @@
 internal import CallCore
-package import CallTelemetry
+internal import CallTelemetry
 
-/// Why each device of the callee rang, or did not: one plain sentence each.
-package enum Explanation {
-  package struct Sentence: Sendable, Equatable, Encodable {
-    package var device: String
-    package var text: String
-  }
-
-  /// - Parameter user: the callee as the cluster knows it now, for devices that had no part in the
-  ///   call; nil where that could not be found out.
-  package static func of(_ report: CallReport, user: UserReport?) -> [Sentence] {
-    let legs = report.legs ?? []
-    var out = legs.map { leg in
-      Sentence(device: leg.party.device, text: LegStory(report, leg).sentence)
-    }
-    for device in user?.devices ?? []
-    where !legs.contains(where: { $0.party.device.hasBytes(of: device.device) })
-      && !isCaller(device.device, report)
-    {
-      out.append(Sentence(device: device.device, text: bystander(device, report)))
-    }
-    return out
-  }
-
-  /// Where no device can be spoken of.
-  package static func whyNobody(_ report: CallReport, user: UserReport?) -> String? {
-    guard (report.legs ?? []).isEmpty else { return nil }
-    let callee = report.callee ?? "the callee"
-    if report.reason == "busy" {
-      return "\(callee) was busy: every device had as many live calls as it may have, or the user "
-        + "was in a call."
-    }
-    if (user?.devices ?? []).isEmpty {
-      return "\(callee) had no device with a session, and has none now that is attached or "
-        + "registered: check the user id and that the app is signed in."
-    }
-    return "\(callee) had no device with a session when the call was placed."
-  }
-
-  private static func isCaller(_ device: String, _ report: CallReport) -> Bool {
-    guard let caller = report.caller, let callee = report.callee else { return false }
-    return caller.user.hasBytes(of: callee) && caller.device.hasBytes(of: device)
-  }
-
-  private static func bystander(_ device: UserReport.Device, _ report: CallReport) -> String {
-    let placed = report.timeline?.first.map { $0.atMicroseconds / 1000 } ?? 0
-    if let attached = device.attachedAtMilliseconds, attached > placed {
-      return "had no part in the call: its present session began "
-        + "\(Figures.latency(microseconds: (attached - placed) * 1000)) after the call was placed, "
-        + "when it no longer rang."
-    }
-    if device.session != nil {
-      return "had no part in the call though it has a session: it had as many live calls as one "
-        + "device may have."
-    }
-    if device.registeredAtMilliseconds != nil {
-      return "did not ring: it is registered but had no session, and only a push can wake it."
-    }
-    return "did not ring: it had no session."
-  }
-}
-
-/// The story of one leg, told from its events.
-private struct LegStory {
+/// One sentence on whether a leg's device rang, from the events of the call.
+struct LegStory {
   let report: CallReport
   let leg: CallReport.Leg
   let events: [CallReport.Event]
@@ -74,7 +13,7 @@ private struct LegStory {
     self.leg = leg
     let all = report.timeline ?? []
     start = all.first?.atMicroseconds ?? 0
-    // Older nodes do not say whose device it is.
+    // Nodes of earlier versions do not report the device's user.
     events = all.filter {
       ($0.device?.hasBytes(of: leg.party.device) ?? false)
         && ($0.user?.hasBytes(of: leg.party.user) ?? true)
@@ -116,13 +55,13 @@ private struct LegStory {
     }
   }
 
-  /// A shard's new owner knows what the journal keeps: not who was sent what.
+  /// Whether the shard changed its owner. The new one has only the journal, which does not record deliveries.
   private var isKnownInPart: Bool {
     report.timeline?.contains { $0.what == "shard taken over" } == true
       && first("delivered") == nil
   }
 
-  /// Events had no room: any but those that decide a call may have happened and not be there.
+  /// Whether events had no room. Any event may be missing, except those that decide a call.
   private var isCut: Bool { (report.timelineDropped ?? 0) > 0 }
 
   private var unknown: String {
@@ -167,7 +106,7 @@ private struct LegStory {
       "did not ring: it had no session\(first("session lost") == nil ? "" : " any more")\(stopped)."
   }
 
-  /// What became of the push that was to make it ring; nil: there was none.
+  /// The outcome of the ring push; nil where there was none.
   private var pushFate: String? {
     guard let queued = events.first(where: { $0.what == "push queued" && $0.purpose == "ring" })
     else { return nil }
@@ -187,7 +126,7 @@ private struct LegStory {
     case "push token gone":
       return "found its token gone after \(time(report)): the app was removed, or has a new token"
     case "push rejected": return "was refused after \(time(report))\(because)"
-    // A gateway says the same of both.
+    // A gateway reports both in the same way.
     case "push expired": return "was not sent: its deadline passed, or the call was over first"
     case "push failed": return "failed after \(time(report))\(because)"
     default: return "came to \(Figures.safe(report.what))\(because)"
@@ -198,7 +137,7 @@ private struct LegStory {
   private var stopped: String {
     guard leg.state == "stopped" else { return "" }
     let end = stoppedAt ?? report.timeline?.last { $0.what == "ended" }
-    // A new owner tells everybody to stop once more; when it was first is not known.
+    // A new owner stops all devices once more. When the former owner did is not known.
     let when = isKnownInPart ? "" : end.map { " after \(time($0))" } ?? ""
     return "; stopped\(when) because \(reason)"
   }

@@ -1,40 +1,62 @@
 internal import CallTelemetry
 
+extension ClusterView {
+  /// Adds what a node counted since the earlier sample, or since its start where there is none. A shard that
+  /// changed its owner counts from the next sample on.
+  /// - Parameter time: in seconds.
+  mutating func addRates(_ status: NodeStatus, _ past: NodeStatus?, over time: Double) {
+    func add(_ rate: WritableKeyPath<Rates, Double>, _ now: UInt64?, _ before: UInt64?) {
+      rates[keyPath: rate] += Self.grown(now, before) / time
+    }
+    let (own, former) = (status.coordinator, past?.coordinator)
+    add(\.commands, own?.commandsTotal, former?.commandsTotal)
+    add(\.appends, own?.appendsTotal, former?.appendsTotal)
+    for shard in own?.shards ?? [] {
+      let before = former?.shards.first { $0.shard == shard.shard && $0.epoch == shard.epoch }
+      if past != nil, before == nil { continue }
+      add(\.callsPlaced, shard.callsPlacedTotal, before?.callsPlacedTotal)
+      add(\.callsAnswered, shard.callsAnsweredTotal, before?.callsAnsweredTotal)
+      add(\.callsEnded, shard.callsEndedTotal, before?.callsEndedTotal)
+      add(\.deliveries, shard.deliveriesTotal, before?.deliveriesTotal)
+      add(\.deliveryRepeats, shard.deliveryRepeatsTotal, before?.deliveryRepeatsTotal)
+    }
+  }
+
+  static func grown(_ now: UInt64?, _ before: UInt64?) -> Double {
+    let (now, before) = (now ?? 0, before ?? 0)
+    return now > before ? Double(now - before) : 0
+  }
+}
+
 /// Push gateways, and the queue that they share.
 extension ClusterView {
   package static let pushLanes = ["apns-production", "apns-sandbox", "fcm", "web-push"]
   /// In the order in which they are shown.
   package static let pushOutcomeNames = ["accepted", "tokenGone", "rejected", "failed", "expired"]
 
-  mutating func addPushes(
-    _ now: [NodeStatus], before: [Identity: NodeStatus], seconds: Double
-  ) {
-    let isOneSample = rates.overSeconds == nil
-    var depths: [String: Int] = [:]
-    let time = isOneSample ? now.map(\.uptimeSeconds).max() ?? 0 : seconds
-    for status in now {
-      guard let gateway = status.push else { continue }
-      let past = before[Identity(status)]?.push
-      for pool in gateway.pools {
-        let pastPool = past?.pools.first { $0.name == pool.name }
-        for (outcome, count) in pool.outcomes {
-          push.outcomes[outcome, default: 0].add(count)
-          if !isOneSample, past == nil { continue }
-          let grown = Self.grown(count, pastPool?.outcomes[outcome])
-          if time > 0.001 { push.outcomesPerSecond[outcome, default: 0] += grown / time }
-        }
-      }
-      for lane in gateway.lanes {
-        if let depth = lane.depth { depths[lane.lane] = max(depths[lane.lane] ?? 0, depth) }
+  /// - Parameter time: in seconds; nil where the node counts from the next sample on.
+  mutating func addPushes(_ status: NodeStatus, _ past: NodeStatus?, over time: Double?) {
+    guard let gateway = status.push else { return }
+    for pool in gateway.pools {
+      let pastPool = past?.push?.pools.first { $0.name == pool.name }
+      for (outcome, count) in pool.outcomes {
+        push.outcomes[outcome, default: 0].add(count)
+        guard let time else { continue }
+        let grown = Self.grown(count, pastPool?.outcomes[outcome])
+        push.outcomesPerSecond[outcome, default: 0] += grown / time
       }
     }
-    // Nobody asked the queue: the gateways report its depths, where there are any.
-    if push.queue == nil, !depths.isEmpty { push.queue = depths }
+  }
+
+  /// The depths of the queue as gateways report them; nil where there are none.
+  static func reportedQueue(_ now: [NodeStatus]) -> [String: Int]? {
+    let lanes = now.flatMap { $0.push?.lanes ?? [] }
+    let depths = lanes.compactMap { lane in lane.depth.map { (lane.lane, $0) } }
+    return depths.isEmpty ? nil : Dictionary(depths, uniquingKeysWith: max)
   }
 
   mutating func judgePushes(_ now: [NodeStatus], before: [Identity: NodeStatus]) {
-    let served = Set(
-      now.filter { $0.isServing }.flatMap { $0.push?.lanes.map(\.lane) ?? [] })
+    let served = Set(now.filter(\.isServing).flatMap { $0.push?.lanes ?? [] }.map(\.lane))
     for lane in Self.pushLanes {
       let depth = push.queue?[lane] ?? 0
       guard depth > 0, !served.contains(lane) else { continue }
@@ -47,9 +69,9 @@ extension ClusterView {
     for status in now { judgePools(status, before[Identity(status)]) }
   }
 
-  /// A topic without a sender is a problem for so long after the newest job that was given up for it.
+  /// How long a topic without a sender is a problem after the newest job that was given up for it.
   package static let unservedShownSeconds = 600.0
-  /// Topics of which a line tells; of more the number is told.
+  /// Topics with a problem of their own. Further ones are counted in one line.
   private static let unservedShownMax = 5
 
   private mutating func judgeTopics(_ now: [NodeStatus]) {
