@@ -58,8 +58,7 @@ extension Call {
         add(.signal(fromCaller: fromCaller, device, signal))
       }
     }
-    addSignals(
-      fromCaller: true, facts.caller.device, in: legs[conversation.winner].endpoint.outbox)
+    addSignals(fromCaller: true, facts.caller.device, in: legs[conversation.winner].endpoint.outbox)
     addSignals(fromCaller: false, conversation.answer.by.device, in: caller.outbox)
   }
 

@@ -86,8 +86,7 @@ extension Call {
     changeConversation {
       if fromCaller { $0.isCallerConnected = true } else { $0.isWinnerConnected = true }
     }
-    timeline.note(
-      .connected, fromCaller ? CallTimeline.caller : UInt8(clamping: winner), at: now)
+    timeline.note(.connected, fromCaller ? CallTimeline.caller : UInt8(clamping: winner), at: now)
     return true
   }
 

@@ -85,9 +85,7 @@ struct CallTimeline: Sendable {
     add(what, who, nil, at: now)
   }
 
-  mutating func note(
-    _ what: What, _ who: UInt8, _ purpose: PushPurpose, at now: Timestamp
-  ) {
+  mutating func note(_ what: What, _ who: UInt8, _ purpose: PushPurpose, at now: Timestamp) {
     add(what, who, purpose, at: now)
   }
 
@@ -111,9 +109,9 @@ struct CallTimeline: Sendable {
 
   /// - Returns: whether it is kept.
   @discardableResult
-  private mutating func add(
-    _ what: What, _ who: UInt8, _ purpose: PushPurpose?, at now: Timestamp
-  ) -> Bool {
+  private mutating func add(_ what: What, _ who: UInt8, _ purpose: PushPurpose?, at now: Timestamp)
+    -> Bool
+  {
     guard events.count < what.limit else {
       dropped += 1
       return false

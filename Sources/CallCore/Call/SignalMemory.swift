@@ -33,8 +33,7 @@ struct SignalMemory: Sendable {
   /// The entries, as a checkpoint keeps them.
   func marks(fromCaller: Bool, _ device: DeviceID) -> [SignalMark] {
     entries.map {
-      SignalMark(
-        fromCaller: fromCaller, device: device, request: $0.request, content: $0.content)
+      SignalMark(fromCaller: fromCaller, device: device, request: $0.request, content: $0.content)
     }
   }
 

@@ -65,8 +65,7 @@ public struct CommitPipeline: Sendable {
       }
     if wanted < due { due = wanted }
     let bytes = outcome.entries.reduce(0) { $0 + $1.approximateBytes }
-    parts.append(
-      Part(entries: outcome.entries.count, effects: outcome.effects.count, bytes: bytes))
+    parts.append(Part(entries: outcome.entries.count, effects: outcome.effects.count, bytes: bytes))
     waitingBytes += bytes
     entries.append(contentsOf: outcome.entries)
     effects.append(contentsOf: outcome.effects)

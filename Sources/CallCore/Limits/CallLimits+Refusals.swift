@@ -46,8 +46,7 @@ extension CallLimits {
   }
 
   public var descriptionTooLarge: CallError {
-    CallError(
-      .descriptionTooLarge, "A session description is at most \(descriptionBytes) bytes.")
+    CallError(.descriptionTooLarge, "A session description is at most \(descriptionBytes) bytes.")
   }
 
   public var tooManySignals: CallError {

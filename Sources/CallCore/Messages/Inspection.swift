@@ -34,9 +34,7 @@ public struct CallInspection: Sendable, Equatable {
     public var session: SessionRef?
     /// Pushes that were decided for it.
     public var pushes: [PushPurpose]
-    public init(
-      party: Party, state: String, session: SessionRef?, pushes: [PushPurpose] = []
-    ) {
+    public init(party: Party, state: String, session: SessionRef?, pushes: [PushPurpose] = []) {
       self.party = party
       self.state = state
       self.session = session
@@ -97,8 +95,8 @@ public struct UserInspection: Sendable, Equatable {
     public var attachedAt: Timestamp?
     public var registration: Registration?
     public init(
-      device: DeviceID, name: String, session: SessionRef?, client: String,
-      attachedAt: Timestamp?, registration: Registration?
+      device: DeviceID, name: String, session: SessionRef?, client: String, attachedAt: Timestamp?,
+      registration: Registration?
     ) {
       self.device = device
       self.name = name
@@ -146,8 +144,8 @@ extension ShardMachine {
     let call = calls[slot]
     let legs = call.legs.map {
       CallInspection.Leg(
-        party: $0.party, state: $0.state.name, session: $0.endpoint.session,
-        pushes: $0.pushPurposes)
+        party: $0.party, state: $0.state.name, session: $0.endpoint.session, pushes: $0.pushPurposes
+      )
     }
     let timeline = call.timeline.events.enumerated().map { index, event in
       let party = call.party(event.who)

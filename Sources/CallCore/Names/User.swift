@@ -64,9 +64,9 @@ struct User: Sendable {
   /// Ends sessions of this user.
   /// - Parameter graceful: the device ended the session itself; it did not break.
   /// - Returns: the sessions that were ended.
-  mutating func dropSessions(
-    at now: Timestamp, graceful: Bool, where matches: (SessionRef) -> Bool
-  ) -> [SessionRef] {
+  mutating func dropSessions(at now: Timestamp, graceful: Bool, where matches: (SessionRef) -> Bool)
+    -> [SessionRef]
+  {
     var dropped: [SessionRef] = []
     for index in devices.indices {
       guard let session = devices[index].session, matches(session) else { continue }

@@ -154,9 +154,9 @@ public struct PushJob: Sendable, Equatable {
 
   public init(
     user: UserKey, device: DeviceID, call: CallID, purpose: PushPurpose, token: PushToken,
-    dialect: PushDialect, caller: Party, video: Bool, headers: [CustomHeader],
-    placedAt: Timestamp, ringDeadline: Timestamp, decidedAt: Timestamp, deadline: Timestamp,
-    reason: EndReason? = nil, by: Party? = nil, isRingUnknown: Bool = false
+    dialect: PushDialect, caller: Party, video: Bool, headers: [CustomHeader], placedAt: Timestamp,
+    ringDeadline: Timestamp, decidedAt: Timestamp, deadline: Timestamp, reason: EndReason? = nil,
+    by: Party? = nil, isRingUnknown: Bool = false
   ) {
     self.user = user
     self.device = device
@@ -214,8 +214,8 @@ public struct PushReport: Sendable, Equatable {
   /// When the provider answered, by the gateway's clock.
   public var at: Timestamp
   public init(
-    call: CallID, device: DeviceID, purpose: PushPurpose, fingerprint: String,
-    outcome: PushOutcome, at: Timestamp
+    call: CallID, device: DeviceID, purpose: PushPurpose, fingerprint: String, outcome: PushOutcome,
+    at: Timestamp
   ) {
     self.call = call
     self.device = device

@@ -9,9 +9,9 @@ extension PushCapabilities {
   ///   - dialect: as in the registration; empty for Callmesh's own.
   ///   - sdkName: the SDK's name, or the User-Agent that it sends.
   ///   - sdkVersion: such as `3.0.1`; where it is empty, a version at the end of the name counts.
-  public static func derived(
-    dialect: String, sdkName: String, sdkVersion: String
-  ) -> PushCapabilities {
+  public static func derived(dialect: String, sdkName: String, sdkVersion: String)
+    -> PushCapabilities
+  {
     let version = SDKVersion(sdkVersion) ?? SDKVersion(endOf: sdkName)
     switch PushDialect(rawValue: dialect.isEmpty ? "callmesh" : dialect) {
     // Both on the alert token, which asks nothing of the app.
@@ -78,8 +78,7 @@ struct SDKVersion: Comparable, Sendable {
       return nil
     }
     guard let major = numbers.first else { return nil }
-    self.init(
-      major, numbers.count > 1 ? numbers[1] : 0, numbers.count > 2 ? numbers[2] : 0)
+    self.init(major, numbers.count > 1 ? numbers[1] : 0, numbers.count > 2 ? numbers[2] : 0)
   }
 
   /// Of a User-Agent such as `iOS-3.0.1` or `TelnyxRTC/3.0.1`.

@@ -33,8 +33,7 @@ struct PendingReply: Sendable, Equatable {
     request = command.request
   }
 
-  func send(_ reply: Reply, into outcome: inout Outcome) {
-    outcome.effects.append(.reply(session, request: request, reply))
-    outcome.raise(to: .urgent)
+  func send(_ reply: Reply, _ turn: inout Turn) {
+    turn.perform(.reply(session, request: request, reply))
   }
 }

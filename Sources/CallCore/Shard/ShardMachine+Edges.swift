@@ -20,36 +20,37 @@ extension ShardMachine {
   }
 
   /// Until when a call to a user without a device waits for one; nil where all sessions are known.
-  func sessionsUnknownUntil(of callee: UserKey, _ context: CallContext) -> Timestamp? {
-    if missingEdges.contains(where: { context.now < $0.value }) {
-      return context.now + limits.reattachGrace
+  func sessionsUnknownUntil(of callee: UserKey, _ turn: borrowing Turn) -> Timestamp? {
+    if missingEdges.contains(where: { turn.now < $0.value }) {
+      return turn.now + limits.reattachGrace
     }
-    return brokenSessions.awaited(callee, now: context.now, grace: limits.reattachGrace)
+    return brokenSessions.awaited(callee, now: turn.now, grace: limits.reattachGrace)
   }
 
   /// Takes note of a broken session if its device may still have had the one before.
-  mutating func noteBroken(_ device: User.Device?, of key: UserKey, _ context: CallContext) {
+  mutating func noteBroken(_ device: User.Device?, of key: UserKey, _ turn: borrowing Turn) {
     guard let device, device.registration == nil, let replacedAt = device.replacedAt,
-      context.now < replacedAt + limits.reattachGrace
+      turn.now < replacedAt + limits.reattachGrace
     else { return }
-    brokenSessions.note(key, at: context.now, grace: limits.reattachGrace)
+    brokenSessions.note(key, at: turn.now, grace: limits.reattachGrace)
   }
 
   /// An edge is gone, and its sessions with it (R11).
   public mutating func edgeLost(_ edge: UInt64, now: Timestamp, into outcome: inout Outcome) {
-    let context = context(now)
+    var turn = turn(at: now, taking: &outcome)
+    defer { swap(&turn.outcome, &outcome) }
     for key in Array(users.keys) {
       let dropped = users[key]?.dropSessions(at: now, graceful: false) { $0.edge == edge } ?? []
       for session in dropped {
         tally.sessions -= 1
-        calleeSessionLost(key, session, graceful: false, context, into: &outcome)
+        calleeSessionLost(key, session, graceful: false, &turn)
       }
       if !dropped.isEmpty { tidy(key) }
     }
     for slot in calls.slots {
       guard let session = calls[slot].caller.session, session.edge == edge else { continue }
-      mutate(calls[slot].id) { $0.callerSessionLost(session, context, into: &outcome) }
+      mutate(calls[slot].id) { $0.callerSessionLost(session, &turn) }
     }
-    carryOutPushes(context, into: &outcome)
+    carryOutPushes(&turn)
   }
 }
