@@ -94,17 +94,16 @@ public enum ClusterCodec {
     try read(bytes, "push withdrawal", callmesh__v1__push_withdrawal__unpack)
   }
 
-  @inline(__always)
+  @safe @inline(__always)
   static func read<Message: Mapping>(
     _ bytes: [UInt8], _ what: StaticString,
-    _ unpack: (
-      UnsafeMutablePointer<ProtobufCAllocator>?, Int, UnsafePointer<UInt8>?
-    ) -> UnsafeMutablePointer<Message>?
+    _ unpack: (UnsafeMutablePointer<ProtobufCAllocator>?, Int, UnsafePointer<UInt8>?) ->
+      UnsafeMutablePointer<Message>?
   ) throws(WireError) -> Message.Value {
     do throws(Fault) {
-      return try bytes.withUnsafeBufferPointer { (buffer) throws(Fault) -> Message.Value in
+      return unsafe try bytes.withUnsafeBufferPointer { (buffer) throws(Fault) -> Message.Value in
         // Our own nodes wrote it: the limit is only there for bytes that went bad.
-        try Unpacker.value(UnsafeRawBufferPointer(buffer), memoryPerByte: 256, unpack)
+        unsafe try Unpacker.value(UnsafeRawBufferPointer(buffer), memoryPerByte: 256, unpack)
       }
     } catch {
       throw WireError("\(what): \(error.sentence)")

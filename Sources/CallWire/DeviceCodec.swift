@@ -35,7 +35,7 @@ public enum DeviceCodec: Sendable, CaseIterable {
   public func decodeClient(_ bytes: UnsafeRawBufferPointer, limits: CallLimits) throws(FrameError)
     -> ClientFrame
   {
-    guard bytes.count <= frameBytesMaximum() else { throw tooLarge(bytes) }
+    guard bytes.count <= frameBytesMaximum() else { throw unsafe tooLarge(bytes) }
     let frame: ClientFrame
     do throws(Fault) {
       switch self {
@@ -84,13 +84,14 @@ public enum DeviceCodec: Sendable, CaseIterable {
 
   /// - Parameter beginning: what there is of the frame; its first `idSearchedBytes` count.
   public func tooLarge(_ beginning: UnsafeRawBufferPointer) -> FrameError {
-    let searched = UnsafeRawBufferPointer(rebasing: beginning.prefix(Self.idSearchedBytes))
+    let searched = unsafe UnsafeRawBufferPointer(rebasing: beginning.prefix(Self.idSearchedBytes))
     let sentence = "A frame is at most \(frameBytesMaximum()) bytes."
     return FrameError(
       id: recoverID(searched),
       error: self == .json ? CallError(.frameTooLarge, sentence) : CallError(.frameTooLarge))
   }
 
+  @safe
   private func recoverID(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
     switch self {
     case .protobuf: Self.recoverProtobufID(bytes)

@@ -36,7 +36,7 @@ public enum FieldRules {
 
   /// Text that no layer can cut short: NUL would end it in C.
   static func hasNoNUL(_ text: String) -> Bool {
-    let fast = text.utf8.withContiguousStorageIfAvailable { !$0.contains(0) }
+    let fast = unsafe text.utf8.withContiguousStorageIfAvailable { unsafe !$0.contains(0) }
     return fast ?? !text.utf8.contains(0)
   }
 }

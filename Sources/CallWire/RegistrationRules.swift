@@ -12,9 +12,9 @@ public enum RegistrationRules {
   /// what a device says of them is not read.
   ///
   /// - Throws: `invalidField` for names, `unknownDialect`, `invalidPushToken`.
-  public static func normalised(
-    _ request: RegistrationRequest
-  ) throws(CallError) -> RegistrationRequest {
+  public static func normalised(_ request: RegistrationRequest) throws(CallError)
+    -> RegistrationRequest
+  {
     try check(name: request.deviceName, "deviceName")
     try check(name: request.sdkName, "sdkName")
     try check(name: request.sdkVersion, "sdkVersion")

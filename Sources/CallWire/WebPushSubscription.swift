@@ -18,7 +18,7 @@ public struct WebPushSubscription: Sendable, Equatable {
     var text = json
     let read = text.withUTF8 { utf8 -> (String, String, String)? in
       do throws(Fault) {
-        return try JSONCursor.whole(UnsafeRawBufferPointer(utf8), Self.members)
+        return unsafe try JSONCursor.whole(UnsafeRawBufferPointer(utf8), Self.members)
       } catch {
         return nil
       }
@@ -45,9 +45,9 @@ public struct WebPushSubscription: Sendable, Equatable {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  private static func members(
-    _ json: inout JSONCursor
-  ) throws(Fault) -> (endpoint: String, p256dh: String, auth: String) {
+  private static func members(_ json: inout JSONCursor) throws(Fault) -> (
+    endpoint: String, p256dh: String, auth: String
+  ) {
     var (endpoint, p256dh, auth) = ("", "", "")
     try json.object("") { (json, key) throws(Fault) in
       switch key {

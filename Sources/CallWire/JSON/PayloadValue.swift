@@ -17,8 +17,8 @@ public indirect enum PayloadValue: Sendable, Equatable {
   ///   than `bytesMaximum`.
   public init?(json bytes: [UInt8]) {
     guard bytes.count <= Self.bytesMaximum else { return nil }
-    let value = bytes.withUnsafeBytes { buffer -> PayloadValue? in
-      try? JSONCursor.whole(buffer) { (json) throws(Fault) in try Self.read(&json) }
+    let value = unsafe bytes.withUnsafeBytes { buffer -> PayloadValue? in
+      unsafe try? JSONCursor.whole(buffer) { (json) throws(Fault) in try Self.read(&json) }
     }
     guard let value else { return nil }
     self = value

@@ -32,12 +32,14 @@ extension Callmesh__V1__CallRef: Mapping {
 }
 
 extension Coder {
+  @safe
   func address(
     _ value: inout CallAddress, _ field: inout UnsafeMutablePointer<Callmesh__V1__CallRef>?
   ) throws(Failure) {
     try message(&value, &field, "call")
   }
 
+  @safe
   func address(
     _ callee: inout String, _ call: inout CallID,
     _ field: inout UnsafeMutablePointer<Callmesh__V1__CallRef>?

@@ -17,6 +17,7 @@ extension Callmesh__V1__PushToken: Mapping {
 
 extension Coder {
   /// A token without content is as good as absent.
+  @safe
   fileprivate func token(
     _ value: inout PushToken?, _ field: inout UnsafeMutablePointer<Callmesh__V1__PushToken>?
   ) throws(Failure) {
@@ -26,6 +27,7 @@ extension Coder {
 
   /// Names that nobody knows are skipped.
   /// - Parameter strictly: they are refused.
+  @safe
   func capabilities(
     _ value: inout PushCapabilities, _ count: inout Int,
     _ field: inout UnsafeMutablePointer<CText?>?, strictly: Bool = false
