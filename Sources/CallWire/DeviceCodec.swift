@@ -39,8 +39,12 @@ public enum DeviceCodec: Sendable, CaseIterable {
     let frame: ClientFrame
     do throws(Fault) {
       switch self {
-      case .protobuf: frame = try Self.decodeProtobufClient(bytes)
-      case .json: frame = try Self.decodeJSONClient(bytes)
+      case .protobuf:
+        frame = try Unpacker.value(
+          bytes, memoryPerByte: 16, isDeviceProtocol: true, callmesh__v1__client_frame__unpack)
+      case .json:
+        frame = try MessageReader.value(
+          Callmesh__V1__ClientFrame.self, bytes, .clientFrame, memoryPerByte: 16)
       }
     } catch {
       throw FrameError(id: recoverID(bytes), error: CallError(error))
@@ -64,8 +68,11 @@ public enum DeviceCodec: Sendable, CaseIterable {
   public func decodeServer(_ bytes: UnsafeRawBufferPointer) throws(FrameError) -> ServerFrame {
     do throws(Fault) {
       switch self {
-      case .protobuf: return try Self.decodeProtobufServer(bytes)
-      case .json: return try Self.decodeJSONServer(bytes)
+      case .protobuf:
+        return try Unpacker.value(
+          bytes, memoryPerByte: 256, isDeviceProtocol: true, callmesh__v1__server_frame__unpack)
+      case .json:
+        return try MessageReader.value(Callmesh__V1__ServerFrame.self, bytes, .serverFrame)
       }
     } catch {
       throw FrameError(id: 0, error: CallError(error))

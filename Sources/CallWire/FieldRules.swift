@@ -23,6 +23,14 @@ public enum FieldRules {
     text.utf8.count <= nameBytesMaximum && isPrintable(text)
   }
 
+  /// - Throws: `invalidField`, where `name` says no.
+  static func checkName(_ text: String, _ field: String) throws(CallError) {
+    guard name(text) else {
+      throw CallError(
+        .invalidField, "\(field) is at most \(nameBytesMaximum) bytes of printable text.")
+    }
+  }
+
   /// Whether the text has no control character (C0, DEL, C1) and no line or paragraph separator.
   public static func isPrintable(_ text: String) -> Bool {
     for scalar in text.unicodeScalars {

@@ -63,21 +63,13 @@ struct FrameRules {
   private func check(_ request: AttachRequest) throws(CallError) {
     try check(token: request.token)
     if !request.device.isEmpty { try FieldRules.checkDeviceID(request.device) }
-    try check(name: request.deviceName, "attach.deviceName")
-    try check(name: request.client, "attach.client")
+    try FieldRules.checkName(request.deviceName, "attach.deviceName")
+    try FieldRules.checkName(request.client, "attach.client")
   }
 
   private func check(token: String) throws(CallError) {
     guard token.utf8.count <= FieldRules.bearerTokenBytesMaximum, FieldRules.isPrintable(token)
     else { throw CallError(.notAccepted) }
-  }
-
-  private func check(name: String, _ field: StaticString) throws(CallError) {
-    guard FieldRules.name(name) else {
-      throw CallError(
-        .invalidField, "\(field) is at most \(FieldRules.nameBytesMaximum) bytes of printable text."
-      )
-    }
   }
 
   private func check(description: String) throws(CallError) {

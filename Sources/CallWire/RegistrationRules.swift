@@ -15,9 +15,9 @@ public enum RegistrationRules {
   public static func normalised(_ request: RegistrationRequest) throws(CallError)
     -> RegistrationRequest
   {
-    try check(name: request.deviceName, "deviceName")
-    try check(name: request.sdkName, "sdkName")
-    try check(name: request.sdkVersion, "sdkVersion")
+    try FieldRules.checkName(request.deviceName, "register.deviceName")
+    try FieldRules.checkName(request.sdkName, "register.sdkName")
+    try FieldRules.checkName(request.sdkVersion, "register.sdkVersion")
     guard request.dialect.isEmpty || PushDialect(rawValue: request.dialect) != nil else {
       throw CallError(.unknownDialect)
     }
@@ -37,14 +37,6 @@ public enum RegistrationRules {
     guard request.dialect == PushDialect.sinch.rawValue else { return }
     guard sinchUserIDBytes.contains(user.utf8.count), user.utf8.allSatisfy({ $0 < 0x80 }) else {
       throw CallError(.invalidUserForDialect)
-    }
-  }
-
-  private static func check(name: String, _ field: StaticString) throws(CallError) {
-    guard FieldRules.name(name) else {
-      throw CallError(
-        .invalidField,
-        "register.\(field) is at most \(FieldRules.nameBytesMaximum) bytes of printable text.")
     }
   }
 }

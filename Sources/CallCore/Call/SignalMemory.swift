@@ -66,8 +66,8 @@ struct SignalMemory: Sendable {
   }
 
   private static func hash(_ kind: SignalKind, _ body: String) -> UInt64 {
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325 ^ UInt64(kind.rawValue)
-    for byte in body.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-    return hash
+    var hash = FNV1a(seed: kind.rawValue)
+    hash.add(body)
+    return hash.value
   }
 }

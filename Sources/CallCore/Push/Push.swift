@@ -60,12 +60,9 @@ public struct PushCapabilities: OptionSet, Sendable, Hashable {
 extension PushJob {
   /// The same for every addition to the work queue, which takes each once.
   public var id: String {
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-    for text in [user.app, user.user, device.text] {
-      for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-      hash = (hash ^ 0xff) &* 0x100_0000_01b3
-    }
-    return "\(call).\(String(hash, radix: 16)).\(purpose.rawValue)"
+    var hash = FNV1a()
+    for text in [user.app, user.user, device.text] { hash.add(text, end: 0xff) }
+    return "\(call).\(String(hash.value, radix: 16)).\(purpose.rawValue)"
   }
 }
 

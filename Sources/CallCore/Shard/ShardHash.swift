@@ -5,11 +5,10 @@
 /// keys; then taken modulo the shard count. docs/architecture.md has test vectors.
 public enum ShardHash {
   public static func hash(_ key: UserKey) -> UInt64 {
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-    for byte in key.app.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-    hash = hash &* 0x100_0000_01b3
-    for byte in key.user.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-    return mix(hash)
+    var hash = FNV1a()
+    hash.add(key.app, end: 0)
+    hash.add(key.user)
+    return mix(hash.value)
   }
 
   public static func shard(of key: UserKey, count: Int) -> Int {
@@ -18,9 +17,9 @@ public enum ShardHash {
 
   /// The rendezvous weight of a node for a shard; the living node with the greatest weight owns it.
   public static func weight(node: String, shard: Int) -> UInt64 {
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-    for byte in node.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-    return mix(hash ^ mix(UInt64(shard) &+ 0x9e37_79b9_7f4a_7c15))
+    var hash = FNV1a()
+    hash.add(node)
+    return mix(hash.value ^ mix(UInt64(shard) &+ 0x9e37_79b9_7f4a_7c15))
   }
 
   /// The number under which part `index` of a coordinator takes replies. Not 0.
@@ -34,6 +33,23 @@ public enum ShardHash {
     z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
     z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
     return z ^ (z >> 31)
+  }
+}
+
+/// FNV-1a, 64 bit.
+struct FNV1a {
+  private(set) var value: UInt64 = 0xcbf2_9ce4_8422_2325
+
+  /// - Parameter seed: sets apart what the text means.
+  init(seed: UInt8 = 0) { value ^= UInt64(seed) }
+
+  @inline(__always)
+  mutating func add(_ byte: UInt8) { value = (value ^ UInt64(byte)) &* 0x100_0000_01b3 }
+
+  /// - Parameter end: follows the text, so that no other division into texts gives the same bytes.
+  mutating func add(_ text: String, end: UInt8? = nil) {
+    for byte in text.utf8 { add(byte) }
+    if let end { add(end) }
   }
 }
 

@@ -158,21 +158,17 @@ extension ShardMachine {
 
   /// Tells a repeated `place` from another call with the same id.
   static func fingerprint(_ command: Command, _ request: PlaceRequest) -> UInt64 {
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-    func mix(_ text: String) {
-      for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-      hash = (hash ^ 0xff) &* 0x100_0000_01b3
-    }
-    mix(command.user.app)
-    mix(command.user.user)
-    mix(command.device.text)
-    mix(command.callee.user)
-    mix(request.description)
+    var hash = FNV1a()
+    hash.add(command.user.app, end: 0xff)
+    hash.add(command.user.user, end: 0xff)
+    hash.add(command.device.text, end: 0xff)
+    hash.add(command.callee.user, end: 0xff)
+    hash.add(request.description, end: 0xff)
     for header in request.headers {
-      mix(header.name)
-      mix(header.value)
+      hash.add(header.name, end: 0xff)
+      hash.add(header.value, end: 0xff)
     }
-    hash = ShardHash.mix(hash ^ UInt64(request.ringTimeoutSeconds) << 1 ^ (request.video ? 1 : 0))
-    return hash
+    return ShardHash.mix(
+      hash.value ^ UInt64(request.ringTimeoutSeconds) << 1 ^ (request.video ? 1 : 0))
   }
 }

@@ -1,17 +1,16 @@
-internal import CCallProto
-internal import CallCore
-
 extension DeviceCodec {
+  /// The number of a frame whose command could not be read, as far as the text is JSON; 0 where
+  /// there is none.
   @safe
-  static func decodeProtobufClient(_ bytes: UnsafeRawBufferPointer) throws(Fault) -> ClientFrame {
-    try Unpacker.value(
-      bytes, memoryPerByte: 16, isDeviceProtocol: true, callmesh__v1__client_frame__unpack)
-  }
-
-  @safe
-  static func decodeProtobufServer(_ bytes: UnsafeRawBufferPointer) throws(Fault) -> ServerFrame {
-    try Unpacker.value(
-      bytes, memoryPerByte: 256, isDeviceProtocol: true, callmesh__v1__server_frame__unpack)
+  static func recoverJSONID(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+    var json = unsafe JSONCursor(bytes)
+    var id: UInt64 = 0
+    do throws(Fault) {
+      try json.object("") { (json, key) throws(Fault) in
+        if "id" ~= key { id = try json.number("id") } else { try json.skip() }
+      }
+    } catch {}  // It is refused anyhow; what came before the fault counts.
+    return id
   }
 
   /// The number of a client frame that could not be read, as far as its outermost fields can be; 0
