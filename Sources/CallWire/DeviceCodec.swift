@@ -65,6 +65,7 @@ public enum DeviceCodec: Sendable, CaseIterable {
 
   /// Reads an edge's frame, for clients. Codes of errors that this version does not know are read
   /// as `internalError`.
+  /// - Throws: `FrameError`.
   public func decodeServer(_ bytes: UnsafeRawBufferPointer) throws(FrameError) -> ServerFrame {
     do throws(Fault) {
       switch self {
@@ -118,7 +119,7 @@ public struct FrameError: Error, Sendable, Equatable {
 }
 
 extension CallError {
-  /// What a device is told of bytes that could not be read.
+  /// The error for bytes of a device that could not be read.
   init(_ fault: Fault) {
     switch fault {
     case .malformed: self.init(.malformedFrame)

@@ -1,6 +1,6 @@
 public import CallCore
 
-/// How long fields may be, and what text they may hold. What ids look like is `IdentifierRules`' to say.
+/// How long fields may be, and what text they may hold. `IdentifierRules` has the rules for ids.
 public enum FieldRules {
   /// Of a push token and of its topic.
   public static let pushTokenBytesMaximum = 1024
@@ -23,7 +23,7 @@ public enum FieldRules {
     text.utf8.count <= nameBytesMaximum && isPrintable(text)
   }
 
-  /// - Throws: `invalidField`, where `name` says no.
+  /// - Throws: `invalidField` if it is no valid name.
   static func checkName(_ text: String, _ field: String) throws(CallError) {
     guard name(text) else {
       throw CallError(

@@ -1,10 +1,10 @@
 internal import CallCore
 
-/// Checks form and size of what a device says, whichever encoding it came in.
+/// Checks form and size of a device's frame, in either encoding.
 struct FrameRules {
   let limits: CallLimits
 
-  /// - Returns: the frame, with what it registers in its one form.
+  /// - Returns: the frame, with its registration in canonical form.
   func checked(_ frame: ClientFrame) throws(CallError) -> ClientFrame {
     try check(frame)
     guard case .register(let request) = frame.command else { return frame }

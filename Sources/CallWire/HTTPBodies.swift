@@ -101,7 +101,7 @@ extension HTTPBodies.Decline: CustomStringConvertible, CustomReflectable {
 }
 
 extension CallError {
-  /// What an HTTP client is told of a body that could not be read.
+  /// The error for an HTTP body that could not be read.
   fileprivate init(body fault: Fault) {
     switch fault {
     case .malformed: self.init(.malformedFrame, "The body is not JSON of the expected form.")

@@ -1,7 +1,6 @@
 public import CallCore
 
-/// What a device may register, and the one form in which it is kept: whatever compares or counts
-/// tokens compares texts.
+/// What a device may register, and the canonical form in which it is kept: tokens are compared as text.
 ///
 /// No sentence holds a token, or any part of one.
 public enum RegistrationRules {

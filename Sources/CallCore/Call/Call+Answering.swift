@@ -1,4 +1,4 @@
-/// What the callee's devices say of a ringing call.
+/// Commands of the callee's devices for a ringing call.
 extension Call {
   mutating func alerting(_ leg: Int, _ turn: inout Turn) -> Reply {
     inviteAcknowledged(leg, &turn)

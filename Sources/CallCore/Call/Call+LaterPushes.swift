@@ -7,7 +7,7 @@ extension Call {
     _ reason: EndReason, by: Party?, _ devices: [User.Device], _ turn: inout Turn
   ) {
     for leg in legs.indices
-    where legs[leg].ringPush.mayRing && legs[leg].laterPushes.cleanUp == nil {
+    where legs[leg].ringPush.mayRing && !legs[leg].laterPushes.contains(where: \.isCleanUp) {
       switch legs[leg].state {
       case .won, .declined, .busy: continue
       case .waking, .delivered, .alerting, .gone, .stopped: break
@@ -19,7 +19,7 @@ extension Call {
     }
   }
 
-  /// Of the pushes that a device takes, the one that says most of why a call ended; nil: none fits.
+  /// The push, of those that the device takes, that describes the end best; nil: none fits.
   static func cleanUp(of reason: EndReason, for registration: Registration) -> PushPurpose? {
     let takes = registration.capabilities
     if registration.ringToken != nil {

@@ -52,7 +52,7 @@ struct Call: Sendable {
 
   // MARK: Roles
 
-  /// Who sent a command, as this call knows them.
+  /// What the sender of a command is in this call.
   enum Role {
     case caller
     case leg(Int)

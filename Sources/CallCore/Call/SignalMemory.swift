@@ -50,7 +50,7 @@ struct SignalMemory: Sendable {
   }
 
   /// Whether this is a repetition. The same content under another request is none, unless the request of the
-  /// earlier one is not known: then it most likely is one, and counts as that once.
+  /// earlier one is unknown: then it is most likely a repetition, and counts as one once.
   mutating func isRepeat(
     request: UInt64, on session: SessionRef, _ kind: SignalKind, _ body: String
   ) -> Bool {

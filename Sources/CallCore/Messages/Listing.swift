@@ -32,6 +32,15 @@ public struct CallSummary: Sendable, Equatable, Comparable {
   /// The device that answered, also after the end.
   public var winner: Party?
   public var placedAt: Timestamp
+  public init(
+    state: CallState, app: String = "", caller: Party, winner: Party? = nil, placedAt: Timestamp
+  ) {
+    self.state = state
+    self.app = app
+    self.caller = caller
+    self.winner = winner
+    self.placedAt = placedAt
+  }
 
   public static func < (one: CallSummary, other: CallSummary) -> Bool {
     if one.placedAt != other.placedAt { return one.placedAt > other.placedAt }

@@ -36,23 +36,6 @@ public enum ShardHash {
   }
 }
 
-/// FNV-1a, 64 bit.
-struct FNV1a {
-  private(set) var value: UInt64 = 0xcbf2_9ce4_8422_2325
-
-  /// - Parameter seed: sets apart what the text means.
-  init(seed: UInt8 = 0) { value ^= UInt64(seed) }
-
-  @inline(__always)
-  mutating func add(_ byte: UInt8) { value = (value ^ UInt64(byte)) &* 0x100_0000_01b3 }
-
-  /// - Parameter end: follows the text, so that no other division into texts gives the same bytes.
-  mutating func add(_ text: String, end: UInt8? = nil) {
-    for byte in text.utf8 { add(byte) }
-    if let end { add(end) }
-  }
-}
-
 /// Nodes other than edges that take replies. The number of such a node shows its kind, and replies to it go to
 /// subjects that edges may not subscribe to.
 public enum PeerKind: UInt64, Sendable, CaseIterable {

@@ -63,7 +63,7 @@ extension ShardMachine {
     _ verb: CallVerb, _ command: Command, _ call: inout Call, _ role: Call.Role, _ turn: inout Turn
   ) -> Reply? {
     switch (verb, role) {
-    // No command tells a stranger more than a query does: not even that there is such a call.
+    // A stranger learns no more from a command than from a query: not even that the call exists.
     case (_, .stranger):
       return .error(CallError(command.user == call.callerKey ? .notParty : .unknownCall))
     case (.alerting, .leg(let leg)): return call.alerting(leg, &turn)
@@ -97,26 +97,6 @@ extension ShardMachine {
       return .call(call.state(for: .caller))
     case (.resume, _): return .call(call.state(for: role))
     case (.query, _): return .call(call.state(for: role))
-    }
-  }
-}
-
-extension CallVerb {
-  /// Whether a device of the callee without a leg gets one by this command.
-  fileprivate var joins: Bool {
-    switch self {
-    case .alerting, .answer, .decline, .busy: true
-    case .cancel, .connected, .hangUp, .signal, .resume, .query: false
-    }
-  }
-
-  /// How long the reply may wait, to share an append.
-  var urgency: Outcome.Urgency {
-    switch self {
-    case .connected: .slow
-    case .alerting, .hangUp: .relaxed
-    case .signal: .lazy
-    case .answer, .decline, .busy, .cancel, .resume, .query: .urgent
     }
   }
 }

@@ -1,4 +1,4 @@
-/// The live calls that concern a device, for an app that was started again and knows none.
+/// The live calls that concern a device, for an app that was started again and has lost them.
 extension ShardMachine {
   /// Replies with the live calls of this shard that the sender's device placed, and with those to its user.
   func liveCalls(_ command: Command, _ turn: inout Turn) {

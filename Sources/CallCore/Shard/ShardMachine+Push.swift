@@ -37,7 +37,7 @@ extension ShardMachine {
     }
   }
 
-  /// A provider does not know a token any more. The token is removed if the device still has it and has not
+  /// A provider no longer accepts a token. The token is removed if the device still has it and has not
   /// registered since (R12).
   /// - Returns: whether the reply follows once the store has the change.
   private mutating func dropGone(

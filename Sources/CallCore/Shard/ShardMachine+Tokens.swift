@@ -86,8 +86,7 @@ extension ShardMachine {
     claim?.reply?.send(.error(CallError(.tryAgain, retryAfterMilliseconds: 1000)), &turn)
   }
 
-  /// Gives up what a device was about to claim: it registers anew, or goes, or another one takes the
-  /// token.
+  /// Gives up a device's pending claims: it registers anew, is removed, or another device takes the token.
   mutating func dropClaims(
     of user: UserKey, _ device: DeviceID, holding fingerprint: String? = nil, _ turn: inout Turn
   ) {

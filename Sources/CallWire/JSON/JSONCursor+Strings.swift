@@ -1,3 +1,5 @@
+internal import CallCore
+
 extension JSONCursor {
   package mutating func text(_ field: String) throws(Fault) -> String {
     unsafe try withUTF8(field) { (utf8) throws(Fault) in
@@ -139,13 +141,7 @@ extension JSONCursor {
     for _ in 0..<4 {
       let byte = unsafe escaped[index]
       index += 1
-      let digit: UInt8
-      switch byte {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
-      case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
-      case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = byte - UInt8(ascii: "A") + 10
-      default: throw .malformed
-      }
+      guard let digit = byte.hexDigit else { throw .malformed }
       value = value << 4 | UInt32(digit)
     }
     return value

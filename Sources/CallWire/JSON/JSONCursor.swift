@@ -1,8 +1,12 @@
+internal import CallCore
+
 /// Reads JSON (RFC 8259) from bytes, value by value, straight into what the caller builds.
 ///
 /// A reader of our own, because the bytes are a stranger's: FoundationEssentials' decoder (of Swift
 /// 6.3) traps on a text that ends 512 arrays deep, and takes ten times as long. Nesting is limited,
 /// so the stack is too. Nothing here traps on what the bytes say.
+///
+/// All methods throw `malformed` for what is no JSON, and `field` for a value of another kind than the field's.
 ///
 /// The caller of `init` owns the bytes, and keeps them while there are cursors and keys of them.
 @safe
@@ -181,11 +185,7 @@ package struct JSONCursor {
   }
 
   private func isNumberStart(_ byte: UInt8) -> Bool {
-    byte == UInt8(ascii: "-") || isDigit(byte)
-  }
-
-  private func isDigit(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+    byte == UInt8(ascii: "-") || byte.isASCIIDigit
   }
 
   /// - Returns: whether it has neither a fraction nor an exponent.
@@ -221,7 +221,7 @@ package struct JSONCursor {
 
   private mutating func skipDigits() throws(Fault) {
     let start = position
-    while isDigit(current) { position += 1 }
+    while current.isASCIIDigit { position += 1 }
     guard position > start else { throw .malformed }
   }
 }

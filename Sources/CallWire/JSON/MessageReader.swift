@@ -3,9 +3,9 @@ internal import CProtobufC
 internal import CallCore
 
 /// Reads JSON into the C struct of a message, for the same mapping that reads protobuf (`Unpacker`). Members that
-/// are absent or null are empty, 0 or false; those that nobody knows are skipped.
+/// are absent or null are empty, 0 or false; unknown ones are skipped.
 struct MessageReader {
-  /// No case of an enum: what a name stands for that this version does not know.
+  /// No case of an enum: stands for an unknown name.
   private static let unknownCase = Int32.max
 
   private let arena: Arena

@@ -1,7 +1,7 @@
 internal import CCallProto
 internal import CallCore
 
-// Calls, as devices and nodes speak of them (device.proto).
+// Calls, in messages of devices and nodes (device.proto).
 
 extension Callmesh__V1__Header: Mapping {
   static var blank: CustomHeader { CustomHeader(name: "", value: "") }

@@ -163,7 +163,7 @@ extension Callmesh__V1__Query: CallMapping {
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__query__init(m) }
 }
 
-// MARK: What devices say
+// MARK: Messages with fields
 
 extension Callmesh__V1__Attach: Mapping {
   static var blank: AttachRequest { AttachRequest() }

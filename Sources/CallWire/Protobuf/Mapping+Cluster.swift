@@ -1,7 +1,7 @@
 internal import CCallProto
 internal import CallCore
 
-// What coordinators say to edges, and nodes of themselves (cluster.proto).
+// Messages of coordinators to edges, and heartbeats, leases and records of nodes (cluster.proto).
 
 extension Callmesh__V1__EdgeBatch: Mapping {
   static var blank: EdgeBatch { EdgeBatch(items: []) }
@@ -87,7 +87,7 @@ extension Callmesh__V1__CloseSession: Mapping {
   }
 }
 
-/// The shard's reply. The edge adds what only the edge knows of the session.
+/// The shard's reply. The edge adds the data of the session.
 extension Callmesh__V1__Reply {
   fileprivate func ofShard<C: Coder>(_ c: C, _ ticket: SessionTicket?) throws(C.Failure) -> Reply {
     switch result_case {
@@ -130,7 +130,7 @@ extension Callmesh__V1__Reply {
   }
 }
 
-// MARK: What nodes say of themselves
+// MARK: Nodes
 
 extension Callmesh__V1__Heartbeat: Mapping {
   static var blank: Heartbeat {
@@ -185,7 +185,7 @@ extension Callmesh__V1__AnnounceDone: Mapping {
     c.number(&value.edge, &m.edge)
     c.number(&value.number, &m.number)
     c.secret(&value.secret, &m.secret_high, &m.secret_low)
-    // 0: not said.
+    // 0: absent.
     var said = value.sessions.map { UInt64(clamping: $0) + 1 } ?? 0
     c.number(&said, &m.sessions_said)
     if C.reads { value.sessions = said == 0 ? nil : Int(clamping: said - 1) }

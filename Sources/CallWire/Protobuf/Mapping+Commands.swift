@@ -7,7 +7,7 @@ extension Callmesh__V1__CommandBatch: Mapping {
   static var blank: CommandBatch { CommandBatch(edge: 0, commands: []) }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__command_batch__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
-    // Who does not know of senders that are no edges would answer nobody.
+    // A reader that expects edges only would reply to nobody.
     try c.format(
       &m.format, writes: value.peer == 0 ? ClusterCodec.firstFormat : ClusterCodec.pushFormat, .said
     )

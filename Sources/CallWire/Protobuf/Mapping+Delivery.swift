@@ -1,7 +1,7 @@
 internal import CCallProto
 internal import CallCore
 
-// What shards tell devices of calls (device.proto).
+// Deliveries of shards to devices (device.proto).
 
 extension Callmesh__V1__Delivery: Mapping {
   static var blank: Delivery {

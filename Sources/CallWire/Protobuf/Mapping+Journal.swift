@@ -17,7 +17,7 @@ extension Callmesh__V1__JournalRecord: Mapping {
     c.time(&value.at, microseconds: &m.at_us)
     try c.array(&value.entries, &m.n_entries, &m.entries)
     c.flag(&value.released, &m.released)
-    // 0: not said.
+    // 0: absent.
     var follows = value.follows.map { $0 &+ 1 } ?? 0
     c.number(&follows, &m.follows)
     if C.reads { value.follows = follows == 0 ? nil : follows - 1 }

@@ -2,7 +2,7 @@ internal import CCallProto
 internal import CProtobufC
 internal import CallCore
 
-// Pushes, as coordinators and gateways speak of them (cluster.proto).
+// Pushes, in messages of coordinators and gateways (cluster.proto).
 
 extension Callmesh__V1__PushReport: Mapping {
   static var blank: PushReport {
