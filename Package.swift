@@ -130,7 +130,7 @@ let package = Package(
     library("CallCore"),
     library("CallTelemetry", [.log]),
     library("CallAuth", ["CallCore", "CallTelemetry", .crypto]),
-    library("CallWire", ["CallCore", "CCallProto", "CProtobufC"]),
+    library("CallWire", ["CallCore", "CCallProto", "CProtobufC"], [.strictMemorySafety()]),
     library("CallBus", ["CallCore", "CallTelemetry", .deque, .log]),
     // Imports C: every unsafe operation is marked `unsafe`.
     library(

@@ -16,10 +16,15 @@ mv "$work"/callmesh "$work/include/"
 mv "$work"/include/callmesh/v1/*.c "$work/"
 {
   echo "#pragma once"
+  echo "#include <protobuf-c/protobuf-c.h>"
+  # Swift's strict memory safety: to name a field is safe. What follows the pointers in it is marked.
+  echo "#pragma clang attribute push(__attribute__((swift_attr(\"@safe\"))), apply_to = any(record, field, function))"
   for file in "$here"/callmesh/v1/*.proto; do
     echo "#include \"callmesh/v1/$(basename "$file" .proto).pb-c.h\""
   done
+  echo "#pragma clang attribute pop"
 } >"$work/include/callproto.h"
+echo 'module CCallProto { header "callproto.h" export * }' >"$work/include/module.modulemap"
 if [[ "${1:-}" == "--check" ]]; then
   if diff -r "$work" "$target" >/dev/null; then
     echo "generated code matches Proto/"

@@ -9,9 +9,9 @@ public enum ClusterCodec {
   ///
   /// 2: pushes in the journal, and senders of commands that are no edges.
   public static let format: UInt32 = 2
-  /// What is written that a reader of the first rules understands says so.
+  /// Written in messages that readers of the first format understand.
   static let firstFormat: UInt32 = 1
-  /// The first format whose readers know of pushes.
+  /// The first format with pushes.
   public static let pushFormat: UInt32 = 2
 
   public static func encode(_ value: CommandBatch) -> [UInt8] {
@@ -53,24 +53,37 @@ public enum ClusterCodec {
     Packer.bytes(Callmesh__V1__PushWithdrawal.self, calls)
   }
 
+  /// - Throws: for bytes that are no such message.
   public static func commandBatch(_ bytes: [UInt8]) throws(WireError) -> CommandBatch {
     try read(bytes, "command batch", callmesh__v1__command_batch__unpack)
   }
+
+  /// - Throws: for bytes that are no such message.
   public static func edgeBatch(_ bytes: [UInt8]) throws(WireError) -> EdgeBatch {
     try read(bytes, "edge batch", callmesh__v1__edge_batch__unpack)
   }
+
+  /// - Throws: for bytes that are no such message.
   public static func heartbeat(_ bytes: [UInt8]) throws(WireError) -> Heartbeat {
     try read(bytes, "heartbeat", callmesh__v1__heartbeat__unpack)
   }
+
+  /// - Throws: for bytes that are no such message.
   public static func announceRequest(_ bytes: [UInt8]) throws(WireError) -> AnnounceRequest {
     try read(bytes, "announce request", callmesh__v1__announce_request__unpack)
   }
+
+  /// - Throws: for bytes that are no such message.
   public static func announceDone(_ bytes: [UInt8]) throws(WireError) -> AnnounceDone {
     try read(bytes, "announce done", callmesh__v1__announce_done__unpack)
   }
+
+  /// - Throws: for bytes that are no such message.
   public static func lease(_ bytes: [UInt8]) throws(WireError) -> Lease {
     try read(bytes, "lease", callmesh__v1__lease__unpack)
   }
+
+  /// - Throws: for bytes that are no such message.
   public static func clusterRecord(_ bytes: [UInt8]) throws(WireError) -> ClusterRecord {
     try read(bytes, "cluster record", callmesh__v1__cluster_record__unpack)
   }
@@ -83,28 +96,32 @@ public enum ClusterCodec {
   public static func checkpoint(_ bytes: [UInt8]) throws(WireError) -> Checkpoint {
     try read(bytes, "checkpoint", callmesh__v1__checkpoint__unpack)
   }
+
+  /// - Throws: for bytes that are no such message.
   public static func registration(_ bytes: [UInt8]) throws(WireError) -> Registration {
     try read(bytes, "registration", callmesh__v1__registration_record__unpack)
   }
+
+  /// - Throws: for bytes that are no such message.
   public static func tokenOwner(_ bytes: [UInt8]) throws(WireError) -> TokenOwner {
     try read(bytes, "token owner", callmesh__v1__token_owner__unpack)
   }
   /// Calls whose rings are withdrawn.
+  /// - Throws: for bytes that are no such message.
   public static func pushWithdrawal(_ bytes: [UInt8]) throws(WireError) -> [CallID] {
     try read(bytes, "push withdrawal", callmesh__v1__push_withdrawal__unpack)
   }
 
-  @inline(__always)
+  @safe @inline(__always)
   static func read<Message: Mapping>(
     _ bytes: [UInt8], _ what: StaticString,
-    _ unpack: (
-      UnsafeMutablePointer<ProtobufCAllocator>?, Int, UnsafePointer<UInt8>?
-    ) -> UnsafeMutablePointer<Message>?
+    _ unpack: (UnsafeMutablePointer<ProtobufCAllocator>?, Int, UnsafePointer<UInt8>?) ->
+      UnsafeMutablePointer<Message>?
   ) throws(WireError) -> Message.Value {
     do throws(Fault) {
-      return try bytes.withUnsafeBufferPointer { (buffer) throws(Fault) -> Message.Value in
+      return unsafe try bytes.withUnsafeBufferPointer { (buffer) throws(Fault) -> Message.Value in
         // Our own nodes wrote it: the limit is only there for bytes that went bad.
-        try Unpacker.value(UnsafeRawBufferPointer(buffer), memoryPerByte: 256, unpack)
+        unsafe try Unpacker.value(UnsafeRawBufferPointer(buffer), memoryPerByte: 256, unpack)
       }
     } catch {
       throw WireError("\(what): \(error.sentence)")

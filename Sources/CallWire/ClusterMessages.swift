@@ -23,7 +23,7 @@ public struct CommandBatch: Sendable, Equatable {
     self.unreadable = unreadable
   }
 
-  /// What is known of a command of a later version: enough to refuse it.
+  /// The part of a later version's command that can be read: enough to refuse it.
   public struct Unreadable: Sendable, Equatable {
     public var session: SessionRef
     /// 0: no reply is wanted.
@@ -109,7 +109,7 @@ public struct Heartbeat: Sendable, Equatable {
   }
 }
 
-/// An edge that a coordinator has not heard lately.
+/// An edge whose heartbeats a coordinator has not received lately.
 public struct SilentEdge: Sendable, Equatable {
   public var edge: UInt64
   /// For how long it is silent; where it counts as lost, for how long it does.
@@ -125,7 +125,7 @@ public struct SilentEdge: Sendable, Equatable {
 public struct AnnounceRequest: Sendable, Equatable {
   public var shard: UInt32
   public var epoch: UInt64
-  /// Counts the requests of one term, from 1; 0 where an earlier version does not say.
+  /// Counts the requests of one term, from 1; 0 from earlier versions.
   public var number: UInt64
   public init(shard: UInt32, epoch: UInt64, number: UInt64 = 0) {
     self.shard = shard
@@ -138,10 +138,10 @@ public struct AnnounceDone: Sendable, Equatable {
   public var shard: UInt32
   public var epoch: UInt64
   public var edge: UInt64
-  /// How many were announced, so that a loss shows; nil where an earlier version does not say.
+  /// How many were announced, so that a loss shows; nil from earlier versions.
   public var sessions: Int?
-  /// Of the request that it answers: an edge that stood still may answer one of long ago. 0 where an earlier
-  /// version does not say.
+  /// The number of the request that it answers: an edge that was stopped may answer an old one. 0 from earlier
+  /// versions.
   public var number: UInt64
   /// The edge's; nil of versions that have none.
   public var secret: EdgeSecret?

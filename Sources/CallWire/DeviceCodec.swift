@@ -35,12 +35,16 @@ public enum DeviceCodec: Sendable, CaseIterable {
   public func decodeClient(_ bytes: UnsafeRawBufferPointer, limits: CallLimits) throws(FrameError)
     -> ClientFrame
   {
-    guard bytes.count <= frameBytesMaximum() else { throw tooLarge(bytes) }
+    guard bytes.count <= frameBytesMaximum() else { throw unsafe tooLarge(bytes) }
     let frame: ClientFrame
     do throws(Fault) {
       switch self {
-      case .protobuf: frame = try Self.decodeProtobufClient(bytes)
-      case .json: frame = try Self.decodeJSONClient(bytes)
+      case .protobuf:
+        frame = try Unpacker.value(
+          bytes, memoryPerByte: 16, isDeviceProtocol: true, callmesh__v1__client_frame__unpack)
+      case .json:
+        frame = try MessageReader.value(
+          Callmesh__V1__ClientFrame.self, bytes, .clientFrame, memoryPerByte: 16)
       }
     } catch {
       throw FrameError(id: recoverID(bytes), error: CallError(error))
@@ -61,11 +65,15 @@ public enum DeviceCodec: Sendable, CaseIterable {
 
   /// Reads an edge's frame, for clients. Codes of errors that this version does not know are read
   /// as `internalError`.
+  /// - Throws: `FrameError`.
   public func decodeServer(_ bytes: UnsafeRawBufferPointer) throws(FrameError) -> ServerFrame {
     do throws(Fault) {
       switch self {
-      case .protobuf: return try Self.decodeProtobufServer(bytes)
-      case .json: return try Self.decodeJSONServer(bytes)
+      case .protobuf:
+        return try Unpacker.value(
+          bytes, memoryPerByte: 256, isDeviceProtocol: true, callmesh__v1__server_frame__unpack)
+      case .json:
+        return try MessageReader.value(Callmesh__V1__ServerFrame.self, bytes, .serverFrame)
       }
     } catch {
       throw FrameError(id: 0, error: CallError(error))
@@ -84,13 +92,14 @@ public enum DeviceCodec: Sendable, CaseIterable {
 
   /// - Parameter beginning: what there is of the frame; its first `idSearchedBytes` count.
   public func tooLarge(_ beginning: UnsafeRawBufferPointer) -> FrameError {
-    let searched = UnsafeRawBufferPointer(rebasing: beginning.prefix(Self.idSearchedBytes))
+    let searched = unsafe UnsafeRawBufferPointer(rebasing: beginning.prefix(Self.idSearchedBytes))
     let sentence = "A frame is at most \(frameBytesMaximum()) bytes."
     return FrameError(
       id: recoverID(searched),
       error: self == .json ? CallError(.frameTooLarge, sentence) : CallError(.frameTooLarge))
   }
 
+  @safe
   private func recoverID(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
     switch self {
     case .protobuf: Self.recoverProtobufID(bytes)
@@ -110,7 +119,7 @@ public struct FrameError: Error, Sendable, Equatable {
 }
 
 extension CallError {
-  /// What a device is told of bytes that could not be read.
+  /// The error for bytes of a device that could not be read.
   init(_ fault: Fault) {
     switch fault {
     case .malformed: self.init(.malformedFrame)

@@ -10,7 +10,7 @@ public struct CallAddress: Hashable, Sendable {
   }
 }
 
-/// What a device says: one command, with the device's own number for it.
+/// A frame of a device: one command, with the device's own number for it.
 public struct ClientFrame: Sendable, Equatable {
   public var id: UInt64
   public var command: ClientCommand
@@ -67,7 +67,7 @@ public struct AckItem: Sendable, Equatable {
   }
 }
 
-/// What an edge says to a device.
+/// A frame of an edge to a device.
 public enum ServerFrame: Sendable, Equatable {
   /// `id` is 0 where a frame could not be read far enough to know it.
   case reply(id: UInt64, ServerReply)
@@ -92,7 +92,7 @@ public struct RegisteredInfo: Sendable, Equatable {
   public var expiresAt: Timestamp
   /// Devices that gave way to this one.
   public var removed: [DeviceID]
-  /// What stands in the registration, whether it was said or derived.
+  /// The registration's capabilities, declared or derived.
   public var capabilities: PushCapabilities
   public init(
     device: DeviceID, expiresAt: Timestamp, removed: [DeviceID] = [],

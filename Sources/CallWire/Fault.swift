@@ -14,7 +14,7 @@ package enum Fault: Error {
   case secondCommand
   /// A capability of a device that has another name than those there are.
   case unknownCapability
-  /// It says that one must know later rules to understand it.
+  /// Its format is later than this version reads.
   case laterFormat(UInt32)
 
   /// The same, of a message that stands in `field` of another one.

@@ -1,6 +1,6 @@
 public import CallCore
 
-/// How long fields may be, and what text they may hold. What ids look like is `IdentifierRules`' to say.
+/// How long fields may be, and what text they may hold. `IdentifierRules` has the rules for ids.
 public enum FieldRules {
   /// Of a push token and of its topic.
   public static let pushTokenBytesMaximum = 1024
@@ -23,6 +23,14 @@ public enum FieldRules {
     text.utf8.count <= nameBytesMaximum && isPrintable(text)
   }
 
+  /// - Throws: `invalidField` if it is no valid name.
+  static func checkName(_ text: String, _ field: String) throws(CallError) {
+    guard name(text) else {
+      throw CallError(
+        .invalidField, "\(field) is at most \(nameBytesMaximum) bytes of printable text.")
+    }
+  }
+
   /// Whether the text has no control character (C0, DEL, C1) and no line or paragraph separator.
   public static func isPrintable(_ text: String) -> Bool {
     for scalar in text.unicodeScalars {
@@ -36,7 +44,7 @@ public enum FieldRules {
 
   /// Text that no layer can cut short: NUL would end it in C.
   static func hasNoNUL(_ text: String) -> Bool {
-    let fast = text.utf8.withContiguousStorageIfAvailable { !$0.contains(0) }
+    let fast = unsafe text.utf8.withContiguousStorageIfAvailable { unsafe !$0.contains(0) }
     return fast ?? !text.utf8.contains(0)
   }
 }

@@ -1,10 +1,10 @@
 internal import CallCore
 
-/// Checks form and size of what a device says, whichever encoding it came in.
+/// Checks form and size of a device's frame, in either encoding.
 struct FrameRules {
   let limits: CallLimits
 
-  /// - Returns: the frame, with what it registers in its one form.
+  /// - Returns: the frame, with its registration in canonical form.
   func checked(_ frame: ClientFrame) throws(CallError) -> ClientFrame {
     try check(frame)
     guard case .register(let request) = frame.command else { return frame }
@@ -63,21 +63,13 @@ struct FrameRules {
   private func check(_ request: AttachRequest) throws(CallError) {
     try check(token: request.token)
     if !request.device.isEmpty { try FieldRules.checkDeviceID(request.device) }
-    try check(name: request.deviceName, "attach.deviceName")
-    try check(name: request.client, "attach.client")
+    try FieldRules.checkName(request.deviceName, "attach.deviceName")
+    try FieldRules.checkName(request.client, "attach.client")
   }
 
   private func check(token: String) throws(CallError) {
     guard token.utf8.count <= FieldRules.bearerTokenBytesMaximum, FieldRules.isPrintable(token)
     else { throw CallError(.notAccepted) }
-  }
-
-  private func check(name: String, _ field: StaticString) throws(CallError) {
-    guard FieldRules.name(name) else {
-      throw CallError(
-        .invalidField, "\(field) is at most \(FieldRules.nameBytesMaximum) bytes of printable text."
-      )
-    }
   }
 
   private func check(description: String) throws(CallError) {

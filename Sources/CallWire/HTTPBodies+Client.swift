@@ -33,6 +33,6 @@ extension HTTPBodies {
   private static func answer<Message: Mapping>(
     _ message: Message.Type, _ bytes: [UInt8], _ shape: MessageShape
   ) -> Message.Value? {
-    bytes.withUnsafeBytes { try? MessageReader.value(message, $0, shape) }
+    unsafe bytes.withUnsafeBytes { try? MessageReader.value(message, $0, shape) }
   }
 }

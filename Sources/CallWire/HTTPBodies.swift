@@ -53,9 +53,8 @@ public enum HTTPBodies {
     public var scope: DeclineScope
     /// What a push allows, for those who cannot set headers; empty where it is not here.
     public var capability: String
-    public init(
-      device: DeviceID? = nil, scope: DeclineScope = .everywhere, capability: String = ""
-    ) {
+    public init(device: DeviceID? = nil, scope: DeclineScope = .everywhere, capability: String = "")
+    {
       self.device = device
       self.scope = scope
       self.capability = capability
@@ -80,7 +79,7 @@ public enum HTTPBodies {
       throw CallError(.frameTooLarge, "The body is larger than \(bytesMaximum) bytes.")
     }
     do throws(Fault) {
-      return try bytes.withUnsafeBufferPointer { (bytes) throws(Fault) in
+      return unsafe try bytes.withUnsafeBufferPointer { (bytes) throws(Fault) in
         try MessageReader.value(message, UnsafeRawBufferPointer(bytes), shape, memoryPerByte: 16)
       }
     } catch {
@@ -102,7 +101,7 @@ extension HTTPBodies.Decline: CustomStringConvertible, CustomReflectable {
 }
 
 extension CallError {
-  /// What an HTTP client is told of a body that could not be read.
+  /// The error for an HTTP body that could not be read.
   fileprivate init(body fault: Fault) {
     switch fault {
     case .malformed: self.init(.malformedFrame, "The body is not JSON of the expected form.")

@@ -29,9 +29,13 @@ extension ClusterCodec {
   public static func pushJob(_ bytes: [UInt8]) throws(WireError) -> PushJob {
     try read(bytes, "push job", callmesh__v1__push_job__unpack)
   }
+
+  /// - Throws: for bytes that are no such message.
   public static func pushNeverSent(_ bytes: [UInt8]) throws(WireError) -> [PushLeg] {
     try read(bytes, "rings never sent", callmesh__v1__push_never_sent__unpack)
   }
+
+  /// - Throws: for bytes that are no such message.
   public static func pushKeys(_ bytes: [UInt8]) throws(WireError) -> PushKeys {
     try read(bytes, "push keys", callmesh__v1__push_keys__unpack)
   }

@@ -1,13 +1,13 @@
 internal import CallCore
 
-/// Checks one push token of a registration, and writes it as it is kept.
+/// Checks one push token of a registration and brings it into its canonical form.
 struct PushTokenRules {
   enum Field: String {
     case voip = "voipToken"
     case alert = "alertToken"
   }
 
-  /// What the sentences name.
+  /// Named in the error messages.
   let field: Field
 
   /// Hexadecimal digits of an APNs token: 32 bytes at present. Apple says to take no length for
@@ -99,12 +99,7 @@ struct PushTokenRules {
   }
 
   private static func isWord(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-      UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-      true
-    default: false
-    }
+    byte.isASCIILetter || byte.isASCIIDigit || "-_".utf8.contains(byte)
   }
 
   // MARK: FCM

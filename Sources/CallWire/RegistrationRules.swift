@@ -1,7 +1,6 @@
 public import CallCore
 
-/// What a device may register, and the one form in which it is kept: whatever compares or counts
-/// tokens compares texts.
+/// What a device may register, and the canonical form in which it is kept: tokens are compared as text.
 ///
 /// No sentence holds a token, or any part of one.
 public enum RegistrationRules {
@@ -12,12 +11,12 @@ public enum RegistrationRules {
   /// what a device says of them is not read.
   ///
   /// - Throws: `invalidField` for names, `unknownDialect`, `invalidPushToken`.
-  public static func normalised(
-    _ request: RegistrationRequest
-  ) throws(CallError) -> RegistrationRequest {
-    try check(name: request.deviceName, "deviceName")
-    try check(name: request.sdkName, "sdkName")
-    try check(name: request.sdkVersion, "sdkVersion")
+  public static func normalised(_ request: RegistrationRequest) throws(CallError)
+    -> RegistrationRequest
+  {
+    try FieldRules.checkName(request.deviceName, "register.deviceName")
+    try FieldRules.checkName(request.sdkName, "register.sdkName")
+    try FieldRules.checkName(request.sdkVersion, "register.sdkVersion")
     guard request.dialect.isEmpty || PushDialect(rawValue: request.dialect) != nil else {
       throw CallError(.unknownDialect)
     }
@@ -37,14 +36,6 @@ public enum RegistrationRules {
     guard request.dialect == PushDialect.sinch.rawValue else { return }
     guard sinchUserIDBytes.contains(user.utf8.count), user.utf8.allSatisfy({ $0 < 0x80 }) else {
       throw CallError(.invalidUserForDialect)
-    }
-  }
-
-  private static func check(name: String, _ field: StaticString) throws(CallError) {
-    guard FieldRules.name(name) else {
-      throw CallError(
-        .invalidField,
-        "register.\(field) is at most \(FieldRules.nameBytesMaximum) bytes of printable text.")
     }
   }
 }

@@ -1,3 +1,5 @@
+internal import CallCore
+
 /// A browser's push subscription (W3C Push API, `PushSubscription.toJSON()`), checked. As a push
 /// token it is kept as `json`.
 public struct WebPushSubscription: Sendable, Equatable {
@@ -18,7 +20,7 @@ public struct WebPushSubscription: Sendable, Equatable {
     var text = json
     let read = text.withUTF8 { utf8 -> (String, String, String)? in
       do throws(Fault) {
-        return try JSONCursor.whole(UnsafeRawBufferPointer(utf8), Self.members)
+        return unsafe try JSONCursor.whole(UnsafeRawBufferPointer(utf8), Self.members)
       } catch {
         return nil
       }
@@ -45,9 +47,9 @@ public struct WebPushSubscription: Sendable, Equatable {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  private static func members(
-    _ json: inout JSONCursor
-  ) throws(Fault) -> (endpoint: String, p256dh: String, auth: String) {
+  private static func members(_ json: inout JSONCursor) throws(Fault) -> (
+    endpoint: String, p256dh: String, auth: String
+  ) {
     var (endpoint, p256dh, auth) = ("", "", "")
     try json.object("") { (json, key) throws(Fault) in
       switch key {
@@ -87,7 +89,7 @@ public struct WebPushSubscription: Sendable, Equatable {
     if let colon = authority.lastIndex(of: ":"), !authority.hasSuffix("]") {
       let digits = authority[authority.index(after: colon)...]
       guard (1...5).contains(digits.utf8.count),
-        digits.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
+        digits.utf8.allSatisfy(\.isASCIIDigit),
         let number = Int(digits), (1...65_535).contains(number)
       else { return nil }
       port = number
@@ -96,13 +98,8 @@ public struct WebPushSubscription: Sendable, Equatable {
     let isAddress = host.hasPrefix("[") && host.hasSuffix("]")
     let name = isAddress ? host.dropFirst().dropLast() : host
     let isGood = name.utf8.allSatisfy { byte in
-      switch byte {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-        UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
-        true
-      case UInt8(ascii: ":"): isAddress
-      default: false
-      }
+      byte.isASCIILetter || byte.isASCIIDigit || "-._".utf8.contains(byte)
+        || isAddress && byte == UInt8(ascii: ":")
     }
     guard !name.isEmpty, name.utf8.count <= 253, isGood else { return nil }
     return (String(host), port)

@@ -11,7 +11,7 @@ extension Call {
       let device = leg.party.device
       switch leg.state {
       case .alerting: add(.alerting(device))
-      // Who declined for the user has no time of its own: the call's end says it.
+      // A decline for the user has no time of its own: it is the call's end.
       case .declined(.some(let at)): add(.legEnded(device, .declinedHere, at: at))
       case .busy(let at): add(.legEnded(device, .busy, at: at))
       case .gone(let at): add(.legEnded(device, .gone, at: at))
@@ -58,8 +58,7 @@ extension Call {
         add(.signal(fromCaller: fromCaller, device, signal))
       }
     }
-    addSignals(
-      fromCaller: true, facts.caller.device, in: legs[conversation.winner].endpoint.outbox)
+    addSignals(fromCaller: true, facts.caller.device, in: legs[conversation.winner].endpoint.outbox)
     addSignals(fromCaller: false, conversation.answer.by.device, in: caller.outbox)
   }
 

@@ -1,33 +1,28 @@
 /// How a call connects and how it ends.
 extension Call {
   /// - Parameter session: where the command came from, and where the reply goes.
-  mutating func cancel(
-    on session: SessionRef, _ context: CallContext, into outcome: inout Outcome
-  ) -> Reply {
+  mutating func cancel(on session: SessionRef, _ turn: inout Turn) -> Reply {
     if isRinging {
       end(
         .cancelled, by: facts.caller, silent: learnsByReply(caller, on: session) ? .caller : nil,
-        context, into: &outcome)
+        &turn)
     }
     return .call(state(for: .caller))
   }
 
   /// - Parameter session: where the command came from, and where the reply goes.
-  mutating func hangUp(
-    _ role: Role, on session: SessionRef, _ context: CallContext, into outcome: inout Outcome
-  ) -> Reply {
+  mutating func hangUp(_ role: Role, on session: SessionRef, _ turn: inout Turn) -> Reply {
     switch (stage, role) {
-    case (.ringing, .caller): return cancel(on: session, context, into: &outcome)
+    case (.ringing, .caller): return cancel(on: session, &turn)
     case (.ringing, .leg), (.ringing, .calleeDevice):
       return .error(CallError(.wrongState, "The call is not answered: decline it instead."))
     case (.answered, .caller):
       end(
-        .hungUp, by: facts.caller, silent: learnsByReply(caller, on: session) ? .caller : nil,
-        context, into: &outcome)
+        .hungUp, by: facts.caller, silent: learnsByReply(caller, on: session) ? .caller : nil, &turn
+      )
     case (.answered, .leg(let leg)) where legs[leg].state == .won:
       let isSilent = learnsByReply(legs[leg].endpoint, on: session)
-      end(
-        .hungUp, by: legs[leg].party, silent: isSilent ? .leg(leg) : nil, context, into: &outcome)
+      end(.hungUp, by: legs[leg].party, silent: isSilent ? .leg(leg) : nil, &turn)
     case (.answered, _), (.ended, _), (.ringing, .stranger): break
     }
     return .call(state(for: role))
@@ -40,18 +35,18 @@ extension Call {
     endpoint.session.map { $0 == session } ?? true
   }
 
-  mutating func connected(_ role: Role, _ context: CallContext, into outcome: inout Outcome)
+  mutating func connected(_ role: Role, _ turn: inout Turn)
     -> Reply
   {
     switch (stage, role) {
     case (.answered(let conversation), .caller):
       if !conversation.isCallerConnected {
-        commit(.connected(caller: true), .slow, context, into: &outcome)
+        commit(.connected(caller: true), .slow, &turn)
       }
       return .done
     case (.answered(let conversation), .leg(let leg)) where leg == conversation.winner:
       if !conversation.isWinnerConnected {
-        commit(.connected(caller: false), .slow, context, into: &outcome)
+        commit(.connected(caller: false), .slow, &turn)
       }
       return .done
     case (.ringing, _): return .error(CallError(.wrongState, "Nobody has answered yet."))
@@ -65,10 +60,7 @@ extension Call {
   /// - Parameters:
   ///   - by: who caused it; nil where nobody did (a timeout).
   ///   - silent: whose device learns the end from the reply to its command, and gets no delivery.
-  mutating func end(
-    _ reason: EndReason, by: Party?, silent: Role? = nil, _ context: CallContext,
-    into outcome: inout Outcome
-  ) {
+  mutating func end(_ reason: EndReason, by: Party?, silent: Role? = nil, _ turn: inout Turn) {
     let winner = winner
     // When the call was answered, those that had left were stopped already.
     let live = legs.indices.filter {
@@ -79,73 +71,73 @@ extension Call {
     let isPushed = winner == nil && (hasRingPushUnderWay || legs.contains { $0.ringPush.mayRing })
     if isMissed || isPushed { wantsPush = true }
     commit(
-      .ended(EndedFacts(reason: reason, by: by, at: context.now, missed: isMissed)),
-      reason == .hungUp ? .relaxed : .urgent, context, into: &outcome)
+      .ended(EndedFacts(reason: reason, by: by, at: turn.now, missed: isMissed)),
+      reason == .hungUp ? .relaxed : .urgent, &turn)
     caller.clear()
     if case .caller = silent {
     } else {
-      deliverToCaller(.stop(Stop(reason: reason, by: by)), context, into: &outcome)
+      deliverToCaller(.stop(Stop(reason: reason, by: by)), &turn)
     }
     for leg in live {
       if case .leg(leg) = silent {
         legs[leg].endpoint.clear()
       } else {
-        stop(leg: leg, Stop(reason: reason, by: by, missed: isMissed), context, into: &outcome)
+        stop(leg: leg, Stop(reason: reason, by: by, missed: isMissed), &turn)
       }
     }
     if let winner {
       legs[winner].endpoint.clear()
       if case .leg(winner) = silent {
       } else {
-        deliver(to: winner, .stop(Stop(reason: reason, by: by)), context, into: &outcome)
+        deliver(to: winner, .stop(Stop(reason: reason, by: by)), &turn)
       }
     }
-    settleIfAcknowledged(context, into: &outcome)
+    settleIfAcknowledged(&turn)
   }
 
   /// Ends a ringing call when no leg is left that may answer (R19).
-  mutating func endIfNobodyIsLeft(_ context: CallContext, into outcome: inout Outcome) {
+  mutating func endIfNobodyIsLeft(_ turn: inout Turn) {
     guard case .ringing(let ringing) = stage else { return }
     guard !legs.contains(where: { $0.state.isLive }) else {
       // Perhaps only devices that lost their sockets are left.
-      watchLegs(context)
-      endIfUnreached(context, into: &outcome)
+      watchLegs(turn)
+      endIfUnreached(&turn)
       return
     }
     // Where somebody refused, the caller has an answer. Otherwise unknown devices are waited for.
     let isRefused = legs.contains { $0.state.refusal != nil }
-    if let until = ringing.sessionsUnknownUntil, context.now < until, !isRefused {
+    if let until = ringing.sessionsUnknownUntil, turn.now < until, !isRefused {
       changeRinging { $0.legsLostUntil = until }
     } else {
-      endUnreached(context, into: &outcome)
+      endUnreached(&turn)
     }
   }
 
   /// Ends the call if the time in which a lost leg may come back is over.
-  private mutating func endIfUnreached(_ context: CallContext, into outcome: inout Outcome) {
+  private mutating func endIfUnreached(_ turn: inout Turn) {
     guard case .ringing(let ringing) = stage, let until = ringing.legsLostUntil,
-      until <= context.now
+      until <= turn.now
     else { return }
-    endUnreached(context, into: &outcome)
+    endUnreached(&turn)
   }
 
   /// Nobody is left to answer: declined where a person said so, busy where a device did, else
   /// unreachable.
-  mutating func endUnreached(_ context: CallContext, into outcome: inout Outcome) {
+  mutating func endUnreached(_ turn: inout Turn) {
     if let decliner = legs.last(where: { $0.state.isDeclined }) {
-      end(.declined, by: decliner.party, context, into: &outcome)
+      end(.declined, by: decliner.party, &turn)
     } else if let busy = legs.last(where: { $0.state.refusal != nil }) {
-      end(.busy, by: busy.party, context, into: &outcome)
+      end(.busy, by: busy.party, &turn)
     } else {
-      end(.unreachable, by: nil, context, into: &outcome)
+      end(.unreachable, by: nil, &turn)
     }
   }
 
   /// Once every device has acknowledged the end, a new owner of the shard need not deliver it again.
-  mutating func settleIfAcknowledged(_ context: CallContext, into outcome: inout Outcome) {
+  mutating func settleIfAcknowledged(_ turn: inout Turn) {
     guard isEnded, !isSettled, caller.outbox.isEmpty,
       legs.allSatisfy({ $0.endpoint.outbox.isEmpty })
     else { return }
-    commit(.settled, .idle, context, into: &outcome)
+    commit(.settled, .idle, &turn)
   }
 }

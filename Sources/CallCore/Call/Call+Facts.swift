@@ -2,7 +2,7 @@
 extension Call {
   /// Applies one fact. Applying it again changes nothing more. A fact that does not fit is ignored: the
   /// order of the journal decides.
-  /// - Returns: whether the fact fits. A replay need not look; a decision that does not fit is a bug.
+  /// - Returns: whether the fact fits. A replay ignores that; a decision that does not fit is a bug.
   @discardableResult
   mutating func apply(_ change: JournalEntry.Change, at now: Timestamp, epoch: UInt64) -> Bool {
     switch change {
@@ -86,8 +86,7 @@ extension Call {
     changeConversation {
       if fromCaller { $0.isCallerConnected = true } else { $0.isWinnerConnected = true }
     }
-    timeline.note(
-      .connected, fromCaller ? CallTimeline.caller : UInt8(clamping: winner), at: now)
+    timeline.note(.connected, fromCaller ? CallTimeline.caller : UInt8(clamping: winner), at: now)
     return true
   }
 

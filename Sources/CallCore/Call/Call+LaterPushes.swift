@@ -4,11 +4,10 @@ extension Call {
   /// Sends each device that may ring by a push, and has not attached since, the one push by which its SDK
   /// learns that the call is over.
   mutating func pushCleanUps(
-    _ reason: EndReason, by: Party?, _ devices: [User.Device], _ context: CallContext,
-    into outcome: inout Outcome
+    _ reason: EndReason, by: Party?, _ devices: [User.Device], _ turn: inout Turn
   ) {
     for leg in legs.indices
-    where legs[leg].ringPush.mayRing && legs[leg].laterPushes.cleanUp == nil {
+    where legs[leg].ringPush.mayRing && !legs[leg].laterPushes.contains(where: \.isCleanUp) {
       switch legs[leg].state {
       case .won, .declined, .busy: continue
       case .waking, .delivered, .alerting, .gone, .stopped: break
@@ -16,11 +15,11 @@ extension Call {
       guard let registration = devices.registration(of: legs[leg].party.device),
         let purpose = Self.cleanUp(of: reason, for: registration)
       else { continue }
-      push(purpose, registration, reason: reason, by: by, context, into: &outcome)
+      push(purpose, registration, reason: reason, by: by, &turn)
     }
   }
 
-  /// Of the pushes that a device takes, the one that says most of why a call ended; nil: none fits.
+  /// The push, of those that the device takes, that describes the end best; nil: none fits.
   static func cleanUp(of reason: EndReason, for registration: Registration) -> PushPurpose? {
     let takes = registration.capabilities
     if registration.ringToken != nil {
@@ -38,17 +37,13 @@ extension Call {
 
   /// Sends a notice to each of the user's devices that can show one and does not learn of the missed call
   /// otherwise, whether it was a leg or not.
-  mutating func pushMissedNotices(
-    _ end: EndedFacts, _ devices: [User.Device], _ context: CallContext,
-    into outcome: inout Outcome
-  ) {
+  mutating func pushMissedNotices(_ end: EndedFacts, _ devices: [User.Device], _ turn: inout Turn) {
     for device in devices {
       guard let registration = device.registration,
         registration.capabilities.contains(.missedNotice), registration.noticeToken != nil,
         !learnsOfEnd(device.id)
       else { continue }
-      push(
-        .missedNotice, registration, reason: end.reason, by: end.by, context, into: &outcome)
+      push(.missedNotice, registration, reason: end.reason, by: end.by, &turn)
     }
   }
 
@@ -68,19 +63,19 @@ extension Call {
   /// Decides a push: a fact, and a job for the work queue.
   mutating func push(
     _ purpose: PushPurpose, _ registration: Registration, reason: EndReason? = nil,
-    by: Party? = nil, _ context: CallContext, into outcome: inout Outcome
+    by: Party? = nil, _ turn: inout Turn
   ) {
-    guard let job = job(purpose, registration, reason: reason, by: by, context) else { return }
-    commit(.pushed(registration.device, purpose), .urgent, context, into: &outcome)
-    outcome.effects.append(.push(job))
+    guard let job = job(purpose, registration, reason: reason, by: by, turn) else { return }
+    commit(.pushed(registration.device, purpose), .urgent, &turn)
+    turn.outcome.effects.append(.push(job))
   }
 
   private func job(
     _ purpose: PushPurpose, _ registration: Registration, reason: EndReason?, by: Party?,
-    _ context: CallContext
+    _ turn: borrowing Turn
   ) -> PushJob? {
     guard let token = registration.token(for: purpose) else { return nil }
-    let limits = context.limits
+    let limits = turn.limits
     let deadline =
       switch purpose {
       case .ring: facts.deadline
@@ -91,7 +86,7 @@ extension Call {
       user: facts.callee, device: registration.device, call: id, purpose: purpose, token: token,
       dialect: registration.dialect, caller: facts.caller, video: facts.video,
       headers: facts.headers, placedAt: facts.placedAt, ringDeadline: facts.deadline,
-      decidedAt: context.now, deadline: deadline, reason: reason, by: by,
+      decidedAt: turn.now, deadline: deadline, reason: reason, by: by,
       isRingUnknown: purpose.isCleanUp
         && !(legIndex(registration.device).map { legs[$0].ringPush.isReported } ?? true))
   }
@@ -114,8 +109,7 @@ extension Call {
         return
       }
       noticedDevices.append(device)
-      timeline.note(
-        .pushed, CallTimeline.noticed(noticedDevices.count - 1), purpose, at: now)
+      timeline.note(.pushed, CallTimeline.noticed(noticedDevices.count - 1), purpose, at: now)
     }
   }
 
@@ -123,9 +117,7 @@ extension Call {
 
   /// Adds to the work queue again, under the same ids, the pushes that were decided and still matter: whether
   /// they left is not known. The work queue takes each once.
-  func retransmitPushes(
-    _ devices: [User.Device], _ context: CallContext, into outcome: inout Outcome
-  ) {
+  func retransmitPushes(_ devices: [User.Device], _ turn: inout Turn) {
     let wasPushed = legs.contains { $0.ringPush.isDecided || !$0.laterPushes.isEmpty }
     guard wasPushed || !noticedDevices.isEmpty else { return }
     let (reason, by) = over
@@ -135,28 +127,26 @@ extension Call {
       let purposes =
         leg.map { legs[$0].pushPurposes }
         ?? (noticedDevices.contains(device.id) ? [.missedNotice] : [])
-      for purpose in purposes where stillMatters(purpose, leg, context) {
-        guard let job = job(purpose, registration, reason: reason, by: by, context) else {
+      for purpose in purposes where stillMatters(purpose, leg, turn) {
+        guard let job = job(purpose, registration, reason: reason, by: by, turn) else {
           continue
         }
-        outcome.effects.append(.push(job))
+        turn.outcome.effects.append(.push(job))
       }
     }
   }
 
-  private func stillMatters(
-    _ purpose: PushPurpose, _ leg: Int?, _ context: CallContext
-  ) -> Bool {
-    let limits = context.limits
+  private func stillMatters(_ purpose: PushPurpose, _ leg: Int?, _ turn: borrowing Turn) -> Bool {
+    let limits = turn.limits
     switch purpose {
     case .ring:
       guard let leg, isRinging, legs[leg].ringPush.isWaking else { return false }
-      return context.now < facts.deadline
-        && context.now < facts.placedAt + limits.pushRetransmitWindow
+      return turn.now < facts.deadline
+        && turn.now < facts.placedAt + limits.pushRetransmitWindow
     case .missed, .answeredElsewhere, .cancel, .ended:
       let lifetime = min(limits.cleanUpPushLifetime, limits.pushRetransmitWindow)
-      return context.now < overSince + lifetime
-    case .missedNotice: return context.now < overSince + limits.pushRetransmitWindow
+      return turn.now < overSince + lifetime
+    case .missedNotice: return turn.now < overSince + limits.pushRetransmitWindow
     }
   }
 

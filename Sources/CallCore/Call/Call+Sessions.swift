@@ -1,12 +1,10 @@
 /// What it means for a call that sessions of its devices begin and end.
 extension Call {
   /// A device of the callee has a session, perhaps a new one: it gets the present state.
-  mutating func attached(
-    _ party: Party, _ session: SessionRef, _ context: CallContext, into outcome: inout Outcome
-  ) {
+  mutating func attached(_ party: Party, _ session: SessionRef, _ turn: inout Turn) {
     if case .caller = role(of: facts.callee, party.device) { return }
     guard let leg = legIndex(party.device) else {
-      if isRinging { join(party, session, context, into: &outcome) }
+      if isRinging { join(party, session, &turn) }
       return
     }
     let same = legs[leg].endpoint.session == session
@@ -15,82 +13,74 @@ extension Call {
     if !party.deviceName.isEmpty { legs[leg].party.deviceName = party.deviceName }
     if same { return }
     legs[leg].ringPush.deviceIsAwake()
-    timeline.note(.attached, UInt8(clamping: leg), at: context.now)
+    timeline.note(.attached, UInt8(clamping: leg), at: turn.now)
     switch stage {
     case .ringing:
       if case .gone = legs[leg].state {
-        commit(.legJoined(party), .urgent, context, into: &outcome)
+        commit(.legJoined(party), .urgent, &turn)
       }
-      if legs[leg].state.isLive { return invite(leg: leg, context, into: &outcome) }
+      if legs[leg].state.isLive { return invite(leg: leg, &turn) }
     case .answered(let conversation) where leg == conversation.winner:
       if conversation.winnerLostUntil != nil {
-        commit(.winnerLost(until: nil), .urgent, context, into: &outcome)
+        commit(.winnerLost(until: nil), .urgent, &turn)
       }
-      return deliverAnswerToWinner(leg, conversation.answer, context, into: &outcome)
+      return deliverAnswerToWinner(leg, conversation.answer, &turn)
     case .answered, .ended: break
     }
-    legs[leg].endpoint.retransmitAll(context, into: &outcome)
+    legs[leg].endpoint.retransmitAll(&turn)
   }
 
   /// A late attach (R5): one more device rings.
-  private mutating func join(
-    _ party: Party, _ session: SessionRef, _ context: CallContext, into outcome: inout Outcome
-  ) {
-    guard legs.count < context.limits.legsPerCallLifetime else { return }
-    commit(.legJoined(party), .urgent, context, into: &outcome)
+  private mutating func join(_ party: Party, _ session: SessionRef, _ turn: inout Turn) {
+    guard legs.count < turn.limits.legsPerCallLifetime else { return }
+    commit(.legJoined(party), .urgent, &turn)
     guard let leg = legIndex(party.device) else { return }
     legs[leg].endpoint.session = session
     changeRinging { $0.legsLostUntil = nil }
-    invite(leg: leg, context, into: &outcome)
+    invite(leg: leg, &turn)
   }
 
   /// A session of the callee's ended.
   /// - Parameter graceful: the device ended it; its socket did not break.
-  mutating func calleeSessionLost(
-    _ session: SessionRef, graceful: Bool, _ context: CallContext, into outcome: inout Outcome
-  ) {
+  mutating func calleeSessionLost(_ session: SessionRef, graceful: Bool, _ turn: inout Turn) {
     guard let leg = legs.firstIndex(where: { $0.endpoint.session == session }) else { return }
     legs[leg].endpoint.session = nil
-    timeline.note(.sessionLost, UInt8(clamping: leg), at: context.now)
+    timeline.note(.sessionLost, UInt8(clamping: leg), at: turn.now)
     switch stage {
     case .ringing:
       guard legs[leg].state.isLive else { return }
-      let isExpected = planPushAfterLoss(leg, graceful: graceful, context)
+      let isExpected = planPushAfterLoss(leg, graceful: graceful, turn)
       if graceful, !isExpected {
-        commit(
-          .legEnded(legs[leg].party.device, .gone, at: context.now), .urgent, context,
-          into: &outcome)
-        endIfNobodyIsLeft(context, into: &outcome)
+        commit(.legEnded(legs[leg].party.device, .gone, at: turn.now), .urgent, &turn)
+        endIfNobodyIsLeft(&turn)
       }
-      watchLegs(context)
+      watchLegs(turn)
     case .answered where legs[leg].state == .won:
-      commit(
-        .winnerLost(until: context.now + context.limits.resumeGraceAnswered), .urgent, context,
-        into: &outcome)
+      commit(.winnerLost(until: turn.now + turn.limits.resumeGraceAnswered), .urgent, &turn)
     case .answered, .ended: break
     }
   }
 
   /// While a call rings and no device of the callee has a session or is being woken, the call lasts only as
   /// long as one may come back.
-  mutating func watchLegs(_ context: CallContext) {
+  mutating func watchLegs(_ turn: borrowing Turn) {
     guard case .ringing(let ringing) = stage else { return }
     if legs.contains(where: { $0.state.isLive && $0.isReachable }) {
       changeRinging { $0.legsLostUntil = nil }
     } else if ringing.legsLostUntil == nil {
-      let until = lostLegsGrace(ringing, context)
+      let until = lostLegsGrace(ringing, turn)
       changeRinging { $0.legsLostUntil = until }
     }
   }
 
   /// A device that rang has longer to come back than one that was never reached.
-  private func lostLegsGrace(_ ringing: CallStage.Ringing, _ context: CallContext) -> Timestamp {
-    var until = max(context.now, ringing.sessionsUnknownUntil ?? context.now)
+  private func lostLegsGrace(_ ringing: CallStage.Ringing, _ turn: borrowing Turn) -> Timestamp {
+    var until = max(turn.now, ringing.sessionsUnknownUntil ?? turn.now)
     for leg in legs where leg.state.isLive {
       switch leg.invitation {
       case .notSent(let awaitedUntil): until = max(until, awaitedUntil ?? until)
       case .sent, .resent, .sentByFormerOwner:
-        until = max(until, context.now + context.limits.resumeGraceRinging)
+        until = max(until, turn.now + turn.limits.resumeGraceRinging)
       }
     }
     return until
@@ -98,14 +88,12 @@ extension Call {
 
   // MARK: The caller
 
-  mutating func callerSessionLost(
-    _ session: SessionRef, _ context: CallContext, into outcome: inout Outcome
-  ) {
+  mutating func callerSessionLost(_ session: SessionRef, _ turn: inout Turn) {
     guard caller.session == session else { return }
     caller.session = nil
-    timeline.note(.sessionLost, CallTimeline.caller, at: context.now)
-    guard let grace = callerResumeGrace(context.limits) else { return }
-    commit(.callerLost(until: context.now + grace), .urgent, context, into: &outcome)
+    timeline.note(.sessionLost, CallTimeline.caller, at: turn.now)
+    guard let grace = callerResumeGrace(turn.limits) else { return }
+    commit(.callerLost(until: turn.now + grace), .urgent, &turn)
   }
 
   /// How long a caller whose session broke may stay away (R22); nil after the end.
@@ -118,18 +106,16 @@ extension Call {
   }
 
   /// The caller's device is back, or repeats that it is there.
-  mutating func callerAttached(
-    _ session: SessionRef, _ context: CallContext, into outcome: inout Outcome
-  ) {
+  mutating func callerAttached(_ session: SessionRef, _ turn: inout Turn) {
     let same = caller.session == session
     caller.session = session
     if callerLostUntil != nil {
-      commit(.callerLost(until: nil), .urgent, context, into: &outcome)
+      commit(.callerLost(until: nil), .urgent, &turn)
     }
     if !same {
-      timeline.note(.attached, CallTimeline.caller, at: context.now)
+      timeline.note(.attached, CallTimeline.caller, at: turn.now)
       // Before a new owner begins, only a part of what the caller has to get is known.
-      if context.isServing { caller.retransmitAll(context, into: &outcome) }
+      if turn.isServing { caller.retransmitAll(&turn) }
     }
   }
 }

@@ -8,20 +8,20 @@ extension Call {
   ///   their order.
   mutating func signal(
     _ role: Role, request: UInt64, after: UInt64, on session: SessionRef, _ kind: SignalKind,
-    _ body: String, _ context: CallContext, into outcome: inout Outcome
+    _ body: String, _ turn: inout Turn
   ) -> Reply? {
     switch role {
     case .caller:
       if callerSignals.isRepeat(request: request, on: session, kind, body) { return .done }
       if !isEnded, callerSignals.hasGap(after: after, on: session) { return nil }
-      let reply = callerSignal(request, kind, body, context, into: &outcome)
+      let reply = callerSignal(request, kind, body, &turn)
       callerSignals.claim(session, request)
       return reply
     case .leg(let leg):
       if legs[leg].signals.isRepeat(request: request, on: session, kind, body) { return .done }
       let isKept = isRinging ? legs[leg].state.isLive : leg == winner
       if isKept, legs[leg].signals.hasGap(after: after, on: session) { return nil }
-      let reply = legSignal(leg, request, kind, body, context, into: &outcome)
+      let reply = legSignal(leg, request, kind, body, &turn)
       legs[leg].signals.claim(session, request)
       return reply
     case .calleeDevice, .stranger: return .done
@@ -29,33 +29,29 @@ extension Call {
   }
 
   private mutating func callerSignal(
-    _ request: UInt64, _ kind: SignalKind, _ body: String, _ context: CallContext,
-    into outcome: inout Outcome
+    _ request: UInt64, _ kind: SignalKind, _ body: String, _ turn: inout Turn
   ) -> Reply {
     let signal = callerSignals.next(request, kind, body)
     if let winner {
-      guard legs[winner].endpoint.outbox.count < context.limits.signalsWaiting else {
-        return .error(context.limits.tooManySignals)
+      guard legs[winner].endpoint.outbox.count < turn.limits.signalsWaiting else {
+        return .error(turn.limits.tooManySignals)
       }
-      commit(
-        .signal(fromCaller: true, facts.caller.device, signal), .lazy, context, into: &outcome)
-      legs[winner].endpoint.sendKept(context, into: &outcome)
+      commit(.signal(fromCaller: true, facts.caller.device, signal), .lazy, &turn)
+      legs[winner].endpoint.sendKept(&turn)
     } else if isRinging {
-      guard callerSignals.hasRoom(for: body, context.limits) else {
-        return .error(context.limits.tooManySignals)
+      guard callerSignals.hasRoom(for: body, turn.limits) else {
+        return .error(turn.limits.tooManySignals)
       }
-      commit(
-        .signal(fromCaller: true, facts.caller.device, signal), .lazy, context, into: &outcome)
+      commit(.signal(fromCaller: true, facts.caller.device, signal), .lazy, &turn)
       for leg in legs.indices where legs[leg].state.isLive && legs[leg].invitation.wasSent {
-        deliver(to: leg, .signal(signal), context, into: &outcome)
+        deliver(to: leg, .signal(signal), &turn)
       }
     }
     return .done
   }
 
   private mutating func legSignal(
-    _ leg: Int, _ request: UInt64, _ kind: SignalKind, _ body: String, _ context: CallContext,
-    into outcome: inout Outcome
+    _ leg: Int, _ request: UInt64, _ kind: SignalKind, _ body: String, _ turn: inout Turn
   ) -> Reply {
     let isWinner: Bool
     switch stage {
@@ -65,13 +61,12 @@ extension Call {
     }
     let hasRoom =
       isWinner
-      ? caller.outbox.count < context.limits.signalsWaiting
-      : legs[leg].signals.hasRoom(for: body, context.limits)
-    guard hasRoom else { return .error(context.limits.tooManySignals) }
+      ? caller.outbox.count < turn.limits.signalsWaiting
+      : legs[leg].signals.hasRoom(for: body, turn.limits)
+    guard hasRoom else { return .error(turn.limits.tooManySignals) }
     let signal = legs[leg].signals.next(request, kind, body)
-    commit(
-      .signal(fromCaller: false, legs[leg].party.device, signal), .lazy, context, into: &outcome)
-    if isWinner { caller.sendKept(context, into: &outcome) }
+    commit(.signal(fromCaller: false, legs[leg].party.device, signal), .lazy, &turn)
+    if isWinner { caller.sendKept(&turn) }
     return .done
   }
 }

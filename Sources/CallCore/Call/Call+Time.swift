@@ -23,81 +23,75 @@ extension Call {
   }
 
   /// Whether it ended so long ago that it can go.
-  func isForgettable(_ context: CallContext) -> Bool {
+  func isForgettable(_ turn: borrowing Turn) -> Bool {
     guard case .ended(let ending) = stage else { return false }
-    return ending.facts.at + context.limits.endedCallKept <= context.now
+    return ending.facts.at + turn.limits.endedCallKept <= turn.now
   }
 
   /// Carries out what is due.
   /// - Returns: how many deliveries were retransmitted.
-  mutating func tick(_ context: CallContext, into outcome: inout Outcome) -> Int {
-    if context.isHeldBack { allowTime(context) }
+  mutating func tick(_ turn: inout Turn) -> Int {
+    if turn.isHeldBack { allowTime(turn) }
     switch stage {
-    case .ringing(let ringing): tickRinging(ringing, context, into: &outcome)
-    case .answered(let conversation): tickAnswered(conversation, context, into: &outcome)
+    case .ringing(let ringing): tickRinging(ringing, &turn)
+    case .answered(let conversation): tickAnswered(conversation, &turn)
     case .ended: break
     }
-    var count = caller.retransmitDue(context, into: &outcome)
-    if count > 0 { timeline.note(.repeated, CallTimeline.caller, at: context.now) }
+    var count = caller.retransmitDue(&turn)
+    if count > 0 { timeline.note(.repeated, CallTimeline.caller, at: turn.now) }
     for leg in legs.indices {
-      let ofLeg = legs[leg].endpoint.retransmitDue(context, into: &outcome)
-      if ofLeg > 0 { timeline.note(.repeated, UInt8(clamping: leg), at: context.now) }
+      let ofLeg = legs[leg].endpoint.retransmitDue(&turn)
+      if ofLeg > 0 { timeline.note(.repeated, UInt8(clamping: leg), at: turn.now) }
       count += ofLeg
     }
     // A retransmission leaves behind an append like everything else, so that a former owner that wakes
     // up late retransmits nothing (R23).
-    if count > 0 { outcome.raise(to: .urgent) }
+    if count > 0 { turn.outcome.raise(to: .urgent) }
     return count
   }
 
   /// The journal or an owner was away until now, so nothing was delivered and no command was taken. Both sides
   /// get the whole time to connect again, and who is missing has at least `reattachGrace` to come back. Not
   /// journalled.
-  mutating func allowTime(_ context: CallContext) {
-    let least = context.now + context.limits.reattachGrace
+  mutating func allowTime(_ turn: borrowing Turn) {
+    let least = turn.now + turn.limits.reattachGrace
     changeRinging {
       $0.callerLostUntil = $0.callerLostUntil.map { max($0, least) }
       $0.legsLostUntil = $0.legsLostUntil.map { max($0, least) }
     }
     changeConversation {
       if !$0.isConnected {
-        $0.connectDeadline = max($0.connectDeadline, context.now + context.limits.connectGrace)
+        $0.connectDeadline = max($0.connectDeadline, turn.now + turn.limits.connectGrace)
       }
       $0.callerLostUntil = $0.callerLostUntil.map { max($0, least) }
       $0.winnerLostUntil = $0.winnerLostUntil.map { max($0, least) }
     }
   }
 
-  private mutating func tickRinging(
-    _ ringing: CallStage.Ringing, _ context: CallContext, into outcome: inout Outcome
-  ) {
-    func isOver(_ time: Timestamp?) -> Bool { time.map { $0 <= context.now } ?? false }
+  private mutating func tickRinging(_ ringing: CallStage.Ringing, _ turn: inout Turn) {
+    func isOver(_ time: Timestamp?) -> Bool { time.map { $0 <= turn.now } ?? false }
     if isOver(facts.deadline) {
-      end(.unanswered, by: nil, context, into: &outcome)
+      end(.unanswered, by: nil, &turn)
     } else if isOver(ringing.callerLostUntil) {
-      end(.cancelled, by: facts.caller, context, into: &outcome)
+      end(.cancelled, by: facts.caller, &turn)
     } else if isOver(ringing.legsLostUntil) {
-      endUnreached(context, into: &outcome)
-    } else if legs.contains(where: { $0.ringPush.dueAt <= context.now }) {
+      endUnreached(&turn)
+    } else if legs.contains(where: { $0.ringPush.dueAt <= turn.now }) {
       wantsPush = true
     }
   }
 
-  private mutating func tickAnswered(
-    _ conversation: CallStage.Conversation, _ context: CallContext, into outcome: inout Outcome
-  ) {
-    let callerGone = conversation.callerLostUntil.map { $0 <= context.now } ?? false
-    let winnerGone = conversation.winnerLostUntil.map { $0 <= context.now } ?? false
-    if !conversation.isConnected, conversation.connectDeadline <= context.now {
-      end(.failed, by: nil, context, into: &outcome)
+  private mutating func tickAnswered(_ conversation: CallStage.Conversation, _ turn: inout Turn) {
+    let callerGone = conversation.callerLostUntil.map { $0 <= turn.now } ?? false
+    let winnerGone = conversation.winnerLostUntil.map { $0 <= turn.now } ?? false
+    if !conversation.isConnected, conversation.connectDeadline <= turn.now {
+      end(.failed, by: nil, &turn)
     } else if callerGone || winnerGone {
       // Both sides are away. One may have some grace left, but nobody is there to come back to.
       if conversation.callerLostUntil != nil, conversation.winnerLostUntil != nil {
-        end(.failed, by: nil, context, into: &outcome)
+        end(.failed, by: nil, &turn)
       } else {
-        end(
-          .hungUp, by: callerGone ? facts.caller : conversation.answer.by, context,
-          into: &outcome)
+        end(.hungUp, by: callerGone ? facts.caller : conversation.answer.by, &turn)
       }
     }
   }

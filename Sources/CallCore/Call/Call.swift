@@ -52,7 +52,7 @@ struct Call: Sendable {
 
   // MARK: Roles
 
-  /// Who sent a command, as this call knows them.
+  /// What the sender of a command is in this call.
   enum Role {
     case caller
     case leg(Int)
@@ -76,20 +76,18 @@ struct Call: Sendable {
   ///
   /// A fact that the call's own state does not admit must never be decided; if one is, it is reported as a fault.
   mutating func commit(
-    _ change: JournalEntry.Change, _ urgency: Outcome.Urgency, _ context: CallContext,
-    into outcome: inout Outcome
+    _ change: JournalEntry.Change, _ urgency: Outcome.Urgency, _ turn: inout Turn
   ) {
-    outcome.entries.append(JournalEntry(call: id, change: change))
-    outcome.raise(to: urgency)
-    if !apply(change, at: context.now, epoch: context.epoch) {
-      outcome.faults.append(MachineFault(.decisionRefused, call: id))
+    turn.outcome.entries.append(JournalEntry(call: id, change: change))
+    turn.outcome.raise(to: urgency)
+    if !apply(change, at: turn.now, epoch: turn.epoch) {
+      turn.outcome.faults.append(MachineFault(.decisionRefused, call: id))
     }
   }
 
   /// A delivery with the next version.
   mutating func delivery(_ event: Delivery.Event, at now: Timestamp, epoch: UInt64) -> Delivery {
     version = max(version, epoch << 20) + 1
-    return Delivery(
-      call: id, callee: facts.callee.user, version: version, at: now, event: event)
+    return Delivery(call: id, callee: facts.callee.user, version: version, at: now, event: event)
   }
 }

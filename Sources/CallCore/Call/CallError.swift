@@ -69,8 +69,8 @@ extension CallError.Code {
   /// The code's stable name.
   public var name: String { self == .callIDTaken ? "callIdTaken" : "\(self)" }
 
-  /// What the code means, where the place that raises it has nothing more exact to say. Limits that an
-  /// operator may change are not in it: who refuses for one names the one in force.
+  /// What the code means, for refusals that give no reason of their own. It names no limits that an operator
+  /// may change: a refusal for such a limit names the one in force.
   public var sentence: String {
     switch self {
     case .malformedFrame: "The frame could not be read."

@@ -1,42 +1,22 @@
 /// What happened in a call and when, for the question "why did my phone not ring". Small enough to be kept for
 /// every call.
 struct CallTimeline: Sendable {
-  enum What: UInt8, Sendable {
-    case placed, joined, invited, repeated, acknowledged, alerting, answered, declined
-    case declinedHere, busy, left, sessionLost, attached, connected, stopped, ended, hungUp
-    case cancelled, takenOver
-    /// Each with a purpose.
-    case pushed, pushAccepted, pushTokenGone, pushRejected, pushExpired, pushFailed
-
-    var name: String {
-      switch self {
-      case .placed: "placed"
-      case .joined: "joined"
-      case .invited: "delivered"
-      case .repeated: "repeated"
-      case .acknowledged: "acknowledged"
-      case .alerting: "alerting"
-      case .answered: "answered"
-      case .declined: "declined"
-      case .declinedHere: "declined here"
-      case .busy: "busy"
-      case .left: "left"
-      case .sessionLost: "session lost"
-      case .attached: "attached"
-      case .connected: "connected"
-      case .stopped: "stopped"
-      case .ended: "ended"
-      case .hungUp: "hung up"
-      case .cancelled: "cancelled"
-      case .takenOver: "shard taken over"
-      case .pushed: "push queued"
-      case .pushAccepted: "push accepted"
-      case .pushTokenGone: "push token gone"
-      case .pushRejected: "push rejected"
-      case .pushExpired: "push expired"
-      case .pushFailed: "push failed"
-      }
-    }
+  /// Raw values are shown to operators.
+  enum What: String, Sendable {
+    case placed, joined, repeated, acknowledged, alerting, answered, declined, busy, left, attached
+    case connected, stopped, ended, cancelled
+    case invited = "delivered"
+    case declinedHere = "declined here"
+    case sessionLost = "session lost"
+    case hungUp = "hung up"
+    case takenOver = "shard taken over"
+    // Each with a purpose.
+    case pushed = "push queued"
+    case pushAccepted = "push accepted"
+    case pushTokenGone = "push token gone"
+    case pushRejected = "push rejected"
+    case pushExpired = "push expired"
+    case pushFailed = "push failed"
 
     /// It is kept while there are fewer events than this. Events that can come in any number are dropped first,
     /// then those that flapping connections cause. What decides a call happens once, or once for each device.
@@ -81,14 +61,19 @@ struct CallTimeline: Sendable {
 
   init(start: Timestamp) { self.start = start }
 
-  mutating func note(_ what: What, _ who: UInt8, at now: Timestamp) {
-    add(what, who, nil, at: now)
-  }
-
+  /// - Parameter purpose: of an event about a push.
+  /// - Returns: whether it is kept.
+  @discardableResult
   mutating func note(
-    _ what: What, _ who: UInt8, _ purpose: PushPurpose, at now: Timestamp
-  ) {
-    add(what, who, purpose, at: now)
+    _ what: What, _ who: UInt8, _ purpose: PushPurpose? = nil, at now: Timestamp
+  ) -> Bool {
+    guard events.count < what.limit else {
+      dropped += 1
+      return false
+    }
+    let offset = UInt32(clamping: (now - start).microseconds)
+    events.append(Event(offsetMicroseconds: offset, who: who, what: what, purpose: purpose))
+    return true
   }
 
   mutating func note(
@@ -105,22 +90,8 @@ struct CallTimeline: Sendable {
     // A gateway repeats its report until it has the reply.
     let isRepeat = events.contains { $0.who == who && $0.what == what && $0.purpose == purpose }
     if isRepeat { return }
-    guard add(what, who, purpose, at: now) else { return }
+    guard note(what, who, purpose, at: now) else { return }
     if let reason, !reason.isEmpty { reasons[events.count - 1] = String(reason.prefix(80)) }
-  }
-
-  /// - Returns: whether it is kept.
-  @discardableResult
-  private mutating func add(
-    _ what: What, _ who: UInt8, _ purpose: PushPurpose?, at now: Timestamp
-  ) -> Bool {
-    guard events.count < what.limit else {
-      dropped += 1
-      return false
-    }
-    let offset = UInt32(clamping: (now - start).microseconds)
-    events.append(Event(offsetMicroseconds: offset, who: who, what: what, purpose: purpose))
-    return true
   }
 
   func time(_ event: Event) -> Timestamp {

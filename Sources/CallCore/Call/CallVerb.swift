@@ -29,3 +29,23 @@ public enum CallVerb: Sendable, Equatable {
     }
   }
 }
+
+extension CallVerb {
+  /// Whether a device of the callee without a leg gets one by this command.
+  var joins: Bool {
+    switch self {
+    case .alerting, .answer, .decline, .busy: true
+    case .cancel, .connected, .hangUp, .signal, .resume, .query: false
+    }
+  }
+
+  /// How long the reply may wait, to share an append.
+  var urgency: Outcome.Urgency {
+    switch self {
+    case .connected: .slow
+    case .alerting, .hangUp: .relaxed
+    case .signal: .lazy
+    case .answer, .decline, .busy, .cancel, .resume, .query: .urgent
+    }
+  }
+}

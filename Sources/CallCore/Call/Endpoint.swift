@@ -24,19 +24,19 @@ struct Endpoint: Sendable {
   }
 
   /// Keeps a delivery until it is acknowledged, and sends it if there is a session.
-  mutating func deliver(_ delivery: Delivery, _ context: CallContext, into outcome: inout Outcome) {
+  mutating func deliver(_ delivery: Delivery, _ turn: inout Turn) {
     outbox.append(
       Pending(
         delivery: delivery, attempts: 1,
-        nextAt: context.now + (context.limits.deliveryRepeats.first ?? .seconds(1))))
-    if let session { send(outbox.count - 1, to: session, into: &outcome) }
+        nextAt: turn.now + (turn.limits.deliveryRepeats.first ?? .seconds(1))))
+    if let session { send(outbox.count - 1, to: session, &turn) }
   }
 
   /// Names the delivery before it: the bus may lose that one and not this one.
-  private func send(_ index: Int, to session: SessionRef, into outcome: inout Outcome) {
+  private func send(_ index: Int, to session: SessionRef, _ turn: inout Turn) {
     var delivery = outbox[index].delivery
     delivery.after = index > 0 ? outbox[index - 1].delivery.version : 0
-    outcome.effects.append(.deliver(session, delivery))
+    turn.outcome.effects.append(.deliver(session, delivery))
   }
 
   /// Keeps a delivery without sending it, as a replay does.
@@ -45,11 +45,11 @@ struct Endpoint: Sendable {
   }
 
   /// Sends what was kept without being sent.
-  mutating func sendKept(_ context: CallContext, into outcome: inout Outcome) {
+  mutating func sendKept(_ turn: inout Turn) {
     guard let session else { return }
     for index in outbox.indices where outbox[index].attempts == 0 {
-      send(index, to: session, into: &outcome)
-      schedule(index, context)
+      send(index, to: session, &turn)
+      schedule(index, turn)
     }
   }
 
@@ -84,37 +84,37 @@ struct Endpoint: Sendable {
 
   /// Retransmits what is due.
   /// - Returns: how many deliveries that were.
-  mutating func retransmitDue(_ context: CallContext, into outcome: inout Outcome) -> Int {
+  mutating func retransmitDue(_ turn: inout Turn) -> Int {
     guard let session else { return 0 }
     var count = 0
-    for index in outbox.indices where outbox[index].nextAt <= context.now {
-      guard !context.isHeldBack else {
-        outbox[index].nextAt = context.now + (context.limits.deliveryRepeats.first ?? .seconds(1))
+    for index in outbox.indices where outbox[index].nextAt <= turn.now {
+      guard !turn.isHeldBack else {
+        outbox[index].nextAt = turn.now + (turn.limits.deliveryRepeats.first ?? .seconds(1))
         continue
       }
-      send(index, to: session, into: &outcome)
-      schedule(index, context)
+      send(index, to: session, &turn)
+      schedule(index, turn)
       count += 1
     }
     return count
   }
 
   /// A session begins: sends everything, with the retransmissions of a first attempt.
-  mutating func retransmitAll(_ context: CallContext, into outcome: inout Outcome) {
+  mutating func retransmitAll(_ turn: inout Turn) {
     guard let session else { return }
     for index in outbox.indices {
       outbox[index].attempts = 0
-      send(index, to: session, into: &outcome)
-      schedule(index, context)
+      send(index, to: session, &turn)
+      schedule(index, turn)
     }
   }
 
   /// After the last retransmission the delivery waits for the device's next session.
-  private mutating func schedule(_ index: Int, _ context: CallContext) {
-    let repeats = context.limits.deliveryRepeats
+  private mutating func schedule(_ index: Int, _ turn: borrowing Turn) {
+    let repeats = turn.limits.deliveryRepeats
     let attempts = outbox[index].attempts
     outbox[index].attempts += 1
     outbox[index].nextAt =
-      attempts < repeats.count ? context.now + repeats[attempts] : .distantFuture
+      attempts < repeats.count ? turn.now + repeats[attempts] : .distantFuture
   }
 }

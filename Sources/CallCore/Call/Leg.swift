@@ -30,8 +30,8 @@ struct Leg: Sendable {
       if case .gone = self { true } else { isLive }
     }
 
-    /// What its device said by declining or being busy, and when; nil where it did neither. Who declined for
-    /// the user has no time.
+    /// How its device refused the call, and when; nil where it did not refuse. A decline for the user has no
+    /// time.
     var refusal: (reason: EndReason, at: Timestamp?)? {
       switch self {
       case .declined(let at): (.declined, at)
@@ -66,7 +66,7 @@ struct Leg: Sendable {
     case sent
     /// The last one was not the first.
     case resent
-    /// Only a former owner of the shard sent one, so nobody knows which candidates the device has.
+    /// Only a former owner of the shard sent one, so it is unknown which candidates the device has.
     case sentByFormerOwner
 
     var wasSent: Bool {
@@ -80,7 +80,7 @@ struct Leg: Sendable {
   var invitation = Invitation.notSent(awaitedUntil: nil)
   var ringPush = RingPush.impossible
   /// Pushes that were decided after the ringing: clean-ups and notices.
-  var laterPushes = PushSet()
+  var laterPushes: Set<PushPurpose> = []
   /// What it sent. Until somebody answers it waits; the caller gets it if this leg wins.
   var signals = SentSignals()
 
@@ -95,28 +95,10 @@ struct Leg: Sendable {
 
   /// What its device was pushed for.
   var pushPurposes: [PushPurpose] {
-    (ringPush.isDecided ? [.ring] : []) + laterPushes.purposes
+    (ringPush.isDecided ? [.ring] : []) + PushPurpose.allCases.filter(laterPushes.contains)
   }
 
   mutating func pushDecided(_ purpose: PushPurpose) {
     if purpose == .ring { ringPush.decide() } else { laterPushes.insert(purpose) }
   }
-}
-
-/// Purposes, as bits.
-struct PushSet: Sendable, Equatable {
-  private var bits: UInt8 = 0
-
-  var isEmpty: Bool { bits == 0 }
-  func contains(_ purpose: PushPurpose) -> Bool { bits & Self.bit(purpose) != 0 }
-  mutating func insert(_ purpose: PushPurpose) { bits |= Self.bit(purpose) }
-
-  var purposes: [PushPurpose] { PushPurpose.allCases.filter(contains) }
-
-  /// The one that told the device of the end; nil: there was none.
-  var cleanUp: PushPurpose? {
-    PushPurpose.allCases.first { $0.isCleanUp && contains($0) }
-  }
-
-  private static func bit(_ purpose: PushPurpose) -> UInt8 { 1 << purpose.rawValue }
 }

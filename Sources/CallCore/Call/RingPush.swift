@@ -7,7 +7,7 @@ package enum RingPush: Sendable, Equatable {
   /// Due at that time, unless the device acknowledges an invite first. Can become: idle, decided, impossible.
   case due(at: Timestamp)
   /// A fact in the journal; no second one follows.
-  /// `isReported`: a gateway said what became of it. A new owner does not know.
+  /// `isReported`: a gateway reported the result. A new owner does not have that report.
   case decided(Waking, isReported: Bool)
 
   /// What a push that was decided means for its device.
@@ -24,7 +24,7 @@ package enum RingPush: Sendable, Equatable {
     if case .decided = self { true } else { false }
   }
 
-  /// Whether it was decided and a gateway said what became of it.
+  /// Whether it was decided and a gateway reported the result.
   package var isReported: Bool {
     if case .decided(_, isReported: true) = self { true } else { false }
   }
@@ -72,7 +72,7 @@ package enum RingPush: Sendable, Equatable {
     }
   }
 
-  /// It is not due any more: the device acknowledged an invite, say.
+  /// It is no longer due, for example because the device acknowledged an invite.
   package mutating func unschedule() {
     if case .due = self { self = .idle }
   }
@@ -112,7 +112,7 @@ package enum RingPush: Sendable, Equatable {
     }
   }
 
-  /// A new owner of the shard knows from the journal only whether it was decided.
+  /// A new owner of the shard learns from the journal only whether it was decided.
   /// - Parameters:
   ///   - isPossible: the device has a token by which a push makes it ring.
   ///   - isAwaited: the leg may still answer, and its device has a token and no session.

@@ -33,8 +33,7 @@ struct SignalMemory: Sendable {
   /// The entries, as a checkpoint keeps them.
   func marks(fromCaller: Bool, _ device: DeviceID) -> [SignalMark] {
     entries.map {
-      SignalMark(
-        fromCaller: fromCaller, device: device, request: $0.request, content: $0.content)
+      SignalMark(fromCaller: fromCaller, device: device, request: $0.request, content: $0.content)
     }
   }
 
@@ -51,7 +50,7 @@ struct SignalMemory: Sendable {
   }
 
   /// Whether this is a repetition. The same content under another request is none, unless the request of the
-  /// earlier one is not known: then it most likely is one, and counts as that once.
+  /// earlier one is unknown: then it is most likely a repetition, and counts as one once.
   mutating func isRepeat(
     request: UInt64, on session: SessionRef, _ kind: SignalKind, _ body: String
   ) -> Bool {
@@ -67,8 +66,8 @@ struct SignalMemory: Sendable {
   }
 
   private static func hash(_ kind: SignalKind, _ body: String) -> UInt64 {
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325 ^ UInt64(kind.rawValue)
-    for byte in body.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-    return hash
+    var hash = FNV1a(seed: kind.rawValue)
+    hash.add(body)
+    return hash.value
   }
 }

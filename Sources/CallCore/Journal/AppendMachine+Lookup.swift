@@ -19,7 +19,7 @@ extension AppendMachine.LookupResult {
     public var follows: UInt64
     /// What it expected to be the journal's last record.
     public var expecting: UInt64
-    /// With epoch and number what tells the writer's own record from all others.
+    /// Identifies the writer's own record, with epoch and number.
     public var writer: String
     public var epoch: UInt64
     public var number: UInt64

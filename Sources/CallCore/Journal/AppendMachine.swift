@@ -3,12 +3,12 @@
 /// An append has one question open at a time: either the journal is asked to take the record, or to show what
 /// stands at its end. Only two facts let the record count: the journal's answer that the record stands right behind
 /// the one that was expected to be the last, or the record itself, found in the chain (`JournalChain`). An answer
-/// that is lost, late or doubtful proves nothing, and leads to a look.
+/// that is lost, late or doubtful proves nothing: the record is looked up.
 public struct AppendMachine: Sendable, Hashable {
   public enum State: Sendable, Hashable {
     /// The journal is asked to take the record.
     case inFlight
-    /// Nobody knows whether the journal took it. It is looked up at that time.
+    /// The journal may or may not have it. It is looked up at that time.
     case fateUnknown(lookAt: Timestamp)
     /// The journal's end is being read.
     case lookingUp
@@ -77,7 +77,7 @@ public struct AppendMachine: Sendable, Hashable {
     self.rules = rules
   }
 
-  /// When it wants to be told the time.
+  /// When it needs a `time` event.
   public var nextDeadline: Timestamp {
     switch state {
     case .fateUnknown(let at), .absent(let at): at
@@ -85,7 +85,7 @@ public struct AppendMachine: Sendable, Hashable {
     }
   }
 
-  /// - Returns: what to do. An event that the state does not wait for is left alone.
+  /// - Returns: what to do. Ignores an event that the state does not wait for.
   public mutating func take(_ event: Event, now: Timestamp) -> Action? {
     switch (state, event) {
     case (.inFlight, .appended(let sequence, isNext: true)):

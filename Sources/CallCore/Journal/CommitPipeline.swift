@@ -1,10 +1,10 @@
-/// Decide, append, then speak: holds back what was decided until the journal has it.
+/// Decide, append, then send: holds back what was decided until the journal has it.
 ///
 /// One append is in flight at a time; what is decided meanwhile goes into the next one. Effects leave
 /// only with the acknowledgement of an append that was started after they were decided, also when
-/// there is nothing to record: a former owner that wakes up late is refused and speaks to nobody.
+/// there is nothing to record: a former owner that wakes up late is refused and sends nothing.
 ///
-/// What was decided is never dropped: only the journal's answer can tell whether it counts. So the limit stands
+/// What was decided is never dropped: only the journal's answer shows whether it counts. So the limit applies
 /// before the decision: while the pipeline is full, its owner takes no further commands.
 public struct CommitPipeline: Sendable {
   public let epoch: UInt64
@@ -65,8 +65,7 @@ public struct CommitPipeline: Sendable {
       }
     if wanted < due { due = wanted }
     let bytes = outcome.entries.reduce(0) { $0 + $1.approximateBytes }
-    parts.append(
-      Part(entries: outcome.entries.count, effects: outcome.effects.count, bytes: bytes))
+    parts.append(Part(entries: outcome.entries.count, effects: outcome.effects.count, bytes: bytes))
     waitingBytes += bytes
     entries.append(contentsOf: outcome.entries)
     effects.append(contentsOf: outcome.effects)

@@ -1,4 +1,4 @@
-/// What one app, and one of its users and sessions, may take of a cluster. The file of keys says it for each
+/// What one app, one of its users and one of its sessions may use of a cluster. The file of keys sets it for each
 /// app; docs/configuration.md has the same table.
 public enum AppLimit: String, Sendable, CaseIterable {
   // Of a user.
@@ -26,7 +26,7 @@ public enum AppLimit: String, Sendable, CaseIterable {
   public var facts: Facts {
     switch self {
     case .devicesOfUser:
-      // 0: what the cluster's setting says, which holds where it is smaller, too.
+      // 0: the cluster's setting, which also holds where it is smaller.
       Facts(standard: 0, range: 0...100, what: "registered devices of one user")
     case .callsPerUser:
       Facts(standard: 2, range: 1...100_000, seconds: 10, what: "calls a second from one user")
@@ -35,7 +35,7 @@ public enum AppLimit: String, Sendable, CaseIterable {
         standard: 16_384, range: 8192...1_000_000_000, seconds: 16,
         what: "bytes of descriptions and candidates a second from one user")
     case .commandsPerSession:
-      // 0: what the edge's settings say.
+      // 0: the edge's setting.
       Facts(standard: 0, range: 0...100_000, seconds: 3, what: "commands a second on one session")
     case .bytesPerSession:
       Facts(
@@ -54,7 +54,7 @@ public enum AppLimit: String, Sendable, CaseIterable {
   }
 }
 
-/// What an app may do in a cluster, as the file of keys says.
+/// What an app may do in a cluster, from the file of keys.
 public struct AppTerms: Sendable, Equatable {
   public var limits = AppLimits()
   /// Bundle ids and Firebase projects for whose tokens its devices may register; nil: any. An empty one

@@ -1,6 +1,6 @@
 /// Refusals for a limit that an operator may have set: each names the one in force.
 extension CallLimits {
-  /// With a number of devices that an app allows its users, where that is smaller; 0: it does not say.
+  /// With the number of devices that an app allows its users, where that is smaller; 0: the app has no limit.
   func with(devicesPerUser: UInt32) -> CallLimits {
     guard devicesPerUser > 0, Int(devicesPerUser) < self.devicesPerUser else { return self }
     var limits = self
@@ -32,7 +32,7 @@ extension CallLimits {
       "At most \(Self.counted(legsPerCall, "device")) of one user are attached or registered.")
   }
 
-  /// Callers say it in whole seconds.
+  /// Callers give it in whole seconds.
   public var invalidRingTimeout: CallError {
     let shortest = (ringTimeoutMinimum.microseconds + 999_999) / 1_000_000
     let longest = ringTimeoutMaximum.microseconds / 1_000_000
@@ -46,8 +46,7 @@ extension CallLimits {
   }
 
   public var descriptionTooLarge: CallError {
-    CallError(
-      .descriptionTooLarge, "A session description is at most \(descriptionBytes) bytes.")
+    CallError(.descriptionTooLarge, "A session description is at most \(descriptionBytes) bytes.")
   }
 
   public var tooManySignals: CallError {

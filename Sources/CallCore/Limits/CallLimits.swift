@@ -27,8 +27,8 @@ public struct CallLimits: Sendable, Equatable {
   public var cleanUpPushLifetime: Span = .seconds(30)
   /// For how long the provider keeps a missed-call notice for a phone that is off.
   public var missedNoticeLifetime: Span = .seconds(86_400)
-  /// For how long a new owner adds pushes to the work queue again, where it does not know whether they left. It
-  /// is shorter than the queue's window of deduplication.
+  /// For how long a new owner adds pushes to the work queue again if it is unknown whether they left. Must be
+  /// shorter than the queue's deduplication window.
   public var pushRetransmitWindow: Span = .seconds(240)
   public var registrationLifetime: Span = .seconds(90 * 86_400)
   /// A registration holds the time at which its device was last seen. It is written again when that time is
@@ -37,7 +37,7 @@ public struct CallLimits: Sendable, Equatable {
   /// How often registrations are searched for those that were unseen for too long.
   public var expirySweepInterval: Span = .seconds(3600)
   /// How often a registration begins anew with a token because another device claimed it meanwhile.
-  /// After that the device is told to try again.
+  /// After that the registration is refused (`tryAgain`).
   public var tokenClaimAttempts = 5
   /// Registrations of one shard that wait for the store or for their tokens' former owners. Policy:
   /// refuse (`tryAgain`).

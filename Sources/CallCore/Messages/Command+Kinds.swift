@@ -1,9 +1,9 @@
-/// What the parts of a node have to know of a command without deciding it.
+/// Properties of a command that a node needs without deciding it.
 extension Command.Body {
   /// Whether it may wait a few milliseconds on its way, to travel with others.
   public var mayWait: Bool { urgency <= .lazy }
 
-  /// Whether it says only which session reaches a device, or a call's caller. (Edges announce the callers'
+  /// Whether it only announces which session reaches a device, or a call's caller. (Edges announce the callers'
   /// sessions by `resume`.)
   public var isAboutSession: Bool {
     switch self {
@@ -33,5 +33,23 @@ extension Command.Body {
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack, .calls, .tokenTaken:
       nil
     }
+  }
+}
+
+/// An edge's own probe: a query for a call that does not exist, in the name of a user that does not exist. It needs
+/// no ticket. Any reply shows that a shard can be reached.
+extension Command {
+  private static let nobodysApp = "callmesh"
+
+  public static func reachabilityProbe(_ number: UInt64, session: SessionRef) -> Command {
+    let nobody = UserKey(app: nobodysApp, user: "reach-\(number)")
+    return Command(
+      session: session, request: number, user: nobody, device: DeviceID("edge"), callee: nobody,
+      body: .call(CallID(high: 0, low: number), .query))
+  }
+
+  public var isReachabilityProbe: Bool {
+    guard case .call(let call, .query) = body, call.high == 0 else { return false }
+    return user.app == Self.nobodysApp && callee == user && device.text == "edge"
   }
 }

@@ -32,7 +32,7 @@ public struct Command: Sendable, Equatable {
     self.body = body
   }
 
-  /// The ticket by which its session speaks.
+  /// The ticket of its session.
   public var ticket: SessionTicket? {
     if case .ticket(let ticket) = credential { ticket } else { nil }
   }
@@ -173,88 +173,4 @@ public struct PlaceRequest: Sendable, Equatable {
 public enum SignalKind: UInt8, Sendable, CaseIterable {
   case candidate = 0
   case description = 1
-}
-
-public enum PushProvider: UInt8, Sendable, CaseIterable {
-  case none = 0
-  case apns = 1
-  case fcm = 2
-  case webPush = 3
-
-  public var name: String { "\(self)" }
-}
-
-/// A push token as the device gave it. Its text goes to no log, metric or error.
-public struct PushToken: Sendable, Hashable {
-  public var provider: PushProvider
-  public var environment: String
-  /// APNs topic, FCM project; of Web Push the endpoint's origin.
-  public var topic: String
-  /// As the provider wants it; of Web Push the subscription, as JSON.
-  public var token: String
-  /// Identifies the token where its text must not be shown: 32 hex digits of the SHA-256 of provider and token.
-  /// The edge computes it.
-  public var fingerprint: String
-  public init(
-    provider: PushProvider, environment: String, topic: String, token: String,
-    fingerprint: String = ""
-  ) {
-    self.provider = provider
-    self.environment = environment
-    self.topic = topic
-    self.token = token
-    self.fingerprint = fingerprint
-  }
-}
-
-public struct RegistrationRequest: Sendable, Hashable {
-  public var deviceName: String
-  public var voipToken: PushToken?
-  public var alertToken: PushToken?
-  public var dialect: String
-  public var sdkName: String
-  public var sdkVersion: String
-  /// What the device declares that it can do; nil: derived from its SDK.
-  public var capabilities: PushCapabilities?
-  public init(
-    deviceName: String = "", voipToken: PushToken? = nil, alertToken: PushToken? = nil,
-    dialect: String = "", sdkName: String = "", sdkVersion: String = "",
-    capabilities: PushCapabilities? = nil
-  ) {
-    self.deviceName = deviceName
-    self.voipToken = voipToken
-    self.alertToken = alertToken
-    self.dialect = dialect
-    self.sdkName = sdkName
-    self.sdkVersion = sdkVersion
-    self.capabilities = capabilities
-  }
-}
-
-/// What the cluster keeps of a device.
-public struct Registration: Sendable, Hashable {
-  public var user: UserKey
-  public var device: DeviceID
-  public var request: RegistrationRequest
-  /// When its tokens were registered last. A provider's report of an earlier time does not count (R12).
-  public var registeredAt: Timestamp
-  public var seenAt: Timestamp
-  /// As the device declared them, or as its SDK had them when it registered.
-  public var capabilities: PushCapabilities
-
-  /// - Parameter capabilities: nil: as the request declares them, or as its SDK has them.
-  public init(
-    user: UserKey, device: DeviceID, request: RegistrationRequest, registeredAt: Timestamp,
-    seenAt: Timestamp, capabilities: PushCapabilities? = nil
-  ) {
-    self.user = user
-    self.device = device
-    self.request = request
-    self.registeredAt = registeredAt
-    self.seenAt = seenAt
-    self.capabilities =
-      capabilities ?? request.capabilities
-      ?? .derived(
-        dialect: request.dialect, sdkName: request.sdkName, sdkVersion: request.sdkVersion)
-  }
 }

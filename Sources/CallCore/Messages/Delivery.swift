@@ -150,8 +150,7 @@ public enum Reply: Sendable, Equatable {
   /// With the ticket that the session's commands carry from now on.
   case attached(forCall: CallState?, ticket: SessionTicket? = nil)
   /// With the capabilities in the registration, declared or derived.
-  case registered(
-    expiresAt: Timestamp, removed: [DeviceID], capabilities: PushCapabilities = [])
+  case registered(expiresAt: Timestamp, removed: [DeviceID], capabilities: PushCapabilities = [])
   case call(CallState)
   case answer(won: Bool, CallState)
   case calls(LiveCalls)

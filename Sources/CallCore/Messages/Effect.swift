@@ -34,7 +34,7 @@ public enum TokenStepResult: Sendable, Equatable {
   case read(TokenOwner?, revision: UInt64)
   case notified
   case claimed
-  /// Somebody else wrote, or it is not known whether the write arrived: to be read again.
+  /// Another node wrote the key, or the write's result is unknown: it must be read again.
   case changed
   case failed
 }
@@ -54,7 +54,7 @@ public struct JournalEntry: Sendable, Equatable {
     case legJoined(Party)
     case alerting(DeviceID)
     case answered(AnsweredFacts)
-    /// When: nil in records of versions that did not say.
+    /// `at` is nil in records of versions that did not store it.
     case legEnded(DeviceID, LegEnd, at: Timestamp?)
     case connected(caller: Bool)
     case ended(EndedFacts)
@@ -171,16 +171,15 @@ public struct JournalRecord: Sendable, Equatable {
   public var epoch: UInt64
   /// Counts the writer's records in this epoch, from 1.
   public var number: UInt64
-  /// The run of a node that wrote it: how a writer that lost an acknowledgement knows its own record
-  /// again.
+  /// The run of a node that wrote it. By it a writer that lost an acknowledgement recognises its own record.
   public var writer: String
   public var at: Timestamp
-  /// Empty for a fence: written so that what was decided may be said.
+  /// Empty for a fence, after which the effects of earlier decisions may leave.
   public var entries: [JournalEntry]
   /// The writer gives the shard up.
   public var released: Bool
-  /// The sequence of the record that it was written behind; 0: it is the shard's first. So that a
-  /// reader notices what is missing. nil: an early writer did not say.
+  /// The sequence of the record before it, by which a reader notices a gap; 0: it is the shard's first. nil in
+  /// records of early versions.
   public var follows: UInt64?
   public init(
     epoch: UInt64, number: UInt64, writer: String, at: Timestamp, entries: [JournalEntry],

@@ -34,14 +34,6 @@ public struct CallInspection: Sendable, Equatable {
     public var session: SessionRef?
     /// Pushes that were decided for it.
     public var pushes: [PushPurpose]
-    public init(
-      party: Party, state: String, session: SessionRef?, pushes: [PushPurpose] = []
-    ) {
-      self.party = party
-      self.state = state
-      self.session = session
-      self.pushes = pushes
-    }
   }
   public struct Event: Sendable, Equatable {
     public var at: Timestamp
@@ -56,17 +48,6 @@ public struct CallInspection: Sendable, Equatable {
     public var purpose: PushPurpose?
     /// Why a push was rejected or failed.
     public var reason: String?
-    public init(
-      at: Timestamp, device: DeviceID?, user: String? = nil, what: String,
-      purpose: PushPurpose? = nil, reason: String? = nil
-    ) {
-      self.at = at
-      self.device = device
-      self.user = user
-      self.what = what
-      self.purpose = purpose
-      self.reason = reason
-    }
   }
   public var state: CallState
   public var app: String
@@ -75,17 +56,6 @@ public struct CallInspection: Sendable, Equatable {
   public var timeline: [Event]
   /// Events that the timeline had no room for: of acknowledgements, repetitions and pushes first.
   public var timelineDropped: Int
-  public init(
-    state: CallState, app: String, caller: Party, legs: [Leg], timeline: [Event],
-    timelineDropped: Int = 0
-  ) {
-    self.state = state
-    self.app = app
-    self.caller = caller
-    self.legs = legs
-    self.timeline = timeline
-    self.timelineDropped = timelineDropped
-  }
 }
 
 public struct UserInspection: Sendable, Equatable {
@@ -96,27 +66,11 @@ public struct UserInspection: Sendable, Equatable {
     public var client: String
     public var attachedAt: Timestamp?
     public var registration: Registration?
-    public init(
-      device: DeviceID, name: String, session: SessionRef?, client: String,
-      attachedAt: Timestamp?, registration: Registration?
-    ) {
-      self.device = device
-      self.name = name
-      self.session = session
-      self.client = client
-      self.attachedAt = attachedAt
-      self.registration = registration
-    }
   }
   public var user: UserKey
   public var devices: [Device]
   /// The calls to the user. Those that it placed are in other users' shards.
   public var calls: UserCalls
-  public init(user: UserKey, devices: [Device], calls: UserCalls) {
-    self.user = user
-    self.devices = devices
-    self.calls = calls
-  }
 }
 
 /// The newest calls of a user: of those to it, or of those that it placed.
@@ -146,14 +100,14 @@ extension ShardMachine {
     let call = calls[slot]
     let legs = call.legs.map {
       CallInspection.Leg(
-        party: $0.party, state: $0.state.name, session: $0.endpoint.session,
-        pushes: $0.pushPurposes)
+        party: $0.party, state: $0.state.name, session: $0.endpoint.session, pushes: $0.pushPurposes
+      )
     }
     let timeline = call.timeline.events.enumerated().map { index, event in
       let party = call.party(event.who)
       return CallInspection.Event(
         at: call.timeline.time(event), device: party?.device, user: party?.user,
-        what: event.what.name, purpose: event.purpose, reason: call.timeline.reasons[index])
+        what: event.what.rawValue, purpose: event.purpose, reason: call.timeline.reasons[index])
     }
     return CallInspection(
       state: call.state(for: .caller), app: call.facts.callee.app, caller: call.facts.caller,

@@ -17,9 +17,9 @@ extension String {
   }
 
   /// Eight bytes at a time. Both have the same length.
-  private static func areEqual(
-    _ one: UnsafeRawBufferPointer, _ other: UnsafeRawBufferPointer
-  ) -> Bool {
+  private static func areEqual(_ one: UnsafeRawBufferPointer, _ other: UnsafeRawBufferPointer)
+    -> Bool
+  {
     var position = 0
     while position + 8 <= one.count {
       let mine = one.loadUnaligned(fromByteOffset: position, as: UInt64.self)

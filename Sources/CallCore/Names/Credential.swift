@@ -30,8 +30,8 @@ public struct SessionTicket: Sendable, Hashable {
   }
 }
 
-/// What an edge draws at its start and tells coordinators alone. Its number follows from it, so that nobody
-/// else can speak as this edge.
+/// A random secret that an edge draws at its start and shows to coordinators alone. The edge's number is derived
+/// from it, so nobody else can act as this edge.
 public struct EdgeSecret: Sendable, Hashable {
   public var high: UInt64
   public var low: UInt64

@@ -11,8 +11,8 @@
 /// - white space, but for single U+0020 between other characters.
 ///
 /// Characters that Unicode has not assigned yet are let through, so that nodes of two versions agree on
-/// names in new scripts; so are letters of two scripts that look alike (`a` of Latin and of Cyrillic): to
-/// tell these apart is for whoever gives ids out.
+/// names in new scripts. So are letters of two scripts that look alike (`a` of Latin and of Cyrillic): whoever
+/// gives out ids must keep these apart.
 public enum IdentifierRules {
   public static let userBytes = 1...128
   public static let deviceBytes = 1...64
@@ -29,12 +29,7 @@ public enum IdentifierRules {
   /// Apps name configuration and stand in keys: letters, digits, `.`, `_` and `-`.
   public static func isApp(_ text: String) -> Bool {
     appBytes.contains(text.utf8.count)
-      && text.utf8.allSatisfy { byte in
-        switch byte {
-        case 48...57, 65...90, 97...122, 45, 46, 95: true
-        default: false
-        }
-      }
+      && text.utf8.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || "._-".utf8.contains($0) }
   }
 
   /// Whether every character of a text can be seen, and stands where it is.

@@ -21,7 +21,7 @@ public struct CallID: Hashable, Sendable, CustomStringConvertible {
         guard byte == UInt8(ascii: "-") else { return nil }
         continue
       }
-      guard let nibble = Self.nibble(byte), digits < 32 else { return nil }
+      guard let nibble = byte.hexDigit.map(UInt64.init), digits < 32 else { return nil }
       if digits < 16 { high = high << 4 | nibble } else { low = low << 4 | nibble }
       digits += 1
     }
@@ -50,15 +50,6 @@ public struct CallID: Hashable, Sendable, CustomStringConvertible {
   public var bytes: [UInt8] {
     [high, low].flatMap { word in
       stride(from: UInt64(56), through: 0, by: -8).map { UInt8(truncatingIfNeeded: word >> $0) }
-    }
-  }
-
-  private static func nibble(_ byte: UInt8) -> UInt64? {
-    switch byte {
-    case 48...57: UInt64(byte - 48)
-    case 97...102: UInt64(byte - 87)
-    case 65...70: UInt64(byte - 55)
-    default: nil
     }
   }
 }

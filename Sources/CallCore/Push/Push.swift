@@ -39,89 +39,12 @@ public enum PushDialect: String, Sendable, CaseIterable {
   case sinch
 }
 
-/// Which pushes a device takes beside those that make it ring. They are fixed when it registers: the SDK that
-/// registered counts, not one that was installed later.
-public struct PushCapabilities: OptionSet, Sendable, Hashable {
-  public var rawValue: UInt32
-  public init(rawValue: UInt32) { self.rawValue = rawValue }
-
-  /// Takes `PushPurpose.missed`.
-  public static let missed = PushCapabilities(rawValue: 1 << 0)
-  /// Takes `PushPurpose.answeredElsewhere`.
-  public static let answeredElsewhere = PushCapabilities(rawValue: 1 << 1)
-  /// Takes `PushPurpose.cancel`.
-  public static let cancel = PushCapabilities(rawValue: 1 << 2)
-  /// Takes `PushPurpose.ended`, on its alert token.
-  public static let ended = PushCapabilities(rawValue: 1 << 3)
-  /// Takes `PushPurpose.missedNotice`, on its alert token.
-  public static let missedNotice = PushCapabilities(rawValue: 1 << 4)
-}
-
 extension PushJob {
   /// The same for every addition to the work queue, which takes each once.
   public var id: String {
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-    for text in [user.app, user.user, device.text] {
-      for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-      hash = (hash ^ 0xff) &* 0x100_0000_01b3
-    }
-    return "\(call).\(String(hash, radix: 16)).\(purpose.rawValue)"
-  }
-}
-
-extension Registration {
-  /// The token whose push makes the device ring: that for VoIP; else the other one, where its provider
-  /// wakes an app by any push. On Apple's an alert only shows: it cannot ring.
-  public var ringToken: PushToken? {
-    if let token = request.voipToken, token.provider != .none { return token }
-    return wakingAlertToken
-  }
-
-  private var wakingAlertToken: PushToken? {
-    guard let token = request.alertToken else { return nil }
-    switch token.provider {
-    case .fcm, .webPush: return token
-    case .apns, .none: return nil
-    }
-  }
-
-  /// The token for what need report no call: the alert token; else the other one, where its provider
-  /// makes no difference.
-  public var noticeToken: PushToken? {
-    if let token = request.alertToken, token.provider != .none { return token }
-    guard let token = request.voipToken else { return nil }
-    switch token.provider {
-    case .fcm, .webPush: return token
-    case .apns, .none: return nil
-    }
-  }
-
-  public func token(for purpose: PushPurpose) -> PushToken? {
-    switch purpose {
-    case .ring, .missed, .answeredElsewhere, .cancel: ringToken
-    case .ended, .missedNotice: noticeToken
-    }
-  }
-
-  /// How its SDK reads pushes; of a name that nobody knows, as Callmesh's own.
-  public var dialect: PushDialect { PushDialect(rawValue: request.dialect) ?? .callmesh }
-
-  /// Of all its tokens, where they are known.
-  var fingerprints: [String] {
-    var all: [String] = []
-    for token in [request.voipToken, request.alertToken] {
-      if let print = token?.fingerprint, !print.isEmpty, !all.contains(print) { all.append(print) }
-    }
-    return all
-  }
-
-  /// Without the tokens of this fingerprint; nil: it has none.
-  func without(_ fingerprint: String) -> Registration? {
-    guard !fingerprint.isEmpty else { return nil }
-    var less = self
-    if request.voipToken?.fingerprint == fingerprint { less.request.voipToken = nil }
-    if request.alertToken?.fingerprint == fingerprint { less.request.alertToken = nil }
-    return less == self ? nil : less
+    var hash = FNV1a()
+    for text in [user.app, user.user, device.text] { hash.add(text, end: 0xff) }
+    return "\(call).\(String(hash.value, radix: 16)).\(purpose.rawValue)"
   }
 }
 
@@ -148,15 +71,15 @@ public struct PushJob: Sendable, Equatable {
   public var reason: EndReason?
   /// Who answered, declined or cancelled.
   public var by: Party?
-  /// Of a clean-up: what became of the push that was to make the device ring was not known when this was
-  /// decided. Perhaps it never left, and then there is nothing to tell.
+  /// Of a clean-up: the result of the device's ring push was unknown when this was decided. If that push never
+  /// left, this one is not needed.
   public var isRingUnknown: Bool
 
   public init(
     user: UserKey, device: DeviceID, call: CallID, purpose: PushPurpose, token: PushToken,
-    dialect: PushDialect, caller: Party, video: Bool, headers: [CustomHeader],
-    placedAt: Timestamp, ringDeadline: Timestamp, decidedAt: Timestamp, deadline: Timestamp,
-    reason: EndReason? = nil, by: Party? = nil, isRingUnknown: Bool = false
+    dialect: PushDialect, caller: Party, video: Bool, headers: [CustomHeader], placedAt: Timestamp,
+    ringDeadline: Timestamp, decidedAt: Timestamp, deadline: Timestamp, reason: EndReason? = nil,
+    by: Party? = nil, isRingUnknown: Bool = false
   ) {
     self.user = user
     self.device = device
@@ -177,7 +100,7 @@ public struct PushJob: Sendable, Equatable {
   }
 }
 
-/// A device in a call, as pushes know it.
+/// A device in a call, for pushes.
 public struct PushLeg: Sendable, Hashable {
   public var call: CallID
   public var device: DeviceID
@@ -191,15 +114,15 @@ public struct PushLeg: Sendable, Hashable {
 public enum PushOutcome: Sendable, Equatable {
   /// The provider has it; not: the device has it.
   case accepted
-  /// The provider knows no such token, since `at`; nil where it did not say since when.
+  /// The provider has rejected the token since `at`; nil where it gave no time.
   case tokenGone(at: Timestamp?)
   /// The provider, or we ourselves, will not send it, now or later: the payload, the key, the topic.
   /// `reason` is the provider's word for it, or ours.
   case rejected(reason: String)
   /// Its deadline passed first, or its call ended.
   case expired
-  /// No attempt before the deadline worked. `mayHaveArrived`: nobody knows of one whether the provider
-  /// has it, so the device may have been woken all the same.
+  /// No attempt before the deadline succeeded. `mayHaveArrived`: the result of one attempt is unknown, so the
+  /// device may have been woken all the same.
   case failed(reason: String, mayHaveArrived: Bool = false)
 }
 
@@ -214,8 +137,8 @@ public struct PushReport: Sendable, Equatable {
   /// When the provider answered, by the gateway's clock.
   public var at: Timestamp
   public init(
-    call: CallID, device: DeviceID, purpose: PushPurpose, fingerprint: String,
-    outcome: PushOutcome, at: Timestamp
+    call: CallID, device: DeviceID, purpose: PushPurpose, fingerprint: String, outcome: PushOutcome,
+    at: Timestamp
   ) {
     self.call = call
     self.device = device

@@ -4,14 +4,14 @@
 /// call for it, and an app that takes it for a call rings again. So an SDK that is not in this table gets
 /// none, and its device learns of the end when it attaches.
 extension PushCapabilities {
-  /// What a device can do that registers with this SDK and does not say so itself.
+  /// The capabilities of a device that registers with this SDK and declares none itself.
   /// - Parameters:
   ///   - dialect: as in the registration; empty for Callmesh's own.
   ///   - sdkName: the SDK's name, or the User-Agent that it sends.
   ///   - sdkVersion: such as `3.0.1`; where it is empty, a version at the end of the name counts.
-  public static func derived(
-    dialect: String, sdkName: String, sdkVersion: String
-  ) -> PushCapabilities {
+  public static func derived(dialect: String, sdkName: String, sdkVersion: String)
+    -> PushCapabilities
+  {
     let version = SDKVersion(sdkVersion) ?? SDKVersion(endOf: sdkName)
     switch PushDialect(rawValue: dialect.isEmpty ? "callmesh" : dialect) {
     // Both on the alert token, which asks nothing of the app.
@@ -62,7 +62,7 @@ struct SDKVersion: Comparable, Sendable {
       rest = rest.dropFirst()
     }
     while numbers.count < 3 {
-      let digits = rest.prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+      let digits = rest.prefix(while: \.isASCIIDigit)
       guard !digits.isEmpty, digits.count <= 9,
         let number = UInt32(String(decoding: digits, as: UTF8.self))
       else { break }
@@ -72,14 +72,9 @@ struct SDKVersion: Comparable, Sendable {
       rest = rest.dropFirst()
     }
     // Nine digits and still more: not a version but a date or a hash.
-    if let next = rest.first, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(next),
-      numbers.count < 3
-    {
-      return nil
-    }
+    if let next = rest.first, next.isASCIIDigit, numbers.count < 3 { return nil }
     guard let major = numbers.first else { return nil }
-    self.init(
-      major, numbers.count > 1 ? numbers[1] : 0, numbers.count > 2 ? numbers[2] : 0)
+    self.init(major, numbers.count > 1 ? numbers[1] : 0, numbers.count > 2 ? numbers[2] : 0)
   }
 
   /// Of a User-Agent such as `iOS-3.0.1` or `TelnyxRTC/3.0.1`.

@@ -5,11 +5,10 @@
 /// keys; then taken modulo the shard count. docs/architecture.md has test vectors.
 public enum ShardHash {
   public static func hash(_ key: UserKey) -> UInt64 {
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-    for byte in key.app.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-    hash = hash &* 0x100_0000_01b3
-    for byte in key.user.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-    return mix(hash)
+    var hash = FNV1a()
+    hash.add(key.app, end: 0)
+    hash.add(key.user)
+    return mix(hash.value)
   }
 
   public static func shard(of key: UserKey, count: Int) -> Int {
@@ -18,9 +17,9 @@ public enum ShardHash {
 
   /// The rendezvous weight of a node for a shard; the living node with the greatest weight owns it.
   public static func weight(node: String, shard: Int) -> UInt64 {
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-    for byte in node.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-    return mix(hash ^ mix(UInt64(shard) &+ 0x9e37_79b9_7f4a_7c15))
+    var hash = FNV1a()
+    hash.add(node)
+    return mix(hash.value ^ mix(UInt64(shard) &+ 0x9e37_79b9_7f4a_7c15))
   }
 
   /// The number under which part `index` of a coordinator takes replies. Not 0.

@@ -1,44 +1,39 @@
 /// Commands about one call.
 extension ShardMachine {
-  mutating func handle(
-    _ command: Command, _ id: CallID, _ verb: CallVerb, _ context: CallContext,
-    into outcome: inout Outcome
-  ) {
+  mutating func handle(_ command: Command, _ id: CallID, _ verb: CallVerb, _ turn: inout Turn) {
     if case .query = verb {
-      return Self.reply(command, .call(state(of: id, seenBy: command)), .urgent, into: &outcome)
+      return turn.reply(command, .call(state(of: id, seenBy: command)))
     }
     if case .signal = verb, room == .scarce {
       let error = CallError(.overloaded, retryAfterMilliseconds: 1000)
-      return Self.reply(command, .error(error), .urgent, into: &outcome)
+      return turn.reply(command, .error(error))
     }
     guard let slot = calls.slot(of: id), calls[slot].facts.callee == command.callee else {
-      return Self.reply(command, .error(CallError(.unknownCall)), .urgent, into: &outcome)
+      return turn.reply(command, .error(CallError(.unknownCall)))
     }
     var role = calls[slot].role(of: command.user, command.device)
     if case .calleeDevice = role, verb.joins, calls[slot].isRinging {
-      role = join(command, id, context, into: &outcome)
+      role = join(command, id, &turn)
     }
     var answer: Reply? = .error(CallError(.notParty))
     // Before a new owner begins nothing waits to be acknowledged, since nothing was delivered.
     let isServing = isServing
     mutate(id) { call in
-      answer = Self.carryOut(verb, command, &call, role, context, into: &outcome)
-      if isServing { call.settleIfAcknowledged(context, into: &outcome) }
+      answer = Self.carryOut(verb, command, &call, role, &turn)
+      if isServing { call.settleIfAcknowledged(&turn) }
     }
-    if let answer { Self.reply(command, answer, verb.urgency, into: &outcome) }
+    if let answer { turn.reply(command, answer, verb.urgency) }
   }
 
   /// A device that a push woke may answer or decline before it has attached.
-  private mutating func join(
-    _ command: Command, _ id: CallID, _ context: CallContext, into outcome: inout Outcome
-  ) -> Call.Role {
+  private mutating func join(_ command: Command, _ id: CallID, _ turn: inout Turn) -> Call.Role {
     var role = Call.Role.calleeDevice
     let device = users[command.user]?.device(command.device)
     let party = Party(
       user: command.user.user, device: command.device, deviceName: device?.name ?? "")
     mutate(id) { call in
-      guard call.legs.count < context.limits.legsPerCallLifetime else { return }
-      call.commit(.legJoined(party), .urgent, context, into: &outcome)
+      guard call.legs.count < turn.limits.legsPerCallLifetime else { return }
+      call.commit(.legJoined(party), .urgent, &turn)
       if let leg = call.legIndex(command.device) {
         call.legs[leg].endpoint.session = device?.session
         role = .leg(leg)
@@ -65,64 +60,43 @@ extension ShardMachine {
 
   /// - Returns: nil where no reply is to be sent.
   private static func carryOut(
-    _ verb: CallVerb, _ command: Command, _ call: inout Call, _ role: Call.Role,
-    _ context: CallContext, into outcome: inout Outcome
+    _ verb: CallVerb, _ command: Command, _ call: inout Call, _ role: Call.Role, _ turn: inout Turn
   ) -> Reply? {
     switch (verb, role) {
-    // No command tells a stranger more than a query does: not even that there is such a call.
+    // A stranger learns no more from a command than from a query: not even that the call exists.
     case (_, .stranger):
       return .error(CallError(command.user == call.callerKey ? .notParty : .unknownCall))
-    case (.alerting, .leg(let leg)): return call.alerting(leg, context, into: &outcome)
+    case (.alerting, .leg(let leg)): return call.alerting(leg, &turn)
     case (.answer(let description), .leg(let leg)):
-      return call.answer(leg, description: description, context, into: &outcome)
+      return call.answer(leg, description: description, &turn)
     case (.decline(let scope), .leg(let leg)):
-      return call.decline(leg, scope, on: command.session, context, into: &outcome)
+      return call.decline(leg, scope, on: command.session, &turn)
     case (.busy, .leg(let leg)):
-      return call.busy(leg, on: command.session, context, into: &outcome)
+      return call.busy(leg, on: command.session, &turn)
     // It could not join.
     case (.alerting, .calleeDevice) where call.isRinging,
       (.answer, .calleeDevice) where call.isRinging,
       (.decline, .calleeDevice) where call.isRinging, (.busy, .calleeDevice) where call.isRinging:
-      return .error(context.limits.tooManyDevices)
+      return .error(turn.limits.tooManyDevices)
     case (.answer, .calleeDevice):
       return .answer(won: false, call.state(for: role))
     case (.alerting, .calleeDevice), (.decline, .calleeDevice), (.busy, .calleeDevice):
       return .call(call.state(for: role))
     case (.alerting, .caller), (.answer, .caller), (.decline, .caller), (.busy, .caller):
       return .error(CallError(.notParty, "The caller's device cannot do this: cancel or hang up."))
-    case (.cancel, .caller): return call.cancel(on: command.session, context, into: &outcome)
+    case (.cancel, .caller): return call.cancel(on: command.session, &turn)
     case (.cancel, _): return .error(CallError(.notParty, "Only the caller's device can cancel."))
-    case (.connected, _): return call.connected(role, context, into: &outcome)
-    case (.hangUp, _): return call.hangUp(role, on: command.session, context, into: &outcome)
+    case (.connected, _): return call.connected(role, &turn)
+    case (.hangUp, _): return call.hangUp(role, on: command.session, &turn)
     case (.signal(let kind, let body), _):
       return call.signal(
-        role, request: command.request, after: command.after, on: command.session, kind, body,
-        context, into: &outcome)
+        role, request: command.request, after: command.after, on: command.session, kind, body, &turn
+      )
     case (.resume, .caller):
-      call.callerAttached(command.session, context, into: &outcome)
+      call.callerAttached(command.session, &turn)
       return .call(call.state(for: .caller))
     case (.resume, _): return .call(call.state(for: role))
     case (.query, _): return .call(call.state(for: role))
-    }
-  }
-}
-
-extension CallVerb {
-  /// Whether a device of the callee without a leg gets one by this command.
-  fileprivate var joins: Bool {
-    switch self {
-    case .alerting, .answer, .decline, .busy: true
-    case .cancel, .connected, .hangUp, .signal, .resume, .query: false
-    }
-  }
-
-  /// How long the reply may wait, to share an append.
-  var urgency: Outcome.Urgency {
-    switch self {
-    case .connected: .slow
-    case .alerting, .hangUp: .relaxed
-    case .signal: .lazy
-    case .answer, .decline, .busy, .cancel, .resume, .query: .urgent
     }
   }
 }

@@ -1,7 +1,7 @@
-/// The live calls that concern a device, for an app that was started again and knows none.
+/// The live calls that concern a device, for an app that was started again and has lost them.
 extension ShardMachine {
   /// Replies with the live calls of this shard that the sender's device placed, and with those to its user.
-  func liveCalls(_ command: Command, into outcome: inout Outcome) {
+  func liveCalls(_ command: Command, _ turn: inout Turn) {
     var live = LiveCalls()
     for id in placedCalls.calls(by: command.user, command.device) {
       guard let slot = calls.slot(of: id) else { continue }
@@ -18,7 +18,7 @@ extension ShardMachine {
     live.received = Array(live.received.prefix(LiveCalls.countMaximum))
     // A person who opens an app does not notice a tenth of a second, and all questions of that time
     // share one append.
-    Self.reply(command, .calls(live), command.body.urgency, into: &outcome)
+    turn.reply(command, .calls(live), command.body.urgency)
   }
 }
 

@@ -1,42 +1,37 @@
 /// Placing a call: whether it is accepted, and which devices it rings.
 extension ShardMachine {
-  mutating func place(
-    _ command: Command, _ request: PlaceRequest, _ context: CallContext,
-    into outcome: inout Outcome
-  ) {
+  mutating func place(_ command: Command, _ request: PlaceRequest, _ turn: inout Turn) {
     let fingerprint = Self.fingerprint(command, request)
     if let slot = calls.slot(of: request.call) {
       guard calls[slot].facts.fingerprint == fingerprint,
         calls[slot].facts.callee == command.callee
       else {
-        return Self.reply(command, .error(CallError(.callIDTaken)), .urgent, into: &outcome)
+        return turn.reply(command, .error(CallError(.callIDTaken)))
       }
-      mutate(request.call) { $0.callerAttached(command.session, context, into: &outcome) }
+      mutate(request.call) { $0.callerAttached(command.session, &turn) }
       let state = state(of: request.call, seenBy: command)
-      return Self.reply(command, .call(state), .urgent, into: &outcome)
+      return turn.reply(command, .call(state))
     }
-    if let refusal = refusal(of: request) ?? admission(of: command, context) {
-      return Self.reply(command, .error(refusal), .urgent, into: &outcome)
+    if let refusal = refusal(of: request) ?? admission(of: command, turn) {
+      return turn.reply(command, .error(refusal))
     }
     let facts = PlacedFacts(
       callee: command.callee,
       caller: Party(
         user: command.user.user, device: command.device, deviceName: request.deviceName),
-      placedAt: context.now,
-      deadline: context.now + ringTimeout(request),
-      video: request.video, description: request.description, headers: request.headers,
-      legs: [], fingerprint: fingerprint)
-    ring(facts, request, command, context, into: &outcome)
+      placedAt: turn.now, deadline: turn.now + ringTimeout(request), video: request.video,
+      description: request.description, headers: request.headers, legs: [], fingerprint: fingerprint
+    )
+    ring(facts, request, command, &turn)
   }
 
   /// Accepts the call: its legs are the callee's devices that have a session, those that are between
   /// two sessions, and those that a push can wake.
   private mutating func ring(
-    _ facts: PlacedFacts, _ request: PlaceRequest, _ command: Command, _ context: CallContext,
-    into outcome: inout Outcome
+    _ facts: PlacedFacts, _ request: PlaceRequest, _ command: Command, _ turn: inout Turn
   ) {
     let id = request.call
-    let reached = reached(facts, context)
+    let reached = reached(facts, turn)
     let live = liveCalls(to: facts.callee)
     let free = reached.filter { live[$0.id, default: 0] < limits.liveCallsPerDevice }
     let inCall = limits.busyWhileInCall && isInCall(facts.callee)
@@ -46,7 +41,7 @@ extension ShardMachine {
         Party(user: facts.callee.user, device: $0.id, deviceName: $0.name)
       }
     }
-    outcome.entries.append(JournalEntry(call: id, change: .placed(facts)))
+    turn.outcome.entries.append(JournalEntry(call: id, change: .placed(facts)))
     tally.callsPlacedTotal += 1
     var call = Call(id: id, facts: facts, callerSession: command.session, epoch: epoch)
     call.receivedAt = request.receivedAt
@@ -58,35 +53,35 @@ extension ShardMachine {
     }
     // A user in a call, or without a free device, is busy. Any other one may still have unknown devices.
     let isBusy = !reached.isEmpty && facts.legs.isEmpty
-    let until = isBusy ? nil : sessionsUnknownUntil(of: facts.callee, context)
+    let until = isBusy ? nil : sessionsUnknownUntil(of: facts.callee, turn)
     call.changeRinging { $0.sessionsUnknownUntil = until }
     insert(call)
     mutate(id) { call in
       if isBusy {
-        call.end(.busy, by: nil, context, into: &outcome)
+        call.end(.busy, by: nil, &turn)
       } else if call.legs.isEmpty {
-        call.endIfNobodyIsLeft(context, into: &outcome)
+        call.endIfNobodyIsLeft(&turn)
       }
-      Self.reply(command, .call(call.state(for: .caller)), .urgent, into: &outcome)
+      turn.reply(command, .call(call.state(for: .caller)))
       if call.isRinging {
         for leg in call.legs.indices {
           if call.legs[leg].endpoint.session == nil {
-            call.planPush(leg, at: context.now, context)
+            call.planPush(leg, at: turn.now, turn)
           } else {
-            call.invite(leg: leg, context, into: &outcome)
+            call.invite(leg: leg, &turn)
           }
         }
-        call.watchLegs(context)
+        call.watchLegs(turn)
       }
     }
-    outcome.raise(to: .urgent)
+    turn.outcome.raise(to: .urgent)
   }
 
   /// The callee's devices that can be rung, without the caller's own. Policy above `legsPerCall`: registered
   /// devices first, then those that attached last.
-  private func reached(_ facts: PlacedFacts, _ context: CallContext) -> [User.Device] {
+  private func reached(_ facts: PlacedFacts, _ turn: borrowing Turn) -> [User.Device] {
     let all = (users[facts.callee]?.devices ?? []).filter {
-      ($0.session != nil || (mayPush && $0.wakes) || isAwaited($0, context))
+      ($0.session != nil || (mayPush && $0.wakes) || isAwaited($0, turn))
         && !(facts.caller.user.hasBytes(of: facts.callee.user) && $0.id == facts.caller.device)
     }
     guard all.count > limits.legsPerCall else { return all }
@@ -100,11 +95,11 @@ extension ShardMachine {
 
   /// Whether a registered device lost its session so lately that it may be on its way back. Devices that are
   /// not registered are gone with their session.
-  private func isAwaited(_ device: User.Device, _ context: CallContext) -> Bool {
+  private func isAwaited(_ device: User.Device, _ turn: borrowing Turn) -> Bool {
     guard device.session == nil, device.registration != nil, let brokeAt = device.brokeAt else {
       return false
     }
-    return context.now < brokeAt + limits.reattachGrace
+    return turn.now < brokeAt + limits.reattachGrace
   }
 
   /// Why a request is refused whatever the state of the shard; nil: it is not.
@@ -126,7 +121,7 @@ extension ShardMachine {
   }
 
   /// Whether the shard and the callee have room for one more call.
-  private mutating func admission(of command: Command, _ context: CallContext) -> CallError? {
+  private mutating func admission(of command: Command, _ turn: borrowing Turn) -> CallError? {
     if calls.count >= limits.callsPerShard || room != .enough {
       return CallError(.overloaded, retryAfterMilliseconds: 1000)
     }
@@ -134,7 +129,7 @@ extension ShardMachine {
       return limits.tooManyCallsToUser
     }
     let admits = users[command.callee, default: User()].admitsPlacing(
-      by: command.user, now: context.now, perMinute: limits.callsPerPairPerMinute)
+      by: command.user, now: turn.now, perMinute: limits.callsPerPairPerMinute)
     return admits ? nil : limits.tooManyCalls
   }
 
@@ -163,21 +158,17 @@ extension ShardMachine {
 
   /// Tells a repeated `place` from another call with the same id.
   static func fingerprint(_ command: Command, _ request: PlaceRequest) -> UInt64 {
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-    func mix(_ text: String) {
-      for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-      hash = (hash ^ 0xff) &* 0x100_0000_01b3
-    }
-    mix(command.user.app)
-    mix(command.user.user)
-    mix(command.device.text)
-    mix(command.callee.user)
-    mix(request.description)
+    var hash = FNV1a()
+    hash.add(command.user.app, end: 0xff)
+    hash.add(command.user.user, end: 0xff)
+    hash.add(command.device.text, end: 0xff)
+    hash.add(command.callee.user, end: 0xff)
+    hash.add(request.description, end: 0xff)
     for header in request.headers {
-      mix(header.name)
-      mix(header.value)
+      hash.add(header.name, end: 0xff)
+      hash.add(header.value, end: 0xff)
     }
-    hash = ShardHash.mix(hash ^ UInt64(request.ringTimeoutSeconds) << 1 ^ (request.video ? 1 : 0))
-    return hash
+    return ShardHash.mix(
+      hash.value ^ UInt64(request.ringTimeoutSeconds) << 1 ^ (request.video ? 1 : 0))
   }
 }

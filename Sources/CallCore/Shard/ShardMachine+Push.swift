@@ -2,53 +2,46 @@
 extension ShardMachine {
   /// Lets calls push that want to. Called after calls were changed and before the outcome leaves, so that a push
   /// is decided together with what caused it.
-  mutating func carryOutPushes(_ context: CallContext, into outcome: inout Outcome) {
+  mutating func carryOutPushes(_ turn: inout Turn) {
     while let id = callsWantingPush.popLast() {
       guard let slot = calls.slot(of: id), calls[slot].wantsPush else { continue }
       guard mayPush else {
-        mutate(id) { $0.dropDuePushes(context, into: &outcome) }
+        mutate(id) { $0.dropDuePushes(&turn) }
         continue
       }
       let devices = users[calls[slot].facts.callee]?.devices ?? []
-      mutate(id) { $0.push(devices, context, into: &outcome) }
+      mutate(id) { $0.push(devices, &turn) }
     }
   }
 
   /// A gateway reports. A repetition changes nothing more.
-  mutating func pushReported(
-    _ command: Command, _ report: PushReport, _ context: CallContext, into outcome: inout Outcome
-  ) {
+  mutating func pushReported(_ command: Command, _ report: PushReport, _ turn: inout Turn) {
     var isWaiting = false
     if case .tokenGone(let since) = report.outcome {
       let user = command.user
       // A registration that is on its way is newer than the report.
       if isStoring(user, report.device) {
-        applyReport(report, user, context, into: &outcome)
-        return Self.reply(
-          command, .error(CallError(.tryAgain, retryAfterMilliseconds: 200)), .urgent,
-          into: &outcome)
+        applyReport(report, user, &turn)
+        return turn.reply(command, .error(CallError(.tryAgain, retryAfterMilliseconds: 200)))
       }
-      isWaiting = dropGone(report, since ?? report.at, command, context, into: &outcome)
+      isWaiting = dropGone(report, since ?? report.at, command, &turn)
     }
-    applyReport(report, command.user, context, into: &outcome)
-    if !isWaiting { Self.reply(command, .done, command.body.urgency, into: &outcome) }
+    applyReport(report, command.user, &turn)
+    if !isWaiting { turn.reply(command, .done, command.body.urgency) }
   }
 
-  private mutating func applyReport(
-    _ report: PushReport, _ user: UserKey, _ context: CallContext, into outcome: inout Outcome
-  ) {
+  private mutating func applyReport(_ report: PushReport, _ user: UserKey, _ turn: inout Turn) {
     guard let slot = calls.slot(of: report.call), calls[slot].facts.callee == user else { return }
     mutate(report.call) {
-      $0.pushReported(report.device, report.purpose, report.outcome, context, into: &outcome)
+      $0.pushReported(report.device, report.purpose, report.outcome, &turn)
     }
   }
 
-  /// A provider does not know a token any more. The token is removed if the device still has it and has not
+  /// A provider no longer accepts a token. The token is removed if the device still has it and has not
   /// registered since (R12).
   /// - Returns: whether the reply follows once the store has the change.
   private mutating func dropGone(
-    _ report: PushReport, _ since: Timestamp, _ command: Command, _ context: CallContext,
-    into outcome: inout Outcome
+    _ report: PushReport, _ since: Timestamp, _ command: Command, _ turn: inout Turn
   ) -> Bool {
     let user = command.user
     guard let device = users[user]?.device(report.device), let registration = device.registration
@@ -56,8 +49,7 @@ extension ShardMachine {
     guard device.isUnwritten || registration.registeredAt < since else { return false }
     return removeToken(
       report.fingerprint, user, report.device, reply: PendingReply(command), claim: nil,
-      isGone: true,
-      context, into: &outcome)
+      isGone: true, &turn)
   }
 
   /// Whether a job that the work queue has not taken yet is still to be offered to it.
@@ -69,11 +61,12 @@ extension ShardMachine {
   public mutating func pushNotQueued(
     _ job: PushJob, reason: String, now: Timestamp, into outcome: inout Outcome
   ) {
-    let context = context(now)
+    var turn = turn(at: now, taking: &outcome)
+    defer { swap(&turn.outcome, &outcome) }
     let report = PushReport(
-      call: job.call, device: job.device, purpose: job.purpose,
-      fingerprint: job.token.fingerprint, outcome: .failed(reason: reason), at: now)
-    applyReport(report, job.user, context, into: &outcome)
-    carryOutPushes(context, into: &outcome)
+      call: job.call, device: job.device, purpose: job.purpose, fingerprint: job.token.fingerprint,
+      outcome: .failed(reason: reason), at: now)
+    applyReport(report, job.user, &turn)
+    carryOutPushes(&turn)
   }
 }

@@ -51,46 +51,45 @@ extension ShardMachine {
   ///   lost, or silent, meanwhile.
   public mutating func begin(now: Timestamp, afterLoss: Bool = false, into outcome: inout Outcome) {
     isServing = true
-    let context = context(now)
+    var turn = turn(at: now, taking: &outcome)
+    defer { swap(&turn.outcome, &outcome) }
     if afterLoss, limits.reattachGrace.microseconds > 0 {
       edgeMissing(0, until: now + limits.reattachGrace, now: now)
       let since = now + Span(microseconds: -Self.presumedSeen.microseconds)
       for key in Array(users.keys) { users[key]?.presumeBroken(at: now, seenSince: since) }
     }
-    let past = calls.slots.filter { calls[$0].isForgettable(context) }.map { calls[$0].id }
+    let past = calls.slots.filter { calls[$0].isForgettable(turn) }.map { calls[$0].id }
     for id in past { forget(id) }
     for id in calls.slots.map({ calls[$0].id }) {
       guard let slot = calls.slot(of: id), !calls[slot].isSettled else {
         rearm(id)
         continue
       }
-      takeOver(id, context, into: &outcome)
+      takeOver(id, &turn)
     }
-    expireRegistrations(now: now, into: &outcome)
-    retransmitPushes(context, into: &outcome)
-    carryOutPushes(context, into: &outcome)
-    if !outcome.isEmpty { outcome.raise(to: .urgent) }
+    expireRegistrations(now: now, &turn)
+    retransmitPushes(&turn)
+    carryOutPushes(&turn)
+    if !turn.outcome.isEmpty { turn.outcome.raise(to: .urgent) }
   }
 
   /// Also those of settled calls.
-  private func retransmitPushes(_ context: CallContext, into outcome: inout Outcome) {
+  private func retransmitPushes(_ turn: inout Turn) {
     guard mayPush else { return }
     for slot in calls.slots {
       let devices = users[calls[slot].facts.callee]?.devices ?? []
-      calls[slot].retransmitPushes(devices, context, into: &outcome)
+      calls[slot].retransmitPushes(devices, &turn)
     }
   }
 
-  private mutating func takeOver(
-    _ id: CallID, _ context: CallContext, into outcome: inout Outcome
-  ) {
+  private mutating func takeOver(_ id: CallID, _ turn: inout Turn) {
     let callee = calls.slot(of: id).map { calls[$0].facts.callee }
     let devices = callee.flatMap { users[$0] }?.devices ?? []
     let mayPush = mayPush
-    let until = callee.flatMap { sessionsUnknownUntil(of: $0, context) }
+    let until = callee.flatMap { sessionsUnknownUntil(of: $0, turn) }
     mutate(id) { call in
       call.changeRinging { $0.sessionsUnknownUntil = until }
-      call.takeOver(devices: devices, mayPush: mayPush, context, into: &outcome)
+      call.takeOver(devices: devices, mayPush: mayPush, &turn)
     }
   }
 

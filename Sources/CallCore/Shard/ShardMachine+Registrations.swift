@@ -3,32 +3,28 @@
 /// A registration with push tokens goes a longer way (`ShardMachine+Tokens`): each of them has one
 /// owner in the whole cluster.
 extension ShardMachine {
-  mutating func register(
-    _ command: Command, _ request: RegistrationRequest, _ context: CallContext,
-    into outcome: inout Outcome
-  ) {
+  mutating func register(_ command: Command, _ request: RegistrationRequest, _ turn: inout Turn) {
     let registration = Registration(
-      user: command.user, device: command.device, request: request, registeredAt: context.now,
-      seenAt: context.now)
+      user: command.user, device: command.device, request: request, registeredAt: turn.now,
+      seenAt: turn.now)
     let reply = PendingReply(command)
     let fingerprints = mayPush ? registration.fingerprints : []
     // Retransmitted while the first is on its way: one reply follows.
     if let reply, isPending(reply) { return }
     if pendingClaims.count + pendingStores.count >= limits.registrationsWaiting {
       let error = CallError(.tryAgain, retryAfterMilliseconds: 1000)
-      return Self.reply(command, .error(error), .urgent, into: &outcome)
+      return turn.reply(command, .error(error))
     }
     let limits = limits.with(devicesPerUser: command.devicesPerUser)
     let leaving = surplus(with: registration, limits).map(\.id)
     guard
-      hasRoom(
-        for: command.device, of: command.user, leaving: leaving, countMax: limits.legsPerCall)
+      hasRoom(for: command.device, of: command.user, leaving: leaving, countMax: limits.legsPerCall)
     else {
-      return Self.reply(command, .error(limits.tooManyDevices), .urgent, into: &outcome)
+      return turn.reply(command, .error(limits.tooManyDevices))
     }
-    dropClaims(of: command.user, command.device, into: &outcome)
-    if fingerprints.isEmpty { return store(registration, reply, limits, into: &outcome) }
-    claim(fingerprints, for: registration, reply, limits, into: &outcome)
+    dropClaims(of: command.user, command.device, &turn)
+    if fingerprints.isEmpty { return store(registration, reply, limits, &turn) }
+    claim(fingerprints, for: registration, reply, limits, &turn)
   }
 
   private func isPending(_ reply: PendingReply) -> Bool {
@@ -38,35 +34,33 @@ extension ShardMachine {
 
   /// Stores a registration that owns its tokens.
   mutating func store(
-    _ registration: Registration, _ reply: PendingReply?, _ limits: CallLimits,
-    into outcome: inout Outcome
+    _ registration: Registration, _ reply: PendingReply?, _ limits: CallLimits, _ turn: inout Turn
   ) {
-    let removed = makeRoom(for: registration, limits, into: &outcome)
-    store(registration, .register(registration, removed: removed), reply, into: &outcome)
+    let removed = makeRoom(for: registration, limits, &turn)
+    store(registration, .register(registration, removed: removed), reply, &turn)
   }
 
   mutating func store(
     _ registration: Registration, _ what: PendingStore.What, _ reply: PendingReply?,
-    into outcome: inout Outcome
+    _ turn: inout Turn
   ) {
     let token = nextToken()
     pendingStores[token] = PendingStore(what: what, reply: reply)
-    outcome.effects.append(.store(registration, token: token))
-    outcome.raise(to: .urgent)
+    turn.perform(.store(registration, token: token))
   }
 
   /// Removes the devices above `devicesPerUser` that were unseen for longest, and notifies them.
   private mutating func makeRoom(
-    for registration: Registration, _ limits: CallLimits, into outcome: inout Outcome
+    for registration: Registration, _ limits: CallLimits, _ turn: inout Turn
   ) -> [DeviceID] {
     let oldest = surplus(with: registration, limits)
     for device in oldest {
-      remove(registration.user, device.id, reply: nil, into: &outcome)
+      remove(registration.user, device.id, reply: nil, &turn)
       if let session = device.session {
         let notice = Notice(
           kind: .deviceRemoved,
           message: "The user has more than \(limits.devicesPerUser) devices; this one gave way.")
-        outcome.effects.append(.notice(session, notice))
+        turn.outcome.effects.append(.notice(session, notice))
       }
     }
     return oldest.map(\.id)
@@ -86,22 +80,21 @@ extension ShardMachine {
     return max(device.registration?.seenAt ?? device.attachedAt, device.attachedAt, device.leftAt)
   }
 
-  mutating func unregister(_ command: Command, _ device: DeviceID, into outcome: inout Outcome) {
-    dropClaims(of: command.user, device, into: &outcome)
+  mutating func unregister(_ command: Command, _ device: DeviceID, _ turn: inout Turn) {
+    dropClaims(of: command.user, device, &turn)
     let isKnown =
       users[command.user]?.device(device)?.registration != nil
       || isStoring(command.user, device)
-    guard isKnown else { return Self.reply(command, .done, .urgent, into: &outcome) }
-    remove(command.user, device, reply: PendingReply(command), into: &outcome)
+    guard isKnown else { return turn.reply(command, .done) }
+    remove(command.user, device, reply: PendingReply(command), &turn)
   }
 
   private mutating func remove(
-    _ user: UserKey, _ device: DeviceID, reply: PendingReply?, into outcome: inout Outcome
+    _ user: UserKey, _ device: DeviceID, reply: PendingReply?, _ turn: inout Turn
   ) {
     let token = nextToken()
     pendingStores[token] = PendingStore(what: .remove(user, device), reply: reply)
-    outcome.effects.append(.remove(user, device, token: token))
-    outcome.raise(to: .urgent)
+    turn.perform(.remove(user, device, token: token))
   }
 
   mutating func nextToken() -> UInt64 {
@@ -128,12 +121,13 @@ extension ShardMachine {
   public mutating func registrationStored(
     token: UInt64, ok: Bool, now: Timestamp, into outcome: inout Outcome
   ) {
+    var turn = turn(at: now, taking: &outcome)
+    defer { swap(&turn.outcome, &outcome) }
     guard let pending = pendingStores.removeValue(forKey: token) else {
-      return outcome.faults.append(MachineFault(.unexpectedStoreResult))
+      return turn.outcome.faults.append(MachineFault(.unexpectedStoreResult))
     }
-    let context = context(now)
-    take(pending.what, ok: ok, context, into: &outcome)
-    carryOutPushes(context, into: &outcome)
+    take(pending.what, ok: ok, &turn)
+    carryOutPushes(&turn)
     guard let reply = pending.reply else { return }
     let answer: Reply =
       switch (ok, pending.what) {
@@ -144,32 +138,28 @@ extension ShardMachine {
           capabilities: registration.capabilities)
       case (true, .remove), (true, .tokenRemoved), (true, .seen): .done
       }
-    reply.send(answer, into: &outcome)
+    reply.send(answer, &turn)
   }
 
-  private mutating func take(
-    _ what: PendingStore.What, ok: Bool, _ context: CallContext, into outcome: inout Outcome
-  ) {
+  private mutating func take(_ what: PendingStore.What, ok: Bool, _ turn: inout Turn) {
     switch what {
     case .register(let registration, _):
-      if ok { take(registration, context, into: &outcome) }
+      if ok { take(registration, &turn) }
     case .remove(let user, let id):
-      if ok { forget(user, id, context, into: &outcome) }
+      if ok { forget(user, id, &turn) }
     case .tokenRemoved(let user, let id, let claim, let gone):
       if users[user]?.device(id) != nil {
         users[user]?.withDevice(id) { $0.isUnwritten = !ok }
       }
-      if ok, let gone { release(gone, user, id, into: &outcome) }
+      if ok, let gone { release(gone, user, id, &turn) }
       if let claim {
-        tokenStepDone(token: claim, ok ? .notified : .failed, context, into: &outcome)
+        tokenStepDone(token: claim, ok ? .notified : .failed, &turn)
       }
     case .seen: break
     }
   }
 
-  private mutating func take(
-    _ registration: Registration, _ context: CallContext, into outcome: inout Outcome
-  ) {
+  private mutating func take(_ registration: Registration, _ turn: inout Turn) {
     let key = registration.user
     let former = users[key]?.device(registration.device)?.registration
     if former == nil { tally.registrations += 1 }
@@ -180,43 +170,39 @@ extension ShardMachine {
         device.name = registration.request.deviceName
       }
     }
-    if let former { release(former, except: registration.fingerprints, context, into: &outcome) }
+    if let former { release(former, except: registration.fingerprints, &turn) }
     guard mayPush, registration.ringToken != nil else { return }
     for id in users[key]?.calls ?? [] {
-      mutate(id) { $0.becameWakeable(registration.device, context) }
+      mutate(id) { $0.becameWakeable(registration.device, turn) }
     }
   }
 
-  private mutating func forget(
-    _ user: UserKey, _ id: DeviceID, _ context: CallContext, into outcome: inout Outcome
-  ) {
+  private mutating func forget(_ user: UserKey, _ id: DeviceID, _ turn: inout Turn) {
     guard let registration = users[user]?.device(id)?.registration else { return }
     tally.registrations -= 1
     users[user]?.withDevice(id) {
       $0.registration = nil
       $0.isUnwritten = false
     }
-    release(registration, except: [], context, into: &outcome)
-    cannotBeWoken(user, id, context, into: &outcome)
+    release(registration, except: [], &turn)
+    cannotBeWoken(user, id, &turn)
     tidy(user)
   }
 
   /// The device attached, or is about to leave. Stores that it was seen, at most once in
   /// `lastSeenWriteInterval`.
-  mutating func noteSeen(
-    _ user: UserKey, _ id: DeviceID, _ context: CallContext, into outcome: inout Outcome
-  ) {
+  mutating func noteSeen(_ user: UserKey, _ id: DeviceID, _ turn: inout Turn) {
     guard var registration = users[user]?.device(id)?.registration,
-      registration.seenAt + limits.lastSeenWriteInterval <= context.now,
+      registration.seenAt + limits.lastSeenWriteInterval <= turn.now,
       !isStoring(user, id)
     else { return }
-    registration.seenAt = context.now
+    registration.seenAt = turn.now
     users[user]?.withDevice(id) { $0.registration = registration }
-    store(registration, .seen, nil, into: &outcome)
+    store(registration, .seen, nil, &turn)
   }
 
   /// Removes the registrations of devices that were unseen for too long.
-  mutating func expireRegistrations(now: Timestamp, into outcome: inout Outcome) {
+  mutating func expireRegistrations(now: Timestamp, _ turn: inout Turn) {
     expirySweepAt = now + limits.expirySweepInterval
     var expired: [(UserKey, DeviceID)] = []
     for (key, user) in users {
@@ -227,6 +213,6 @@ extension ShardMachine {
         expired.append((key, device.id))
       }
     }
-    for (user, device) in expired { remove(user, device, reply: nil, into: &outcome) }
+    for (user, device) in expired { remove(user, device, reply: nil, &turn) }
   }
 }

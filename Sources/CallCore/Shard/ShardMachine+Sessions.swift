@@ -1,20 +1,17 @@
 /// Sessions: on which edge a device is. Soft state, announced anew to a shard's new owner.
 extension ShardMachine {
-  mutating func attach(
-    _ command: Command, _ attach: Attach, _ context: CallContext, into outcome: inout Outcome
-  ) {
+  mutating func attach(_ command: Command, _ attach: Attach, _ turn: inout Turn) {
     if !attach.announce {
       let limits = limits.with(devicesPerUser: command.devicesPerUser)
       guard hasRoom(for: command.device, of: command.user, countMax: limits.legsPerCall) else {
-        return Self.reply(command, .error(limits.tooManyDevices), .urgent, into: &outcome)
+        return turn.reply(command, .error(limits.tooManyDevices))
       }
     }
     if attach.announce,
       !hasRoom(for: command.device, of: command.user, countMax: limits.announcedDevicesPerUser)
     {
       let notice = Notice(kind: .deviceRemoved, message: limits.tooManyDevices.message)
-      outcome.effects.append(.close(command.session, notice))
-      return outcome.raise(to: .urgent)
+      return turn.perform(.close(command.session, notice))
     }
     var replaced: SessionRef?
     var ignored = false
@@ -23,14 +20,14 @@ extension ShardMachine {
         device.attachedAt > attach.attachedAt
       {
         // The device has attached elsewhere since. It uses this session until it learns that.
-        device.replacedAt = context.now
+        device.replacedAt = turn.now
         ignored = true
         return
       }
       if device.session == nil { tally.sessions += 1 }
       if device.session != command.session {
         replaced = device.session
-        device.replacedAt = replaced == nil ? nil : context.now
+        device.replacedAt = replaced == nil ? nil : turn.now
       }
       device.session = command.session
       device.brokeAt = nil
@@ -40,29 +37,27 @@ extension ShardMachine {
     }
     if ignored {
       guard command.request != 0 else { return }
-      Self.reply(command, .error(Self.replacedSession), .urgent, into: &outcome)
-      return Self.closeReplaced(command.session, into: &outcome)
+      turn.reply(command, .error(Self.replacedSession))
+      return Self.closeReplaced(command.session, &turn)
     }
     brokenSessions.forget(command.user)
-    if let replaced { Self.closeReplaced(replaced, into: &outcome) }
+    if let replaced { Self.closeReplaced(replaced, &turn) }
     if command.request != 0 {
       let state = attach.forCall.map { self.state(of: $0, seenBy: command, attaching: true) }
-      Self.reply(
-        command, .attached(forCall: state, ticket: command.ticket), .urgent, into: &outcome)
+      turn.reply(command, .attached(forCall: state, ticket: command.ticket))
     }
     if isServing {
-      ringAttached(command, context, into: &outcome)
-      if !attach.announce { noteSeen(command.user, command.device, context, into: &outcome) }
+      ringAttached(command, &turn)
+      if !attach.announce { noteSeen(command.user, command.device, &turn) }
     }
   }
 
   private static let replacedSession = CallError(
     .notAttached, "This device has attached with another session.")
 
-  private static func closeReplaced(_ session: SessionRef, into outcome: inout Outcome) {
+  private static func closeReplaced(_ session: SessionRef, _ turn: inout Turn) {
     let notice = Notice(kind: .sessionReplaced, message: replacedSession.message)
-    outcome.effects.append(.close(session, notice))
-    outcome.raise(to: .urgent)
+    turn.perform(.close(session, notice))
   }
 
   /// Whether a device may attach or register. Each that does is rung, so the limit is here and not at the call.
@@ -70,9 +65,9 @@ extension ShardMachine {
   /// - Parameters:
   ///   - leaving: registered devices that give way, unless they have a session.
   ///   - countMax: how many devices of the user there may be.
-  func hasRoom(
-    for device: DeviceID, of key: UserKey, leaving: [DeviceID] = [], countMax: Int
-  ) -> Bool {
+  func hasRoom(for device: DeviceID, of key: UserKey, leaving: [DeviceID] = [], countMax: Int)
+    -> Bool
+  {
     guard let user = users[key] else { return true }
     let others = user.devices.filter { other in
       other.session != nil || (other.registration != nil && !leaving.contains(other.id))
@@ -81,43 +76,39 @@ extension ShardMachine {
   }
 
   /// The device gets the present state of its user's calls.
-  private mutating func ringAttached(
-    _ command: Command, _ context: CallContext, into outcome: inout Outcome
-  ) {
+  private mutating func ringAttached(_ command: Command, _ turn: inout Turn) {
     guard let user = users[command.user], !user.calls.isEmpty else { return }
     let name = user.device(command.device)?.name ?? ""
     let party = Party(user: command.user.user, device: command.device, deviceName: name)
-    let before = outcome.effects.count
+    let before = turn.outcome.effects.count
     for id in user.calls {
-      mutate(id) { $0.attached(party, command.session, context, into: &outcome) }
+      mutate(id) { $0.attached(party, command.session, &turn) }
     }
-    if outcome.effects.count > before { outcome.raise(to: .urgent) }
+    if turn.outcome.effects.count > before { turn.outcome.raise(to: .urgent) }
   }
 
   mutating func sessionClosed(
-    _ key: UserKey, _ session: SessionRef, graceful: Bool, _ context: CallContext,
-    into outcome: inout Outcome
+    _ key: UserKey, _ session: SessionRef, graceful: Bool, _ turn: inout Turn
   ) {
     let device = users[key]?.device(of: session)
     let dropped =
-      users[key]?.dropSessions(at: context.now, graceful: graceful) { $0 == session } ?? []
+      users[key]?.dropSessions(at: turn.now, graceful: graceful) { $0 == session } ?? []
     if !dropped.isEmpty {
       tally.sessions -= 1
-      if !graceful { noteBroken(device, of: key, context) }
+      if !graceful { noteBroken(device, of: key, turn) }
       // A socket may last longer than a registration does.
-      if isServing, let device { noteSeen(key, device.id, context, into: &outcome) }
-      calleeSessionLost(key, session, graceful: graceful, context, into: &outcome)
+      if isServing, let device { noteSeen(key, device.id, &turn) }
+      calleeSessionLost(key, session, graceful: graceful, &turn)
     }
     tidy(key)
   }
 
   mutating func calleeSessionLost(
-    _ key: UserKey, _ session: SessionRef, graceful: Bool, _ context: CallContext,
-    into outcome: inout Outcome
+    _ key: UserKey, _ session: SessionRef, graceful: Bool, _ turn: inout Turn
   ) {
     for id in users[key]?.calls ?? [] {
       mutate(id) {
-        $0.calleeSessionLost(session, graceful: graceful, context, into: &outcome)
+        $0.calleeSessionLost(session, graceful: graceful, &turn)
       }
     }
   }

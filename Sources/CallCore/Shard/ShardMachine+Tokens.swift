@@ -11,63 +11,57 @@
 extension ShardMachine {
   mutating func claim(
     _ fingerprints: [String], for registration: Registration, _ reply: PendingReply?,
-    _ limits: CallLimits, into outcome: inout Outcome
+    _ limits: CallLimits, _ turn: inout Turn
   ) {
     let token = nextToken()
     let claim = PendingClaim(registration, fingerprints, reply, limits)
     pendingClaims[token] = claim
-    read(claim, token, into: &outcome)
+    read(claim, token, &turn)
   }
 
-  private func start(_ step: TokenStep, _ token: UInt64, into outcome: inout Outcome) {
-    outcome.effects.append(.token(step, token: token))
-    outcome.raise(to: .urgent)
+  private func start(_ step: TokenStep, _ token: UInt64, _ turn: inout Turn) {
+    turn.perform(.token(step, token: token))
   }
 
-  private func read(_ claim: PendingClaim, _ token: UInt64, into outcome: inout Outcome) {
-    start(
-      .read(fingerprint: claim.fingerprint, app: claim.registration.user.app), token,
-      into: &outcome)
+  private func read(_ claim: PendingClaim, _ token: UInt64, _ turn: inout Turn) {
+    start(.read(fingerprint: claim.fingerprint, app: claim.registration.user.app), token, &turn)
   }
 
   /// A `token` effect was carried out, or could not be.
   public mutating func tokenStepDone(
     token: UInt64, _ result: TokenStepResult, now: Timestamp, into outcome: inout Outcome
   ) {
-    let context = context(now)
-    tokenStepDone(token: token, result, context, into: &outcome)
-    carryOutPushes(context, into: &outcome)
+    var turn = turn(at: now, taking: &outcome)
+    defer { swap(&turn.outcome, &outcome) }
+    tokenStepDone(token: token, result, &turn)
+    carryOutPushes(&turn)
   }
 
-  mutating func tokenStepDone(
-    token: UInt64, _ result: TokenStepResult, _ context: CallContext, into outcome: inout Outcome
-  ) {
+  mutating func tokenStepDone(token: UInt64, _ result: TokenStepResult, _ turn: inout Turn) {
     // The claim may have been given up meanwhile.
     guard let next = pendingClaims[token]?.stepDone(result), let claim = pendingClaims[token] else {
       return
     }
     switch next {
-    case .read: read(claim, token, into: &outcome)
-    case .notify(let owner): notify(owner, claim, token, context, into: &outcome)
+    case .read: read(claim, token, &turn)
+    case .notify(let owner): notify(owner, claim, token, &turn)
     case .claim(let revision):
-      let owner = owner(claim.registration, context)
-      start(
-        .claim(fingerprint: claim.fingerprint, owner, expecting: revision), token, into: &outcome)
+      let owner = owner(claim.registration, turn)
+      start(.claim(fingerprint: claim.fingerprint, owner, expecting: revision), token, &turn)
     case .store:
       pendingClaims[token] = nil
-      store(claim.registration, claim.reply, claim.limits, into: &outcome)
-    case .giveUp: fail(token, into: &outcome)
-    case .unexpected: outcome.faults.append(MachineFault(.unexpectedTokenResult))
+      store(claim.registration, claim.reply, claim.limits, &turn)
+    case .giveUp: fail(token, &turn)
+    case .unexpected: turn.outcome.faults.append(MachineFault(.unexpectedTokenResult))
     }
   }
 
-  private func owner(_ registration: Registration, _ context: CallContext) -> TokenOwner {
-    TokenOwner(user: registration.user, device: registration.device, claimedAt: context.now)
+  private func owner(_ registration: Registration, _ turn: borrowing Turn) -> TokenOwner {
+    TokenOwner(user: registration.user, device: registration.device, claimedAt: turn.now)
   }
 
   private mutating func notify(
-    _ former: TokenOwner, _ claim: PendingClaim, _ token: UInt64, _ context: CallContext,
-    into outcome: inout Outcome
+    _ former: TokenOwner, _ claim: PendingClaim, _ token: UInt64, _ turn: inout Turn
   ) {
     let (registration, fingerprint) = (claim.registration, claim.fingerprint)
     let isHere =
@@ -75,66 +69,59 @@ extension ShardMachine {
     guard isHere else {
       let taken = TokenTaken(
         fingerprint: fingerprint, byUser: registration.user.user, byDevice: registration.device,
-        at: context.now)
-      return start(.notify(former: former, taken), token, into: &outcome)
+        at: turn.now)
+      return start(.notify(former: former, taken), token, &turn)
     }
     // Its own shard: no message is needed.
-    if isStoring(former.user, former.device) { return fail(token, into: &outcome) }
-    dropClaims(of: former.user, former.device, fingerprint, into: &outcome)
-    notifyTokenTaken(former.user, former.device, fingerprint, into: &outcome)
+    if isStoring(former.user, former.device) { return fail(token, &turn) }
+    dropClaims(of: former.user, former.device, holding: fingerprint, &turn)
+    notifyTokenTaken(former.user, former.device, fingerprint, &turn)
     let isWaiting = removeToken(
-      fingerprint, former.user, former.device, reply: nil, claim: token, context, into: &outcome)
-    if !isWaiting { tokenStepDone(token: token, .notified, context, into: &outcome) }
+      fingerprint, former.user, former.device, reply: nil, claim: token, &turn)
+    if !isWaiting { tokenStepDone(token: token, .notified, &turn) }
   }
 
-  private mutating func fail(_ token: UInt64, into outcome: inout Outcome) {
+  private mutating func fail(_ token: UInt64, _ turn: inout Turn) {
     let claim = pendingClaims.removeValue(forKey: token)
-    claim?.reply?.send(
-      .error(CallError(.tryAgain, retryAfterMilliseconds: 1000)), into: &outcome)
+    claim?.reply?.send(.error(CallError(.tryAgain, retryAfterMilliseconds: 1000)), &turn)
   }
 
-  /// Gives up what a device was about to claim: it registers anew, or goes, or another one takes the
-  /// token.
+  /// Gives up a device's pending claims: it registers anew, is removed, or another device takes the token.
   mutating func dropClaims(
-    of user: UserKey, _ device: DeviceID, _ fingerprint: String? = nil,
-    into outcome: inout Outcome
+    of user: UserKey, _ device: DeviceID, holding fingerprint: String? = nil, _ turn: inout Turn
   ) {
     let dropped = pendingClaims.filter { _, claim in
       claim.registration.user == user && claim.registration.device == device
         && (fingerprint.map(claim.registration.fingerprints.contains) ?? true)
     }
-    for token in dropped.keys.sorted() { fail(token, into: &outcome) }
+    for token in dropped.keys.sorted() { fail(token, &turn) }
   }
 
   // MARK: Removing a token
 
   /// Another shard's device registers a token of a device of this one.
-  mutating func tokenTaken(
-    _ command: Command, _ taken: TokenTaken, _ context: CallContext, into outcome: inout Outcome
-  ) {
+  mutating func tokenTaken(_ command: Command, _ taken: TokenTaken, _ turn: inout Turn) {
     // The registration on its way to the store may hold the token. It must not arrive after this.
     if isStoring(command.user, command.device) {
-      return Self.reply(
-        command, .error(CallError(.tryAgain, retryAfterMilliseconds: 200)), .urgent, into: &outcome)
+      return turn.reply(command, .error(CallError(.tryAgain, retryAfterMilliseconds: 200)))
     }
-    dropClaims(of: command.user, command.device, taken.fingerprint, into: &outcome)
-    notifyTokenTaken(command.user, command.device, taken.fingerprint, into: &outcome)
+    dropClaims(of: command.user, command.device, holding: taken.fingerprint, &turn)
+    notifyTokenTaken(command.user, command.device, taken.fingerprint, &turn)
     let isWaiting = removeToken(
       taken.fingerprint, command.user, command.device, reply: PendingReply(command), claim: nil,
-      context, into: &outcome)
-    if !isWaiting { Self.reply(command, .done, .urgent, into: &outcome) }
+      &turn)
+    if !isWaiting { turn.reply(command, .done) }
   }
 
   private func notifyTokenTaken(
-    _ user: UserKey, _ device: DeviceID, _ fingerprint: String, into outcome: inout Outcome
+    _ user: UserKey, _ device: DeviceID, _ fingerprint: String, _ turn: inout Turn
   ) {
     guard let device = users[user]?.device(device), let session = device.session,
       device.registration?.without(fingerprint) != nil
     else { return }
     let notice = Notice(
-      kind: .tokenTaken,
-      message: "Another device has registered the push token of this one.")
-    outcome.effects.append(.notice(session, notice))
+      kind: .tokenTaken, message: "Another device has registered the push token of this one.")
+    turn.outcome.effects.append(.notice(session, notice))
   }
 
   /// Takes a token from a device, at once. It also wakes the device's leg of a ringing call no more.
@@ -145,31 +132,29 @@ extension ShardMachine {
   /// - Returns: whether something is to be stored. If not, neither `reply` nor `claim` is used.
   mutating func removeToken(
     _ fingerprint: String, _ user: UserKey, _ id: DeviceID, reply: PendingReply?, claim: UInt64?,
-    isGone: Bool = false, _ context: CallContext, into outcome: inout Outcome
+    isGone: Bool = false, _ turn: inout Turn
   ) -> Bool {
-    let gone = isGone ? GoneToken(fingerprint: fingerprint, at: context.now) : nil
+    let gone = isGone ? GoneToken(fingerprint: fingerprint, at: turn.now) : nil
     guard let device = users[user]?.device(id), let former = device.registration else {
       return false
     }
     guard let reduced = former.without(fingerprint) else {
       // An earlier attempt may have failed at the store.
       guard device.isUnwritten else { return false }
-      store(former, .tokenRemoved(user, id, claim: claim, gone: gone), reply, into: &outcome)
+      store(former, .tokenRemoved(user, id, claim: claim, gone: gone), reply, &turn)
       return true
     }
     users[user]?.withDevice(id) { $0.registration = reduced }
-    store(reduced, .tokenRemoved(user, id, claim: claim, gone: gone), reply, into: &outcome)
+    store(reduced, .tokenRemoved(user, id, claim: claim, gone: gone), reply, &turn)
     if former.ringToken?.fingerprint == fingerprint {
-      cannotBeWoken(user, id, context, into: &outcome)
+      cannotBeWoken(user, id, &turn)
     }
     return true
   }
 
-  mutating func cannotBeWoken(
-    _ user: UserKey, _ device: DeviceID, _ context: CallContext, into outcome: inout Outcome
-  ) {
+  mutating func cannotBeWoken(_ user: UserKey, _ device: DeviceID, _ turn: inout Turn) {
     for id in users[user]?.calls ?? [] {
-      mutate(id) { $0.cannotBeWoken(device, context, into: &outcome) }
+      mutate(id) { $0.cannotBeWoken(device, &turn) }
     }
   }
 
@@ -186,30 +171,24 @@ extension ShardMachine {
   }
 
   /// Releases the claim of a token that is gone, unless the device has it again.
-  mutating func release(
-    _ gone: GoneToken, _ user: UserKey, _ device: DeviceID, into outcome: inout Outcome
-  ) {
+  mutating func release(_ gone: GoneToken, _ user: UserKey, _ device: DeviceID, _ turn: inout Turn)
+  {
     let fingerprint = gone.fingerprint
     let has = users[user]?.device(device)?.registration?.fingerprints.contains(fingerprint) ?? false
     guard !fingerprint.isEmpty, !has, !claims(fingerprint, user, device) else { return }
-    outcome.effects.append(
+    turn.perform(
       .releaseToken(
-        fingerprint: fingerprint, TokenOwner(user: user, device: device, claimedAt: gone.at)))
-    outcome.raise(to: .relaxed)
+        fingerprint: fingerprint, TokenOwner(user: user, device: device, claimedAt: gone.at)),
+      .relaxed)
   }
 
   /// Releases the claims of a registration that is gone, or that has other tokens now.
-  func release(
-    _ registration: Registration, except kept: [String], _ context: CallContext,
-    into outcome: inout Outcome
-  ) {
+  func release(_ registration: Registration, except kept: [String], _ turn: inout Turn) {
     for fingerprint in registration.fingerprints
     where !kept.contains(fingerprint)
       && !claims(fingerprint, registration.user, registration.device)
     {
-      outcome.effects.append(
-        .releaseToken(fingerprint: fingerprint, owner(registration, context)))
-      outcome.raise(to: .relaxed)
+      turn.perform(.releaseToken(fingerprint: fingerprint, owner(registration, turn)), .relaxed)
     }
   }
 }

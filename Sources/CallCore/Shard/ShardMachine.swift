@@ -41,54 +41,42 @@ public struct ShardMachine: Sendable {
     self.limits = limits
   }
 
-  func context(_ now: Timestamp, isHeldBack: Bool = false) -> CallContext {
-    CallContext(
-      now: now, limits: limits, epoch: epoch, isServing: isServing, isHeldBack: isHeldBack)
-  }
-
   public var counts: ShardCounts { tally }
 
   // MARK: Commands
 
   /// Decides a command. Before `begin` only commands about sessions may come.
   public mutating func handle(_ command: Command, now: Timestamp, into outcome: inout Outcome) {
+    var turn = turn(at: now, taking: &outcome)
+    defer { swap(&turn.outcome, &outcome) }
     guard isServing || command.body.isAboutSession else {
-      outcome.faults.append(MachineFault(.commandBeforeBegin, call: command.body.call))
-      return Self.reply(command, .error(CallError(.internalError)), .urgent, into: &outcome)
+      turn.outcome.faults.append(MachineFault(.commandBeforeBegin, call: command.body.call))
+      return turn.reply(command, .error(CallError(.internalError)))
     }
-    let context = context(now)
     switch command.body {
-    case .attach(let attach): self.attach(command, attach, context, into: &outcome)
+    case .attach(let attach): self.attach(command, attach, &turn)
     case .sessionClosed(let graceful):
-      sessionClosed(command.user, command.session, graceful: graceful, context, into: &outcome)
+      sessionClosed(command.user, command.session, graceful: graceful, &turn)
     case .callerGone(let ids):
       for id in ids {
-        mutate(id) { $0.callerSessionLost(command.session, context, into: &outcome) }
+        mutate(id) { $0.callerSessionLost(command.session, &turn) }
       }
-    case .register(let request): register(command, request, context, into: &outcome)
-    case .unregister(let device): unregister(command, device, into: &outcome)
-    case .place(let request): place(command, request, context, into: &outcome)
+    case .register(let request): register(command, request, &turn)
+    case .unregister(let device): unregister(command, device, &turn)
+    case .place(let request): place(command, request, &turn)
     case .ack(let items):
       for item in items {
         mutate(item.call) { call in
           let role = call.role(of: command.user, command.device)
-          call.acknowledge(role, item.version, context, into: &outcome)
+          call.acknowledge(role, item.version, &turn)
         }
       }
-    case .call(let id, let verb): handle(command, id, verb, context, into: &outcome)
-    case .calls: liveCalls(command, into: &outcome)
-    case .pushReport(let report): pushReported(command, report, context, into: &outcome)
-    case .tokenTaken(let taken): tokenTaken(command, taken, context, into: &outcome)
+    case .call(let id, let verb): handle(command, id, verb, &turn)
+    case .calls: liveCalls(command, &turn)
+    case .pushReport(let report): pushReported(command, report, &turn)
+    case .tokenTaken(let taken): tokenTaken(command, taken, &turn)
     }
-    if !callsWantingPush.isEmpty { carryOutPushes(context, into: &outcome) }
-  }
-
-  static func reply(
-    _ command: Command, _ reply: Reply, _ urgency: Outcome.Urgency, into outcome: inout Outcome
-  ) {
-    guard command.request != 0 else { return }
-    outcome.effects.append(.reply(command.session, request: command.request, reply))
-    outcome.raise(to: urgency)
+    if !callsWantingPush.isEmpty { carryOutPushes(&turn) }
   }
 
   // MARK: Time
@@ -101,32 +89,31 @@ public struct ShardMachine: Sendable {
   /// Carries out what is due.
   /// - Parameter isHeldBack: the journal has not taken for a while what was decided. Then nothing is
   ///   retransmitted that was not sent yet.
-  public mutating func fire(
-    now: Timestamp, isHeldBack: Bool = false, into outcome: inout Outcome
-  ) {
+  public mutating func fire(now: Timestamp, isHeldBack: Bool = false, into outcome: inout Outcome) {
     guard isServing else { return }
-    let context = context(now, isHeldBack: isHeldBack)
+    var turn = turn(at: now, isHeldBack: isHeldBack, taking: &outcome)
+    defer { swap(&turn.outcome, &outcome) }
     while let due = deadlines.popDue(now: now) {
       guard let slot = calls.slot(of: due.key), calls[slot].armedAt == due.at else { continue }
-      if calls[slot].isForgettable(context) {
+      if calls[slot].isForgettable(turn) {
         forget(due.key)
         continue
       }
       var retransmitted = 0
       mutate(due.key) { call in
         call.armedAt = .distantFuture
-        retransmitted = call.tick(context, into: &outcome)
+        retransmitted = call.tick(&turn)
       }
       tally.deliveryRepeatsTotal += UInt64(retransmitted)
-      if !callsWantingPush.isEmpty { carryOutPushes(context, into: &outcome) }
+      if !callsWantingPush.isEmpty { carryOutPushes(&turn) }
     }
-    if expirySweepAt <= now { expireRegistrations(now: now, into: &outcome) }
+    if expirySweepAt <= now { expireRegistrations(now: now, &turn) }
   }
 
   /// The journal has taken what it held back for a while. That time counts against nobody.
   public mutating func wasHeldBack(now: Timestamp) {
-    let context = context(now)
-    for slot in calls.slots { calls[slot].allowTime(context) }
+    let turn = turn(at: now)
+    for slot in calls.slots { calls[slot].allowTime(turn) }
   }
 }
 

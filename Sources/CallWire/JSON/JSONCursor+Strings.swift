@@ -1,7 +1,9 @@
+internal import CallCore
+
 extension JSONCursor {
   package mutating func text(_ field: String) throws(Fault) -> String {
-    try withUTF8(field) { (utf8) throws(Fault) in
-      guard let text = String(validating: utf8, as: UTF8.self) else { throw .field(field) }
+    unsafe try withUTF8(field) { (utf8) throws(Fault) in
+      guard let text = unsafe String(validating: utf8, as: UTF8.self) else { throw .field(field) }
       return text
     }
   }
@@ -12,11 +14,11 @@ extension JSONCursor {
   ) throws(Fault) -> Value {
     try expect(UInt8(ascii: "\""), field)
     switch try scanString() {
-    case .plain(let utf8): return try body(utf8)
+    case .plain(let utf8): return unsafe try body(utf8)
     case .escaped(let escaped):
-      let utf8 = try unescape(escaped)
-      return try utf8.withUnsafeBufferPointer { (utf8) throws(Fault) in
-        try body(UnsafeRawBufferPointer(utf8))
+      let utf8 = unsafe try unescape(escaped)
+      return unsafe try utf8.withUnsafeBufferPointer { (utf8) throws(Fault) in
+        unsafe try body(UnsafeRawBufferPointer(utf8))
       }
     }
   }
@@ -24,9 +26,9 @@ extension JSONCursor {
   mutating func key() throws(Fault) -> JSONKey {
     try expect(UInt8(ascii: "\""), "")
     switch try scanString() {
-    case .plain(let utf8): return .plain(utf8)
+    case .plain(let utf8): return unsafe .plain(utf8)
     case .escaped(let escaped):
-      guard let text = String(validating: try unescape(escaped), as: UTF8.self) else {
+      guard let text = unsafe String(validating: try unescape(escaped), as: UTF8.self) else {
         throw .malformed
       }
       return .unescaped(text)
@@ -49,6 +51,7 @@ extension JSONCursor {
 
   // MARK: Inside of a string
 
+  @safe
   private enum Scanned {
     case plain(UnsafeRawBufferPointer)
     /// With escapes still in it.
@@ -60,12 +63,12 @@ extension JSONCursor {
     let start = position + 1
     var end = start
     var escaped = false
-    while end < bytes.count {
-      let byte = bytes[end]
+    while unsafe end < bytes.count {
+      let byte = unsafe bytes[end]
       if byte == UInt8(ascii: "\"") {
         position = end + 1
-        let utf8 = UnsafeRawBufferPointer(rebasing: bytes[start..<end])
-        return escaped ? .escaped(utf8) : .plain(utf8)
+        let utf8 = unsafe UnsafeRawBufferPointer(rebasing: bytes[start..<end])
+        return unsafe escaped ? .escaped(utf8) : .plain(utf8)
       }
       guard byte >= 0x20 else { throw .malformed }
       if byte == UInt8(ascii: "\\") {
@@ -83,18 +86,18 @@ extension JSONCursor {
     utf8.reserveCapacity(escaped.count)
     var index = 0
     while index < escaped.count {
-      let byte = escaped[index]
+      let byte = unsafe escaped[index]
       index += 1
       guard byte == UInt8(ascii: "\\") else {
         utf8.append(byte)
         continue
       }
       // The scan saw a byte behind every backslash.
-      let mark = escaped[index]
+      let mark = unsafe escaped[index]
       index += 1
       if mark == UInt8(ascii: "u") {
-        let scalar = try unicode(escaped, &index)
-        utf8.append(contentsOf: UTF8.encode(scalar).unsafelyUnwrapped)
+        let scalar = unsafe try unicode(escaped, &index)
+        unsafe utf8.append(contentsOf: UTF8.encode(scalar).unsafelyUnwrapped)
       } else {
         guard let plain = Self.simpleEscape(mark) else { throw .malformed }
         utf8.append(plain)
@@ -116,16 +119,16 @@ extension JSONCursor {
   }
 
   /// Four hexadecimal digits, or two groups of them that are a surrogate pair.
-  private func unicode(
-    _ escaped: UnsafeRawBufferPointer, _ index: inout Int
-  ) throws(Fault) -> Unicode.Scalar {
-    let unit = try hex(escaped, &index)
+  private func unicode(_ escaped: UnsafeRawBufferPointer, _ index: inout Int) throws(Fault)
+    -> Unicode.Scalar
+  {
+    let unit = unsafe try hex(escaped, &index)
     if let scalar = Unicode.Scalar(unit) { return scalar }
     guard (0xd800..<0xdc00).contains(unit), escaped.count - index >= 2,
-      escaped[index] == UInt8(ascii: "\\"), escaped[index + 1] == UInt8(ascii: "u")
+      unsafe escaped[index] == UInt8(ascii: "\\"), unsafe escaped[index + 1] == UInt8(ascii: "u")
     else { throw .malformed }
     index += 2
-    let low = try hex(escaped, &index)
+    let low = unsafe try hex(escaped, &index)
     guard (0xdc00..<0xe000).contains(low),
       let scalar = Unicode.Scalar(0x10000 + (unit - 0xd800) << 10 + (low - 0xdc00))
     else { throw .malformed }
@@ -136,15 +139,9 @@ extension JSONCursor {
     guard escaped.count - index >= 4 else { throw .malformed }
     var value: UInt32 = 0
     for _ in 0..<4 {
-      let byte = escaped[index]
+      let byte = unsafe escaped[index]
       index += 1
-      let digit: UInt8
-      switch byte {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
-      case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
-      case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = byte - UInt8(ascii: "A") + 10
-      default: throw .malformed
-      }
+      guard let digit = byte.hexDigit else { throw .malformed }
       value = value << 4 | UInt32(digit)
     }
     return value

@@ -1,8 +1,15 @@
+internal import CallCore
+
 /// Reads JSON (RFC 8259) from bytes, value by value, straight into what the caller builds.
 ///
 /// A reader of our own, because the bytes are a stranger's: FoundationEssentials' decoder (of Swift
 /// 6.3) traps on a text that ends 512 arrays deep, and takes ten times as long. Nesting is limited,
 /// so the stack is too. Nothing here traps on what the bytes say.
+///
+/// All methods throw `malformed` for what is no JSON, and `field` for a value of another kind than the field's.
+///
+/// The caller of `init` owns the bytes, and keeps them while there are cursors and keys of them.
+@safe
 package struct JSONCursor {
   /// Objects and arrays within each other. The protocol's own messages need six.
   static let depthMaximum = 32
@@ -11,13 +18,13 @@ package struct JSONCursor {
   var position = 0
   private var depth = 0
 
-  package init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+  package init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = unsafe bytes }
 
   /// Reads the one value that `bytes` hold.
   package static func whole<Value>(
     _ bytes: UnsafeRawBufferPointer, _ read: (inout JSONCursor) throws(Fault) -> Value
   ) throws(Fault) -> Value {
-    var json = JSONCursor(bytes)
+    var json = unsafe JSONCursor(bytes)
     let value = try read(&json)
     try json.end()
     return value
@@ -28,8 +35,7 @@ package struct JSONCursor {
   /// Reads one object: `member` is called for every key whose value is not null, and has to read the
   /// value, with `skip()` where it does not know the key.
   package mutating func object(
-    _ field: String,
-    _ member: (inout JSONCursor, JSONKey) throws(Fault) -> Void
+    _ field: String, _ member: (inout JSONCursor, JSONKey) throws(Fault) -> Void
   ) throws(Fault) {
     try open(UInt8(ascii: "{"), field)
     if close(UInt8(ascii: "}")) { return }
@@ -41,9 +47,9 @@ package struct JSONCursor {
   }
 
   /// Reads one array; `element` has to read each of its values.
-  package mutating func array(
-    _ field: String, _ element: (inout JSONCursor) throws(Fault) -> Void
-  ) throws(Fault) {
+  package mutating func array(_ field: String, _ element: (inout JSONCursor) throws(Fault) -> Void)
+    throws(Fault)
+  {
     try open(UInt8(ascii: "["), field)
     if close(UInt8(ascii: "]")) { return }
     repeat { try element(&self) } while try more(or: UInt8(ascii: "]"))
@@ -52,7 +58,7 @@ package struct JSONCursor {
   /// Nothing may stand behind the value but white space.
   mutating func end() throws(Fault) {
     skipSpace()
-    guard position == bytes.count else { throw .malformed }
+    guard isAtEnd else { throw .malformed }
   }
 
   private mutating func open(_ bracket: UInt8, _ field: String) throws(Fault) {
@@ -64,7 +70,7 @@ package struct JSONCursor {
 
   private mutating func close(_ bracket: UInt8) -> Bool {
     skipSpace()
-    guard position < bytes.count, bytes[position] == bracket else { return false }
+    guard current == bracket else { return false }
     position += 1
     depth -= 1
     return true
@@ -78,14 +84,14 @@ package struct JSONCursor {
 
   private mutating func punctuation(_ byte: UInt8) throws(Fault) {
     skipSpace()
-    guard position < bytes.count, bytes[position] == byte else { throw .malformed }
+    guard current == byte else { throw .malformed }
     position += 1
   }
 
   @inline(__always)
   private mutating func skipSpace() {
-    while position < bytes.count {
-      switch bytes[position] {
+    while true {
+      switch current {
       case 0x20, 0x09, 0x0a, 0x0d: position += 1
       default: return
       }
@@ -95,20 +101,18 @@ package struct JSONCursor {
   /// Stops before `first`. Another kind of value is the field's fault; anything else is not JSON.
   mutating func expect(_ first: UInt8, _ field: String) throws(Fault) {
     skipSpace()
-    guard position < bytes.count else { throw .malformed }
-    guard bytes[position] == first else { throw otherKind(field) }
+    guard current == first else { throw otherKind(field) }
   }
 
   /// The first byte of the value at hand.
   package mutating func first() throws(Fault) -> UInt8 {
     skipSpace()
-    guard position < bytes.count else { throw .malformed }
-    return bytes[position]
+    guard !isAtEnd else { throw .malformed }
+    return current
   }
 
   private func otherKind(_ field: String) -> Fault {
-    guard position < bytes.count else { return .malformed }
-    switch bytes[position] {
+    switch current {
     case UInt8(ascii: "{"), UInt8(ascii: "["), UInt8(ascii: "\""), UInt8(ascii: "-"),
       UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "t"), UInt8(ascii: "f"),
       UInt8(ascii: "n"):
@@ -129,27 +133,29 @@ package struct JSONCursor {
 
   package mutating func null() throws(Fault) -> Bool {
     skipSpace()
-    guard position < bytes.count else { throw .malformed }
-    return bytes[position] == UInt8(ascii: "n") && literal("null")
+    guard !isAtEnd else { throw .malformed }
+    return current == UInt8(ascii: "n") && literal("null")
   }
 
   private mutating func literal(_ word: StaticString) -> Bool {
     let count = word.utf8CodeUnitCount
-    guard bytes.count - position >= count else { return false }
-    for index in 0..<count where bytes[position + index] != word.utf8Start[index] { return false }
+    guard unsafe bytes.count - position >= count else { return false }
+    for index in 0..<count where unsafe bytes[position + index] != word.utf8Start[index] {
+      return false
+    }
     position += count
     return true
   }
 
   /// A whole number that fits `Value`; `30.0` and `3e1` are whole numbers, too.
-  mutating func number<Value: FixedWidthInteger>(
-    _ field: String, as _: Value.Type = Value.self
-  ) throws(Fault) -> Value {
+  mutating func number<Value: FixedWidthInteger>(_ field: String, as _: Value.Type = Value.self)
+    throws(Fault) -> Value
+  {
     skipSpace()
-    guard position < bytes.count, isNumberStart(bytes[position]) else { throw otherKind(field) }
+    guard isNumberStart(current) else { throw otherKind(field) }
     let start = position
     let plain = try skipNumber()
-    let text = Substring(
+    let text = unsafe Substring(
       decoding: UnsafeRawBufferPointer(rebasing: bytes[start..<position]), as: UTF8.self)
     if plain {
       guard let value = Value(text) else { throw .field(field) }
@@ -168,7 +174,7 @@ package struct JSONCursor {
     guard isNumberStart(first) else { throw .malformed }
     let start = position
     try skipNumber()
-    return String(
+    return unsafe String(
       decoding: UnsafeRawBufferPointer(rebasing: bytes[start..<position]), as: UTF8.self)
   }
 
@@ -179,11 +185,7 @@ package struct JSONCursor {
   }
 
   private func isNumberStart(_ byte: UInt8) -> Bool {
-    byte == UInt8(ascii: "-") || isDigit(byte)
-  }
-
-  private func isDigit(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+    byte == UInt8(ascii: "-") || byte.isASCIIDigit
   }
 
   /// - Returns: whether it has neither a fraction nor an exponent.
@@ -194,7 +196,9 @@ package struct JSONCursor {
     let first = position
     try skipDigits()
     // No digits may follow a leading 0.
-    guard bytes[first] != UInt8(ascii: "0") || position == first + 1 else { throw .malformed }
+    guard unsafe bytes[first] != UInt8(ascii: "0") || position == first + 1 else {
+      throw .malformed
+    }
     if current == UInt8(ascii: ".") {
       plain = false
       position += 1
@@ -209,17 +213,21 @@ package struct JSONCursor {
     return plain
   }
 
+  private var isAtEnd: Bool { unsafe position == bytes.count }
+
   /// The byte at hand; 0 at the end, which no JSON outside of strings has.
-  private var current: UInt8 { position < bytes.count ? bytes[position] : 0 }
+  @inline(__always)
+  private var current: UInt8 { unsafe position < bytes.count ? bytes[position] : 0 }
 
   private mutating func skipDigits() throws(Fault) {
     let start = position
-    while isDigit(current) { position += 1 }
+    while current.isASCIIDigit { position += 1 }
     guard position > start else { throw .malformed }
   }
 }
 
 /// A member's name: as it stands in the text, or unescaped.
+@safe
 package enum JSONKey {
   case plain(UnsafeRawBufferPointer)
   case unescaped(String)
@@ -228,7 +236,7 @@ package enum JSONKey {
 
   func isEqual(to name: String) -> Bool {
     switch self {
-    case .plain(let bytes): bytes.elementsEqual(name.utf8)
+    case .plain(let bytes): unsafe bytes.elementsEqual(name.utf8)
     case .unescaped(let text): text.utf8.elementsEqual(name.utf8)
     }
   }
@@ -236,7 +244,7 @@ package enum JSONKey {
   package func text() throws(Fault) -> String {
     switch self {
     case .plain(let bytes):
-      guard let text = String(validating: bytes, as: UTF8.self) else { throw .malformed }
+      guard let text = unsafe String(validating: bytes, as: UTF8.self) else { throw .malformed }
       return text
     case .unescaped(let text): return text
     }

@@ -104,7 +104,7 @@ package struct JSONWriter {
   private mutating func key(_ key: StaticString) {
     comma()
     bytes.append(UInt8(ascii: "\""))
-    key.withUTF8Buffer { bytes.append(contentsOf: $0) }
+    key.withUTF8Buffer { unsafe bytes.append(contentsOf: $0) }
     bytes.append(UInt8(ascii: "\""))
     bytes.append(UInt8(ascii: ":"))
   }
@@ -125,22 +125,22 @@ package struct JSONWriter {
 
   mutating func string(_ text: String) {
     var text = text
-    text.withUTF8 { string(utf8: $0) }
+    text.withUTF8 { unsafe string(utf8: $0) }
   }
 
   mutating func string(utf8: UnsafeBufferPointer<UInt8>) {
     bytes.append(UInt8(ascii: "\""))
     var plain = 0  // Where the run of bytes begins that need no escaping.
     for index in utf8.indices {
-      let byte = utf8[index]
+      let byte = unsafe utf8[index]
       guard byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") else {
         continue
       }
-      bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[plain..<index]))
+      unsafe bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[plain..<index]))
       escape(byte)
       plain = index + 1
     }
-    bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[plain...]))
+    unsafe bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[plain...]))
     bytes.append(UInt8(ascii: "\""))
   }
 

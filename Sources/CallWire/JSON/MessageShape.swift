@@ -6,6 +6,7 @@ internal import CProtobufC
 ///
 /// The schema is the only description of a message; `MessageReader` and `MessageWriter` work from this one.
 /// It is unchecked since it points to the generated descriptor, a constant; nothing here changes.
+@safe
 final class MessageShape: @unchecked Sendable {
   /// A class, since a copy of a value would retain each of its members.
   final class Field: Sendable {
@@ -28,28 +29,28 @@ final class MessageShape: @unchecked Sendable {
     let cases: [(name: String, number: Int32)]
 
     init(_ field: ProtobufCFieldDescriptor, of message: String) {
-      key = camelCase(String(cString: field.name))
+      key = unsafe camelCase(String(cString: field.name))
       quotedKey = Array("\"\(key)\":".utf8)
-      number = field.id
-      type = field.type
-      isRepeated = field.label == PROTOBUF_C_LABEL_REPEATED
-      isChoice = field.flags & UInt32(PROTOBUF_C_FIELD_FLAG_ONEOF.rawValue) != 0
+      number = unsafe field.id
+      type = unsafe field.type
+      isRepeated = unsafe field.label == PROTOBUF_C_LABEL_REPEATED
+      isChoice = unsafe field.flags & UInt32(PROTOBUF_C_FIELD_FLAG_ONEOF.rawValue) != 0
       isAlwaysWritten = alwaysWritten.contains("\(message).\(key)")
-      offset = Int(field.offset)
-      quantifierOffset = Int(field.quantifier_offset)
+      offset = unsafe Int(field.offset)
+      quantifierOffset = unsafe Int(field.quantifier_offset)
       self.message =
-        field.type == PROTOBUF_C_TYPE_MESSAGE
+        unsafe field.type == PROTOBUF_C_TYPE_MESSAGE
         ? MessageShape(field.descriptor.assumingMemoryBound(to: ProtobufCMessageDescriptor.self))
         : nil
       cases =
-        field.type == PROTOBUF_C_TYPE_ENUM
+        unsafe field.type == PROTOBUF_C_TYPE_ENUM
         ? MessageShape.cases(
           field.descriptor.assumingMemoryBound(to: ProtobufCEnumDescriptor.self).pointee)
         : []
     }
 
     func isNamed(_ name: UnsafeRawBufferPointer) -> Bool {
-      quotedKey.count == name.count + 3 && quotedKey[1...name.count].elementsEqual(name)
+      unsafe quotedKey.count == name.count + 3 && quotedKey[1...name.count].elementsEqual(name)
     }
   }
 
@@ -68,28 +69,30 @@ final class MessageShape: @unchecked Sendable {
 
   /// - Parameter make: the message's generated initialiser.
   convenience init<Message>(of make: (UnsafeMutablePointer<Message>?) -> Void) {
-    let descriptor = Arena.withArena { arena in
+    let descriptor = unsafe Arena.withArena { arena in
       // Every generated struct begins with its `ProtobufCMessage`.
-      UnsafeRawPointer(arena.make(make)).load(as: ProtobufCMessage.self).descriptor
+      unsafe UnsafeRawPointer(arena.make(make)).load(as: ProtobufCMessage.self).descriptor
     }
-    self.init(descriptor!)
+    unsafe self.init(descriptor!)
   }
 
   private init(_ descriptor: UnsafePointer<ProtobufCMessageDescriptor>) {
-    self.descriptor = descriptor
-    let name = String(cString: descriptor.pointee.short_name)
-    fields = (0..<Int(descriptor.pointee.n_fields)).map { index in
-      Field(descriptor.pointee.fields[index], of: name)
+    unsafe self.descriptor = unsafe descriptor
+    let name = unsafe String(cString: descriptor.pointee.short_name)
+    fields = unsafe (0..<Int(descriptor.pointee.n_fields)).map { index in
+      unsafe Field(descriptor.pointee.fields[index], of: name)
     }
   }
 
   /// `PUSH_PROVIDER_WEB_PUSH` of `PushProvider` is `webPush`.
   private static func cases(_ descriptor: ProtobufCEnumDescriptor) -> [(String, Int32)] {
-    let name = String(cString: descriptor.short_name)
+    let name = unsafe String(cString: descriptor.short_name)
     let prefix = 1 + name.count + name.dropFirst().count { $0.isUppercase }
-    return (0..<Int(descriptor.n_values)).map { index in
-      let value = descriptor.values[index]
-      return (camelCase(String(cString: value.name).dropFirst(prefix).lowercased()), value.value)
+    return unsafe (0..<Int(descriptor.n_values)).map { index in
+      let value = unsafe descriptor.values[index]
+      return unsafe (
+        camelCase(String(cString: value.name).dropFirst(prefix).lowercased()), value.value
+      )
     }
   }
 
@@ -102,25 +105,25 @@ final class MessageShape: @unchecked Sendable {
 
   func field(_ key: JSONKey) -> Field? {
     switch key {
-    case .plain(let name): fields.first { $0.isNamed(name) }
+    case .plain(let name): fields.first { unsafe $0.isNamed(name) }
     case .unescaped(let name): fields.first { $0.key == name }
     }
   }
 
   /// An empty message of this shape; nil where the arena has reached its limit.
   func make(in arena: Arena) -> UnsafeMutableRawPointer? {
-    guard let message = arena.allocate(descriptor.pointee.sizeof_message) else { return nil }
-    protobuf_c_message_init(descriptor, message)
-    return message
+    guard let message = unsafe arena.allocate(descriptor.pointee.sizeof_message) else { return nil }
+    unsafe protobuf_c_message_init(descriptor, message)
+    return unsafe message
   }
 }
 
 extension MessageShape {
-  static let clientFrame = MessageShape(of: callmesh__v1__client_frame__init)
-  static let serverFrame = MessageShape(of: callmesh__v1__server_frame__init)
-  static let register = MessageShape(of: callmesh__v1__register__init)
-  static let registered = MessageShape(of: callmesh__v1__registered__init)
-  static let refusal = MessageShape(of: callmesh__v1__refusal_body__init)
-  static let callState = MessageShape(of: callmesh__v1__call_state__init)
-  static let error = MessageShape(of: callmesh__v1__error_body__init)
+  static let clientFrame = unsafe MessageShape(of: callmesh__v1__client_frame__init)
+  static let serverFrame = unsafe MessageShape(of: callmesh__v1__server_frame__init)
+  static let register = unsafe MessageShape(of: callmesh__v1__register__init)
+  static let registered = unsafe MessageShape(of: callmesh__v1__registered__init)
+  static let refusal = unsafe MessageShape(of: callmesh__v1__refusal_body__init)
+  static let callState = unsafe MessageShape(of: callmesh__v1__call_state__init)
+  static let error = unsafe MessageShape(of: callmesh__v1__error_body__init)
 }

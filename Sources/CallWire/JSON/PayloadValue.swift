@@ -1,5 +1,5 @@
 /// A JSON value as a tree: push payloads, which an app is handed as a dictionary by the system, or
-/// as bytes, and of which it does not know whose they are until it looks.
+/// as bytes, and whose sender it learns only from the content.
 public indirect enum PayloadValue: Sendable, Equatable {
   case null
   case flag(Bool)
@@ -17,8 +17,8 @@ public indirect enum PayloadValue: Sendable, Equatable {
   ///   than `bytesMaximum`.
   public init?(json bytes: [UInt8]) {
     guard bytes.count <= Self.bytesMaximum else { return nil }
-    let value = bytes.withUnsafeBytes { buffer -> PayloadValue? in
-      try? JSONCursor.whole(buffer) { (json) throws(Fault) in try Self.read(&json) }
+    let value = unsafe bytes.withUnsafeBytes { buffer -> PayloadValue? in
+      unsafe try? JSONCursor.whole(buffer) { (json) throws(Fault) in try Self.read(&json) }
     }
     guard let value else { return nil }
     self = value
@@ -35,7 +35,7 @@ public indirect enum PayloadValue: Sendable, Equatable {
     guard depth <= JSONCursor.depthMaximum else { return nil }
     switch value {
     case let text as String: self = .text(text)
-    // Where numbers are objects, 0 and 1 pass for flags; whoever reads a number minds that.
+    // Where numbers are objects, 0 and 1 pass for flags; `wholeNumber` therefore accepts flags.
     case let flag as Bool: self = .flag(flag)
     case let number as Int: self = .number(Double(number))
     case let number as Int64: self = .number(Double(number))

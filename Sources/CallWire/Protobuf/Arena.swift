@@ -17,7 +17,9 @@ internal import CProtobufC
 ///
 /// Every piece is preceded by its size. That is how the length of a string is known which
 /// protobuf-c hands over as a bare pointer, also where the string holds a NUL.
+@safe
 struct Arena {
+  @safe
   private struct State {
     /// The newest chunk; its first word points to the one before.
     var chunk: UnsafeMutableRawPointer
@@ -44,74 +46,74 @@ struct Arena {
     overflowLimit: Int = .max, _ body: (Arena) throws(Failure) -> Value
   ) throws(Failure) -> Value {
     let arena = ofThread()
-    let mark = arena.state.pointee
-    arena.state.pointee.overflowLimit = overflowLimit
+    let mark = unsafe arena.state.pointee
+    unsafe arena.state.pointee.overflowLimit = overflowLimit
     defer { arena.rewind(to: mark) }
     return try body(arena)
   }
 
   private static func ofThread() -> Arena {
-    if let known = pthread_getspecific(threadKey) {
-      return Arena(state: known.assumingMemoryBound(to: State.self))
+    if let known = unsafe pthread_getspecific(threadKey) {
+      return unsafe Arena(state: known.assumingMemoryBound(to: State.self))
     }
     let arena = Arena()
-    pthread_setspecific(threadKey, UnsafeMutableRawPointer(arena.state))
+    unsafe pthread_setspecific(threadKey, UnsafeMutableRawPointer(arena.state))
     return arena
   }
 
   private static let threadKey: pthread_key_t = {
     var key = pthread_key_t()
-    let failure = pthread_key_create(&key) { Arena.destroy($0) }
+    let failure = unsafe pthread_key_create(&key) { unsafe Arena.destroy($0) }
     precondition(failure == 0, "no thread-specific key left")
     return key
   }()
 
   private static func destroy(_ pointer: UnsafeMutableRawPointer?) {
-    guard let state = pointer?.assumingMemoryBound(to: State.self) else { return }
-    free(state.pointee.chunk)
-    state.deallocate()
+    guard let state = unsafe pointer?.assumingMemoryBound(to: State.self) else { return }
+    unsafe free(state.pointee.chunk)
+    unsafe state.deallocate()
   }
 
-  private init(state: UnsafeMutablePointer<State>) { self.state = state }
+  private init(state: UnsafeMutablePointer<State>) { unsafe self.state = unsafe state }
 
   private init() {
-    state = .allocate(capacity: 1)
-    let allocator = ProtobufCAllocator(
+    unsafe state = .allocate(capacity: 1)
+    let allocator = unsafe ProtobufCAllocator(
       alloc: { state, size in
-        guard let state else { return nil }
-        return Arena(state: state.assumingMemoryBound(to: State.self)).allocate(size)
+        guard let state = unsafe state else { return nil }
+        return unsafe Arena(state: state.assumingMemoryBound(to: State.self)).allocate(size)
       },
       free: { _, _ in },
-      allocator_data: UnsafeMutableRawPointer(state))
-    state.initialize(
+      allocator_data: unsafe UnsafeMutableRawPointer(state))
+    unsafe state.initialize(
       to: State(
         chunk: Self.chunk(Self.firstChunkBytes, before: nil), used: Self.chunkHeaderBytes,
         capacity: Self.firstChunkBytes, overflow: 0, overflowLimit: .max, allocator: allocator))
   }
 
   private func rewind(to mark: State) {
-    while state.pointee.chunk != mark.chunk {
-      let before = state.pointee.chunk.load(as: UnsafeMutableRawPointer?.self)
-      free(state.pointee.chunk)
+    while unsafe state.pointee.chunk != mark.chunk {
+      let before = unsafe state.pointee.chunk.load(as: UnsafeMutableRawPointer?.self)
+      unsafe free(state.pointee.chunk)
       // The chunk of the mark is older than every other here, so it comes in the end.
-      state.pointee.chunk = before.unsafelyUnwrapped
+      unsafe state.pointee.chunk = unsafe before.unsafelyUnwrapped
     }
-    state.pointee = mark
+    unsafe state.pointee = mark
   }
 
-  private static func chunk(
-    _ bytes: Int, before: UnsafeMutableRawPointer?
-  ) -> UnsafeMutableRawPointer {
-    guard let chunk = malloc(bytes) else { fatalError("out of memory: \(bytes) bytes") }
-    chunk.storeBytes(of: before, as: UnsafeMutableRawPointer?.self)
-    return chunk
+  private static func chunk(_ bytes: Int, before: UnsafeMutableRawPointer?)
+    -> UnsafeMutableRawPointer
+  {
+    guard let chunk = unsafe malloc(bytes) else { fatalError("out of memory: \(bytes) bytes") }
+    unsafe chunk.storeBytes(of: before, as: UnsafeMutableRawPointer?.self)
+    return unsafe chunk
   }
 
   // MARK: Allocation
 
   /// For protobuf-c's unpack functions.
   var allocator: UnsafeMutablePointer<ProtobufCAllocator> {
-    UnsafeMutableRawPointer(state).advanced(by: MemoryLayout<State>.offset(of: \.allocator)!)
+    unsafe UnsafeMutableRawPointer(state).advanced(by: MemoryLayout<State>.offset(of: \.allocator)!)
       .assumingMemoryBound(to: ProtobufCAllocator.self)
   }
 
@@ -119,57 +121,57 @@ struct Arena {
   @inline(__always)
   func allocate(_ size: Int) -> UnsafeMutableRawPointer? {
     let needed = Self.pieceHeaderBytes + ((size + 7) & ~7)
-    if state.pointee.capacity - state.pointee.used < needed {
+    if unsafe state.pointee.capacity - state.pointee.used < needed {
       guard grow(needed) else { return nil }
     }
-    let piece = state.pointee.chunk + state.pointee.used
-    state.pointee.used += needed
-    piece.storeBytes(of: size, as: Int.self)
-    return piece + Self.pieceHeaderBytes
+    let piece = unsafe state.pointee.chunk + state.pointee.used
+    unsafe state.pointee.used += needed
+    unsafe piece.storeBytes(of: size, as: Int.self)
+    return unsafe piece + Self.pieceHeaderBytes
   }
 
   @inline(never)
   private func grow(_ needed: Int) -> Bool {
-    let bytes = max(needed + Self.chunkHeaderBytes, 2 * state.pointee.capacity)
-    guard bytes <= state.pointee.overflowLimit - state.pointee.overflow else { return false }
-    state.pointee.chunk = Self.chunk(bytes, before: state.pointee.chunk)
-    state.pointee.used = Self.chunkHeaderBytes
-    state.pointee.capacity = bytes
-    state.pointee.overflow += bytes
+    let bytes = unsafe max(needed + Self.chunkHeaderBytes, 2 * state.pointee.capacity)
+    guard unsafe bytes <= state.pointee.overflowLimit - state.pointee.overflow else { return false }
+    unsafe state.pointee.chunk = unsafe Self.chunk(bytes, before: state.pointee.chunk)
+    unsafe state.pointee.used = Self.chunkHeaderBytes
+    unsafe state.pointee.capacity = bytes
+    unsafe state.pointee.overflow += bytes
     return true
   }
 
   private func take(_ size: Int) -> UnsafeMutableRawPointer {
     // Only writing comes here, and writing has no limit.
-    allocate(size).unsafelyUnwrapped
+    unsafe allocate(size).unsafelyUnwrapped
   }
 
   /// A struct, set up by its generated `init` function.
   @inline(__always)
-  func make<Message>(
-    _ initialize: (UnsafeMutablePointer<Message>?) -> Void
-  ) -> UnsafeMutablePointer<Message> {
-    let message = take(MemoryLayout<Message>.size).assumingMemoryBound(to: Message.self)
-    initialize(message)
-    return message
+  func make<Message>(_ initialize: (UnsafeMutablePointer<Message>?) -> Void)
+    -> UnsafeMutablePointer<Message>
+  {
+    let message = unsafe take(MemoryLayout<Message>.size).assumingMemoryBound(to: Message.self)
+    unsafe initialize(message)
+    return unsafe message
   }
 
   /// Room for the pointers of a repeated field.
   func pointers<Element>(_: Element.Type, count: Int) -> UnsafeMutablePointer<Element> {
-    take(count * MemoryLayout<Element>.stride).assumingMemoryBound(to: Element.self)
+    unsafe take(count * MemoryLayout<Element>.stride).assumingMemoryBound(to: Element.self)
   }
 
   func bytes(_ count: Int) -> UnsafeMutablePointer<UInt8> {
-    take(count).assumingMemoryBound(to: UInt8.self)
+    unsafe take(count).assumingMemoryBound(to: UInt8.self)
   }
 
   /// The text of a field that protobuf-c describes as a C string, also with a NUL in it.
   static func text(_ field: UnsafePointer<UInt8>) -> UnsafeBufferPointer<UInt8> {
-    if field[0] == 0 && UInt(bitPattern: field) == unset {
-      return UnsafeBufferPointer(start: field, count: 0)
+    if unsafe field[0] == 0 && UInt(bitPattern: field) == unset {
+      return unsafe UnsafeBufferPointer(start: field, count: 0)
     }
-    let size = (UnsafeRawPointer(field) - pieceHeaderBytes).load(as: Int.self)
-    return UnsafeBufferPointer(start: field, count: size - 1)
+    let size = unsafe (UnsafeRawPointer(field) - pieceHeaderBytes).load(as: Int.self)
+    return unsafe UnsafeBufferPointer(start: field, count: size - 1)
   }
 
   /// The address to which texts point that nobody set: no piece of an arena.

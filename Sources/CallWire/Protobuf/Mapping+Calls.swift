@@ -1,7 +1,7 @@
 internal import CCallProto
 internal import CallCore
 
-// Calls, as devices and nodes speak of them (device.proto).
+// Calls, in messages of devices and nodes (device.proto).
 
 extension Callmesh__V1__Header: Mapping {
   static var blank: CustomHeader { CustomHeader(name: "", value: "") }
@@ -32,12 +32,14 @@ extension Callmesh__V1__CallRef: Mapping {
 }
 
 extension Coder {
+  @safe
   func address(
     _ value: inout CallAddress, _ field: inout UnsafeMutablePointer<Callmesh__V1__CallRef>?
   ) throws(Failure) {
     try message(&value, &field, "call")
   }
 
+  @safe
   func address(
     _ callee: inout String, _ call: inout CallID,
     _ field: inout UnsafeMutablePointer<Callmesh__V1__CallRef>?

@@ -36,9 +36,9 @@ extension Callmesh__V1__ClientFrame: Mapping {
     }
   }
 
-  private static func verb<C: Coder>(
-    _ c: C, _ m: Self
-  ) throws(C.Failure) -> (call: CallAddress, verb: CallVerb) {
+  private static func verb<C: Coder>(_ c: C, _ m: Self) throws(C.Failure) -> (
+    call: CallAddress, verb: CallVerb
+  ) {
     switch m.command_case {
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_ANSWER:
       let (call, description) = try c.read(m.answer)
@@ -63,9 +63,9 @@ extension Callmesh__V1__ClientFrame: Mapping {
     }
   }
 
-  private static func write<C: Coder>(
-    _ c: C, _ command: ClientCommand, _ m: inout Self
-  ) throws(C.Failure) -> Callmesh__V1__ClientFrame__CommandCase {
+  private static func write<C: Coder>(_ c: C, _ command: ClientCommand, _ m: inout Self) throws(C
+    .Failure) -> Callmesh__V1__ClientFrame__CommandCase
+  {
     switch command {
     case .attach(let request):
       try c.write(request, &m.attach, CALLMESH__V1__CLIENT_FRAME__COMMAND_ATTACH)
@@ -131,7 +131,7 @@ private protocol CallMapping: Mapping where Value == CallAddress {
 extension CallMapping {
   static var blank: CallAddress { Callmesh__V1__CallRef.blank }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
-    try c.address(&value, &m.call)
+    unsafe try c.address(&value, &m.call)
   }
 }
 
@@ -163,7 +163,7 @@ extension Callmesh__V1__Query: CallMapping {
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__query__init(m) }
 }
 
-// MARK: What devices say
+// MARK: Messages with fields
 
 extension Callmesh__V1__Attach: Mapping {
   static var blank: AttachRequest { AttachRequest() }

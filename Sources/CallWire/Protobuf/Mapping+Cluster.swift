@@ -1,7 +1,7 @@
 internal import CCallProto
 internal import CallCore
 
-// What coordinators say to edges, and nodes of themselves (cluster.proto).
+// Messages of coordinators to edges, and heartbeats, leases and records of nodes (cluster.proto).
 
 extension Callmesh__V1__EdgeBatch: Mapping {
   static var blank: EdgeBatch { EdgeBatch(items: []) }
@@ -13,8 +13,8 @@ extension Callmesh__V1__EdgeBatch: Mapping {
     }
     value.items.reserveCapacity(m.n_items)
     for index in 0..<m.n_items {
-      if let item = m.items?[index],
-        let known = try? Unpacker().value(of: item)
+      if let item = unsafe m.items?[index],
+        let known = try? Unpacker(arena: c.arena).value(of: item)
       {
         value.items.append(known)
       } else {
@@ -40,14 +40,14 @@ extension Callmesh__V1__EdgeItem: Mapping {
     }
   }
 
-  private static func body<C: Coder>(
-    _ c: C, _ m: inout Self, _ ticket: SessionTicket?
-  ) throws(C.Failure) -> EdgeItem.Body {
+  private static func body<C: Coder>(_ c: C, _ m: inout Self, _ ticket: SessionTicket?) throws(C
+    .Failure) -> EdgeItem.Body
+  {
     switch m.body_case {
     case CALLMESH__V1__EDGE_ITEM__BODY_DELIVERY: return .delivery(try c.read(m.delivery))
     case CALLMESH__V1__EDGE_ITEM__BODY_REPLY:
-      let reply = try c.pointer(Callmesh__V1__Reply.make, &m.reply, "message")
-      return .reply(request: reply.pointee.id, try reply.pointee.ofShard(c, ticket))
+      let reply = try c.pointer(&m.reply, "message")
+      return unsafe .reply(request: reply.pointee.id, try reply.pointee.ofShard(c, ticket))
     case CALLMESH__V1__EDGE_ITEM__BODY_NOTICE: return .notice(try known(c, c.read(m.notice)))
     case CALLMESH__V1__EDGE_ITEM__BODY_CLOSE: return .close(try known(c, c.read(m.close)))
     default: throw c.failure(.unknownMember("item"))
@@ -60,16 +60,16 @@ extension Callmesh__V1__EdgeItem: Mapping {
     return notice
   }
 
-  private static func write<C: Coder>(
-    _ c: C, _ body: EdgeItem.Body, _ m: inout Self
-  ) throws(C.Failure) -> Callmesh__V1__EdgeItem__BodyCase {
+  private static func write<C: Coder>(_ c: C, _ body: EdgeItem.Body, _ m: inout Self) throws(C
+    .Failure) -> Callmesh__V1__EdgeItem__BodyCase
+  {
     switch body {
     case .delivery(let delivery):
       return try c.write(delivery, &m.delivery, CALLMESH__V1__EDGE_ITEM__BODY_DELIVERY)
     case .reply(let request, let reply):
-      let message = try c.pointer(Callmesh__V1__Reply.make, &m.reply, "message")
-      message.pointee.id = request
-      message.pointee.result_case = try message.pointee.write(c, reply)
+      let message = try c.pointer(&m.reply, "message")
+      unsafe message.pointee.id = request
+      unsafe message.pointee.result_case = unsafe try message.pointee.write(c, reply)
       return CALLMESH__V1__EDGE_ITEM__BODY_REPLY
     case .notice(let notice):
       return try c.write(notice, &m.notice, CALLMESH__V1__EDGE_ITEM__BODY_NOTICE)
@@ -87,7 +87,7 @@ extension Callmesh__V1__CloseSession: Mapping {
   }
 }
 
-/// The shard's reply. The edge adds what only the edge knows of the session.
+/// The shard's reply. The edge adds the data of the session.
 extension Callmesh__V1__Reply {
   fileprivate func ofShard<C: Coder>(_ c: C, _ ticket: SessionTicket?) throws(C.Failure) -> Reply {
     switch result_case {
@@ -108,9 +108,9 @@ extension Callmesh__V1__Reply {
     }
   }
 
-  fileprivate mutating func write<C: Coder>(
-    _ c: C, _ reply: Reply
-  ) throws(C.Failure) -> Callmesh__V1__Reply__ResultCase {
+  fileprivate mutating func write<C: Coder>(_ c: C, _ reply: Reply) throws(C.Failure)
+    -> Callmesh__V1__Reply__ResultCase
+  {
     switch reply {
     case .done: return try c.write((), &done, CALLMESH__V1__REPLY__RESULT_DONE)
     case .call(let state): return try c.write(state, &call, CALLMESH__V1__REPLY__RESULT_CALL)
@@ -130,7 +130,7 @@ extension Callmesh__V1__Reply {
   }
 }
 
-// MARK: What nodes say of themselves
+// MARK: Nodes
 
 extension Callmesh__V1__Heartbeat: Mapping {
   static var blank: Heartbeat {
@@ -185,7 +185,7 @@ extension Callmesh__V1__AnnounceDone: Mapping {
     c.number(&value.edge, &m.edge)
     c.number(&value.number, &m.number)
     c.secret(&value.secret, &m.secret_high, &m.secret_low)
-    // 0: not said.
+    // 0: absent.
     var said = value.sessions.map { UInt64(clamping: $0) + 1 } ?? 0
     c.number(&said, &m.sessions_said)
     if C.reads { value.sessions = said == 0 ? nil : Int(clamping: said - 1) }
@@ -201,7 +201,7 @@ extension Callmesh__V1__Lease: Mapping {
     c.number(&value.incarnation, &m.incarnation)
     c.number(&value.epoch, &m.epoch)
     c.flag(&value.released, &m.released)
-    c.numbers(&value.refusedBy, &m.n_refused_by, &m.refused_by)
+    try c.numbers(&value.refusedBy, &m.n_refused_by, &m.refused_by)
     try c.text(&value.refusal, &m.refusal, "refusal")
   }
 }

@@ -7,10 +7,10 @@ extension Callmesh__V1__CommandBatch: Mapping {
   static var blank: CommandBatch { CommandBatch(edge: 0, commands: []) }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__command_batch__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
-    // Who does not know of senders that are no edges would answer nobody.
+    // A reader that expects edges only would reply to nobody.
     try c.format(
-      &m.format, writes: value.peer == 0 ? ClusterCodec.firstFormat : ClusterCodec.pushFormat,
-      .said)
+      &m.format, writes: value.peer == 0 ? ClusterCodec.firstFormat : ClusterCodec.pushFormat, .said
+    )
     c.number(&value.edge, &m.edge)
     c.number(&value.peer, &m.peer)
     c.secret(&value.secret, &m.secret_high, &m.secret_low)
@@ -19,21 +19,22 @@ extension Callmesh__V1__CommandBatch: Mapping {
     }
     if value.edge != 0 { value.peer = 0 }
     value.commands.reserveCapacity(m.n_commands)
-    for index in 0..<m.n_commands { read(m.commands?[index], into: &value) }
+    for index in 0..<m.n_commands { unsafe read(m.commands?[index], into: &value, c.arena) }
   }
 
   /// Whoever is in the same batch must not pay for a command that cannot be read.
   private static func read(
-    _ message: UnsafeMutablePointer<Callmesh__V1__Command>?, into batch: inout CommandBatch
+    _ message: UnsafeMutablePointer<Callmesh__V1__Command>?, into batch: inout CommandBatch,
+    _ arena: Arena
   ) {
-    guard let message else { return }
+    guard let message = unsafe message else { return }
     let edge = batch.edge == 0 ? batch.peer : batch.edge
     do throws(Fault) {
-      var command = try Unpacker().value(of: message)
+      var command = try Unpacker(arena: arena).value(of: message)
       command.session = SessionRef(edge: edge, number: command.session.number)
       batch.commands.append(command)
     } catch {
-      batch.unreadable.append(
+      unsafe batch.unreadable.append(
         CommandBatch.Unreadable(
           session: SessionRef(edge: edge, number: message.pointee.session),
           request: message.pointee.request, reason: error.sentence))
@@ -41,22 +42,12 @@ extension Callmesh__V1__CommandBatch: Mapping {
   }
 }
 
-extension Coder {
-  /// nil is two zeros.
-  func secret(_ value: inout EdgeSecret?, _ high: inout UInt64, _ low: inout UInt64) {
-    var secret = value ?? EdgeSecret(high: 0, low: 0)
-    number(&secret.high, &high)
-    number(&secret.low, &low)
-    if Self.reads { value = secret.high | secret.low == 0 ? nil : secret }
-  }
-}
-
 /// The session's edge stands in the batch.
 extension Callmesh__V1__Command: Mapping {
   static var blank: Command {
     Command(
-      session: SessionRef(edge: 0, number: 0), request: 0, user: .blank,
-      device: "", callee: .blank, body: .callerGone([]))
+      session: SessionRef(edge: 0, number: 0), request: 0, user: .blank, device: "", callee: .blank,
+      body: .callerGone([]))
   }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__command__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
@@ -102,9 +93,9 @@ extension Callmesh__V1__Command: Mapping {
     }
   }
 
-  private static func body<C: Coder>(
-    _ c: C, _ value: inout Command, _ m: inout Self
-  ) throws(C.Failure) {
+  private static func body<C: Coder>(_ c: C, _ value: inout Command, _ m: inout Self) throws(C
+    .Failure)
+  {
     guard C.reads else {
       m.body_case = try write(c, value.body, &m)
       return
@@ -136,9 +127,9 @@ extension Callmesh__V1__Command: Mapping {
     }
   }
 
-  private static func verb<C: Coder>(
-    _ c: C, _ m: Self
-  ) throws(C.Failure) -> (call: CallID, verb: CallVerb) {
+  private static func verb<C: Coder>(_ c: C, _ m: Self) throws(C.Failure) -> (
+    call: CallID, verb: CallVerb
+  ) {
     switch m.body_case {
     case CALLMESH__V1__COMMAND__BODY_ANSWER:
       let (call, description) = try c.read(m.answer)
@@ -165,9 +156,9 @@ extension Callmesh__V1__Command: Mapping {
     }
   }
 
-  private static func write<C: Coder>(
-    _ c: C, _ body: Command.Body, _ m: inout Self
-  ) throws(C.Failure) -> Callmesh__V1__Command__BodyCase {
+  private static func write<C: Coder>(_ c: C, _ body: Command.Body, _ m: inout Self) throws(C
+    .Failure) -> Callmesh__V1__Command__BodyCase
+  {
     switch body {
     case .ack(let items): try c.write(items, &m.ack, CALLMESH__V1__COMMAND__BODY_ACK)
     case .call(let call, let verb): try write(c, call, verb, &m)
@@ -191,9 +182,9 @@ extension Callmesh__V1__Command: Mapping {
     }
   }
 
-  private static func write<C: Coder>(
-    _ c: C, _ call: CallID, _ verb: CallVerb, _ m: inout Self
-  ) throws(C.Failure) -> Callmesh__V1__Command__BodyCase {
+  private static func write<C: Coder>(_ c: C, _ call: CallID, _ verb: CallVerb, _ m: inout Self)
+    throws(C.Failure) -> Callmesh__V1__Command__BodyCase
+  {
     switch verb {
     case .answer(let description):
       try c.write((call, description), &m.answer, CALLMESH__V1__COMMAND__BODY_ANSWER)
@@ -203,33 +194,24 @@ extension Callmesh__V1__Command: Mapping {
       try c.write((call, body), &m.description, CALLMESH__V1__COMMAND__BODY_DESCRIPTION)
     case .signal(.candidate, let body):
       try c.write((call, body), &m.candidate, CALLMESH__V1__COMMAND__BODY_CANDIDATE)
-    case .alerting: try c.write(call, &m.alerting, CALLMESH__V1__COMMAND__BODY_ALERTING)
-    case .busy: try c.write(call, &m.busy, CALLMESH__V1__COMMAND__BODY_BUSY)
-    case .cancel: try c.write(call, &m.cancel, CALLMESH__V1__COMMAND__BODY_CANCEL)
-    case .connected: try c.write(call, &m.connected, CALLMESH__V1__COMMAND__BODY_CONNECTED)
-    case .hangUp: try c.write(call, &m.hang_up, CALLMESH__V1__COMMAND__BODY_HANG_UP)
-    case .resume: try c.write(call, &m.resume, CALLMESH__V1__COMMAND__BODY_RESUME)
-    case .query: try c.write(call, &m.query, CALLMESH__V1__COMMAND__BODY_QUERY)
+    case .alerting: c.write(call, &m.alerting, CALLMESH__V1__COMMAND__BODY_ALERTING)
+    case .busy: c.write(call, &m.busy, CALLMESH__V1__COMMAND__BODY_BUSY)
+    case .cancel: c.write(call, &m.cancel, CALLMESH__V1__COMMAND__BODY_CANCEL)
+    case .connected: c.write(call, &m.connected, CALLMESH__V1__COMMAND__BODY_CONNECTED)
+    case .hangUp: c.write(call, &m.hang_up, CALLMESH__V1__COMMAND__BODY_HANG_UP)
+    case .resume: c.write(call, &m.resume, CALLMESH__V1__COMMAND__BODY_RESUME)
+    case .query: c.write(call, &m.query, CALLMESH__V1__COMMAND__BODY_QUERY)
     }
   }
 }
 
 extension Coder {
-  /// Reads a verb of which nothing is said but the call.
-  fileprivate func read(
-    _ field: ProtobufCBinaryData, _ name: StaticString
-  ) throws(Failure) -> CallID {
-    var (id, field) = (CallID.zero, field)
-    try self.id(&id, &field, name)
-    return id
-  }
-
-  @inline(__always)
-  fileprivate func write<Case>(
-    _ call: CallID, _ field: inout ProtobufCBinaryData, _ member: Case
-  ) throws(Failure) -> Case {
-    var call = call
-    try id(&call, &field, "call")
+  /// Writes a verb without fields of its own.
+  @safe @inline(__always)
+  fileprivate func write<Member>(
+    _ call: CallID, _ field: inout ProtobufCBinaryData, _ member: Member
+  ) -> Member {
+    unsafe field = write(call)
     return member
   }
 }

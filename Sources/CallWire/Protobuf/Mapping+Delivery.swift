@@ -1,13 +1,13 @@
 internal import CCallProto
 internal import CallCore
 
-// What shards tell devices of calls (device.proto).
+// Deliveries of shards to devices (device.proto).
 
 extension Callmesh__V1__Delivery: Mapping {
   static var blank: Delivery {
     Delivery(
-      call: .zero, callee: "", version: 0, at: .zero,
-      event: .ringing(by: Callmesh__V1__Party.blank))
+      call: .zero, callee: "", version: 0, at: .zero, event: .ringing(by: Callmesh__V1__Party.blank)
+    )
   }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__delivery__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
@@ -33,9 +33,9 @@ extension Callmesh__V1__Delivery: Mapping {
     }
   }
 
-  private static func write<C: Coder>(
-    _ c: C, _ event: Delivery.Event, _ m: inout Self
-  ) throws(C.Failure) -> Callmesh__V1__Delivery__EventCase {
+  private static func write<C: Coder>(_ c: C, _ event: Delivery.Event, _ m: inout Self) throws(C
+    .Failure) -> Callmesh__V1__Delivery__EventCase
+  {
     switch event {
     case .invite(let invite): try c.write(invite, &m.invite, CALLMESH__V1__DELIVERY__EVENT_INVITE)
     case .ringing(let party): try c.write(party, &m.ringing, CALLMESH__V1__DELIVERY__EVENT_RINGING)

@@ -17,7 +17,7 @@ extension Callmesh__V1__JournalRecord: Mapping {
     c.time(&value.at, microseconds: &m.at_us)
     try c.array(&value.entries, &m.n_entries, &m.entries)
     c.flag(&value.released, &m.released)
-    // 0: not said.
+    // 0: absent.
     var follows = value.follows.map { $0 &+ 1 } ?? 0
     c.number(&follows, &m.follows)
     if C.reads { value.follows = follows == 0 ? nil : follows - 1 }
@@ -38,8 +38,8 @@ extension Callmesh__V1__Checkpoint: Mapping {
 extension Callmesh__V1__RegistrationRecord: Mapping {
   static var blank: Registration {
     Registration(
-      user: .blank, device: "", request: RegistrationRequest(),
-      registeredAt: .zero, seenAt: .zero, capabilities: [])
+      user: .blank, device: "", request: RegistrationRequest(), registeredAt: .zero, seenAt: .zero,
+      capabilities: [])
   }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__registration_record__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
@@ -112,9 +112,9 @@ extension Callmesh__V1__JournalEntry: Mapping {
     }
   }
 
-  private static func write<C: Coder>(
-    _ c: C, _ change: JournalEntry.Change, _ m: inout Self
-  ) throws(C.Failure) -> Callmesh__V1__JournalEntry__ChangeCase {
+  private static func write<C: Coder>(_ c: C, _ change: JournalEntry.Change, _ m: inout Self)
+    throws(C.Failure) -> Callmesh__V1__JournalEntry__ChangeCase
+  {
     switch change {
     case .placed(let facts):
       try c.write(facts, &m.placed, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PLACED)
@@ -162,8 +162,8 @@ extension Callmesh__V1__Device: Mapping {
 extension Callmesh__V1__PlacedEntry: Mapping {
   static var blank: PlacedFacts {
     PlacedFacts(
-      callee: .blank, caller: Callmesh__V1__Party.blank, placedAt: .zero,
-      deadline: .zero, video: false, description: "", headers: [], legs: [], fingerprint: 0)
+      callee: .blank, caller: Callmesh__V1__Party.blank, placedAt: .zero, deadline: .zero,
+      video: false, description: "", headers: [], legs: [], fingerprint: 0)
   }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__placed_entry__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {

@@ -2,13 +2,12 @@ internal import CCallProto
 internal import CProtobufC
 internal import CallCore
 
-// Pushes, as coordinators and gateways speak of them (cluster.proto).
+// Pushes, in messages of coordinators and gateways (cluster.proto).
 
 extension Callmesh__V1__PushReport: Mapping {
   static var blank: PushReport {
     PushReport(
-      call: .zero, device: "", purpose: .ring, fingerprint: "",
-      outcome: .accepted, at: .zero)
+      call: .zero, device: "", purpose: .ring, fingerprint: "", outcome: .accepted, at: .zero)
   }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__push_report__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
@@ -81,10 +80,9 @@ extension Callmesh__V1__TokenOwner: Mapping {
 extension Callmesh__V1__PushJob: Mapping {
   static var blank: PushJob {
     PushJob(
-      user: .blank, device: "", call: .zero, purpose: .ring,
-      token: Callmesh__V1__PushToken.blank, dialect: .callmesh, caller: Callmesh__V1__Party.blank,
-      video: false,
-      headers: [], placedAt: .zero, ringDeadline: .zero, decidedAt: .zero, deadline: .zero)
+      user: .blank, device: "", call: .zero, purpose: .ring, token: Callmesh__V1__PushToken.blank,
+      dialect: .callmesh, caller: Callmesh__V1__Party.blank, video: false, headers: [],
+      placedAt: .zero, ringDeadline: .zero, decidedAt: .zero, deadline: .zero)
   }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__push_job__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {

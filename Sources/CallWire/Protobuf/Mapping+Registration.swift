@@ -1,7 +1,7 @@
 internal import CCallProto
 internal import CallCore
 
-// Registrations, as devices and nodes speak of them (device.proto).
+// Registrations, in messages of devices and nodes (device.proto).
 
 extension Callmesh__V1__PushToken: Mapping {
   static var blank: PushToken { PushToken(provider: .none, environment: "", topic: "", token: "") }
@@ -17,6 +17,7 @@ extension Callmesh__V1__PushToken: Mapping {
 
 extension Coder {
   /// A token without content is as good as absent.
+  @safe
   fileprivate func token(
     _ value: inout PushToken?, _ field: inout UnsafeMutablePointer<Callmesh__V1__PushToken>?
   ) throws(Failure) {
@@ -24,8 +25,9 @@ extension Coder {
     if Self.reads, value?.isEmpty == true { value = nil }
   }
 
-  /// Names that nobody knows are skipped.
-  /// - Parameter strictly: they are refused.
+  /// Skips unknown names.
+  /// - Parameter strictly: refuses them instead.
+  @safe
   func capabilities(
     _ value: inout PushCapabilities, _ count: inout Int,
     _ field: inout UnsafeMutablePointer<CText?>?, strictly: Bool = false
@@ -57,7 +59,7 @@ extension Callmesh__V1__Register: Mapping {
     try c.text(&value.request.dialect, &m.dialect, "dialect")
     try c.text(&value.request.sdkName, &m.sdk_name, "sdkName")
     try c.text(&value.request.sdkVersion, &m.sdk_version, "sdkVersion")
-    // A list that names any is given, whether or not it is said; an empty one has to be.
+    // A list with names counts as given, whatever the flag; an empty one needs the flag.
     var given = value.request.capabilities != nil
     var capabilities = value.request.capabilities ?? []
     c.flag(&given, &m.capabilities_given)

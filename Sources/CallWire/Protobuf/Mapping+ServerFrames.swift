@@ -25,9 +25,9 @@ extension Callmesh__V1__ServerFrame: Mapping {
     }
   }
 
-  private static func write<C: Coder>(
-    _ c: C, _ frame: ServerFrame, _ m: inout Self
-  ) throws(C.Failure) -> Callmesh__V1__ServerFrame__MessageCase {
+  private static func write<C: Coder>(_ c: C, _ frame: ServerFrame, _ m: inout Self) throws(C
+    .Failure) -> Callmesh__V1__ServerFrame__MessageCase
+  {
     switch frame {
     case .reply(let id, let reply):
       try c.write((id, reply), &m.reply, CALLMESH__V1__SERVER_FRAME__MESSAGE_REPLY)
@@ -66,9 +66,9 @@ extension Callmesh__V1__Reply: Mapping {
     }
   }
 
-  private static func write<C: Coder>(
-    _ c: C, _ reply: ServerReply, _ m: inout Self
-  ) throws(C.Failure) -> Callmesh__V1__Reply__ResultCase {
+  private static func write<C: Coder>(_ c: C, _ reply: ServerReply, _ m: inout Self) throws(C
+    .Failure) -> Callmesh__V1__Reply__ResultCase
+  {
     switch reply {
     case .error(let error): try c.write(error, &m.error, CALLMESH__V1__REPLY__RESULT_ERROR)
     case .done: try c.write((), &m.done, CALLMESH__V1__REPLY__RESULT_DONE)

@@ -46,29 +46,29 @@ package struct WebSocketFrameHeader: Equatable, Sendable {
   /// Reads the header at the start of `input`.
   package static func parse(_ input: UnsafeRawBufferPointer) -> Parsed {
     guard input.count >= 2 else { return .needMore }
-    guard input[0] & 0x70 == 0 else { return .reservedBits }
-    guard let opcode = Opcode(rawValue: input[0] & 0x0f) else {
-      return .unknownOpcode(input[0] & 0x0f)
+    guard unsafe input[0] & 0x70 == 0 else { return .reservedBits }
+    guard let opcode = unsafe Opcode(rawValue: input[0] & 0x0f) else {
+      return unsafe .unknownOpcode(input[0] & 0x0f)
     }
     var bytes = 2
-    var length = UInt64(input[1] & 0x7f)
+    var length = unsafe UInt64(input[1] & 0x7f)
     if length >= 126 {
       let lengthBytes = length == 126 ? 2 : 8
       guard input.count >= 2 + lengthBytes else { return .needMore }
-      length = input[2..<2 + lengthBytes].reduce(0) { $0 << 8 | UInt64($1) }
+      length = unsafe input[2..<2 + lengthBytes].reduce(0) { $0 << 8 | UInt64($1) }
       guard length < 1 << 62 else { return .lengthTooLarge }
       bytes += lengthBytes
     }
     var mask: UInt32?
-    if input[1] & 0x80 != 0 {
+    if unsafe input[1] & 0x80 != 0 {
       guard input.count >= bytes + 4 else { return .needMore }
-      mask = UInt32(littleEndian: input.loadUnaligned(fromByteOffset: bytes, as: UInt32.self))
+      mask = unsafe UInt32(
+        littleEndian: input.loadUnaligned(fromByteOffset: bytes, as: UInt32.self))
       bytes += 4
     }
-    return .header(
+    return unsafe .header(
       WebSocketFrameHeader(
-        opcode, isFinal: input[0] & 0x80 != 0, payloadBytes: Int(length), mask: mask),
-      bytes: bytes)
+        opcode, isFinal: input[0] & 0x80 != 0, payloadBytes: Int(length), mask: mask), bytes: bytes)
   }
 
   /// Writes the header.
@@ -76,22 +76,24 @@ package struct WebSocketFrameHeader: Equatable, Sendable {
   ///   mask.
   /// - Returns: how many bytes the header takes.
   package func write(into output: UnsafeMutableRawBufferPointer) -> Int {
-    output[0] = (isFinal ? 0x80 : 0) | opcode.rawValue
+    unsafe output[0] = (isFinal ? 0x80 : 0) | opcode.rawValue
     let maskBit: UInt8 = mask == nil ? 0 : 0x80
     var end = 2
     if payloadBytes < 126 {
-      output[1] = maskBit | UInt8(payloadBytes)
+      unsafe output[1] = maskBit | UInt8(payloadBytes)
     } else if payloadBytes <= UInt16.max {
-      output[1] = maskBit | 126
-      output.storeBytes(of: UInt16(payloadBytes).bigEndian, toByteOffset: end, as: UInt16.self)
+      unsafe output[1] = maskBit | 126
+      unsafe output.storeBytes(
+        of: UInt16(payloadBytes).bigEndian, toByteOffset: end, as: UInt16.self)
       end += 2
     } else {
-      output[1] = maskBit | 127
-      output.storeBytes(of: UInt64(payloadBytes).bigEndian, toByteOffset: end, as: UInt64.self)
+      unsafe output[1] = maskBit | 127
+      unsafe output.storeBytes(
+        of: UInt64(payloadBytes).bigEndian, toByteOffset: end, as: UInt64.self)
       end += 8
     }
     if let mask {
-      output.storeBytes(of: mask.littleEndian, toByteOffset: end, as: UInt32.self)
+      unsafe output.storeBytes(of: mask.littleEndian, toByteOffset: end, as: UInt32.self)
       end += 4
     }
     return end
@@ -106,13 +108,15 @@ package struct WebSocketFrameHeader: Equatable, Sendable {
     let wide = UInt64(mask) << 32 | UInt64(mask)
     var offset = 0
     while offset + 8 <= count {
-      let word = UInt64(littleEndian: input.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
-      output.storeBytes(of: (word ^ wide).littleEndian, toByteOffset: offset, as: UInt64.self)
+      let word = unsafe UInt64(
+        littleEndian: input.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+      unsafe output.storeBytes(
+        of: (word ^ wide).littleEndian, toByteOffset: offset, as: UInt64.self)
       offset += 8
     }
     while offset < count {
       let key = UInt8(truncatingIfNeeded: mask >> (8 * UInt32(offset & 3)))
-      output[offset] = input[offset] ^ key
+      unsafe output[offset] = unsafe input[offset] ^ key
       offset += 1
     }
   }

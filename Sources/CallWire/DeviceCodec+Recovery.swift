@@ -1,23 +1,23 @@
-internal import CCallProto
-internal import CallCore
-
 extension DeviceCodec {
-  static func decodeProtobufClient(_ bytes: UnsafeRawBufferPointer) throws(Fault) -> ClientFrame {
-    try Unpacker.value(
-      bytes, memoryPerByte: 16, isDeviceProtocol: true,
-      callmesh__v1__client_frame__unpack)
-  }
-
-  static func decodeProtobufServer(_ bytes: UnsafeRawBufferPointer) throws(Fault) -> ServerFrame {
-    try Unpacker.value(
-      bytes, memoryPerByte: 256, isDeviceProtocol: true,
-      callmesh__v1__server_frame__unpack)
+  /// The number of a frame whose command could not be read, as far as the text is JSON; 0 where
+  /// there is none.
+  @safe
+  static func recoverJSONID(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+    var json = unsafe JSONCursor(bytes)
+    var id: UInt64 = 0
+    do throws(Fault) {
+      try json.object("") { (json, key) throws(Fault) in
+        if "id" ~= key { id = try json.number("id") } else { try json.skip() }
+      }
+    } catch {}  // It is refused anyhow; what came before the fault counts.
+    return id
   }
 
   /// The number of a client frame that could not be read, as far as its outermost fields can be; 0
   /// where there is none.
+  @safe
   static func recoverProtobufID(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
-    var scanner = FieldScanner(bytes: bytes)
+    var scanner = unsafe FieldScanner(bytes: bytes)
     var id: UInt64 = 0
     while let field = scanner.next() {
       if field.number == 1, let value = field.value { id = value }
@@ -27,11 +27,12 @@ extension DeviceCodec {
 }
 
 /// Walks the outermost fields of a protobuf message and stops at the first thing it cannot read.
+@safe
 private struct FieldScanner {
   let bytes: UnsafeRawBufferPointer
   var position = 0
 
-  init(bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+  init(bytes: UnsafeRawBufferPointer) { unsafe self.bytes = unsafe bytes }
 
   /// A field's number, and its value where that is a varint.
   mutating func next() -> (number: UInt64, value: UInt64?)? {
@@ -50,7 +51,7 @@ private struct FieldScanner {
   }
 
   private mutating func skip(_ count: UInt64) -> Bool {
-    guard count <= UInt64(bytes.count - position) else { return false }
+    guard unsafe count <= UInt64(bytes.count - position) else { return false }
     position += Int(count)
     return true
   }
@@ -58,8 +59,8 @@ private struct FieldScanner {
   private mutating func varint() -> UInt64? {
     var value: UInt64 = 0
     var shift: UInt64 = 0
-    while position < bytes.count, shift < 64 {
-      let byte = bytes[position]
+    while unsafe position < bytes.count, shift < 64 {
+      let byte = unsafe bytes[position]
       position += 1
       value |= UInt64(byte & 0x7f) << shift
       if byte & 0x80 == 0 { return value }

@@ -1,4 +1,4 @@
-/// What a shard knows of one of its users.
+/// A shard's data about one of its users.
 struct User: Sendable {
   struct Device: Sendable {
     var id: DeviceID
@@ -45,8 +45,8 @@ struct User: Sendable {
     return body(&devices[devices.count - 1])
   }
 
-  /// A new owner does not know whose session broke just now. Registered devices that are not attached count as
-  /// just broken where they were seen since `seenSince`.
+  /// A new owner cannot tell whose session broke just now. So the sessions of registered devices that are not
+  /// attached count as just broken if the devices were seen since `seenSince`.
   mutating func presumeBroken(at now: Timestamp, seenSince: Timestamp) {
     for index in devices.indices where devices[index].session == nil {
       guard let registration = devices[index].registration, registration.seenAt >= seenSince else {
@@ -64,9 +64,9 @@ struct User: Sendable {
   /// Ends sessions of this user.
   /// - Parameter graceful: the device ended the session itself; it did not break.
   /// - Returns: the sessions that were ended.
-  mutating func dropSessions(
-    at now: Timestamp, graceful: Bool, where matches: (SessionRef) -> Bool
-  ) -> [SessionRef] {
+  mutating func dropSessions(at now: Timestamp, graceful: Bool, where matches: (SessionRef) -> Bool)
+    -> [SessionRef]
+  {
     var dropped: [SessionRef] = []
     for index in devices.indices {
       guard let session = devices[index].session, matches(session) else { continue }
@@ -81,5 +81,40 @@ struct User: Sendable {
   /// Counts one more call of a caller to this user, unless there were too many in the last minute.
   mutating func admitsPlacing(by caller: UserKey, now: Timestamp, perMinute: Int) -> Bool {
     placings.admits(caller, now: now, perMinute: perMinute)
+  }
+}
+
+/// The calls of a user whose end every device acknowledged, kept for late questions, in the order in which they
+/// were settled. They are forgotten in nearly that order, so one is found near the front.
+package struct SettledCalls: Sendable {
+  package init() {}
+
+  private var items: [CallID] = []
+  /// Before this, all are forgotten.
+  private var head = 0
+  /// Entries that `remove` has visited.
+  package private(set) var visits = 0
+
+  package var isEmpty: Bool { head == items.count }
+  package var all: ArraySlice<CallID> { items[head...] }
+
+  package mutating func append(_ id: CallID) { items.append(id) }
+
+  package mutating func remove(_ id: CallID) {
+    guard let index = items[head...].firstIndex(of: id) else {
+      visits += items.count - head
+      return
+    }
+    visits += index - head + 1
+    // Those before it move up by one: there are few.
+    for place in stride(from: index, to: head, by: -1) { items[place] = items[place - 1] }
+    head += 1
+    if head == items.count {
+      items = []
+      head = 0
+    } else if head > 32, 2 * head > items.count {
+      items.removeFirst(head)
+      head = 0
+    }
   }
 }

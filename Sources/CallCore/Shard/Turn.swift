@@ -1,0 +1,37 @@
+/// One turn of a shard: what its decisions need to know, and what they come to.
+struct Turn: ~Copyable {
+  let now: Timestamp
+  let limits: CallLimits
+  let epoch: UInt64
+  /// False before a new owner begins: until then it delivers nothing.
+  let isServing: Bool
+  /// The journal has not taken what was decided before. Retransmissions would only add to that, and all of
+  /// them would leave at one moment.
+  let isHeldBack: Bool
+  var outcome = Outcome()
+
+  /// Adds an effect.
+  mutating func perform(_ effect: Effect, _ urgency: Outcome.Urgency = .urgent) {
+    outcome.effects.append(effect)
+    outcome.raise(to: urgency)
+  }
+
+  /// Replies to a command, if it wants a reply.
+  mutating func reply(_ command: Command, _ reply: Reply, _ urgency: Outcome.Urgency = .urgent) {
+    guard command.request != 0 else { return }
+    perform(.reply(command.session, request: command.request, reply), urgency)
+  }
+}
+
+extension ShardMachine {
+  func turn(at now: Timestamp, isHeldBack: Bool = false) -> Turn {
+    Turn(now: now, limits: limits, epoch: epoch, isServing: isServing, isHeldBack: isHeldBack)
+  }
+
+  /// A turn that adds to an outcome. It has what is in `outcome` already, until both are swapped again.
+  func turn(at now: Timestamp, isHeldBack: Bool = false, taking outcome: inout Outcome) -> Turn {
+    var turn = turn(at: now, isHeldBack: isHeldBack)
+    swap(&turn.outcome, &outcome)
+    return turn
+  }
+}

@@ -1,0 +1,97 @@
+import CallCore
+import CallWire
+
+/// What devices receive.
+extension Conversation {
+  // MARK: What devices hear
+
+  mutating func perform(_ outcome: inout Outcome) throws {
+    let effects = outcome.effects
+    outcome.removeAll()
+    for effect in effects {
+      switch effect {
+      case .reply(let session, let request, let reply):
+        if let device = requests.removeValue(forKey: session.number) {
+          hear(device, answer(reply, device))
+          continue
+        }
+        tell(session, .reply(id: request, try self.reply(reply, session)))
+      case .deliver(let session, let delivery):
+        tell(session, .delivery(delivery))
+        if acksAreLeftOut { try acknowledge(session, delivery) }
+      case .notice(let session, let notice): tell(session, .notice(notice))
+      case .close(let session, let notice):
+        tell(session, .notice(notice))
+        if let gone = sessions.removeValue(forKey: session.number) {
+          hear(gone.device, "close 4000")
+        }
+      case .store(_, let token), .remove(_, _, let token):
+        var stored = Outcome()
+        machine.registrationStored(token: token, ok: true, now: now, into: &stored)
+        try perform(&stored)
+      case .token(let step, let token):
+        var done = Outcome()
+        let result: TokenStepResult
+        switch step {
+        case .read(let fingerprint, _): result = .read(owners[fingerprint], revision: 0)
+        case .notify: result = .notified
+        case .claim(let fingerprint, let owner, _):
+          owners[fingerprint] = owner
+          result = .claimed
+        }
+        machine.tokenStepDone(token: token, result, now: now, into: &done)
+        try perform(&done)
+      case .push, .withdrawPushes, .releaseToken: break
+      }
+    }
+  }
+
+  mutating func acknowledge(_ ref: SessionRef, _ delivery: Delivery) throws {
+    guard let session = sessions[ref.number] else { return }
+    var outcome = Outcome()
+    machine.handle(
+      Command(
+        session: ref, request: 0, user: session.user, device: session.device,
+        callee: UserKey(app: session.user.app, user: delivery.callee),
+        body: .ack([Acknowledgement(call: delivery.call, version: delivery.version)])), now: now,
+      into: &outcome)
+    try perform(&outcome)
+  }
+
+  func reply(_ reply: Reply, _ ref: SessionRef) throws -> ServerReply {
+    guard let session = sessions[ref.number] else {
+      throw Failure(description: "a reply to no session")
+    }
+    switch reply {
+    case .error(let error): return .error(error)
+    case .done: return .done
+    case .attached(let forCall, _):
+      let name = "\(String(Self.edge, radix: 16))-\(String(ref.number, radix: 16))"
+      return .attached(
+        AttachedInfo(
+          session: name, user: session.user.user, device: session.device, pingSeconds: 25,
+          serverTime: now, forCall: forCall))
+    case .registered(let expiresAt, let removed, let capabilities):
+      return .registered(
+        RegisteredInfo(
+          device: session.device, expiresAt: expiresAt, removed: removed, capabilities: capabilities
+        ))
+    case .call(let state): return .call(state)
+    case .answer(let won, let state): return .answer(won: won, state)
+    case .calls(let live): return .calls(live)
+    }
+  }
+
+  mutating func tell(_ ref: SessionRef, _ frame: ServerFrame) {
+    // What is said to a session that is gone reaches nobody.
+    guard let session = sessions[ref.number] else { return }
+    hear(session.device, Self.text(DeviceCodec.json.encode(frame)))
+  }
+
+  mutating func hear(_ device: DeviceID, _ text: String) {
+    let padding = String(repeating: " ", count: max(0, 10 - device.text.count))
+    lines.append("\(device)\(padding) <- \(text)")
+  }
+
+  static func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+}
