@@ -9,7 +9,7 @@ extension HTTPHandler {
   /// - Parameter rests: whether the next request is not read before a second has passed.
   func answer(_ exchange: HTTPExchange, _ answer: HTTPAnswer, rests: Bool = false) {
     guard let context else { return }
-    if let code = answer.error { loop.metrics.countError(code) }
+    if let code = answer.error { loop.metrics.count(error: code) }
     let keepAlive = exchange.keepAlive && !loop.isDraining
     let head = HTTPResponseHead(
       version: .http1_1, status: HTTPResponseStatus(statusCode: answer.status),

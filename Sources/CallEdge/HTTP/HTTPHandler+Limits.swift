@@ -25,7 +25,7 @@ extension HTTPHandler {
       gate.isTrusted(proxy)
     else { return nil }
     let said = ForwardedFor.device(head.headers["x-forwarded-for"], isTrusted: gate.isTrusted)
-    if said == nil { gate.metrics.withoutAddress.increment() }
+    if said == nil { loop.metrics.withoutAddress.increment() }
     return said ?? proxy
   }
 
@@ -34,7 +34,7 @@ extension HTTPHandler {
   func refusalByRate() -> CallError? {
     let gate = loop.shared.gate
     guard let wait = gate.takeRequest(of: connection.address, now: loop.now) else { return nil }
-    gate.metrics.limit(.requestsPerAddress)
+    loop.metrics.count(limit: .requestsPerAddress)
     return CallError(
       .rateLimited,
       "At most \(gate.limits.requestsPerAddress) requests a second from one address.",

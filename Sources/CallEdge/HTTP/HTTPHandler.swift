@@ -137,7 +137,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   /// - Parameter limit: the one that the peer has reached.
   func abort(_ limit: PeerLimit? = nil) {
-    if let limit { loop.shared.gate.metrics.limit(limit) }
+    if let limit { loop.metrics.count(limit: limit) }
     context?.close(promise: nil)
   }
 

@@ -24,7 +24,7 @@ final class PipeliningLimitHandler: ChannelDuplexHandler, RemovableChannelHandle
     if case .head = unwrapInboundIn(data) {
       guard waiting < shared.gate.limits.pipelinedRequestsMax else {
         isBroken = true
-        shared.gate.metrics.limit(.pipelinedRequests)
+        shared.metrics.count(limit: .pipelinedRequests)
         return context.close(promise: nil)
       }
       note(1)

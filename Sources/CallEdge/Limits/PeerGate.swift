@@ -7,7 +7,7 @@ internal import Synchronization
 /// are held for one access to a table.
 final class PeerGate: Sendable {
   let limits: PeerLimits
-  let metrics: PeerMetrics
+  private let metrics: EdgeMetrics
   private let trusted: [AddressRange]
   private let unlimited: [AddressRange]
   private let connections = Mutex(Connections())
@@ -40,7 +40,7 @@ final class PeerGate: Sendable {
   /// The cost of a failure, in thousandths. With a cost of 60, a rate of n a second allows n failures a minute.
   private static let failureCost: Int64 = 60_000
 
-  init(_ configuration: EdgeConfiguration, _ metrics: PeerMetrics, logger: Logger, now: Timestamp) {
+  init(_ configuration: EdgeConfiguration, _ metrics: EdgeMetrics, logger: Logger, now: Timestamp) {
     let limits = configuration.peers
     self.limits = limits
     self.metrics = metrics
@@ -157,7 +157,7 @@ final class PeerGate: Sendable {
 
   /// Counts a refused connection, and logs it, at most every ten seconds for each kind.
   func refused(_ refusal: ConnectionRefusal, _ address: PeerAddress?, now: Timestamp) {
-    metrics.refuse(refusal)
+    metrics.count(refusal: refusal)
     let count: Int? = logged.withLock { logged in
       var entry = logged[refusal] ?? Logged()
       entry.count += 1

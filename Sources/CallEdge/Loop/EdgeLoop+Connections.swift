@@ -20,7 +20,7 @@ extension EdgeLoop {
     }
     let connection = Connection(address, channel, since: now)
     unattached.add(connection)
-    gate.metrics.unattached.add(1)
+    metrics.unattached.add(1)
     metrics.connectionsTotal.increment()
     metrics.connections.add(1)
     // A single callback, since each costs a connection 100 bytes.
@@ -45,7 +45,7 @@ extension EdgeLoop {
 
   /// A device has attached on the connection, or the connection is closed.
   func hasAttached(_ connection: Connection) {
-    if unattached.remove(connection) { shared.gate.metrics.unattached.add(-1) }
+    if unattached.remove(connection) { metrics.unattached.add(-1) }
   }
 
   /// Closes a connection that is refused. A bounded number of peers is told why.
@@ -68,9 +68,9 @@ extension EdgeLoop {
     let gate = shared.gate
     guard shared.configuration.proxyProtocol, let proxy = connection.address, gate.isTrusted(proxy)
     else { return nil }
-    return ProxyHeaderHandler(bytesMax: gate.limits.proxyHeaderBytesMax) { [weak self] outcome in
+    return ProxyHeaderHandler(bytesMax: gate.limits.proxyHeaderBytesMax) { [metrics, weak self] outcome in
       guard case .header(_, let source) = outcome else {
-        gate.metrics.limit(.proxyHeader)
+        metrics.count(limit: .proxyHeader)
         return false
       }
       guard let source else { return true }

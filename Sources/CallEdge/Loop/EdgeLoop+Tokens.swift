@@ -26,7 +26,7 @@ extension EdgeLoop {
   func refusalToAuthenticate(_ connection: Connection) -> CallError? {
     let gate = shared.gate
     guard let wait = gate.waitToAuthenticate(connection.address, now: now) else { return nil }
-    gate.metrics.limit(.failedAuthsPerAddress)
+    metrics.count(limit: .failedAuthsPerAddress)
     return CallError(
       .rateLimited,
       "At most \(gate.limits.failedAuthsPerAddress) refused tokens a minute from one address.",

@@ -55,7 +55,7 @@ final class EdgeShared: Sendable {
     origins = AllowedOrigins(configuration.allowedOrigins)
     metrics = EdgeMetrics(registry)
     Self.register(configuration.tls, clock, in: registry)
-    gate = PeerGate(configuration, PeerMetrics(registry), logger: logger, now: clock.now())
+    gate = PeerGate(configuration, metrics, logger: logger, now: clock.now())
     requestRates = Mutex(
       RateTable(
         perSecond: configuration.commandsPerSecond, burst: configuration.commandsBurst,

@@ -23,14 +23,14 @@ final class TLSHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler 
   private static let linger = TimeAmount.seconds(1)
 
   private let tls: EdgeTLS
-  private let gate: PeerGate
+  private let bytesMax: Int
   private let metrics: EdgeMetrics
   private var state = State.waiting
   private var bytesRead = 0
 
   init(_ tls: EdgeTLS, _ shared: EdgeShared) {
     self.tls = tls
-    gate = shared.gate
+    bytesMax = shared.gate.limits.handshakeBytesMax
     metrics = shared.metrics
   }
 
@@ -50,8 +50,8 @@ final class TLSHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler 
       }
     }
     bytesRead += buffer.readableBytes
-    guard bytesRead <= gate.limits.handshakeBytesMax else {
-      gate.metrics.limit(.handshakeBytes)
+    guard bytesRead <= bytesMax else {
+      metrics.count(limit: .handshakeBytes)
       return context.close(promise: nil)
     }
     context.fireChannelRead(data)
@@ -67,7 +67,7 @@ final class TLSHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler 
   /// Answers a peer that speaks HTTP, such as a browser or a health check, and closes the connection.
   private func refuse(_ first: UInt8, _ context: ChannelHandlerContext) {
     state = .refused
-    gate.metrics.limit(.noTLS)
+    metrics.count(limit: .noTLS)
     guard (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(first) else {
       return context.close(promise: nil)
     }

@@ -62,7 +62,7 @@ extension WebSocketHandler {
 
   private func reply(_ id: UInt64, _ reply: ServerReply) {
     switch reply {
-    case .error(let error): loop.metrics.countError(error.code)
+    case .error(let error): loop.metrics.count(error: error.code)
     case .attached: attached()
     case .done, .registered, .call, .answer, .calls: break
     }

@@ -50,7 +50,7 @@ extension WebSocketHandler {
   func pong(_ payload: some Collection<UInt8>) {
     guard let context else { return }
     guard pongsWaiting < min(loop.shared.gate.limits.pongsWaitingMax, 255) else {
-      loop.shared.gate.metrics.limit(.pongsWaiting)
+      loop.metrics.count(limit: .pongsWaiting)
       latestPing = Array(payload)
       return
     }
@@ -85,7 +85,7 @@ extension WebSocketHandler {
   /// Writes a close frame. The session is over for the cluster; the socket waits for the peer's.
   func sendClose(_ reason: CloseReason) {
     guard let context else { return }
-    loop.metrics.countClose(reason)
+    loop.metrics.count(close: reason)
     let written = context.eventLoop.makePromise(of: Void.self)
     // The peer reads the end of the stream after the close frame, whatever it still sends.
     written.futureResult.assumeIsolated().whenSuccess {
@@ -99,7 +99,7 @@ extension WebSocketHandler {
   /// Closes the socket of a peer that has reached a limit.
   /// - Parameter limit: is counted; nil where the caller has counted it.
   func cutOff(_ limit: PeerLimit? = nil) {
-    if let limit { loop.shared.gate.metrics.limit(limit) }
+    if let limit { loop.metrics.count(limit: limit) }
     abort()
   }
 

@@ -194,7 +194,7 @@ final class WebSocketHandler: ChannelInboundHandler {
   private func admitsControlFrame(now: Timestamp) -> Bool {
     var isAdmitted = false
     handle { isAdmitted = $0.receivedControl(now: now, into: &$1) }
-    if !isAdmitted { loop.shared.gate.metrics.limit(.controlFrames) }
+    if !isAdmitted { loop.metrics.count(limit: .controlFrames) }
     return isAdmitted
   }
 
