@@ -1,5 +1,5 @@
 internal import CallAuth
-internal import CallCore
+package import CallCore
 internal import CallWire
 internal import NIOHTTP1
 
@@ -47,6 +47,28 @@ extension HTTPAnswer {
     case .registered(let info): self.init(status: 200, body: HTTPBodies.registered(info))
     case .call(let state), .answer(_, let state):
       self.init(status: 200, body: HTTPBodies.callState(state))
+    }
+  }
+}
+
+extension CallError.Code {
+  /// The HTTP status that goes with an error.
+  package var httpStatus: Int {
+    switch self {
+    case .malformedFrame, .unknownCommand, .wrongFrameType, .notAttached, .alreadyAttached,
+      .invalidField, .unsupportedSubprotocol, .invalidDevice, .invalidPushToken,
+      .unknownDialect, .unknownCapability, .invalidUserForDialect, .headersTooLarge,
+      .descriptionTooLarge, .invalidCallee, .invalidRingTimeout:
+      400
+    case .notAccepted, .expired, .tokenTooLong, .revoked: 401
+    case .forbidden, .notParty, .foreignPushTopic: 403
+    case .noSuchResource, .unknownDevice, .unknownCall: 404
+    case .methodNotAllowed: 405
+    case .callIDTaken, .wrongState: 409
+    case .frameTooLarge: 413
+    case .rateLimited, .tooManyDevices, .tooManyCalls, .tooManyLiveCalls, .tooManySignals: 429
+    case .internalError: 500
+    case .tryAgain, .draining, .overloaded: 503
     }
   }
 }

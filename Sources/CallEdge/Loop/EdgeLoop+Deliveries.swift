@@ -29,7 +29,7 @@ extension EdgeLoop {
       }
       handler.send(.notice(notice))
     case .close(let notice):
-      device(item.session)?.handle { $0.asked(toClose: notice, now: now, into: &$1) }
+      device(item.session)?.handle(at: now) { $0.asked(toClose: notice, &$1) }
     }
   }
 
@@ -67,8 +67,8 @@ extension EdgeLoop {
   func answer(_ command: Command, _ reply: Reply, now: Timestamp) {
     switch endpoints[command.session.number] {
     case .device(let handler):
-      handler.handle {
-        $0.replied(request: command.request, to: command.body, reply, now: now, into: &$1)
+      handler.handle(at: now) {
+        $0.replied(request: command.request, to: command.body, reply, &$1)
       }
     case .request(let handler):
       endpoints.removeValue(forKey: command.session.number)

@@ -59,7 +59,7 @@ extension EdgeLoop {
     tokenGeneration = generation
     for handler in devices {
       let sender = handler.session.sender
-      handler.handle { $0.recheckToken(shared.tokens, now: now, into: &$1) }
+      handler.handle(at: now) { $0.recheckToken(shared.tokens, &$1) }
       if let sender, device(handler.number) == nil { revokedLately.add(sender.user) }
     }
     flushSockets()
@@ -80,7 +80,7 @@ extension EdgeLoop {
       guard let sender = handler.session.sender, sender.user == user,
         request.device.map({ DeviceID($0) == sender.device }) ?? true
       else { continue }
-      handler.handle { $0.end(.kicked, now: now, into: &$1) }
+      handler.handle(at: now) { $0.end(.kicked, &$1) }
       count += 1
     }
     flushSockets()

@@ -248,7 +248,7 @@ final class EdgeLoop {
     sweepCommands(now: now)
     checkReach(now: now)
     recheckTokens(now: now)
-    for handler in wheel.due(at: ticks) { handler.handle { $0.tick(now: now, into: &$1) } }
+    for handler in wheel.due(at: ticks) { handler.handle(at: now) { $0.tick(&$1) } }
     if ticks % UInt64(Self.ticksPerSweep) == 0 {
       // A copy, since handlers remove themselves.
       for handler in Array(requests.values) { handler.tick(now: now) }

@@ -5,8 +5,8 @@ package import CallWire
 /// The state machine of one device's connection, from the opening of its WebSocket to its end. It does no I/O
 /// and reads no clock. It knows nothing about calls, except which ones it has to report if its socket breaks.
 ///
-/// Events are methods. Each appends what is to be done to a buffer of `Action`s, which `WebSocketHandler`
-/// carries out. The extensions hold the events of the device (`+Attach`, `+Frames`, `+Commands`, `+Calls`), of
+/// Events are methods. Each appends what is to be done to its `Turn`, and `WebSocketHandler` carries it out.
+/// The extensions hold the events of the device (`+Attach`, `+Frames`, `+Commands`, `+Calls`), of
 /// the cluster (`+Replies`), and of time (`+End`).
 package struct DeviceSession {
   package enum Action: Equatable {
@@ -31,6 +31,23 @@ package struct DeviceSession {
     case close(CloseReason)
     /// Close the socket. What has not left is lost.
     case abort
+  }
+
+  /// The time of an event, and what the session decides: it appends to `actions`.
+  package struct Turn {
+    package var now: Timestamp
+    package var actions: [Action]
+
+    package init(now: Timestamp, actions: [Action] = []) {
+      self.now = now
+      self.actions = actions
+    }
+
+    mutating func reply(_ request: UInt64, _ reply: ServerReply) {
+      actions.append(.reply(request, reply))
+    }
+
+    mutating func refuse(_ request: UInt64, _ error: CallError) { reply(request, .error(error)) }
   }
 
   /// What the cluster has to be told of a session's end.

@@ -32,8 +32,8 @@ final class WebSocketHandler: ChannelInboundHandler {
 
   // MARK: State of +Actions
 
-  /// What the session decided and is not carried out yet. Empty between events.
-  var actions: [DeviceSession.Action] = []
+  /// What the session decided and is not carried out yet. Without actions between events.
+  var turn = DeviceSession.Turn(now: Timestamp(microseconds: 0))
   var isPerforming = false
   /// The shard of the session's user; -1 while it is not attached.
   var userShard: Int32 = -1
@@ -134,50 +134,47 @@ final class WebSocketHandler: ChannelInboundHandler {
   /// - Returns: how many bytes were read.
   private func read(_ bytes: UnsafeRawBufferPointer, begins: inout Bool) -> Int {
     var consumed = 0
-    let now = loop.now
-    readAt = now
+    readAt = loop.now
     while context != nil {
       switch reader.next(bytes, consumed: &consumed, scratch: loop.scratch) {
       case .needMore: return consumed
       case .nothing: break
       case .message(let kind, let payload):
         begins = true
-        received(kind, payload, now: now)
-      case .ping(let payload): if admitsControlFrame(now: now) { pong(payload) }
-      case .pong: _ = admitsControlFrame(now: now)
-      case .close(let code): handle { $0.receivedClose(code: code, now: now, into: &$1) }
+        received(kind, payload)
+      case .ping(let payload): if admitsControlFrame() { pong(payload) }
+      case .pong: _ = admitsControlFrame()
+      case .close(let code): handle(at: readAt) { $0.receivedClose(code: code, &$1) }
       case .tooLarge(let beginning):
         begins = true
-        received(bad: tooLarge(beginning), now: now)
+        received(bad: tooLarge(beginning))
       case .violation(let reason):
         stopReading()
-        handle { $0.end(reason, now: now, into: &$1) }
+        handle(at: readAt) { $0.end(reason, &$1) }
         return bytes.count
       }
     }
     return bytes.count
   }
 
-  private func received(
-    _ kind: WebSocketServerReader.Kind, _ payload: UnsafeRawBufferPointer, now: Timestamp
-  ) {
+  private func received(_ kind: WebSocketServerReader.Kind, _ payload: UnsafeRawBufferPointer) {
     if session.isClosing { return }
     loop.metrics.framesIn.increment()
     let expected: WebSocketServerReader.Kind = session.codec == .json ? .text : .binary
     guard kind == expected else {
-      return received(bad: FrameError(id: 0, error: CallError(.wrongFrameType)), now: now)
+      return received(bad: FrameError(id: 0, error: CallError(.wrongFrameType)))
     }
     let frame: ClientFrame
     do {
       frame = try session.codec.decodeClient(payload, limits: loop.shared.configuration.limits)
     } catch {
-      return received(bad: error, now: now)
+      return received(bad: error)
     }
-    handle { $0.received(frame, bytes: payload.count, now: now, into: &$1) }
+    handle(at: readAt) { $0.received(frame, bytes: payload.count, &$1) }
   }
 
-  private func received(bad error: FrameError, now: Timestamp) {
-    handle { $0.received(bad: error, now: now, into: &$1) }
+  private func received(bad error: FrameError) {
+    handle(at: readAt) { $0.received(bad: error, &$1) }
   }
 
   private func tooLarge(_ beginning: UnsafeRawBufferPointer) -> FrameError {
@@ -191,9 +188,9 @@ final class WebSocketHandler: ChannelInboundHandler {
 
   /// Counts a ping or pong against the session's rate.
   /// - Returns: false where it is one too many.
-  private func admitsControlFrame(now: Timestamp) -> Bool {
+  private func admitsControlFrame() -> Bool {
     var isAdmitted = false
-    handle { isAdmitted = $0.receivedControl(now: now, into: &$1) }
+    handle(at: readAt) { isAdmitted = $0.receivedControl(&$1) }
     if !isAdmitted { loop.metrics.count(limit: .controlFrames) }
     return isAdmitted
   }
@@ -214,7 +211,7 @@ final class WebSocketHandler: ChannelInboundHandler {
     partialFrame = nil
     reader.abandon()
     stopReading()
-    handle { $0.end(.messageTimeout, now: now, into: &$1) }
+    handle(at: now) { $0.end(.messageTimeout, &$1) }
   }
 
   /// From now on all bytes are discarded.
