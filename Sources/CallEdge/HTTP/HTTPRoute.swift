@@ -128,14 +128,11 @@ struct HTTPCommand {
     case .call(let address):
       self.device = try credential.device(named: device)
       self.body = .call(address.call, .query)
-    case .decline(let address):
+    case .decline(let address), .busy(let address):
       let content = try HTTPBodies.decline(body)
       self.device = try credential.device(named: content.device?.text ?? device)
-      self.body = .call(address.call, .decline(content.scope))
-    case .busy(let address):
-      let content = try HTTPBodies.decline(body)
-      self.device = try credential.device(named: content.device?.text ?? device)
-      self.body = .call(address.call, .busy)
+      let isBusy = if case .busy = route { true } else { false }
+      self.body = .call(address.call, isBusy ? .busy : .decline(content.scope))
     case .connect, .health:
       throw CallError(.noSuchResource)
     }

@@ -12,19 +12,18 @@ extension EdgeLoop {
   func noteUnfinished(_ handler: WebSocketHandler, bytes: Int?, begins: Bool) {
     let before = unfinished.bytes
     unfinished.note(handler.number, bytes: bytes, begins: begins, now: now)
-    shared.metrics.unfinishedBytes.add(Int64(unfinished.bytes - before))
+    metrics.unfinishedBytes.add(Int64(unfinished.bytes - before))
     let most = shared.gate.limits.unfinishedBytesPerLoop
     guard bytes != nil, unfinished.bytes > most else { return }
     for number in unfinished.largest(leaving: most - most / 8) {
-      shared.metrics.count(limit: .unfinishedBytes)
-      (device(number) ?? closing[number])?.abort()
+      (device(number) ?? closing[number])?.abort(.unfinishedBytes)
     }
   }
 
   /// Closes sessions whose message has not arrived in full in time.
   func sweepUnfinished(now: Timestamp) {
     for number in unfinished.begun(before: now, by: shared.gate.limits.messageTimeout) {
-      shared.metrics.count(limit: .messageTimeout)
+      metrics.count(limit: .messageTimeout)
       (device(number) ?? closing[number])?.messageTimedOut(now: now)
     }
   }
@@ -46,11 +45,10 @@ extension EdgeLoop {
       waiting.sort { $0.bytes > $1.bytes }
       for (bytes, handler) in waiting where sum > most {
         sum -= bytes
-        shared.metrics.count(limit: .outboundBytes)
-        handler.cutOff()
+        handler.abort(.outboundBytes)
       }
     }
-    shared.metrics.outboundBytes.add(Int64(sum - slowBytes))
+    metrics.outboundBytes.add(Int64(sum - slowBytes))
     slowBytes = sum
   }
 }

@@ -14,9 +14,8 @@ extension EdgeLoop {
   ) -> Result<DeviceClaims, CallError> {
     if let error = refusalToAuthenticate(connection) { return .failure(error) }
     do {
-      return .success(try shared.tokens.verify(token, now: now.microseconds / 1_000_000))
+      return .success(try shared.verify(token, now: now))
     } catch {
-      let error = CallError(error)
       noteFailure(connection, error.code)
       return .failure(error)
     }

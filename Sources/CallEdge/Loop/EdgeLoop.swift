@@ -8,20 +8,7 @@ internal import NIOCore
 /// What all connections of one event loop share: the table of sessions, the commands that wait for replies,
 /// and the buffers that each connection needs only for a moment. Used on its event loop only.
 ///
-/// A frame becomes a command on this way:
-///
-/// 1. `WebSocketHandler.channelRead` takes bytes from the socket, `read` frames them, and `received` decodes
-///    the frame.
-/// 2. `DeviceSession.received`, and for a `place` its `forward`, decide what to do.
-/// 3. `WebSocketHandler.perform` carries that out; its `forward` makes the command.
-/// 4. `EdgeLoop.submit` checks the app's limits, and `CommandOutbox.submit` adds the command to its shard's
-///    batch.
-/// 5. `EdgeLoop.flushCommands`, at the end of the turn, encodes the batches, and `EdgeShared.publish` hands
-///    them to the bus.
-///
-/// A delivery comes on this way: the bus calls the subscription of `EdgeNode.subscribeDeliveries`, which
-/// decodes the batch; `LoopHandle.offer` queues each loop's part; `EdgeLoop.handle` finds the session;
-/// `WebSocketHandler.deliver` writes the frame, and `EdgeLoop.flushSockets` flushes it.
+/// `docs/architecture.md`, "From a socket to an invite", follows a frame and a delivery through it.
 final class EdgeLoop {
   /// What a session number stands for.
   enum Endpoint {

@@ -10,13 +10,11 @@ internal import Synchronization
 extension EdgeNode {
   /// Subscribes to everything that the cluster sends to this edge.
   /// - Throws: what the bus throws.
-  func subscribe(_ loops: [LoopHandle], _ state: EdgeStateBox) async throws
-    -> [any BusSubscription]
-  {
+  func subscribe(_ loops: [LoopHandle]) async throws -> [any BusSubscription] {
     var out: [any BusSubscription] = []
     do {
       out.append(contentsOf: try subscribeSessions(loops))
-      out.append(try subscribeStatus(state))
+      out.append(try subscribeStatus())
       let node = configuration.nodeID
       out.append(
         try answer(shared.subjects.adminCall) { CallReport(found: false, node: node) })

@@ -20,7 +20,7 @@ extension EdgeNode {
   /// Whether devices should be sent here.
   public var readiness: Readiness {
     var missing: [String] = []
-    switch state.value {
+    switch phase {
     case .starting: missing.append("the edge starts")
     case .draining, .drained: missing.append("the edge drains")
     case .cutOff: missing.append("the cluster does not answer the edge")

@@ -43,7 +43,7 @@ extension DeviceSession {
 
   /// Ends the session: an operator does, or the peer has reached a limit or broken the WebSocket protocol.
   package mutating func end(_ reason: CloseReason, _ turn: inout Turn) {
-    if case .closing = phase { return }
+    if isClosing { return }
     switch reason {
     // The peer may be reading too slowly, or still sending. What waits and the close frame after it are kept for
     // `lingerTimeout`, and nothing is added.

@@ -9,7 +9,7 @@ extension DeviceSession {
   /// The device sent a frame.
   /// - Parameter bytes: the size of the frame.
   package mutating func received(_ frame: ClientFrame, bytes: Int = 0, _ turn: inout Turn) {
-    if case .closing = phase { return }
+    if isClosing { return }
     if let error = takeRate(cost: frame.command.rateCost, bytes: bytes, now: turn.now) {
       return refuse(frame.id, error, &turn)
     }
@@ -37,7 +37,7 @@ extension DeviceSession {
   /// (a user id that a person mistyped, a command of a later version) counts against the rate alone, as any
   /// command does. Otherwise a good client would lose its session in time.
   package mutating func received(bad error: FrameError, _ turn: inout Turn) {
-    if case .closing = phase { return }
+    if isClosing { return }
     guard error.error.code.isUnreadable else {
       return refuse(error, &turn)
     }
@@ -64,8 +64,7 @@ extension DeviceSession {
   /// The peer sent a close frame. Only a normal closure ends the session gracefully: a browser sends "going
   /// away" when a page is reloaded.
   package mutating func receivedClose(code: UInt16?, _ turn: inout Turn) {
-    if case .closing = phase {
-    } else {
+    if !isClosing {
       endsGracefully = code == CloseReason.normal.rawValue
       close(.normal, &turn)
     }
@@ -73,13 +72,14 @@ extension DeviceSession {
   }
 
   private mutating func refuse(_ id: UInt64, _ error: CallError, _ turn: inout Turn) {
-    refusals += 1
     turn.refuse(id, error)
-    if refusals >= rules.configuration.peers.refusalsMax {
-      close(.tooManyCommands, &turn)
-    }
+    countRefusal(&turn)
   }
 
+  private mutating func countRefusal(_ turn: inout Turn) {
+    refusals += 1
+    if refusals >= rules.configuration.peers.refusalsMax { close(.tooManyCommands, &turn) }
+  }
 }
 
 extension ClientCommand {
@@ -105,14 +105,11 @@ extension DeviceSession {
   /// A WebSocket ping or pong arrived. It counts a tenth of a command.
   /// - Returns: whether a ping is to be answered.
   package mutating func receivedControl(_ turn: inout Turn) -> Bool {
-    if case .closing = phase { return false }
+    if isClosing { return false }
     let wait = bucket.take(
       cost: 100, perSecond: Int(rate.perSecond), burst: Int(rate.burst), now: turn.now)
     if wait == nil { return true }
-    refusals += 1
-    if refusals >= rules.configuration.peers.refusalsMax {
-      close(.tooManyCommands, &turn)
-    }
+    countRefusal(&turn)
     return false
   }
 

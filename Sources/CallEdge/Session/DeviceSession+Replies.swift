@@ -8,7 +8,7 @@ extension DeviceSession {
     request: UInt64, to body: Command.Body, _ reply: Reply, _ turn: inout Turn
   ) {
     pendingCount -= min(1, pendingCount)
-    if case .closing = phase { return }
+    if isClosing { return }
     if case .attach = body {
       if case .attached(let identity) = phase {
         return renewalReplied(request, reply, of: identity, &turn)
@@ -42,7 +42,7 @@ extension DeviceSession {
   /// A delivery is about to be written.
   /// - Returns: false when the session takes none any more.
   package mutating func willDeliver(_ delivery: Delivery) -> Bool {
-    if case .closing = phase { return false }
+    if isClosing { return false }
     switch delivery.event {
     case .invite(let invite): inCallUntil = max(inCallUntil, invite.deadline)
     case .stop:
@@ -55,7 +55,7 @@ extension DeviceSession {
 
   /// The shard, or this edge, ends the session.
   package mutating func asked(toClose notice: Notice, _ turn: inout Turn) {
-    if case .closing = phase { return }
+    if isClosing { return }
     turn.actions.append(.notice(notice))
     close(CloseReason(notice.kind), &turn)
   }

@@ -52,11 +52,9 @@ extension DeviceSession {
       pendingCount += 1
       // Announced, since the device may have attached elsewhere meanwhile: the renewal must not replace that
       // session.
-      let attach = Attach(
-        deviceName: identity.deviceName, client: identity.client, announce: true,
-        attachedAt: identity.attachedAt)
       turn.actions.append(
-        .forwardRenewal(request: request, callee: identity.user, attach, token: token))
+        .forwardRenewal(
+          request: request, callee: identity.user, identity.announcement, token: token))
     } catch {
       failAttach(request, error, &turn)
     }

@@ -78,6 +78,11 @@ package struct DeviceSession {
     var deviceName: String
     var client: String
     var attachedAt: Timestamp
+
+    /// An attach that replaces no session of the device elsewhere.
+    var announcement: Attach {
+      Attach(deviceName: deviceName, client: client, announce: true, attachedAt: attachedAt)
+    }
   }
 
   /// A call placed, or resumed, from here.
@@ -188,9 +193,6 @@ package struct DeviceSession {
   /// The command that announces this session to a shard's new owner; nil unless it is attached.
   package var announcement: Command.Body? {
     guard case .attached(let identity) = phase else { return nil }
-    return .attach(
-      Attach(
-        deviceName: identity.deviceName, client: identity.client, announce: true,
-        attachedAt: identity.attachedAt))
+    return .attach(identity.announcement)
   }
 }

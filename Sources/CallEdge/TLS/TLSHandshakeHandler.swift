@@ -8,7 +8,6 @@ internal import NIOTLS
 /// adds the TLS handler with the peer's first byte, so a peer that sends nothing costs no TLS state.
 final class TLSHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
-  typealias OutboundOut = ByteBuffer
 
   private enum State {
     case waiting
@@ -19,8 +18,6 @@ final class TLSHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler 
 
   /// The first byte of every handshake: the type of its record.
   private static let handshakeRecord: UInt8 = 22
-  /// How long a peer that does not speak TLS may take to close its side.
-  private static let linger = TimeAmount.seconds(1)
 
   private let tls: EdgeTLS
   private let bytesMax: Int
@@ -71,12 +68,8 @@ final class TLSHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler 
     guard (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(first) else {
       return context.close(promise: nil)
     }
-    let answer = HTTPAnswer(
-      CallError(.malformedFrame, "This port speaks TLS: https:// and wss://."))
-    context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: answer.bytes)), promise: nil)
-    context.close(mode: .output, promise: nil)
-    let channel = context.channel
-    context.eventLoop.assumeIsolated().scheduleTask(in: Self.linger) { channel.close(promise: nil) }
+    context.close(
+      with: HTTPAnswer(CallError(.malformedFrame, "This port speaks TLS: https:// and wss://.")))
   }
 }
 

@@ -95,15 +95,10 @@ extension WebSocketHandler {
     endSession()
   }
 
-  /// Closes the socket of a peer that has reached a limit.
-  /// - Parameter limit: is counted; nil where the caller has counted it.
-  func cutOff(_ limit: PeerLimit? = nil) {
-    if let limit { loop.metrics.count(limit: limit) }
-    abort()
-  }
-
   /// Closes the socket. What it does not take at once is lost.
-  func abort() {
+  /// - Parameter limit: the one that the peer has reached; it is counted.
+  func abort(_ limit: PeerLimit? = nil) {
+    if let limit { loop.metrics.count(limit: limit) }
     guard let context else { return }
     flush()
     context.close(promise: nil)

@@ -226,7 +226,7 @@ final class WebSocketHandler: ChannelInboundHandler {
   /// reset, and the peer loses the close frame with whatever it had not read.
   private func discard(_ count: Int, after before: Int) {
     discardedBytes = before + count
-    if before + count > loop.shared.gate.limits.lingerBytesMax { cutOff(.lingerBytes) }
+    if before + count > loop.shared.gate.limits.lingerBytesMax { abort(.lingerBytes) }
   }
 
   /// A closing session reads only to find the peer's close frame.
@@ -234,7 +234,7 @@ final class WebSocketHandler: ChannelInboundHandler {
   private func mayLinger(_ count: Int) -> Bool {
     lingeredBytes += count
     if lingeredBytes <= loop.shared.gate.limits.lingerBytesMax { return true }
-    cutOff(.lingerBytes)
+    abort(.lingerBytes)
     return false
   }
 }
