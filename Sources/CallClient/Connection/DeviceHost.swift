@@ -51,35 +51,29 @@ package protocol DeviceObserver: AnyObject {
   func closed(_ link: ClientMachine.Link, _ cause: LinkClosed)
 }
 
-/// The connection to which a device moves. Its driver keeps this object as long as the connection; once
-/// `isCurrent`, callbacks reach the driver as those of any current connection do.
-final class NextLink: DeviceLinkDelegate {
+/// One connection of a device, to its current edge or to the one to which it moves. Its driver keeps this object
+/// as long as the connection.
+final class DriverLink: DeviceLinkDelegate {
   var link: (any DeviceLink)?
-  var isCurrent = false
+  var side: ClientMachine.Link
+  let edge: Int
   private weak var driver: DeviceDriver?
 
-  init(driver: DeviceDriver) { self.driver = driver }
+  init(driver: DeviceDriver, side: ClientMachine.Link, edge: Int) {
+    self.driver = driver
+    self.side = side
+    self.edge = edge
+  }
 
   func close(abruptly: Bool) {
     driver = nil
-    link?.flush()
+    if !abruptly { link?.flush() }
     link?.close(abruptly: abruptly)
     link = nil
   }
 
-  func linkOpened() {
-    if isCurrent { driver?.linkOpened() } else { driver?.nextOpened() }
-  }
-
-  func linkReceived(_ frame: ServerFrame) {
-    if isCurrent { driver?.linkReceived(frame) } else { driver?.received(frame, on: .next) }
-  }
-
-  func linkReadCompleted() {
-    if isCurrent { driver?.linkReadCompleted() }
-  }
-
-  func linkClosed(_ cause: LinkClosed) {
-    if isCurrent { driver?.linkClosed(cause) } else { driver?.nextClosed(cause) }
-  }
+  func linkOpened() { driver?.opened(on: side) }
+  func linkReceived(_ frame: ServerFrame) { driver?.received(frame, on: side) }
+  func linkReadCompleted() { if side == .current { driver?.readCompleted() } }
+  func linkClosed(_ cause: LinkClosed) { driver?.closed(on: side, cause) }
 }

@@ -82,9 +82,7 @@ package final class NIODeviceNetwork: DeviceNetwork {
       .connectTimeout(.seconds(10))
       .channelInitializer { [trust] channel in
         channel.eventLoop.makeCompletedFuture {
-          if address.isSecure {
-            try channel.pipeline.syncOperations.addHandler(trust.handler(for: address))
-          }
+          try trust.secure(channel, to: address)
           try channel.pipeline.syncOperations.addHandler(bound.value)
         }
       }

@@ -85,7 +85,7 @@ extension ClientMachine {
       let spread = max(0, configuration.reconnectSpread.microseconds)
       span = Span(microseconds: Int64.random(in: 0...spread, using: &turn.random))
     } else {
-      span = backoff(failures: failures, random: &turn.random)
+      span = backoff.span(failures: failures, random: &turn.random)
       failures += 1
     }
     edge = edgeAfter(edge, now: turn.now)
@@ -95,11 +95,7 @@ extension ClientMachine {
     turn.actions.append(.event(.detached(retryAt: until)))
   }
 
-  func backoff(failures: Int, random: inout SplitMix64) -> Span {
-    let doubled = configuration.backoffMinimum.microseconds << Int64(min(failures, 16))
-    let ceiling = max(1, min(doubled, configuration.backoffMaximum.microseconds))
-    return Span(microseconds: ceiling / 2 + Int64.random(in: 0...ceiling / 2, using: &random))
-  }
+  var backoff: Backoff { Backoff(configuration.backoffMinimum, configuration.backoffMaximum) }
 
   private mutating func attachReplied(_ reply: ServerReply, _ turn: inout Turn) {
     switch reply {
@@ -223,7 +219,7 @@ extension ClientMachine {
 
   /// It is time to connect, and there is no good token.
   mutating func awaitToken(_ turn: inout Turn) {
-    state = .waiting(until: turn.now + backoff(failures: failures, random: &turn.random))
+    state = .waiting(until: turn.now + backoff.span(failures: failures, random: &turn.random))
     failures += 1
     askForToken(&turn)
   }

@@ -126,7 +126,7 @@ extension ClientMachine {
   /// The other edge does not take the device: tries the next one after a wait.
   private mutating func moveFailed(_ turn: inout Turn) {
     guard var move else { return }
-    let wait = backoff(failures: move.failures, random: &turn.random)
+    let wait = backoff.span(failures: move.failures, random: &turn.random)
     move.failures += 1
     move.edge = edgeAfter(move.edge, now: turn.now)
     move.phase = .waiting(until: turn.now + wait)
