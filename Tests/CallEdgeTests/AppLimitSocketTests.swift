@@ -70,7 +70,7 @@ extension AppLimitTests {
     }
   }
 
-  /// The shard is told how many devices the app allows.
+  /// The command carries how many devices the app allows.
   @Test func theShardHearsOfTheDevices() async throws {
     var terms = AppTerms()
     terms.limits[.devicesOfUser] = 3

@@ -61,7 +61,7 @@ private let ann = UserKey(app: "demo", user: "ann")
     }
   }
 
-  /// Whoever has the name that a device was told finds its session in the log.
+  /// The name of a session that its device got is the one in the log.
   @Test func theLogNamesSessionsAsTheirDevicesDo() async throws {
     let log = Inbox<String>(capacity: 1000)
     let keep: @Sendable (String) -> Void = { _ = log.offer($0) }

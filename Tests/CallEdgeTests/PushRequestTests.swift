@@ -206,7 +206,7 @@ private let call = CallID(id)!
         let answer = try await client.request(
           request.method, path, headers: Self.header(late))
         #expect(answer.status == 401 && answer.errorCode == 201)
-        // That it is late is told of one that was good once only.
+        // Only one that was valid before is reported as expired.
         let other = try await client.request(
           request.method, path, headers: Self.header(forged))
         #expect(other.status == 401 && other.errorCode == 200)

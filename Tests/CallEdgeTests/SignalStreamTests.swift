@@ -60,7 +60,7 @@ private let start = Timestamp(microseconds: 1_000_000_000)
     for request: UInt64 in 2...3 { _ = outbox.submit(signal(request), now: start + .seconds(4)) }
     #expect(outbox.late(start + .seconds(5)).map(\.request) == [1, 2, 3])
     #expect(outbox.pendingCount == 0)
-    // What the device sends before it was told comes out of turn.
+    // What the device sends before it got the error comes out of turn.
     let now = start + .milliseconds(5001)
     #expect(outbox.submit(signal(4), now: now) == .outOfTurn)
     #expect(outbox.submit(command(request: 5, .call(call, .connected)), now: now) == .accepted)

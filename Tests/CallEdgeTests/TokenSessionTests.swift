@@ -55,7 +55,7 @@ extension RawClient {
 
 /// Sessions end with their tokens.
 @Suite struct TokenSessionTests {
-  /// The session is told in time, and ends when its token does, as one that broke.
+  /// The session is warned in time. It ends when its token does, like one whose socket broke.
   @Test(arguments: DeviceCodec.allCases)
   func aSessionEndsWithItsToken(codec: DeviceCodec) async throws {
     try await withEdge { edge, time in

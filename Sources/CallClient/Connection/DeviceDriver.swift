@@ -66,7 +66,7 @@ package final class DeviceDriver {
     completions.removeAll()
   }
 
-  /// Breaks the connection without a word and stays away, as a phone that lost its network does.
+  /// Breaks the connection without a close frame and stays away, as a phone that lost its network does.
   package func suspend() {
     isSuspended = true
     drop(abruptly: true)
@@ -230,7 +230,7 @@ package final class DeviceDriver {
     host.loop.schedule(at: deadline) { [weak self] in
       guard let self else { return }
       armedAt = .distantFuture
-      // The acknowledgements may have gone with a command, and others have come since.
+      // The acknowledgements may have been sent with a command, and others have been added since.
       if host.ticks, (machine.ackDeadline ?? .distantFuture) > host.loop.now { return arm(host) }
       fire()
     }

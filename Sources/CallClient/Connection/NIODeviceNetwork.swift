@@ -61,15 +61,17 @@ package final class NIODeviceNetwork: DeviceNetwork {
   }
 
   package func connect(to edge: String, delegate: any DeviceLinkDelegate) -> any DeviceLink {
-    guard let address = EdgeAddress(edge) else {
-      let connection = DeviceConnection(
-        edge: EdgeAddress(host: "", port: 0), codec: codec, delegate: delegate, seed: seeds.next())
-      fail(connection, LinkClosed.connectFailed("\(edge) is not wss://host:port or ws://host:port"))
+    let address = EdgeAddress(edge)
+    let connection = DeviceConnection(
+      edge: address ?? EdgeAddress(host: "", port: 0), codec: codec, delegate: delegate,
+      seed: seeds.next())
+    let bound = NIOLoopBound(connection, eventLoop: eventLoop)
+    guard let address else {
+      let cause = LinkClosed.connectFailed("\(edge) is not wss://host:port or ws://host:port")
+      // Later, so that the owner has the link before its end is reported.
+      eventLoop.execute { bound.value.connectFailed(cause) }
       return connection
     }
-    let connection = DeviceConnection(
-      edge: address, codec: codec, delegate: delegate, seed: seeds.next())
-    let bound = NIOLoopBound(connection, eventLoop: eventLoop)
     var bootstrap = ClientBootstrap(group: eventLoop)
     if let source = sources?.take(for: address.host) { bootstrap = bootstrap.bind(to: source) }
     bootstrap
@@ -89,12 +91,6 @@ package final class NIODeviceNetwork: DeviceNetwork {
       .connect(host: address.host, port: address.port)
       .whenFailure { error in bound.value.connectFailed(error) }
     return connection
-  }
-
-  /// Reports the failure later, so that the owner has the link before its end is reported.
-  private func fail(_ connection: DeviceConnection, _ cause: LinkClosed) {
-    let bound = NIOLoopBound(connection, eventLoop: eventLoop)
-    eventLoop.execute { bound.value.connectFailed(cause) }
   }
 }
 

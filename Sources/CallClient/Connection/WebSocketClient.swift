@@ -98,7 +98,7 @@ extension ByteBuffer {
   }
 }
 
-/// The opening handshake of RFC 6455 as a client speaks it.
+/// The opening handshake of RFC 6455 on the client's side.
 package struct WebSocketHandshake: Sendable {
   let key: String
   let subprotocol: String

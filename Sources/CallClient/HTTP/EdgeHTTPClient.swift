@@ -75,6 +75,7 @@ public struct EdgeHTTPClient: Sendable {
   // MARK: Inside
 
   /// - Parameter read: decodes a response's body; nil for a body that no edge writes.
+  /// - Throws: `CallError`, as `register`.
   package func perform<Value: Sendable>(
     _ request: EdgeRequest, _ read: ([UInt8]) -> Value?
   ) async throws(CallError) -> Value {

@@ -13,21 +13,16 @@ extension ClientMachine {
     // The delivery before this one was lost. Neither is acknowledged, so both are retransmitted in
     // order.
     guard delivery.after <= calls[call]?.lastTaken ?? 0 else { return }
-    var view: CallView
-    if let index = calls.index(forKey: call) {
-      // In place: the view's arrays are not copied.
-      let events = calls.values[index].take(delivery)
-      emit(call, events, &turn)
-      view = calls.values[index]
-    } else {
-      // An invite makes this device a callee. Anything else belongs to a call that this device has
-      // forgotten, or that ended before the device heard of it: it is acknowledged, and reported to
-      // the app if it is an end.
-      view = CallView(call: call, callee: "", role: .callee, phase: .unknown)
-      let events = view.take(delivery)
-      calls[call] = view
-      emit(call, events, &turn)
+    // An invite makes this device a callee. Anything else belongs to a call that this device has
+    // forgotten, or that ended before the device learned of it: it is acknowledged, and reported to
+    // the app if it is an end.
+    if calls[call] == nil {
+      calls[call] = CallView(call: call, callee: "", role: .callee, phase: .unknown)
     }
+    guard let index = calls.index(forKey: call) else { return }
+    // In place: the view's arrays are not copied.
+    emit(call, calls.values[index].take(delivery), &turn)
+    let view = calls.values[index]
     let address = CallAddress(callee: view.role == .callee ? "" : view.callee, call: call)
     acks.append(
       PendingAck(
@@ -54,7 +49,7 @@ extension ClientMachine {
     case .error(let error):
       // No delivery will follow for a call that never existed or is forgotten.
       switch command {
-      // `callIDTaken` says nothing about the call that has the id: this device may have placed it
+      // `callIDTaken` does not tell whose call has the id: this device may have placed it
       // in a former run of the app, and asks for its state.
       case .place
       where calls.values[index].phase == .unknown && !isPlacing(address.call)

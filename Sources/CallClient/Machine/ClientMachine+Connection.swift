@@ -156,7 +156,7 @@ extension ClientMachine {
       // Reconnecting would replace that copy's session in turn, for ever.
       if switchEarly(&turn) { return }
       if mayHaveReplacedItself(now: turn.now) {
-        // Only this device knows which of the two sessions it still has.
+        // Only this device can tell which of the two sessions it still has.
         abandonMove(&turn)
         turn.actions.append(.close)
         return wait(&turn)

@@ -3,8 +3,8 @@ package import CallCore
 internal import CallWire
 internal import NIOHTTP1
 
-/// A whole HTTP response.
-struct HTTPAnswer {
+/// A whole HTTP response. It is thrown where it refuses a request.
+struct HTTPAnswer: Error {
   var status: Int
   var contentType = "application/json"
   var headers: [(String, String)] = []
@@ -14,8 +14,6 @@ struct HTTPAnswer {
 
   /// 200, with an empty JSON object.
   static var empty: HTTPAnswer { HTTPAnswer(status: 200, body: Array("{}".utf8)) }
-
-  static func error(_ error: CallError) -> HTTPAnswer { HTTPAnswer(error) }
 }
 
 extension HTTPAnswer {
@@ -52,7 +50,7 @@ extension HTTPAnswer {
 }
 
 extension CallError.Code {
-  /// The HTTP status that goes with an error.
+  /// The HTTP status of an answer with this error.
   package var httpStatus: Int {
     switch self {
     case .malformedFrame, .unknownCommand, .wrongFrameType, .notAttached, .alreadyAttached,

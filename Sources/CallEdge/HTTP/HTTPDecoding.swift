@@ -22,7 +22,7 @@ package enum HTTPDecoding {
 /// Stands before the WebSocket handler until no handler of HTTP is left in the channel.
 ///
 /// The decoder leaves the channel a turn of the event loop after it is removed, and its parser decides by
-/// itself whether a request is an upgrade. Where it takes the request for none, it goes on and passes on
+/// itself whether a request is an upgrade. If it decides that it is not, it passes on further
 /// requests, which a WebSocket cannot take: the connection is closed then.
 final class UpgradeGuard: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = Any

@@ -68,17 +68,16 @@ extension HTTPHandler {
 struct HTTPExchange {
   var keepAlive = false
   /// The answer has no body.
-  var isHead = false
+  let isHead: Bool
   /// All of the request has arrived.
-  var isWhole = true
+  let isWhole: Bool
   /// The origin of the page that sent the request.
-  var origin: String?
-}
+  let origin: String?
 
-extension HTTPExchange {
-  init(_ head: HTTPRequestHead, isWhole: Bool = true) {
-    isHead = head.method == .HEAD
+  /// - Parameter head: nil where the request could not be read.
+  init(_ head: HTTPRequestHead?, isWhole: Bool = true) {
+    isHead = head?.method == .HEAD
     self.isWhole = isWhole
-    origin = head.headers.first(name: "origin")
+    origin = head?.headers.first(name: "origin")
   }
 }

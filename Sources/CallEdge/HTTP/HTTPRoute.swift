@@ -10,7 +10,7 @@ package enum HTTPRoute: Equatable {
   case call(CallAddress)
   case decline(CallAddress)
   case busy(CallAddress)
-  /// Whether the process runs. It says nothing of the node's state, so no token is needed.
+  /// Whether the process runs. The answer does not depend on the node's state, so no token is needed.
   case health
 
   package enum Failure: Error, Equatable {
@@ -103,39 +103,41 @@ package enum HTTPRoute: Equatable {
   }
 }
 
-/// The command that an HTTP request stands for.
-struct HTTPCommand {
-  var user: UserKey
-  var device: DeviceID
-  var callee: UserKey
-  var body: Command.Body
-
-  /// - Parameter device: the query's. The body's takes precedence; neither may differ from the credential's.
+extension Command {
+  /// The command that an HTTP request stands for.
+  /// - Parameter named: the device of the query. The body's takes precedence; neither may differ from the
+  ///   credential's.
   /// - Throws: as `HTTPBodies`, `HTTPCredential.device(named:)` and `RegistrationRequest.prepared(for:)`.
   init(
-    _ route: HTTPRoute, body: [UInt8], credential: HTTPCredential, device: String?
+    _ route: HTTPRoute, content: [UInt8], by credential: HTTPCredential, named: String?,
+    session: SessionRef
   ) throws(CallError) {
-    user = credential.user
+    let user = credential.user
+    let device: DeviceID
+    let body: Body
     switch route {
     case .registerDevice:
-      let content = try HTTPBodies.register(body.isEmpty ? Array("{}".utf8) : body)
-      self.device = try credential.device(named: content.device?.text ?? device)
-      self.body = .register(try content.request.prepared(for: user))
-    case .unregisterDevice(let named):
-      // A token for one device speaks for that device only.
-      self.device = try credential.device(named: named.text)
-      self.body = .unregister(named)
+      let content = try HTTPBodies.register(content.isEmpty ? Array("{}".utf8) : content)
+      device = try credential.device(named: content.device?.text ?? named)
+      body = .register(try content.request.prepared(for: user))
+    case .unregisterDevice(let removed):
+      // A token for one device is valid for that device only.
+      device = try credential.device(named: removed.text)
+      body = .unregister(removed)
     case .call(let address):
-      self.device = try credential.device(named: device)
-      self.body = .call(address.call, .query)
+      device = try credential.device(named: named)
+      body = .call(address.call, .query)
     case .decline(let address), .busy(let address):
-      let content = try HTTPBodies.decline(body)
-      self.device = try credential.device(named: content.device?.text ?? device)
+      let content = try HTTPBodies.decline(content)
+      device = try credential.device(named: content.device?.text ?? named)
       let isBusy = if case .busy = route { true } else { false }
-      self.body = .call(address.call, isBusy ? .busy : .decline(content.scope))
+      body = .call(address.call, isBusy ? .busy : .decline(content.scope))
     case .connect, .health:
       throw CallError(.noSuchResource)
     }
-    callee = route.callAddress?.calleeKey(for: user) ?? user
+    self.init(
+      session: session, request: 1, user: user, device: device,
+      callee: route.callAddress?.calleeKey(for: user) ?? user, body: body)
+    self.credential = credential.credential
   }
 }

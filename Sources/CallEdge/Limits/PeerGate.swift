@@ -59,7 +59,7 @@ final class PeerGate: Sendable {
 
   // MARK: Addresses
 
-  /// Whether the address is a proxy's that may say whose connection or request it is.
+  /// Whether the address is that of a trusted proxy, which gives the addresses of the devices behind it.
   func isTrusted(_ address: PeerAddress) -> Bool { trusted.contains { $0.contains(address) } }
 
   /// The address as limits count it; nil where no limit holds: for trusted proxies, and for addresses that the
@@ -93,7 +93,7 @@ final class PeerGate: Sendable {
     }
   }
 
-  /// A proxy has said whose connection it is.
+  /// A proxy has given the address of the device whose connection it is.
   /// - Returns: false where that address has too many connections; then nothing has changed.
   func move(from former: PeerAddress?, to address: PeerAddress?) -> Bool {
     let (old, new) = (limited(former), limited(address))

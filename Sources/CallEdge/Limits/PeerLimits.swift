@@ -96,7 +96,7 @@ public struct PeerLimits: Sendable, Equatable {
 }
 
 /// Why a connection is refused.
-enum ConnectionRefusal: String, Error, CaseIterable, Sendable {
+package enum ConnectionRefusal: String, Error, CaseIterable, Sendable {
   /// There are `connectionsMax`.
   case all
   /// There are `connectionsPerAddress` of its address.
@@ -109,7 +109,7 @@ enum ConnectionRefusal: String, Error, CaseIterable, Sendable {
 }
 
 /// A limit that a peer may reach on a connection that was taken.
-enum PeerLimit: String, CaseIterable, Sendable {
+package enum PeerLimit: String, CaseIterable, Sendable {
   case proxyHeader = "proxy_header"
   case noTLS = "no_tls"
   case handshakeBytes = "handshake_bytes"

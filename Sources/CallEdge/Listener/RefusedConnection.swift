@@ -3,8 +3,8 @@ internal import CallWire
 internal import NIOCore
 internal import NIOHTTP1
 
-/// The handler of a refused connection: it sends an HTTP response that says why, whatever the peer asks for, and
-/// closes the connection. It reads nothing.
+/// The handler of a refused connection. It sends an HTTP response with the reason, without reading a request, and
+/// closes the connection.
 final class RefusedConnection: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
 

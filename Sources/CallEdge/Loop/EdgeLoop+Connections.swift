@@ -49,7 +49,7 @@ extension EdgeLoop {
     if unattached.remove(connection) { metrics.unattached.add(-1) }
   }
 
-  /// Closes a connection that is refused. A bounded number of peers is told why.
+  /// Closes a connection that is refused. A bounded number of peers get an answer with the reason.
   /// - Throws: the refusal, so that whoever initializes the channel closes it at once.
   func refuse(_ channel: any Channel, _ refusal: ConnectionRefusal) throws {
     let limits = shared.gate.limits
@@ -80,7 +80,7 @@ extension EdgeLoop {
     }
   }
 
-  /// A proxy has said whose connection it is.
+  /// A proxy has given the address of the device whose connection it is.
   /// - Returns: false where that address has too many connections.
   func identify(_ connection: Connection, as address: PeerAddress) -> Bool {
     guard shared.gate.move(from: connection.address, to: address) else {
@@ -94,7 +94,7 @@ extension EdgeLoop {
 
 /// A connection, as the limits of peers count it. It lives as long as its channel.
 final class Connection {
-  /// The device's address; that of a trusted proxy until the proxy has said whose connection it is.
+  /// The device's address; that of a trusted proxy until the proxy has given the device's.
   var address: PeerAddress?
   let since: Timestamp
   /// Set while no device has attached.

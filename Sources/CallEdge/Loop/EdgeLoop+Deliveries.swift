@@ -33,7 +33,7 @@ extension EdgeLoop {
     }
   }
 
-  /// The shard does not know that the session is over: the message that said so may have been lost.
+  /// The session is over, and the shard has not learned of it: the message may have been lost.
   private func undeliverable(_ delivery: Delivery, session: UInt64, now: Timestamp) {
     metrics.deliveriesUnknown.increment()
     let ref = SessionRef(edge: shared.incarnation, number: session)
@@ -42,7 +42,7 @@ extension EdgeLoop {
     }
   }
 
-  /// Remembers a session that ended.
+  /// Keeps the end of a session, for shards that miss it.
   func remember(_ end: DeviceSession.End, session: UInt64) {
     let (count, forgotten) = (closed.count, closed.forgottenEarly)
     closed.add(end, session: session, now: now)

@@ -26,7 +26,7 @@ final class EdgeLoop {
   // MARK: State of connections
 
   var endpoints: [UInt64: Endpoint] = [:]
-  /// Sessions whose close frame was sent: gone for the cluster, while the peer has yet to answer.
+  /// Sessions whose close frame was sent. For the cluster they have ended; the peer has not answered yet.
   private(set) var closing: [UInt64: WebSocketHandler] = [:]
   /// All sessions, closing ones too, to be handled once a second.
   private var wheel = TimerWheel<WebSocketHandler>(slotCount: EdgeLoop.ticksPerSweep)
@@ -35,7 +35,7 @@ final class EdgeLoop {
   /// Connections on which no device has attached, and how many there may be.
   var unattached = UnattachedConnections()
   let unattachedMax: Int
-  /// Refused connections that are still open, since their peers are told why.
+  /// Refused connections that stay open until their peers have read the reason.
   var refusalsOpen = 0
   var unfinished = UnfinishedMessages()
   /// Sessions whose devices do not read what waits for them, and how many bytes waited at the last check.
@@ -159,7 +159,7 @@ final class EdgeLoop {
   func add(_ handler: HTTPHandler) { requests[ObjectIdentifier(handler)] = handler }
   func remove(_ handler: HTTPHandler) { requests.removeValue(forKey: ObjectIdentifier(handler)) }
 
-  /// Drops all connections without closing them, for a process that is gone.
+  /// Drops all connections without closing them, for a process that has crashed.
   func abandon() {
     endpoints.removeAll()
     closing.removeAll()

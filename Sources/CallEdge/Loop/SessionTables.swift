@@ -1,10 +1,10 @@
 package import CallCore
 internal import DequeModule
 
-/// The sessions of one event loop that ended lately. A shard that still sends deliveries to one of them has
-/// missed its end, and is told again.
+/// The sessions of one event loop that ended recently. A shard that still sends deliveries to one of them has
+/// missed its end, which is then reported again.
 ///
-/// Policy when full: forget the oldest. Those that had to go before `keptFor` was over are counted.
+/// Policy when full: forget the oldest. Those that are forgotten before `keptFor` is over are counted.
 package struct ClosedSessions {
   private struct Entry {
     let end: DeviceSession.End
@@ -39,7 +39,7 @@ package struct ClosedSessions {
     entries[session] = Entry(end: end, endedAt: now, reportedAt: now)
   }
 
-  /// What to tell a shard that has a delivery for a session.
+  /// The command that reports a session's end again to a shard that has a delivery for the session.
   /// - Returns: nil for a session that is not known, or whose end was reported just now.
   mutating func reminder(of delivery: Delivery, session: SessionRef, now: Timestamp) -> Command? {
     guard let entry = entries[session.number], now >= entry.reportedAt + Self.interval else {

@@ -65,8 +65,7 @@ extension EdgeNode {
   func answer<Body: Encodable & SendableMetatype>(
     _ subject: String, _ body: @escaping @Sendable () -> Body
   ) throws -> any BusSubscription {
-    let bus = bus
-    return try bus.subscribe(subject) { message in
+    try bus.subscribe(subject) { [bus] message in
       guard let replyTo = message.replyTo, let json = try? JSONEncoder().encode(body()) else {
         return
       }

@@ -9,7 +9,7 @@ public import ServiceLifecycle
 internal import Synchronization
 
 /// An edge: it terminates devices' connections, authenticates devices, and passes their commands to shards and the
-/// shards' deliveries to devices. It knows nothing about calls, and loses nothing when it crashes.
+/// shards' deliveries to devices. It has no state of calls, and loses nothing when it crashes.
 public final class EdgeNode<Bus: ClusterBus>: Service {
   let configuration: EdgeConfiguration
   let bus: Bus

@@ -28,7 +28,7 @@ extension DeviceSession {
     }
   }
 
-  /// What the cluster has to be told when the session is over.
+  /// What the shards must learn of the session's end.
   /// - Returns: nil where no shard knows the session, and from the second call on.
   package mutating func takeEnd() -> End? {
     guard let identity = sentIdentity else { return nil }

@@ -70,8 +70,8 @@ extension DeviceSession {
 }
 
 extension Reply {
-  /// Whether it tells the device more than that its command arrived. A device that reports that it rings, or
-  /// that its media flows, needs no prompt reply, unless the call is over.
+  /// Whether it holds more for the device than that its command arrived. A device that reports that it rings, or
+  /// that its media flow, needs no prompt reply, unless the call is over.
   fileprivate func isNews(to command: Command.Body) -> Bool {
     switch (command, self) {
     case (.call(_, .alerting), .call(let state)): state.phase != .ringing

@@ -9,8 +9,8 @@ extension WebSocketHandler {
   /// Gives the session an event, then carries out its actions in their order.
   ///
   /// An action may lead to another event at once: a token was verified, a command was refused, too much waits
-  /// for the device. Its actions join the end of the queue, and the loop below carries them out.
-  /// - Parameter now: nil: the loop's clock tells.
+  /// for the device. Its actions are appended to the same turn.
+  /// - Parameter now: the time of the event; nil: the loop's present time.
   func handle(
     at now: Timestamp? = nil, _ event: (inout DeviceSession, inout DeviceSession.Turn) -> Void
   ) {
@@ -29,7 +29,7 @@ extension WebSocketHandler {
     countLiveCalls()
   }
 
-  /// Tells the app's gate how many live calls were placed here.
+  /// Reports to the app's gate how many live calls were placed here.
   func countLiveCalls() {
     let live = session.liveCallsPlaced
     guard live != Int(liveCallsCounted) else { return }
@@ -158,7 +158,7 @@ extension WebSocketHandler {
     return command(0, from: sender, callee: sender.user, body)
   }
 
-  /// The commands that tell a shard's new owner where the callers of its calls are: one `resume` for each
+  /// The commands by which a shard's new owner learns where the callers of its calls are: one `resume` for each
   /// live call to the shard's users that was placed from here. They have no replies.
   func resumptions(ofShard shard: Int) -> [Command] {
     guard !session.placedCalls.isEmpty, session.isAttached, let sender = session.sender

@@ -109,7 +109,7 @@ extension WebSocketHandler {
     endSession()
   }
 
-  /// Tells the shards that know the session, once, that it is over.
+  /// Reports the end of the session, once, to the shards that it has sent commands to.
   private func endSession() {
     if isCountedAttached {
       isCountedAttached = false

@@ -6,8 +6,8 @@ internal import NIOCore
 /// One device's socket: reads and writes frames, and carries out what its `DeviceSession` decides.
 ///
 /// It is the only handler of its channel, and has no buffer of its own unless a frame has arrived in part:
-/// that is what an idle device costs. This file reads frames; the extensions carry out the session's actions
-/// (`+Actions`), write frames and close (`+Writing`), and take what the cluster sends (`+Cluster`).
+/// that is what an idle device costs. This file reads frames. The extensions carry out the session's actions and
+/// take deliveries (`+Actions`), and write frames and close (`+Writing`).
 final class WebSocketHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
@@ -27,7 +27,7 @@ final class WebSocketHandler: ChannelInboundHandler {
   private var discardedBytes: Int?
   /// How many bytes came while the session was closing.
   private var lingeredBytes = 0
-  /// The loop knows of a message that has not arrived in full.
+  /// A message that has not arrived in full was reported to the loop.
   private var isUnfinished = false
 
   // MARK: State of +Actions
@@ -87,7 +87,7 @@ final class WebSocketHandler: ChannelInboundHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // The socket is broken. The count of closed sessions says enough.
+    // The socket is broken. The count of closed sessions shows it.
     context.close(promise: nil)
   }
 
