@@ -9,7 +9,7 @@ internal import FoundationEssentials
 ///       {"kid": "k2", "alg": "ES256", "publicKey": "<PEM>", "privateKey": "<PEM, to mint with>"}
 ///     ], "limits": {"callsPerSecond": 100}, "pushTopics": ["org.example.app"]}]}
 public struct AppKeys: Sendable {
-  /// One key. Its secret goes to no log and no error.
+  /// One key. Its secret appears in no log and no error.
   struct Key: Sendable {
     enum Material: Sendable {
       case hs256(SymmetricKey)

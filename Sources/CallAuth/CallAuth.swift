@@ -1,4 +1,6 @@
 package import CallCore
+internal import Crypto
+internal import Synchronization
 
 /// The claims of a verified token.
 public struct DeviceClaims: Sendable, Equatable {
@@ -49,5 +51,41 @@ extension CallError {
     case .revoked: self.init(Code.revoked)
     case .notAccepted: self.init(Code.notAccepted)
     }
+  }
+}
+
+/// Keys of the cluster on a node. Empty until the node has read them from the cluster; replaced when they change.
+public final class Keyring<Keys: Sendable>: Sendable {
+  private let keys: Mutex<Keys?>
+
+  public init(_ keys: Keys? = nil) { self.keys = Mutex(keys) }
+
+  /// nil before the first `replace`: nothing can be signed or verified yet.
+  public var current: Keys? { keys.withLock { $0 } }
+
+  public func replace(with keys: Keys?) { self.keys.withLock { $0 = keys } }
+}
+
+public typealias PushKeyring = Keyring<PushCapabilityKeys>
+public typealias TicketKeyring = Keyring<SessionTicketKeys>
+
+extension Keyring: CustomStringConvertible, CustomReflectable {
+  public var description: String { "Keyring(\(current.map { "\($0)" } ?? "empty"))" }
+  public var customMirror: Mirror { Mirror(self, children: ["current": description]) }
+}
+
+/// Identifies a push token where the token itself must not appear: 32 hexadecimal digits, half of the SHA-256 of the
+/// provider's name, a zero byte and the token.
+public enum PushTokenFingerprint {
+  /// - Parameters:
+  ///   - provider: its name, as in `PushProvider.name`.
+  ///   - token: normalised, as it is stored.
+  public static func of(provider: String, token: String) -> String {
+    var hash = SHA256()
+    hash.update(data: Array(provider.utf8) + [0])
+    hash.update(data: Array(token.utf8))
+    let digits = Array("0123456789abcdef".utf8)
+    let text = hash.finalize().prefix(16).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
+    return String(decoding: text, as: UTF8.self)
   }
 }

@@ -31,10 +31,7 @@ public struct PushCapabilityKeys: Sendable {
   static func checked(
     _ keys: [[UInt8]], of what: String
   ) throws(PushCapabilityKeysError) -> [SymmetricKey] {
-    guard (1...keysMaximum).contains(keys.count) else {
-      throw PushCapabilityKeysError(
-        "there are \(keys.count) keys for \(what); give 1 to \(keysMaximum)")
-    }
+    try check(count: keys.count, "keys for \(what)")
     for (index, key) in keys.enumerated() where key.count < keyBytesMinimum {
       throw PushCapabilityKeysError(
         "key \(index + 1) for \(what) has \(key.count) bytes; make one of "
@@ -43,17 +40,19 @@ public struct PushCapabilityKeys: Sendable {
     return keys.map { SymmetricKey(data: $0) }
   }
 
+  private static func check(count: Int, _ what: String) throws(PushCapabilityKeysError) {
+    guard (1...keysMaximum).contains(count) else {
+      throw PushCapabilityKeysError("there are \(count) \(what); give 1 to \(keysMaximum)")
+    }
+  }
+
   /// Keys that verify only.
   /// - Parameters:
   ///   - publicKeys: 1 to 8.
   ///   - former: the private keys, if the cluster still stores them for version 1's codes.
   /// - Throws: if there are too few or too many keys, or one is invalid.
   public init(publicKeys: [[UInt8]], former: [[UInt8]] = []) throws(PushCapabilityKeysError) {
-    guard (1...Self.keysMaximum).contains(publicKeys.count) else {
-      throw PushCapabilityKeysError(
-        "there are \(publicKeys.count) public keys for push capabilities; give 1 to "
-          + "\(Self.keysMaximum)")
-    }
+    try Self.check(count: publicKeys.count, "public keys for push capabilities")
     self.former = former.isEmpty ? [] : try Self.checked(former, of: "push capabilities")
     signers = []
     var keys: [Curve25519.Signing.PublicKey] = []

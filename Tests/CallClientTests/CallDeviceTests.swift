@@ -143,7 +143,7 @@ import Testing
     try await staying.stop()
   }
 
-  /// A push woke the app: it attaches for the call, and hears what became of it.
+  /// A push woke the app: it attaches for the call, and learns what became of it.
   @Test func isWokenForACall() async throws {
     let call = CallID(high: 5, low: 6)
     let by = Party(user: "me", device: "d2", deviceName: "Tablet")

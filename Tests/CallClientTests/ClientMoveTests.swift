@@ -9,7 +9,7 @@ import Testing
   static let goAway = ServerFrame.notice(
     Notice(kind: .goAway, message: "", retryAfterMilliseconds: 3000))
 
-  /// A device that was told to go and has opened its next connection; the attach it says there.
+  /// A device that got `goAway` and has opened its next connection, and the attach that it sends there.
   private func moving(_ device: inout Device) -> ClientFrame {
     device.attach()
     device.hear(Self.goAway)

@@ -1,4 +1,5 @@
 import CallClient
+import NIOCore
 import Testing
 
 @Suite struct EdgeAddressTests {
@@ -17,4 +18,18 @@ import Testing
     "ws://a/b c", "ws://[::1", "ws://[::1]x",
   ])
   func refuses(text: String) { #expect(EdgeAddress(text) == nil) }
+}
+
+@Suite("Source addresses") struct SourceAddressTests {
+  @Test("in turn, and only towards the loopback network") func inTurn() {
+    var sources = SourceAddresses(second: 66, count: 251)
+    var taken: [String] = []
+    for _ in 0..<252 { taken.append(sources.take(for: "127.0.0.1")?.ipAddress ?? "") }
+    #expect(taken[0] == "127.66.0.1")
+    #expect(taken[249] == "127.66.0.250")
+    #expect(taken[250] == "127.66.1.1")
+    #expect(taken[251] == "127.66.0.1")
+    #expect(sources.take(for: "192.0.2.1") == nil)
+    #expect(sources.take(for: "localhost") == nil)
+  }
 }

@@ -152,7 +152,7 @@ import Testing
     #expect(device.take().contains(.renewToken))
   }
 
-  /// A device of this version hears an edge of a later one.
+  /// A device of this version gets a frame of a later version of the edge.
   @Test(arguments: DeviceCodec.allCases)
   func aNoticeOfAnUnknownKindIsPassedOver(codec: DeviceCodec) throws {
     // Kind 99; in JSON a name that nobody knows.

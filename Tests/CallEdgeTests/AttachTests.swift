@@ -145,7 +145,7 @@ private let call = CallID(high: 1, low: 2)
   @Test func attachThatGotNoAnswerMayBeTriedAgain() {
     var machine = SessionMachine(claims: .of())
     machine.say(1, .attach(AttachRequest(device: "phone")))
-    machine.now = SessionMachine.start + .seconds(5)
+    machine.turn.now = SessionMachine.start + .seconds(5)
     machine.reply(1, .attach(Attach()), .error(CallError(.tryAgain)))
     #expect(machine.take().contains(where: isError(1, .tryAgain)))
     // The time to attach begins anew: it was not the device's fault.

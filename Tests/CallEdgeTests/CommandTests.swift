@@ -168,7 +168,7 @@ private let call = CallID(high: 1, low: 2)
     machine.say(61, .call(CallAddress(call: call), .query))
     #expect(machine.take() == [.reply(61, .error(.tooFast))])
     // The command that was refused may be retransmitted; 20 a second are taken.
-    machine.now = machine.now + .milliseconds(50)
+    machine.turn.now = machine.turn.now + .milliseconds(50)
     machine.say(61, .call(CallAddress(call: call), .query))
     #expect(machine.take() == [.forward(request: 61, callee: ann, .call(call, .query))])
     #expect(!machine.session.isClosing)

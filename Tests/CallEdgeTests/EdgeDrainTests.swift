@@ -10,7 +10,7 @@ import Testing
 private let call = CallID(high: 1, low: 2)
 private let begin = Timestamp(microseconds: 1_000_000_000)
 
-/// When sessions are told to go, and when they are closed.
+/// When sessions are notified, and when they are closed.
 @Suite struct DrainScheduleTests {
   @Test func manyAreToldEvenlyAndThoseThatStayClosedEvenly() {
     var schedule = DrainSchedule(begins: begin, span: .seconds(15), count: 10_000)

@@ -73,7 +73,7 @@ private func isClosed(_ command: Command) -> Bool {
     }
   }
 
-  /// A shard that still speaks to a session that ended missed the news: it is told again.
+  /// A shard that still sends deliveries to a session that ended has missed the end, which is reported again.
   @Test func shardThatMissedTheEndIsToldAgain() async throws {
     try await EdgeFixture.run { edge in
       let (client, session) = try await edge.device("ann", "phone")
@@ -88,7 +88,7 @@ private func isClosed(_ command: Command) -> Bool {
                 call: call, callee: callee, version: 1, at: Timestamp(microseconds: 0),
                 event: .stop(Stop(reason: .cancelled))))))
       }
-      // As a shard does, until somebody hears it. Within a second of the news it stays unheard.
+      // As a shard retransmits. Within a second of the last report the edge does not react.
       let started = ContinuousClock.now
       var callee = "bob"
       var told: Command.Body?
@@ -191,7 +191,7 @@ private func isClosed(_ command: Command) -> Bool {
             shard: UInt32(shard), epoch: 7, edge: edge.node.incarnation, sessions: expected.count,
             number: 3, secret: answer.secret))
       #expect(answer.secret.map { EdgeNumber.of(secret: $0.high, $0.low) } == answer.edge)
-      // By now all have been heard.
+      // By now all have arrived.
       var announced: Set<String> = []
       for command in await edge.shards.heard.next(until: .now) {
         guard case .attach(let attach) = command.body else { continue }

@@ -13,7 +13,7 @@ import Testing
 /// Wall-clock seconds of all tests: tokens are made and judged by this time.
 let wallSeconds: Int64 = 1_800_000_000
 
-/// All shards of a cluster, answering by a script and keeping what they heard.
+/// All shards of a cluster. They answer by a script and keep what they received.
 final class FakeShards: Sendable {
   /// What the shards say to a command; nil: nothing.
   typealias Script = @Sendable (Command) -> Reply?

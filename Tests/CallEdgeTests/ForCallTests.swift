@@ -88,7 +88,7 @@ private let bob = UserKey(app: "demo", user: "bob")
     return result
   }
 
-  /// The answer that says that it does not ring, and no word of an invite.
+  /// The answer that it does not ring, and no invite.
   private func expectEnd(
     _ story: Story, _ reason: EndReason, by: DeviceID?, missed: Bool = false,
     after: Span? = nil, _ at: SourceLocation = #_sourceLocation
@@ -172,7 +172,7 @@ private let bob = UserKey(app: "demo", user: "bob")
     let other = CallID(high: 7, low: 10)
     let (state, deliveries) = try await attach(story, forCall: other)
     #expect(state?.phase == .unknown && state?.call == other)
-    // The one that rings is told all the same.
+    // The one that rings is notified all the same.
     #expect(deliveries.count == 1 && deliveries.first?.call == call)
   }
 

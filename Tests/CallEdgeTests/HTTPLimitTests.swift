@@ -54,7 +54,7 @@ private let id = "11111111-2222-3333-4444-555555555555"
     }
   }
 
-  /// Clients that hold a body back until they hear that it is wanted.
+  /// Clients that hold a body back until the server asks for it.
   @Test func bodiesThatWaitAreAskedFor() async throws {
     try await EdgeFixture.run { edge in
       let client = try await edge.client()

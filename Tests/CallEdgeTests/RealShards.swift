@@ -14,7 +14,7 @@ final class RealShards: Sendable {
   }
 
   /// Handles a command as if it came so long after the test began.
-  /// - Returns: its reply, and what sessions are told.
+  /// - Returns: its reply, and what is sent to sessions.
   func handle(
     _ command: Command, after: Span = .seconds(1)
   ) -> (reply: Reply?, deliveries: [(SessionRef, Delivery)]) {

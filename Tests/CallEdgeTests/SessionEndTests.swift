@@ -22,7 +22,7 @@ private let call = CallID(high: 1, low: 2)
   @Test(arguments: [(UInt16(1000), true), (1001, false), (nil, false)] as [(UInt16?, Bool)])
   func onlyANormalClosureIsAGoodbye(code: UInt16?, graceful: Bool) {
     var machine = SessionMachine.attached()
-    machine.session.receivedClose(code: code, now: SessionMachine.start, into: &machine.actions)
+    machine.session.receivedClose(code: code, &machine.turn)
     #expect(machine.take() == [.close(.normal), .abort])
     let farewell = machine.session.takeEnd()
     #expect(farewell?.isGraceful == graceful)
@@ -31,10 +31,9 @@ private let call = CallID(high: 1, low: 2)
   @Test func peersAnswerToOurCloseEndsTheSocket() {
     var machine = SessionMachine.attached()
     machine.session.asked(
-      toClose: Notice(kind: .goAway, message: ""), now: SessionMachine.start, into: &machine.actions
-    )
+      toClose: Notice(kind: .goAway, message: ""), &machine.turn)
     _ = machine.take()
-    machine.session.receivedClose(code: 4002, now: SessionMachine.start, into: &machine.actions)
+    machine.session.receivedClose(code: 4002, &machine.turn)
     #expect(machine.take() == [.abort])
   }
 
@@ -46,7 +45,7 @@ private let call = CallID(high: 1, low: 2)
   func clusterMayCloseASession(kind: Notice.Kind, reason: CloseReason) {
     var machine = SessionMachine.attached()
     let notice = Notice(kind: kind, message: "m")
-    machine.session.asked(toClose: notice, now: SessionMachine.start, into: &machine.actions)
+    machine.session.asked(toClose: notice, &machine.turn)
     #expect(machine.take() == [.notice(notice), .close(reason)])
     let stop = Delivery(
       call: call, callee: "ann", version: 1, at: SessionMachine.start,
@@ -117,7 +116,7 @@ private let call = CallID(high: 1, low: 2)
 
   @Test func slowDeviceIsClosedAtOnce() {
     var machine = SessionMachine.attached()
-    machine.session.end(.slowConsumer, now: SessionMachine.start, into: &machine.actions)
+    machine.session.end(.slowConsumer, &machine.turn)
     #expect(machine.take() == [.close(.slowConsumer)])
     // What waits is kept for a while.
     machine.pass(.seconds(9))
@@ -128,10 +127,10 @@ private let call = CallID(high: 1, low: 2)
 
   @Test func aMessageThatIsFarTooLargeMayBeSentToItsEnd() {
     var machine = SessionMachine.attached()
-    machine.session.end(.messageTooLarge, now: SessionMachine.start, into: &machine.actions)
+    machine.session.end(.messageTooLarge, &machine.turn)
     #expect(machine.take() == [.close(.messageTooLarge)])
     // What follows cannot be understood, and says nothing.
-    machine.session.end(.protocolError, now: SessionMachine.start, into: &machine.actions)
+    machine.session.end(.protocolError, &machine.turn)
     machine.pass(.seconds(9))
     #expect(machine.take() == [])
     machine.pass(.seconds(1))

@@ -42,9 +42,9 @@ private let call = CallID(high: 1, low: 2)
   func refusedFramesThatCouldBeReadCloseNothing(code: CallError.Code) {
     var machine = SessionMachine.attached()
     for id in 2..<500 {
-      machine.now = machine.now + .milliseconds(50)
+      machine.turn.now = machine.turn.now + .milliseconds(50)
       machine.bad(code, id: UInt64(id))
-      #expect(machine.actions.count == 1)
+      #expect(machine.turn.actions.count == 1)
       #expect(machine.take().contains(where: isError(UInt64(id), code)))
     }
     #expect(machine.session.isAttached)
@@ -69,12 +69,12 @@ private let call = CallID(high: 1, low: 2)
     var machine = SessionMachine.attached()
     for _ in 0..<9 { machine.bad(code) }
     for _ in 0..<100 {
-      machine.now = machine.now + .seconds(60)
+      machine.turn.now = machine.turn.now + .seconds(60)
       machine.bad(code)
     }
     #expect(machine.take().count == 109)
     #expect(machine.session.isAttached)
-    machine.now = machine.now + .seconds(59)
+    machine.turn.now = machine.turn.now + .seconds(59)
     // Good frames between them do not help.
     machine.say(2, .call(CallAddress(call: call), .query))
     machine.bad(code)
@@ -83,7 +83,7 @@ private let call = CallID(high: 1, low: 2)
 
   @Test func brokenProtocolClosesAtOnce() {
     var machine = SessionMachine.attached()
-    machine.session.end(.protocolError, now: SessionMachine.start, into: &machine.actions)
+    machine.session.end(.protocolError, &machine.turn)
     #expect(machine.take() == [.close(.protocolError)])
   }
 }

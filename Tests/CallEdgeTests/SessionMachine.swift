@@ -8,8 +8,7 @@ struct SessionMachine {
   static let start = Timestamp(microseconds: 1_800_000_000_000_000)
 
   var session: DeviceSession
-  var actions: [DeviceSession.Action] = []
-  var now = SessionMachine.start
+  var turn = DeviceSession.Turn(now: SessionMachine.start)
 
   init(
     claims: DeviceClaims? = nil, number: UInt64 = 7,
@@ -30,36 +29,36 @@ struct SessionMachine {
     var machine = SessionMachine(claims: .of(), number: number, change)
     machine.say(1, .attach(AttachRequest(device: "phone", deviceName: "Ann's phone")))
     machine.reply(1, .attach(Attach()), .attached(forCall: nil))
-    machine.actions = []
+    machine.turn.actions = []
     return machine
   }
 
   /// What came of it, and no longer kept.
   mutating func take() -> [DeviceSession.Action] {
-    defer { actions = [] }
-    return actions
+    defer { turn.actions = [] }
+    return turn.actions
   }
 
   mutating func say(_ id: UInt64, _ command: ClientCommand) {
-    session.received(ClientFrame(id: id, command: command), now: now, into: &actions)
+    session.received(ClientFrame(id: id, command: command), &turn)
   }
 
   mutating func reply(_ id: UInt64, _ body: Command.Body, _ reply: Reply) {
-    session.replied(request: id, to: body, reply, now: now, into: &actions)
+    session.replied(request: id, to: body, reply, &turn)
   }
 
   mutating func authenticated(_ result: Result<DeviceClaims, AuthFailure>) {
-    session.authenticated(result.mapError(CallError.init), now: now, into: &actions)
+    session.authenticated(result.mapError(CallError.init), &turn)
   }
 
   mutating func bad(_ code: CallError.Code, id: UInt64 = 0) {
     session.received(
-      bad: FrameError(id: id, error: CallError(code)), now: now, into: &actions)
+      bad: FrameError(id: id, error: CallError(code)), &turn)
   }
 
   mutating func pass(_ span: Span) {
-    now = now + span
-    session.tick(now: now, into: &actions)
+    turn.now = turn.now + span
+    session.tick(&turn)
   }
 }
 
@@ -74,7 +73,7 @@ extension SessionMachine {
   mutating func refuse(
     _ id: UInt64, _ body: Command.Body, _ code: CallError.Code
   ) {
-    session.wasRefused(request: id, body, CallError(code), now: now, into: &actions)
+    session.wasRefused(request: id, body, CallError(code), &turn)
   }
 }
 

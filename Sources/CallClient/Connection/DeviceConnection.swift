@@ -152,7 +152,7 @@ package final class DeviceConnection: ChannelInboundHandler, DeviceLink {
 
   private func readHandshake(_ buffer: inout ByteBuffer) throws(LinkClosed) {
     let view = buffer.readableBytesView
-    guard let end = Self.endOfHeaders(view) else {
+    guard let end = view.firstRange(of: "\r\n\r\n".utf8)?.lowerBound else {
       guard view.count < Self.handshakeMax else { throw .handshakeFailed("the answer is too long") }
       return
     }
@@ -161,16 +161,6 @@ package final class DeviceConnection: ChannelInboundHandler, DeviceLink {
     if let why = handshake.refusal(of: response) { throw .handshakeFailed(why) }
     phase = .open
     delegate?.linkOpened()
-  }
-
-  /// The index at which the empty line begins.
-  private static func endOfHeaders(_ view: ByteBufferView) -> Int? {
-    var at = view.startIndex
-    while at + 4 <= view.endIndex {
-      if view[at] == 13, view[at + 1] == 10, view[at + 2] == 13, view[at + 3] == 10 { return at }
-      at += 1
-    }
-    return nil
   }
 
   private func deliver(_ payload: ByteBuffer) throws(LinkClosed) {

@@ -2,7 +2,7 @@ package import CallCore
 package import CallWire
 
 /// Performs the actions of one device's machine on the loop of a ``DeviceHost``: an event loop, or a simulated one.
-package final class DeviceDriver: DeviceLinkDelegate {
+package final class DeviceDriver {
   package typealias Completion = @Sendable (Result<ServerReply, CallError>) -> Void
 
   package private(set) var machine: ClientMachine
@@ -16,12 +16,9 @@ package final class DeviceDriver: DeviceLinkDelegate {
   private let onEvent: (ClientEvent) -> Void
   private let renewToken: (DeviceDriver) -> Void
   private var host: DeviceHost?
-  private var link: (any DeviceLink)?
+  private var current: DriverLink?
   /// While the device moves: the connection to the other edge.
-  private var next: NextLink?
-  private var nextEdge = 0
-  /// Forwards the events of a current connection that was once the next one.
-  private var relay: NextLink?
+  private var next: DriverLink?
   private var completions: [UInt64: Completion] = [:]
   /// When the timer of the next deadline, or of acknowledgements, fires.
   private var armedAt = Timestamp.distantFuture
@@ -69,12 +66,10 @@ package final class DeviceDriver: DeviceLinkDelegate {
     completions.removeAll()
   }
 
-  /// Breaks the connection without a word and stays away, as a phone that lost its network does.
+  /// Breaks the connection without a close frame and stays away, as a phone that lost its network does.
   package func suspend() {
     isSuspended = true
-    link?.close(abruptly: true)
-    link = nil
-    isReading = false
+    drop(abruptly: true)
     run { $0.closed(&$1) }
   }
 
@@ -104,68 +99,61 @@ package final class DeviceDriver: DeviceLinkDelegate {
     if request == nil { completion(.failure(CallError(.rateLimited, "Too many commands wait."))) }
   }
 
-  // MARK: DeviceLinkDelegate
+  // MARK: Connections
 
-  package func linkOpened() {
-    isReading = true
-    run { $0.opened(&$1) }
-  }
-
-  package func linkReceived(_ frame: ServerFrame) {
-    isReading = true
-    received(frame, on: .current)
-  }
-
-  package func linkReadCompleted() {
-    run { machine, turn in
-      machine.heard(now: turn.now)
-      machine.readCompleted(&turn)
-    }
-    isReading = false
-    link?.flush()
-  }
-
-  package func linkClosed(_ cause: LinkClosed) {
-    isReading = false
-    link = nil
-    observer?.closed(.current, cause)
-    if case .notTrusted(let problem) = cause { onEvent(.notTrusted(problem)) }
-    run { $0.closed(&$1) }
-  }
-
-  // MARK: The next connection
-
-  func nextOpened() { run { $0.opened(on: .next, &$1) } }
-
-  func nextClosed(_ cause: LinkClosed) {
-    next = nil
-    observer?.closed(.next, cause)
-    if case .notTrusted(let problem) = cause { onEvent(.notTrusted(problem)) }
-    run { $0.closed(on: .next, &$1) }
+  func opened(on side: ClientMachine.Link) {
+    if side == .current { isReading = true }
+    run { $0.opened(on: side, &$1) }
   }
 
   func received(_ frame: ServerFrame, on side: ClientMachine.Link) {
+    if side == .current { isReading = true }
     observer?.received(frame)
     run { $0.received(frame, on: side, &$1) }
     observer?.processed(frame)
   }
 
-  private func connectNext(to edge: Int, _ host: DeviceHost) {
-    next?.close(abruptly: true)
-    let opened = NextLink(driver: self)
-    next = opened
-    nextEdge = edge
-    opened.link = host.network.connect(to: machine.configuration.edges[edge], delegate: opened)
+  /// The current connection has nothing more to read for now.
+  func readCompleted() {
+    run { machine, turn in
+      machine.heard(now: turn.now)
+      machine.readCompleted(&turn)
+    }
+    isReading = false
+    current?.link?.flush()
+  }
+
+  func closed(on side: ClientMachine.Link, _ cause: LinkClosed) {
+    switch side {
+    case .current:
+      isReading = false
+      current = nil
+    case .next: next = nil
+    }
+    observer?.closed(side, cause)
+    if case .notTrusted(let problem) = cause { onEvent(.notTrusted(problem)) }
+    run { $0.closed(on: side, &$1) }
+  }
+
+  private func connect(to edge: Int, as side: ClientMachine.Link, _ host: DeviceHost) {
+    let begun = DriverLink(driver: self, side: side, edge: edge)
+    if side == .current { current = begun } else { next = begun }
+    begun.link = host.network.connect(to: machine.configuration.edges[edge], delegate: begun)
+  }
+
+  /// Closes the current connection.
+  private func drop(abruptly: Bool) {
+    current?.close(abruptly: abruptly)
+    current = nil
+    isReading = false
   }
 
   private func switchOver() {
-    link?.flush()
-    link?.close(abruptly: false)
-    relay = next
-    link = next?.link
-    edge = nextEdge
-    relay?.isCurrent = true
+    current?.close(abruptly: false)
+    current = next
     next = nil
+    current?.side = .current
+    edge = current?.edge ?? edge
   }
 
   // MARK: Performing actions
@@ -183,7 +171,7 @@ package final class DeviceDriver: DeviceLinkDelegate {
     for action in turn.actions { perform(action, host) }
     turn.actions.removeAll(keepingCapacity: true)
     host.buffers.append(turn.actions)
-    if !isReading { link?.flush() }
+    if !isReading { current?.link?.flush() }
     next?.link?.flush()
     arm(host)
   }
@@ -191,19 +179,16 @@ package final class DeviceDriver: DeviceLinkDelegate {
   private func perform(_ action: ClientMachine.Action, _ host: DeviceHost) {
     switch action {
     case .connect(let edge):
-      link?.close(abruptly: true)
-      isReading = false
+      drop(abruptly: true)
       self.edge = edge
-      link = host.network.connect(to: machine.configuration.edges[edge], delegate: self)
+      connect(to: edge, as: .current, host)
     case .send(let frame):
       observer?.sending(frame)
-      link?.send(frame)
-    case .close:
-      link?.flush()
-      link?.close(abruptly: false)
-      link = nil
-      isReading = false
-    case .connectNext(let edge): connectNext(to: edge, host)
+      current?.link?.send(frame)
+    case .close: drop(abruptly: false)
+    case .connectNext(let edge):
+      next?.close(abruptly: true)
+      connect(to: edge, as: .next, host)
     case .sendNext(let frame):
       observer?.sending(frame)
       next?.link?.send(frame)
@@ -245,7 +230,7 @@ package final class DeviceDriver: DeviceLinkDelegate {
     host.loop.schedule(at: deadline) { [weak self] in
       guard let self else { return }
       armedAt = .distantFuture
-      // The acknowledgements may have gone with a command, and others have come since.
+      // The acknowledgements may have been sent with a command, and others have been added since.
       if host.ticks, (machine.ackDeadline ?? .distantFuture) > host.loop.now { return arm(host) }
       fire()
     }

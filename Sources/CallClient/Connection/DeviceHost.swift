@@ -1,4 +1,4 @@
-import CallCore
+internal import CallCore
 package import CallWire
 
 /// What the drivers on one loop share.
@@ -49,4 +49,31 @@ package protocol DeviceObserver: AnyObject {
   func processed(_ frame: ServerFrame)
   /// A connection broke or could not be made. Called before the machine learns of it.
   func closed(_ link: ClientMachine.Link, _ cause: LinkClosed)
+}
+
+/// One connection of a device, to its current edge or to the one to which it moves. Its driver keeps this object
+/// as long as the connection.
+final class DriverLink: DeviceLinkDelegate {
+  var link: (any DeviceLink)?
+  var side: ClientMachine.Link
+  let edge: Int
+  private weak var driver: DeviceDriver?
+
+  init(driver: DeviceDriver, side: ClientMachine.Link, edge: Int) {
+    self.driver = driver
+    self.side = side
+    self.edge = edge
+  }
+
+  func close(abruptly: Bool) {
+    driver = nil
+    if !abruptly { link?.flush() }
+    link?.close(abruptly: abruptly)
+    link = nil
+  }
+
+  func linkOpened() { driver?.opened(on: side) }
+  func linkReceived(_ frame: ServerFrame) { driver?.received(frame, on: side) }
+  func linkReadCompleted() { if side == .current { driver?.readCompleted() } }
+  func linkClosed(_ cause: LinkClosed) { driver?.closed(on: side, cause) }
 }

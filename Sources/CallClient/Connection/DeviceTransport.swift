@@ -2,7 +2,7 @@ package import CallCore
 package import CallWire
 
 // The seam between the device's logic and its transport: sockets in an app and a load run, an
-// in-memory // cluster in tests. Everything happens on one loop, so nothing is shared between
+// in-memory cluster in tests. Everything happens on one loop, so nothing is shared between
 // threads.
 
 /// The time and timers of the loop that devices live on.

@@ -1,7 +1,7 @@
 package import CallCore
 package import CallWire
 package import NIOCore
-import NIOPosix
+internal import NIOPosix
 
 /// The time and timers of devices on an event loop.
 package final class NIODeviceLoop: DeviceLoop {
@@ -61,15 +61,17 @@ package final class NIODeviceNetwork: DeviceNetwork {
   }
 
   package func connect(to edge: String, delegate: any DeviceLinkDelegate) -> any DeviceLink {
-    guard let address = EdgeAddress(edge) else {
-      let connection = DeviceConnection(
-        edge: EdgeAddress(host: "", port: 0), codec: codec, delegate: delegate, seed: seeds.next())
-      fail(connection, LinkClosed.connectFailed("\(edge) is not wss://host:port or ws://host:port"))
+    let address = EdgeAddress(edge)
+    let connection = DeviceConnection(
+      edge: address ?? EdgeAddress(host: "", port: 0), codec: codec, delegate: delegate,
+      seed: seeds.next())
+    let bound = NIOLoopBound(connection, eventLoop: eventLoop)
+    guard let address else {
+      let cause = LinkClosed.connectFailed("\(edge) is not wss://host:port or ws://host:port")
+      // Later, so that the owner has the link before its end is reported.
+      eventLoop.execute { bound.value.connectFailed(cause) }
       return connection
     }
-    let connection = DeviceConnection(
-      edge: address, codec: codec, delegate: delegate, seed: seeds.next())
-    let bound = NIOLoopBound(connection, eventLoop: eventLoop)
     var bootstrap = ClientBootstrap(group: eventLoop)
     if let source = sources?.take(for: address.host) { bootstrap = bootstrap.bind(to: source) }
     bootstrap
@@ -82,9 +84,7 @@ package final class NIODeviceNetwork: DeviceNetwork {
       .connectTimeout(.seconds(10))
       .channelInitializer { [trust] channel in
         channel.eventLoop.makeCompletedFuture {
-          if address.isSecure {
-            try channel.pipeline.syncOperations.addHandler(trust.handler(for: address))
-          }
+          try trust.secure(channel, to: address)
           try channel.pipeline.syncOperations.addHandler(bound.value)
         }
       }
@@ -92,10 +92,30 @@ package final class NIODeviceNetwork: DeviceNetwork {
       .whenFailure { error in bound.value.connectFailed(error) }
     return connection
   }
+}
 
-  /// Reports the failure later, so that the owner has the link before its end is reported.
-  private func fail(_ connection: DeviceConnection, _ cause: LinkClosed) {
-    let bound = NIOLoopBound(connection, eventLoop: eventLoop)
-    eventLoop.execute { bound.value.connectFailed(cause) }
+/// Addresses of the loopback network that connections leave from, in turn. To a server on this
+/// machine one process then looks like clients at many addresses, so that limits for each address
+/// apply as they would on the internet. Linux lets a client bind any address of 127.0.0.0/8.
+package struct SourceAddresses: Sendable {
+  private let second: UInt8
+  private let count: Int
+  private var taken = 0
+
+  /// The addresses 127.`second`.0.1, 127.`second`.0.2 and so on.
+  /// - Parameter count: 1 to 64,000.
+  package init(second: UInt8, count: Int) {
+    self.second = second
+    self.count = min(max(1, count), 64_000)
+  }
+
+  /// Returns the next address, with any free port; nil where the server's host is no address of
+  /// 127.0.0.0/8.
+  package mutating func take(for host: String) -> SocketAddress? {
+    guard host.hasPrefix("127.") else { return nil }
+    let number = taken % count
+    taken += 1
+    return try? SocketAddress(
+      ipAddress: "127.\(second).\(number / 250).\(number % 250 + 1)", port: 0)
   }
 }

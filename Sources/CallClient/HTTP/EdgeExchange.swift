@@ -73,9 +73,7 @@ package final class EdgeExchange: ChannelInboundHandler {
       .connectTimeout(timeout)
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
-          if address.isSecure {
-            try channel.pipeline.syncOperations.addHandler(trust.handler(for: address))
-          }
+          try trust.secure(channel, to: address)
           try channel.pipeline.syncOperations.addHTTPClientHandlers()
           try channel.pipeline.syncOperations.addHandler(
             EdgeExchange(

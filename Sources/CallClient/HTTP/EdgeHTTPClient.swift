@@ -75,6 +75,7 @@ public struct EdgeHTTPClient: Sendable {
   // MARK: Inside
 
   /// - Parameter read: decodes a response's body; nil for a body that no edge writes.
+  /// - Throws: `CallError`, as `register`.
   package func perform<Value: Sendable>(
     _ request: EdgeRequest, _ read: ([UInt8]) -> Value?
   ) async throws(CallError) -> Value {
@@ -113,22 +114,15 @@ public struct EdgeHTTPClient: Sendable {
   private static func take<Value>(
     _ response: EdgeResponse?, _ plan: inout RetryPlan, _ read: ([UInt8]) -> Value?
   ) throws(CallError) -> Value? {
-    guard let response else {
-      plan.failed()
-      return nil
-    }
-    if response.status == 200 {
-      // Another body is that of a middlebox, such as the login page of a guest network.
+    if let response, response.status == 200 {
       if let value = read(response.body) { return value }
-      plan.failed()
-      return nil
+    } else if let response, let error = HTTPBodies.readError(response.body) {
+      if plan.refused(error, status: response.status) { return nil }
+      throw error
     }
-    guard let error = HTTPBodies.readError(response.body) else {
-      plan.failed()
-      return nil
-    }
-    if plan.refused(error, status: response.status) { return nil }
-    throw error
+    // Another body is that of a middlebox, such as the login page of a guest network.
+    plan.failed()
+    return nil
   }
 }
 

@@ -31,7 +31,9 @@ package struct RetryPlan: Sendable {
   package mutating func next(now: Timestamp, random: inout some RandomNumberGenerator) -> Step {
     guard edges > 0 else { return .giveUp(CallError(.tryAgain, "No edge is known.")) }
     guard waited else {
-      let wait = max(retryAfter.microseconds, backoff(&random).microseconds)
+      let backoff = Backoff(limits.backoffMinimum, limits.backoffMaximum)
+        .span(failures: attempts - 1, random: &random)
+      let wait = max(retryAfter.microseconds, backoff.microseconds)
       guard now.microseconds + wait < endsAt.microseconds else { return .giveUp(lastError) }
       waited = true
       return .wait(Span(microseconds: wait))
@@ -62,10 +64,21 @@ package struct RetryPlan: Sendable {
     retryAfter = .milliseconds(Int64(error.retryAfterMilliseconds))
     return true
   }
+}
 
-  private func backoff(_ random: inout some RandomNumberGenerator) -> Span {
-    let doubled = limits.backoffMinimum.microseconds << Int64(min(max(0, attempts - 1), 16))
-    let ceiling = max(1, min(doubled, limits.backoffMaximum.microseconds))
+/// Waits that double with each failure, with jitter of half.
+struct Backoff {
+  private let minimum: Span
+  private let maximum: Span
+
+  init(_ minimum: Span, _ maximum: Span) {
+    self.minimum = minimum
+    self.maximum = maximum
+  }
+
+  func span(failures: Int, random: inout some RandomNumberGenerator) -> Span {
+    let doubled = minimum.microseconds << Int64(min(max(0, failures), 16))
+    let ceiling = max(1, min(doubled, maximum.microseconds))
     return Span(microseconds: ceiling / 2 + Int64.random(in: 0...ceiling / 2, using: &random))
   }
 }

@@ -1,6 +1,6 @@
 package import CallCore
 
-/// One call as this device knows it, with what it takes to recognise retransmissions.
+/// One call as this device sees it, with what it takes to recognise retransmissions.
 package struct CallView: Sendable, Equatable {
   package enum Role: Sendable { case caller, callee }
 

@@ -13,21 +13,16 @@ extension ClientMachine {
     // The delivery before this one was lost. Neither is acknowledged, so both are retransmitted in
     // order.
     guard delivery.after <= calls[call]?.lastTaken ?? 0 else { return }
-    var view: CallView
-    if let index = calls.index(forKey: call) {
-      // In place: the view's arrays are not copied.
-      let events = calls.values[index].take(delivery)
-      emit(call, events, &turn)
-      view = calls.values[index]
-    } else {
-      // An invite makes this device a callee. Anything else belongs to a call that this device has
-      // forgotten, or that ended before the device heard of it: it is acknowledged, and reported to
-      // the app if it is an end.
-      view = CallView(call: call, callee: "", role: .callee, phase: .unknown)
-      let events = view.take(delivery)
-      calls[call] = view
-      emit(call, events, &turn)
+    // An invite makes this device a callee. Anything else belongs to a call that this device has
+    // forgotten, or that ended before the device learned of it: it is acknowledged, and reported to
+    // the app if it is an end.
+    if calls[call] == nil {
+      calls[call] = CallView(call: call, callee: "", role: .callee, phase: .unknown)
     }
+    guard let index = calls.index(forKey: call) else { return }
+    // In place: the view's arrays are not copied.
+    emit(call, calls.values[index].take(delivery), &turn)
+    let view = calls.values[index]
     let address = CallAddress(callee: view.role == .callee ? "" : view.callee, call: call)
     acks.append(
       PendingAck(
@@ -54,7 +49,7 @@ extension ClientMachine {
     case .error(let error):
       // No delivery will follow for a call that never existed or is forgotten.
       switch command {
-      // `callIDTaken` says nothing about the call that has the id: this device may have placed it
+      // `callIDTaken` does not tell whose call has the id: this device may have placed it
       // in a former run of the app, and asks for its state.
       case .place
       where calls.values[index].phase == .unknown && !isPlacing(address.call)
@@ -128,5 +123,45 @@ extension ClientCommand {
 extension Delivery.Event {
   fileprivate var isInvite: Bool {
     if case .invite = self { true } else { false }
+  }
+}
+
+/// Cancels calls whose `place` was given up without a conclusive reply.
+extension ClientMachine {
+  /// How long the cancel is retransmitted: the longest ring timeout of a cluster's default
+  /// configuration.
+  static let withdrawalTime: Span = .seconds(180)
+
+  /// Cancels a call whose `place` was given up although an attempt may have taken effect: a message
+  /// that was delayed by an outage may place the call long after its caller gave up.
+  mutating func withdraw(_ entry: Pending, _ turn: inout Turn) {
+    guard entry.isDoubtful, case .place(let address, _) = entry.command, !isPlacing(address.call)
+    else { return }
+    if calls[address.call]?.phase == .unknown { calls[address.call]?.left(.failed) }
+    // A call that is known to be placed is the app's to end.
+    guard calls[address.call]?.isEnded ?? true else { return }
+    end(.call(address, .cancel), &turn)
+    remember(address.call)
+  }
+
+  /// The cancel of a call that was given up came too late: hangs up on whoever answered.
+  mutating func hangUpWithdrawn(_ entry: Pending, _ reply: ServerReply, _ turn: inout Turn) {
+    guard entry.until != nil, case .call(let address, .cancel) = entry.command,
+      case .call(let state) = reply, state.phase == .answered
+    else { return }
+    end(.call(address, .hangUp), &turn)
+  }
+
+  private mutating func end(_ command: ClientCommand, _ turn: inout Turn) {
+    guard let request = enqueue(command, &turn),
+      let index = pending.lastIndex(where: { $0.id == request })
+    else { return }
+    pending[index].until = turn.now + Self.withdrawalTime
+  }
+
+  /// Whether an unanswered command has another attempt left.
+  func mayRetransmit(_ entry: Pending, now: Timestamp) -> Bool {
+    if let until = entry.until { return now < until }
+    return entry.attempts < configuration.commandAttempts
   }
 }

@@ -85,7 +85,7 @@ extension ClientMachine {
       let spread = max(0, configuration.reconnectSpread.microseconds)
       span = Span(microseconds: Int64.random(in: 0...spread, using: &turn.random))
     } else {
-      span = backoff(failures: failures, random: &turn.random)
+      span = backoff.span(failures: failures, random: &turn.random)
       failures += 1
     }
     edge = edgeAfter(edge, now: turn.now)
@@ -95,11 +95,7 @@ extension ClientMachine {
     turn.actions.append(.event(.detached(retryAt: until)))
   }
 
-  func backoff(failures: Int, random: inout SplitMix64) -> Span {
-    let doubled = configuration.backoffMinimum.microseconds << Int64(min(failures, 16))
-    let ceiling = max(1, min(doubled, configuration.backoffMaximum.microseconds))
-    return Span(microseconds: ceiling / 2 + Int64.random(in: 0...ceiling / 2, using: &random))
-  }
+  var backoff: Backoff { Backoff(configuration.backoffMinimum, configuration.backoffMaximum) }
 
   private mutating func attachReplied(_ reply: ServerReply, _ turn: inout Turn) {
     switch reply {
@@ -160,7 +156,7 @@ extension ClientMachine {
       // Reconnecting would replace that copy's session in turn, for ever.
       if switchEarly(&turn) { return }
       if mayHaveReplacedItself(now: turn.now) {
-        // Only this device knows which of the two sessions it still has.
+        // Only this device can tell which of the two sessions it still has.
         abandonMove(&turn)
         turn.actions.append(.close)
         return wait(&turn)
@@ -179,5 +175,52 @@ extension ClientMachine {
         wait(atLeast: hint, &turn)
       }
     }
+  }
+}
+
+// A session ends with its token. The edge announces that, and a device that renews its token stays.
+extension ClientMachine {
+  /// Takes a new token; nil: none was available.
+  package mutating func tokenRenewed(_ token: String?, _ turn: inout Turn) {
+    tokenAwaitedUntil = nil
+    guard let token else { return }
+    self.token = token
+    // The wait is not cut short: a new token that is refused as well must not cause attempts
+    // without end.
+    isTokenRefused = false
+    if state == .attached { enqueue(.renew(token: token), &turn) }
+  }
+
+  /// The app may never answer: then the token is requested again when it is next needed.
+  mutating func askForToken(_ turn: inout Turn) {
+    guard configuration.renewsToken, tokenAwaitedUntil.map({ $0 <= turn.now }) ?? true else {
+      return
+    }
+    tokenAwaitedUntil = turn.now + configuration.newTokenTimeout
+    turn.actions.append(.renewToken)
+  }
+
+  /// Whether another token can help.
+  func mayRenew(after error: CallError) -> Bool {
+    switch error.code {
+    case .expired, .revoked: configuration.renewsToken
+    // If a token was good before, the keys have changed. Otherwise a new token would have the same
+    // mistake.
+    case .notAccepted: configuration.renewsToken && attachedBefore
+    default: false
+    }
+  }
+
+  /// An attach was refused for its token.
+  mutating func tokenRefused(_ turn: inout Turn) {
+    isTokenRefused = true
+    askForToken(&turn)
+  }
+
+  /// It is time to connect, and there is no good token.
+  mutating func awaitToken(_ turn: inout Turn) {
+    state = .waiting(until: turn.now + backoff.span(failures: failures, random: &turn.random))
+    failures += 1
+    askForToken(&turn)
   }
 }

@@ -2,7 +2,7 @@ import CallCore
 import CallWire
 
 // Moving from an edge that shuts down: the device attaches to another edge while the former
-// connection // still serves, so that it can be rung at every moment.
+// connection still serves, so that it can be rung at every moment.
 extension ClientMachine {
   /// The state of a move to another edge.
   struct Move: Sendable {
@@ -108,7 +108,7 @@ extension ClientMachine {
     case .reply(move.request, .error(let error)) where error.code != .draining:
       turn.actions.append(.closeNext)
       if Self.isFinal(error.code) {
-        // The present session goes on; the app is told of the refusal when it ends.
+        // The present session goes on; the app gets the refusal when it ends.
         self.move = nil
         if mayRenew(after: error) { askForToken(&turn) }
       } else {
@@ -126,7 +126,7 @@ extension ClientMachine {
   /// The other edge does not take the device: tries the next one after a wait.
   private mutating func moveFailed(_ turn: inout Turn) {
     guard var move else { return }
-    let wait = backoff(failures: move.failures, random: &turn.random)
+    let wait = backoff.span(failures: move.failures, random: &turn.random)
     move.failures += 1
     move.edge = edgeAfter(move.edge, now: turn.now)
     move.phase = .waiting(until: turn.now + wait)
@@ -138,14 +138,9 @@ extension ClientMachine {
   /// Makes the new connection the current one although its attach is unanswered. Returns false if
   /// there is none.
   mutating func switchEarly(_ turn: inout Turn) -> Bool {
-    guard let move else { return false }
-    switch move.phase {
-    case .waiting: return false
-    case .connecting: return false
-    case .attaching(let deadline):
-      state = .attaching(deadline: deadline)
-      attachRequest = move.request
-    }
+    guard let move, case .attaching(let deadline) = move.phase else { return false }
+    state = .attaching(deadline: deadline)
+    attachRequest = move.request
     edge = move.edge
     self.move = nil
     turn.actions.append(.switchOver)

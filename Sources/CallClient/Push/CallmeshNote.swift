@@ -43,16 +43,11 @@ struct CallmeshNote: Equatable {
     guard let call = CallID(try Self.text("call", note)) else { throw .invalid("callmesh.call") }
     self.call = call
     callee = try Self.text("callee", note)
-    guard let caller = try Self.party("caller", note) else { throw .missing("callmesh.caller") }
-    self.caller = caller
+    caller = try Self.party("caller", note).required("caller")
     video = try Self.flag("video", note)
     placedAt = try Self.time("placedAtMs", note)
-    guard let sentAt = try Self.time("sentAtMs", note) else { throw .missing("callmesh.sentAtMs") }
-    self.sentAt = sentAt
-    guard let deadline = try Self.time("deadlineMs", note) else {
-      throw .missing("callmesh.deadlineMs")
-    }
-    self.deadline = deadline
+    sentAt = try Self.time("sentAtMs", note).required("sentAtMs")
+    deadline = try Self.time("deadlineMs", note).required("deadlineMs")
     capability = note["capability"] == nil ? nil : try Self.text("capability", note)
     reason = try Self.reason(note)
     by = try Self.party("by", note)
@@ -142,5 +137,13 @@ struct CallmeshNote: Equatable {
       headers.append(CustomHeader(name: name, value: value))
     }
     return headers
+  }
+}
+
+extension Optional {
+  /// - Throws: `missing`.
+  fileprivate func required(_ name: String) throws(PushReadError) -> Wrapped {
+    guard let self else { throw .missing("callmesh." + name) }
+    return self
   }
 }

@@ -50,12 +50,13 @@ public struct EdgeTrust: Sendable {
     }
   }
 
-  /// The TLS handler for a connection to an edge, to be added to the pipeline first.
-  func handler(for edge: EdgeAddress) throws -> any ChannelHandler {
+  /// Adds the TLS handler of a connection to an edge at `wss://`. To be called before other handlers are added.
+  func secure(_ channel: any Channel, to edge: EdgeAddress) throws {
+    guard edge.isSecure else { return }
     // SNI takes names only; an IP address is compared with those in the certificate.
     let isAddress = (try? SocketAddress(ipAddress: edge.host, port: edge.port)) != nil
-    return try NIOSSLClientHandler(
-      context: try context.get(), serverHostname: isAddress ? nil : edge.host)
+    try channel.pipeline.syncOperations.addHandler(
+      NIOSSLClientHandler(context: context.get(), serverHostname: isAddress ? nil : edge.host))
   }
 
   /// Describes an error of TLS; nil for other errors.

@@ -45,7 +45,7 @@ extension AllowedOrigins {
   /// The answer to a preflight, without the headers that `headers(for:)` adds.
   func preflight(_ head: HTTPRequestHead, path: Substring) -> HTTPAnswer {
     guard let origin = head.headers.first(name: "origin"), allows(origin) else {
-      return .error(.originNotAllowed)
+      return HTTPAnswer(.originNotAllowed)
     }
     let asked = head.headers.first(name: "access-control-request-method") ?? ""
     let method: String

@@ -1,10 +1,10 @@
 internal import CallAuth
-internal import CallCore
+package import CallCore
 internal import CallWire
 internal import NIOHTTP1
 
-/// A whole HTTP response.
-struct HTTPAnswer {
+/// A whole HTTP response. It is thrown where it refuses a request.
+struct HTTPAnswer: Error {
   var status: Int
   var contentType = "application/json"
   var headers: [(String, String)] = []
@@ -14,8 +14,6 @@ struct HTTPAnswer {
 
   /// 200, with an empty JSON object.
   static var empty: HTTPAnswer { HTTPAnswer(status: 200, body: Array("{}".utf8)) }
-
-  static func error(_ error: CallError) -> HTTPAnswer { HTTPAnswer(error) }
 }
 
 extension HTTPAnswer {
@@ -47,6 +45,28 @@ extension HTTPAnswer {
     case .registered(let info): self.init(status: 200, body: HTTPBodies.registered(info))
     case .call(let state), .answer(_, let state):
       self.init(status: 200, body: HTTPBodies.callState(state))
+    }
+  }
+}
+
+extension CallError.Code {
+  /// The HTTP status of an answer with this error.
+  package var httpStatus: Int {
+    switch self {
+    case .malformedFrame, .unknownCommand, .wrongFrameType, .notAttached, .alreadyAttached,
+      .invalidField, .unsupportedSubprotocol, .invalidDevice, .invalidPushToken,
+      .unknownDialect, .unknownCapability, .invalidUserForDialect, .headersTooLarge,
+      .descriptionTooLarge, .invalidCallee, .invalidRingTimeout:
+      400
+    case .notAccepted, .expired, .tokenTooLong, .revoked: 401
+    case .forbidden, .notParty, .foreignPushTopic: 403
+    case .noSuchResource, .unknownDevice, .unknownCall: 404
+    case .methodNotAllowed: 405
+    case .callIDTaken, .wrongState: 409
+    case .frameTooLarge: 413
+    case .rateLimited, .tooManyDevices, .tooManyCalls, .tooManyLiveCalls, .tooManySignals: 429
+    case .internalError: 500
+    case .tryAgain, .draining, .overloaded: 503
     }
   }
 }

@@ -76,11 +76,8 @@ extension EdgeShared {
     _ headers: HTTPHeaders, _ route: HTTPRoute, body: [UInt8], now: Timestamp
   ) throws(CallError) -> HTTPCredential {
     let credential: HTTPCredential
-    if let value = headers.first(name: "authorization") {
-      let parts = value.split(separator: " ", maxSplits: 1)
-      guard parts.count == 2 else { throw CallError(.notAccepted) }
-      let text = String(parts[1])
-      switch parts[0].lowercased() {
+    if let (scheme, text) = try Self.authorization(headers) {
+      switch scheme {
       case "bearer": credential = .bearer(try login(by: text, now: now))
       case "callmeshpush": credential = .push(try capability(text, now: now), text: text)
       default: throw CallError(.notAccepted)
@@ -111,18 +108,30 @@ extension EdgeShared {
   /// The token of the Authorization header, verified; nil where there is no such header.
   /// - Throws: `notAccepted`, `expired`, `tokenTooLong`, `revoked`.
   func login(_ headers: HTTPHeaders, now: Timestamp) throws(CallError) -> Login? {
+    guard let (scheme, token) = try Self.authorization(headers) else { return nil }
+    guard scheme == "bearer" else { throw CallError(.notAccepted) }
+    return try login(by: token, now: now)
+  }
+
+  /// The scheme of the Authorization header, in lower case, and the credential; nil where there is no such header.
+  private static func authorization(
+    _ headers: HTTPHeaders
+  ) throws(CallError) -> (scheme: String, credential: String)? {
     guard let value = headers.first(name: "authorization") else { return nil }
     let parts = value.split(separator: " ", maxSplits: 1)
-    guard parts.count == 2, parts[0].lowercased() == "bearer" else {
-      throw CallError(.notAccepted)
-    }
-    return try login(by: String(parts[1]), now: now)
+    guard parts.count == 2 else { throw CallError(.notAccepted) }
+    return (parts[0].lowercased(), String(parts[1]))
   }
 
   private func login(by token: String, now: Timestamp) throws(CallError) -> Login {
+    Login(claims: try verify(token, now: now), token: token)
+  }
+
+  /// Verifies a user's token.
+  /// - Throws: `notAccepted`, `expired`, `tokenTooLong`, `revoked`.
+  func verify(_ token: String, now: Timestamp) throws(CallError) -> DeviceClaims {
     do {
-      let claims = try tokens.verify(token, now: now.microseconds / 1_000_000)
-      return Login(claims: claims, token: token)
+      return try tokens.verify(token, now: now.microseconds / 1_000_000)
     } catch {
       throw CallError(error)
     }

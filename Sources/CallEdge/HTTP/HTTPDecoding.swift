@@ -1,3 +1,4 @@
+internal import CallTelemetry
 package import NIOCore
 package import NIOHTTP1
 
@@ -21,7 +22,7 @@ package enum HTTPDecoding {
 /// Stands before the WebSocket handler until no handler of HTTP is left in the channel.
 ///
 /// The decoder leaves the channel a turn of the event loop after it is removed, and its parser decides by
-/// itself whether a request is an upgrade. Where it takes the request for none, it goes on and passes on
+/// itself whether a request is an upgrade. If it decides that it is not, it passes on further
 /// requests, which a WebSocket cannot take: the connection is closed then.
 final class UpgradeGuard: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = Any
@@ -33,5 +34,48 @@ final class UpgradeGuard: ChannelInboundHandler, RemovableChannelHandler {
     if !isBroken, unwrapInboundIn(data) is IOData { return context.fireChannelRead(data) }
     isBroken = true
     context.close(promise: nil)
+  }
+}
+
+/// Counts a connection's requests that were read and are not answered, and closes the connection where they
+/// are too many.
+///
+/// Stands between the decoder, which decodes all requests that one read brings, and NIO's handler of
+/// pipelining, which keeps requests while an earlier one is being answered.
+final class PipeliningLimitHandler: ChannelDuplexHandler, RemovableChannelHandler {
+  typealias InboundIn = HTTPServerRequestPart
+  typealias InboundOut = HTTPServerRequestPart
+  typealias OutboundIn = HTTPServerResponsePart
+  typealias OutboundOut = HTTPServerResponsePart
+
+  private let shared: EdgeShared
+  private var waiting = 0
+  private var isBroken = false
+
+  init(_ shared: EdgeShared) { self.shared = shared }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    if isBroken { return }
+    if case .head = unwrapInboundIn(data) {
+      guard waiting < shared.gate.limits.pipelinedRequestsMax else {
+        isBroken = true
+        shared.metrics.count(limit: .pipelinedRequests)
+        return context.close(promise: nil)
+      }
+      note(1)
+    }
+    context.fireChannelRead(data)
+  }
+
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    if case .end = unwrapOutboundIn(data) { note(-1) }
+    context.write(data, promise: promise)
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) { note(-waiting) }
+
+  private func note(_ change: Int) {
+    waiting += change
+    shared.metrics.requestsWaiting.add(Int64(change))
   }
 }

@@ -9,7 +9,7 @@ extension HTTPHandler {
   /// - Parameter rests: whether the next request is not read before a second has passed.
   func answer(_ exchange: HTTPExchange, _ answer: HTTPAnswer, rests: Bool = false) {
     guard let context else { return }
-    if let code = answer.error { loop.metrics.countError(code) }
+    if let code = answer.error { loop.metrics.count(error: code) }
     let keepAlive = exchange.keepAlive && !loop.isDraining
     let head = HTTPResponseHead(
       version: .http1_1, status: HTTPResponseStatus(statusCode: answer.status),
@@ -68,17 +68,16 @@ extension HTTPHandler {
 struct HTTPExchange {
   var keepAlive = false
   /// The answer has no body.
-  var isHead = false
+  let isHead: Bool
   /// All of the request has arrived.
-  var isWhole = true
+  let isWhole: Bool
   /// The origin of the page that sent the request.
-  var origin: String?
-}
+  let origin: String?
 
-extension HTTPExchange {
-  init(_ head: HTTPRequestHead, isWhole: Bool = true) {
-    isHead = head.method == .HEAD
+  /// - Parameter head: nil where the request could not be read.
+  init(_ head: HTTPRequestHead?, isWhole: Bool = true) {
+    isHead = head?.method == .HEAD
     self.isWhole = isWhole
-    origin = head.headers.first(name: "origin")
+    origin = head?.headers.first(name: "origin")
   }
 }

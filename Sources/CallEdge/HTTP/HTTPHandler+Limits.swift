@@ -25,7 +25,7 @@ extension HTTPHandler {
       gate.isTrusted(proxy)
     else { return nil }
     let said = ForwardedFor.device(head.headers["x-forwarded-for"], isTrusted: gate.isTrusted)
-    if said == nil { gate.metrics.withoutAddress.increment() }
+    if said == nil { loop.metrics.withoutAddress.increment() }
     return said ?? proxy
   }
 
@@ -34,10 +34,76 @@ extension HTTPHandler {
   func refusalByRate() -> CallError? {
     let gate = loop.shared.gate
     guard let wait = gate.takeRequest(of: connection.address, now: loop.now) else { return nil }
-    gate.metrics.limit(.requestsPerAddress)
+    loop.metrics.count(limit: .requestsPerAddress)
     return CallError(
       .rateLimited,
       "At most \(gate.limits.requestsPerAddress) requests a second from one address.",
       retryAfterMilliseconds: wait)
+  }
+}
+
+extension HTTPRequestHead {
+  /// Whether the request has one Host header, with characters that a host may have. Others are refused, since
+  /// proxies and servers disagree about which of two hosts counts (RFC 9112, 3.2).
+  var hasAcceptableHost: Bool {
+    let hosts = headers["host"]
+    if hosts.isEmpty { return (version.major, version.minor) < (1, 1) }
+    return hosts.count == 1 && hosts[0].utf8.allSatisfy(Self.isOfHost)
+  }
+
+  /// Whether RFC 3986, 3.2.2 and 3.2.3 allow the character. A comma is not allowed: it would join two hosts.
+  private static func isOfHost(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"):
+      true
+    default: "-._~:[]%!$&'()*+;=".utf8.contains(byte)
+    }
+  }
+
+  /// Whether the client waits for a 100 before it sends the body. HTTP/1.0 has no expectations.
+  var expectsContinue: Bool {
+    (version.major, version.minor) >= (1, 1)
+      && headers[canonicalForm: "expect"].contains { $0.lowercased() == "100-continue" }
+  }
+}
+
+/// The header `X-Forwarded-For`, in which proxies give a device's address.
+package enum ForwardedFor {
+  /// The most entries that are read.
+  private static let hopsMax = 32
+
+  /// The rightmost address that is not a trusted proxy's. Each proxy appends the address of its peer, so
+  /// what stands to the left of it comes from a peer that is not trusted.
+  /// - Parameter values: the lines of the header, in their order.
+  /// - Returns: where there is no such address, the leftmost trusted proxy; nil where there is none either.
+  package static func device(_ values: [String], isTrusted: (PeerAddress) -> Bool)
+    -> PeerAddress?
+  {
+    var farthest: PeerAddress?
+    var hops = 0
+    for value in values.reversed() {
+      for part in value.split(separator: ",", omittingEmptySubsequences: false).reversed() {
+        guard hops < hopsMax, let address = address(part) else { return farthest }
+        if !isTrusted(address) { return address }
+        farthest = address
+        hops += 1
+      }
+    }
+    return farthest
+  }
+
+  /// Some proxies write the port as well: `192.0.2.1:4711`, `[2001:db8::1]:4711`.
+  private static func address(_ part: Substring) -> PeerAddress? {
+    var text = part
+    while text.first == " " || text.first == "\t" { text.removeFirst() }
+    while text.last == " " || text.last == "\t" { text.removeLast() }
+    if text.first == "[" {
+      return text.firstIndex(of: "]").flatMap { PeerAddress(text[..<$0].dropFirst()) }
+    }
+    if let colon = text.firstIndex(of: ":"), colon == text.lastIndex(of: ":") {
+      text = text[..<colon]
+    }
+    return PeerAddress(text)
   }
 }

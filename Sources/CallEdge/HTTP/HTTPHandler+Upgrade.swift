@@ -8,14 +8,14 @@ extension HTTPHandler {
     if head.headers.contains(name: "authorization"),
       let error = loop.refusalToAuthenticate(connection)
     {
-      return answer(exchange, .error(error))
+      return answer(exchange, HTTPAnswer(error))
     }
     let upgrade: WebSocketUpgrade
     do {
       upgrade = try WebSocketUpgrade(head, loop: loop)
     } catch {
-      loop.noteFailure(connection, error.answer.error)
-      return answer(exchange, error.answer)
+      loop.noteFailure(connection, error.error)
+      return answer(exchange, error)
     }
     guard let context else { return }
     state = .upgraded

@@ -79,7 +79,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     case .idle, .receiving:
       guard error is HTTPParserError else { return abort() }
       let error = CallError(.malformedFrame, "The request could not be read.")
-      answer(HTTPExchange(), .error(error))
+      answer(HTTPExchange(nil), HTTPAnswer(error))
     case .refused, .waiting, .answering, .resting, .upgraded, .closed:
       abort()
     }
@@ -90,7 +90,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     case (.head(let head), .idle):
       deadline = loop.now + limits.requestTimeout
       if let error = refusal(of: head) {
-        return answer(HTTPExchange(head, isWhole: false), .error(error))
+        return answer(HTTPExchange(head, isWhole: false), HTTPAnswer(error))
       }
       state = .receiving(head, [])
       if head.expectsContinue { sendContinue(head) }
@@ -122,7 +122,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   private func refuseBody(of head: HTTPRequestHead) {
     let error = CallError(.frameTooLarge, "A body is at most \(limits.requestBodyBytesMax) bytes.")
-    answer(HTTPExchange(head, isWhole: false), .error(error))
+    answer(HTTPExchange(head, isWhole: false), HTTPAnswer(error))
   }
 
   func tick(now: Timestamp) {
@@ -137,7 +137,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   /// - Parameter limit: the one that the peer has reached.
   func abort(_ limit: PeerLimit? = nil) {
-    if let limit { loop.shared.gate.metrics.limit(limit) }
+    if let limit { loop.metrics.count(limit: limit) }
     context?.close(promise: nil)
   }
 
@@ -149,7 +149,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     let isLast = head.method == .CONNECT || head.headers.contains(name: "upgrade")
     var exchange = HTTPExchange(head)
     exchange.keepAlive = head.isKeepAlive && !isLast
-    if let error = refusalByRate() { return answer(exchange, .init(error), rests: true) }
+    if let error = refusalByRate() { return answer(exchange, HTTPAnswer(error), rests: true) }
     let target = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     if loop.shared.origins.isPreflight(head) {
       return answer(exchange, loop.shared.origins.preflight(head, path: target.first ?? ""))
@@ -174,10 +174,10 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     _ exchange: HTTPExchange
   ) {
     if let error = loop.refusalToAuthenticate(connection) {
-      return answer(exchange, .error(error), rests: true)
+      return answer(exchange, HTTPAnswer(error), rests: true)
     }
     let now = loop.now
-    var command: Command
+    let command: Command
     do throws(CallError) {
       let credential = try loop.shared.credential(head.headers, route, body: body, now: now)
       if let wait = loop.shared.takeFromRate(of: credential, now: now) {
@@ -185,19 +185,14 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
           perSecond: configuration.commandsPerSecond, burst: configuration.commandsBurst,
           retryAfterMilliseconds: wait)
       }
-      let request = try HTTPCommand(
-        route, body: body, credential: credential,
-        device: HTTPRoute.parameter("device", query: query))
-      command = Command(
-        session: SessionRef(edge: loop.shared.incarnation, number: loop.makeSessionNumber()),
-        request: 1, user: request.user, device: request.device, callee: request.callee,
-        body: request.body)
-      command.credential = credential.credential
+      command = try Command(
+        route, content: body, by: credential, named: HTTPRoute.parameter("device", query: query),
+        session: SessionRef(edge: loop.shared.incarnation, number: loop.makeSessionNumber()))
     } catch {
       loop.noteFailure(connection, error.code)
-      return answer(exchange, .error(error))
+      return answer(exchange, HTTPAnswer(error))
     }
-    if let error = loop.submit(command, for: self) { return answer(exchange, .error(error)) }
+    if let error = loop.submit(command, for: self) { return answer(exchange, HTTPAnswer(error)) }
     state = .waiting(exchange, session: command.session.number)
   }
 

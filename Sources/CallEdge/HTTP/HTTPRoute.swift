@@ -1,3 +1,4 @@
+internal import CallAuth
 package import CallCore
 package import CallWire
 
@@ -9,7 +10,7 @@ package enum HTTPRoute: Equatable {
   case call(CallAddress)
   case decline(CallAddress)
   case busy(CallAddress)
-  /// Whether the process runs. It says nothing of the node's state, so no token is needed.
+  /// Whether the process runs. The answer does not depend on the node's state, so no token is needed.
   case health
 
   package enum Failure: Error, Equatable {
@@ -99,5 +100,44 @@ package enum HTTPRoute: Equatable {
       }
     }
     return nil
+  }
+}
+
+extension Command {
+  /// The command that an HTTP request stands for.
+  /// - Parameter named: the device of the query. The body's takes precedence; neither may differ from the
+  ///   credential's.
+  /// - Throws: as `HTTPBodies`, `HTTPCredential.device(named:)` and `RegistrationRequest.prepared(for:)`.
+  init(
+    _ route: HTTPRoute, content: [UInt8], by credential: HTTPCredential, named: String?,
+    session: SessionRef
+  ) throws(CallError) {
+    let user = credential.user
+    let device: DeviceID
+    let body: Body
+    switch route {
+    case .registerDevice:
+      let content = try HTTPBodies.register(content.isEmpty ? Array("{}".utf8) : content)
+      device = try credential.device(named: content.device?.text ?? named)
+      body = .register(try content.request.prepared(for: user))
+    case .unregisterDevice(let removed):
+      // A token for one device is valid for that device only.
+      device = try credential.device(named: removed.text)
+      body = .unregister(removed)
+    case .call(let address):
+      device = try credential.device(named: named)
+      body = .call(address.call, .query)
+    case .decline(let address), .busy(let address):
+      let content = try HTTPBodies.decline(content)
+      device = try credential.device(named: content.device?.text ?? named)
+      let isBusy = if case .busy = route { true } else { false }
+      body = .call(address.call, isBusy ? .busy : .decline(content.scope))
+    case .connect, .health:
+      throw CallError(.noSuchResource)
+    }
+    self.init(
+      session: session, request: 1, user: user, device: device,
+      callee: route.callAddress?.calleeKey(for: user) ?? user, body: body)
+    self.credential = credential.credential
   }
 }

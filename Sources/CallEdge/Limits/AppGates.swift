@@ -62,7 +62,7 @@ package final class AppGates: Sendable {
   }
 }
 
-/// The live calls that an app's devices placed here, as far as their sessions know.
+/// The number of live calls that an app's devices placed here and that their sessions remember.
 package final class LiveCallCount: Sendable {
   private let count = Atomic(0)
   package init() {}

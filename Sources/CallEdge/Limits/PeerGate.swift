@@ -7,7 +7,7 @@ internal import Synchronization
 /// are held for one access to a table.
 final class PeerGate: Sendable {
   let limits: PeerLimits
-  let metrics: PeerMetrics
+  private let metrics: EdgeMetrics
   private let trusted: [AddressRange]
   private let unlimited: [AddressRange]
   private let connections = Mutex(Connections())
@@ -40,7 +40,7 @@ final class PeerGate: Sendable {
   /// The cost of a failure, in thousandths. With a cost of 60, a rate of n a second allows n failures a minute.
   private static let failureCost: Int64 = 60_000
 
-  init(_ configuration: EdgeConfiguration, _ metrics: PeerMetrics, logger: Logger, now: Timestamp) {
+  init(_ configuration: EdgeConfiguration, _ metrics: EdgeMetrics, logger: Logger, now: Timestamp) {
     let limits = configuration.peers
     self.limits = limits
     self.metrics = metrics
@@ -59,7 +59,7 @@ final class PeerGate: Sendable {
 
   // MARK: Addresses
 
-  /// Whether the address is a proxy's that may say whose connection or request it is.
+  /// Whether the address is that of a trusted proxy, which gives the addresses of the devices behind it.
   func isTrusted(_ address: PeerAddress) -> Bool { trusted.contains { $0.contains(address) } }
 
   /// The address as limits count it; nil where no limit holds: for trusted proxies, and for addresses that the
@@ -93,7 +93,7 @@ final class PeerGate: Sendable {
     }
   }
 
-  /// A proxy has said whose connection it is.
+  /// A proxy has given the address of the device whose connection it is.
   /// - Returns: false where that address has too many connections; then nothing has changed.
   func move(from former: PeerAddress?, to address: PeerAddress?) -> Bool {
     let (old, new) = (limited(former), limited(address))
@@ -157,7 +157,7 @@ final class PeerGate: Sendable {
 
   /// Counts a refused connection, and logs it, at most every ten seconds for each kind.
   func refused(_ refusal: ConnectionRefusal, _ address: PeerAddress?, now: Timestamp) {
-    metrics.refuse(refusal)
+    metrics.count(refusal: refusal)
     let count: Int? = logged.withLock { logged in
       var entry = logged[refusal] ?? Logged()
       entry.count += 1

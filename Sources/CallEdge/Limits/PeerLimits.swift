@@ -94,3 +94,34 @@ public struct PeerLimits: Sendable, Equatable {
     max(1, (unattachedMax ?? connectionsMax / 2) / max(1, loops))
   }
 }
+
+/// Why a connection is refused.
+package enum ConnectionRefusal: String, Error, CaseIterable, Sendable {
+  /// There are `connectionsMax`.
+  case all
+  /// There are `connectionsPerAddress` of its address.
+  case address
+  /// There are `unattachedMax` on which no device has attached: it is a new one, or the oldest of these, which
+  /// was closed.
+  case unattached
+  /// The process has no file descriptor left.
+  case descriptors
+}
+
+/// A limit that a peer may reach on a connection that was taken.
+package enum PeerLimit: String, CaseIterable, Sendable {
+  case proxyHeader = "proxy_header"
+  case noTLS = "no_tls"
+  case handshakeBytes = "handshake_bytes"
+  case pipelinedRequests = "pipelined_requests"
+  case requestTimeout = "request_timeout"
+  case unreadAnswer = "unread_answer"
+  case requestsPerAddress = "requests_per_address"
+  case failedAuthsPerAddress = "failed_auths_per_address"
+  case controlFrames = "control_frames"
+  case pongsWaiting = "pongs_waiting"
+  case messageTimeout = "message_timeout"
+  case unfinishedBytes = "unfinished_bytes"
+  case outboundBytes = "outbound_bytes"
+  case lingerBytes = "linger_bytes"
+}

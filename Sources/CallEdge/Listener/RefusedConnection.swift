@@ -3,37 +3,35 @@ internal import CallWire
 internal import NIOCore
 internal import NIOHTTP1
 
-/// The handler of a refused connection: it sends an HTTP response that says why, whatever the peer asks for, and
-/// closes the connection. It reads nothing.
+/// The handler of a refused connection. It sends an HTTP response with the reason, without reading a request, and
+/// closes the connection.
 final class RefusedConnection: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
-  typealias OutboundOut = ByteBuffer
 
-  /// How long the peer may take to close its side.
-  private static let linger = TimeAmount.seconds(1)
   private let answer: HTTPAnswer
 
   init(_ answer: HTTPAnswer) { self.answer = answer }
 
   func handlerAdded(context: ChannelHandlerContext) {
-    if context.channel.isActive { respond(context) }
+    if context.channel.isActive { context.close(with: answer) }
   }
 
-  func channelActive(context: ChannelHandlerContext) { respond(context) }
-
-  private func respond(_ context: ChannelHandlerContext) {
-    context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: answer.bytes)), promise: nil)
-    context.close(mode: .output, promise: nil)
-    let channel = context.channel
-    context.eventLoop.assumeIsolated().scheduleTask(in: Self.linger) {
-      channel.close(promise: nil)
-    }
-  }
+  func channelActive(context: ChannelHandlerContext) { context.close(with: answer) }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {}
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     context.close(promise: nil)
+  }
+}
+
+extension ChannelHandlerContext {
+  /// Writes an answer as bytes and closes the connection. The peer has a second to close its side.
+  func close(with answer: HTTPAnswer) {
+    writeAndFlush(NIOAny(ByteBuffer(bytes: answer.bytes)), promise: nil)
+    close(mode: .output, promise: nil)
+    let channel = channel
+    eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) { channel.close(promise: nil) }
   }
 }
 

@@ -1,4 +1,4 @@
-internal import CallCore
+package import CallCore
 internal import CallTelemetry
 internal import CallWire
 
@@ -51,8 +51,8 @@ extension EdgeLoop {
     _ question: CallsQuestion, session: UInt64, _ live: LiveCalls?, now: Timestamp
   ) {
     close(question: session)
-    device(question.asker)?.handle {
-      $0.callsListed(request: question.request, live, now: now, into: &$1)
+    device(question.asker)?.handle(at: now) {
+      $0.callsListed(request: question.request, live, &$1)
     }
   }
 
@@ -61,5 +61,38 @@ extension EdgeLoop {
     endpoints.removeValue(forKey: session)
     questionsOpen -= 1
     metrics.callQuestions.add(-1)
+  }
+}
+
+/// A device's question for its live calls: it is scattered to all shards, and this gathers their answers.
+package struct CallsQuestion {
+  /// Who asked, and under which request id.
+  package let asker: UInt64
+  package let request: UInt64
+  /// How many shards have not answered.
+  private var open: Int
+  private var live = LiveCalls()
+
+  package init(asker: UInt64, request: UInt64, shardCount: Int) {
+    self.asker = asker
+    self.request = request
+    open = shardCount
+  }
+
+  package enum Progress: Equatable {
+    case waiting
+    /// Every shard has answered.
+    case complete(LiveCalls)
+    /// A shard has no answer: the list would be incomplete.
+    case failed
+  }
+
+  /// Adds one shard's answer. To be called once for each shard, and not after the end.
+  package mutating func take(_ reply: Reply) -> Progress {
+    guard case .calls(let part) = reply else { return .failed }
+    live.placed += part.placed.prefix(LiveCalls.countMaximum - live.placed.count)
+    live.received += part.received.prefix(LiveCalls.countMaximum - live.received.count)
+    open -= 1
+    return open > 0 ? .waiting : .complete(live)
   }
 }

@@ -26,8 +26,7 @@ extension EdgeLoop {
     let lazily = isBusy && command.body.mayWait
     switch outbox.submit(command, lazily: lazily, now: now) {
     case .accepted:
-      metrics.commandsTotal.increment()
-      shared.logger.received(command)
+      note(command)
       metrics.commandsPending.add(1)
       commandsThisTick += 1
       if lazily { scheduleLazyFlush() } else { scheduleFlush() }
@@ -55,18 +54,22 @@ extension EdgeLoop {
 
   /// Sends a command that has no reply.
   func submit(unanswered command: Command) {
-    metrics.commandsTotal.increment()
-    shared.logger.received(command)
+    note(command)
     outbox.submit(unanswered: command)
     scheduleFlush()
   }
 
   /// Sends acknowledgements, which may wait for others.
   func acknowledge(_ command: Command) {
-    metrics.commandsTotal.increment()
-    shared.logger.received(command)
+    note(command)
     outbox.acknowledge(command)
     scheduleLazyFlush()
+  }
+
+  /// Counts and logs a command that goes to a shard.
+  private func note(_ command: Command) {
+    metrics.commandsTotal.increment()
+    shared.logger.received(command)
   }
 
   // MARK: Publishing

@@ -1,5 +1,6 @@
 internal import CallCore
 internal import CallTelemetry
+internal import DequeModule
 internal import NIOCore
 
 /// Which connections the loop takes.
@@ -20,7 +21,7 @@ extension EdgeLoop {
     }
     let connection = Connection(address, channel, since: now)
     unattached.add(connection)
-    gate.metrics.unattached.add(1)
+    metrics.unattached.add(1)
     metrics.connectionsTotal.increment()
     metrics.connections.add(1)
     // A single callback, since each costs a connection 100 bytes.
@@ -45,10 +46,10 @@ extension EdgeLoop {
 
   /// A device has attached on the connection, or the connection is closed.
   func hasAttached(_ connection: Connection) {
-    if unattached.remove(connection) { shared.gate.metrics.unattached.add(-1) }
+    if unattached.remove(connection) { metrics.unattached.add(-1) }
   }
 
-  /// Closes a connection that is refused. A bounded number of peers is told why.
+  /// Closes a connection that is refused. A bounded number of peers get an answer with the reason.
   /// - Throws: the refusal, so that whoever initializes the channel closes it at once.
   func refuse(_ channel: any Channel, _ refusal: ConnectionRefusal) throws {
     let limits = shared.gate.limits
@@ -68,9 +69,10 @@ extension EdgeLoop {
     let gate = shared.gate
     guard shared.configuration.proxyProtocol, let proxy = connection.address, gate.isTrusted(proxy)
     else { return nil }
-    return ProxyHeaderHandler(bytesMax: gate.limits.proxyHeaderBytesMax) { [weak self] outcome in
+    return ProxyHeaderHandler(bytesMax: gate.limits.proxyHeaderBytesMax) {
+      [metrics, weak self] outcome in
       guard case .header(_, let source) = outcome else {
-        gate.metrics.limit(.proxyHeader)
+        metrics.count(limit: .proxyHeader)
         return false
       }
       guard let source else { return true }
@@ -78,7 +80,7 @@ extension EdgeLoop {
     }
   }
 
-  /// A proxy has said whose connection it is.
+  /// A proxy has given the address of the device whose connection it is.
   /// - Returns: false where that address has too many connections.
   func identify(_ connection: Connection, as address: PeerAddress) -> Bool {
     guard shared.gate.move(from: connection.address, to: address) else {
@@ -87,5 +89,51 @@ extension EdgeLoop {
     }
     connection.address = address
     return true
+  }
+}
+
+/// A connection, as the limits of peers count it. It lives as long as its channel.
+final class Connection {
+  /// The device's address; that of a trusted proxy until the proxy has given the device's.
+  var address: PeerAddress?
+  let since: Timestamp
+  /// Set while no device has attached.
+  var channel: (any Channel)?
+
+  init(_ address: PeerAddress?, _ channel: any Channel, since: Timestamp) {
+    self.address = address
+    self.channel = channel
+    self.since = since
+  }
+}
+
+/// The connections of one event loop on which no device has attached, by age.
+struct UnattachedConnections {
+  private var queue: Deque<Connection> = []
+  private(set) var count = 0
+
+  mutating func add(_ connection: Connection) {
+    queue.append(connection)
+    count += 1
+  }
+
+  /// - Returns: false where it was removed before.
+  mutating func remove(_ connection: Connection) -> Bool {
+    guard connection.channel != nil else { return false }
+    connection.channel = nil
+    count -= 1
+    while let first = queue.first, first.channel == nil { queue.removeFirst() }
+    // Connections that have attached stay in the queue behind an older one that has not. This bounds them.
+    if queue.count > 2 * count + 64 { queue.removeAll { $0.channel == nil } }
+    return true
+  }
+
+  var oldest: Connection? { queue.first }
+
+  /// Forgets all connections, without closing them.
+  mutating func abandon() {
+    for connection in queue { connection.channel = nil }
+    queue = []
+    count = 0
   }
 }

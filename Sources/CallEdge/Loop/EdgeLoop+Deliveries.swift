@@ -29,11 +29,11 @@ extension EdgeLoop {
       }
       handler.send(.notice(notice))
     case .close(let notice):
-      device(item.session)?.handle { $0.asked(toClose: notice, now: now, into: &$1) }
+      device(item.session)?.handle(at: now) { $0.asked(toClose: notice, &$1) }
     }
   }
 
-  /// The shard does not know that the session is over: the message that said so may have been lost.
+  /// The session is over, and the shard has not learned of it: the message may have been lost.
   private func undeliverable(_ delivery: Delivery, session: UInt64, now: Timestamp) {
     metrics.deliveriesUnknown.increment()
     let ref = SessionRef(edge: shared.incarnation, number: session)
@@ -42,7 +42,7 @@ extension EdgeLoop {
     }
   }
 
-  /// Remembers a session that ended.
+  /// Keeps the end of a session, for shards that miss it.
   func remember(_ end: DeviceSession.End, session: UInt64) {
     let (count, forgotten) = (closed.count, closed.forgottenEarly)
     closed.add(end, session: session, now: now)
@@ -67,8 +67,8 @@ extension EdgeLoop {
   func answer(_ command: Command, _ reply: Reply, now: Timestamp) {
     switch endpoints[command.session.number] {
     case .device(let handler):
-      handler.handle {
-        $0.replied(request: command.request, to: command.body, reply, now: now, into: &$1)
+      handler.handle(at: now) {
+        $0.replied(request: command.request, to: command.body, reply, &$1)
       }
     case .request(let handler):
       endpoints.removeValue(forKey: command.session.number)

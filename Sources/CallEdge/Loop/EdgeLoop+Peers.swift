@@ -12,19 +12,18 @@ extension EdgeLoop {
   func noteUnfinished(_ handler: WebSocketHandler, bytes: Int?, begins: Bool) {
     let before = unfinished.bytes
     unfinished.note(handler.number, bytes: bytes, begins: begins, now: now)
-    shared.gate.metrics.unfinishedBytes.add(Int64(unfinished.bytes - before))
+    metrics.unfinishedBytes.add(Int64(unfinished.bytes - before))
     let most = shared.gate.limits.unfinishedBytesPerLoop
     guard bytes != nil, unfinished.bytes > most else { return }
     for number in unfinished.largest(leaving: most - most / 8) {
-      shared.gate.metrics.limit(.unfinishedBytes)
-      (device(number) ?? closing[number])?.abort()
+      (device(number) ?? closing[number])?.abort(.unfinishedBytes)
     }
   }
 
   /// Closes sessions whose message has not arrived in full in time.
   func sweepUnfinished(now: Timestamp) {
     for number in unfinished.begun(before: now, by: shared.gate.limits.messageTimeout) {
-      shared.gate.metrics.limit(.messageTimeout)
+      metrics.count(limit: .messageTimeout)
       (device(number) ?? closing[number])?.messageTimedOut(now: now)
     }
   }
@@ -46,11 +45,47 @@ extension EdgeLoop {
       waiting.sort { $0.bytes > $1.bytes }
       for (bytes, handler) in waiting where sum > most {
         sum -= bytes
-        shared.gate.metrics.limit(.outboundBytes)
-        handler.cutOff()
+        handler.abort(.outboundBytes)
       }
     }
-    shared.gate.metrics.outboundBytes.add(Int64(sum - slowBytes))
+    metrics.outboundBytes.add(Int64(sum - slowBytes))
     slowBytes = sum
+  }
+}
+
+/// The messages of one event loop that have arrived in part, by session.
+struct UnfinishedMessages {
+  private struct Entry {
+    var since: Timestamp
+    var bytes: Int
+  }
+  private var entries: [UInt64: Entry] = [:]
+  /// How many bytes are kept of all of them.
+  private(set) var bytes = 0
+
+  /// - Parameter bytes: how much of it is kept; nil: the session has no such message any more.
+  mutating func note(_ session: UInt64, bytes: Int?, begins: Bool, now: Timestamp) {
+    let before = entries[session]
+    self.bytes += (bytes ?? 0) - (before?.bytes ?? 0)
+    entries[session] = bytes.map {
+      Entry(since: begins ? now : before?.since ?? now, bytes: $0)
+    }
+  }
+
+  /// The sessions whose message began at least `span` ago.
+  func begun(before now: Timestamp, by span: Span) -> [UInt64] {
+    entries.filter { $0.value.since + span <= now }.map(\.key).sorted()
+  }
+
+  /// The sessions that hold most, so many of them that the others hold at most `rest` bytes.
+  func largest(leaving rest: Int) -> [UInt64] {
+    var left = bytes
+    var out: [UInt64] = []
+    for (session, entry) in entries.sorted(by: { $0.value.bytes > $1.value.bytes }) {
+      if left <= rest { break }
+      left -= entry.bytes
+      out.append(session)
+    }
+    return out
   }
 }

@@ -14,9 +14,8 @@ extension EdgeLoop {
   ) -> Result<DeviceClaims, CallError> {
     if let error = refusalToAuthenticate(connection) { return .failure(error) }
     do {
-      return .success(try shared.tokens.verify(token, now: now.microseconds / 1_000_000))
+      return .success(try shared.verify(token, now: now))
     } catch {
-      let error = CallError(error)
       noteFailure(connection, error.code)
       return .failure(error)
     }
@@ -26,7 +25,7 @@ extension EdgeLoop {
   func refusalToAuthenticate(_ connection: Connection) -> CallError? {
     let gate = shared.gate
     guard let wait = gate.waitToAuthenticate(connection.address, now: now) else { return nil }
-    gate.metrics.limit(.failedAuthsPerAddress)
+    metrics.count(limit: .failedAuthsPerAddress)
     return CallError(
       .rateLimited,
       "At most \(gate.limits.failedAuthsPerAddress) refused tokens a minute from one address.",
@@ -59,7 +58,7 @@ extension EdgeLoop {
     tokenGeneration = generation
     for handler in devices {
       let sender = handler.session.sender
-      handler.handle { $0.recheckToken(shared.tokens, now: now, into: &$1) }
+      handler.handle(at: now) { $0.recheckToken(shared.tokens, &$1) }
       if let sender, device(handler.number) == nil { revokedLately.add(sender.user) }
     }
     flushSockets()
@@ -80,7 +79,7 @@ extension EdgeLoop {
       guard let sender = handler.session.sender, sender.user == user,
         request.device.map({ DeviceID($0) == sender.device }) ?? true
       else { continue }
-      handler.handle { $0.end(.kicked, now: now, into: &$1) }
+      handler.handle(at: now) { $0.end(.kicked, &$1) }
       count += 1
     }
     flushSockets()

@@ -8,20 +8,7 @@ internal import NIOCore
 /// What all connections of one event loop share: the table of sessions, the commands that wait for replies,
 /// and the buffers that each connection needs only for a moment. Used on its event loop only.
 ///
-/// A frame becomes a command on this way:
-///
-/// 1. `WebSocketHandler.channelRead` takes bytes from the socket, `read` frames them, and `received` decodes
-///    the frame.
-/// 2. `DeviceSession.received`, and for a `place` its `forward`, decide what to do.
-/// 3. `WebSocketHandler.perform` carries that out; its `forward` makes the command.
-/// 4. `EdgeLoop.submit` checks the app's limits, and `CommandOutbox.submit` adds the command to its shard's
-///    batch.
-/// 5. `EdgeLoop.flushCommands`, at the end of the turn, encodes the batches, and `EdgeShared.publish` hands
-///    them to the bus.
-///
-/// A delivery comes on this way: the bus calls the subscription of `EdgeNode.subscribeDeliveries`, which
-/// decodes the batch; `LoopHandle.offer` queues each loop's part; `EdgeLoop.handle` finds the session;
-/// `WebSocketHandler.deliver` writes the frame, and `EdgeLoop.flushSockets` flushes it.
+/// `docs/architecture.md`, "From a socket to an invite", follows a frame and a delivery through it.
 final class EdgeLoop {
   /// What a session number stands for.
   enum Endpoint {
@@ -39,7 +26,7 @@ final class EdgeLoop {
   // MARK: State of connections
 
   var endpoints: [UInt64: Endpoint] = [:]
-  /// Sessions whose close frame was sent: gone for the cluster, while the peer has yet to answer.
+  /// Sessions whose close frame was sent. For the cluster they have ended; the peer has not answered yet.
   private(set) var closing: [UInt64: WebSocketHandler] = [:]
   /// All sessions, closing ones too, to be handled once a second.
   private var wheel = TimerWheel<WebSocketHandler>(slotCount: EdgeLoop.ticksPerSweep)
@@ -48,7 +35,7 @@ final class EdgeLoop {
   /// Connections on which no device has attached, and how many there may be.
   var unattached = UnattachedConnections()
   let unattachedMax: Int
-  /// Refused connections that are still open, since their peers are told why.
+  /// Refused connections that stay open until their peers have read the reason.
   var refusalsOpen = 0
   var unfinished = UnfinishedMessages()
   /// Sessions whose devices do not read what waits for them, and how many bytes waited at the last check.
@@ -172,7 +159,7 @@ final class EdgeLoop {
   func add(_ handler: HTTPHandler) { requests[ObjectIdentifier(handler)] = handler }
   func remove(_ handler: HTTPHandler) { requests.removeValue(forKey: ObjectIdentifier(handler)) }
 
-  /// Drops all connections without closing them, for a process that is gone.
+  /// Drops all connections without closing them, for a process that has crashed.
   func abandon() {
     endpoints.removeAll()
     closing.removeAll()
@@ -248,7 +235,7 @@ final class EdgeLoop {
     sweepCommands(now: now)
     checkReach(now: now)
     recheckTokens(now: now)
-    for handler in wheel.due(at: ticks) { handler.handle { $0.tick(now: now, into: &$1) } }
+    for handler in wheel.due(at: ticks) { handler.handle(at: now) { $0.tick(&$1) } }
     if ticks % UInt64(Self.ticksPerSweep) == 0 {
       // A copy, since handlers remove themselves.
       for handler in Array(requests.values) { handler.tick(now: now) }

@@ -37,6 +37,15 @@ struct LoopHandle: Sendable {
   }
 }
 
+extension [LoopHandle] {
+  /// Runs `count` on each loop, and adds up what it returns. A loop that has ended counts as 0.
+  func sum(_ count: @escaping @Sendable (EdgeLoop) -> Int) async -> Int {
+    var sum = 0
+    for loop in self { sum += (try? await loop.run(count)) ?? 0 }
+    return sum
+  }
+}
+
 /// The deliveries and replies that wait for one event loop. Policy when full: drop the newest, and count them;
 /// shards retransmit.
 package final class LoopInbox: Sendable {

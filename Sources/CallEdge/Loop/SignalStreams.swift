@@ -3,7 +3,7 @@ import CallCore
 /// The order of descriptions and candidates that wait for replies: one stream for each call and session.
 ///
 /// The bus may lose a message and deliver the next one. So each names its predecessor while that one is
-/// unanswered (`Command.after`), and a shard takes none whose predecessor it has not got. What follows a
+/// unanswered (`Command.after`), and a shard ignores one whose predecessor it has not received. What follows a
 /// message is retransmitted with it.
 struct SignalStreams {
   private struct Key: Hashable {
@@ -72,8 +72,8 @@ struct SignalStreams {
     return requests[index - 1]
   }
 
-  /// The requests that are retransmitted or given up together with a command. A command in no stream goes
-  /// alone. The first of a stream takes all others along, which by themselves take nothing.
+  /// The requests that are retransmitted or given up together with a command: the command alone where it is in no
+  /// stream, the whole stream for its first command, and none for the others.
   func from(_ command: Command) -> [UInt64] {
     guard let key = Self.key(command), let requests = waiting[key] else {
       return [command.request]

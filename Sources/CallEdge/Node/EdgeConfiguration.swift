@@ -11,7 +11,7 @@ public struct EdgeConfiguration: Sendable {
   public var version = "0"
   /// The address to listen at.
   public var host = "127.0.0.1"
-  /// 0: any free port; `EdgeNode.boundPort` tells which.
+  /// 0: any free port, which `EdgeNode.boundPort` returns.
   public var port = 0
   /// The TLS of devices' connections; nil: none, for loopback and behind a proxy that ends TLS.
   public var tls: EdgeTLS?
@@ -33,7 +33,7 @@ public struct EdgeConfiguration: Sendable {
 
   /// The limits of peers.
   public var peers = PeerLimits()
-  /// Proxies in front of the edge, which may say whose connections they forward.
+  /// Proxies in front of the edge. The edge believes what they say of the device's address.
   public var trustedProxies: [AddressRange] = []
   /// Whether trusted proxies begin each connection with a PROXY header, version 2. Otherwise the device's address is
   /// in `X-Forwarded-For`.

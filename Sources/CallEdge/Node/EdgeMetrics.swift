@@ -1,162 +1,195 @@
-package import CallCore
-package import CallTelemetry
+internal import CallCore
+internal import CallTelemetry
 
-/// An edge's metrics. `PeerMetrics` has those of the limits of peers, `AppGate` those of apps.
-package final class EdgeMetrics: Sendable {
-  package let connections: Gauge
-  package let sessions: Gauge
-  package let connectionsTotal: Counter
-  package let tlsHandshakes: Counter
-  package let tlsHandshakesFailed: Counter
-  package let attachesTotal: Counter
-  package let framesIn: Counter
-  package let framesOut: Counter
-  package let commandsTotal: Counter
-  package let commandsPending: Gauge
-  package let commandsRefused: Counter
-  package let signalGaps: Gauge
-  package let signalGapsForgotten: Counter
-  package let commandsRetried: Counter
-  package let commandsTimedOut: Counter
-  package let cutOffs: Counter
-  package let commandLatency: LatencyHistogram
-  package let ringLatency: LatencyHistogram
-  package let busDropped: Counter
-  package let deliveriesTotal: Counter
-  /// Deliveries and replies to sessions that are gone.
-  package let deliveriesUnknown: Counter
-  package let deliveriesWaiting: Gauge
-  package let deliveriesDropped: Counter
-  package let closedSessions: Gauge
-  package let closedSessionsForgotten: Counter
-  package let batchesUnreadable: Counter
-  package let itemsUnreadable: Counter
+/// An edge's metrics. `AppGate` has those of the limits of apps, `EdgeShared` those of the certificate.
+final class EdgeMetrics: Sendable {
+  let connections: Gauge
+  let connectionsTotal: Counter
+  let sessions: Gauge
+  let attachesTotal: Counter
+  let tlsHandshakes: Counter
+  let tlsHandshakesFailed: Counter
+  let framesIn: Counter
+  let framesOut: Counter
+  let commandsTotal: Counter
+  let commandsPending: Gauge
+  let commandsRefused: Counter
+  let commandsRetried: Counter
+  let commandsTimedOut: Counter
+  let commandLatency: LatencyHistogram
+  let signalGaps: Gauge
+  let signalGapsForgotten: Counter
+  let cutOffs: Counter
+  let ringLatency: LatencyHistogram
+  let busDropped: Counter
+  let deliveriesTotal: Counter
+  let deliveriesUnknown: Counter
+  let deliveriesWaiting: Gauge
+  let deliveriesDropped: Counter
+  let closedSessions: Gauge
+  let closedSessionsForgotten: Counter
+  let batchesUnreadable: Counter
+  let itemsUnreadable: Counter
   /// Devices' questions for their live calls, each to all shards.
-  package let callQuestions: Gauge
-  package let callQuestionsRefused: Counter
-  package let requestsTotal: Counter
-  package let requestsWaiting: Gauge
-  package let requestRates: Gauge
-  /// Users and devices whose rate of HTTP requests was forgotten before its time.
-  package let requestRatesForgotten: Counter
-  /// Requests with a push's capability that was valid; that was not; that came before there were keys to
-  /// verify it.
-  package let pushRequestsAccepted: Counter
-  package let pushRequestsRefused: Counter
-  package let pushRequestsUnready: Counter
+  let callQuestions: Gauge
+  let callQuestionsRefused: Counter
+  let requestsTotal: Counter
+  let requestsWaiting: Gauge
+  let requestRates: Gauge
+  let requestRatesForgotten: Counter
+  let pushRequestsAccepted: Counter
+  let pushRequestsRefused: Counter
+  /// Requests that came before there were keys to verify their capabilities.
+  let pushRequestsUnready: Counter
   private let errors: [Counter]
   private let closes: [CloseReason: Counter]
 
-  package init(_ registry: MetricsRegistry) {
-    connections = registry.gauge("callmesh_edge_connections", "Open sockets.")
-    sessions = registry.gauge("callmesh_edge_sessions", "Attached devices.")
-    connectionsTotal = registry.counter(
-      "callmesh_edge_connections_total", "Sockets that were accepted.")
-    func handshakes(_ result: String) -> Counter {
-      registry.counter(
-        "callmesh_edge_tls_handshakes_total", "TLS handshakes that devices began, by result.",
-        labels: [("result", result)])
+  // MARK: Limits of peers
+
+  let connectionsMax: Gauge
+  let unattached: Gauge
+  let addresses: Gauge
+  let addressRates: Gauge
+  let addressRatesForgotten: Counter
+  let unfinishedBytes: Gauge
+  let outboundBytes: Gauge
+  /// Requests from a trusted proxy that does not say whose they are.
+  let withoutAddress: Counter
+  private let refused: [ConnectionRefusal: Counter]
+  private let limited: [PeerLimit: Counter]
+
+  init(_ registry: MetricsRegistry) {
+    func counter(_ name: String, _ help: String) -> Counter {
+      registry.counter("callmesh_edge_" + name, help)
     }
-    tlsHandshakes = handshakes("done")
-    tlsHandshakesFailed = handshakes("failed")
-    attachesTotal = registry.counter("callmesh_edge_attaches_total", "Devices that attached.")
-    framesIn = registry.counter("callmesh_edge_frames_in_total", "Messages from devices.")
-    framesOut = registry.counter("callmesh_edge_frames_out_total", "Messages to devices.")
-    commandsTotal = registry.counter(
-      "callmesh_edge_commands_total", "Commands handed to shards, repeats not counted.")
-    commandsPending = registry.gauge(
-      "callmesh_edge_commands_pending", "Commands that wait for their replies.")
-    commandsRefused = registry.counter(
-      "callmesh_edge_commands_refused_total",
+    func gauge(_ name: String, _ help: String) -> Gauge {
+      registry.gauge("callmesh_edge_" + name, help)
+    }
+    connections = gauge("connections", "Open sockets.")
+    connectionsTotal = counter("connections_total", "Sockets that were accepted.")
+    sessions = gauge("sessions", "Attached devices.")
+    attachesTotal = counter("attaches_total", "Devices that attached.")
+    let handshakes = registry.counters(
+      "callmesh_edge_tls_handshakes_total", "TLS handshakes that devices began, by result.",
+      label: "result", ["done", "failed"])
+    (tlsHandshakes, tlsHandshakesFailed) = (handshakes[0], handshakes[1])
+    framesIn = counter("frames_in_total", "Messages from devices.")
+    framesOut = counter("frames_out_total", "Messages to devices.")
+    commandsTotal = counter("commands_total", "Commands handed to shards, repeats not counted.")
+    commandsPending = gauge("commands_pending", "Commands that wait for their replies.")
+    commandsRefused = counter(
+      "commands_refused_total",
       "Commands that were refused because too many waited for their replies.")
-    signalGaps = registry.gauge(
-      "callmesh_edge_signal_gaps",
-      "Streams of descriptions and candidates in which one was given up and has not come again.")
-    signalGapsForgotten = registry.counter(
-      "callmesh_edge_signal_gaps_forgotten_total",
-      "Streams of descriptions and candidates whose order was given up because too many had gaps.")
-    commandsRetried = registry.counter(
-      "callmesh_edge_commands_retried_total", "Commands sent again for want of a reply.")
-    cutOffs = registry.counter(
-      "callmesh_edge_cut_offs_total",
-      "Times that no shard answered for so long that devices were told to try other edges.")
-    commandsTimedOut = registry.counter(
-      "callmesh_edge_commands_timed_out_total", "Commands that were never answered.")
+    commandsRetried = counter("commands_retried_total", "Commands sent again for want of a reply.")
+    commandsTimedOut = counter("commands_timed_out_total", "Commands that were never answered.")
     commandLatency = registry.histogram(
       "callmesh_edge_command_seconds", "From a command's arrival to its reply's leaving.")
+    signalGaps = gauge(
+      "signal_gaps",
+      "Streams of descriptions and candidates in which one was given up and has not come again.")
+    signalGapsForgotten = counter(
+      "signal_gaps_forgotten_total",
+      "Streams of descriptions and candidates whose order was given up because too many had gaps.")
+    cutOffs = counter(
+      "cut_offs_total",
+      "Times that no shard answered for so long that devices were told to try other edges.")
     ringLatency = registry.histogram(
       "callmesh_ring_seconds",
       "From a place's arrival at an edge until this edge has written the call's last invite.",
       bounds: .fineLatencies)
-    busDropped = registry.counter(
-      "callmesh_edge_bus_dropped_total", "Messages that the bus's full outbox refused.")
-    deliveriesTotal = registry.counter(
-      "callmesh_edge_deliveries_total", "Deliveries handed to sessions.")
-    deliveriesUnknown = registry.counter(
-      "callmesh_edge_deliveries_unknown_total", "Deliveries and replies to sessions that are gone.")
-    deliveriesWaiting = registry.gauge(
-      "callmesh_edge_deliveries_waiting", "Deliveries and replies that wait for an event loop.")
-    closedSessions = registry.gauge(
-      "callmesh_edge_closed_sessions",
+    busDropped = counter("bus_dropped_total", "Messages that the bus's full outbox refused.")
+    deliveriesTotal = counter("deliveries_total", "Deliveries handed to sessions.")
+    deliveriesUnknown = counter(
+      "deliveries_unknown_total", "Deliveries and replies to sessions that are gone.")
+    deliveriesWaiting = gauge(
+      "deliveries_waiting", "Deliveries and replies that wait for an event loop.")
+    deliveriesDropped = counter(
+      "deliveries_dropped_total",
+      "Deliveries and replies dropped because an event loop had too many waiting.")
+    closedSessions = gauge(
+      "closed_sessions",
       "Sessions that ended lately, remembered for shards that have not learned of it.")
-    closedSessionsForgotten = registry.counter(
-      "callmesh_edge_closed_sessions_forgotten_total",
+    closedSessionsForgotten = counter(
+      "closed_sessions_forgotten_total",
       "Sessions that ended less than a minute ago and were forgotten because too many others ended."
     )
-    deliveriesDropped = registry.counter(
-      "callmesh_edge_deliveries_dropped_total",
-      "Deliveries and replies dropped because an event loop had too many waiting.")
-    batchesUnreadable = registry.counter(
-      "callmesh_edge_batches_unreadable_total", "Messages from the cluster that made no sense.")
-    itemsUnreadable = registry.counter(
-      "callmesh_edge_items_unreadable_total",
+    batchesUnreadable = counter(
+      "batches_unreadable_total", "Messages from the cluster that made no sense.")
+    itemsUnreadable = counter(
+      "items_unreadable_total",
       "Replies and deliveries of a kind that this version does not know, dropped.")
-    callQuestions = registry.gauge(
-      "callmesh_edge_call_questions", "Devices that wait for the list of their live calls.")
-    callQuestionsRefused = registry.counter(
-      "callmesh_edge_call_questions_refused_total",
+    callQuestions = gauge("call_questions", "Devices that wait for the list of their live calls.")
+    callQuestionsRefused = counter(
+      "call_questions_refused_total",
       "Questions for the list of live calls that were refused because too many waited.")
-    requestsTotal = registry.counter("callmesh_edge_http_requests_total", "HTTP requests.")
-    requestsWaiting = registry.gauge(
-      "callmesh_edge_http_requests_waiting", "HTTP requests that were read and are not answered.")
-    requestRates = registry.gauge(
-      "callmesh_edge_http_rates", "Users or devices whose rate of HTTP requests is counted.")
-    requestRatesForgotten = registry.counter(
-      "callmesh_edge_http_rates_forgotten_total",
+    requestsTotal = counter("http_requests_total", "HTTP requests.")
+    requestsWaiting = gauge(
+      "http_requests_waiting", "HTTP requests that were read and are not answered.")
+    requestRates = gauge("http_rates", "Users or devices whose rate of HTTP requests is counted.")
+    requestRatesForgotten = counter(
+      "http_rates_forgotten_total",
       "Users or devices whose rate of HTTP requests was forgotten because too many others sent some."
     )
-    func pushRequests(_ result: String) -> Counter {
-      registry.counter(
-        "callmesh_edge_push_requests_total",
-        "Requests with a push's capability instead of a token, by what became of it.",
-        labels: [("result", result)])
-    }
-    pushRequestsAccepted = pushRequests("accepted")
-    pushRequestsRefused = pushRequests("refused")
-    pushRequestsUnready = pushRequests("no_keys")
-    errors = ["protocol", "authentication", "registration", "call", "cluster"].map {
-      registry.counter(
-        "callmesh_edge_errors_total", "Error replies to devices, by group of codes.",
-        labels: [("group", $0)])
-    }
-    closes = Dictionary(
-      uniqueKeysWithValues: CloseReason.allCases.map {
-        (
-          $0,
-          registry.counter(
-            "callmesh_edge_closes_total", "Sessions closed by the edge, by reason.",
-            labels: [("reason", $0.text.replacing(" ", with: "_"))])
-        )
-      })
+    let pushRequests = registry.counters(
+      "callmesh_edge_push_requests_total",
+      "Requests with a push's capability instead of a token, by what became of it.",
+      label: "result", ["accepted", "refused", "no_keys"])
+    pushRequestsAccepted = pushRequests[0]
+    pushRequestsRefused = pushRequests[1]
+    pushRequestsUnready = pushRequests[2]
+    errors = registry.counters(
+      "callmesh_edge_errors_total", "Error replies to devices, by group of codes.", label: "group",
+      ["protocol", "authentication", "registration", "call", "cluster"])
+    closes = registry.counters(
+      "callmesh_edge_closes_total", "Sessions closed by the edge, by reason.", label: "reason"
+    ) { $0.text.replacing(" ", with: "_") }
+
+    connectionsMax = gauge("connections_max", "Sockets that may be open.")
+    unattached = gauge(
+      "connections_unattached", "Open sockets on which no device has attached.")
+    addresses = gauge("addresses", "Addresses that have connections and are limited.")
+    addressRates = gauge("address_rates", "Addresses whose rates of requests are counted.")
+    addressRatesForgotten = counter(
+      "address_rates_forgotten_total",
+      "Addresses whose rates were forgotten because too many others sent requests.")
+    unfinishedBytes = gauge("unfinished_bytes", "Bytes of messages that are not whole yet.")
+    outboundBytes = gauge("outbound_waiting_bytes", "Bytes that wait for slow devices.")
+    withoutAddress = counter(
+      "forwarded_without_address_total",
+      "Requests from a trusted proxy that did not say whose they are: no limit per address holds.")
+    refused = registry.counters(
+      "callmesh_connections_refused_total",
+      "Connections that the edge did not take or keep, by reason.", label: "reason", \.rawValue)
+    limited = registry.counters(
+      "callmesh_edge_limited_total",
+      "Times that a peer reached a limit on its connection, by limit.", label: "limit", \.rawValue)
   }
 
-  package func countError(_ code: CallError.Code) {
+  func count(error code: CallError.Code) {
     let group = Int(code.rawValue / 100) - 1
     if errors.indices.contains(group) { errors[group].increment() }
   }
 
-  package func countClose(_ reason: CloseReason) { closes[reason]?.increment() }
+  func count(close reason: CloseReason) { closes[reason]?.increment() }
+  func count(refusal: ConnectionRefusal) { refused[refusal]?.increment() }
+  func count(limit: PeerLimit) { limited[limit]?.increment() }
 
-  package func closes(_ reason: CloseReason) -> UInt64 { closes[reason]?.value ?? 0 }
-  package var errorsTotal: UInt64 { errors.reduce(0) { $0 + $1.value } }
+  var errorsTotal: UInt64 { errors.reduce(0) { $0 + $1.value } }
+}
+
+extension MetricsRegistry {
+  /// One counter for each value of a label.
+  fileprivate func counters(
+    _ name: String, _ help: String, label: String, _ values: [String]
+  ) -> [Counter] {
+    values.map { counter(name, help, labels: [(label, $0)]) }
+  }
+
+  fileprivate func counters<Case: CaseIterable & Hashable>(
+    _ name: String, _ help: String, label: String, _ value: (Case) -> String
+  ) -> [Case: Counter] {
+    let cases = Array(Case.allCases)
+    let counters = counters(name, help, label: label, cases.map(value))
+    return Dictionary(uniqueKeysWithValues: zip(cases, counters))
+  }
 }

@@ -10,13 +10,11 @@ internal import Synchronization
 extension EdgeNode {
   /// Subscribes to everything that the cluster sends to this edge.
   /// - Throws: what the bus throws.
-  func subscribe(_ loops: [LoopHandle], _ state: EdgeStateBox) async throws
-    -> [any BusSubscription]
-  {
+  func subscribe(_ loops: [LoopHandle]) async throws -> [any BusSubscription] {
     var out: [any BusSubscription] = []
     do {
       out.append(contentsOf: try subscribeSessions(loops))
-      out.append(try subscribeStatus(state))
+      out.append(try subscribeStatus())
       let node = configuration.nodeID
       out.append(
         try answer(shared.subjects.adminCall) { CallReport(found: false, node: node) })
@@ -38,8 +36,7 @@ extension EdgeNode {
 
   /// Decodes batches on the bus's thread, and hands each event loop its part.
   private func subscribeDeliveries(_ loops: [LoopHandle]) throws -> any BusSubscription {
-    let shared = shared
-    return try bus.subscribe(shared.subjects.replies(to: incarnation)) { message in
+    try bus.subscribe(shared.subjects.replies(to: incarnation)) { [shared] message in
       guard let batch = try? ClusterCodec.edgeBatch(message.bytes) else {
         return shared.metrics.batchesUnreadable.increment()
       }
@@ -86,9 +83,7 @@ extension EdgeNode {
 
   /// Subscribes to the requests of shards' new owners for the sessions of their users.
   private func subscribeAnnounceRequests(_ loops: [LoopHandle]) throws -> any BusSubscription {
-    let shared = shared
-    let bus = bus
-    return try bus.subscribe(shared.subjects.announceRequests) { message in
+    try bus.subscribe(shared.subjects.announceRequests) { [shared, bus] message in
       guard let request = try? ClusterCodec.announceRequest(message.bytes),
         request.shard < UInt32(shared.configuration.shardCount)
       else { return shared.metrics.batchesUnreadable.increment() }
@@ -108,7 +103,6 @@ extension EdgeNode {
   }
 
   private func watchLeases() async throws -> any BusSubscription {
-    let health = shared.health
     // The store may be electing a leader.
     let limit = configuration.storeTimeout
     let retry = StoreRetryPolicy(clock: shared.clock, limit: limit) { [shared] error in
@@ -118,7 +112,7 @@ extension EdgeNode {
       try await bus.openBucket(shared.subjects.leaseBucket, configuration.buckets)
     }
     return try await retry {
-      try await bucket.watch(">") { entry in
+      try await bucket.watch(">") { [health = shared.health] entry in
         guard let shard = Int(entry.key) else { return }
         health.update(
           shard: shard, lease: entry.value.flatMap { try? ClusterCodec.lease($0) })

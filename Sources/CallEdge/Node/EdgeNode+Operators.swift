@@ -8,11 +8,9 @@ internal import Logging
 
 /// What operators ask of this edge.
 extension EdgeNode {
-  func subscribeStatus(_ state: EdgeStateBox) throws -> any BusSubscription {
-    let shared = shared
-    let bus = bus
-    return try answer(shared.subjects.adminStatus) {
-      shared.status(state: state.value, bus: bus.statistics)
+  func subscribeStatus() throws -> any BusSubscription {
+    try answer(shared.subjects.adminStatus) { [self] in
+      shared.status(state: phase, bus: bus.statistics)
     }
   }
 
@@ -53,8 +51,7 @@ extension EdgeNode {
         app: request.app, user: request.user, atSeconds: at,
         now: shared.clock.now().microseconds / 1_000_000)
     }
-    var ended = 0
-    for loop in loops { ended += (try? await loop.run { $0.carryOut(request) }) ?? 0 }
+    let ended = await loops.sum { $0.carryOut(request) }
     shared.logger.notice(
       request.revokedAtSeconds == nil ? "sessions kicked" : "tokens revoked",
       metadata: .keys([
@@ -68,8 +65,7 @@ extension EdgeNode {
   func answer<Body: Encodable & SendableMetatype>(
     _ subject: String, _ body: @escaping @Sendable () -> Body
   ) throws -> any BusSubscription {
-    let bus = bus
-    return try bus.subscribe(subject) { message in
+    try bus.subscribe(subject) { [bus] message in
       guard let replyTo = message.replyTo, let json = try? JSONEncoder().encode(body()) else {
         return
       }

@@ -3,7 +3,6 @@ internal import CallCore
 internal import CallTelemetry
 internal import CallWire
 internal import Logging
-internal import Synchronization
 
 /// What an edge is asked to do: by an operator, by the end of the process, or by `ReachWatch`.
 enum EdgeOrder: Sendable {
@@ -37,94 +36,70 @@ enum EdgePhase: String, Sendable {
   }
 }
 
-/// The state of an edge: set by the task of `handleOrders`, and read by others.
-final class EdgeStateBox: Sendable {
-  private let state = Mutex(EdgePhase.starting)
-  var value: EdgePhase { state.withLock { $0 } }
-  func set(_ new: EdgePhase) { state.withLock { $0 = new } }
-}
-
 extension EdgeNode {
   /// Carries out orders in turn, until the node is to end and has no devices left.
   ///
   /// While it drains, the port stays open for health checks; upgrades, attaches and new calls are refused.
-  func handleOrders(_ server: EdgeServer, _ state: EdgeStateBox) async {
+  func handleOrders(_ server: EdgeServer) async {
     var isEnding = false
     while !Task.isCancelled {
-      let pause: ContinuousClock.Instant? =
-        state.value == .draining ? .now + .milliseconds(50) : nil
+      let pause: ContinuousClock.Instant? = phase == .draining ? .now + .milliseconds(50) : nil
       for order in await orders.next(until: pause) {
         switch order {
         case .drain(let seconds):
-          if state.value == .serving || state.value == .cutOff {
-            await drain(server, state, seconds: seconds)
+          if phase == .serving || phase == .cutOff {
+            await drain(server, seconds: seconds)
           }
-        case .resume: if !isEnding { await resume(server, state) }
-        case .cutOff(true): if state.value == .serving { await cutOff(server, state) }
-        case .cutOff(false): if state.value == .cutOff { await resume(server, state) }
+        case .resume: if !isEnding { await resume(server) }
+        case .cutOff(true): if phase == .serving { await cutOff(server) }
+        case .cutOff(false): if phase == .cutOff { await resume(server) }
         case .shutDown:
           isEnding = true
           // A drain that is under way begins anew: an operator may have given it an hour.
-          if state.value != .drained { await drain(server, state, seconds: nil) }
+          if phase != .drained { await drain(server, seconds: nil) }
         }
       }
-      if state.value == .draining, await isEmpty(server) {
-        state.set(.drained)
+      if phase == .draining, await server.loops.sum({ $0.sessionCount }) == 0 {
+        phase = .drained
         shared.logger.notice("edge is drained")
       }
-      if isEnding, state.value == .drained { return }
+      if isEnding, phase == .drained { return }
     }
   }
 
-  private func drain(_ server: EdgeServer, _ state: EdgeStateBox, seconds: Int?) async {
-    state.set(.draining)
-    beat(EdgePhase.draining.heartbeat)
+  private func drain(_ server: EdgeServer, seconds: Int?) async {
+    phase = .draining
+    beat(phase.heartbeat)
     let seconds = max(0, min(seconds ?? configuration.drainSeconds, 3600))
-    var count = 0
-    for loop in server.loops {
-      count += (try? await loop.run { $0.beginDrain(over: .seconds(Int64(seconds))) }) ?? 0
-    }
+    let count = await server.loops.sum { $0.beginDrain(over: .seconds(Int64(seconds))) }
     shared.logger.notice("edge drains", metadata: .keys([.count: "\(count)"]))
   }
 
   /// Notifies the devices, which would not notice as long as their sockets work. Those that find no other edge
   /// stay, since no session is closed.
-  private func cutOff(_ server: EdgeServer, _ state: EdgeStateBox) async {
-    state.set(.cutOff)
+  private func cutOff(_ server: EdgeServer) async {
+    phase = .cutOff
     shared.metrics.cutOffs.increment()
-    var count = 0
-    for loop in server.loops {
-      let told = try? await loop.run {
-        $0.beginDrain(over: EdgeLoop.cutOffSpread, closes: false)
-      }
-      count += told ?? 0
+    let count = await server.loops.sum {
+      $0.beginDrain(over: EdgeLoop.cutOffSpread, closes: false)
     }
     shared.logger.error(
       "The cluster does not answer: devices are told to try other edges.",
       metadata: .keys([.count: "\(count)"]))
   }
 
-  private func resume(_ server: EdgeServer, _ state: EdgeStateBox) async {
-    guard state.value != .serving, state.value != .starting else { return }
+  private func resume(_ server: EdgeServer) async {
+    guard phase != .serving, phase != .starting else { return }
     for loop in server.loops { try? await loop.run { $0.endDrain() } }
-    state.set(.serving)
-    beat(EdgePhase.serving.heartbeat)
+    phase = .serving
+    beat(phase.heartbeat)
     shared.logger.notice("edge serves again")
-  }
-
-  private func isEmpty(_ server: EdgeServer) async -> Bool {
-    for loop in server.loops where (try? await loop.run { $0.sessionCount }) ?? 0 > 0 {
-      return false
-    }
-    return true
   }
 
   /// Waits until peers have answered their close frames and requests have their replies; two seconds at most.
   func waitForPeers(_ server: EdgeServer) async {
     for _ in 0..<100 {
-      var open = 0
-      for loop in server.loops { open += (try? await loop.run { $0.openCount }) ?? 0 }
-      if open == 0 { return }
+      if await server.loops.sum({ $0.openCount }) == 0 { return }
       try? await Task.sleep(for: .milliseconds(20))
     }
   }

@@ -6,15 +6,19 @@ internal import CallWire
 package import Logging
 internal import NIOCore
 public import ServiceLifecycle
+internal import Synchronization
 
 /// An edge: it terminates devices' connections, authenticates devices, and passes their commands to shards and the
-/// shards' deliveries to devices. It knows nothing about calls, and loses nothing when it crashes.
+/// shards' deliveries to devices. It has no state of calls, and loses nothing when it crashes.
 public final class EdgeNode<Bus: ClusterBus>: Service {
   let configuration: EdgeConfiguration
   let bus: Bus
   let shared: EdgeShared
-  let state = EdgeStateBox()
-  private let port = Promise<Int>()
+  private let currentPhase = Mutex(EdgePhase.starting)
+  /// Set once: the port that the edge listens at, or why it does not.
+  private let port = Mutex<Result<Int, any Error>?>(nil)
+  /// Closed when `port` is set.
+  private let portIsSet = Inbox<Never>(capacity: 1)
   /// What `handleOrders` is to do. Policy when full: refuse, since operators repeat an order that has no effect.
   let orders = Inbox<EdgeOrder>(capacity: 64)
   /// Closed when the node is asked to stop before it serves.
@@ -36,17 +40,34 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
     shared = EdgeShared(
       configuration: configuration, secret: secret, pushKeys: pushKeys,
       registry: metrics, clock: clock, logger: logger,
-      health: ClusterHealth(shardCount: configuration.shardCount),
       isBusConnected: { bus.statistics.connected }, send: { bus.publish($0) })
   }
 
   /// This edge's number in sessions and subjects; new for each object.
   public var incarnation: UInt64 { shared.incarnation }
 
-  /// The port that devices connect to. Waits until the edge listens.
-  /// - Throws: why it does not listen.
+  /// Set by the task of `handleOrders`, and read by others.
+  var phase: EdgePhase {
+    get { currentPhase.withLock { $0 } }
+    set { currentPhase.withLock { $0 = newValue } }
+  }
+
+  /// The port that devices connect to. Waits until the edge listens; one task at a time may wait.
+  /// - Throws: why it does not listen; `CancellationError`.
   public var boundPort: Int {
-    get async throws { try await port.value() }
+    get async throws {
+      while true {
+        if let port = port.withLock({ $0 }) { return try port.get() }
+        try Task.checkCancellation()
+        _ = await portIsSet.next(until: nil)
+      }
+    }
+  }
+
+  /// Sets the port, unless it is set.
+  private func setPort(_ result: Result<Int, any Error>) {
+    port.withLock { $0 = $0 ?? result }
+    portIsSet.close()
   }
 
   /// Serves until it is asked to shut down, then sends its devices elsewhere over `drainSeconds`.
@@ -56,17 +77,17 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
     do {
       try await serve(server)
     } catch {
-      port.complete(.failure(error))
+      setPort(.failure(error))
       await server.stop()
       throw error
     }
-    port.complete(.failure(CancellationError()))
+    setPort(.failure(CancellationError()))
     await server.stop()
   }
 
   private func serve(_ server: EdgeServer) async throws {
     let found = try await withGracefulShutdownHandler {
-      try await self.leaving.unlessClosed { try await self.subscribe(server.loops, self.state) }
+      try await self.leaving.unlessClosed { try await self.subscribe(server.loops) }
     } onGracefulShutdown: { [leaving] in
       leaving.close()
     }
@@ -76,8 +97,8 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
     dispatcher.listen()
     let channel = try await listen(server)
     let bound = channel.localAddress?.port ?? configuration.port
-    state.set(.serving)
-    port.complete(.success(bound))
+    phase = .serving
+    setPort(.success(bound))
     shared.logger.notice(
       "edge listens",
       metadata: .keys([.host: "\(configuration.host)", .port: "\(bound)"]))
@@ -85,14 +106,14 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
       $0.watchReach { orders.offer(.cutOff($0)) }
     }
     try await withThrowingTaskGroup(of: Void.self) { group in
-      group.addTask { try await self.beat(self.state) }
+      group.addTask { try await self.beat() }
       group.addTask { await dispatcher.run() }
       group.addTask {
         // Also when the task is cancelled, which `handleOrders` notices.
         try? await gracefulShutdown()
         self.orders.offer(.shutDown)
       }
-      await self.handleOrders(server, state)
+      await self.handleOrders(server)
       try? await channel.close().get()
       // When cancelled, there is no time to wait for peers.
       try Task.checkCancellation()
@@ -116,10 +137,10 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
   // MARK: Heartbeats
 
   /// Publishes heartbeats until the task is cancelled.
-  private func beat(_ state: EdgeStateBox) async throws {
+  private func beat() async throws {
     let interval = Duration.microseconds(configuration.heartbeatInterval.microseconds)
     while !Task.isCancelled {
-      beat(state.value.heartbeat)
+      beat(phase.heartbeat)
       try? await Task.sleep(for: interval)
     }
   }

@@ -32,7 +32,7 @@ final class EdgeShared: Sendable {
 
   init(
     configuration: EdgeConfiguration, secret: EdgeSecret, pushKeys: PushKeyring,
-    registry: MetricsRegistry, clock: ClusterClock, logger: Logger, health: ClusterHealth,
+    registry: MetricsRegistry, clock: ClusterClock, logger: Logger,
     isBusConnected: @escaping @Sendable () -> Bool,
     send: @escaping @Sendable ([OutgoingMessage]) -> Int
   ) {
@@ -43,7 +43,7 @@ final class EdgeShared: Sendable {
     self.pushKeys = pushKeys
     self.clock = clock
     self.logger = logger
-    self.health = health
+    health = ClusterHealth(shardCount: configuration.shardCount)
     self.isBusConnected = isBusConnected
     self.send = send
     subjects = Subjects(cluster: configuration.cluster, shardCount: configuration.shardCount)
@@ -55,7 +55,7 @@ final class EdgeShared: Sendable {
     origins = AllowedOrigins(configuration.allowedOrigins)
     metrics = EdgeMetrics(registry)
     Self.register(configuration.tls, clock, in: registry)
-    gate = PeerGate(configuration, PeerMetrics(registry), logger: logger, now: clock.now())
+    gate = PeerGate(configuration, metrics, logger: logger, now: clock.now())
     requestRates = Mutex(
       RateTable(
         perSecond: configuration.commandsPerSecond, burst: configuration.commandsBurst,

@@ -56,7 +56,7 @@ package final class EmbeddedEdge<Bus: ClusterBus> {
   package func closeSessions(leaving count: Int) { loop.onLoop.closeSessions(leaving: count) }
 
   /// Drops all connections, for a process that has crashed. They hold the loop, and the loop holds them. It may be
-  /// called when the edge itself is gone.
+  /// called after the edge itself was released.
   package var abandon: () -> Void {
     let loop = loop.onLoop
     return { [weak loop] in loop?.abandon() }

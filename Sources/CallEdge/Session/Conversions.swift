@@ -17,8 +17,8 @@ extension CallError {
 }
 
 extension DeviceID {
-  /// The device that speaks: the token's, or the one it names itself, which must not differ. Which part
-  /// of a token does not fit is not told.
+  /// The device that sends a request: the token's, or the one that the request names. The two must not differ. The
+  /// error does not say which part of a token does not fit.
   package static func resolve(claimed: String?, named: String) -> Result<DeviceID, CallError> {
     switch (claimed, named) {
     case (nil, ""):
@@ -38,7 +38,7 @@ extension DeviceID {
 }
 
 extension CallAddress {
-  /// Whose shard the call belongs to. An empty callee is the sender.
+  /// The callee, whose shard has the call. An empty callee is the sender.
   func calleeKey(for sender: UserKey) -> UserKey {
     callee.isEmpty || callee.hasBytes(of: sender.user)
       ? sender : UserKey(app: sender.app, user: callee)
@@ -46,7 +46,7 @@ extension CallAddress {
 }
 
 extension RegistrationRequest {
-  /// As it goes to the shard: with the fingerprints of its tokens.
+  /// The request for the shard: with the fingerprints of its tokens.
   /// - Throws: `invalidUserForDialect`.
   package func prepared(for user: UserKey) throws(CallError) -> RegistrationRequest {
     try RegistrationRules.check(self, of: user.user)

@@ -4,89 +4,81 @@ import CallWire
 
 /// The attach: from the device's request to the shard's reply.
 extension DeviceSession {
-  mutating func attach(
-    _ request: AttachRequest, id: UInt64, now: Timestamp, into actions: inout [Action]
-  ) {
-    guard id > 0 else {
-      return actions.append(.reply(0, .error(.missingID)))
-    }
+  mutating func attach(_ request: AttachRequest, id: UInt64, _ turn: inout Turn) {
+    guard id > 0 else { return turn.refuse(0, .missingID) }
     if rules.isDraining, case .connected = phase {
-      actions.append(.reply(id, .error(CallError(.draining))))
-      return close(.goAway, now: now, into: &actions)
+      turn.refuse(id, CallError(.draining))
+      return close(.goAway, &turn)
     }
     switch phase {
     case .connected(let claims):
       if !request.token.isEmpty {
         phase = .authenticating(claims, request: id, request)
-        actions.append(.authenticate(token: request.token))
+        turn.actions.append(.authenticate(token: request.token))
       } else if let claims {
-        attach(request, id: id, claims: claims, now: now, into: &actions)
+        attach(request, id: id, claims: claims, &turn)
       } else {
-        failAttach(id, CallError(.notAccepted), now: now, into: &actions)
+        failAttach(id, CallError(.notAccepted), &turn)
       }
     case .authenticating(_, let former, _), .attaching(_, let former, _, _):
       // A retransmission needs no answer of its own.
-      if former != id { actions.append(.reply(id, .error(CallError(.alreadyAttached)))) }
+      if former != id { turn.refuse(id, CallError(.alreadyAttached)) }
     case .attached:
-      actions.append(.reply(id, .error(CallError(.alreadyAttached))))
+      turn.refuse(id, CallError(.alreadyAttached))
     case .closing:
       break
     }
   }
 
   /// The answer to `authenticate`.
-  package mutating func authenticated(
-    _ result: Result<DeviceClaims, CallError>, now: Timestamp, into actions: inout [Action]
-  ) {
+  package mutating func authenticated(_ result: Result<DeviceClaims, CallError>, _ turn: inout Turn)
+  {
     guard case .authenticating(let former, let id, var request) = phase else { return }
     phase = .connected(former)
     switch result {
     case .success(let claims):
       credential = .token(request.token)
       request.token = ""
-      attach(request, id: id, claims: claims, now: now, into: &actions)
+      attach(request, id: id, claims: claims, &turn)
     case .failure(let error):
-      failAttach(id, error, now: now, into: &actions)
+      failAttach(id, error, &turn)
     }
   }
 
   private mutating func attach(
-    _ request: AttachRequest, id: UInt64, claims: DeviceClaims, now: Timestamp,
-    into actions: inout [Action]
+    _ request: AttachRequest, id: UInt64, claims: DeviceClaims, _ turn: inout Turn
   ) {
     let device: DeviceID
     switch DeviceID.resolve(claimed: claims.device, named: request.device) {
     case .success(let resolved): device = resolved
-    case .failure(let error): return failAttach(id, error, now: now, into: &actions)
+    case .failure(let error): return failAttach(id, error, &turn)
     }
     let user = UserKey(app: claims.app, user: claims.user)
     if let known = sentIdentity, known.user != user || known.device != device {
       // An earlier attach of this session may have reached a shard: it cannot become another's.
       let error = CallError(.forbidden, "This connection has attached as another device.")
-      return failAttach(id, error, now: now, into: &actions)
+      return failAttach(id, error, &turn)
     }
     let identity = Identity(
       user: user, device: device, deviceName: request.deviceName, client: request.client,
-      attachedAt: now)
+      attachedAt: turn.now)
     sentIdentity = identity
     grant = TokenGrant(claims)
     phase = .attaching(claims, request: id, request, identity)
     pendingCount += 1
-    actions.append(
+    turn.actions.append(
       .forward(
         request: id, callee: user,
         .attach(
           Attach(
             forCall: request.forCall, deviceName: request.deviceName, client: request.client,
-            attachedAt: now))))
+            attachedAt: turn.now))))
   }
 
   /// Refuses an attach. It counts as an unreadable frame does, so that nobody tries tokens without end.
-  mutating func failAttach(
-    _ id: UInt64, _ error: CallError, now: Timestamp, into actions: inout [Action]
-  ) {
-    actions.append(.reply(id, .error(error)))
-    countAgainstPeer(now: now, into: &actions)
+  mutating func failAttach(_ id: UInt64, _ error: CallError, _ turn: inout Turn) {
+    turn.refuse(id, error)
+    countAgainstPeer(&turn)
   }
 
   /// The time until the first ping: a point in the second half of the interval that depends on the session's

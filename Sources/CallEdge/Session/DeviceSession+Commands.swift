@@ -4,28 +4,26 @@ import CallWire
 /// Commands to shards.
 extension DeviceSession {
   /// Forwards a command to its shard, or refuses it.
-  mutating func forward(_ frame: ClientFrame, into actions: inout [Action]) {
+  mutating func forward(_ frame: ClientFrame, _ turn: inout Turn) {
     guard case .attached(let identity) = phase else {
-      return actions.append(.reply(frame.id, .error(CallError(.notAttached))))
+      return turn.refuse(frame.id, CallError(.notAttached))
     }
-    guard frame.id > 0 else {
-      return actions.append(.reply(0, .error(.missingID)))
-    }
+    guard frame.id > 0 else { return turn.refuse(0, .missingID) }
     guard pendingCount < rules.configuration.commandsPendingPerSession else {
-      return actions.append(.reply(frame.id, .error(tooManyPending)))
+      return turn.refuse(frame.id, tooManyPending)
     }
     if case .place(let address, _) = frame.command,
       !placedCalls.contains(where: { $0.call == address.call && $0.counts }),
       let refusal = refusalToPlace
     {
-      return actions.append(.reply(frame.id, .error(refusal)))
+      return turn.refuse(frame.id, refusal)
     }
     do throws(CallError) {
       guard let (callee, body) = try command(frame.command, of: identity) else { return }
       pendingCount += 1
-      actions.append(.forward(request: frame.id, callee: callee, body))
+      turn.actions.append(.forward(request: frame.id, callee: callee, body))
     } catch {
-      actions.append(.reply(frame.id, .error(error)))
+      turn.refuse(frame.id, error)
     }
   }
 
@@ -67,16 +65,16 @@ extension DeviceSession {
   }
 
   /// Forwards acknowledgements, by callee. They have no reply.
-  func acknowledge(_ items: [AckItem], request: UInt64, into actions: inout [Action]) {
+  func acknowledge(_ items: [AckItem], request: UInt64, _ turn: inout Turn) {
     guard case .attached(let identity) = phase else {
-      return actions.append(.reply(request, .error(CallError(.notAttached))))
+      return turn.refuse(request, CallError(.notAttached))
     }
     // One command for each run of one callee; nearly always there is one run.
     var rest = items[...]
     while let first = rest.first {
       let callee = first.call.calleeKey(for: identity.user)
       let run = rest.prefix { $0.call.callee.hasBytes(of: first.call.callee) }
-      actions.append(
+      turn.actions.append(
         .acknowledge(
           callee: callee,
           run.map { Acknowledgement(call: $0.call.call, version: $0.version) }))

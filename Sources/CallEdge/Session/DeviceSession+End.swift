@@ -1,34 +1,34 @@
-package import CallCore
+internal import CallCore
 
 /// Time, and the end of the session.
 extension DeviceSession {
   /// Does what is due: closes the session at a deadline, or pings. To be called about once a second.
-  package mutating func tick(now: Timestamp, into actions: inout [Action]) {
+  package mutating func tick(_ turn: inout Turn) {
     switch phase {
     case .closing(let until):
-      if until <= now { actions.append(.abort) }
+      if until <= turn.now { turn.actions.append(.abort) }
     case .connected, .authenticating:
-      if deadline <= now { close(.attachTimeout, now: now, into: &actions) }
+      if deadline <= turn.now { close(.attachTimeout, &turn) }
     case .attaching:
       // The attach is answered in time: by its shard, or by the loop's outbox.
       break
     case .attached:
-      if checkTokenExpiry(now: now, into: &actions) { return }
-      guard deadline <= now else { return }
+      if checkTokenExpiry(&turn) { return }
+      guard deadline <= turn.now else { return }
       if hasReceived { pingsUnanswered = 0 }
       hasReceived = false
-      deadline = now + rules.configuration.pingInterval
+      deadline = turn.now + rules.configuration.pingInterval
       if Int(pingsUnanswered) >= rules.configuration.pingsMissedMax {
-        close(.pingTimeout, now: now, into: &actions)
-        actions.append(.abort)
+        close(.pingTimeout, &turn)
+        turn.actions.append(.abort)
       } else {
         pingsUnanswered += 1
-        actions.append(.ping)
+        turn.actions.append(.ping)
       }
     }
   }
 
-  /// What the cluster has to be told when the session is over.
+  /// What the shards must learn of the session's end.
   /// - Returns: nil where no shard knows the session, and from the second call on.
   package mutating func takeEnd() -> End? {
     guard let identity = sentIdentity else { return nil }
@@ -42,25 +42,22 @@ extension DeviceSession {
   }
 
   /// Ends the session: an operator does, or the peer has reached a limit or broken the WebSocket protocol.
-  package mutating func end(_ reason: CloseReason, now: Timestamp, into actions: inout [Action]) {
-    if case .closing = phase { return }
+  package mutating func end(_ reason: CloseReason, _ turn: inout Turn) {
+    if isClosing { return }
     switch reason {
     // The peer may be reading too slowly, or still sending. What waits and the close frame after it are kept for
     // `lingerTimeout`, and nothing is added.
     case .slowConsumer, .protocolError, .messageTooLarge:
-      close(reason, within: rules.lingerTimeout, now: now, into: &actions)
-    default: close(reason, now: now, into: &actions)
+      close(reason, within: rules.lingerTimeout, &turn)
+    default: close(reason, &turn)
     }
   }
 
   /// Closes the session.
   /// - Parameter timeout: how long the peer may take to answer the close frame; nil:
   ///   `SessionRules.closeTimeout`.
-  mutating func close(
-    _ reason: CloseReason, within timeout: Span? = nil, now: Timestamp,
-    into actions: inout [Action]
-  ) {
-    phase = .closing(until: now + (timeout ?? rules.closeTimeout))
-    actions.append(.close(reason))
+  mutating func close(_ reason: CloseReason, within timeout: Span? = nil, _ turn: inout Turn) {
+    phase = .closing(until: turn.now + (timeout ?? rules.closeTimeout))
+    turn.actions.append(.close(reason))
   }
 }

@@ -1,4 +1,4 @@
-package import CallCore
+internal import CallCore
 package import CallWire
 
 /// What the device sends.
@@ -8,28 +8,26 @@ extension DeviceSession {
 
   /// The device sent a frame.
   /// - Parameter bytes: the size of the frame.
-  package mutating func received(
-    _ frame: ClientFrame, bytes: Int = 0, now: Timestamp, into actions: inout [Action]
-  ) {
-    if case .closing = phase { return }
-    if let error = takeRate(cost: frame.command.rateCost, bytes: bytes, now: now) {
-      return refuse(frame.id, error, now: now, into: &actions)
+  package mutating func received(_ frame: ClientFrame, bytes: Int = 0, _ turn: inout Turn) {
+    if isClosing { return }
+    if let error = takeRate(cost: frame.command.rateCost, bytes: bytes, now: turn.now) {
+      return refuse(frame.id, error, &turn)
     }
     refusals = 0
     switch frame.command {
     case .ack(let items):
-      acknowledge(items, request: frame.id, into: &actions)
+      acknowledge(items, request: frame.id, &turn)
     case .detach:
-      actions.append(.reply(frame.id, .done))
+      turn.reply(frame.id, .done)
       endsGracefully = true
-      close(.normal, now: now, into: &actions)
+      close(.normal, &turn)
     case .attach(let request):
-      attach(request, id: frame.id, now: now, into: &actions)
+      attach(request, id: frame.id, &turn)
     case .ping:
-      actions.append(.reply(frame.id, isAttached ? .done : .error(CallError(.notAttached))))
-    case .calls: askForCalls(frame.id, now: now, into: &actions)
-    case .renew(let token): renew(token, id: frame.id, into: &actions)
-    case .register, .unregister, .place, .call: forward(frame, into: &actions)
+      turn.reply(frame.id, isAttached ? .done : .error(CallError(.notAttached)))
+    case .calls: askForCalls(frame.id, &turn)
+    case .renew(let token): renew(token, id: frame.id, &turn)
+    case .register, .unregister, .place, .call: forward(frame, &turn)
     }
   }
 
@@ -38,54 +36,50 @@ extension DeviceSession {
   /// A frame that could not even be read counts against the peer. One that was read and has an invalid field
   /// (a user id that a person mistyped, a command of a later version) counts against the rate alone, as any
   /// command does. Otherwise a good client would lose its session in time.
-  package mutating func received(
-    bad error: FrameError, now: Timestamp, into actions: inout [Action]
-  ) {
-    if case .closing = phase { return }
+  package mutating func received(bad error: FrameError, _ turn: inout Turn) {
+    if isClosing { return }
     guard error.error.code.isUnreadable else {
-      return refuse(error, now: now, into: &actions)
+      return refuse(error, &turn)
     }
-    actions.append(.reply(error.id, .error(error.error)))
-    countAgainstPeer(now: now, into: &actions)
+    turn.refuse(error.id, error.error)
+    countAgainstPeer(&turn)
   }
 
-  private mutating func refuse(_ error: FrameError, now: Timestamp, into actions: inout [Action]) {
-    if let limited = takeRate(cost: 1000, bytes: 0, now: now) {
-      return refuse(error.id, limited, now: now, into: &actions)
+  private mutating func refuse(_ error: FrameError, _ turn: inout Turn) {
+    if let limited = takeRate(cost: 1000, bytes: 0, now: turn.now) {
+      return refuse(error.id, limited, &turn)
     }
     refusals = 0
-    actions.append(.reply(error.id, .error(error.error)))
+    turn.refuse(error.id, error.error)
   }
 
   /// Counts a frame that could not be read, or an attach that was refused, and closes the session at the
   /// limit. One is forgiven every `SessionRules.badFrameForgivenAfter`.
-  mutating func countAgainstPeer(now: Timestamp, into actions: inout [Action]) {
+  mutating func countAgainstPeer(_ turn: inout Turn) {
     let wait = badFrames.take(
-      cost: rules.badFrameCost, perSecond: 1, burst: rules.badFramesBurst, now: now)
-    if wait != nil { close(.tooManyBadFrames, now: now, into: &actions) }
+      cost: rules.badFrameCost, perSecond: 1, burst: rules.badFramesBurst, now: turn.now)
+    if wait != nil { close(.tooManyBadFrames, &turn) }
   }
 
   /// The peer sent a close frame. Only a normal closure ends the session gracefully: a browser sends "going
   /// away" when a page is reloaded.
-  package mutating func receivedClose(code: UInt16?, now: Timestamp, into actions: inout [Action]) {
-    if case .closing = phase {
-    } else {
+  package mutating func receivedClose(code: UInt16?, _ turn: inout Turn) {
+    if !isClosing {
       endsGracefully = code == CloseReason.normal.rawValue
-      close(.normal, now: now, into: &actions)
+      close(.normal, &turn)
     }
-    actions.append(.abort)
+    turn.actions.append(.abort)
   }
 
-  private mutating func refuse(
-    _ id: UInt64, _ error: CallError, now: Timestamp, into actions: inout [Action]
-  ) {
+  private mutating func refuse(_ id: UInt64, _ error: CallError, _ turn: inout Turn) {
+    turn.refuse(id, error)
+    countRefusal(&turn)
+  }
+
+  private mutating func countRefusal(_ turn: inout Turn) {
     refusals += 1
-    actions.append(.reply(id, .error(error)))
-    if refusals >= rules.configuration.peers.refusalsMax {
-      close(.tooManyCommands, now: now, into: &actions)
-    }
+    if refusals >= rules.configuration.peers.refusalsMax { close(.tooManyCommands, &turn) }
   }
-
 }
 
 extension ClientCommand {
@@ -103,5 +97,44 @@ extension CallError.Code {
   /// Whether a frame with this error was no message of the protocol at all.
   fileprivate var isUnreadable: Bool {
     self == .malformedFrame || self == .frameTooLarge || self == .wrongFrameType
+  }
+}
+
+/// Limits on what a peer may do.
+extension DeviceSession {
+  /// A WebSocket ping or pong arrived. It counts a tenth of a command.
+  /// - Returns: whether a ping is to be answered.
+  package mutating func receivedControl(_ turn: inout Turn) -> Bool {
+    if isClosing { return false }
+    let wait = bucket.take(
+      cost: 100, perSecond: Int(rate.perSecond), burst: Int(rate.burst), now: turn.now)
+    if wait == nil { return true }
+    countRefusal(&turn)
+    return false
+  }
+
+  /// Takes the cost of a frame from the session's rates.
+  /// - Returns: nil, or why the frame is refused.
+  mutating func takeRate(cost: Int64, bytes count: Int, now: Timestamp) -> CallError? {
+    if let wait = bytes.take(
+      cost: Int64(count) * 1000, perSecond: Int(rate.bytesPerSecond), burst: Int(rate.bytesBurst),
+      now: now)
+    {
+      noteLimited(.bytesPerSession)
+      return CallError(
+        .rateLimited,
+        "bytesPerSession: at most \(rate.bytesPerSecond) bytes a second, \(rate.bytesBurst) at once.",
+        retryAfterMilliseconds: wait)
+    }
+    let (perSecond, burst) = (Int(rate.perSecond), Int(rate.burst))
+    return bucket.take(cost: cost, perSecond: perSecond, burst: burst, now: now).map {
+      noteLimited(.commandsPerSession)
+      return .rateLimited(perSecond: perSecond, burst: burst, retryAfterMilliseconds: $0)
+    }
+  }
+
+  private func noteLimited(_ limit: AppLimit) {
+    guard let app = sentIdentity?.user.app else { return }
+    rules.apps?.gate(of: app)?.count(limit)
   }
 }

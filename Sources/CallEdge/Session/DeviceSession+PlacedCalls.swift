@@ -2,11 +2,12 @@ internal import CallCore
 
 /// The calls that were placed from here.
 ///
-/// A session remembers them for two reasons. A shard that has a new owner, or learns that the socket broke,
-/// must be told of each call that may exist; and a device may have a limited number of live calls. The two
-/// differ: nobody knows whether a command that was answered with an error, or not in time, reached its shard.
-/// Such a call is reported, and does not count. Otherwise a device that tried in vain during an outage could
-/// place no call any more.
+/// A session remembers them for two reasons. It reports each call that may exist to the call's shard, when the
+/// shard has a new owner and when the socket breaks. And a device may have a limited number of live calls.
+///
+/// A command that was answered with an error, or not in time, may or may not have reached its shard. Its call is
+/// reported, but does not count as live. Otherwise a device that tried in vain during an outage could place no
+/// call any more.
 extension DeviceSession {
   /// A command that places a call, or resumes it, is about to be sent.
   mutating func notePlacing(_ call: CallID, callee: UserKey) {
@@ -31,19 +32,19 @@ extension DeviceSession {
     if placedCalls.isEmpty { placedCalls = [] }
   }
 
-  /// A delivery or a reply shows that the call exists.
-  mutating func noteExists(of call: CallID) {
+  private mutating func update(_ call: CallID, _ change: (inout PlacedCall) -> Void) {
     for index in placedCalls.indices where placedCalls[index].call == call {
-      placedCalls[index].isKnown = true
+      change(&placedCalls[index])
     }
   }
+
+  /// A delivery or a reply shows that the call exists.
+  mutating func noteExists(of call: CallID) { update(call) { $0.isKnown = true } }
 
   /// A command that may place a call waits for its reply no more.
   mutating func noteAnswered(_ body: Command.Body) {
     guard let call = body.placing else { return }
-    for index in placedCalls.indices where placedCalls[index].call == call {
-      placedCalls[index].commandsOpen = max(0, placedCalls[index].commandsOpen - 1)
-    }
+    update(call) { $0.commandsOpen = max(0, $0.commandsOpen - 1) }
   }
 
   /// A command was not sent: it has placed nothing.
@@ -77,9 +78,7 @@ extension DeviceSession {
       return forget { $0.call == call && !$0.counts }
     }
     // Where the id is taken, it may be by the call that this device placed on a former socket.
-    for index in placedCalls.indices where placedCalls[index].call == call {
-      placedCalls[index].isDoubtful = true
-    }
+    update(call) { $0.isDoubtful = true }
   }
 }
 

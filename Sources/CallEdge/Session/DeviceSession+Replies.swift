@@ -5,24 +5,24 @@ internal import CallWire
 extension DeviceSession {
   /// A command was answered: by its shard, or by the edge itself where it could not be sent.
   package mutating func replied(
-    request: UInt64, to body: Command.Body, _ reply: Reply, now: Timestamp,
-    into actions: inout [Action]
+    request: UInt64, to body: Command.Body, _ reply: Reply, _ turn: inout Turn
   ) {
     pendingCount -= min(1, pendingCount)
-    if case .closing = phase { return }
+    if isClosing { return }
     if case .attach = body {
       if case .attached(let identity) = phase {
-        return renewalReplied(request, reply, of: identity, into: &actions)
+        return renewalReplied(request, reply, of: identity, &turn)
       }
       guard case .attaching(let claims, request, _, let identity) = phase else { return }
-      let answer = attachReplied(reply, claims: claims, identity: identity, now: now)
-      return actions.append(.reply(request, answer))
+      let answer = attachReplied(reply, claims: claims, identity: identity, now: turn.now)
+      return turn.reply(request, answer)
     }
     noteCall(reply)
     notePlaced(by: reply, to: body)
     guard let identity = sentIdentity else { return }
     let answer = ServerReply(reply, device: identity.device)
-    actions.append(reply.isNews(to: body) ? .reply(request, answer) : .replyLazily(request, answer))
+    turn.actions.append(
+      reply.isNews(to: body) ? .reply(request, answer) : .replyLazily(request, answer))
   }
 
   /// A forwarded command is a repetition of one that waits for its reply: one reply will answer both.
@@ -33,17 +33,16 @@ extension DeviceSession {
 
   /// A forwarded command was refused by the loop: it was not sent.
   package mutating func wasRefused(
-    request: UInt64, _ body: Command.Body, _ error: CallError, now: Timestamp,
-    into actions: inout [Action]
+    request: UInt64, _ body: Command.Body, _ error: CallError, _ turn: inout Turn
   ) {
     noteRefused(body)
-    replied(request: request, to: body, .error(error), now: now, into: &actions)
+    replied(request: request, to: body, .error(error), &turn)
   }
 
   /// A delivery is about to be written.
   /// - Returns: false when the session takes none any more.
   package mutating func willDeliver(_ delivery: Delivery) -> Bool {
-    if case .closing = phase { return false }
+    if isClosing { return false }
     switch delivery.event {
     case .invite(let invite): inCallUntil = max(inCallUntil, invite.deadline)
     case .stop:
@@ -55,12 +54,10 @@ extension DeviceSession {
   }
 
   /// The shard, or this edge, ends the session.
-  package mutating func asked(
-    toClose notice: Notice, now: Timestamp, into actions: inout [Action]
-  ) {
-    if case .closing = phase { return }
-    actions.append(.notice(notice))
-    close(CloseReason(notice.kind), now: now, into: &actions)
+  package mutating func asked(toClose notice: Notice, _ turn: inout Turn) {
+    if isClosing { return }
+    turn.actions.append(.notice(notice))
+    close(CloseReason(notice.kind), &turn)
   }
 
   private mutating func noteCall(_ reply: Reply) {
@@ -73,8 +70,8 @@ extension DeviceSession {
 }
 
 extension Reply {
-  /// Whether it tells the device more than that its command arrived. A device that reports that it rings, or
-  /// that its media flows, needs no prompt reply, unless the call is over.
+  /// Whether it holds more for the device than that its command arrived. A device that reports that it rings, or
+  /// that its media flow, needs no prompt reply, unless the call is over.
   fileprivate func isNews(to command: Command.Body) -> Bool {
     switch (command, self) {
     case (.call(_, .alerting), .call(let state)): state.phase != .ringing

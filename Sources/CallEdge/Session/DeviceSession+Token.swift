@@ -1,20 +1,20 @@
 package import CallAuth
 package import CallCore
-import CallWire
+internal import CallWire
 
 /// The session's token: its expiry, its renewal, and its revocation.
 extension DeviceSession {
   /// Warns the device before its token expires, and closes the session when it has.
   /// - Returns: whether the session has ended.
-  mutating func checkTokenExpiry(now: Timestamp, into actions: inout [Action]) -> Bool {
-    let seconds = now.microseconds / 1_000_000
+  mutating func checkTokenExpiry(_ turn: inout Turn) -> Bool {
+    let seconds = turn.now.microseconds / 1_000_000
     guard seconds < Int64(grant.expires) else {
-      close(.tokenExpired, now: now, into: &actions)
+      close(.tokenExpired, &turn)
       return true
     }
     if seconds >= Int64(grant.warnsAt) {
       grant.warnsAt = .max
-      actions.append(
+      turn.actions.append(
         .notice(
           Notice(
             kind: .tokenExpires,
@@ -23,17 +23,15 @@ extension DeviceSession {
     return false
   }
 
-  mutating func renew(_ token: String, id: UInt64, into actions: inout [Action]) {
-    guard isAttached else {
-      return actions.append(.reply(id, .error(CallError(.notAttached))))
-    }
-    actions.append(.authenticateRenewal(request: id, token: token))
+  mutating func renew(_ token: String, id: UInt64, _ turn: inout Turn) {
+    guard isAttached else { return turn.refuse(id, CallError(.notAttached)) }
+    turn.actions.append(.authenticateRenewal(request: id, token: token))
   }
 
   /// The answer to `authenticateRenewal`. A token that is refused leaves the session as it is.
   package mutating func renewed(
-    _ request: UInt64, _ token: String, _ result: Result<DeviceClaims, CallError>, now: Timestamp,
-    into actions: inout [Action]
+    _ request: UInt64, _ token: String, _ result: Result<DeviceClaims, CallError>,
+    _ turn: inout Turn
   ) {
     guard case .attached(let identity) = phase else { return }
     do throws(CallError) {
@@ -45,43 +43,38 @@ extension DeviceSession {
       guard case .ticket = credential else {
         // The coordinator is of a former version, and gives no tickets.
         grant = TokenGrant(claims)
-        return actions.append(.reply(request, .done))
+        return turn.reply(request, .done)
       }
       // The ticket ends with the token: the session needs one for the new token, too.
       guard pendingCount < rules.configuration.commandsPendingPerSession else {
-        return actions.append(.reply(request, .error(tooManyPending)))
+        return turn.refuse(request, tooManyPending)
       }
       pendingCount += 1
       // Announced, since the device may have attached elsewhere meanwhile: the renewal must not replace that
       // session.
-      let attach = Attach(
-        deviceName: identity.deviceName, client: identity.client, announce: true,
-        attachedAt: identity.attachedAt)
-      actions.append(.forwardRenewal(request: request, callee: identity.user, attach, token: token))
+      turn.actions.append(
+        .forwardRenewal(
+          request: request, callee: identity.user, identity.announcement, token: token))
     } catch {
-      failAttach(request, error, now: now, into: &actions)
+      failAttach(request, error, &turn)
     }
   }
 
   /// The shard's answer to `forwardRenewal`.
   mutating func renewalReplied(
-    _ request: UInt64, _ reply: Reply, of identity: Identity, into actions: inout [Action]
+    _ request: UInt64, _ reply: Reply, of identity: Identity, _ turn: inout Turn
   ) {
     guard case .attached(_, let ticket) = reply else {
-      return actions.append(.reply(request, ServerReply(reply, device: identity.device)))
+      return turn.reply(request, ServerReply(reply, device: identity.device))
     }
-    guard let ticket else {
-      return actions.append(.reply(request, .error(CallError(.tryAgain))))
-    }
+    guard let ticket else { return turn.refuse(request, CallError(.tryAgain)) }
     credential = .ticket(ticket)
     grant = TokenGrant(ticket)
-    actions.append(.reply(request, .done))
+    turn.reply(request, .done)
   }
 
   /// Keys or revocations have changed: a session whose token is not valid any more ends.
-  package mutating func recheckToken(
-    _ tokens: TokenAuthority, now: Timestamp, into actions: inout [Action]
-  ) {
+  package mutating func recheckToken(_ tokens: TokenAuthority, _ turn: inout Turn) {
     let isGood: Bool
     switch phase {
     case .connected(let claims), .authenticating(let claims, _, _):
@@ -90,7 +83,7 @@ extension DeviceSession {
       isGood = Self.isInForce(grant, identity.user.app, identity.user.user, tokens)
     case .closing: return
     }
-    if !isGood { close(.revoked, now: now, into: &actions) }
+    if !isGood { close(.revoked, &turn) }
   }
 
   private static func isInForce(
@@ -98,5 +91,39 @@ extension DeviceSession {
   ) -> Bool {
     tokens.isInForce(
       app: app, user: user, issuedAtSeconds: Int64(grant.issued), keyNumber: grant.key)
+  }
+}
+
+/// What a session keeps of its token, in 16 bytes. All times are seconds since 1970.
+package struct TokenGrant: Equatable {
+  let expires: UInt32
+  /// When the device is warned that it expires; `max`: it was.
+  var warnsAt: UInt32
+  let issued: UInt32
+  let key: UInt32
+
+  /// The longest time before its expiry at which the device is warned, in seconds.
+  static let warningSeconds: Int64 = 60
+
+  /// The grant of a session that has not attached.
+  static let none = TokenGrant(DeviceClaims(app: "", user: "", device: nil, expiresAtSeconds: 0))
+
+  package init(_ claims: DeviceClaims) {
+    self.init(
+      expires: UInt32(clamping: claims.expiresAtSeconds),
+      issued: UInt32(clamping: claims.issuedAtSeconds), key: claims.keyNumber)
+  }
+
+  /// The token for which a ticket was given.
+  package init(_ ticket: SessionTicket) {
+    self.init(expires: ticket.expires, issued: ticket.issued, key: ticket.key)
+  }
+
+  private init(expires: UInt32, issued: UInt32, key: UInt32) {
+    self.expires = expires
+    self.issued = issued
+    self.key = key
+    let lifetime = max(0, Int64(expires) - Int64(issued))
+    warnsAt = UInt32(clamping: Int64(expires) - min(Self.warningSeconds, lifetime / 4))
   }
 }

@@ -3,10 +3,10 @@ package import CallCore
 package import CallWire
 
 /// The state machine of one device's connection, from the opening of its WebSocket to its end. It does no I/O
-/// and reads no clock. It knows nothing about calls, except which ones it has to report if its socket breaks.
+/// and reads no clock. The only thing that it keeps of calls is which ones to report if its socket breaks.
 ///
-/// Events are methods. Each appends what is to be done to a buffer of `Action`s, which `WebSocketHandler`
-/// carries out. The extensions hold the events of the device (`+Attach`, `+Frames`, `+Commands`, `+Calls`), of
+/// Events are methods. Each appends what is to be done to its `Turn`, and `WebSocketHandler` carries it out.
+/// The extensions hold the events of the device (`+Attach`, `+Frames`, `+Commands`, `+Calls`), of
 /// the cluster (`+Replies`), and of time (`+End`).
 package struct DeviceSession {
   package enum Action: Equatable {
@@ -33,7 +33,24 @@ package struct DeviceSession {
     case abort
   }
 
-  /// What the cluster has to be told of a session's end.
+  /// The time of an event, and what the session decides: it appends to `actions`.
+  package struct Turn {
+    package var now: Timestamp
+    package var actions: [Action]
+
+    package init(now: Timestamp, actions: [Action] = []) {
+      self.now = now
+      self.actions = actions
+    }
+
+    mutating func reply(_ request: UInt64, _ reply: ServerReply) {
+      actions.append(.reply(request, reply))
+    }
+
+    mutating func refuse(_ request: UInt64, _ error: CallError) { reply(request, .error(error)) }
+  }
+
+  /// What the shards must learn of a session's end.
   package struct End: Equatable {
     package var user: UserKey
     package var device: DeviceID
@@ -61,6 +78,11 @@ package struct DeviceSession {
     var deviceName: String
     var client: String
     var attachedAt: Timestamp
+
+    /// An attach that replaces no session of the device elsewhere.
+    var announcement: Attach {
+      Attach(deviceName: deviceName, client: client, announce: true, attachedAt: attachedAt)
+    }
   }
 
   /// A call placed, or resumed, from here.
@@ -69,7 +91,7 @@ package struct DeviceSession {
     var callee: UserKey
     /// Its shard has shown that it exists.
     var isKnown = false
-    /// A command that may have placed it got no reply that says so: it may exist.
+    /// It may exist: a command that may have placed it got no conclusive reply.
     var isDoubtful = false
     /// How many commands that may place it wait for their replies.
     var commandsOpen = 0
@@ -107,7 +129,7 @@ package struct DeviceSession {
   /// When the connection must be attached; while attached, when the next ping is due.
   var deadline: Timestamp
   var placedCalls: [PlacedCall] = []
-  /// Until when a call that was delivered here rings or goes on. Of several calls the latest counts: this
+  /// The time until which a call that was delivered here rings or goes on. Of several calls the latest counts. It
   /// only decides which sessions are closed last when the edge drains.
   var inCallUntil = Timestamp(microseconds: 0)
   /// Commands that wait for their replies.
@@ -155,7 +177,7 @@ package struct DeviceSession {
   package var isClosing: Bool {
     if case .closing = phase { true } else { false }
   }
-  /// How many live calls were placed from here, as far as the session knows.
+  /// The number of live calls that were placed from here and that the session remembers.
   package var liveCallsPlaced: Int {
     placedCalls.isEmpty ? 0 : placedCalls.count(where: \.counts)
   }
@@ -171,9 +193,6 @@ package struct DeviceSession {
   /// The command that announces this session to a shard's new owner; nil unless it is attached.
   package var announcement: Command.Body? {
     guard case .attached(let identity) = phase else { return nil }
-    return .attach(
-      Attach(
-        deviceName: identity.deviceName, client: identity.client, announce: true,
-        attachedAt: identity.attachedAt))
+    return .attach(identity.announcement)
   }
 }

@@ -8,7 +8,6 @@ internal import NIOTLS
 /// adds the TLS handler with the peer's first byte, so a peer that sends nothing costs no TLS state.
 final class TLSHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
-  typealias OutboundOut = ByteBuffer
 
   private enum State {
     case waiting
@@ -19,18 +18,16 @@ final class TLSHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler 
 
   /// The first byte of every handshake: the type of its record.
   private static let handshakeRecord: UInt8 = 22
-  /// How long a peer that does not speak TLS may take to close its side.
-  private static let linger = TimeAmount.seconds(1)
 
   private let tls: EdgeTLS
-  private let gate: PeerGate
+  private let bytesMax: Int
   private let metrics: EdgeMetrics
   private var state = State.waiting
   private var bytesRead = 0
 
   init(_ tls: EdgeTLS, _ shared: EdgeShared) {
     self.tls = tls
-    gate = shared.gate
+    bytesMax = shared.gate.limits.handshakeBytesMax
     metrics = shared.metrics
   }
 
@@ -50,8 +47,8 @@ final class TLSHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler 
       }
     }
     bytesRead += buffer.readableBytes
-    guard bytesRead <= gate.limits.handshakeBytesMax else {
-      gate.metrics.limit(.handshakeBytes)
+    guard bytesRead <= bytesMax else {
+      metrics.count(limit: .handshakeBytes)
       return context.close(promise: nil)
     }
     context.fireChannelRead(data)
@@ -67,16 +64,12 @@ final class TLSHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler 
   /// Answers a peer that speaks HTTP, such as a browser or a health check, and closes the connection.
   private func refuse(_ first: UInt8, _ context: ChannelHandlerContext) {
     state = .refused
-    gate.metrics.limit(.noTLS)
+    metrics.count(limit: .noTLS)
     guard (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(first) else {
       return context.close(promise: nil)
     }
-    let answer = HTTPAnswer(
-      CallError(.malformedFrame, "This port speaks TLS: https:// and wss://."))
-    context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: answer.bytes)), promise: nil)
-    context.close(mode: .output, promise: nil)
-    let channel = context.channel
-    context.eventLoop.assumeIsolated().scheduleTask(in: Self.linger) { channel.close(promise: nil) }
+    context.close(
+      with: HTTPAnswer(CallError(.malformedFrame, "This port speaks TLS: https:// and wss://.")))
   }
 }
 

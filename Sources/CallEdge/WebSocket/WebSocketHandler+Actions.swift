@@ -9,23 +9,27 @@ extension WebSocketHandler {
   /// Gives the session an event, then carries out its actions in their order.
   ///
   /// An action may lead to another event at once: a token was verified, a command was refused, too much waits
-  /// for the device. Its actions join the end of the queue, and the loop below carries them out.
-  func handle(_ event: (inout DeviceSession, inout [DeviceSession.Action]) -> Void) {
-    if isPerforming { return event(&session, &actions) }
+  /// for the device. Its actions are appended to the same turn.
+  /// - Parameter now: the time of the event; nil: the loop's present time.
+  func handle(
+    at now: Timestamp? = nil, _ event: (inout DeviceSession, inout DeviceSession.Turn) -> Void
+  ) {
+    turn.now = now ?? loop.now
+    if isPerforming { return event(&session, &turn) }
     isPerforming = true
-    actions = loop.takeActionBuffer()
-    event(&session, &actions)
+    turn.actions = loop.takeActionBuffer()
+    event(&session, &turn)
     var next = 0
-    while next < actions.count {
-      perform(actions[next])
+    while next < turn.actions.count {
+      perform(turn.actions[next])
       next += 1
     }
-    loop.giveBack(&actions)
+    loop.giveBack(&turn.actions)
     isPerforming = false
     countLiveCalls()
   }
 
-  /// Tells the app's gate how many live calls were placed here.
+  /// Reports to the app's gate how many live calls were placed here.
   func countLiveCalls() {
     let live = session.liveCallsPlaced
     guard live != Int(liveCallsCounted) else { return }
@@ -38,11 +42,11 @@ extension WebSocketHandler {
     case .authenticate(let token):
       let now = loop.now
       let result = loop.verify(token, of: connection, now: now)
-      handle { $0.authenticated(result, now: now, into: &$1) }
+      handle(at: now) { $0.authenticated(result, &$1) }
     case .authenticateRenewal(let request, let token):
       let now = loop.now
       let result = loop.verify(token, of: connection, now: now)
-      handle { $0.renewed(request, token, result, now: now, into: &$1) }
+      handle(at: now) { $0.renewed(request, token, result, &$1) }
     case .reply(let id, let reply): self.reply(id, reply)
     case .replyLazily(let id, let reply): sendLazily(.reply(id: id, reply))
     case .notice(let notice): send(.notice(notice))
@@ -62,7 +66,7 @@ extension WebSocketHandler {
 
   private func reply(_ id: UInt64, _ reply: ServerReply) {
     switch reply {
-    case .error(let error): loop.metrics.countError(error.code)
+    case .error(let error): loop.metrics.count(error: error.code)
     case .attached: attached()
     case .done, .registered, .call, .answer, .calls: break
     }
@@ -110,7 +114,7 @@ extension WebSocketHandler {
     case .sent: break
     case .repeated: session.wasRepeated(body)
     case .refused(let error):
-      handle { $0.wasRefused(request: request, body, error, now: now, into: &$1) }
+      handle(at: now) { $0.wasRefused(request: request, body, error, &$1) }
     }
   }
 
@@ -118,8 +122,7 @@ extension WebSocketHandler {
     guard let sender = session.sender,
       let error = loop.askForCalls(sender, session.credential, asker: number, request: request)
     else { return }
-    let now = loop.now
-    handle { $0.callsRefused(request: request, error, now: now, into: &$1) }
+    handle { $0.callsRefused(request: request, error, &$1) }
   }
 
   /// A command of this session.
@@ -133,5 +136,36 @@ extension WebSocketHandler {
       user: sender.user, device: sender.device, callee: callee, body: body)
     command.credential = session.credential
     return command
+  }
+}
+
+/// Deliveries of shards, and announcements to a shard's new owner.
+extension WebSocketHandler {
+  /// Writes a delivery.
+  /// - Returns: false when the session takes none any more.
+  func deliver(_ delivery: Delivery) -> Bool {
+    guard session.willDeliver(delivery) else { return false }
+    send(.delivery(delivery))
+    return true
+  }
+
+  // MARK: A shard's new owner
+
+  /// The command that announces this session to a shard's new owner; nil where the shard is not its user's.
+  func announcement(toShard shard: Int) -> Command? {
+    guard userShard == shard, let sender = session.sender, let body = session.announcement
+    else { return nil }
+    return command(0, from: sender, callee: sender.user, body)
+  }
+
+  /// The commands by which a shard's new owner learns where the callers of its calls are: one `resume` for each
+  /// live call to the shard's users that was placed from here. They have no replies.
+  func resumptions(ofShard shard: Int) -> [Command] {
+    guard !session.placedCalls.isEmpty, session.isAttached, let sender = session.sender
+    else { return [] }
+    let count = loop.shared.configuration.shardCount
+    return session.placedCalls
+      .filter { ShardHash.shard(of: $0.callee, count: count) == shard }
+      .map { command(0, from: sender, callee: $0.callee, .call($0.call, .resume)) }
   }
 }

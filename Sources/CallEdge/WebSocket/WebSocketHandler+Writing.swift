@@ -50,7 +50,7 @@ extension WebSocketHandler {
   func pong(_ payload: some Collection<UInt8>) {
     guard let context else { return }
     guard pongsWaiting < min(loop.shared.gate.limits.pongsWaitingMax, 255) else {
-      loop.shared.gate.metrics.limit(.pongsWaiting)
+      loop.metrics.count(limit: .pongsWaiting)
       latestPing = Array(payload)
       return
     }
@@ -76,8 +76,7 @@ extension WebSocketHandler {
     guard !session.isClosing, bytesWaiting > loop.shared.gate.limits.outboundBytesMax else {
       return
     }
-    let now = loop.now
-    handle { $0.end(.slowConsumer, now: now, into: &$1) }
+    handle { $0.end(.slowConsumer, &$1) }
   }
 
   // MARK: Closing
@@ -85,7 +84,7 @@ extension WebSocketHandler {
   /// Writes a close frame. The session is over for the cluster; the socket waits for the peer's.
   func sendClose(_ reason: CloseReason) {
     guard let context else { return }
-    loop.metrics.countClose(reason)
+    loop.metrics.count(close: reason)
     let written = context.eventLoop.makePromise(of: Void.self)
     // The peer reads the end of the stream after the close frame, whatever it still sends.
     written.futureResult.assumeIsolated().whenSuccess {
@@ -96,15 +95,10 @@ extension WebSocketHandler {
     endSession()
   }
 
-  /// Closes the socket of a peer that has reached a limit.
-  /// - Parameter limit: is counted; nil where the caller has counted it.
-  func cutOff(_ limit: PeerLimit? = nil) {
-    if let limit { loop.shared.gate.metrics.limit(limit) }
-    abort()
-  }
-
   /// Closes the socket. What it does not take at once is lost.
-  func abort() {
+  /// - Parameter limit: the one that the peer has reached; it is counted.
+  func abort(_ limit: PeerLimit? = nil) {
+    if let limit { loop.metrics.count(limit: limit) }
     guard let context else { return }
     flush()
     context.close(promise: nil)
@@ -115,7 +109,7 @@ extension WebSocketHandler {
     endSession()
   }
 
-  /// Tells the shards that know the session, once, that it is over.
+  /// Reports the end of the session, once, to the shards that it has sent commands to.
   private func endSession() {
     if isCountedAttached {
       isCountedAttached = false
@@ -132,6 +126,42 @@ extension WebSocketHandler {
         0, from: sender, callee: end.user, .sessionClosed(graceful: end.isGraceful)))
     for (callee, calls) in end.calls {
       loop.submit(unanswered: command(0, from: sender, callee: callee, .callerGone(calls)))
+    }
+  }
+}
+
+/// Builds the frames that a server sends: whole and unmasked.
+enum WebSocketWriter {
+  static func frame(
+    _ opcode: WebSocketFrameHeader.Opcode, _ payload: some Collection<UInt8>,
+    allocator: ByteBufferAllocator
+  ) -> ByteBuffer {
+    let header = WebSocketFrameHeader(opcode, payloadBytes: payload.count)
+    var buffer = allocator.buffer(
+      capacity: header.payloadBytes + WebSocketFrameHeader.unmaskedBytesMax)
+    buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: WebSocketFrameHeader.unmaskedBytesMax)
+    {
+      header.write(into: $0)
+    }
+    buffer.writeBytes(payload)
+    return buffer
+  }
+
+  /// A close frame with the reason's code and text.
+  static func close(_ reason: CloseReason, allocator: ByteBufferAllocator) -> ByteBuffer {
+    let code = reason.rawValue
+    return frame(
+      .close, [UInt8(code >> 8), UInt8(code & 0xff)] + Array(reason.text.utf8),
+      allocator: allocator)
+  }
+}
+
+extension DeviceCodec {
+  /// The opcode of the messages that hold this codec's frames.
+  var opcode: WebSocketFrameHeader.Opcode {
+    switch self {
+    case .protobuf: .binary
+    case .json: .text
     }
   }
 }

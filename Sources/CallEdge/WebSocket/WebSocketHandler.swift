@@ -6,8 +6,8 @@ internal import NIOCore
 /// One device's socket: reads and writes frames, and carries out what its `DeviceSession` decides.
 ///
 /// It is the only handler of its channel, and has no buffer of its own unless a frame has arrived in part:
-/// that is what an idle device costs. This file reads frames; the extensions carry out the session's actions
-/// (`+Actions`), write frames and close (`+Writing`), and take what the cluster sends (`+Cluster`).
+/// that is what an idle device costs. This file reads frames. The extensions carry out the session's actions and
+/// take deliveries (`+Actions`), and write frames and close (`+Writing`).
 final class WebSocketHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
@@ -27,13 +27,13 @@ final class WebSocketHandler: ChannelInboundHandler {
   private var discardedBytes: Int?
   /// How many bytes came while the session was closing.
   private var lingeredBytes = 0
-  /// The loop knows of a message that has not arrived in full.
+  /// A message that has not arrived in full was reported to the loop.
   private var isUnfinished = false
 
   // MARK: State of +Actions
 
-  /// What the session decided and is not carried out yet. Empty between events.
-  var actions: [DeviceSession.Action] = []
+  /// What the session decided and is not carried out yet. Without actions between events.
+  var turn = DeviceSession.Turn(now: Timestamp(microseconds: 0))
   var isPerforming = false
   /// The shard of the session's user; -1 while it is not attached.
   var userShard: Int32 = -1
@@ -87,7 +87,7 @@ final class WebSocketHandler: ChannelInboundHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // The socket is broken. The count of closed sessions says enough.
+    // The socket is broken. The count of closed sessions shows it.
     context.close(promise: nil)
   }
 
@@ -134,50 +134,47 @@ final class WebSocketHandler: ChannelInboundHandler {
   /// - Returns: how many bytes were read.
   private func read(_ bytes: UnsafeRawBufferPointer, begins: inout Bool) -> Int {
     var consumed = 0
-    let now = loop.now
-    readAt = now
+    readAt = loop.now
     while context != nil {
       switch reader.next(bytes, consumed: &consumed, scratch: loop.scratch) {
       case .needMore: return consumed
       case .nothing: break
       case .message(let kind, let payload):
         begins = true
-        received(kind, payload, now: now)
-      case .ping(let payload): if admitsControlFrame(now: now) { pong(payload) }
-      case .pong: _ = admitsControlFrame(now: now)
-      case .close(let code): handle { $0.receivedClose(code: code, now: now, into: &$1) }
+        received(kind, payload)
+      case .ping(let payload): if admitsControlFrame() { pong(payload) }
+      case .pong: _ = admitsControlFrame()
+      case .close(let code): handle(at: readAt) { $0.receivedClose(code: code, &$1) }
       case .tooLarge(let beginning):
         begins = true
-        received(bad: tooLarge(beginning), now: now)
+        received(bad: tooLarge(beginning))
       case .violation(let reason):
         stopReading()
-        handle { $0.end(reason, now: now, into: &$1) }
+        handle(at: readAt) { $0.end(reason, &$1) }
         return bytes.count
       }
     }
     return bytes.count
   }
 
-  private func received(
-    _ kind: WebSocketServerReader.Kind, _ payload: UnsafeRawBufferPointer, now: Timestamp
-  ) {
+  private func received(_ kind: WebSocketServerReader.Kind, _ payload: UnsafeRawBufferPointer) {
     if session.isClosing { return }
     loop.metrics.framesIn.increment()
     let expected: WebSocketServerReader.Kind = session.codec == .json ? .text : .binary
     guard kind == expected else {
-      return received(bad: FrameError(id: 0, error: CallError(.wrongFrameType)), now: now)
+      return received(bad: FrameError(id: 0, error: CallError(.wrongFrameType)))
     }
     let frame: ClientFrame
     do {
       frame = try session.codec.decodeClient(payload, limits: loop.shared.configuration.limits)
     } catch {
-      return received(bad: error, now: now)
+      return received(bad: error)
     }
-    handle { $0.received(frame, bytes: payload.count, now: now, into: &$1) }
+    handle(at: readAt) { $0.received(frame, bytes: payload.count, &$1) }
   }
 
-  private func received(bad error: FrameError, now: Timestamp) {
-    handle { $0.received(bad: error, now: now, into: &$1) }
+  private func received(bad error: FrameError) {
+    handle(at: readAt) { $0.received(bad: error, &$1) }
   }
 
   private func tooLarge(_ beginning: UnsafeRawBufferPointer) -> FrameError {
@@ -191,10 +188,10 @@ final class WebSocketHandler: ChannelInboundHandler {
 
   /// Counts a ping or pong against the session's rate.
   /// - Returns: false where it is one too many.
-  private func admitsControlFrame(now: Timestamp) -> Bool {
+  private func admitsControlFrame() -> Bool {
     var isAdmitted = false
-    handle { isAdmitted = $0.receivedControl(now: now, into: &$1) }
-    if !isAdmitted { loop.shared.gate.metrics.limit(.controlFrames) }
+    handle(at: readAt) { isAdmitted = $0.receivedControl(&$1) }
+    if !isAdmitted { loop.metrics.count(limit: .controlFrames) }
     return isAdmitted
   }
 
@@ -214,7 +211,7 @@ final class WebSocketHandler: ChannelInboundHandler {
     partialFrame = nil
     reader.abandon()
     stopReading()
-    handle { $0.end(.messageTimeout, now: now, into: &$1) }
+    handle(at: now) { $0.end(.messageTimeout, &$1) }
   }
 
   /// From now on all bytes are discarded.
@@ -229,7 +226,7 @@ final class WebSocketHandler: ChannelInboundHandler {
   /// reset, and the peer loses the close frame with whatever it had not read.
   private func discard(_ count: Int, after before: Int) {
     discardedBytes = before + count
-    if before + count > loop.shared.gate.limits.lingerBytesMax { cutOff(.lingerBytes) }
+    if before + count > loop.shared.gate.limits.lingerBytesMax { abort(.lingerBytes) }
   }
 
   /// A closing session reads only to find the peer's close frame.
@@ -237,7 +234,7 @@ final class WebSocketHandler: ChannelInboundHandler {
   private func mayLinger(_ count: Int) -> Bool {
     lingeredBytes += count
     if lingeredBytes <= loop.shared.gate.limits.lingerBytesMax { return true }
-    cutOff(.lingerBytes)
+    abort(.lingerBytes)
     return false
   }
 }

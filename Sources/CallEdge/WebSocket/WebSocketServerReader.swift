@@ -57,8 +57,8 @@ package struct WebSocketServerReader {
     self.skippedBytesMax = skippedBytesMax
   }
 
-  /// Whether a message has begun and not ended. The reader does not know of bytes that `next` has not
-  /// consumed.
+  /// Whether a message has begun and not ended. Bytes that `next` has not consumed
+  /// do not count.
   package var isAmidMessage: Bool { fragments != nil || isSkippingMessage || skipping > 0 }
 
   /// How many bytes of the current message are kept.

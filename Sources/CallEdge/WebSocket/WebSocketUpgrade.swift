@@ -7,18 +7,14 @@ internal import NIOWebSocket
 
 /// A valid request to upgrade a connection to a WebSocket.
 struct WebSocketUpgrade {
-  struct Refusal: Error {
-    var answer: HTTPAnswer
-  }
-
   let codec: DeviceCodec
   /// The token of the Authorization header, where there was one.
   let login: Login?
 
   private static let draining = CallError(.draining, retryAfterMilliseconds: 1000)
 
-  /// - Throws: `Refusal`, with the answer.
-  init(_ head: HTTPRequestHead, loop: EdgeLoop) throws(Refusal) {
+  /// - Throws: the answer to a request that is refused.
+  init(_ head: HTTPRequestHead, loop: EdgeLoop) throws(HTTPAnswer) {
     // Without `Connection: upgrade` the header `Upgrade` has no meaning (RFC 9110, 7.8), and the parser takes
     // what follows for another request.
     guard Self.names("websocket", in: "upgrade", of: head),
@@ -27,24 +23,24 @@ struct WebSocketUpgrade {
       var answer = HTTPAnswer(CallError(.invalidField, "This path is for WebSocket connections."))
       answer.status = 426
       answer.headers.append(("upgrade", "websocket"))
-      throw Refusal(answer: answer)
+      throw answer
     }
     // A page may open WebSockets to any server: browsers leave the check to the server.
     if let origin = head.headers.first(name: "origin"), !loop.shared.origins.isEmpty,
       !loop.shared.origins.allows(origin)
     {
-      throw Refusal(answer: .error(.originNotAllowed))
+      throw HTTPAnswer(.originNotAllowed)
     }
-    if loop.isDraining { throw Refusal(answer: .error(Self.draining)) }
+    if loop.isDraining { throw HTTPAnswer(Self.draining) }
     let offered = head.headers[canonicalForm: "sec-websocket-protocol"]
     guard let codec = offered.lazy.compactMap({ DeviceCodec(subprotocol: $0) }).first else {
-      throw Refusal(answer: .error(CallError(.unsupportedSubprotocol)))
+      throw HTTPAnswer(CallError(.unsupportedSubprotocol))
     }
     self.codec = codec
     do {
       login = try loop.shared.login(head.headers, now: loop.now)
     } catch {
-      throw Refusal(answer: .error(error))
+      throw HTTPAnswer(error)
     }
   }
 

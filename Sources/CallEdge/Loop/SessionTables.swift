@@ -1,10 +1,10 @@
 package import CallCore
 internal import DequeModule
 
-/// The sessions of one event loop that ended lately. A shard that still sends deliveries to one of them has
-/// missed its end, and is told again.
+/// The sessions of one event loop that ended recently. A shard that still sends deliveries to one of them has
+/// missed its end, which is then reported again.
 ///
-/// Policy when full: forget the oldest. Those that had to go before `keptFor` was over are counted.
+/// Policy when full: forget the oldest. Those that are forgotten before `keptFor` is over are counted.
 package struct ClosedSessions {
   private struct Entry {
     let end: DeviceSession.End
@@ -39,7 +39,7 @@ package struct ClosedSessions {
     entries[session] = Entry(end: end, endedAt: now, reportedAt: now)
   }
 
-  /// What to tell a shard that has a delivery for a session.
+  /// The command that reports a session's end again to a shard that has a delivery for the session.
   /// - Returns: nil for a session that is not known, or whose end was reported just now.
   mutating func reminder(of delivery: Delivery, session: SessionRef, now: Timestamp) -> Command? {
     guard let entry = entries[session.number], now >= entry.reportedAt + Self.interval else {
@@ -56,5 +56,32 @@ package struct ClosedSessions {
       session: session, request: 0, user: end.user, device: end.device, callee: callee, body: body)
     command.credential = end.credential
     return command
+  }
+}
+
+/// A timer wheel: each session lies in one of its slots, and each tick handles one slot. So every session is
+/// handled once in a turn of the wheel, and the work is spread over the ticks.
+package struct TimerWheel<Session> {
+  private var slots: [[UInt64: Session]]
+
+  /// - Parameter slotCount: how many ticks a turn of the wheel takes.
+  package init(slotCount: Int) { slots = Array(repeating: [:], count: max(1, slotCount)) }
+
+  /// Session numbers are consecutive, so sessions that begin together are spread over all slots.
+  private func slot(_ number: UInt64) -> Int {
+    Int((number >> EdgeLoop.indexBits) % UInt64(slots.count))
+  }
+
+  package mutating func add(_ number: UInt64, _ session: Session) {
+    slots[slot(number)][number] = session
+  }
+
+  package mutating func remove(_ number: UInt64) {
+    slots[slot(number)].removeValue(forKey: number)
+  }
+
+  /// The sessions of this tick. It is a copy, since handling a session may remove it.
+  package func due(at tick: UInt64) -> [Session] {
+    Array(slots[Int(tick % UInt64(slots.count))].values)
   }
 }
